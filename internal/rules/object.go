@@ -1,0 +1,460 @@
+package rules
+
+import (
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Presence says what a member may be beside its type.
+type Presence uint8
+
+// The presences: a Required member must stand in the body and not be null, an
+// Optional one may be missing, a Nullable one may be missing or null.
+const (
+	Optional Presence = iota
+	Required
+	Nullable
+)
+
+// checker collects the violations of one run.
+type checker struct {
+	doc     *Document
+	variant Variant
+	found   []Violation
+}
+
+// Object is a JSON object under check.
+type Object struct {
+	c      *checker
+	parent *Object
+	name   string
+	index  int // the position in the array called name; -1 outside one
+	at     int
+}
+
+// Check runs rule over the whole document and then looks for card data.
+func (d *Document) Check(rule Rule, v Variant) []Violation {
+	c := checker{doc: d, variant: v}
+	rule(&Object{c: &c, index: -1})
+	c.cardData()
+	return c.found
+}
+
+// Variant returns the reading that holds.
+func (o *Object) Variant() Variant { return o.c.variant }
+
+// Fail records a violation of the member called name, or of the object itself
+// where name is "".
+func (o *Object) Fail(name, code, format string, args ...any) {
+	path := o.path()
+	switch {
+	case path == "":
+		path = name
+	case name != "":
+		path += "." + name
+	}
+	o.c.found = append(o.c.found, Violation{Field: path, Message: fmt.Sprintf(format, args...), Code: code})
+}
+
+func (o *Object) path() string {
+	if o.parent == nil {
+		return ""
+	}
+	path := o.parent.path()
+	if path != "" {
+		path += "."
+	}
+	path += o.name
+	if o.index >= 0 {
+		path += "[" + strconv.Itoa(o.index) + "]"
+	}
+	return path
+}
+
+// Has reports whether the member is there and not null.
+func (o *Object) Has(name string) bool {
+	n := o.find(name)
+	return n != nil && n.kind != 'n'
+}
+
+// Text returns the member's text, or "" where it is missing or no string.
+func (o *Object) Text(name string) string {
+	if n := o.find(name); n != nil && n.kind == '"' {
+		return o.c.doc.text(n.raw)
+	}
+	return ""
+}
+
+func (o *Object) find(name string) *node {
+	if i := o.locate(name); i > 0 {
+		return &o.c.doc.nodes[i]
+	}
+	return nil
+}
+
+// locate returns the node of the member called name; 0, the root, is none.
+func (o *Object) locate(name string) int {
+	nodes := o.c.doc.nodes
+	for i := o.at + 1; i < nodes[o.at].end; i = nodes[i].end {
+		if nodes[i].name == name {
+			return i
+		}
+	}
+	return 0
+}
+
+// member is a member under check; ok says that its value has the right type,
+// so that further rules make sense.
+type member struct {
+	o    *Object
+	name string
+	ok   bool
+}
+
+// take finds the member and reports it where it is missing, null or of
+// another type than wanted.
+func (o *Object) take(name string, p Presence, want string, fits func(n *node) bool) (member, int) {
+	m := member{o: o, name: name}
+	i := o.locate(name)
+	if i == 0 {
+		if p == Required {
+			o.Fail(name, CodeRequired, "is required")
+		}
+		return m, 0
+	}
+	n := &o.c.doc.nodes[i]
+	switch {
+	case n.kind == 'n' && p == Nullable:
+	case fits(n):
+		m.ok = true
+	default:
+		o.Fail(name, CodeInvalidType, "must be %s, not %s", want, kindName(n.kind))
+	}
+	return m, i
+}
+
+// Int checks that a member is an integer.
+func (o *Object) Int(name string, p Presence) IntRule {
+	var v int64
+	m, i := o.take(name, p, "an integer", func(n *node) bool { return n.kind == '0' || o.c.doc.query })
+	if !m.ok {
+		return IntRule{member: m}
+	}
+	raw := string(o.c.doc.nodes[i].raw)
+	if o.c.doc.query {
+		raw = o.Text(name)
+	}
+	v, m.ok = integer(raw)
+	if !m.ok {
+		o.Fail(name, CodeInvalidType, "must be an integer")
+	}
+	return IntRule{member: m, v: v}
+}
+
+// integer reads a whole number, also one written as 1e3 or 10.0.
+func integer(raw string) (int64, bool) {
+	if v, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return v, true
+	}
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || f != float64(int64(f)) || f > 1<<53 || f < -1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// IntRule is an integer under check.
+type IntRule struct {
+	member
+
+	v int64
+}
+
+// Between checks both limits, which are allowed values.
+func (r IntRule) Between(lo, hi int64) IntRule {
+	if r.ok && r.v < lo {
+		r.o.Fail(r.name, CodeTooSmall, "must be at least %d", lo)
+	} else if r.ok && r.v > hi {
+		r.o.Fail(r.name, CodeTooBig, "must be at most %d", hi)
+	}
+	return r
+}
+
+// AtLeast checks a lower limit, which is an allowed value.
+func (r IntRule) AtLeast(lo int64) IntRule {
+	if r.ok && r.v < lo {
+		r.o.Fail(r.name, CodeTooSmall, "must be at least %d", lo)
+	}
+	return r
+}
+
+// Number checks that a member is a number from lo to hi.
+func (o *Object) Number(name string, p Presence, lo, hi float64) {
+	m, i := o.take(name, p, "a number", func(n *node) bool { return n.kind == '0' })
+	if !m.ok {
+		return
+	}
+	v, err := strconv.ParseFloat(string(o.c.doc.nodes[i].raw), 64)
+	switch {
+	case err != nil || v > hi:
+		o.Fail(name, CodeTooBig, "must be at most %v", hi)
+	case v < lo:
+		o.Fail(name, CodeTooSmall, "must be at least %v", lo)
+	}
+}
+
+// Bool checks that a member is true or false.
+func (o *Object) Bool(name string, p Presence) {
+	o.take(name, p, "true or false", func(n *node) bool {
+		return n.kind == 't' || n.kind == 'f' || o.c.doc.query && (string(n.raw) == `"true"` || string(n.raw) == `"false"`)
+	})
+}
+
+// String checks that a member is a string.
+func (o *Object) String(name string, p Presence) StringRule {
+	m, i := o.take(name, p, "a string", func(n *node) bool { return n.kind == '"' })
+	r := StringRule{member: m}
+	if m.ok {
+		r.v = o.c.doc.text(o.c.doc.nodes[i].raw)
+	}
+	return r
+}
+
+// StringRule is a string under check. Lengths count characters, not bytes.
+type StringRule struct {
+	member
+
+	v string
+}
+
+// Value returns the string, "" where there is none.
+func (r StringRule) Value() string { return r.v }
+
+// Len checks the least and the greatest number of characters.
+func (r StringRule) Len(lo, hi int) StringRule {
+	if !r.ok {
+		return r
+	}
+	switch n := utf8.RuneCountInString(r.v); {
+	case n < lo:
+		r.o.Fail(r.name, CodeTooSmall, "must have at least %s", characters(lo))
+	case n > hi:
+		r.o.Fail(r.name, CodeTooBig, "must have at most %s", characters(hi))
+	}
+	return r
+}
+
+// MinLen checks the least number of characters.
+func (r StringRule) MinLen(lo int) StringRule { return r.Len(lo, int(^uint(0)>>1)) }
+
+// MaxLen checks the greatest number of characters.
+func (r StringRule) MaxLen(hi int) StringRule { return r.Len(0, hi) }
+
+func characters(n int) string {
+	if n == 1 {
+		return "1 character"
+	}
+	return strconv.Itoa(n) + " characters"
+}
+
+// Match checks that fits holds; the message says what the string must be.
+func (r StringRule) Match(fits func(string) bool, must string) StringRule {
+	if r.ok && !fits(r.v) {
+		r.o.Fail(r.name, CodeInvalid, "%s", must)
+	}
+	return r
+}
+
+// Email checks for an e-mail address.
+func (r StringRule) Email() StringRule { return r.Match(isEmail, "must be an e-mail address") }
+
+// IP checks for an IPv4 or IPv6 address.
+func (r StringRule) IP() StringRule { return r.Match(isIP, "must be an IPv4 or IPv6 address") }
+
+// UUID checks for a UUID in its usual form.
+func (r StringRule) UUID() StringRule { return r.Match(isUUID, "must be a UUID") }
+
+// WebURL checks for an absolute http or https URL.
+func (r StringRule) WebURL() StringRule {
+	return r.Match(func(s string) bool { u, ok := webURL(s); return ok && u != nil }, "must be an http or https URL")
+}
+
+// HTTPS checks for an absolute https URL; plain http passes to a loopback host
+// where the variant allows it.
+func (r StringRule) HTTPS() StringRule {
+	return r.Match(func(s string) bool {
+		u, ok := webURL(s)
+		return ok && (u.Scheme == "https" || r.o.Variant().LoopbackHTTP && IsLoopback(u.Hostname()))
+	}, "must be an https URL")
+}
+
+// Time checks for an RFC 3339 timestamp with a zone.
+func (r StringRule) Time() StringRule {
+	return r.Match(func(s string) bool { _, err := time.Parse(time.RFC3339, s); return err == nil },
+		"must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
+}
+
+// Enum checks that a member is one of the values of s.
+func (o *Object) Enum(name string, p Presence, s Set) {
+	r := o.String(name, p)
+	if r.ok && !s.Has(r.v) {
+		o.Fail(name, CodeInvalidEnum, "must be one of %s", s)
+	}
+}
+
+// EnumList checks a query parameter that holds values of s, joined by commas.
+func (o *Object) EnumList(name string, s Set) {
+	r := o.String(name, Optional)
+	if !r.ok || r.v == "" {
+		return
+	}
+	for v := range strings.SplitSeq(r.v, ",") {
+		if !s.Has(v) {
+			o.Fail(name, CodeInvalidEnum, "must hold only %s", s)
+			return
+		}
+	}
+}
+
+// Object checks that a member is an object and runs rule over it. It reports
+// whether there is one.
+func (o *Object) Object(name string, p Presence, rule Rule) bool {
+	m, i := o.take(name, p, "an object", func(n *node) bool { return n.kind == '{' })
+	if m.ok && rule != nil {
+		rule(&Object{c: o.c, parent: o, name: name, index: -1, at: i})
+	}
+	return m.ok
+}
+
+// Array checks that a member is an array.
+func (o *Object) Array(name string, p Presence) ArrayRule {
+	m, i := o.take(name, p, "an array", func(n *node) bool { return n.kind == '[' })
+	return ArrayRule{member: m, at: i}
+}
+
+// ArrayRule is an array under check.
+type ArrayRule struct {
+	member
+
+	at int
+}
+
+// Len checks the least and the greatest number of elements.
+func (r ArrayRule) Len(lo, hi int) ArrayRule {
+	if !r.ok {
+		return r
+	}
+	n := 0
+	for range r.elements() {
+		n++
+	}
+	switch {
+	case n < lo:
+		r.o.Fail(r.name, CodeTooSmall, "must have at least %d element(s)", lo)
+	case n > hi:
+		r.o.Fail(r.name, CodeTooBig, "must have at most %d elements", hi)
+	}
+	return r
+}
+
+// Each checks that every element is an object and runs rule over it.
+func (r ArrayRule) Each(rule Rule) {
+	for i, at := range r.elements() {
+		element := &Object{c: r.o.c, parent: r.o, name: r.name, index: i, at: at}
+		if k := r.o.c.doc.nodes[at].kind; k != '{' {
+			element.Fail("", CodeInvalidType, "must be an object, not %s", kindName(k))
+			continue
+		}
+		rule(element)
+	}
+}
+
+// EachInt checks that every element is an integer from lo to hi.
+func (r ArrayRule) EachInt(lo, hi int64) {
+	for i, at := range r.elements() {
+		element := &Object{c: r.o.c, parent: r.o, name: r.name, index: i, at: at}
+		n := r.o.c.doc.nodes[at]
+		v, ok := integer(string(n.raw))
+		switch {
+		case n.kind != '0' || !ok:
+			element.Fail("", CodeInvalidType, "must be an integer")
+		case v < lo:
+			element.Fail("", CodeTooSmall, "must be at least %d", lo)
+		case v > hi:
+			element.Fail("", CodeTooBig, "must be at most %d", hi)
+		}
+	}
+}
+
+// elements ranges over the positions and nodes of the array.
+func (r ArrayRule) elements() func(yield func(int, int) bool) {
+	return func(yield func(int, int) bool) {
+		if !r.ok {
+			return
+		}
+		nodes := r.o.c.doc.nodes
+		for i, at := 0, r.at+1; at < nodes[r.at].end; i, at = i+1, nodes[at].end {
+			if !yield(i, at) {
+				return
+			}
+		}
+	}
+}
+
+// IsLoopback reports whether host is localhost or a loopback address.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func webURL(s string) (*url.URL, bool) {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil {
+		return nil, false
+	}
+	return u, u.Scheme == "https" || u.Scheme == "http"
+}
+
+func isEmail(s string) bool {
+	a, err := mail.ParseAddress(s)
+	return err == nil && a.Address == s
+}
+
+func isIP(s string) bool {
+	ip, err := netip.ParseAddr(s)
+	return err == nil && ip.Zone() == ""
+}
+
+// alphanumeric reports whether s is ASCII letters and digits.
+func alphanumeric(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func isDate(s string) bool {
+	for _, layout := range [...]string{time.RFC3339, time.DateOnly} {
+		if _, err := time.Parse(layout, s); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }

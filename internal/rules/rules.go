@@ -1,0 +1,68 @@
+// Package rules holds the rules of the interface document once, for both
+// halves of the project: the client runs them over the body it is about to
+// send, the mock gateway over the body that came. Because a rule sees the
+// bytes on the wire, absent, null, a wrong type and a value, even a zero
+// value, are four different things to it.
+//
+// A rule is a function over an [Object], one per request:
+//
+//	func product(o *Object) {
+//		o.String("name", Required).Len(1, MaxProductName)
+//		o.Int("price", Required).Between(0, MaxAmount)
+//		o.Int("quantity", Optional).Between(1, MaxQuantity)
+//	}
+//
+// A new limit is a constant in limits.go and a line in its rule; a new enum is
+// a [Set] in enums.go.
+package rules
+
+import "net/url"
+
+// Rule checks the members of one request body or query.
+type Rule func(*Object)
+
+// Variant is what a rule may depend on beside the request: which of the two
+// readings of the interface holds, and who asks. The zero Variant is the
+// interface document's own reading.
+type Variant struct {
+	Live         bool // the published gateway's reading; see docs/assumptions.md
+	Loose        bool // products and buyer may be missing
+	LoopbackHTTP bool // notify_url may be plain http to a loopback host
+}
+
+// The codes of a Violation.
+const (
+	CodeRequired    = "required"
+	CodeInvalidType = "invalid_type"
+	CodeTooSmall    = "too_small"
+	CodeTooBig      = "too_big"
+	CodeInvalid     = "invalid_string"
+	CodeInvalidEnum = "invalid_enum_value"
+)
+
+// Violation is one broken rule: the member's path ("products[0].name"), what
+// is wrong with it in words, and one of the codes above.
+type Violation struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Code    string `json:"code"`
+}
+
+// Check runs rule over a JSON body and returns every violation, in the body
+// rules' order. The error is for a body that is no JSON object at all.
+func Check(body []byte, rule Rule, v Variant) ([]Violation, error) {
+	d, err := Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Release()
+	return d.Check(rule, v), nil
+}
+
+// CheckQuery runs rule over query parameters. Every member is a text there;
+// numbers are read from it, and repeated keys are one comma-joined list.
+func CheckQuery(q url.Values, rule Rule, v Variant) []Violation {
+	d := parseQuery(q)
+	defer d.Release()
+	return d.Check(rule, v)
+}

@@ -1,0 +1,161 @@
+package rules
+
+import "strings"
+
+// Transaction holds the rules of POST /v2/transactions.
+func Transaction(o *Object) {
+	v := o.Variant()
+	body := Required
+	if v.Loose {
+		body = Optional
+	}
+	method := Required
+	if v.Live {
+		method = Optional
+	}
+	o.String("external_ref", Nullable)
+	o.Int("amount", Required).Between(MinAmount, MaxAmount)
+	o.Enum("currency", Optional, Currencies)
+	o.Enum("method", method, Methods)
+	o.Int("installments", Nullable).Between(MinInstallments, MaxInstallments)
+	o.Number("interest_rate", Nullable, MinInterestRate, MaxInterestRate)
+	o.Object("buyer", body, buyer)
+	o.Array("products", body).Len(MinProducts, MaxProducts).Each(Product)
+	token(o)
+	o.String("notify_url", Nullable).MaxLen(MaxNotifyURL).HTTPS()
+	o.String("metadata", Nullable)
+	o.Bool("traceable", Optional)
+	o.String("ip_address", Nullable).IP()
+	if o.Text("method") == "voucher" && !v.Live {
+		voucherAddress(o)
+	}
+}
+
+// token is required for cards; elsewhere it is checked where it is sent.
+func token(o *Object) {
+	p := Optional
+	if o.Text("method") == "credit_card" {
+		p = Required
+	}
+	cardToken(o.String("token", p))
+}
+
+// cardToken checks that a string is a payment token, and says why where it is
+// a card number instead.
+func cardToken(r StringRule) StringRule {
+	if r.ok && LooksLikeCard(r.v) {
+		r.o.Fail(r.name, CodeInvalid, noCardData)
+		return r
+	}
+	return r.Match(HasTokenPrefix, "must start with pgct_ or pgpm_: it is made by the client-side payment element")
+}
+
+func buyer(o *Object) {
+	id := o.Has("id")
+	if n := o.find("id"); n != nil && n.kind != 'n' && n.kind != '"' && n.kind != '0' {
+		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", kindName(n.kind))
+	} else if n != nil && n.kind == '"' && o.Text("id") == "" {
+		o.Fail("id", CodeTooSmall, "must have at least 1 character")
+	}
+	p := Nullable
+	if !id {
+		p = Required
+	}
+	if id && o.Variant().Live {
+		for _, name := range [...]string{"name", "email"} {
+			if o.Has(name) {
+				o.Fail(name, CodeInvalid, "must not be sent together with id")
+			}
+		}
+	}
+	o.String("name", p).MinLen(1)
+	o.String("email", p).Email()
+	o.String("phone", Nullable)
+	o.String("birth_date", Nullable)
+	o.Object("document", Nullable, func(o *Object) { document(o, DocumentTypes) })
+	o.Object("address", Nullable, Address)
+}
+
+func document(o *Object, types Set) {
+	o.Enum("type", Required, types)
+	o.String("number", Required).MinLen(1)
+}
+
+// Address holds the rules of a postal address.
+func Address(o *Object) {
+	o.String("street", Required).MinLen(1)
+	o.String("number", Optional)
+	o.String("complement", Nullable)
+	o.String("neighborhood", Optional)
+	o.String("city", Required).MinLen(1)
+	o.String("state", Optional).Len(MinState, MaxState).Match(alphanumeric, "must be letters and digits only")
+	o.String("zipCode", Optional)
+	o.Enum("country", Optional, Countries)
+}
+
+// voucherAddress checks what a voucher needs of the buyer's address beyond the
+// address's own rules; the country's default satisfies it.
+func voucherAddress(o *Object) {
+	if at := o.locate("buyer"); at > 0 && o.c.doc.nodes[at].kind == '{' {
+		b := &Object{c: o.c, parent: o, name: "buyer", index: -1, at: at}
+		if !b.Has("address") {
+			b.Fail("address", CodeRequired, "is required for a voucher")
+			return
+		}
+		b.Object("address", Nullable, func(a *Object) {
+			if strings.TrimSpace(a.Text("zipCode")) == "" {
+				a.Fail("zipCode", CodeRequired, "is required for a voucher")
+			}
+		})
+	}
+}
+
+// Product holds the rules of one product of a transaction or a subscription.
+func Product(o *Object) {
+	o.String("name", Required).Len(1, MaxProductName)
+	o.Int("price", Required).Between(0, MaxAmount)
+	o.Int("quantity", Optional).Between(1, MaxQuantity)
+	o.Bool("tangible", Optional)
+	o.String("sku", Nullable).MaxLen(MaxSKU)
+}
+
+// Refund holds the rules of PUT /v2/transactions/{id}/refund.
+func Refund(o *Object) {
+	o.Int("amount", Optional).AtLeast(MinAmount)
+	o.String("reason", Optional).MaxLen(MaxRefundReason)
+}
+
+// Delivery holds the rules of PUT /v2/transactions/{id}/delivery.
+func Delivery(o *Object) {
+	o.String("tracking_code", Required).Len(1, MaxTrackingCode)
+	o.Enum("delivery_status", Optional, DeliveryStatuses)
+	o.String("tracking_url", Nullable).MaxLen(MaxTrackingURL).WebURL()
+	o.String("tracking_company", Nullable).Len(1, MaxTrackingCompany)
+}
+
+// SandboxStatus holds the rules of PUT /v2/transactions/{id}.
+func SandboxStatus(o *Object) {
+	states := TransactionStatuses
+	if o.Variant().Live {
+		states = LiveTransactionStatuses
+	}
+	o.Enum("status", Required, states)
+}
+
+// TransactionList holds the rules of the query of GET /v2/transactions.
+func TransactionList(o *Object) {
+	cursorPage(o)
+	o.EnumList("paymentMethods", Methods)
+	o.EnumList("currency", Currencies)
+	o.EnumList("status", LiveTransactionStatuses)
+	o.EnumList("deliveryStatus", DeliveryStatuses)
+	o.Bool("traceable", Optional)
+	o.String("dateFrom", Optional).Match(isDate, "must be a date or a timestamp with a zone")
+	o.String("dateTo", Optional).Match(isDate, "must be a date or a timestamp with a zone")
+}
+
+// cursorPage holds the rules that every cursor list shares.
+func cursorPage(o *Object) {
+	o.Int("limit", Optional).Between(1, MaxPageSize)
+	o.Enum("direction", Optional, Directions)
+}

@@ -1,0 +1,84 @@
+// Package engine holds the states and rules of the gateway as pure functions:
+// each takes records, an input and the moment, and returns a [Change] or a
+// [Refusal]. It takes no lock, reads no clock and does no I/O, so every row of
+// the state tables is a table test.
+//
+// A record is never changed: a transition copies it, changes the copy and puts
+// it into the Change, which the store applies whole or not at all.
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// Env is what every transition may know beside its records and its input.
+type Env struct {
+	Now     time.Time // the virtual clock, UTC
+	Live    bool      // the live dialect's states and limits
+	Sandbox bool      // the environment; false is production
+	IDs     IDs       // seeded: the same seed and calls make the same ids
+}
+
+// IDs makes the identifiers and codes of new records.
+type IDs interface {
+	// UUID returns a version 7 UUID for the moment of now.
+	UUID(now time.Time) string
+	// Alphanumeric returns n characters of A-Z and 0-9.
+	Alphanumeric(n int) string
+}
+
+// Change is everything that one transition does. The records in it are new
+// ones or replace those of the same id.
+type Change struct {
+	Transactions  []*Transaction
+	Customers     []*Customer
+	Transfers     []*Transfer
+	Subscriptions []*Subscription
+	Links         []*Link
+	Sessions      []*Session
+
+	Balance int64   // cents to add to the account's balance; may be negative
+	Spent   string  // a single-use card token that is used up
+	Events  []Event // in the order in which they are sent
+	Timers  []Timer
+}
+
+// Event is a webhook to be sent: its kind, and the record as it is now, of
+// which exactly one is set.
+type Event struct {
+	Kind           string // "transaction.paid"
+	PreviousStatus string // of a subscription, "" where the event creates it
+	Attempt        int    // of a failed subscription charge, from 1
+	FailureReason  string // of a failed subscription charge
+
+	Transaction  *Transaction
+	Transfer     *Transfer
+	Subscription *Subscription
+}
+
+// Timer asks for a transition at a later moment. When it fires, the engine is
+// called with the record as it is then; a timer that no longer fits its
+// record's state changes nothing, so timers are never taken back.
+type Timer struct {
+	At   time.Time
+	Kind TimerKind
+	ID   string // of the record
+}
+
+// TimerKind names the transition of a Timer: "transaction.expire".
+type TimerKind string
+
+// Refusal is a transition that its guard refused: nothing changes.
+type Refusal struct {
+	Status   int    // the HTTP status of the document dialect
+	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF, NOT_REFUNDABLE
+	Detail   string // one sentence for people
+	Instance string // the path of the record that is in the way, where there is one
+
+	Field     string // with FieldCode, where one member is at fault
+	FieldCode string
+}
+
+// Error gives the status, the code and the detail.
+func (r *Refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.Status, r.Code, r.Detail) }

@@ -1,0 +1,168 @@
+package engine
+
+import "time"
+
+// The records are what the store keeps: plain values in cents and UTC, with
+// the zero time for "not yet" and "" for null. The views of httpapi and of
+// deliver turn them into JSON.
+
+// Transaction is a payment.
+type Transaction struct {
+	ID             string
+	Seq            uint64 // creation order within the account, set by the store
+	ExternalRef    string
+	Amount         int64
+	Currency       string
+	Method         string
+	Status         string
+	Buyer          *Buyer
+	Installments   int
+	Products       []Product
+	Metadata       string
+	Traceable      bool
+	IPAddress      string
+	NotifyURL      string
+	Informations   []Information
+	PaidAmount     int64
+	RefundedAmount int64
+	FeeAmount      int64 // what the gateway keeps of a payment
+	PaidAt         time.Time
+	Pix            *Pix
+	Voucher        *Voucher
+	NextAction     *NextAction
+	Delivery       *Delivery
+	Card           *Card
+	SubscriptionID string // of a subscription's charge
+	SessionID      string // of a checkout session's payment
+	Legacy         *LegacyPayment
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+// Buyer is who pays. It has an id of its own or is a customer.
+type Buyer struct {
+	ID        string
+	Name      string
+	Email     string
+	Phone     string
+	BirthDate string
+	Document  *Document
+	Address   *Address
+}
+
+// Document is a personal or company document.
+type Document struct{ Type, Number string }
+
+// Address is a postal address.
+type Address struct {
+	Street, Number, Complement, Neighborhood, City, State, ZipCode, Country string
+}
+
+// Product is one position.
+type Product struct {
+	Name     string
+	Price    int64
+	Quantity int
+	Tangible bool
+	SKU      string
+}
+
+// Information is a key and a text.
+type Information struct{ Key, Value string }
+
+// Pix is what a Pix payer sees.
+type Pix struct {
+	QRCode         string
+	ExpirationDate time.Time
+	EndToEndID     string
+	ReceiptURL     string
+}
+
+// Voucher is a local payment instruction.
+type Voucher struct {
+	Barcode        string
+	DigitableLine  string
+	URL            string
+	ExpirationDate time.Time
+	Instructions   string
+	ReceiptURL     string
+}
+
+// NextAction is a pending 3-D Secure challenge.
+type NextAction struct {
+	ChallengeSessionID string
+	ClientSecret       string
+	ExpiresAt          time.Time
+}
+
+// Delivery is the tracking of physical goods.
+type Delivery struct {
+	Status, Code, URL, Company string
+	LastUpdate                 time.Time
+}
+
+// Card is what is kept of a card token: never a number.
+type Card struct {
+	Token string
+	Last4 string
+}
+
+// LegacyPayment is what a v1 payment has beyond a transaction.
+type LegacyPayment struct {
+	Status string // set by control; "" follows the transaction
+	// The members of the v1 request that its answers and webhooks need are
+	// added by the legacy slice.
+}
+
+// Customer is a reusable buyer profile.
+type Customer struct {
+	Buyer
+
+	Seq         uint64
+	ExternalRef string
+	Status      string
+	IPAddress   string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Transfer is a Pix payout.
+type Transfer struct {
+	ID            string
+	Seq           uint64
+	Amount        int64
+	Fee           int64
+	PixKey        string
+	PixKeyType    string
+	Status        string
+	Description   string
+	ExternalRef   string
+	Origin        string
+	NotifyURL     string
+	ProcessedAt   time.Time
+	TransferredAt time.Time
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// Subscription is a recurring charge; its slice fills it in.
+type Subscription struct {
+	ID        string
+	Seq       uint64
+	Status    string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Link is a hosted checkout link; its slice fills it in.
+type Link struct {
+	ID   int64
+	Slug string
+	Seq  uint64
+}
+
+// Session is a visit of a Link; its slice fills it in.
+type Session struct {
+	ID    string
+	Token string
+}
