@@ -46,4 +46,16 @@ var (
 
 	DeliveryStatuses = setOf("waiting", "in_transit", "delivered")
 	Directions       = setOf("next", "prev")
+
+	SubscriptionMethods  = setOf("credit_card", "pix_automatic")
+	Intervals            = setOf("day", "week", "month")
+	FailurePolicies      = setOf("immediate_cancel", "retry_then_cancel")
+	SubscriptionStatuses = setOf("incomplete", "trialing", "active", "past_due", "cancel_scheduled", "canceled")
+	CancellationReasons  = setOf("user_requested", "payment_failure", "chargeback", "system")
+	// AuthorizationStatuses are those of a Pix Automatico's authorisation.
+	AuthorizationStatuses = setOf("pending", "approved", "rejected", "expired", "canceled")
+
+	LinkStatuses    = setOf("active", "exhausted", "expired", "inactive")
+	SessionStatuses = setOf("open", "ready", "processing", "completed", "expired")
+	ItemTypes       = setOf("physical", "digital")
 )

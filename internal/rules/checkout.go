@@ -1,0 +1,53 @@
+package rules
+
+// CheckoutLink holds the rules of POST /v2/checkout-links: a link sells either
+// products or a bare amount.
+func CheckoutLink(o *Object) {
+	switch {
+	case o.Has("amount") && o.Has("products"):
+		o.Fail("amount", CodeInvalid, "must not be sent together with products")
+	case o.find("amount") == nil && o.find("products") == nil:
+		o.Fail("products", CodeRequired, "is required where amount is not sent")
+	}
+	o.Int("amount", Optional).Between(MinAmount, MaxAmount)
+	o.Enum("currency", Optional, BillingCurrencies)
+	o.String("title", Optional).Len(1, MaxLinkTitle)
+	o.Array("products", Optional).Len(MinLinkProducts, MaxLinkProducts).Each(linkProduct)
+}
+
+// linkProduct shares the limits of any other product where it has the same
+// members.
+func linkProduct(o *Object) {
+	o.String("external_id", Optional).MinLen(1)
+	o.String("name", Required).Len(1, MaxProductName)
+	o.Int("price", Required).Between(0, MaxAmount)
+	o.Int("quantity", Optional).Between(1, MaxQuantity)
+	o.String("description", Nullable)
+	o.String("image_url", Nullable).WebURL()
+	o.Int("compare_price", Nullable).Between(0, MaxAmount)
+	o.Enum("type", Optional, ItemTypes)
+	o.Enum("currency", Optional, BillingCurrencies)
+}
+
+// CheckoutSlug holds the rule of the slug in the paths of a checkout, read as
+// a parameter called slug.
+func CheckoutSlug(o *Object) {
+	o.String("slug", Required).Len(MinSlug, MaxSlug)
+}
+
+// CheckoutSession holds the rules of PATCH /v2/checkout/{slug}/session. A
+// session is filled in step by step, so every member of the buyer may wait;
+// a document or an address is whole where it is sent.
+func CheckoutSession(o *Object) {
+	o.Object("buyer", Optional, sessionBuyer)
+	o.Enum("payment_method", Optional, Methods)
+}
+
+func sessionBuyer(o *Object) {
+	o.String("name", Nullable).MinLen(1)
+	o.String("email", Nullable).Email()
+	o.String("phone", Nullable)
+	o.String("birth_date", Nullable)
+	o.Object("document", Nullable, func(o *Object) { document(o, DocumentTypes) })
+	o.Object("address", Nullable, Address)
+}

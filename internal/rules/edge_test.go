@@ -1,0 +1,106 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// edge is one limit: the last value that a member may have and the first that
+// is refused, as JSON, and the code of the refusal. missing as a value takes
+// the member away.
+type edge struct {
+	field   string // "products[0].name"
+	allowed string
+	refused string
+	code    string
+}
+
+const missing = ""
+
+// checkEdges tries each edge on an otherwise right body.
+func checkEdges(t *testing.T, rule rules.Rule, base string, edges []edge) {
+	t.Helper()
+	require.Empty(t, check(t, base, rule), "the base body must be right")
+	for _, e := range edges {
+		t.Run(e.field+" "+e.code+" "+shorten(e.refused), func(t *testing.T) {
+			t.Parallel()
+			assert.Empty(t, check(t, edit(t, base, e.field, e.allowed), rule), "allowed: %s", shorten(e.allowed))
+			found := check(t, edit(t, base, e.field, e.refused), rule)
+			require.Len(t, found, 1, "refused: %s", shorten(e.refused))
+			assert.Equal(t, e.field, found[0].Field)
+			assert.Equal(t, e.code, found[0].Code)
+			assert.NotEmpty(t, found[0].Message)
+		})
+	}
+}
+
+func check(t *testing.T, body string, rule rules.Rule) []rules.Violation {
+	t.Helper()
+	found, err := rules.Check([]byte(body), rule, rules.Variant{})
+	require.NoError(t, err)
+	return found
+}
+
+// edit returns body with the member at path set to the JSON in value.
+func edit(t *testing.T, body, path, value string) string {
+	t.Helper()
+	var root any
+	require.NoError(t, json.Unmarshal([]byte(body), &root))
+	steps := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
+	var v any
+	if value != missing {
+		require.NoError(t, json.Unmarshal([]byte(value), &v), value)
+	}
+	set(t, root, steps, v, value == missing)
+	out, err := json.Marshal(root)
+	require.NoError(t, err)
+	return string(out)
+}
+
+func set(t *testing.T, in any, steps []string, v any, remove bool) {
+	t.Helper()
+	switch node := in.(type) {
+	case map[string]any:
+		switch {
+		case len(steps) > 1:
+			set(t, node[steps[0]], steps[1:], v, remove)
+		case remove:
+			delete(node, steps[0])
+		default:
+			node[steps[0]] = v
+		}
+	case []any:
+		i, err := strconv.Atoi(steps[0])
+		require.NoError(t, err)
+		if len(steps) > 1 {
+			set(t, node[i], steps[1:], v, remove)
+			return
+		}
+		node[i] = v
+	default:
+		require.Fail(t, "no such member", "%v", steps)
+	}
+}
+
+// text returns the JSON of a string of n characters of two bytes each, so that
+// a limit that counts bytes fails.
+func text(n int) string { return `"` + strings.Repeat("é", n) + `"` }
+
+// list returns the JSON of an array of n elements.
+func list(n int, element string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+}
+
+func shorten(s string) string {
+	if len(s) > 30 {
+		return s[:30] + "…"
+	}
+	return s
+}

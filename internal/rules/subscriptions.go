@@ -1,0 +1,99 @@
+package rules
+
+import "strings"
+
+// Subscription holds the rules of POST /v2/subscriptions, by card and by Pix
+// Automatico. A Pix Automatico has no token: its payer authorises in the bank.
+func Subscription(o *Object) {
+	o.String("customer_id", Required).MinLen(1)
+	o.Int("amount", Required).Between(MinAmount, MaxAmount)
+	o.Enum("payment_method", Optional, SubscriptionMethods)
+	subscriptionToken(o)
+	o.Enum("interval", Required, Intervals)
+	o.Int("interval_count", Optional).Between(MinIntervalCount, MaxIntervalCount)
+	dunning(o)
+	o.Enum("currency", Optional, BillingCurrencies)
+	o.Object("metadata", Optional, nil)
+	o.Array("informations", Optional).Len(0, MaxInformations).Each(information)
+	o.String("idempotency_key", Optional).Len(MinIdempotencyKey, MaxIdempotencyKey)
+	o.Array("products", Optional).Len(0, MaxProducts).Each(Product)
+	o.String("trial_end", Optional).Time()
+	o.Int("billing_day_of_month", Optional).Between(1, MaxBillingDay)
+	o.String("comment", Optional).MaxLen(MaxPixComment)
+}
+
+// subscriptionToken wants a single-use token for a card and none for a Pix
+// Automatico. A payment_method that is neither is an error of its own.
+func subscriptionToken(o *Object) {
+	switch {
+	case !o.Has("payment_method"), o.Text("payment_method") == "credit_card":
+		singleUse(o.String("token", Required))
+	case o.Text("payment_method") == "pix_automatic":
+		if o.find("token") != nil {
+			o.Fail("token", CodeInvalid, "must not be sent with pix_automatic: the payer authorises in the bank's app")
+		}
+	default:
+		singleUse(o.String("token", Optional))
+	}
+}
+
+func singleUse(r StringRule) {
+	if r.ok && LooksLikeCard(r.v) {
+		r.o.Fail(r.name, CodeInvalid, noCardData)
+		return
+	}
+	r.MinLen(MinSubscriptionToken).Match(func(s string) bool { return strings.HasPrefix(s, "pgct_") },
+		"must start with pgct_: a subscription takes a single-use token of the client-side payment element")
+}
+
+// dunning holds the rules of what happens when a renewal fails.
+func dunning(o *Object) {
+	o.Enum("failure_policy", Optional, FailurePolicies)
+	o.Array("retry_offsets_days", Optional).Len(MinRetryOffsets, MaxRetryOffsets).EachInt(MinRetryOffset, MaxRetryOffset)
+}
+
+func information(o *Object) {
+	o.String("key", Required)
+	o.String("value", Required)
+}
+
+// SubscriptionUpdate holds the rules of PATCH /v2/subscriptions/{id}, which
+// changes three members only. A member that exists but can't be changed is
+// refused by name, so that nobody takes an ignored change for a made one.
+func SubscriptionUpdate(o *Object) {
+	o.Object("metadata", Nullable, nil)
+	dunning(o)
+	for _, name := range fixedSubscriptionMembers {
+		if o.find(name) != nil {
+			o.Fail(name, CodeInvalid, "can't be changed: only metadata, failure_policy and retry_offsets_days can")
+		}
+	}
+}
+
+// fixedSubscriptionMembers are the members of the create request and of the
+// record, in their own spellings.
+//
+//nolint:gochecknoglobals // a constant table
+var fixedSubscriptionMembers = [...]string{
+	"customer_id", "amount", "token", "payment_method", "interval", "interval_count", "currency", "informations",
+	"idempotency_key", "products", "trial_end", "billing_day_of_month", "comment",
+
+	"id", "customerId", "status", "paymentMethod", "billingModel", "billingDayOfMonth", "intervalCount", "trialEnd",
+	"currentPeriodStart", "currentPeriodEnd", "cancelAtPeriodEnd", "canceledAt", "cancellationReason", "customerEmail",
+	"cardLast4", "recurringAuthorization", "authorization", "transactions", "createdAt", "updatedAt",
+}
+
+// SubscriptionCancel holds the rules of the optional body of
+// POST /v2/subscriptions/{id}/cancel.
+func SubscriptionCancel(o *Object) {
+	o.String("reason", Optional)
+}
+
+// SubscriptionList holds the rules of the query of GET /v2/subscriptions.
+func SubscriptionList(o *Object) {
+	cursorPage(o)
+	o.Enum("status", Optional, SubscriptionStatuses)
+	o.String("customer_email", Optional)
+	o.String("created_after", Optional).Match(isDate, "must be a date or a timestamp with a zone")
+	o.String("created_before", Optional).Match(isDate, "must be a date or a timestamp with a zone")
+}
