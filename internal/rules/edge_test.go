@@ -54,13 +54,9 @@ func edit(t *testing.T, body, path, value string) string {
 	var root any
 	require.NoError(t, json.Unmarshal([]byte(body), &root))
 	steps := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
-	var v any
-	if value != missing {
-		require.NoError(t, json.Unmarshal([]byte(value), &v), value)
-	}
-	set(t, root, steps, v, value == missing)
+	set(t, root, steps, json.RawMessage(value), value == missing)
 	out, err := json.Marshal(root)
-	require.NoError(t, err)
+	require.NoError(t, err, value)
 	return string(out)
 }
 

@@ -44,6 +44,19 @@ var (
 	LiveTransactionStatuses = TransactionStatuses.with("authorized", "three_ds_required", "in_protest",
 		"partially_paid", "processing", "processed", "med")
 
+	// CustomerStatuses is open: only the state of a new customer is known.
+	CustomerStatuses = setOf("active")
+
+	PixKeyTypes          = setOf("CPF", "CNPJ", "EMAIL", "PHONE", "EVP")
+	TransferStatuses     = setOf("pending", "in_analysis", "processing", "paid", "error", "cancelled")
+	LiveTransferStatuses = TransferStatuses.with("scheduled", "rejected", "unknown")
+
+	LegacyPaymentTypes  = setOf("PIX")
+	LegacySplitKeyTypes = setOf("DOCUMENT", "EMAIL", "PHONE", "RANDOM")
+	LegacyStatuses      = setOf("IN_ANALYSIS", "WAITING_CONFIRMATION", "WAITING_PAYMENT", "WAITING_WITHDRAW",
+		"WITHDRAW_REQUEST", "WITHDRAW_PAID", "WEBHOOK_UPDATED", "WEBHOOK_ERROR", "PAID", "CANCELLED", "REVERSED",
+		"REFUND", "REFUND_IN", "REFUND_OUT", "SOFT_REFUND", "ERROR", "PENDING_APPROVAL", "APPROVED", "DECLINED")
+
 	DeliveryStatuses = setOf("waiting", "in_transit", "delivered")
 	Directions       = setOf("next", "prev")
 

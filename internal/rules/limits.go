@@ -45,11 +45,16 @@ const (
 	MaxTrackingURL         = 255
 	MaxTrackingCompany     = 64
 	MinLiveTransferAmount  = 1000
+	MaxSafeAmount          = 1<<53 - 1 // of a payout and of a v1 payment: what every JSON reader keeps exactly
 	MaxTransferDescription = 140
 	MaxTransferReference   = 100
 	MaxTransferOrigin      = 50
+	MinPixKey              = 1
 	MaxPixKey              = 77
 	MaxCancelReason        = 250
 	MaxBillingDay          = 31
 	MaxPixComment          = 140
+	MinLegacyExpiration    = 1         // seconds
+	MaxLegacyExpiration    = 1<<31 - 1 // seconds, 68 years: what a duration in nanoseconds still holds
+	MaxSplitPercent        = 100
 )

@@ -1,0 +1,33 @@
+package rules
+
+import "strings"
+
+// livePhoneDigits is an area code and a mobile number in Brazil.
+const livePhoneDigits = 11
+
+// Customer holds the rules of POST /v2/customers.
+func Customer(o *Object) {
+	o.String("name", Required).MinLen(1)
+	o.String("email", Required).Email()
+	phone := o.String("phone", Nullable)
+	if o.Variant().Live {
+		phone.Match(func(s string) bool { return len(s) == livePhoneDigits && digits(s) },
+			"must be an area code and a mobile number, 11 digits")
+	}
+	o.Object("document", Nullable, func(o *Object) { document(o, CustomerDocumentTypes) })
+	o.String("externalRef", Nullable)
+	o.Object("address", Nullable, Address)
+	o.String("ip_address", Nullable).IP()
+}
+
+// CustomerList holds the rules of the query of GET /v2/customers. Its filters
+// are texts compared as they are: one that fits no customer finds none.
+func CustomerList(o *Object) {
+	o.Int("page", Optional).Between(1, MaxCustomerPage)
+	o.Int("limit", Optional).Between(1, MaxCustomerPageSize)
+	for _, filter := range [...]string{"search", "document_number", "email", "phone", "external_ref", "status", "ip_address"} {
+		o.String(filter, Optional)
+	}
+}
+
+func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -1,0 +1,52 @@
+package rules
+
+// LegacyIntegration holds the rules of POST /v1/business/integration. The
+// document gives two variants of the body: webhookUrl and pixWebhookUrl, both
+// optional URIs; or pixWebhookUrl alone, which must then be https.
+func LegacyIntegration(o *Object) {
+	o.String("webhookUrl", Optional).WebURL()
+	pix := o.String("pixWebhookUrl", Optional)
+	if o.Has("webhookUrl") {
+		pix.WebURL()
+	} else {
+		pix.HTTPS()
+	}
+}
+
+// LegacyPayment holds the rules of POST /pix/v1/payment.
+func LegacyPayment(o *Object) {
+	o.Enum("type", Required, LegacyPaymentTypes)
+	o.Object("payer", Required, legacyPayer)
+	o.Object("transaction", Required, func(o *Object) {
+		o.Int("value", Required).Between(MinAmount, MaxSafeAmount)
+		o.Int("expirationTime", Optional).Between(MinLegacyExpiration, MaxLegacyExpiration)
+		texts(o, "description", "dueDate", "externalId")
+	})
+	o.Array("splits", Optional).Each(legacySplit)
+}
+
+func legacyPayer(o *Object) {
+	texts(o, "fullName", "document")
+	o.Object("contact", Optional, func(o *Object) { texts(o, "mail", "phone") })
+	o.Object("address", Optional, func(o *Object) {
+		texts(o, "zipCode", "street", "number", "city", "state", "country", "neighboor", "neighborhood")
+	})
+}
+
+func legacySplit(o *Object) {
+	texts(o, "pixKey", "document", "externalId")
+	o.Enum("pixKeyType", Optional, LegacySplitKeyTypes)
+	o.Number("percent", Optional, 0, MaxSplitPercent)
+	o.Int("amount", Optional).Between(0, MaxSafeAmount)
+}
+
+// LegacyToken holds the rules of POST /v2/payment_token/:public_token: any
+// object, as long as there is no card data in it.
+func LegacyToken(*Object) {}
+
+// texts checks members whose only documented rule is that they are strings.
+func texts(o *Object, names ...string) {
+	for _, name := range names {
+		o.String(name, Optional)
+	}
+}

@@ -1,0 +1,100 @@
+package rules_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+func TestLegacyIntegration(t *testing.T) {
+	t.Parallel()
+	wrongURL := []refusal{
+		null(), {`7`, rules.CodeInvalidType}, {`""`, rules.CodeInvalid},
+		{`"/webhooks"`, rules.CodeInvalid}, {`"ftp://shop.example/"`, rules.CodeInvalid},
+	}
+	both := `{"webhookUrl": "https://shop.example/all", "pixWebhookUrl": "https://shop.example/pix"}`
+	checkValues(t, rules.LegacyIntegration, rules.Variant{}, both, []values{
+		{field: "webhookUrl", allowed: []string{missing, `"http://shop.example/"`}, refused: wrongURL[1:]},
+		{field: "pixWebhookUrl", allowed: []string{missing, `"http://shop.example/"`}, refused: wrongURL},
+	})
+	alone := `{"pixWebhookUrl": "https://shop.example/pix"}`
+	checkValues(t, rules.LegacyIntegration, rules.Variant{}, alone, []values{
+		{field: "pixWebhookUrl", allowed: []string{missing}, refused: append(wrongURL, refusal{`"http://shop.example/"`, rules.CodeInvalid})},
+	})
+}
+
+const legacyPaymentBase = `{
+	"type": "PIX",
+	"payer": {
+		"fullName": "Maria Silva",
+		"document": "52998224725",
+		"contact": {"mail": "maria@example.com", "phone": "11987654321"},
+		"address": {"zipCode": "01001000", "street": "Rua das Flores", "number": "10", "city": "São Paulo", "state": "SP",
+			"country": "BR", "neighboor": "Centro", "neighborhood": "Centro"}
+	},
+	"transaction": {"value": 1500, "description": "Order 1", "expirationTime": 86400, "dueDate": "2027-01-05", "externalId": "order-1"},
+	"splits": [
+		{"pixKey": "52998224725", "pixKeyType": "DOCUMENT", "document": "52998224725", "percent": 12.5, "amount": 100, "externalId": "s-1"}
+	]
+}`
+
+func TestLegacyPayment(t *testing.T) {
+	t.Parallel()
+	members := []values{
+		enum("type", rules.LegacyPaymentTypes),
+		{field: "type", refused: []refusal{gone(), null()}},
+		{field: "payer", allowed: []string{`{}`}, refused: notA("object", gone(), null())},
+		{field: "payer.contact", allowed: []string{missing, `{}`}, refused: notA("object", null())},
+		{field: "payer.address", allowed: []string{missing, `{}`}, refused: notA("object", null())},
+		{field: "transaction", refused: notA("object", gone(), null())},
+		{field: "transaction.value", allowed: []string{`1`, `9007199254740991`}, refused: notA("integer", gone(), null(),
+			refusal{`0`, rules.CodeTooSmall}, refusal{`9007199254740992`, rules.CodeTooBig})},
+		{field: "transaction.expirationTime", allowed: []string{missing, `1`, `2147483647`}, refused: notA("integer", null(),
+			refusal{`0`, rules.CodeTooSmall}, refusal{`2147483648`, rules.CodeTooBig})},
+		{field: "splits", allowed: []string{missing, `[]`, list(1000, `{}`)}, refused: notA("array", null())},
+		{field: "splits", reported: "splits[0]", refused: []refusal{{`["x"]`, rules.CodeInvalidType}, {`[null]`, rules.CodeInvalidType}}},
+		enum("splits[0].pixKeyType", rules.LegacySplitKeyTypes),
+		{field: "splits[0].percent", allowed: []string{missing, `0`, `0.01`, `100`}, refused: []refusal{
+			null(), {`"10"`, rules.CodeInvalidType}, {`-0.01`, rules.CodeTooSmall}, {`100.01`, rules.CodeTooBig}, {`1e999`, rules.CodeTooBig},
+		}},
+		{field: "splits[0].amount", allowed: []string{missing, `0`, `9007199254740991`}, refused: notA("integer", null(),
+			refusal{`-1`, rules.CodeTooSmall}, refusal{`9007199254740992`, rules.CodeTooBig})},
+	}
+	for _, path := range slices.Concat(
+		[]string{"payer.fullName", "payer.document", "payer.contact.mail", "payer.contact.phone"},
+		[]string{"payer.address.zipCode", "payer.address.street", "payer.address.number", "payer.address.city", "payer.address.state"},
+		[]string{"payer.address.country", "payer.address.neighboor", "payer.address.neighborhood"},
+		[]string{"transaction.description", "transaction.dueDate", "transaction.externalId"},
+		[]string{"splits[0].pixKey", "splits[0].document", "splits[0].externalId"},
+	) {
+		members = append(members, values{field: path, allowed: []string{missing, `""`, text(500)}, refused: notA("string", null())})
+	}
+	checkValues(t, rules.LegacyPayment, rules.Variant{}, legacyPaymentBase, members)
+}
+
+func TestLegacyTokenTakesEverythingButCardData(t *testing.T) {
+	t.Parallel()
+	for body, field := range map[string]string{
+		`{}`: "",
+		`{"token": "pgct_1", "anything": [1, null, {"deep": "x"}]}`: "",
+		`{"card": {"holder": "MARIA SILVA"}}`:                       "card",
+		`{"holder": {"cvv": "123"}}`:                                "holder.cvv",
+		`{"a": [{"b": "4111 1111 1111 1111"}]}`:                     "a[0].b",
+	} {
+		found, err := rules.Check([]byte(body), rules.LegacyToken, rules.Variant{})
+		require.NoError(t, err)
+		if field == "" {
+			assert.Empty(t, found, body)
+			continue
+		}
+		require.Len(t, found, 1, body)
+		assert.Equal(t, field, found[0].Field)
+		assert.NotContains(t, found[0].Message, "4111")
+	}
+	_, err := rules.Check([]byte(`[]`), rules.LegacyToken, rules.Variant{})
+	assert.Error(t, err, "a body that is no object")
+}

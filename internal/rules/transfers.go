@@ -1,0 +1,31 @@
+package rules
+
+// Transfer holds the rules of POST /v2/transfers.
+func Transfer(o *Object) {
+	least := int64(MinAmount)
+	if o.Variant().Live {
+		least = MinLiveTransferAmount
+	}
+	o.Enum("pix_key_type", Required, PixKeyTypes)
+	key := o.String("pix_key_value", Required).Len(MinPixKey, MaxPixKey)
+	if must := pixKeyForm(o.Text("pix_key_type")); must != "" && key.v != "" {
+		_, fits := NormalPixKey(o.Text("pix_key_type"), key.v)
+		key.Match(func(string) bool { return fits }, must)
+	}
+	o.Int("amount", Required).Between(least, MaxSafeAmount)
+	o.String("description", Optional).MaxLen(MaxTransferDescription)
+	o.String("external_ref", Optional).MaxLen(MaxTransferReference)
+	o.String("notify_url", Nullable).MaxLen(MaxNotifyURL).HTTPS()
+	o.String("origin", Optional).MaxLen(MaxTransferOrigin)
+}
+
+// TransferCancel holds the rules of POST /v2/transfers/{id}/cancel.
+func TransferCancel(o *Object) {
+	o.String("reason", Optional).MaxLen(MaxCancelReason)
+}
+
+// TransferList holds the rules of the query of GET /v2/transfers.
+func TransferList(o *Object) {
+	cursorPage(o)
+	o.Enum("status", Optional, LiveTransferStatuses)
+}

@@ -1,0 +1,127 @@
+package rules_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// values are all the interesting values of one member, as JSON or, in a query,
+// as they are: every value of allowed passes, every one of refused breaks this
+// member's rule alone, with its code. It is an [edge] for members with more
+// than one.
+type values struct {
+	field    string // "products[0].name"
+	allowed  []string
+	refused  []refusal
+	reported string // the field of the violation, where it is another than field
+}
+
+type refusal struct{ value, code string }
+
+// checkValues tries each value on an otherwise right body.
+func checkValues(t *testing.T, rule rules.Rule, v rules.Variant, base string, members []values) {
+	t.Helper()
+	find := func(body string) []rules.Violation {
+		found, err := rules.Check([]byte(body), rule, v)
+		require.NoError(t, err)
+		return found
+	}
+	require.Empty(t, find(base), "the base body must be right")
+	for _, m := range members {
+		for _, value := range m.allowed {
+			assert.Empty(t, find(edit(t, base, m.field, value)), "%s allowed: %s", m.field, shorten(value))
+		}
+		for _, r := range m.refused {
+			checkRefused(t, m, r, find(edit(t, base, m.field, r.value)))
+		}
+	}
+}
+
+// checkQueryValues tries each value as the only parameter of a query.
+func checkQueryValues(t *testing.T, rule rules.Rule, members []values) {
+	t.Helper()
+	require.Empty(t, rules.CheckQuery(url.Values{}, rule, rules.Variant{}), "no parameters")
+	for _, m := range members {
+		for _, value := range m.allowed {
+			found := rules.CheckQuery(url.Values{m.field: {value}}, rule, rules.Variant{})
+			assert.Empty(t, found, "%s allowed: %s", m.field, shorten(value))
+		}
+		for _, r := range m.refused {
+			checkRefused(t, m, r, rules.CheckQuery(url.Values{m.field: {r.value}}, rule, rules.Variant{}))
+		}
+	}
+}
+
+func checkRefused(t *testing.T, m values, r refusal, found []rules.Violation) {
+	t.Helper()
+	field := m.reported
+	if field == "" {
+		field = m.field
+	}
+	if assert.Len(t, found, 1, "%s refused: %s", m.field, shorten(r.value)) {
+		assert.Equal(t, field, found[0].Field, "%s refused: %s", m.field, shorten(r.value))
+		assert.Equal(t, r.code, found[0].Code, "%s refused: %s", m.field, shorten(r.value))
+		assert.NotEmpty(t, found[0].Message)
+	}
+}
+
+// httpsURL returns the JSON of an https URL of n characters.
+func httpsURL(n int) string {
+	const start = "https://shop.example/"
+	return `"` + start + strings.Repeat("a", n-len(start)) + `"`
+}
+
+// notA returns the refusals of every type but the wanted one: a member that is
+// a string refuses numbers, objects and so on.
+func notA(want string, more ...refusal) []refusal {
+	var out []refusal
+	for _, v := range [...]struct{ kind, value string }{
+		{"string", `"text"`},
+		{"integer", `7`},
+		{"object", `{}`},
+		{"array", `[]`},
+		{"boolean", `true`},
+	} {
+		if v.kind != want {
+			out = append(out, refusal{v.value, rules.CodeInvalidType})
+		}
+	}
+	if want == "integer" {
+		out = append(out, refusal{`1.5`, rules.CodeInvalidType})
+	}
+	return append(out, more...)
+}
+
+// null is the refusal of null.
+func null() refusal { return refusal{`null`, rules.CodeInvalidType} }
+
+// gone is the refusal of a body without the member.
+func gone() refusal { return refusal{missing, rules.CodeRequired} }
+
+// enum returns the values of a member that takes those of s and nothing else.
+func enum(field string, s rules.Set) values {
+	m := values{field: field, refused: []refusal{
+		{`""`, rules.CodeInvalidEnum},
+		{`"no such value"`, rules.CodeInvalidEnum},
+	}}
+	for v := range s.All() {
+		m.allowed = append(m.allowed, `"`+v+`"`)
+		if other := flipCase(v); !s.Has(other) {
+			m.refused = append(m.refused, refusal{`"` + other + `"`, rules.CodeInvalidEnum})
+		}
+	}
+	return m
+}
+
+func flipCase(s string) string {
+	if upper := strings.ToUpper(s); upper != s {
+		return upper
+	}
+	return strings.ToLower(s)
+}
