@@ -1,0 +1,117 @@
+// Package qr draws QR pictures: as SVG for pages, as PNG for APIs, and as text
+// for a terminal.
+package qr
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"strings"
+
+	"github.com/boombuler/barcode/qr"
+)
+
+// quiet is the light margin around the picture, in modules, which readers need.
+const quiet = 4
+
+// Code is a QR picture. Its forms all show the same modules and the margin.
+type Code struct {
+	dark []bool // row by row, without the margin
+	side int    // modules, without the margin
+}
+
+// New returns the picture of text. It fails when the text is longer than a QR
+// picture can hold, some 2900 bytes.
+func New(text string) (Code, error) {
+	picture, err := qr.Encode(text, qr.L, qr.Auto)
+	if err != nil {
+		return Code{}, fmt.Errorf("qr: %w", err)
+	}
+	side := picture.Bounds().Dx()
+	c := Code{dark: make([]bool, side*side), side: side}
+	for i := range c.dark {
+		c.dark[i] = picture.At(i%side, i/side) == color.Black
+	}
+	return c, nil
+}
+
+// Size returns the width and height of the picture in modules, margin included.
+func (c Code) Size() int { return c.side + 2*quiet }
+
+// Dark reports whether the module at x, y is dark; the margin counts, and all
+// that lies outside is light.
+func (c Code) Dark(x, y int) bool {
+	x, y = x-quiet, y-quiet
+	return x >= 0 && y >= 0 && x < c.side && y < c.side && c.dark[y*c.side+x]
+}
+
+// PNG returns the picture with scale pixels to a module.
+func (c Code) PNG(scale int) ([]byte, error) {
+	scale = max(1, scale)
+	pixels := c.Size() * scale
+	picture := image.NewPaletted(image.Rect(0, 0, pixels, pixels), color.Palette{color.White, color.Black})
+	for i := range picture.Pix {
+		if c.Dark(i%pixels/scale, i/pixels/scale) {
+			picture.Pix[i] = 1
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, picture); err != nil {
+		return nil, fmt.Errorf("qr: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// SVG returns the picture as an element that scales to its place. It holds
+// nothing of the text, so it can be put into a page as it is.
+func (c Code) SVG() string {
+	var b strings.Builder
+	size := c.Size()
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" shape-rendering="crispEdges" role="img">`, size, size)
+	fmt.Fprintf(&b, `<path fill="#fff" d="M0 0h%dv%dH0z"/><path d="`, size, size)
+	for y := range size {
+		for x := 0; x < size; x++ {
+			width := 0
+			for c.Dark(x+width, y) {
+				width++
+			}
+			if width > 0 {
+				fmt.Fprintf(&b, "M%d %dh%dv1h-%dz", x, y, width, width)
+				x += width
+			}
+		}
+	}
+	b.WriteString(`"/></svg>`)
+	return b.String()
+}
+
+// Terminal returns the picture as lines of half blocks, two rows of modules to
+// a line. Light modules are drawn: it can be read on a dark background.
+func (c Code) Terminal() string { return c.halfBlocks("", "\n") }
+
+// Color is Terminal with black and white set by escape codes, so that it can be
+// read on any background.
+func (c Code) Color() string { return c.halfBlocks("\x1b[97;40m", "\x1b[0m\n") }
+
+func (c Code) halfBlocks(before, after string) string {
+	blocks := [2][2]string{{"█", "▀"}, {"▄", " "}} // [upper dark][lower dark]
+	var b strings.Builder
+	size := c.Size()
+	for y := 0; y < size; y += 2 {
+		b.WriteString(before)
+		for x := range size {
+			b.WriteString(blocks[index(c.Dark(x, y))][index(c.Dark(x, y+1))])
+		}
+		b.WriteString(after)
+	}
+	return b.String()
+}
+
+func index(dark bool) int {
+	if dark {
+		return 1
+	}
+	return 0
+}

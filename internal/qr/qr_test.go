@@ -1,0 +1,147 @@
+package qr_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"image/png"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/qr"
+)
+
+const text = "00020126580014br.gov.bcb.pix0136123e4567-e12b-12d1-a456-426655440000" +
+	"5204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***63041D3D"
+
+func TestModules(t *testing.T) {
+	t.Parallel()
+	c := newCode(t)
+
+	assert.Equal(t, 45+8, c.Size(), "138 bytes at level L need version 7 of 45 modules")
+	assertFinder(t, c, 4, 4)
+	assertFinder(t, c, 4+45-7, 4)
+	assertFinder(t, c, 4, 4+45-7)
+	for i := range c.Size() {
+		for edge := range 4 {
+			assert.False(t, c.Dark(i, edge), "margin at %d,%d", i, edge)
+			assert.False(t, c.Dark(edge, i), "margin at %d,%d", edge, i)
+			assert.False(t, c.Dark(i, c.Size()-1-edge), "margin at the end of column %d", i)
+		}
+	}
+	for i := 8; i < 45-8; i++ {
+		assert.Equal(t, i%2 == 0, c.Dark(4+i, 4+6), "timing pattern at %d", i)
+	}
+}
+
+// assertFinder looks for the square in three of the picture's corners: a dark
+// ring, a light ring, a dark core.
+func assertFinder(t *testing.T, c qr.Code, left, top int) {
+	t.Helper()
+	for y := range 7 {
+		for x := range 7 {
+			ring := max(abs(x-3), abs(y-3))
+			assert.Equal(t, ring != 2, c.Dark(left+x, top+y), "finder at %d,%d: %d,%d", left, top, x, y)
+		}
+	}
+}
+
+func TestPNG(t *testing.T) {
+	t.Parallel()
+	c := newCode(t)
+	for _, scale := range []int{1, 3, 8} {
+		picture, err := c.PNG(scale)
+		require.NoError(t, err)
+		decoded, err := png.Decode(bytes.NewReader(picture))
+		require.NoError(t, err)
+		require.Equal(t, c.Size()*scale, decoded.Bounds().Dx())
+		require.Equal(t, c.Size()*scale, decoded.Bounds().Dy())
+		for y := range decoded.Bounds().Dy() {
+			for x := range decoded.Bounds().Dx() {
+				red, _, _, _ := decoded.At(x, y).RGBA()
+				require.Equal(t, c.Dark(x/scale, y/scale), red == 0, "scale %d at %d,%d", scale, x, y)
+			}
+		}
+	}
+}
+
+func TestSVG(t *testing.T) {
+	t.Parallel()
+	c := newCode(t)
+	svg := c.SVG()
+
+	decoder := xml.NewDecoder(strings.NewReader(svg))
+	var path string
+	for {
+		token, err := decoder.Token()
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "path" {
+			path = start.Attr[len(start.Attr)-1].Value
+		}
+	}
+	drawn := make(map[[2]int]bool)
+	for part := range strings.SplitSeq(path, "z") {
+		if part == "" {
+			continue
+		}
+		var x, y, width, back int
+		_, err := fmt.Sscanf(part, "M%d %dh%dv1h-%d", &x, &y, &width, &back)
+		require.NoError(t, err, part)
+		require.Equal(t, width, back)
+		for i := range width {
+			drawn[[2]int{x + i, y}] = true
+		}
+	}
+	for y := range c.Size() {
+		for x := range c.Size() {
+			require.Equal(t, c.Dark(x, y), drawn[[2]int{x, y}], "at %d,%d", x, y)
+		}
+	}
+	assert.NotContains(t, svg, "Fulano")
+}
+
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	c := newCode(t)
+
+	lines := strings.Split(strings.TrimSuffix(c.Terminal(), "\n"), "\n")
+	require.Len(t, lines, (c.Size()+1)/2)
+	for row, line := range lines {
+		runes := []rune(line)
+		require.Len(t, runes, c.Size())
+		for x, r := range runes {
+			upperLight := r == '█' || r == '▀'
+			lowerLight := r == '█' || r == '▄'
+			require.Equal(t, !c.Dark(x, 2*row), upperLight, "at %d,%d", x, 2*row)
+			require.Equal(t, !c.Dark(x, 2*row+1), lowerLight, "at %d,%d", x, 2*row+1)
+		}
+	}
+
+	plain := strings.NewReplacer("\x1b[97;40m", "", "\x1b[0m", "").Replace(c.Color())
+	assert.Equal(t, c.Terminal(), plain)
+	assert.Equal(t, len(lines), strings.Count(c.Color(), "\x1b[0m\n"), "every line ends its colours")
+}
+
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	_, err := qr.New(strings.Repeat("x", 2953))
+	require.NoError(t, err)
+	_, err = qr.New(strings.Repeat("x", 2954))
+	require.Error(t, err)
+}
+
+func newCode(t *testing.T) qr.Code {
+	t.Helper()
+	c, err := qr.New(text)
+	require.NoError(t, err)
+	return c
+}
+
+func abs(n int) int { return max(n, -n) }

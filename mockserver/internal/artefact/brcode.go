@@ -1,0 +1,210 @@
+package artefact
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The ids of the EMV fields that a BR Code uses, by the central bank's BR Code
+// manual.
+const (
+	tagFormat     = "00" // always "01"
+	tagInitiation = "01" // "12": to be used once
+	tagAccount    = "26" // a template; its fields are below
+	tagCategory   = "52" // "0000": none
+	tagCurrency   = "53" // "986": real, ISO 4217
+	tagAmount     = "54" // decimal reais, point, two decimals
+	tagCountry    = "58" // "BR"
+	tagName       = "59"
+	tagCity       = "60"
+	tagAdditional = "62" // a template; its field 05 is the TxID
+	tagCRC        = "63"
+
+	tagGUI  = "00" // of tagAccount: names the payment arrangement
+	tagKey  = "01" // of tagAccount
+	tagURL  = "25" // of tagAccount
+	tagTxID = "05" // of tagAdditional
+
+	pixGUI     = "br.gov.bcb.pix"
+	noTxID     = "***" // stands for "none" in a dynamic code
+	crcHeader  = tagCRC + "04"
+	crcLength  = len(crcHeader) + 4
+	maxName    = 25
+	maxCity    = 15
+	maxTxID    = 25
+	maxAccount = 77 // of a key or a URL, so that the template fits 99
+)
+
+// BRCode is a Pix copy-paste text, the one that the QR picture holds. A dynamic
+// one has a URL from which the payer's bank reads the charge, a static one a
+// Pix key.
+type BRCode struct {
+	URL    string // without a scheme; it has precedence over Key
+	Key    string
+	Once   bool   // to be paid once
+	Amount int64  // cents; 0 leaves the amount to the payer
+	Name   string // of who is paid
+	City   string
+	TxID   string // "" is written as "***"
+}
+
+// ChargeCode returns the text of the charge that the mock keeps under id.
+func ChargeCode(id string, cents int64) string {
+	return BRCode{
+		URL:    "pix.mock.invalid/v2/" + id,
+		Once:   true,
+		Amount: cents,
+		Name:   "GATEWAY MOCK",
+		City:   "SAO PAULO",
+	}.String()
+}
+
+// String writes the text with its check sum. A value that is longer than its
+// field is cut, and what is not printable ASCII becomes a question mark, so
+// that every BRCode has a text that can be read.
+func (c BRCode) String() string {
+	account := appendTLV(nil, tagGUI, pixGUI)
+	if c.URL != "" {
+		account = appendTLV(account, tagURL, clip(c.URL, maxAccount))
+	} else {
+		account = appendTLV(account, tagKey, clip(c.Key, maxAccount))
+	}
+	txid := c.TxID
+	if txid == "" {
+		txid = noTxID
+	}
+
+	b := appendTLV(make([]byte, 0, 256), tagFormat, "01")
+	if c.Once {
+		b = appendTLV(b, tagInitiation, "12")
+	}
+	b = appendTLV(b, tagAccount, string(account))
+	b = appendTLV(b, tagCategory, "0000")
+	b = appendTLV(b, tagCurrency, "986")
+	if c.Amount > 0 {
+		b = appendTLV(b, tagAmount, fmt.Sprintf("%d.%02d", c.Amount/100, c.Amount%100))
+	}
+	b = appendTLV(b, tagCountry, "BR")
+	b = appendTLV(b, tagName, clip(c.Name, maxName))
+	b = appendTLV(b, tagCity, clip(c.City, maxCity))
+	b = appendTLV(b, tagAdditional, string(appendTLV(nil, tagTxID, clip(txid, maxTxID))))
+	b = append(b, crcHeader...)
+	return string(fmt.Appendf(b, "%04X", crc16(b)))
+}
+
+// ParseBRCode reads a Pix copy-paste text and checks its structure and its
+// check sum. Fields that BRCode has no place for are passed over.
+func ParseBRCode(s string) (BRCode, error) {
+	c, err := parseBRCode(s)
+	if err != nil {
+		return BRCode{}, fmt.Errorf("BR Code: %w", err)
+	}
+	return c, nil
+}
+
+func parseBRCode(s string) (BRCode, error) {
+	if err := checkCRC(s); err != nil {
+		return BRCode{}, err
+	}
+	if strings.IndexFunc(s, notPrintable) >= 0 {
+		return BRCode{}, errors.New("a character is not printable ASCII")
+	}
+	fields, err := parseTLV(s)
+	if err != nil {
+		return BRCode{}, err
+	}
+	for _, want := range [...][2]string{{tagFormat, "01"}, {tagCurrency, "986"}, {tagCountry, "BR"}} {
+		if fields[want[0]] != want[1] {
+			return BRCode{}, fmt.Errorf("field %s is not %s", want[0], want[1])
+		}
+	}
+	c := BRCode{Once: fields[tagInitiation] == "12", Name: fields[tagName], City: fields[tagCity]}
+	if err := c.readAccount(fields[tagAccount]); err != nil {
+		return BRCode{}, err
+	}
+	if err := c.readAmount(fields[tagAmount]); err != nil {
+		return BRCode{}, err
+	}
+	return c, c.readAdditional(fields[tagAdditional])
+}
+
+func (c *BRCode) readAccount(s string) error {
+	account, err := parseTLV(s)
+	if err != nil {
+		return fmt.Errorf("field %s: %w", tagAccount, err)
+	}
+	if !strings.EqualFold(account[tagGUI], pixGUI) {
+		return fmt.Errorf("field %s is no Pix account", tagAccount)
+	}
+	c.URL, c.Key = account[tagURL], account[tagKey]
+	if (c.URL == "") == (c.Key == "") {
+		return fmt.Errorf("field %s needs a key or a URL, and not both", tagAccount)
+	}
+	return nil
+}
+
+func (c *BRCode) readAmount(s string) error {
+	if s == "" {
+		return nil
+	}
+	reais, cents, found := strings.Cut(s, ".")
+	n, err := strconv.ParseUint(reais+cents, 10, 62)
+	if err != nil || !found || reais == "" || len(cents) != 2 {
+		return fmt.Errorf("field %s is no amount with two decimals", tagAmount)
+	}
+	c.Amount = int64(n) // ParseUint bounds it to 62 bits
+	return nil
+}
+
+func (c *BRCode) readAdditional(s string) error {
+	additional, err := parseTLV(s)
+	if err != nil {
+		return fmt.Errorf("field %s: %w", tagAdditional, err)
+	}
+	if txid := additional[tagTxID]; txid != noTxID {
+		c.TxID = txid
+	}
+	return nil
+}
+
+func checkCRC(s string) error {
+	if len(s) < crcLength || s[len(s)-crcLength:len(s)-4] != crcHeader {
+		return fmt.Errorf("it does not end in field %s", tagCRC)
+	}
+	body, sum := s[:len(s)-4], s[len(s)-4:]
+	if want := fmt.Sprintf("%04X", crc16([]byte(body))); !strings.EqualFold(sum, want) {
+		return fmt.Errorf("check sum is %s, the text has %q", want, sum)
+	}
+	return nil
+}
+
+// crc16 is CRC-16/CCITT-FALSE: polynomial 0x1021, start 0xFFFF, nothing
+// reflected.
+func crc16(b []byte) uint16 {
+	sum := uint16(0xFFFF)
+	for _, c := range b {
+		sum ^= uint16(c) << 8
+		for range 8 {
+			carry := sum&0x8000 != 0
+			sum <<= 1
+			if carry {
+				sum ^= 0x1021
+			}
+		}
+	}
+	return sum
+}
+
+func clip(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		if notPrintable(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	return s[:min(len(s), n)]
+}
+
+func notPrintable(r rune) bool { return r < ' ' || r > '~' }

@@ -1,0 +1,114 @@
+package artefact
+
+import (
+	"bytes"
+	cryptorand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// IDs makes ids and codes. With a seed the same calls give the same ids; without
+// one they are as hard to guess as the operating system's randomness. It may be
+// used by several goroutines at once.
+type IDs struct {
+	mu     sync.Mutex
+	seeded *rand.ChaCha8 // nil: the operating system's randomness
+}
+
+// NewIDs returns a source that can't be predicted.
+func NewIDs() *IDs { return &IDs{} }
+
+// NewSeededIDs returns a source that repeats itself.
+func NewSeededIDs(seed uint64) *IDs {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	return &IDs{seeded: rand.NewChaCha8(key)}
+}
+
+// UUID returns a version 7 UUID for the moment of now, to the millisecond. Two
+// of one millisecond are in no order.
+func (s *IDs) UUID(now time.Time) string {
+	var id uuid.UUID
+	s.fill(id[6:])
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(max(0, now.UnixMilli())))
+	copy(id[:6], ms[2:])
+	id[6] = id[6]&0x0F | 0x70 // version 7
+	id[8] = id[8]&0x3F | 0x80 // the variant of RFC 9562
+	return id.String()
+}
+
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+// Alphanumeric returns n characters of A-Z and 0-9, each as likely as any other.
+func (s *IDs) Alphanumeric(n int) string { return s.pick(alphanumeric, n) }
+
+// Digits returns n decimal digits.
+func (s *IDs) Digits(n int) string { return s.pick(alphanumeric[26:], n) }
+
+func (s *IDs) pick(alphabet string, n int) string {
+	var (
+		out   = make([]byte, 0, n)
+		buf   [32]byte
+		limit = 256 - 256%len(alphabet) // a byte from here on would favour the first ones
+	)
+	for len(out) < n {
+		s.fill(buf[:])
+		for _, b := range buf {
+			if int(b) < limit && len(out) < n {
+				out = append(out, alphabet[int(b)%len(alphabet)])
+			}
+		}
+	}
+	return string(out)
+}
+
+func (s *IDs) fill(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seeded == nil {
+		_, _ = cryptorand.Read(b) // never fails: it ends the process instead
+		return
+	}
+	_, _ = s.seeded.Read(b) // never fails
+}
+
+// MarshalBinary returns where a seeded source stands, and nothing for one that
+// can't be predicted.
+func (s *IDs) MarshalBinary() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seeded == nil {
+		return nil, nil
+	}
+	return s.seeded.MarshalBinary()
+}
+
+// UnmarshalBinary puts the source where it stood at MarshalBinary. After an
+// error it is as it was.
+func (s *IDs) UnmarshalBinary(state []byte) error {
+	var seeded *rand.ChaCha8
+	if len(state) > 0 {
+		seeded = &rand.ChaCha8{}
+		if err := seeded.UnmarshalBinary(bytes.Clone(state)); err != nil {
+			return fmt.Errorf("id source: %w", errors.Join(errors.New("damaged state"), err))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seeded = seeded
+	return nil
+}
+
+// EndToEndID returns the id that names a settled Pix payment in both banks: E,
+// the payer's bank (an eight-digit ISPB, here one that no bank has), the minute
+// in UTC, eleven characters.
+func (s *IDs) EndToEndID(now time.Time) string {
+	return "E99999999" + now.UTC().Format("200601021504") + s.Alphanumeric(11)
+}
