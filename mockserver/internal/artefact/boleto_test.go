@@ -67,15 +67,15 @@ func TestBoletoOneWrongDigit(t *testing.T) {
 		line := b.Line()
 		for i := range line[:32] { // the fields with a digit of their own
 			_, err := artefact.BarcodeOfLine(wrongDigit(line, i))
-			assert.Error(t, err, "digit %d of %s", i, line)
+			require.Error(t, err, "digit %d of %s", i, line)
 		}
 		barcode := b.Barcode()
 		_, err := artefact.LineOfBarcode(wrongDigit(barcode, 4))
-		assert.Error(t, err)
+		require.Error(t, err)
 	}
 	for i := range vectorBarcode { // its check digit, 3, stands for one remainder
 		_, err := artefact.LineOfBarcode(wrongDigit(vectorBarcode, i))
-		assert.Error(t, err, "digit %d", i)
+		require.Error(t, err, "digit %d", i)
 	}
 }
 
@@ -87,11 +87,11 @@ func TestBoletoRefusesOtherTexts(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "1", vectorLine + "0", vectorBarcode, strings.Replace(vectorLine, "1", "x", 1)} {
 		_, err := artefact.BarcodeOfLine(s)
-		assert.Error(t, err, s)
+		require.Error(t, err, s)
 	}
 	for _, s := range []string{"", vectorLine, vectorBarcode + "0", "x" + vectorBarcode[1:]} {
 		_, err := artefact.LineOfBarcode(s)
-		assert.Error(t, err, s)
+		require.Error(t, err, s)
 	}
 	assert.Equal(t, "too short", artefact.FormatLine("too short"))
 }

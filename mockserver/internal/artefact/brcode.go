@@ -121,52 +121,53 @@ func parseBRCode(s string) (BRCode, error) {
 		}
 	}
 	c := BRCode{Once: fields[tagInitiation] == "12", Name: fields[tagName], City: fields[tagCity]}
-	if err := c.readAccount(fields[tagAccount]); err != nil {
+	if c.URL, c.Key, err = parseAccount(fields[tagAccount]); err != nil {
 		return BRCode{}, err
 	}
-	if err := c.readAmount(fields[tagAmount]); err != nil {
+	if c.Amount, err = parseAmount(fields[tagAmount]); err != nil {
 		return BRCode{}, err
 	}
-	return c, c.readAdditional(fields[tagAdditional])
+	c.TxID, err = parseTxID(fields[tagAdditional])
+	return c, err
 }
 
-func (c *BRCode) readAccount(s string) error {
+func parseAccount(s string) (url, key string, err error) {
 	account, err := parseTLV(s)
 	if err != nil {
-		return fmt.Errorf("field %s: %w", tagAccount, err)
+		return "", "", fmt.Errorf("field %s: %w", tagAccount, err)
 	}
 	if !strings.EqualFold(account[tagGUI], pixGUI) {
-		return fmt.Errorf("field %s is no Pix account", tagAccount)
+		return "", "", fmt.Errorf("field %s is no Pix account", tagAccount)
 	}
-	c.URL, c.Key = account[tagURL], account[tagKey]
-	if (c.URL == "") == (c.Key == "") {
-		return fmt.Errorf("field %s needs a key or a URL, and not both", tagAccount)
+	url, key = account[tagURL], account[tagKey]
+	if (url == "") == (key == "") {
+		return "", "", fmt.Errorf("field %s needs a key or a URL, and not both", tagAccount)
 	}
-	return nil
+	return url, key, nil
 }
 
-func (c *BRCode) readAmount(s string) error {
+// parseAmount returns cents.
+func parseAmount(s string) (int64, error) {
 	if s == "" {
-		return nil
+		return 0, nil
 	}
 	reais, cents, found := strings.Cut(s, ".")
-	n, err := strconv.ParseUint(reais+cents, 10, 62)
-	if err != nil || !found || reais == "" || len(cents) != 2 {
-		return fmt.Errorf("field %s is no amount with two decimals", tagAmount)
+	amount, err := strconv.ParseInt(reais+cents, 10, 64)
+	if err != nil || !found || strings.Trim(reais, "0123456789") != "" || reais == "" || len(cents) != 2 {
+		return 0, fmt.Errorf("field %s is no amount with two decimals", tagAmount)
 	}
-	c.Amount = int64(n) // ParseUint bounds it to 62 bits
-	return nil
+	return amount, nil
 }
 
-func (c *BRCode) readAdditional(s string) error {
+func parseTxID(s string) (string, error) {
 	additional, err := parseTLV(s)
 	if err != nil {
-		return fmt.Errorf("field %s: %w", tagAdditional, err)
+		return "", fmt.Errorf("field %s: %w", tagAdditional, err)
 	}
 	if txid := additional[tagTxID]; txid != noTxID {
-		c.TxID = txid
+		return txid, nil
 	}
-	return nil
+	return "", nil
 }
 
 func checkCRC(s string) error {

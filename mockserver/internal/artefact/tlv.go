@@ -14,9 +14,7 @@ const maxTLV = 99
 // value, which is cut where it is too long.
 func appendTLV(b []byte, id, value string) []byte {
 	value = value[:min(len(value), maxTLV)]
-	b = append(b, id...)
-	b = append(b, byte('0'+len(value)/10), byte('0'+len(value)%10))
-	return append(b, value...)
+	return fmt.Appendf(b, "%s%02d%s", id, len(value), value)
 }
 
 // parseTLV splits s into its EMV fields. Every field of one level has an id of
