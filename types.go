@@ -142,7 +142,7 @@ func unixTime(s string) time.Time {
 type Currency string
 
 // The currencies of transactions; subscriptions and checkout links take these
-// and more, see [Currency.Known].
+// and the further ones below.
 const (
 	ARS Currency = "ARS"
 	BOB Currency = "BOB"
@@ -156,6 +156,41 @@ const (
 	PEN Currency = "PEN"
 	USD Currency = "USD"
 	UYU Currency = "UYU"
+)
+
+// The further currencies of subscriptions and checkout links.
+const (
+	NIO Currency = "NIO"
+	PHP Currency = "PHP"
+	RUB Currency = "RUB"
+	INR Currency = "INR"
+	SAR Currency = "SAR"
+	AED Currency = "AED"
+	KWD Currency = "KWD"
+	QAR Currency = "QAR"
+	OMR Currency = "OMR"
+	KHR Currency = "KHR"
+	SGD Currency = "SGD"
+	IDR Currency = "IDR"
+	KRW Currency = "KRW"
+	THB Currency = "THB"
+	MYR Currency = "MYR"
+	HKD Currency = "HKD"
+	CNY Currency = "CNY"
+	EGP Currency = "EGP"
+	EUR Currency = "EUR"
+	GBP Currency = "GBP"
+	BHD Currency = "BHD"
+	MAD Currency = "MAD"
+	AUD Currency = "AUD"
+	CAD Currency = "CAD"
+	CHF Currency = "CHF"
+	NZD Currency = "NZD"
+	PLN Currency = "PLN"
+	KZT Currency = "KZT"
+	UZS Currency = "UZS"
+	JPY Currency = "JPY"
+	GLC Currency = "GLC"
 )
 
 // Known reports whether the interface names c, for transactions or for

@@ -72,8 +72,6 @@ func SubscriptionUpdate(o *Object) {
 
 // fixedSubscriptionMembers are the members of the create request and of the
 // record, in their own spellings.
-//
-//nolint:gochecknoglobals // a constant table
 var fixedSubscriptionMembers = [...]string{
 	"customer_id", "amount", "token", "payment_method", "interval", "interval_count", "currency", "informations",
 	"idempotency_key", "products", "trial_end", "billing_day_of_month", "comment",
