@@ -1,0 +1,100 @@
+package legacy
+
+import (
+	stdjson "encoding/json"
+	"maps"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Integration is the answer of POST /v1/business/integration, in either of the
+// contract's two variants. The first fills ID, both URLs and Status; the second
+// fills PixWebhookURL, StatusCode and Message.
+type Integration struct {
+	ID            string
+	WebhookURL    string
+	PixWebhookURL string
+	Status        string // "active"
+	StatusCode    int    // 201: what the second variant has in the place of Status
+	Message       string // for people
+
+	// Extra holds the members that this version does not know; those inside
+	// the second variant's data are in the object Extra["data"].
+	Extra map[string]stdjson.RawMessage
+}
+
+// integrationWire is both variants at once: status is a text in the one and a
+// number in the other, pixWebhookUrl stands at the top or under data.
+type integrationWire struct {
+	ID            string           `json:"id,omitzero"`
+	WebhookURL    string           `json:"webhookUrl,omitzero"`
+	PixWebhookURL string           `json:"pixWebhookUrl,omitzero"`
+	Status        jsontext.Value   `json:"status,omitzero"`
+	Message       string           `json:"message,omitzero"`
+	Data          *integrationData `json:"data,omitzero"`
+
+	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
+
+type integrationData struct {
+	PixWebhookURL string `json:"pixWebhookUrl"`
+
+	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
+
+// UnmarshalJSON reads both variants.
+func (i *Integration) UnmarshalJSON(b []byte) error {
+	var w integrationWire
+	if err := json.Unmarshal(b, &w, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		return err
+	}
+	*i = Integration{ID: w.ID, WebhookURL: w.WebhookURL, PixWebhookURL: w.PixWebhookURL, Message: w.Message, Extra: w.Extra}
+	if w.Data != nil {
+		i.PixWebhookURL = w.Data.PixWebhookURL
+		i.keep("data", w.Data.Extra)
+	}
+	switch w.Status.Kind() {
+	case '"':
+		return json.Unmarshal(w.Status, &i.Status)
+	case '0':
+		i.StatusCode, _ = strconv.Atoi(string(w.Status)) // a fraction is no status
+	}
+	return nil
+}
+
+// keep puts the unknown members of a nested object into Extra.
+func (i *Integration) keep(name string, members map[string]stdjson.RawMessage) {
+	if len(members) == 0 {
+		return
+	}
+	raw, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		return
+	}
+	if i.Extra == nil {
+		i.Extra = make(map[string]stdjson.RawMessage, 1)
+	}
+	i.Extra[name] = raw
+}
+
+// MarshalJSON writes the variant that was read: the second one where there is
+// a StatusCode.
+func (i Integration) MarshalJSON() ([]byte, error) {
+	w := integrationWire{ID: i.ID, WebhookURL: i.WebhookURL, Message: i.Message, Extra: maps.Clone(i.Extra)}
+	if i.StatusCode == 0 {
+		w.PixWebhookURL = i.PixWebhookURL
+		w.Status, _ = json.Marshal(i.Status) // a string always encodes
+		return json.Marshal(w, json.Deterministic(true))
+	}
+	w.Status = strconv.AppendInt(nil, int64(i.StatusCode), 10)
+	w.Data = &integrationData{PixWebhookURL: i.PixWebhookURL}
+	if raw, ok := w.Extra["data"]; ok {
+		delete(w.Extra, "data")
+		if err := json.Unmarshal(raw, &w.Data.Extra); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(w, json.Deterministic(true))
+}

@@ -1,0 +1,171 @@
+package legacy
+
+import (
+	stdjson "encoding/json"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// IntegrationParams is the body of POST /v1/business/integration. With
+// PixWebhookURL alone it is the second variant of the contract, which takes
+// https only; a URL that is not set is not sent.
+type IntegrationParams struct {
+	WebhookURL    string `json:"webhookUrl,omitzero"`    // gets every event
+	PixWebhookURL string `json:"pixWebhookUrl,omitzero"` // gets Pix transactions and payouts
+}
+
+// Balance is the answer of GET /v1/account/balance.
+type Balance struct {
+	Balance  int64            `json:"balance"` // cents; negative where more was paid out than in
+	Currency gateway.Currency `json:"currency"`
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
+
+// PixPaymentParams is the body of POST /pix/v1/payment, beside its type, which
+// is always PIX. A member at its zero value is not sent.
+type PixPaymentParams struct {
+	Payer       Payer       `json:"payer"`           // required
+	Transaction PixCharge   `json:"transaction"`     // required
+	Splits      []SplitRule `json:"splits,omitzero"` // who gets a share
+}
+
+// Payer is who is asked to pay.
+type Payer struct {
+	FullName string  `json:"fullName,omitzero"`
+	Document string  `json:"document,omitzero"` // a CPF or CNPJ
+	Contact  Contact `json:"contact,omitzero"`
+	Address  Address `json:"address,omitzero"`
+}
+
+// Contact is how to reach a payer.
+type Contact struct {
+	Mail  string `json:"mail,omitzero"`
+	Phone string `json:"phone,omitzero"`
+}
+
+// Address is a payer's postal address. Neighborhood is sent twice, as
+// neighborhood and as neighboor: the v1 contract has both spellings and does
+// not say which one is read.
+type Address struct {
+	ZipCode      string `json:"zipCode,omitzero"`
+	Street       string `json:"street,omitzero"`
+	Number       string `json:"number,omitzero"`
+	City         string `json:"city,omitzero"`
+	State        string `json:"state,omitzero"`
+	Country      string `json:"country,omitzero"`
+	Neighborhood string `json:"neighborhood,omitzero"`
+}
+
+// MarshalJSON writes Neighborhood in both spellings.
+func (a Address) MarshalJSON() ([]byte, error) {
+	type plain Address
+	return json.Marshal(struct {
+		plain
+
+		Neighboor string `json:"neighboor,omitzero"`
+	}{plain(a), a.Neighborhood})
+}
+
+// PixCharge is what a Pix payment asks for.
+type PixCharge struct {
+	// Value is the amount in cents, at least 1; required. Mind the unit: the
+	// contract says integer, and this package sends nothing else, but another
+	// description of the v1 surface shows decimal reais. Try a small amount
+	// first on an account that you have not used with it.
+	Value int64 `json:"value"`
+
+	Description    string `json:"description,omitzero"`
+	ExpirationTime int64  `json:"expirationTime,omitzero"` // seconds; 86400 where it is not sent
+	DueDate        string `json:"dueDate,omitzero"`
+	ExternalID     string `json:"externalId,omitzero"` // your reference; no idempotency key on this surface
+}
+
+// SplitKeyType is the kind of the Pix key of a [SplitRule].
+type SplitKeyType string
+
+// The kinds of Pix keys of a split. The contract names DOCUMENT only.
+const (
+	SplitDocument SplitKeyType = "DOCUMENT"
+	SplitEmail    SplitKeyType = "EMAIL"
+	SplitPhone    SplitKeyType = "PHONE"
+	SplitRandom   SplitKeyType = "RANDOM"
+)
+
+// Known reports whether this version knows t.
+func (t SplitKeyType) Known() bool { return rules.LegacySplitKeyTypes.Has(string(t)) }
+
+// SplitRule gives a share of a payment to somebody else: a Percent or an
+// Amount.
+type SplitRule struct {
+	PixKey     string       `json:"pixKey,omitzero"`
+	PixKeyType SplitKeyType `json:"pixKeyType,omitzero"`
+	Document   string       `json:"document,omitzero"`
+	Percent    float64      `json:"percent,omitzero"` // 0 to 100
+	Amount     int64        `json:"amount,omitzero"`  // cents
+	ExternalID string       `json:"externalId,omitzero"`
+}
+
+// PaymentStatus is a state of a v1 payment. An answer may hold states that this
+// version does not know; they are kept as they came.
+type PaymentStatus string
+
+// The states of a v1 payment. A new one waits for its payer in
+// PaymentWaitingPayment; paid it is PaymentPaid, expired PaymentCancelled,
+// refunded PaymentRefund.
+const (
+	PaymentInAnalysis          PaymentStatus = "IN_ANALYSIS"
+	PaymentWaitingConfirmation PaymentStatus = "WAITING_CONFIRMATION"
+	PaymentWaitingPayment      PaymentStatus = "WAITING_PAYMENT"
+	PaymentWaitingWithdraw     PaymentStatus = "WAITING_WITHDRAW"
+	PaymentWithdrawRequest     PaymentStatus = "WITHDRAW_REQUEST"
+	PaymentWithdrawPaid        PaymentStatus = "WITHDRAW_PAID"
+	PaymentWebhookUpdated      PaymentStatus = "WEBHOOK_UPDATED"
+	PaymentWebhookError        PaymentStatus = "WEBHOOK_ERROR"
+	PaymentPaid                PaymentStatus = "PAID"
+	PaymentCancelled           PaymentStatus = "CANCELLED"
+	PaymentReversed            PaymentStatus = "REVERSED"
+	PaymentRefund              PaymentStatus = "REFUND"
+	PaymentRefundIn            PaymentStatus = "REFUND_IN"
+	PaymentRefundOut           PaymentStatus = "REFUND_OUT"
+	PaymentSoftRefund          PaymentStatus = "SOFT_REFUND"
+	PaymentError               PaymentStatus = "ERROR"
+	PaymentPendingApproval     PaymentStatus = "PENDING_APPROVAL"
+	PaymentApproved            PaymentStatus = "APPROVED"
+	PaymentDeclined            PaymentStatus = "DECLINED"
+)
+
+// Known reports whether this version knows s.
+func (s PaymentStatus) Known() bool { return rules.LegacyStatuses.Has(string(s)) }
+
+// PixPayment is the answer of POST /pix/v1/payment.
+type PixPayment struct {
+	TransactionID  string            `json:"transactionId"`
+	Status         PaymentStatus     `json:"status"`
+	PixQRCode      string            `json:"pixQrCode"` // a PNG picture in base64
+	PixCode        string            `json:"pixCode"`   // the copy-paste text
+	GenerateTime   gateway.Timestamp `json:"generateTime"`
+	ExpirationDate gateway.Timestamp `json:"expirationDate"`
+	PaymentLink    string            `json:"paymentLink"` // nullable
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
+
+// PaymentToken is a card token of the retired tokenization. Tokens already made
+// stay usable. The interface document shows no answer: what came beside the
+// token is kept in Extra where the names differ.
+type PaymentToken struct {
+	Token    gateway.CardToken `json:"token"`
+	Brand    string            `json:"brand"`
+	Last4    string            `json:"last4"`
+	ExpMonth int               `json:"exp_month,omitzero"` // 1 to 12
+	ExpYear  int               `json:"exp_year,omitzero"`  // four digits
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
