@@ -5,8 +5,11 @@ import "strings"
 // HasTokenPrefix reports whether s starts like a payment token of the
 // client-side payment element.
 func HasTokenPrefix(s string) bool {
-	return strings.HasPrefix(s, "pgct_") || strings.HasPrefix(s, "pgpm_")
+	return IsSingleUse(s) || strings.HasPrefix(s, "pgpm_")
 }
+
+// IsSingleUse reports whether a token pays once; the other kind is reusable.
+func IsSingleUse(token string) bool { return strings.HasPrefix(token, "pgct_") }
 
 const noCardData = "card data must never be sent: send the token that the client-side payment element made"
 

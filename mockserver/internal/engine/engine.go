@@ -14,10 +14,12 @@ import (
 
 // Env is what every transition may know beside its records and its input.
 type Env struct {
-	Now     time.Time // the virtual clock, UTC
-	Live    bool      // the live dialect's states and limits
-	Sandbox bool      // the environment; false is production
-	IDs     IDs       // seeded: the same seed and calls make the same ids
+	Now     time.Time     // the virtual clock, UTC, whole milliseconds
+	Live    bool          // the live dialect's states and limits
+	Sandbox bool          // the environment; false is production
+	IDs     IDs           // seeded: the same seed and calls make the same ids
+	AutoPay time.Duration // how soon a pending transaction is paid by itself; 0 is never
+	Fee     int64         // what the gateway keeps of a payment, in hundredths of a percent
 }
 
 // IDs makes the identifiers and codes of new records.
@@ -26,6 +28,8 @@ type IDs interface {
 	UUID(now time.Time) string
 	// Alphanumeric returns n characters of A-Z and 0-9.
 	Alphanumeric(n int) string
+	// EndToEndID returns the id of a Pix payment settled at now.
+	EndToEndID(now time.Time) string
 }
 
 // Change is everything that one transition does. The records in it are new
@@ -38,16 +42,19 @@ type Change struct {
 	Links         []*Link
 	Sessions      []*Session
 
-	Balance int64   // cents to add to the account's balance; may be negative
-	Spent   string  // a single-use card token that is used up
-	Events  []Event // in the order in which they are sent
+	Balance int64    // cents to add to the account's balance; may be negative
+	Spent   []string // single-use card tokens that are used up
+	Events  []Event  // in the order in which they are sent
 	Timers  []Timer
 }
 
 // Event is a webhook to be sent: its kind, and the record as it is now, of
 // which exactly one is set.
 type Event struct {
-	Kind           string // "transaction.paid"
+	ID   string    // unique, made by the store
+	At   time.Time // of the transition, set by the store
+	Kind string    // "transaction.paid"
+
 	PreviousStatus string // of a subscription, "" where the event creates it
 	Attempt        int    // of a failed subscription charge, from 1
 	FailureReason  string // of a failed subscription charge
@@ -55,6 +62,22 @@ type Event struct {
 	Transaction  *Transaction
 	Transfer     *Transfer
 	Subscription *Subscription
+}
+
+// And returns c followed by next. Where both hold a record, next's is the newer
+// one.
+func (c Change) And(next Change) Change {
+	c.Transactions = append(c.Transactions, next.Transactions...)
+	c.Customers = append(c.Customers, next.Customers...)
+	c.Transfers = append(c.Transfers, next.Transfers...)
+	c.Subscriptions = append(c.Subscriptions, next.Subscriptions...)
+	c.Links = append(c.Links, next.Links...)
+	c.Sessions = append(c.Sessions, next.Sessions...)
+	c.Balance += next.Balance
+	c.Spent = append(c.Spent, next.Spent...)
+	c.Events = append(c.Events, next.Events...)
+	c.Timers = append(c.Timers, next.Timers...)
+	return c
 }
 
 // Timer asks for a transition at a later moment. When it fires, the engine is

@@ -6,10 +6,20 @@ import "time"
 // the zero time for "not yet" and "" for null. The views of httpapi and of
 // deliver turn them into JSON.
 
+// Row is what the store adds to a record when it keeps it.
+type Row struct {
+	Seq uint64 // creation order among the account's records of this kind, from 1
+	Rev uint64 // counts the record's versions, from 1
+}
+
+// Stamp gives the store access to the Row of a record.
+func (r *Row) Stamp() *Row { return r }
+
 // Transaction is a payment.
 type Transaction struct {
+	Row
+
 	ID             string
-	Seq            uint64 // creation order within the account, set by the store
 	ExternalRef    string
 	Amount         int64
 	Currency       string
@@ -116,9 +126,9 @@ type LegacyPayment struct {
 
 // Customer is a reusable buyer profile.
 type Customer struct {
+	Row
 	Buyer
 
-	Seq         uint64
 	ExternalRef string
 	Status      string
 	IPAddress   string
@@ -128,8 +138,9 @@ type Customer struct {
 
 // Transfer is a Pix payout.
 type Transfer struct {
+	Row
+
 	ID            string
-	Seq           uint64
 	Amount        int64
 	Fee           int64
 	PixKey        string
@@ -147,8 +158,9 @@ type Transfer struct {
 
 // Subscription is a recurring charge; its slice fills it in.
 type Subscription struct {
+	Row
+
 	ID        string
-	Seq       uint64
 	Status    string
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -156,13 +168,16 @@ type Subscription struct {
 
 // Link is a hosted checkout link; its slice fills it in.
 type Link struct {
+	Row
+
 	ID   int64
 	Slug string
-	Seq  uint64
 }
 
 // Session is a visit of a Link; its slice fills it in.
 type Session struct {
+	Row
+
 	ID    string
 	Token string
 }

@@ -1,0 +1,50 @@
+package engine
+
+import "net/http"
+
+// The codes of a Refusal.
+const (
+	CodeValidation         = "VALIDATION_ERROR"
+	CodeNotFound           = "NOT_FOUND"
+	CodeForbidden          = "FORBIDDEN"
+	CodeDuplicateReference = "DUPLICATE_EXTERNAL_REF"
+	CodeInvalidState       = "INVALID_STATE"
+	CodeNotRefundable      = "NOT_REFUNDABLE"
+	CodeDeliveryState      = "DELIVERY_STATE"
+	CodePreconditionFailed = "PRECONDITION_FAILED"
+	CodeTokenUsed          = "TOKEN_ALREADY_USED"
+	CodeTokenExpired       = "TOKEN_EXPIRED"
+)
+
+// NotFound says that there is no such record: kind is "transaction".
+func NotFound(kind string) *Refusal {
+	return &Refusal{Status: http.StatusNotFound, Code: CodeNotFound, Detail: "no such " + kind}
+}
+
+// Conflict says that a record's state does not allow a transition.
+func Conflict(code, detail string) *Refusal {
+	return &Refusal{Status: http.StatusConflict, Code: code, Detail: detail}
+}
+
+// Duplicate says that the reference belongs to an earlier record of that kind,
+// whose path is instance.
+func Duplicate(kind, instance string) *Refusal {
+	return &Refusal{
+		Status:   http.StatusConflict,
+		Code:     CodeDuplicateReference,
+		Detail:   "A " + kind + " with this external reference already exists",
+		Instance: instance,
+	}
+}
+
+// Invalid says which member of the request is at fault and why; fieldCode is
+// one of the rules package's codes.
+func Invalid(field, fieldCode, detail string) *Refusal {
+	return &Refusal{
+		Status:    http.StatusBadRequest,
+		Code:      CodeValidation,
+		Detail:    detail,
+		Field:     field,
+		FieldCode: fieldCode,
+	}
+}

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"hash/fnv"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// A card token decides what becomes of its charges, by the text after its
+// prefix: the mock's test values.
+
+// cardOutcome is what happens to a charge with a token.
+type cardOutcome uint8
+
+const (
+	cardPending         cardOutcome = iota // a transaction waits for control; a subscription's charge is paid
+	cardPaid                               // at once
+	cardCaptured                           // at once
+	cardRefused                            //
+	cardChallenged                         // 3-D Secure first
+	cardUsed                               // the token is refused, not the charge
+	cardExpired                            // the same
+	cardChargedBack                        // paid, charged back later
+	cardRenewalsFail                       // a subscription's first charge succeeds, no later one
+	cardTwoRenewalsFail                    // only the first two attempts to renew fail
+	cardNeverPays                          // every charge is refused
+)
+
+var tokenOutcomes = [...]struct {
+	name    string
+	outcome cardOutcome
+}{
+	{"ok", cardPending},
+	{"paid", cardPaid},
+	{"captured", cardCaptured},
+	{"refused", cardRefused},
+	{"3ds", cardChallenged},
+	{"used", cardUsed},
+	{"expired", cardExpired},
+	{"chargeback", cardChargedBack},
+	{"renewal_fails", cardRenewalsFail},
+	{"renewal_fails_2", cardTwoRenewalsFail},
+	{"always_fails", cardNeverPays},
+}
+
+// outcomeOf returns what a token stands for: the longest name that the text
+// after the prefix begins with.
+func outcomeOf(token string) cardOutcome {
+	text, outcome, longest := tokenText(token), cardPending, 0
+	for _, o := range tokenOutcomes {
+		if len(o.name) > longest && strings.HasPrefix(text, o.name) {
+			outcome, longest = o.outcome, len(o.name)
+		}
+	}
+	return outcome
+}
+
+func tokenText(token string) string {
+	_, text, _ := strings.Cut(token, "_")
+	return text
+}
+
+const declined = "declined" // the reason where a token names none
+
+var refusalReasons = [...]string{
+	"insufficient_funds", "expired_card", "fraud", "do_not_honor", "lost_card", "stolen_card", "limit_exceeded", "invalid_card",
+}
+
+// refusalReason returns why a token's charge is refused.
+func refusalReason(token string) string {
+	text := strings.TrimPrefix(tokenText(token), "refused_")
+	for _, reason := range refusalReasons {
+		if strings.HasPrefix(text, reason) {
+			return reason
+		}
+	}
+	return declined
+}
+
+// checkToken refuses a token that can't be charged any more.
+func checkToken(token string, spent bool) *Refusal {
+	code, detail := "", ""
+	switch outcome := outcomeOf(token); {
+	case spent || outcome == cardUsed:
+		code, detail = CodeTokenUsed, "has been used already: a pgct_ token pays once; make a new one with the payment element"
+	case outcome == cardExpired:
+		code, detail = CodeTokenExpired, "has expired: make a new one with the payment element"
+	default:
+		return nil
+	}
+	return &Refusal{
+		Status: http.StatusBadRequest, Code: code, Detail: detail,
+		Field: "token", FieldCode: rules.CodeInvalid,
+	}
+}
+
+// cardOf returns what is kept of a token. The digits are made up from it, so
+// that a reusable token shows the same card every time.
+func cardOf(token string) *Card {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(token)) // never fails
+	return &Card{Token: token, Last4: strconv.Itoa(1000 + int(h.Sum32()%9000))}
+}

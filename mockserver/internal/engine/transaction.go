@@ -1,0 +1,301 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/artefact"
+)
+
+// The payment methods.
+const (
+	pix     = string(gateway.Pix)
+	voucher = string(gateway.Voucher)
+	card    = string(gateway.CreditCard)
+)
+
+// The states of a transaction.
+const (
+	pending           = string(gateway.TransactionPending)
+	paid              = string(gateway.TransactionPaid)
+	expired           = string(gateway.TransactionExpired)
+	canceled          = string(gateway.TransactionCanceled)
+	refused           = string(gateway.TransactionRefused)
+	refunded          = string(gateway.TransactionRefunded)
+	partiallyRefunded = string(gateway.TransactionPartiallyRefunded)
+	chargedback       = string(gateway.TransactionChargedback)
+	captured          = string(gateway.TransactionCaptured)
+
+	challenged    = string(gateway.TransactionThreeDSRequired) // live only
+	inProtest     = string(gateway.TransactionInProtest)
+	partiallyPaid = string(gateway.TransactionPartiallyPaid)
+	processed     = string(gateway.TransactionProcessed)
+	med           = string(gateway.TransactionMED)
+)
+
+// The kinds of transaction events.
+const (
+	eventCreated     = "transaction.created"
+	eventPending     = "transaction.pending"
+	eventPaid        = "transaction.paid"
+	eventCanceled    = "transaction.cancelled"
+	eventRefunded    = "transaction.refunded"
+	eventChargedback = "transaction.chargedback"
+	eventChallenge   = "transaction.three_ds_required"
+)
+
+// The timers of a transaction.
+const (
+	TimerExpire          TimerKind = "transaction.expire"
+	TimerExpireChallenge TimerKind = "transaction.expire_challenge"
+	TimerPay             TimerKind = "transaction.pay"
+	TimerChargeBack      TimerKind = "transaction.chargeback"
+)
+
+// How long a payment may wait, and how late a chargeback comes.
+const (
+	PixLifetime       = 24 * time.Hour
+	VoucherLifetime   = 3 * 24 * time.Hour
+	ChallengeLifetime = 15 * time.Minute
+	ChargebackDelay   = 24 * time.Hour
+)
+
+// NewTransaction is a request for a payment: the members of the record that
+// the request sets, and what is not kept.
+type NewTransaction struct {
+	Transaction
+
+	Token       string        // of the card
+	BuyerID     string        // names a customer; Buyer then holds only what else was sent
+	PixLifetime time.Duration // 0 is [PixLifetime]
+}
+
+// Found is what the account holds that matters to a new transaction.
+type Found struct {
+	Reference  *Transaction // the one with the same external_ref
+	Customer   *Customer    // the one that BuyerID names
+	TokenSpent bool
+}
+
+// CreateTransaction makes a payment: rows X1 to X7.
+func CreateTransaction(env Env, in NewTransaction, found Found) (Change, *Refusal) {
+	if found.Reference != nil {
+		return Change{}, Duplicate("transaction", TransactionPath(found.Reference.ID))
+	}
+	if in.BuyerID != "" && found.Customer == nil {
+		return Change{}, NotFound("buyer")
+	}
+	if in.Method == card {
+		if refusal := checkToken(in.Token, found.TokenSpent); refusal != nil {
+			return Change{}, refusal
+		}
+	}
+	t := newTransaction(env, in, found.Customer)
+	var c Change
+	switch t.Method {
+	case pix:
+		c = issuePix(env, t, in.PixLifetime)
+	case voucher:
+		c = issueVoucher(env, t)
+	case card:
+		c = charge(env, t, in.Token)
+	}
+	c.Transactions = []*Transaction{t}
+	c.Balance = worth(t)
+	return c, nil
+}
+
+// TransactionPath returns the path under which a transaction is read.
+func TransactionPath(id string) string { return "/v2/transactions/" + id }
+
+func newTransaction(env Env, in NewTransaction, customer *Customer) *Transaction {
+	t := in.Transaction
+	t.ID = env.IDs.UUID(env.Now)
+	t.Status = pending
+	t.Buyer = buyerOf(env, in.Buyer, customer)
+	t.FeeAmount = (t.Amount*env.Fee + 5000) / 10000
+	t.CreatedAt, t.UpdatedAt = env.Now, env.Now
+	return &t
+}
+
+// buyerOf returns who pays. Of a customer the name and the e-mail stand, and
+// all that the request does not bring itself.
+func buyerOf(env Env, sent *Buyer, customer *Customer) *Buyer {
+	switch {
+	case customer == nil:
+		b := Buyer{}
+		if sent != nil {
+			b = *sent
+		}
+		b.ID = env.IDs.UUID(env.Now)
+		return &b
+	case sent == nil || *sent == Buyer{}:
+		return &customer.Buyer
+	}
+	b := customer.Buyer
+	b.Phone = or(sent.Phone, b.Phone)
+	b.BirthDate = or(sent.BirthDate, b.BirthDate)
+	if sent.Document != nil {
+		b.Document = sent.Document
+	}
+	if sent.Address != nil {
+		b.Address = sent.Address
+	}
+	return &b
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// issuePix is row X1.
+func issuePix(env Env, t *Transaction, lifetime time.Duration) Change {
+	if lifetime == 0 {
+		lifetime = PixLifetime
+	}
+	t.Pix = &Pix{QRCode: artefact.ChargeCode(t.ID, t.Amount), ExpirationDate: env.Now.Add(lifetime)}
+	return Change{
+		Events: events(t, eventCreated, eventPending),
+		Timers: waiting(env, t, Timer{At: t.Pix.ExpirationDate, Kind: TimerExpire, ID: t.ID}),
+	}
+}
+
+// issueVoucher is row X2. Only a voucher in reais is a boleto.
+func issueVoucher(env Env, t *Transaction) Change {
+	due := env.Now.Add(VoucherLifetime)
+	t.Voucher = &Voucher{
+		URL:            "https://voucher.mock.invalid/" + t.ID,
+		ExpirationDate: due,
+		Instructions:   "Pay before the due date. This voucher was made by a mock gateway and can't be paid.",
+	}
+	if t.Currency == string(gateway.BRL) {
+		boleto := artefact.Boleto{Due: due, Amount: t.Amount, Free: t.ID}
+		t.Voucher.Barcode, t.Voucher.DigitableLine = boleto.Barcode(), boleto.Line()
+	}
+	return Change{
+		Events: events(t, eventCreated, eventPending),
+		Timers: waiting(env, t, Timer{At: due, Kind: TimerExpire, ID: t.ID}),
+	}
+}
+
+// charge is rows X3 to X6: the token decides.
+func charge(env Env, t *Transaction, token string) Change {
+	t.Card = cardOf(token)
+	c := Change{}
+	if rules.IsSingleUse(token) {
+		c.Spent = []string{token}
+	}
+	switch outcomeOf(token) {
+	case cardRefused, cardNeverPays:
+		refuse(t, refusalReason(token))
+		c.Events = events(t, eventCreated)
+	case cardChallenged:
+		challenge(env, t)
+		c.Events = events(t, eventCreated, eventChallenge)
+		c.Timers = []Timer{{At: t.NextAction.ExpiresAt, Kind: TimerExpireChallenge, ID: t.ID}}
+	case cardPaid, cardChargedBack:
+		settle(env, t, paid)
+		c.Events = events(t, eventCreated, eventPaid)
+	case cardCaptured:
+		settle(env, t, captured)
+		c.Events = events(t, eventCreated, eventPaid)
+	default:
+		c.Events = events(t, eventCreated, eventPending)
+		c.Timers = waiting(env, t)
+	}
+	if outcomeOf(token) == cardChargedBack {
+		c.Timers = []Timer{{At: env.Now.Add(ChargebackDelay), Kind: TimerChargeBack, ID: t.ID}}
+	}
+	return c
+}
+
+// waiting returns the timers of a pending transaction.
+func waiting(env Env, t *Transaction, timers ...Timer) []Timer {
+	if env.AutoPay > 0 {
+		timers = append(timers, Timer{At: env.Now.Add(env.AutoPay), Kind: TimerPay, ID: t.ID})
+	}
+	return timers
+}
+
+// settle makes t paid in full.
+func settle(env Env, t *Transaction, status string) {
+	t.Status = status
+	t.NextAction = nil
+	t.PaidAmount, t.RefundedAmount = t.Amount, 0
+	t.PaidAt = env.Now
+	receipt := "https://receipt.mock.invalid/" + t.ID
+	if t.Pix != nil {
+		p := *t.Pix
+		p.EndToEndID, p.ReceiptURL = env.IDs.EndToEndID(env.Now), receipt
+		t.Pix = &p
+	}
+	if t.Voucher != nil {
+		v := *t.Voucher
+		v.ReceiptURL = receipt
+		t.Voucher = &v
+	}
+}
+
+// unsettle takes back what settle did.
+func unsettle(t *Transaction) {
+	t.PaidAmount, t.RefundedAmount, t.PaidAt = 0, 0, time.Time{}
+	if t.Pix != nil {
+		t.Pix = &Pix{QRCode: t.Pix.QRCode, ExpirationDate: t.Pix.ExpirationDate}
+	}
+	if t.Voucher != nil {
+		v := *t.Voucher
+		v.ReceiptURL = ""
+		t.Voucher = &v
+	}
+}
+
+func refuse(t *Transaction, reason string) {
+	t.Status = refused
+	t.NextAction = nil
+	inform(t, "refusal_reason", reason)
+}
+
+// challenge makes t wait for 3-D Secure.
+func challenge(env Env, t *Transaction) {
+	t.Status = pending
+	if env.Live {
+		t.Status = challenged
+	}
+	t.NextAction = &NextAction{
+		ChallengeSessionID: env.IDs.UUID(env.Now),
+		ClientSecret:       "cs_" + env.IDs.Alphanumeric(32),
+		ExpiresAt:          env.Now.Add(ChallengeLifetime),
+	}
+}
+
+// inform sets an information of t without touching the record it was copied
+// from.
+func inform(t *Transaction, key, value string) {
+	kept := slices.DeleteFunc(slices.Clone(t.Informations), func(i Information) bool { return i.Key == key })
+	t.Informations = append(kept, Information{Key: key, Value: value})
+}
+
+// worth is what a transaction adds to the account's balance.
+func worth(t *Transaction) int64 {
+	switch {
+	case t.PaidAmount == 0:
+		return 0
+	case t.Status == chargedback:
+		return -t.FeeAmount
+	default:
+		return t.PaidAmount - t.FeeAmount - t.RefundedAmount
+	}
+}
+
+func events(t *Transaction, kinds ...string) []Event {
+	list := make([]Event, len(kinds))
+	for i, kind := range kinds {
+		list[i] = Event{Kind: kind, Transaction: t}
+	}
+	return list
+}

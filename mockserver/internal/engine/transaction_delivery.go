@@ -1,0 +1,40 @@
+package engine
+
+// The states of a delivery that have rules of their own.
+const (
+	inTransit = "in_transit"
+	delivered = "delivered"
+)
+
+// DeliveryUpdate says what became of the goods. A nil text leaves what is
+// there, an empty one clears it.
+type DeliveryUpdate struct {
+	Code    string
+	Status  string // "" leaves it, or is in_transit the first time
+	URL     *string
+	Company *string
+}
+
+// UpdateDelivery is row X20.
+func UpdateDelivery(env Env, t *Transaction, in DeliveryUpdate) (Change, *Refusal) {
+	if t.Status != paid && t.Status != captured {
+		return Change{}, Conflict(CodeDeliveryState, "a transaction that is "+t.Status+" has nothing to deliver")
+	}
+	d := Delivery{Status: inTransit}
+	if t.Delivery != nil {
+		d = *t.Delivery
+	}
+	if d.Status == delivered && in.Status != "" && in.Status != delivered {
+		return Change{}, Conflict(CodeDeliveryState, "what is delivered can't go back to "+in.Status)
+	}
+	d.Code = in.Code
+	d.Status = or(in.Status, d.Status)
+	if in.URL != nil {
+		d.URL = *in.URL
+	}
+	if in.Company != nil {
+		d.Company = *in.Company
+	}
+	d.LastUpdate = env.Now
+	return move(env, t, func(t *Transaction) { t.Delivery = &d }), nil
+}

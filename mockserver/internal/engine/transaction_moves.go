@@ -1,0 +1,144 @@
+package engine
+
+import "github.com/gateway-go/gateway/internal/rules"
+
+// move copies t, lets change work on the copy and returns the whole transition:
+// the record, its events and what it does to the balance.
+func move(env Env, t *Transaction, change func(t *Transaction), kinds ...string) Change {
+	next := *t
+	change(&next)
+	next.UpdatedAt = env.Now
+	return Change{
+		Transactions: []*Transaction{&next},
+		Balance:      worth(&next) - worth(t),
+		Events:       events(&next, kinds...),
+	}
+}
+
+// open reports whether t still waits for its payment.
+func open(t *Transaction) bool { return t.Status == pending || t.Status == challenged }
+
+// settled reports whether t holds money that can be given back.
+func settled(t *Transaction) bool {
+	return t.Status == paid || t.Status == captured || t.Status == partiallyRefunded
+}
+
+func wrongState(t *Transaction, what string) (Change, *Refusal) {
+	return Change{}, Conflict(CodeInvalidState, "a "+t.Method+" transaction that is "+t.Status+" can't be "+what)
+}
+
+// Pay is the payer's payment: rows X8 and X10.
+func Pay(env Env, t *Transaction) (Change, *Refusal) {
+	switch {
+	case t.NextAction != nil:
+		return Change{}, Conflict(CodeInvalidState, "the 3-D Secure challenge must be passed first")
+	case t.Status == expired && t.Method == voucher:
+	case t.Status != pending:
+		return wrongState(t, "paid")
+	case t.Pix != nil && !env.Now.Before(t.Pix.ExpirationDate):
+		return Change{}, Conflict(CodeInvalidState, "the Pix has expired")
+	}
+	return move(env, t, func(t *Transaction) { settle(env, t, paid) }, eventPaid), nil
+}
+
+// Expire is the end of a payment's or a challenge's time: row X9, and the last
+// case of X13.
+func Expire(env Env, t *Transaction) (Change, *Refusal) {
+	switch {
+	case open(t) && t.NextAction != nil:
+		return end(env, t, canceled, eventCanceled), nil
+	case t.Status != pending || t.Method == card:
+		return wrongState(t, "expired")
+	}
+	return move(env, t, func(t *Transaction) { t.Status = expired }), nil
+}
+
+// ExpireInTime is Expire by timer: a timer from before a state was set anew
+// comes too early.
+func ExpireInTime(env Env, t *Transaction) (Change, *Refusal) {
+	early := t.Pix != nil && env.Now.Before(t.Pix.ExpirationDate) ||
+		t.Voucher != nil && env.Now.Before(t.Voucher.ExpirationDate) ||
+		t.NextAction != nil && env.Now.Before(t.NextAction.ExpiresAt)
+	if early {
+		return wrongState(t, "expired yet")
+	}
+	return Expire(env, t)
+}
+
+// Refuse is the issuer's no: row X11.
+func Refuse(env Env, t *Transaction) (Change, *Refusal) {
+	if !open(t) || t.Method != card {
+		return wrongState(t, "refused")
+	}
+	return move(env, t, func(t *Transaction) { refuse(t, declined) }), nil
+}
+
+// Cancel is row X12.
+func Cancel(env Env, t *Transaction) (Change, *Refusal) {
+	if !open(t) {
+		return wrongState(t, "canceled")
+	}
+	return end(env, t, canceled, eventCanceled), nil
+}
+
+// PassChallenge is the payer's 3-D Secure success: row X13.
+func PassChallenge(env Env, t *Transaction) (Change, *Refusal) {
+	if !open(t) || t.NextAction == nil {
+		return wrongState(t, "challenged")
+	}
+	return move(env, t, func(t *Transaction) { settle(env, t, paid) }, eventPaid), nil
+}
+
+// FailChallenge is the payer's 3-D Secure failure: row X13.
+func FailChallenge(env Env, t *Transaction) (Change, *Refusal) {
+	if !open(t) || t.NextAction == nil {
+		return wrongState(t, "challenged")
+	}
+	return move(env, t, func(t *Transaction) { refuse(t, "three_ds_failed") }), nil
+}
+
+// end ends a transaction that waits, with a challenge or without.
+func end(env Env, t *Transaction, status, event string) Change {
+	return move(env, t, func(t *Transaction) { t.Status, t.NextAction = status, nil }, event)
+}
+
+// Chargeback takes a card payment back: row X18.
+func Chargeback(env Env, t *Transaction) (Change, *Refusal) {
+	if !settled(t) || t.Method != card {
+		return wrongState(t, "charged back")
+	}
+	return move(env, t, func(t *Transaction) { t.Status = chargedback }, eventChargedback), nil
+}
+
+// RefundRequest asks for money back.
+type RefundRequest struct {
+	Amount int64 // cents; 0 is all that is left
+	Reason string
+}
+
+// Refund is rows X14 to X17. The field error of X17 names amount.
+func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
+	left := t.PaidAmount - t.RefundedAmount
+	switch {
+	case !settled(t) || left <= 0:
+		return Change{}, Conflict(CodeNotRefundable, "a transaction that is "+t.Status+" can't be refunded")
+	case in.Amount > left:
+		return Change{}, Invalid("amount", rules.CodeTooBig, "is more than what is left to refund")
+	case in.Amount == 0:
+		in.Amount = left
+	}
+	status := refunded
+	if in.Amount < left {
+		if t.Method == voucher {
+			return Change{}, Conflict(CodeNotRefundable, "a voucher can only be refunded whole")
+		}
+		status = partiallyRefunded
+	}
+	return move(env, t, func(t *Transaction) {
+		t.Status = status
+		t.RefundedAmount += in.Amount
+		if in.Reason != "" {
+			inform(t, "refund_reason", in.Reason)
+		}
+	}, eventRefunded), nil
+}

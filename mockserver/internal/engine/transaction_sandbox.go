@@ -1,0 +1,116 @@
+package engine
+
+import "net/http"
+
+// SetStatus is row X19: the sandbox's way into any state, with the effects
+// that the state's own row would have had. The state that t is in already
+// changes nothing, so that the call may be repeated.
+func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
+	if !env.Sandbox {
+		return Change{}, &Refusal{
+			Status: http.StatusForbidden, Code: CodeForbidden,
+			Detail: "a transaction's status can be set in the sandbox only",
+		}
+	}
+	if status == t.Status {
+		return Change{}, nil
+	}
+	if t.Amount < 2 && (status == partiallyRefunded || status == partiallyPaid) {
+		return Change{}, Conflict(CodeInvalidState, "an amount of 1 can't be split")
+	}
+	c := move(env, t, func(t *Transaction) { enter(env, t, status) }, statusEvents(status)...)
+	if next := c.Transactions[0]; open(next) {
+		c.Timers = deadline(next)
+	}
+	return c, nil
+}
+
+// enter puts t into a state with amounts and moments that fit it.
+func enter(env Env, t *Transaction, status string) {
+	switch status {
+	case paid, captured, processed:
+		settle(env, t, status)
+	case refunded, partiallyRefunded, chargedback, inProtest, med:
+		if t.PaidAmount < t.Amount {
+			settle(env, t, paid)
+		}
+		giveBack(t, status)
+	case partiallyPaid:
+		settle(env, t, status)
+		t.PaidAmount = t.Amount / 2
+	default:
+		unsettle(t)
+		t.NextAction = nil
+	}
+	t.Status = status
+	switch {
+	case status == challenged:
+		challenge(env, t)
+		t.Status = challenged
+	case status == pending:
+		reopen(env, t)
+	case status == refused:
+		refuse(t, declined)
+	}
+}
+
+// giveBack sets what of a paid amount is refunded in a state.
+func giveBack(t *Transaction, status string) {
+	switch {
+	case status == refunded:
+		t.RefundedAmount = t.PaidAmount
+	case status == partiallyRefunded && (t.RefundedAmount == 0 || t.RefundedAmount == t.PaidAmount):
+		t.RefundedAmount = t.PaidAmount / 2
+	case status != partiallyRefunded && t.RefundedAmount == t.PaidAmount:
+		t.RefundedAmount = 0
+	}
+}
+
+// reopen gives a payment whose time has passed a new one.
+func reopen(env Env, t *Transaction) {
+	if t.Pix != nil && !env.Now.Before(t.Pix.ExpirationDate) {
+		p := *t.Pix
+		p.ExpirationDate = env.Now.Add(PixLifetime)
+		t.Pix = &p
+	}
+	if t.Voucher != nil && !env.Now.Before(t.Voucher.ExpirationDate) {
+		v := *t.Voucher
+		v.ExpirationDate = env.Now.Add(VoucherLifetime)
+		t.Voucher = &v
+	}
+}
+
+// deadline returns the timer of a transaction that waits, if it has one.
+func deadline(t *Transaction) []Timer {
+	switch {
+	case t.NextAction != nil:
+		return []Timer{{At: t.NextAction.ExpiresAt, Kind: TimerExpireChallenge, ID: t.ID}}
+	case t.Pix != nil:
+		return []Timer{{At: t.Pix.ExpirationDate, Kind: TimerExpire, ID: t.ID}}
+	case t.Voucher != nil:
+		return []Timer{{At: t.Voucher.ExpirationDate, Kind: TimerExpire, ID: t.ID}}
+	default:
+		return nil
+	}
+}
+
+// statusEvents returns the kind of event that says a state was reached, where
+// there is one.
+func statusEvents(status string) []string {
+	switch status {
+	case pending:
+		return []string{eventPending}
+	case paid, captured:
+		return []string{eventPaid}
+	case canceled:
+		return []string{eventCanceled}
+	case refunded, partiallyRefunded:
+		return []string{eventRefunded}
+	case chargedback:
+		return []string{eventChargedback}
+	case challenged:
+		return []string{eventChallenge}
+	default:
+		return nil
+	}
+}
