@@ -14,6 +14,8 @@ const (
 	CodePreconditionFailed = "PRECONDITION_FAILED"
 	CodeTokenUsed          = "TOKEN_ALREADY_USED"
 	CodeTokenExpired       = "TOKEN_EXPIRED"
+	CodeMemoryLimit        = "MEMORY_LIMIT"
+	CodeLogFailed          = "DATA_FILE_FAILED"
 )
 
 // NotFound says that there is no such record: kind is "transaction".

@@ -1,0 +1,62 @@
+package engine
+
+import "unsafe"
+
+// The sizes are about what a record and its index entries take, in bytes, for
+// the store's memory limit.
+
+const indexEntries = 200
+
+// Size returns about what the transaction takes.
+func (t *Transaction) Size() int {
+	n := indexEntries + int(unsafe.Sizeof(*t)) + len(t.ID) + len(t.ExternalRef) + len(t.Metadata) + len(t.IPAddress) +
+		len(t.NotifyURL) + len(t.SubscriptionID) + len(t.SessionID)
+	for _, p := range t.Products {
+		n += int(unsafe.Sizeof(p)) + len(p.Name) + len(p.SKU)
+	}
+	for _, i := range t.Informations {
+		n += int(unsafe.Sizeof(i)) + len(i.Key) + len(i.Value)
+	}
+	if t.Pix != nil {
+		n += int(unsafe.Sizeof(*t.Pix)) + len(t.Pix.QRCode)
+	}
+	if t.Voucher != nil {
+		n += int(unsafe.Sizeof(*t.Voucher)) + len(t.Voucher.URL) + len(t.Voucher.Barcode) + len(t.Voucher.DigitableLine)
+	}
+	return n + t.Buyer.size()
+}
+
+func (b *Buyer) size() int {
+	if b == nil {
+		return 0
+	}
+	n := int(unsafe.Sizeof(*b)) + len(b.ID) + len(b.Name) + len(b.Email) + len(b.Phone) + len(b.BirthDate)
+	if d := b.Document; d != nil {
+		n += int(unsafe.Sizeof(*d)) + len(d.Number)
+	}
+	if a := b.Address; a != nil {
+		n += int(unsafe.Sizeof(*a)) + len(a.Street) + len(a.Number) + len(a.Complement) + len(a.Neighborhood) +
+			len(a.City) + len(a.State) + len(a.ZipCode)
+	}
+	return n
+}
+
+// Size returns about what the customer takes.
+func (c *Customer) Size() int {
+	return indexEntries + int(unsafe.Sizeof(*c)) + c.Buyer.size() + len(c.ExternalRef)
+}
+
+// Size returns about what the transfer takes.
+func (t *Transfer) Size() int {
+	return indexEntries + int(unsafe.Sizeof(*t)) + len(t.ID) + len(t.PixKey) + len(t.Description) + len(t.ExternalRef) +
+		len(t.NotifyURL)
+}
+
+// Size returns about what the subscription takes.
+func (s *Subscription) Size() int { return indexEntries + int(unsafe.Sizeof(*s)) + len(s.ID) }
+
+// Size returns about what the link takes.
+func (l *Link) Size() int { return indexEntries + int(unsafe.Sizeof(*l)) + len(l.Slug) }
+
+// Size returns about what the session takes.
+func (s *Session) Size() int { return indexEntries + int(unsafe.Sizeof(*s)) + len(s.ID) + len(s.Token) }
