@@ -1,0 +1,320 @@
+// Package clock is the mock gateway's own time: a moment that moves only when
+// it is told to, or that runs at a multiple of wall time, and a queue of timers
+// that fire in the order of their moments.
+//
+// Timers are data, not functions: a snapshot is the moment and the list, and
+// whoever owns a timer recognises it by its kind and id when it fires.
+package clock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// DefaultMaxTimers is how many timers one advance may fire beyond those that
+// were waiting when it began.
+const DefaultMaxTimers = 1_000_000
+
+// MaxSpeed is the greatest useful speed: some three thousand years a day.
+const MaxSpeed = 1_000_000
+
+// end is the last moment that the interface's timestamps can say.
+var end = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
+// Errors of an advance.
+var (
+	// ErrBackwards: the clock never goes back; a snapshot does.
+	ErrBackwards = errors.New("the clock can't go backwards; restore a snapshot to return to an earlier moment")
+	// ErrAdvancing: another advance has not returned yet.
+	ErrAdvancing = errors.New("the clock is already being advanced; " +
+		"advance it from the test, not from inside a webhook handler or a second goroutine")
+	// ErrRunaway: timers kept making timers.
+	ErrRunaway = errors.New("the advance was stopped")
+	// ErrRange: beyond the year 9999.
+	ErrRange = errors.New("the clock ends with the year 9999")
+)
+
+// Timer is a moment at which something becomes due.
+type Timer struct {
+	At      time.Time
+	Account string // whose it is; "" for the server's own
+	Kind    string // "transaction.expire"
+	ID      string // of the record
+}
+
+// Config is what a Clock needs.
+type Config struct {
+	// Start is the first moment.
+	Start time.Time
+	// Speed is virtual seconds per second of wall time, at most MaxSpeed; 0 is
+	// a manual clock.
+	Speed float64
+	// Fire runs a due timer. It is called by one goroutine at a time, with no
+	// lock held, and may add timers.
+	Fire func(Timer)
+	// Settle waits until what the timers caused has been done (webhooks
+	// delivered). An advance calls it before the first timer and after each.
+	// Nil settles nothing.
+	Settle func(context.Context) error
+	// Refuse says why an advance must not begin now, or returns nil. Nil
+	// refuses nothing.
+	Refuse func() error
+	// MaxTimers guards against timers that make timers forever; 0 is
+	// DefaultMaxTimers.
+	MaxTimers int
+}
+
+// Clock is one server's time. Its methods are safe for concurrent use.
+type Clock struct {
+	cfg  Config
+	turn chan struct{} // held by whoever fires timers
+
+	mu        sync.Mutex
+	now       time.Time // the moment, or of a running clock the moment at base
+	base      time.Time // wall time at which now was true; zero while standing
+	timers    queue
+	advancing bool
+
+	wake chan struct{} // tells the runner that an earlier timer came
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// New returns a standing clock. A clock with a speed begins to run with
+// [Clock.Run].
+func New(cfg Config) *Clock {
+	if cfg.MaxTimers == 0 {
+		cfg.MaxTimers = DefaultMaxTimers
+	}
+	cfg.Speed = min(cfg.Speed, MaxSpeed)
+	return &Clock{
+		cfg:  cfg,
+		turn: make(chan struct{}, 1),
+		now:  cfg.Start.UTC().Round(0),
+		wake: make(chan struct{}, 1),
+	}
+}
+
+// Now returns the moment, in UTC.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moment()
+}
+
+// moment is Now for callers that hold the lock.
+func (c *Clock) moment() time.Time {
+	if c.base.IsZero() {
+		return c.now
+	}
+	passed := min(float64(time.Since(c.base))*c.cfg.Speed, float64(2*maxStretch))
+	return earlier(c.now.Add(time.Duration(passed)), end)
+}
+
+// Add puts timers into the queue. Those of equal moments fire in the order in
+// which they were added; one whose moment has passed is due at once.
+func (c *Clock) Add(timers ...Timer) {
+	c.mu.Lock()
+	for _, t := range timers {
+		c.timers.push(t)
+	}
+	c.mu.Unlock()
+	c.nudge()
+}
+
+// Drop removes the timers that match, for a record or an account that is gone.
+func (c *Clock) Drop(match func(Timer) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timers.drop(match)
+}
+
+// Timers lists what is waiting, in the order in which it will fire.
+func (c *Clock) Timers() []Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timers.list()
+}
+
+// Advance moves the clock by d, firing the timers on its way.
+func (c *Clock) Advance(ctx context.Context, d time.Duration) error {
+	if d < 0 {
+		return ErrBackwards
+	}
+	return c.advance(ctx, func(now time.Time) time.Time { return now.Add(d) })
+}
+
+// AdvanceTo moves the clock to a moment, firing the timers on its way.
+func (c *Clock) AdvanceTo(ctx context.Context, to time.Time) error {
+	return c.advance(ctx, func(time.Time) time.Time { return to })
+}
+
+// Next moves the clock to the next timer's moment and fires all that are due
+// then. It reports whether there was one.
+func (c *Clock) Next(ctx context.Context) (moved bool, err error) {
+	err = c.advance(ctx, func(now time.Time) time.Time {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if moved = len(c.timers.items) > 0; !moved {
+			return now
+		}
+		return later(now, c.timers.items[0].At)
+	})
+	return moved, err
+}
+
+// advance fires, in order, what is due until the moment that target names, and
+// ends there. An error leaves the clock where it was met.
+func (c *Clock) advance(ctx context.Context, target func(now time.Time) time.Time) error {
+	if c.cfg.Refuse != nil {
+		if err := c.cfg.Refuse(); err != nil {
+			return err
+		}
+	}
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	defer c.finish()
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	from := c.Now()
+	to := target(from).UTC()
+	switch {
+	case to.Before(from):
+		return ErrBackwards
+	case to.After(end):
+		return ErrRange
+	}
+	return c.fireUntil(ctx, to)
+}
+
+// begin takes the turn and stands the clock still.
+func (c *Clock) begin(ctx context.Context) error {
+	c.mu.Lock()
+	if c.advancing {
+		c.mu.Unlock()
+		return ErrAdvancing
+	}
+	c.advancing = true
+	c.mu.Unlock()
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		c.mu.Lock()
+		c.advancing = false
+		c.mu.Unlock()
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	c.now, c.base = c.moment(), time.Time{}
+	c.mu.Unlock()
+	return nil
+}
+
+// finish gives the turn back and lets a running clock run on.
+func (c *Clock) finish() {
+	c.mu.Lock()
+	c.advancing = false
+	if c.done != nil {
+		c.base = time.Now()
+	}
+	c.mu.Unlock()
+	<-c.turn
+	c.nudge()
+}
+
+func (c *Clock) fireUntil(ctx context.Context, to time.Time) error {
+	c.mu.Lock()
+	budget := len(c.timers.items) + c.cfg.MaxTimers
+	c.mu.Unlock()
+	for fired := 0; ; fired++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t, due := c.pop(to)
+		if !due {
+			return nil
+		}
+		if fired == budget {
+			c.Add(t)
+			return fmt.Errorf("%w at %s after %d timers, the last a %s of %s: advance in smaller steps, "+
+				"or look for timers that keep making timers", ErrRunaway, t.At.Format(time.RFC3339), fired, t.Kind, t.ID)
+		}
+		c.cfg.Fire(t)
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pop takes the next timer that is due by to and moves the clock to it, or,
+// where none is left, to the end.
+func (c *Clock) pop(to time.Time) (Timer, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.timers.items) == 0 || c.timers.items[0].At.After(to) {
+		c.now = later(c.now, to)
+		return Timer{}, false
+	}
+	t := c.timers.pop()
+	c.now = later(c.now, t.At)
+	return t, true
+}
+
+func (c *Clock) settle(ctx context.Context) error {
+	if c.cfg.Settle == nil {
+		return nil
+	}
+	return c.cfg.Settle(ctx)
+}
+
+// State is a clock as a snapshot keeps it.
+type State struct {
+	Now    time.Time
+	Timers []Timer // in firing order
+}
+
+// State returns the moment and the timers.
+func (c *Clock) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return State{Now: c.moment(), Timers: c.timers.list()}
+}
+
+// Restore sets the moment and the timers, and may go back in time. It fails
+// while an advance runs.
+func (c *Clock) Restore(s State) error {
+	c.mu.Lock()
+	defer c.nudge()
+	defer c.mu.Unlock()
+	if c.advancing {
+		return ErrAdvancing
+	}
+	c.now = s.Now.UTC()
+	if c.done != nil {
+		c.base = time.Now()
+	}
+	c.timers = queue{}
+	for _, t := range s.Timers {
+		c.timers.push(t)
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

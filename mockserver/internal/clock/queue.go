@@ -1,0 +1,84 @@
+package clock
+
+import "slices"
+
+// queue is a binary heap of timers, ordered by moment and then by arrival. It
+// holds values, since a million open payments mean a million timers.
+type queue struct {
+	items []item
+	count uint64 // arrivals so far
+}
+
+type item struct {
+	Timer
+
+	seq uint64
+}
+
+func compare(a, b item) int {
+	if d := a.At.Compare(b.At); d != 0 {
+		return d
+	}
+	if a.seq < b.seq {
+		return -1
+	}
+	return 1
+}
+
+func (q *queue) less(i, j int) bool { return compare(q.items[i], q.items[j]) < 0 }
+
+func (q *queue) push(t Timer) {
+	t.At = t.At.UTC()
+	q.items = append(q.items, item{t, q.count})
+	q.count++
+	for i := len(q.items) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !q.less(i, parent) {
+			return
+		}
+		q.items[i], q.items[parent] = q.items[parent], q.items[i]
+		i = parent
+	}
+}
+
+func (q *queue) pop() Timer {
+	first, last := q.items[0].Timer, len(q.items)-1
+	q.items[0] = q.items[last]
+	q.items[last] = item{}
+	q.items = q.items[:last]
+	q.down(0)
+	return first
+}
+
+func (q *queue) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(q.items) {
+			return
+		}
+		if right := child + 1; right < len(q.items) && q.less(right, child) {
+			child = right
+		}
+		if !q.less(child, i) {
+			return
+		}
+		q.items[i], q.items[child] = q.items[child], q.items[i]
+		i = child
+	}
+}
+
+func (q *queue) drop(match func(Timer) bool) {
+	q.items = slices.DeleteFunc(q.items, func(it item) bool { return match(it.Timer) })
+	for i := len(q.items)/2 - 1; i >= 0; i-- {
+		q.down(i)
+	}
+}
+
+func (q *queue) list() []Timer {
+	sorted := slices.SortedFunc(slices.Values(q.items), compare)
+	timers := make([]Timer, len(sorted))
+	for i, it := range sorted {
+		timers[i] = it.Timer
+	}
+	return timers
+}

@@ -1,0 +1,110 @@
+package clock
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// maxStretch is how much virtual time a running clock passes before it takes
+// its bearings again: far below what a Duration holds, at any speed.
+const maxStretch = 50 * 365 * 24 * time.Hour
+
+// Run lets a clock with a speed run, firing timers as they come due, until
+// Close. It returns at once; a manual clock stands as before.
+//
+// A running clock does not settle: a receiver that hangs must not stop time.
+func (c *Clock) Run() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cfg.Speed <= 0 || c.done != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop, c.done = stop, make(chan struct{})
+	c.base = time.Now()
+	go c.loop(ctx)
+}
+
+// Close ends a running clock and waits until it has fired its last timer.
+func (c *Clock) Close() {
+	c.mu.Lock()
+	stop, done := c.stop, c.done
+	c.mu.Unlock()
+	if done == nil {
+		return
+	}
+	stop()
+	<-done
+}
+
+func (c *Clock) loop(ctx context.Context) {
+	defer close(c.done)
+	for {
+		if !c.fireDue(ctx) {
+			return
+		}
+		if !c.sleep(ctx, c.untilNext()) {
+			return
+		}
+	}
+}
+
+// fireDue fires what is due now. It reports false when the clock is closed.
+func (c *Clock) fireDue(ctx context.Context) bool {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-c.turn }()
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		due := len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.moment())
+		var t Timer
+		if due {
+			t = c.timers.pop()
+		}
+		c.mu.Unlock()
+		if !due {
+			return true
+		}
+		c.cfg.Fire(t)
+	}
+	return false
+}
+
+// untilNext returns the wall time until the next timer, or until it is time to
+// look again, rounded up so that the timer is due when it is over.
+func (c *Clock) untilNext() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.base = c.moment(), time.Now()
+	virtual := maxStretch
+	if len(c.timers.items) > 0 {
+		virtual = min(virtual, c.timers.items[0].At.Sub(c.now))
+	}
+	wall := math.Ceil(float64(virtual) / c.cfg.Speed)
+	return time.Duration(min(max(wall, 0), float64(24*time.Hour)))
+}
+
+// sleep waits for d or a nudge. It reports false when the clock is closed.
+func (c *Clock) sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.wake:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// nudge makes a running clock look at its timers again.
+func (c *Clock) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
