@@ -1,0 +1,243 @@
+package webhook_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+func parse(t *testing.T, body string) *webhook.Event {
+	t.Helper()
+	e, err := webhook.Parse([]byte(body))
+	require.NoError(t, err)
+	return e
+}
+
+func TestParseReadsTheThreeFamilies(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		body string
+		want webhook.Event
+	}{
+		"transaction": {
+			`{"id":"evt_1","event":"transaction","api_version":"2.0.0","data":{"id":"tx_1","event_type":"transaction.paid","correlation_id":"order-7","status":"paid"}}`,
+			webhook.Event{ID: "evt_1", Family: webhook.FamilyTransaction, Kind: webhook.TransactionPaid, ResourceID: "tx_1", CorrelationID: "order-7", Status: "paid", APIVersion: "2.0.0"},
+		},
+		"subscription": {
+			`{"id":"evt_2","event":"subscription","data":{"id":"sub_1","event_type":"subscription.renewed","status":"active"}}`,
+			webhook.Event{ID: "evt_2", Family: webhook.FamilySubscription, Kind: webhook.SubscriptionRenewed, ResourceID: "sub_1", Status: "active"},
+		},
+		"subscription in camelCase": {
+			`{"id":"evt_2","event":"subscription","data":{"id":"sub_1","eventType":"subscription.renewed","correlationId":"c"}}`,
+			webhook.Event{ID: "evt_2", Family: webhook.FamilySubscription, Kind: webhook.SubscriptionRenewed, ResourceID: "sub_1", CorrelationID: "c"},
+		},
+		"transfer under object": {
+			`{"id":"evt_3","type":"payout.transferred","data":{"object":{"id":"po_1","status":"paid","external_ref":"r"}}}`,
+			webhook.Event{ID: "evt_3", Family: webhook.FamilyTransfer, Kind: webhook.PayoutTransferred, ResourceID: "po_1", Status: "paid", CorrelationID: "r"},
+		},
+		"flat transfer": {
+			`{"id":"evt_3","type":"payout.failed","data":{"id":"po_1","status":"error","object":"payout"}}`,
+			webhook.Event{ID: "evt_3", Family: webhook.FamilyTransfer, Kind: webhook.PayoutFailed, ResourceID: "po_1", Status: "error"},
+		},
+		"unknown kind": {
+			`{"id":"e","event":"transaction","data":{"id":"tx_1","event_type":"transaction.teleported"}}`,
+			webhook.Event{ID: "e", Family: webhook.FamilyTransaction, Kind: "transaction.teleported", ResourceID: "tx_1"},
+		},
+		"unknown family by event": {
+			`{"id":"e","event":"dispute","data":{"id":"d_1","event_type":"dispute.opened"}}`,
+			webhook.Event{ID: "e", Family: "dispute", Kind: "dispute.opened", ResourceID: "d_1"},
+		},
+		"unknown family by type": {
+			`{"id":"e","type":"dispute.opened","data":{"object":{"id":"d_1"}}}`,
+			webhook.Event{ID: "e", Family: "dispute", Kind: "dispute.opened", ResourceID: "d_1"},
+		},
+		"only an id":           {`{"id":"e"}`, webhook.Event{ID: "e"}},
+		"numeric ids":          {`{"id":17,"event":"transaction","data":{"id":18}}`, webhook.Event{ID: "17", Family: webhook.FamilyTransaction, ResourceID: "18"}},
+		"data of another form": {`{"id":"e","event":"transaction","data":["x"]}`, webhook.Event{ID: "e", Family: webhook.FamilyTransaction}},
+		"escaped names":        {`{"\u0069d":"e","event":"transaction"}`, webhook.Event{ID: "e", Family: webhook.FamilyTransaction}},
+		"exact names":          {`{"id":"real","event":"transaction","data":{"id":"tx_1","ID":"tx_evil"}}`, webhook.Event{ID: "real", Family: webhook.FamilyTransaction, ResourceID: "tx_1"}},
+	} {
+		e := parse(t, tc.body)
+		assert.Equal(t, tc.body, string(e.Raw), name)
+		e.Raw = nil
+		assert.Equal(t, tc.want, *e, name)
+	}
+}
+
+func TestParseKeepsUnknownMembersOfTheEnvelope(t *testing.T) {
+	t.Parallel()
+	e := parse(t, `{"id":"real","ID":"evil","event":"transaction","livemode":true,"data":{}}`)
+	assert.Equal(t, "real", e.ID)
+	assert.Equal(t, map[string]json.RawMessage{"ID": json.RawMessage(`"evil"`), "livemode": json.RawMessage("true")}, e.Extra)
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]error{
+		"":                                   webhook.ErrInvalidJSON,
+		"not json":                           webhook.ErrInvalidJSON,
+		`[]`:                                 webhook.ErrInvalidJSON,
+		`null`:                               webhook.ErrInvalidJSON,
+		`"evt_1"`:                            webhook.ErrInvalidJSON,
+		`{"id":"a"`:                          webhook.ErrInvalidJSON,
+		`{"id":"a"} {"id":"b"}`:              webhook.ErrInvalidJSON,
+		`{"id":"a","id":"b"}`:                webhook.ErrInvalidJSON,
+		`{"id":"a","\u0069d":"b"}`:           webhook.ErrInvalidJSON,
+		`{"id":"a","data":{"x":1,"x":2}}`:    webhook.ErrInvalidJSON,
+		"{\"id\":\"a\",\"data\":\"\xff\"}":   webhook.ErrInvalidJSON,
+		`{"id":"a","event":"t\u0000"}`:       webhook.ErrInvalidJSON,
+		`{"id":"a","data":{"id":"x\u0000"}}`: webhook.ErrInvalidJSON,
+		`{}`:                                 webhook.ErrMissingEventID,
+		`{"id":""}`:                          webhook.ErrMissingEventID,
+		`{"id":null}`:                        webhook.ErrMissingEventID,
+		`{"id":{"id":"a"}}`:                  webhook.ErrMissingEventID,
+		`{"ID":"a"}`:                         webhook.ErrMissingEventID,
+		`{"id":"a\u0000b"}`:                  webhook.ErrMissingEventID,
+		`{"id":"` + strings.Repeat("x", 256) + `"}`: webhook.ErrMissingEventID,
+	} {
+		_, err := webhook.Parse([]byte(body))
+		assert.Equal(t, want, err, body)
+	}
+}
+
+func TestTransactionEvent(t *testing.T) {
+	t.Parallel()
+	e, ok := parse(t, `{"id":"evt_1","event":"transaction","api_version":"2","data":{
+		"id":"tx_1","event_type":"transaction.paid","correlation_id":"order-7","method":"pix","status":"paid",
+		"amount":1990,"currency":"BRL","paid_at":"2027-01-04T12:00:00.000Z",
+		"customer":{"name":"Ana","email":"ana@example.com","phone":null,"vip":true},
+		"products":[{"title":"Mug","unit_price":"995","quantity":2}],
+		"informations":[{"key":"k","value":"v"}],"future":{"a":1}}}`).Transaction()
+	require.True(t, ok)
+	assert.Equal(t, webhook.TransactionData{
+		ID: "tx_1", EventType: webhook.TransactionPaid, CorrelationID: "order-7", Method: gateway.Pix,
+		Status: gateway.TransactionPaid, Amount: 1990, Currency: gateway.BRL,
+		PaidAt:       gateway.TimestampOf(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)),
+		Customer:     webhook.EventCustomer{Name: "Ana", Email: "ana@example.com", Extra: map[string]json.RawMessage{"vip": json.RawMessage("true")}},
+		Products:     []webhook.EventProduct{{Title: "Mug", UnitPrice: 995, Quantity: 2}},
+		Informations: []gateway.Information{{Key: "k", Value: "v"}},
+		Extra:        map[string]json.RawMessage{"future": json.RawMessage(`{"a":1}`)},
+	}, e.Data)
+
+	_, ok = e.Event.Subscription()
+	assert.False(t, ok)
+	_, ok = e.Event.Transfer()
+	assert.False(t, ok)
+}
+
+func TestNoPayloadCostsAnEvent(t *testing.T) {
+	t.Parallel()
+	e, ok := parse(t, `{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid",
+		"amount":"12.50","status":["paid"],"customer":"Ana","products":[1],"paid_at":"soon"}}`).Transaction()
+	require.True(t, ok)
+	assert.Equal(t, webhook.TransactionPaid, e.Kind)
+	assert.Equal(t, "tx_1", e.Data.ID)
+	assert.Zero(t, e.Data.Amount)
+	assert.ElementsMatch(t, []string{"amount", "status", "customer", "products", "paid_at"}, keys(e.Data.Extra), "kept, not lost")
+}
+
+func TestSubscriptionEventInBothSpellings(t *testing.T) {
+	t.Parallel()
+	snake := `{"id":"evt_1","event":"subscription","data":{"id":"sub_1","event_type":"subscription.payment_failed",
+		"status":"past_due","previous_status":"active","amount":"4990","currency":"BRL","interval":"month",
+		"interval_count":1,"current_period_start":"2027-01-04T12:00:00.000Z","current_period_end":"2027-02-04T12:00:00.000Z",
+		"cancel_at_period_end":true,"cycle_count":3,"customer_email":"ana@example.com","failure_policy":"retry_then_cancel",
+		"trial_end":null,"metadata":{"plan":"gold"},"occurred_at":"2027-02-04T12:00:01.000Z","attempt_number":2,
+		"failure_reason":"refused","latest_transaction":{"id":"tx_9","status":"refused","amount":4990,"paid_amount":"0",
+		"refunded_amount":0,"external_ref":"r","created_at":"2027-02-04T12:00:01.000Z","paid_at":null}}}`
+	camel := strings.NewReplacer("event_type", "eventType", "previous_status", "previousStatus", "interval_count", "intervalCount",
+		"current_period_start", "currentPeriodStart", "current_period_end", "currentPeriodEnd", "cancel_at_period_end", "cancelAtPeriodEnd",
+		"cycle_count", "cycleCount", "customer_email", "customerEmail", "failure_policy", "failurePolicy", "trial_end", "trialEnd",
+		"occurred_at", "occurredAt", "attempt_number", "attemptNumber", "failure_reason", "failureReason",
+		"latest_transaction", "latestTransaction", "paid_amount", "paidAmount", "refunded_amount", "refundedAmount",
+		"external_ref", "externalRef", "created_at", "createdAt", "paid_at", "paidAt").Replace(snake)
+	require.NotContains(t, camel, "interval_count")
+
+	one, ok := parse(t, snake).Subscription()
+	require.True(t, ok)
+	other, ok := parse(t, camel).Subscription()
+	require.True(t, ok)
+	assert.Equal(t, one.Data, other.Data)
+
+	d := one.Data
+	assert.Nil(t, d.Extra)
+	assert.Equal(t, int64(4990), d.Amount)
+	assert.Equal(t, "active", d.PreviousStatus)
+	assert.True(t, d.CancelAtPeriodEnd)
+	assert.Equal(t, 3, d.CycleCount)
+	assert.Equal(t, 2, d.AttemptNumber)
+	assert.Equal(t, "refused", d.FailureReason)
+	assert.Equal(t, "2027-02-04 12:00:01 +0000 UTC", d.OccurredAt.String())
+	var metadata map[string]string
+	require.NoError(t, d.Metadata.Decode(&metadata))
+	assert.Equal(t, map[string]string{"plan": "gold"}, metadata)
+	require.NotNil(t, d.LatestTransaction)
+	assert.Equal(t, gateway.TransactionRefused, d.LatestTransaction.Status)
+	assert.Equal(t, int64(4990), d.LatestTransaction.Amount)
+	assert.Nil(t, d.LatestTransaction.Extra)
+}
+
+func TestTransferEventFlatAndUnderObject(t *testing.T) {
+	t.Parallel()
+	const object = `"id":"po_1","status":"paid","type":"pix","amount":1200,"fee":50,"net_amount":"1150","transferred_at":"2027-01-04T12:00:00.000Z"`
+	nested, ok := parse(t, `{"id":"e","type":"payout.transferred","data":{"object":{`+object+`},"beside":1}}`).Transfer()
+	require.True(t, ok)
+	flat, ok := parse(t, `{"id":"e","type":"payout.transferred","data":{`+object+`,"beside":1}}`).Transfer()
+	require.True(t, ok)
+	assert.Equal(t, nested.Data, flat.Data)
+	assert.Equal(t, webhook.TransferData{
+		ID: "po_1", Status: "paid", Type: "pix", Amount: 1200, Fee: 50, NetAmount: 1150,
+		TransferredAt: gateway.TimestampOf(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)),
+		Extra:         map[string]json.RawMessage{"beside": json.RawMessage("1")},
+	}, flat.Data)
+}
+
+func TestEveryDocumentedKindHasItsFamily(t *testing.T) {
+	t.Parallel()
+	seen := map[webhook.Family]int{}
+	for _, k := range webhook.DocumentedKinds() {
+		seen[k.Family()]++
+	}
+	assert.Equal(t, map[webhook.Family]int{webhook.FamilyTransaction: 7, webhook.FamilyTransfer: 6, webhook.FamilySubscription: 9}, seen)
+	assert.Empty(t, webhook.Kind("dispute.opened").Family())
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(vectorBody))
+	f.Add([]byte(`{"id":"e","type":"payout.failed","data":{"object":{"id":"po_1","amount":"12"}}}`))
+	f.Add([]byte(`{"id":"e","event":"subscription","data":{"eventType":"x","latestTransaction":{"paid_amount":"1"},"metadata":[]}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		e, err := webhook.Parse(body)
+		if err != nil {
+			if err != webhook.ErrInvalidJSON && err != webhook.ErrMissingEventID {
+				t.Fatalf("unexpected error %v", err)
+			}
+			return
+		}
+		if e.ID == "" || !json.Valid(body) {
+			t.Fatalf("accepted %q", body)
+		}
+		// Every typed view of any event must be readable.
+		for _, family := range []webhook.Family{webhook.FamilyTransaction, webhook.FamilySubscription, webhook.FamilyTransfer} {
+			e.Family = family
+			e.Transaction()
+			e.Subscription()
+			e.Transfer()
+		}
+	})
+}
+
+func keys[V any](m map[string]V) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	return names
+}

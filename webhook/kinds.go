@@ -1,0 +1,89 @@
+package webhook
+
+import "strings"
+
+// Family is what an event is about.
+type Family string
+
+// The families. An event of another one reaches the handler of [OnOther] with
+// the name that it came with.
+const (
+	FamilyTransaction  Family = "transaction"
+	FamilySubscription Family = "subscription"
+	FamilyTransfer     Family = "transfer"
+)
+
+// Known reports whether this version knows f.
+func (f Family) Known() bool {
+	return f == FamilyTransaction || f == FamilySubscription || f == FamilyTransfer
+}
+
+// Kind is what happened: "transaction.paid".
+type Kind string
+
+// The kinds of transactions. Mind the spelling: the state is "canceled" and
+// the kind is "transaction.cancelled". A card that ends in the state captured
+// sends TransactionPaid. No kind exists for the states expired and refused:
+// see [Reconciler].
+const (
+	TransactionCreated           Kind = "transaction.created"
+	TransactionPending           Kind = "transaction.pending"
+	TransactionPaid              Kind = "transaction.paid"
+	TransactionCancelled         Kind = "transaction.cancelled"
+	TransactionRefunded          Kind = "transaction.refunded" // in full or in part: see the status
+	TransactionChargedback       Kind = "transaction.chargedback"
+	TransactionThreeDSRequired   Kind = "transaction.three_ds_required"
+	TransactionPartiallyRefunded Kind = "transaction.partially_refunded" // seen live, not documented
+)
+
+// The kinds of transfers. Mind the spelling: the state is "cancelled" and the
+// kind is "payout.canceled"; the state "paid" sends PayoutTransferred and the
+// state "error" PayoutFailed.
+const (
+	PayoutCreated     Kind = "payout.created"
+	PayoutInAnalysis  Kind = "payout.in_analysis"
+	PayoutProcessing  Kind = "payout.processing"
+	PayoutTransferred Kind = "payout.transferred"
+	PayoutFailed      Kind = "payout.failed"
+	PayoutCanceled    Kind = "payout.canceled"
+	PayoutRejected    Kind = "payout.rejected" // seen live, not documented
+)
+
+// The kinds of subscriptions.
+const (
+	SubscriptionCreated            Kind = "subscription.created"
+	SubscriptionStarted            Kind = "subscription.started"
+	SubscriptionRenewed            Kind = "subscription.renewed"
+	SubscriptionUpdated            Kind = "subscription.updated"
+	SubscriptionCanceled           Kind = "subscription.canceled"
+	SubscriptionPaymentFailed      Kind = "subscription.payment_failed"
+	SubscriptionPastDue            Kind = "subscription.past_due"
+	SubscriptionTrialWillEnd       Kind = "subscription.trial_will_end"
+	SubscriptionChargebackReceived Kind = "subscription.chargeback_received"
+)
+
+// DocumentedKinds lists the kinds of the interface document, family by family.
+func DocumentedKinds() []Kind {
+	return []Kind{
+		TransactionCreated, TransactionPending, TransactionPaid, TransactionCancelled, TransactionRefunded,
+		TransactionChargedback, TransactionThreeDSRequired,
+		PayoutCreated, PayoutInAnalysis, PayoutProcessing, PayoutTransferred, PayoutFailed, PayoutCanceled,
+		SubscriptionCreated, SubscriptionStarted, SubscriptionRenewed, SubscriptionUpdated, SubscriptionCanceled,
+		SubscriptionPaymentFailed, SubscriptionPastDue, SubscriptionTrialWillEnd, SubscriptionChargebackReceived,
+	}
+}
+
+// Family returns the family that k's name belongs to, or "".
+func (k Kind) Family() Family {
+	prefix, _, _ := strings.Cut(string(k), ".")
+	switch prefix {
+	case "transaction":
+		return FamilyTransaction
+	case "subscription":
+		return FamilySubscription
+	case "payout":
+		return FamilyTransfer
+	default:
+		return ""
+	}
+}

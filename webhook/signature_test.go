@@ -1,0 +1,140 @@
+package webhook_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// The published vector.
+const (
+	vectorKey       = gateway.Secret("test_security_token")
+	vectorTime      = 1700000000
+	vectorBody      = `{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid"}}`
+	vectorSignature = "sha256=2383a820c0197edf7e137a8aa980bae35abdfe9973055bdc7fdd40a54a18cf19"
+)
+
+func headers(timestamp, signature string) http.Header {
+	h := http.Header{}
+	h.Set(webhook.DefaultTimestampHeader, timestamp)
+	h.Set(webhook.DefaultSignatureHeader, signature)
+	return h
+}
+
+func verifierAt(at time.Time, keys ...webhook.SigningKey) *webhook.Verifier {
+	return &webhook.Verifier{Keys: keys, Now: func() time.Time { return at }}
+}
+
+func TestSignGivesThePublishedVector(t *testing.T) {
+	t.Parallel()
+	timestamp, signature := webhook.Sign(vectorKey, time.Unix(vectorTime, 0), []byte(vectorBody))
+	assert.Equal(t, "1700000000", timestamp)
+	assert.Equal(t, vectorSignature, signature)
+}
+
+func TestVerifyAcceptsTheWindowAndItsBoundary(t *testing.T) {
+	t.Parallel()
+	signed := headers(strconv.Itoa(vectorTime), vectorSignature)
+	for offset, want := range map[time.Duration]error{
+		0:                                      nil,
+		300 * time.Second:                      nil,
+		300*time.Second + 999*time.Millisecond: nil, // the timestamp has whole seconds only
+		301 * time.Second:                      webhook.ErrStaleTimestamp,
+		-300 * time.Second:                     nil,
+		-301 * time.Second:                     webhook.ErrStaleTimestamp,
+	} {
+		v := verifierAt(time.Unix(vectorTime, 0).Add(offset), webhook.SigningKey{Key: vectorKey})
+		assert.Equal(t, want, v.Verify(signed, []byte(vectorBody)), offset)
+	}
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	t.Parallel()
+	now := strconv.Itoa(vectorTime)
+	overlong := strings.Repeat("1", 40)
+	signed := func(timestamp string) string { return webhook.SignText(vectorKey, timestamp, []byte(vectorBody)) }
+	for name, tc := range map[string]struct {
+		header http.Header
+		body   string
+		want   error
+	}{
+		"nothing":            {http.Header{}, vectorBody, webhook.ErrMissingSignature},
+		"no timestamp":       {http.Header{webhook.DefaultSignatureHeader: {vectorSignature}}, vectorBody, webhook.ErrMissingSignature},
+		"no signature":       {http.Header{webhook.DefaultTimestampHeader: {now}}, vectorBody, webhook.ErrMissingSignature},
+		"another body":       {headers(now, vectorSignature), strings.Replace(vectorBody, "tx_1", "tx_2", 1), webhook.ErrInvalidSignature},
+		"another time":       {headers("1700000001", vectorSignature), vectorBody, webhook.ErrInvalidSignature},
+		"old and forged":     {headers("1500000000", vectorSignature), vectorBody, webhook.ErrInvalidSignature},
+		"upper case":         {headers(now, strings.ToUpper(vectorSignature)), vectorBody, webhook.ErrInvalidSignature},
+		"no prefix":          {headers(now, vectorSignature[7:]), vectorBody, webhook.ErrInvalidSignature},
+		"prefix only":        {headers(now, "sha256="), vectorBody, webhook.ErrInvalidSignature},
+		"empty":              {headers("", ""), vectorBody, webhook.ErrInvalidSignature},
+		"two signatures":     {http.Header{webhook.DefaultTimestampHeader: {now}, webhook.DefaultSignatureHeader: {vectorSignature, vectorSignature}}, vectorBody, webhook.ErrInvalidSignature},
+		"a word for a time":  {headers("yesterday", signed("yesterday")), vectorBody, webhook.ErrInvalidSignature},
+		"a sign in the time": {headers("+1700000000", signed("+1700000000")), vectorBody, webhook.ErrInvalidSignature},
+		"an endless time":    {headers(overlong, signed(overlong)), vectorBody, webhook.ErrInvalidSignature},
+	} {
+		v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})
+		assert.Equal(t, tc.want, v.Verify(tc.header, []byte(tc.body)), name)
+	}
+}
+
+func TestVerifyDuringARotation(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(vectorTime, 0)
+	signed := headers(strconv.Itoa(vectorTime), vectorSignature)
+	body := []byte(vectorBody)
+	other := webhook.SigningKey{Key: "the_new_one"}
+
+	assert.NoError(t, verifierAt(at, other, webhook.SigningKey{Key: vectorKey}).Verify(signed, body))
+	assert.NoError(t, verifierAt(at, other, webhook.SigningKey{Key: vectorKey, NotAfter: at}).Verify(signed, body))
+	ended := webhook.SigningKey{Key: vectorKey, NotAfter: at.Add(-time.Nanosecond)}
+	assert.Equal(t, webhook.ErrInvalidSignature, verifierAt(at, other, ended).Verify(signed, body))
+	assert.Equal(t, webhook.ErrInvalidSignature, verifierAt(at).Verify(signed, body), "no key at all")
+}
+
+func TestAnEmptyKeyNeverSigned(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(vectorTime, 0)
+	timestamp, signature := webhook.Sign("", at, []byte(vectorBody))
+	err := verifierAt(at, webhook.SigningKey{}).Verify(headers(timestamp, signature), []byte(vectorBody))
+	assert.Equal(t, webhook.ErrInvalidSignature, err)
+}
+
+func TestHeaderNamesCanBeSet(t *testing.T) {
+	t.Parallel()
+	h := http.Header{"x-op-time": {strconv.Itoa(vectorTime)}, "X-Op-Sig": {vectorSignature}} // as a cloud function hands them
+	v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})
+	v.Headers = webhook.HeaderNames{Timestamp: "X-OP-Time", Signature: "x-op-sig"}
+	require.NoError(t, v.Verify(h, []byte(vectorBody)))
+	assert.True(t, v.Signed(h))
+	assert.False(t, v.Signed(headers("1", "2")))
+}
+
+func TestVerifyWithTheWallClock(t *testing.T) {
+	t.Parallel()
+	timestamp, signature := webhook.Sign(vectorKey, time.Now(), []byte(vectorBody))
+	signed := headers(timestamp, signature)
+	require.NoError(t, webhook.Verify(signed, []byte(vectorBody), "another", vectorKey))
+	assert.Equal(t, webhook.ErrInvalidSignature, webhook.Verify(signed, []byte(vectorBody), "another"))
+}
+
+func FuzzVerify(f *testing.F) {
+	f.Add("1700000000", vectorSignature, []byte(vectorBody))
+	f.Add("", "", []byte(nil))
+	f.Add("-1", "sha256=", []byte("{}"))
+	f.Fuzz(func(t *testing.T, timestamp, signature string, body []byte) {
+		v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})
+		err := v.Verify(http.Header{webhook.DefaultTimestampHeader: {timestamp}, webhook.DefaultSignatureHeader: {signature}}, body)
+		if err == nil && (timestamp != "1700000000" || signature != vectorSignature || string(body) != vectorBody) {
+			t.Fatal("accepted what was never signed")
+		}
+	})
+}

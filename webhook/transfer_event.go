@@ -1,0 +1,64 @@
+package webhook
+
+import (
+	"encoding/json"
+
+	"github.com/gateway-go/gateway"
+)
+
+// TransferEvent is an event of a transfer.
+type TransferEvent struct {
+	*Event
+
+	// Data is the event's own view of the transfer.
+	Data TransferData
+}
+
+// TransferData is the data of a transfer's event, whether it came flat or
+// under "object". Amounts are in cents; what the event left out is zero.
+type TransferData struct {
+	ID            string
+	Status        string
+	Type          string // "pix"
+	Amount        int64
+	Fee           int64
+	NetAmount     int64
+	ExternalRef   string
+	TransferredAt gateway.Timestamp
+
+	// Extra is as in [TransactionData].
+	Extra map[string]json.RawMessage
+}
+
+// Transfer returns e as the event of a transfer; it is false for the events of
+// other families.
+func (e *Event) Transfer() (*TransferEvent, bool) {
+	if e.Family != FamilyTransfer {
+		return nil, false
+	}
+	return &TransferEvent{Event: e, Data: readTransferData(e.data())}, true
+}
+
+func readTransferData(m members) TransferData {
+	flat := m
+	if o := m.object("object"); o != nil {
+		m = o
+		for name, raw := range flat { // members beside the object are not lost
+			if _, taken := m[name]; !taken {
+				m[name] = raw
+			}
+		}
+	}
+	d := TransferData{
+		ID:            m.text("id"),
+		Status:        m.text("status"),
+		Type:          m.text("type"),
+		Amount:        m.amount("amount"),
+		Fee:           m.amount("fee"),
+		NetAmount:     m.amount("net_amount", "netAmount"),
+		ExternalRef:   m.text("external_ref", "externalRef", "correlation_id", "correlationId"),
+		TransferredAt: m.moment("transferred_at", "transferredAt"),
+	}
+	d.Extra = m.rest()
+	return d
+}
