@@ -24,7 +24,7 @@ type Kind string
 // The kinds of transactions. Mind the spelling: the state is "canceled" and
 // the kind is "transaction.cancelled". A card that ends in the state captured
 // sends TransactionPaid. No kind exists for the states expired and refused:
-// see [Reconciler].
+// they send nothing.
 const (
 	TransactionCreated           Kind = "transaction.created"
 	TransactionPending           Kind = "transaction.pending"
