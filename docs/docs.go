@@ -1,0 +1,41 @@
+// Package docs carries the list of assumptions, so that the mock gateway serves
+// the very text that people read.
+package docs
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed assumptions.md
+var assumptions string
+
+// Assumption is one choice that the interface document leaves open.
+type Assumption struct {
+	ID   string `json:"id"`   // stable: "D1", "pix-life"
+	Text string `json:"text"` // what the project does, as a sentence
+	Knob string `json:"knob"` // what changes it, or the code that decides it
+}
+
+// Markdown returns the document.
+func Markdown() string { return assumptions }
+
+// Assumptions returns the rows of the document's tables, in their order.
+func Assumptions() []Assumption {
+	var list []Assumption
+	for line := range strings.SplitSeq(assumptions, "\n") {
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if !strings.HasPrefix(line, "| ") || len(cells) != 3 {
+			continue
+		}
+		row := Assumption{
+			ID:   strings.TrimSpace(cells[0]),
+			Text: strings.TrimSpace(cells[1]),
+			Knob: strings.TrimSpace(cells[2]),
+		}
+		if row.ID != "id" { // a table's head
+			list = append(list, row)
+		}
+	}
+	return list
+}
