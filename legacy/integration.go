@@ -55,12 +55,10 @@ func (i *Integration) UnmarshalJSON(b []byte) error {
 		i.PixWebhookURL = w.Data.PixWebhookURL
 		i.keep("data", w.Data.Extra)
 	}
-	switch w.Status.Kind() {
-	case '"':
+	if w.Status.Kind() == '"' {
 		return json.Unmarshal(w.Status, &i.Status)
-	case '0':
-		i.StatusCode, _ = strconv.Atoi(string(w.Status)) // a fraction is no status
 	}
+	i.StatusCode, _ = strconv.Atoi(string(w.Status)) // 0 where it is missing, null or no integer
 	return nil
 }
 

@@ -63,8 +63,10 @@ func TestCustomerLivePhone(t *testing.T) {
 	t.Parallel()
 	checkValues(t, rules.Customer, rules.Variant{Live: true}, customerBase, []values{
 		{field: "phone", allowed: []string{missing, `null`, `"11987654321"`}, refused: []refusal{
-			{`"1198765432"`, rules.CodeInvalid}, {`"119876543210"`, rules.CodeInvalid},
-			{`"+1198765432"`, rules.CodeInvalid}, {`""`, rules.CodeInvalid},
+			{`"1198765432"`, rules.CodeInvalid},
+			{`"119876543210"`, rules.CodeInvalid},
+			{`"+1198765432"`, rules.CodeInvalid},
+			{`""`, rules.CodeInvalid},
 		}},
 	})
 }
@@ -73,8 +75,12 @@ func TestCustomerList(t *testing.T) {
 	t.Parallel()
 	members := []values{
 		{field: "page", allowed: []string{"1", "1000000"}, refused: []refusal{
-			{"0", rules.CodeTooSmall}, {"-1", rules.CodeTooSmall}, {"1000001", rules.CodeTooBig},
-			{"", rules.CodeInvalidType}, {"one", rules.CodeInvalidType}, {"1.5", rules.CodeInvalidType},
+			{"0", rules.CodeTooSmall},
+			{"-1", rules.CodeTooSmall},
+			{"1000001", rules.CodeTooBig},
+			{"", rules.CodeInvalidType},
+			{"one", rules.CodeInvalidType},
+			{"1.5", rules.CodeInvalidType},
 		}},
 		{field: "limit", allowed: []string{"1", "100"}, refused: []refusal{
 			{"0", rules.CodeTooSmall}, {"101", rules.CodeTooBig}, {"many", rules.CodeInvalidType},

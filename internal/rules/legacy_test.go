@@ -13,8 +13,11 @@ import (
 func TestLegacyIntegration(t *testing.T) {
 	t.Parallel()
 	wrongURL := []refusal{
-		null(), {`7`, rules.CodeInvalidType}, {`""`, rules.CodeInvalid},
-		{`"/webhooks"`, rules.CodeInvalid}, {`"ftp://shop.example/"`, rules.CodeInvalid},
+		null(),
+		{`7`, rules.CodeInvalidType},
+		{`""`, rules.CodeInvalid},
+		{`"/webhooks"`, rules.CodeInvalid},
+		{`"ftp://shop.example/"`, rules.CodeInvalid},
 	}
 	both := `{"webhookUrl": "https://shop.example/all", "pixWebhookUrl": "https://shop.example/pix"}`
 	checkValues(t, rules.LegacyIntegration, rules.Variant{}, both, []values{
