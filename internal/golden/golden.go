@@ -1,0 +1,218 @@
+// Package golden holds both halves of the project to the wire form under
+// testdata/, which was written by hand from the interface document: one file
+// per request and answer, testdata/<resource>/<operation>.request.json and
+// .response.json, and .live.response.json where the live dialect differs.
+// Only tests import it.
+package golden
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// TB is what this package needs of a *testing.T.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Read returns the file testdata/name, such as "customers/create.request.json",
+// from the module's root, wherever the test runs.
+func Read(tb TB, name string) []byte {
+	tb.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		tb.Fatalf("golden: %v", err)
+	}
+	for !exists(filepath.Join(dir, "go.mod")) {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			tb.Fatalf("golden: no go.mod above the test's folder")
+		}
+		dir = parent
+	}
+	body, err := os.ReadFile(filepath.Join(dir, "testdata", filepath.FromSlash(name))) //nolint:gosec // a test's own file
+	if err != nil {
+		tb.Fatalf("golden: %v", err)
+	}
+	return body
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Wire checks that got holds the bytes of the file testdata/name, whose
+// whitespace alone does not count: members, their order and every value do.
+func Wire(tb TB, name string, got []byte) {
+	tb.Helper()
+	var want bytes.Buffer
+	if err := json.Compact(&want, Read(tb, name)); err != nil {
+		tb.Fatalf("golden: %s: %v", name, err)
+	}
+	if want.String() != string(got) {
+		tb.Errorf("golden: not the bytes of %s\nwant %s\ngot  %s", name, want.String(), got)
+	}
+}
+
+// Keeps checks that got, the encoding of what was decoded from want, has every
+// member and value of want and nothing else. What is nullable and empty may
+// come back as another of its forms: absent, null, "" and an empty list. A
+// number may have come as a string.
+func Keeps(tb TB, want, got []byte) {
+	tb.Helper()
+	for _, difference := range diff("", parse(tb, want), parse(tb, got)) {
+		tb.Errorf("golden: decode and encode: %s", difference)
+	}
+}
+
+func parse(tb TB, raw []byte) any {
+	tb.Helper()
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		tb.Fatalf("golden: %v in %.200s", err, raw)
+	}
+	return v
+}
+
+func diff(path string, want, got any) []string {
+	wantObject, ok := want.(map[string]any)
+	gotObject, both := got.(map[string]any)
+	if ok && both {
+		return diffObjects(path, wantObject, gotObject)
+	}
+	wantArray, ok := want.([]any)
+	gotArray, both := got.([]any)
+	if ok && both && len(wantArray) == len(gotArray) {
+		var out []string
+		for i := range wantArray {
+			out = append(out, diff(fmt.Sprintf("%s[%d]", path, i), wantArray[i], gotArray[i])...)
+		}
+		return out
+	}
+	if empty(want) && empty(got) || same(want, got) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is %v, was %v", path, got, want)}
+}
+
+func diffObjects(path string, want, got map[string]any) []string {
+	var names []string
+	for name := range want {
+		names = append(names, name)
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var out []string
+	for _, name := range names {
+		w, there := want[name]
+		if g := got[name]; there || !zero(g) {
+			out = append(out, diff(strings.TrimPrefix(path+"."+name, "."), w, g)...)
+		}
+	}
+	return out
+}
+
+// same compares scalars; a number and its digits in a string are the same.
+func same(want, got any) bool {
+	if n, ok := got.(json.Number); ok {
+		if s, ok := want.(string); ok {
+			return s == n.String()
+		}
+	}
+	return reflect.DeepEqual(want, got)
+}
+
+func empty(v any) bool {
+	list, ok := v.([]any)
+	return v == nil || v == "" || ok && len(list) == 0
+}
+
+// zero reports whether v says nothing: a member that was not in the answer may
+// be written like this.
+func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
+
+// Filled checks that every exported field of the struct v points to, and of
+// the structs in it, is set, so that a file decoded into v showed that each
+// field has the right name. Fields named in but may be zero, in any struct;
+// so may Extra.
+func Filled(tb TB, v any, but ...string) {
+	tb.Helper()
+	for _, path := range unset(reflect.ValueOf(v), "", append(but, "Extra")) {
+		tb.Errorf("golden: %T%s was not filled", v, path)
+	}
+}
+
+func unset(v reflect.Value, path string, but []string) []string {
+	if v.IsZero() {
+		return []string{path}
+	}
+	switch v.Kind() { //nolint:exhaustive // every other kind is a value of its own
+	case reflect.Pointer, reflect.Interface:
+		return unset(v.Elem(), path, but)
+	case reflect.Slice:
+		if v.Len() > 0 {
+			return unset(v.Index(0), path+"[0]", but)
+		}
+		return []string{path}
+	case reflect.Struct:
+		return unsetFields(v, path, but)
+	}
+	return nil
+}
+
+func unsetFields(v reflect.Value, path string, but []string) []string {
+	if v.NumField() > 0 && v.Type().Field(0).Type.String() == "time.Time" {
+		return nil // a moment, which is not zero
+	}
+	var out []string
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.IsExported() && !slices.Contains(but, f.Name) {
+			out = append(out, unset(v.Field(i), path+"."+f.Name, but)...)
+		}
+	}
+	return out
+}
+
+// Scramble returns the JSON object in raw with a member "x_new" of an unknown
+// kind added to it and to every object in it: what an answer of a later
+// version of the gateway looks like.
+func Scramble(tb TB, raw []byte) []byte {
+	tb.Helper()
+	out, err := json.Marshal(scramble(parse(tb, raw)))
+	if err != nil {
+		tb.Fatalf("golden: %v", err)
+	}
+	return out
+}
+
+func scramble(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = scramble(member)
+		}
+		v["x_new"] = jsontext.Value(`{"a":[1,null,"é"]}`)
+	case []any:
+		for i := range v {
+			v[i] = scramble(v[i])
+		}
+	}
+	return v
+}
