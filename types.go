@@ -261,6 +261,9 @@ func (t DocumentType) Known() bool { return rules.CustomerDocumentTypes.Has(stri
 type Document struct {
 	Type   DocumentType `json:"type"`
 	Number string       `json:"number"`
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]json.RawMessage `json:",embed"`
 }
 
 // String returns the type and a mask: a document number is personal data.
@@ -283,6 +286,9 @@ type Address struct {
 	State        string  `json:"state,omitzero"` // 2 or 3 letters or digits
 	ZipCode      string  `json:"zipCode,omitzero"`
 	Country      Country `json:"country,omitzero"`
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]json.RawMessage `json:",embed"`
 }
 
 // Product is one position of what is sold.

@@ -52,17 +52,27 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Wire checks that got holds the bytes of the file testdata/name, whose
-// whitespace alone does not count: members, their order and every value do.
-func Wire(tb TB, name string, got []byte) {
+// Body returns the file testdata/name as it must be on the wire: the same
+// members in the same order, without whitespace.
+func Body(tb TB, name string) string {
 	tb.Helper()
-	var want bytes.Buffer
-	if err := json.Compact(&want, Read(tb, name)); err != nil {
+	var b bytes.Buffer
+	if err := json.Compact(&b, Read(tb, name)); err != nil {
 		tb.Fatalf("golden: %s: %v", name, err)
 	}
-	if want.String() != string(got) {
-		tb.Errorf("golden: not the bytes of %s\nwant %s\ngot  %s", name, want.String(), got)
+	return b.String()
+}
+
+// Data returns the data member of an answer.
+func Data(tb TB, answer []byte) []byte {
+	tb.Helper()
+	var envelope struct {
+		Data json.RawMessage `json:"data"`
 	}
+	if err := json.Unmarshal(answer, &envelope); err != nil || envelope.Data == nil {
+		tb.Fatalf("golden: no data in %.200s: %v", answer, err)
+	}
+	return envelope.Data
 }
 
 // Keeps checks that got, the encoding of what was decoded from want, has every
