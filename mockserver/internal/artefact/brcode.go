@@ -51,9 +51,15 @@ type BRCode struct {
 }
 
 // ChargeCode returns the text of the charge that the mock keeps under id.
-func ChargeCode(id string, cents int64) string {
+func ChargeCode(id string, cents int64) string { return payOnce("v2/"+id, cents) }
+
+// ConsentCode returns the text with which a payer authorises the recurring
+// debit, a Pix Automatico, that the mock keeps under id.
+func ConsentCode(id string, cents int64) string { return payOnce("rec/"+id, cents) }
+
+func payOnce(path string, cents int64) string {
 	return BRCode{
-		URL:    "pix.mock.invalid/v2/" + id,
+		URL:    "pix.mock.invalid/" + path,
 		Once:   true,
 		Amount: cents,
 		Name:   "GATEWAY MOCK",

@@ -41,6 +41,8 @@ type Change struct {
 	Subscriptions []*Subscription
 	Links         []*Link
 	Sessions      []*Session
+	Products      []*CatalogProduct
+	Integration   *Integration
 
 	Balance int64    // cents to add to the account's balance; may be negative
 	Spent   []string // single-use card tokens that are used up
@@ -73,6 +75,10 @@ func (c Change) And(next Change) Change {
 	c.Subscriptions = append(c.Subscriptions, next.Subscriptions...)
 	c.Links = append(c.Links, next.Links...)
 	c.Sessions = append(c.Sessions, next.Sessions...)
+	c.Products = append(c.Products, next.Products...)
+	if next.Integration != nil {
+		c.Integration = next.Integration
+	}
 	c.Balance += next.Balance
 	c.Spent = append(c.Spent, next.Spent...)
 	c.Events = append(c.Events, next.Events...)

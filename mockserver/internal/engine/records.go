@@ -117,13 +117,6 @@ type Card struct {
 	Last4 string
 }
 
-// LegacyPayment is what a v1 payment has beyond a transaction.
-type LegacyPayment struct {
-	Status string // set by control; "" follows the transaction
-	// The members of the v1 request that its answers and webhooks need are
-	// added by the legacy slice.
-}
-
 // Customer is a reusable buyer profile.
 type Customer struct {
 	Row
@@ -154,30 +147,4 @@ type Transfer struct {
 	TransferredAt time.Time
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
-}
-
-// Subscription is a recurring charge; its slice fills it in.
-type Subscription struct {
-	Row
-
-	ID        string
-	Status    string
-	CreatedAt time.Time
-	UpdatedAt time.Time
-}
-
-// Link is a hosted checkout link; its slice fills it in.
-type Link struct {
-	Row
-
-	ID   int64
-	Slug string
-}
-
-// Session is a visit of a Link; its slice fills it in.
-type Session struct {
-	Row
-
-	ID    string
-	Token string
 }

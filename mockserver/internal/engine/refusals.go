@@ -16,6 +16,10 @@ const (
 	CodeTokenExpired       = "TOKEN_EXPIRED"
 	CodeMemoryLimit        = "MEMORY_LIMIT"
 	CodeLogFailed          = "DATA_FILE_FAILED"
+
+	CodeIdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
+	CodeCheckoutGone         = "CHECKOUT_GONE"
+	CodeSessionToken         = "INVALID_SESSION_TOKEN"
 )
 
 // NotFound says that there is no such record: kind is "transaction".

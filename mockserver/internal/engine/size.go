@@ -52,11 +52,40 @@ func (t *Transfer) Size() int {
 		len(t.NotifyURL)
 }
 
-// Size returns about what the subscription takes.
-func (s *Subscription) Size() int { return indexEntries + int(unsafe.Sizeof(*s)) + len(s.ID) }
+// Size returns about what the subscription takes. Its customer and its latest
+// transaction are counted where they are kept.
+func (s *Subscription) Size() int {
+	n := indexEntries + int(unsafe.Sizeof(*s)) + len(s.ID) + len(s.Metadata) + len(s.Comment) + len(s.IdempotencyKey) +
+		len(s.BodyHash) + 8*len(s.RetryOffsetsDays)
+	for _, id := range s.ChargeIDs {
+		n += int(unsafe.Sizeof(id)) + len(id)
+	}
+	for _, p := range s.Products {
+		n += int(unsafe.Sizeof(p)) + len(p.Name) + len(p.SKU)
+	}
+	for _, i := range s.Informations {
+		n += int(unsafe.Sizeof(i)) + len(i.Key) + len(i.Value)
+	}
+	if s.Authorization != nil {
+		n += int(unsafe.Sizeof(*s.Authorization)) + len(s.Authorization.QRCode)
+	}
+	return n
+}
 
 // Size returns about what the link takes.
-func (l *Link) Size() int { return indexEntries + int(unsafe.Sizeof(*l)) + len(l.Slug) }
+func (l *Link) Size() int {
+	n := indexEntries + int(unsafe.Sizeof(*l)) + len(l.Slug) + len(l.Title) + len(l.Description) + len(l.Metadata) +
+		len(l.SuccessURL) + len(l.CancelURL) + len(l.PublicToken)
+	return n + len(l.Items)*int(unsafe.Sizeof(LinkItem{}))
+}
+
+// Size returns about what the product takes.
+func (p *CatalogProduct) Size() int {
+	return indexEntries + int(unsafe.Sizeof(*p)) + len(p.ExternalID) + len(p.Name) + len(p.Description) + len(p.ImageURL) +
+		len(p.Metadata)
+}
 
 // Size returns about what the session takes.
-func (s *Session) Size() int { return indexEntries + int(unsafe.Sizeof(*s)) + len(s.ID) + len(s.Token) }
+func (s *Session) Size() int {
+	return indexEntries + int(unsafe.Sizeof(*s)) + len(s.ID) + len(s.Token) + len(s.Slug) + len(s.TransactionID) + s.Buyer.size()
+}

@@ -63,7 +63,10 @@ func tokenText(token string) string {
 	return text
 }
 
-const declined = "declined" // the reason where a token names none
+const (
+	refusalReasonKey = "refusal_reason" // the information of a refused transaction
+	declined         = "declined"       // the reason where a token names none
+)
 
 var refusalReasons = [...]string{
 	"insufficient_funds", "expired_card", "fraud", "do_not_honor", "lost_card", "stolen_card", "limit_exceeded", "invalid_card",

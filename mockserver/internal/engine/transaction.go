@@ -257,7 +257,7 @@ func unsettle(t *Transaction) {
 func refuse(t *Transaction, reason string) {
 	t.Status = refused
 	t.NextAction = nil
-	inform(t, "refusal_reason", reason)
+	inform(t, refusalReasonKey, reason)
 }
 
 // challenge makes t wait for 3-D Secure.

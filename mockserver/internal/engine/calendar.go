@@ -1,0 +1,38 @@
+package engine
+
+import "time"
+
+// billingZone is America/Sao_Paulo, whose clocks have not moved since 2019. It
+// is written down rather than loaded so that a period ends at the same moment
+// on every machine, whatever zone data it has.
+var billingZone = time.FixedZone("America/Sao_Paulo", -3*60*60)
+
+// boundary returns the end of the n-th period since s.Anchor; 0 is the anchor
+// itself. Every boundary counts from the anchor and not from the one before, so
+// that 31 January goes on to 28 February and then back to 31 March.
+func (s *Subscription) boundary(n int) time.Time {
+	if n == 0 {
+		return s.Anchor
+	}
+	at, steps := s.Anchor.In(billingZone), n*s.IntervalCount
+	switch s.Interval {
+	case "day":
+		return at.AddDate(0, 0, steps).UTC()
+	case "week":
+		return at.AddDate(0, 0, 7*steps).UTC()
+	default:
+		return dayOfMonth(at, steps, s.BillingDay).UTC()
+	}
+}
+
+// dayOfMonth returns the given day, or the last one where the month has fewer,
+// of the month that follows at's by so many, at the same time of day.
+func dayOfMonth(at time.Time, months, day int) time.Time {
+	first := time.Date(at.Year(), at.Month()+time.Month(months), 1,
+		at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), at.Location())
+	last := first.AddDate(0, 1, -1).Day()
+	return first.AddDate(0, 0, min(day, last)-1)
+}
+
+// billingDay is the day of the month on which at falls for the payer.
+func billingDay(at time.Time) int { return at.In(billingZone).Day() }

@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The states of a checkout link.
+const (
+	linkActive    = "active"
+	linkExhausted = "exhausted"
+	linkExpired   = "expired"
+	linkInactive  = "inactive"
+)
+
+// TimerExpireLink ends a link; its ID is the slug.
+const TimerExpireLink TimerKind = "checkout.expire_link"
+
+// NewLink is a request for a checkout link: the members of the record that the
+// request sets, and its products. What is empty gets its default.
+type NewLink struct {
+	Link
+
+	Sold []NewLinkItem // empty for a link that asks for an amount
+}
+
+// NewLinkItem is a product as the request describes it.
+type NewLinkItem struct {
+	CatalogProduct
+
+	Quantity int
+}
+
+// FoundForLink is what the account holds that matters to a new link.
+type FoundForLink struct {
+	Links    int // how many there are
+	Products int // how many there are in the catalogue
+	Product  func(externalID string) *CatalogProduct
+}
+
+// CreateLink makes a checkout link. A product whose external id is known
+// already is updated in the catalogue, and so in every link that sells it.
+func CreateLink(env Env, in NewLink, found FoundForLink) Change {
+	l := in.Link
+	l.ID = int64(found.Links + 1)
+	l.Slug = strings.ToLower(env.IDs.Alphanumeric(12))
+	l.PublicToken = publicKey(env)
+	l.Status = linkActive
+	l.Currency = or(l.Currency, "BRL")
+	if len(l.PaymentMethods) == 0 {
+		l.PaymentMethods = []string{pix, voucher, card}
+	}
+	l.CreatedAt, l.UpdatedAt = env.Now, env.Now
+	shelf := catalogue{found: found}
+	for i, sold := range in.Sold {
+		p := shelf.upsert(sold.CatalogProduct, l.Currency)
+		l.Items = append(l.Items, LinkItem{
+			ID:        l.ID*100 + int64(i+1),
+			ProductID: p.ID,
+			Quantity:  max(sold.Quantity, 1),
+		})
+	}
+	c := Change{Links: []*Link{&l}, Products: shelf.changed}
+	if !l.ExpiresAt.IsZero() {
+		c.Timers = []Timer{{At: l.ExpiresAt, Kind: TimerExpireLink, ID: l.Slug}}
+	}
+	return c
+}
+
+// publicKey makes the key that a link's page gives to the client-side payment
+// element.
+func publicKey(env Env) string {
+	prefix := "pk_live_"
+	if env.Sandbox {
+		prefix = "pk_test_"
+	}
+	return prefix + strings.ToLower(env.IDs.Alphanumeric(24))
+}
+
+// catalogue is the products of an account while a link is made.
+type catalogue struct {
+	found   FoundForLink
+	added   int
+	changed []*CatalogProduct
+}
+
+// upsert adds a product, or replaces what is known under its external id.
+func (c *catalogue) upsert(p CatalogProduct, currency string) *CatalogProduct {
+	p.Type = or(p.Type, "physical")
+	p.Currency = or(p.Currency, currency)
+	if known := c.known(p.ExternalID); known != nil {
+		p.ID = known.ID
+	} else {
+		c.added++
+		p.ID = int64(c.found.Products + c.added)
+	}
+	c.changed = append(c.changed, &p)
+	return &p
+}
+
+// known finds a product by its external id, also one of this same request.
+func (c *catalogue) known(externalID string) *CatalogProduct {
+	if externalID == "" {
+		return nil
+	}
+	for _, p := range c.changed {
+		if p.ExternalID == externalID {
+			return p
+		}
+	}
+	return c.found.Product(externalID)
+}
+
+// Catalog finds a product by its id.
+type Catalog func(id int64) *CatalogProduct
+
+// Total is what l asks for, in cents: its amount, or the sum of its products
+// as they are now.
+func (l *Link) Total(products Catalog) int64 {
+	sum := l.Amount
+	for _, item := range l.Items {
+		sum += products(item.ProductID).Price * int64(item.Quantity)
+	}
+	return sum
+}
+
+// positions returns what is sold as a transaction lists it.
+func (l *Link) positions(products Catalog) []Product {
+	if len(l.Items) == 0 {
+		return []Product{{Name: or(l.Title, "Checkout"), Price: l.Amount, Quantity: 1}}
+	}
+	list := make([]Product, len(l.Items))
+	for i, item := range l.Items {
+		p := products(item.ProductID)
+		list[i] = Product{
+			Name:     p.Name,
+			Price:    p.Price,
+			Quantity: item.Quantity,
+			Tangible: p.Type == "physical",
+			SKU:      p.ExternalID,
+		}
+	}
+	return list
+}
+
+// gone refuses what only an active link allows.
+func (l *Link) gone() *Refusal {
+	if l.Status == linkActive {
+		return nil
+	}
+	return &Refusal{
+		Status: http.StatusGone,
+		Code:   CodeCheckoutGone,
+		Detail: "This checkout link is " + l.Status,
+	}
+}
+
+// ExpireLink ends a link, and with it the sessions that wait for their buyer.
+// sessions are the link's.
+func ExpireLink(env Env, l *Link, sessions []*Session) (Change, *Refusal) {
+	return closeLink(env, l, sessions, linkExpired)
+}
+
+// DeactivateLink takes a link off sale as its merchant would.
+func DeactivateLink(env Env, l *Link, sessions []*Session) (Change, *Refusal) {
+	return closeLink(env, l, sessions, linkInactive)
+}
+
+// ExpireLinkInTime is ExpireLink by timer.
+func ExpireLinkInTime(env Env, l *Link, sessions []*Session) Change {
+	if l.ExpiresAt.IsZero() || env.Now.Before(l.ExpiresAt) {
+		return Change{}
+	}
+	c, _ := ExpireLink(env, l, sessions)
+	return c
+}
+
+func closeLink(env Env, l *Link, sessions []*Session, status string) (Change, *Refusal) {
+	if l.Status != linkActive {
+		return Change{}, Conflict(CodeInvalidState, "a checkout link that is "+l.Status+" can't become "+status)
+	}
+	c := Change{Links: []*Link{l.to(env.Now, status)}}
+	for _, s := range sessions {
+		if s.waiting() {
+			c.Sessions = append(c.Sessions, s.to(env.Now, sessionExpired))
+		}
+	}
+	return c, nil
+}
+
+func (l *Link) to(now time.Time, status string) *Link {
+	next := *l
+	next.Status = status
+	next.UpdatedAt = now
+	return &next
+}
+
+// use counts a completed session.
+func (l *Link) use(now time.Time) *Link {
+	next := l.to(now, l.Status)
+	next.UsedCount++
+	if next.Status == linkActive && next.MaxUses > 0 && next.UsedCount >= next.MaxUses {
+		next.Status = linkExhausted
+	}
+	return next
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// The v1 states that follow the transaction; all others exist by control only.
+const (
+	legacyWaiting   = "WAITING_PAYMENT"
+	legacyPaid      = "PAID"
+	legacyCancelled = "CANCELLED"
+	legacyRefund    = "REFUND"
+)
+
+// LegacyLifetime is how long a v1 payment waits where its request names no
+// time.
+const LegacyLifetime = 24 * time.Hour
+
+// TokenizationRetired is when POST /v2/payment_token/:public_token ended:
+// midnight in UTC-3.
+func TokenizationRetired() time.Time { return time.Date(2026, time.August, 1, 3, 0, 0, 0, time.UTC) }
+
+// NewLegacyPayment is a v1 request for a Pix payment.
+type NewLegacyPayment struct {
+	LegacyPayment
+
+	Amount   int64 // cents
+	Buyer    Buyer
+	Lifetime time.Duration // 0 is [LegacyLifetime]
+}
+
+// CreateLegacyPayment makes the Pix transaction that a v1 payment is.
+func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
+	lifetime := in.Lifetime
+	if lifetime == 0 {
+		lifetime = LegacyLifetime
+	}
+	return CreateTransaction(env, NewTransaction{
+		Transaction: Transaction{
+			Amount:       in.Amount,
+			Currency:     "BRL",
+			Method:       pix,
+			Buyer:        &in.Buyer,
+			Installments: 1,
+			Products:     []Product{{Name: or(in.Description, "Pix"), Price: in.Amount, Quantity: 1}},
+			Legacy:       &in.LegacyPayment,
+		},
+		PixLifetime: lifetime,
+	}, Found{})
+}
+
+// Reference is the merchant's own reference of t: that of a v1 payment is no
+// idempotency key and may repeat.
+func (t *Transaction) Reference() string {
+	if t.Legacy != nil {
+		return t.Legacy.ExternalID
+	}
+	return t.ExternalRef
+}
+
+// LegacyStatus is the v1 state of t, which must be a v1 payment.
+func (t *Transaction) LegacyStatus() string {
+	if t.Legacy.Label != "" && t.Legacy.LabelFor == t.Status {
+		return t.Legacy.Label
+	}
+	return legacyStatusOf(t)
+}
+
+func legacyStatusOf(t *Transaction) string {
+	switch t.Status {
+	case pending:
+		return legacyWaiting
+	case paid, captured:
+		return legacyPaid
+	case expired, canceled:
+		return legacyCancelled
+	case refunded, partiallyRefunded:
+		return legacyRefund
+	case refused:
+		return "DECLINED"
+	case chargedback:
+		return "REVERSED"
+	default:
+		return "ERROR"
+	}
+}
+
+// SetLegacyStatus puts a v1 payment into any v1 state. PAID, CANCELLED and
+// REFUND move the transaction and its money, from where they can; every other
+// state is a label that stands until the transaction moves.
+func SetLegacyStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
+	switch {
+	case t.Legacy == nil:
+		return Change{}, NotFound("legacy payment")
+	case !rules.LegacyStatuses.Has(status):
+		return Change{}, Invalid("status", rules.CodeInvalidEnum, "must be one of "+rules.LegacyStatuses.String())
+	case status == legacyStatusOf(t):
+		return label(env, t, ""), nil
+	case status == legacyPaid:
+		return Pay(env, t)
+	case status == legacyCancelled:
+		return Cancel(env, t)
+	case status == legacyRefund:
+		return Refund(env, t, RefundRequest{})
+	case status == legacyWaiting:
+		return Change{}, Conflict(CodeInvalidState, "a payment that is "+t.Status+" can't wait for its payment again")
+	}
+	return label(env, t, status), nil
+}
+
+func label(env Env, t *Transaction, status string) Change {
+	return move(env, t, func(t *Transaction) {
+		l := *t.Legacy
+		l.Label, l.LabelFor = status, t.Status
+		t.Legacy = &l
+	})
+}
+
+// integrationActive is the only state of an integration.
+const integrationActive = "active"
+
+// IntegrationUpdate configures where a v1 account gets its webhooks; nil is
+// unchanged.
+type IntegrationUpdate struct {
+	WebhookURL    *string
+	PixWebhookURL *string
+}
+
+// ConfigureIntegration changes the integration of an account; current is nil
+// before the first time.
+func ConfigureIntegration(env Env, current *Integration, in IntegrationUpdate) Change {
+	next := Integration{Status: integrationActive}
+	if current == nil {
+		next.ID = env.IDs.UUID(env.Now)
+	} else {
+		next = *current
+	}
+	if in.WebhookURL != nil {
+		next.WebhookURL = *in.WebhookURL
+	}
+	if in.PixWebhookURL != nil {
+		next.PixWebhookURL = *in.PixWebhookURL
+	}
+	return Change{Integration: &next}
+}
+
+// CreatePaymentToken refuses the retired tokenization once its time is over.
+func CreatePaymentToken(env Env) *Refusal {
+	if env.Now.Before(TokenizationRetired()) {
+		return nil
+	}
+	return &Refusal{
+		Status: http.StatusGone,
+		Code:   "LEGACY_TOKENIZATION_RETIRED",
+		Detail: "Tokenization by API has been retired: collect cards with the client-side payment element",
+	}
+}

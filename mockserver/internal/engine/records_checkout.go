@@ -1,0 +1,67 @@
+package engine
+
+import "time"
+
+// Link is a hosted checkout page that sells products or a bare amount.
+type Link struct {
+	Row
+
+	ID             int64
+	Slug           string
+	Status         string // active, exhausted, expired, inactive
+	Title          string
+	Description    string
+	Currency       string
+	Amount         int64 // of a link without items
+	Items          []LinkItem
+	MaxUses        int // 0 is no limit
+	UsedCount      int
+	ExpiresAt      time.Time
+	SuccessURL     string
+	CancelURL      string
+	PaymentMethods []string
+	Metadata       string // a JSON object; "" is null
+	PublicToken    string
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+// LinkItem is one position of a Link: a product of the catalogue, as it is now.
+type LinkItem struct {
+	ID        int64
+	ProductID int64
+	Quantity  int
+}
+
+// CatalogProduct is what checkout links sell. It is made and updated by them.
+type CatalogProduct struct {
+	Row
+
+	ID           int64
+	ExternalID   string // "" is none: such a product is never updated
+	Name         string
+	Description  string
+	Type         string // physical or digital
+	Currency     string
+	Price        int64
+	ComparePrice int64 // 0 is null
+	ImageURL     string
+	Metadata     string // a JSON object; "" is null
+}
+
+// Session is one buyer's visit of a Link.
+type Session struct {
+	Row
+
+	ID            string
+	Token         string
+	Slug          string
+	Status        string // open, ready, processing, completed, expired
+	Buyer         *Buyer
+	Method        string // selected by the buyer; "" is none yet
+	MethodAt      time.Time
+	TransactionID string
+	ExpiresAt     time.Time
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}

@@ -1,0 +1,237 @@
+package engine
+
+import "time"
+
+// billing is one transition of a subscription in the making: a copy of the
+// record, to be changed freely, and all that goes with it. Its methods are the
+// steps that transitions share.
+type billing struct {
+	env     Env
+	s       *Subscription
+	was     string // the state before; "" of a new subscription
+	c       Change
+	charges []Event // of transactions: sent after the subscription's own
+}
+
+// bill begins a transition of s.
+func bill(env Env, s *Subscription) *billing {
+	next := *s
+	return &billing{env: env, s: &next, was: s.Status}
+}
+
+// change ends the transition.
+func (b *billing) change() Change {
+	b.s.UpdatedAt = b.env.Now
+	b.c.Subscriptions = []*Subscription{b.s}
+	b.c.Events = append(b.c.Events, b.charges...)
+	return b.c
+}
+
+func (b *billing) tell(kind string) {
+	b.c.Events = append(b.c.Events, Event{Kind: kind, PreviousStatus: b.was, Subscription: b.s})
+}
+
+// after sets a timer; a moment that has passed is now.
+func (b *billing) after(at time.Time, kind TimerKind, id string) {
+	if at.Before(b.env.Now) {
+		at = b.env.Now
+	}
+	b.c.Timers = append(b.c.Timers, Timer{At: at, Kind: kind, ID: id})
+}
+
+// charge tries to take the period's amount; the latest transaction then says
+// how it went. A Pix Automatico's charges have no events of their own.
+func (b *billing) charge() {
+	b.s.Attempt++
+	t := b.attempt(b.s.Amount)
+	b.c.Balance += worth(t)
+	switch {
+	case b.s.Card == nil:
+		return
+	case t.NextAction != nil:
+		b.charges = events(t, eventCreated, eventChallenge)
+	case settled(t):
+		b.charges = events(t, eventCreated, eventPaid)
+	default:
+		b.charges = events(t, eventCreated)
+	}
+	if settled(t) && outcomeOf(b.s.Card.Token) == cardChargedBack {
+		b.after(b.env.Now.Add(ChargebackDelay), TimerChargeBack, t.ID)
+	}
+}
+
+// validate charges a trial's card a little and gives it back at once, so that
+// the balance stays as it is. Nobody is told, unless the payer is needed.
+func (b *billing) validate() {
+	t := b.attempt(ValidationAmount)
+	t.FeeAmount = 0
+	if settled(t) {
+		refundValidation(t)
+	}
+	if t.NextAction != nil {
+		b.charges = events(t, eventCreated, eventChallenge)
+	}
+}
+
+// refundValidation gives all of a validation back.
+func refundValidation(t *Transaction) {
+	giveBack(t, refunded)
+	t.Status = refunded
+}
+
+// attempt makes a transaction and keeps it as the latest.
+func (b *billing) attempt(amount int64) *Transaction {
+	in := Transaction{
+		Amount:         amount,
+		Currency:       b.s.Currency,
+		Method:         card,
+		Installments:   1,
+		Products:       b.s.Products,
+		Card:           b.s.Card,
+		SubscriptionID: b.s.ID,
+	}
+	if in.Card == nil {
+		in.Method, in.Pix = pix, &Pix{}
+	}
+	t := newTransaction(b.env, NewTransaction{Transaction: in}, &Customer{Buyer: *b.s.Customer})
+	switch b.outcome() {
+	case cardRefused:
+		refuse(t, b.refusalReason())
+	case cardChallenged:
+		challenge(b.env, t)
+		b.after(t.NextAction.ExpiresAt, TimerExpireChallenge, t.ID)
+	case cardCaptured:
+		settle(b.env, t, captured)
+	default:
+		settle(b.env, t, paid)
+	}
+	b.keep(t)
+	b.s.ChargeIDs = append(b.s.ChargeIDs[:len(b.s.ChargeIDs):len(b.s.ChargeIDs)], t.ID)
+	return t
+}
+
+// keep makes t the latest transaction, new or in a new version.
+func (b *billing) keep(t *Transaction) {
+	b.s.Latest = t
+	b.c.Transactions = append(b.c.Transactions, t)
+}
+
+// outcome says what becomes of an attempt: control first, then the token's test
+// value. A token that is refused or challenged is so at the first contact only.
+func (b *billing) outcome() cardOutcome {
+	if b.s.FailNext > 0 {
+		b.s.FailNext--
+		return cardRefused
+	}
+	if b.s.Card == nil {
+		return cardPaid
+	}
+	renewal := b.s.Cycle > 1
+	outcome := outcomeOf(b.s.Card.Token)
+	fails := outcome == cardNeverPays && b.s.Attempt > 0 ||
+		outcome == cardRenewalsFail && renewal ||
+		outcome == cardTwoRenewalsFail && renewal && b.s.Attempt <= 2
+	switch {
+	case fails:
+		return cardRefused
+	case outcome == cardCaptured:
+		return cardCaptured
+	case b.s.Cycle == 0 && (outcome == cardRefused || outcome == cardChallenged):
+		return outcome
+	default:
+		return cardPaid
+	}
+}
+
+func (b *billing) refusalReason() string {
+	if b.s.Card == nil {
+		return declined
+	}
+	return refusalReason(b.s.Card.Token)
+}
+
+// nextPeriod moves on to the period after the current one, paid or not.
+func (b *billing) nextPeriod() {
+	b.s.CurrentPeriodStart = b.s.boundary(b.s.Cycle)
+	b.s.Cycle++
+	b.s.CurrentPeriodEnd = b.s.boundary(b.s.Cycle)
+}
+
+// paid ends a charge that succeeded. A period that ended during its dunning is
+// followed by the next one at once.
+func (b *billing) paid(kind string) {
+	b.s.Status = subActive
+	b.s.Attempt, b.s.FirstFailedAt, b.s.NextRetryAt = 0, time.Time{}, time.Time{}
+	b.tell(kind)
+	b.after(b.s.CurrentPeriodEnd, TimerPeriodEnd, b.s.ID)
+}
+
+// failed ends a charge that was refused: rows S10, S11 and S14.
+func (b *billing) failed() {
+	b.tellFailure()
+	if b.s.FirstFailedAt.IsZero() {
+		b.s.FirstFailedAt = b.env.Now
+	}
+	retry := b.nextRetry()
+	if b.s.FailurePolicy == immediateCancel || retry.IsZero() {
+		b.cancel(reasonPayment)
+		return
+	}
+	b.s.Status = subPastDue
+	b.s.NextRetryAt = retry
+	if b.was != subPastDue {
+		b.tell(eventSubPastDue)
+	}
+	b.after(retry, TimerRetry, b.s.ID)
+}
+
+// nextRetry returns when the charge is tried again: the first of the offsets
+// from the first failure that is still to come; the zero time after the last.
+func (b *billing) nextRetry() time.Time {
+	for _, days := range b.s.retryOffsets() {
+		at := b.s.FirstFailedAt.In(billingZone).AddDate(0, 0, days).UTC()
+		if at.After(b.env.Now) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// tellFailure reports the latest transaction's refusal.
+func (b *billing) tellFailure() {
+	b.c.Events = append(b.c.Events, Event{
+		Kind:           eventSubPaymentFailed,
+		PreviousStatus: b.was,
+		Attempt:        max(b.s.Attempt, 1),
+		FailureReason:  failureReason(b.s.Latest),
+		Subscription:   b.s,
+	})
+}
+
+// failureReason says why t was not paid.
+func failureReason(t *Transaction) string {
+	for _, i := range t.Informations {
+		if i.Key == refusalReasonKey {
+			return i.Value
+		}
+	}
+	return t.Status
+}
+
+// cancel ends the subscription now, and a consent with it.
+func (b *billing) cancel(reason string) {
+	b.s.Status = subCanceled
+	b.s.CanceledAt = b.env.Now
+	b.s.CancellationReason = reason
+	b.s.NextRetryAt = time.Time{}
+	if a := b.s.Authorization; a != nil && (a.Status == authorizationPending || a.Status == authorizationApproved) {
+		b.authorization(authorizationCanceled)
+	}
+	b.tell(eventSubCanceled)
+}
+
+func (b *billing) authorization(status string) {
+	a := *b.s.Authorization
+	a.Status = status
+	b.s.Authorization = &a
+}

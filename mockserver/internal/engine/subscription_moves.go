@@ -1,0 +1,238 @@
+package engine
+
+// FireSubscription runs a timer of s. One that no longer fits changes nothing:
+// a period's end that has moved, a retry of a charge that was paid.
+func FireSubscription(env Env, s *Subscription, kind TimerKind) Change {
+	switch kind {
+	case TimerPeriodEnd:
+		return endPeriod(env, s)
+	case TimerRetry:
+		return retryCharge(env, s)
+	case TimerTrialWillEnd:
+		return announceTrialEnd(env, s)
+	case TimerExpireAuthorization:
+		if s.authorizing() && !env.Now.Before(s.Authorization.ExpirationDate) {
+			return s.unauthorized(env, authorizationExpired)
+		}
+	}
+	return Change{}
+}
+
+// endPeriod is rows S9, S12 and S16.
+func endPeriod(env Env, s *Subscription) Change {
+	if env.Now.Before(s.CurrentPeriodEnd) {
+		return Change{}
+	}
+	b := bill(env, s)
+	kind := eventSubRenewed
+	switch s.Status {
+	case subScheduled:
+		b.cancel(reasonRequested)
+		return b.change()
+	case subTrialing:
+		b.s.Anchor = s.TrialEnd
+		kind = eventSubStarted
+	case subActive:
+	default:
+		return Change{}
+	}
+	b.nextPeriod()
+	b.collect(kind)
+	return b.change()
+}
+
+// retryCharge is rows S13 and S14.
+func retryCharge(env Env, s *Subscription) Change {
+	if s.Status != subPastDue || env.Now.Before(s.NextRetryAt) {
+		return Change{}
+	}
+	b := bill(env, s)
+	b.collect(eventSubRenewed)
+	return b.change()
+}
+
+// collect charges the current period and goes on as it went.
+func (b *billing) collect(kind string) {
+	b.charge()
+	if settled(b.s.Latest) {
+		b.paid(kind)
+		return
+	}
+	b.failed()
+}
+
+// announceTrialEnd is row S8.
+func announceTrialEnd(env Env, s *Subscription) Change {
+	if s.Status != subTrialing {
+		return Change{}
+	}
+	b := bill(env, s)
+	b.tell(eventSubTrialWillEnd)
+	return b.change()
+}
+
+// AuthorizeSubscription is the payer's yes to a Pix Automatico: rows S5 and S6.
+// A first debit that fails leaves the subscription incomplete, and the yes can
+// be given again.
+func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
+	if s.Authorization == nil || s.Status != subIncomplete {
+		return s.refuse("be authorised")
+	}
+	b := bill(env, s)
+	b.authorization(authorizationApproved)
+	if s.TrialEnd.After(env.Now) {
+		b.tell(eventSubUpdated)
+		b.beginTrial()
+		return b.change(), nil
+	}
+	b.s.Attempt = 0
+	b.charge()
+	if settled(b.s.Latest) {
+		b.begin()
+	} else {
+		b.tellFailure()
+	}
+	return b.change(), nil
+}
+
+// RejectSubscription is the payer's no to a Pix Automatico (row S7).
+func RejectSubscription(env Env, s *Subscription) (Change, *Refusal) {
+	if !s.authorizing() {
+		return s.refuse("be rejected")
+	}
+	return s.unauthorized(env, authorizationRejected), nil
+}
+
+// authorizing reports whether s waits for its payer's answer.
+func (s *Subscription) authorizing() bool {
+	return s.Status == subIncomplete && s.Authorization != nil && s.Authorization.Status == authorizationPending
+}
+
+func (s *Subscription) unauthorized(env Env, status string) Change {
+	b := bill(env, s)
+	b.authorization(status)
+	b.cancel(reasonSystem)
+	return b.change()
+}
+
+// RevokeSubscription is the payer taking a Pix Automatico's consent back in the
+// bank's app (row S21).
+func RevokeSubscription(env Env, s *Subscription) (Change, *Refusal) {
+	if s.Authorization == nil || s.Status != subActive && s.Status != subTrialing {
+		return s.refuse("be revoked")
+	}
+	b := bill(env, s)
+	b.cancel(reasonRequested)
+	return b.change(), nil
+}
+
+// FailNextCharges makes the next count charges of s fail, retries included.
+func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
+	if s.Status == subCanceled {
+		return s.refuse("be charged")
+	}
+	b := bill(env, s)
+	b.s.FailNext = count
+	return b.change(), nil
+}
+
+// CancelSubscription ends s at its merchant's wish: rows S15, S17 and S18. A
+// card's paid time is used up first. A first charge whose 3-D Secure challenge
+// still waits is canceled too, so that nobody pays for what is gone.
+func CancelSubscription(env Env, s *Subscription) (Change, *Refusal) {
+	switch {
+	case s.Status == subCanceled || s.Status == subScheduled:
+		return s.refuse("be canceled")
+	case s.Card != nil && (s.Status == subActive || s.Status == subTrialing):
+		b := bill(env, s)
+		b.s.Status = subScheduled
+		b.s.CancelAtPeriodEnd = true
+		b.s.CancellationReason = reasonRequested
+		b.tell(eventSubUpdated)
+		return b.change(), nil
+	}
+	b := bill(env, s)
+	b.cancel(reasonRequested)
+	if s.Latest != nil && open(s.Latest) {
+		c := end(env, s.Latest, canceled, eventCanceled)
+		b.s.Latest = c.Transactions[0]
+		return b.change().And(c), nil
+	}
+	return b.change(), nil
+}
+
+// SubscriptionPatch changes the members of a subscription that can be changed.
+type SubscriptionPatch struct {
+	Metadata         *string // nil is unchanged, "" clears
+	FailurePolicy    string  // "" is unchanged
+	RetryOffsetsDays []int   // empty is unchanged; counts from the next failed charge on
+}
+
+// UpdateSubscription is row S19.
+func UpdateSubscription(env Env, s *Subscription, in SubscriptionPatch) (Change, *Refusal) {
+	if s.Status == subCanceled {
+		return s.refuse("be updated")
+	}
+	b := bill(env, s)
+	if in.Metadata != nil {
+		b.s.Metadata = *in.Metadata
+	}
+	b.s.FailurePolicy = or(in.FailurePolicy, s.FailurePolicy)
+	if len(in.RetryOffsetsDays) > 0 {
+		b.s.RetryOffsetsDays = in.RetryOffsetsDays
+	}
+	b.tell(eventSubUpdated)
+	return b.change(), nil
+}
+
+// FollowSubscription is what a transition of one of its transactions means to
+// s; t is the transaction after it. It is to be applied together with t.
+func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
+	b := bill(env, s)
+	latest := s.Latest.ID == t.ID
+	if latest {
+		b.s.Latest = t
+	}
+	switch {
+	case s.Status == subIncomplete && s.Card != nil && settled(t):
+		b.accept(t)
+	case s.Status == subIncomplete && s.Card != nil && open(s.Latest) && !open(t):
+		b.tellFailure()
+	case s.chargeable() && t.Status == chargedback:
+		b.tell(eventSubChargeback)
+		b.cancel(reasonChargeback)
+	case latest:
+		return Change{Subscriptions: []*Subscription{b.s}}
+	default:
+		return Change{}
+	}
+	return b.change()
+}
+
+// chargeable reports whether a chargeback ends s (row S20).
+func (s *Subscription) chargeable() bool {
+	return s.Status == subActive || s.Status == subPastDue || s.Status == subScheduled
+}
+
+// accept ends row S2b where the challenge was passed: what a first charge at
+// once would have done.
+func (b *billing) accept(t *Transaction) {
+	if b.s.TrialEnd.IsZero() {
+		b.begin()
+		return
+	}
+	b.returnValidation(t)
+	b.beginTrial()
+}
+
+// returnValidation refunds a trial's validation that had to be challenged.
+func (b *billing) returnValidation(t *Transaction) {
+	next := *t
+	refundValidation(&next)
+	b.c.Balance += worth(&next) - worth(t)
+	b.keep(&next)
+}
+
+func (s *Subscription) refuse(what string) (Change, *Refusal) {
+	return Change{}, Conflict(CodeInvalidState, "a subscription that is "+s.Status+" can't "+what)
+}

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"strings"
+	"time"
+)
+
+// The states of a transfer. "cancelled" has two l's, unlike a transaction's;
+// its event, payout.canceled, has one.
+const (
+	transferPending    = "pending"
+	transferInAnalysis = "in_analysis"
+	transferProcessing = "processing"
+	transferPaid       = "paid"
+	transferError      = "error"
+	transferCancelled  = "cancelled"
+)
+
+// The timers of a transfer, which drive it without anybody's control.
+const (
+	TimerTransferAnalyse TimerKind = "transfer.analyse"
+	TimerTransferApprove TimerKind = "transfer.approve"
+	TimerTransferProcess TimerKind = "transfer.process"
+	TimerTransferSettle  TimerKind = "transfer.settle"
+)
+
+// How long a transfer takes when only the clock moves it, and what it costs.
+const (
+	transferAnalyseAfter = time.Second      // to the risk check, with a test key
+	transferApproveAfter = time.Hour        // in analysis
+	transferProcessAfter = 10 * time.Second // pending
+	transferSettleAfter  = 10 * time.Second // processing
+	transferFee          = 50               // cents, out of the amount: the receiver gets the rest
+)
+
+// The test keys, by the start of an e-mail key.
+const (
+	analysisKey = "analysis@"
+	failKey     = "fail@"
+)
+
+// TransferInput is what a transfer is made of.
+type TransferInput struct {
+	Amount      int64 // cents
+	PixKey      string
+	PixKeyType  string
+	Description string
+	ExternalRef string // "" is none
+	Origin      string
+	NotifyURL   string
+}
+
+// NetAmount is what reaches the receiver, in cents.
+func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
+
+// CreateTransfer makes a transfer and reserves its amount (rows P1, P2). first
+// is the transfer that has in.ExternalRef already, or nil: the document's
+// gateway refuses the second, the live one changes nothing and answers the
+// first.
+func CreateTransfer(env Env, first *Transfer, in TransferInput) (Change, *Refusal) {
+	if first != nil && env.Live {
+		return Change{}, nil
+	}
+	if first != nil {
+		return Change{}, Duplicate("transfer", "/v2/transfers/"+first.ID)
+	}
+	t := &Transfer{
+		ID:          env.IDs.UUID(env.Now),
+		Amount:      in.Amount,
+		Fee:         transferFee,
+		PixKey:      in.PixKey,
+		PixKeyType:  in.PixKeyType,
+		Status:      transferPending,
+		Description: in.Description,
+		ExternalRef: in.ExternalRef,
+		Origin:      in.Origin,
+		NotifyURL:   in.NotifyURL,
+		CreatedAt:   env.Now,
+		UpdatedAt:   env.Now,
+	}
+	next := Timer{At: env.Now.Add(transferProcessAfter), Kind: TimerTransferProcess, ID: t.ID}
+	if t.testKey(analysisKey) {
+		next = Timer{At: env.Now.Add(transferAnalyseAfter), Kind: TimerTransferAnalyse, ID: t.ID}
+	}
+	c := transferChange(t, "payout.created", next)
+	c.Balance = -t.Amount
+	return c, nil
+}
+
+// AnalyseTransfer holds a pending transfer for a risk check (row P3).
+func AnalyseTransfer(env Env, t *Transfer) (Change, *Refusal) {
+	if t.Status != transferPending {
+		return Change{}, t.refuse("be analysed")
+	}
+	next := t.to(env, transferInAnalysis)
+	return transferChange(next, "payout.in_analysis",
+		Timer{At: env.Now.Add(transferApproveAfter), Kind: TimerTransferApprove, ID: t.ID}), nil
+}
+
+// ProcessTransfer is the bank accepting a transfer (row P4).
+func ProcessTransfer(env Env, t *Transfer) (Change, *Refusal) {
+	if t.Status != transferPending && t.Status != transferInAnalysis {
+		return Change{}, t.refuse("be processed")
+	}
+	next := t.to(env, transferProcessing)
+	next.ProcessedAt = env.Now
+	return transferChange(next, "payout.processing",
+		Timer{At: env.Now.Add(transferSettleAfter), Kind: TimerTransferSettle, ID: t.ID}), nil
+}
+
+// SettleTransfer is the money reaching its receiver (row P5).
+func SettleTransfer(env Env, t *Transfer) (Change, *Refusal) {
+	if t.Status != transferProcessing {
+		return Change{}, t.refuse("be settled")
+	}
+	next := t.to(env, transferPaid)
+	next.TransferredAt = env.Now
+	return transferChange(next, "payout.transferred"), nil
+}
+
+// FailTransfer is the bank refusing a transfer; the amount comes back (row P6).
+func FailTransfer(env Env, t *Transfer) (Change, *Refusal) {
+	if t.Status != transferProcessing && t.Status != transferInAnalysis {
+		return Change{}, t.refuse("fail")
+	}
+	c := transferChange(t.to(env, transferError), "payout.failed")
+	c.Balance = t.Amount
+	return c, nil
+}
+
+// CancelTransfer takes a transfer back that no bank has accepted yet; the
+// amount comes back (rows P7, P8).
+func CancelTransfer(env Env, t *Transfer) (Change, *Refusal) {
+	if t.Status != transferPending && t.Status != transferInAnalysis {
+		return Change{}, t.refuse("be cancelled")
+	}
+	c := transferChange(t.to(env, transferCancelled), "payout.canceled")
+	c.Balance = t.Amount
+	return c, nil
+}
+
+// FireTransfer runs a timer of t. One that no longer fits changes nothing: a
+// transfer that was taken into analysis is not processed by its first timer.
+func FireTransfer(env Env, t *Transfer, kind TimerKind) Change {
+	var step func(Env, *Transfer) (Change, *Refusal)
+	switch {
+	case kind == TimerTransferAnalyse:
+		step = AnalyseTransfer
+	case kind == TimerTransferApprove && t.Status == transferInAnalysis,
+		kind == TimerTransferProcess && t.Status == transferPending:
+		step = ProcessTransfer
+	case kind == TimerTransferSettle && t.testKey(failKey):
+		step = FailTransfer
+	case kind == TimerTransferSettle && t.Status == transferProcessing:
+		step = SettleTransfer
+	default:
+		return Change{}
+	}
+	c, _ := step(env, t) // a refusal's Change is empty
+	return c
+}
+
+func (t *Transfer) testKey(prefix string) bool {
+	return t.PixKeyType == "EMAIL" && strings.HasPrefix(strings.ToLower(t.PixKey), prefix)
+}
+
+// to returns a copy of t in the state, as of now.
+func (t *Transfer) to(env Env, status string) *Transfer {
+	next := *t
+	next.Status = status
+	next.UpdatedAt = env.Now
+	return &next
+}
+
+func (t *Transfer) refuse(action string) *Refusal {
+	return Conflict(CodeInvalidState, "A transfer that is "+t.Status+" cannot "+action+".")
+}
+
+func transferChange(t *Transfer, kind string, timers ...Timer) Change {
+	return Change{
+		Transfers: []*Transfer{t},
+		Events:    []Event{{Kind: kind, Transfer: t}},
+		Timers:    timers,
+	}
+}
