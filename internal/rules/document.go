@@ -144,12 +144,12 @@ func syntaxError(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		reason = "the JSON ends too early"
 	}
-	return &SyntaxError{Offset: at.ByteOffset, Pointer: fieldPath(at.JSONPointer), Reason: reason}
+	return &SyntaxError{Offset: at.ByteOffset, Pointer: FieldPath(at.JSONPointer), Reason: reason}
 }
 
-// fieldPath writes a JSON pointer as the interface writes fields:
+// FieldPath writes a JSON pointer as the interface writes fields:
 // "/products/0/name" is "products[0].name".
-func fieldPath(p jsontext.Pointer) string {
+func FieldPath(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
 		if token != "" && strings.Trim(token, "0123456789") == "" {

@@ -1,0 +1,95 @@
+// Package httpapi is the gateway's HTTP interface over the store: routes,
+// authentication, the order of checks, both dialects and the exact bodies of
+// answers and errors.
+//
+// To add an endpoint: a rule in internal/rules, a transition in engine, a view
+// struct in view_*.go with every key of the interface, a handler beside its
+// kin that is one [store.Account.Apply] or [store.Account.View], and a line in
+// [API.routes]. A handler is called only for an authenticated request whose
+// body or query keeps the rule; what it returns is put into the envelope:
+//
+//	{op: "transfers.create", method: "POST", path: "/v2/transfers", status: 201,
+//		do: withBody(rules.Transfer, a.createTransfer)},
+//
+//	func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *engine.Refusal) { … }
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Config is what an API needs.
+type Config struct {
+	Store      *store.Store
+	Now        func() time.Time // the virtual clock
+	IDs        engine.IDs       // makes request ids
+	Live       bool             // the live dialect; else the document's
+	Loose      bool             // transactions without products or buyer are accepted
+	Production bool             // the environment; else sandbox
+
+	// BasicTokenX is the account of the literal Basic credential "token:x";
+	// "" refuses it.
+	BasicTokenX string
+}
+
+// API serves the interface. It is safe for concurrent use.
+type API struct {
+	cfg     Config
+	router  router
+	limiter limiter
+}
+
+// New returns the API over cfg.Store.
+func New(cfg Config) *API {
+	a := &API{cfg: cfg}
+	for _, r := range a.routes() {
+		a.router.add(r)
+	}
+	return a
+}
+
+// Operation returns the name of the operation that a request is,
+// "transactions.create", or "" where it is none.
+func (a *API) Operation(r *http.Request) string {
+	if route, _, problem := a.router.find(r); problem == nil {
+		return route.op
+	}
+	return ""
+}
+
+// ServeHTTP answers one request. The checks come in the order of the
+// interface: path and method, credentials, body, rules, and then what the
+// handler knows.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rq := &request{api: a, w: w, r: r, id: a.requestID(r)}
+	data, p := a.serve(rq)
+	if p != nil {
+		rq.writeProblem(p)
+		return
+	}
+	rq.writeData(data)
+}
+
+func (a *API) serve(rq *request) (any, *problem) {
+	route, param, p := a.router.find(rq.r)
+	if p != nil {
+		return nil, p
+	}
+	rq.route, rq.param, rq.status = route, param, route.status
+	key, p := a.authenticate(rq.r, route.legacy)
+	if p != nil {
+		return nil, p
+	}
+	rq.account = a.cfg.Store.Account(key)
+	return route.do(rq)
+}
+
+// variant returns the reading of the rules that holds here.
+func (a *API) variant() rules.Variant {
+	return rules.Variant{Live: a.cfg.Live, Loose: a.cfg.Loose, LoopbackHTTP: true}
+}

@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxKey bounds what is kept as the name of an account.
+const maxKey = 256
+
+// authenticate returns the key of a request's account. Any secret key of the
+// server's environment opens an account of its own.
+func (a *API) authenticate(r *http.Request, legacy bool) (string, *problem) {
+	keys, ok := a.credentials(r.Header)
+	switch {
+	case len(keys) == 0 && ok:
+		return "", unauthorized("credentials are missing: send Authorization: Bearer <API key>, or the apiKey header")
+	case !ok:
+		return "", unauthorized("the Authorization header is neither Bearer nor Basic base64(<API key>:x)")
+	case legacy && r.Header.Get("apiKey") == "":
+		return "", unauthorized("v1 takes the API key in the apiKey header only")
+	}
+	for _, key := range keys[1:] {
+		if key != keys[0] {
+			return "", unauthorized("two credentials were sent that differ")
+		}
+	}
+	return keys[0], a.admit(keys[0])
+}
+
+// credentials returns every key that a request carries, and whether all of its
+// Authorization headers could be read.
+func (a *API) credentials(h http.Header) (keys []string, ok bool) {
+	for _, v := range h.Values("Authorization") {
+		scheme, text, _ := strings.Cut(v, " ")
+		text = strings.TrimSpace(text)
+		switch {
+		case strings.EqualFold(scheme, "Bearer") && text != "":
+			keys = append(keys, text)
+		case strings.EqualFold(scheme, "Basic"):
+			b, err := base64.StdEncoding.DecodeString(text)
+			key, found := strings.CutSuffix(string(b), ":x")
+			if err != nil || !found || key == "" {
+				return nil, false
+			}
+			if key == "token" && a.cfg.BasicTokenX != "" {
+				key = a.cfg.BasicTokenX
+			}
+			keys = append(keys, key)
+		default:
+			return nil, false
+		}
+	}
+	for _, v := range h.Values("apiKey") {
+		if v != "" {
+			keys = append(keys, v)
+		}
+	}
+	return keys, true
+}
+
+// admit decides whether a key opens an account here. What follows the prefix
+// may ask for a refusal: the mock's test values.
+func (a *API) admit(key string) *problem {
+	own, other, where := "sk_test_", "sk_live_", "production"
+	if a.cfg.Production {
+		own, other, where = other, own, "sandbox"
+	}
+	name, ok := strings.CutPrefix(key, own)
+	switch {
+	case strings.HasPrefix(key, other):
+		return unauthorized("this is a key of the " + where + " environment")
+	case strings.HasPrefix(key, "pk_"):
+		return unauthorized("this is a public key, which is for browsers only; send the secret key")
+	case !ok || name == "" || len(key) > maxKey:
+		return unauthorized("the API key is not known")
+	case strings.HasPrefix(name, "revoked"):
+		return unauthorized("the API key has been revoked")
+	case strings.HasPrefix(name, "forbidden"):
+		return &problem{status: http.StatusForbidden, code: "FORBIDDEN", detail: "the API key may not use this resource"}
+	case strings.HasPrefix(name, "limited") && !a.limiter.allow(key, time.Now()):
+		return &problem{
+			status: http.StatusTooManyRequests, code: "RATE_LIMITED",
+			detail: "more than 5 requests in a second",
+			header: [2]string{"Retry-After", "1"},
+		}
+	}
+	return nil
+}
+
+func unauthorized(detail string) *problem {
+	return &problem{
+		status: http.StatusUnauthorized, code: "UNAUTHORIZED", detail: detail,
+		header: [2]string{"WWW-Authenticate", "Bearer"},
+	}
+}
+
+// limiter lets each key make limit requests in any second of wall time.
+type limiter struct {
+	mu   sync.Mutex
+	last map[string][]time.Time // the latest requests that were let through
+}
+
+const limit = 5
+
+func (l *limiter) allow(key string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	times := l.last[key]
+	if len(times) == limit && now.Sub(times[0]) < time.Second {
+		return false
+	}
+	if l.last == nil {
+		l.last = map[string][]time.Time{}
+	}
+	l.last[key] = append(times[max(0, len(times)-limit+1):], now)
+	return true
+}

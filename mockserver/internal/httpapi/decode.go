@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// The parts that several requests share, as records keep them, with the
+// interface's defaults filled in.
+
+func buyerFrom(p gateway.BuyerParams) *engine.Buyer {
+	return &engine.Buyer{
+		Name:      p.Name,
+		Email:     p.Email,
+		Phone:     p.Phone,
+		BirthDate: p.BirthDate,
+		Document:  documentFrom(p.Document),
+		Address:   addressFrom(p.Address),
+	}
+}
+
+func documentFrom(d *gateway.Document) *engine.Document {
+	if d == nil {
+		return nil
+	}
+	return &engine.Document{Type: string(d.Type), Number: d.Number}
+}
+
+func addressFrom(a *gateway.Address) *engine.Address {
+	if a == nil {
+		return nil
+	}
+	return &engine.Address{
+		Street:       a.Street,
+		Number:       a.Number,
+		Complement:   a.Complement,
+		Neighborhood: a.Neighborhood,
+		City:         a.City,
+		State:        a.State,
+		ZipCode:      a.ZipCode,
+		Country:      string(orDefault(a.Country, gateway.Brazil)),
+	}
+}
+
+func productsFrom(products []gateway.Product) []engine.Product {
+	list := make([]engine.Product, len(products))
+	for i, p := range products {
+		list[i] = engine.Product{
+			Name:     p.Name,
+			Price:    p.Price,
+			Quantity: orDefault(p.Quantity, 1),
+			Tangible: p.Tangible,
+			SKU:      p.SKU,
+		}
+	}
+	return list
+}
+
+// orDefault returns v, or fallback where v was not sent.
+func orDefault[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// defaultPage is how many items a cursor list has where limit is not sent.
+const defaultPage = 20
+
+// cursorQuery reads the parameters that all cursor lists share. They keep the
+// rules already.
+func cursorQuery[R any](q url.Values) store.Query[R] {
+	query := store.Query[R]{
+		Limit:  defaultPage,
+		Cursor: q.Get("cursor"),
+		Prev:   q.Get("direction") == "prev",
+	}
+	if n, err := strconv.Atoi(q.Get("limit")); err == nil {
+		query.Limit = n
+	}
+	return query
+}
+
+func cursorListOf[R, V any](p store.Page[R], view func(*R) V) cursorList {
+	items := make([]V, len(p.Rows))
+	for i, r := range p.Rows {
+		items[i] = view(r)
+	}
+	return cursorList{Data: items, Total: p.Total, Next: nullable(&p.Next), Prev: nullable(&p.Prev)}
+}
+
+func badCursor() *problem {
+	return &problem{
+		status: http.StatusUnprocessableEntity,
+		code:   engine.CodeValidation,
+		detail: "the request breaks the interface's rules: see errors",
+		fields: []rules.Violation{{
+			Field: "cursor", Message: "must be the next_cursor or prev_cursor of an earlier page of this list", Code: rules.CodeInvalid,
+		}},
+	}
+}
+
+// list returns the values of a comma-joined parameter.
+func list(q url.Values, name string) []string {
+	if v := q.Get(name); v != "" {
+		return strings.Split(v, ",")
+	}
+	return nil
+}
+
+// day reads a timestamp, or a date in UTC, to which more is added; "" is the
+// zero time.
+func day(s string, more time.Duration) time.Time {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t
+	}
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		return t.Add(more)
+	}
+	return time.Time{}
+}

@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// request is one request on its way through the API.
+type request struct {
+	api     *API
+	w       http.ResponseWriter
+	r       *http.Request
+	id      string // for X-Request-Id
+	route   *route
+	param   string // of the path
+	account *store.Account
+	status  int // of success; a handler may change it
+}
+
+// maxBody is the longest body that is read.
+const maxBody = 1 << 20
+
+// withBody reads a JSON body, checks it by rule and decodes it for do.
+func withBody[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engine.Refusal)) handler {
+	return bodyHandler(rule, do, false)
+}
+
+// withOptionalBody is withBody for requests that may have no body at all,
+// which counts as an empty object.
+func withOptionalBody[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engine.Refusal)) handler {
+	return bodyHandler(rule, do, true)
+}
+
+func bodyHandler[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engine.Refusal), optional bool) handler {
+	return func(rq *request) (any, *problem) {
+		buf, ok := bodies.Get().(*bytes.Buffer)
+		if !ok {
+			buf = new(bytes.Buffer)
+		}
+		defer putBody(buf)
+		if p := rq.read(buf, optional); p != nil {
+			return nil, p
+		}
+		in := new(T)
+		if p := rq.decode(buf.Bytes(), rule, in); p != nil {
+			return nil, p
+		}
+		data, refusal := do(rq, in)
+		return data, refused(refusal)
+	}
+}
+
+// withQuery checks the query by rule and hands it to do. A repeated key is one
+// comma-joined list.
+func withQuery(rule rules.Rule, do func(rq *request, q url.Values) (any, *problem)) handler {
+	return func(rq *request) (any, *problem) {
+		q, err := url.ParseQuery(rq.r.URL.RawQuery)
+		if err != nil {
+			return nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "malformed query"}
+		}
+		if fields := rules.CheckQuery(q, rule, rq.api.variant()); len(fields) > 0 {
+			return nil, invalid(fields)
+		}
+		for name, values := range q {
+			q[name] = []string{strings.Join(values, ",")}
+		}
+		return do(rq, q)
+	}
+}
+
+// plainly is for requests of which only the path matters.
+func plainly(do func(rq *request) (any, *engine.Refusal)) handler {
+	return func(rq *request) (any, *problem) {
+		data, refusal := do(rq)
+		return data, refused(refusal)
+	}
+}
+
+// bodies are buffers to read into. What outgrew the usual size is let go.
+var bodies sync.Pool
+
+func putBody(b *bytes.Buffer) {
+	if b.Cap() <= 64<<10 {
+		b.Reset()
+		bodies.Put(b)
+	}
+}
+
+// read reads the body after a look at what it claims to be.
+func (rq *request) read(buf *bytes.Buffer, optional bool) *problem {
+	if rq.r.ContentLength > maxBody {
+		return tooLarge()
+	}
+	if !optional || rq.r.Header.Get("Content-Type") != "" || rq.r.ContentLength > 0 {
+		media, _, err := mime.ParseMediaType(rq.r.Header.Get("Content-Type"))
+		if err != nil || media != "application/json" {
+			return &problem{
+				status: http.StatusUnsupportedMediaType,
+				code:   "UNSUPPORTED_MEDIA_TYPE",
+				detail: "send the body as Content-Type: application/json",
+			}
+		}
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(rq.w, rq.r.Body, maxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return tooLarge()
+	case err != nil && !errors.Is(err, io.EOF):
+		return malformed("the body could not be read to its end")
+	case buf.Len() == 0 && optional:
+		buf.WriteString("{}")
+	}
+	return nil
+}
+
+func tooLarge() *problem {
+	return &problem{
+		status: http.StatusRequestEntityTooLarge,
+		code:   "BODY_TOO_LARGE",
+		detail: "the body is longer than 1 MiB",
+	}
+}
+
+func malformed(detail string) *problem {
+	return &problem{status: http.StatusBadRequest, code: "MALFORMED_JSON", detail: detail}
+}
+
+// decode checks body by rule and decodes it into v.
+func (rq *request) decode(body []byte, rule rules.Rule, v any) *problem {
+	fields, err := rules.Check(body, rule, rq.api.variant())
+	if err != nil {
+		return malformed(err.Error())
+	}
+	if len(fields) > 0 {
+		return invalid(fields)
+	}
+	err = json.Unmarshal(body, v)
+	var wrong *json.SemanticError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		// A number that is whole but written as no Go integer: 1e3, 10.0.
+		field := rules.FieldPath(wrong.JSONPointer)
+		return invalid([]rules.Violation{{
+			Field: field, Code: rules.CodeInvalidType, Message: "must be written as a plain value of its type",
+		}})
+	default:
+		return malformed("the body could not be decoded")
+	}
+}
+
+// maxRequestID bounds an id that a client chose.
+const maxRequestID = 128
+
+// requestID returns the id that the client sent, if it may be echoed, or a new
+// one.
+func (a *API) requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	if id == "" || len(id) > maxRequestID || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return a.cfg.IDs.UUID(a.cfg.Now())
+	}
+	return id
+}

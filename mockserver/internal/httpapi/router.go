@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// route is one operation of the interface.
+type route struct {
+	op     string // "transactions.create"
+	method string
+	path   string // at most one element is a parameter: "/v2/transactions/{id}"
+	status int    // of success
+	do     handler
+
+	legacy    bool  // v1: only the apiKey header, no envelope
+	list      bool  // validation failures are 422 in both dialects; so are those of legacy routes
+	plain     []int // statuses whose errors have the {error, message, status} body
+	livePlain []int // the same in the live dialect only
+}
+
+// handler does the operation. Its data goes into the envelope.
+type handler func(rq *request) (data any, p *problem)
+
+// router finds routes by path elements. net/http's ServeMux is not used: it
+// answers 404 and 405 as text, serves HEAD by GET and redirects "..".
+type router struct{ root element }
+
+type element struct {
+	next    map[string]*element
+	param   *element // matches any element
+	methods map[string]*route
+}
+
+func (rt *router) add(r route) {
+	at := &rt.root
+	for name := range strings.SplitSeq(r.path[1:], "/") {
+		at = at.child(name)
+	}
+	if at.methods == nil {
+		at.methods = map[string]*route{}
+	}
+	at.methods[r.method] = &r
+}
+
+func (e *element) child(name string) *element {
+	if strings.HasPrefix(name, "{") {
+		if e.param == nil {
+			e.param = &element{}
+		}
+		return e.param
+	}
+	if e.next == nil {
+		e.next = map[string]*element{}
+	}
+	if e.next[name] == nil {
+		e.next[name] = &element{}
+	}
+	return e.next[name]
+}
+
+// find returns the route of a request and the value of its path's parameter.
+func (rt *router) find(r *http.Request) (*route, string, *problem) {
+	at, param := &rt.root, ""
+	path, _ := strings.CutPrefix(r.URL.EscapedPath(), "/")
+	for name := range strings.SplitSeq(path, "/") {
+		next := at.next[name]
+		if next == nil && at.param != nil && name != "" {
+			value, err := url.PathUnescape(name)
+			if err != nil {
+				return nil, "", unknownPath()
+			}
+			next, param = at.param, value
+		}
+		if next == nil {
+			return nil, "", unknownPath()
+		}
+		at = next
+	}
+	if at.methods == nil {
+		return nil, "", unknownPath()
+	}
+	found := at.methods[r.Method]
+	if found == nil {
+		return nil, "", wrongMethod(r.Method, at.methods)
+	}
+	return found, param, nil
+}
+
+func unknownPath() *problem {
+	return &problem{status: http.StatusNotFound, code: "UNKNOWN_PATH", detail: "the interface has no such path"}
+}
+
+func wrongMethod(method string, methods map[string]*route) *problem {
+	var allowed []string
+	for m := range methods {
+		allowed = append(allowed, m)
+	}
+	slices.Sort(allowed)
+	list := strings.Join(allowed, ", ")
+	return &problem{
+		status: http.StatusMethodNotAllowed,
+		code:   "METHOD_NOT_ALLOWED",
+		detail: method + " is not allowed here, only " + list,
+		header: [2]string{"Allow", list},
+	}
+}

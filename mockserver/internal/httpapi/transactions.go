@@ -1,0 +1,253 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+func (a *API) createTransaction(rq *request, in *gateway.TransactionParams) (any, *engine.Refusal) {
+	n := a.newTransaction(in)
+	var made *engine.Transaction
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c, refusal := engine.CreateTransaction(d.Env, n, engine.Found{
+			Reference:  d.Transactions.ByRef(n.ExternalRef),
+			Customer:   d.Customers.Get(n.BuyerID),
+			TokenSpent: d.Spent(n.Token),
+		})
+		if refusal == nil {
+			made = c.Transactions[0]
+		}
+		return c, refusal
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return a.viewTransaction(made), nil
+}
+
+func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransaction {
+	installments := in.Installments
+	if installments == 0 && !a.cfg.Live {
+		installments = 1
+	}
+	n := engine.NewTransaction{
+		Transaction: engine.Transaction{
+			ExternalRef:  in.ExternalRef,
+			Amount:       in.Amount,
+			Currency:     string(orDefault(in.Currency, gateway.BRL)),
+			Method:       string(orDefault(in.Method, gateway.Pix)),
+			Buyer:        buyerFrom(in.Buyer),
+			Installments: installments,
+			Products:     productsFrom(in.Products),
+			Metadata:     in.Metadata,
+			Traceable:    in.Traceable,
+			IPAddress:    in.IPAddress,
+			NotifyURL:    in.NotifyURL,
+		},
+		Token:   string(in.Token),
+		BuyerID: string(in.Buyer.ID),
+	}
+	if n.BuyerID != "" { // name and e-mail are the customer's
+		n.Buyer.Name, n.Buyer.Email = "", ""
+	}
+	return n
+}
+
+func (a *API) getTransaction(rq *request) (any, *engine.Refusal) {
+	var t *engine.Transaction
+	rq.account.View(func(d *store.Data) { t = d.Transactions.Get(rq.param) })
+	if t == nil {
+		return nil, engine.NotFound("transaction")
+	}
+	rq.w.Header().Set("ETag", etag(&t.Row))
+	return a.viewTransaction(t), nil
+}
+
+// etag names one version of a record.
+func etag(r *engine.Row) string {
+	return `"` + strconv.FormatUint(r.Seq, 36) + "-" + strconv.FormatUint(r.Rev, 36) + `"`
+}
+
+func (a *API) listTransactions(rq *request, q url.Values) (any, *problem) {
+	query := transactionQuery(q)
+	var (
+		page store.Page[engine.Transaction]
+		err  error
+	)
+	rq.account.View(func(d *store.Data) { page, err = d.Transactions.Page(query) })
+	if err != nil {
+		return nil, badCursor()
+	}
+	if a.cfg.Live {
+		return cursorListOf(page, viewTransactionItem), nil
+	}
+	return cursorListOf(page, a.viewTransaction), nil
+}
+
+func transactionQuery(q url.Values) store.Query[engine.Transaction] {
+	query := cursorQuery[engine.Transaction](q)
+	query.In(store.TransactionMethod, list(q, "paymentMethods")...)
+	query.In(store.TransactionCurrency, list(q, "currency")...)
+	query.In(store.TransactionStatus, list(q, "status")...)
+	query.In(store.TransactionDelivery, list(q, "deliveryStatus")...)
+	query.In(store.TransactionInstallments, list(q, "installments")...)
+	query.In(store.TransactionTraceable, list(q, "traceable")...)
+	query.Is(store.TransactionsByEmail, strings.ToLower(q.Get("email")))
+	query.Since = day(q.Get("dateFrom"), 0)
+	query.Until = day(q.Get("dateTo"), 24*time.Hour-1)
+	query.Match = transactionFilter(q)
+	return query
+}
+
+// transactionFilter returns the test of the filters that have no index, or nil
+// where none is asked for.
+func transactionFilter(q url.Values) func(*engine.Transaction) bool {
+	id, name := q.Get("id"), strings.ToLower(q.Get("name"))
+	number, phone := q.Get("documentNumber"), q.Get("phone")
+	products := list(q, "products")
+	if id == "" && name == "" && number == "" && phone == "" && len(products) == 0 {
+		return nil
+	}
+	return func(t *engine.Transaction) bool {
+		b := t.Buyer
+		return (id == "" || t.ID == id) &&
+			(name == "" || strings.Contains(strings.ToLower(b.Name), name)) &&
+			(number == "" || b.Document != nil && b.Document.Number == number) &&
+			(phone == "" || b.Phone == phone) &&
+			(len(products) == 0 || slices.ContainsFunc(t.Products, func(p engine.Product) bool {
+				return slices.Contains(products, p.Name)
+			}))
+	}
+}
+
+// refundBody is the body of a refund; no amount is all that is left.
+type refundBody struct {
+	Amount int64  `json:"amount"`
+	Reason string `json:"reason"`
+}
+
+type refundView struct {
+	Message   string `json:"message"`
+	Refunded  int64  `json:"amount_refunded"`
+	Remaining int64  `json:"remaining_balance"`
+	Full      bool   `json:"is_full_refund"`
+}
+
+func (a *API) refundTransaction(rq *request, in *refundBody) (any, *engine.Refusal) {
+	var before int64
+	t, refusal := rq.account.Transaction(rq.param, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+		before = t.RefundedAmount
+		return engine.Refund(env, t, engine.RefundRequest{Amount: in.Amount, Reason: in.Reason})
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	left := t.PaidAmount - t.RefundedAmount
+	return refundView{
+		Message:   "Transaction refunded",
+		Refunded:  t.RefundedAmount - before,
+		Remaining: left,
+		Full:      left == 0,
+	}, nil
+}
+
+type statusBody struct {
+	Status string `json:"status"`
+}
+
+type statusView struct {
+	Transaction statusTransaction `json:"transaction"`
+}
+
+type statusTransaction struct {
+	ID          string  `json:"id"`
+	Status      string  `json:"status"`
+	Method      string  `json:"method"`
+	Amount      int64   `json:"amount"`
+	Currency    string  `json:"currency"`
+	ExternalRef *string `json:"external_ref"`
+}
+
+func (a *API) setTransactionStatus(rq *request, in *statusBody) (any, *engine.Refusal) {
+	t, refusal := rq.account.Transaction(rq.param, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.SetStatus(env, t, in.Status)
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return statusView{statusTransaction{
+		ID: t.ID, Status: t.Status, Method: t.Method, Amount: t.Amount, Currency: t.Currency,
+		ExternalRef: nullable(&t.ExternalRef),
+	}}, nil
+}
+
+// deliveryBody is the body of a delivery update: absent leaves a member, null
+// clears it.
+type deliveryBody struct {
+	Code    string              `json:"tracking_code"`
+	Status  string              `json:"delivery_status"`
+	URL     gateway.Opt[string] `json:"tracking_url"`
+	Company gateway.Opt[string] `json:"tracking_company"`
+}
+
+type deliveryView struct {
+	Status     string  `json:"status"`
+	Code       string  `json:"code"`
+	URL        *string `json:"url"`
+	Company    *string `json:"company"`
+	LastUpdate stamp   `json:"last_update"`
+}
+
+func (a *API) updateDelivery(rq *request, in *deliveryBody) (any, *engine.Refusal) {
+	wanted := rq.r.Header.Get("If-Match")
+	t, refusal := rq.account.Transaction(rq.param, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+		if !matches(wanted, etag(&t.Row)) {
+			return engine.Change{}, &engine.Refusal{
+				Status: http.StatusPreconditionFailed, Code: engine.CodePreconditionFailed,
+				Detail: "the transaction has changed since it was read with the ETag in If-Match",
+			}
+		}
+		return engine.UpdateDelivery(env, t, engine.DeliveryUpdate{
+			Code: in.Code, Status: in.Status, URL: textOf(in.URL), Company: textOf(in.Company),
+		})
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	rq.w.Header().Set("ETag", etag(&t.Row))
+	d := t.Delivery
+	return deliveryView{
+		Status: d.Status, Code: d.Code, URL: nullable(&d.URL), Company: nullable(&d.Company),
+		LastUpdate: stamp(d.LastUpdate),
+	}, nil
+}
+
+// textOf returns nil for what was not sent and a pointer to "" for null.
+func textOf(o gateway.Opt[string]) *string {
+	if o.IsZero() {
+		return nil
+	}
+	v, _ := o.Get()
+	return &v
+}
+
+// matches reports whether an If-Match header names tag, or asks for nothing.
+func matches(header, tag string) bool {
+	if header == "" || header == "*" {
+		return true
+	}
+	for one := range strings.SplitSeq(header, ",") {
+		if strings.TrimSpace(one) == tag {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,191 @@
+package httpapi
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// The views of a transaction. Every key is always present. Pointers are null
+// where they are nil; they point into the record, which never changes.
+
+type transactionView struct {
+	ID             string            `json:"id"`
+	Amount         int64             `json:"amount"`
+	Currency       string            `json:"currency"`
+	Method         string            `json:"method"`
+	Status         string            `json:"status"`
+	ExternalRef    *string           `json:"external_ref"`
+	Buyer          buyerView         `json:"buyer"`
+	Fee            feeView           `json:"fee"`
+	Installments   *int              `json:"installments"`
+	Informations   []informationView `json:"informations"`
+	PaidAmount     int64             `json:"paid_amount"`
+	RefundedAmount int64             `json:"refunded_amount"`
+	PaidAt         stamp             `json:"paid_at"`
+	Pix            *pixView          `json:"pix"`
+	Voucher        *voucherView      `json:"voucher"`
+	Products       []productView     `json:"products"`
+	Metadata       jsontext.Value    `json:"metadata"`
+	Traceable      bool              `json:"traceable"`
+	IPAddress      *string           `json:"ip_address"`
+	Splits         []struct{}        `json:"splits"` // of no transaction that this interface can create
+	NextAction     *nextActionView   `json:"next_action"`
+	CreatedAt      stamp             `json:"created_at"`
+	UpdatedAt      stamp             `json:"updated_at"`
+}
+
+type feeView struct {
+	NetAmount    int64 `json:"net_amount"`
+	EstimatedFee int64 `json:"estimated_fee"`
+}
+
+type informationView struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+type pixView struct {
+	QRCode         string  `json:"qr_code"`
+	ExpirationDate stamp   `json:"expiration_date"`
+	EndToEndID     *string `json:"end_to_end_id"`
+	ReceiptURL     *string `json:"receipt_url"`
+}
+
+type voucherView struct {
+	Barcode        *string `json:"barcode"`
+	DigitableLine  *string `json:"digitable_line"`
+	URL            *string `json:"url"`
+	ExpirationDate stamp   `json:"expiration_date"`
+	Instructions   *string `json:"instructions"`
+	ReceiptURL     *string `json:"receipt_url"`
+}
+
+type productView struct {
+	Name     string `json:"name"`
+	Price    int64  `json:"price"`
+	Quantity int    `json:"quantity"`
+}
+
+type nextActionView struct {
+	Type               string `json:"type"`
+	ChallengeSessionID string `json:"challenge_session_id"`
+	ClientSecret       string `json:"client_secret"`
+	ExpiresAt          stamp  `json:"expires_at"`
+}
+
+func (a *API) viewTransaction(t *engine.Transaction) *transactionView {
+	v := &transactionView{
+		ID:             t.ID,
+		Amount:         t.Amount,
+		Currency:       t.Currency,
+		Method:         t.Method,
+		Status:         t.Status,
+		ExternalRef:    nullable(&t.ExternalRef),
+		Buyer:          viewBuyer(t.Buyer),
+		Fee:            feeView{NetAmount: t.Amount - t.FeeAmount, EstimatedFee: t.FeeAmount},
+		Installments:   viewInstallments(t),
+		Informations:   make([]informationView, len(t.Informations)),
+		PaidAmount:     t.PaidAmount,
+		RefundedAmount: t.RefundedAmount,
+		PaidAt:         stamp(t.PaidAt),
+		Pix:            viewPix(t.Pix),
+		Voucher:        viewVoucher(t.Voucher),
+		Products:       make([]productView, len(t.Products)),
+		Metadata:       a.viewMetadata(t.Metadata),
+		Traceable:      t.Traceable,
+		IPAddress:      nullable(&t.IPAddress),
+		NextAction:     viewNextAction(t.NextAction),
+		CreatedAt:      stamp(t.CreatedAt),
+		UpdatedAt:      stamp(t.UpdatedAt),
+	}
+	for i, info := range t.Informations {
+		v.Informations[i] = informationView(info)
+	}
+	for i, p := range t.Products {
+		v.Products[i] = productView{Name: p.Name, Price: p.Price, Quantity: p.Quantity}
+	}
+	return v
+}
+
+// viewInstallments is null only for what the live dialect leaves unset.
+func viewInstallments(t *engine.Transaction) *int {
+	if t.Installments == 0 {
+		return nil
+	}
+	return &t.Installments
+}
+
+func viewPix(p *engine.Pix) *pixView {
+	if p == nil {
+		return nil
+	}
+	return &pixView{
+		QRCode:         p.QRCode,
+		ExpirationDate: stamp(p.ExpirationDate),
+		EndToEndID:     nullable(&p.EndToEndID),
+		ReceiptURL:     nullable(&p.ReceiptURL),
+	}
+}
+
+func viewVoucher(v *engine.Voucher) *voucherView {
+	if v == nil {
+		return nil
+	}
+	return &voucherView{
+		Barcode:        nullable(&v.Barcode),
+		DigitableLine:  nullable(&v.DigitableLine),
+		URL:            nullable(&v.URL),
+		ExpirationDate: stamp(v.ExpirationDate),
+		Instructions:   nullable(&v.Instructions),
+		ReceiptURL:     nullable(&v.ReceiptURL),
+	}
+}
+
+func viewNextAction(n *engine.NextAction) *nextActionView {
+	if n == nil {
+		return nil
+	}
+	return &nextActionView{
+		Type:               "three_ds_challenge",
+		ChallengeSessionID: n.ChallengeSessionID,
+		ClientSecret:       n.ClientSecret,
+		ExpiresAt:          stamp(n.ExpiresAt),
+	}
+}
+
+// viewMetadata writes the text as it was sent; the live dialect makes an object
+// of strings of it.
+func (a *API) viewMetadata(text string) jsontext.Value {
+	if text == "" {
+		return jsontext.Value("null")
+	}
+	var v any = text
+	if a.cfg.Live {
+		v = metadataObject(text)
+	}
+	b, err := marshal(v)
+	if err != nil { // a text that is not UTF-8 was refused with its body
+		return jsontext.Value("null")
+	}
+	return b
+}
+
+// metadataObject reads a JSON object's members as strings; any other text is
+// the one member "metadata".
+func metadataObject(text string) map[string]string {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
+		return map[string]string{"metadata": text}
+	}
+	object := make(map[string]string, len(members))
+	for name, raw := range members {
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			s = string(raw)
+		}
+		object[name] = s
+	}
+	return object
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// Account is what one key sees.
+type Account struct {
+	store *Store
+	key   string
+
+	mu   sync.RWMutex
+	data Data
+	ids  IDs
+}
+
+// Data is the content of an account. It may be used only within [Account.View]
+// and [Account.Apply].
+type Data struct {
+	Env engine.Env // set within Apply
+
+	Transactions  Table[engine.Transaction]
+	Customers     Table[engine.Customer]
+	Transfers     Table[engine.Transfer]
+	Subscriptions Table[engine.Subscription]
+	Links         Table[engine.Link]
+	Sessions      Table[engine.Session]
+
+	Balance int64 // cents
+	spent   map[string]struct{}
+}
+
+// Spent reports whether a single-use token is used up.
+func (d *Data) Spent(token string) bool {
+	_, ok := d.spent[token]
+	return ok
+}
+
+func newAccount(s *Store, key string) *Account {
+	return &Account{store: s, key: key, ids: s.cfg.IDs(key), data: newData(s.cfg.Opening)}
+}
+
+func newData(opening int64) Data {
+	return Data{
+		Transactions:  newTable(transactions()),
+		Customers:     newTable(customers()),
+		Transfers:     newTable(transfers()),
+		Subscriptions: newTable(subscriptions()),
+		Links:         newTable(links()),
+		Sessions:      newTable(sessions()),
+		Balance:       opening,
+		spent:         map[string]struct{}{},
+	}
+}
+
+// Key returns the API key that opened the account. It is a secret.
+func (a *Account) Key() string { return a.key }
+
+// View lets read see the account at one moment. Records may be kept beyond it,
+// tables not.
+func (a *Account) View(read func(d *Data)) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	read(&a.data)
+}
+
+// Apply runs one transition under the account's lock and commits what it
+// returns, whole or, where it is refused, not at all.
+func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal)) *engine.Refusal {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.data.Env = a.env()
+	c, refusal := transition(&a.data)
+	if refusal != nil {
+		return refusal
+	}
+	return a.commit(c)
+}
+
+func (a *Account) env() engine.Env {
+	cfg := &a.store.cfg
+	return engine.Env{
+		Now:     cfg.Clock.Now().UTC().Truncate(time.Millisecond),
+		Live:    cfg.Live,
+		Sandbox: cfg.Sandbox,
+		IDs:     a.ids,
+		AutoPay: cfg.AutoPay,
+		Fee:     cfg.Fee,
+	}
+}
+
+// commit stores the records, and only then tells the outbox and the clock.
+func (a *Account) commit(c engine.Change) *engine.Refusal {
+	for i := range c.Events {
+		c.Events[i].ID = "evt_" + a.ids.UUID(a.data.Env.Now)
+		c.Events[i].At = a.data.Env.Now
+	}
+	grown := a.data.stamp(c)
+	if limit := a.store.cfg.Limit; grown > 0 && a.store.used.Load()+grown > limit {
+		return &engine.Refusal{
+			Status: http.StatusInsufficientStorage, Code: engine.CodeMemoryLimit,
+			Detail: "the mock gateway is full: it keeps every record in memory up to a limit; " +
+				"raise the limit, reset the account, or use a new server",
+		}
+	}
+	if log := a.store.cfg.Log; log != nil {
+		if err := log.Append(a.key, c); err != nil {
+			return &engine.Refusal{
+				Status: http.StatusInternalServerError, Code: engine.CodeLogFailed,
+				Detail: "the change could not be written to the data file: " + err.Error(),
+			}
+		}
+	}
+	a.store.used.Add(grown)
+	a.data.put(c)
+	a.schedule(c.Timers)
+	if out := a.store.cfg.Outbox; out != nil && len(c.Events) > 0 {
+		out.Post(a.key, c.Events)
+	}
+	return nil
+}
+
+func (a *Account) schedule(timers []engine.Timer) {
+	for _, t := range timers {
+		a.store.cfg.Clock.Add(clock.Timer{At: t.At, Account: a.key, Kind: string(t.Kind), ID: t.ID})
+	}
+}

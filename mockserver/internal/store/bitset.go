@@ -1,0 +1,44 @@
+package store
+
+import "math/bits"
+
+// bitset is a set of row positions. A word holds 64 of them, so that even a
+// search through a million rows reads 16 thousand words.
+type bitset struct {
+	words []uint64
+	count int
+}
+
+func (b *bitset) add(i int) {
+	w := i / 64
+	for len(b.words) <= w {
+		b.words = append(b.words, 0)
+	}
+	if mask := uint64(1) << (i % 64); b.words[w]&mask == 0 {
+		b.words[w] |= mask
+		b.count++
+	}
+}
+
+func (b *bitset) remove(i int) {
+	if mask := uint64(1) << (i % 64); b.has(i) {
+		b.words[i/64] &^= mask
+		b.count--
+	}
+}
+
+func (b *bitset) has(i int) bool {
+	return i/64 < len(b.words) && b.words[i/64]&(1<<(i%64)) != 0
+}
+
+// word returns the positions 64*w to 64*w+63.
+func (b *bitset) word(w int) uint64 {
+	if w < len(b.words) {
+		return b.words[w]
+	}
+	return 0
+}
+
+// highest and lowest return the position of a word's bit; the word is not 0.
+func highest(word uint64) int { return 63 - bits.LeadingZeros64(word) }
+func lowest(word uint64) int  { return bits.TrailingZeros64(word) }

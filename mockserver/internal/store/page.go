@@ -1,0 +1,296 @@
+package store
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math/bits"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Query selects records of a table and a page of them, newest first.
+type Query[R any] struct {
+	Limit  int
+	Cursor string // "" is the first page
+	Prev   bool   // the page before the cursor instead of after it
+	Skip   int    // records to leave out, for lists by page number
+
+	Since, Until time.Time       // both inclusive; zero is open
+	Match        func(r *R) bool // beyond what is indexed; nil takes all
+
+	facets   []choice
+	postings []choice
+}
+
+// choice is what an index must hold: one of values.
+type choice struct {
+	index  int
+	values []string
+}
+
+// In keeps the records whose facet has one of the values; no value keeps all.
+func (q *Query[R]) In(facet int, values ...string) {
+	if len(values) > 0 {
+		q.facets = append(q.facets, choice{facet, values})
+	}
+}
+
+// Is keeps the records whose posting has the value; "" keeps all.
+func (q *Query[R]) Is(posting int, value string) {
+	if value != "" {
+		q.postings = append(q.postings, choice{posting, []string{value}})
+	}
+}
+
+// Page is a part of the selected records, newest first.
+type Page[R any] struct {
+	Rows  []*R
+	Total int    // selected records on all pages
+	Next  string // cursor of the older page; "" on the last one
+	Prev  string // cursor of the newer page; "" on the first one
+}
+
+// ErrCursor says that a cursor was not made for this list.
+var ErrCursor = errors.New("not a cursor of this list")
+
+// Page returns the page that q asks for.
+func (t *Table[R]) Page(q Query[R]) (Page[R], error) {
+	s := t.selected(q)
+	start := len(t.rows)
+	if q.Cursor != "" {
+		at, ok := t.parseCursor(q.Cursor)
+		if !ok {
+			return Page[R]{}, ErrCursor
+		}
+		start = at
+	}
+	var at []int
+	if q.Prev && q.Cursor != "" {
+		at = s.newer(start+1, q.Limit)
+	} else {
+		at = s.older(start, q.Skip, q.Limit)
+	}
+	p := Page[R]{Rows: make([]*R, len(at)), Total: s.count()}
+	for i, pos := range at {
+		p.Rows[i] = t.rows[pos]
+	}
+	if len(at) == 0 {
+		return p, nil
+	}
+	if _, more := s.before(at[len(at)-1]); more {
+		p.Next = t.cursor(at[len(at)-1])
+	}
+	if _, more := s.after(at[0] + 1); more {
+		p.Prev = t.cursor(at[0])
+	}
+	return p, nil
+}
+
+// All returns the selected records, newest first; paging is left aside.
+func (t *Table[R]) All(q Query[R]) []*R {
+	s := t.selected(q)
+	var rows []*R
+	for _, at := range s.older(len(t.rows), 0, len(t.rows)) {
+		rows = append(rows, t.rows[at])
+	}
+	return rows
+}
+
+// selection is the set of positions that a query selects.
+type selection[R any] struct {
+	rows   []*R
+	lo, hi int         // positions from lo to below hi
+	sets   [][]*bitset // of each facet one must have the position
+	lists  [][]uint32  // each must hold the position
+	match  func(*R) bool
+}
+
+func (t *Table[R]) selected(q Query[R]) selection[R] {
+	s := selection[R]{rows: t.rows, hi: len(t.rows), match: q.Match}
+	if !q.Since.IsZero() {
+		s.lo = sort.Search(len(t.rows), func(i int) bool { return !t.schema.created(t.rows[i]).Before(q.Since) })
+	}
+	if !q.Until.IsZero() {
+		s.hi = sort.Search(len(t.rows), func(i int) bool { return t.schema.created(t.rows[i]).After(q.Until) })
+	}
+	for _, c := range q.facets {
+		var sets []*bitset
+		for _, v := range slices.Compact(slices.Sorted(slices.Values(c.values))) {
+			if set := t.facets[c.index][v]; set != nil {
+				sets = append(sets, set)
+			}
+		}
+		s.sets = append(s.sets, sets)
+	}
+	for _, c := range q.postings {
+		s.lists = append(s.lists, t.postings[c.index][c.values[0]])
+	}
+	return s
+}
+
+// older returns up to n positions below start, descending, after skipping some.
+func (s *selection[R]) older(start, skip, n int) []int {
+	at := make([]int, 0, min(n, 128))
+	if s.everything() {
+		start, skip = min(start, s.hi)-skip, 0
+	}
+	for pos, ok := s.before(start); ok && len(at) < n; pos, ok = s.before(pos) {
+		if skip > 0 {
+			skip--
+			continue
+		}
+		at = append(at, pos)
+	}
+	return at
+}
+
+// newer returns the n lowest positions from start on, descending.
+func (s *selection[R]) newer(start, n int) []int {
+	at := make([]int, 0, min(n, 128))
+	for pos, ok := s.after(start); ok && len(at) < n; pos, ok = s.after(pos + 1) {
+		at = append(at, pos)
+	}
+	slices.Reverse(at)
+	return at
+}
+
+// everything reports whether every position from lo to hi is selected.
+func (s *selection[R]) everything() bool {
+	return len(s.sets) == 0 && len(s.lists) == 0 && s.match == nil
+}
+
+// before returns the greatest selected position below at.
+func (s *selection[R]) before(at int) (int, bool) {
+	at = min(at, s.hi)
+	if len(s.lists) > 0 {
+		list := s.lists[0]
+		for i := search(list, at) - 1; i >= 0 && int(list[i]) >= s.lo; i-- {
+			if s.has(int(list[i])) {
+				return int(list[i]), true
+			}
+		}
+		return 0, false
+	}
+	for at > s.lo {
+		w := (at - 1) / 64
+		for word := s.word(w) & (^uint64(0) >> (63 - (at-1)%64)); word != 0; {
+			bit := highest(word)
+			if pos := w*64 + bit; pos < s.lo {
+				return 0, false
+			} else if s.match == nil || s.match(s.rows[pos]) {
+				return pos, true
+			}
+			word &^= 1 << bit
+		}
+		at = w * 64
+	}
+	return 0, false
+}
+
+// after returns the lowest selected position that is at or above at.
+func (s *selection[R]) after(at int) (int, bool) {
+	at = max(at, s.lo)
+	if len(s.lists) > 0 {
+		list := s.lists[0]
+		for i := search(list, at); i < len(list) && int(list[i]) < s.hi; i++ {
+			if s.has(int(list[i])) {
+				return int(list[i]), true
+			}
+		}
+		return 0, false
+	}
+	for ; at < s.hi; at = (at/64 + 1) * 64 {
+		w := at / 64
+		for word := s.word(w) & (^uint64(0) << (at % 64)); word != 0; word &= word - 1 {
+			if pos := w*64 + lowest(word); pos >= s.hi {
+				return 0, false
+			} else if s.match == nil || s.match(s.rows[pos]) {
+				return pos, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// has reports whether a position within the range is selected.
+func (s *selection[R]) has(at int) bool {
+	for _, list := range s.lists {
+		if i := search(list, at); i == len(list) || int(list[i]) != at {
+			return false
+		}
+	}
+	return s.word(at/64)&(1<<(at%64)) != 0 && (s.match == nil || s.match(s.rows[at]))
+}
+
+// word returns which of 64 positions the facets select.
+func (s *selection[R]) word(w int) uint64 {
+	word := ^uint64(0)
+	for _, sets := range s.sets {
+		var some uint64
+		for _, set := range sets {
+			some |= set.word(w)
+		}
+		word &= some
+	}
+	return word
+}
+
+// count returns how many positions are selected. Nothing is read where one
+// facet alone selects, which is the usual filter.
+func (s *selection[R]) count() int {
+	whole := s.lo == 0 && s.hi == len(s.rows)
+	switch {
+	case s.everything():
+		return max(0, s.hi-s.lo)
+	case whole && len(s.sets) == 1 && len(s.lists) == 0 && s.match == nil:
+		n := 0
+		for _, set := range s.sets[0] {
+			n += set.count
+		}
+		return n
+	}
+	if len(s.lists) == 0 && s.match == nil {
+		return s.countWords()
+	}
+	n := 0
+	for at, ok := s.after(s.lo); ok; at, ok = s.after(at + 1) {
+		n++
+	}
+	return n
+}
+
+func (s *selection[R]) countWords() int {
+	n := 0
+	for at := s.lo; at < s.hi; at = (at/64 + 1) * 64 {
+		word := s.word(at/64) & (^uint64(0) << (at % 64))
+		if beyond := (at/64+1)*64 - s.hi; beyond > 0 {
+			word &= ^uint64(0) >> beyond
+		}
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// cursor names a row of this table by its position, with a check sum so that
+// a cursor that was made up or cut is refused.
+func (t *Table[R]) cursor(at int) string {
+	b := binary.BigEndian.AppendUint32(nil, uint32(at)) //nolint:gosec // as in put
+	b = binary.BigEndian.AppendUint32(b, t.checksum(b))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func (t *Table[R]) parseCursor(s string) (int, bool) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(b) != 8 || binary.BigEndian.Uint32(b[4:]) != t.checksum(b[:4]) {
+		return 0, false
+	}
+	at := int(binary.BigEndian.Uint32(b))
+	return at, at < len(t.rows)
+}
+
+func (t *Table[R]) checksum(b []byte) uint32 {
+	return crc32.Update(crc32.ChecksumIEEE([]byte(t.schema.name)), crc32.IEEETable, b)
+}

@@ -1,0 +1,112 @@
+// Package store keeps the accounts of a mock gateway: their records with the
+// indexes over them, and the one way to change anything, [Account.Apply].
+//
+// One lock guards an account. A transition runs under it as a pure function of
+// the engine and is committed whole or not at all, so of many concurrent
+// creates with one reference exactly one wins. Records are immutable: a reader
+// takes pointers under the lock and reads them without it.
+package store
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// Clock is the virtual clock as the store needs it.
+type Clock interface {
+	Now() time.Time
+	Add(timers ...clock.Timer)
+}
+
+// IDs is a source of ids that a snapshot can keep.
+type IDs interface {
+	engine.IDs
+	MarshalBinary() ([]byte, error)
+	UnmarshalBinary(state []byte) error
+}
+
+// Outbox takes the webhooks of a commit. It is called under the account's
+// lock, in the order of the commits: it must return soon and must not call
+// back into the store.
+type Outbox interface {
+	Post(account string, events []engine.Event)
+}
+
+// Log keeps commits beyond the process. It is called under the account's lock
+// before anyone sees the commit, which its error prevents.
+type Log interface {
+	Append(account string, c engine.Change) error
+}
+
+// Config is what a Store needs. Clock and IDs are required.
+type Config struct {
+	Clock   Clock
+	IDs     func(account string) IDs // the source of an account's ids
+	Outbox  Outbox                   // nil drops the events
+	Log     Log                      // nil keeps nothing
+	Live    bool
+	Sandbox bool
+	AutoPay time.Duration
+	Fee     int64
+	Opening int64 // the balance of a new account, in cents
+	Limit   int64 // bytes of records that may be kept; 0 is DefaultLimit
+}
+
+// DefaultLimit is how much the records of a server may take, in bytes.
+const DefaultLimit = 2 << 30
+
+// Store holds the accounts of one server.
+type Store struct {
+	cfg  Config
+	used atomic.Int64 // bytes, about
+
+	mu       sync.RWMutex
+	accounts map[string]*Account
+}
+
+// New returns an empty store.
+func New(cfg Config) *Store {
+	if cfg.Limit == 0 {
+		cfg.Limit = DefaultLimit
+	}
+	return &Store{cfg: cfg, accounts: map[string]*Account{}}
+}
+
+// Account returns the account of a key, which is opened at its first use.
+func (s *Store) Account(key string) *Account {
+	s.mu.RLock()
+	a := s.accounts[key]
+	s.mu.RUnlock()
+	if a != nil {
+		return a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a = s.accounts[key]; a == nil {
+		a = newAccount(s, key)
+		s.accounts[key] = a
+	}
+	return a
+}
+
+// Accounts returns the keys of the open accounts, sorted.
+func (s *Store) Accounts() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.accounts))
+}
+
+// Used returns how many bytes the records take, about.
+func (s *Store) Used() int64 { return s.used.Load() }
+
+// Fire does what a due timer asks for. A timer that no longer fits its
+// record's state changes nothing.
+func (s *Store) Fire(t clock.Timer) {
+	s.Account(t.Account).fire(engine.TimerKind(t.Kind), t.ID)
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+// schema says how a table keeps records of type R.
+type schema[R any] struct {
+	name    string // for cursors: one of another table is refused
+	id      func(*R) string
+	created func(*R) time.Time
+	// ref is the caller's own reference, unique where it is not "". Nil: none.
+	ref func(*R) string
+	// postings are texts with many values, of which few rows share one.
+	postings []func(*R) string
+	// facets are texts with few values, which many rows share.
+	facets []func(*R) string
+}
+
+// Table holds the records of one kind of one account in the order of their
+// creation. It is guarded by the account's lock; the records themselves are
+// immutable and may be read without.
+type Table[R any] struct {
+	schema schema[R]
+	rows   []*R // a row's position is its Seq-1
+	byID   map[string]uint32
+	byRef  map[string]uint32
+
+	postings []map[string][]uint32 // ascending positions
+	facets   []map[string]*bitset
+}
+
+func newTable[R any](s schema[R]) Table[R] {
+	t := Table[R]{schema: s, byID: map[string]uint32{}, byRef: map[string]uint32{}}
+	for range s.postings {
+		t.postings = append(t.postings, map[string][]uint32{})
+	}
+	for range s.facets {
+		t.facets = append(t.facets, map[string]*bitset{})
+	}
+	return t
+}
+
+// Len returns the number of records.
+func (t *Table[R]) Len() int { return len(t.rows) }
+
+// Get returns the record with an id, or nil.
+func (t *Table[R]) Get(id string) *R {
+	if at, ok := t.byID[id]; ok {
+		return t.rows[at]
+	}
+	return nil
+}
+
+// ByRef returns the record with a reference, or nil; "" is none.
+func (t *Table[R]) ByRef(ref string) *R {
+	if at, ok := t.byRef[ref]; ok && ref != "" {
+		return t.rows[at]
+	}
+	return nil
+}
+
+// put adds a record or replaces the one with its id. It returns what was
+// there before.
+func (t *Table[R]) put(r *R) (at int, old *R) {
+	id := t.schema.id(r)
+	if pos, ok := t.byID[id]; ok {
+		old = t.rows[pos]
+		t.rows[pos] = r
+		t.reindex(int(pos), old, r)
+		return int(pos), old
+	}
+	at = len(t.rows)
+	t.rows = append(t.rows, r)
+	t.byID[id] = uint32(at) //nolint:gosec // the memory limit is far below 2^32 rows
+	t.reindex(at, nil, r)
+	return at, nil
+}
+
+// reindex moves a row from the index entries of old, which may be nil, to
+// those of r.
+func (t *Table[R]) reindex(at int, old, r *R) {
+	pos := uint32(at) //nolint:gosec // as in put
+	if t.schema.ref != nil {
+		if ref := t.schema.ref(r); ref != "" {
+			t.byRef[ref] = pos
+		}
+	}
+	for i, key := range t.schema.postings {
+		to := key(r)
+		if old != nil {
+			from := key(old)
+			if from == to {
+				continue
+			}
+			t.unpost(i, from, at)
+		}
+		if to != "" {
+			list := t.postings[i][to]
+			t.postings[i][to] = slices.Insert(list, search(list, at), pos)
+		}
+	}
+	for i, key := range t.schema.facets {
+		to := key(r)
+		if old != nil {
+			from := key(old)
+			if from == to {
+				continue
+			}
+			t.facets[i][from].remove(at)
+		}
+		t.facet(i, to).add(at)
+	}
+}
+
+func (t *Table[R]) unpost(i int, key string, at int) {
+	list := t.postings[i][key]
+	switch j := search(list, at); {
+	case key == "":
+	case len(list) == 1:
+		delete(t.postings[i], key)
+	default:
+		t.postings[i][key] = slices.Delete(list, j, j+1)
+	}
+}
+
+func (t *Table[R]) facet(i int, value string) *bitset {
+	set := t.facets[i][value]
+	if set == nil {
+		set = &bitset{}
+		t.facets[i][value] = set
+	}
+	return set
+}
+
+// search returns the index of the first position in list that is at least at.
+func search(list []uint32, at int) int {
+	return sort.Search(len(list), func(i int) bool { return int(list[i]) >= at })
+}
