@@ -1,0 +1,81 @@
+package mockserver
+
+import (
+	"time"
+)
+
+// Dialect is one of the two readings of the interface.
+type Dialect uint8
+
+// The dialects; docs/assumptions.md lists what differs.
+const (
+	Document Dialect = iota // as the interface document says; the default
+	Live                    // as the published gateway answers
+)
+
+// Environment is the one environment that a server is.
+type Environment uint8
+
+// The environments. A key of the other one is answered with 401.
+const (
+	Sandbox    Environment = iota // sk_test_… keys; the default
+	Production                    // sk_live_… keys; no status can be set
+)
+
+// Option changes what [New] makes.
+type Option func(*settings)
+
+type settings struct {
+	seed        *uint64
+	start       time.Time
+	dialect     Dialect
+	environment Environment
+	loose       bool
+	basicTokenX string
+	autoPay     time.Duration
+	fee         int64
+	opening     int64
+	memory      int64
+}
+
+func defaults() settings {
+	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)}
+}
+
+// WithSeed makes every id and code repeat: the same seed and the same calls in
+// the same order give the same bytes. Without it they can't be predicted.
+func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } }
+
+// WithStart sets the first moment of the virtual clock, which is
+// 2027-01-04T12:00:00Z otherwise.
+func WithStart(t time.Time) Option { return func(s *settings) { s.start = t } }
+
+// WithDialect chooses the reading of the interface.
+func WithDialect(d Dialect) Option { return func(s *settings) { s.dialect = d } }
+
+// WithEnvironment chooses the environment.
+func WithEnvironment(e Environment) Option { return func(s *settings) { s.environment = e } }
+
+// WithLoose accepts transactions without products or buyer.
+func WithLoose() Option { return func(s *settings) { s.loose = true } }
+
+// WithBasicTokenX lets the literal Basic credential "token:x" stand for a key.
+// Otherwise it identifies no account and is answered with 401.
+func WithBasicTokenX(key string) Option { return func(s *settings) { s.basicTokenX = key } }
+
+// WithAutoPay pays every pending transaction that needs no challenge by itself
+// after d on the virtual clock.
+func WithAutoPay(d time.Duration) Option { return func(s *settings) { s.autoPay = d } }
+
+// WithFee sets what the gateway keeps of a payment, in hundredths of a percent
+// of its amount: 99 is 0.99 %. It is nothing otherwise.
+func WithFee(hundredths int) Option { return func(s *settings) { s.fee = int64(hundredths) } }
+
+// WithOpeningBalance sets the balance of a new account, in cents. It is 0
+// otherwise.
+func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.opening = cents } }
+
+// WithMemoryLimit sets how many bytes the records of all accounts may take,
+// about; it is 2 GiB otherwise. A write beyond it is answered with 507 and
+// code MEMORY_LIMIT, and nothing is forgotten.
+func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }

@@ -1,0 +1,56 @@
+package mockserver
+
+import (
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Transactions does to the transactions of an account what payers and issuers
+// do. Each method is refused with an error where the transaction's state does
+// not allow it; then nothing has changed.
+type Transactions struct {
+	store *store.Store
+	key   string
+}
+
+// Pay pays a pending transaction, or an expired voucher late.
+func (t Transactions) Pay(id string) error { return t.do(id, engine.Pay) }
+
+// Expire ends the time of a pending Pix, voucher or 3-D Secure challenge now.
+func (t Transactions) Expire(id string) error { return t.do(id, engine.Expire) }
+
+// Refuse is the issuer's refusal of a pending card payment.
+func (t Transactions) Refuse(id string) error { return t.do(id, engine.Refuse) }
+
+// Cancel cancels a pending transaction.
+func (t Transactions) Cancel(id string) error { return t.do(id, engine.Cancel) }
+
+// Chargeback takes a card payment back.
+func (t Transactions) Chargeback(id string) error { return t.do(id, engine.Chargeback) }
+
+// PassChallenge is the payer's success in a 3-D Secure challenge: the
+// transaction is paid.
+func (t Transactions) PassChallenge(id string) error { return t.do(id, engine.PassChallenge) }
+
+// FailChallenge is the payer's failure in a 3-D Secure challenge: the
+// transaction is refused.
+func (t Transactions) FailChallenge(id string) error { return t.do(id, engine.FailChallenge) }
+
+func (t Transactions) do(
+	id string, transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal),
+) error {
+	if _, refusal := t.store.Account(t.key).Transaction(id, transition); refusal != nil {
+		return &ControlError{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail}
+	}
+	return nil
+}
+
+// ControlError says why a control was refused.
+type ControlError struct {
+	Status int    // 404 where there is no such record, 409 where its state forbids it
+	Code   string // "INVALID_STATE"
+	Detail string
+}
+
+// Error returns the detail and the code.
+func (e *ControlError) Error() string { return "mockserver: " + e.Detail + " (" + e.Code + ")" }
