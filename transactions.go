@@ -93,6 +93,14 @@ type TransactionParams struct {
 // Validate checks p as the gateway would; see [ValidationError].
 func (p TransactionParams) Validate() error { return validate(p, rules.Transaction) }
 
+// currency returns what the gateway takes the currency for.
+func (p *TransactionParams) currency() Currency {
+	if p.Currency == "" {
+		return BRL
+	}
+	return p.Currency
+}
+
 // BuyerParams names who pays: either the ID of an existing buyer or customer,
 // or Name and Email.
 type BuyerParams struct {

@@ -1,53 +1,43 @@
 package gateway
 
 import (
-	"fmt"
-	"strings"
-
-	"github.com/go-json-experiment/json"
+	"github.com/google/go-querystring/query"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
-
-// FieldError is one broken rule of a request, found by the gateway or, before
-// anything was sent, by Validate.
-type FieldError struct {
-	Field   string `json:"field"`   // the member: "amount", "buyer.address.city", "products[0].name"
-	Message string `json:"message"` // the rule in words; it never repeats the value
-	Code    string `json:"code"`    // required, invalid_type, too_small, too_big, invalid_string, invalid_enum_value
-}
-
-// ValidationError says which members of a request break which rules. It is
-// found before anything is sent; errors.Is(err, [ErrValidation]) holds for it
-// as for the gateway's own refusal.
-type ValidationError struct {
-	Op     string       // the operation: "transactions.create"
-	Fields []FieldError // at least one
-}
-
-// Error lists every member and its rule on one line.
-func (e *ValidationError) Error() string {
-	parts := make([]string, len(e.Fields))
-	for i, f := range e.Fields {
-		parts[i] = f.Field + " " + f.Message
-	}
-	return fmt.Sprintf("gateway: %s: invalid request: %s", e.Op, strings.Join(parts, "; "))
-}
 
 // validate checks the wire form of params, so that it can never disagree with
 // what would be sent.
 func validate(params any, rule rules.Rule) error {
-	body, err := json.Marshal(params)
+	body, err := wire.Encode(params)
 	if err != nil {
 		return err
 	}
 	found, err := rules.Check(body, rule, rules.Variant{})
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return err
 	}
-	fields := make([]FieldError, len(found))
-	for i, v := range found {
-		fields[i] = FieldError(v)
+	return violations("", found)
+}
+
+// validateQuery does so for params that are a query.
+func validateQuery(params any, rule rules.Rule) error {
+	values, err := query.Values(params)
+	if err != nil {
+		return err
 	}
-	return &ValidationError{Fields: fields}
+	return violations("", rules.CheckQuery(values, rule, rules.Variant{}))
+}
+
+// violations returns what was found as an error, nil for nothing.
+func violations(op string, found []rules.Violation) error {
+	if len(found) == 0 {
+		return nil
+	}
+	e := &ValidationError{Op: op, Fields: make([]FieldError, len(found))}
+	for i, v := range found {
+		e.Fields[i] = FieldError(v)
+	}
+	return e
 }

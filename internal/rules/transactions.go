@@ -142,6 +142,10 @@ func SandboxStatus(o *Object) {
 	o.Enum("status", Required, states)
 }
 
+// LiveSandboxStatus is SandboxStatus for a client, which may talk to either
+// reading: the gateway says which of the states it takes.
+func LiveSandboxStatus(o *Object) { o.Enum("status", Required, LiveTransactionStatuses) }
+
 // TransactionList holds the rules of the query of GET /v2/transactions.
 func TransactionList(o *Object) {
 	cursorPage(o)

@@ -1,0 +1,273 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/google/go-querystring/query"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/transport"
+	"github.com/gateway-go/gateway/internal/wire"
+)
+
+// How to add an endpoint. Its row of the interface is an operation, its method
+// one line that hands the operation to one of four functions:
+//
+//	var getThing = endpoint("things.get", http.MethodGet, "/v2/things/{id}", classSafe, nil)
+//
+//	func (s *ThingsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Thing, error) {
+//		return call[Thing](ctx, s.client, &getThing, nil, opts, id)
+//	}
+//
+//   - call sends params (or nil) and decodes the answer's data into a new T;
+//   - create does so for a create with a reference: see keyedCreate;
+//   - listPage and listPages read lists, by cursor or by page number.
+//
+// Params are passed as a pointer or nil: the body, or for GET the query. They
+// are encoded, the rule of the operation is run over exactly what will be sent,
+// and only then are references made and requests sent. Arguments for the
+// placeholders of the path come last, in their order; they are checked and
+// escaped. Then: the service gets a field in Client and a line in attach, the
+// rule a function in internal/rules, the method its golden files in testdata,
+// a row in docs/interface.md and an Example.
+
+// operation is one row of the interface: what every call of it has in common.
+type operation struct {
+	transport.Operation
+
+	class    transport.Class
+	rule     rules.Rule // of the body or the query; nil for none
+	numbered bool       // a list by page number
+}
+
+const (
+	classSafe   = transport.Safe   // may be repeated at will
+	classKeyed  = transport.Keyed  // may be repeated with the same reference
+	classUnsafe = transport.Unsafe // may be repeated only where nothing was applied
+)
+
+func endpoint(name, method, path string, class transport.Class, rule rules.Rule) operation {
+	return operation{
+		Operation: transport.Operation{Name: name, Method: method, Path: path},
+		class:     class, rule: rule,
+	}
+}
+
+// call makes one call whose answer is an envelope with one resource.
+func call[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption, path ...string) (*T, error) {
+	r, err := c.request(op, params, opts, path)
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.send(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return decode[T](r, &res)
+}
+
+// decode reads the resource out of a 2xx answer.
+func decode[T any](r *request, res *transport.Result) (*T, error) {
+	data, requestID, err := wire.DecodeEnvelope[T](res.Body)
+	if err != nil {
+		return nil, r.undecodable(res, err)
+	}
+	r.answered(res, requestID)
+	return data, nil
+}
+
+// listPage reads one page of a list.
+func listPage[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) (*Page[T], error) {
+	r, err := c.request(op, params, opts, nil)
+	if err != nil {
+		return nil, err
+	}
+	return fetchPage[T](ctx, r)
+}
+
+// listPages ranges over the pages from the one that params ask for. Nothing is
+// sent before the range starts.
+func listPages[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
+	return func(yield func(*Page[T], error) bool) {
+		r, err := c.request(op, params, opts, nil)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		seen := map[string]bool{r.query.Get("cursor"): true}
+		for {
+			page, err := fetchPage[T](ctx, r)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			name, value := page.following(r)
+			if !yield(page, nil) || value == "" {
+				return
+			}
+			if seen[value] {
+				yield(nil, fmt.Errorf("gateway: %s: the list goes in circles: %s %q came twice", op.Name, name, value))
+				return
+			}
+			seen[value] = true
+			r.turn(name, value)
+		}
+	}
+}
+
+// request is one call, made ready.
+type request struct {
+	op        *operation
+	client    *Client
+	class     transport.Class
+	url       *url.URL
+	query     url.Values
+	body      []byte
+	reference string
+	o         callOptions
+}
+
+// request makes a call of op ready: options, body or query, rules, path.
+func (c *Client) request(op *operation, params any, opts []RequestOption, path []string) (*request, error) {
+	r, err := c.prepare(op, params, opts)
+	if err != nil {
+		return nil, err
+	}
+	r.url, err = c.resolve(op, path, r.query)
+	return r, err
+}
+
+// prepare does all of request but the URL.
+func (c *Client) prepare(op *operation, params any, opts []RequestOption) (*request, error) {
+	r := &request{op: op, client: c, class: op.class}
+	err := applyOptions(&r.o, opts)
+	if err != nil {
+		return nil, err
+	}
+	if r.o.operation.Name != "" {
+		named := *op
+		named.Name, named.Path = r.o.operation.Name, r.o.operation.Path
+		r.op = &named
+	}
+	if isRead(op.Method) {
+		err = r.encodeQuery(params)
+	} else {
+		err = r.encodeBody(params)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func isRead(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+func (r *request) encodeQuery(params any) error {
+	if len(r.o.body) > 0 {
+		return fmt.Errorf("gateway: %s: BodyField: a %s has no body", r.op.Name, r.op.Method)
+	}
+	if params != nil {
+		values, err := query.Values(params)
+		if err != nil {
+			return fmt.Errorf("gateway: %s: query: %w", r.op.Name, err)
+		}
+		r.query = values
+	}
+	r.query = merge(r.query, r.o.query)
+	if r.op.rule == nil {
+		return nil
+	}
+	return violations(r.op.Name, rules.CheckQuery(r.query, r.op.rule, r.client.variant))
+}
+
+func (r *request) encodeBody(params any) error {
+	r.query = r.o.query
+	if params != nil {
+		body, err := wire.Encode(params)
+		if err != nil {
+			return fmt.Errorf("gateway: %s: body: %w", r.op.Name, err)
+		}
+		r.body = body
+	}
+	rule := r.op.rule
+	for _, f := range r.o.body {
+		r.splice(f.name, f.json)
+		if rule == nil {
+			rule = func(*rules.Object) {} // still looks for names that stand twice
+		}
+	}
+	if rule == nil || r.body == nil {
+		return nil
+	}
+	found, err := rules.Check(r.body, rule, r.client.variant)
+	if err != nil {
+		return fmt.Errorf("gateway: %s: body: %w", r.op.Name, err)
+	}
+	return violations(r.op.Name, found)
+}
+
+// merge adds the parameters of more to q.
+func merge(q, more url.Values) url.Values {
+	if q == nil {
+		return more
+	}
+	for name, values := range more {
+		q[name] = append(q[name], values...)
+	}
+	return q
+}
+
+// send makes the attempts and returns a 2xx answer, or the error.
+func (r *request) send(ctx context.Context) (transport.Result, error) {
+	res := r.attempt(ctx)
+	return res, r.failure(&res)
+}
+
+// attempt makes the attempts.
+func (r *request) attempt(ctx context.Context) transport.Result {
+	c := r.client
+	credential := &c.settings.credential
+	if r.o.credential != nil {
+		credential = r.o.credential
+	}
+	req := transport.Request{
+		Operation: r.op.Operation,
+		Class:     r.class,
+		URL:       r.url,
+		Header:    r.headers(),
+		Body:      r.body,
+		Authorize: func(ctx context.Context, h http.Header) error {
+			return credential.set(ctx, c.host, h)
+		},
+		MaxAttempts:    c.settings.maxAttempts,
+		AttemptTimeout: c.settings.attemptTimeout,
+	}
+	if r.o.maxAttempts > 0 {
+		req.MaxAttempts = r.o.maxAttempts
+	}
+	if r.o.attemptTimeout > 0 {
+		req.AttemptTimeout = r.o.attemptTimeout
+	}
+	return c.engine.Do(ctx, &req)
+}
+
+func (r *request) headers() http.Header {
+	base := r.client.headless
+	if r.body != nil {
+		base = r.client.header
+	}
+	if r.o.header == nil {
+		return base
+	}
+	h := base.Clone()
+	for name, values := range r.o.header {
+		h[name] = values
+	}
+	return h
+}

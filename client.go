@@ -1,0 +1,187 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/transport"
+	"github.com/gateway-go/gateway/internal/wire"
+)
+
+// Client calls the gateway. Make one with [New] and keep it: it holds the
+// connection pool and is safe for concurrent use.
+type Client struct {
+	Transactions *TransactionsService
+
+	settings settings
+	engine   *transport.Engine
+	base     *url.URL    // without a slash at its end
+	host     string      // with the port, as in base
+	header   http.Header // of a request with a body
+	headless http.Header // of one without
+	variant  rules.Variant
+}
+
+// attach gives the client its services.
+func (c *Client) attach() {
+	c.Transactions = &TransactionsService{c}
+}
+
+// New returns a client for the gateway at baseURL, which may have a path that
+// goes before those of the interface. baseURL must be https, except for this
+// machine itself; see [WithInsecureHTTP].
+//
+// A key is of one environment. A secret production key is refused for an
+// address that names a sandbox.
+func New(baseURL string, credential Credential, opts ...Option) (*Client, error) {
+	base, err := parseBase(baseURL)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{base: base, host: base.Host, settings: defaultSettings()}
+	c.settings.credential = credential
+	if err := c.configure(opts); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// NewFromEnv returns a client made from the environment variables
+// GATEWAY_BASE_URL, GATEWAY_API_KEY and GATEWAY_AUTH, which is bearer where it
+// is not set, apikey or basic.
+func NewFromEnv(opts ...Option) (*Client, error) {
+	baseURL, key := os.Getenv("GATEWAY_BASE_URL"), os.Getenv("GATEWAY_API_KEY")
+	switch {
+	case baseURL == "":
+		return nil, errors.New("gateway: the environment variable GATEWAY_BASE_URL is not set")
+	case key == "":
+		return nil, errors.New("gateway: the environment variable GATEWAY_API_KEY is not set")
+	}
+	var credential Credential
+	switch auth := os.Getenv("GATEWAY_AUTH"); strings.ToLower(auth) {
+	case "", "bearer":
+		credential = BearerToken(key)
+	case "apikey":
+		credential = APIKey(key)
+	case "basic":
+		credential = BasicToken(key)
+	default:
+		return nil, fmt.Errorf("gateway: GATEWAY_AUTH is %q: it must be bearer, apikey or basic", auth)
+	}
+	return New(baseURL, credential, opts...)
+}
+
+// With returns a client that differs by opts and shares the connection pool.
+func (c *Client) With(opts ...Option) (*Client, error) {
+	with := &Client{base: c.base, host: c.host, settings: c.settings}
+	if err := with.configure(opts); err != nil {
+		return nil, err
+	}
+	return with, nil
+}
+
+// CloseIdleConnections closes the connections that are kept for later calls,
+// unless they belong to the pool of [WithHTTPClient].
+func (c *Client) CloseIdleConnections() {
+	if c.settings.httpClient == nil {
+		c.settings.own.CloseIdleConnections()
+	}
+}
+
+func (c *Client) configure(opts []Option) error {
+	s := &c.settings
+	for _, option := range opts {
+		if option == nil {
+			return errors.New("gateway: a nil Option")
+		}
+		if err := option(s); err != nil {
+			return err
+		}
+	}
+	loopback := isLoopback(c.host)
+	if c.base.Scheme == "http" && !loopback && !s.insecure {
+		return fmt.Errorf("gateway: %s is plain http: use https, or WithInsecureHTTP if the key may travel in the clear", c.host)
+	}
+	if err := s.credential.check(c.host); err != nil {
+		return err
+	}
+	if s.httpClient == nil && s.own == nil {
+		s.own = newPool()
+	}
+	client := s.httpClient
+	if client == nil {
+		client = s.own
+	}
+	c.engine = &transport.Engine{
+		HTTP: transport.Shield(client), Logger: s.logger,
+		FirstWait: s.firstWait, LongestWait: s.longestWait, Jitter: s.jitter,
+	}
+	c.headless = http.Header{
+		"Accept":     {"application/json, application/problem+json"},
+		"User-Agent": {s.userAgent},
+	}
+	c.header = c.headless.Clone()
+	c.header.Set("Content-Type", "application/json")
+	c.variant = rules.Variant{LoopbackHTTP: loopback}
+	c.attach()
+	return nil
+}
+
+func parseBase(baseURL string) (*url.URL, error) {
+	u, err := url.Parse(baseURL)
+	switch {
+	case baseURL == "":
+		return nil, errors.New("gateway: the base URL is empty: pass the address of the gateway")
+	case err != nil:
+		return nil, errors.New("gateway: the base URL can't be parsed") // its text may hold a password
+	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.Opaque != "":
+		return nil, errors.New("gateway: the base URL must start with https:// and name a host")
+	case u.User != nil:
+		return nil, errors.New("gateway: the base URL must not hold a username or password: pass a Credential")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("gateway: the base URL must have neither a query nor a fragment")
+	}
+	return &url.URL{
+		Scheme: u.Scheme, Host: u.Host,
+		Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/"),
+	}, nil
+}
+
+// Do calls an endpoint that has no method of its own. path starts with a slash
+// and is already escaped; in is the JSON body, or for GET the query, and may be
+// nil; out gets the whole answer, envelope included, and may be nil or a
+// *[]byte. GET, HEAD and OPTIONS are tried again as reads are, all else only
+// where nothing was applied. The errors are those of the other methods; name
+// the call for them with [Named].
+func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
+	op := operation{Operation: transport.Operation{Name: "do", Method: method, Path: "-"}, class: transport.Unsafe}
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		op.class = transport.Safe
+	}
+	r, err := c.prepare(&op, in, opts)
+	if err != nil {
+		return err
+	}
+	if r.url, err = c.rawURL(path, r.query); err != nil {
+		return err
+	}
+	res, err := r.send(ctx)
+	if err != nil || out == nil {
+		return err
+	}
+	if raw, ok := out.(*[]byte); ok {
+		*raw = res.Body
+		return nil
+	}
+	if err := wire.DecodeAny(res.Body, out); err != nil {
+		return r.undecodable(&res, err)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// Credential is how a client proves who it is. It prints "[redacted]" under
+// every verb, in slog and in JSON. The zero Credential is refused.
+//
+// The interface takes one secret key in three forms: [BearerToken], which is
+// the usual one, [APIKey], and [BasicToken]. Legacy v1 endpoints take only the
+// APIKey form.
+type Credential struct {
+	// A function keeps the key out of reach of anything that prints by
+	// reflection.
+	set  func(ctx context.Context, host string, h http.Header) error
+	live bool  // a key of the production environment
+	err  error // why the credential can't be used
+}
+
+// BearerToken sends the key as "Authorization: Bearer …".
+func BearerToken[S ~string](key S) Credential {
+	return headerCredential("Authorization", "Bearer "+string(key), string(key))
+}
+
+// APIKey sends the key in the header apiKey, the only form that legacy v1
+// endpoints take.
+func APIKey[S ~string](key S) Credential {
+	return headerCredential(apiKeyHeader, string(key), string(key))
+}
+
+// BasicAuth sends a username and a password as they are. The interface
+// document says username "token" and password "x", where "token" stands for
+// the key: [BasicToken] does that.
+func BasicAuth[S ~string](username, password S) Credential {
+	if strings.Contains(string(username), ":") {
+		return Credential{err: errors.New("gateway: a username with a colon can't be sent by basic authentication")}
+	}
+	pair := base64.StdEncoding.EncodeToString([]byte(string(username) + ":" + string(password)))
+	return headerCredential("Authorization", "Basic "+pair, string(username))
+}
+
+// BasicToken sends the key by basic authentication: the key as the username
+// and "x" as the password.
+func BasicToken[S ~string](key S) Credential { return BasicAuth(string(key), "x") }
+
+// CredentialFunc asks source before every attempt of every call, for keys that
+// rotate. It should answer from memory; an error of its ends the call before
+// anything is sent.
+func CredentialFunc(source func(context.Context) (Credential, error)) Credential {
+	if source == nil {
+		return Credential{err: errors.New("gateway: CredentialFunc needs a function")}
+	}
+	return Credential{set: func(ctx context.Context, host string, h http.Header) error {
+		credential, err := source(ctx)
+		if err != nil {
+			return fmt.Errorf("credential: %w", err)
+		}
+		if err := credential.check(host); err != nil {
+			return err
+		}
+		return credential.set(ctx, host, h)
+	}}
+}
+
+// apiKeyHeader as net/http writes it; names of headers have no case.
+const apiKeyHeader = "Apikey"
+
+func headerCredential(name, value, key string) Credential {
+	if err := checkKey(key); err != nil {
+		return Credential{err: err}
+	}
+	values := []string{value}
+	return Credential{
+		set: func(_ context.Context, _ string, h http.Header) error {
+			h[name] = values[:1:1]
+			return nil
+		},
+		live: strings.HasPrefix(key, "sk_live_"),
+	}
+}
+
+// checkKey refuses what can't be a secret key. It never repeats it.
+func checkKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("gateway: the API key is empty: pass the secret key of your account, for instance from GATEWAY_API_KEY")
+	case strings.HasPrefix(key, "pk_"):
+		return errors.New("gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account")
+	case strings.HasPrefix(key, "Bearer "), strings.HasPrefix(key, "Basic "):
+		return errors.New("gateway: the API key starts with the name of an authentication scheme: pass the key alone")
+	}
+	for i := range len(key) {
+		if c := key[i]; c <= ' ' || c >= 0x7f {
+			return errors.New("gateway: the API key holds a byte that no header may have: look for spaces, line breaks and quotes around it")
+		}
+	}
+	return nil
+}
+
+// check refuses a credential that can't be used against host.
+func (c Credential) check(host string) error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.set == nil:
+		return errors.New("gateway: the credential is empty: make one with BearerToken, APIKey, BasicToken or CredentialFunc")
+	case c.live && isSandbox(host):
+		return fmt.Errorf("gateway: a production key (sk_live_…) for the sandbox host %s: "+
+			"use the sandbox key (sk_test_…), or the production address", host)
+	}
+	return nil
+}
+
+// isSandbox reports whether one of the labels of a host name is or contains
+// "sandbox", as in api-sandbox.example.com.
+func isSandbox(host string) bool {
+	return strings.Contains(strings.ToLower(host), "sandbox")
+}
+
+// isLoopback reports whether host, with a port or not, is this machine.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return rules.IsLoopback(strings.Trim(host, "[]"))
+}
+
+// String returns "[redacted]".
+func (Credential) String() string { return redacted }
+
+// GoString returns "[redacted]".
+func (Credential) GoString() string { return redacted }
+
+// Format writes "[redacted]" whatever the verb.
+func (Credential) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// LogValue returns "[redacted]".
+func (Credential) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText returns "[redacted]".
+func (Credential) MarshalText() ([]byte, error) { return []byte(redacted), nil }

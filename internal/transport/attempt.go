@@ -1,0 +1,179 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+)
+
+// maxBody is the longest answer that is read. A list page of 100 transactions
+// has some 200 KiB.
+const maxBody = 64 << 20
+
+var (
+	errTooLong  = fmt.Errorf("the answer is longer than %d bytes", maxBody)
+	errNoAnswer = errors.New("the RoundTripper returned neither an answer nor an error")
+)
+
+// Shield returns a copy of client that makes attempts: it reads every answer
+// whole and never follows a redirect, which would carry the apiKey header and
+// session tokens to another host. The copy has no CloseIdleConnections, so
+// that the caller's pool outlives a failed call.
+func Shield(client *http.Client) *http.Client {
+	shielded := *client
+	base := client.Transport
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	shielded.Transport = attempts{base}
+	shielded.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &shielded
+}
+
+type attempts struct{ base http.RoundTripper }
+
+// RoundTrip makes one attempt and leaves what came of it in the call's state.
+func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	c, _ := ctx.Value(contextKey{}).(*call)
+	if ctx.Err() != nil {
+		c.ending = unsent
+		return nil, ctx.Err()
+	}
+	c.begin()
+	timed, cancel := context.WithTimeout(ctx, c.req.AttemptTimeout)
+	defer cancel()
+	out := req.WithContext(timed)
+	if err := c.prepare(timed, out); err != nil {
+		c.ending, c.result.Err = refused, err
+		return nil, err
+	}
+	resp, err := a.base.RoundTrip(out) //nolint:bodyclose // read closes it
+	if err == nil {
+		err = c.read(resp)
+	}
+	if err != nil {
+		c.fail(ctx, timed, err)
+	} else {
+		c.ending = endingOf(c.result.Status)
+	}
+	c.result.Maybe = c.result.Maybe || c.ending == unsure
+	if c.result.Status == 0 {
+		return nil, c.result.Err
+	}
+	resp.Body = http.NoBody
+	return resp, nil
+}
+
+// begin forgets the answer of the attempt before.
+func (c *call) begin() {
+	c.began, c.told = time.Now(), false
+	r := &c.result
+	r.Status, r.Header, r.Body, r.Err, r.RetryAfter = 0, nil, nil, nil, 0
+	r.Attempts++
+}
+
+// prepare gives the attempt its own headers, since those of an earlier one may
+// still be read by its connection, its credential and its body.
+func (c *call) prepare(ctx context.Context, out *http.Request) error {
+	out.Header = maps.Clone(c.req.Header)
+	if err := c.req.Authorize(ctx, out.Header); err != nil {
+		return err
+	}
+	if c.req.Body == nil {
+		return nil
+	}
+	out.ContentLength = int64(len(c.req.Body))
+	out.GetBody = c.body
+	var err error
+	out.Body, err = c.body()
+	return err
+}
+
+func (c *call) body() (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(c.req.Body)), nil
+}
+
+// read reads the answer whole.
+func (c *call) read(resp *http.Response) error {
+	if resp == nil {
+		return errNoAnswer
+	}
+	r := &c.result
+	r.Status, r.Header = resp.StatusCode, resp.Header
+	if header := resp.Header.Get("Retry-After"); header != "" {
+		r.RetryAfter, c.told = retryAfter(header, time.Now())
+	}
+	if resp.Body == nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	var err error
+	r.Body, err = readAll(resp.Body, resp.ContentLength)
+	if err == nil && resp.ContentLength > int64(len(r.Body)) && !resp.Uncompressed && c.req.Method != http.MethodHead {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func readAll(body io.Reader, length int64) ([]byte, error) {
+	// One byte more than the answer, so that the read that finds its end fits.
+	size := min(max(length, 511), 1<<20) + 1
+	buf := make([]byte, 0, size)
+	for {
+		n, err := body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return buf, nil
+		case err != nil:
+			return buf, err
+		case len(buf) > maxBody:
+			return buf[:0], errTooLong
+		case len(buf) == cap(buf):
+			buf = append(buf, 0)[:len(buf)]
+		}
+	}
+}
+
+// fail records why an attempt has no whole answer.
+func (c *call) fail(ctx, timed context.Context, err error) {
+	r := &c.result
+	if r.Status != 0 && (r.Status < 200 || r.Status > 299) {
+		c.ending = endingOf(r.Status) // a refusal is one even if its text is cut
+		return
+	}
+	c.ending = endingOfError(err)
+	switch {
+	case ctx.Err() != nil:
+		r.Err = ended(ctx)
+	case timed.Err() != nil:
+		r.Err = &TimeoutError{After: c.req.AttemptTimeout}
+	default:
+		r.Err = withoutURL(err)
+	}
+}
+
+// TimeoutError is an attempt that took longer than it may. It is no
+// [context.DeadlineExceeded]: the caller's context goes on.
+type TimeoutError struct{ After time.Duration }
+
+// Error names the time that was allowed.
+func (e *TimeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
+
+// Timeout reports true, as for the timeouts of package net.
+func (*TimeoutError) Timeout() bool { return true }
+
+// ended returns the context's error together with its cause.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

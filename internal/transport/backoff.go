@@ -1,0 +1,54 @@
+package transport
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxRetryAfter is the longest wait that the gateway can impose within a call.
+const maxRetryAfter = time.Minute
+
+// nextWait returns how long to wait before the next attempt, and whether to
+// wait at all: a Retry-After that is too long, or past the caller's deadline,
+// is handed to the caller instead.
+func (c *call) nextWait(ctx context.Context) (time.Duration, bool) {
+	if !c.told {
+		return c.exponential(), true
+	}
+	asked := c.result.RetryAfter
+	deadline, bounded := ctx.Deadline()
+	fits := asked <= maxRetryAfter && (!bounded || time.Until(deadline) > asked)
+	return asked, fits
+}
+
+// exponential doubles from the first wait to the longest and takes up to a
+// half off at random, so that callers that failed together come back apart.
+func (c *call) exponential() time.Duration {
+	wait := c.engine.LongestWait
+	if n := c.result.Attempts - 1; n < 32 && c.engine.FirstWait<<n < wait && c.engine.FirstWait<<n > 0 {
+		wait = c.engine.FirstWait << n
+	}
+	half := float64(wait) / 2
+	return time.Duration(half + half*c.engine.Jitter())
+}
+
+// retryAfter reads seconds, with a fraction or not, or a date; ok is false
+// where the header is missing or neither.
+func retryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
+	header = strings.TrimSpace(header)
+	if seconds, err := strconv.ParseFloat(header, 64); err == nil {
+		if !(seconds >= 0) { // also NaN
+			return 0, false
+		}
+		return time.Duration(min(seconds*float64(time.Second), math.MaxInt64/2)), true
+	}
+	date, err := http.ParseTime(header)
+	if err != nil {
+		return 0, false
+	}
+	return max(0, date.Sub(now)), true
+}

@@ -1,0 +1,48 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// log writes one line per attempt. What it may say is the list below and
+// nothing else: no headers, bodies, ids or queries.
+func (c *call) log(ctx context.Context, retry bool) {
+	level, message := slog.LevelDebug, "gateway: request"
+	switch {
+	case retry:
+		level, message = slog.LevelWarn, "gateway: request failed, trying again"
+	case c.ending != answered:
+		level, message = slog.LevelError, "gateway: request failed"
+	}
+	logger := c.engine.Logger
+	if logger == nil || !logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs,
+		slog.String("op", c.req.Name),
+		slog.String("method", c.req.Method),
+		slog.String("path", c.req.Path),
+		slog.Int("attempt", c.result.Attempts),
+		slog.Duration("duration", time.Since(c.began)),
+	)
+	if c.result.Status != 0 {
+		attrs = append(attrs, slog.Int("status", c.result.Status))
+	}
+	if id := RequestID(c.result.Header); id != "" {
+		attrs = append(attrs, slog.String("request_id", id))
+	}
+	if retry {
+		attrs = append(attrs, slog.Duration("wait", c.wait))
+	}
+	logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // one of the three texts above
+}
+
+// RequestID returns the trace id of an answer, bounded, or "".
+func RequestID(h http.Header) string {
+	id := h.Get("X-Request-Id")
+	return id[:min(len(id), 128)]
+}

@@ -1,0 +1,120 @@
+// Package transport sends one call of the interface in as many attempts as its
+// class allows. It is the only place that knows go-retryablehttp.
+//
+// An attempt is a request and its whole answer: the body is read inside the
+// attempt, so that a cut body is a failed attempt like a reset, and the
+// attempt's timeout covers it. What is known of the attempts so far lives in
+// one value per call; the [Engine] is never changed and may be shared.
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// Engine is what all calls of a client share.
+type Engine struct {
+	HTTP        *http.Client // made by [Shield]
+	Logger      *slog.Logger // nil logs nothing
+	FirstWait   time.Duration
+	LongestWait time.Duration
+	Jitter      func() float64 // from 0 to 1, 1 excluded
+}
+
+// Request is one call.
+type Request struct {
+	Operation
+
+	Class          Class
+	URL            *url.URL
+	Header         http.Header                              // without credentials; never changed
+	Body           []byte                                   // nil for none; the same bytes on every attempt
+	Authorize      func(context.Context, http.Header) error // asked before every attempt
+	MaxAttempts    int
+	AttemptTimeout time.Duration
+}
+
+// Result is what came of a call: an answer, whatever its status, or an error.
+type Result struct {
+	Status     int         // of the last answer; 0 where there is none
+	Header     http.Header // of the last answer
+	Body       []byte      // of the last answer; the part that came where Err is set
+	Err        error       // why there is no whole last answer
+	Ended      error       // the error of the caller's context, where that ended the call
+	Attempts   int
+	Maybe      bool          // an attempt may have been applied without our knowing
+	RetryAfter time.Duration // what the last answer asked for
+	Started    time.Time
+}
+
+// Do makes the attempts. It returns when there is an answer that stands, when
+// the attempts are used up, or when ctx ends.
+func (e *Engine) Do(ctx context.Context, req *Request) Result {
+	c := &call{engine: e, req: req}
+	c.result.Started = time.Now()
+	c.client = retryablehttp.Client{
+		HTTPClient:   e.HTTP,
+		RetryMax:     req.MaxAttempts - 1,
+		CheckRetry:   c.again,
+		Backoff:      c.backoff,
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
+	r := http.Request{
+		Method: req.Method, URL: req.URL, Host: req.URL.Host, Header: req.Header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	c.request.Request = r.WithContext(context.WithValue(ctx, contextKey{}, c))
+	// An attempt leaves its answer in c.result; what comes back here has no body.
+	_, err := c.client.Do(&c.request) //nolint:bodyclose // see above
+	return c.finish(ctx, err)
+}
+
+// call is the state of one call.
+type call struct {
+	engine  *Engine
+	req     *Request
+	client  retryablehttp.Client
+	request retryablehttp.Request
+	result  Result
+	ending  ending // of the last attempt
+	began   time.Time
+	told    bool // the last answer says when to come back
+	wait    time.Duration
+}
+
+// again decides, after an attempt, whether there is another one.
+func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, error) {
+	if c.ending == none {
+		// net/http refused the request before it reached a RoundTripper.
+		c.result.Err, c.ending = err, refused
+	}
+	c.wait = 0
+	retry := ctx.Err() == nil && c.ending.retryable(c.req.Class) && c.result.Attempts < c.req.MaxAttempts
+	if retry {
+		c.wait, retry = c.nextWait(ctx)
+	}
+	c.log(ctx, retry)
+	return retry, nil
+}
+
+func (c *call) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
+	c.ending = none
+	return c.wait
+}
+
+// finish adds what the end of the call says to its last attempt's result.
+func (c *call) finish(ctx context.Context, err error) Result {
+	r := &c.result
+	if r.Status == 0 && r.Err == nil {
+		r.Err = err
+	}
+	if ctx.Err() != nil && c.ending != answered && c.ending != refused {
+		r.Ended = ended(ctx)
+	}
+	return *r
+}

@@ -1,0 +1,176 @@
+// Package wire reads and writes the JSON of the interface: the envelope, both
+// list shapes, every error body, and values that came in another type than the
+// interface says.
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// One name in Latin-1 or a member that stands twice must not hide a payment:
+// answers are read with both allowed. What the client sends never has either.
+var (
+	strict  = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	lenient = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
+)
+
+// Decode reads an answer into v, which points to the zero value of its type.
+func Decode[T any](body []byte, v *T) error {
+	var zero T
+	return decodeOver(body, v, zero)
+}
+
+// decodeOver reads an answer into v, which holds what first does. Where a value has another type than v wants, it reads once more and converts
+// what can be converted without loss: numbers, booleans and texts into each
+// other, empty strings, arrays and objects into null.
+func decodeOver[T any](body []byte, v *T, first T) error {
+	err := json.Unmarshal(body, v, strict)
+	var wrongType *json.SemanticError
+	if err == nil || !errors.As(err, &wrongType) {
+		return err
+	}
+	*v = first
+	return json.Unmarshal(body, v, lenient)
+}
+
+// DecodeAny reads a body into what out points to, as Decode does.
+func DecodeAny(body []byte, out any) error {
+	err := json.Unmarshal(body, out, strict)
+	var wrongType *json.SemanticError
+	if err == nil || !errors.As(err, &wrongType) {
+		return err
+	}
+	return json.Unmarshal(body, out, lenient)
+}
+
+// DescribeError returns what is wrong with an answer and where, without any of
+// its text.
+func DescribeError(err error) error {
+	var wrongType *json.SemanticError
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &wrongType):
+		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), wrongType.JSONKind)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s is no complete JSON", place(syntax.JSONPointer, syntax.ByteOffset))
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return errors.New("the answer is no complete JSON")
+	default:
+		return err
+	}
+}
+
+func place(p jsontext.Pointer, offset int64) string {
+	if p == "" {
+		return fmt.Sprintf("the answer at byte %d", offset)
+	}
+	return fmt.Sprintf("the answer at byte %d, %s,", offset, p)
+}
+
+// scalar is called for every value of the second reading.
+func scalar(dec *jsontext.Decoder, v any) error {
+	target := reflect.ValueOf(v).Elem()
+	if !fits(dec.PeekKind(), target) {
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if empty(raw) || convert(bytes.TrimSpace(raw), target) {
+			return nil
+		}
+		return &json.SemanticError{
+			ByteOffset: dec.InputOffset(), JSONPointer: dec.StackPointer(), JSONKind: raw.Kind(), GoType: target.Type(),
+		}
+	}
+	return errors.ErrUnsupported
+}
+
+// fits reports whether a value of kind k is what the target wants, so that the
+// usual reading does it.
+func fits(k jsontext.Kind, target reflect.Value) bool {
+	if k == 'n' || k == 0 {
+		return true
+	}
+	if _, own := target.Addr().Interface().(json.Unmarshaler); own {
+		return true
+	}
+	if _, own := target.Addr().Interface().(json.UnmarshalerFrom); own {
+		return true
+	}
+	switch target.Kind() {
+	case reflect.String:
+		return k == '"'
+	case reflect.Bool:
+		return k == 't' || k == 'f'
+	case reflect.Int, reflect.Int64:
+		return false // also 1200.0
+	case reflect.Float64:
+		return k == '0'
+	case reflect.Struct, reflect.Map:
+		return k == '{'
+	case reflect.Slice:
+		return k == '['
+	default:
+		return true
+	}
+}
+
+func empty(raw jsontext.Value) bool {
+	switch string(raw) {
+	case `""`, `[]`, `{}`:
+		return true
+	}
+	return false
+}
+
+// convert stores the text or number in raw in a target of another type.
+func convert(raw jsontext.Value, target reflect.Value) bool {
+	text := string(raw)
+	if raw.Kind() == '"' {
+		unquoted, err := jsontext.AppendUnquote(nil, raw)
+		if err != nil {
+			return false
+		}
+		text = string(unquoted)
+	}
+	switch target.Kind() {
+	case reflect.String: // also an object, as its JSON
+		target.SetString(text)
+		return true
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		target.SetBool(b)
+		return err == nil
+	case reflect.Int, reflect.Int64:
+		n, ok := integer(text)
+		target.SetInt(n)
+		return ok
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		target.SetFloat(f)
+		return err == nil
+	default:
+		return false
+	}
+}
+
+// integer reads a whole number, also one written as 1200.00 or 1.2e3; an
+// amount that is none, such as 12.5, is never rounded.
+func integer(text string) (int64, bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != float64(int64(f)) || f > 1<<53 || f < -1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}

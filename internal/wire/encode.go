@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Encode writes a request body. Maps are written in order, so that every
+// attempt and every run sends the same bytes.
+func Encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+
+// Marshal writes a result the way the gateway does: what is nullable and empty
+// is null. It is what the MarshalJSON methods of the results use, so that they
+// come out right under encoding/json too.
+func Marshal(v any) ([]byte, error) { return json.Marshal(v, asAnswer) }
+
+var asAnswer = json.JoinOptions(
+	json.Deterministic(true),
+	jsontext.AllowInvalidUTF8(true),
+	json.FormatNilSliceAsNull(true),
+	json.FormatNilMapAsNull(true),
+	json.WithMarshalers(json.MarshalToFunc(emptyAsNull)),
+)
+
+func emptyAsNull(enc *jsontext.Encoder, v any) error {
+	r := reflect.ValueOf(v)
+	if r.Kind() == reflect.Pointer {
+		r = r.Elem()
+	}
+	if r.Kind() == reflect.String && r.Len() == 0 {
+		return enc.WriteToken(jsontext.Null)
+	}
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Envelope is what surrounds every v2 answer.
+type Envelope[T any] struct {
+	Success   bool   `json:"success"`
+	RequestID string `json:"requestId"`
+	Data      *T     `json:"data"`
+}
+
+// ErrFailed is an answer that says success=false whatever its status is; its
+// body is a problem.
+var ErrFailed = errors.New("the answer says success=false")
+
+// ErrNoData is an envelope without data.
+var ErrNoData = errors.New("the answer has no data")
+
+// DecodeEnvelope reads an answer that holds one resource. A missing "success"
+// counts as true.
+func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
+	e := Envelope[T]{Success: true}
+	switch err := decodeOver(body, &e, Envelope[T]{Success: true}); {
+	case err != nil:
+		return nil, e.RequestID, err
+	case !e.Success:
+		return nil, e.RequestID, ErrFailed
+	case e.Data == nil:
+		return nil, e.RequestID, ErrNoData
+	}
+	return e.Data, e.RequestID, nil
+}
+
+// List is a page of a list in either shape: data is an object with the items
+// and the cursors, or data is the array and the cursors are beside it. Lists by
+// page number have metadata instead of cursors.
+type List[T any] struct {
+	Items      []T
+	Total      int
+	NextCursor string
+	PrevCursor string
+	Page       int // of a list by page number, from 1
+	Limit      int // of a list by page number
+	RequestID  string
+}
+
+type listEnvelope[T any] struct {
+	Success   bool         `json:"success"`
+	RequestID string       `json:"requestId"`
+	Data      listData[T]  `json:"data"`
+	Metadata  listMetadata `json:"metadata"`
+	cursors
+}
+
+type cursors struct {
+	Total      int    `json:"total"`
+	NextCursor string `json:"next_cursor"`
+	PrevCursor string `json:"prev_cursor"`
+}
+
+type listMetadata struct {
+	Page  int `json:"page"`
+	Limit int `json:"limit"`
+	Total int `json:"total"`
+}
+
+// listData is "data" in either shape.
+type listData[T any] struct {
+	there bool
+	Items []T
+	cursors
+}
+
+type listObject[T any] struct {
+	Data []T `json:"data"`
+	cursors
+}
+
+// UnmarshalJSONFrom reads the array or the object.
+func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case 'n':
+		return dec.SkipValue()
+	case '{':
+		var o listObject[T]
+		err := json.UnmarshalDecode(dec, &o)
+		d.Items, d.cursors, d.there = o.Data, o.cursors, o.Data != nil
+		return err
+	default:
+		d.there = true
+		return json.UnmarshalDecode(dec, &d.Items)
+	}
+}
+
+// DecodeList reads a page of a list.
+func DecodeList[T any](body []byte) (*List[T], error) {
+	first := listEnvelope[T]{Success: true}
+	e := first
+	switch err := decodeOver(body, &e, first); {
+	case err != nil:
+		return nil, err
+	case !e.Success:
+		return nil, ErrFailed
+	case !e.Data.there:
+		return nil, ErrNoData
+	}
+	in := e.Data.cursors
+	return &List[T]{
+		Items:      e.Data.Items,
+		Total:      max(in.Total, e.Total, e.Metadata.Total),
+		NextCursor: either(in.NextCursor, e.NextCursor),
+		PrevCursor: either(in.PrevCursor, e.PrevCursor),
+		Page:       e.Metadata.Page,
+		Limit:      e.Metadata.Limit,
+		RequestID:  e.RequestID,
+	}, nil
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

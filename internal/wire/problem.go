@@ -1,0 +1,243 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Problem is an error body of any shape, read as far as it can be.
+type Problem struct {
+	Type, Title, Detail, Instance string
+	Code                          string
+	Status                        int // as the body says; 0 where it does not
+	RequestID                     string
+	Fields                        []Field
+}
+
+// Field is one entry of the errors of a Problem.
+type Field struct{ Field, Message, Code string }
+
+// maxText bounds what is kept of any one text, maxFields how many entries.
+const (
+	maxText   = 1 << 10
+	maxFields = 200
+)
+
+// DecodeProblem reads an error body: problem+json, {error, message, status},
+// validation_errors, success=false, HTML, plain text, nothing, or any of them
+// cut off. It never fails.
+func DecodeProblem(body []byte) Problem {
+	var p Problem
+	dec := jsontext.NewDecoder(bytes.NewReader(body), strict)
+	if dec.PeekKind() == '{' {
+		p.object(dec, 0)
+	} else {
+		p.Detail = plainText(body)
+	}
+	p.deriveCode()
+	return p
+}
+
+// object reads members until the text ends or stops being JSON.
+func (p *Problem) object(dec *jsontext.Decoder, depth int) {
+	if _, err := dec.ReadToken(); err != nil {
+		return
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil || !p.member(dec, name.String(), depth) {
+			return
+		}
+	}
+	_, _ = dec.ReadToken()
+}
+
+// member reads one member; it reports false where the text ends.
+func (p *Problem) member(dec *jsontext.Decoder, name string, depth int) bool {
+	kind := dec.PeekKind()
+	switch {
+	case kind == '{' && depth == 0 && (name == "error" || name == "data"):
+		p.object(dec, depth+1) // {"error": {"code": …, "message": …}}
+		return true
+	case kind == '[' && (name == "errors" || name == "validation_errors"):
+		return p.fields(dec)
+	case kind == '{' && name == "errors":
+		return p.fieldMap(dec)
+	}
+	value, err := dec.ReadValue()
+	if err == nil {
+		p.text(name, scalarText(value))
+	}
+	return err == nil
+}
+
+func (p *Problem) text(name, text string) {
+	if text == "" {
+		return
+	}
+	switch name {
+	case "type":
+		p.Type = text
+	case "title":
+		p.Title = text
+	case "detail":
+		p.Detail = text
+	case "message":
+		if p.Detail == "" {
+			p.Detail = text
+		}
+	case "instance":
+		p.Instance = text
+	case "code":
+		p.Code = text
+	case "error":
+		if p.Code == "" && isCode(text) {
+			p.Code = text
+		} else if p.Title == "" {
+			p.Title = text
+		}
+	case "status", "statusCode":
+		if n, ok := integer(text); ok && n >= 100 && n <= 999 {
+			p.Status = int(n)
+		}
+	case "requestId", "request_id":
+		p.RequestID = text
+	}
+}
+
+// fields reads [{field, message, code}] or a list of texts.
+func (p *Problem) fields(dec *jsontext.Decoder) bool {
+	if _, err := dec.ReadToken(); err != nil {
+		return false
+	}
+	for {
+		switch dec.PeekKind() {
+		case '{':
+			var f Field
+			ok := f.read(dec)
+			p.add(f)
+			if !ok {
+				return false
+			}
+		case ']':
+			_, err := dec.ReadToken()
+			return err == nil
+		default:
+			value, err := dec.ReadValue()
+			if err != nil {
+				return false
+			}
+			p.add(Field{Message: scalarText(value)})
+		}
+	}
+}
+
+func (f *Field) read(dec *jsontext.Decoder) bool {
+	if _, err := dec.ReadToken(); err != nil {
+		return false
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return false
+		}
+		member := name.String() // before the next read makes it void
+		value, err := dec.ReadValue()
+		if err != nil {
+			return false
+		}
+		switch text := scalarText(value); member {
+		case "field", "path", "property":
+			f.Field = text
+		case "message", "detail":
+			f.Message = text
+		case "code":
+			f.Code = text
+		}
+	}
+	_, err := dec.ReadToken()
+	return err == nil
+}
+
+// fieldMap reads {"amount": "is required"} or {"amount": ["is required"]}.
+func (p *Problem) fieldMap(dec *jsontext.Decoder) bool {
+	if _, err := dec.ReadToken(); err != nil {
+		return false
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return false
+		}
+		field := cut(name.String())
+		value, err := dec.ReadValue()
+		if err != nil {
+			return false
+		}
+		p.add(Field{Field: field, Message: strings.Trim(scalarText(value), `[]"`)})
+	}
+	_, err := dec.ReadToken()
+	return err == nil
+}
+
+func (p *Problem) add(f Field) {
+	if len(p.Fields) < maxFields && (f != Field{}) {
+		p.Fields = append(p.Fields, f)
+	}
+}
+
+// deriveCode takes the code of the only field error where the body has none
+// of its own.
+func (p *Problem) deriveCode() {
+	if p.Code == "" && len(p.Fields) > 0 {
+		p.Code = p.Fields[0].Code
+	}
+}
+
+// isCode reports whether s is written like DUPLICATE_EXTERNAL_REF.
+func isCode(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'
+	}) < 0
+}
+
+// scalarText returns the text of a string, or a value's JSON; null is "".
+func scalarText(value jsontext.Value) string {
+	switch value.Kind() {
+	case 'n':
+		return ""
+	case '"':
+		text, _ := jsontext.AppendUnquote(nil, value)
+		return cut(string(text))
+	default:
+		return cut(string(value))
+	}
+}
+
+// plainText returns the first words of a body that is no JSON object: of an
+// HTML page its title, else nothing of it.
+func plainText(body []byte) string {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || !strings.HasPrefix(http.DetectContentType(body), "text/") {
+		return ""
+	}
+	if body[0] == '<' {
+		_, after, found := bytes.Cut(body, []byte("<title>"))
+		title, _, closed := bytes.Cut(after, []byte("</title>"))
+		if !found || !closed {
+			return ""
+		}
+		body = title
+	}
+	return strings.Join(strings.Fields(cut(string(body))), " ")
+}
+
+func cut(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	return strings.ToValidUTF8(s, "�")
+}

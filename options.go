@@ -1,0 +1,329 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/transport"
+	"github.com/gateway-go/gateway/internal/wire"
+)
+
+// Option sets up a client, at [New] or [Client.With]. The names of all options
+// of a client start with With.
+type Option func(*settings) error
+
+// settings are what options change; a client keeps them for With.
+type settings struct {
+	httpClient     *http.Client // the caller's, or nil
+	own            *http.Client // with our own pool, where the caller gave none
+	logger         *slog.Logger
+	credential     Credential
+	userAgent      string
+	insecure       bool
+	autoReference  bool
+	maxAttempts    int
+	attemptTimeout time.Duration
+	firstWait      time.Duration
+	longestWait    time.Duration
+	jitter         func() float64
+}
+
+func defaultSettings() settings {
+	return settings{
+		userAgent:      "gateway-go",
+		autoReference:  true,
+		maxAttempts:    3,
+		attemptTimeout: 30 * time.Second,
+		firstWait:      500 * time.Millisecond,
+		longestWait:    8 * time.Second,
+		jitter:         rand.Float64, //nolint:gosec // spreads load, guards nothing
+	}
+}
+
+// WithHTTPClient sends through a copy of client: its transport, timeout and
+// cookie jar. The copy follows no redirects. The client's pool is never closed.
+func WithHTTPClient(client *http.Client) Option {
+	return func(s *settings) error {
+		if client == nil {
+			return errors.New("gateway: WithHTTPClient needs a client")
+		}
+		s.httpClient = client
+		return nil
+	}
+}
+
+// WithLogger logs every attempt: operation, method, path template, status,
+// attempt, wait, duration and request id, and nothing else. Retries are
+// warnings, failed calls errors, all else is debug. Without it nothing is
+// logged.
+func WithLogger(logger *slog.Logger) Option {
+	return func(s *settings) error {
+		if logger == nil {
+			return errors.New("gateway: WithLogger needs a logger")
+		}
+		s.logger = logger
+		return nil
+	}
+}
+
+// WithCredential replaces the credential, for [Client.With].
+func WithCredential(credential Credential) Option {
+	return func(s *settings) error {
+		s.credential = credential
+		return credential.err
+	}
+}
+
+// WithUserAgent puts the name of your application, such as "shop/1.4", before
+// the client's own in the header User-Agent.
+func WithUserAgent(name string) Option {
+	return func(s *settings) error {
+		if name == "" || !validHeaderValue(name) {
+			return errors.New("gateway: WithUserAgent needs a printable name")
+		}
+		s.userAgent = name + " gateway-go"
+		return nil
+	}
+}
+
+// WithInsecureHTTP allows a base URL with http to another host than this one.
+// The key then travels in the clear.
+func WithInsecureHTTP() Option {
+	return func(s *settings) error {
+		s.insecure = true
+		return nil
+	}
+}
+
+// WithAutoReference says whether a create without a reference gets one made by
+// the client, once per call, which makes it safe to try again. It does unless
+// switched off; such creates are then never repeated after they may have been
+// applied.
+func WithAutoReference(on bool) Option {
+	return func(s *settings) error {
+		s.autoReference = on
+		return nil
+	}
+}
+
+// WithMaxAttempts sets how many requests a call may make; 3 unless set.
+func WithMaxAttempts(n int) Option {
+	return func(s *settings) error {
+		s.maxAttempts = n
+		return checkAttempts(n)
+	}
+}
+
+// WithAttemptTimeout sets how long one request and its whole answer may take;
+// 30 seconds unless set. The call as a whole is bounded by its context.
+func WithAttemptTimeout(d time.Duration) Option {
+	return func(s *settings) error {
+		s.attemptTimeout = d
+		return checkTimeout(d)
+	}
+}
+
+// WithBackoff sets the wait before the second attempt, 500 ms unless set, and
+// the longest one, 8 s unless set. Waits double, with up to a half taken off at
+// random; what the gateway asks for in Retry-After goes before.
+func WithBackoff(first, longest time.Duration) Option {
+	return func(s *settings) error {
+		if first <= 0 || longest < first {
+			return errors.New("gateway: WithBackoff needs 0 < first <= longest")
+		}
+		s.firstWait, s.longestWait = first, longest
+		return nil
+	}
+}
+
+func checkAttempts(n int) error {
+	if n < 1 {
+		return fmt.Errorf("gateway: %d attempts: there must be at least 1", n)
+	}
+	return nil
+}
+
+func checkTimeout(d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("gateway: an attempt timeout of %s: it must be above 0", d)
+	}
+	return nil
+}
+
+// RequestOption sets up one call. The names of the options of a call do not
+// start with With.
+type RequestOption func(*callOptions) error
+
+type callOptions struct {
+	response       *Response
+	maxAttempts    int
+	attemptTimeout time.Duration
+	header         http.Header
+	query          url.Values
+	body           []bodyField
+	credential     *Credential
+	operation      transport.Operation
+}
+
+type bodyField struct {
+	name string
+	json []byte
+}
+
+// ResponseInto stores what the answer says beside the resource in r: request
+// id, headers, attempts, the reference that was sent.
+func ResponseInto(r *Response) RequestOption {
+	return func(o *callOptions) error {
+		if r == nil {
+			return errors.New("gateway: ResponseInto needs a Response")
+		}
+		o.response = r
+		return nil
+	}
+}
+
+// NoRetry makes one attempt.
+func NoRetry() RequestOption { return MaxAttempts(1) }
+
+// MaxAttempts sets how many requests this call may make.
+func MaxAttempts(n int) RequestOption {
+	return func(o *callOptions) error {
+		o.maxAttempts = n
+		return checkAttempts(n)
+	}
+}
+
+// AttemptTimeout sets how long each request of this call and its answer may
+// take.
+func AttemptTimeout(d time.Duration) RequestOption {
+	return func(o *callOptions) error {
+		o.attemptTimeout = d
+		return checkTimeout(d)
+	}
+}
+
+// IdempotencyKey sends the header Idempotency-Key, for a proxy that honours it.
+// The interface does not: use the external_ref or idempotency_key of the
+// params. It does not change what the client tries again, but net/http itself
+// repeats a request that has it when a kept connection turns out dead.
+func IdempotencyKey(key string) RequestOption { return Header("Idempotency-Key", key) }
+
+// Header sends a header beside those of the client. Credentials are set with
+// [UseCredential].
+func Header(name, value string) RequestOption {
+	return func(o *callOptions) error {
+		canonical := http.CanonicalHeaderKey(name)
+		switch canonical {
+		case "Authorization", apiKeyHeader:
+			return errors.New("gateway: send credentials with UseCredential, not with Header")
+		case "Content-Length", "Content-Type", "Host", "Transfer-Encoding", "Connection", "Accept-Encoding":
+			return fmt.Errorf("gateway: the header %s is the client's own", canonical)
+		}
+		if !validHeaderName(name) || !validHeaderValue(value) {
+			return fmt.Errorf("gateway: header %q has a name or a value that can't be sent", name)
+		}
+		if o.header == nil {
+			o.header = http.Header{}
+		}
+		o.header.Add(canonical, value)
+		return nil
+	}
+}
+
+// Query adds a query parameter that the params don't have.
+func Query(name, value string) RequestOption {
+	return func(o *callOptions) error {
+		if name == "" {
+			return errors.New("gateway: Query needs a name")
+		}
+		if o.query == nil {
+			o.query = url.Values{}
+		}
+		o.query.Add(name, value)
+		return nil
+	}
+}
+
+// BodyField adds a top-level member to the request body that the params don't
+// have; v is anything that marshals.
+func BodyField(name string, v any) RequestOption {
+	return func(o *callOptions) error {
+		value, err := wire.Encode(v)
+		if err != nil || name == "" {
+			return fmt.Errorf("gateway: BodyField %q: it needs a name and a value that marshals: %w", name, err)
+		}
+		o.body = append(o.body, bodyField{name, value})
+		return nil
+	}
+}
+
+// UseCredential sends this call with another credential.
+func UseCredential(credential Credential) RequestOption {
+	return func(o *callOptions) error {
+		o.credential = &credential
+		return credential.err
+	}
+}
+
+// Named names a call of [Client.Do] in errors, logs and spans: an operation,
+// such as "reports.get", and its path with placeholders, "/v2/reports/{id}".
+func Named(operation, pathTemplate string) RequestOption {
+	return func(o *callOptions) error {
+		o.operation.Name, o.operation.Path = operation, pathTemplate
+		return nil
+	}
+}
+
+func applyOptions(o *callOptions, opts []RequestOption) error {
+	for _, option := range opts {
+		if option == nil {
+			return errors.New("gateway: a nil RequestOption")
+		}
+		if err := option(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validHeaderName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?={}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func validHeaderValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// newPool returns a client with a connection pool of its own. Dialling gives up
+// before an attempt does, so that a dead host is told apart from a lost answer.
+func newPool() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          100,
+		MaxIdleConnsPerHost:   100,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+	}}
+}
