@@ -1,0 +1,253 @@
+// Package memory carries HTTP between a client and a handler of one process:
+// no socket, no port, and so usable inside a testing/synctest bubble.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+)
+
+// RemoteAddr is what handlers see as the peer's address.
+const RemoteAddr = "127.0.0.1:0"
+
+// ErrPanic is in the error that a client gets whose handler panicked; the
+// panic's value and stack follow.
+var ErrPanic = errors.New("the handler panicked")
+
+// Transport is an http.RoundTripper that calls a handler. Each request runs on
+// a goroutine of its own, which ends when the handler returns; a request whose
+// context ends returns at once, and the handler's context ends with it.
+//
+// An answer is handed over when the handler has returned, so handlers that
+// stream without end do not suit it.
+type Transport struct{ Handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	r, err := serverRequest(ctx, req)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		closeBody(req)
+		return nil, err
+	}
+	w := &answer{header: make(http.Header), head: req.Method == http.MethodHead}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer closeBody(req)
+		defer cancel()
+		w.serve(t.Handler, r)
+	}()
+	select {
+	case <-done:
+		return w.response(req)
+	case <-req.Context().Done():
+		cancel()
+		return nil, context.Cause(req.Context())
+	}
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}
+
+// serverRequest makes of a client's request what net/http would hand to a
+// handler.
+func serverRequest(ctx context.Context, req *http.Request) (*http.Request, error) {
+	uri := req.URL.RequestURI()
+	u, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return nil, fmt.Errorf("request address: %w", err)
+	}
+	r := req.WithContext(ctx)
+	r.Header = req.Header.Clone()
+	r.URL, r.RequestURI, r.RemoteAddr = u, uri, RemoteAddr
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
+	r.Response, r.GetBody = nil, nil
+	if r.Method == "" {
+		r.Method = http.MethodGet
+	}
+	if r.Host == "" {
+		r.Host = req.URL.Host
+	}
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	if r.Header == nil {
+		r.Header = make(http.Header)
+	}
+	if r.Body != http.NoBody && r.ContentLength == 0 {
+		r.ContentLength = -1 // a client's "unknown"
+	}
+	if user := req.URL.User; user != nil && r.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		r.SetBasicAuth(user.Username(), password)
+	}
+	return r, nil
+}
+
+// Aborter is a response writer whose connection can be broken with an error
+// of the caller's choice. What was written before is lost, as in a reset.
+type Aborter interface{ Abort(err error) }
+
+// Reset breaks the connection of w as a peer that dies does: a client in
+// memory gets an error that is syscall.ECONNRESET, one behind a socket gets
+// the RST itself. It does not return: the handler ends with it.
+func Reset(w http.ResponseWriter) {
+	for inner := w; inner != nil; {
+		if a, ok := inner.(Aborter); ok {
+			a.Abort(&net.OpError{
+				Op: "read", Net: "tcp", Source: addr("client"), Addr: addr("gateway"),
+				Err: os.NewSyscallError("read", syscall.ECONNRESET),
+			})
+			break
+		}
+		u, ok := inner.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		inner = u.Unwrap()
+	}
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = conn.Close()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+type addr string
+
+func (addr) Network() string  { return "memory" }
+func (a addr) String() string { return string(a) }
+
+// answer is the response writer of one request.
+type answer struct {
+	header http.Header
+	sent   http.Header // as it was when the status was written
+	status int
+	body   bytes.Buffer
+	head   bool  // answers HEAD: no body is sent
+	failed error // instead of an answer
+	cut    bool  // the body ends before it should
+}
+
+// serve runs the handler and takes a panic for what a server makes of it: the
+// end of the connection.
+func (w *answer) serve(h http.Handler, r *http.Request) {
+	defer func() {
+		switch p := recover(); {
+		case p == nil || w.failed != nil:
+		case p == http.ErrAbortHandler: //nolint:errorlint // a panic's value: net/http compares it the same way
+			w.abandon()
+		default:
+			w.failed = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
+		}
+	}()
+	h.ServeHTTP(w, r)
+}
+
+// abandon is a connection that closes: before the answer or in its body.
+func (w *answer) abandon() {
+	if w.status == 0 {
+		w.failed = io.EOF
+		return
+	}
+	w.cut = true
+}
+
+// Abort implements [Aborter].
+func (w *answer) Abort(err error) { w.failed = err }
+
+// Header implements http.ResponseWriter. What is changed after the status was
+// written is not sent.
+func (w *answer) Header() http.Header {
+	if w.header == nil {
+		w.header = w.sent.Clone()
+	}
+	return w.header
+}
+
+func (w *answer) WriteHeader(status int) {
+	if w.status != 0 || status < http.StatusOK {
+		return
+	}
+	w.status, w.sent, w.header = status, w.header, nil
+}
+
+func (w *answer) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if !bodyAllowed(w.status) {
+		return 0, http.ErrBodyNotAllowed
+	}
+	if w.head {
+		return len(b), nil
+	}
+	return w.body.Write(b)
+}
+
+// Flush implements http.Flusher: the status is written, the rest waits.
+func (w *answer) Flush() { w.WriteHeader(http.StatusOK) }
+
+func bodyAllowed(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// response is what the client gets. It is called when the handler has
+// returned.
+func (w *answer) response(req *http.Request) (*http.Response, error) {
+	if w.failed != nil {
+		return nil, w.failed
+	}
+	w.WriteHeader(http.StatusOK)
+	length := int64(w.body.Len())
+	if declared, err := strconv.ParseInt(w.sent.Get("Content-Length"), 10, 64); err == nil {
+		w.cut = w.cut || (length < declared && !w.head)
+		length = declared
+	} else if w.cut {
+		length = -1
+	}
+	var body io.Reader = &w.body
+	if w.cut {
+		body = io.MultiReader(body, brokenReader{})
+	}
+	return &http.Response{
+		Status:        strconv.Itoa(w.status) + " " + http.StatusText(w.status),
+		StatusCode:    w.status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        w.sent,
+		Body:          io.NopCloser(body),
+		ContentLength: length,
+		Request:       req,
+	}, nil
+}
+
+// brokenReader is the rest of a body whose connection broke.
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+var _ interface {
+	http.ResponseWriter
+	http.Flusher
+	Aborter
+} = (*answer)(nil)
