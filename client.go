@@ -17,7 +17,10 @@ import (
 // Client calls the gateway. Make one with [New] and keep it: it holds the
 // connection pool and is safe for concurrent use.
 type Client struct {
-	Transactions *TransactionsService
+	Transactions     *TransactionsService
+	Subscriptions    *SubscriptionsService
+	CheckoutLinks    *CheckoutLinksService
+	CheckoutSessions *CheckoutSessionsService
 
 	settings settings
 	engine   *transport.Engine
@@ -31,6 +34,9 @@ type Client struct {
 // attach gives the client its services.
 func (c *Client) attach() {
 	c.Transactions = &TransactionsService{c}
+	c.Subscriptions = &SubscriptionsService{c}
+	c.CheckoutLinks = &CheckoutLinksService{c}
+	c.CheckoutSessions = &CheckoutSessionsService{c}
 }
 
 // New returns a client for the gateway at baseURL, which may have a path that

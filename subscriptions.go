@@ -1,6 +1,10 @@
 package gateway
 
 import (
+	"context"
+	"iter"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -71,3 +75,138 @@ type SubscriptionCancelParams struct {
 
 // Validate checks p as the gateway would; see [ValidationError].
 func (p SubscriptionCancelParams) Validate() error { return validate(p, rules.SubscriptionCancel) }
+
+// SubscriptionListParams is the query of GET /v2/subscriptions. A member at its
+// zero value is not sent; all filters together must match.
+type SubscriptionListParams struct {
+	Cursor    string    `url:"cursor,omitempty"`    // of the page before; "" for the first page
+	Limit     int       `url:"limit,omitempty"`     // items of a page, 1 to 100; 20 where it is not sent
+	Direction Direction `url:"direction,omitempty"` // from the cursor; DirectionNext where it is not sent
+
+	Status        SubscriptionStatus `url:"status,omitempty"`
+	CustomerEmail string             `url:"customer_email,omitempty"`
+	CreatedAfter  time.Time          `url:"created_after,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`
+	CreatedBefore time.Time          `url:"created_before,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`
+}
+
+// Validate checks p as the gateway would; see [ValidationError].
+func (p SubscriptionListParams) Validate() error { return validateQuery(p, rules.SubscriptionList) }
+
+// SubscriptionsService calls /v2/subscriptions: recurring charges of a card or
+// by Pix Automatico. Where subscriptions are not enabled for the account every
+// call is [ErrForbidden].
+type SubscriptionsService struct{ client *Client }
+
+var (
+	createSubscription = keyedCreate[SubscriptionParams, Subscription]{
+		operation: endpoint("subscriptions.create", http.MethodPost, "/v2/subscriptions", classKeyed, rules.Subscription),
+		member:    "idempotency_key",
+		automatic: true,
+		reference: func(p *SubscriptionParams) string { return p.IdempotencyKey },
+		same:      isSubscriptionOf,
+	}
+	getSubscription    = endpoint("subscriptions.get", http.MethodGet, "/v2/subscriptions/{id}", classSafe, nil)
+	listSubscriptions  = endpoint("subscriptions.list", http.MethodGet, "/v2/subscriptions", classSafe, rules.SubscriptionList)
+	updateSubscription = endpoint("subscriptions.update", http.MethodPatch, "/v2/subscriptions/{id}", classUnsafe, rules.SubscriptionUpdate)
+	cancelSubscription = endpoint("subscriptions.cancel", http.MethodPost, "/v2/subscriptions/{id}/cancel", classUnsafe, rules.SubscriptionCancel)
+)
+
+// isSubscriptionOf reports whether s is what p asks for, rather than an older
+// subscription under the same key.
+func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
+	return agrees(p.Amount, s.Amount) && agrees(p.Currency, s.Currency) &&
+		agrees(strings.ToLower(p.CustomerID), strings.ToLower(s.CustomerID)) &&
+		agrees(p.Interval, s.Interval) && agrees(p.IntervalCount, s.IntervalCount)
+}
+
+// Create begins a subscription: POST /v2/subscriptions.
+//
+// A card is charged at once, or at TrialEnd where there is one; the state is
+// then [SubscriptionActive] or [SubscriptionTrialing]. A first charge that the
+// issuer refuses leaves it [SubscriptionIncomplete], and so does one that needs
+// 3-D Secure: see [SubscriptionsService.PendingChallenge]. A Pix Automatico is
+// incomplete until its payer authorises with [Subscription.AuthorizationQRCode].
+//
+// A lost answer is safe: the client repeats the call under the same
+// IdempotencyKey, and so may you. The key of another subscription is
+// [ErrDuplicate], with that one in [Error.Existing] where the gateway answered
+// it. An unknown customer is [ErrNotFound].
+func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
+	return create(ctx, s.client, &createSubscription, &params, opts)
+}
+
+// Get reads a subscription with its charges: GET /v2/subscriptions/{id}. An
+// unknown id is [ErrNotFound].
+func (s *SubscriptionsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Subscription, error) {
+	return call[Subscription](ctx, s.client, &getSubscription, nil, opts, id)
+}
+
+// List reads one page of the subscriptions, newest first: GET /v2/subscriptions.
+// They come without their charges.
+func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionListParams, opts ...RequestOption) (*Page[Subscription], error) {
+	return listPage[Subscription](ctx, s.client, &listSubscriptions, &params, opts)
+}
+
+// Pages ranges over the pages of the list, from the one that params ask for.
+// The first error ends it.
+func (s *SubscriptionsService) Pages(
+	ctx context.Context, params SubscriptionListParams, opts ...RequestOption,
+) iter.Seq2[*Page[Subscription], error] {
+	return listPages[Subscription](ctx, s.client, &listSubscriptions, &params, opts)
+}
+
+// All ranges over the subscriptions of all pages. The first error ends it.
+func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListParams, opts ...RequestOption) iter.Seq2[*Subscription, error] {
+	return items(s.Pages(ctx, params, opts...))
+}
+
+// Update changes the metadata or what happens when a renewal fails:
+// PATCH /v2/subscriptions/{id}. Nothing else of a subscription can change; a
+// canceled one is [ErrConflict].
+//
+// The call is not repeated where it may have been carried out. After
+// [ErrOutcomeUnknown] you may simply call it again: it sets values and adds to
+// none, but it may cause a second subscription.updated webhook.
+func (s *SubscriptionsService) Update(
+	ctx context.Context, id string, params SubscriptionUpdateParams, opts ...RequestOption,
+) (*Subscription, error) {
+	return call[Subscription](ctx, s.client, &updateSubscription, &params, opts, id)
+}
+
+// Cancel ends a subscription: POST /v2/subscriptions/{id}/cancel. What a card
+// has paid for it keeps: the state is [SubscriptionCancelScheduled] until the
+// period ends. All else, a Pix Automatico, an unpaid or an incomplete one, is
+// [SubscriptionCanceled] at once. One that is canceled or about to be is
+// [ErrConflict].
+//
+// The call is not repeated where it may have been carried out: after
+// [ErrOutcomeUnknown], Get the subscription and look.
+func (s *SubscriptionsService) Cancel(
+	ctx context.Context, id string, params SubscriptionCancelParams, opts ...RequestOption,
+) (*Subscription, error) {
+	return call[Subscription](ctx, s.client, &cancelSubscription, &params, opts, id)
+}
+
+// PendingChallenge finds the 3-D Secure challenge that a subscription waits
+// for, which no answer about the subscription shows: it reads the subscription
+// and then its unpaid charge. Hand the ClientSecret to the client-side payment
+// element. Without a challenge it returns nil and no error.
+func (s *SubscriptionsService) PendingChallenge(ctx context.Context, id string, opts ...RequestOption) (*NextAction, error) {
+	sub, err := s.Get(ctx, id, opts...)
+	if err != nil {
+		return nil, err
+	}
+	for _, charge := range sub.Transactions {
+		if charge.Status != TransactionPending && charge.Status != TransactionThreeDSRequired {
+			continue
+		}
+		tx, err := s.client.Transactions.Get(ctx, charge.ID, opts...)
+		if err != nil {
+			return nil, err
+		}
+		if tx.NextAction != nil {
+			return tx.NextAction, nil
+		}
+	}
+	return nil, nil
+}
