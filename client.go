@@ -18,6 +18,8 @@ import (
 // connection pool and is safe for concurrent use.
 type Client struct {
 	Transactions     *TransactionsService
+	Customers        *CustomersService
+	Transfers        *TransfersService
 	Subscriptions    *SubscriptionsService
 	CheckoutLinks    *CheckoutLinksService
 	CheckoutSessions *CheckoutSessionsService
@@ -34,6 +36,8 @@ type Client struct {
 // attach gives the client its services.
 func (c *Client) attach() {
 	c.Transactions = &TransactionsService{c}
+	c.Customers = &CustomersService{c}
+	c.Transfers = &TransfersService{c}
 	c.Subscriptions = &SubscriptionsService{c}
 	c.CheckoutLinks = &CheckoutLinksService{c}
 	c.CheckoutSessions = &CheckoutSessionsService{c}

@@ -1,7 +1,11 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"iter"
+	"net/http"
+	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
 )
@@ -106,4 +110,104 @@ type Transfer struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// TransferListParams is the query of GET /v2/transfers. A member at its zero
+// value is not sent.
+type TransferListParams struct {
+	Cursor    string         `url:"cursor,omitempty"` // of another page; see [Page.NextCursor]
+	Limit     int            `url:"limit,omitempty"`  // 1 to 100; 20 where it is not sent
+	Direction Direction      `url:"direction,omitempty"`
+	Status    TransferStatus `url:"status,omitempty"`
+}
+
+// Validate checks p as the gateway would; see [ValidationError].
+func (p TransferListParams) Validate() error { return validateQuery(p, rules.TransferList) }
+
+// TransfersService holds the calls about transfers, which are Pix payouts.
+type TransfersService struct{ client *Client }
+
+const (
+	transfersPath = "/v2/transfers"
+	transferPath  = transfersPath + "/{id}"
+)
+
+var (
+	getTransfer    = endpoint("transfers.get", http.MethodGet, transferPath, classSafe, nil)
+	listTransfers  = endpoint("transfers.list", http.MethodGet, transfersPath, classSafe, rules.TransferList)
+	cancelTransfer = endpoint("transfers.cancel", http.MethodPost, transferPath+"/cancel", classUnsafe, rules.TransferCancel)
+
+	createTransfer = keyedCreate[TransferParams, Transfer]{
+		operation: endpoint("transfers.create", http.MethodPost, transfersPath, classKeyed, rules.Transfer),
+		member:    "external_ref",
+		automatic: true,
+		reference: func(p *TransferParams) string { return p.ExternalRef },
+		same:      (*TransferParams).describes,
+		get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transfer, string, error) {
+			t, err := c.Transfers.Get(ctx, id, opts...)
+			if err != nil {
+				return nil, "", err
+			}
+			return t, t.ExternalRef, nil
+		},
+		search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
+			pages := c.Transfers.Pages(ctx, TransferListParams{Limit: rules.MaxPageSize}, opts...)
+			return searchNewest(pages, age, reference, func(t *Transfer) (string, string, time.Time) {
+				return t.ID, t.ExternalRef, t.CreatedAt.Time
+			})
+		},
+	}
+)
+
+// describes reports whether t pays what p asks for to whom p asks for. A key
+// may come back in another spelling: without punctuation, with a country code.
+func (p *TransferParams) describes(t *Transfer) bool {
+	asked, _ := rules.NormalPixKey(string(p.PixKeyType), p.PixKeyValue)
+	answered, _ := rules.NormalPixKey(string(p.PixKeyType), t.PixKey)
+	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, answered)
+}
+
+// Create pays out by Pix: POST /v2/transfers. Without an ExternalRef the
+// client makes one, so that lost answers don't pay twice; see
+// [Response.Reference].
+//
+// The gateway answers a repeated ExternalRef either with [ErrDuplicate], or
+// with the first transfer: where that pays the same amount to the same key it
+// is returned and [Response.Existing] is set, else it is [ErrDuplicate] too and
+// [Error.Existing] holds it.
+//
+// Errors: [ErrValidation] where a rule is broken, found before anything is
+// sent as far as it can be; [ErrDuplicate]; [ErrOutcomeUnknown] where it may
+// have been made all the same: see [OutcomeError] before you try again.
+func (s *TransfersService) Create(ctx context.Context, params TransferParams, opts ...RequestOption) (*Transfer, error) {
+	return create(ctx, s.client, &createTransfer, &params, opts)
+}
+
+// Get reads a transfer: GET /v2/transfers/{id}. An unknown id is
+// [ErrNotFound].
+func (s *TransfersService) Get(ctx context.Context, id string, opts ...RequestOption) (*Transfer, error) {
+	return call[Transfer](ctx, s.client, &getTransfer, nil, opts, id)
+}
+
+// Cancel stops a transfer that no bank has yet, one that is pending or in
+// analysis: POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too late, or
+// was cancelled before. On [ErrOutcomeUnknown] read the transfer.
+func (s *TransfersService) Cancel(ctx context.Context, id string, params TransferCancelParams, opts ...RequestOption) (*Transfer, error) {
+	return call[Transfer](ctx, s.client, &cancelTransfer, &params, opts, id)
+}
+
+// List reads one page of transfers, newest first: GET /v2/transfers.
+func (s *TransfersService) List(ctx context.Context, params TransferListParams, opts ...RequestOption) (*Page[Transfer], error) {
+	return listPage[Transfer](ctx, s.client, &listTransfers, &params, opts)
+}
+
+// Pages ranges over the pages of a list from the one that params ask for. An
+// error comes once and ends it.
+func (s *TransfersService) Pages(ctx context.Context, params TransferListParams, opts ...RequestOption) iter.Seq2[*Page[Transfer], error] {
+	return listPages[Transfer](ctx, s.client, &listTransfers, &params, opts)
+}
+
+// All ranges over the transfers of all pages.
+func (s *TransfersService) All(ctx context.Context, params TransferListParams, opts ...RequestOption) iter.Seq2[*Transfer, error] {
+	return items(s.Pages(ctx, params, opts...))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // Integration is the answer of POST /v1/business/integration, in either of the
@@ -47,7 +49,7 @@ type integrationData struct {
 // UnmarshalJSON reads both variants.
 func (i *Integration) UnmarshalJSON(b []byte) error {
 	var w integrationWire
-	if err := json.Unmarshal(b, &w, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+	if err := wire.Decode(b, &w); err != nil {
 		return err
 	}
 	*i = Integration{ID: w.ID, WebhookURL: w.WebhookURL, PixWebhookURL: w.PixWebhookURL, Message: w.Message, Extra: w.Extra}

@@ -17,6 +17,9 @@ type IntegrationParams struct {
 	PixWebhookURL string `json:"pixWebhookUrl,omitzero"` // gets Pix transactions and payouts
 }
 
+// Validate checks p as the gateway would; see [gateway.ValidationError].
+func (p IntegrationParams) Validate() error { return validate(p, rules.LegacyIntegration) }
+
 // Balance is the answer of GET /v1/account/balance.
 type Balance struct {
 	Balance  int64            `json:"balance"` // cents; negative where more was paid out than in
@@ -33,6 +36,18 @@ type PixPaymentParams struct {
 	Transaction PixCharge   `json:"transaction"`     // required
 	Splits      []SplitRule `json:"splits,omitzero"` // who gets a share
 }
+
+// MarshalJSON writes the type PIX beside the members.
+func (p PixPaymentParams) MarshalJSON() ([]byte, error) {
+	type plain PixPaymentParams
+	return json.Marshal(struct {
+		Type string `json:"type"`
+		plain
+	}{"PIX", plain(p)})
+}
+
+// Validate checks p as the gateway would; see [gateway.ValidationError].
+func (p PixPaymentParams) Validate() error { return validate(p, rules.LegacyPayment) }
 
 // Payer is who is asked to pay.
 type Payer struct {
@@ -67,8 +82,9 @@ func (a Address) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plain
 
-		Neighboor string `json:"neighboor,omitzero"`
-	}{plain(a), a.Neighborhood})
+		Neighboor    string `json:"neighboor,omitzero"`
+		Neighborhood string `json:"neighborhood,omitzero"`
+	}{plain(a), a.Neighborhood, a.Neighborhood})
 }
 
 // PixCharge is what a Pix payment asks for.

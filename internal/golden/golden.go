@@ -29,6 +29,16 @@ type TB interface {
 // from the module's root, wherever the test runs.
 func Read(tb TB, name string) []byte {
 	tb.Helper()
+	body, err := os.ReadFile(filepath.Join(root(tb), "testdata", filepath.FromSlash(name))) //nolint:gosec // a test's own file
+	if err != nil {
+		tb.Fatalf("golden: %v", err)
+	}
+	return body
+}
+
+// root returns the module's folder.
+func root(tb TB) string {
+	tb.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		tb.Fatalf("golden: %v", err)
@@ -40,11 +50,7 @@ func Read(tb TB, name string) []byte {
 		}
 		dir = parent
 	}
-	body, err := os.ReadFile(filepath.Join(dir, "testdata", filepath.FromSlash(name))) //nolint:gosec // a test's own file
-	if err != nil {
-		tb.Fatalf("golden: %v", err)
-	}
-	return body
+	return dir
 }
 
 func exists(path string) bool {

@@ -1,0 +1,73 @@
+package golden
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Failure is an error answer that every operation must be able to read, and
+// what the client's error must say then.
+type Failure struct {
+	Exchange // its status and body
+
+	Name   string // of its file under testdata/errors
+	Code   string
+	Detail string
+	Fields []string // the members at fault
+}
+
+// Failures returns the error answers under testdata/errors, which are those of
+// the gateway and of a proxy in front of it. Each call returns new ones.
+func Failures(tb TB) []*Failure {
+	tb.Helper()
+	entries, err := os.ReadDir(filepath.Join(root(tb), "testdata", "errors"))
+	if err != nil {
+		tb.Fatalf("golden: %v", err)
+	}
+	var all []*Failure
+	for _, entry := range entries {
+		parts := strings.Split(entry.Name(), ".")
+		status, err := strconv.Atoi(parts[max(len(parts)-2, 0)])
+		if err != nil {
+			tb.Fatalf("golden: errors/%s does not name its status", entry.Name())
+		}
+		if status >= 400 {
+			all = append(all, failure(tb, entry.Name(), status))
+		}
+	}
+	if len(all) == 0 {
+		tb.Fatalf("golden: no files under testdata/errors")
+	}
+	return all
+}
+
+func failure(tb TB, name string, status int) *Failure {
+	tb.Helper()
+	f := &Failure{Name: name, Exchange: Exchange{Status: status, Body: Read(tb, "errors/"+name)}}
+	if strings.HasSuffix(name, ".html") {
+		f.Header = map[string][]string{"Content-Type": {"text/html"}}
+		_, title, _ := strings.Cut(string(f.Body), "<title>")
+		f.Detail, _, _ = strings.Cut(title, "</title>")
+		return f
+	}
+	var body struct {
+		Code, Detail, Message, Error string
+		Errors                       []failedField
+		ValidationErrors             []failedField `json:"validation_errors"`
+	}
+	if err := json.Unmarshal(f.Body, &body); err != nil {
+		tb.Fatalf("golden: errors/%s: %v", name, err)
+	}
+	fields := slices.Concat(body.Errors, body.ValidationErrors)
+	for _, field := range fields {
+		f.Fields = append(f.Fields, field.Field)
+	}
+	f.Code, f.Detail = body.Code+body.Error, body.Detail+body.Message // a body has one of each
+	return f
+}
+
+type failedField struct{ Field string }

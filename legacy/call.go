@@ -1,0 +1,85 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
+)
+
+// operation is one row of the v1 interface.
+type operation struct {
+	name, method, path string
+	element            string // what stands in the place of {public_token}
+}
+
+func (c *Client) do(ctx context.Context, op operation, in, out any, opts []gateway.RequestOption) error {
+	path := op.path
+	if op.element != "" {
+		path = strings.Replace(path, "{public_token}", url.PathEscape(op.element), 1)
+	}
+	own := []gateway.RequestOption{gateway.Named(op.name, op.path)}
+	own = append(own, opts...)
+	return c.api.Do(ctx, op.method, path, in, out, append(own, c.apiKey)...)
+}
+
+// write runs the rule over what will be sent, and sends it.
+func (c *Client) write(ctx context.Context, op operation, rule rules.Rule, in, out any, opts []gateway.RequestOption) error {
+	if err := validate(in, rule); err != nil {
+		if refused, ok := errors.AsType[*gateway.ValidationError](err); ok {
+			refused.Op = op.name
+		}
+		return err
+	}
+	return c.do(ctx, op, in, out, opts)
+}
+
+// validate checks the wire form of params. A URL of this machine may be plain
+// http: only the gateway can tell whether it reaches it.
+func validate(params any, rule rules.Rule) error {
+	body, err := wire.Encode(params)
+	if err != nil {
+		return err
+	}
+	found, err := rules.Check(body, rule, rules.Variant{LoopbackHTTP: true})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	e := &gateway.ValidationError{}
+	for _, v := range found {
+		e.Fields = append(e.Fields, gateway.FieldError(v))
+	}
+	return e
+}
+
+// tokenOperation refuses what would name another endpoint than a token's.
+func tokenOperation(name, method, publicToken string) (operation, error) {
+	if strings.TrimSpace(publicToken) == "" || publicToken == "." || publicToken == ".." || strings.ContainsAny(publicToken, `/\`) {
+		return operation{}, &gateway.ValidationError{Op: name, Fields: []gateway.FieldError{{
+			Field: "public_token", Code: rules.CodeInvalid,
+			Message: "must be the token alone, not empty and not a path",
+		}}}
+	}
+	return operation{name, method, "/v2/payment_token/{public_token}", publicToken}, nil
+}
+
+// tokenAnswer is a token in an envelope or, since no answer is published,
+// without one.
+type tokenAnswer struct{ PaymentToken }
+
+// UnmarshalJSON reads both.
+func (a *tokenAnswer) UnmarshalJSON(b []byte) error {
+	var envelope struct {
+		Data *PaymentToken `json:"data"`
+	}
+	err := wire.Decode(b, &envelope)
+	if err == nil && envelope.Data != nil {
+		a.PaymentToken = *envelope.Data
+		return nil
+	}
+	return wire.Decode(b, &a.PaymentToken)
+}
