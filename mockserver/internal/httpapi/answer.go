@@ -1,9 +1,6 @@
 package httpapi
 
-import (
-	"net/http"
-	"strconv"
-)
+import "github.com/gateway-go/gateway/mockserver/internal/wire"
 
 // envelope is the body of a success.
 type envelope struct {
@@ -66,19 +63,10 @@ func (rq *request) writeData(data any) {
 			body = d
 		}
 	}
-	rq.write(rq.status, "application/json", body)
+	rq.write(rq.status, wire.JSON, body)
 }
 
 func (rq *request) write(status int, contentType string, body any) {
-	b, err := marshal(body)
-	if err != nil {
-		// No view can fail to encode; should one, it must not look like a success.
-		status, b = http.StatusInternalServerError, []byte(`{"title":"Internal Server Error","status":500}`)
-	}
-	h := rq.w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(b)))
-	h.Set("X-Request-Id", rq.id)
-	rq.w.WriteHeader(status)
-	_, _ = rq.w.Write(b) // the client is gone: nobody to tell
+	rq.w.Header().Set("X-Request-Id", rq.id)
+	wire.Write(rq.w, status, contentType, body)
 }

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
 
 // problem is an error on its way to the wire.
@@ -19,28 +18,6 @@ type problem struct {
 	instance string // "" is the request's path
 	fields   []rules.Violation
 	header   [2]string // one more header and its value
-}
-
-// problemTypes is where the type URIs of problem bodies live; nothing is
-// served there.
-const problemTypes = "https://gateway.mock.invalid/problems/"
-
-// problemBody is the shape of most errors.
-type problemBody struct {
-	Type     string            `json:"type"`
-	Title    string            `json:"title"`
-	Status   int               `json:"status"`
-	Detail   string            `json:"detail"`
-	Instance string            `json:"instance"`
-	Code     string            `json:"code"`
-	Errors   []rules.Violation `json:"errors,omitempty"`
-}
-
-// plainBody is the other shape of errors.
-type plainBody struct {
-	Error   string `json:"error"`
-	Message string `json:"message"`
-	Status  int    `json:"status"`
 }
 
 // invalid is the problem of a body or a query that breaks rules.
@@ -90,18 +67,15 @@ func (rq *request) writeProblem(p *problem) {
 		rq.w.Header().Set(p.header[0], p.header[1])
 	}
 	if p.plain(rq) {
-		rq.write(p.status, "application/json", plainBody{Error: p.code, Message: p.message(), Status: p.status})
+		rq.write(p.status, wire.JSON, wire.Plain{Error: p.code, Message: p.message(), Status: p.status})
 		return
 	}
-	title, kind := titleOf(p.status)
-	instance := p.instance
-	if instance == "" {
-		instance = rq.r.URL.EscapedPath()
+	body := wire.NewProblem(rq.r, p.status, p.code, p.detail)
+	body.Errors = p.fields
+	if p.instance != "" {
+		body.Instance = p.instance
 	}
-	rq.write(p.status, "application/problem+json", problemBody{
-		Type: problemTypes + kind, Title: title, Status: p.status, Detail: p.detail,
-		Instance: instance, Code: p.code, Errors: p.fields,
-	})
+	rq.write(p.status, wire.ProblemJSON, body)
 }
 
 // message names the fields in the one text that the plain body has.
@@ -114,24 +88,4 @@ func (p *problem) message() string {
 		parts[i] = f.Field + " " + f.Message
 	}
 	return strings.Join(parts, "; ")
-}
-
-// titleOf returns the title of a status and the last element of its type URI.
-func titleOf(status int) (title, kind string) {
-	switch status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return "Validation Error", "validation-error"
-	case http.StatusTooManyRequests:
-		return "Too Many Requests", "rate-limited"
-	}
-	title = http.StatusText(status)
-	if status >= http.StatusInternalServerError {
-		return title, "internal"
-	}
-	return title, strings.ReplaceAll(strings.ToLower(title), " ", "-")
-}
-
-// marshal encodes a body; the same value always gives the same bytes.
-func marshal(v any) ([]byte, error) {
-	return json.Marshal(v, json.Deterministic(true))
 }

@@ -1,0 +1,82 @@
+package wire
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// problemTypes is where the type URIs of problem bodies live; nothing is
+// served there.
+const problemTypes = "https://gateway.mock.invalid/problems/"
+
+// Problem is the shape of most errors.
+type Problem struct {
+	Type     string            `json:"type"`
+	Title    string            `json:"title"`
+	Status   int               `json:"status"`
+	Detail   string            `json:"detail"`
+	Instance string            `json:"instance"`
+	Code     string            `json:"code"`
+	Errors   []rules.Violation `json:"errors,omitempty"`
+}
+
+// NewProblem returns the problem of a request, with the type and title that
+// belong to the status.
+func NewProblem(r *http.Request, status int, code, detail string) Problem {
+	title, kind := titleOf(status)
+	return Problem{
+		Type: problemTypes + kind, Title: title, Status: status, Detail: detail,
+		Instance: r.URL.EscapedPath(), Code: code,
+	}
+}
+
+// Plain is the other shape of errors.
+type Plain struct {
+	Error   string `json:"error"`
+	Message string `json:"message"`
+	Status  int    `json:"status"`
+}
+
+// titleOf returns the title of a status and the last element of its type URI.
+func titleOf(status int) (title, kind string) {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return "Validation Error", "validation-error"
+	case http.StatusTooManyRequests:
+		return "Too Many Requests", "rate-limited"
+	}
+	title = http.StatusText(status)
+	if status >= http.StatusInternalServerError {
+		return title, "internal"
+	}
+	return title, strings.ReplaceAll(strings.ToLower(title), " ", "-")
+}
+
+// The content types of answers.
+const (
+	JSON        = "application/json"
+	ProblemJSON = "application/problem+json"
+)
+
+// Marshal encodes a body; the same value always gives the same bytes.
+func Marshal(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+
+// Write answers with a body. The content type says which of the two kinds of
+// JSON it is.
+func Write(w http.ResponseWriter, status int, contentType string, body any) {
+	b, err := Marshal(body)
+	if err != nil {
+		// No view can fail to encode; should one, it must not look like a success.
+		status, b = http.StatusInternalServerError, []byte(`{"title":"Internal Server Error","status":500}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(status)
+	_, _ = w.Write(b) // the client is gone: nobody to tell
+}
