@@ -1,0 +1,563 @@
+package engine_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/artefact"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// The rows of the state table of transactions, by their names X1 to X20.
+
+var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
+
+func paymentEnv() engine.Env {
+	return engine.Env{Now: noon, Sandbox: true, IDs: artefact.NewSeededIDs(7)}
+}
+
+func liveEnv() engine.Env {
+	env := paymentEnv()
+	env.Live = true
+	return env
+}
+
+func payment(method, token string) engine.NewTransaction {
+	return engine.NewTransaction{
+		Transaction: engine.Transaction{
+			ExternalRef: "order-1", Amount: 1000, Currency: "BRL", Method: method, Installments: 1,
+			Buyer:    &engine.Buyer{Name: "Ana", Email: "ana@example.com"},
+			Products: []engine.Product{{Name: "Book", Price: 1000, Quantity: 1}},
+		},
+		Token: token,
+	}
+}
+
+func create(t *testing.T, env engine.Env, in engine.NewTransaction) (*engine.Transaction, engine.Change) {
+	t.Helper()
+	c, refusal := engine.CreateTransaction(env, in, engine.Found{})
+	require.Nil(t, refusal)
+	require.Len(t, c.Transactions, 1)
+	checkAmounts(t, c.Transactions[0])
+	return c.Transactions[0], c
+}
+
+// in returns a transaction of a method that has been put into a state.
+func in(t *testing.T, env engine.Env, method, status string) *engine.Transaction {
+	t.Helper()
+	tx, _ := create(t, env, payment(method, "pgct_ok"))
+	if status == "pending" {
+		return tx
+	}
+	c, refusal := engine.SetStatus(env, tx, status)
+	require.Nil(t, refusal)
+	return c.Transactions[0]
+}
+
+func checkAmounts(t *testing.T, tx *engine.Transaction) {
+	t.Helper()
+	assert.GreaterOrEqual(t, tx.RefundedAmount, int64(0))
+	assert.LessOrEqual(t, tx.RefundedAmount, tx.PaidAmount)
+	assert.LessOrEqual(t, tx.PaidAmount, tx.Amount)
+	assert.Equal(t, tx.PaidAmount > 0, !tx.PaidAt.IsZero(), "paid_at stands exactly where something is paid")
+}
+
+func kinds(c engine.Change) string {
+	var list []string
+	for _, e := range c.Events {
+		list = append(list, e.Kind)
+	}
+	return strings.Join(list, " ")
+}
+
+func TestTransactionCreation(t *testing.T) {
+	t.Parallel()
+	const announced = "transaction.created transaction.pending"
+	for _, row := range []struct {
+		name   string
+		env    engine.Env
+		in     engine.NewTransaction
+		status string
+		events string
+		timers []engine.TimerKind
+		check  func(t *testing.T, tx *engine.Transaction)
+	}{
+		{
+			"X1 pix", paymentEnv(), payment("pix", ""), "pending", announced, []engine.TimerKind{engine.TimerExpire},
+			func(t *testing.T, tx *engine.Transaction) {
+				code, err := artefact.ParseBRCode(tx.Pix.QRCode)
+				require.NoError(t, err)
+				assert.Equal(t, tx.Amount, code.Amount)
+				assert.Equal(t, noon.Add(24*time.Hour), tx.Pix.ExpirationDate)
+				assert.Empty(t, tx.Pix.EndToEndID)
+			},
+		},
+		{
+			"X2 voucher", paymentEnv(), payment("voucher", ""), "pending", announced, []engine.TimerKind{engine.TimerExpire},
+			func(t *testing.T, tx *engine.Transaction) {
+				barcode, err := artefact.BarcodeOfLine(tx.Voucher.DigitableLine)
+				require.NoError(t, err)
+				assert.Equal(t, barcode, tx.Voucher.Barcode)
+				assert.Equal(t, noon.Add(3*24*time.Hour), tx.Voucher.ExpirationDate)
+			},
+		},
+		{
+			"X2 voucher of another currency", paymentEnv(), inCurrency(payment("voucher", ""), "MXN"), "pending", announced,
+			[]engine.TimerKind{engine.TimerExpire},
+			func(t *testing.T, tx *engine.Transaction) {
+				assert.Empty(t, tx.Voucher.Barcode)
+				assert.Empty(t, tx.Voucher.DigitableLine)
+				assert.NotEmpty(t, tx.Voucher.URL)
+			},
+		},
+		{"X3 card", paymentEnv(), payment("credit_card", "pgct_ok"), "pending", announced, nil, nil},
+		{"X3 card, unknown token", paymentEnv(), payment("credit_card", "pgpm_whatever"), "pending", announced, nil, nil},
+		{
+			"X4 3DS", paymentEnv(), payment("credit_card", "pgct_3ds_1"), "pending",
+			"transaction.created transaction.three_ds_required", []engine.TimerKind{engine.TimerExpireChallenge},
+			func(t *testing.T, tx *engine.Transaction) {
+				require.NotNil(t, tx.NextAction)
+				assert.Equal(t, noon.Add(15*time.Minute), tx.NextAction.ExpiresAt)
+			},
+		},
+		{
+			"X4 3DS, live", liveEnv(), payment("credit_card", "pgct_3ds_1"), "three_ds_required",
+			"transaction.created transaction.three_ds_required", []engine.TimerKind{engine.TimerExpireChallenge},
+			func(t *testing.T, tx *engine.Transaction) { require.NotNil(t, tx.NextAction) },
+		},
+		{
+			"X5 refused", paymentEnv(), payment("credit_card", "pgct_refused_insufficient_funds_9"), "refused",
+			"transaction.created", nil,
+			func(t *testing.T, tx *engine.Transaction) {
+				assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "insufficient_funds"}}, tx.Informations)
+			},
+		},
+		{
+			"X6 paid at once", paymentEnv(), payment("credit_card", "pgct_paid"), "paid",
+			"transaction.created transaction.paid", nil,
+			func(t *testing.T, tx *engine.Transaction) { assert.Equal(t, tx.Amount, tx.PaidAmount) },
+		},
+		{
+			"X6 captured at once", paymentEnv(), payment("credit_card", "pgpm_captured"), "captured",
+			"transaction.created transaction.paid", nil,
+			func(t *testing.T, tx *engine.Transaction) { assert.Equal(t, noon, tx.PaidAt) },
+		},
+		{
+			"X6 paid, charged back later", paymentEnv(), payment("credit_card", "pgct_chargeback"), "paid",
+			"transaction.created transaction.paid", []engine.TimerKind{engine.TimerChargeBack}, nil,
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			tx, c := create(t, row.env, row.in)
+			assert.Equal(t, row.status, tx.Status)
+			assert.Equal(t, row.events, kinds(c))
+			assert.Equal(t, noon, tx.CreatedAt)
+			assert.Equal(t, tx.PaidAmount, c.Balance)
+			var timers []engine.TimerKind
+			for _, timer := range c.Timers {
+				timers = append(timers, timer.Kind)
+			}
+			assert.Equal(t, row.timers, timers)
+			if row.check != nil {
+				row.check(t, tx)
+			}
+		})
+	}
+}
+
+func inCurrency(in engine.NewTransaction, currency string) engine.NewTransaction {
+	in.Currency = currency
+	return in
+}
+
+func TestTransactionCreationRefused(t *testing.T) {
+	t.Parallel()
+	first, _ := create(t, paymentEnv(), payment("pix", ""))
+	byID := payment("credit_card", "pgct_used")
+	byID.BuyerID = "nobody"
+	for _, row := range []struct {
+		name   string
+		in     engine.NewTransaction
+		found  engine.Found
+		status int
+		code   string
+	}{
+		{"X7 reference seen before", payment("pix", ""), engine.Found{Reference: first}, 409, engine.CodeDuplicateReference},
+		{"X7 comes before the buyer and the token", byID, engine.Found{Reference: first}, 409, engine.CodeDuplicateReference},
+		{"the buyer comes before the token", byID, engine.Found{}, 404, engine.CodeNotFound},
+		{"X3 token used", payment("credit_card", "pgct_ok"), engine.Found{TokenSpent: true}, 400, engine.CodeTokenUsed},
+		{"X3 token used by name", payment("credit_card", "pgpm_used_1"), engine.Found{}, 400, engine.CodeTokenUsed},
+		{"X3 token expired", payment("credit_card", "pgct_expired_1"), engine.Found{}, 400, engine.CodeTokenExpired},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			c, refusal := engine.CreateTransaction(paymentEnv(), row.in, row.found)
+			require.NotNil(t, refusal)
+			assert.Equal(t, row.status, refusal.Status)
+			assert.Equal(t, row.code, refusal.Code)
+			assert.Equal(t, engine.Change{}, c, "nothing is used up")
+		})
+	}
+}
+
+func TestDuplicateNamesTheFirst(t *testing.T) {
+	t.Parallel()
+	first, _ := create(t, paymentEnv(), payment("pix", ""))
+	_, refusal := engine.CreateTransaction(paymentEnv(), payment("pix", ""), engine.Found{Reference: first})
+	require.NotNil(t, refusal)
+	assert.Equal(t, "/v2/transactions/"+first.ID, refusal.Instance)
+	assert.Equal(t, "A transaction with this external reference already exists", refusal.Detail)
+}
+
+func TestTokenIsUsedUp(t *testing.T) {
+	t.Parallel()
+	for token, spent := range map[string][]string{
+		"pgct_ok":      {"pgct_ok"},
+		"pgct_refused": {"pgct_refused"}, // a refused charge too
+		"pgpm_ok":      nil,
+	} {
+		_, c := create(t, paymentEnv(), payment("credit_card", token))
+		assert.Equal(t, spent, c.Spent, token)
+	}
+}
+
+// step is one row of a transition of an existing transaction.
+type step struct {
+	name   string
+	from   func(t *testing.T, env engine.Env) *engine.Transaction
+	after  time.Duration // that passes before
+	do     func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal)
+	status string // after it; "" where it is refused
+	events string
+	worth  int64 // what the balance gains
+	check  func(t *testing.T, tx *engine.Transaction)
+	code   int // of a refusal
+}
+
+func has(method, status string) func(t *testing.T, env engine.Env) *engine.Transaction {
+	return func(t *testing.T, env engine.Env) *engine.Transaction { t.Helper(); return in(t, env, method, status) }
+}
+
+func byToken(token string) func(t *testing.T, env engine.Env) *engine.Transaction {
+	return func(t *testing.T, env engine.Env) *engine.Transaction {
+		t.Helper()
+		tx, _ := create(t, env, payment("credit_card", token))
+		return tx
+	}
+}
+
+func TestTransactionMoves(t *testing.T) {
+	t.Parallel()
+	steps := []step{
+		{
+			name: "X8 pix", from: has("pix", "pending"), do: engine.Pay, after: 24*time.Hour - time.Millisecond,
+			status: "paid", events: "transaction.paid", worth: 1000,
+			check: func(t *testing.T, tx *engine.Transaction) {
+				assert.Regexp(t, `^E\d{8}20270105\d{4}[A-Z0-9]{11}$`, tx.Pix.EndToEndID)
+				assert.NotEmpty(t, tx.Pix.ReceiptURL)
+				assert.Equal(t, tx.UpdatedAt, tx.PaidAt)
+			},
+		},
+		{name: "X8 pix after its expiry", from: has("pix", "pending"), do: engine.Pay, after: 24 * time.Hour, code: 409},
+		{
+			name: "X8 voucher", from: has("voucher", "pending"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000,
+			check: func(t *testing.T, tx *engine.Transaction) { assert.NotEmpty(t, tx.Voucher.ReceiptURL) },
+		},
+		{name: "X8 card", from: byToken("pgct_ok"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000},
+		{name: "X8 twice", from: has("pix", "paid"), do: engine.Pay, code: 409},
+		{name: "X8 with an open challenge", from: byToken("pgct_3ds"), do: engine.Pay, code: 409},
+		{name: "X9 pix", from: has("pix", "pending"), do: engine.ExpireInTime, after: 24 * time.Hour, status: "expired"},
+		{name: "X9 too early", from: has("pix", "pending"), do: engine.ExpireInTime, after: 24*time.Hour - 1, code: 409},
+		{name: "X9 by control", from: has("pix", "pending"), do: engine.Expire, status: "expired"},
+		{name: "X9 voucher", from: has("voucher", "pending"), do: engine.ExpireInTime, after: 3 * 24 * time.Hour, status: "expired"},
+		{name: "X9 card", from: has("credit_card", "pending"), do: engine.Expire, code: 409},
+		{name: "X9 paid already", from: has("pix", "paid"), do: engine.ExpireInTime, after: 24 * time.Hour, code: 409},
+		{name: "X10 voucher", from: has("voucher", "expired"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000},
+		{name: "X10 pix", from: has("pix", "expired"), do: engine.Pay, code: 409},
+		{name: "X11 card", from: has("credit_card", "pending"), do: engine.Refuse, status: "refused"},
+		{name: "X11 pix", from: has("pix", "pending"), do: engine.Refuse, code: 409},
+		{name: "X11 paid", from: has("credit_card", "paid"), do: engine.Refuse, code: 409},
+		{name: "X12", from: has("pix", "pending"), do: engine.Cancel, status: "canceled", events: "transaction.cancelled"},
+		{name: "X12 paid", from: has("pix", "paid"), do: engine.Cancel, code: 409},
+		{
+			name: "X13 passed", from: byToken("pgct_3ds"), do: engine.PassChallenge, status: "paid", events: "transaction.paid", worth: 1000,
+			check: func(t *testing.T, tx *engine.Transaction) { assert.Nil(t, tx.NextAction) },
+		},
+		{
+			name: "X13 failed", from: byToken("pgct_3ds"), do: engine.FailChallenge, status: "refused",
+			check: func(t *testing.T, tx *engine.Transaction) {
+				assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "three_ds_failed"}}, tx.Informations)
+			},
+		},
+		{
+			name: "X13 expired", from: byToken("pgct_3ds"), do: engine.ExpireInTime, after: 15 * time.Minute,
+			status: "canceled", events: "transaction.cancelled",
+		},
+		{name: "X13 without a challenge", from: byToken("pgct_ok"), do: engine.PassChallenge, code: 409},
+		{name: "X13 failed without a challenge", from: byToken("pgct_ok"), do: engine.FailChallenge, code: 409},
+		{
+			name: "X14 all of paid", from: has("pix", "paid"), do: refund(0), status: "refunded", events: "transaction.refunded", worth: -1000,
+			check: func(t *testing.T, tx *engine.Transaction) { assert.Equal(t, int64(1000), tx.RefundedAmount) },
+		},
+		{name: "X14 the rest by amount", from: has("pix", "partially_refunded"), do: refund(500), status: "refunded", events: "transaction.refunded", worth: -500},
+		{name: "X14 captured", from: has("credit_card", "captured"), do: refund(1000), status: "refunded", events: "transaction.refunded", worth: -1000},
+		{name: "X14 voucher", from: has("voucher", "paid"), do: refund(0), status: "refunded", events: "transaction.refunded", worth: -1000},
+		{name: "X15 pix", from: has("pix", "paid"), do: refund(999), status: "partially_refunded", events: "transaction.refunded", worth: -999},
+		{name: "X15 card", from: has("credit_card", "captured"), do: refund(1), status: "partially_refunded", events: "transaction.refunded", worth: -1},
+		{name: "X15 again", from: has("pix", "partially_refunded"), do: refund(499), status: "partially_refunded", events: "transaction.refunded", worth: -499},
+		{name: "X15 voucher", from: has("voucher", "paid"), do: refund(999), code: 409},
+		{name: "X17", from: has("pix", "paid"), do: refund(1001), code: 400},
+		{name: "X17 after a part", from: has("pix", "partially_refunded"), do: refund(501), code: 400},
+		{name: "X18 paid", from: has("credit_card", "paid"), do: engine.Chargeback, status: "chargedback", events: "transaction.chargedback", worth: -1000},
+		{name: "X18 captured", from: has("credit_card", "captured"), do: engine.Chargeback, status: "chargedback", events: "transaction.chargedback", worth: -1000},
+		{
+			name: "X18 of what a refund left", from: has("credit_card", "partially_refunded"), do: engine.Chargeback,
+			status: "chargedback", events: "transaction.chargedback", worth: -500,
+		},
+		{name: "X18 pix", from: has("pix", "paid"), do: engine.Chargeback, code: 409},
+		{name: "X18 pending", from: has("credit_card", "pending"), do: engine.Chargeback, code: 409},
+	}
+	for _, status := range []string{"pending", "expired", "canceled", "refused", "refunded", "chargedback"} {
+		steps = append(steps, step{name: "X16 " + status, from: has("credit_card", status), do: refund(0), code: 409})
+	}
+	for _, row := range steps {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			row.run(t, paymentEnv())
+		})
+	}
+}
+
+func refund(amount int64) func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal) {
+	return func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.Refund(env, tx, engine.RefundRequest{Amount: amount})
+	}
+}
+
+func (s step) run(t *testing.T, env engine.Env) {
+	t.Helper()
+	before := s.from(t, env)
+	untouched := *before
+	env.Now = env.Now.Add(s.after)
+	c, refusal := s.do(env, before)
+	assert.Equal(t, untouched, *before, "a record is never changed")
+	if s.code != 0 {
+		require.NotNil(t, refusal)
+		assert.Equal(t, s.code, refusal.Status)
+		assert.Equal(t, engine.Change{}, c)
+		return
+	}
+	require.Nil(t, refusal)
+	require.Len(t, c.Transactions, 1)
+	after := c.Transactions[0]
+	checkAmounts(t, after)
+	assert.Equal(t, s.status, after.Status)
+	assert.Equal(t, s.events, kinds(c))
+	assert.Equal(t, s.worth, c.Balance)
+	assert.Equal(t, env.Now, after.UpdatedAt)
+	if s.check != nil {
+		s.check(t, after)
+	}
+}
+
+func TestRefundFieldErrorNamesAmount(t *testing.T) {
+	t.Parallel()
+	_, refusal := refund(1001)(paymentEnv(), in(t, paymentEnv(), "pix", "paid"))
+	require.NotNil(t, refusal)
+	assert.Equal(t, "amount", refusal.Field)
+	assert.Equal(t, "too_big", refusal.FieldCode)
+}
+
+func TestRefundReasonIsKept(t *testing.T) {
+	t.Parallel()
+	c, refusal := engine.Refund(paymentEnv(), in(t, paymentEnv(), "pix", "paid"), engine.RefundRequest{Amount: 1, Reason: "damaged"})
+	require.Nil(t, refusal)
+	assert.Equal(t, []engine.Information{{Key: "refund_reason", Value: "damaged"}}, c.Transactions[0].Informations)
+}
+
+// X19: every state can be reached from every state, and the amounts fit it.
+func TestSandboxStatus(t *testing.T) {
+	t.Parallel()
+	states := map[string]string{ // and the event that each causes
+		"pending": "transaction.pending", "paid": "transaction.paid", "captured": "transaction.paid",
+		"expired": "", "canceled": "transaction.cancelled", "refused": "", "refunded": "transaction.refunded",
+		"partially_refunded": "transaction.refunded", "chargedback": "transaction.chargedback",
+		"authorized": "", "three_ds_required": "transaction.three_ds_required", "in_protest": "",
+		"partially_paid": "", "processing": "", "processed": "", "med": "",
+	}
+	for _, method := range []string{"pix", "voucher", "credit_card"} {
+		for from := range states {
+			for to, event := range states {
+				t.Run("X19 "+method+" "+from+" "+to, func(t *testing.T) {
+					t.Parallel()
+					env := liveEnv()
+					before := in(t, env, method, from)
+					c, refusal := engine.SetStatus(env, before, to)
+					require.Nil(t, refusal)
+					if from == to {
+						assert.Equal(t, engine.Change{}, c, "a repeat changes nothing")
+						return
+					}
+					after := c.Transactions[0]
+					checkAmounts(t, after)
+					checkState(t, after)
+					assert.Equal(t, to, after.Status)
+					assert.Equal(t, event, kinds(c))
+				})
+			}
+		}
+	}
+}
+
+// checkState checks what a state says about the other members.
+func checkState(t *testing.T, tx *engine.Transaction) {
+	t.Helper()
+	left := tx.PaidAmount - tx.RefundedAmount
+	switch tx.Status {
+	case "paid", "captured", "processed":
+		assert.Equal(t, tx.Amount, left)
+	case "refunded":
+		assert.Equal(t, tx.Amount, tx.PaidAmount)
+		assert.Zero(t, left)
+	case "partially_refunded":
+		assert.Positive(t, left)
+		assert.Positive(t, tx.RefundedAmount)
+	case "chargedback", "in_protest", "med", "partially_paid":
+		assert.Positive(t, left)
+	default:
+		assert.Zero(t, tx.PaidAmount)
+		assert.True(t, tx.Pix == nil || tx.Pix.EndToEndID == "")
+	}
+	assert.Equal(t, tx.Status == "three_ds_required", tx.NextAction != nil)
+}
+
+func TestSandboxStatusInProduction(t *testing.T) {
+	t.Parallel()
+	env := paymentEnv()
+	tx := in(t, env, "pix", "pending")
+	env.Sandbox = false
+	_, refusal := engine.SetStatus(env, tx, "paid")
+	require.NotNil(t, refusal)
+	assert.Equal(t, http.StatusForbidden, refusal.Status)
+}
+
+func TestSandboxStatusCannotSplitOneCent(t *testing.T) {
+	t.Parallel()
+	cent := payment("pix", "")
+	cent.Amount = 1
+	tx, _ := create(t, paymentEnv(), cent)
+	_, refusal := engine.SetStatus(paymentEnv(), tx, "partially_refunded")
+	require.NotNil(t, refusal)
+	assert.Equal(t, http.StatusConflict, refusal.Status)
+}
+
+// A payment that is made pending again after its time gets a new one, with its
+// timer.
+func TestSandboxStatusReopens(t *testing.T) {
+	t.Parallel()
+	for method, life := range map[string]time.Duration{"pix": 24 * time.Hour, "voucher": 72 * time.Hour} {
+		env := paymentEnv()
+		tx := in(t, env, method, "expired")
+		env.Now = env.Now.Add(30 * 24 * time.Hour)
+		c, refusal := engine.SetStatus(env, tx, "pending")
+		require.Nil(t, refusal)
+		require.Len(t, c.Timers, 1)
+		assert.Equal(t, env.Now.Add(life), c.Timers[0].At)
+		env.Now = c.Timers[0].At
+		c, refusal = engine.ExpireInTime(env, c.Transactions[0])
+		require.Nil(t, refusal)
+		assert.Equal(t, "expired", c.Transactions[0].Status)
+	}
+}
+
+func TestDelivery(t *testing.T) {
+	t.Parallel()
+	clear, shop := "", "https://carrier.example.com/1"
+	update := func(t *testing.T, tx *engine.Transaction, in engine.DeliveryUpdate) *engine.Transaction {
+		t.Helper()
+		c, refusal := engine.UpdateDelivery(paymentEnv(), tx, in)
+		require.Nil(t, refusal)
+		assert.Empty(t, c.Events)
+		assert.Zero(t, c.Balance)
+		return c.Transactions[0]
+	}
+	for _, status := range []string{"paid", "captured"} {
+		t.Run("X20 "+status, func(t *testing.T) {
+			t.Parallel()
+			tx := update(t, in(t, paymentEnv(), "credit_card", status), engine.DeliveryUpdate{Code: "BR1", URL: &shop})
+			assert.Equal(t, status, tx.Status)
+			assert.Equal(t, engine.Delivery{Status: "in_transit", Code: "BR1", URL: shop, LastUpdate: noon}, *tx.Delivery)
+			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", Company: &status})
+			assert.Equal(t, shop, tx.Delivery.URL, "what is absent is unchanged")
+			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", URL: &clear, Status: "waiting"})
+			assert.Empty(t, tx.Delivery.URL)
+			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", Status: "delivered"})
+			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR3"})
+			assert.Equal(t, "delivered", tx.Delivery.Status)
+			for _, back := range []string{"waiting", "in_transit"} {
+				_, refusal := engine.UpdateDelivery(paymentEnv(), tx, engine.DeliveryUpdate{Code: "BR3", Status: back})
+				require.NotNil(t, refusal, back)
+				assert.Equal(t, http.StatusConflict, refusal.Status)
+			}
+		})
+	}
+	for _, status := range []string{"pending", "refunded", "partially_refunded", "chargedback", "expired"} {
+		t.Run("X20 refused when "+status, func(t *testing.T) {
+			t.Parallel()
+			_, refusal := engine.UpdateDelivery(paymentEnv(), in(t, paymentEnv(), "pix", status), engine.DeliveryUpdate{Code: "BR1"})
+			require.NotNil(t, refusal)
+			assert.Equal(t, http.StatusConflict, refusal.Status)
+		})
+	}
+}
+
+func TestAutoPay(t *testing.T) {
+	t.Parallel()
+	env := paymentEnv()
+	env.AutoPay = 5 * time.Second
+	for token, pays := range map[string]bool{"pgct_ok": true, "pgct_3ds": false, "pgct_refused": false, "pgct_paid": false} {
+		_, c := create(t, env, payment("credit_card", token))
+		found := false
+		for _, timer := range c.Timers {
+			found = found || timer.Kind == engine.TimerPay && timer.At.Equal(noon.Add(5*time.Second))
+		}
+		assert.Equal(t, pays, found, token)
+	}
+}
+
+func TestFeeIsKept(t *testing.T) {
+	t.Parallel()
+	env := paymentEnv()
+	env.Fee = 99 // 0.99 %
+	tx, c := create(t, env, payment("credit_card", "pgct_paid"))
+	assert.Equal(t, int64(10), tx.FeeAmount) // 9.9 cents, rounded
+	assert.Equal(t, int64(990), c.Balance)
+	c, refusal := engine.Chargeback(env, tx)
+	require.Nil(t, refusal)
+	assert.Equal(t, int64(-1000), c.Balance, "the fee stays with the gateway")
+}
+
+func TestBuyerIsACustomer(t *testing.T) {
+	t.Parallel()
+	customer := &engine.Customer{Buyer: engine.Buyer{ID: "c1", Name: "Ana", Email: "ana@example.com", Phone: "11"}}
+	in := payment("pix", "")
+	in.BuyerID = "c1"
+	in.Buyer = &engine.Buyer{}
+	c, refusal := engine.CreateTransaction(paymentEnv(), in, engine.Found{Customer: customer})
+	require.Nil(t, refusal)
+	assert.Equal(t, customer.Buyer, *c.Transactions[0].Buyer)
+
+	in.Buyer = &engine.Buyer{Phone: "22", Address: &engine.Address{Street: "Rua A", City: "Recife", Country: "BR"}}
+	c, refusal = engine.CreateTransaction(paymentEnv(), in, engine.Found{Customer: customer})
+	require.Nil(t, refusal)
+	assert.Equal(t, "Ana", c.Transactions[0].Buyer.Name)
+	assert.Equal(t, "22", c.Transactions[0].Buyer.Phone)
+	assert.Equal(t, "Rua A", c.Transactions[0].Buyer.Address.Street)
+	assert.Equal(t, "11", customer.Phone, "the customer stays as it is")
+}

@@ -1,0 +1,198 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// X7 under load: of 50 creates with one reference exactly one wins, and all
+// others are told which.
+func TestOneWinner(t *testing.T) {
+	t.Parallel()
+	a := newWorld(nil).Account("sk_test_1")
+	var (
+		start = make(chan struct{})
+		wg    sync.WaitGroup
+		won   atomic.Pointer[engine.Transaction]
+		lost  [50]*engine.Refusal
+	)
+	for i := range 50 {
+		wg.Go(func() {
+			<-start
+			made, refusal := create(a, pixPayment("one"))
+			if lost[i] = refusal; refusal == nil {
+				assert.True(t, won.CompareAndSwap(nil, made), "two winners")
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	require.NotNil(t, won.Load())
+	refused := 0
+	for _, refusal := range lost {
+		if refusal != nil {
+			refused++
+			assert.Equal(t, http.StatusConflict, refusal.Status)
+			assert.Equal(t, "/v2/transactions/"+won.Load().ID, refusal.Instance)
+		}
+	}
+	assert.Equal(t, 49, refused)
+	a.View(func(d *store.Data) { assert.Equal(t, 1, d.Transactions.Len()) })
+}
+
+func TestAccountsAreApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	first := mustCreate(t, w.Account("sk_test_1"), pixPayment("one"))
+	second := mustCreate(t, w.Account("sk_test_2"), pixPayment("one"))
+	assert.Equal(t, first.Seq, second.Seq)
+	assert.Equal(t, []string{"sk_test_1", "sk_test_2"}, w.Accounts())
+	_, refusal := w.Account("sk_test_3").Transaction(first.ID, engine.Pay)
+	require.NotNil(t, refusal)
+	assert.Equal(t, http.StatusNotFound, refusal.Status)
+}
+
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(func(c *store.Config) { c.Opening = 500 })
+	a := w.Account("sk_test_1")
+	made := mustCreate(t, a, pixPayment("one"))
+	assert.Equal(t, engine.Row{Seq: 1, Rev: 1}, made.Row)
+	paid, refusal := a.Transaction(made.ID, engine.Pay)
+	require.Nil(t, refusal)
+	assert.Equal(t, engine.Row{Seq: 1, Rev: 2}, paid.Row)
+	assert.Equal(t, "pending", made.Status, "a reader's record stays as it was")
+
+	a.View(func(d *store.Data) {
+		assert.Same(t, paid, d.Transactions.Get(made.ID))
+		assert.Same(t, paid, d.Transactions.ByRef("one"))
+		assert.Nil(t, d.Transactions.ByRef(""))
+		assert.Equal(t, int64(1500), d.Balance)
+	})
+	var kinds []string
+	ids := map[string]bool{}
+	for _, e := range w.sent {
+		kinds = append(kinds, e.Kind)
+		ids[e.ID] = true
+		assert.Equal(t, noon, e.At)
+	}
+	assert.Equal(t, []string{"transaction.created", "transaction.pending", "transaction.paid"}, kinds)
+	assert.Len(t, ids, 3)
+}
+
+func TestRefusalChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	a := w.Account("sk_test_1")
+	made := mustCreate(t, a, pixPayment("one"))
+	sent, used := len(w.sent), w.Used()
+	_, refusal := a.Transaction(made.ID, engine.PassChallenge)
+	require.NotNil(t, refusal)
+	a.View(func(d *store.Data) { assert.Same(t, made, d.Transactions.Get(made.ID)) })
+	assert.Len(t, w.sent, sent)
+	assert.Equal(t, used, w.Used())
+}
+
+func TestTimersFire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	a := w.Account("sk_test_1")
+	expires := mustCreate(t, a, pixPayment("one"))
+	paid := mustCreate(t, a, pixPayment("two"))
+	_, refusal := a.Transaction(paid.ID, engine.Pay)
+	require.Nil(t, refusal)
+
+	require.NoError(t, w.clock.Advance(t.Context(), 24*time.Hour-time.Millisecond))
+	a.View(func(d *store.Data) { assert.Equal(t, "pending", d.Transactions.Get(expires.ID).Status) })
+	require.NoError(t, w.clock.Advance(t.Context(), time.Millisecond))
+	a.View(func(d *store.Data) {
+		assert.Equal(t, "expired", d.Transactions.Get(expires.ID).Status)
+		assert.Equal(t, noon.Add(24*time.Hour), d.Transactions.Get(expires.ID).UpdatedAt)
+		assert.Equal(t, "paid", d.Transactions.Get(paid.ID).Status)
+	})
+}
+
+func TestCardTimersFire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(func(c *store.Config) { c.AutoPay = time.Minute })
+	a := w.Account("sk_test_1")
+	made := map[string]*engine.Transaction{}
+	for _, token := range []string{"pgct_ok", "pgct_3ds", "pgct_chargeback"} {
+		in := pixPayment(token)
+		in.Method, in.Token = "credit_card", token
+		made[token] = mustCreate(t, a, in)
+	}
+	require.NoError(t, w.clock.Advance(t.Context(), 24*time.Hour))
+	a.View(func(d *store.Data) {
+		assert.Equal(t, "paid", d.Transactions.Get(made["pgct_ok"].ID).Status)
+		assert.Equal(t, "canceled", d.Transactions.Get(made["pgct_3ds"].ID).Status)
+		assert.Equal(t, "chargedback", d.Transactions.Get(made["pgct_chargeback"].ID).Status)
+		assert.True(t, d.Spent("pgct_ok"))
+		assert.Equal(t, int64(1000), d.Balance)
+	})
+}
+
+func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(func(c *store.Config) { c.Limit = 64 << 10 })
+	a := w.Account("sk_test_1")
+	var refusal *engine.Refusal
+	n := 0
+	for ; refusal == nil; n++ {
+		_, refusal = create(a, pixPayment(fmt.Sprintf("order-%d", n)))
+	}
+	assert.Equal(t, http.StatusInsufficientStorage, refusal.Status)
+	assert.Equal(t, engine.CodeMemoryLimit, refusal.Code)
+	assert.Greater(t, n, 20)
+	assert.LessOrEqual(t, w.Used(), int64(64<<10))
+	var first string
+	a.View(func(d *store.Data) {
+		assert.Equal(t, n-1, d.Transactions.Len(), "nothing is lost")
+		first = d.Transactions.ByRef("order-0").ID
+	})
+	after, refusal := a.Transaction(first, engine.Cancel)
+	require.Nil(t, refusal, "what needs no more room still works")
+	assert.Equal(t, "canceled", after.Status)
+}
+
+type failingLog struct{ appended []engine.Change }
+
+func (l *failingLog) Append(_ string, c engine.Change) error {
+	if len(l.appended) == 1 {
+		return errors.New("disk full")
+	}
+	l.appended = append(l.appended, c)
+	return nil
+}
+
+// What can't be written to the log has not happened.
+func TestLogFailure(t *testing.T) {
+	t.Parallel()
+	log := &failingLog{}
+	w := newWorld(func(c *store.Config) { c.Log = log })
+	a := w.Account("sk_test_1")
+	made := mustCreate(t, a, pixPayment("one"))
+	require.Len(t, log.appended, 1)
+	assert.Equal(t, uint64(1), log.appended[0].Transactions[0].Seq, "the log sees the place")
+	assert.NotEmpty(t, log.appended[0].Events[0].ID, "and the event's id")
+
+	_, refusal := a.Transaction(made.ID, engine.Pay)
+	require.NotNil(t, refusal)
+	assert.Equal(t, http.StatusInternalServerError, refusal.Status)
+	a.View(func(d *store.Data) {
+		assert.Equal(t, "pending", d.Transactions.Get(made.ID).Status)
+		assert.Zero(t, d.Balance)
+	})
+	assert.Len(t, w.sent, 2)
+}

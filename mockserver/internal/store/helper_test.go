@@ -1,0 +1,76 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/artefact"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
+
+// world is a store with its clock and what came out of it.
+type world struct {
+	*store.Store
+
+	clock *clock.Clock
+	sent  []engine.Event
+}
+
+func (w *world) Post(_ string, events []engine.Event) { w.sent = append(w.sent, events...) }
+
+func newWorld(change func(*store.Config)) *world {
+	w := &world{}
+	w.clock = clock.New(clock.Config{Start: noon, Fire: func(t clock.Timer) { w.Fire(t) }})
+	cfg := store.Config{
+		Clock:   w.clock,
+		IDs:     func(string) store.IDs { return artefact.NewSeededIDs(1) },
+		Outbox:  w,
+		Sandbox: true,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	w.Store = store.New(cfg)
+	return w
+}
+
+func pixPayment(ref string) engine.NewTransaction {
+	return engine.NewTransaction{Transaction: engine.Transaction{
+		ExternalRef: ref, Amount: 1000, Currency: "BRL", Method: "pix", Installments: 1,
+		Buyer:    &engine.Buyer{Name: "Ana", Email: "ana@example.com"},
+		Products: []engine.Product{{Name: "Book", Price: 1000, Quantity: 1}},
+	}}
+}
+
+// create makes a transaction as the HTTP interface does.
+func create(a *store.Account, in engine.NewTransaction) (made *engine.Transaction, refusal *engine.Refusal) {
+	refusal = a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c, refusal := engine.CreateTransaction(d.Env, in, engine.Found{Reference: d.Transactions.ByRef(in.ExternalRef)})
+		if refusal == nil {
+			made = c.Transactions[0]
+		}
+		return c, refusal
+	})
+	return made, refusal
+}
+
+func mustCreate(tb testing.TB, a *store.Account, in engine.NewTransaction) *engine.Transaction {
+	tb.Helper()
+	made, refusal := create(a, in)
+	require.Nil(tb, refusal)
+	return made
+}
+
+func fill(tb testing.TB, a *store.Account, n int) {
+	tb.Helper()
+	for i := range n {
+		mustCreate(tb, a, pixPayment(fmt.Sprintf("order-%d", i)))
+	}
+}
