@@ -100,7 +100,7 @@ func transactionQuery(q url.Values) store.Query[engine.Transaction] {
 	query.In(store.TransactionDelivery, list(q, "deliveryStatus")...)
 	query.In(store.TransactionInstallments, list(q, "installments")...)
 	query.In(store.TransactionTraceable, list(q, "traceable")...)
-	query.Is(store.TransactionsByEmail, strings.ToLower(q.Get("email")))
+	query.Is(store.TransactionEmail, strings.ToLower(q.Get("email")))
 	query.Since = day(q.Get("dateFrom"), 0)
 	query.Until = day(q.Get("dateTo"), 24*time.Hour-1)
 	query.Match = transactionFilter(q)

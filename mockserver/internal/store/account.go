@@ -29,10 +29,12 @@ type Data struct {
 	Transfers     Table[engine.Transfer]
 	Subscriptions Table[engine.Subscription]
 	Links         Table[engine.Link]
+	Products      Table[engine.CatalogProduct]
 	Sessions      Table[engine.Session]
 
-	Balance int64 // cents
-	spent   map[string]struct{}
+	Integration *engine.Integration // nil before it is configured
+	Balance     int64               // cents
+	spent       map[string]struct{}
 }
 
 // Spent reports whether a single-use token is used up.
@@ -52,6 +54,7 @@ func newData(opening int64) Data {
 		Transfers:     newTable(transfers()),
 		Subscriptions: newTable(subscriptions()),
 		Links:         newTable(links()),
+		Products:      newTable(products()),
 		Sessions:      newTable(sessions()),
 		Balance:       opening,
 		spent:         map[string]struct{}{},
@@ -74,6 +77,11 @@ func (a *Account) View(read func(d *Data)) {
 func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal)) *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.apply(transition)
+}
+
+// apply is Apply for callers that hold the lock.
+func (a *Account) apply(transition func(d *Data) (engine.Change, *engine.Refusal)) *engine.Refusal {
 	a.data.Env = a.env()
 	c, refusal := transition(&a.data)
 	if refusal != nil {

@@ -1,8 +1,6 @@
 package store
 
-import (
-	"github.com/gateway-go/gateway/mockserver/internal/engine"
-)
+import "github.com/gateway-go/gateway/mockserver/internal/engine"
 
 // record is what the tables keep.
 type record[R any] interface {
@@ -19,6 +17,7 @@ func (d *Data) stamp(c engine.Change) int64 {
 		stampAll(&d.Transfers, c.Transfers) +
 		stampAll(&d.Subscriptions, c.Subscriptions) +
 		stampAll(&d.Links, c.Links) +
+		stampAll(&d.Products, c.Products) +
 		stampAll(&d.Sessions, c.Sessions)
 }
 
@@ -29,7 +28,11 @@ func (d *Data) put(c engine.Change) {
 	putAll(&d.Transfers, c.Transfers)
 	putAll(&d.Subscriptions, c.Subscriptions)
 	putAll(&d.Links, c.Links)
+	putAll(&d.Products, c.Products)
 	putAll(&d.Sessions, c.Sessions)
+	if c.Integration != nil {
+		d.Integration = c.Integration
+	}
 	d.Balance += c.Balance
 	for _, token := range c.Spent {
 		d.spent[token] = struct{}{}

@@ -8,12 +8,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// The indexes of transactions.
-const (
-	TransactionsByEmail = iota // posting; lower case
-)
+// The schemas say which indexes each table has. Postings, for [Query.Is], are
+// texts with many values; facets, for [Query.In], are texts with few. Both are
+// numbered by the constants here.
 
-// The facets of transactions.
+// The facets and postings of transactions.
 const (
 	TransactionStatus = iota
 	TransactionMethod
@@ -21,6 +20,8 @@ const (
 	TransactionDelivery // "" without one
 	TransactionInstallments
 	TransactionTraceable // "true" or "false"
+
+	TransactionEmail = 0 // lower case
 )
 
 func transactions() schema[engine.Transaction] {
@@ -29,9 +30,6 @@ func transactions() schema[engine.Transaction] {
 		id:      func(t *engine.Transaction) string { return t.ID },
 		created: func(t *engine.Transaction) time.Time { return t.CreatedAt },
 		ref:     func(t *engine.Transaction) string { return t.ExternalRef },
-		postings: []func(*engine.Transaction) string{
-			TransactionsByEmail: func(t *engine.Transaction) string { return strings.ToLower(t.Buyer.Email) },
-		},
 		facets: []func(*engine.Transaction) string{
 			TransactionStatus:   func(t *engine.Transaction) string { return t.Status },
 			TransactionMethod:   func(t *engine.Transaction) string { return t.Method },
@@ -45,8 +43,21 @@ func transactions() schema[engine.Transaction] {
 			TransactionInstallments: func(t *engine.Transaction) string { return strconv.Itoa(t.Installments) },
 			TransactionTraceable:    func(t *engine.Transaction) string { return strconv.FormatBool(t.Traceable) },
 		},
+		postings: []func(*engine.Transaction) string{
+			TransactionEmail: func(t *engine.Transaction) string { return strings.ToLower(t.Buyer.Email) },
+		},
 	}
 }
+
+// The facets and postings of customers.
+const (
+	CustomerStatus = 0
+
+	CustomerEmail = iota - 1 // lower case
+	CustomerDocument
+	CustomerPhone
+	CustomerIP
+)
 
 func customers() schema[engine.Customer] {
 	return schema[engine.Customer]{
@@ -54,8 +65,25 @@ func customers() schema[engine.Customer] {
 		id:      func(c *engine.Customer) string { return c.ID },
 		created: func(c *engine.Customer) time.Time { return c.CreatedAt },
 		ref:     func(c *engine.Customer) string { return c.ExternalRef },
+		facets: []func(*engine.Customer) string{
+			CustomerStatus: func(c *engine.Customer) string { return c.Status },
+		},
+		postings: []func(*engine.Customer) string{
+			CustomerEmail: func(c *engine.Customer) string { return strings.ToLower(c.Email) },
+			CustomerDocument: func(c *engine.Customer) string {
+				if c.Document == nil {
+					return ""
+				}
+				return c.Document.Number
+			},
+			CustomerPhone: func(c *engine.Customer) string { return c.Phone },
+			CustomerIP:    func(c *engine.Customer) string { return c.IPAddress },
+		},
 	}
 }
+
+// TransferStatus is the facet of transfers.
+const TransferStatus = 0
 
 func transfers() schema[engine.Transfer] {
 	return schema[engine.Transfer]{
@@ -63,27 +91,69 @@ func transfers() schema[engine.Transfer] {
 		id:      func(t *engine.Transfer) string { return t.ID },
 		created: func(t *engine.Transfer) time.Time { return t.CreatedAt },
 		ref:     func(t *engine.Transfer) string { return t.ExternalRef },
+		facets: []func(*engine.Transfer) string{
+			TransferStatus: func(t *engine.Transfer) string { return t.Status },
+		},
 	}
 }
 
+// The facet and the posting of subscriptions.
+const (
+	SubscriptionStatus = 0
+	SubscriptionEmail  = 0 // lower case
+)
+
+// A subscription's reference is its idempotency key.
 func subscriptions() schema[engine.Subscription] {
 	return schema[engine.Subscription]{
 		name:    "subscriptions",
 		id:      func(s *engine.Subscription) string { return s.ID },
 		created: func(s *engine.Subscription) time.Time { return s.CreatedAt },
+		ref:     func(s *engine.Subscription) string { return s.IdempotencyKey },
+		facets: []func(*engine.Subscription) string{
+			SubscriptionStatus: func(s *engine.Subscription) string { return s.Status },
+		},
+		postings: []func(*engine.Subscription) string{
+			SubscriptionEmail: func(s *engine.Subscription) string {
+				if s.Customer == nil {
+					return ""
+				}
+				return strings.ToLower(s.Customer.Email)
+			},
+		},
 	}
 }
 
+// Links are kept by slug.
 func links() schema[engine.Link] {
 	return schema[engine.Link]{
-		name: "links",
-		id:   func(l *engine.Link) string { return l.Slug },
+		name:    "links",
+		id:      func(l *engine.Link) string { return l.Slug },
+		created: func(l *engine.Link) time.Time { return l.CreatedAt },
 	}
 }
 
+// Products are kept by number; their reference is the external id.
+func products() schema[engine.CatalogProduct] {
+	return schema[engine.CatalogProduct]{
+		name: "products",
+		id:   func(p *engine.CatalogProduct) string { return strconv.FormatInt(p.ID, 10) },
+		ref:  func(p *engine.CatalogProduct) string { return p.ExternalID },
+	}
+}
+
+// SessionSlug is the posting of sessions.
+const SessionSlug = 0
+
+// A session's reference is its token.
 func sessions() schema[engine.Session] {
 	return schema[engine.Session]{
-		name: "sessions",
-		id:   func(s *engine.Session) string { return s.ID },
+		name:    "sessions",
+		id:      func(s *engine.Session) string { return s.ID },
+		created: func(s *engine.Session) time.Time { return s.CreatedAt },
+		ref:     func(s *engine.Session) string { return s.Token },
+		postings: []func(*engine.Session) string{
+			SessionSlug: func(s *engine.Session) string { return s.Slug },
+		},
 	}
 }
