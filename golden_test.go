@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	stdjson "encoding/json"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -26,6 +27,21 @@ func goldenBody(t *testing.T, name string) string {
 func goldenData(t *testing.T, name string) []byte {
 	t.Helper()
 	return files.Data(t, golden(t, name))
+}
+
+// goldenItems returns the items of a golden list, in either shape.
+func goldenItems(t *testing.T, name string) []stdjson.RawMessage {
+	t.Helper()
+	data := goldenData(t, name)
+	var object struct {
+		Data []stdjson.RawMessage `json:"data"`
+	}
+	if stdjson.Unmarshal(data, &object) == nil {
+		return object.Data
+	}
+	var items []stdjson.RawMessage
+	require.NoError(t, stdjson.Unmarshal(data, &items))
+	return items
 }
 
 // assertKeepsMembers checks that v, decoded from text, encodes to every member

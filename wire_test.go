@@ -123,4 +123,21 @@ func checkFailures(t *testing.T, op, route string, write bool, call func(context
 			answer.Only(t)
 		})
 	}
+	for _, f := range files.Failures(t) {
+		t.Run(op+" "+f.Name, func(t *testing.T) {
+			t.Parallel()
+			err := call(t.Context(), answering(t, route, &f.Exchange, gateway.WithMaxAttempts(1)))
+			var e *gateway.Error
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, op, e.Op)
+			assert.Equal(t, f.Status, e.StatusCode)
+			assert.Equal(t, f.Code, e.Code)
+			assert.Equal(t, f.Detail, e.Detail)
+			fields := []string{}
+			for _, field := range e.Fields {
+				fields = append(fields, field.Field)
+			}
+			assert.ElementsMatch(t, f.Fields, fields)
+		})
+	}
 }

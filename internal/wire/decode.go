@@ -23,21 +23,17 @@ var (
 )
 
 // Decode reads an answer into v, which points to the zero value of its type.
-func Decode[T any](body []byte, v *T) error {
-	var zero T
-	return decodeOver(body, v, zero)
-}
-
-// decodeOver reads an answer into v, which holds what first does. Where a value has another type than v wants, it reads once more and converts
+// Where a value has another type than v wants, it reads once more and converts
 // what can be converted without loss: numbers, booleans and texts into each
 // other, empty strings, arrays and objects into null.
-func decodeOver[T any](body []byte, v *T, first T) error {
+func Decode[T any](body []byte, v *T) error {
 	err := json.Unmarshal(body, v, strict)
 	var wrongType *json.SemanticError
 	if err == nil || !errors.As(err, &wrongType) {
 		return err
 	}
-	*v = first
+	var zero T
+	*v = zero
 	return json.Unmarshal(body, v, lenient)
 }
 

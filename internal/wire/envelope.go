@@ -9,7 +9,7 @@ import (
 
 // Envelope is what surrounds every v2 answer.
 type Envelope[T any] struct {
-	Success   bool   `json:"success"`
+	Success   *bool  `json:"success"` // nil, where it is missing or null, counts as true
 	RequestID string `json:"requestId"`
 	Data      *T     `json:"data"`
 }
@@ -24,11 +24,11 @@ var ErrNoData = errors.New("the answer has no data")
 // DecodeEnvelope reads an answer that holds one resource. A missing "success"
 // counts as true.
 func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
-	e := Envelope[T]{Success: true}
-	switch err := decodeOver(body, &e, Envelope[T]{Success: true}); {
+	var e Envelope[T]
+	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, e.RequestID, err
-	case !e.Success:
+	case e.Success != nil && !*e.Success:
 		return nil, e.RequestID, ErrFailed
 	case e.Data == nil:
 		return nil, e.RequestID, ErrNoData
@@ -50,7 +50,7 @@ type List[T any] struct {
 }
 
 type listEnvelope[T any] struct {
-	Success   bool         `json:"success"`
+	Success   *bool        `json:"success"`
 	RequestID string       `json:"requestId"`
 	Data      listData[T]  `json:"data"`
 	Metadata  listMetadata `json:"metadata"`
@@ -99,12 +99,11 @@ func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 // DecodeList reads a page of a list.
 func DecodeList[T any](body []byte) (*List[T], error) {
-	first := listEnvelope[T]{Success: true}
-	e := first
-	switch err := decodeOver(body, &e, first); {
+	var e listEnvelope[T]
+	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, err
-	case !e.Success:
+	case e.Success != nil && !*e.Success:
 		return nil, ErrFailed
 	case !e.Data.there:
 		return nil, ErrNoData

@@ -1,0 +1,229 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+)
+
+const mariaID = "01945f2c-1c00-7a31-8f0e-5d2b7c9e4a10"
+
+func customerParams() gateway.CustomerParams {
+	return gateway.CustomerParams{
+		Name:        "Maria Silva",
+		Email:       "maria@example.com",
+		Phone:       "11987654321",
+		Document:    &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		ExternalRef: "customer-1001",
+		Address: &gateway.Address{
+			Street: "Rua das Flores", Number: "10", Complement: "ap 42", Neighborhood: "Centro",
+			City: "São Paulo", State: "SP", ZipCode: "01001000", Country: gateway.Brazil,
+		},
+		IPAddress: "203.0.113.7",
+	}
+}
+
+func TestCustomersOnTheWire(t *testing.T) {
+	t.Parallel()
+	testServiceCalls(t, []serviceCall{
+		{
+			op: "customers.create", method: http.MethodPost, path: "/v2/customers", class: "keyed", status: 201,
+			request: "customers/create.request.json", response: "customers/create.response.json",
+			run: func(ctx context.Context, c *gateway.Client, opts ...gateway.RequestOption) (any, error) {
+				return c.Customers.Create(ctx, customerParams(), opts...)
+			},
+		},
+		{
+			op: "customers.get", method: http.MethodGet, path: "/v2/customers/" + mariaID, class: "safe", status: 200,
+			response: "customers/get.response.json",
+			run: func(ctx context.Context, c *gateway.Client, opts ...gateway.RequestOption) (any, error) {
+				return c.Customers.Get(ctx, mariaID, opts...)
+			},
+		},
+	})
+}
+
+func TestCustomerValues(t *testing.T) {
+	t.Parallel()
+	got, err := clientOver(t, answerOf(t, 200, "customers/get.response.json").Respond).Customers.Get(t.Context(), mariaID)
+	require.NoError(t, err)
+	params := customerParams()
+	assert.Equal(t, &gateway.Customer{
+		ID: mariaID, Name: params.Name, Email: params.Email, Phone: params.Phone, ExternalRef: params.ExternalRef,
+		Document: params.Document, Address: params.Address, Status: gateway.CustomerActive, IPAddress: params.IPAddress,
+	}, got)
+}
+
+func TestCustomerList(t *testing.T) {
+	t.Parallel()
+	e := answerOf(t, 200, "customers/list.response.json")
+	page, err := clientOver(t, e.Respond).Customers.List(t.Context(), gateway.CustomerListParams{
+		Page: 2, Limit: 2, Search: "ma ria", DocumentNumber: "52998224725", Email: "maria@example.com", Phone: "11987654321",
+		ExternalRef: "customer-1001", Status: gateway.CustomerActive, IPAddress: "203.0.113.7",
+	})
+	require.NoError(t, err)
+	sent := e.Only(t)
+	assertSent(t, sent, "")
+	assert.Equal(t, "/v2/customers", sent.Path)
+	assert.Equal(t, url.Values{
+		"page": {"2"}, "limit": {"2"}, "search": {"ma ria"}, "document_number": {"52998224725"}, "email": {"maria@example.com"},
+		"phone": {"11987654321"}, "external_ref": {"customer-1001"}, "status": {"active"}, "ip_address": {"203.0.113.7"},
+	}, sent.Query)
+	assert.Equal(t, 2, page.Number)
+	assert.Equal(t, 2, page.Limit)
+	assert.Equal(t, 5, page.Total)
+	assert.True(t, page.HasMore())
+	require.Len(t, page.Items, 2)
+	assert.Equal(t, mariaID, page.Items[0].ID)
+	assert.Equal(t, gateway.Customer{
+		ID: "01945f2c-1be8-7c02-b7d4-90a3f1e26c55", Name: "João Souza", Email: "joao@example.com", Status: gateway.CustomerActive,
+	}, page.Items[1])
+	for i, raw := range goldenItems(t, "customers/list.response.json") {
+		assertKeepsMembers(t, raw, page.Items[i])
+	}
+}
+
+func TestCustomerListFailures(t *testing.T) {
+	t.Parallel()
+	checkFailures(t, "customers.list", "GET /v2/customers", false, func(ctx context.Context, c *gateway.Client) error {
+		_, err := c.Customers.List(ctx, gateway.CustomerListParams{})
+		return err
+	})
+}
+
+func TestCustomerPages(t *testing.T) {
+	t.Parallel()
+	steps := script{
+		answer(t, "GET /v2/customers?limit=2&page=2&search=a", 200,
+			`{"success":true,"metadata":{"page":2,"limit":2,"total":5},"data":[{"id":"c3"},{"id":"c2"}]}`),
+		answer(t, "GET /v2/customers?limit=2&page=3&search=a", 200,
+			`{"success":true,"metadata":{"page":3,"limit":2,"total":5},"data":[{"id":"c1"}]}`),
+	}
+	client := clientOver(t, steps.responder(t))
+	customers, err := gateway.Collect(client.Customers.All(t.Context(), gateway.CustomerListParams{Page: 2, Limit: 2, Search: "a"}), 0)
+	require.NoError(t, err)
+	var ids []string
+	for _, c := range customers {
+		ids = append(ids, c.ID)
+	}
+	assert.Equal(t, []string{"c3", "c2", "c1"}, ids)
+}
+
+func TestCustomerPagesEnd(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string]script{
+		"on the last full page": {
+			answer(t, "GET /v2/customers", 200, `{"metadata":{"page":1,"limit":1,"total":1},"data":[{"id":"c1"}]}`),
+		},
+		"on no customers": {
+			answer(t, "GET /v2/customers", 200, `{"metadata":{"page":1,"limit":10,"total":0},"data":[]}`),
+		},
+		"without metadata, on an empty page": {
+			answer(t, "GET /v2/customers", 200, `{"data":[{"id":"c1"}]}`),
+			answer(t, "GET /v2/customers?page=2", 200, `{"data":[]}`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, err := range clientOver(t, steps.responder(t)).Customers.Pages(t.Context(), gateway.CustomerListParams{}) {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestCustomersRefusedUnsent(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	change := func(f func(*gateway.CustomerParams)) func(*gateway.Client) error {
+		return func(c *gateway.Client) error {
+			p := customerParams()
+			f(&p)
+			_, err := c.Customers.Create(ctx, p)
+			return err
+		}
+	}
+	refusedUnsent(t, "customers.create", "name", change(func(p *gateway.CustomerParams) { p.Name = "" }))
+	refusedUnsent(t, "customers.create", "email", change(func(p *gateway.CustomerParams) { p.Email = "maria" }))
+	refusedUnsent(t, "customers.create", "document.type", change(func(p *gateway.CustomerParams) { p.Document.Type = "cpf" }))
+	refusedUnsent(t, "customers.create", "document.number", change(func(p *gateway.CustomerParams) { p.Document.Number = "" }))
+	refusedUnsent(t, "customers.create", "address.city", change(func(p *gateway.CustomerParams) { p.Address.City = "" }))
+	refusedUnsent(t, "customers.create", "ip_address", change(func(p *gateway.CustomerParams) { p.IPAddress = "localhost" }))
+	refusedUnsent(t, "customers.list", "page", func(c *gateway.Client) error {
+		_, err := c.Customers.List(ctx, gateway.CustomerListParams{Page: 1_000_001})
+		return err
+	})
+	refusedUnsent(t, "customers.list", "limit", func(c *gateway.Client) error {
+		_, err := gateway.Collect(c.Customers.All(ctx, gateway.CustomerListParams{Limit: -1}), 0)
+		return err
+	})
+	for _, id := range []string{"", "..", "a/b"} {
+		refusedUnsent(t, "customers.get", "id", func(c *gateway.Client) error {
+			_, err := c.Customers.Get(ctx, id)
+			return err
+		})
+	}
+}
+
+func TestCustomerWithoutAReferenceIsSentOnce(t *testing.T) {
+	t.Parallel()
+	params := customerParams()
+	params.ExternalRef = ""
+	steps := script{func(r *http.Request) (*http.Response, error) {
+		return nil, errors.New("connection reset by peer")
+	}}
+	var response gateway.Response
+	_, err := clientOver(t, steps.responder(t)).Customers.Create(t.Context(), params, gateway.ResponseInto(&response))
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	assert.Empty(t, response.Reference, "no reference is made up for a customer")
+}
+
+func TestCustomerWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	const create, find, get = "POST /v2/customers", "GET /v2/customers?external_ref=customer-1001", "GET /v2/customers/" + mariaID
+	made := string(golden(t, "customers/create.response.json"))
+	duplicate := string(golden(t, "errors/duplicate.live.409.json")) // names no path
+	otherCustomer := `{"data":{"id":"` + mariaID + `","name":"Ana","email":"ana@example.com","externalRef":"customer-1001"}}`
+	for name, c := range map[string]struct {
+		steps script
+		err   error
+	}{
+		"through the filter": {steps: script{
+			lose(t, create), answer(t, create, 409, duplicate),
+			answer(t, find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(t, get, 200, made),
+		}},
+		"but it is somebody else": {err: gateway.ErrDuplicate, steps: script{
+			lose(t, create), answer(t, create, 409, duplicate),
+			answer(t, find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(t, get, 200, otherCustomer),
+		}},
+		"but is not there": {err: gateway.ErrOutcomeUnknown, steps: script{
+			lose(t, create), answer(t, create, 409, duplicate), answer(t, find, 200, `{"data":[]}`),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var response gateway.Response
+			got, err := clientOver(t, c.steps.responder(t)).Customers.Create(t.Context(), customerParams(), gateway.ResponseInto(&response))
+			if c.err != nil {
+				require.ErrorIs(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, mariaID, got.ID)
+			assert.True(t, response.Recovered)
+		})
+	}
+}
+
+func TestCustomerStatusKnown(t *testing.T) {
+	t.Parallel()
+	assert.True(t, gateway.CustomerActive.Known())
+	assert.False(t, gateway.CustomerStatus("blocked").Known())
+}
