@@ -56,15 +56,19 @@ func validate(params any, rule rules.Rule) error {
 	return e
 }
 
-// tokenOperation refuses what would name another endpoint than a token's.
-func tokenOperation(name, method, publicToken string) (operation, error) {
+const paymentTokenPath = "/v2/payment_token/{public_token}"
+
+// of returns the operation on a token. It refuses what would name another
+// endpoint than a token's.
+func (op operation) of(publicToken string) (operation, error) {
 	if strings.TrimSpace(publicToken) == "" || publicToken == "." || publicToken == ".." || strings.ContainsAny(publicToken, `/\`) {
-		return operation{}, &gateway.ValidationError{Op: name, Fields: []gateway.FieldError{{
+		return operation{}, &gateway.ValidationError{Op: op.name, Fields: []gateway.FieldError{{
 			Field: "public_token", Code: rules.CodeInvalid,
 			Message: "must be the token alone, not empty and not a path",
 		}}}
 	}
-	return operation{name, method, "/v2/payment_token/{public_token}", publicToken}, nil
+	op.element = publicToken
+	return op, nil
 }
 
 // tokenAnswer is a token in an envelope or, since no answer is published,

@@ -93,7 +93,8 @@ func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, 
 // PaymentToken reads a card token of the retired tokenization: GET
 // /v2/payment_token/{public_token}. It goes on working.
 func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...gateway.RequestOption) (*PaymentToken, error) {
-	op, err := tokenOperation("legacy.payment_token", http.MethodGet, publicToken)
+	op := operation{name: "legacy.payment_token", method: http.MethodGet, path: paymentTokenPath}
+	op, err := op.of(publicToken)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,8 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 func (c *Client) CreatePaymentToken(
 	ctx context.Context, publicToken string, params map[string]any, opts ...gateway.RequestOption,
 ) (*PaymentToken, error) {
-	op, err := tokenOperation("legacy.create_payment_token", http.MethodPost, publicToken)
+	op := operation{name: "legacy.create_payment_token", method: http.MethodPost, path: paymentTokenPath}
+	op, err := op.of(publicToken)
 	if err != nil {
 		return nil, err
 	}
