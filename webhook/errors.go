@@ -1,5 +1,10 @@
 package webhook
 
+import (
+	"errors"
+	"time"
+)
+
 // Refusal is why a delivery is not accepted. Its text is what the sender is
 // answered: {"error":"invalid_signature"}.
 type Refusal string
@@ -16,3 +21,39 @@ const (
 	ErrInvalidSignature Refusal = "invalid_signature"
 	ErrStaleTimestamp   Refusal = "stale_timestamp"
 )
+
+// The refusals of an event that carries no valid signature and has to be
+// confirmed by the API.
+const (
+	ErrUnconfirmed     Refusal = "unconfirmed_event"       // 401: the API says otherwise
+	ErrNotConfirmedYet Refusal = "event_not_confirmed_yet" // 503: the API is behind, or can't be asked now
+)
+
+// permanent is an error that trying again does not help.
+type permanent struct{ err error }
+
+// Permanent marks an error of a handler: trying again will not help. The event
+// becomes a dead letter at once.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanent{err: err}
+}
+
+func (p *permanent) Error() string { return p.err.Error() }
+func (p *permanent) Unwrap() error { return p.err }
+
+// retryAfter asks to be run again later.
+type retryAfter struct{ delay time.Duration }
+
+// RetryAfter is an error of a handler that asks to be run again after d, in
+// place of the receiver's own backoff. It counts as an attempt. To say why,
+// wrap it: fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
+func RetryAfter(d time.Duration) error { return &retryAfter{delay: d} }
+
+func (r *retryAfter) Error() string { return "try again after " + r.delay.String() }
+
+// ErrShutdown is the cause with which a handler's context ends when the
+// receiver is shut down and the time for that is over.
+var ErrShutdown = errors.New("webhook: the receiver is shutting down")

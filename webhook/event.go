@@ -20,6 +20,20 @@ type Event struct {
 	Status        string // the resource's state as the event has it
 	APIVersion    string
 
+	// What follows is set by a [Receiver], not by [Parse].
+
+	Signed  bool   // the gateway's signature was verified
+	Source  Source // how it came in
+	Attempt int    // of handling it, from 1
+	Stale   bool   // the resource is further on already; see [Config.HandleStale]
+
+	// ConfirmedStatus is the resource's state as the API had it when the event
+	// was accepted, "" where the API was not asked. The typed events have the
+	// whole resource.
+	ConfirmedStatus string
+
+	confirmed *resource
+
 	// Raw is the body as it arrived.
 	Raw []byte
 

@@ -169,7 +169,7 @@ func TestSubscriptionEventInBothSpellings(t *testing.T) {
 	d := one.Data
 	assert.Nil(t, d.Extra)
 	assert.Equal(t, int64(4990), d.Amount)
-	assert.Equal(t, "active", d.PreviousStatus)
+	assert.Equal(t, gateway.SubscriptionActive, d.PreviousStatus)
 	assert.True(t, d.CancelAtPeriodEnd)
 	assert.Equal(t, 3, d.CycleCount)
 	assert.Equal(t, 2, d.AttemptNumber)

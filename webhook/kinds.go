@@ -23,8 +23,7 @@ type Kind string
 
 // The kinds of transactions. Mind the spelling: the state is "canceled" and
 // the kind is "transaction.cancelled". A card that ends in the state captured
-// sends TransactionPaid. No kind exists for the states expired and refused:
-// they send nothing.
+// sends TransactionPaid.
 const (
 	TransactionCreated           Kind = "transaction.created"
 	TransactionPending           Kind = "transaction.pending"
@@ -35,6 +34,17 @@ const (
 	TransactionThreeDSRequired   Kind = "transaction.three_ds_required"
 	TransactionPartiallyRefunded Kind = "transaction.partially_refunded" // seen live, not documented
 )
+
+// The kinds of the states for which the gateway sends nothing: they come from
+// a [Reconciler].
+const (
+	TransactionExpired Kind = "transaction.expired"
+	TransactionRefused Kind = "transaction.refused"
+)
+
+// AnyKind stands for every kind of a family that has no handler of its own; see
+// [OnTransaction].
+const AnyKind Kind = "*"
 
 // The kinds of transfers. Mind the spelling: the state is "cancelled" and the
 // kind is "payout.canceled"; the state "paid" sends PayoutTransferred and the

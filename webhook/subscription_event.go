@@ -12,6 +12,19 @@ type SubscriptionEvent struct {
 
 	// Data is the event's own view of the subscription.
 	Data SubscriptionData
+
+	// Confirmed is the subscription as the API had it when the event was
+	// accepted, nil where the API was not asked.
+	Confirmed *gateway.Subscription
+}
+
+// State returns the best that is known of the subscription's state: the
+// confirmed one, or the event's own.
+func (e *SubscriptionEvent) State() gateway.SubscriptionStatus {
+	if e.Confirmed != nil {
+		return e.Confirmed.Status
+	}
+	return e.Data.Status
 }
 
 // SubscriptionData is the data of a subscription's event, whether it came in
@@ -21,18 +34,18 @@ type SubscriptionData struct {
 	ID                 string
 	EventType          Kind
 	CustomerID         string
-	Status             string
-	PreviousStatus     string // "" where the event created the subscription
-	Amount             int64  // of every cycle
+	Status             gateway.SubscriptionStatus
+	PreviousStatus     gateway.SubscriptionStatus // "" where the event created the subscription
+	Amount             int64                      // of every cycle
 	Currency           gateway.Currency
-	Interval           string // day, week or month
+	Interval           gateway.Interval
 	IntervalCount      int
 	CurrentPeriodStart gateway.Timestamp
 	CurrentPeriodEnd   gateway.Timestamp
 	CancelAtPeriodEnd  bool
 	CycleCount         int
 	CustomerEmail      string
-	FailurePolicy      string
+	FailurePolicy      gateway.FailurePolicy
 	TrialEnd           gateway.Timestamp
 	Metadata           gateway.Metadata // as it was sent when the subscription was made
 	OccurredAt         gateway.Timestamp
@@ -68,7 +81,11 @@ func (e *Event) Subscription() (*SubscriptionEvent, bool) {
 	if e.Family != FamilySubscription {
 		return nil, false
 	}
-	return &SubscriptionEvent{Event: e, Data: readSubscriptionData(e.data())}, true
+	typed := &SubscriptionEvent{Event: e, Data: readSubscriptionData(e.data())}
+	if e.confirmed != nil {
+		typed.Confirmed = e.confirmed.subscription
+	}
+	return typed, true
 }
 
 func readSubscriptionData(m members) SubscriptionData {
@@ -76,18 +93,18 @@ func readSubscriptionData(m members) SubscriptionData {
 		ID:                 m.text("id"),
 		EventType:          Kind(m.text("event_type", "eventType")),
 		CustomerID:         m.text("customer_id", "customerId"),
-		Status:             m.text("status"),
-		PreviousStatus:     m.text("previous_status", "previousStatus"),
+		Status:             gateway.SubscriptionStatus(m.text("status")),
+		PreviousStatus:     gateway.SubscriptionStatus(m.text("previous_status", "previousStatus")),
 		Amount:             m.amount("amount"),
 		Currency:           gateway.Currency(m.text("currency")),
-		Interval:           m.text("interval"),
+		Interval:           gateway.Interval(m.text("interval")),
 		IntervalCount:      m.count("interval_count", "intervalCount"),
 		CurrentPeriodStart: m.moment("current_period_start", "currentPeriodStart"),
 		CurrentPeriodEnd:   m.moment("current_period_end", "currentPeriodEnd"),
 		CancelAtPeriodEnd:  m.flag("cancel_at_period_end", "cancelAtPeriodEnd"),
 		CycleCount:         m.count("cycle_count", "cycleCount"),
 		CustomerEmail:      m.text("customer_email", "customerEmail"),
-		FailurePolicy:      m.text("failure_policy", "failurePolicy"),
+		FailurePolicy:      gateway.FailurePolicy(m.text("failure_policy", "failurePolicy")),
 		TrialEnd:           m.moment("trial_end", "trialEnd"),
 		Metadata:           m.metadata("metadata"),
 		OccurredAt:         m.moment("occurred_at", "occurredAt"),

@@ -14,6 +14,19 @@ type TransactionEvent struct {
 
 	// Data is the event's own view of the transaction.
 	Data TransactionData
+
+	// Confirmed is the transaction as the API had it when the event was
+	// accepted, nil where the API was not asked.
+	Confirmed *gateway.Transaction
+}
+
+// State returns the best that is known of the transaction's state: the
+// confirmed one, or the event's own.
+func (e *TransactionEvent) State() gateway.TransactionStatus {
+	if e.Confirmed != nil {
+		return e.Confirmed.Status
+	}
+	return e.Data.Status
 }
 
 // TransactionData is the data of a transaction's event. Amounts are in cents;
@@ -62,7 +75,11 @@ func (e *Event) Transaction() (*TransactionEvent, bool) {
 	if e.Family != FamilyTransaction {
 		return nil, false
 	}
-	return &TransactionEvent{Event: e, Data: readTransactionData(e.data())}, true
+	typed := &TransactionEvent{Event: e, Data: readTransactionData(e.data())}
+	if e.confirmed != nil {
+		typed.Confirmed = e.confirmed.transaction
+	}
+	return typed, true
 }
 
 // data returns the members of the event's data.

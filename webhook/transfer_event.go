@@ -12,13 +12,26 @@ type TransferEvent struct {
 
 	// Data is the event's own view of the transfer.
 	Data TransferData
+
+	// Confirmed is the transfer as the API had it when the event was accepted,
+	// nil where the API was not asked.
+	Confirmed *gateway.Transfer
+}
+
+// State returns the best that is known of the transfer's state: the confirmed
+// one, or the event's own.
+func (e *TransferEvent) State() gateway.TransferStatus {
+	if e.Confirmed != nil {
+		return e.Confirmed.Status
+	}
+	return e.Data.Status
 }
 
 // TransferData is the data of a transfer's event, whether it came flat or
 // under "object". Amounts are in cents; what the event left out is zero.
 type TransferData struct {
 	ID            string
-	Status        string
+	Status        gateway.TransferStatus
 	Type          string // "pix"
 	Amount        int64
 	Fee           int64
@@ -36,7 +49,11 @@ func (e *Event) Transfer() (*TransferEvent, bool) {
 	if e.Family != FamilyTransfer {
 		return nil, false
 	}
-	return &TransferEvent{Event: e, Data: readTransferData(e.data())}, true
+	typed := &TransferEvent{Event: e, Data: readTransferData(e.data())}
+	if e.confirmed != nil {
+		typed.Confirmed = e.confirmed.transfer
+	}
+	return typed, true
 }
 
 func readTransferData(m members) TransferData {
@@ -51,7 +68,7 @@ func readTransferData(m members) TransferData {
 	}
 	d := TransferData{
 		ID:            m.text("id"),
-		Status:        m.text("status"),
+		Status:        gateway.TransferStatus(m.text("status")),
 		Type:          m.text("type"),
 		Amount:        m.amount("amount"),
 		Fee:           m.amount("fee"),

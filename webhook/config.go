@@ -1,0 +1,227 @@
+package webhook
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+// Config is what [New] makes a [Receiver] from. Only Keys or API must be set.
+type Config struct {
+	// Keys are the secrets shared with the gateway; any of them may have signed
+	// a delivery.
+	Keys []SigningKey
+	// Headers are the names of the signature's headers, where the operator of
+	// the gateway chose others than the defaults.
+	Headers HeaderNames
+	// Trust is what a delivery must show before it is acted upon. The default
+	// is RequireSignature where there are Keys and ReadBackOnly where there are
+	// none.
+	Trust Trust
+	// SecretPath is the last element that the URL of every delivery must have:
+	// an unguessable text of at least 16 characters without a slash. "" asks
+	// for none. Use it where deliveries come unsigned: a notify_url of
+	// https://shop.example/webhooks/gateway/c0ffee….
+	SecretPath gateway.Secret
+
+	// ReadBack bounds the calls that unsigned deliveries cause.
+	ReadBack ReadBack
+
+	// Store remembers the events. The default is a memory store, for Sync mode
+	// and one process.
+	Store Store
+	// Mode is when a delivery is answered.
+	Mode Mode
+
+	// Workers handle the events of Inbox mode; default 8. A negative number
+	// means none: this process only receives, and others that share its store
+	// do the work.
+	Workers int
+	// PollInterval is how often Inbox mode looks for work that other processes
+	// left or that waited for its time; default 1 s. Events of this process's
+	// own deliveries are begun at once.
+	PollInterval time.Duration
+
+	// MaxConcurrent is how many deliveries are dealt with at a time; default
+	// 64. More are answered with 503 and come back.
+	MaxConcurrent int
+	// HandlerTimeout ends a handler's context; default 30 s.
+	HandlerTimeout time.Duration
+	// Lease is how long a claim outlives a process that died; default 1 min.
+	// While a handler runs its lease is extended.
+	Lease time.Duration
+	// MaxAttempts is after how many failures an event becomes a dead letter;
+	// default 25 in Inbox mode, which is most of a day, and 8 in Sync mode, so
+	// that the gateway is given an answer before it gives the endpoint up.
+	MaxAttempts int
+	// Backoff is the wait after the nth failed attempt, from 1. The default
+	// doubles from 5 s to 1 h, with jitter.
+	Backoff func(attempt int) time.Duration
+
+	// HandleStale has late events handled too, with Stale set: a "pending" that
+	// arrives when the "paid" of the same transaction was handled already.
+	// Without it they are acknowledged and no handler sees them.
+	HandleStale bool
+
+	// MaxBody is the size of the largest body in bytes; default 1 MiB.
+	MaxBody int64
+	// ReadTimeout is how long a sender may take for the body; default 10 s.
+	ReadTimeout time.Duration
+
+	// Logger gets ids, kinds and errors, never bodies; default [slog.Default].
+	Logger *slog.Logger
+	// Observe is called after every delivery and every run of a handler, on the
+	// goroutine that did it.
+	Observe func(Observation)
+	// Now is the wall clock that timestamps are compared with; default
+	// [time.Now].
+	Now func() time.Time
+}
+
+// Trust is what a delivery must show before it is acted upon.
+type Trust uint8
+
+// The trust policies.
+const (
+	trustDefault Trust = iota
+
+	// RequireSignature acts upon signed deliveries only.
+	RequireSignature
+	// SignatureOrReadBack is for one URL that serves a registered endpoint and,
+	// as notify_url, unsigned deliveries: what claims to be signed must be, and
+	// what does not is confirmed by the API.
+	SignatureOrReadBack
+	// ReadBackOnly confirms every delivery by the API: it reads the resource
+	// and believes the event if the state says so. Two events that the API
+	// can't tell apart count as one.
+	ReadBackOnly
+	// UnsafeTrustBody believes everybody. It is for tests.
+	UnsafeTrustBody
+)
+
+// Mode is when a delivery is answered with 200.
+type Mode uint8
+
+// The modes.
+const (
+	// Sync answers when the handler is done. The gateway's own retries are the
+	// only ones, and it waits for the handler.
+	Sync Mode = iota
+	// Inbox answers when the event is stored durably, and handles it after
+	// that, with retries of its own. It needs a durable store. Call
+	// [Receiver.Start] when the handlers are in place, and [Receiver.Shutdown]
+	// at the end.
+	Inbox
+)
+
+const minSecretPath = 16
+
+// check refuses what can't keep the receiver's promises.
+func (c *Config) check() error {
+	for i, k := range c.Keys {
+		if k.Key == "" {
+			return fmt.Errorf("webhook: Keys[%d] is empty: is its environment variable set?", i)
+		}
+	}
+	if err := c.checkTrust(); err != nil {
+		return err
+	}
+	if s := c.SecretPath.Reveal(); s != "" && (len(s) < minSecretPath || strings.Contains(s, "/")) {
+		return fmt.Errorf("webhook: SecretPath needs at least %d characters and no slash", minSecretPath)
+	}
+	if c.Mode > Inbox {
+		return errors.New("webhook: unknown Mode")
+	}
+	if c.Mode == Inbox && (c.Store == nil || !c.Store.Durable()) {
+		return errors.New("webhook: Inbox mode acknowledges events before they are handled and needs a durable Store")
+	}
+	return nil
+}
+
+func (c *Config) checkTrust() error {
+	signed, readable := len(c.Keys) > 0, c.API != nil
+	switch c.Trust {
+	case RequireSignature:
+		if !signed {
+			return errors.New("webhook: RequireSignature needs Keys")
+		}
+	case SignatureOrReadBack:
+		if !signed || !readable {
+			return errors.New("webhook: SignatureOrReadBack needs Keys and API")
+		}
+	case ReadBackOnly:
+		if !readable {
+			return errors.New("webhook: ReadBackOnly needs API")
+		}
+	case UnsafeTrustBody:
+	case trustDefault:
+		return errors.New("webhook: set Keys to verify signatures, or API to confirm unsigned deliveries")
+	default:
+		return errors.New("webhook: unknown Trust")
+	}
+	return nil
+}
+
+func (c *Config) setDefaults() {
+	if c.Trust == trustDefault {
+		switch {
+		case len(c.Keys) > 0:
+			c.Trust = RequireSignature
+		case c.API != nil:
+			c.Trust = ReadBackOnly
+		}
+	}
+	attempts := 8
+	if c.Mode == Inbox {
+		attempts = 25
+	}
+	c.MaxAttempts = positive(c.MaxAttempts, attempts)
+	c.MaxConcurrent = positive(c.MaxConcurrent, 64)
+	c.Workers = cmp.Or(c.Workers, 8)
+	c.PollInterval = positive(c.PollInterval, time.Second)
+	c.HandlerTimeout = positive(c.HandlerTimeout, 30*time.Second)
+	c.Lease = positive(c.Lease, time.Minute)
+	c.MaxBody = positive(c.MaxBody, 1<<20)
+	c.ReadTimeout = positive(c.ReadTimeout, 10*time.Second)
+	if c.Backoff == nil {
+		c.Backoff = defaultBackoff
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Observe == nil {
+		c.Observe = func(Observation) {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Store == nil && c.Mode == Sync {
+		c.Store = NewMemoryStore(MemoryOptions{Now: c.Now})
+	}
+}
+
+func positive[N int | int64 | time.Duration](n, otherwise N) N {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+const (
+	firstBackoff = 5 * time.Second
+	lastBackoff  = time.Hour
+)
+
+func defaultBackoff(attempt int) time.Duration {
+	d := lastBackoff
+	if attempt < 11 { // 5 s doubled ten times is more than an hour
+		d = min(d, firstBackoff<<(max(attempt, 1)-1))
+	}
+	return d/2 + rand.N(d/2+1) //nolint:gosec // jitter needs no secrecy
+}

@@ -1,0 +1,150 @@
+package webhook
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+// trialNotice is the longest time before a trial's end at which the notice of
+// it is believed: nobody documents when it is sent.
+const trialNotice = 7 * 24 * time.Hour
+
+// confirmSubscription judges by the state and, since a subscription goes
+// through one state many times, by the charges that come with a read.
+func confirmSubscription(k Kind, sub *gateway.Subscription, now time.Time) (c confirmation, again string) {
+	c.status, c.moment = string(sub.Status), sub.UpdatedAt.Time
+	c.verdict = subscriptionVerdict(k, sub, now)
+	switch k {
+	case SubscriptionCreated:
+		c.moment = sub.CreatedAt.Time
+	case SubscriptionRenewed:
+		again = instant(sub.CurrentPeriodStart)
+	case SubscriptionPaymentFailed:
+		again = instant(sub.CurrentPeriodEnd) + " " + strconv.Itoa(charges(sub, gateway.TransactionRefused))
+	case SubscriptionPastDue:
+		again = instant(sub.CurrentPeriodEnd)
+	case SubscriptionChargebackReceived:
+		again = strconv.Itoa(charges(sub, gateway.TransactionChargedback))
+	case SubscriptionUpdated:
+		again = instant(sub.UpdatedAt)
+	default:
+		if !known(k) {
+			again = instant(sub.UpdatedAt)
+		}
+	}
+	return c, again
+}
+
+func subscriptionVerdict(k Kind, sub *gateway.Subscription, now time.Time) verdict {
+	switch k {
+	case SubscriptionStarted:
+		return startedVerdict(sub)
+	case SubscriptionRenewed:
+		return unlessEnded(sub, renewed(sub))
+	case SubscriptionPaymentFailed:
+		return unlessEnded(sub, charges(sub, gateway.TransactionRefused) > 0 || pastDue(sub))
+	case SubscriptionPastDue:
+		return unlessEnded(sub, pastDue(sub))
+	case SubscriptionTrialWillEnd:
+		return trialVerdict(sub, now)
+	case SubscriptionChargebackReceived:
+		return unlessEnded(sub, charges(sub, gateway.TransactionChargedback) > 0 ||
+			sub.CancellationReason == gateway.CancellationChargeback)
+	case SubscriptionCanceled:
+		return unlessEnded(sub, sub.Status.Final())
+	default: // created, updated and unknown kinds
+		return confirmed
+	}
+}
+
+// unlessEnded takes a missing proof for a refutation once nothing can follow.
+func unlessEnded(sub *gateway.Subscription, proof bool) verdict {
+	switch {
+	case proof:
+		return confirmed
+	case sub.Status.Final():
+		return refuted
+	default:
+		return behind
+	}
+}
+
+func startedVerdict(sub *gateway.Subscription) verdict {
+	switch sub.Status {
+	case gateway.SubscriptionActive, gateway.SubscriptionPastDue:
+		return confirmed
+	case gateway.SubscriptionCancelScheduled, gateway.SubscriptionCanceled:
+		// It may have ended in its trial, or before its first charge.
+		return unlessEnded(sub, paidCharges(sub) > 0)
+	default:
+		return behind
+	}
+}
+
+// renewed reports whether the subscription is past its first period: by its
+// charges, or, where the answer has none, by its dates.
+func renewed(sub *gateway.Subscription) bool {
+	if sub.Transactions != nil {
+		return paidCharges(sub) > 1
+	}
+	if sub.CurrentPeriodStart.IsZero() || sub.CreatedAt.IsZero() {
+		return false
+	}
+	first := sub.CreatedAt.Time
+	if sub.TrialEnd.After(first) {
+		first = sub.TrialEnd.Time
+	}
+	period := sub.CurrentPeriodEnd.Sub(sub.CurrentPeriodStart.Time)
+	// Months differ by three days and a payer may take one to authorise.
+	return sub.CurrentPeriodStart.Sub(first) > max(period-4*24*time.Hour, period/2)
+}
+
+func pastDue(sub *gateway.Subscription) bool {
+	return sub.Status == gateway.SubscriptionPastDue || sub.CancellationReason == gateway.CancellationPaymentFailure
+}
+
+// trialVerdict wants the trial's end to be near: a notice that was forged weeks
+// ahead would be the only one, since the real one tells the same fact.
+func trialVerdict(sub *gateway.Subscription, now time.Time) verdict {
+	switch sub.Status {
+	case gateway.SubscriptionTrialing, gateway.SubscriptionCancelScheduled:
+		if sub.TrialEnd.IsZero() || sub.TrialEnd.Sub(now) > trialNotice {
+			return behind
+		}
+		return confirmed
+	case gateway.SubscriptionIncomplete:
+		return behind
+	default:
+		return refuted
+	}
+}
+
+// paidCharges counts the charges that were paid once, whatever became of them,
+// without the small one that validates a card.
+func paidCharges(sub *gateway.Subscription) int {
+	n := 0
+	for _, tx := range sub.Transactions {
+		switch tx.Status {
+		case gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionRefunded,
+			gateway.TransactionPartiallyRefunded, gateway.TransactionChargedback:
+			if tx.Amount == sub.Amount {
+				n++
+			}
+		default:
+		}
+	}
+	return n
+}
+
+// charges counts the charges in one state.
+func charges(sub *gateway.Subscription, state gateway.TransactionStatus) int {
+	n := 0
+	for _, tx := range sub.Transactions {
+		if tx.Status == state {
+			n++
+		}
+	}
+	return n
+}

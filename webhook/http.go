@@ -1,0 +1,114 @@
+package webhook
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+var _ http.Handler = (*Receiver)(nil)
+
+// ServeHTTP answers a delivery:
+//
+//	200 {"received":true}   handled, stored, a duplicate, or nothing that we know
+//	400 {"error":"invalid_json"|"missing_event_id"}
+//	401 {"error":"missing_signature"|"invalid_signature"|"stale_timestamp"|"unconfirmed_event"}
+//	404                     Config.SecretPath is missing
+//	405, 408, 413, 415      no POST, a body that is too slow, too large, no JSON
+//	500                     a handler failed, in Sync mode
+//	503 with Retry-After    come back: busy, shutting down, not confirmed yet, no store
+//
+// Mount it at a path of its own:
+//
+//	http.Handle("POST /webhooks/gateway", rx)
+func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := rx.serve(w, r)
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Status)
+	_, _ = w.Write(answer.Body) // the sender has gone; it will come back
+}
+
+func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Answer {
+	ctx := r.Context()
+	switch {
+	case !rx.secretPathMatches(r.URL.Path):
+		return rx.refuse(ctx, errNotFound)
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return rx.refuse(ctx, errMethod)
+	case !acceptable(r.Header):
+		return rx.refuse(ctx, errMediaType)
+	case r.ContentLength > rx.cfg.MaxBody:
+		w.Header().Set("Connection", "close") // the rest is not read
+		return rx.refuse(ctx, errTooLarge)
+	}
+	body, err := rx.readBody(w, r)
+	if err != nil {
+		return rx.refuse(ctx, err)
+	}
+	return rx.Receive(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body})
+}
+
+// acceptable wants JSON, or no claim at all: the body will tell. A signature
+// covers the bytes as they are, so a compressed body is not for us.
+func acceptable(h http.Header) bool {
+	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return false
+	}
+	claim := h.Get("Content-Type")
+	if claim == "" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(claim)
+	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
+}
+
+// readBody reads the whole body within the limits of size and time.
+func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	// Recorders and adapters of cloud functions have no deadline to set, and no
+	// slow senders.
+	_ = control.SetReadDeadline(time.Now().Add(rx.cfg.ReadTimeout))
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+
+	var body []byte
+	limited := http.MaxBytesReader(w, r.Body, rx.cfg.MaxBody)
+	if r.ContentLength > 0 {
+		body = make([]byte, 0, r.ContentLength+1) // one more, so that the end is seen without growing
+	}
+	body, err := readInto(body, limited)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, errTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		return nil, errSlowSender
+	case err != nil:
+		return nil, errBodyLost
+	}
+	return body, nil
+}
+
+// readInto is io.ReadAll into a slice that has its capacity already.
+func readInto(b []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+}

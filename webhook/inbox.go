@@ -1,0 +1,143 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// Start begins the work of Inbox mode, that which earlier processes left
+// first. The first delivery does it too, but a process that restarts should
+// not wait for one. Start does nothing the second time, in Sync mode, and with
+// negative Workers. Register the handlers before.
+func (rx *Receiver) Start() {
+	if rx.cfg.Mode != Inbox || rx.cfg.Workers < 0 {
+		return
+	}
+	rx.started.Do(func() {
+		if !rx.enter() {
+			return
+		}
+		go func() {
+			defer rx.running.Done()
+			newDispatcher(rx).run(rx.base)
+		}()
+	})
+}
+
+// poke says that there is work, without waiting for anybody to hear it.
+func (rx *Receiver) poke() {
+	rx.Start()
+	select {
+	case rx.wake <- struct{}{}:
+	default: // a hint is pending already
+	}
+}
+
+// dispatcher claims due events and hands each to a goroutine, at most so many
+// at a time. It is one goroutine's own.
+type dispatcher struct {
+	rx    *Receiver
+	idle  int           // workers without work
+	ended chan struct{} // one for every worker that has become idle
+	fails int           // of the store, in a row
+}
+
+func newDispatcher(rx *Receiver) *dispatcher {
+	return &dispatcher{rx: rx, idle: rx.cfg.Workers, ended: make(chan struct{}, rx.cfg.Workers)}
+}
+
+// linger is how long a few idle workers wait for others, so that one claim of
+// the store serves many of them.
+const linger = 5 * time.Millisecond
+
+const longestPause = 30 * time.Second
+
+func (d *dispatcher) run(ctx context.Context) {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-d.rx.quit:
+			return
+		case <-d.rx.wake:
+			next.Reset(d.delay())
+		case <-d.ended:
+			d.idle++
+			next.Reset(d.delay())
+		case <-next.C:
+			next.Reset(d.claim(ctx))
+			d.rx.purge()
+		}
+	}
+}
+
+// delay is how long to wait before the next claim, now that there is a reason
+// for one.
+func (d *dispatcher) delay() time.Duration {
+	switch {
+	case d.fails > 0:
+		return d.pause()
+	case 2*d.idle < d.rx.cfg.Workers:
+		return linger
+	default:
+		return 0
+	}
+}
+
+// pause is how long to leave a store alone that fails.
+func (d *dispatcher) pause() time.Duration {
+	return min(d.rx.cfg.PollInterval<<min(d.fails-1, 5), longestPause)
+}
+
+// claim takes as many events as there are idle workers and returns how long to
+// wait before the next claim.
+func (d *dispatcher) claim(ctx context.Context) time.Duration {
+	if d.idle == 0 {
+		return d.rx.cfg.PollInterval // an end comes first
+	}
+	limit := d.idle
+	claims, err := d.rx.cfg.Store.Next(ctx, limit, d.rx.cfg.Lease)
+	if err != nil {
+		d.fails++
+		if !errors.Is(err, context.Canceled) {
+			d.rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: the inbox can't be read", errorAttr(err))
+		}
+		return d.pause()
+	}
+	d.fails = 0
+	for _, c := range claims {
+		d.idle--
+		d.rx.running.Add(1) // the dispatcher itself is counted, so nobody has stopped waiting
+		go d.work(ctx, c)
+	}
+	if len(claims) == limit {
+		return linger // there may be more
+	}
+	return d.rx.cfg.PollInterval
+}
+
+func (d *dispatcher) work(ctx context.Context, c *Claim) {
+	defer func() {
+		d.ended <- struct{}{} // there is room for every worker
+		d.rx.running.Done()
+	}()
+	started := time.Now()
+	r := d.rx.begin(context.WithoutCancel(ctx), c)
+	r.Duration, r.FromWorker = time.Since(started), true
+	d.rx.report(ctx, r.Observation)
+}
+
+// begin handles a claimed event unless the receiver was shut down meanwhile.
+func (rx *Receiver) begin(ctx context.Context, c *Claim) result {
+	select {
+	case <-rx.quit:
+		r := outcome(c.Record, OutcomeReleased)
+		r.Err = ErrShutdown
+		rx.settle(ctx, c, &r)
+		return r
+	default:
+		return rx.handle(ctx, c)
+	}
+}

@@ -1,0 +1,85 @@
+package webhook
+
+import "github.com/gateway-go/gateway"
+
+// position places an event in its resource's life: an event is late if one
+// with a greater position was handled before. 0 has no place and is never
+// late.
+//
+// Transactions and transfers only move forward, so their kinds have ranks.
+// Kinds that describe one state share a rank. A subscription goes round in
+// cycles: its events are placed by the moment that they carry, and by their
+// rank within one moment. That moment is the body's word, so it counts in a
+// signed event only: a forged one must not make real ones late.
+func position(e *Event) int64 {
+	switch e.Family {
+	case FamilyTransaction:
+		return transactionRank(e)
+	case FamilyTransfer:
+		return transferRank(e.Kind)
+	case FamilySubscription:
+		return subscriptionPosition(e)
+	default:
+		return 0
+	}
+}
+
+func transactionRank(e *Event) int64 {
+	switch e.Kind {
+	case TransactionCreated, TransactionPending, TransactionThreeDSRequired:
+		return 1
+	case TransactionCancelled, TransactionExpired, TransactionRefused:
+		return 2 // a late payment may still follow
+	case TransactionPaid:
+		return 3
+	case TransactionPartiallyRefunded:
+		return 4
+	case TransactionRefunded:
+		if e.Status == string(gateway.TransactionPartiallyRefunded) {
+			return 4
+		}
+		return 5
+	case TransactionChargedback:
+		return 6
+	default:
+		return 0
+	}
+}
+
+func transferRank(k Kind) int64 {
+	switch k {
+	case PayoutCreated:
+		return 1
+	case PayoutInAnalysis:
+		return 2
+	case PayoutProcessing:
+		return 3
+	case PayoutTransferred, PayoutFailed, PayoutCanceled, PayoutRejected:
+		return 4
+	default:
+		return 0
+	}
+}
+
+func subscriptionPosition(e *Event) int64 {
+	if !e.Signed {
+		return 0
+	}
+	var rank int64
+	switch e.Kind {
+	case SubscriptionCreated:
+		rank = 1
+	case SubscriptionStarted, SubscriptionRenewed, SubscriptionUpdated, SubscriptionPaymentFailed,
+		SubscriptionPastDue, SubscriptionTrialWillEnd:
+		rank = 2
+	case SubscriptionCanceled:
+		rank = 3
+	default:
+		return 0 // a chargeback is news whenever it comes
+	}
+	at := e.data().moment("occurred_at", "occurredAt")
+	if at.IsZero() || at.UnixMilli() <= 0 {
+		return 0
+	}
+	return at.UnixMilli()<<2 | rank
+}

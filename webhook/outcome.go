@@ -1,0 +1,132 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Outcome is what became of a delivery, or of a run of a handler.
+type Outcome string
+
+// The outcomes. The first group is answered with 200.
+const (
+	OutcomeHandled   Outcome = "handled"
+	OutcomeStored    Outcome = "stored"    // in the inbox; the workers report the rest
+	OutcomeDuplicate Outcome = "duplicate" // known already
+	OutcomeStale     Outcome = "stale"     // late and skipped, see Config.HandleStale
+	OutcomeUnhandled Outcome = "unhandled" // there is no handler for it
+	OutcomeDead      Outcome = "dead"      // a dead letter
+
+	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be tried again
+	OutcomeReleased    Outcome = "released"    // the shutdown came first
+	OutcomeLost        Outcome = "lost"        // the lease ran out; another process may have it
+	OutcomeBusy        Outcome = "busy"        // too much at a time, or the resource is being handled
+	OutcomeRefused     Outcome = "refused"     // no event, or not the gateway's
+	OutcomeUnconfirmed Outcome = "unconfirmed" // the API could not confirm it yet
+	OutcomeStoreError  Outcome = "store_error"
+)
+
+// settled reports whether the sender may forget the event.
+func (o Outcome) settled() bool {
+	switch o {
+	case OutcomeHandled, OutcomeStored, OutcomeDuplicate, OutcomeStale, OutcomeUnhandled, OutcomeDead:
+		return true
+	default:
+		return false
+	}
+}
+
+// Observation is one outcome. The ids of a refused delivery are left out: they
+// are anybody's words.
+type Observation struct {
+	Outcome    Outcome
+	EventID    string
+	Kind       Kind
+	Resource   string // family and id
+	Attempt    int    // of the handler, 0 where none ran
+	Duration   time.Duration
+	Err        error // of the handler or the store, or the Refusal
+	FromWorker bool  // a run in the background, not a delivery
+}
+
+// Stats returns how often each outcome happened since the receiver was made.
+func (rx *Receiver) Stats() map[Outcome]uint64 { return rx.stats.snapshot() }
+
+type stats struct {
+	mu     sync.Mutex
+	counts map[Outcome]uint64
+}
+
+func (s *stats) add(o Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts == nil {
+		s.counts = make(map[Outcome]uint64)
+	}
+	s.counts[o]++
+}
+
+func (s *stats) snapshot() map[Outcome]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snapshot := make(map[Outcome]uint64, len(s.counts))
+	for o, n := range s.counts {
+		snapshot[o] = n
+	}
+	return snapshot
+}
+
+// report counts, logs and observes an outcome.
+func (rx *Receiver) report(ctx context.Context, o Observation) {
+	rx.stats.add(o.Outcome)
+	rx.log(ctx, o)
+	rx.cfg.Observe(o)
+}
+
+func (rx *Receiver) log(ctx context.Context, o Observation) {
+	level := levelOf(o.Outcome)
+	if !rx.cfg.Logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs, slog.String("outcome", string(o.Outcome)), slog.Duration("duration", o.Duration))
+	if o.EventID != "" {
+		attrs = append(attrs, slog.String("event_id", o.EventID), slog.String("kind", string(o.Kind)),
+			slog.String("resource", o.Resource))
+	}
+	if o.Attempt > 0 {
+		attrs = append(attrs, slog.Int("attempt", o.Attempt))
+	}
+	if o.Err != nil {
+		attrs = append(attrs, errorAttr(o.Err))
+	}
+	rx.cfg.Logger.LogAttrs(ctx, level, "webhook", attrs...)
+}
+
+func levelOf(o Outcome) slog.Level {
+	switch o {
+	case OutcomeDead, OutcomeStoreError:
+		return slog.LevelError
+	case OutcomeFailed, OutcomeLost, OutcomeUnconfirmed:
+		return slog.LevelWarn
+	case OutcomeRefused, OutcomeBusy, OutcomeReleased:
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}
+
+const maxReason = 500
+
+// reason is an error's text, short enough for a log line or a store's row.
+func reason(err error) string {
+	text := err.Error()
+	if len(text) > maxReason {
+		text = text[:maxReason] + "…"
+	}
+	return text
+}
+
+func errorAttr(err error) slog.Attr { return slog.String("error", reason(err)) }

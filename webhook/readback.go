@@ -1,0 +1,195 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway"
+)
+
+// ReadBack bounds the calls that unsigned deliveries cause: whoever knows the
+// receiver's URL can make it ask the API. A zero member stands for its default.
+type ReadBack struct {
+	Concurrent int           // calls at a time; default 8
+	PerSecond  int           // calls in the long run, twice as many at once; default 50
+	Timeout    time.Duration // of one call; default 5 s, so that the sender still gets its answer
+}
+
+// resource is what the API returned: exactly one member is set.
+type resource struct {
+	transaction  *gateway.Transaction
+	subscription *gateway.Subscription
+	transfer     *gateway.Transfer
+}
+
+// status returns the resource's state, "" where there is no resource.
+func (r *resource) status() string {
+	switch {
+	case r == nil:
+		return ""
+	case r.transaction != nil:
+		return string(r.transaction.Status)
+	case r.subscription != nil:
+		return string(r.subscription.Status)
+	default:
+		return string(r.transfer.Status)
+	}
+}
+
+// api reads resources of the gateway.
+type api interface {
+	read(ctx context.Context, family Family, id string) (*resource, error)
+}
+
+// encode writes the resource for a store.
+func (r *resource) encode() ([]byte, error) {
+	switch {
+	case r == nil:
+		return nil, nil
+	case r.transaction != nil:
+		return jsonv2.Marshal(r.transaction, jsontext.AllowInvalidUTF8(true))
+	case r.subscription != nil:
+		return jsonv2.Marshal(r.subscription, jsontext.AllowInvalidUTF8(true))
+	default:
+		return jsonv2.Marshal(r.transfer, jsontext.AllowInvalidUTF8(true))
+	}
+}
+
+func decodeResource(family Family, raw []byte) (*resource, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var r resource
+	var into any
+	switch family {
+	case FamilyTransaction:
+		r.transaction = new(gateway.Transaction)
+		into = r.transaction
+	case FamilySubscription:
+		r.subscription = new(gateway.Subscription)
+		into = r.subscription
+	default:
+		r.transfer = new(gateway.Transfer)
+		into = r.transfer
+	}
+	err := jsonv2.Unmarshal(raw, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return &r, err
+}
+
+// reader reads resources for deliveries: at most one call per resource at a
+// time, at most so many together, at most so many a second.
+type reader struct {
+	api     api
+	timeout time.Duration
+	slots   chan struct{}
+	bucket  bucket
+
+	mu      sync.Mutex
+	flights map[string]*flight
+}
+
+// flight is one call that several deliveries wait for.
+type flight struct {
+	done     chan struct{}
+	resource *resource
+	err      error
+}
+
+var (
+	errUnknownResource = errors.New("webhook: the API knows no such resource")
+	errReadLimit       = errors.New("webhook: too many deliveries have to be confirmed")
+)
+
+func newReader(source api, limits ReadBack) *reader {
+	if limits.Concurrent <= 0 {
+		limits.Concurrent = 8
+	}
+	if limits.PerSecond <= 0 {
+		limits.PerSecond = 50
+	}
+	if limits.Timeout <= 0 {
+		limits.Timeout = 5 * time.Second
+	}
+	return &reader{
+		api:     source,
+		timeout: limits.Timeout,
+		slots:   make(chan struct{}, limits.Concurrent),
+		bucket:  bucket{perSecond: float64(limits.PerSecond), size: float64(2 * limits.PerSecond)},
+		flights: make(map[string]*flight),
+	}
+}
+
+// read returns the resource. If joined is true, the call had begun before and
+// may have seen an older state.
+func (r *reader) read(ctx context.Context, family Family, id string) (res *resource, joined bool, err error) {
+	key := resourceKey(family, id)
+	r.mu.Lock()
+	f := r.flights[key]
+	joined = f != nil
+	if !joined {
+		if !r.bucket.take(time.Now()) {
+			r.mu.Unlock()
+			return nil, false, errReadLimit
+		}
+		f = &flight{done: make(chan struct{})}
+		r.flights[key] = f
+		go r.fly(context.WithoutCancel(ctx), f, key, family, id)
+	}
+	r.mu.Unlock()
+
+	select {
+	case <-f.done:
+		return f.resource, joined, f.err
+	case <-ctx.Done():
+		return nil, joined, ctx.Err()
+	}
+}
+
+func (r *reader) fly(ctx context.Context, f *flight, key string, family Family, id string) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	defer func() {
+		if f.resource == nil && f.err == nil {
+			f.err = errors.New("webhook: the read of a resource ended without a result")
+		}
+		r.mu.Lock()
+		delete(r.flights, key)
+		r.mu.Unlock()
+		close(f.done)
+	}()
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+		f.resource, f.err = r.api.read(ctx, family, id)
+	case <-ctx.Done():
+		f.err = errReadLimit
+	}
+}
+
+func resourceKey(family Family, id string) string { return string(family) + "/" + id }
+
+// bucket is a token bucket. It is guarded by its owner's lock.
+type bucket struct {
+	perSecond, size float64
+	tokens          float64
+	last            time.Time
+}
+
+func (b *bucket) take(now time.Time) bool {
+	if b.last.IsZero() {
+		b.tokens = b.size
+	} else {
+		b.tokens = min(b.size, b.tokens+now.Sub(b.last).Seconds()*b.perSecond)
+	}
+	b.last = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}

@@ -1,0 +1,271 @@
+package webhook
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Delivery is a request of the gateway, for servers that do not speak
+// [net/http]: cloud functions, fasthttp, queues.
+type Delivery struct {
+	Path   string      // of the URL, decoded; needed for Config.SecretPath only
+	Header http.Header // at least the signature's headers, under names of any case
+	Body   []byte      // the bytes that arrived; the receiver keeps them
+}
+
+// Answer is what to answer to a [Delivery].
+type Answer struct {
+	Status     int
+	Body       []byte        // JSON
+	RetryAfter time.Duration // 0 where the answer carries no such header
+	Outcome    Outcome
+}
+
+// Header returns the answer's headers.
+func (a Answer) Header() http.Header {
+	h := http.Header{"Content-Type": {"application/json"}}
+	if a.RetryAfter > 0 {
+		seconds := (a.RetryAfter + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+	return h
+}
+
+// result is the outcome of a delivery on its way to an Answer.
+type result struct {
+	Observation
+
+	retryAfter time.Duration // what a handler asked for
+}
+
+// Receive does with a delivery what ServeHTTP does with a request: it is
+// verified, made known to the store and, in Sync mode, handled. The Answer
+// must reach the sender.
+func (rx *Receiver) Receive(ctx context.Context, d Delivery) Answer {
+	started := time.Now()
+	r := rx.receive(ctx, d)
+	r.Duration = time.Since(started)
+	rx.report(ctx, r.Observation)
+	return answerOf(r)
+}
+
+func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
+	if !rx.secretPathMatches(d.Path) {
+		return refused(errNotFound)
+	}
+	if int64(len(d.Body)) > rx.cfg.MaxBody {
+		return refused(errTooLarge)
+	}
+	if !rx.enter() {
+		return result{Observation: Observation{Outcome: OutcomeBusy, Err: ErrShutdown}}
+	}
+	defer rx.running.Done()
+	e, err := rx.authenticate(d)
+	if err != nil {
+		return refused(err)
+	}
+	select {
+	case rx.slots <- struct{}{}:
+		defer func() { <-rx.slots }()
+	default:
+		return result{Observation: Observation{Outcome: OutcomeBusy}}
+	}
+	rec, err := rx.identify(ctx, e)
+	if err != nil {
+		return unconfirmed(err)
+	}
+	defer rx.purge()
+	return rx.accept(ctx, rec)
+}
+
+// secretPathMatches compares the last element of the path in constant time.
+func (rx *Receiver) secretPathMatches(path string) bool {
+	want := rx.cfg.SecretPath.Reveal()
+	if want == "" {
+		return true
+	}
+	got := path[strings.LastIndexByte(path, '/')+1:]
+	return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
+}
+
+// authenticate checks the signature, where the policy wants or the delivery
+// claims one, before anything else is read from the body.
+func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
+	signed := false
+	switch rx.cfg.Trust {
+	case RequireSignature:
+		signed = true
+	case SignatureOrReadBack:
+		signed = rx.verifier.Signed(d.Header)
+	default:
+	}
+	if signed {
+		if err := rx.verifier.Verify(d.Header, d.Body); err != nil {
+			return nil, err
+		}
+	}
+	e, err := Parse(d.Body)
+	if err != nil {
+		return nil, err
+	}
+	e.Signed, e.Source = signed, SourceDelivery
+	return e, nil
+}
+
+// identify makes the record by which the event is known: a proven event by its
+// id, an unproven one, once the API has confirmed it, by what is true then.
+// Only what comes out of here is ever written to the store.
+func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
+	switch {
+	case rx.reader == nil:
+		return record(e, "", nil)
+	case e.Signed:
+		fact, err := rx.factOf(ctx, e)
+		if err != nil {
+			return Record{}, err
+		}
+		return record(e, fact, nil)
+	default:
+		return rx.confirm(ctx, e)
+	}
+}
+
+// factOf names the fact of a proven event, so that an unproven one that tells
+// the same is recognised. What can happen more than once is named by the state
+// that the API shows.
+func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
+	if fact, ok := onceFact(e); ok || !e.Family.Known() || e.ResourceID == "" {
+		return fact, nil
+	}
+	c, _, err := rx.readBack(ctx, e)
+	switch {
+	case errors.Is(err, errUnknownResource):
+		return "", nil
+	case err != nil:
+		return "", err
+	case c.verdict != confirmed:
+		return "", nil // the signature outweighs an API that does not know yet
+	default:
+		return c.fact, nil
+	}
+}
+
+// confirm asks the API about an unproven event.
+func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
+	if !e.Family.Known() || e.ResourceID == "" {
+		return Record{}, fmt.Errorf("%w: there is no resource to ask the API for", ErrUnconfirmed)
+	}
+	c, res, err := rx.readBack(ctx, e)
+	switch {
+	case errors.Is(err, errUnknownResource):
+		return Record{}, fmt.Errorf("%w: the API knows no such resource", ErrUnconfirmed)
+	case err != nil:
+		return Record{}, err
+	case c.verdict == refuted:
+		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
+	case c.verdict == behind:
+		return Record{}, fmt.Errorf("%w: the resource is still %s", ErrNotConfirmedYet, c.status)
+	case e.Source == SourceDelivery && rx.forgottenSince(c.moment):
+		// Whether it was handled is no longer known, and anybody may have sent it.
+		return Record{}, fmt.Errorf("%w: it happened longer ago than the store remembers", ErrUnconfirmed)
+	}
+	e.ConfirmedStatus, e.Stale = c.status, c.late
+	return record(e, c.fact, res)
+}
+
+func (rx *Receiver) forgottenSince(moment time.Time) bool {
+	return !moment.IsZero() && rx.cfg.Now().Sub(moment) > rx.cfg.Store.Remembers()
+}
+
+// readBack reads the event's resource. A call that had begun before may have
+// seen an older state, so that "not yet" is asked again.
+func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *resource, error) {
+	for {
+		res, joined, err := rx.reader.read(ctx, e.Family, e.ResourceID)
+		if err != nil {
+			if !errors.Is(err, errUnknownResource) {
+				err = fmt.Errorf("%w: %w", ErrNotConfirmedYet, err)
+			}
+			return confirmation{}, nil, err
+		}
+		c := confirm(e, res, rx.cfg.Now())
+		if c.verdict != behind || !joined {
+			return c, res, nil
+		}
+	}
+}
+
+// record is the event as the store keeps it. An event without a resource has
+// one of its own, so that it waits for nothing.
+func record(e *Event, fact string, res *resource) (Record, error) {
+	state, err := res.encode()
+	if err != nil {
+		return Record{}, err
+	}
+	rec := Record{
+		Key:       "id " + e.ID,
+		EventID:   e.ID,
+		Kind:      e.Kind,
+		Resource:  resourceKey(e.Family, e.ResourceID),
+		Fact:      fact,
+		Signed:    e.Signed,
+		Source:    e.Source,
+		Late:      e.Stale,
+		Position:  position(e),
+		Body:      e.Raw,
+		Confirmed: state,
+	}
+	if res != nil {
+		rec.Key = "fact " + fact
+	}
+	if e.ResourceID == "" {
+		rec.Resource = "event/" + e.ID
+	}
+	return rec, nil
+}
+
+// accept makes the event known and, in Sync mode, handles it.
+func (rx *Receiver) accept(ctx context.Context, rec Record) result {
+	entry, err := rx.cfg.Store.Put(ctx, rec)
+	switch {
+	case err != nil:
+		return storeError(rec, err)
+	case entry.State == StateDone || entry.State == StateDead:
+		return outcome(rec, OutcomeDuplicate)
+	case rx.cfg.Mode == Sync:
+		return rx.handleNow(ctx, entry.Key, rec)
+	case !entry.Added:
+		return outcome(rec, OutcomeDuplicate)
+	default:
+		rx.poke()
+		return outcome(rec, OutcomeStored)
+	}
+}
+
+func outcome(rec Record, o Outcome) result {
+	return result{Observation: Observation{Outcome: o, EventID: rec.EventID, Kind: rec.Kind, Resource: rec.Resource}}
+}
+
+func storeError(rec Record, err error) result {
+	r := outcome(rec, OutcomeStoreError)
+	r.Err = err
+	return r
+}
+
+func refused(err error) result {
+	return result{Observation: Observation{Outcome: OutcomeRefused, Err: err}}
+}
+
+func unconfirmed(err error) result {
+	o := OutcomeUnconfirmed
+	if errors.Is(err, ErrUnconfirmed) {
+		o = OutcomeRefused
+	}
+	return result{Observation: Observation{Outcome: o, Err: err}}
+}

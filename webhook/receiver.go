@@ -1,0 +1,151 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Receiver takes the gateway's deliveries and has each event handled, exactly
+// once as far as its handlers' effects allow it. Make one with [New], register
+// the handlers with [OnTransaction] and its kind, and mount it: it is an
+// [net/http.Handler]. It is safe for concurrent use.
+type Receiver struct {
+	cfg      Config
+	verifier Verifier
+	reader   *reader // nil without an API
+	slots    chan struct{}
+	stats    stats
+
+	mu      sync.Mutex
+	routes  map[route]handler
+	serving bool // no handler is registered from here on
+	closed  bool
+	running sync.WaitGroup // deliveries and workers
+
+	stop    context.CancelFunc // ends the contexts of handlers
+	base    context.Context    //nolint:containedctx // the parent of every handler's context in Inbox mode; ended by Shutdown
+	started sync.Once
+	quit    chan struct{} // closed by Shutdown: begin nothing new
+	wake    chan struct{} // there is work in the inbox
+	purged  atomic.Int64  // when old events were last forgotten, Unix seconds
+}
+
+// New returns a receiver, or an error that says which promise the
+// configuration could not keep.
+func New(cfg Config) (*Receiver, error) {
+	cfg.setDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	rx := &Receiver{
+		cfg:      cfg,
+		verifier: Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Now: cfg.Now},
+		slots:    make(chan struct{}, cfg.MaxConcurrent),
+		routes:   make(map[route]handler),
+		quit:     make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+	}
+	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
+		rx.reader = newReader(clientAPI{client: cfg.API}, cfg.ReadBack)
+	}
+	base, stop := context.WithCancelCause(context.Background())
+	rx.base, rx.stop = base, func() { stop(ErrShutdown) }
+	if cfg.Trust == UnsafeTrustBody {
+		cfg.Logger.Warn("webhook: every delivery is believed, signed or not: UnsafeTrustBody is for tests")
+	}
+	return rx, nil
+}
+
+// enter counts a delivery or worker in, unless the receiver is shut down.
+func (rx *Receiver) enter() bool {
+	rx.mu.Lock()
+	defer rx.mu.Unlock()
+	if rx.closed {
+		return false
+	}
+	rx.serving = true
+	rx.running.Add(1)
+	return true
+}
+
+// Shutdown ends the receiver in good order: deliveries are answered with 503,
+// nothing new is begun, and handlers that run may finish. When ctx ends first
+// their contexts end too, with [ErrShutdown] as the cause; events that were not
+// finished are released for another process, and ctx's error is returned.
+func (rx *Receiver) Shutdown(ctx context.Context) error {
+	rx.mu.Lock()
+	if !rx.closed {
+		rx.closed = true
+		close(rx.quit)
+	}
+	rx.mu.Unlock()
+
+	done := make(chan struct{})
+	go func() {
+		rx.running.Wait()
+		close(done)
+	}()
+	defer rx.stop()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// DeadLetters lists up to limit events that could not be handled, the oldest
+// first.
+func (rx *Receiver) DeadLetters(ctx context.Context, limit int) ([]DeadLetter, error) {
+	return rx.cfg.Store.DeadLetters(ctx, limit)
+}
+
+// Requeue has dead letters, named by their keys, handled again as if they were
+// new. In Inbox mode the workers do that; in Sync mode it is done before
+// Requeue returns, and the error names the events that failed again.
+func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
+	if !rx.enter() {
+		return 0, ErrShutdown
+	}
+	defer rx.running.Done()
+	n, err := rx.cfg.Store.Requeue(ctx, keys...)
+	if err != nil || n == 0 {
+		return n, err
+	}
+	if rx.cfg.Mode == Inbox {
+		rx.poke()
+		return n, nil
+	}
+	var failed []error
+	for _, key := range keys {
+		if result := rx.handleNow(ctx, key, Record{EventID: key}); !result.Outcome.settled() {
+			failed = append(failed, errors.New("webhook: "+key+": "+string(result.Outcome)))
+		}
+	}
+	return n, errors.Join(failed...)
+}
+
+// Counts tells how many events wait, are being handled and are dead letters.
+func (rx *Receiver) Counts(ctx context.Context) (Counts, error) { return rx.cfg.Store.Counts(ctx) }
+
+const purgeEvery = time.Hour
+
+// purge has the store forget old events now and then, beside the work.
+func (rx *Receiver) purge() {
+	now, last := time.Now().Unix(), rx.purged.Load()
+	if now-last < int64(purgeEvery/time.Second) || !rx.purged.CompareAndSwap(last, now) || !rx.enter() {
+		return
+	}
+	go func() {
+		defer rx.running.Done()
+		ctx, cancel := context.WithTimeout(rx.base, storeTimeout)
+		defer cancel()
+		if _, err := rx.cfg.Store.Purge(ctx); err != nil {
+			rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: old events could not be purged", errorAttr(err))
+		}
+	}()
+}
