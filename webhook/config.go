@@ -30,6 +30,10 @@ type Config struct {
 	// https://shop.example/webhooks/gateway/c0ffee….
 	SecretPath gateway.Secret
 
+	// API reads the resources that unsigned deliveries tell of, see Trust. With
+	// it a signed and an unsigned delivery of one event are known to be one,
+	// even if their ids differ.
+	API *gateway.Client
 	// ReadBack bounds the calls that unsigned deliveries cause.
 	ReadBack ReadBack
 

@@ -41,6 +41,17 @@ func (r *resource) status() string {
 	}
 }
 
+func (r *resource) id() string {
+	switch {
+	case r.transaction != nil:
+		return r.transaction.ID
+	case r.subscription != nil:
+		return r.subscription.ID
+	default:
+		return r.transfer.ID
+	}
+}
+
 // api reads resources of the gateway.
 type api interface {
 	read(ctx context.Context, family Family, id string) (*resource, error)
