@@ -67,9 +67,9 @@ func WithBasicTokenX(key string) Option { return func(s *settings) { s.basicToke
 // after d on the virtual clock.
 func WithAutoPay(d time.Duration) Option { return func(s *settings) { s.autoPay = d } }
 
-// WithFee sets what the gateway keeps of a payment, in hundredths of a percent
-// of its amount: 99 is 0.99 %. It is nothing otherwise.
-func WithFee(hundredths int) Option { return func(s *settings) { s.fee = int64(hundredths) } }
+// WithFee sets what the gateway keeps of every payment, in cents. It is nothing
+// otherwise.
+func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
 
 // WithOpeningBalance sets the balance of a new account, in cents. It is 0
 // otherwise.

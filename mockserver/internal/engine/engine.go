@@ -19,7 +19,7 @@ type Env struct {
 	Sandbox bool          // the environment; false is production
 	IDs     IDs           // seeded: the same seed and calls make the same ids
 	AutoPay time.Duration // how soon a pending transaction is paid by itself; 0 is never
-	Fee     int64         // what the gateway keeps of a payment, in hundredths of a percent
+	Fee     int64         // what the gateway keeps of a payment, in cents
 }
 
 // IDs makes the identifiers and codes of new records.

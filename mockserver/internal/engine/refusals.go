@@ -24,7 +24,7 @@ const (
 
 // NotFound says that there is no such record: kind is "transaction".
 func NotFound(kind string) *Refusal {
-	return &Refusal{Status: http.StatusNotFound, Code: CodeNotFound, Detail: "no such " + kind}
+	return &Refusal{Status: http.StatusNotFound, Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
 }
 
 // Conflict says that a record's state does not allow a transition.

@@ -62,6 +62,9 @@ const (
 	ChargebackDelay   = 24 * time.Hour
 )
 
+// payPage is where vouchers and receipts would be; nothing is served there.
+const payPage = "https://pay.mock.invalid/"
+
 // NewTransaction is a request for a payment: the members of the record that
 // the request sets, and what is not kept.
 type NewTransaction struct {
@@ -115,7 +118,7 @@ func newTransaction(env Env, in NewTransaction, customer *Customer) *Transaction
 	t.ID = env.IDs.UUID(env.Now)
 	t.Status = pending
 	t.Buyer = buyerOf(env, in.Buyer, customer)
-	t.FeeAmount = (t.Amount*env.Fee + 5000) / 10000
+	t.FeeAmount = min(env.Fee, t.Amount)
 	t.CreatedAt, t.UpdatedAt = env.Now, env.Now
 	return &t
 }
@@ -169,9 +172,9 @@ func issuePix(env Env, t *Transaction, lifetime time.Duration) Change {
 func issueVoucher(env Env, t *Transaction) Change {
 	due := env.Now.Add(VoucherLifetime)
 	t.Voucher = &Voucher{
-		URL:            "https://voucher.mock.invalid/" + t.ID,
+		URL:            payPage + "vouchers/" + t.ID,
 		ExpirationDate: due,
-		Instructions:   "Pay before the due date. This voucher was made by a mock gateway and can't be paid.",
+		Instructions:   "Pay in any bank or with its app until the due date.",
 	}
 	if t.Currency == string(gateway.BRL) {
 		boleto := artefact.Boleto{Due: due, Amount: t.Amount, Free: t.ID}
@@ -228,7 +231,7 @@ func settle(env Env, t *Transaction, status string) {
 	t.NextAction = nil
 	t.PaidAmount, t.RefundedAmount = t.Amount, 0
 	t.PaidAt = env.Now
-	receipt := "https://receipt.mock.invalid/" + t.ID
+	receipt := payPage + "receipts/" + t.ID
 	if t.Pix != nil {
 		p := *t.Pix
 		p.EndToEndID, p.ReceiptURL = env.IDs.EndToEndID(env.Now), receipt

@@ -9,14 +9,14 @@ func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 	if !env.Sandbox {
 		return Change{}, &Refusal{
 			Status: http.StatusForbidden, Code: CodeForbidden,
-			Detail: "a transaction's status can be set in the sandbox only",
+			Detail: "A transaction's status can be set in the sandbox only.",
 		}
 	}
 	if status == t.Status {
 		return Change{}, nil
 	}
 	if t.Amount < 2 && (status == partiallyRefunded || status == partiallyPaid) {
-		return Change{}, Conflict(CodeInvalidState, "an amount of 1 can't be split")
+		return Change{}, Conflict(CodeInvalidState, "An amount of 1 can't be split.")
 	}
 	c := move(env, t, func(t *Transaction) { enter(env, t, status) }, statusEvents(status)...)
 	if next := c.Transactions[0]; open(next) {

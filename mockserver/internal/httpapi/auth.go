@@ -17,15 +17,15 @@ func (a *API) authenticate(r *http.Request, legacy bool) (string, *problem) {
 	keys, ok := a.credentials(r.Header)
 	switch {
 	case len(keys) == 0 && ok:
-		return "", unauthorized("credentials are missing: send Authorization: Bearer <API key>, or the apiKey header")
+		return "", unauthorized("Credentials are missing: send Authorization: Bearer <API key>, or the apiKey header.")
 	case !ok:
-		return "", unauthorized("the Authorization header is neither Bearer nor Basic base64(<API key>:x)")
+		return "", unauthorized("The Authorization header is neither Bearer <API key> nor Basic base64(<API key>:x).")
 	case legacy && r.Header.Get("apiKey") == "":
-		return "", unauthorized("v1 takes the API key in the apiKey header only")
+		return "", unauthorized("v1 takes the API key in the apiKey header only.")
 	}
 	for _, key := range keys[1:] {
 		if key != keys[0] {
-			return "", unauthorized("two credentials were sent that differ")
+			return "", unauthorized("Two credentials were sent that differ.")
 		}
 	}
 	return keys[0], a.admit(keys[0])
@@ -72,19 +72,19 @@ func (a *API) admit(key string) *problem {
 	name, ok := strings.CutPrefix(key, own)
 	switch {
 	case strings.HasPrefix(key, other):
-		return unauthorized("this is a key of the " + where + " environment")
+		return unauthorized("This is a key of the " + where + " environment.")
 	case strings.HasPrefix(key, "pk_"):
-		return unauthorized("this is a public key, which is for browsers only; send the secret key")
+		return unauthorized("This is a public key, which is for browsers only: send the secret key.")
 	case !ok || name == "" || len(key) > maxKey:
-		return unauthorized("the API key is not known")
+		return unauthorized("The API key is not known.")
 	case strings.HasPrefix(name, "revoked"):
-		return unauthorized("the API key has been revoked")
+		return unauthorized("The API key has been revoked.")
 	case strings.HasPrefix(name, "forbidden"):
-		return &problem{status: http.StatusForbidden, code: "FORBIDDEN", detail: "the API key may not use this resource"}
+		return &problem{status: http.StatusForbidden, code: "FORBIDDEN", detail: "The API key may not use this resource."}
 	case strings.HasPrefix(name, "limited") && !a.limiter.allow(key, time.Now()):
 		return &problem{
 			status: http.StatusTooManyRequests, code: "RATE_LIMITED",
-			detail: "more than 5 requests in a second",
+			detail: "More than 5 requests came in a second: wait before the next one.",
 			header: [2]string{"Retry-After", "1"},
 		}
 	}

@@ -1,14 +1,12 @@
 package httpapi
 
 import (
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
-	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -38,14 +36,9 @@ func cursorListOf[R, V any](p store.Page[R], view func(*R) V) cursorList {
 }
 
 func badCursor() *problem {
-	return &problem{
-		status: http.StatusUnprocessableEntity,
-		code:   engine.CodeValidation,
-		detail: "the request breaks the interface's rules: see errors",
-		fields: []rules.Violation{{
-			Field: "cursor", Message: "must be the next_cursor or prev_cursor of an earlier page of this list", Code: rules.CodeInvalid,
-		}},
-	}
+	return invalid([]rules.Violation{{
+		Field: "cursor", Message: "must be the next_cursor or prev_cursor of an earlier page of this list", Code: rules.CodeInvalid,
+	}})
 }
 
 // list returns the values of a comma-joined parameter.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -22,12 +23,11 @@ type problem struct {
 
 // invalid is the problem of a body or a query that breaks rules.
 func invalid(fields []rules.Violation) *problem {
-	return &problem{
-		status: http.StatusBadRequest,
-		code:   engine.CodeValidation,
-		detail: "the request breaks the interface's rules: see errors",
-		fields: fields,
+	detail := "1 member of the request breaks a rule."
+	if len(fields) > 1 {
+		detail = strconv.Itoa(len(fields)) + " members of the request break a rule."
 	}
+	return &problem{status: http.StatusBadRequest, code: engine.CodeValidation, detail: detail, fields: fields}
 }
 
 // refused turns the engine's refusal into a problem.
@@ -37,7 +37,7 @@ func refused(r *engine.Refusal) *problem {
 	}
 	p := &problem{status: r.Status, code: r.Code, detail: r.Detail, instance: r.Instance}
 	if r.Field != "" {
-		p.detail = r.Field + " " + r.Detail
+		p.detail = r.Field + " " + r.Detail + "."
 		p.fields = []rules.Violation{{Field: r.Field, Message: r.Detail, Code: r.FieldCode}}
 	}
 	return p

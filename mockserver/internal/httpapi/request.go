@@ -68,7 +68,7 @@ func withQuery(rule rules.Rule, do func(rq *request, q url.Values) (any, *proble
 	return func(rq *request) (any, *problem) {
 		q, err := url.ParseQuery(rq.r.URL.RawQuery)
 		if err != nil {
-			return nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "malformed query"}
+			return nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "The query is malformed."}
 		}
 		if fields := rules.CheckQuery(q, rule, rq.api.variant()); len(fields) > 0 {
 			return nil, invalid(fields)
@@ -109,7 +109,7 @@ func (rq *request) read(buf *bytes.Buffer, optional bool) *problem {
 			return &problem{
 				status: http.StatusUnsupportedMediaType,
 				code:   "UNSUPPORTED_MEDIA_TYPE",
-				detail: "send the body as Content-Type: application/json",
+				detail: "Send the body as Content-Type: application/json.",
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (rq *request) read(buf *bytes.Buffer, optional bool) *problem {
 	case errors.As(err, &long):
 		return tooLarge()
 	case err != nil && !errors.Is(err, io.EOF):
-		return malformed("the body could not be read to its end")
+		return malformed("The body could not be read to its end.")
 	case buf.Len() == 0 && optional:
 		buf.WriteString("{}")
 	}
@@ -130,7 +130,7 @@ func tooLarge() *problem {
 	return &problem{
 		status: http.StatusRequestEntityTooLarge,
 		code:   "BODY_TOO_LARGE",
-		detail: "the body is longer than 1 MiB",
+		detail: "The body is longer than 1 MiB.",
 	}
 }
 
@@ -142,7 +142,7 @@ func malformed(detail string) *problem {
 func (rq *request) decode(body []byte, rule rules.Rule, v any) *problem {
 	fields, err := rules.Check(body, rule, rq.api.variant())
 	if err != nil {
-		return malformed(err.Error())
+		return malformed("The body is no valid JSON object: " + err.Error() + ".")
 	}
 	if len(fields) > 0 {
 		return invalid(fields)
@@ -159,7 +159,7 @@ func (rq *request) decode(body []byte, rule rules.Rule, v any) *problem {
 			Field: field, Code: rules.CodeInvalidType, Message: "must be written as a plain value of its type",
 		}})
 	default:
-		return malformed("the body could not be decoded")
+		return malformed("The body could not be decoded.")
 	}
 }
 

@@ -90,7 +90,7 @@ func (rt *router) find(r *http.Request) (*route, string, *problem) {
 }
 
 func unknownPath() *problem {
-	return &problem{status: http.StatusNotFound, code: "UNKNOWN_PATH", detail: "the interface has no such path"}
+	return &problem{status: http.StatusNotFound, code: "UNKNOWN_PATH", detail: "The interface has no such path."}
 }
 
 func wrongMethod(method string, methods map[string]*route) *problem {
@@ -103,7 +103,7 @@ func wrongMethod(method string, methods map[string]*route) *problem {
 	return &problem{
 		status: http.StatusMethodNotAllowed,
 		code:   "METHOD_NOT_ALLOWED",
-		detail: method + " is not allowed here, only " + list,
+		detail: method + " is not allowed here, only " + list + ".",
 		header: [2]string{"Allow", list},
 	}
 }

@@ -29,7 +29,7 @@ func (a *API) transactionRoutes() []route {
 			do: plainly(a.getTransaction),
 		},
 		{
-			op: "transactions.set_status", method: "PUT", path: "/v2/transactions/{id}", status: 200, livePlain: conflict,
+			op: "transactions.set_sandbox_status", method: "PUT", path: "/v2/transactions/{id}", status: 200, livePlain: conflict,
 			do: withBody(rules.SandboxStatus, a.setTransactionStatus),
 		},
 		{

@@ -152,7 +152,7 @@ func (a *API) refundTransaction(rq *request, in *refundBody) (any, *engine.Refus
 	}
 	left := t.PaidAmount - t.RefundedAmount
 	return refundView{
-		Message:   "Transaction refunded",
+		Message:   "The refund was made.",
 		Refunded:  t.RefundedAmount - before,
 		Remaining: left,
 		Full:      left == 0,
@@ -212,7 +212,7 @@ func (a *API) updateDelivery(rq *request, in *deliveryBody) (any, *engine.Refusa
 		if !matches(wanted, etag(&t.Row)) {
 			return engine.Change{}, &engine.Refusal{
 				Status: http.StatusPreconditionFailed, Code: engine.CodePreconditionFailed,
-				Detail: "the transaction has changed since it was read with the ETag in If-Match",
+				Detail: "The transaction has changed since it was read with the ETag in If-Match.",
 			}
 		}
 		return engine.UpdateDelivery(env, t, engine.DeliveryUpdate{

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"strings"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -172,12 +174,12 @@ func (a *API) viewMetadata(text string) jsontext.Value {
 	return b
 }
 
-// metadataObject reads a JSON object's members as strings; any other text is
-// the one member "metadata".
+// metadataObject reads the members of a JSON object as strings, or those of a
+// text like a=1&b=2; any other text is the one member "metadata".
 func metadataObject(text string) map[string]string {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
-		return map[string]string{"metadata": text}
+		return metadataPairs(text)
 	}
 	object := make(map[string]string, len(members))
 	for name, raw := range members {
@@ -186,6 +188,19 @@ func metadataObject(text string) map[string]string {
 			s = string(raw)
 		}
 		object[name] = s
+	}
+	return object
+}
+
+func metadataPairs(text string) map[string]string {
+	whole := map[string]string{"metadata": text}
+	object := map[string]string{}
+	for pair := range strings.SplitSeq(text, "&") {
+		name, value, found := strings.Cut(pair, "=")
+		if !found || name == "" {
+			return whole
+		}
+		object[name] = value
 	}
 	return object
 }

@@ -32,7 +32,7 @@ type itemPayment struct {
 	Amount       int64    `json:"amount"`
 	BasePrice    int64    `json:"base_price"`
 	Installments int      `json:"installments,omitzero"`
-	Fee          *feeView `json:"fee"`
+	Fee          int64    `json:"fee"`
 	Pix          *itemPix `json:"pix"`
 }
 
@@ -59,7 +59,7 @@ func viewTransactionItem(t *engine.Transaction) transactionItem {
 			Amount:       t.Amount,
 			BasePrice:    t.Amount,
 			Installments: t.Installments,
-			Fee:          &feeView{NetAmount: t.Amount - t.FeeAmount, EstimatedFee: t.FeeAmount},
+			Fee:          t.FeeAmount,
 		},
 		Status:        t.Status,
 		Products:      make([]itemProductView, len(t.Products)),

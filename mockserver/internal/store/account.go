@@ -112,15 +112,15 @@ func (a *Account) commit(c engine.Change) *engine.Refusal {
 	if limit := a.store.cfg.Limit; grown > 0 && a.store.used.Load()+grown > limit {
 		return &engine.Refusal{
 			Status: http.StatusInsufficientStorage, Code: engine.CodeMemoryLimit,
-			Detail: "the mock gateway is full: it keeps every record in memory up to a limit; " +
-				"raise the limit, reset the account, or use a new server",
+			Detail: "The mock gateway is full: it keeps every record in memory up to a limit. " +
+				"Raise the limit, reset the account, or use a new server.",
 		}
 	}
 	if log := a.store.cfg.Log; log != nil {
 		if err := log.Append(a.key, c); err != nil {
 			return &engine.Refusal{
 				Status: http.StatusInternalServerError, Code: engine.CodeLogFailed,
-				Detail: "the change could not be written to the data file: " + err.Error(),
+				Detail: "The change could not be written to the data file: " + err.Error(),
 			}
 		}
 	}

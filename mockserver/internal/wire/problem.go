@@ -12,7 +12,7 @@ import (
 
 // problemTypes is where the type URIs of problem bodies live; nothing is
 // served there.
-const problemTypes = "https://gateway.mock.invalid/problems/"
+const problemTypes = "https://gateway.invalid/problems/"
 
 // Problem is the shape of most errors.
 type Problem struct {
