@@ -62,6 +62,7 @@ type Error struct {
 	Err error
 
 	duplicate bool // a 409 of a reference
+	hopeless  bool // another call would fail alike
 	kind      int  // the status that the sentinels match, where it is not StatusCode
 }
 

@@ -66,7 +66,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 		Type: p.Type, Title: p.Title, Detail: p.Detail, Instance: p.Instance, Code: p.Code,
 		RequestID: firstOf(transport.RequestID(res.Header), p.RequestID), Reference: r.reference,
 		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
-		Header: allowedHeader(res.Header), Err: res.Err,
+		Header: allowedHeader(res.Header), Err: res.Err, hopeless: res.Hopeless,
 	}
 	if res.Ended != nil {
 		e.Err = res.Ended

@@ -77,11 +77,13 @@ func isWord(c byte) bool {
 	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
+// firstOf returns the first value that is not the zero value.
+func firstOf[T comparable](values ...T) T {
+	var none T
+	for _, v := range values {
+		if v != none {
+			return v
 		}
 	}
-	return ""
+	return none
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // Method is how a transaction is paid.
@@ -172,6 +173,13 @@ type Transaction struct {
 
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
 func (t *Transaction) Settled() bool { return t.Status.Settled() }
+
+// MarshalJSON writes t as the gateway would: every member that was read, null
+// for what is nullable and empty.
+func (t Transaction) MarshalJSON() ([]byte, error) {
+	type plain Transaction
+	return wire.Marshal((*plain)(&t))
+}
 
 // Buyer is the buyer as the gateway keeps it. Every member but ID, Name and
 // Email is nullable.

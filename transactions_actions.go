@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // RefundParams says how much is paid back: an Amount, or all that is left.
@@ -42,6 +43,12 @@ type Refund struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes r as the gateway would.
+func (r Refund) MarshalJSON() ([]byte, error) {
+	type plain Refund
+	return wire.Marshal((*plain)(&r))
 }
 
 // DeliveryStatus is how far the goods are.
@@ -86,6 +93,12 @@ type Delivery struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes d as the gateway would.
+func (d Delivery) MarshalJSON() ([]byte, error) {
+	type plain Delivery
+	return wire.Marshal((*plain)(&d))
+}
+
 // SandboxStatusParams names the state that a sandbox transaction is put into.
 type SandboxStatusParams struct {
 	Status TransactionStatus `json:"status"` // required
@@ -109,4 +122,10 @@ type SandboxTransaction struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes t as the gateway would.
+func (t SandboxTransaction) MarshalJSON() ([]byte, error) {
+	type plain SandboxTransaction
+	return wire.Marshal((*plain)(&t))
 }

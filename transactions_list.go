@@ -37,28 +37,43 @@ type TransactionListParams struct {
 func (p TransactionListParams) Validate() error { return validateQuery(p, rules.TransactionList) }
 
 // TransactionSummary is a transaction in a list. The gateway writes list items
-// in two shapes, like a read transaction or with the payment in an object of
-// its own; both are read into this one. What a shape does not have is at its
-// zero value: read the transaction itself where that matters.
+// in two shapes, one like a read transaction, one with the payment in an object
+// of its own and other names for the products; both are read into this one.
+// What a shape does not have is at its zero value: read the transaction itself
+// where that matters. Amounts are in cents.
 type TransactionSummary struct {
 	ID             string            `json:"id"`
-	Amount         int64             `json:"amount"` // cents
+	Amount         int64             `json:"amount"`
 	Currency       Currency          `json:"currency"`
+	Country        Country           `json:"country,omitzero"` // of the payment
 	Method         Method            `json:"method"`
 	Status         TransactionStatus `json:"status"`
 	ExternalRef    string            `json:"external_ref"` // nullable
-	Buyer          Buyer             `json:"buyer"`
+	Buyer          Buyer             `json:"buyer"`        // often only Name and Email
+	Fee            *Fee              `json:"fee"`
 	Installments   int               `json:"installments,omitzero"` // nullable
+	Informations   []Information     `json:"informations,omitzero"`
+	BasePrice      int64             `json:"base_price,omitzero"` // before interest and fees
 	PaidAmount     int64             `json:"paid_amount,omitzero"`
 	RefundedAmount int64             `json:"refunded_amount,omitzero"`
 	PaidAt         Timestamp         `json:"paid_at"` // nullable
+	Pix            *PixDetails       `json:"pix"`
+	Voucher        *VoucherDetails   `json:"voucher,omitzero"`
 	Products       []ProductLine     `json:"products"`
+	Metadata       Metadata          `json:"metadata,omitzero"`
+	Traceable      bool              `json:"traceable,omitzero"`
+	IPAddress      string            `json:"ip_address,omitzero"`
+	Splits         []Split           `json:"splits,omitzero"`
+	NextAction     *NextAction       `json:"next_action,omitzero"`
+	AttemptsCount  int               `json:"attempts_count,omitzero"`
 	CreatedAt      Timestamp         `json:"created_at"`
 	UpdatedAt      Timestamp         `json:"updated_at"`
 
-	// Extra holds all other members, also those of a read transaction that a
-	// list seldom has.
+	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+
+	payment *summaryPayment // as it came
+	titled  bool            // products came as title and unit_price
 }
 
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
@@ -68,5 +83,98 @@ func (t *TransactionSummary) identity() (id, reference string, created time.Time
 	return t.ID, t.ExternalRef, t.CreatedAt.Time
 }
 
-var _ = wire.Marshal
-var _ jsontext.Value
+// plainSummary is a TransactionSummary without methods.
+type plainSummary TransactionSummary
+
+// summaryItem is a list item on the wire, in either shape.
+type summaryItem struct {
+	Summary  *plainSummary    `json:",embed"`
+	Payment  *summaryPayment  `json:"payment,omitzero"`
+	Products []summaryProduct `json:"products"` // stands in for the one of Summary
+}
+
+type summaryPayment struct {
+	Method       Method          `json:"method"`
+	Currency     Currency        `json:"currency"`
+	Country      Country         `json:"country"`
+	ExternalRef  string          `json:"external_ref"`
+	Amount       int64           `json:"amount"`
+	BasePrice    int64           `json:"base_price"`
+	Installments int             `json:"installments,omitzero"`
+	Fee          json.RawMessage `json:"fee,omitzero"` // null, a number or a Fee
+	Pix          *summaryPix     `json:"pix"`
+
+	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+type summaryPix struct {
+	QRCode   string `json:"qrcode"`
+	EndToEnd string `json:"endToEnd"`
+
+	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+type summaryProduct struct {
+	Name      string `json:"name,omitzero"`
+	Title     string `json:"title,omitzero"`
+	Price     int64  `json:"price,omitzero"`
+	UnitPrice int64  `json:"unit_price,omitzero"`
+	Quantity  int    `json:"quantity"`
+
+	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// UnmarshalJSONFrom reads either shape.
+func (t *TransactionSummary) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	item := summaryItem{Summary: (*plainSummary)(t)}
+	if err := wire.DecodeNext(dec, &item); err != nil {
+		return err
+	}
+	if item.Products != nil {
+		t.Products = make([]ProductLine, len(item.Products))
+	}
+	for i, p := range item.Products {
+		t.titled = t.titled || p.Title != ""
+		t.Products[i] = ProductLine{
+			Name: firstOf(p.Name, p.Title), Price: firstOf(p.Price, p.UnitPrice), Quantity: p.Quantity, Extra: p.Extra,
+		}
+	}
+	if item.Payment != nil {
+		t.flatten(item.Payment)
+	}
+	return nil
+}
+
+// flatten takes over what the item itself does not say.
+func (t *TransactionSummary) flatten(p *summaryPayment) {
+	t.payment = p
+	t.Method = firstOf(t.Method, p.Method)
+	t.Currency = firstOf(t.Currency, p.Currency)
+	t.Country = firstOf(t.Country, p.Country)
+	t.ExternalRef = firstOf(t.ExternalRef, p.ExternalRef)
+	t.Amount = firstOf(t.Amount, p.Amount)
+	t.BasePrice = firstOf(t.BasePrice, p.BasePrice)
+	t.Installments = firstOf(t.Installments, p.Installments)
+	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
+		_ = wire.Decode(p.Fee, &t.Fee) // what is no fee stays in the payment
+	}
+	if t.Pix == nil && p.Pix != nil {
+		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd}
+	}
+}
+
+// MarshalJSON writes the members of this type and, where the item came in the
+// other shape, those of that one as they came.
+func (t TransactionSummary) MarshalJSON() ([]byte, error) {
+	item := summaryItem{Summary: (*plainSummary)(&t), Payment: t.payment}
+	for _, p := range t.Products {
+		product := summaryProduct{Quantity: p.Quantity, Extra: p.Extra}
+		if t.titled {
+			product.Title, product.UnitPrice = p.Name, p.Price
+		} else {
+			product.Name, product.Price = p.Name, p.Price
+		}
+		item.Products = append(item.Products, product)
+	}
+	return wire.Marshal(&item)
+}

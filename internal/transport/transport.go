@@ -48,6 +48,7 @@ type Result struct {
 	Ended      error       // the error of the caller's context, where that ended the call
 	Attempts   int
 	Maybe      bool          // an attempt may have been applied without our knowing
+	Hopeless   bool          // another call would fail alike: a certificate, a credential
 	RetryAfter time.Duration // what the last answer asked for
 	Started    time.Time
 }
@@ -113,6 +114,7 @@ func (c *call) finish(ctx context.Context, err error) Result {
 	if r.Status == 0 && r.Err == nil {
 		r.Err = err
 	}
+	r.Hopeless = c.ending == refused
 	if ctx.Err() != nil && c.ending != answered && c.ending != refused {
 		r.Ended = ended(ctx)
 	}

@@ -47,6 +47,10 @@ func DecodeAny(body []byte, out any) error {
 	return json.Unmarshal(body, out, lenient)
 }
 
+// DecodeNext reads the next value of dec into v, as the reading that dec
+// belongs to does.
+func DecodeNext(dec *jsontext.Decoder, v any) error { return json.UnmarshalDecode(dec, v) }
+
 // DescribeError returns what is wrong with an answer and where, without any of
 // its text.
 func DescribeError(err error) error {

@@ -30,8 +30,14 @@ func emptyAsNull(enc *jsontext.Encoder, v any) error {
 	if r.Kind() == reflect.Pointer {
 		r = r.Elem()
 	}
-	if r.Kind() == reflect.String && r.Len() == 0 {
+	if r.Kind() == reflect.String && r.Len() == 0 && !atName(enc) {
 		return enc.WriteToken(jsontext.Null)
 	}
 	return errors.ErrUnsupported
+}
+
+// atName reports whether the next token is a member's name.
+func atName(enc *jsontext.Encoder) bool {
+	kind, n := enc.StackIndex(enc.StackDepth())
+	return kind == '{' && n%2 == 0
 }
