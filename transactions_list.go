@@ -43,25 +43,25 @@ func (p TransactionListParams) Validate() error { return validateQuery(p, rules.
 // where that matters. Amounts are in cents.
 type TransactionSummary struct {
 	ID             string            `json:"id"`
-	Amount         int64             `json:"amount"`
-	Currency       Currency          `json:"currency"`
+	Amount         int64             `json:"amount,omitzero"`
+	Currency       Currency          `json:"currency,omitzero"`
 	Country        Country           `json:"country,omitzero"` // of the payment
-	Method         Method            `json:"method"`
+	Method         Method            `json:"method,omitzero"`
 	Status         TransactionStatus `json:"status"`
-	ExternalRef    string            `json:"external_ref"` // nullable
-	Buyer          Buyer             `json:"buyer"`        // often only Name and Email
-	Fee            *Fee              `json:"fee"`
+	ExternalRef    string            `json:"external_ref,omitzero"` // nullable
+	Buyer          Buyer             `json:"buyer"`                 // often only Name and Email
+	Fee            *Fee              `json:"fee,omitzero"`
 	Installments   int               `json:"installments,omitzero"` // nullable
 	Informations   []Information     `json:"informations,omitzero"`
 	BasePrice      int64             `json:"base_price,omitzero"` // before interest and fees
-	PaidAmount     int64             `json:"paid_amount,omitzero"`
-	RefundedAmount int64             `json:"refunded_amount,omitzero"`
+	PaidAmount     int64             `json:"paid_amount"`
+	RefundedAmount int64             `json:"refunded_amount"`
 	PaidAt         Timestamp         `json:"paid_at"` // nullable
-	Pix            *PixDetails       `json:"pix"`
+	Pix            *PixDetails       `json:"pix,omitzero"`
 	Voucher        *VoucherDetails   `json:"voucher,omitzero"`
 	Products       []ProductLine     `json:"products"`
 	Metadata       Metadata          `json:"metadata,omitzero"`
-	Traceable      bool              `json:"traceable,omitzero"`
+	Traceable      bool              `json:"traceable"`
 	IPAddress      string            `json:"ip_address,omitzero"`
 	Splits         []Split           `json:"splits,omitzero"`
 	NextAction     *NextAction       `json:"next_action,omitzero"`
@@ -163,9 +163,11 @@ func (t *TransactionSummary) flatten(p *summaryPayment) {
 	}
 }
 
-// MarshalJSON writes the members of this type and, where the item came in the
-// other shape, those of that one as they came.
+// MarshalJSON writes the item in the shape it came in.
 func (t TransactionSummary) MarshalJSON() ([]byte, error) {
+	if t.payment != nil {
+		t.unflatten(t.payment)
+	}
 	item := summaryItem{Summary: (*plainSummary)(&t), Payment: t.payment}
 	for _, p := range t.Products {
 		product := summaryProduct{Quantity: p.Quantity, Extra: p.Extra}
@@ -177,4 +179,23 @@ func (t TransactionSummary) MarshalJSON() ([]byte, error) {
 		item.Products = append(item.Products, product)
 	}
 	return wire.Marshal(&item)
+}
+
+// unflatten drops what the payment says already.
+func (t *TransactionSummary) unflatten(p *summaryPayment) {
+	drop(&t.Method, p.Method)
+	drop(&t.Currency, p.Currency)
+	drop(&t.Country, p.Country)
+	drop(&t.ExternalRef, p.ExternalRef)
+	drop(&t.Amount, p.Amount)
+	drop(&t.BasePrice, p.BasePrice)
+	drop(&t.Installments, p.Installments)
+	t.Fee, t.Pix = nil, nil
+}
+
+func drop[T comparable](v *T, said T) {
+	if *v == said {
+		var none T
+		*v = none
+	}
 }
