@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	orderID   = "01945f2c-1c00-7e6a-8d21-5b9c3a7f4e10"
-	mariaID   = "01945f2c-1c00-7a10-b3f4-6d2e8c9a0b1f"
-	baseURL   = "https://api.example.com"
-	secretKey = "sk_test_4f9a"
+	orderID = "01945f2c-1c00-7e6a-8d21-5b9c3a7f4e10"
+	buyerID = "01945f2c-1c00-7a10-b3f4-6d2e8c9a0b1f"
 )
 
 func mariasAddress() *gateway.Address {
@@ -77,7 +75,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func clientOf(t *testing.T, transport http.RoundTripper, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	opts = append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: transport})}, opts...)
-	client, err := gateway.New(baseURL, gateway.BearerToken(secretKey), opts...)
+	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), opts...)
 	require.NoError(t, err)
 	return client
 }
@@ -115,7 +113,7 @@ func TestTransactionCreateGolden(t *testing.T) {
 			assert.Equal(t, "POST", sent.Method)
 			assert.Equal(t, "/v2/transactions", sent.Path)
 			assert.Equal(t, "application/json", sent.Header.Get("Content-Type"))
-			assert.Equal(t, "Bearer "+secretKey, sent.Header.Get("Authorization"))
+			assert.Equal(t, "Bearer "+testKey, sent.Header.Get("Authorization"))
 			assert.Empty(t, sent.Header.Get("Idempotency-Key"), "net/http would repeat such a request by itself")
 			assert.Equal(t, goldenBody(t, "transactions/"+tc.request), string(sent.Body))
 			assert.Equal(t, tc.status, got.Status)
@@ -136,7 +134,7 @@ func TestTransactionFields(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, orderID, got.ID)
 	assert.Equal(t, int64(15990), got.Amount)
-	assert.Equal(t, mariaID, got.Buyer.ID)
+	assert.Equal(t, buyerID, got.Buyer.ID)
 	assert.Equal(t, "São Paulo", got.Buyer.Address.City)
 	assert.Equal(t, gateway.Brazil, got.Buyer.Address.Country)
 	assert.Equal(t, int64(15940), got.Fee.NetAmount)

@@ -1,0 +1,337 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+)
+
+// transactionAnswer is the answer of a create or a read of pixOrder.
+func transactionAnswer(id, reference string, amount int) string {
+	return fmt.Sprintf(`{"success":true,"requestId":"r-1","data":%s}`, transactionJSON(id, reference, amount))
+}
+
+func transactionJSON(id, reference string, amount int) string {
+	return fmt.Sprintf(`{"id":%q,"external_ref":%q,"amount":%d,"currency":"BRL","method":"pix","status":"pending",`+
+		`"created_at":"2027-01-04T12:00:00.000Z"}`, id, reference, amount)
+}
+
+// duplicate is the refusal of a reference; instance may be "".
+func duplicate(instance string) string {
+	return fmt.Sprintf(`{"title":"Conflict","status":409,"code":"DUPLICATE_EXTERNAL_REF","instance":%q}`, instance)
+}
+
+func sentReference(t *testing.T, body string) string {
+	t.Helper()
+	var sent struct {
+		Ref string `json:"external_ref"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &sent))
+	return sent.Ref
+}
+
+func TestAutomaticReference(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		order := pixOrder()
+		order.ExternalRef = ""
+		s := play(fail(errReset), reply(500, ""), reply(201, transactionAnswer(orderID, "", 15990)))
+		client := clientOf(t, s)
+		var resp gateway.Response
+		_, err := client.Transactions.Create(t.Context(), order, gateway.ResponseInto(&resp))
+		require.NoError(t, err)
+		ref := sentReference(t, s.bodies[0])
+		require.NoError(t, uuid.Validate(ref))
+		assert.Equal(t, ref, resp.Reference)
+		assert.Equal(t, s.bodies[0], s.bodies[1])
+		assert.Equal(t, s.bodies[0], s.bodies[2])
+		assert.True(t, json.Valid([]byte(s.bodies[0])))
+
+		s.steps = append(s.steps, reply(201, transactionAnswer(orderID, "", 15990)))
+		_, err = client.Transactions.Create(t.Context(), order)
+		require.NoError(t, err)
+		assert.NotEqual(t, ref, sentReference(t, s.bodies[3]), "each call has its own")
+	})
+}
+
+func TestAutomaticReferenceIsInEveryError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		order := pixOrder()
+		order.ExternalRef = ""
+		s := play(reply(422, "{}"))
+		var resp gateway.Response
+		_, err := clientOf(t, s).Transactions.Create(t.Context(), order, gateway.ResponseInto(&resp))
+		var e *gateway.Error
+		require.ErrorAs(t, err, &e)
+		assert.Equal(t, sentReference(t, s.bodies[0]), e.Reference)
+		assert.Equal(t, e.Reference, resp.Reference)
+		assert.Equal(t, 422, resp.StatusCode)
+		assert.Contains(t, err.Error(), e.Reference)
+	})
+}
+
+// TestWithoutAutomaticReference: such a create can't be repeated safely.
+func TestWithoutAutomaticReference(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		order := pixOrder()
+		order.ExternalRef = ""
+		s := play(fail(errReset))
+		_, err := clientOf(t, s, gateway.WithAutoReference(false)).Transactions.Create(t.Context(), order)
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		assert.Len(t, s.at, 1)
+		assert.Empty(t, sentReference(t, s.bodies[0]))
+	})
+}
+
+func TestReferenceAsBodyField(t *testing.T) {
+	t.Parallel()
+	order := pixOrder()
+	order.ExternalRef = ""
+	s := play(reply(201, transactionAnswer(orderID, "mine", 15990)))
+	var resp gateway.Response
+	_, err := clientOf(t, s).Transactions.Create(t.Context(), order, gateway.BodyField("external_ref", "mine"), gateway.ResponseInto(&resp))
+	require.NoError(t, err)
+	assert.Equal(t, "mine", resp.Reference)
+	assert.Equal(t, 1, strings.Count(s.bodies[0], "external_ref"))
+}
+
+// TestRecovery has the 409 that an earlier attempt of the same call caused.
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	instance := "/v2/transactions/" + orderID
+	listPage := func(next string, items ...string) string {
+		return fmt.Sprintf(`{"success":true,"data":{"data":[%s],"total":9,"next_cursor":%q,"prev_cursor":null}}`, strings.Join(items, ","), next)
+	}
+	other := transactionJSON("00000000-0000-7000-8000-000000000001", "order-0001", 1)
+	mine := transactionJSON(orderID, "order-1001", 15990)
+	for name, steps := range map[string][]roundTrip{
+		"by instance": {
+			fail(errReset), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"by instance below a prefix": {
+			reply(500, ""), reply(409, duplicate("https://api.gateway.example/eu"+instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"on the third attempt": {
+			fail(errReset), reply(503, ""), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"limited in between": {
+			fail(errReset), reply(429, ""), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"by the list": {
+			fail(errReset), reply(409, `{"error":"DUPLICATE_EXTERNAL_REF","message":"…","status":409}`),
+			reply(200, listPage("", other, mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"by the second page of the list": {
+			fail(errReset), reply(409, "<html>"), reply(200, listPage("c2", other)), reply(200, listPage("", mine)),
+			reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"instance of the request itself": {
+			fail(errReset), reply(409, duplicate("/v2/transactions")),
+			reply(200, listPage("", mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"instance of another one": {
+			fail(errReset), reply(409, duplicate("/v2/transactions/"+buyerID)), reply(200, transactionAnswer(buyerID, "order-7", 15990)),
+			reply(200, listPage("", mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+		"instance that is gone": {
+			fail(errReset), reply(409, duplicate("/v2/transactions/"+buyerID)), reply(404, ""),
+			reply(200, listPage("", mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := play(steps...)
+				var resp gateway.Response
+				got, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.ResponseInto(&resp))
+				require.NoError(t, err)
+				assert.Equal(t, orderID, got.ID)
+				assert.True(t, resp.Recovered)
+				assert.False(t, resp.Existing)
+				assert.Equal(t, "order-1001", resp.Reference)
+				assert.Len(t, s.at, len(steps))
+			})
+		})
+	}
+}
+
+func TestNoRecovery(t *testing.T) {
+	t.Parallel()
+	instance := "/v2/transactions/" + orderID
+	for name, tc := range map[string]struct {
+		steps    []roundTrip
+		unknown  bool
+		existing bool
+	}{
+		"the caller's own duplicate": {[]roundTrip{reply(409, duplicate(instance))}, false, false},
+		"nothing was sent before":    {[]roundTrip{fail(errDial), reply(409, duplicate(instance))}, false, false},
+		"limited before":             {[]roundTrip{reply(429, ""), reply(409, duplicate(instance))}, false, false},
+		"another amount": {[]roundTrip{
+			fail(errReset), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 1)),
+		}, false, true},
+		"not found": {[]roundTrip{
+			fail(errReset), reply(409, duplicate("")), reply(200, `{"success":true,"data":[]}`),
+		}, true, false},
+		"the look-up is refused": {[]roundTrip{
+			fail(errReset), reply(409, duplicate("")), reply(403, `{}`),
+		}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := play(tc.steps...)
+				_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
+				require.ErrorIs(t, err, gateway.ErrDuplicate)
+				require.ErrorIs(t, err, gateway.ErrConflict)
+				assert.Len(t, s.at, len(tc.steps))
+				var e *gateway.Error
+				require.ErrorAs(t, err, &e)
+				assert.Equal(t, "order-1001", e.Reference)
+				assert.Equal(t, "transactions.create", e.Op)
+				var outcome *gateway.OutcomeError
+				assert.Equal(t, tc.unknown, errors.As(err, &outcome), "%v", err)
+				if tc.existing {
+					existing, ok := e.Existing.(*gateway.Transaction)
+					require.True(t, ok)
+					assert.Equal(t, int64(1), existing.Amount)
+				}
+			})
+		})
+	}
+}
+
+// TestRecoveryUsesTheSameCredential: the look-ups of a call are made as the
+// call itself.
+func TestRecoveryUsesTheSameCredential(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(fail(errReset), reply(409, duplicate("/v2/transactions/"+orderID)), reply(200, transactionAnswer(orderID, "order-1001", 15990)))
+		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.UseCredential(gateway.APIKey("sk_test_other")))
+		require.NoError(t, err)
+		for _, r := range s.requests {
+			assert.Equal(t, "sk_test_other", r.Header.Get("apiKey"))
+			assert.Empty(t, r.Header.Get("Authorization"))
+		}
+	})
+}
+
+// TestRecoverySearchEnds: a list that never ends is not read to its end, and
+// items older than the call end it sooner.
+func TestRecoverySearchEnds(t *testing.T) {
+	t.Parallel()
+	page := func(n int, created time.Time) roundTrip {
+		return reply(200, fmt.Sprintf(`{"success":true,"data":[{"id":"x","external_ref":"order-%d","created_at":%q}],"next_cursor":"c%d"}`,
+			n, created.Format(time.RFC3339), n))
+	}
+	newest := time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC) // by the gateway's clock
+	for name, tc := range map[string]struct {
+		gap   time.Duration
+		pages int
+	}{
+		"young items": {time.Millisecond, 10},
+		"old items":   {30 * time.Minute, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := play(fail(errReset), reply(409, duplicate("")))
+				for n := range 20 {
+					s.steps = append(s.steps, page(n, newest.Add(-time.Duration(n)*tc.gap)))
+				}
+				_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
+				require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+				assert.Len(t, s.at, 2+tc.pages)
+				for _, r := range s.requests[2:] {
+					assert.Equal(t, "100", r.URL.Query().Get("limit"))
+				}
+			})
+		})
+	}
+}
+
+// TestOlderResource has creates that are answered with what was there before.
+func TestOlderResource(t *testing.T) {
+	t.Parallel()
+	t.Run("equal, 200", func(t *testing.T) {
+		t.Parallel()
+		s := play(reply(200, transactionAnswer(orderID, "order-1001", 15990)))
+		var resp gateway.Response
+		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.ResponseInto(&resp))
+		require.NoError(t, err)
+		assert.True(t, resp.Existing)
+		assert.False(t, resp.Recovered)
+	})
+	t.Run("equal, after a lost answer", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := play(fail(errReset), reply(200, transactionAnswer(orderID, "order-1001", 15990)))
+			var resp gateway.Response
+			_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.ResponseInto(&resp))
+			require.NoError(t, err)
+			assert.True(t, resp.Existing)
+			assert.True(t, resp.Recovered)
+		})
+	})
+	for _, status := range []int{http.StatusOK, http.StatusCreated} {
+		t.Run(fmt.Sprintf("different, %d", status), func(t *testing.T) {
+			t.Parallel()
+			s := play(reply(status, transactionAnswer(orderID, "order-1001", 100)))
+			_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
+			require.ErrorIs(t, err, gateway.ErrDuplicate)
+			require.NotErrorIs(t, err, gateway.ErrOutcomeUnknown)
+			var e *gateway.Error
+			require.ErrorAs(t, err, &e)
+			existing, ok := e.Existing.(*gateway.Transaction)
+			require.True(t, ok)
+			assert.Equal(t, int64(100), existing.Amount)
+		})
+	}
+}
+
+// TestLostAnswerNamesTheResource: an answer that breaks off is not lost where
+// it got as far as the id.
+func TestLostAnswerNamesTheResource(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ body, id, status string }{
+		"cut":              {`{"success":true,"requestId":"r-9","data":{"id":"tx-1","status":"paid","amount":15`, "tx-1", "paid"},
+		"another type":     {`{"success":true,"data":{"id":"tx-1","amount":{"value":1},"status":"paid"}}`, "tx-1", "paid"},
+		"a fraction":       {`{"success":true,"data":{"id":"tx-1","amount":12.5,"status":"pending"}}`, "tx-1", "pending"},
+		"a number as id":   {`{"data":{"id":17,"amount":true}}`, "17", ""},
+		"wrapped":          {`{"data":{"transaction":{"id":"tx-1","status":"paid"},"amount":[1]}}`, "tx-1", "paid"},
+		"no data":          {`{"success":true}`, "", ""},
+		"null":             {`{"success":true,"data":null}`, "", ""},
+		"html":             {`<html>created</html>`, "", ""},
+		"nothing":          {``, "", ""},
+		"bare resource":    {`{"id":"tx-1","status":"paid"}`, "tx-1", "paid"},
+		"an array as data": {`{"success":true,"data":[1]}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(reply(201, tc.body))
+			_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.NoRetry())
+			var outcome *gateway.OutcomeError
+			require.ErrorAs(t, err, &outcome)
+			assert.Equal(t, tc.id, outcome.ResourceID)
+			assert.Equal(t, tc.status, outcome.ResourceStatus)
+			assert.Equal(t, "order-1001", outcome.Reference)
+			var e *gateway.Error
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, 201, e.StatusCode)
+			assert.Equal(t, tc.body, string(e.Body))
+			assert.NotContains(t, err.Error(), "15", "the text of the answer is not printed")
+		})
+	}
+}
