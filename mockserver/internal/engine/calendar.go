@@ -21,7 +21,7 @@ func (s *Subscription) boundary(n int) time.Time {
 	case "week":
 		return at.AddDate(0, 0, 7*steps).UTC()
 	default:
-		return dayOfMonth(at, steps, s.BillingDay).UTC()
+		return dayOfMonth(at, steps, s.BillingDayOfMonth()).UTC()
 	}
 }
 

@@ -14,7 +14,7 @@ type Subscription struct {
 	Currency         string
 	Interval         string // day, week or month
 	IntervalCount    int
-	BillingDay       int // of the month, in the billing zone; the last day where a month is shorter
+	BillingDay       int // of the month, in the billing zone; 0 is the anchor's
 	FailurePolicy    string
 	RetryOffsetsDays []int // as sent
 	Card             *Card

@@ -140,8 +140,12 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 		return Change{}, Conflict(CodeInvalidState,
 			"the checkout session is not ready: its buyer's name, e-mail and payment method must be set first")
 	}
+	total := l.Total(products)
+	if total < rules.MinAmount || total > rules.MaxAmount {
+		return Change{}, Conflict(CodeInvalidState, "the products of the checkout link sum to no amount that can be paid")
+	}
 	in := NewTransaction{Transaction: Transaction{
-		Amount:       l.Total(products),
+		Amount:       total,
 		Currency:     l.Currency,
 		Method:       s.Method,
 		Buyer:        s.Buyer,

@@ -194,10 +194,12 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 		b.s.Latest = t
 	}
 	switch {
-	case s.Status == subIncomplete && s.Card != nil && settled(t):
+	case s.Status == subIncomplete && settled(t):
 		b.accept(t)
-	case s.Status == subIncomplete && s.Card != nil && open(s.Latest) && !open(t):
+	case s.Status == subIncomplete && latest && open(s.Latest) && !open(t):
 		b.tellFailure()
+	case s.Status == subPastDue && latest && settled(t):
+		b.paid(eventSubRenewed)
 	case s.chargeable() && t.Status == chargedback:
 		b.tell(eventSubChargeback)
 		b.cancel(reasonChargeback)
@@ -214,10 +216,10 @@ func (s *Subscription) chargeable() bool {
 	return s.Status == subActive || s.Status == subPastDue || s.Status == subScheduled
 }
 
-// accept ends row S2b where the challenge was passed: what a first charge at
-// once would have done.
+// accept does what a first charge that is paid at once would have done: the end
+// of row S2b where the challenge was passed.
 func (b *billing) accept(t *Transaction) {
-	if b.s.TrialEnd.IsZero() {
+	if b.s.TrialEnd.IsZero() || b.s.Card == nil {
 		b.begin()
 		return
 	}

@@ -1,0 +1,101 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+	_ "time/tzdata" // the comparison with the real zone must run on a bare machine
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// starts returns the local days on which the first periods of a subscription
+// made at the moment start.
+func starts(t *testing.T, at string, periods int, edit ...func(*engine.NewSubscription)) []string {
+	t.Helper()
+	w := newWorld(t)
+	made, err := time.Parse(time.RFC3339, at)
+	require.NoError(t, err)
+	w.env.Now = made.UTC()
+	id := w.subscribe("pgct_ok", edit...)
+	days := make([]string, periods)
+	for i := range days {
+		s := w.sub(id)
+		require.Equal(t, i+1, s.Cycle)
+		require.Equal(t, w.env.Now, s.CurrentPeriodStart, "a period starts where the one before ended")
+		days[i] = s.CurrentPeriodStart.In(made.Location()).Format("2006-01-02 15:04")
+		w.advance(s.CurrentPeriodEnd.Sub(w.env.Now))
+	}
+	return days
+}
+
+func every(interval string, count int) func(*engine.NewSubscription) {
+	return func(in *engine.NewSubscription) { in.Interval, in.IntervalCount = interval, count }
+}
+
+func TestPeriods(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		at   string
+		edit func(*engine.NewSubscription)
+		want []string
+	}{
+		{
+			"31 January", "2027-01-31T10:00:00-03:00", every("month", 1),
+			inOrder("2027-01-31 10:00", "2027-02-28 10:00", "2027-03-31 10:00", "2027-04-30 10:00", "2027-05-31 10:00"),
+		},
+		{
+			"31 January of a leap year", "2028-01-31T10:00:00-03:00", every("month", 1),
+			inOrder("2028-01-31 10:00", "2028-02-29 10:00", "2028-03-31 10:00"),
+		},
+		{
+			"29 February, yearly", "2028-02-29T10:00:00-03:00", every("month", 12),
+			inOrder("2028-02-29 10:00", "2029-02-28 10:00", "2030-02-28 10:00", "2031-02-28 10:00", "2032-02-29 10:00"),
+		},
+		{
+			"every five months over the year's end", "2027-10-31T10:00:00-03:00", every("month", 5),
+			inOrder("2027-10-31 10:00", "2028-03-31 10:00", "2028-08-31 10:00", "2029-01-31 10:00"),
+		},
+		{
+			"late evening is the day it is for the payer", "2027-01-31T23:30:00-03:00", every("month", 1),
+			inOrder("2027-01-31 23:30", "2027-02-28 23:30", "2027-03-31 23:30"),
+		},
+		{
+			"a billing day of its own", "2027-01-04T10:00:00-03:00",
+			func(in *engine.NewSubscription) { in.Interval, in.BillingDay = "month", 31 },
+			inOrder("2027-01-04 10:00", "2027-02-28 10:00", "2027-03-31 10:00", "2027-04-30 10:00"),
+		},
+		{
+			"weeks", "2027-02-22T10:00:00-03:00", every("week", 2),
+			inOrder("2027-02-22 10:00", "2027-03-08 10:00", "2027-03-22 10:00"),
+		},
+		{
+			"days", "2027-02-27T10:00:00-03:00", every("day", 1),
+			inOrder("2027-02-27 10:00", "2027-02-28 10:00", "2027-03-01 10:00"),
+		},
+		{
+			"365 days", "2027-06-01T10:00:00-03:00", every("day", 365),
+			inOrder("2027-06-01 10:00", "2028-05-31 10:00", "2029-05-31 10:00"),
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, test.want, starts(t, test.at, len(test.want), test.edit))
+		})
+	}
+}
+
+// The fixed zone of the engine is the real one as long as Brazil's clocks stay.
+func TestBillingZone(t *testing.T) {
+	t.Parallel()
+	zone, err := time.LoadLocation("America/Sao_Paulo")
+	require.NoError(t, err)
+	for day := time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2038; day = day.AddDate(0, 0, 1) {
+		_, offset := day.In(zone).Zone()
+		require.Equal(t, -3*60*60, offset, "on %s", day)
+	}
+}

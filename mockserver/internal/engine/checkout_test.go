@@ -1,0 +1,304 @@
+package engine_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// link makes a checkout link and returns its slug.
+func (w *world) link(in engine.NewLink) string {
+	w.tb.Helper()
+	c := engine.CreateLink(w.env, in, engine.FoundForLink{
+		Links:    len(w.links.order),
+		Products: len(w.products),
+		Product: func(externalID string) *engine.CatalogProduct {
+			for _, p := range w.products {
+				if p.ExternalID == externalID {
+					return p
+				}
+			}
+			return nil
+		},
+	})
+	w.apply(c)
+	return c.Links[0].Slug
+}
+
+func amountLink(amount int64) engine.NewLink {
+	return engine.NewLink{Link: engine.Link{Amount: amount}}
+}
+
+func productLink(products ...engine.CatalogProduct) engine.NewLink {
+	var in engine.NewLink
+	for _, p := range products {
+		in.Sold = append(in.Sold, engine.NewLinkItem{CatalogProduct: p, Quantity: 2})
+	}
+	return in
+}
+
+// visit opens or resumes a session and returns its id.
+func (w *world) visit(slug, session string) string {
+	w.tb.Helper()
+	s := w.sessions.rows[session]
+	c, refusal := engine.OpenSession(w.env, w.links.rows[slug], s)
+	w.do(c, refusal)
+	if len(c.Sessions) == 0 {
+		return s.ID
+	}
+	return c.Sessions[0].ID
+}
+
+func (w *world) fill(session string, in engine.SessionUpdate) *engine.Refusal {
+	w.tb.Helper()
+	s := w.sessions.rows[session]
+	c, refusal := engine.UpdateSession(w.env, w.links.rows[s.Slug], s, in)
+	w.apply(c)
+	return refusal
+}
+
+// ready opens a session and fills it in.
+func (w *world) ready(slug, method string) string {
+	w.tb.Helper()
+	id := w.visit(slug, "")
+	require.Nil(w.tb, w.fill(id, engine.SessionUpdate{Buyer: ana, Method: method}))
+	require.Equal(w.tb, "ready", w.sessions.rows[id].Status)
+	return id
+}
+
+func ana(b *engine.Buyer) { b.Name, b.Email = "Ana Souza", "ana@example.com" }
+
+func (w *world) begin(session string) *engine.Refusal {
+	w.tb.Helper()
+	s := w.sessions.rows[session]
+	c, refusal := engine.StartPayment(w.env, w.links.rows[s.Slug], s, w.catalog)
+	w.apply(c)
+	return refusal
+}
+
+func (w *world) buy(session string) *engine.Refusal {
+	w.tb.Helper()
+	s := w.sessions.rows[session]
+	c, refusal := engine.PayCheckout(w.env, w.links.rows[s.Slug], s, w.transactions.rows[s.TransactionID], w.catalog)
+	w.apply(c)
+	return refusal
+}
+
+func TestLinkStates(t *testing.T) {
+	t.Parallel()
+	t.Run("active to exhausted when it is used up", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		in := amountLink(4990)
+		in.MaxUses = 2
+		slug := w.link(in)
+		require.Nil(t, w.buy(w.ready(slug, "pix")))
+		assert.Equal(t, "active", w.links.rows[slug].Status)
+		late := w.ready(slug, "pix")
+		require.Nil(t, w.buy(w.ready(slug, "credit_card")))
+		assert.Equal(t, "exhausted", w.links.rows[slug].Status)
+		assert.Equal(t, 2, w.links.rows[slug].UsedCount)
+		refusal := w.buy(late)
+		require.NotNil(t, refusal, "who comes late can't pay any more")
+		assert.Equal(t, http.StatusGone, refusal.Status)
+		assert.Len(t, w.transactions.order, 2)
+	})
+	t.Run("active to expired in time", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		in := amountLink(4990)
+		in.ExpiresAt = start().Add(time.Hour)
+		slug := w.link(in)
+		w.advance(50 * time.Minute)
+		open := w.visit(slug, "")
+		w.advance(10 * time.Minute)
+		assert.Equal(t, "expired", w.links.rows[slug].Status)
+		assert.Equal(t, "expired", w.sessions.rows[open].Status)
+	})
+	t.Run("active to expired and to inactive by control, not twice", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		for status, end := range map[string]func(engine.Env, *engine.Link, []*engine.Session) (engine.Change, *engine.Refusal){
+			"expired": engine.ExpireLink, "inactive": engine.DeactivateLink,
+		} {
+			slug := w.link(amountLink(4990))
+			w.do(end(w.env, w.links.rows[slug], nil))
+			assert.Equal(t, status, w.links.rows[slug].Status)
+			_, refusal := end(w.env, w.links.rows[slug], nil)
+			require.NotNil(t, refusal)
+			assert.Equal(t, http.StatusConflict, refusal.Status)
+			_, refusal = engine.OpenSession(w.env, w.links.rows[slug], nil)
+			require.NotNil(t, refusal)
+			assert.Equal(t, http.StatusGone, refusal.Status)
+		}
+	})
+}
+
+func TestSessionStates(t *testing.T) {
+	t.Parallel()
+	t.Run("opened, resumed, opened anew", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		slug, other := w.link(amountLink(4990)), w.link(amountLink(1))
+		first := w.visit(slug, "")
+		s := w.sessions.rows[first]
+		assert.Equal(t, "open", s.Status)
+		assert.Equal(t, start().Add(30*time.Minute), s.ExpiresAt)
+		assert.Equal(t, first, w.visit(slug, first), "a live session resumes")
+		assert.NotEqual(t, first, w.visit(other, first), "of its own link only")
+		w.advance(30 * time.Minute)
+		assert.Equal(t, "expired", w.sessions.rows[first].Status)
+		second := w.visit(slug, first)
+		assert.NotEqual(t, first, second)
+		assert.NotEqual(t, s.Token, w.sessions.rows[second].Token)
+	})
+	t.Run("open to ready when buyer and method are complete", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.visit(w.link(amountLink(4990)), "")
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Method: "pix"}))
+		assert.Equal(t, "open", w.sessions.rows[id].Status)
+		require.NotNil(t, w.begin(id), "not ready")
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Name = "Ana" }}))
+		assert.Equal(t, "open", w.sessions.rows[id].Status)
+		w.advance(time.Minute)
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Email = "ana@example.com" }}))
+		s := w.sessions.rows[id]
+		assert.Equal(t, "ready", s.Status)
+		assert.Equal(t, "Ana", s.Buyer.Name)
+		assert.Equal(t, start(), s.MethodAt)
+		assert.Equal(t, start().Add(time.Minute), s.UpdatedAt)
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Email = "" }}))
+		assert.Equal(t, "open", w.sessions.rows[id].Status, "and back")
+	})
+	t.Run("a voucher needs an address", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.visit(w.link(amountLink(4990)), "")
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: ana, Method: "voucher"}))
+		assert.Equal(t, "open", w.sessions.rows[id].Status)
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) {
+			b.Address = &engine.Address{Street: "Rua das Flores", City: "São Paulo", ZipCode: "01001000", Country: "BR"}
+		}}))
+		assert.Equal(t, "ready", w.sessions.rows[id].Status)
+		require.Nil(t, w.buy(id))
+	})
+	t.Run("a method that the link does not offer", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		in := amountLink(4990)
+		in.PaymentMethods = []string{"pix"}
+		refusal := w.fill(w.visit(w.link(in), ""), engine.SessionUpdate{Method: "voucher"})
+		require.NotNil(t, refusal)
+		assert.Equal(t, "payment_method", refusal.Field)
+	})
+	t.Run("ready to processing to completed", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		slug := w.link(amountLink(4990))
+		id := w.ready(slug, "pix")
+		require.Nil(t, w.begin(id))
+		s := w.sessions.rows[id]
+		assert.Equal(t, "processing", s.Status)
+		assert.Equal(t, inOrder("transaction.created", "transaction.pending"), w.told())
+		assert.Equal(t, id, w.visit(slug, id), "a session in processing is live")
+		tx := w.transactions.rows[s.TransactionID]
+		assert.Equal(t, int64(4990), tx.Amount)
+		assert.Equal(t, "Ana Souza", tx.Buyer.Name)
+		require.NotNil(t, w.fill(id, engine.SessionUpdate{Method: "voucher"}), "too late to choose")
+		require.Nil(t, w.move(tx.ID, engine.Pay))
+		assert.Equal(t, "completed", w.sessions.rows[id].Status)
+		assert.Equal(t, 1, w.links.rows[slug].UsedCount)
+		assert.NotEqual(t, id, w.visit(slug, id), "a completed session is over")
+		require.NotNil(t, w.buy(id))
+		require.Nil(t, w.move(tx.ID, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.Refund(env, t, engine.RefundRequest{})
+		}))
+		assert.Equal(t, "completed", w.sessions.rows[id].Status, "a refund does not undo the sale")
+		assert.Equal(t, 1, w.links.rows[slug].UsedCount)
+	})
+	t.Run("processing to ready again", func(t *testing.T) {
+		t.Parallel()
+		for name, end := range map[string]func(w *world, tx string){
+			"refused":  func(w *world, tx string) { require.Nil(w.tb, w.move(tx, engine.Refuse)) },
+			"canceled": func(w *world, tx string) { require.Nil(w.tb, w.move(tx, engine.Cancel)) },
+		} {
+			w := newWorld(t)
+			id := w.ready(w.link(amountLink(4990)), "credit_card")
+			require.Nil(t, w.begin(id))
+			w.advance(2 * time.Hour)
+			end(w, w.sessions.rows[id].TransactionID)
+			s := w.sessions.rows[id]
+			assert.Equal(t, "ready", s.Status, name)
+			assert.Equal(t, w.env.Now.Add(30*time.Minute), s.ExpiresAt, "with a new time")
+			require.Nil(t, w.buy(id))
+			assert.Equal(t, "completed", w.sessions.rows[id].Status)
+			assert.Len(t, w.transactions.order, 2)
+		}
+	})
+	t.Run("processing to ready again when the Pix expires", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.ready(w.link(amountLink(4990)), "pix")
+		require.Nil(t, w.begin(id))
+		w.advance(24 * time.Hour)
+		assert.Equal(t, "ready", w.sessions.rows[id].Status)
+		w.advance(30 * time.Minute)
+		assert.Equal(t, "expired", w.sessions.rows[id].Status)
+	})
+	t.Run("tokens", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		slug := w.link(amountLink(4990))
+		_, refusal := engine.UpdateSession(w.env, w.links.rows[slug], nil, engine.SessionUpdate{})
+		require.NotNil(t, refusal)
+		assert.Equal(t, http.StatusUnauthorized, refusal.Status)
+		id := w.visit(slug, "")
+		w.advance(time.Hour)
+		refusal = w.fill(id, engine.SessionUpdate{Method: "pix"})
+		require.NotNil(t, refusal)
+		assert.Equal(t, http.StatusGone, refusal.Status)
+	})
+}
+
+func TestLinkProducts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mug := engine.CatalogProduct{ExternalID: "MUG-1", Name: "Mug", Price: 3990}
+	first := w.link(productLink(mug, engine.CatalogProduct{Name: "Gift", Price: 0, Type: "digital"}))
+	l := w.links.rows[first]
+	assert.Equal(t, int64(7980), l.Total(w.catalog))
+	assert.Equal(t, "physical", w.catalog(l.Items[0].ProductID).Type)
+	assert.Equal(t, "BRL", w.catalog(l.Items[0].ProductID).Currency)
+
+	mug.Name, mug.Price = "Blue mug", 4990
+	second := w.link(productLink(mug, engine.CatalogProduct{Name: "Gift", Price: 0}))
+	assert.Len(t, w.products, 3, "the mug is updated, a product without an external id is new each time")
+	assert.Equal(t, l.Items[0].ProductID, w.links.rows[second].Items[0].ProductID)
+	assert.NotEqual(t, l.Items[0].ID, w.links.rows[second].Items[0].ID)
+	assert.Equal(t, int64(9980), l.Total(w.catalog), "a link sells the product as it is now")
+
+	nothing := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Gift"})), "pix")
+	require.NotNil(t, w.buy(nothing), "nothing to pay")
+	tooMuch := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Ship", Price: rules.MaxAmount})), "pix")
+	require.NotNil(t, w.buy(tooMuch), "more than a transaction may have")
+	assert.Empty(t, w.transactions.order)
+
+	twice := w.link(productLink(mug, mug))
+	assert.Equal(t, w.links.rows[twice].Items[0].ProductID, w.links.rows[twice].Items[1].ProductID)
+
+	id := w.ready(first, "pix")
+	require.Nil(t, w.buy(id))
+	tx := w.transactions.rows[w.sessions.rows[id].TransactionID]
+	assert.Equal(t, int64(9980), tx.PaidAmount)
+	assert.Equal(t, []engine.Product{
+		{Name: "Blue mug", Price: 4990, Quantity: 2, Tangible: true, SKU: "MUG-1"},
+		{Name: "Gift", Price: 0, Quantity: 2},
+	}, tx.Products)
+}

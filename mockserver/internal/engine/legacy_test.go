@@ -1,0 +1,152 @@
+package engine_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+func (w *world) legacyPayment() string {
+	w.tb.Helper()
+	c, refusal := engine.CreateLegacyPayment(w.env, engine.NewLegacyPayment{
+		LegacyPayment: engine.LegacyPayment{ExternalID: "order-1", Description: "Order 1"},
+		Amount:        4990,
+		Buyer:         engine.Buyer{Name: "Ana Souza"},
+		Lifetime:      time.Hour,
+	})
+	w.do(c, refusal)
+	return c.Transactions[0].ID
+}
+
+func TestLegacyStatusFollowsTheTransaction(t *testing.T) {
+	t.Parallel()
+	refundPart := func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.Refund(env, t, engine.RefundRequest{Amount: 1})
+	}
+	tests := []struct {
+		name  string
+		moves []transition
+		want  string
+	}{
+		{"created", nil, "WAITING_PAYMENT"},
+		{"paid", []transition{engine.Pay}, "PAID"},
+		{"canceled", []transition{engine.Cancel}, "CANCELLED"},
+		{"refunded in part", []transition{engine.Pay, refundPart}, "REFUND"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			id := w.legacyPayment()
+			for _, m := range test.moves {
+				require.Nil(t, w.move(id, m))
+			}
+			assert.Equal(t, test.want, w.transactions.rows[id].LegacyStatus())
+		})
+	}
+	t.Run("expired", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.legacyPayment()
+		w.advance(time.Hour)
+		assert.Equal(t, "CANCELLED", w.transactions.rows[id].LegacyStatus())
+	})
+}
+
+func TestLegacyStatusByControl(t *testing.T) {
+	t.Parallel()
+	set := func(status string) transition {
+		return func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.SetLegacyStatus(env, t, status)
+		}
+	}
+	t.Run("every state", func(t *testing.T) {
+		t.Parallel()
+		for status := range rules.LegacyStatuses.All() {
+			w := newWorld(t)
+			id := w.legacyPayment()
+			if status == "REFUND" {
+				require.Nil(t, w.move(id, engine.Pay))
+			}
+			require.Nil(t, w.move(id, set(status)), status)
+			assert.Equal(t, status, w.transactions.rows[id].LegacyStatus())
+		}
+	})
+	t.Run("money moves with PAID and REFUND", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.legacyPayment()
+		require.Nil(t, w.move(id, set("PAID")))
+		assert.Equal(t, int64(4990-149), w.balance)
+		require.Nil(t, w.move(id, set("REFUND")))
+		assert.Equal(t, int64(-149), w.balance)
+		require.NotNil(t, w.move(id, set("PAID")))
+		require.NotNil(t, w.move(id, set("WAITING_PAYMENT")))
+	})
+	t.Run("a label stands until the transaction moves", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.legacyPayment()
+		w.told()
+		require.Nil(t, w.move(id, set("IN_ANALYSIS")))
+		assert.Empty(t, w.told())
+		require.Nil(t, w.move(id, set("WAITING_PAYMENT")))
+		assert.Equal(t, "WAITING_PAYMENT", w.transactions.rows[id].LegacyStatus())
+		require.Nil(t, w.move(id, set("APPROVED")))
+		require.Nil(t, w.move(id, engine.Pay))
+		assert.Equal(t, "PAID", w.transactions.rows[id].LegacyStatus())
+	})
+	t.Run("refusals", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		refusal := w.move(w.legacyPayment(), set("WON"))
+		require.NotNil(t, refusal)
+		assert.Equal(t, "status", refusal.Field)
+		refusal = w.move(w.sub(w.subscribe("pgct_ok")).Latest.ID, set("PAID"))
+		require.NotNil(t, refusal)
+		assert.Equal(t, http.StatusNotFound, refusal.Status)
+	})
+}
+
+// A v1 externalId is no idempotency key.
+func TestLegacyReferencesMayRepeat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := w.legacyPayment(), w.legacyPayment()
+	assert.NotEqual(t, first, second)
+	tx := w.transactions.rows[second]
+	assert.Equal(t, "order-1", tx.Reference())
+	assert.Empty(t, tx.ExternalRef)
+	assert.Equal(t, start().Add(time.Hour), tx.Pix.ExpirationDate)
+	assert.Equal(t, "Order 1", tx.Products[0].Name)
+}
+
+func TestIntegration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := func(s string) *string { return &s }
+	w.apply(engine.ConfigureIntegration(w.env, nil, engine.IntegrationUpdate{WebhookURL: text("https://a.example")}))
+	first := *w.integration
+	assert.Equal(t, engine.Integration{ID: first.ID, WebhookURL: "https://a.example", Status: "active"}, first)
+	w.apply(engine.ConfigureIntegration(w.env, &first, engine.IntegrationUpdate{PixWebhookURL: text("https://b.example")}))
+	assert.Equal(t, engine.Integration{
+		ID: first.ID, WebhookURL: "https://a.example", PixWebhookURL: "https://b.example", Status: "active",
+	}, *w.integration)
+}
+
+func TestTokenizationRetires(t *testing.T) {
+	t.Parallel()
+	env := engine.Env{Now: time.Date(2026, time.August, 1, 2, 59, 59, 999e6, time.UTC)}
+	assert.Nil(t, engine.CreatePaymentToken(env))
+	env.Now = time.Date(2026, time.August, 1, 0, 0, 0, 0, time.FixedZone("", -3*60*60))
+	refusal := engine.CreatePaymentToken(env)
+	require.NotNil(t, refusal)
+	assert.Equal(t, http.StatusGone, refusal.Status)
+	assert.Equal(t, "LEGACY_TOKENIZATION_RETIRED", refusal.Code)
+}

@@ -1,0 +1,593 @@
+package engine_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// The edits of a request for a subscription.
+
+func inTrial(days int) func(*engine.NewSubscription) {
+	return func(in *engine.NewSubscription) { in.TrialEnd = start().AddDate(0, 0, days) }
+}
+
+func byPix(in *engine.NewSubscription) { in.PaymentMethod, in.Token = "pix_automatic", "" }
+
+func atOnce(in *engine.NewSubscription) { in.FailurePolicy = "immediate_cancel" }
+
+func daily(in *engine.NewSubscription) { in.Interval = "day" }
+
+type subMove func(engine.Env, *engine.Subscription) (engine.Change, *engine.Refusal)
+
+func failNext(count int) subMove {
+	return func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+		return engine.FailNextCharges(env, s, count)
+	}
+}
+
+// turn is one thing that happens to a subscription: a move of it, a transition
+// of its latest transaction, or time passing.
+type turn struct {
+	move   subMove
+	charge transition
+	days   float64
+}
+
+func does(m subMove) turn       { return turn{move: m} }
+func charged(m transition) turn { return turn{charge: m} }
+func after(days float64) turn   { return turn{days: days} }
+
+func (w *world) take(id string, s turn) *engine.Refusal {
+	w.tb.Helper()
+	switch {
+	case s.move != nil:
+		c, refusal := s.move(w.env, w.sub(id))
+		if refusal == nil {
+			w.apply(c)
+		}
+		return refusal
+	case s.charge != nil:
+		return w.move(w.sub(id).Latest.ID, s.charge)
+	}
+	w.advance(time.Duration(s.days * 24 * float64(time.Hour)))
+	return nil
+}
+
+// Days are counted from 4 January 2027, when every subscription here is made:
+// its first month ends after 31 days.
+const month = 31
+
+var (
+	subCancel    subMove = engine.CancelSubscription
+	subAuthorize subMove = engine.AuthorizeSubscription
+	subReject    subMove = engine.RejectSubscription
+	subRevoke    subMove = engine.RevokeSubscription
+)
+
+func subUpdate(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+	return engine.UpdateSubscription(env, s, engine.SubscriptionPatch{FailurePolicy: "immediate_cancel"})
+}
+
+func edits(list ...func(*engine.NewSubscription)) []func(*engine.NewSubscription) { return list }
+
+func inOrder(list ...string) []string { return list }
+
+// TestSubscriptionRows takes a new subscription through steps, of which the
+// last is the row's; what it told and where it ended are the row's.
+func TestSubscriptionRows(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		token string
+		edit  []func(*engine.NewSubscription)
+		steps []turn
+		want  string // the state after all
+		told  []string
+	}{
+		{
+			"S1 card, first charge succeeds", "pgct_ok", nil, nil,
+			"active", inOrder("subscription.created", "subscription.started", "transaction.created", "transaction.paid"),
+		},
+		{
+			"S2 card, first charge refused", "pgct_refused_insufficient_funds", nil, nil,
+			"incomplete", inOrder("subscription.created", "subscription.payment_failed", "transaction.created"),
+		},
+		{
+			"S2 card that always fails", "pgct_always_fails", nil, nil,
+			"incomplete", inOrder("subscription.created", "subscription.payment_failed", "transaction.created"),
+		},
+		{
+			"S2b first charge needs 3DS", "pgct_3ds", nil, nil,
+			"incomplete", inOrder("subscription.created", "transaction.created", "transaction.three_ds_required"),
+		},
+		{
+			"S2b challenge passed", "pgct_3ds", nil, []turn{charged(engine.PassChallenge)},
+			"active", inOrder("transaction.paid", "subscription.started"),
+		},
+		{
+			"S2b challenge failed", "pgct_3ds", nil, []turn{charged(engine.FailChallenge)},
+			"incomplete", inOrder("subscription.payment_failed"),
+		},
+		{
+			"S2b challenge expired", "pgct_3ds", nil, []turn{after(0.02)},
+			"incomplete", inOrder("transaction.cancelled", "subscription.payment_failed"),
+		},
+		{
+			"S2b of a trial, challenge passed", "pgct_3ds", edits(inTrial(10)), []turn{charged(engine.PassChallenge)},
+			"trialing", inOrder("transaction.paid"),
+		},
+		{
+			"S3 card with a trial", "pgct_ok", edits(inTrial(10)), nil,
+			"trialing", inOrder("subscription.created"),
+		},
+		{
+			"S3 card with a trial, refused", "pgct_refused", edits(inTrial(10)), nil,
+			"incomplete", inOrder("subscription.created", "subscription.payment_failed"),
+		},
+		{
+			"S4 Pix Automatico", "", edits(byPix), nil,
+			"incomplete", inOrder("subscription.created"),
+		},
+		{
+			"S5 payer authorises", "", edits(byPix), []turn{does(subAuthorize)},
+			"active", inOrder("subscription.started"),
+		},
+		{
+			"S5 first debit not paid", "", edits(byPix), []turn{does(failNext(1)), does(subAuthorize)},
+			"incomplete", inOrder("subscription.payment_failed"),
+		},
+		{
+			"S5 first debit paid in the end", "", edits(byPix), []turn{does(failNext(1)), does(subAuthorize), does(subAuthorize)},
+			"active", inOrder("subscription.started"),
+		},
+		{
+			"S6 payer authorises a trial", "", edits(byPix, inTrial(10)), []turn{does(subAuthorize)},
+			"trialing", inOrder("subscription.updated"),
+		},
+		{
+			"S7 payer rejects", "", edits(byPix), []turn{does(subReject)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S7 24 hours pass", "", edits(byPix), []turn{after(1)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S7 not after the yes", "", edits(byPix), []turn{does(subAuthorize), after(1)},
+			"active", nil,
+		},
+		{
+			"S8 three days before", "pgct_ok", edits(inTrial(10)), []turn{after(7)},
+			"trialing", inOrder("subscription.trial_will_end"),
+		},
+		{
+			"S8 at once where it is nearer", "pgct_ok", edits(inTrial(3)), nil,
+			"trialing", inOrder("subscription.created", "subscription.trial_will_end"),
+		},
+		{
+			"S8 at the yes of a Pix Automatico", "", edits(byPix, inTrial(2)), []turn{does(subAuthorize)},
+			"trialing", inOrder("subscription.updated", "subscription.trial_will_end"),
+		},
+		{
+			"S9 the trial ends", "pgct_ok", edits(inTrial(10)), []turn{after(9), after(1)},
+			"active", inOrder("subscription.started", "transaction.created", "transaction.paid"),
+		},
+		{
+			"S10 trialing, immediate_cancel", "pgct_always_fails", edits(inTrial(10), atOnce), []turn{after(9), after(1)},
+			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
+		},
+		{
+			"S10 active, immediate_cancel", "pgct_renewal_fails", edits(atOnce), []turn{after(month)},
+			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
+		},
+		{
+			"S11 trialing, retry_then_cancel", "pgct_always_fails", edits(inTrial(10)), []turn{after(9), after(1)},
+			"past_due", inOrder("subscription.payment_failed", "subscription.past_due", "transaction.created"),
+		},
+		{
+			"S11 active, retry_then_cancel", "pgct_renewal_fails", nil, []turn{after(month)},
+			"past_due", inOrder("subscription.payment_failed", "subscription.past_due", "transaction.created"),
+		},
+		{
+			"S12 active, period ends", "pgct_ok", nil, []turn{after(month)},
+			"active", inOrder("subscription.renewed", "transaction.created", "transaction.paid"),
+		},
+		{
+			"S12 Pix Automatico, period ends", "", edits(byPix), []turn{does(subAuthorize), after(month)},
+			"active", inOrder("subscription.renewed"),
+		},
+		{
+			"S13 a retry succeeds", "pgct_renewal_fails_2", nil, []turn{after(month), after(3), after(2)},
+			"active", inOrder("subscription.renewed", "transaction.created", "transaction.paid"),
+		},
+		{
+			"S14 a retry fails, more left", "pgct_renewal_fails", nil, []turn{after(month), after(3)},
+			"past_due", inOrder("subscription.payment_failed", "transaction.created"),
+		},
+		{
+			"S14 the last retry fails", "pgct_renewal_fails", nil, []turn{after(month), after(6), after(1)},
+			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
+		},
+		{
+			"S15 active, cancel", "pgct_ok", nil, []turn{does(subCancel)},
+			"cancel_scheduled", inOrder("subscription.updated"),
+		},
+		{
+			"S15 trialing, cancel", "pgct_ok", edits(inTrial(10)), []turn{does(subCancel)},
+			"cancel_scheduled", inOrder("subscription.updated"),
+		},
+		{
+			"S16 period ends", "pgct_ok", nil, []turn{does(subCancel), after(month)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S16 the trial ends, without a charge", "pgct_ok", edits(inTrial(10)), []turn{does(subCancel), after(10)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S17 past_due", "pgct_renewal_fails", nil, []turn{after(month), does(subCancel)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S17 incomplete", "pgct_refused", nil, []turn{does(subCancel)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S17 incomplete with an open challenge", "pgct_3ds", nil, []turn{does(subCancel)},
+			"canceled", inOrder("subscription.canceled", "transaction.cancelled"),
+		},
+		{
+			"S17 Pix Automatico, active", "", edits(byPix), []turn{does(subAuthorize), does(subCancel)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S17 Pix Automatico, trialing", "", edits(byPix, inTrial(10)), []turn{does(subAuthorize), does(subCancel)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S17 Pix Automatico, incomplete", "", edits(byPix), []turn{does(subCancel)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S19 incomplete", "pgct_refused", nil, []turn{does(subUpdate)},
+			"incomplete", inOrder("subscription.updated"),
+		},
+		{
+			"S19 active", "pgct_ok", nil, []turn{does(subUpdate)},
+			"active", inOrder("subscription.updated"),
+		},
+		{
+			"S19 cancel_scheduled", "pgct_ok", nil, []turn{does(subCancel), does(subUpdate)},
+			"cancel_scheduled", inOrder("subscription.updated"),
+		},
+		{
+			"S20 active", "pgct_ok", nil, []turn{charged(engine.Chargeback)},
+			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
+		},
+		{
+			"S20 by the test value, a day later", "pgct_chargeback", nil, []turn{after(1)},
+			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
+		},
+		{
+			"S20 cancel_scheduled", "pgct_ok", nil, []turn{does(subCancel), charged(engine.Chargeback)},
+			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
+		},
+		{
+			"S20 nothing of a canceled one", "pgct_ok", nil, []turn{does(subCancel), after(month), charged(engine.Chargeback)},
+			"canceled", inOrder("transaction.chargedback"),
+		},
+		{
+			"S21 active", "", edits(byPix), []turn{does(subAuthorize), does(subRevoke)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+		{
+			"S21 trialing", "", edits(byPix, inTrial(10)), []turn{does(subAuthorize), does(subRevoke)},
+			"canceled", inOrder("subscription.canceled"),
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			id := w.subscribe(test.token, test.edit...)
+			for _, s := range test.steps {
+				w.told()
+				require.Nil(t, w.take(id, s))
+			}
+			assert.Equal(t, test.want, w.sub(id).Status)
+			assert.Equal(t, test.told, w.told())
+		})
+	}
+}
+
+func TestSubscriptionRefusals(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		token string
+		edit  []func(*engine.NewSubscription)
+		steps []turn // of which the last is refused
+	}{
+		{"S5 of a card", "pgct_refused", nil, []turn{does(subAuthorize)}},
+		{"S5 twice", "", edits(byPix), []turn{does(subAuthorize), does(subAuthorize)}},
+		{"S7 of a card", "pgct_3ds", nil, []turn{does(subReject)}},
+		{"S7 after the yes", "", edits(byPix), []turn{does(subAuthorize), does(subReject)}},
+		{"S18 cancel_scheduled", "pgct_ok", nil, []turn{does(subCancel), does(subCancel)}},
+		{"S18 canceled", "pgct_refused", nil, []turn{does(subCancel), does(subCancel)}},
+		{"S19 canceled", "pgct_refused", nil, []turn{does(subCancel), does(subUpdate)}},
+		{"S21 of a card", "pgct_ok", nil, []turn{does(subRevoke)}},
+		{"S21 incomplete", "", edits(byPix), []turn{does(subRevoke)}},
+		{"S21 canceled", "", edits(byPix), []turn{does(subCancel), does(subRevoke)}},
+		{"fail-next of a canceled one", "pgct_refused", nil, []turn{does(subCancel), does(failNext(1))}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			id := w.subscribe(test.token, test.edit...)
+			last := len(test.steps) - 1
+			for _, s := range test.steps[:last] {
+				require.Nil(t, w.take(id, s))
+			}
+			before := w.sub(id)
+			w.told()
+			refusal := w.take(id, test.steps[last])
+			require.NotNil(t, refusal)
+			assert.Equal(t, http.StatusConflict, refusal.Status)
+			assert.Equal(t, "INVALID_STATE", refusal.Code)
+			assert.Same(t, before, w.sub(id), "nothing changed")
+			assert.Empty(t, w.told())
+		})
+	}
+}
+
+func TestSubscriptionCreateChecks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	customer := w.customer()
+	request := func(edit func(in *engine.NewSubscription)) engine.NewSubscription {
+		in := engine.NewSubscription{Token: "pgct_ok"}
+		in.Amount, in.Interval, in.IdempotencyKey, in.BodyHash = 4990, "month", "key", "hash"
+		edit(&in)
+		return in
+	}
+	c, refusal := engine.CreateSubscription(w.env, request(func(*engine.NewSubscription) {}),
+		engine.FoundForSubscription{Customer: customer})
+	w.do(c, refusal)
+	first := c.Subscriptions[0]
+
+	tests := []struct {
+		name  string
+		edit  func(in *engine.NewSubscription)
+		found engine.FoundForSubscription
+		want  *engine.Refusal // nil answers the first
+	}{
+		{
+			"S22 same body", func(*engine.NewSubscription) {},
+			engine.FoundForSubscription{Key: first, TokenSpent: true}, nil,
+		},
+		{
+			"S22 same body, when its trial is over", func(in *engine.NewSubscription) { in.TrialEnd = start() },
+			engine.FoundForSubscription{Key: first}, nil,
+		},
+		{
+			"S22 other body", func(in *engine.NewSubscription) { in.BodyHash = "other" },
+			engine.FoundForSubscription{Key: first},
+			&engine.Refusal{Status: 409, Code: "IDEMPOTENCY_KEY_REUSED", Instance: "/v2/subscriptions/" + first.ID},
+		},
+		{
+			"trial_end now", func(in *engine.NewSubscription) { in.TrialEnd = start() },
+			engine.FoundForSubscription{},
+			&engine.Refusal{Status: 400, Code: "VALIDATION_ERROR", Field: "trial_end", FieldCode: "invalid_string"},
+		},
+		{
+			"unknown customer, before a spent token", func(*engine.NewSubscription) {},
+			engine.FoundForSubscription{TokenSpent: true},
+			&engine.Refusal{Status: 404, Code: "NOT_FOUND"},
+		},
+		{
+			"spent token", func(*engine.NewSubscription) {},
+			engine.FoundForSubscription{Customer: customer, TokenSpent: true},
+			&engine.Refusal{Status: 400, Code: "TOKEN_ALREADY_USED", Field: "token", FieldCode: "invalid_string"},
+		},
+		{
+			"used token", func(in *engine.NewSubscription) { in.Token = "pgct_used" },
+			engine.FoundForSubscription{Customer: customer},
+			&engine.Refusal{Status: 400, Code: "TOKEN_ALREADY_USED", Field: "token", FieldCode: "invalid_string"},
+		},
+		{
+			"expired token", func(in *engine.NewSubscription) { in.Token = "pgct_expired" },
+			engine.FoundForSubscription{Customer: customer},
+			&engine.Refusal{Status: 400, Code: "TOKEN_EXPIRED", Field: "token", FieldCode: "invalid_string"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c, refusal := engine.CreateSubscription(w.env, request(test.edit), test.found)
+			assert.Empty(t, c)
+			if test.want == nil {
+				assert.Nil(t, refusal)
+				return
+			}
+			require.NotNil(t, refusal)
+			assert.NotEmpty(t, refusal.Detail)
+			refusal.Detail = ""
+			assert.Equal(t, test.want, refusal)
+		})
+	}
+}
+
+func TestSubscriptionRecord(t *testing.T) {
+	t.Parallel()
+	t.Run("card", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		s := w.sub(w.subscribe("pgct_ok"))
+		assert.Equal(t, "credit_card", s.PaymentMethod)
+		assert.Equal(t, "BRL", s.Currency)
+		assert.Equal(t, 1, s.IntervalCount)
+		assert.Equal(t, "retry_then_cancel", s.FailurePolicy)
+		assert.Equal(t, []int{3, 5, 7}, s.RetryOffsetsDays)
+		assert.Equal(t, start(), s.CurrentPeriodStart)
+		assert.Equal(t, start().AddDate(0, 1, 0), s.CurrentPeriodEnd)
+		assert.Equal(t, 4, s.BillingDayOfMonth())
+		assert.Equal(t, map[string]bool{"pgct_ok": true}, w.spent)
+
+		tx := w.transactions.rows[s.ChargeIDs[0]]
+		assert.Same(t, tx, s.Latest)
+		assert.Equal(t, "paid", tx.Status)
+		assert.Equal(t, "credit_card", tx.Method)
+		assert.Equal(t, int64(4990), tx.PaidAmount)
+		assert.Equal(t, s.ID, tx.SubscriptionID)
+		assert.Equal(t, s.Customer, tx.Buyer)
+		assert.Equal(t, int64(4990-149), w.balance, "2.99 % stay with the gateway")
+	})
+	t.Run("captured", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		assert.Equal(t, "captured", w.sub(w.subscribe("pgct_captured")).Latest.Status)
+	})
+	t.Run("trial", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		s := w.sub(w.subscribe("pgct_ok", inTrial(10)))
+		assert.Equal(t, "refunded", s.Latest.Status)
+		assert.Equal(t, int64(100), s.Latest.Amount)
+		assert.Equal(t, int64(100), s.Latest.RefundedAmount)
+		assert.Zero(t, w.balance)
+		assert.Equal(t, start(), s.CurrentPeriodStart)
+		assert.Equal(t, start().AddDate(0, 0, 10), s.CurrentPeriodEnd)
+		w.advance(10 * 24 * time.Hour)
+		s = w.sub(s.ID)
+		assert.Equal(t, start().AddDate(0, 0, 10), s.CurrentPeriodStart)
+		assert.Equal(t, start().AddDate(0, 1, 10), s.CurrentPeriodEnd)
+		assert.Equal(t, int64(4990), s.Latest.PaidAmount)
+	})
+	t.Run("trial with a challenge leaves no trace in the balance", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		s := w.sub(w.subscribe("pgct_3ds", inTrial(10)))
+		require.Nil(t, w.move(s.Latest.ID, engine.PassChallenge))
+		assert.Equal(t, "refunded", w.sub(s.ID).Latest.Status)
+		assert.Zero(t, w.balance)
+	})
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		s := w.sub(w.subscribe("pgct_refused_insufficient_funds"))
+		failure := w.events[1]
+		assert.Equal(t, "subscription.payment_failed", failure.Kind)
+		assert.Equal(t, 1, failure.Attempt)
+		assert.Equal(t, "insufficient_funds", failure.FailureReason)
+		assert.Equal(t, "refused", s.Latest.Status)
+		assert.Zero(t, w.balance)
+	})
+	t.Run("Pix Automatico", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("", byPix)
+		s := w.sub(id)
+		assert.Nil(t, s.Latest)
+		assert.Empty(t, s.ChargeIDs)
+		assert.Equal(t, "pending", s.Authorization.Status)
+		assert.Contains(t, s.Authorization.QRCode, "br.gov.bcb.pix")
+		assert.Equal(t, start().Add(24*time.Hour), s.Authorization.ExpirationDate)
+		assert.True(t, s.CurrentPeriodEnd.IsZero())
+		w.advance(3 * time.Hour)
+		require.Nil(t, w.take(id, does(subAuthorize)))
+		s = w.sub(id)
+		assert.Equal(t, "approved", s.Authorization.Status)
+		assert.Equal(t, "pix", s.Latest.Method)
+		assert.NotEmpty(t, s.Latest.Pix.EndToEndID)
+		assert.Equal(t, w.env.Now, s.CurrentPeriodStart, "the first period starts with the first debit")
+		require.Nil(t, w.take(id, does(subRevoke)))
+		assert.Equal(t, "canceled", w.sub(id).Authorization.Status)
+	})
+	t.Run("authorisation refused and expired", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		rejected, expired := w.subscribe("", byPix), w.subscribe("", byPix)
+		require.Nil(t, w.take(rejected, does(subReject)))
+		w.advance(24 * time.Hour)
+		assert.Equal(t, "rejected", w.sub(rejected).Authorization.Status)
+		assert.Equal(t, "system", w.sub(rejected).CancellationReason)
+		assert.Equal(t, "expired", w.sub(expired).Authorization.Status)
+		assert.Equal(t, "system", w.sub(expired).CancellationReason)
+	})
+}
+
+func TestSubscriptionPatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.subscribe("pgct_ok", func(in *engine.NewSubscription) { in.Metadata = `{"plan":"gold"}` })
+	text := func(s string) *string { return &s }
+	patch := func(in engine.SubscriptionPatch) *engine.Subscription {
+		c, refusal := engine.UpdateSubscription(w.env, w.sub(id), in)
+		w.do(c, refusal)
+		return w.sub(id)
+	}
+	s := patch(engine.SubscriptionPatch{})
+	assert.Equal(t, `{"plan":"gold"}`, s.Metadata)
+	s = patch(engine.SubscriptionPatch{Metadata: text(`{"plan":"silver"}`), RetryOffsetsDays: []int{30, 1}})
+	assert.Equal(t, `{"plan":"silver"}`, s.Metadata)
+	assert.Equal(t, []int{30, 1}, s.RetryOffsetsDays)
+	s = patch(engine.SubscriptionPatch{Metadata: text(""), FailurePolicy: "immediate_cancel"})
+	assert.Empty(t, s.Metadata)
+	assert.Equal(t, []int{30, 1}, s.RetryOffsetsDays)
+	assert.Equal(t, "immediate_cancel", s.FailurePolicy)
+}
+
+// What control and the API do between a timer's start and its end decides, not
+// what was so when the timer was set.
+func TestSubscriptionTimersThatNoLongerFit(t *testing.T) {
+	t.Parallel()
+	t.Run("a changed policy holds for the next failure", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("pgct_renewal_fails")
+		w.advance(month * 24 * time.Hour)
+		require.Nil(t, w.take(id, does(subUpdate)))
+		w.told()
+		w.advance(3 * 24 * time.Hour)
+		assert.Equal(t, inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"), w.told())
+	})
+	t.Run("changed offsets hold from the next failure on", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("pgct_renewal_fails")
+		w.advance(month * 24 * time.Hour)
+		c, refusal := engine.UpdateSubscription(w.env, w.sub(id), engine.SubscriptionPatch{RetryOffsetsDays: []int{1, 10}})
+		w.do(c, refusal)
+		w.told()
+		w.advance(9 * 24 * time.Hour) // the retry of day 3 was planned already
+		assert.Equal(t, inOrder("subscription.payment_failed", "transaction.created"), w.told())
+		w.advance(24 * time.Hour)
+		assert.Equal(t, "canceled", w.sub(id).Status)
+	})
+	t.Run("no trial notice after a cancel", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("pgct_ok", inTrial(10))
+		require.Nil(t, w.take(id, does(subCancel)))
+		w.told()
+		w.advance(9 * 24 * time.Hour)
+		assert.Empty(t, w.told())
+	})
+	t.Run("no charge after a cancel while past due", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("pgct_renewal_fails")
+		w.advance(month * 24 * time.Hour)
+		require.Nil(t, w.take(id, does(subCancel)))
+		charges := len(w.sub(id).ChargeIDs)
+		w.advance(365 * 24 * time.Hour)
+		assert.Len(t, w.sub(id).ChargeIDs, charges)
+	})
+}

@@ -1,0 +1,190 @@
+package engine_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+type transferMove func(engine.Env, *engine.Transfer) (engine.Change, *engine.Refusal)
+
+// transfer makes a transfer of 1200 cents and takes it through moves.
+func (w *world) transfer(key string, moves ...transferMove) *engine.Transfer {
+	w.tb.Helper()
+	c, refusal := engine.CreateTransfer(w.env, nil, engine.TransferInput{Amount: 1200, PixKey: key, PixKeyType: "EMAIL"})
+	w.do(c, refusal)
+	t := c.Transfers[0]
+	for _, move := range moves {
+		c, refusal = move(w.env, t)
+		w.do(c, refusal)
+		t = c.Transfers[0]
+	}
+	w.told()
+	return t
+}
+
+func TestTransferRows(t *testing.T) {
+	t.Parallel()
+	analyse, process, settle := engine.AnalyseTransfer, engine.ProcessTransfer, engine.SettleTransfer
+	fail, cancel := engine.FailTransfer, engine.CancelTransfer
+	tests := []struct {
+		name    string
+		before  []transferMove
+		move    transferMove
+		want    string // the state after it; "" where it is refused with 409
+		told    string
+		balance int64
+	}{
+		{"P3 pending, risk check", nil, analyse, "in_analysis", "payout.in_analysis", -1200},
+		{"P3 only from pending", []transferMove{process}, analyse, "", "", -1200},
+		{"P4 pending, bank accepts", nil, process, "processing", "payout.processing", -1200},
+		{"P4 in_analysis, bank accepts", []transferMove{analyse}, process, "processing", "payout.processing", -1200},
+		{"P4 not twice", []transferMove{process}, process, "", "", -1200},
+		{"P5 settled", []transferMove{process}, settle, "paid", "payout.transferred", -1200},
+		{"P5 not from pending", nil, settle, "", "", -1200},
+		{"P6 processing, bank refuses", []transferMove{process}, fail, "error", "payout.failed", 0},
+		{"P6 in_analysis, bank refuses", []transferMove{analyse}, fail, "error", "payout.failed", 0},
+		{"P6 not from pending", nil, fail, "", "", -1200},
+		{"P6 not from paid", []transferMove{process, settle}, fail, "", "", -1200},
+		{"P7 pending, cancel", nil, cancel, "cancelled", "payout.canceled", 0},
+		{"P7 in_analysis, cancel", []transferMove{analyse}, cancel, "cancelled", "payout.canceled", 0},
+		{"P8 processing, cancel", []transferMove{process}, cancel, "", "", -1200},
+		{"P8 paid, cancel", []transferMove{process, settle}, cancel, "", "", -1200},
+		{"P8 error, cancel", []transferMove{process, fail}, cancel, "", "", 0},
+		{"P8 cancelled, cancel", []transferMove{cancel}, cancel, "", "", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			before := w.transfer("ana@example.com", test.before...)
+			w.env.Now = w.env.Now.Add(time.Minute)
+			c, refusal := test.move(w.env, before)
+			if test.want == "" {
+				require.NotNil(t, refusal)
+				assert.Equal(t, http.StatusConflict, refusal.Status)
+				assert.Empty(t, c)
+				assert.Equal(t, test.balance, w.balance)
+				return
+			}
+			w.do(c, refusal)
+			after := c.Transfers[0]
+			assert.Equal(t, test.want, after.Status)
+			assert.Equal(t, []string{test.told}, w.told())
+			assert.Equal(t, test.balance, w.balance)
+			assert.Equal(t, w.env.Now, after.UpdatedAt)
+			assert.Equal(t, test.want == "processing", after.ProcessedAt.Equal(w.env.Now))
+			assert.Equal(t, test.want == "paid", after.TransferredAt.Equal(w.env.Now))
+		})
+	}
+}
+
+func TestTransferCreateRows(t *testing.T) {
+	t.Parallel()
+	in := engine.TransferInput{
+		Amount: 1200, PixKey: "52998224725", PixKeyType: "CPF",
+		Description: "Prize", ExternalRef: "payout-1", Origin: "backoffice", NotifyURL: "https://shop.example/hook",
+	}
+	w := newWorld(t)
+	c, refusal := engine.CreateTransfer(w.env, nil, in)
+	w.do(c, refusal)
+	first := c.Transfers[0]
+
+	t.Run("P1 created", func(t *testing.T) {
+		t.Parallel()
+		assert.Equal(t, &engine.Transfer{
+			ID: first.ID, Amount: 1200, Fee: 50, PixKey: "52998224725", PixKeyType: "CPF", Status: "pending",
+			Description: "Prize", ExternalRef: "payout-1", Origin: "backoffice", NotifyURL: "https://shop.example/hook",
+			CreatedAt: start(), UpdatedAt: start(),
+		}, first)
+		assert.Len(t, first.ID, 36)
+		assert.Equal(t, []string{"payout.created"}, w.told())
+		assert.Equal(t, int64(-1200), w.balance)
+		assert.Equal(t, int64(1150), first.NetAmount())
+	})
+	t.Run("P2 external_ref seen before", func(t *testing.T) {
+		t.Parallel()
+		c, refusal := engine.CreateTransfer(w.env, first, in)
+		assert.Empty(t, c)
+		assert.Equal(t, &engine.Refusal{
+			Status: http.StatusConflict, Code: "DUPLICATE_EXTERNAL_REF", Instance: "/v2/transfers/" + first.ID,
+			Detail: "A transfer with this external reference already exists",
+		}, refusal)
+	})
+	t.Run("P2 live answers the first", func(t *testing.T) {
+		t.Parallel()
+		live := w.env
+		live.Live = true
+		c, refusal := engine.CreateTransfer(live, first, in)
+		assert.Nil(t, refusal)
+		assert.Empty(t, c)
+	})
+}
+
+func TestTransferRunsByItself(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		key     string
+		told    []string
+		want    string
+		balance int64
+	}{
+		{"ana@example.com", []string{"payout.processing", "payout.transferred"}, "paid", -1200},
+		{"analysis@example.com", []string{"payout.in_analysis", "payout.processing", "payout.transferred"}, "paid", -1200},
+		{"Fail@example.com", []string{"payout.processing", "payout.failed"}, "error", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.key, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			id := w.transfer(test.key).ID
+			w.advance(24 * time.Hour)
+			assert.Equal(t, test.want, w.transfers.rows[id].Status)
+			assert.Equal(t, test.told, w.told())
+			assert.Equal(t, test.balance, w.balance)
+			assert.Empty(t, w.timers)
+		})
+	}
+}
+
+// A transfer that control took into analysis must not be let through by the
+// timer of its pending state.
+func TestTransferTimersThatNoLongerFit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.transfer("ana@example.com", engine.AnalyseTransfer).ID
+	w.advance(time.Minute)
+	assert.Equal(t, "in_analysis", w.transfers.rows[id].Status)
+	c, refusal := engine.CancelTransfer(w.env, w.transfers.rows[id])
+	w.do(c, refusal)
+	w.advance(24 * time.Hour)
+	assert.Equal(t, "cancelled", w.transfers.rows[id].Status)
+	assert.Equal(t, []string{"payout.canceled"}, w.told())
+}
+
+func TestCustomerReferences(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	in := engine.CustomerInput{
+		Name: "Ana Souza", Email: "ana@example.com", Phone: "11987654321", ExternalRef: "c-1", IPAddress: "203.0.113.7",
+		Document: &engine.Document{Type: "CPF", Number: "52998224725"}, Address: &engine.Address{City: "São Paulo"},
+	}
+	c, refusal := engine.CreateCustomer(w.env, nil, in)
+	w.do(c, refusal)
+	first := c.Customers[0]
+	assert.Equal(t, "active", first.Status)
+	assert.Equal(t, engine.Buyer{
+		ID: first.ID, Name: in.Name, Email: in.Email, Phone: in.Phone, Document: in.Document, Address: in.Address,
+	}, first.Buyer)
+	assert.Empty(t, w.told(), "customers have no events")
+
+	_, refusal = engine.CreateCustomer(w.env, first, in)
+	require.NotNil(t, refusal)
+	assert.Equal(t, "DUPLICATE_EXTERNAL_REF", refusal.Code)
+	assert.Equal(t, "/v2/customers/"+first.ID, refusal.Instance)
+}

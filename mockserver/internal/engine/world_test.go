@@ -1,0 +1,331 @@
+package engine_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/artefact"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// world is a store and a clock as small as they can be: it applies changes,
+// fires timers in order and, after every change, checks what must always hold.
+type world struct {
+	tb  testing.TB
+	env engine.Env
+
+	transactions  table[engine.Transaction]
+	customers     table[engine.Customer]
+	transfers     table[engine.Transfer]
+	subscriptions table[engine.Subscription]
+	links         table[engine.Link]
+	sessions      table[engine.Session]
+	products      map[int64]*engine.CatalogProduct
+	integration   *engine.Integration
+
+	balance int64
+	spent   map[string]bool
+	timers  []engine.Timer
+	events  []happened
+	read    int // events that told has returned
+}
+
+// happened is an event and when it was sent.
+type happened struct {
+	engine.Event
+
+	at time.Time
+}
+
+// table holds records by id, and a copy of each to prove that nobody changes
+// one.
+type table[R any] struct {
+	rows   map[string]*R
+	copies map[*R]R
+	order  []string
+}
+
+func (t *table[R]) put(tb testing.TB, id string, r *R) {
+	tb.Helper()
+	if t.rows == nil {
+		t.rows, t.copies = map[string]*R{}, map[*R]R{}
+	}
+	old, found := t.rows[id]
+	if !found {
+		t.order = append(t.order, id)
+	}
+	if found {
+		require.True(tb, reflect.DeepEqual(t.copies[old], *old), "a record was changed in place: %s", id)
+		delete(t.copies, old)
+	}
+	t.rows[id], t.copies[r] = r, *r
+}
+
+func (t *table[R]) all() []*R {
+	list := make([]*R, len(t.order))
+	for i, id := range t.order {
+		list[i] = t.rows[id]
+	}
+	return list
+}
+
+// start is the mock's own first moment.
+func start() time.Time { return time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC) }
+
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	return &world{
+		tb:       tb,
+		env:      engine.Env{Now: start(), Sandbox: true, IDs: artefact.NewSeededIDs(1), Fee: 299},
+		products: map[int64]*engine.CatalogProduct{},
+		spent:    map[string]bool{},
+	}
+}
+
+// apply stores a change.
+func (w *world) apply(c engine.Change) {
+	w.tb.Helper()
+	for _, r := range c.Transactions {
+		w.checkTransaction(r)
+		w.transactions.put(w.tb, r.ID, r)
+	}
+	for _, r := range c.Customers {
+		w.customers.put(w.tb, r.ID, r)
+	}
+	for _, r := range c.Transfers {
+		w.transfers.put(w.tb, r.ID, r)
+	}
+	for _, r := range c.Subscriptions {
+		w.checkSubscription(r)
+		w.subscriptions.put(w.tb, r.ID, r)
+	}
+	for _, r := range c.Links {
+		w.links.put(w.tb, r.Slug, r)
+	}
+	for _, r := range c.Sessions {
+		w.sessions.put(w.tb, r.ID, r)
+	}
+	for _, p := range c.Products {
+		w.products[p.ID] = p
+	}
+	if c.Integration != nil {
+		w.integration = c.Integration
+	}
+	for _, token := range c.Spent {
+		require.False(w.tb, w.spent[token], "a token is spent once")
+		w.spent[token] = true
+	}
+	w.balance += c.Balance
+	for _, e := range c.Events {
+		w.checkEvent(e)
+		w.events = append(w.events, happened{e, w.env.Now})
+	}
+	for _, timer := range c.Timers {
+		require.False(w.tb, timer.At.Before(w.env.Now), "timer %s lies in the past", timer.Kind)
+		at, _ := slices.BinarySearchFunc(w.timers, timer, func(a, b engine.Timer) int {
+			if a.At.After(b.At) {
+				return 1
+			}
+			return -1 // after all of the same moment
+		})
+		w.timers = slices.Insert(w.timers, at, timer)
+	}
+	w.checkBalance()
+	w.checkLinks()
+}
+
+// do applies what a transition returned, which must not be a refusal.
+func (w *world) do(c engine.Change, refusal *engine.Refusal) {
+	w.tb.Helper()
+	require.Nil(w.tb, refusal)
+	w.apply(c)
+}
+
+// told returns the kinds of the events since it was last called.
+func (w *world) told() []string {
+	var kinds []string
+	for _, e := range w.events[w.read:] {
+		kinds = append(kinds, e.Kind)
+	}
+	w.read = len(w.events)
+	return kinds
+}
+
+// advance lets the clock run, and fires what is due, in order.
+func (w *world) advance(by time.Duration) {
+	w.tb.Helper()
+	end := w.env.Now.Add(by)
+	for len(w.timers) > 0 && !w.timers[0].At.After(end) {
+		timer := w.timers[0]
+		w.timers = w.timers[1:]
+		w.env.Now = timer.At
+		w.fire(timer)
+	}
+	w.env.Now = end
+}
+
+func (w *world) fire(timer engine.Timer) {
+	w.tb.Helper()
+	switch timer.Kind {
+	case engine.TimerExpire, engine.TimerExpireChallenge:
+		w.move(timer.ID, engine.ExpireInTime)
+	case engine.TimerPay:
+		w.move(timer.ID, engine.Pay)
+	case engine.TimerChargeBack:
+		w.move(timer.ID, engine.Chargeback)
+	case engine.TimerExpireLink:
+		w.apply(engine.ExpireLinkInTime(w.env, w.links.rows[timer.ID], w.sessions.all()))
+	case engine.TimerExpireSession:
+		w.apply(engine.ExpireSession(w.env, w.sessions.rows[timer.ID]))
+	default:
+		if t := w.transfers.rows[timer.ID]; t != nil {
+			w.apply(engine.FireTransfer(w.env, t, timer.Kind))
+			return
+		}
+		s := w.subscriptions.rows[timer.ID]
+		require.NotNil(w.tb, s, "timer %s of no record", timer.Kind)
+		w.apply(engine.FireSubscription(w.env, s, timer.Kind))
+	}
+}
+
+type transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal)
+
+// move runs a transition of a transaction together with what follows from it.
+func (w *world) move(id string, do transition) *engine.Refusal {
+	w.tb.Helper()
+	c, refusal := do(w.env, w.transactions.rows[id])
+	if refusal != nil || len(c.Transactions) == 0 {
+		return refusal
+	}
+	t := c.Transactions[0]
+	if s := w.subscriptions.rows[t.SubscriptionID]; s != nil {
+		c = c.And(engine.FollowSubscription(w.env, s, t))
+	}
+	if s := w.sessions.rows[t.SessionID]; s != nil {
+		c = c.And(engine.FollowSession(w.env, w.links.rows[s.Slug], s, t))
+	}
+	w.apply(c)
+	return nil
+}
+
+func (w *world) catalog(id int64) *engine.CatalogProduct { return w.products[id] }
+
+// customer makes a customer to subscribe.
+func (w *world) customer() *engine.Customer {
+	w.tb.Helper()
+	c, refusal := engine.CreateCustomer(w.env, nil, engine.CustomerInput{Name: "Ana Souza", Email: "ana@example.com"})
+	w.do(c, refusal)
+	return c.Customers[0]
+}
+
+// subscribe makes a monthly subscription by card, changed by edit, and returns
+// its id.
+func (w *world) subscribe(token string, edit ...func(*engine.NewSubscription)) string {
+	w.tb.Helper()
+	in := engine.NewSubscription{Token: token}
+	in.Amount, in.Interval = 4990, "month"
+	for _, change := range edit {
+		change(&in)
+	}
+	c, refusal := engine.CreateSubscription(w.env, in, engine.FoundForSubscription{Customer: w.customer()})
+	w.do(c, refusal)
+	return c.Subscriptions[0].ID
+}
+
+func (w *world) sub(id string) *engine.Subscription { return w.subscriptions.rows[id] }
+
+// The checks.
+
+func (w *world) checkTransaction(t *engine.Transaction) {
+	w.tb.Helper()
+	require.GreaterOrEqual(w.tb, t.RefundedAmount, int64(0))
+	require.LessOrEqual(w.tb, t.RefundedAmount, t.PaidAmount)
+	require.LessOrEqual(w.tb, t.PaidAmount, t.Amount)
+	require.Equal(w.tb, t.PaidAmount == 0, t.PaidAt.IsZero(), "paid_at goes with paid_amount, in %s", t.Status)
+	require.NotNil(w.tb, t.Buyer)
+}
+
+func (w *world) checkSubscription(s *engine.Subscription) {
+	w.tb.Helper()
+	require.Equal(w.tb, s.Status == "canceled", !s.CanceledAt.IsZero(), "canceledAt goes with canceled")
+	require.Equal(w.tb, s.Status == "past_due", !s.NextRetryAt.IsZero(), "a retry is planned while past due")
+	require.NotEqual(w.tb, s.Card == nil, s.Authorization == nil)
+	switch s.Status {
+	case "trialing":
+		require.Equal(w.tb, s.TrialEnd, s.CurrentPeriodEnd)
+		require.Zero(w.tb, s.Cycle)
+	case "active", "past_due":
+		require.True(w.tb, s.CurrentPeriodEnd.After(s.CurrentPeriodStart))
+		require.Positive(w.tb, s.Cycle)
+	}
+	old := w.subscriptions.rows[s.ID]
+	if old == nil {
+		return
+	}
+	require.NotEqual(w.tb, "canceled", old.Status+"→"+s.Status, "canceled is final")
+	if old.Status == "canceled" {
+		require.Equal(w.tb, "canceled", s.Status, "canceled is final")
+		require.Len(w.tb, s.ChargeIDs, len(old.ChargeIDs), "nothing is charged after the end")
+		return // the sandbox can still call a refused charge paid
+	}
+	paid := 0
+	for _, id := range s.ChargeIDs {
+		if t := w.transactions.rows[id]; t != nil && t.Amount == s.Amount && (t.Status == "paid" || t.Status == "captured") {
+			paid++
+		}
+	}
+	require.LessOrEqual(w.tb, paid, max(s.Cycle, 0), "a period is paid at most once")
+}
+
+func (w *world) checkEvent(e engine.Event) {
+	w.tb.Helper()
+	switch {
+	case e.Transaction != nil:
+		require.Nil(w.tb, e.Subscription)
+		require.Nil(w.tb, e.Transfer)
+	case e.Subscription != nil:
+		require.Nil(w.tb, e.Transfer)
+		require.Same(w.tb, w.subscriptions.rows[e.Subscription.ID], e.Subscription, "the event shows the record as it is")
+	default:
+		require.Same(w.tb, w.transfers.rows[e.Transfer.ID], e.Transfer, "the event shows the record as it is")
+	}
+}
+
+// checkBalance adds the balance up anew from all records.
+func (w *world) checkBalance() {
+	w.tb.Helper()
+	var sum int64
+	for _, t := range w.transactions.all() {
+		switch {
+		case t.PaidAmount == 0:
+		case t.Status == "chargedback":
+			sum -= t.FeeAmount
+		default:
+			sum += t.PaidAmount - t.FeeAmount - t.RefundedAmount
+		}
+	}
+	for _, t := range w.transfers.all() {
+		if t.Status != "error" && t.Status != "cancelled" {
+			sum -= t.Amount
+		}
+	}
+	require.Equal(w.tb, sum, w.balance, "the balance adds up")
+}
+
+func (w *world) checkLinks() {
+	w.tb.Helper()
+	completed := map[string]int{}
+	for _, s := range w.sessions.all() {
+		if s.Status == "completed" {
+			completed[s.Slug]++
+		}
+	}
+	for _, l := range w.links.all() {
+		require.Equal(w.tb, completed[l.Slug], l.UsedCount)
+		require.Equal(w.tb, l.Status == "exhausted", l.MaxUses > 0 && l.UsedCount >= l.MaxUses && l.Status != "expired" && l.Status != "inactive")
+	}
+}
