@@ -447,7 +447,7 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, int64(4990), tx.PaidAmount)
 		assert.Equal(t, s.ID, tx.SubscriptionID)
 		assert.Equal(t, s.Customer, tx.Buyer)
-		assert.Equal(t, int64(4990-149), w.balance, "2.99 % stay with the gateway")
+		assert.Equal(t, int64(4990-149), w.balance, "the fee stays with the gateway")
 	})
 	t.Run("captured", func(t *testing.T) {
 		t.Parallel()

@@ -80,7 +80,7 @@ func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	return &world{
 		tb:       tb,
-		env:      engine.Env{Now: start(), Sandbox: true, IDs: artefact.NewSeededIDs(1), Fee: 299},
+		env:      engine.Env{Now: start(), Sandbox: true, IDs: artefact.NewSeededIDs(1), Fee: 149},
 		products: map[int64]*engine.CatalogProduct{},
 		spent:    map[string]bool{},
 	}
