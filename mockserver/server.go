@@ -98,13 +98,16 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Account returns the controls of the account that a key opens.
 func (s *Server) Account(key string) *Account {
-	return &Account{Transactions: Transactions{s.store, key}}
+	return &Account{Transactions: Transactions{s.store, key}, server: s, key: key}
 }
 
 // Account holds the controls of one account: what payers, banks and issuers
 // do, as against what the merchant does through the API.
 type Account struct {
 	Transactions Transactions
+
+	server *Server
+	key    string
 }
 
 // Listen serves the gateway on a TCP address such as "127.0.0.1:0", until

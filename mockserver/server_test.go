@@ -1,26 +1,151 @@
 package mockserver_test
 
 import (
+	"errors"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-func TestCreateAndGet(t *testing.T) {
+func order(ref string) gateway.TransactionParams {
+	return gateway.TransactionParams{
+		ExternalRef: ref,
+		Amount:      1000,
+		Method:      gateway.Pix,
+		Buyer:       gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
+		Products:    []gateway.Product{{Name: "Book", Price: 1000}},
+	}
+}
+
+func TestPaymentFromEndToEnd(t *testing.T) {
 	t.Parallel()
-	gw := mockserver.Run(t, mockserver.WithSeed(1))
-	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", strings.NewReader(`{"amount":1000,"method":"pix",
-		"external_ref":"order-1",
-		"buyer":{"name":"Ana","email":"ana@example.com"},"products":[{"name":"Book","price":1000}]}`))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("apiKey", gw.Key())
-	w := httptest.NewRecorder()
-	gw.Handler().ServeHTTP(w, r)
-	require.Equal(t, http.StatusCreated, w.Code)
-	require.Contains(t, w.Body.String(), `"status":"pending"`)
+	gw := mockserver.Run(t, mockserver.WithSeed(42))
+	client := gw.Client()
+	made, err := client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	assert.Equal(t, gateway.TransactionPending, made.Status)
+
+	require.NoError(t, gw.Transactions.Pay(made.ID))
+	read, err := client.Transactions.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	assert.True(t, read.Settled())
+	assert.NotEmpty(t, read.Pix.EndToEndID)
+
+	refund, err := client.Transactions.Refund(t.Context(), made.ID, gateway.RefundParams{Amount: 400})
+	require.NoError(t, err)
+	assert.Equal(t, int64(600), refund.RemainingBalance)
+}
+
+func TestClockExpires(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.Len(t, gw.Clock.Timers(), 1)
+	require.NoError(t, gw.Clock.Advance(24*time.Hour))
+	read, err := gw.Client().Transactions.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	assert.Equal(t, gateway.TransactionExpired, read.Status)
+}
+
+func TestControlError(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	var refused *mockserver.ControlError
+	require.ErrorAs(t, gw.Transactions.Refuse(made.ID), &refused)
+	assert.Equal(t, http.StatusConflict, refused.Status)
+	require.ErrorAs(t, gw.Transactions.Pay("nobody"), &refused)
+	assert.Equal(t, http.StatusNotFound, refused.Status)
+}
+
+func TestAccountsSeeOnlyTheirOwn(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	other := gw.Account("sk_test_other")
+	_, err = other.Client().Transactions.Get(t.Context(), made.ID)
+	require.ErrorIs(t, err, gateway.ErrNotFound)
+	require.Error(t, other.Transactions.Pay(made.ID))
+	_, err = other.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err, "references are the account's own")
+}
+
+func TestEnvironments(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
+	assert.Equal(t, "sk_live_mock", gw.Key())
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	_, err = gw.Client().Transactions.SetSandboxStatus(t.Context(), made.ID, gateway.SandboxStatusParams{Status: gateway.TransactionPaid})
+	require.ErrorIs(t, err, gateway.ErrForbidden)
+	_, err = gw.Account("sk_test_mock").Client().Transactions.Get(t.Context(), made.ID)
+	require.ErrorIs(t, err, gateway.ErrUnauthorized)
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	t.Parallel()
+	run := func() []string {
+		gw := mockserver.Run(t, mockserver.WithSeed(9))
+		var seen []string
+		for _, ref := range []string{"a", "b"} {
+			made, err := gw.Client().Transactions.Create(t.Context(), order(ref))
+			require.NoError(t, err)
+			require.NoError(t, gw.Transactions.Pay(made.ID))
+			read, err := gw.Client().Transactions.Get(t.Context(), made.ID)
+			require.NoError(t, err)
+			seen = append(seen, read.ID, read.Buyer.ID, read.Pix.QRCode, read.Pix.EndToEndID)
+		}
+		return seen
+	}
+	first := run()
+	assert.Equal(t, first, run())
+	assert.NotEqual(t, first[0], first[4])
+}
+
+func TestListenAndClose(t *testing.T) {
+	t.Parallel()
+	gw, err := mockserver.New()
+	require.NoError(t, err)
+	base, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	client, err := gateway.New(base, gateway.APIKey(gw.Key()), gateway.WithMaxAttempts(1))
+	require.NoError(t, err)
+	_, err = client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Close())
+	_, err = client.Transactions.Create(t.Context(), order("order-2"))
+	require.Error(t, err)
+	_, err = gw.Listen("nowhere:1:2")
+	require.Error(t, err)
+}
+
+func TestNilOption(t *testing.T) {
+	t.Parallel()
+	_, err := mockserver.New(nil)
+	require.Error(t, err)
+}
+
+// failing is a test that fails at once.
+type failing struct{ errs []error }
+
+func (*failing) Helper()                     {}
+func (*failing) Cleanup(func())              {}
+func (*failing) Failed() bool                { return true }
+func (*failing) Logf(string, ...any)         {}
+func (f *failing) Fatalf(_ string, _ ...any) { f.errs = append(f.errs, errors.New("fatal")) }
+
+func TestRunFailsTheTest(t *testing.T) {
+	t.Parallel()
+	tb := &failing{}
+	mockserver.Run(tb, nil)
+	assert.Len(t, tb.errs, 1)
 }

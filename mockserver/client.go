@@ -1,0 +1,33 @@
+package mockserver
+
+import (
+	"net/http"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
+)
+
+// BaseURL is the address that [Server.Client] uses. It is a loopback one, so
+// that a notify_url may be plain http; nothing listens there.
+const BaseURL = "http://localhost"
+
+// Transport returns the way to the gateway that needs no socket, for an
+// [http.Client] of your own. The host of a request does not matter.
+func (s *Server) Transport() http.RoundTripper { return &memory.Transport{Handler: s.Handler()} }
+
+// Client returns a client of the default account over [Server.Transport].
+// Options come after its own, so that they can replace them. It panics where
+// the options can't be used.
+func (s *Server) Client(opts ...gateway.Option) *gateway.Client {
+	return s.Account(s.Key()).Client(opts...)
+}
+
+// Client returns a client of the account; see [Server.Client].
+func (a *Account) Client(opts ...gateway.Option) *gateway.Client {
+	own := []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: a.server.Transport()})}
+	c, err := gateway.New(BaseURL, gateway.BearerToken(a.key), append(own, opts...)...)
+	if err != nil {
+		panic("mockserver: " + err.Error())
+	}
+	return c
+}
