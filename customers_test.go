@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"testing"
@@ -101,12 +100,12 @@ func TestCustomerListFailures(t *testing.T) {
 func TestCustomerPages(t *testing.T) {
 	t.Parallel()
 	steps := script{
-		answer(t, "GET /v2/customers?limit=2&page=2&search=a", 200,
+		answer("GET /v2/customers?limit=2&page=2&search=a", 200,
 			`{"success":true,"metadata":{"page":2,"limit":2,"total":5},"data":[{"id":"c3"},{"id":"c2"}]}`),
-		answer(t, "GET /v2/customers?limit=2&page=3&search=a", 200,
+		answer("GET /v2/customers?limit=2&page=3&search=a", 200,
 			`{"success":true,"metadata":{"page":3,"limit":2,"total":5},"data":[{"id":"c1"}]}`),
 	}
-	client := clientOver(t, steps.responder(t))
+	client := steps.client(t)
 	customers, err := gateway.Collect(client.Customers.All(t.Context(), gateway.CustomerListParams{Page: 2, Limit: 2, Search: "a"}), 0)
 	require.NoError(t, err)
 	var ids []string
@@ -120,19 +119,19 @@ func TestCustomerPagesEnd(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string]script{
 		"on the last full page": {
-			answer(t, "GET /v2/customers", 200, `{"metadata":{"page":1,"limit":1,"total":1},"data":[{"id":"c1"}]}`),
+			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":1,"total":1},"data":[{"id":"c1"}]}`),
 		},
 		"on no customers": {
-			answer(t, "GET /v2/customers", 200, `{"metadata":{"page":1,"limit":10,"total":0},"data":[]}`),
+			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":10,"total":0},"data":[]}`),
 		},
 		"without metadata, on an empty page": {
-			answer(t, "GET /v2/customers", 200, `{"data":[{"id":"c1"}]}`),
-			answer(t, "GET /v2/customers?page=2", 200, `{"data":[]}`),
+			answer("GET /v2/customers", 200, `{"data":[{"id":"c1"}]}`),
+			answer("GET /v2/customers?page=2", 200, `{"data":[]}`),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, err := range clientOver(t, steps.responder(t)).Customers.Pages(t.Context(), gateway.CustomerListParams{}) {
+			for _, err := range steps.client(t).Customers.Pages(t.Context(), gateway.CustomerListParams{}) {
 				require.NoError(t, err)
 			}
 		})
@@ -176,11 +175,9 @@ func TestCustomerWithoutAReferenceIsSentOnce(t *testing.T) {
 	t.Parallel()
 	params := customerParams()
 	params.ExternalRef = ""
-	steps := script{func(r *http.Request) (*http.Response, error) {
-		return nil, errors.New("connection reset by peer")
-	}}
+	steps := script{lose("POST /v2/customers")}
 	var response gateway.Response
-	_, err := clientOver(t, steps.responder(t)).Customers.Create(t.Context(), params, gateway.ResponseInto(&response))
+	_, err := steps.client(t).Customers.Create(t.Context(), params, gateway.ResponseInto(&response))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 	assert.Empty(t, response.Reference, "no reference is made up for a customer")
 }
@@ -196,21 +193,21 @@ func TestCustomerWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
 		err   error
 	}{
 		"through the filter": {steps: script{
-			lose(t, create), answer(t, create, 409, duplicate),
-			answer(t, find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(t, get, 200, made),
+			lose(create), answer(create, 409, duplicate),
+			answer(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(get, 200, made),
 		}},
 		"but it is somebody else": {err: gateway.ErrDuplicate, steps: script{
-			lose(t, create), answer(t, create, 409, duplicate),
-			answer(t, find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(t, get, 200, otherCustomer),
+			lose(create), answer(create, 409, duplicate),
+			answer(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(get, 200, otherCustomer),
 		}},
 		"but is not there": {err: gateway.ErrOutcomeUnknown, steps: script{
-			lose(t, create), answer(t, create, 409, duplicate), answer(t, find, 200, `{"data":[]}`),
+			lose(create), answer(create, 409, duplicate), answer(find, 200, `{"data":[]}`),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var response gateway.Response
-			got, err := clientOver(t, c.steps.responder(t)).Customers.Create(t.Context(), customerParams(), gateway.ResponseInto(&response))
+			got, err := c.steps.client(t).Customers.Create(t.Context(), customerParams(), gateway.ResponseInto(&response))
 			if c.err != nil {
 				require.ErrorIs(t, err, c.err)
 				return

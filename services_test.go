@@ -120,37 +120,39 @@ func refusedUnsent(t *testing.T, op, field string, run func(*gateway.Client) err
 	assert.Empty(t, e.Requests(), "nothing may be sent")
 }
 
-// script answers the requests of one client in turn, each as its step says.
-type script []func(*http.Request) (*http.Response, error)
+// script is what the requests of one client must be, in turn, and how each is
+// answered.
+type script []step
 
-func (s script) responder(t *testing.T) httpmock.Responder {
+type step struct {
+	asked  string // "GET /path?query"
+	status int    // of the answer; 0 loses it
+	body   string
+}
+
+// answer is a step that is answered.
+func answer(asked string, status int, body string) step { return step{asked, status, body} }
+
+// lose is a step that may have been applied and whose answer is lost.
+func lose(asked string) step { return step{asked: asked} }
+
+// client returns a client whose requests must be those of the script.
+func (s script) client(t *testing.T) *gateway.Client {
 	t.Helper()
 	next := 0
 	t.Cleanup(func() { assert.Equal(t, len(s), next, "the steps that were asked for") })
-	return func(r *http.Request) (*http.Response, error) {
+	return clientOver(t, func(r *http.Request) (*http.Response, error) {
+		asked := r.Method + " " + r.URL.RequestURI()
 		if next == len(s) {
-			return nil, errors.New("a request too many: " + r.Method + " " + r.URL.Path)
+			return nil, errors.New("a request too many: " + asked)
 		}
+		step := s[next]
 		next++
-		return s[next-1](r)
-	}
-}
-
-// answer is a step that checks what is asked, "GET /path?query", and answers.
-func answer(t *testing.T, asked string, status int, body string) func(*http.Request) (*http.Response, error) {
-	t.Helper()
-	return func(r *http.Request) (*http.Response, error) {
-		assert.Equal(t, asked, r.Method+" "+r.URL.RequestURI())
-		e := &files.Exchange{Status: status, Body: []byte(body)}
+		assert.Equal(t, step.asked, asked)
+		if step.status == 0 {
+			return nil, errors.New("connection reset by peer")
+		}
+		e := files.Exchange{Status: step.status, Body: []byte(step.body)}
 		return e.Respond(r)
-	}
-}
-
-// lose is a step that loses the answer of a request that was applied.
-func lose(t *testing.T, asked string) func(*http.Request) (*http.Response, error) {
-	t.Helper()
-	return func(r *http.Request) (*http.Response, error) {
-		assert.Equal(t, asked, r.Method+" "+r.URL.RequestURI())
-		return nil, errors.New("connection reset by peer")
-	}
+	})
 }

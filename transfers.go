@@ -142,7 +142,7 @@ var (
 		member:    "external_ref",
 		automatic: true,
 		reference: func(p *TransferParams) string { return p.ExternalRef },
-		same:      (*TransferParams).describes,
+		same:      sameTransfer,
 		get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transfer, string, error) {
 			t, err := c.Transfers.Get(ctx, id, opts...)
 			if err != nil {
@@ -159,9 +159,9 @@ var (
 	}
 )
 
-// describes reports whether t pays what p asks for to whom p asks for. A key
+// sameTransfer reports whether t pays what p asks for to whom p asks for. A key
 // may come back in another spelling: without punctuation, with a country code.
-func (p *TransferParams) describes(t *Transfer) bool {
+func sameTransfer(p *TransferParams, t *Transfer) bool {
 	asked, _ := rules.NormalPixKey(string(p.PixKeyType), p.PixKeyValue)
 	answered, _ := rules.NormalPixKey(string(p.PixKeyType), t.PixKey)
 	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, answered)

@@ -121,11 +121,11 @@ func TestTransferPages(t *testing.T) {
 	t.Parallel()
 	const path = "GET /v2/transfers?"
 	steps := script{
-		answer(t, path+"status=paid", 200, `{"data":{"data":[{"id":"t5"},{"id":"t4"}],"total":3,"next_cursor":"c2","prev_cursor":null}}`),
-		answer(t, path+"cursor=c2&status=paid", 200, `{"data":[],"total":3,"next_cursor":"c3"}`),
-		answer(t, path+"cursor=c3&status=paid", 200, `{"data":[{"id":"t1","amount":"1200"}],"total":3,"next_cursor":null}`),
+		answer(path+"status=paid", 200, `{"data":{"data":[{"id":"t5"},{"id":"t4"}],"total":3,"next_cursor":"c2","prev_cursor":null}}`),
+		answer(path+"cursor=c2&status=paid", 200, `{"data":[],"total":3,"next_cursor":"c3"}`),
+		answer(path+"cursor=c3&status=paid", 200, `{"data":[{"id":"t1","amount":"1200"}],"total":3,"next_cursor":null}`),
 	}
-	client := clientOver(t, steps.responder(t))
+	client := steps.client(t)
 	all := client.Transfers.All(t.Context(), gateway.TransferListParams{Status: gateway.TransferPaid})
 	transfers, err := gateway.Collect(all, 0)
 	require.NoError(t, err)
@@ -136,8 +136,8 @@ func TestTransferPages(t *testing.T) {
 
 func TestTransferPagesStop(t *testing.T) {
 	t.Parallel()
-	steps := script{answer(t, "GET /v2/transfers", 200, `{"data":[{"id":"t5"},{"id":"t4"}],"next_cursor":"c2"}`)}
-	client := clientOver(t, steps.responder(t))
+	steps := script{answer("GET /v2/transfers", 200, `{"data":[{"id":"t5"},{"id":"t4"}],"next_cursor":"c2"}`)}
+	client := steps.client(t)
 	_ = client.Transfers.Pages(t.Context(), gateway.TransferListParams{}) // sends nothing
 	for transfer, err := range client.Transfers.All(t.Context(), gateway.TransferListParams{}) {
 		require.NoError(t, err)
@@ -149,12 +149,12 @@ func TestTransferPagesStop(t *testing.T) {
 func TestTransferPagesEndWithOneError(t *testing.T) {
 	t.Parallel()
 	steps := script{
-		answer(t, "GET /v2/transfers", 200, `{"data":[{"id":"t5"}],"next_cursor":"c2"}`),
-		answer(t, "GET /v2/transfers?cursor=c2", 403, `{}`),
+		answer("GET /v2/transfers", 200, `{"data":[{"id":"t5"}],"next_cursor":"c2"}`),
+		answer("GET /v2/transfers?cursor=c2", 403, `{}`),
 	}
 	var ids []string
 	var failures []error
-	for transfer, err := range clientOver(t, steps.responder(t)).Transfers.All(t.Context(), gateway.TransferListParams{}) {
+	for transfer, err := range steps.client(t).Transfers.All(t.Context(), gateway.TransferListParams{}) {
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -229,9 +229,9 @@ func TestTransferMadeBeforeIsReturnedOnlyIfItIsTheOneAskedFor(t *testing.T) {
 			t.Parallel()
 			params := transferParams()
 			c.change(&params)
-			steps := script{answer(t, asked, http.StatusOK, string(golden(t, "transfers/create.live.response.json")))}
+			steps := script{answer(asked, http.StatusOK, string(golden(t, "transfers/create.live.response.json")))}
 			var response gateway.Response
-			got, err := clientOver(t, steps.responder(t)).Transfers.Create(t.Context(), params, gateway.ResponseInto(&response))
+			got, err := steps.client(t).Transfers.Create(t.Context(), params, gateway.ResponseInto(&response))
 			assert.Equal(t, "payout-2001", response.Reference)
 			if c.same {
 				require.NoError(t, err)
@@ -252,8 +252,8 @@ func TestTransferMadeBeforeIsReturnedOnlyIfItIsTheOneAskedFor(t *testing.T) {
 
 func TestTransferOfTheCallersOwnReferenceIsADuplicate(t *testing.T) {
 	t.Parallel()
-	steps := script{answer(t, "POST /v2/transfers", http.StatusConflict, string(golden(t, "errors/duplicate.409.json")))}
-	_, err := clientOver(t, steps.responder(t)).Transfers.Create(t.Context(), transferParams())
+	steps := script{answer("POST /v2/transfers", http.StatusConflict, string(golden(t, "errors/duplicate.409.json")))}
+	_, err := steps.client(t).Transfers.Create(t.Context(), transferParams())
 	require.ErrorIs(t, err, gateway.ErrDuplicate)
 	require.NotErrorIs(t, err, gateway.ErrOutcomeUnknown)
 }
@@ -271,32 +271,32 @@ func TestTransferWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
 		err   error
 	}{
 		"at the path of the refusal": {steps: script{
-			lose(t, create),
-			answer(t, create, 409, conflict("/v2/transfers/"+transferID)),
-			answer(t, get, 200, made),
+			lose(create),
+			answer(create, 409, conflict("/v2/transfers/"+transferID)),
+			answer(get, 200, made),
 		}},
 		"through the list": {steps: script{
-			answer(t, create, 503, ""),
-			answer(t, create, 409, conflict("")),
-			answer(t, "GET /v2/transfers?limit=100", 200, string(golden(t, "transfers/list.live.response.json"))),
-			answer(t, get, 200, made),
+			answer(create, 503, ""),
+			answer(create, 409, conflict("")),
+			answer("GET /v2/transfers?limit=100", 200, string(golden(t, "transfers/list.live.response.json"))),
+			answer(get, 200, made),
 		}},
-		"answered by the second attempt": {steps: script{lose(t, create), answer(t, create, 200, made)}},
+		"answered by the second attempt": {steps: script{lose(create), answer(create, 200, made)}},
 		"but it is another one": {err: gateway.ErrDuplicate, steps: script{
-			lose(t, create),
-			answer(t, create, 409, conflict("/v2/transfers/"+transferID)),
-			answer(t, get, 200, other),
+			lose(create),
+			answer(create, 409, conflict("/v2/transfers/"+transferID)),
+			answer(get, 200, other),
 		}},
 		"and then can't be read": {err: gateway.ErrOutcomeUnknown, steps: script{
-			lose(t, create),
-			answer(t, create, 409, conflict("")),
-			answer(t, "GET /v2/transfers?limit=100", 403, ""),
+			lose(create),
+			answer(create, 409, conflict("")),
+			answer("GET /v2/transfers?limit=100", 403, ""),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var response gateway.Response
-			got, err := clientOver(t, c.steps.responder(t)).Transfers.Create(t.Context(), transferParams(), gateway.ResponseInto(&response))
+			got, err := c.steps.client(t).Transfers.Create(t.Context(), transferParams(), gateway.ResponseInto(&response))
 			if c.err != nil {
 				require.ErrorIs(t, err, c.err)
 				return
@@ -328,8 +328,8 @@ func TestTransferGetsOneReferenceForAllAttempts(t *testing.T) {
 
 func TestTransferCancelIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	steps := script{lose(t, "POST /v2/transfers/"+transferID+"/cancel")}
-	_, err := clientOver(t, steps.responder(t)).Transfers.Cancel(t.Context(), transferID, gateway.TransferCancelParams{})
+	steps := script{lose("POST /v2/transfers/" + transferID + "/cancel")}
+	_, err := steps.client(t).Transfers.Cancel(t.Context(), transferID, gateway.TransferCancelParams{})
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 }
 

@@ -116,7 +116,7 @@ func calls() []call {
 			"legacy.create_payment_token", http.MethodPost, "/v2/payment_token/" + publicToken,
 			"create_payment_token.request.json", "create_payment_token.response.json", 200, "unsafe",
 			func(ctx context.Context, c *legacy.Client, opts ...gateway.RequestOption) (any, error) {
-				return c.CreatePaymentToken(ctx, publicToken, map[string]any{"payment_session": "ps_5f2c4000"}, opts...) //nolint:staticcheck // its test
+				return c.CreatePaymentToken(ctx, publicToken, map[string]any{"payment_session": "ps_5f2c4000"}, opts...)
 			},
 		},
 	}
@@ -306,7 +306,7 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 			return err
 		}},
 		"card data": {"legacy.create_payment_token", "card_number", func(ctx context.Context, c *legacy.Client) error {
-			_, err := c.CreatePaymentToken(ctx, publicToken, map[string]any{"card_number": "4111111111111111"}) //nolint:staticcheck // its test
+			_, err := c.CreatePaymentToken(ctx, publicToken, map[string]any{"card_number": "4111111111111111"})
 			return err
 		}},
 		"empty token": {"legacy.payment_token", "public_token", func(ctx context.Context, c *legacy.Client) error {
@@ -314,7 +314,7 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 			return err
 		}},
 		"relative token": {"legacy.create_payment_token", "public_token", func(ctx context.Context, c *legacy.Client) error {
-			_, err := c.CreatePaymentToken(ctx, "..", nil) //nolint:staticcheck // its test
+			_, err := c.CreatePaymentToken(ctx, "..", nil)
 			return err
 		}},
 		"path as a token": {"legacy.payment_token", "public_token", func(ctx context.Context, c *legacy.Client) error {

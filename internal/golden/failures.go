@@ -55,9 +55,12 @@ func failure(tb TB, name string, status int) *Failure {
 		return f
 	}
 	var body struct {
-		Code, Detail, Message, Error string
-		Errors                       []failedField
-		ValidationErrors             []failedField `json:"validation_errors"`
+		Code             string        `json:"code"`
+		Error            string        `json:"error"`
+		Detail           string        `json:"detail"`
+		Message          string        `json:"message"`
+		Errors           []failedField `json:"errors"`
+		ValidationErrors []failedField `json:"validation_errors"`
 	}
 	if err := json.Unmarshal(f.Body, &body); err != nil {
 		tb.Fatalf("golden: errors/%s: %v", name, err)
@@ -70,4 +73,6 @@ func failure(tb TB, name string, status int) *Failure {
 	return f
 }
 
-type failedField struct{ Field string }
+type failedField struct {
+	Field string `json:"field"`
+}

@@ -29,7 +29,7 @@ type TB interface {
 // from the module's root, wherever the test runs.
 func Read(tb TB, name string) []byte {
 	tb.Helper()
-	body, err := os.ReadFile(filepath.Join(root(tb), "testdata", filepath.FromSlash(name))) //nolint:gosec // a test's own file
+	body, err := os.ReadFile(filepath.Join(root(tb), "testdata", filepath.FromSlash(name)))
 	if err != nil {
 		tb.Fatalf("golden: %v", err)
 	}

@@ -63,7 +63,7 @@ func (s *salvage) keep(member string, value jsontext.Value) {
 	}
 	switch {
 	case len(text) > 256:
-	case member == "id" && s.id == "":
+	case (member == "id" || member == "transactionId") && s.id == "": // v1 calls it transactionId
 		s.id = text
 	case member == "status" && s.status == "":
 		s.status = text
