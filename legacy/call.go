@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/rules"
@@ -71,19 +74,40 @@ func (op operation) of(publicToken string) (operation, error) {
 	return op, nil
 }
 
+// answer is a v1 answer, which has no envelope: a 2xx counts only where it has
+// one of the members that tell it from an empty object. A balance of 0 and a
+// body that says nothing are not the same.
+type answer[T any] struct {
+	value T
+	must  []string
+}
+
+// UnmarshalJSON refuses an answer that says nothing.
+func (a *answer[T]) UnmarshalJSON(b []byte) error {
+	var members map[string]jsontext.Value
+	if err := wire.Decode(b, &members); err != nil {
+		return err
+	}
+	says := func(name string) bool { v := members[name]; return len(v) > 0 && v.Kind() != 'n' }
+	if !slices.ContainsFunc(a.must, says) {
+		return wire.ErrNoData
+	}
+	return wire.Decode(b, &a.value)
+}
+
 // tokenAnswer is a token in an envelope or, since no answer is published,
 // without one.
-type tokenAnswer struct{ PaymentToken }
+type tokenAnswer struct{ value *PaymentToken }
 
 // UnmarshalJSON reads both.
 func (a *tokenAnswer) UnmarshalJSON(b []byte) error {
-	var envelope struct {
-		Data *PaymentToken `json:"data"`
+	var err error
+	a.value, _, err = wire.DecodeEnvelope[PaymentToken](b)
+	if !errors.Is(err, wire.ErrNoData) {
+		return err
 	}
-	err := wire.Decode(b, &envelope)
-	if err == nil && envelope.Data != nil {
-		a.PaymentToken = *envelope.Data
-		return nil
-	}
-	return wire.Decode(b, &a.PaymentToken)
+	flat := answer[PaymentToken]{must: []string{"token"}}
+	err = flat.UnmarshalJSON(b)
+	a.value = &flat.value
+	return err
 }

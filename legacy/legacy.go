@@ -53,23 +53,23 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 // [gateway.ErrOutcomeUnknown], and calling again with the same URLs is safe.
 // A URL that the gateway does not take is [gateway.ErrValidation] (422).
 func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationParams, opts ...gateway.RequestOption) (*Integration, error) {
-	out := new(Integration)
+	out := answer[Integration]{must: []string{"id", "status", "pixWebhookUrl", "webhookUrl"}}
 	op := operation{name: "legacy.configure_integration", method: http.MethodPost, path: "/v1/business/integration"}
-	if err := c.write(ctx, op, rules.LegacyIntegration, params, out, opts); err != nil {
+	if err := c.write(ctx, op, rules.LegacyIntegration, params, &out, opts); err != nil {
 		return nil, err
 	}
-	return out, nil
+	return &out.value, nil
 }
 
 // Balance reads the account's balance: GET /v1/account/balance. It is the one
 // call of this package that a v2 account needs too: transfers are paid from it.
 func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*Balance, error) {
-	out := new(Balance)
+	out := answer[Balance]{must: []string{"balance"}}
 	op := operation{name: "legacy.balance", method: http.MethodGet, path: "/v1/account/balance"}
-	if err := c.do(ctx, op, nil, out, opts); err != nil {
+	if err := c.do(ctx, op, nil, &out, opts); err != nil {
 		return nil, err
 	}
-	return out, nil
+	return &out.value, nil
 }
 
 // CreatePixPayment asks a payer for a Pix payment: POST /pix/v1/payment. Show
@@ -82,12 +82,12 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 // one and let this one expire. New code uses [gateway.TransactionsService],
 // which has neither problem.
 func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, opts ...gateway.RequestOption) (*PixPayment, error) {
-	out := new(PixPayment)
+	out := answer[PixPayment]{must: []string{"transactionId"}}
 	op := operation{name: "legacy.create_pix_payment", method: http.MethodPost, path: "/pix/v1/payment"}
-	if err := c.write(ctx, op, rules.LegacyPayment, params, out, opts); err != nil {
+	if err := c.write(ctx, op, rules.LegacyPayment, params, &out, opts); err != nil {
 		return nil, err
 	}
-	return out, nil
+	return &out.value, nil
 }
 
 // PaymentToken reads a card token of the retired tokenization: GET
@@ -102,7 +102,7 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 	if err := c.do(ctx, op, nil, &out, opts); err != nil {
 		return nil, err
 	}
-	return &out.PaymentToken, nil
+	return out.value, nil
 }
 
 // CreatePaymentToken makes a card token: POST /v2/payment_token/{public_token}.
@@ -128,5 +128,5 @@ func (c *Client) CreatePaymentToken(
 	if err := c.write(ctx, op, rules.LegacyToken, params, &out, opts); err != nil {
 		return nil, err
 	}
-	return &out.PaymentToken, nil
+	return out.value, nil
 }

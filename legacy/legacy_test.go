@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -270,17 +271,27 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestAWriteIsNotRepeatedOnceItMayHaveBeenApplied(t *testing.T) {
+func TestAnAnswerThatSaysNothingIsNone(t *testing.T) {
 	t.Parallel()
 	for _, op := range calls() {
-		t.Run(op.response, func(t *testing.T) {
-			t.Parallel()
-			e := &golden.Exchange{Status: 200, Body: []byte(`{"transactionId": "t1", "stat`)}
-			_, err := op.run(t.Context(), client(t, e))
-			require.Error(t, err)
-			assert.Len(t, e.Requests(), 1, "the answer came, so reading it again can't help")
-			assert.Equal(t, op.class == "unsafe", errors.Is(err, gateway.ErrOutcomeUnknown))
-		})
+		for _, body := range []string{
+			`{"transactionId": "t1", "status": "WAITING_PAYMENT", "pixC`, "", "null", "{}", "[]", `"ok"`, "<html></html>",
+			`{"success": true, "data": null}`, `{"success": false, "message": "no"}`, `{"balance": null, "currency": "BRL"}`,
+		} {
+			t.Run(op.response+" "+body, func(t *testing.T) {
+				t.Parallel()
+				e := &golden.Exchange{Status: 200, Body: []byte(body)}
+				_, err := op.run(t.Context(), client(t, e))
+				require.Error(t, err)
+				assert.Len(t, e.Requests(), 1, "the answer came, so reading it again can't help")
+				failed := strings.Contains(body, "false") && strings.Contains(op.name, "token")
+				assert.Equal(t, op.class == "unsafe" && !failed, errors.Is(err, gateway.ErrOutcomeUnknown), "%v", err)
+				if outcome, ok := errors.AsType[*gateway.OutcomeError](err); ok && strings.Contains(body, "t1") {
+					assert.Equal(t, "t1", outcome.ResourceID)
+					assert.Equal(t, "WAITING_PAYMENT", outcome.ResourceStatus)
+				}
+			})
+		}
 	}
 }
 

@@ -57,6 +57,8 @@ func DescribeError(err error) error {
 	var wrongType *json.SemanticError
 	var syntax *jsontext.SyntacticError
 	switch {
+	case errors.Is(err, ErrNoData):
+		return ErrNoData
 	case errors.As(err, &wrongType):
 		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), wrongType.JSONKind)
 	case errors.As(err, &syntax):
