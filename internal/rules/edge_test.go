@@ -1,14 +1,13 @@
 package rules_test
 
 import (
-	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/golden"
 	"github.com/gateway-go/gateway/internal/rules"
 )
 
@@ -22,7 +21,7 @@ type edge struct {
 	code    string
 }
 
-const missing = ""
+const missing = golden.Missing
 
 // checkEdges tries each edge on an otherwise right body.
 func checkEdges(t *testing.T, rule rules.Rule, base string, edges []edge) {
@@ -51,38 +50,7 @@ func check(t *testing.T, body string, rule rules.Rule) []rules.Violation {
 // edit returns body with the member at path set to the JSON in value.
 func edit(t *testing.T, body, path, value string) string {
 	t.Helper()
-	var root any
-	require.NoError(t, json.Unmarshal([]byte(body), &root))
-	steps := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
-	set(t, root, steps, json.RawMessage(value), value == missing)
-	out, err := json.Marshal(root)
-	require.NoError(t, err, value)
-	return string(out)
-}
-
-func set(t *testing.T, in any, steps []string, v any, remove bool) {
-	t.Helper()
-	switch node := in.(type) {
-	case map[string]any:
-		switch {
-		case len(steps) > 1:
-			set(t, node[steps[0]], steps[1:], v, remove)
-		case remove:
-			delete(node, steps[0])
-		default:
-			node[steps[0]] = v
-		}
-	case []any:
-		i, err := strconv.Atoi(steps[0])
-		require.NoError(t, err)
-		if len(steps) > 1 {
-			set(t, node[i], steps[1:], v, remove)
-			return
-		}
-		node[i] = v
-	default:
-		require.Fail(t, "no such member", "%v", steps)
-	}
+	return golden.Edit(t, body, path, value)
 }
 
 // text returns the JSON of a string of n characters of two bytes each, so that

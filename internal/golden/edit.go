@@ -1,0 +1,60 @@
+package golden
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Missing as the value of [Edit] takes the member away.
+const Missing = ""
+
+// Edit returns the JSON in body with the member at path, such as
+// "products[0].name", set to the JSON in value. All but the last step of the
+// path must be there.
+func Edit(tb TB, body, path, value string) string {
+	tb.Helper()
+	root := parse(tb, []byte(body))
+	var v any
+	if value != Missing {
+		v = parse(tb, []byte(value))
+	}
+	steps := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
+	if !set(root, steps, v, value == Missing) {
+		tb.Fatalf("golden: there is no %s in %.200s", path, body)
+	}
+	out, err := json.Marshal(root)
+	if err != nil {
+		tb.Fatalf("golden: %v", err)
+	}
+	return string(out)
+}
+
+// set reports whether it found the way.
+func set(in any, steps []string, v any, remove bool) bool {
+	last := len(steps) == 1
+	switch node := in.(type) {
+	case map[string]any:
+		switch {
+		case !last:
+			return set(node[steps[0]], steps[1:], v, remove)
+		case remove:
+			delete(node, steps[0])
+		default:
+			node[steps[0]] = v
+		}
+		return true
+	case []any:
+		i, err := strconv.Atoi(steps[0])
+		if err != nil || i >= len(node) {
+			return false
+		}
+		if !last {
+			return set(node[i], steps[1:], v, remove)
+		}
+		node[i] = v
+		return true
+	default:
+		return false
+	}
+}

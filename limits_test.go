@@ -1,0 +1,186 @@
+package gateway_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	files "github.com/gateway-go/gateway/internal/golden"
+)
+
+// limit is an edge of a row of the interface document's Limits table: the last
+// value that is allowed and the first that is refused, as JSON.
+type limit struct {
+	row     string
+	request string // the golden request that is right but for the value
+	field   string
+	allowed string
+	refused string
+	code    string
+}
+
+const (
+	pixRequest      = "transactions/create.request.json"
+	cardRequest     = "transactions/create_card.request.json"
+	subscribe       = "subscriptions/create.request.json"
+	linkRequest     = "checkout_links/create.request.json"
+	bareLinkRequest = "checkout_links/create_amount.request.json"
+)
+
+// limits are all rows of the table but those of a path or a query, which have
+// tests of their own below.
+func limits() []limit {
+	return []limit{
+		{"transaction amount", pixRequest, "amount", "1", "0", "too_small"},
+		{"transaction amount", pixRequest, "amount", "100000000", "100000001", "too_big"},
+		{"products per transaction", pixRequest, "products", list(1), list(0), "too_small"},
+		{"products per transaction", pixRequest, "products", list(100), list(101), "too_big"},
+		{"product name", pixRequest, "products[0].name", letters(1), letters(0), "too_small"},
+		{"product name", pixRequest, "products[0].name", letters(255), letters(256), "too_big"},
+		{"product price", pixRequest, "products[0].price", "0", "-1", "too_small"},
+		{"product price", pixRequest, "products[0].price", "100000000", "100000001", "too_big"},
+		{"product quantity", pixRequest, "products[0].quantity", "1", "0", "too_small"},
+		{"product quantity", pixRequest, "products[0].quantity", "999999", "1000000", "too_big"},
+		{"sku", pixRequest, "products[0].sku", letters(255), letters(256), "too_big"},
+		{"installments", cardRequest, "installments", "1", "0", "too_small"},
+		{"installments", cardRequest, "installments", "12", "13", "too_big"},
+		{"interest_rate", cardRequest, "interest_rate", "0", "-0.01", "too_small"},
+		{"interest_rate", cardRequest, "interest_rate", "100", "100.01", "too_big"},
+		{"notify_url", pixRequest, "notify_url", longURL(2048), longURL(2049), "too_big"},
+		{"state", pixRequest, "buyer.address.state", `"SP"`, `"S"`, "too_small"},
+		{"state", pixRequest, "buyer.address.state", `"SPX"`, `"SPXY"`, "too_big"},
+		{"subscription amount", subscribe, "amount", "1", "0", "too_small"},
+		{"subscription amount", subscribe, "amount", "100000000", "100000001", "too_big"},
+		{"subscription token", subscribe, "token", `"pgct_1"`, `"pgct_"`, "too_small"},
+		{"interval_count", subscribe, "interval_count", "1", "0", "too_small"},
+		{"interval_count", subscribe, "interval_count", "365", "366", "too_big"},
+		{"retry_offsets_days", subscribe, "retry_offsets_days", numbers(1), numbers(0), "too_small"},
+		{"retry_offsets_days", subscribe, "retry_offsets_days", numbers(10), numbers(11), "too_big"},
+		{"retry_offsets_days", subscribe, "retry_offsets_days[0]", "1", "0", "too_small"},
+		{"retry_offsets_days", subscribe, "retry_offsets_days[0]", "30", "31", "too_big"},
+		{"informations", subscribe, "informations", pairs(50), pairs(51), "too_big"},
+		{"subscription products", subscribe, "products", list(100), list(101), "too_big"},
+		{"idempotency_key", subscribe, "idempotency_key", letters(1), letters(0), "too_small"},
+		{"idempotency_key", subscribe, "idempotency_key", letters(255), letters(256), "too_big"},
+		{"checkout link amount", bareLinkRequest, "amount", "1", "0", "too_small"},
+		{"checkout link amount", bareLinkRequest, "amount", "100000000", "100000001", "too_big"},
+		{"checkout link title", bareLinkRequest, "title", letters(1), letters(0), "too_small"},
+		{"checkout link title", bareLinkRequest, "title", letters(255), letters(256), "too_big"},
+		{"checkout link products", linkRequest, "products", list(1), list(0), "too_small"},
+		{"checkout link products", linkRequest, "products", list(25), list(26), "too_big"},
+	}
+}
+
+func TestLimitsInTheClient(t *testing.T) {
+	t.Parallel()
+	for _, l := range limits() {
+		t.Run(l.row+" "+l.code, func(t *testing.T) {
+			t.Parallel()
+			base := string(golden(t, l.request))
+			assert.NoError(t, decodeParams(t, l.request, files.Edit(t, base, l.field, l.allowed)).Validate())
+
+			params := decodeParams(t, l.request, files.Edit(t, base, l.field, l.refused))
+			err := params.Validate()
+			if !sends(t, params, l.field, l.refused) {
+				return // Go's zero value is "not sent": the client can't send it
+			}
+			var invalid *gateway.ValidationError
+			require.ErrorAs(t, err, &invalid)
+			require.Len(t, invalid.Fields, 1)
+			assert.Equal(t, l.field, invalid.Fields[0].Field)
+			assert.Equal(t, l.code, invalid.Fields[0].Code)
+		})
+	}
+}
+
+type validator interface{ Validate() error }
+
+// decodeParams reads a body into the params of the golden request's operation.
+func decodeParams(t *testing.T, request, body string) validator {
+	t.Helper()
+	switch strings.SplitN(request, "/", 2)[0] {
+	case "transactions":
+		return decodeAs[gateway.TransactionParams](t, body)
+	case "subscriptions":
+		return decodeAs[gateway.SubscriptionParams](t, body)
+	default:
+		return decodeAs[gateway.CheckoutLinkParams](t, body)
+	}
+}
+
+func decodeAs[T validator](t *testing.T, body string) validator {
+	t.Helper()
+	var params T
+	require.NoError(t, json.Unmarshal([]byte(body), &params))
+	return params
+}
+
+// sends reports whether params would be sent with the value at the field.
+func sends(t *testing.T, params validator, field, value string) bool {
+	t.Helper()
+	body, err := json.Marshal(params)
+	require.NoError(t, err)
+	var sent, edited any
+	require.NoError(t, json.Unmarshal(body, &sent))
+	require.NoError(t, json.Unmarshal([]byte(files.Edit(t, string(body), field, value)), &edited))
+	return assert.ObjectsAreEqual(sent, edited)
+}
+
+func TestLimitsOfPathAndQueryInTheClient(t *testing.T) {
+	t.Parallel()
+	answer := &files.Exchange{Status: http.StatusNotFound}
+	client := answering(t, "GET /v2/customers", answer, gateway.WithMaxAttempts(1))
+	short := answering(t, "GET /v2/checkout/sss", answer)
+	long := answering(t, "GET /v2/checkout/"+strings.Repeat("s", 255), answer)
+	for _, l := range []struct {
+		row     string
+		allowed error
+		refused error
+	}{
+		{"customer list page parameter", listCustomers(t, client, 1, 0), listCustomers(t, client, -1, 0)},
+		{"customer list page parameter", listCustomers(t, client, 1_000_000, 0), listCustomers(t, client, 1_000_001, 0)},
+		{"customer list size parameter", listCustomers(t, client, 0, 1), listCustomers(t, client, 0, -1)},
+		{"customer list size parameter", listCustomers(t, client, 0, 100), listCustomers(t, client, 0, 101)},
+		{"checkout slug", openSession(t, short, 3), openSession(t, short, 2)},
+		{"checkout slug", openSession(t, long, 255), openSession(t, long, 256)},
+	} {
+		require.ErrorIs(t, l.allowed, gateway.ErrNotFound, l.row)
+		require.ErrorIs(t, l.refused, gateway.ErrValidation, l.row)
+	}
+}
+
+func listCustomers(t *testing.T, client *gateway.Client, page, size int) error {
+	t.Helper()
+	_, err := client.Customers.List(t.Context(), gateway.CustomerListParams{Page: page, Limit: size})
+	return err
+}
+
+func openSession(t *testing.T, client *gateway.Client, n int) error {
+	t.Helper()
+	_, err := client.CheckoutSessions.Open(t.Context(), strings.Repeat("s", n))
+	return err
+}
+
+// letters returns a JSON string of n characters of two bytes each.
+func letters(n int) string { return `"` + strings.Repeat("é", n) + `"` }
+
+func longURL(n int) string {
+	const base = "https://shop.example/"
+	return `"` + base + strings.Repeat("x", n-len(base)) + `"`
+}
+
+func list(n int) string { return repeat(n, `{"name":"n","price":1}`) }
+
+func numbers(n int) string { return repeat(n, "3") }
+
+func pairs(n int) string { return repeat(n, `{"key":"k","value":"v"}`) }
+
+func repeat(n int, element string) string {
+	return fmt.Sprintf("[%s]", strings.TrimSuffix(strings.Repeat(element+",", n), ","))
+}
