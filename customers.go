@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // CustomerStatus is the current state of a customer. The interface names no
@@ -58,6 +59,13 @@ type Customer struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes c as the gateway would: every member that was read, null
+// for what is empty.
+func (c Customer) MarshalJSON() ([]byte, error) {
+	type plain Customer
+	return wire.Marshal((*plain)(&c))
 }
 
 // CustomerListParams is the query of GET /v2/customers. All filters must match;

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"net/http"
 	"testing"
@@ -82,11 +83,15 @@ func (c serviceCall) testAnswer(t *testing.T) {
 		got, err := c.run(t.Context(), clientOver(t, e.Respond))
 		require.NoError(t, err)
 		files.Filled(t, got, c.unset...)
-		encoded, err := json.Marshal(got)
-		require.NoError(t, err)
-		files.Keeps(t, files.Data(t, answer), encoded)
+		for _, marshal := range []func(any) ([]byte, error){stdjson.Marshal, marshalV2} {
+			encoded, err := marshal(got)
+			require.NoError(t, err)
+			files.Keeps(t, files.Data(t, answer), encoded)
+		}
 	}
 }
+
+func marshalV2(v any) ([]byte, error) { return json.Marshal(v) }
 
 // testUnreadableAnswer checks that a write whose 2xx can't be read is never
 // taken for one that failed.

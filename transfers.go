@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // PixKeyType is the kind of a Pix key.
@@ -110,6 +111,13 @@ type Transfer struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes t as the gateway would: every member that was read, null
+// for what is empty.
+func (t Transfer) MarshalJSON() ([]byte, error) {
+	type plain Transfer
+	return wire.Marshal((*plain)(&t))
 }
 
 // TransferListParams is the query of GET /v2/transfers. A member at its zero

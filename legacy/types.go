@@ -7,6 +7,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // IntegrationParams is the body of POST /v1/business/integration. With
@@ -27,6 +28,13 @@ type Balance struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes b as the gateway would: every member that was read, null
+// for what is empty.
+func (b Balance) MarshalJSON() ([]byte, error) {
+	type plain Balance
+	return wire.Marshal((*plain)(&b))
 }
 
 // PixPaymentParams is the body of POST /pix/v1/payment, beside its type, which
@@ -172,6 +180,13 @@ type PixPayment struct {
 	Extra map[string]stdjson.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes p as the gateway would: every member that was read, null
+// for what is empty.
+func (p PixPayment) MarshalJSON() ([]byte, error) {
+	type plain PixPayment
+	return wire.Marshal((*plain)(&p))
+}
+
 // PaymentToken is a card token of the retired tokenization. Tokens already made
 // stay usable. The interface document shows no answer: what came beside the
 // token is kept in Extra where the names differ.
@@ -184,4 +199,11 @@ type PaymentToken struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes t as the gateway would: every member that was read, null
+// for what is empty.
+func (t PaymentToken) MarshalJSON() ([]byte, error) {
+	type plain PaymentToken
+	return wire.Marshal((*plain)(&t))
 }
