@@ -86,7 +86,7 @@ func (i Integration) MarshalJSON() ([]byte, error) {
 	if i.StatusCode == 0 {
 		w.PixWebhookURL = i.PixWebhookURL
 		w.Status, _ = json.Marshal(i.Status) // a string always encodes
-		return json.Marshal(w, json.Deterministic(true))
+		return wire.Marshal(&w)
 	}
 	w.Status = strconv.AppendInt(nil, int64(i.StatusCode), 10)
 	w.Data = &integrationData{PixWebhookURL: i.PixWebhookURL}
@@ -96,5 +96,5 @@ func (i Integration) MarshalJSON() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return json.Marshal(w, json.Deterministic(true))
+	return wire.Marshal(&w)
 }
