@@ -113,7 +113,7 @@ func (s *CheckoutSessionsService) Update(
 	return call[CheckoutSessionState](ctx, s.client, &updateCheckoutSession, &params, opts, slug)
 }
 
-const sessionTokenHeader = "X-Checkout-Session-Token"
+const sessionTokenHeader = "X-Checkout-Session-Token" //nolint:gosec // the name of a header
 
 // withSessionToken adds the session's token to a call, or the error that it
 // can't be one, which does not repeat it.

@@ -6,6 +6,7 @@ import (
 	"path"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // ItemType says whether a sold thing is shipped.
@@ -71,6 +72,12 @@ func (l *CheckoutLink) Slug() string {
 	return slug
 }
 
+// MarshalJSON writes l as the gateway would.
+func (l CheckoutLink) MarshalJSON() ([]byte, error) {
+	type plain CheckoutLink
+	return wire.Marshal((*plain)(&l))
+}
+
 // CheckoutSession is a buyer's visit of a checkout link.
 type CheckoutSession struct {
 	Link  CheckoutLinkDetails `json:"link"`
@@ -86,6 +93,12 @@ type CheckoutSession struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes s as the gateway would, but for the redacted token.
+func (s CheckoutSession) MarshalJSON() ([]byte, error) {
+	type plain CheckoutSession
+	return wire.Marshal((*plain)(&s))
 }
 
 // CheckoutLinkDetails is a checkout link as its buyer sees it. Amounts are in
@@ -139,4 +152,10 @@ type CheckoutSessionState struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes s as the gateway would.
+func (s CheckoutSessionState) MarshalJSON() ([]byte, error) {
+	type plain CheckoutSessionState
+	return wire.Marshal((*plain)(&s))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // SubscriptionStatus is a state of a subscription. An answer may hold states
@@ -163,6 +164,12 @@ type Subscription struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes s as the gateway would.
+func (s Subscription) MarshalJSON() ([]byte, error) {
+	type plain Subscription
+	return wire.Marshal((*plain)(&s))
 }
 
 // AuthorizationQRCode returns the copy-paste text with which the payer

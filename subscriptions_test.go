@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	stdjson "encoding/json"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	files "github.com/gateway-go/gateway/internal/golden"
 )
 
 const (
@@ -172,6 +174,10 @@ func TestSubscriptionAnswersKeepEveryMember(t *testing.T) {
 		require.NoError(t, json.Unmarshal(data, &got))
 		assert.Empty(t, got.Extra, operation)
 		assertKeepsMembers(t, data, got)
+
+		old, err := stdjson.Marshal(got)
+		require.NoError(t, err)
+		files.Keeps(t, data, old)
 	}
 }
 

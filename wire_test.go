@@ -65,18 +65,20 @@ func failures() []failure {
 		return fmt.Sprintf(`{"type":"https://errors.gateway.example/x","title":%q,"status":%d,"detail":"in words",`+
 			`"instance":"/v2/x","code":%q}`, title, status, code)
 	}
+	const (
+		invalid = `{"type":"https://errors.gateway.example/validation-error","title":"Validation Error","status":400,` +
+			`"detail":"in words","instance":"/v2/x","errors":[{"field":"amount","message":"must be at least 1","code":"too_small"}]}`
+		invalidToo = `{"title":"Validation Error","detail":"in words","validation_errors":[{"field":"amount","message":"is required"}]}`
+	)
 	return []failure{
-		{400, `{"type":"https://errors.gateway.example/validation-error","title":"Validation Error","status":400,"detail":"in words",` +
-			`"instance":"/v2/x","errors":[{"field":"amount","message":"must be at least 1","code":"too_small"}]}`,
-			gateway.ErrValidation, "too_small"},
+		{400, invalid, gateway.ErrValidation, "too_small"},
 		{401, problem(401, "Unauthorized", "UNAUTHORIZED"), gateway.ErrUnauthorized, "UNAUTHORIZED"},
 		{403, problem(403, "Forbidden", "FORBIDDEN"), gateway.ErrForbidden, "FORBIDDEN"},
 		{403, `{"error":"SUBSCRIPTIONS_DISABLED","message":"in words","status":403}`, gateway.ErrForbidden, "SUBSCRIPTIONS_DISABLED"},
 		{404, problem(404, "Not Found", "NOT_FOUND"), gateway.ErrNotFound, "NOT_FOUND"},
 		{409, problem(409, "Conflict", "CONFLICT"), gateway.ErrConflict, "CONFLICT"},
 		{410, problem(410, "Gone", "GONE"), gateway.ErrRetired, "GONE"},
-		{422, `{"title":"Validation Error","detail":"in words","validation_errors":[{"field":"amount","message":"is required"}]}`,
-			gateway.ErrValidation, ""},
+		{422, invalidToo, gateway.ErrValidation, ""},
 		{422, `{"error":"VALIDATION_ERROR","message":"in words","status":422}`, gateway.ErrValidation, "VALIDATION_ERROR"},
 		{429, problem(429, "Too Many Requests", "RATE_LIMITED"), gateway.ErrRateLimited, "RATE_LIMITED"},
 		{500, `{"error":"INTERNAL_ERROR","message":"in words","status":500}`, gateway.ErrServer, "INTERNAL_ERROR"},

@@ -63,13 +63,15 @@ func TestCheckoutLinkWantsProductsOrAmount(t *testing.T) {
 	t.Parallel()
 	both := check(t, edit(t, productLink, "amount", "100"), rules.CheckoutLink)
 	if assert.Len(t, both, 1) {
-		assert.Equal(t, rules.Violation{Field: "amount", Code: rules.CodeInvalid,
-			Message: "must not be sent together with products"}, both[0])
+		assert.Equal(t, rules.Violation{
+			Field: "amount", Code: rules.CodeInvalid, Message: "must not be sent together with products",
+		}, both[0])
 	}
 	none := check(t, `{"title": "Nothing"}`, rules.CheckoutLink)
 	if assert.Len(t, none, 1) {
-		assert.Equal(t, rules.Violation{Field: "products", Code: rules.CodeRequired,
-			Message: "is required where amount is not sent"}, none[0])
+		assert.Equal(t, rules.Violation{
+			Field: "products", Code: rules.CodeRequired, Message: "is required where amount is not sent",
+		}, none[0])
 	}
 }
 

@@ -38,22 +38,14 @@ type Object struct {
 	name   string
 	index  int // the position in the array called name; -1 outside one
 	at     int
-	hint   int // the member after the one found last, where the next one often is
 }
 
 // Check runs rule over the whole document and then looks for card data.
 func (d *Document) Check(rule Rule, v Variant) []Violation {
-	d.checker = checker{doc: d, variant: v}
-	rule(d.object(Object{index: -1}))
-	d.checker.cardData()
-	return d.checker.found
-}
-
-// object returns a copy of o that lives as long as the document.
-func (d *Document) object(o Object) *Object {
-	o.c = &d.checker
-	d.objects = append(d.objects, o)
-	return &d.objects[len(d.objects)-1]
+	c := checker{doc: d, variant: v}
+	rule(&Object{c: &c, index: -1})
+	c.cardData()
+	return c.found
 }
 
 // Variant returns the reading that holds.
@@ -93,11 +85,10 @@ func (o *Object) Has(name string) bool {
 	return n != nil && n.kind != 'n'
 }
 
-// Text returns the member's text, or "" where it is missing or no string. It
-// lives as long as the document.
+// Text returns the member's text, or "" where it is missing or no string.
 func (o *Object) Text(name string) string {
 	if n := o.find(name); n != nil && n.kind == '"' {
-		return o.c.doc.text(n)
+		return o.c.doc.text(n.raw)
 	}
 	return ""
 }
@@ -111,24 +102,9 @@ func (o *Object) find(name string) *node {
 
 // locate returns the node of the member called name; 0, the root, is none.
 func (o *Object) locate(name string) int {
-	first, end := o.at+1, int(o.c.doc.nodes[o.at].end)
-	from := max(o.hint, first)
-	i := o.search(name, from, end)
-	if i == 0 {
-		i = o.search(name, first, from)
-	}
-	if i > 0 {
-		o.hint = int(o.c.doc.nodes[i].end)
-	}
-	return i
-}
-
-func (o *Object) search(name string, from, end int) int {
-	d := o.c.doc
-	for i := from; i < end; i = int(d.nodes[i].end) {
-		n := &d.nodes[i]
-		if int(n.nameEnd-n.name) == len(name) && !n.escaped && string(d.body[n.name:n.nameEnd]) == name ||
-			n.escaped && d.name(n) == name {
+	nodes := o.c.doc.nodes
+	for i := o.at + 1; i < nodes[o.at].end; i = nodes[i].end {
+		if nodes[i].name == name {
 			return i
 		}
 	}
@@ -172,7 +148,7 @@ func (o *Object) Int(name string, p Presence) IntRule {
 	if !m.ok {
 		return IntRule{member: m}
 	}
-	raw := view(o.c.doc.raw(&o.c.doc.nodes[i]))
+	raw := string(o.c.doc.nodes[i].raw)
 	if o.c.doc.query {
 		raw = o.Text(name)
 	}
@@ -226,7 +202,7 @@ func (o *Object) Number(name string, p Presence, lo, hi float64) {
 	if !m.ok {
 		return
 	}
-	v, err := strconv.ParseFloat(view(o.c.doc.raw(&o.c.doc.nodes[i])), 64)
+	v, err := strconv.ParseFloat(string(o.c.doc.nodes[i].raw), 64)
 	switch {
 	case err != nil || v > hi:
 		o.Fail(name, CodeTooBig, "must be at most %v", hi)
@@ -238,7 +214,7 @@ func (o *Object) Number(name string, p Presence, lo, hi float64) {
 // Bool checks that a member is true or false.
 func (o *Object) Bool(name string, p Presence) {
 	o.take(name, p, "true or false", func(n *node) bool {
-		return n.kind == 't' || n.kind == 'f' || o.c.doc.query && (string(o.c.doc.raw(n)) == `"true"` || string(o.c.doc.raw(n)) == `"false"`)
+		return n.kind == 't' || n.kind == 'f' || o.c.doc.query && (string(n.raw) == `"true"` || string(n.raw) == `"false"`)
 	})
 }
 
@@ -247,7 +223,7 @@ func (o *Object) String(name string, p Presence) StringRule {
 	m, i := o.take(name, p, "a string", func(n *node) bool { return n.kind == '"' })
 	r := StringRule{member: m}
 	if m.ok {
-		r.v = o.c.doc.text(&o.c.doc.nodes[i])
+		r.v = o.c.doc.text(o.c.doc.nodes[i].raw)
 	}
 	return r
 }
@@ -259,8 +235,7 @@ type StringRule struct {
 	v string
 }
 
-// Value returns the string, "" where there is none. It lives as long as the
-// document.
+// Value returns the string, "" where there is none.
 func (r StringRule) Value() string { return r.v }
 
 // Len checks the least and the greatest number of characters.
@@ -354,7 +329,7 @@ func (o *Object) EnumList(name string, s Set) {
 func (o *Object) Object(name string, p Presence, rule Rule) bool {
 	m, i := o.take(name, p, "an object", func(n *node) bool { return n.kind == '{' })
 	if m.ok && rule != nil {
-		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, at: i}))
+		rule(&Object{c: o.c, parent: o, name: name, index: -1, at: i})
 	}
 	return m.ok
 }
@@ -393,7 +368,7 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 // Each checks that every element is an object and runs rule over it.
 func (r ArrayRule) Each(rule Rule) {
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
+		element := &Object{c: r.o.c, parent: r.o, name: r.name, index: i, at: at}
 		if k := r.o.c.doc.nodes[at].kind; k != '{' {
 			element.Fail("", CodeInvalidType, "must be an object, not %s", kindName(k))
 			continue
@@ -405,9 +380,9 @@ func (r ArrayRule) Each(rule Rule) {
 // EachInt checks that every element is an integer from lo to hi.
 func (r ArrayRule) EachInt(lo, hi int64) {
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
-		n := &r.o.c.doc.nodes[at]
-		v, ok := integer(view(r.o.c.doc.raw(n)))
+		element := &Object{c: r.o.c, parent: r.o, name: r.name, index: i, at: at}
+		n := r.o.c.doc.nodes[at]
+		v, ok := integer(string(n.raw))
 		switch {
 		case n.kind != '0' || !ok:
 			element.Fail("", CodeInvalidType, "must be an integer")
@@ -426,7 +401,7 @@ func (r ArrayRule) elements() func(yield func(int, int) bool) {
 			return
 		}
 		nodes := r.o.c.doc.nodes
-		for i, at := 0, r.at+1; at < int(nodes[r.at].end); i, at = i+1, int(nodes[at].end) {
+		for i, at := 0, r.at+1; at < nodes[r.at].end; i, at = i+1, nodes[at].end {
 			if !yield(i, at) {
 				return
 			}
@@ -452,35 +427,8 @@ func webURL(s string) (*url.URL, bool) {
 }
 
 func isEmail(s string) bool {
-	if isPlainEmail(s) {
-		return true
-	}
 	a, err := mail.ParseAddress(s)
 	return err == nil && a.Address == s
-}
-
-// isPlainEmail knows the addresses that nearly all are, without comments,
-// quotes and the like, and allocates nothing.
-func isPlainEmail(s string) bool {
-	local, domain, found := strings.Cut(s, "@")
-	return found && isDotted(local) && isDotted(domain)
-}
-
-// isDotted reports whether s is words of letters, digits, "-", "_" and "+",
-// joined by single dots.
-func isDotted(s string) bool {
-	word := false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '+':
-			word = true
-		case c == '.' && word:
-			word = false
-		default:
-			return false
-		}
-	}
-	return word
 }
 
 func isIP(s string) bool {

@@ -9,20 +9,9 @@ import (
 
 // Envelope is what surrounds every v2 answer.
 type Envelope[T any] struct {
-	Refused   refused `json:"success"`
-	RequestID string  `json:"requestId"`
-	Data      *T      `json:"data"`
-}
-
-// refused is a "success" that says false. A missing one, null, and what is no
-// boolean count as true: the status says more than they do.
-type refused bool
-
-// UnmarshalJSONFrom reads any value.
-func (r *refused) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	v, err := dec.ReadValue()
-	*r = refused(string(v) == "false")
-	return err
+	Success   *bool  `json:"success"` // nil, where it is missing or null, counts as true
+	RequestID string `json:"requestId"`
+	Data      *T     `json:"data"`
 }
 
 // ErrFailed is an answer that says success=false whatever its status is; its
@@ -39,7 +28,7 @@ func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, e.RequestID, err
-	case bool(e.Refused):
+	case e.Success != nil && !*e.Success:
 		return nil, e.RequestID, ErrFailed
 	case e.Data == nil:
 		return nil, e.RequestID, ErrNoData
@@ -61,7 +50,7 @@ type List[T any] struct {
 }
 
 type listEnvelope[T any] struct {
-	Refused   refused      `json:"success"`
+	Success   *bool        `json:"success"`
 	RequestID string       `json:"requestId"`
 	Data      listData[T]  `json:"data"`
 	Metadata  listMetadata `json:"metadata"`
@@ -114,7 +103,7 @@ func DecodeList[T any](body []byte) (*List[T], error) {
 	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, err
-	case bool(e.Refused):
+	case e.Success != nil && !*e.Success:
 		return nil, ErrFailed
 	case !e.Data.there:
 		return nil, ErrNoData

@@ -1,0 +1,293 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/legacy"
+)
+
+// row is a line of the table in interface.md.
+type row struct {
+	route   string // "GET /v2/customers/{id}"
+	methods []string
+	class   string
+	tests   []string
+}
+
+func TestInterfaceTableHasEveryEndpoint(t *testing.T) {
+	t.Parallel()
+	written := map[string]string{}
+	for _, r := range interfaceTable(t) {
+		assert.NotContains(t, written, r.route, "it stands twice")
+		written[r.route] = r.class
+	}
+	declared := endpoints(t, "..")
+	maps.Copy(declared, endpoints(t, "../legacy"))
+	assert.Equal(t, declared, written)
+}
+
+func TestInterfaceTableHasEveryMethod(t *testing.T) {
+	t.Parallel()
+	var written []string
+	for _, r := range interfaceTable(t) {
+		assert.NotEmpty(t, r.methods, r.route)
+		written = append(written, r.methods...)
+	}
+	assert.ElementsMatch(t, serviceMethods(), written)
+}
+
+// Each method of a row is called by one of its tests, or by a function that
+// the test uses.
+func TestInterfaceTableNamesRealTests(t *testing.T) {
+	t.Parallel()
+	packages := testPackages(t, "..")
+	for _, r := range interfaceTable(t) {
+		assert.NotEmpty(t, r.tests, r.route)
+		called := map[string]bool{}
+		for _, name := range r.tests {
+			i := slices.IndexFunc(packages, func(functions functions) bool { return functions[name] != nil })
+			if assert.GreaterOrEqual(t, i, 0, "%s: there is no %s", r.route, name) {
+				packages[i].calls(name, called, map[string]bool{})
+			}
+		}
+		for _, m := range r.methods {
+			assert.True(t, called[m], "%s: no test of the row calls %s", r.route, m)
+		}
+	}
+}
+
+// functions are those of the tests of one package, by name.
+type functions map[string]*ast.BlockStmt
+
+// calls adds to called the methods that a function and those it uses call:
+// client.Customers.Get as "Customers.Get", anything.Balance as "legacy.Balance".
+func (f functions) calls(name string, called, visited map[string]bool) {
+	if f[name] == nil || visited[name] {
+		return
+	}
+	visited[name] = true
+	ast.Inspect(f[name], func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			f.calls(n.Name, called, visited)
+		case *ast.SelectorExpr:
+			called["legacy."+n.Sel.Name] = true
+			if service, ok := n.X.(*ast.SelectorExpr); ok {
+				called[service.Sel.Name+"."+n.Sel.Name] = true
+			}
+		}
+		return true
+	})
+}
+
+// interfaceTable reads the lines of interface.md whose first cell is a route.
+func interfaceTable(t *testing.T) []row {
+	t.Helper()
+	text, err := os.ReadFile("interface.md")
+	require.NoError(t, err)
+	var rows []row
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		require.Len(t, cells, 4, line)
+		rows = append(rows, row{
+			route: names(cells[0])[0], methods: names(cells[1]), class: strings.TrimSpace(cells[2]), tests: names(cells[3]),
+		})
+	}
+	require.NotEmpty(t, rows)
+	return rows
+}
+
+// names returns what stands between backquotes.
+func names(cell string) []string {
+	var out []string
+	for i, part := range strings.Split(cell, "`") {
+		if i%2 == 1 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// serviceMethods returns "Customers.Get" and the like for every method of every
+// service of the client, and "legacy.Balance" for those of the v1 client.
+func serviceMethods() []string {
+	var out []string
+	client := reflect.TypeFor[gateway.Client]()
+	for i := range client.NumField() {
+		if f := client.Field(i); f.IsExported() {
+			for m := range f.Type.Methods() {
+				out = append(out, f.Name+"."+m.Name)
+			}
+		}
+	}
+	for m := range reflect.TypeFor[*legacy.Client]().Methods() {
+		out = append(out, "legacy."+m.Name)
+	}
+	return out
+}
+
+// endpoints returns the routes that the package in dir declares, each with its
+// class: calls of endpoint(name, method, path, class, rule) and literals
+// operation{name: …, method: …, path: …}, which Client.Do makes safe for GET.
+func endpoints(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := parseDir(t, dir, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
+	texts := constants(files)
+	found := map[string]string{}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if fn, ok := n.Fun.(*ast.Ident); ok && fn.Name == "endpoint" {
+					class := strings.ToLower(strings.TrimPrefix(n.Args[3].(*ast.Ident).Name, "class"))
+					found[httpMethod(n.Args[1])+" "+textOf(t, n.Args[2], texts)] = class
+				}
+			case *ast.CompositeLit:
+				if route := operationLiteral(t, n, texts); route != "" {
+					class := "unsafe"
+					if strings.HasPrefix(route, "GET ") {
+						class = "safe"
+					}
+					found[route] = class
+				}
+			}
+			return true
+		})
+	}
+	require.NotEmpty(t, found, dir)
+	return found
+}
+
+func operationLiteral(t *testing.T, n *ast.CompositeLit, texts map[string]string) string {
+	t.Helper()
+	members := map[string]ast.Expr{}
+	for _, e := range n.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := kv.Key.(*ast.Ident); ok {
+				members[key.Name] = kv.Value
+			}
+		}
+	}
+	name, ok := n.Type.(*ast.Ident)
+	if !ok || name.Name != "operation" || members["method"] == nil {
+		return ""
+	}
+	return httpMethod(members["method"]) + " " + textOf(t, members["path"], texts)
+}
+
+// httpMethod reads http.MethodGet and the like.
+func httpMethod(e ast.Expr) string {
+	if s, ok := e.(*ast.SelectorExpr); ok {
+		return strings.ToUpper(strings.TrimPrefix(s.Sel.Name, "Method"))
+	}
+	return "?"
+}
+
+// constants returns the string constants of files, for textOf.
+func constants(files []*ast.File) map[string]string {
+	out := map[string]string{}
+	for range 2 { // a constant may be made of others
+		for _, f := range files {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Names) == len(spec.Values) {
+					for i, value := range spec.Values {
+						if text, ok := evaluate(value, out); ok {
+							out[spec.Names[i].Name] = text
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
+
+func textOf(t *testing.T, e ast.Expr, texts map[string]string) string {
+	t.Helper()
+	text, ok := evaluate(e, texts)
+	require.True(t, ok, "a path must be a constant text")
+	return text
+}
+
+func evaluate(e ast.Expr, texts map[string]string) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.Ident:
+		text, ok := texts[e.Name]
+		return text, ok
+	case *ast.BinaryExpr:
+		left, ok := evaluate(e.X, texts)
+		right, also := evaluate(e.Y, texts)
+		return left + right, ok && also && e.Op == token.ADD
+	default:
+		return "", false
+	}
+}
+
+// testPackages returns the functions in the test files of each folder below
+// dir that belongs to this module.
+func testPackages(t *testing.T, dir string) []functions {
+	t.Helper()
+	var out []functions
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		if path != dir && (strings.HasPrefix(entry.Name(), ".") || exists(filepath.Join(path, "go.mod"))) {
+			return filepath.SkipDir
+		}
+		found := functions{}
+		for _, f := range parseDir(t, path, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
+					found[fn.Name.Name] = fn.Body
+				}
+			}
+		}
+		out = append(out, found)
+		return nil
+	}))
+	return out
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func parseDir(t *testing.T, dir string, want func(name string) bool) []*ast.File {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var files []*ast.File
+	for _, entry := range entries {
+		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".go") || !want(entry.Name()) {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, entry.Name()), nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		files = append(files, f)
+	}
+	return files
+}

@@ -1,0 +1,171 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// The code of the package's manual, compiled and run. A test compares the two.
+
+// newMock returns a gateway in memory and a client of it.
+func newMock() (*mockserver.Server, *gateway.Client) {
+	gw, err := mockserver.New(mockserver.WithSeed(42))
+	if err != nil {
+		panic(err)
+	}
+	return gw, gw.Client()
+}
+
+func manualConstruct(baseURL, key string) error {
+	client, err := gateway.New(baseURL, gateway.BearerToken(key))
+	if err != nil {
+		return err
+	}
+	client.CloseIdleConnections()
+	return nil
+}
+
+func manualPay(ctx context.Context, client *gateway.Client, show func(string)) error {
+	tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+		ExternalRef: "order-17",
+		Amount:      4990, // R$ 49.90
+		Method:      gateway.Pix,
+		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Products:    []gateway.Product{{Name: "Mug", Price: 4990}},
+	})
+	if err != nil {
+		return err
+	}
+	show(tx.Pix.QRCode)
+	return nil
+}
+
+func manualErrors(err error) string {
+	switch {
+	case errors.Is(err, gateway.ErrOutcomeUnknown):
+		return "look it up" // it may have been carried out: see below
+	case errors.Is(err, gateway.ErrDuplicate):
+		return "read the first one" // the reference was used before
+	case errors.Is(err, gateway.ErrValidation):
+		return "mend the request" // err names the fields
+	case errors.Is(err, gateway.ErrRateLimited), errors.Is(err, gateway.ErrServer):
+		return "try later" // the client has already tried a few times
+	}
+	return "other"
+}
+
+func manualList(ctx context.Context, client *gateway.Client) error {
+	for tx, err := range client.Transactions.All(ctx, gateway.TransactionListParams{}) {
+		if err != nil {
+			return err
+		}
+		fmt.Println(tx.ExternalRef, tx.Status)
+	}
+	return nil
+}
+
+func manualSubscribe(ctx context.Context, client *gateway.Client, customer *gateway.Customer, token gateway.CardToken, show func(string)) error {
+	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
+		CustomerID: customer.ID,
+		Amount:     4990, // every month
+		Token:      token,
+		Interval:   gateway.IntervalMonth,
+	})
+	if err != nil {
+		return err
+	}
+	if sub.Status == gateway.SubscriptionIncomplete {
+		challenge, err := client.Subscriptions.PendingChallenge(ctx, sub.ID)
+		if err != nil {
+			return err
+		}
+		if challenge != nil {
+			show(challenge.ClientSecret)
+		}
+	}
+	return nil
+}
+
+func manualPayout(ctx context.Context, client *gateway.Client) error {
+	transfer, err := client.Transfers.Create(ctx, gateway.TransferParams{
+		PixKeyType:  gateway.PixKeyEmail,
+		PixKeyValue: "supplier@example.com",
+		Amount:      125000, // R$ 1250.00
+		ExternalRef: "invoice-99",
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(transfer.Status)
+	return nil
+}
+
+func manualCheckout(ctx context.Context, client *gateway.Client, redirect func(string)) error {
+	link, err := client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
+		Products: []gateway.CheckoutProduct{{ExternalID: "MUG-1", Name: "Mug", Price: 4990}},
+	})
+	if err != nil {
+		return err
+	}
+	redirect(link.URL)
+	return nil
+}
+
+// The first payment: create a Pix charge, show its code, see it paid.
+func Example() {
+	gw, client := newMock()
+	defer gw.Close()
+	ctx := context.Background()
+	err := manualPay(ctx, client, func(code string) { fmt.Println("code begins with", code[:8]) })
+	fmt.Println("error:", err)
+
+	// The same order once more is refused: nothing is charged twice.
+	err = manualPay(ctx, client, nil)
+	fmt.Println("again:", manualErrors(err))
+
+	// Output:
+	// code begins with 00020101
+	// error: <nil>
+	// again: read the first one
+}
+
+// Everything, page by page, without thinking of pages.
+func Example_list() {
+	gw, client := newMock()
+	defer gw.Close()
+	ctx := context.Background()
+	for _, order := range []string{"order-1", "order-2"} {
+		_, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+			ExternalRef: order,
+			Amount:      4990,
+			Method:      gateway.Pix,
+			Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+			Products:    []gateway.Product{{Name: "Mug", Price: 4990}},
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("error:", manualList(ctx, client))
+
+	// Output:
+	// order-2 pending
+	// order-1 pending
+	// error: <nil>
+}
+
+// A client is refused where it could never work.
+func ExampleNew() {
+	fmt.Println(manualConstruct("https://sandbox.gateway.example", "sk_test_1"))
+	fmt.Println(manualConstruct("https://sandbox.gateway.example", "pk_test_1"))
+	fmt.Println(manualConstruct("http://gateway.example", "sk_test_1"))
+
+	// Output:
+	// <nil>
+	// gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account
+	// gateway: gateway.example is plain http: use https, or WithInsecureHTTP if the key may travel in the clear
+}
