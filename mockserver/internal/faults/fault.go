@@ -1,0 +1,225 @@
+// Package faults makes the gateway misbehave as networks and servers do, on
+// order: which request, how often, with what probability, and how.
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is what goes wrong. Its text is what the header X-Mock-Fault says.
+type Kind string
+
+// The faults of requests.
+const (
+	Slow         Kind = "latency"            // the answer comes late, and is as ever
+	Status       Kind = "status"             // an error is answered
+	ResetBefore  Kind = "reset-before"       // the connection is reset, nothing is carried out
+	LoseResponse Kind = "lose-response"      // carried out, then the connection is reset
+	Truncate     Kind = "truncate"           // carried out, the answer breaks off
+	EmptyBody    Kind = "empty-body"         // carried out, the answer has no body
+	HTMLPage     Kind = "html-page"          // a proxy's error page is answered
+	BadJSON      Kind = "bad-json"           // carried out, the body is no JSON
+	Hang         Kind = "hang-until-timeout" // no answer comes
+	UnknownEnum  Kind = "unknown-enum"       // carried out, every status is one that nobody knows
+	ExtraField   Kind = "extra-field"        // carried out, every object has one more member
+	StaleRead    Kind = "stale-read"         // a read by id is answered as before the last change
+)
+
+// The faults of webhooks.
+const (
+	DropWebhook      Kind = "drop-webhook"      // the delivery is not made
+	DuplicateWebhook Kind = "duplicate-webhook" // the delivery is made twice
+	DelayWebhook     Kind = "delay-webhook"     // the first attempt comes later, on the virtual clock
+	CorruptSignature Kind = "corrupt-signature" // the first attempt's signature is wrong
+	StaleTimestamp   Kind = "stale-timestamp"   // the first attempt was signed too long ago
+)
+
+// The bodies that a status can have.
+const (
+	BodyProblem = "problem" // the default
+	BodyCoded   = "coded"   // {error, message, status}
+	BodyHTML    = "html"
+	BodyEmpty   = "empty"
+)
+
+// Fault is something that goes wrong, and when.
+type Fault struct {
+	Kind       Kind
+	Status     int           // of Status and HTMLPage
+	Body       string        // of Status
+	RetryAfter time.Duration // a header of Status and HTMLPage; 0 is none
+	Latency    time.Duration // wall time; of any fault of requests
+	Delay      time.Duration // of DelayWebhook, on the virtual clock
+	Applied    bool          // the request is carried out before a Status, HTMLPage or Hang
+
+	Account     string  // whose requests; "" is everybody's
+	On          string  // which operation or kind of event; "" is any
+	Times       int     // how often at most; 0 is without end
+	Nth         int     // only the nth that matches, from 1; 0 is each
+	Probability float64 // 0 and 1 are always
+}
+
+// webhook reports whether the fault is one of webhooks.
+func (k Kind) webhook() bool {
+	switch k {
+	case DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp:
+		return true
+	}
+	return false
+}
+
+// kinds lists every fault, for error messages.
+func kinds() []Kind {
+	return []Kind{
+		Slow, Status, ResetBefore, LoseResponse, Truncate, EmptyBody, HTMLPage, BadJSON, Hang, UnknownEnum, ExtraField,
+		StaleRead, DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp,
+	}
+}
+
+// Validate returns what is wrong with the fault, or nil.
+func (f Fault) Validate() error {
+	switch {
+	case !slices.Contains(kinds(), f.Kind):
+		return fmt.Errorf("fault %q is unknown; there are %s", f.Kind, list(kinds()))
+	case (f.Kind == Status || f.Kind == HTMLPage) && (f.Status < 200 || f.Status > 599):
+		return fmt.Errorf("fault %s: the status must be 200 to 599, not %d", f.Kind, f.Status)
+	case f.Kind == Slow && f.Latency <= 0, f.Kind == DelayWebhook && f.Delay <= 0:
+		return fmt.Errorf("fault %s: it needs a duration above zero, such as %s=800ms", f.Kind, f.Kind)
+	case f.Latency < 0 || f.Delay < 0 || f.RetryAfter < 0:
+		return errors.New("a duration of a fault must not be negative")
+	case f.Kind.webhook() && f.Latency > 0:
+		return fmt.Errorf("fault %s: latency is for requests; delay-webhook makes webhooks late", f.Kind)
+	case f.Body != "" && !slices.Contains([]string{BodyProblem, BodyCoded, BodyHTML, BodyEmpty}, f.Body):
+		return fmt.Errorf("fault %s: the body must be problem, coded, html or empty, not %q", f.Kind, f.Body)
+	case f.Times < 0 || f.Nth < 0:
+		return errors.New("times and nth of a fault must not be negative")
+	case f.Probability < 0 || f.Probability > 1:
+		return errors.New("the probability of a fault must be 0 to 1")
+	}
+	return nil
+}
+
+func list(kinds []Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Parse reads the text form of what goes wrong, as the header X-Mock-Fault has
+// it: "status=503; retry-after=2", "lose-response", "latency=800ms",
+// "status=500; body=coded".
+func Parse(text string) (Fault, error) {
+	var f Fault
+	for part := range strings.SplitSeq(text, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		if name == "" {
+			continue
+		}
+		if err := f.set(name, value); err != nil {
+			return Fault{}, err
+		}
+	}
+	if f.Kind == "" {
+		return Fault{}, fmt.Errorf("a fault must be named: one of %s", list(kinds()))
+	}
+	return f, f.Validate()
+}
+
+// set takes one name=value of the text form.
+func (f *Fault) set(name, value string) error {
+	var err error
+	switch name {
+	case "retry-after":
+		f.RetryAfter, err = seconds(value)
+	case "body":
+		f.Body = value
+	case "applied":
+		f.Applied = true
+	case string(Slow):
+		f.Latency, err = time.ParseDuration(value)
+		if f.Kind == "" {
+			f.Kind = Slow
+		}
+	default:
+		err = f.setKind(Kind(name), value)
+	}
+	if err != nil {
+		return fmt.Errorf("fault %q: %w", name, err)
+	}
+	return nil
+}
+
+func (f *Fault) setKind(k Kind, value string) error {
+	if k == Status && f.Kind == HTMLPage { // "html-page; status=503"
+		return f.setStatus(value)
+	}
+	if f.Kind != "" && f.Kind != Slow {
+		return fmt.Errorf("%s was named before; one at a time", f.Kind)
+	}
+	f.Kind = k
+	var err error
+	switch {
+	case k == Status:
+		return f.setStatus(value)
+	case k == HTMLPage:
+		f.Status = http.StatusBadGateway
+	case k == DelayWebhook:
+		f.Delay, err = time.ParseDuration(value)
+	case value != "":
+		return fmt.Errorf("takes no value, but got %q", value)
+	}
+	return err
+}
+
+func (f *Fault) setStatus(value string) (err error) {
+	f.Status, err = strconv.Atoi(value)
+	return err
+}
+
+// seconds reads "2", "0.5" or a Go duration.
+func seconds(value string) (time.Duration, error) {
+	if n, err := strconv.ParseFloat(value, 64); err == nil && n >= 0 && n < 1e9 {
+		return time.Duration(n * float64(time.Second)), nil
+	}
+	return time.ParseDuration(value)
+}
+
+// String returns the text form; [Parse] reads it.
+func (f Fault) String() string {
+	b := []byte(f.Kind)
+	switch f.Kind {
+	case Slow:
+		b = append(append(b, '='), f.Latency.String()...)
+	case Status:
+		b = strconv.AppendInt(append(b, '='), int64(f.Status), 10)
+	case DelayWebhook:
+		b = append(append(b, '='), f.Delay.String()...)
+	case HTMLPage:
+		b = strconv.AppendInt(append(b, "; status="...), int64(f.Status), 10)
+	}
+	if f.Body != "" {
+		b = append(append(b, "; body="...), f.Body...)
+	}
+	if f.RetryAfter > 0 {
+		b = append(append(b, "; retry-after="...), retryAfter(f.RetryAfter)...)
+	}
+	if f.Latency > 0 && f.Kind != Slow {
+		b = append(append(b, "; latency="...), f.Latency.String()...)
+	}
+	if f.Applied {
+		b = append(b, "; applied"...)
+	}
+	return string(b)
+}
+
+// retryAfter writes a duration as the header Retry-After does, in seconds.
+func retryAfter(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

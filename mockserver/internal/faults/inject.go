@@ -1,0 +1,230 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+// Header is the request header that asks for a fault of that very request, in
+// the form of [Parse].
+const Header = "X-Mock-Fault"
+
+// Injector is a handler that lets the faults of a Set happen to the requests
+// on their way to the next one.
+type Injector struct {
+	Set       *Set
+	Next      http.Handler
+	Operation func(*http.Request) string // "transactions.create"
+	Account   func(*http.Request) string // whose request it is; "" where nobody's
+}
+
+// ServeHTTP implements http.Handler.
+func (in *Injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f, ok, err := in.choose(r)
+	switch {
+	case err != nil:
+		p := wire.NewProblem(r, http.StatusBadRequest, "INVALID_FAULT", Header+": "+err.Error())
+		wire.Write(w, p.Status, wire.ProblemJSON, p)
+	case !ok:
+		in.Next.ServeHTTP(w, r)
+	default:
+		note(w, f)
+		in.inject(w, r, f)
+	}
+}
+
+// Noter is a response writer that wants to know which fault it carries.
+type Noter interface{ NoteFault(text string) }
+
+func note(w http.ResponseWriter, f Fault) {
+	if n, ok := w.(Noter); ok {
+		n.NoteFault(f.String())
+	}
+}
+
+func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
+	if text := r.Header.Get(Header); text != "" {
+		f, err := Parse(text)
+		return f, err == nil && !f.Kind.webhook(), err
+	}
+	if in.Set.armed.Load() == 0 {
+		return Fault{}, false, nil
+	}
+	f, ok := in.Set.ForRequest(Request{
+		Account:   in.Account(r),
+		Operation: in.Operation(r),
+		Method:    r.Method,
+		Path:      r.URL.EscapedPath(),
+	})
+	return f, ok, nil
+}
+
+// inject lets one fault happen.
+func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
+	if !f.Applied && !wait(r.Context(), f.Latency) {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
+	switch f.Kind {
+	case Status, HTMLPage, Hang:
+		in.refuse(w, r, f)
+	case ResetBefore:
+		drain(r)
+		memory.Reset(w)
+	case StaleRead:
+		in.Next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), staleKey{}, true)))
+	case Slow:
+		in.Next.ServeHTTP(w, r)
+	default:
+		in.distort(w, r, f)
+	}
+}
+
+// refuse answers instead of the gateway, which may have carried out the
+// request nevertheless.
+func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
+	if f.Applied {
+		in.Next.ServeHTTP(newRecording(w), r)
+		if !wait(r.Context(), f.Latency) {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	drain(r)
+	if f.Kind == Hang {
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
+	f.answer(w, r)
+}
+
+// distort lets the gateway answer and spoils the answer.
+func (in *Injector) distort(w http.ResponseWriter, r *http.Request, f Fault) {
+	rec := newRecording(w)
+	in.Next.ServeHTTP(rec, r)
+	if f.Applied && !wait(r.Context(), f.Latency) {
+		panic(http.ErrAbortHandler)
+	}
+	switch f.Kind {
+	case LoseResponse:
+		if rec.changed {
+			memory.Reset(w)
+		}
+		rec.send(rec.body.Bytes())
+	case Truncate:
+		rec.truncate()
+	case EmptyBody:
+		rec.send(nil)
+	case BadJSON:
+		rec.send(rec.body.Bytes()[:rec.body.Len()/2])
+	case UnknownEnum:
+		rec.send(unknownEnums(rec.body.Bytes()))
+	case ExtraField:
+		rec.send(extraFields(rec.body.Bytes()))
+	}
+}
+
+// drain reads the rest of a request, so that a client that still sends meets
+// the answer, and a socket notices when the client leaves.
+func drain(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, 2<<20) }
+
+// wait waits for wall time. It reports false when the request ended before.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+type staleKey struct{}
+
+// Stale reports whether a read is to be answered as before the last change.
+func Stale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
+
+// recording keeps an answer back.
+type recording struct {
+	w       http.ResponseWriter
+	header  http.Header
+	status  int
+	body    bytes.Buffer
+	changed bool
+}
+
+func newRecording(w http.ResponseWriter) *recording {
+	return &recording{w: w, header: make(http.Header), status: http.StatusOK}
+}
+
+func (r *recording) Header() http.Header         { return r.header }
+func (r *recording) WriteHeader(status int)      { r.status = status }
+func (r *recording) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+// Changed is called by the interface when a request changed something.
+func (r *recording) Changed() { r.changed = true }
+
+// head writes the status and the headers for a body of a length.
+func (r *recording) head(length int) {
+	h := r.w.Header()
+	for name, values := range r.header {
+		h[name] = values
+	}
+	h.Set("Content-Length", strconv.Itoa(length))
+	r.w.WriteHeader(r.status)
+}
+
+func (r *recording) send(body []byte) {
+	r.head(len(body))
+	_, _ = r.w.Write(body) // the client is gone: nobody to tell
+}
+
+// truncate promises the whole answer, sends half of it and closes.
+func (r *recording) truncate() {
+	body := r.body.Bytes()
+	r.head(max(len(body), 1))
+	_, _ = r.w.Write(body[:len(body)/2])
+	_ = http.NewResponseController(r.w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+const page = `<!DOCTYPE html>
+<html><head><title>%s</title></head>
+<body><h1>%s</h1><p>The proxy in front of the gateway answered.</p></body></html>
+`
+
+// answer writes the error of a Status or an HTMLPage.
+func (f Fault) answer(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", retryAfter(f.RetryAfter))
+	}
+	if id := r.Header.Get("X-Request-Id"); id != "" && f.Kind == Status {
+		h.Set("X-Request-Id", id)
+	}
+	const code, detail = "MOCK_FAULT", "a fault of the mock gateway, as ordered"
+	switch {
+	case f.Kind == HTMLPage, f.Body == BodyHTML:
+		text := strconv.Itoa(f.Status) + " " + http.StatusText(f.Status)
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(f.Status)
+		_, _ = io.WriteString(w, strings.ReplaceAll(page, "%s", text))
+	case f.Body == BodyEmpty:
+		h.Set("Content-Length", "0")
+		w.WriteHeader(f.Status)
+	case f.Body == BodyCoded:
+		wire.Write(w, f.Status, wire.JSON, wire.Plain{Error: code, Message: detail, Status: f.Status})
+	default:
+		wire.Write(w, f.Status, wire.ProblemJSON, wire.NewProblem(r, f.Status, code, detail))
+	}
+}

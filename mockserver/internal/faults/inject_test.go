@@ -1,0 +1,241 @@
+package faults_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
+)
+
+const created = `{"success":true,"data":{"id":"1","status":"pending","metadata":{"k":"v"},"list":[{"status":"paid"},"status"]}}`
+
+// gateway is a handler that creates things and counts them.
+type gateway struct {
+	created atomic.Int64
+	stale   atomic.Bool
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.stale.Store(faults.Stale(r.Context()))
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Request-Id", "req_1")
+	if g.created.Load() > 0 {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"code":"DUPLICATE_EXTERNAL_REF"}`)
+		return
+	}
+	g.created.Add(1)
+	if c, ok := w.(interface{ Changed() }); ok {
+		c.Changed()
+	}
+	w.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(w, created)
+}
+
+func injector(g *gateway) http.Handler {
+	return &faults.Injector{
+		Set:       &faults.Set{},
+		Next:      g,
+		Operation: func(*http.Request) string { return "transactions.create" },
+		Account:   func(*http.Request) string { return "" },
+	}
+}
+
+type result struct {
+	status int
+	header http.Header
+	body   string
+	err    error // of the request or of reading its body
+}
+
+func send(ctx context.Context, client *http.Client, url, fault string) result {
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v2/transactions", strings.NewReader(`{"amount":1}`))
+	req.Header.Set("X-Request-Id", "req_caller")
+	if fault != "" {
+		req.Header.Set(faults.Header, fault)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return result{err: err}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return result{resp.StatusCode, resp.Header, string(body), err}
+}
+
+// TestFaultsOverMemoryAndSocket shows each fault to a plain client, in memory
+// and behind a real socket.
+func TestFaultsOverMemoryAndSocket(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		status  int
+		body    string // contained
+		err     error
+		created int64
+	}{
+		"":                                 {status: 201, body: created, created: 1},
+		"status=503; retry-after=2":        {status: 503, body: `"title":"Service Unavailable"`},
+		"status=500; body=coded":           {status: 500, body: `{"error":"MOCK_FAULT","message":`},
+		"status=500; body=html":            {status: 500, body: "<h1>500 Internal Server Error</h1>"},
+		"status=500; body=empty":           {status: 500},
+		"status=500; applied":              {status: 500, body: "MOCK_FAULT", created: 1},
+		"reset-before":                     {err: syscall.ECONNRESET},
+		"lose-response":                    {err: syscall.ECONNRESET, created: 1},
+		"truncate":                         {status: 201, body: created[:len(created)/2], err: io.ErrUnexpectedEOF, created: 1},
+		"empty-body":                       {status: 201, created: 1},
+		"html-page":                        {status: 502, body: "<!DOCTYPE html>"},
+		"html-page; status=504; applied":   {status: 504, body: "<!DOCTYPE html>", created: 1},
+		"bad-json":                         {status: 201, body: created[:len(created)/2], created: 1},
+		"unknown-enum":                     {status: 201, body: `"list":[{"status":"mock_unknown_status"},"status"]`, created: 1},
+		"extra-field":                      {status: 201, body: `{"mock_extra_field":"a member that no client knows","success":true,"data":{"mock_extra_field"`, created: 1},
+		"latency=1ms":                      {status: 201, body: created, created: 1},
+		"drop-webhook":                     {status: 201, body: created, created: 1},
+		"explode":                          {status: 400, body: `is unknown`},
+		"status=503; latency=1ms; applied": {status: 503, body: "MOCK_FAULT", created: 1},
+	}
+	for fault, want := range cases {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			socket := &gateway{}
+			server := httptest.NewServer(injector(socket))
+			t.Cleanup(server.Close)
+			inMemory := &gateway{}
+			client := &http.Client{Transport: &memory.Transport{Handler: injector(inMemory)}}
+
+			for where, got := range map[string]result{
+				"socket": send(t.Context(), server.Client(), server.URL, fault),
+				"memory": send(t.Context(), client, "http://gateway.test", fault),
+			} {
+				require.ErrorIs(t, got.err, want.err, where)
+				assert.Equal(t, want.status, got.status, where)
+				if want.body == "" {
+					assert.Empty(t, got.body, where)
+				}
+				assert.Contains(t, got.body, want.body, where)
+			}
+			assert.Equal(t, want.created, socket.created.Load())
+			assert.Equal(t, want.created, inMemory.created.Load())
+		})
+	}
+}
+
+func TestHeadersOfFaults(t *testing.T) {
+	t.Parallel()
+	client := &http.Client{Transport: &memory.Transport{Handler: injector(&gateway{})}}
+
+	got := send(t.Context(), client, "http://gateway.test", "status=503; retry-after=0.5")
+	assert.Equal(t, "0.5", got.header.Get("Retry-After"))
+	assert.Equal(t, "application/problem+json", got.header.Get("Content-Type"))
+	assert.Equal(t, "req_caller", got.header.Get("X-Request-Id"))
+
+	got = send(t.Context(), client, "http://gateway.test", "empty-body")
+	assert.Equal(t, "req_1", got.header.Get("X-Request-Id"))
+	assert.Equal(t, "0", got.header.Get("Content-Length"))
+}
+
+// TestALostResponseIsNotLostAgain: a retry that carries the header again
+// changes nothing, and so gets its answer.
+func TestALostResponseIsNotLostAgain(t *testing.T) {
+	t.Parallel()
+	g := &gateway{}
+	client := &http.Client{Transport: &memory.Transport{Handler: injector(g)}}
+
+	first := send(t.Context(), client, "http://gateway.test", "lose-response")
+	second := send(t.Context(), client, "http://gateway.test", "lose-response")
+
+	require.ErrorIs(t, first.err, syscall.ECONNRESET)
+	require.NoError(t, second.err)
+	assert.Equal(t, http.StatusConflict, second.status)
+	assert.Equal(t, int64(1), g.created.Load())
+}
+
+func TestHangLastsUntilTheClientGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, fault := range []string{"hang-until-timeout", "hang-until-timeout; applied"} {
+			g := &gateway{}
+			client := &http.Client{Transport: &memory.Transport{Handler: injector(g)}, Timeout: 30 * time.Second}
+			began := time.Now()
+			got := send(t.Context(), client, "http://gateway.test", fault)
+			require.ErrorIs(t, got.err, context.DeadlineExceeded)
+			assert.Equal(t, 30*time.Second, time.Since(began))
+			assert.Equal(t, strings.Contains(fault, "applied"), g.created.Load() == 1)
+		}
+	})
+}
+
+func TestLatencyIsWallTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &gateway{}
+		client := &http.Client{Transport: &memory.Transport{Handler: injector(g)}}
+		began := time.Now()
+		require.NoError(t, send(t.Context(), client, "http://gateway.test", "latency=800ms").err)
+		assert.Equal(t, 800*time.Millisecond, time.Since(began))
+
+		client.Timeout = time.Second
+		g.created.Store(0)
+		require.Error(t, send(t.Context(), client, "http://gateway.test", "latency=2s").err)
+		synctest.Wait()
+		assert.Zero(t, g.created.Load(), "a client that left in time is not served")
+	})
+}
+
+func TestHangOverASocketEndsWithTheClient(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	h := injector(&gateway{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+
+	got := send(ctx, server.Client(), server.URL, "hang-until-timeout")
+
+	require.ErrorIs(t, got.err, context.DeadlineExceeded)
+	<-ended
+}
+
+func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
+	t.Parallel()
+	g := &gateway{}
+	in := &faults.Injector{
+		Set:       &faults.Set{},
+		Next:      g,
+		Operation: func(*http.Request) string { return "transactions.create" },
+		Account:   func(r *http.Request) string { return r.Header.Get("X-Request-Id") },
+	}
+	client := &http.Client{Transport: &memory.Transport{Handler: in}}
+	_, err := in.Set.Add(faults.Fault{Kind: faults.Status, Status: 503, On: "transactions.create", Times: 1, Account: "req_caller"})
+	require.NoError(t, err)
+	_, err = in.Set.Add(faults.Fault{Kind: faults.StaleRead})
+	require.NoError(t, err)
+
+	assert.Equal(t, 503, send(t.Context(), client, "http://gateway.test", "").status)
+	assert.Equal(t, 201, send(t.Context(), client, "http://gateway.test", "").status)
+	assert.True(t, g.stale.Load())
+}
+
+func TestDistortedMetadataStaysTheCallers(t *testing.T) {
+	t.Parallel()
+	client := &http.Client{Transport: &memory.Transport{Handler: injector(&gateway{})}}
+	got := send(t.Context(), client, "http://gateway.test", "extra-field")
+	assert.Contains(t, got.body, `"metadata":{"k":"v"}`)
+	assert.Equal(t, 3, strings.Count(got.body, faults.ExtraName))
+}

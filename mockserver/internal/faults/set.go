@@ -1,0 +1,206 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Set holds the faults that wait for requests and webhooks. The zero Set is
+// empty and ready.
+type Set struct {
+	// Seed makes probabilities repeat exactly.
+	Seed uint64
+	// Known reports whether there is an operation, or a kind of event, that
+	// pattern means; nil takes any. It keeps a mistyped fault from waiting in
+	// vain.
+	Known func(webhook bool, pattern string) bool
+
+	armed atomic.Int32 // spares the lock where nothing waits
+
+	mu    sync.Mutex
+	list  []*waiting
+	count int // faults so far
+}
+
+// waiting is a fault with what has become of it.
+type waiting struct {
+	Fault
+
+	id     string
+	random *rand.Rand
+	seen   int
+	fired  int
+}
+
+// Report is a waiting fault and what has become of it.
+type Report struct {
+	ID    string
+	Fault Fault
+	Seen  int // requests or webhooks that matched
+	Fired int // those that it hit
+}
+
+// Add puts a fault behind those that wait already, and returns its id. Where
+// several match, the first that fires wins.
+func (s *Set) Add(f Fault) (id string, err error) {
+	if err := f.Validate(); err != nil {
+		return "", err
+	}
+	if f.On != "" && s.Known != nil && !s.Known(f.Kind.webhook(), f.On) {
+		return "", fmt.Errorf("fault %s: nothing is called %q; for requests say transactions.create, transactions.* "+
+			"or POST /v2/transactions, for webhooks transaction.paid or transaction.*", f.Kind, f.On)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	w := &waiting{
+		Fault:  f,
+		id:     "fault_" + strconv.Itoa(s.count),
+		random: rand.New(rand.NewPCG(s.Seed, uint64(s.count))), //nolint:gosec // repeats on purpose
+	}
+	s.list = append(s.list, w)
+	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
+	return w.id, nil
+}
+
+// Clear removes the faults of an account, or for "" all of them.
+func (s *Set) Clear(account string) {
+	s.remove(func(w *waiting) bool { return account == "" || w.Account == account })
+}
+
+// Remove removes one fault and reports whether an account has it; "" is any.
+func (s *Set) Remove(account, id string) bool {
+	return s.remove(func(w *waiting) bool { return w.id == id && (account == "" || w.Account == account) })
+}
+
+func (s *Set) remove(match func(*waiting) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.list)
+	s.list = slices.DeleteFunc(s.list, match)
+	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
+	return len(s.list) < before
+}
+
+// Reports lists the faults of an account, or for "" all of them, in the order
+// in which they were added. Those that will not fire again are among them.
+func (s *Set) Reports(account string) []Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var reports []Report
+	for _, w := range s.list {
+		if account == "" || w.Account == account {
+			reports = append(reports, Report{ID: w.id, Fault: w.Fault, Seen: w.seen, Fired: w.fired})
+		}
+	}
+	return reports
+}
+
+// Request is what is matched of a request.
+type Request struct{ Account, Operation, Method, Path string }
+
+// ForRequest returns the fault that a request meets.
+func (s *Set) ForRequest(r Request) (Fault, bool) {
+	return s.next(r.Account, false, func(pattern string) bool { return r.matches(pattern) })
+}
+
+// Webhook is what happens to a delivery.
+type Webhook struct {
+	Drop    bool
+	Copies  int // attempts to make beside the first
+	Delay   time.Duration
+	Corrupt bool
+	Stale   bool
+}
+
+// ForWebhook returns what happens to the delivery of an event.
+func (s *Set) ForWebhook(account, kind string) Webhook {
+	f, _ := s.next(account, true, func(pattern string) bool { return Glob(pattern, kind) })
+	switch f.Kind {
+	case DropWebhook:
+		return Webhook{Drop: true}
+	case DuplicateWebhook:
+		return Webhook{Copies: 1}
+	case DelayWebhook:
+		return Webhook{Delay: f.Delay}
+	case CorruptSignature:
+		return Webhook{Corrupt: true}
+	case StaleTimestamp:
+		return Webhook{Stale: true}
+	}
+	return Webhook{}
+}
+
+func (s *Set) next(account string, webhook bool, matches func(pattern string) bool) (Fault, bool) {
+	if s.armed.Load() == 0 {
+		return Fault{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.list {
+		mine := w.Account == "" || w.Account == account
+		if mine && w.Kind.webhook() == webhook && (w.On == "" || matches(w.On)) && w.fire() {
+			return w.Fault, true
+		}
+	}
+	return Fault{}, false
+}
+
+// fire counts a match and decides whether the fault hits it.
+func (w *waiting) fire() bool {
+	if w.Times > 0 && w.fired >= w.Times {
+		return false
+	}
+	w.seen++
+	if w.Nth > 0 && w.seen != w.Nth {
+		return false
+	}
+	if w.Probability > 0 && w.Probability < 1 && w.random.Float64() >= w.Probability {
+		return false
+	}
+	w.fired++
+	return true
+}
+
+// matches reports whether a pattern means the request: the operation's name
+// ("transactions.create", "transactions.*"), or an optional method and a path
+// ("POST /v2/transactions", "/v2/transactions/{id}").
+func (r Request) matches(pattern string) bool {
+	method, path, found := strings.Cut(pattern, " ")
+	if !found && !strings.HasPrefix(pattern, "/") {
+		return Glob(pattern, r.Operation)
+	}
+	if !found {
+		method, path = "", pattern
+	}
+	return (method == "" || strings.EqualFold(method, r.Method)) && PathMatches(strings.TrimSpace(path), r.Path)
+}
+
+// Glob compares a name with a pattern that may end in "*".
+func Glob(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, prefix)
+	}
+	return pattern == name
+}
+
+// PathMatches reports whether a path is one that a template means: "{id}" and
+// "*" are any element.
+func PathMatches(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return false
+	}
+	for i, w := range want {
+		if w != got[i] && w != "*" && !strings.HasPrefix(w, "{") {
+			return false
+		}
+	}
+	return true
+}
