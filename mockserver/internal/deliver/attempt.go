@@ -1,0 +1,221 @@
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+const (
+	maxAnswer  = 64 << 10 // bytes of an answer that are read
+	keptAnswer = 512      // bytes of it that the log keeps
+)
+
+// staleBy is how old a stale signature is: well outside any window.
+const staleBy = 2 * webhook.Tolerance
+
+// prepared is an attempt that has all it needs from behind the lock.
+type prepared struct {
+	number  int
+	at      time.Time
+	message *message
+	url     string
+	handler http.Handler
+	secret  gateway.Secret
+	corrupt bool
+	stale   bool
+	err     error
+}
+
+// prepare collects what an attempt needs. It is called under the lock.
+func (s *Sender) prepare(j *job) prepared {
+	d := j.d
+	r := prepared{
+		number:  len(d.attempts) + 1,
+		at:      s.cfg.Clock.Now(),
+		message: d.message,
+		url:     d.target.url,
+		corrupt: d.fault.Corrupt && len(d.attempts) == 0,
+		stale:   d.fault.Stale && len(d.attempts) == 0,
+	}
+	if !d.target.endpoint {
+		return r
+	}
+	e, err := s.endpoint("", d.target.name)
+	if err != nil {
+		r.err = errors.New("the endpoint was removed")
+		return r
+	}
+	r.url, r.handler, r.secret = e.URL, e.Handler, e.Secret
+	if r.handler == nil && r.url == "" {
+		r.err = errors.New("the endpoint was in the memory of another process")
+	}
+	return r
+}
+
+// attempt makes one request. It is called without the lock.
+func (s *Sender) attempt(r prepared) Attempt {
+	began := s.cfg.Wall()
+	a := Attempt{Number: r.number, At: r.at, Wall: began, Signed: r.secret != ""}
+	switch {
+	case r.corrupt:
+		a.Fault = "corrupt-signature"
+	case r.stale:
+		a.Fault = "stale-timestamp"
+	}
+	err := r.err
+	if err == nil {
+		a.Status, a.Response, err = s.send(r, began)
+	}
+	if err != nil {
+		a.Error = explain(err)
+	} else if !a.OK() {
+		a.Error = fmt.Sprintf("answered with status %d", a.Status)
+	}
+	a.Duration = s.cfg.Wall().Sub(began)
+	return a
+}
+
+func (s *Sender) send(r prepared, now time.Time) (status int, answer string, err error) {
+	body, err := r.message.bytes()
+	if err != nil {
+		return 0, "", fmt.Errorf("the body can't be made: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, Timeout)
+	defer cancel()
+	client, address := s.network, r.url
+	if r.handler != nil {
+		client, address = inMemory(r.handler), "http://handler.mock.invalid/"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "mockgateway-webhooks")
+	r.sign(req.Header, now, body)
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		err = fmt.Errorf("the answer broke off: %w", err)
+	}
+	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), keptAnswer)]), "\uFFFD"), err
+}
+
+// sign adds the two headers of a signature, where there is a secret.
+func (r prepared) sign(h http.Header, now time.Time, body []byte) {
+	if r.secret == "" {
+		return
+	}
+	if r.stale {
+		now = now.Add(-staleBy)
+	}
+	timestamp, signature := webhook.Sign(r.secret, now, body)
+	if r.corrupt {
+		signature = corrupt(signature)
+	}
+	h.Set(webhook.DefaultTimestampHeader, timestamp)
+	h.Set(webhook.DefaultSignatureHeader, signature)
+}
+
+// corrupt changes the last digit.
+func corrupt(signature string) string {
+	last := byte('0')
+	if signature[len(signature)-1] == last {
+		last = '1'
+	}
+	return signature[:len(signature)-1] + string(last)
+}
+
+// explain says in a line why there was no answer.
+func explain(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	switch {
+	case errors.Is(err, memory.ErrPanic):
+		return err.Error() // with the stack: it is the test's own handler
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no answer within %s", Timeout)
+	case errors.Is(err, context.Canceled):
+		return "the gateway was closed"
+	case errors.Is(err, io.EOF):
+		return "the connection was closed without an answer"
+	}
+	return err.Error()
+}
+
+// router sends what is for a host in memory to its handler, and the rest to
+// the network.
+type router struct {
+	sender  *Sender
+	network *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *router) RoundTrip(req *http.Request) (*http.Response, error) {
+	host := strings.ToLower(req.URL.Host)
+	r.sender.mu.Lock()
+	h := r.sender.hosts[host]
+	r.sender.mu.Unlock()
+	if h != nil {
+		return (&memory.Transport{Handler: receiver{h}}).RoundTrip(req)
+	}
+	if err := checkName(req.URL.Hostname()); err != nil {
+		_ = req.Body.Close()
+		return nil, err
+	}
+	return r.network.RoundTrip(req)
+}
+
+// CloseIdleConnections is called through http.Client.
+func (r *router) CloseIdleConnections() { r.network.CloseIdleConnections() }
+
+func inMemory(h http.Handler) *http.Client {
+	return &http.Client{
+		Transport:     &memory.Transport{Handler: receiver{h}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// receiver marks the stack of a handler in memory, so that [Inside] finds it.
+type receiver struct{ http.Handler }
+
+// ServeHTTP implements http.Handler.
+func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.Handler.ServeHTTP(w, req) }
+
+// Inside reports whether it is called from within a handler in memory that is
+// being delivered to. Such a handler must not wait for deliveries: its own
+// would be among them.
+func Inside() bool {
+	callers := make([]uintptr, 64)
+	for skip := 1; ; skip += len(callers) {
+		n := runtime.Callers(skip, callers)
+		frames := runtime.CallersFrames(callers[:n])
+		for more := n > 0; more; {
+			var f runtime.Frame
+			if f, more = frames.Next(); strings.HasSuffix(f.Function, "internal/deliver.receiver.ServeHTTP") {
+				return true
+			}
+		}
+		if n < len(callers) {
+			return false
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package deliver
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Redeliver makes one more attempt of a delivery now, whatever its state: the
+// same id and the same bytes. The schedule goes on as if it had not happened,
+// unless it succeeds.
+func (s *Sender) Redeliver(account, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.find(account, id)
+	switch {
+	case err != nil:
+		return err
+	case d.state == NoEndpoint:
+		return ErrNoTarget
+	case d.state == Held:
+		return s.release(account, []string{id})
+	}
+	s.enqueue(&job{d: d})
+	return nil
+}
+
+// Hold keeps what becomes due from now on, of an account or for "" of all,
+// until it is released.
+func (s *Sender) Hold(account string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, holding := s.held[account]; !holding {
+		s.held[account] = nil
+	}
+}
+
+// Release delivers held deliveries in the order of the ids, each when the one
+// before has been answered; the others stay held. Without ids it delivers all,
+// the oldest first, and ends the hold.
+func (s *Sender) Release(account string, ids ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(ids) > 0 {
+		return s.release(account, ids)
+	}
+	waiting := s.held[account]
+	delete(s.held, account)
+	s.chain(waiting)
+	return nil
+}
+
+func (s *Sender) release(account string, ids []string) error {
+	var chosen []*delivery
+	for _, id := range ids {
+		d, err := s.find(account, id)
+		if err == nil && (d.state != Held || slices.Contains(chosen, d)) {
+			err = ErrNotHeld
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+		chosen = append(chosen, d)
+	}
+	for holder, waiting := range s.held {
+		s.held[holder] = slices.DeleteFunc(waiting, func(d *delivery) bool { return slices.Contains(chosen, d) })
+	}
+	s.chain(chosen)
+	return nil
+}
+
+// chain makes the due attempts of deliveries one after the other.
+func (s *Sender) chain(deliveries []*delivery) {
+	if len(deliveries) == 0 {
+		return
+	}
+	jobs := make([]*job, len(deliveries))
+	for i, d := range deliveries {
+		d.state = Pending
+		jobs[i] = &job{d: d, scheduled: true}
+	}
+	jobs[0].then = jobs[1:]
+	s.enqueue(jobs[0])
+}
+
+// Reset forgets the deliveries and the endpoints of an account, and ends its
+// hold. Endpoints that are everybody's stay. What is being delivered at the
+// moment comes to its end.
+func (s *Sender) Reset(account string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := func(d *delivery) bool { return d.account == account }
+	s.log = slices.DeleteFunc(s.log, func(d *delivery) bool {
+		if gone(d) {
+			delete(s.byID, d.id)
+		}
+		return gone(d)
+	})
+	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool {
+		return e.Account == account
+	})
+	for holder, waiting := range s.held {
+		s.held[holder] = slices.DeleteFunc(waiting, gone)
+	}
+	delete(s.held, account)
+	delete(s.integrations, account)
+}

@@ -1,0 +1,222 @@
+// Package deliver sends webhooks: it turns the events of commits into bodies,
+// sends each to every target that wants it, tries again on a schedule, and
+// keeps a log of every attempt.
+//
+// First attempts are made at once, in wall time, by workers; later ones are
+// timers of the virtual clock. What concerns one record goes to one target one
+// at a time and in order. No lock is held while an attempt is made, so a
+// receiver may call the gateway.
+package deliver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+)
+
+const (
+	// Timeout is how long an attempt may take, in wall time.
+	Timeout = 10 * time.Second
+	// TimerKind is the kind of the timers that ask for an attempt.
+	TimerKind = "webhook.attempt"
+
+	maxWorkers = 64     // attempts at one time
+	defaultLog = 10_000 // finished deliveries that are remembered
+)
+
+// Schedule returns when attempts are made, counted from the first.
+func Schedule() []time.Duration {
+	return []time.Duration{
+		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute,
+		2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}
+}
+
+// Clock is the virtual clock as the sender needs it.
+type Clock interface {
+	Now() time.Time
+	Add(timers ...clock.Timer)
+}
+
+// Config is what a Sender needs. Clock and Wall are required.
+type Config struct {
+	Clock Clock
+	// Wall is wall time: a signature's timestamp is the one place where the
+	// receiver's clock matters, and the duration of an attempt the other.
+	Wall func() time.Time
+	// Disturb says what happens to the delivery of an event of a kind; nil is
+	// nothing.
+	Disturb func(account, kind string) faults.Webhook
+	// Log is how many finished deliveries are remembered; 0 is 10,000.
+	Log int
+}
+
+// Sender sends the webhooks of one server. Its methods are safe for concurrent
+// use.
+type Sender struct {
+	cfg      Config
+	schedule []time.Duration
+	network  *http.Client
+
+	ctx  context.Context //nolint:containedctx // of every attempt; ended by Close
+	stop context.CancelFunc
+	work sync.WaitGroup // the workers
+
+	mu           sync.Mutex
+	closed       bool
+	endpoints    []*endpoint
+	integrations map[string]engine.Integration // by account
+	hosts        map[string]http.Handler       // in memory, by host
+	made         uint64                        // deliveries so far
+	registered   uint64                        // endpoints so far
+	log          []*delivery                   // oldest first
+	byID         map[string]*delivery
+	held         map[string][]*delivery // by account that holds: "" holds everybody's
+	lanes        map[laneKey]*lane
+	ready        []*lane
+	workers      int
+	active       int // jobs that wait for a worker or run
+	idle         []chan struct{}
+}
+
+// New returns a Sender. Close it when it is no longer needed.
+func New(cfg Config) *Sender {
+	if cfg.Log == 0 {
+		cfg.Log = defaultLog
+	}
+	if cfg.Disturb == nil {
+		cfg.Disturb = func(string, string) faults.Webhook { return faults.Webhook{} }
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Sender{
+		cfg: cfg, schedule: Schedule(), ctx: ctx, stop: stop,
+		integrations: map[string]engine.Integration{},
+		hosts:        map[string]http.Handler{},
+		byID:         map[string]*delivery{},
+		held:         map[string][]*delivery{},
+		lanes:        map[laneKey]*lane{},
+	}
+	s.network = &http.Client{
+		Transport:     &router{sender: s, network: networkTransport()},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s
+}
+
+// Post takes the events of a commit. It returns soon and calls nobody.
+func (s *Sender) Post(account string, c engine.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Integration != nil {
+		s.integrations[account] = *c.Integration
+	}
+	for i := range c.Events {
+		s.post(account, &message{event: &c.Events[i]})
+	}
+}
+
+func (s *Sender) post(account string, m *message) {
+	targets := s.targets(account, m.event)
+	if len(targets) == 0 {
+		s.record(account, m, target{}).state = NoEndpoint
+		return
+	}
+	for _, t := range targets {
+		d := s.record(account, m, t)
+		d.first = s.cfg.Clock.Now()
+		d.fault = s.cfg.Disturb(account, m.event.Kind)
+		switch {
+		case d.fault.Drop:
+			d.state = Dropped
+		case d.fault.Delay > 0:
+			d.first = d.first.Add(d.fault.Delay)
+			s.wait(d, d.first)
+		default:
+			s.due(d)
+		}
+	}
+}
+
+// Fire makes the attempt that a timer asks for.
+func (s *Sender) Fire(t clock.Timer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.byID[t.ID]; d != nil && d.state == Pending && d.next.Equal(t.At) {
+		s.due(d)
+	}
+}
+
+// due lets the next attempt of the schedule happen, unless deliveries are held.
+func (s *Sender) due(d *delivery) {
+	d.next = time.Time{}
+	for _, account := range [...]string{"", d.account} {
+		if waiting, holding := s.held[account]; holding {
+			d.state = Held
+			s.held[account] = append(waiting, d)
+			return
+		}
+	}
+	s.enqueue(&job{d: d, scheduled: true})
+}
+
+// wait sets a timer for the next attempt of the schedule.
+func (s *Sender) wait(d *delivery, at time.Time) {
+	d.next = at
+	s.cfg.Clock.Add(clock.Timer{At: at, Account: d.account, Kind: TimerKind, ID: d.id})
+}
+
+// Errors of the sender's controls.
+var (
+	// ErrInside: a receiver can't wait for its own delivery.
+	ErrInside = errors.New("this is called from inside a webhook handler, whose delivery would wait for itself")
+	// ErrUnknownDelivery: no such delivery, or one that was forgotten.
+	ErrUnknownDelivery = errors.New("no delivery has this id")
+	// ErrNotHeld: only a held delivery can be released.
+	ErrNotHeld = errors.New("the delivery is not held")
+	// ErrNoTarget: there is nobody to send it to.
+	ErrNoTarget = errors.New("the delivery has no endpoint")
+	// ErrUnknownEndpoint: no such endpoint.
+	ErrUnknownEndpoint = errors.New("no endpoint has this id")
+)
+
+// Wait returns when nothing is being delivered: what is held or waits for a
+// later attempt is not waited for.
+func (s *Sender) Wait(ctx context.Context) error {
+	if Inside() {
+		return ErrInside
+	}
+	s.mu.Lock()
+	if s.active == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	idle := make(chan struct{})
+	s.idle = append(s.idle, idle)
+	s.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close breaks off what is being delivered, and returns when nothing is.
+func (s *Sender) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.work.Wait()
+	s.network.CloseIdleConnections()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active = 0
+	s.tellIdle()
+}

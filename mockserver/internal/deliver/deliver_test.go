@@ -1,0 +1,613 @@
+package deliver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+var start = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
+
+// system is a sender on its clock, with faults.
+type system struct {
+	*deliver.Sender
+
+	clock  *clock.Clock
+	faults faults.Set
+	made   int
+}
+
+func newSystem(t *testing.T) *system {
+	t.Helper()
+	sys := &system{}
+	sys.clock = clock.New(clock.Config{
+		Start:  start,
+		Fire:   func(tm clock.Timer) { sys.Fire(tm) },
+		Settle: func(ctx context.Context) error { return sys.Wait(ctx) },
+		Refuse: func() error {
+			if deliver.Inside() {
+				return deliver.ErrInside
+			}
+			return nil
+		},
+	})
+	sys.Sender = deliver.New(deliver.Config{
+		Clock: sys.clock, Wall: time.Now, Disturb: sys.faults.ForWebhook,
+	})
+	t.Cleanup(sys.Close)
+	return sys
+}
+
+func (sys *system) advance(t *testing.T, d time.Duration) {
+	t.Helper()
+	require.NoError(t, sys.clock.Advance(t.Context(), d))
+}
+
+// happen posts one event of a transaction.
+func (sys *system) happen(account, kind, id string) {
+	sys.post(account, kind, &engine.Transaction{ID: id, Method: "pix", Status: "paid"})
+}
+
+func (sys *system) post(account, kind string, t *engine.Transaction) {
+	sys.made++
+	sys.Post(account, engine.Change{Events: []engine.Event{{
+		ID: fmt.Sprintf("evt_%d", sys.made), At: sys.clock.Now(), Kind: kind, Transaction: t,
+	}}})
+}
+
+func (sys *system) wait(t *testing.T) {
+	t.Helper()
+	require.NoError(t, sys.Wait(t.Context()))
+}
+
+func (sys *system) states() []deliver.State {
+	var states []deliver.State
+	for _, d := range sys.Deliveries("") {
+		states = append(states, d.State)
+	}
+	return states
+}
+
+// receiver is a merchant that writes down what it gets.
+type receiver struct {
+	mu     sync.Mutex
+	got    []string // event ids
+	bodies [][]byte
+	header []http.Header
+	status func(event string) int
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, _ := io.ReadAll(req.Body)
+	e, err := webhook.Parse(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, e.ID)
+	r.bodies = append(r.bodies, body)
+	r.header = append(r.header, req.Header)
+	if r.status != nil {
+		w.WriteHeader(r.status(e.ID))
+	}
+}
+
+func (r *receiver) events() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.got...)
+}
+
+func (sys *system) endpoint(t *testing.T, e deliver.Endpoint) deliver.Endpoint {
+	t.Helper()
+	e, err := sys.AddEndpoint(e)
+	require.NoError(t, err)
+	return e
+}
+
+func TestTheFirstAttemptIsMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	sys, shop := newSystem(t), &receiver{}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop})
+
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.wait(t)
+
+	assert.Equal(t, []string{"evt_1"}, shop.events())
+	assert.Equal(t, "application/json", shop.header[0].Get("Content-Type"))
+	got := sys.Deliveries("a")[0]
+	assert.Equal(t, deliver.Delivered, got.State)
+	assert.Equal(t, "dlv_1", got.ID)
+	assert.Equal(t, "evt_1", got.EventID)
+	assert.Equal(t, "transaction.paid", got.Kind)
+	assert.Equal(t, "tx_1", got.Resource)
+	assert.Equal(t, shop.bodies[0], got.Body)
+	require.Len(t, got.Attempts, 1)
+	assert.Equal(t, http.StatusOK, got.Attempts[0].Status)
+	assert.Equal(t, start, got.Attempts[0].At)
+}
+
+func TestTheScheduleOfAttempts(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	shop := &receiver{status: func(string) int { return 500 }}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop})
+
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.advance(t, 24*time.Hour-time.Millisecond)
+	assert.Len(t, shop.events(), 9)
+	assert.Equal(t, start.Add(24*time.Hour), sys.Deliveries("")[0].Next)
+	sys.advance(t, time.Millisecond)
+	sys.advance(t, 1000*time.Hour)
+
+	d := sys.Deliveries("")[0]
+	assert.Equal(t, deliver.Failed, d.State)
+	var at []time.Duration
+	for i, a := range d.Attempts {
+		at = append(at, a.At.Sub(start))
+		assert.Equal(t, i+1, a.Number)
+		assert.Equal(t, "answered with status 500", a.Error)
+	}
+	assert.Equal(t, deliver.Schedule(), at)
+	assert.Empty(t, sys.clock.Timers())
+	for _, body := range shop.bodies {
+		assert.Equal(t, string(d.Body), string(body), "the same bytes each time")
+	}
+}
+
+func TestASuccessEndsTheSchedule(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	answers := []int{503, 200}
+	shop := &receiver{}
+	shop.status = func(string) int { return answers[len(shop.got)-1] }
+	sys.endpoint(t, deliver.Endpoint{Handler: shop})
+
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.advance(t, 100*time.Hour)
+
+	assert.Len(t, shop.events(), 2)
+	assert.Equal(t, []deliver.State{deliver.Delivered}, sys.states())
+}
+
+func TestOrderPerResource(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	running, most := map[string]int{}, 0
+	var mu sync.Mutex
+	shop := &receiver{}
+	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		e, _ := webhook.Parse(body)
+		mu.Lock()
+		running[e.ResourceID]++
+		most = max(most, running[e.ResourceID])
+		shop.got = append(shop.got, e.ResourceID+" "+string(e.Kind))
+		mu.Unlock()
+		w.WriteHeader(http.StatusInternalServerError) // a failure does not hold back the next
+		mu.Lock()
+		running[e.ResourceID]--
+		mu.Unlock()
+	})})
+	kinds := []string{"transaction.created", "transaction.pending", "transaction.paid", "transaction.refunded"}
+	for _, kind := range kinds {
+		for i := range 50 {
+			sys.happen("a", kind, fmt.Sprint("tx_", i))
+		}
+	}
+	sys.wait(t)
+
+	assert.Equal(t, 1, most, "one at a time")
+	order := map[string][]string{}
+	for _, got := range shop.got {
+		var id, kind string
+		_, _ = fmt.Sscan(got, &id, &kind)
+		order[id] = append(order[id], kind)
+	}
+	assert.Len(t, order, 50)
+	for id, got := range order {
+		assert.Equal(t, kinds, got, id)
+	}
+}
+
+func TestAReceiverMayCallTheSender(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	var wait, advance, inner error
+	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		sys.Hold("b")
+		_ = sys.Deliveries("")
+		wait = sys.Wait(context.Background())
+		advance = sys.clock.Advance(context.Background(), time.Hour)
+		done := make(chan struct{})
+		go func() { // from another goroutine the running advance is noticed
+			defer close(done)
+			inner = sys.clock.Advance(context.Background(), time.Hour)
+		}()
+		<-done
+	})})
+
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.advance(t, time.Minute)
+
+	require.ErrorIs(t, wait, deliver.ErrInside)
+	require.ErrorIs(t, advance, deliver.ErrInside)
+	require.ErrorIs(t, inner, clock.ErrAdvancing)
+	assert.Equal(t, start.Add(time.Minute), sys.clock.Now())
+}
+
+func TestSignatures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys, shop, open := newSystem(t), &receiver{}, &receiver{}
+		signed := sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: "first"})
+		sys.endpoint(t, deliver.Endpoint{Handler: open})
+
+		sys.happen("a", "transaction.paid", "tx_1")
+		sys.wait(t)
+		require.NoError(t, sys.Rotate("", signed.ID, "second"))
+		sys.happen("a", "transaction.paid", "tx_1")
+		sys.wait(t)
+
+		for i, secret := range []gateway.Secret{"first", "second"} {
+			require.NoError(t, webhook.Verify(shop.header[i], shop.bodies[i], secret))
+			assert.Empty(t, open.header[i].Get(webhook.DefaultSignatureHeader))
+			assert.Empty(t, open.header[i].Get(webhook.DefaultTimestampHeader))
+		}
+		require.ErrorIs(t, webhook.Verify(shop.header[1], shop.bodies[1], "first"), webhook.ErrInvalidSignature)
+		assert.Equal(t, fmt.Sprint(time.Now().Unix()), shop.header[0].Get(webhook.DefaultTimestampHeader), "wall time")
+		require.ErrorIs(t, sys.Rotate("", "ep_9", "x"), deliver.ErrUnknownEndpoint)
+	})
+}
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	shop := &receiver{}
+	sys.Serve("shop.example", shop)
+	integrate := func(account, all, pix string) {
+		sys.Post(account, engine.Change{Integration: &engine.Integration{WebhookURL: all, PixWebhookURL: pix}})
+	}
+	integrate("a", "https://shop.example/all", "https://shop.example/pix")
+	integrate("same", "https://shop.example/all", "https://shop.example/all")
+	sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop, Events: []string{"transaction.paid", "payout.*"}})
+
+	post := func(account string, e engine.Event) []string {
+		before := len(sys.Deliveries(account))
+		e.ID = fmt.Sprint("evt_", account, e.Kind)
+		sys.Post(account, engine.Change{Events: []engine.Event{e}})
+		var names []string
+		for _, d := range sys.Deliveries(account)[before:] {
+			names = append(names, d.Endpoint)
+		}
+		return names
+	}
+	pix := &engine.Transaction{ID: "1", Method: "pix", NotifyURL: "https://shop.example/notify"}
+	card := &engine.Transaction{ID: "2", Method: "credit_card"}
+	payout := &engine.Transfer{ID: "3", NotifyURL: "https://shop.example/notify"}
+	sub := &engine.Subscription{ID: "4"}
+
+	assert.Equal(t, []string{"ep_1", "notify_url", "webhookUrl", "pixWebhookUrl"}, post("a", engine.Event{Kind: "transaction.paid", Transaction: pix}))
+	assert.Equal(t, []string{"notify_url", "webhookUrl", "pixWebhookUrl"}, post("a", engine.Event{Kind: "transaction.created", Transaction: pix}))
+	assert.Equal(t, []string{"webhookUrl"}, post("a", engine.Event{Kind: "transaction.created", Transaction: card}))
+	assert.Equal(t, []string{"ep_1", "notify_url", "webhookUrl", "pixWebhookUrl"}, post("a", engine.Event{Kind: "payout.created", Transfer: payout}))
+	assert.Equal(t, []string{"webhookUrl"}, post("a", engine.Event{Kind: "subscription.created", Subscription: sub}))
+	assert.Equal(t, []string{"notify_url", "webhookUrl"}, post("same", engine.Event{Kind: "payout.created", Transfer: payout}), "one address is told once")
+	assert.Equal(t, []string{""}, post("b", engine.Event{Kind: "transaction.created", Transaction: card}), "the log shows that nobody wanted it")
+	sys.wait(t)
+
+	assert.Equal(t, deliver.NoEndpoint, sys.Deliveries("b")[0].State)
+	for _, d := range sys.Deliveries("a") {
+		assert.Equal(t, deliver.Delivered, d.State)
+		assert.False(t, d.Attempts[0].Signed)
+	}
+}
+
+func TestHoldAndReleaseInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	sys, shop := newSystem(t), &receiver{}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop})
+	sys.Hold("a")
+	for i := range 4 {
+		sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+	}
+	sys.happen("b", "transaction.paid", "tx_9")
+	sys.wait(t)
+	assert.Equal(t, []string{"evt_5"}, shop.events(), "another account is not held")
+	assert.Equal(t, []deliver.State{deliver.Held, deliver.Held, deliver.Held, deliver.Held, deliver.Delivered}, sys.states())
+
+	require.NoError(t, sys.Release("a", "dlv_4", "dlv_2"))
+	sys.wait(t)
+	assert.Equal(t, []string{"evt_5", "evt_4", "evt_2"}, shop.events())
+	require.ErrorIs(t, sys.Release("a", "dlv_1", "dlv_2"), deliver.ErrNotHeld)
+	require.ErrorIs(t, sys.Release("a", "dlv_1", "dlv_1"), deliver.ErrNotHeld)
+	require.ErrorIs(t, sys.Release("a", "dlv_99"), deliver.ErrUnknownDelivery)
+	require.ErrorIs(t, sys.Release("b", "dlv_1"), deliver.ErrUnknownDelivery)
+	assert.Len(t, shop.events(), 3, "a release that is refused releases nothing")
+
+	sys.happen("a", "transaction.paid", "tx_5")
+	require.NoError(t, sys.Redeliver("a", "dlv_6"), "a held delivery that is redelivered is released")
+	require.NoError(t, sys.Release("a"))
+	sys.happen("a", "transaction.paid", "tx_6")
+	sys.wait(t)
+	assert.ElementsMatch(t, []string{"evt_6", "evt_1", "evt_3", "evt_7"}, shop.events()[3:])
+}
+
+func TestHoldOfEverybody(t *testing.T) {
+	t.Parallel()
+	sys, shop := newSystem(t), &receiver{status: func(string) int { return 500 }}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop})
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.wait(t)
+	sys.Hold("")
+	sys.advance(t, 100*time.Hour)
+	assert.Len(t, shop.events(), 1, "a retry is held too")
+	require.NoError(t, sys.Release(""))
+	sys.advance(t, 0)
+	assert.Len(t, shop.events(), 10, "the schedule goes on from where it was, and what is overdue is made at once")
+}
+
+func TestRedeliver(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	status := 500
+	shop := &receiver{status: func(string) int { return status }}
+	sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop})
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.happen("b", "transaction.paid", "tx_1")
+	sys.wait(t)
+
+	require.NoError(t, sys.Redeliver("a", "dlv_1"))
+	sys.wait(t)
+	assert.Equal(t, deliver.Pending, sys.Deliveries("a")[0].State)
+	assert.Equal(t, start.Add(5*time.Second), sys.Deliveries("a")[0].Next, "the schedule is as it was")
+	status = 200
+	require.NoError(t, sys.Redeliver("a", "dlv_1"))
+	sys.wait(t)
+	assert.Equal(t, deliver.Delivered, sys.Deliveries("a")[0].State)
+	status = 500
+	require.NoError(t, sys.Redeliver("a", "dlv_1"))
+	sys.advance(t, 100*time.Hour)
+	d, err := sys.Delivery("a", "dlv_1")
+	require.NoError(t, err)
+	assert.Equal(t, deliver.Delivered, d.State, "it was delivered once")
+	assert.Len(t, d.Attempts, 4)
+	for _, body := range shop.bodies {
+		assert.Equal(t, string(d.Body), string(body))
+	}
+
+	require.ErrorIs(t, sys.Redeliver("b", "dlv_1"), deliver.ErrUnknownDelivery)
+	require.ErrorIs(t, sys.Redeliver("b", "dlv_2"), deliver.ErrNoTarget)
+}
+
+func TestFaultsOfWebhooks(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	shop := &receiver{}
+	shop.status = func(string) int {
+		if webhook.Verify(shop.header[len(shop.header)-1], shop.bodies[len(shop.bodies)-1], "s") != nil {
+			return http.StatusUnauthorized
+		}
+		return http.StatusOK
+	}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: "s"})
+	for i, kind := range []faults.Kind{faults.DropWebhook, faults.DuplicateWebhook, faults.CorruptSignature, faults.StaleTimestamp, faults.DelayWebhook} {
+		_, err := sys.faults.Add(faults.Fault{Kind: kind, Times: 1, Delay: time.Hour})
+		require.NoError(t, err)
+		sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+		sys.wait(t)
+	}
+	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4"}, shop.events())
+	assert.Equal(t, shop.bodies[0], shop.bodies[1])
+	assert.Equal(t, []deliver.State{deliver.Dropped, deliver.Delivered, deliver.Pending, deliver.Pending, deliver.Pending}, sys.states())
+	require.ErrorIs(t, webhook.Verify(shop.header[2], shop.bodies[2], "s"), webhook.ErrInvalidSignature)
+	require.ErrorIs(t, webhook.Verify(shop.header[3], shop.bodies[3], "s"), webhook.ErrStaleTimestamp)
+	log := sys.Deliveries("")
+	assert.Equal(t, "corrupt-signature", log[2].Attempts[0].Fault)
+	assert.Equal(t, "stale-timestamp", log[3].Attempts[0].Fault)
+
+	sys.advance(t, 59*time.Minute)
+	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4", "evt_3", "evt_4"}, shop.events(), "the second attempts are signed well")
+	sys.advance(t, time.Minute)
+	assert.Equal(t, []deliver.State{deliver.Dropped, deliver.Delivered, deliver.Delivered, deliver.Delivered, deliver.Delivered}, sys.states())
+	require.NoError(t, sys.Redeliver("a", "dlv_1"), "a dropped delivery can be made after all")
+	sys.wait(t)
+	assert.Equal(t, deliver.Delivered, sys.states()[0])
+}
+
+func TestReceiversThatFail(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"panics":   {func(http.ResponseWriter, *http.Request) { panic("boom") }, "boom"},
+		"closes":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "closed without an answer"},
+		"hangs":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 10s"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "status 302"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sys := newSystem(t)
+				calls := 0
+				sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					calls++
+					tc.handler(w, r)
+				})})
+				began := time.Now()
+				sys.happen("a", "transaction.paid", "tx_1")
+				sys.wait(t)
+
+				a := sys.Deliveries("")[0].Attempts[0]
+				assert.Contains(t, a.Error, tc.want)
+				assert.Equal(t, 1, calls, "no redirect is followed")
+				if name == "hangs" {
+					assert.Equal(t, deliver.Timeout, time.Since(began))
+					assert.Equal(t, deliver.Timeout, a.Duration)
+				}
+				sys.Close()
+			})
+		})
+	}
+}
+
+func TestCloseBreaksOffWhatIsRunning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := newSystem(t)
+		sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		})})
+		for i := range 200 {
+			sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+		}
+		synctest.Wait()
+		began := time.Now()
+		sys.Close()
+		assert.Zero(t, time.Since(began))
+		require.NoError(t, sys.Wait(t.Context()), "nobody waits for what will never be made")
+		sys.happen("a", "transaction.paid", "tx_1")
+		sys.Close()
+	})
+}
+
+func TestTheLogForgetsOnlyWhatIsFinished(t *testing.T) {
+	t.Parallel()
+	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) {}})
+	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Log: 10})
+	t.Cleanup(s.Close)
+	_, err := s.AddEndpoint(deliver.Endpoint{Account: "a", Handler: &receiver{}})
+	require.NoError(t, err)
+	sys := &system{Sender: s, clock: c}
+	s.Hold("a")
+	for i := range 5 {
+		sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+	}
+	for range 100 {
+		sys.happen("nobody", "transaction.paid", "tx_9")
+	}
+	assert.Len(t, s.Deliveries("a"), 5)
+	assert.Less(t, len(s.Deliveries("")), 20)
+	_, err = s.Delivery("", "dlv_6")
+	require.ErrorIs(t, err, deliver.ErrUnknownDelivery)
+}
+
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	for _, e := range []deliver.Endpoint{
+		{}, {URL: "shop.example"}, {URL: "ftp://shop.example"}, {URL: "http://"}, {URL: "://"},
+		{URL: "https://shop.example", Events: []string{""}},
+	} {
+		_, err := sys.AddEndpoint(e)
+		assert.Error(t, err, e.URL)
+	}
+	a := sys.endpoint(t, deliver.Endpoint{Account: "a", URL: "https://shop.example/hook"})
+	all := sys.endpoint(t, deliver.Endpoint{Handler: &receiver{}})
+	assert.Equal(t, "ep_1", a.ID)
+	assert.Equal(t, []deliver.Endpoint{a}, sys.Endpoints("a"))
+	assert.Len(t, sys.Endpoints(""), 2)
+	require.ErrorIs(t, sys.RemoveEndpoint("a", all.ID), deliver.ErrUnknownEndpoint)
+
+	sys.Hold("a")
+	sys.happen("a", "transaction.paid", "tx_1")
+	require.NoError(t, sys.RemoveEndpoint("a", a.ID))
+	require.NoError(t, sys.Release("a"))
+	sys.wait(t)
+	assert.Equal(t, "the endpoint was removed", sys.Deliveries("a")[0].Attempts[0].Error)
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	shop := &receiver{status: func(string) int { return 500 }}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop})
+	sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop})
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.happen("b", "transaction.paid", "tx_1")
+	sys.wait(t)
+	sys.Hold("a")
+	sys.Reset("a")
+
+	assert.Empty(t, sys.Deliveries("a"))
+	assert.Len(t, sys.Deliveries("b"), 1)
+	assert.Len(t, sys.Endpoints(""), 1, "what is everybody's stays")
+	sys.advance(t, 5*time.Second)
+	assert.Len(t, shop.events(), 4, "only b's delivery is tried again")
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.wait(t)
+	assert.Len(t, shop.events(), 5, "the hold has ended")
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	shop := &receiver{status: func(id string) int { return map[bool]int{true: 500, false: 200}[id == "evt_1"] }}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: "s", Events: []string{"transaction.*"}})
+	sys.Post("a", engine.Change{Integration: &engine.Integration{WebhookURL: "https://shop.invalid/"}})
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.happen("b", "transaction.paid", "tx_2")
+	sys.wait(t)
+	sys.Hold("b")
+	sys.happen("b", "transaction.paid", "tx_3")
+	saved, err := sys.Save()
+	require.NoError(t, err)
+	state := sys.clock.State()
+
+	run := func() []deliver.Delivery {
+		require.NoError(t, sys.Release("b"))
+		sys.happen("b", "transaction.paid", "tx_4")
+		sys.advance(t, 30*time.Hour)
+		list := sys.Deliveries("")
+		for i := range list {
+			for j := range list[i].Attempts {
+				list[i].Attempts[j].Wall, list[i].Attempts[j].Duration = time.Time{}, 0
+			}
+		}
+		return list
+	}
+	first := run()
+	require.NoError(t, sys.Load(saved))
+	require.NoError(t, sys.clock.Restore(state))
+	sys.made = 3
+	second := run()
+
+	assert.Equal(t, first, second)
+	assert.Len(t, second, 5)
+}
+
+func TestLoadMakesWhatWasDue(t *testing.T) {
+	t.Parallel()
+	sys, shop := newSystem(t), &receiver{}
+	ep := sys.endpoint(t, deliver.Endpoint{Handler: shop})
+	require.NoError(t, sys.Load(deliver.Saved{
+		Made:      1,
+		Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}, {ID: "ep_elsewhere"}},
+		Deliveries: []deliver.SavedDelivery{
+			{ID: "dlv_1", Target: ep.ID, Endpoint: true, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending},
+			{ID: "dlv_2", Target: "ep_elsewhere", Endpoint: true, Body: []byte(`{"id":"evt_y"}`), State: deliver.Pending},
+		},
+	}))
+	sys.wait(t)
+	assert.Equal(t, []string{"evt_x"}, shop.events())
+	assert.Contains(t, sys.Deliveries("")[1].Attempts[0].Error, "another process")
+}

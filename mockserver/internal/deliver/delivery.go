@@ -1,0 +1,182 @@
+package deliver
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+)
+
+// State is what has become of a delivery.
+type State string
+
+// The states of a delivery.
+const (
+	Pending    State = "pending"     // an attempt is being made, or will be
+	Delivered  State = "delivered"   // an attempt was answered with 2xx
+	Failed     State = "failed"      // so was none, and the schedule is at its end
+	Held       State = "held"        // waits for a release
+	Dropped    State = "dropped"     // a fault made it vanish
+	NoEndpoint State = "no_endpoint" // nobody wanted the event
+)
+
+// Delivery is one event on its way to one target.
+type Delivery struct {
+	ID       string
+	Account  string // its key: a secret
+	EventID  string
+	Kind     string
+	Resource string
+	Endpoint string // the id of an endpoint, or notify_url, webhookUrl, pixWebhookUrl
+	URL      string // "" of an endpoint in memory
+	State    State
+	Body     []byte
+	Created  time.Time // on the virtual clock, as all but Wall
+	Next     time.Time // of the next attempt; zero is none
+	Attempts []Attempt
+}
+
+// Attempt is one request to a target.
+type Attempt struct {
+	Number   int       // from 1
+	At       time.Time // on the virtual clock
+	Wall     time.Time
+	Status   int    // of the answer; 0 where none came
+	Response string // the beginning of the answer's body
+	Error    string // why it failed; "" where it did not
+	Duration time.Duration
+	Signed   bool   // it carried a signature
+	Fault    string // what was done to it on purpose; "" is nothing
+}
+
+// OK reports whether the receiver took the event.
+func (a Attempt) OK() bool { return a.Status >= 200 && a.Status < 300 }
+
+// message is an event with its body, which is made when it is first needed.
+type message struct {
+	event *engine.Event
+
+	once sync.Once
+	body []byte
+	err  error
+}
+
+func (m *message) bytes() ([]byte, error) {
+	m.once.Do(func() {
+		if m.body == nil {
+			m.body, m.err = render(m.event)
+		}
+	})
+	return m.body, m.err
+}
+
+// delivery is a Delivery at work. It is guarded by the sender's lock.
+type delivery struct {
+	id       string
+	account  string
+	eventID  string
+	kind     string
+	resource string
+	created  time.Time
+	message  *message
+	target   target
+	fault    faults.Webhook
+
+	state    State
+	first    time.Time // the moment from which the schedule counts
+	tries    int       // attempts of the schedule
+	next     time.Time
+	attempts []Attempt
+}
+
+// record makes a delivery and writes it into the log.
+func (s *Sender) record(account string, m *message, t target) *delivery {
+	s.made++
+	d := &delivery{
+		id:       "dlv_" + strconv.FormatUint(s.made, 10),
+		account:  account,
+		eventID:  m.event.ID,
+		kind:     m.event.Kind,
+		resource: resource(m.event),
+		created:  m.event.At,
+		message:  m,
+		target:   t,
+		state:    Pending,
+	}
+	s.keep(d)
+	return d
+}
+
+// keep remembers a delivery, and forgets the oldest finished ones when there
+// are twice as many as should be remembered. What is still to be done is never
+// forgotten.
+func (s *Sender) keep(d *delivery) {
+	s.log = append(s.log, d)
+	s.byID[d.id] = d
+	if len(s.log) < 2*s.cfg.Log {
+		return
+	}
+	surplus := len(s.log) - s.cfg.Log
+	s.log = slices.DeleteFunc(s.log, func(d *delivery) bool {
+		if surplus == 0 || d.state == Pending || d.state == Held {
+			return false
+		}
+		surplus--
+		delete(s.byID, d.id)
+		return true
+	})
+}
+
+// Deliveries lists the deliveries of an account, or for "" all of them, the
+// oldest first.
+func (s *Sender) Deliveries(account string) []Delivery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Delivery
+	for _, d := range s.log {
+		if account == "" || d.account == account {
+			list = append(list, d.view())
+		}
+	}
+	return list
+}
+
+// Delivery returns one delivery of an account; "" is any account.
+func (s *Sender) Delivery(account, id string) (Delivery, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.find(account, id)
+	if err != nil {
+		return Delivery{}, err
+	}
+	return d.view(), nil
+}
+
+func (s *Sender) find(account, id string) (*delivery, error) {
+	d := s.byID[id]
+	if d == nil || account != "" && d.account != account {
+		return nil, ErrUnknownDelivery
+	}
+	return d, nil
+}
+
+func (d *delivery) view() Delivery {
+	body, _ := d.message.bytes() // an attempt tells the error
+	return Delivery{
+		ID:       d.id,
+		Account:  d.account,
+		EventID:  d.eventID,
+		Kind:     d.kind,
+		Resource: d.resource,
+		Endpoint: d.target.name,
+		URL:      d.target.url,
+		State:    d.state,
+		Body:     slices.Clone(body),
+		Created:  d.created,
+		Next:     d.next,
+		Attempts: slices.Clone(d.attempts),
+	}
+}

@@ -1,0 +1,12 @@
+package deliver
+
+import "github.com/gateway-go/gateway/mockserver/internal/engine"
+
+// CheckAddress and CheckName are what stands between a webhook and the network.
+func CheckAddress(address string) error { return checkAddress(address) }
+
+// CheckName is CheckAddress for names.
+func CheckName(host string) error { return checkName(host) }
+
+// Render returns the body of an event.
+func Render(e engine.Event) ([]byte, error) { return render(&e) }

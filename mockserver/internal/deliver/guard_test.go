@@ -1,0 +1,103 @@
+package deliver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"169.254.169.254:80", "169.254.0.1:443", "[fe80::1]:80", "[fe80::1%eth0]:80", "[::ffff:169.254.169.254]:80",
+		"[64:ff9b::a9fe:a9fe]:80", "[2002:a9fe:a9fe::1]:80", "[fd00:ec2::254]:80", "[fd20:ce::254]:80",
+		"100.100.100.200:80", "168.63.129.16:80", "192.0.0.192:80",
+		"224.0.0.1:80", "[ff02::1]:80", "255.255.255.255:80", "nonsense",
+	} {
+		assert.ErrorContains(t, deliver.CheckAddress(address), "webhooks are not sent there", address)
+	}
+	for _, address := range []string{
+		"127.0.0.1:80", "[::1]:80", "10.0.0.1:80", "192.168.1.1:3000", "172.17.0.1:3000", "0.0.0.0:3000",
+		"8.8.8.8:443", "[2001:db8::1]:443", "[fd12::1]:80",
+	} {
+		assert.NoError(t, deliver.CheckAddress(address), address)
+	}
+}
+
+func TestNamesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"example.com", "shop.example.com", "Shop.Example.ORG.", "shop.example", "a.invalid"} {
+		assert.ErrorContains(t, deliver.CheckName(host), "documentation", host)
+	}
+	for _, host := range []string{"localhost", "shop.test", "notexample.com", "example.com.br", "10.0.0.1"} {
+		assert.NoError(t, deliver.CheckName(host), host)
+	}
+}
+
+// network posts one event with a notify_url and returns its first attempt.
+func network(t *testing.T, url string) deliver.Attempt {
+	t.Helper()
+	sys := newSystem(t)
+	sys.post("a", "transaction.paid", &engine.Transaction{ID: "tx_1", NotifyURL: url})
+	sys.wait(t)
+	return sys.Deliveries("a")[0].Attempts[0]
+}
+
+func TestDeliveriesOverTheNetwork(t *testing.T) {
+	t.Parallel()
+	elsewhere := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	t.Cleanup(other.Close)
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ok":
+			_, _ = w.Write([]byte(`{"received":true}` + strings.Repeat("x", 1000) + "\xff"))
+		case "/redirect":
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(shop.Close)
+
+	a := network(t, shop.URL+"/ok")
+	assert.True(t, a.OK())
+	assert.True(t, strings.HasPrefix(a.Response, `{"received":true}x`))
+	assert.Len(t, a.Response, 512)
+
+	a = network(t, shop.URL+"/redirect")
+	assert.Equal(t, http.StatusTemporaryRedirect, a.Status)
+	assert.False(t, a.OK())
+	assert.Zero(t, elsewhere)
+
+	a = network(t, shop.URL+"/close")
+	assert.Equal(t, "the connection was closed without an answer", a.Error)
+
+	shop.Close()
+	assert.Contains(t, network(t, shop.URL+"/ok").Error, "connection refused")
+	assert.Contains(t, network(t, "http://169.254.169.254/latest/meta-data").Error, "link-local")
+	assert.Contains(t, network(t, "https://shop.example/hook").Error, "documentation")
+	assert.NotEmpty(t, network(t, "https://[bad").Error)
+}
+
+func TestANameInMemoryReachesNoNetwork(t *testing.T) {
+	t.Parallel()
+	sys, shop := newSystem(t), &receiver{}
+	sys.Serve("Shop.Example", shop)
+	sys.post("a", "transaction.paid", &engine.Transaction{ID: "tx_1", NotifyURL: "https://user:secret@shop.example/hook"})
+	sys.wait(t)
+	require.Len(t, shop.events(), 1)
+	assert.NotEmpty(t, shop.header[0].Get("Authorization"))
+
+	sys.Serve("shop.example", nil)
+	sys.post("a", "transaction.paid", &engine.Transaction{ID: "tx_1", NotifyURL: "https://shop.example/hook"})
+	sys.wait(t)
+	assert.Len(t, shop.events(), 1)
+}

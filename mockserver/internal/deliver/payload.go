@@ -1,0 +1,217 @@
+package deliver
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+// apiVersion is the version of the interface's machine-readable description.
+const apiVersion = "2.0.0"
+
+// The families of events, as the top-level member event names them. A
+// transfer's event has none: its kind is in the member type.
+const (
+	familyTransaction  = "transaction"
+	familySubscription = "subscription"
+)
+
+type envelope struct {
+	ID         string `json:"id"`
+	Event      string `json:"event,omitempty"`
+	Type       string `json:"type,omitempty"`
+	APIVersion string `json:"api_version"`
+	Data       any    `json:"data"`
+}
+
+// render returns the body that says what happened: the same bytes for every
+// target and every attempt.
+func render(e *engine.Event) ([]byte, error) {
+	body := envelope{ID: e.ID, APIVersion: apiVersion}
+	switch {
+	case e.Transaction != nil:
+		body.Event, body.Data = familyTransaction, viewTransaction(e)
+	case e.Subscription != nil:
+		body.Event, body.Data = familySubscription, viewSubscription(e)
+	default:
+		body.Type, body.Data = e.Kind, transferData{viewTransfer(e.Transfer)}
+	}
+	return wire.Marshal(body)
+}
+
+// resource returns the id of the record that an event is about.
+func resource(e *engine.Event) string {
+	switch {
+	case e.Transaction != nil:
+		return e.Transaction.ID
+	case e.Subscription != nil:
+		return e.Subscription.ID
+	default:
+		return e.Transfer.ID
+	}
+}
+
+type transactionView struct {
+	ID            string            `json:"id"`
+	EventType     string            `json:"event_type"`
+	CorrelationID *string           `json:"correlation_id"`
+	Method        string            `json:"method"`
+	Status        string            `json:"status"`
+	Amount        int64             `json:"amount"`
+	Currency      string            `json:"currency"`
+	PaidAt        wire.Stamp        `json:"paid_at"`
+	Customer      customerView      `json:"customer"`
+	Products      []productView     `json:"products"`
+	Informations  []informationView `json:"informations,omitempty"`
+}
+
+type customerView struct {
+	Name  *string `json:"name"`
+	Email *string `json:"email"`
+	Phone *string `json:"phone"`
+}
+
+type productView struct {
+	Title     string `json:"title"`
+	UnitPrice int64  `json:"unit_price"`
+	Quantity  int    `json:"quantity"`
+}
+
+type informationView struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+func viewTransaction(e *engine.Event) transactionView {
+	t := e.Transaction
+	v := transactionView{
+		ID:            t.ID,
+		EventType:     e.Kind,
+		CorrelationID: wire.Nullable(&t.ExternalRef),
+		Method:        t.Method,
+		Status:        t.Status,
+		Amount:        t.Amount,
+		Currency:      t.Currency,
+		PaidAt:        wire.Stamp(t.PaidAt),
+		Products:      make([]productView, len(t.Products)),
+	}
+	if b := t.Buyer; b != nil {
+		v.Customer = customerView{wire.Nullable(&b.Name), wire.Nullable(&b.Email), wire.Nullable(&b.Phone)}
+	}
+	for i, p := range t.Products {
+		v.Products[i] = productView{p.Name, p.Price, p.Quantity}
+	}
+	for _, i := range t.Informations {
+		v.Informations = append(v.Informations, informationView(i))
+	}
+	return v
+}
+
+type transferData struct {
+	Object transferView `json:"object"`
+}
+
+type transferView struct {
+	ID            string     `json:"id"`
+	Status        string     `json:"status"`
+	Type          string     `json:"type"`
+	Amount        int64      `json:"amount"`
+	Fee           int64      `json:"fee"`
+	NetAmount     int64      `json:"net_amount"` // what arrives: the fee comes on top of the amount
+	TransferredAt wire.Stamp `json:"transferred_at"`
+}
+
+func viewTransfer(t *engine.Transfer) transferView {
+	return transferView{
+		ID:            t.ID,
+		Status:        t.Status,
+		Type:          "pix",
+		Amount:        t.Amount,
+		Fee:           t.Fee,
+		NetAmount:     t.Amount,
+		TransferredAt: wire.Stamp(t.TransferredAt),
+	}
+}
+
+// subscriptionView is in snake_case, unlike the subscription of the API.
+type subscriptionView struct {
+	ID                 string         `json:"id"`
+	EventType          string         `json:"event_type"`
+	Status             string         `json:"status"`
+	PreviousStatus     *string        `json:"previous_status"`
+	Amount             int64          `json:"amount"`
+	Currency           string         `json:"currency"`
+	Interval           string         `json:"interval"`
+	IntervalCount      int            `json:"interval_count"`
+	CurrentPeriodStart wire.Stamp     `json:"current_period_start"`
+	CurrentPeriodEnd   wire.Stamp     `json:"current_period_end"`
+	CancelAtPeriodEnd  bool           `json:"cancel_at_period_end"`
+	CycleCount         int            `json:"cycle_count"`
+	CustomerEmail      *string        `json:"customer_email"`
+	FailurePolicy      string         `json:"failure_policy"`
+	TrialEnd           wire.Stamp     `json:"trial_end"`
+	Metadata           jsontext.Value `json:"metadata"`
+	OccurredAt         wire.Stamp     `json:"occurred_at"`
+	LatestTransaction  *chargeView    `json:"latest_transaction"`
+	AttemptNumber      int            `json:"attempt_number,omitzero"`
+	FailureReason      string         `json:"failure_reason,omitzero"`
+}
+
+// chargeView is a charge of a subscription. Its paid amount is a text.
+type chargeView struct {
+	ID             string     `json:"id"`
+	Status         string     `json:"status"`
+	Amount         int64      `json:"amount"`
+	PaidAmount     int64      `json:"paid_amount,string"`
+	RefundedAmount int64      `json:"refunded_amount"`
+	Currency       string     `json:"currency"`
+	ExternalRef    *string    `json:"external_ref"`
+	CreatedAt      wire.Stamp `json:"created_at"`
+	PaidAt         wire.Stamp `json:"paid_at"`
+}
+
+func viewSubscription(e *engine.Event) subscriptionView {
+	s := e.Subscription
+	v := subscriptionView{
+		ID:                 s.ID,
+		EventType:          e.Kind,
+		Status:             s.Status,
+		PreviousStatus:     wire.Nullable(&e.PreviousStatus),
+		Amount:             s.Amount,
+		Currency:           s.Currency,
+		Interval:           s.Interval,
+		IntervalCount:      s.IntervalCount,
+		CurrentPeriodStart: wire.Stamp(s.CurrentPeriodStart),
+		CurrentPeriodEnd:   wire.Stamp(s.CurrentPeriodEnd),
+		CancelAtPeriodEnd:  s.CancelAtPeriodEnd,
+		CycleCount:         s.Cycle,
+		FailurePolicy:      s.FailurePolicy,
+		TrialEnd:           wire.Stamp(s.TrialEnd),
+		OccurredAt:         wire.Stamp(e.At),
+		AttemptNumber:      e.Attempt,
+		FailureReason:      e.FailureReason,
+	}
+	if s.Customer != nil {
+		v.CustomerEmail = wire.Nullable(&s.Customer.Email)
+	}
+	if text := jsontext.Value(strings.Clone(s.Metadata)); text.IsValid() {
+		v.Metadata = text
+	}
+	if t := s.Latest; t != nil {
+		v.LatestTransaction = &chargeView{
+			ID:             t.ID,
+			Status:         t.Status,
+			Amount:         t.Amount,
+			PaidAmount:     t.PaidAmount,
+			RefundedAmount: t.RefundedAmount,
+			Currency:       t.Currency,
+			ExternalRef:    wire.Nullable(&t.ExternalRef),
+			CreatedAt:      wire.Stamp(t.CreatedAt),
+			PaidAt:         wire.Stamp(t.PaidAt),
+		}
+	}
+	return v
+}

@@ -1,0 +1,138 @@
+package deliver
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+)
+
+// Saved is all that a Sender knows, as a snapshot keeps it. Handlers in memory
+// are not in it: their endpoints are, and get them back by their ids.
+type Saved struct {
+	Made, Registered uint64
+
+	Endpoints    []SavedEndpoint
+	Integrations map[string]engine.Integration
+	Deliveries   []SavedDelivery
+	Held         map[string][]string // ids, by who holds
+}
+
+// SavedEndpoint is an Endpoint. Its secret is in clear.
+type SavedEndpoint struct {
+	ID, Account, URL, Secret string
+
+	Events []string
+}
+
+// SavedDelivery is a delivery with its body.
+type SavedDelivery struct {
+	ID, Account, EventID, Kind, Resource string
+	Target, URL                          string
+	Endpoint                             bool // Target is an endpoint's id
+	Body                                 []byte
+	Created                              time.Time
+	State                                State
+	First, Next                          time.Time
+	Tries                                int
+	Attempts                             []Attempt
+	Fault                                faults.Webhook
+}
+
+// Save returns all that the sender knows. What is being delivered at the
+// moment will be delivered again by a sender that loads it: call it when
+// [Sender.Wait] has returned.
+func (s *Sender) Save() (Saved, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	saved := Saved{
+		Made: s.made, Registered: s.registered,
+		Integrations: maps.Clone(s.integrations),
+		Held:         map[string][]string{},
+	}
+	for _, e := range s.endpoints {
+		saved.Endpoints = append(saved.Endpoints, SavedEndpoint{
+			e.ID, e.Account, e.URL, e.Secret.Reveal(), e.Events,
+		})
+	}
+	for holder, waiting := range s.held {
+		ids := []string{}
+		for _, d := range waiting {
+			ids = append(ids, d.id)
+		}
+		saved.Held[holder] = ids
+	}
+	for _, d := range s.log {
+		body, err := d.message.bytes()
+		if err != nil {
+			return Saved{}, err
+		}
+		saved.Deliveries = append(saved.Deliveries, SavedDelivery{
+			ID: d.id, Account: d.account, EventID: d.eventID, Kind: d.kind, Resource: d.resource,
+			Target: d.target.name, URL: d.target.url, Endpoint: d.target.endpoint,
+			Body: body, Created: d.created, State: d.state, First: d.first, Next: d.next,
+			Tries: d.tries, Attempts: slices.Clone(d.attempts), Fault: d.fault,
+		})
+	}
+	return saved, nil
+}
+
+// ErrBusy: deliveries are being made.
+var ErrBusy = errors.New("webhooks are being delivered; wait until they are")
+
+// Load replaces all that the sender knows. Its timers are the clock's to load.
+func (s *Sender) Load(saved Saved) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active > 0 {
+		return ErrBusy
+	}
+	handlers := map[string]http.Handler{}
+	for _, e := range s.endpoints {
+		handlers[e.ID] = e.Handler
+	}
+	s.made, s.registered = saved.Made, saved.Registered
+	s.integrations = map[string]engine.Integration{}
+	maps.Copy(s.integrations, saved.Integrations)
+	s.endpoints = nil
+	for _, e := range saved.Endpoints {
+		s.endpoints = append(s.endpoints, &endpoint{Endpoint{
+			ID: e.ID, Account: e.Account, URL: e.URL, Secret: gateway.Secret(e.Secret), Events: e.Events,
+			Handler: handlers[e.ID],
+		}})
+	}
+	s.log, s.byID, s.held = nil, map[string]*delivery{}, map[string][]*delivery{}
+	for _, d := range saved.Deliveries {
+		s.load(d)
+	}
+	for holder, ids := range saved.Held {
+		s.held[holder] = nil
+		for _, id := range ids {
+			if d := s.byID[id]; d != nil {
+				s.held[holder] = append(s.held[holder], d)
+			}
+		}
+	}
+	return nil
+}
+
+// load takes up one delivery. One that was due when it was saved is due now.
+func (s *Sender) load(saved SavedDelivery) {
+	d := &delivery{
+		id: saved.ID, account: saved.Account, eventID: saved.EventID, kind: saved.Kind, resource: saved.Resource,
+		created: saved.Created,
+		message: &message{body: saved.Body},
+		target:  target{name: saved.Target, endpoint: saved.Endpoint, url: saved.URL},
+		fault:   saved.Fault, state: saved.State, first: saved.First, next: saved.Next,
+		tries: saved.Tries, attempts: slices.Clone(saved.Attempts),
+	}
+	s.keep(d)
+	if d.state == Pending && d.next.IsZero() {
+		s.enqueue(&job{d: d, scheduled: true})
+	}
+}

@@ -1,0 +1,156 @@
+package deliver
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+)
+
+// The names of the targets that are no registered endpoints.
+const (
+	notifyURL     = "notify_url"
+	webhookURL    = "webhookUrl"
+	pixWebhookURL = "pixWebhookUrl"
+)
+
+// target is where a delivery goes: a registered endpoint by its id, or an
+// address that a record or the account's v1 integration names.
+type target struct {
+	name     string // what people call it
+	endpoint bool   // name is the id of an endpoint
+	url      string
+}
+
+// Endpoint is a registered receiver of webhooks.
+type Endpoint struct {
+	ID      string
+	Account string         // whose events it gets; "" is everybody's
+	URL     string         // "" of a Handler
+	Handler http.Handler   // in memory; nil of a URL
+	Secret  gateway.Secret // "" sends unsigned
+	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
+}
+
+type endpoint struct{ Endpoint }
+
+func (e *endpoint) wants(account, kind string) bool {
+	if e.Account != "" && e.Account != account {
+		return false
+	}
+	return len(e.Events) == 0 ||
+		slices.ContainsFunc(e.Events, func(pattern string) bool { return faults.Glob(pattern, kind) })
+}
+
+// AddEndpoint registers an endpoint and returns it with its id.
+func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
+	if e.Handler == nil {
+		if err := CheckURL(e.URL); err != nil {
+			return Endpoint{}, err
+		}
+	}
+	if i := slices.Index(e.Events, ""); i >= 0 {
+		return Endpoint{}, fmt.Errorf("events[%d] is empty; name a kind such as transaction.paid or transaction.*", i)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.registered++
+	e.ID = "ep_" + strconv.FormatUint(s.registered, 10)
+	s.endpoints = append(s.endpoints, &endpoint{e})
+	return e, nil
+}
+
+// RemoveEndpoint removes an endpoint of an account; "" is any account. What is
+// still on its way there fails.
+func (s *Sender) RemoveEndpoint(account, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.endpoint(account, id); err != nil {
+		return err
+	}
+	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool { return e.ID == id })
+	return nil
+}
+
+// Rotate gives an endpoint another secret, with which every attempt from now
+// on is signed, those of earlier events included.
+func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.endpoint(account, id)
+	if err != nil {
+		return err
+	}
+	e.Secret = secret
+	return nil
+}
+
+func (s *Sender) endpoint(account, id string) (*endpoint, error) {
+	for _, e := range s.endpoints {
+		if e.ID == id && (account == "" || e.Account == account) {
+			return e, nil
+		}
+	}
+	return nil, ErrUnknownEndpoint
+}
+
+// Endpoints lists the endpoints of an account in the order in which they were
+// added; "" lists all.
+func (s *Sender) Endpoints(account string) []Endpoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Endpoint
+	for _, e := range s.endpoints {
+		if account == "" || e.Account == account {
+			list = append(list, e.Endpoint)
+		}
+	}
+	return list
+}
+
+// Serve lets a handler answer for a host, so that deliveries to its URLs stay
+// in memory. A nil handler ends that.
+func (s *Sender) Serve(host string, h http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h == nil {
+		delete(s.hosts, strings.ToLower(host))
+		return
+	}
+	s.hosts[strings.ToLower(host)] = h
+}
+
+// targets returns everybody who gets an event, in a fixed order, and no
+// address of the v1 integration twice.
+func (s *Sender) targets(account string, e *engine.Event) []target {
+	var list []target
+	for _, ep := range s.endpoints {
+		if ep.wants(account, e.Kind) {
+			list = append(list, target{name: ep.ID, endpoint: true, url: ep.URL})
+		}
+	}
+	switch {
+	case e.Transaction != nil && e.Transaction.NotifyURL != "":
+		list = append(list, target{name: notifyURL, url: e.Transaction.NotifyURL})
+	case e.Transfer != nil && e.Transfer.NotifyURL != "":
+		list = append(list, target{name: notifyURL, url: e.Transfer.NotifyURL})
+	}
+	in := s.integrations[account]
+	if in.WebhookURL != "" {
+		list = append(list, target{name: webhookURL, url: in.WebhookURL})
+	}
+	pix := e.Transfer != nil || e.Transaction != nil && e.Transaction.Method == "pix"
+	if pix && in.PixWebhookURL != "" && in.PixWebhookURL != in.WebhookURL {
+		list = append(list, target{name: pixWebhookURL, url: in.PixWebhookURL})
+	}
+	return list
+}
+
+// key tells targets apart, for the order of deliveries.
+func (t target) key() string { return t.name + " " + cmp.Or(t.url, "-") }
