@@ -22,8 +22,12 @@ import (
 // Server is a gateway. Its fields act on the default account, the one of
 // [Server.Key]; [Server.Account] gives the same for any other.
 type Server struct {
-	Transactions Transactions
-	Clock        *Clock
+	Transactions  Transactions
+	Transfers     Transfers
+	Subscriptions Subscriptions
+	Checkout      Checkout
+	Legacy        Legacy
+	Clock         *Clock
 
 	settings settings
 	store    *store.Store
@@ -69,7 +73,9 @@ func New(opts ...Option) (*Server, error) {
 		BasicTokenX: cfg.basicTokenX,
 	})
 	s.Clock = &Clock{s.clock}
-	s.Transactions = s.Account(s.Key()).Transactions
+	a := s.Account(s.Key())
+	s.Transactions, s.Transfers, s.Subscriptions = a.Transactions, a.Transfers, a.Subscriptions
+	s.Checkout, s.Legacy = a.Checkout, a.Legacy
 	return s, nil
 }
 
@@ -98,13 +104,25 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Account returns the controls of the account that a key opens.
 func (s *Server) Account(key string) *Account {
-	return &Account{Transactions: Transactions{s.store, key}, server: s, key: key}
+	return &Account{
+		Transactions:  Transactions{s.store, key},
+		Transfers:     Transfers{s.store, key},
+		Subscriptions: Subscriptions{s.store, key},
+		Checkout:      Checkout{s.store, key},
+		Legacy:        Legacy{s.store, key},
+		server:        s,
+		key:           key,
+	}
 }
 
 // Account holds the controls of one account: what payers, banks and issuers
 // do, as against what the merchant does through the API.
 type Account struct {
-	Transactions Transactions
+	Transactions  Transactions
+	Transfers     Transfers
+	Subscriptions Subscriptions
+	Checkout      Checkout
+	Legacy        Legacy
 
 	server *Server
 	key    string

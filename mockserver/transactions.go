@@ -39,10 +39,15 @@ func (t Transactions) FailChallenge(id string) error { return t.do(id, engine.Fa
 func (t Transactions) do(
 	id string, transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal),
 ) error {
-	if _, refusal := t.store.Account(t.key).Transaction(id, transition); refusal != nil {
-		return &ControlError{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail}
+	_, refusal := t.store.Account(t.key).Transaction(id, transition)
+	return controlError(refusal)
+}
+
+func controlError(refusal *engine.Refusal) error {
+	if refusal == nil {
+		return nil
 	}
-	return nil
+	return &ControlError{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail}
 }
 
 // ControlError says why a control was refused.

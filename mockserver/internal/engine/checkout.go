@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/rules"
 )
 
 // The states of a checkout link.
@@ -41,7 +43,10 @@ type FoundForLink struct {
 
 // CreateLink makes a checkout link. A product whose external id is known
 // already is updated in the catalogue, and so in every link that sells it.
-func CreateLink(env Env, in NewLink, found FoundForLink) Change {
+func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
+	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(env.Now) {
+		return Change{}, Invalid("expires_at", rules.CodeInvalid, "must be in the future")
+	}
 	l := in.Link
 	l.ID = int64(found.Links + 1)
 	l.Slug = strings.ToLower(env.IDs.Alphanumeric(12))
@@ -65,7 +70,7 @@ func CreateLink(env Env, in NewLink, found FoundForLink) Change {
 	if !l.ExpiresAt.IsZero() {
 		c.Timers = []Timer{{At: l.ExpiresAt, Kind: TimerExpireLink, ID: l.Slug}}
 	}
-	return c
+	return c, nil
 }
 
 // publicKey makes the key that a link's page gives to the client-side payment

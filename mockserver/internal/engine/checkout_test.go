@@ -15,7 +15,7 @@ import (
 // link makes a checkout link and returns its slug.
 func (w *world) link(in engine.NewLink) string {
 	w.tb.Helper()
-	c := engine.CreateLink(w.env, in, engine.FoundForLink{
+	c, refusal := engine.CreateLink(w.env, in, engine.FoundForLink{
 		Links:    len(w.links.order),
 		Products: len(w.products),
 		Product: func(externalID string) *engine.CatalogProduct {
@@ -27,7 +27,7 @@ func (w *world) link(in engine.NewLink) string {
 			return nil
 		},
 	})
-	w.apply(c)
+	w.do(c, refusal)
 	return c.Links[0].Slug
 }
 

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"hash/fnv"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -147,9 +149,9 @@ func ConfigureIntegration(env Env, current *Integration, in IntegrationUpdate) C
 	return Change{Integration: &next}
 }
 
-// CreatePaymentToken refuses the retired tokenization once its time is over.
-func CreatePaymentToken(env Env) *Refusal {
-	if env.Now.Before(TokenizationRetired()) {
+// TokenizationEnded refuses the retired tokenization once its time is over.
+func TokenizationEnded(now time.Time) *Refusal {
+	if now.Before(TokenizationRetired()) {
 		return nil
 	}
 	return &Refusal{
@@ -157,4 +159,15 @@ func CreatePaymentToken(env Env) *Refusal {
 		Code:   "LEGACY_TOKENIZATION_RETIRED",
 		Detail: "Tokenization by API has been retired: collect cards with the client-side payment element",
 	}
+}
+
+// PaymentToken returns the card behind the public token of the retired
+// tokenization: the same one each time.
+func PaymentToken(publicToken string) *Card {
+	if rules.HasTokenPrefix(publicToken) {
+		return cardOf(publicToken)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(publicToken)) // never fails
+	return cardOf("pgct_ok_" + strconv.FormatUint(h.Sum64(), 16))
 }

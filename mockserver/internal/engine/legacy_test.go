@@ -142,11 +142,18 @@ func TestIntegration(t *testing.T) {
 
 func TestTokenizationRetires(t *testing.T) {
 	t.Parallel()
-	env := engine.Env{Now: time.Date(2026, time.August, 1, 2, 59, 59, 999e6, time.UTC)}
-	assert.Nil(t, engine.CreatePaymentToken(env))
-	env.Now = time.Date(2026, time.August, 1, 0, 0, 0, 0, time.FixedZone("", -3*60*60))
-	refusal := engine.CreatePaymentToken(env)
+	assert.Nil(t, engine.TokenizationEnded(time.Date(2026, time.August, 1, 2, 59, 59, 999e6, time.UTC)))
+	refusal := engine.TokenizationEnded(time.Date(2026, time.August, 1, 0, 0, 0, 0, time.FixedZone("", -3*60*60)))
 	require.NotNil(t, refusal)
 	assert.Equal(t, http.StatusGone, refusal.Status)
 	assert.Equal(t, "LEGACY_TOKENIZATION_RETIRED", refusal.Code)
+}
+
+func TestPaymentTokenIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	first := engine.PaymentToken("public-1")
+	assert.Equal(t, first, engine.PaymentToken("public-1"))
+	assert.NotEqual(t, first.Token, engine.PaymentToken("public-2").Token)
+	assert.True(t, rules.HasTokenPrefix(first.Token))
+	assert.Equal(t, &engine.Card{Token: "pgpm_ok_4242", Last4: "4242"}, engine.PaymentToken("pgpm_ok_4242"))
 }

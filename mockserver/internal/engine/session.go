@@ -166,6 +166,9 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 	return c, nil
 }
 
+// Payable reports whether a buyer in s can pay.
+func Payable(s *Session) bool { return s.Status == sessionReady || s.Status == sessionProcessing }
+
 // PayCheckout is a buyer who pays: a ready session's payment is made first. t
 // is the transaction of a session in processing.
 func PayCheckout(env Env, l *Link, s *Session, t *Transaction, products Catalog) (Change, *Refusal) {

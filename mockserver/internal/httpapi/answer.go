@@ -55,6 +55,9 @@ func (rq *request) writeData(data any) {
 		if rq.api.cfg.Live {
 			body = liveCursorList{true, rq.id, d.Data, d.Total, d.Next, d.Prev}
 		}
+	case html:
+		rq.writePage(d)
+		return
 	case numberedList:
 		body = numberedEnvelope{true, rq.id, d.Metadata, d.Data}
 	default:

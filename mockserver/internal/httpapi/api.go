@@ -81,6 +81,9 @@ func (a *API) serve(rq *request) (any, *problem) {
 		return nil, p
 	}
 	rq.route, rq.param, rq.status = route, param, route.status
+	if route.public {
+		return route.do(rq)
+	}
 	key, p := a.authenticate(rq.r, route.legacy)
 	if p != nil {
 		return nil, p

@@ -15,6 +15,7 @@ type route struct {
 	status int    // of success
 	do     handler
 
+	public    bool  // no credentials
 	legacy    bool  // v1: only the apiKey header, no envelope
 	list      bool  // validation failures are 422 in both dialects; so are those of legacy routes
 	plain     []int // statuses whose errors have the {error, message, status} body

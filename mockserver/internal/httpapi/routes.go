@@ -10,6 +10,11 @@ import (
 func (a *API) routes() []route {
 	return slices.Concat(
 		a.transactionRoutes(),
+		a.customerRoutes(),
+		a.transferRoutes(),
+		a.subscriptionRoutes(),
+		a.checkoutRoutes(),
+		a.legacyRoutes(),
 	)
 }
 

@@ -1,0 +1,55 @@
+package mockserver
+
+import (
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Checkout does to the checkout links of an account what buyers do on the
+// hosted page. A link is named by its slug, the end of its URL. Each method is
+// refused with a [ControlError] where the link's or the session's state does
+// not allow it; then nothing has changed.
+type Checkout struct {
+	store *store.Store
+	key   string
+}
+
+// Pay is a buyer who pays: the newest session of the link that is ready, with
+// buyer and payment method set, or whose payment has begun, is completed.
+func (c Checkout) Pay(slug string) error {
+	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+		for _, s := range d.SessionsOf(l) {
+			if engine.Payable(s) {
+				return engine.PayCheckout(d.Env, l, s, d.Transactions.Get(s.TransactionID), d.Catalog())
+			}
+		}
+		return engine.Change{}, engine.Conflict(engine.CodeInvalidState,
+			"no session of this checkout link is ready: set the buyer's name and e-mail and the payment method first")
+	})
+}
+
+// Expire ends an active link, and with it every session that waits for its
+// buyer.
+func (c Checkout) Expire(slug string) error {
+	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+		return engine.ExpireLink(d.Env, l, d.SessionsOf(l))
+	})
+}
+
+// Deactivate takes an active link off sale, as its merchant can in the
+// gateway's dashboard.
+func (c Checkout) Deactivate(slug string) error {
+	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+		return engine.DeactivateLink(d.Env, l, d.SessionsOf(l))
+	})
+}
+
+func (c Checkout) do(slug string, transition func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal)) error {
+	return controlError(c.store.Account(c.key).Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		l := d.Links.Get(slug)
+		if l == nil {
+			return engine.Change{}, engine.NotFound("checkout link")
+		}
+		return transition(d, l)
+	}))
+}

@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+func (a *API) checkoutRoutes() []route {
+	return []route{
+		{
+			op: "checkout_links.create", method: "POST", path: "/v2/checkout-links", status: 201, list: true,
+			plain: []int{http.StatusUnprocessableEntity, http.StatusInternalServerError},
+			do:    withBody(rules.CheckoutLink, a.createLink),
+		},
+		{
+			op: "checkout_sessions.open", method: "GET", path: "/v2/checkout/{slug}", status: 200, list: true,
+			do: slugged(a.openSession),
+		},
+		{
+			op: "checkout_sessions.update", method: "PATCH", path: "/v2/checkout/{slug}/session", status: 200,
+			do: slugged(withBody(rules.CheckoutSession, a.updateSession)),
+		},
+		{
+			op: "checkout_links.page", method: "GET", path: "/pay/{slug}", status: 200, public: true,
+			do: a.showLink,
+		},
+	}
+}
+
+// sessionHeader holds the token of a session.
+const sessionHeader = "x-checkout-session-token"
+
+// slugged checks the slug in the path before anything else.
+func slugged(do handler) handler {
+	return func(rq *request) (any, *problem) {
+		if fields := rules.CheckQuery(url.Values{"slug": {rq.param}}, rules.CheckoutSlug, rq.api.variant()); len(fields) > 0 {
+			return nil, invalid(fields)
+		}
+		return do(rq)
+	}
+}
+
+// linkBody is the body of a link's creation. The members below the products
+// are beyond the document, which shows them on the link only: they are taken
+// so that every state of a link can be reached.
+type linkBody struct {
+	Amount   int64         `json:"amount"`
+	Currency string        `json:"currency"`
+	Title    string        `json:"title"`
+	Products []linkProduct `json:"products"`
+
+	Description    string         `json:"description"`
+	ExpiresAt      time.Time      `json:"expires_at"`
+	MaxUses        int            `json:"max_uses"`
+	SuccessURL     string         `json:"success_url"`
+	CancelURL      string         `json:"cancel_url"`
+	PaymentMethods []string       `json:"payment_methods"`
+	Metadata       jsontext.Value `json:"metadata"`
+}
+
+type linkProduct struct {
+	ExternalID   string         `json:"external_id"`
+	Name         string         `json:"name"`
+	Price        int64          `json:"price"`
+	Quantity     int            `json:"quantity"`
+	Description  string         `json:"description"`
+	ImageURL     string         `json:"image_url"`
+	ComparePrice int64          `json:"compare_price"`
+	Type         string         `json:"type"`
+	Currency     string         `json:"currency"`
+	Metadata     jsontext.Value `json:"metadata"`
+}
+
+// linkURL is the data of a link's creation.
+type linkURL struct {
+	URL string `json:"url"`
+}
+
+func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
+	n, refusal := newLink(in)
+	if refusal != nil {
+		return nil, refusal
+	}
+	var made *engine.Link
+	refusal = rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c, refusal := engine.CreateLink(d.Env, n, engine.FoundForLink{
+			Links: d.Links.Len(), Products: d.Products.Len(), Product: d.Products.ByRef,
+		})
+		if refusal == nil {
+			made = c.Links[0]
+		}
+		return c, refusal
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return linkURL{baseURL(rq.r) + "/pay/" + made.Slug}, nil
+}
+
+// baseURL returns the address under which the client found this server.
+func baseURL(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
+func newLink(in *linkBody) (engine.NewLink, *engine.Refusal) {
+	metadata, err := compact(in.Metadata)
+	if err != nil || metadata != "" && metadata[0] != '{' {
+		return engine.NewLink{}, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object")
+	}
+	n := engine.NewLink{Link: engine.Link{
+		Title:       in.Title,
+		Description: in.Description,
+		Currency:    in.Currency,
+		Amount:      in.Amount,
+		MaxUses:     max(in.MaxUses, 0),
+		ExpiresAt:   in.ExpiresAt.UTC().Truncate(time.Millisecond),
+		SuccessURL:  in.SuccessURL,
+		CancelURL:   in.CancelURL,
+		Metadata:    metadata,
+	}}
+	for i, method := range in.PaymentMethods {
+		if !rules.Methods.Has(method) {
+			return engine.NewLink{}, engine.Invalid("payment_methods["+strconv.Itoa(i)+"]", rules.CodeInvalidEnum,
+				"must be one of "+rules.Methods.String())
+		}
+		n.PaymentMethods = append(n.PaymentMethods, method)
+	}
+	for i, p := range in.Products {
+		metadata, err := compact(p.Metadata)
+		if err != nil || metadata != "" && metadata[0] != '{' {
+			return engine.NewLink{}, engine.Invalid("products["+strconv.Itoa(i)+"].metadata", rules.CodeInvalidType,
+				"must be an object")
+		}
+		n.Sold = append(n.Sold, engine.NewLinkItem{
+			CatalogProduct: engine.CatalogProduct{
+				ExternalID:   p.ExternalID,
+				Name:         p.Name,
+				Description:  p.Description,
+				Type:         p.Type,
+				Currency:     p.Currency,
+				Price:        p.Price,
+				ComparePrice: p.ComparePrice,
+				ImageURL:     p.ImageURL,
+				Metadata:     metadata,
+			},
+			Quantity: p.Quantity,
+		})
+	}
+	return n, nil
+}
+
+// openSession resumes the session that the header names, or opens a new one.
+func (a *API) openSession(rq *request) (any, *problem) {
+	var view sessionView
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		l := d.Links.Get(rq.param)
+		if l == nil {
+			return engine.Change{}, engine.NotFound("checkout link")
+		}
+		s := d.Sessions.ByRef(rq.r.Header.Get(sessionHeader))
+		c, refusal := engine.OpenSession(d.Env, l, s)
+		switch {
+		case refusal != nil:
+			return c, refusal
+		case len(c.Sessions) > 0:
+			view = viewSession(l, c.Sessions[0], d.Catalog())
+		default:
+			view = viewSession(l, s, d.Catalog())
+			view.Resumed = true
+		}
+		return c, nil
+	})
+	if refusal != nil {
+		return nil, refused(refusal)
+	}
+	return view, nil
+}
+
+type sessionBody struct {
+	Buyer  *sessionBuyer `json:"buyer"`
+	Method string        `json:"payment_method"`
+}
+
+// sessionBuyer fills in a buyer bit by bit: absent leaves a member, null clears
+// it.
+type sessionBuyer struct {
+	Name      gateway.Opt[string]           `json:"name"`
+	Email     gateway.Opt[string]           `json:"email"`
+	Phone     gateway.Opt[string]           `json:"phone"`
+	BirthDate gateway.Opt[string]           `json:"birth_date"`
+	Document  gateway.Opt[gateway.Document] `json:"document"`
+	Address   gateway.Opt[gateway.Address]  `json:"address"`
+}
+
+func (b *sessionBuyer) fill(to *engine.Buyer) {
+	set(&to.Name, b.Name)
+	set(&to.Email, b.Email)
+	set(&to.Phone, b.Phone)
+	set(&to.BirthDate, b.BirthDate)
+	if !b.Document.IsZero() {
+		to.Document = nil
+		if d, ok := b.Document.Get(); ok {
+			to.Document = documentFrom(&d)
+		}
+	}
+	if !b.Address.IsZero() {
+		to.Address = nil
+		if address, ok := b.Address.Get(); ok {
+			to.Address = addressFrom(&address)
+		}
+	}
+}
+
+// set changes what was sent; null is "".
+func set(to *string, o gateway.Opt[string]) {
+	if v := textOf(o); v != nil {
+		*to = *v
+	}
+}
+
+func (a *API) updateSession(rq *request, in *sessionBody) (any, *engine.Refusal) {
+	update := engine.SessionUpdate{Method: in.Method}
+	if in.Buyer != nil {
+		update.Buyer = in.Buyer.fill
+	}
+	var s *engine.Session
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		l := d.Links.Get(rq.param)
+		if l == nil {
+			return engine.Change{}, engine.NotFound("checkout link")
+		}
+		c, refusal := engine.UpdateSession(d.Env, l, d.Sessions.ByRef(rq.r.Header.Get(sessionHeader)), update)
+		if refusal == nil {
+			s = c.Sessions[0]
+		}
+		return c, refusal
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return sessionState{
+		ExpiresAt:  stamp(s.ExpiresAt),
+		Status:     s.Status,
+		UpdatedAt:  stamp(s.UpdatedAt),
+		Selected:   nullable(&s.Method),
+		SelectedAt: stamp(s.MethodAt),
+	}, nil
+}

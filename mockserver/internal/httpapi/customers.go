@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+func (a *API) customerRoutes() []route {
+	return []route{
+		{
+			op: "customers.create", method: "POST", path: "/v2/customers", status: 201,
+			do: withBody(rules.Customer, a.createCustomer),
+		},
+		{
+			op: "customers.list", method: "GET", path: "/v2/customers", status: 200, list: true,
+			do: withQuery(rules.CustomerList, a.listCustomers),
+		},
+		{
+			op: "customers.get", method: "GET", path: "/v2/customers/{id}", status: 200,
+			do: plainly(a.getCustomer),
+		},
+	}
+}
+
+func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *engine.Refusal) {
+	var made *engine.Customer
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c, refusal := engine.CreateCustomer(d.Env, d.Customers.ByRef(in.ExternalRef), engine.CustomerInput{
+			Name:        in.Name,
+			Email:       in.Email,
+			Phone:       in.Phone,
+			Document:    documentFrom(in.Document),
+			Address:     addressFrom(in.Address),
+			ExternalRef: in.ExternalRef,
+			IPAddress:   in.IPAddress,
+		})
+		if refusal == nil {
+			made = c.Customers[0]
+		}
+		return c, refusal
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return viewCustomer(made), nil
+}
+
+func (a *API) getCustomer(rq *request) (any, *engine.Refusal) {
+	var c *engine.Customer
+	rq.account.View(func(d *store.Data) { c = d.Customers.Get(rq.param) })
+	if c == nil {
+		return nil, engine.NotFound("customer")
+	}
+	return viewCustomer(c), nil
+}
+
+// defaultCustomers is how many customers a page has where limit is not sent.
+const defaultCustomers = 10
+
+func (a *API) listCustomers(rq *request, q url.Values) (any, *problem) {
+	meta := listMetadata{Page: number(q, "page", 1), Limit: number(q, "limit", defaultCustomers)}
+	var (
+		page store.Page[engine.Customer]
+		err  error
+	)
+	rq.account.View(func(d *store.Data) {
+		query := customerQuery(d, q)
+		query.Limit, query.Skip = meta.Limit, (meta.Page-1)*meta.Limit
+		page, err = d.Customers.Page(query)
+	})
+	if err != nil {
+		return nil, badCursor()
+	}
+	meta.Total = page.Total
+	items := make([]customerView, len(page.Rows))
+	for i, c := range page.Rows {
+		items[i] = viewCustomer(c)
+	}
+	return numberedList{Metadata: meta, Data: items}, nil
+}
+
+func number(q url.Values, name string, fallback int) int {
+	if n, err := strconv.Atoi(q.Get(name)); err == nil {
+		return n
+	}
+	return fallback
+}
+
+func customerQuery(d *store.Data, q url.Values) store.Query[engine.Customer] {
+	var query store.Query[engine.Customer]
+	query.In(store.CustomerStatus, list(q, "status")...)
+	query.Is(store.CustomerEmail, strings.ToLower(q.Get("email")))
+	query.Is(store.CustomerDocument, q.Get("document_number"))
+	query.Is(store.CustomerPhone, q.Get("phone"))
+	query.Is(store.CustomerIP, q.Get("ip_address"))
+	ref, search := q.Get("external_ref"), strings.ToLower(q.Get("search"))
+	if ref == "" && search == "" {
+		return query
+	}
+	if c := d.Customers.ByRef(ref); c != nil { // only one has it: look where it was made
+		query.Since, query.Until = c.CreatedAt, c.CreatedAt
+	}
+	query.Match = func(c *engine.Customer) bool {
+		return (ref == "" || c.ExternalRef == ref) && (search == "" || found(c, search))
+	}
+	return query
+}
+
+// found looks for a text in the name, the e-mail and the document.
+func found(c *engine.Customer, text string) bool {
+	return strings.Contains(strings.ToLower(c.Name), text) ||
+		strings.Contains(strings.ToLower(c.Email), text) ||
+		c.Document != nil && strings.Contains(strings.ToLower(c.Document.Number), text)
+}
+
+// customerView has the document, the address and the IP address only where
+// they are stored.
+type customerView struct {
+	ID          string        `json:"id"`
+	Name        string        `json:"name"`
+	Email       string        `json:"email"`
+	Phone       *string       `json:"phone"`
+	ExternalRef *string       `json:"externalRef"`
+	Document    *documentView `json:"document,omitzero"`
+	Address     *addressView  `json:"address,omitzero"`
+	Status      string        `json:"status"`
+	IPAddress   string        `json:"ip_address,omitzero"`
+}
+
+func viewCustomer(c *engine.Customer) customerView {
+	return customerView{
+		ID:          c.ID,
+		Name:        c.Name,
+		Email:       c.Email,
+		Phone:       nullable(&c.Phone),
+		ExternalRef: nullable(&c.ExternalRef),
+		Document:    viewDocument(c.Document),
+		Address:     viewAddress(c.Address),
+		Status:      c.Status,
+		IPAddress:   c.IPAddress,
+	}
+}

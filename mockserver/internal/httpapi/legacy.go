@@ -1,0 +1,279 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/qr"
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+func (a *API) legacyRoutes() []route {
+	return []route{
+		{
+			op: "legacy.configure_integration", method: "POST", path: "/v1/business/integration", status: 200, legacy: true,
+			do: withBody(rules.LegacyIntegration, a.configureIntegration),
+		},
+		{
+			op: "legacy.balance", method: "GET", path: "/v1/account/balance", status: 200, legacy: true,
+			do: plainly(a.getBalance),
+		},
+		{
+			op: "legacy.create_pix_payment", method: "POST", path: "/pix/v1/payment", status: 201, legacy: true,
+			do: withBody(rules.LegacyPayment, a.createLegacyPayment),
+		},
+		{
+			op: "legacy.payment_token", method: "GET", path: "/v2/payment_token/{public_token}", status: 200,
+			do: plainly(a.getPaymentToken),
+		},
+		{
+			op: "legacy.create_payment_token", method: "POST", path: "/v2/payment_token/{public_token}", status: 200,
+			do: retired(withBody(rules.LegacyToken, a.createPaymentToken)),
+		},
+	}
+}
+
+type integrationBody struct {
+	WebhookURL    *string `json:"webhookUrl"`
+	PixWebhookURL *string `json:"pixWebhookUrl"`
+}
+
+// integrationView is the first variant of the answer.
+type integrationView struct {
+	ID            string `json:"id"`
+	WebhookURL    string `json:"webhookUrl"`
+	PixWebhookURL string `json:"pixWebhookUrl"`
+	Status        string `json:"status"`
+}
+
+// pixIntegrationView is the second one.
+type pixIntegrationView struct {
+	Status  int            `json:"status"`
+	Message string         `json:"message"`
+	Data    pixIntegration `json:"data"`
+}
+
+type pixIntegration struct {
+	PixWebhookURL string `json:"pixWebhookUrl"`
+}
+
+// configureIntegration answers a body with pixWebhookUrl alone in the contract's
+// second variant, and every other in the first.
+func (a *API) configureIntegration(rq *request, in *integrationBody) (any, *engine.Refusal) {
+	var now *engine.Integration
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c := engine.ConfigureIntegration(d.Env, d.Integration, engine.IntegrationUpdate(*in))
+		now = c.Integration
+		return c, nil
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	if in.WebhookURL == nil && in.PixWebhookURL != nil {
+		rq.status = http.StatusCreated
+		return pixIntegrationView{http.StatusCreated, "Integration saved", pixIntegration{now.PixWebhookURL}}, nil
+	}
+	return integrationView(*now), nil
+}
+
+type balanceView struct {
+	Balance  int64  `json:"balance"`
+	Currency string `json:"currency"`
+}
+
+func (a *API) getBalance(rq *request) (any, *engine.Refusal) {
+	v := balanceView{Currency: "BRL"}
+	rq.account.View(func(d *store.Data) { v.Balance = d.Balance })
+	return v, nil
+}
+
+type legacyPaymentBody struct {
+	Payer struct {
+		FullName string `json:"fullName"`
+		Document string `json:"document"`
+		Contact  struct {
+			Mail  string `json:"mail"`
+			Phone string `json:"phone"`
+		} `json:"contact"`
+		Address *legacyAddress `json:"address"`
+	} `json:"payer"`
+	Transaction struct {
+		Value          int64  `json:"value"`
+		Description    string `json:"description"`
+		ExpirationTime int64  `json:"expirationTime"` // seconds
+		DueDate        string `json:"dueDate"`
+		ExternalID     string `json:"externalId"`
+	} `json:"transaction"`
+	Splits []legacySplit `json:"splits"`
+}
+
+// legacyAddress has its neighborhood in two spellings.
+type legacyAddress struct {
+	ZipCode      string `json:"zipCode"`
+	Street       string `json:"street"`
+	Number       string `json:"number"`
+	City         string `json:"city"`
+	State        string `json:"state"`
+	Country      string `json:"country"`
+	Neighboor    string `json:"neighboor"`
+	Neighborhood string `json:"neighborhood"`
+}
+
+type legacySplit struct {
+	PixKey     string  `json:"pixKey"`
+	PixKeyType string  `json:"pixKeyType"`
+	Document   string  `json:"document"`
+	ExternalID string  `json:"externalId"`
+	Percent    float64 `json:"percent"`
+	Amount     int64   `json:"amount"`
+}
+
+type legacyPaymentView struct {
+	TransactionID  string  `json:"transactionId"`
+	Status         string  `json:"status"`
+	PixQRCode      string  `json:"pixQrCode"` // a PNG picture in base64
+	PixCode        string  `json:"pixCode"`
+	GenerateTime   stamp   `json:"generateTime"`
+	ExpirationDate stamp   `json:"expirationDate"`
+	PaymentLink    *string `json:"paymentLink"`
+}
+
+func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *engine.Refusal) {
+	var t *engine.Transaction
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c, refusal := engine.CreateLegacyPayment(d.Env, newLegacyPayment(in))
+		if refusal == nil {
+			t = c.Transactions[0]
+		}
+		return c, refusal
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	picture, err := pngOf(t.Pix.QRCode)
+	if err != nil {
+		return nil, &engine.Refusal{
+			Status: http.StatusInternalServerError, Code: "QR_FAILED", Detail: "the QR picture could not be drawn",
+		}
+	}
+	return legacyPaymentView{
+		TransactionID:  t.ID,
+		Status:         t.LegacyStatus(),
+		PixQRCode:      picture,
+		PixCode:        t.Pix.QRCode,
+		GenerateTime:   stamp(t.CreatedAt),
+		ExpirationDate: stamp(t.Pix.ExpirationDate),
+	}, nil
+}
+
+// qrScale is how many pixels a module of a QR picture has.
+const qrScale = 4
+
+func pngOf(text string) (string, error) {
+	code, err := qr.New(text)
+	if err != nil {
+		return "", err
+	}
+	png, err := code.PNG(qrScale)
+	if err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(png), nil
+}
+
+func newLegacyPayment(in *legacyPaymentBody) engine.NewLegacyPayment {
+	n := engine.NewLegacyPayment{
+		LegacyPayment: engine.LegacyPayment{
+			ExternalID:  in.Transaction.ExternalID,
+			Description: in.Transaction.Description,
+			DueDate:     in.Transaction.DueDate,
+		},
+		Amount:   in.Transaction.Value,
+		Lifetime: time.Duration(in.Transaction.ExpirationTime) * time.Second,
+		Buyer: engine.Buyer{
+			Name:     in.Payer.FullName,
+			Email:    in.Payer.Contact.Mail,
+			Phone:    in.Payer.Contact.Phone,
+			Document: legacyDocument(in.Payer.Document),
+			Address:  in.Payer.Address.record(),
+		},
+	}
+	for _, s := range in.Splits {
+		n.Splits = append(n.Splits, engine.LegacySplit(s))
+	}
+	return n
+}
+
+// legacyDocument tells the two kinds of Brazilian documents by their length.
+func legacyDocument(number string) *engine.Document {
+	if number == "" {
+		return nil
+	}
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(".-/ ", r) {
+			return -1
+		}
+		return r
+	}, number)
+	if len(digits) == 14 {
+		return &engine.Document{Type: "CNPJ", Number: number}
+	}
+	return &engine.Document{Type: "CPF", Number: number}
+}
+
+func (a *legacyAddress) record() *engine.Address {
+	if a == nil {
+		return nil
+	}
+	return &engine.Address{
+		Street:       a.Street,
+		Number:       a.Number,
+		Neighborhood: orDefault(a.Neighborhood, a.Neighboor),
+		City:         a.City,
+		State:        a.State,
+		ZipCode:      a.ZipCode,
+		Country:      orDefault(a.Country, "BR"),
+	}
+}
+
+// tokenView is the answer about a card token of the retired tokenization. No
+// interface shows one.
+type tokenView struct {
+	Token    string `json:"token"`
+	Brand    string `json:"brand"`
+	Last4    string `json:"last4"`
+	ExpMonth int    `json:"exp_month"`
+	ExpYear  int    `json:"exp_year"`
+}
+
+func (a *API) getPaymentToken(rq *request) (any, *engine.Refusal) {
+	return a.viewToken(engine.PaymentToken(rq.param)), nil
+}
+
+// retired refuses a call that the clock has ended, whatever its body.
+func retired(do handler) handler {
+	return func(rq *request) (any, *problem) {
+		if refusal := engine.TokenizationEnded(rq.api.cfg.Now()); refusal != nil {
+			return nil, refused(refusal)
+		}
+		return do(rq)
+	}
+}
+
+// createPaymentToken takes any object: its rule has made sure that there is no
+// card data in it.
+func (a *API) createPaymentToken(rq *request, _ *map[string]jsontext.Value) (any, *engine.Refusal) {
+	return a.viewToken(engine.PaymentToken(rq.param)), nil
+}
+
+func (a *API) viewToken(c *engine.Card) tokenView {
+	return tokenView{
+		Token: c.Token, Brand: "visa", Last4: c.Last4, ExpMonth: 12, ExpYear: a.cfg.Now().Year() + 3,
+	}
+}

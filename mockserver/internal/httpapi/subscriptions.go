@@ -1,0 +1,202 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+func (a *API) subscriptionRoutes() []route {
+	plain := []int{403, 404, 409}
+	return []route{
+		{
+			op: "subscriptions.create", method: "POST", path: "/v2/subscriptions", status: 201, livePlain: plain,
+			do: withBody(rules.Subscription, a.createSubscription),
+		},
+		{
+			op: "subscriptions.list", method: "GET", path: "/v2/subscriptions", status: 200, list: true, livePlain: plain,
+			do: withQuery(rules.SubscriptionList, a.listSubscriptions),
+		},
+		{
+			op: "subscriptions.get", method: "GET", path: "/v2/subscriptions/{id}", status: 200, livePlain: plain,
+			do: plainly(a.getSubscription),
+		},
+		{
+			op: "subscriptions.update", method: "PATCH", path: "/v2/subscriptions/{id}", status: 200, livePlain: plain,
+			do: withBody(rules.SubscriptionUpdate, a.updateSubscription),
+		},
+		{
+			op: "subscriptions.cancel", method: "POST", path: "/v2/subscriptions/{id}/cancel", status: 200, livePlain: plain,
+			do: withOptionalBody(rules.SubscriptionCancel, a.cancelSubscription),
+		},
+	}
+}
+
+// subscriptionBody is the body of a create. Its metadata is kept as it was
+// written: numbers in it may be longer than a float64 holds.
+type subscriptionBody struct {
+	gateway.SubscriptionParams
+
+	Metadata jsontext.Value `json:"metadata,omitzero"`
+}
+
+func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engine.Refusal) {
+	n, err := newSubscription(in)
+	if err != nil {
+		return nil, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object")
+	}
+	var s *engine.Subscription
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		s = d.Subscriptions.ByRef(in.IdempotencyKey)
+		c, refusal := engine.CreateSubscription(d.Env, n, engine.FoundForSubscription{
+			Key:        s,
+			Customer:   d.Customers.Get(in.CustomerID),
+			TokenSpent: d.Spent(n.Token),
+		})
+		if refusal == nil && len(c.Subscriptions) > 0 {
+			s = c.Subscriptions[0]
+		}
+		return c, refusal
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return viewSubscription(s), nil
+}
+
+func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {
+	metadata, err := compact(in.Metadata)
+	if err != nil {
+		return engine.NewSubscription{}, err
+	}
+	hash, err := hashOf(in)
+	if err != nil {
+		return engine.NewSubscription{}, err
+	}
+	informations := make([]engine.Information, len(in.Informations))
+	for i, info := range in.Informations {
+		informations[i] = engine.Information{Key: info.Key, Value: info.Value}
+	}
+	return engine.NewSubscription{
+		Subscription: engine.Subscription{
+			PaymentMethod:    string(in.PaymentMethod),
+			Amount:           in.Amount,
+			Currency:         string(in.Currency),
+			Interval:         string(in.Interval),
+			IntervalCount:    in.IntervalCount,
+			BillingDay:       in.BillingDayOfMonth,
+			FailurePolicy:    string(in.FailurePolicy),
+			RetryOffsetsDays: in.RetryOffsetsDays,
+			Comment:          in.Comment,
+			Metadata:         metadata,
+			Informations:     informations,
+			Products:         productsFrom(in.Products),
+			IdempotencyKey:   in.IdempotencyKey,
+			BodyHash:         hash,
+			TrialEnd:         in.TrialEnd.UTC().Truncate(time.Millisecond),
+		},
+		Token: string(in.Token),
+	}, nil
+}
+
+// compact returns a JSON object without white space, "" for none.
+func compact(v jsontext.Value) (string, error) {
+	if v == nil || v.Kind() == 'n' {
+		return "", nil
+	}
+	c := v.Clone()
+	err := c.Compact()
+	return string(c), err
+}
+
+// hashOf tells bodies apart by what they ask for, whatever the order of their
+// members and their white space.
+func hashOf(in *subscriptionBody) (string, error) {
+	body, err := marshal(in)
+	if err != nil {
+		return "", err
+	}
+	v := jsontext.Value(body)
+	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(v)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func (a *API) getSubscription(rq *request) (any, *engine.Refusal) {
+	var view *subscriptionView
+	rq.account.View(func(d *store.Data) {
+		if s := d.Subscriptions.Get(rq.param); s != nil {
+			view = viewSubscription(s)
+			view.Transactions = viewCharges(d, s)
+		}
+	})
+	if view == nil {
+		return nil, engine.NotFound("subscription")
+	}
+	return view, nil
+}
+
+func (a *API) listSubscriptions(rq *request, q url.Values) (any, *problem) {
+	query := cursorQuery[engine.Subscription](q)
+	query.In(store.SubscriptionStatus, list(q, "status")...)
+	query.Is(store.SubscriptionEmail, strings.ToLower(q.Get("customer_email")))
+	query.Since = day(q.Get("created_after"), 0)
+	query.Until = day(q.Get("created_before"), 24*time.Hour-1)
+	var (
+		page store.Page[engine.Subscription]
+		err  error
+	)
+	rq.account.View(func(d *store.Data) { page, err = d.Subscriptions.Page(query) })
+	if err != nil {
+		return nil, badCursor()
+	}
+	return cursorListOf(page, viewSubscription), nil
+}
+
+// subscriptionPatch is the body of an update: absent leaves a member, null
+// clears the metadata.
+type subscriptionPatch struct {
+	Metadata         gateway.Opt[jsontext.Value] `json:"metadata"`
+	FailurePolicy    string                      `json:"failure_policy"`
+	RetryOffsetsDays []int                       `json:"retry_offsets_days"`
+}
+
+func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engine.Refusal) {
+	patch := engine.SubscriptionPatch{FailurePolicy: in.FailurePolicy, RetryOffsetsDays: in.RetryOffsetsDays}
+	if !in.Metadata.IsZero() {
+		object, _ := in.Metadata.Get()
+		metadata, err := compact(object)
+		if err != nil {
+			return nil, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object or null")
+		}
+		patch.Metadata = &metadata
+	}
+	s, refusal := rq.account.Subscription(rq.param, func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+		return engine.UpdateSubscription(env, s, patch)
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return viewSubscription(s), nil
+}
+
+// cancelSubscription takes a reason, which no answer shows: cancellationReason
+// says who ended the subscription.
+func (a *API) cancelSubscription(rq *request, _ *gateway.SubscriptionCancelParams) (any, *engine.Refusal) {
+	s, refusal := rq.account.Subscription(rq.param, engine.CancelSubscription)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return viewSubscription(s), nil
+}

@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+func (a *API) transferRoutes() []route {
+	return []route{
+		{
+			op: "transfers.create", method: "POST", path: "/v2/transfers", status: 201,
+			do: withBody(rules.Transfer, a.createTransfer),
+		},
+		{
+			op: "transfers.list", method: "GET", path: "/v2/transfers", status: 200, list: true,
+			do: withQuery(rules.TransferList, a.listTransfers),
+		},
+		{
+			op: "transfers.get", method: "GET", path: "/v2/transfers/{id}", status: 200,
+			do: plainly(a.getTransfer),
+		},
+		{
+			op: "transfers.cancel", method: "POST", path: "/v2/transfers/{id}/cancel", status: 200,
+			do: withOptionalBody(rules.TransferCancel, a.cancelTransfer),
+		},
+	}
+}
+
+// createTransfer answers 201 with the new transfer, or, in the live dialect,
+// 200 with the first one of the same reference.
+func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *engine.Refusal) {
+	var t *engine.Transfer
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		t = d.Transfers.ByRef(in.ExternalRef)
+		c, refusal := engine.CreateTransfer(d.Env, t, engine.TransferInput{
+			Amount:      in.Amount,
+			PixKey:      in.PixKeyValue,
+			PixKeyType:  string(in.PixKeyType),
+			Description: in.Description,
+			ExternalRef: in.ExternalRef,
+			Origin:      in.Origin,
+			NotifyURL:   in.NotifyURL,
+		})
+		switch {
+		case refusal != nil:
+		case len(c.Transfers) == 0:
+			rq.status = http.StatusOK
+		default:
+			t = c.Transfers[0]
+		}
+		return c, refusal
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return a.viewTransfer(t), nil
+}
+
+func (a *API) getTransfer(rq *request) (any, *engine.Refusal) {
+	var t *engine.Transfer
+	rq.account.View(func(d *store.Data) { t = d.Transfers.Get(rq.param) })
+	if t == nil {
+		return nil, engine.NotFound("transfer")
+	}
+	return a.viewTransfer(t), nil
+}
+
+func (a *API) listTransfers(rq *request, q url.Values) (any, *problem) {
+	query := cursorQuery[engine.Transfer](q)
+	query.In(store.TransferStatus, list(q, "status")...)
+	var (
+		page store.Page[engine.Transfer]
+		err  error
+	)
+	rq.account.View(func(d *store.Data) { page, err = d.Transfers.Page(query) })
+	if err != nil {
+		return nil, badCursor()
+	}
+	return cursorListOf(page, a.viewTransfer), nil
+}
+
+// cancelTransfer takes a reason, which no answer shows.
+func (a *API) cancelTransfer(rq *request, _ *gateway.TransferCancelParams) (any, *engine.Refusal) {
+	t, refusal := rq.account.Transfer(rq.param, engine.CancelTransfer)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return a.viewTransfer(t), nil
+}
+
+type transferView struct {
+	ID            string  `json:"id"`
+	Amount        any     `json:"amount"` // an integer; live: a text of digits
+	Fee           int64   `json:"fee"`
+	Type          string  `json:"type"`
+	PixKey        string  `json:"pix_key"`
+	PixKeyType    string  `json:"pix_key_type"`
+	Status        string  `json:"status"`
+	Description   *string `json:"description"`
+	ExternalRef   *string `json:"external_ref"`
+	ProcessedAt   stamp   `json:"processed_at"`
+	TransferredAt stamp   `json:"transferred_at"`
+	CreatedAt     stamp   `json:"created_at"`
+	UpdatedAt     stamp   `json:"updated_at"`
+}
+
+func (a *API) viewTransfer(t *engine.Transfer) transferView {
+	v := transferView{
+		ID:            t.ID,
+		Amount:        t.Amount,
+		Fee:           t.Fee,
+		Type:          "pix",
+		PixKey:        t.PixKey,
+		PixKeyType:    t.PixKeyType,
+		Status:        t.Status,
+		Description:   nullable(&t.Description),
+		ExternalRef:   nullable(&t.ExternalRef),
+		ProcessedAt:   stamp(t.ProcessedAt),
+		TransferredAt: stamp(t.TransferredAt),
+		CreatedAt:     stamp(t.CreatedAt),
+		UpdatedAt:     stamp(t.UpdatedAt),
+	}
+	if a.cfg.Live {
+		v.Amount = strconv.FormatInt(t.Amount, 10)
+	}
+	return v
+}

@@ -1,0 +1,39 @@
+package mockserver
+
+import (
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Subscriptions does to the subscriptions of an account what payers and their
+// banks do; renewals, retries and trials follow the clock. Each method is
+// refused with a [ControlError] where the subscription's state does not allow
+// it; then nothing has changed.
+type Subscriptions struct {
+	store *store.Store
+	key   string
+}
+
+// Authorize is the payer's yes to a Pix Automatico: without a trial the first
+// debit is made at once.
+func (s Subscriptions) Authorize(id string) error { return s.do(id, engine.AuthorizeSubscription) }
+
+// Reject is the payer's no to a Pix Automatico, which ends it.
+func (s Subscriptions) Reject(id string) error { return s.do(id, engine.RejectSubscription) }
+
+// Revoke is the payer taking back, in the bank's app, the consent to a Pix
+// Automatico that is active or in its trial.
+func (s Subscriptions) Revoke(id string) error { return s.do(id, engine.RevokeSubscription) }
+
+// FailNextCharges makes the next count charges fail, retries included; 0 takes
+// that back.
+func (s Subscriptions) FailNextCharges(id string, count int) error {
+	return s.do(id, func(env engine.Env, r *engine.Subscription) (engine.Change, *engine.Refusal) {
+		return engine.FailNextCharges(env, r, max(count, 0))
+	})
+}
+
+func (s Subscriptions) do(id string, transition store.Transition[engine.Subscription]) error {
+	_, refusal := s.store.Account(s.key).Subscription(id, transition)
+	return controlError(refusal)
+}

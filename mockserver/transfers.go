@@ -1,0 +1,34 @@
+package mockserver
+
+import (
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Transfers does to the transfers of an account what banks do. Without it the
+// clock does: a transfer is processed after 10 seconds and settled after 10
+// more. Each method is refused with a [ControlError] where the transfer's state
+// does not allow it; then nothing has changed.
+type Transfers struct {
+	store *store.Store
+	key   string
+}
+
+// Analyse takes a pending transfer into a risk check, which ends after an hour
+// unless Process or Fail ends it before.
+func (t Transfers) Analyse(id string) error { return t.do(id, engine.AnalyseTransfer) }
+
+// Process is the bank accepting a transfer that is pending or in analysis.
+func (t Transfers) Process(id string) error { return t.do(id, engine.ProcessTransfer) }
+
+// Settle is the money of a transfer in processing reaching its receiver.
+func (t Transfers) Settle(id string) error { return t.do(id, engine.SettleTransfer) }
+
+// Fail is the bank refusing a transfer that is in processing or in analysis:
+// its status is then error, and the balance has the amount back.
+func (t Transfers) Fail(id string) error { return t.do(id, engine.FailTransfer) }
+
+func (t Transfers) do(id string, transition store.Transition[engine.Transfer]) error {
+	_, refusal := t.store.Account(t.key).Transfer(id, transition)
+	return controlError(refusal)
+}
