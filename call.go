@@ -129,6 +129,7 @@ type request struct {
 	body      []byte
 	reference string
 	o         callOptions
+	transport transport.Request
 }
 
 // request makes a call of op ready: options, body or query, rules, path.
@@ -231,30 +232,27 @@ func (r *request) send(ctx context.Context) (transport.Result, error) {
 
 // attempt makes the attempts.
 func (r *request) attempt(ctx context.Context) transport.Result {
-	c := r.client
-	credential := &c.settings.credential
+	s := &r.client.settings
+	r.transport = transport.Request{
+		Operation:      r.op.Operation,
+		Class:          r.class,
+		URL:            r.url,
+		Header:         r.headers(),
+		Body:           r.body,
+		Credential:     r,
+		MaxAttempts:    firstOf(r.o.maxAttempts, s.maxAttempts),
+		AttemptTimeout: firstOf(r.o.attemptTimeout, s.attemptTimeout),
+	}
+	return r.client.engine.Do(ctx, &r.transport)
+}
+
+// Authorize sets the headers of the credential that the call is made with.
+func (r *request) Authorize(ctx context.Context, h http.Header) error {
+	credential := &r.client.settings.credential
 	if r.o.credential != nil {
 		credential = r.o.credential
 	}
-	req := transport.Request{
-		Operation: r.op.Operation,
-		Class:     r.class,
-		URL:       r.url,
-		Header:    r.headers(),
-		Body:      r.body,
-		Authorize: func(ctx context.Context, h http.Header) error {
-			return credential.set(ctx, c.host, h)
-		},
-		MaxAttempts:    c.settings.maxAttempts,
-		AttemptTimeout: c.settings.attemptTimeout,
-	}
-	if r.o.maxAttempts > 0 {
-		req.MaxAttempts = r.o.maxAttempts
-	}
-	if r.o.attemptTimeout > 0 {
-		req.AttemptTimeout = r.o.attemptTimeout
-	}
-	return c.engine.Do(ctx, &req)
+	return credential.set(ctx, r.client.host, h)
 }
 
 func (r *request) headers() http.Header {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -25,6 +27,24 @@ const (
 
 // Known reports whether the interface names t.
 func (t PixKeyType) Known() bool { return rules.PixKeyTypes.Has(string(t)) }
+
+// PixKey is a receiver's Pix key. It marshals as it is and prints masked: it is
+// a document, an address or a phone number. string(key) gives the text.
+type PixKey string
+
+// String returns a mask, "" for an empty key.
+func (k PixKey) String() string {
+	if k == "" {
+		return ""
+	}
+	return "***"
+}
+
+// GoString returns what String does, quoted.
+func (k PixKey) GoString() string { return strconv.Quote(k.String()) }
+
+// LogValue returns what String does.
+func (k PixKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // TransferStatus is a state of a transfer. An answer may hold states that this
 // version does not know; they are kept as they came.
@@ -63,7 +83,7 @@ func (s TransferStatus) Final() bool {
 // is not sent.
 type TransferParams struct {
 	PixKeyType  PixKeyType `json:"pix_key_type"`  // required
-	PixKeyValue string     `json:"pix_key_value"` // required; 1 to 77 characters, of the form of its type
+	PixKeyValue PixKey     `json:"pix_key_value"` // required; 1 to 77 characters, of the form of its type
 	Amount      int64      `json:"amount"`        // cents, at least 1; the live gateway wants 1000; required
 
 	Description string `json:"description,omitzero"` // at most 140 characters
@@ -99,7 +119,7 @@ type Transfer struct {
 	Amount        int64          `json:"amount"` // what the receiver gets
 	Fee           int64          `json:"fee"`    // what the gateway takes on top
 	Type          string         `json:"type"`   // "pix"
-	PixKey        string         `json:"pix_key"`
+	PixKey        PixKey         `json:"pix_key"`
 	PixKeyType    PixKeyType     `json:"pix_key_type"`
 	Status        TransferStatus `json:"status"`
 	Description   string         `json:"description"`    // nullable
@@ -170,8 +190,8 @@ var (
 // sameTransfer reports whether t pays what p asks for to whom p asks for. A key
 // may come back in another spelling: without punctuation, with a country code.
 func sameTransfer(p *TransferParams, t *Transfer) bool {
-	asked, _ := rules.NormalPixKey(string(p.PixKeyType), p.PixKeyValue)
-	answered, _ := rules.NormalPixKey(string(p.PixKeyType), t.PixKey)
+	asked, _ := rules.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
+	answered, _ := rules.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
 	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, answered)
 }
 

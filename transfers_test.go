@@ -1,7 +1,10 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"testing"
@@ -356,4 +359,19 @@ func TestTransferStates(t *testing.T) {
 		assert.True(t, keyType.Known(), keyType)
 	}
 	assert.False(t, gateway.PixKeyType("cpf").Known())
+}
+
+func TestPixKeyPrintsMasked(t *testing.T) {
+	t.Parallel()
+	params := transferParams()
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("payout", slog.Any("key", params.PixKeyValue))
+	for _, text := range []string{
+		log.String(), fmt.Sprint(params.PixKeyValue), fmt.Sprintf("%v %+v %#v %v", params, params, params, gateway.Transfer{PixKey: "52998224725"}),
+	} {
+		assert.NotContains(t, text, "52998224725")
+		assert.Contains(t, text, "***")
+	}
+	assert.Empty(t, gateway.PixKey("").String())
+	assert.Equal(t, "52998224725", string(params.PixKeyValue))
 }

@@ -126,12 +126,12 @@ func (t SplitKeyType) Known() bool { return rules.LegacySplitKeyTypes.Has(string
 // SplitRule gives a share of a payment to somebody else: a Percent or an
 // Amount.
 type SplitRule struct {
-	PixKey     string       `json:"pixKey,omitzero"`
-	PixKeyType SplitKeyType `json:"pixKeyType,omitzero"`
-	Document   string       `json:"document,omitzero"`
-	Percent    float64      `json:"percent,omitzero"` // 0 to 100
-	Amount     int64        `json:"amount,omitzero"`  // cents
-	ExternalID string       `json:"externalId,omitzero"`
+	PixKey     gateway.PixKey `json:"pixKey,omitzero"`
+	PixKeyType SplitKeyType   `json:"pixKeyType,omitzero"`
+	Document   string         `json:"document,omitzero"`
+	Percent    float64        `json:"percent,omitzero"` // 0 to 100
+	Amount     int64          `json:"amount,omitzero"`  // cents
+	ExternalID string         `json:"externalId,omitzero"`
 }
 
 // PaymentStatus is a state of a v1 payment. An answer may hold states that this

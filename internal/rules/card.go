@@ -49,44 +49,45 @@ func LooksLikeCard(s string) bool {
 // and ids are left out: they hold long numbers by nature.
 func (c *checker) cardData() {
 	if !c.doc.query {
-		c.scan(&Object{c: c, index: -1})
+		c.scan(c.doc.object(Object{index: -1}))
 	}
 }
 
+// scan looks at the members of o.
 func (c *checker) scan(o *Object) {
 	nodes := c.doc.nodes
-	for i := o.at + 1; i < nodes[o.at].end; i = nodes[i].end {
-		c.scanMember(o, nodes[i].name, -1, i)
+	for i := o.at + 1; i < int(nodes[o.at].end); i = int(nodes[i].end) {
+		c.scanMember(o, c.doc.name(&nodes[i]), -1, i)
 	}
 }
 
 func (c *checker) scanMember(o *Object, name string, index, at int) {
 	nodes := c.doc.nodes
-	n := nodes[at]
-	if n.kind == '[' {
-		for j, e := 0, at+1; e < n.end; j, e = j+1, nodes[e].end {
+	n := &nodes[at]
+	switch {
+	case n.kind == '[':
+		for j, e := 0, at+1; e < int(n.end); j, e = j+1, int(nodes[e].end) {
 			c.scanMember(o, name, j, e)
 		}
-		return
-	}
-	child := &Object{c: c, parent: o, name: name, index: index, at: at}
-	switch {
 	case n.kind != 'n' && cardName(name), n.kind == '{' && name == "card",
-		(n.kind == '"' || n.kind == '0') && !longNumber(name) && c.isCard(n):
+		(n.kind == '"' || n.kind == '0') && c.isCard(n) && !longNumber(name):
+		child := Object{c: c, parent: o, name: name, index: index, at: at}
 		child.Fail("", CodeInvalid, noCardData)
 	case n.kind == '{':
-		c.scan(child)
+		c.scan(c.doc.object(Object{parent: o, name: name, index: index, at: at}))
 	}
 }
 
-func (c *checker) isCard(n node) bool {
-	if len(n.raw) < 13 || len(n.raw) > 64 {
+func (c *checker) isCard(n *node) bool {
+	length := n.rawEnd - n.raw
+	switch {
+	case length < 13 || length > 64:
 		return false
+	case n.kind == '0':
+		return LooksLikeCard(view(c.doc.raw(n)))
+	default:
+		return LooksLikeCard(c.doc.text(n))
 	}
-	if n.kind == '0' {
-		return LooksLikeCard(string(n.raw))
-	}
-	return LooksLikeCard(c.doc.text(n.raw))
 }
 
 func cardName(name string) bool {

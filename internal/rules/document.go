@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,18 +19,24 @@ import (
 // of the text: a node's first child is the node after it, end is the node
 // after its last descendant.
 type Document struct {
+	body  []byte
 	nodes []node
 	query bool // made from query parameters: every value is a text
 
-	buf bytes.Buffer
-	dec jsontext.Decoder
+	// What one run and the slower reading need is kept for the next body.
+	checker checker
+	objects []Object
+	buf     bytes.Buffer
+	dec     jsontext.Decoder
 }
 
+// node is a value and its name, as places in the body.
 type node struct {
-	kind jsontext.Kind
-	name string // the member's name in its object; "" in an array
-	raw  []byte // a scalar's text
-	end  int
+	name, nameEnd int32 // the member's name, without its quotes; empty in an array
+	raw, rawEnd   int32 // the value's text
+	end           int32
+	kind          jsontext.Kind
+	escaped       bool // the name has escapes
 }
 
 var pool = sync.Pool{New: func() any { return new(Document) }}
@@ -52,25 +60,15 @@ func (e *SyntaxError) Error() string {
 // Parse reads body, which must be one JSON object without duplicate names and
 // stay unchanged until Release.
 func Parse(body []byte) (*Document, error) {
+	if len(body) > math.MaxInt32 {
+		return nil, &SyntaxError{Offset: math.MaxInt32, Reason: "the body is too long"}
+	}
 	d := pool.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
-	d.query = false
-	d.nodes = d.nodes[:0]
-	d.buf = *bytes.NewBuffer(body)
-	d.dec.Reset(&d.buf)
-	err := d.read("")
-	if err == nil && d.nodes[0].kind != '{' {
-		err = &SyntaxError{Reason: "the body must be a JSON object, it is " + kindName(d.nodes[0].kind)}
+	d.body, d.query, d.nodes = body, false, d.nodes[:0]
+	if d.scan() && d.nodes[0].kind == '{' {
+		return d, nil
 	}
-	if err == nil && d.dec.PeekKind() != 0 {
-		err = &SyntaxError{Offset: d.dec.InputOffset(), Reason: "unexpected text after the JSON object"}
-	}
-	if err == nil {
-		// PeekKind is 0 both at the end and before malformed text.
-		if _, e := d.dec.ReadToken(); !errors.Is(e, io.EOF) {
-			err = syntaxError(e)
-		}
-	}
-	if err != nil {
+	if err := d.parse(); err != nil {
 		d.Release()
 		return nil, err
 	}
@@ -79,57 +77,122 @@ func Parse(body []byte) (*Document, error) {
 
 // Release gives the document back for reuse; nothing of it may be used after.
 func (d *Document) Release() {
-	clear(d.nodes)
-	d.nodes = d.nodes[:0]
-	d.buf = bytes.Buffer{}
+	const keep = 4096 // nodes; a body of a megabyte has a hundred times as many
+	if cap(d.nodes) > keep {
+		d.nodes = nil
+	}
+	d.body, d.buf = nil, bytes.Buffer{}
+	clear(d.objects)
+	d.objects = d.objects[:0]
+	d.checker = checker{}
 	pool.Put(d)
 }
 
-func (d *Document) read(name string) error {
+// parse reads the body in any form that JSON has.
+func (d *Document) parse() error {
+	d.nodes = d.nodes[:0]
+	d.buf = *bytes.NewBuffer(d.body)
+	d.dec.Reset(&d.buf)
+	if err := d.read(node{}); err != nil {
+		return err
+	}
+	if k := d.nodes[0].kind; k != '{' {
+		return &SyntaxError{Reason: "the body must be a JSON object, it is " + kindName(k)}
+	}
+	if d.dec.PeekKind() != 0 {
+		return &SyntaxError{Offset: d.dec.InputOffset(), Reason: "unexpected text after the JSON object"}
+	}
+	// PeekKind is 0 both at the end and before malformed text.
+	if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return syntaxError(err)
+	}
+	return nil
+}
+
+// read appends the next value to the nodes; n has its name.
+func (d *Document) read(n node) error {
 	at := len(d.nodes)
-	kind := d.dec.PeekKind()
-	if kind != '{' && kind != '[' {
+	n.kind = d.dec.PeekKind()
+	if n.kind != '{' && n.kind != '[' {
 		raw, err := d.dec.ReadValue()
 		if err != nil {
 			return syntaxError(err)
 		}
-		d.nodes = append(d.nodes, node{kind: raw.Kind(), name: name, raw: raw, end: at + 1})
+		n.kind = raw.Kind()
+		n.raw, n.rawEnd = d.place(len(raw))
+		n.end = int32(at + 1) //nolint:gosec // Parse bounds the body
+		d.nodes = append(d.nodes, n)
 		return nil
 	}
-	d.nodes = append(d.nodes, node{kind: kind, name: name})
+	open := n.kind
+	d.nodes = append(d.nodes, n)
 	if _, err := d.dec.ReadToken(); err != nil {
 		return syntaxError(err)
 	}
+	start, _ := d.place(1)
 	for next := d.dec.PeekKind(); next != '}' && next != ']'; next = d.dec.PeekKind() {
-		member := ""
-		if kind == '{' {
+		child := node{}
+		if open == '{' {
 			raw, err := d.dec.ReadValue()
 			if err != nil {
 				return syntaxError(err)
 			}
-			member = d.text(raw)
+			child.name, child.nameEnd = d.place(len(raw))
+			child.name, child.nameEnd = child.name+1, child.nameEnd-1
+			child.escaped = bytes.IndexByte(raw, '\\') >= 0
 		}
-		if err := d.read(member); err != nil {
+		if err := d.read(child); err != nil {
 			return err
 		}
 	}
 	if _, err := d.dec.ReadToken(); err != nil {
 		return syntaxError(err)
 	}
-	d.nodes[at].end = len(d.nodes)
+	_, end := d.place(1)
+	d.nodes[at].raw, d.nodes[at].rawEnd = start, end
+	d.nodes[at].end = int32(len(d.nodes)) //nolint:gosec // as above
 	return nil
 }
 
-// text returns the string that a JSON string stands for.
-func (d *Document) text(raw []byte) string {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
+// place returns where the text of n bytes that was just read stands.
+func (d *Document) place(n int) (start, end int32) {
+	at := d.dec.InputOffset()
+	return int32(at) - int32(n), int32(at) //nolint:gosec // as above
+}
+
+// name returns the name of a member.
+func (d *Document) name(n *node) string {
+	if n.escaped {
+		return unquote(d.body[n.name-1 : n.nameEnd+1])
 	}
+	return view(d.body[n.name:n.nameEnd])
+}
+
+// raw returns the JSON of a value.
+func (d *Document) raw(n *node) []byte { return d.body[n.raw:n.rawEnd] }
+
+// text returns the string that a JSON string stands for.
+func (d *Document) text(n *node) string {
+	raw := d.raw(n)
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return unquote(raw)
+	}
+	return view(raw[1 : len(raw)-1])
+}
+
+func unquote(raw []byte) string {
 	s, err := jsontext.AppendUnquote(nil, raw)
 	if err != nil {
 		return ""
 	}
 	return string(s)
+}
+
+// view returns b as a string without a copy: half of the time that the rules
+// took went into copies. It holds because the body stays unchanged until
+// Release and no rule keeps a text.
+func view(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // see above
 }
 
 func syntaxError(err error) error {

@@ -38,14 +38,22 @@ type Object struct {
 	name   string
 	index  int // the position in the array called name; -1 outside one
 	at     int
+	hint   int // the member after the one found last, where the next one often is
 }
 
 // Check runs rule over the whole document and then looks for card data.
 func (d *Document) Check(rule Rule, v Variant) []Violation {
-	c := checker{doc: d, variant: v}
-	rule(&Object{c: &c, index: -1})
-	c.cardData()
-	return c.found
+	d.checker = checker{doc: d, variant: v}
+	rule(d.object(Object{index: -1}))
+	d.checker.cardData()
+	return d.checker.found
+}
+
+// object returns a copy of o that lives as long as the document.
+func (d *Document) object(o Object) *Object {
+	o.c = &d.checker
+	d.objects = append(d.objects, o)
+	return &d.objects[len(d.objects)-1]
 }
 
 // Variant returns the reading that holds.
@@ -85,10 +93,11 @@ func (o *Object) Has(name string) bool {
 	return n != nil && n.kind != 'n'
 }
 
-// Text returns the member's text, or "" where it is missing or no string.
+// Text returns the member's text, or "" where it is missing or no string. It
+// lives as long as the document.
 func (o *Object) Text(name string) string {
 	if n := o.find(name); n != nil && n.kind == '"' {
-		return o.c.doc.text(n.raw)
+		return o.c.doc.text(n)
 	}
 	return ""
 }
@@ -102,9 +111,24 @@ func (o *Object) find(name string) *node {
 
 // locate returns the node of the member called name; 0, the root, is none.
 func (o *Object) locate(name string) int {
-	nodes := o.c.doc.nodes
-	for i := o.at + 1; i < nodes[o.at].end; i = nodes[i].end {
-		if nodes[i].name == name {
+	first, end := o.at+1, int(o.c.doc.nodes[o.at].end)
+	from := max(o.hint, first)
+	i := o.search(name, from, end)
+	if i == 0 {
+		i = o.search(name, first, from)
+	}
+	if i > 0 {
+		o.hint = int(o.c.doc.nodes[i].end)
+	}
+	return i
+}
+
+func (o *Object) search(name string, from, end int) int {
+	d := o.c.doc
+	for i := from; i < end; i = int(d.nodes[i].end) {
+		n := &d.nodes[i]
+		if int(n.nameEnd-n.name) == len(name) && !n.escaped && string(d.body[n.name:n.nameEnd]) == name ||
+			n.escaped && d.name(n) == name {
 			return i
 		}
 	}
@@ -148,7 +172,7 @@ func (o *Object) Int(name string, p Presence) IntRule {
 	if !m.ok {
 		return IntRule{member: m}
 	}
-	raw := string(o.c.doc.nodes[i].raw)
+	raw := view(o.c.doc.raw(&o.c.doc.nodes[i]))
 	if o.c.doc.query {
 		raw = o.Text(name)
 	}
@@ -202,7 +226,7 @@ func (o *Object) Number(name string, p Presence, lo, hi float64) {
 	if !m.ok {
 		return
 	}
-	v, err := strconv.ParseFloat(string(o.c.doc.nodes[i].raw), 64)
+	v, err := strconv.ParseFloat(view(o.c.doc.raw(&o.c.doc.nodes[i])), 64)
 	switch {
 	case err != nil || v > hi:
 		o.Fail(name, CodeTooBig, "must be at most %v", hi)
@@ -214,7 +238,7 @@ func (o *Object) Number(name string, p Presence, lo, hi float64) {
 // Bool checks that a member is true or false.
 func (o *Object) Bool(name string, p Presence) {
 	o.take(name, p, "true or false", func(n *node) bool {
-		return n.kind == 't' || n.kind == 'f' || o.c.doc.query && (string(n.raw) == `"true"` || string(n.raw) == `"false"`)
+		return n.kind == 't' || n.kind == 'f' || o.c.doc.query && (string(o.c.doc.raw(n)) == `"true"` || string(o.c.doc.raw(n)) == `"false"`)
 	})
 }
 
@@ -223,7 +247,7 @@ func (o *Object) String(name string, p Presence) StringRule {
 	m, i := o.take(name, p, "a string", func(n *node) bool { return n.kind == '"' })
 	r := StringRule{member: m}
 	if m.ok {
-		r.v = o.c.doc.text(o.c.doc.nodes[i].raw)
+		r.v = o.c.doc.text(&o.c.doc.nodes[i])
 	}
 	return r
 }
@@ -235,7 +259,8 @@ type StringRule struct {
 	v string
 }
 
-// Value returns the string, "" where there is none.
+// Value returns the string, "" where there is none. It lives as long as the
+// document.
 func (r StringRule) Value() string { return r.v }
 
 // Len checks the least and the greatest number of characters.
@@ -329,7 +354,7 @@ func (o *Object) EnumList(name string, s Set) {
 func (o *Object) Object(name string, p Presence, rule Rule) bool {
 	m, i := o.take(name, p, "an object", func(n *node) bool { return n.kind == '{' })
 	if m.ok && rule != nil {
-		rule(&Object{c: o.c, parent: o, name: name, index: -1, at: i})
+		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, at: i}))
 	}
 	return m.ok
 }
@@ -368,7 +393,7 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 // Each checks that every element is an object and runs rule over it.
 func (r ArrayRule) Each(rule Rule) {
 	for i, at := range r.elements() {
-		element := &Object{c: r.o.c, parent: r.o, name: r.name, index: i, at: at}
+		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
 		if k := r.o.c.doc.nodes[at].kind; k != '{' {
 			element.Fail("", CodeInvalidType, "must be an object, not %s", kindName(k))
 			continue
@@ -380,9 +405,9 @@ func (r ArrayRule) Each(rule Rule) {
 // EachInt checks that every element is an integer from lo to hi.
 func (r ArrayRule) EachInt(lo, hi int64) {
 	for i, at := range r.elements() {
-		element := &Object{c: r.o.c, parent: r.o, name: r.name, index: i, at: at}
-		n := r.o.c.doc.nodes[at]
-		v, ok := integer(string(n.raw))
+		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
+		n := &r.o.c.doc.nodes[at]
+		v, ok := integer(view(r.o.c.doc.raw(n)))
 		switch {
 		case n.kind != '0' || !ok:
 			element.Fail("", CodeInvalidType, "must be an integer")
@@ -401,7 +426,7 @@ func (r ArrayRule) elements() func(yield func(int, int) bool) {
 			return
 		}
 		nodes := r.o.c.doc.nodes
-		for i, at := 0, r.at+1; at < nodes[r.at].end; i, at = i+1, nodes[at].end {
+		for i, at := 0, r.at+1; at < int(nodes[r.at].end); i, at = i+1, int(nodes[at].end) {
 			if !yield(i, at) {
 				return
 			}
@@ -427,8 +452,35 @@ func webURL(s string) (*url.URL, bool) {
 }
 
 func isEmail(s string) bool {
+	if isPlainEmail(s) {
+		return true
+	}
 	a, err := mail.ParseAddress(s)
 	return err == nil && a.Address == s
+}
+
+// isPlainEmail knows the addresses that nearly all are, without comments,
+// quotes and the like, and allocates nothing.
+func isPlainEmail(s string) bool {
+	local, domain, found := strings.Cut(s, "@")
+	return found && isDotted(local) && isDotted(domain)
+}
+
+// isDotted reports whether s is words of letters, digits, "-", "_" and "+",
+// joined by single dots.
+func isDotted(s string) bool {
+	word := false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '+':
+			word = true
+		case c == '.' && word:
+			word = false
+		default:
+			return false
+		}
+	}
+	return word
 }
 
 func isIP(s string) bool {

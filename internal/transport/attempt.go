@@ -81,8 +81,11 @@ func (c *call) begin() {
 // prepare gives the attempt its own headers, since those of an earlier one may
 // still be read by its connection, its credential and its body.
 func (c *call) prepare(ctx context.Context, out *http.Request) error {
-	out.Header = maps.Clone(c.req.Header)
-	if err := c.req.Authorize(ctx, out.Header); err != nil {
+	header := make(http.Header, len(c.req.Header)+2)
+	maps.Copy(header, c.req.Header)
+	maps.Copy(header, out.Header)
+	out.Header = header
+	if err := c.req.Credential.Authorize(ctx, header); err != nil {
 		return err
 	}
 	if c.req.Body == nil {
@@ -95,9 +98,17 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 	return err
 }
 
+// body returns a reader of the request's body.
 func (c *call) body() (io.ReadCloser, error) {
-	return io.NopCloser(bytes.NewReader(c.req.Body)), nil
+	b := new(requestBody)
+	b.Reset(c.req.Body)
+	return b, nil
 }
+
+type requestBody struct{ bytes.Reader }
+
+// Close does nothing.
+func (*requestBody) Close() error { return nil }
 
 // read reads the answer whole.
 func (c *call) read(resp *http.Response) error {

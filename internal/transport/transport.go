@@ -32,11 +32,16 @@ type Request struct {
 
 	Class          Class
 	URL            *url.URL
-	Header         http.Header                              // without credentials; never changed
-	Body           []byte                                   // nil for none; the same bytes on every attempt
-	Authorize      func(context.Context, http.Header) error // asked before every attempt
+	Header         http.Header // without credentials; never changed
+	Body           []byte      // nil for none; the same bytes on every attempt
+	Credential     Credential
 	MaxAttempts    int
 	AttemptTimeout time.Duration
+}
+
+// Credential is asked before every attempt to set its headers.
+type Credential interface {
+	Authorize(ctx context.Context, h http.Header) error
 }
 
 // Result is what came of a call: an answer, whatever its status, or an error.
@@ -53,6 +58,8 @@ type Result struct {
 	Started    time.Time
 }
 
+var noHeader = http.Header{} // nothing writes to it
+
 // Do makes the attempts. It returns when there is an answer that stands, when
 // the attempts are used up, or when ctx ends.
 func (e *Engine) Do(ctx context.Context, req *Request) Result {
@@ -65,9 +72,14 @@ func (e *Engine) Do(ctx context.Context, req *Request) Result {
 		Backoff:      c.backoff,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
+	// The headers are set for each attempt; what http.Client sees are those of
+	// its cookie jar.
 	r := http.Request{
-		Method: req.Method, URL: req.URL, Host: req.URL.Host, Header: req.Header,
+		Method: req.Method, URL: req.URL, Host: req.URL.Host, Header: noHeader,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if e.HTTP.Jar != nil {
+		r.Header = http.Header{}
 	}
 	c.request.Request = r.WithContext(context.WithValue(ctx, contextKey{}, c))
 	// An attempt leaves its answer in c.result; what comes back here has no body.

@@ -9,9 +9,20 @@ import (
 
 // Envelope is what surrounds every v2 answer.
 type Envelope[T any] struct {
-	Success   *bool  `json:"success"` // nil, where it is missing or null, counts as true
-	RequestID string `json:"requestId"`
-	Data      *T     `json:"data"`
+	Refused   refused `json:"success"`
+	RequestID string  `json:"requestId"`
+	Data      *T      `json:"data"`
+}
+
+// refused is a "success" that says false. A missing one, null, and what is no
+// boolean count as true: the status says more than they do.
+type refused bool
+
+// UnmarshalJSONFrom reads any value.
+func (r *refused) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	v, err := dec.ReadValue()
+	*r = refused(string(v) == "false")
+	return err
 }
 
 // ErrFailed is an answer that says success=false whatever its status is; its
@@ -28,7 +39,7 @@ func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, e.RequestID, err
-	case e.Success != nil && !*e.Success:
+	case bool(e.Refused):
 		return nil, e.RequestID, ErrFailed
 	case e.Data == nil:
 		return nil, e.RequestID, ErrNoData
@@ -50,7 +61,7 @@ type List[T any] struct {
 }
 
 type listEnvelope[T any] struct {
-	Success   *bool        `json:"success"`
+	Refused   refused      `json:"success"`
 	RequestID string       `json:"requestId"`
 	Data      listData[T]  `json:"data"`
 	Metadata  listMetadata `json:"metadata"`
@@ -103,7 +114,7 @@ func DecodeList[T any](body []byte) (*List[T], error) {
 	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, err
-	case e.Success != nil && !*e.Success:
+	case bool(e.Refused):
 		return nil, ErrFailed
 	case !e.Data.there:
 		return nil, ErrNoData

@@ -40,7 +40,7 @@ func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *eng
 		t = d.Transfers.ByRef(in.ExternalRef)
 		c, refusal := engine.CreateTransfer(d.Env, t, engine.TransferInput{
 			Amount:      in.Amount,
-			PixKey:      in.PixKeyValue,
+			PixKey:      string(in.PixKeyValue),
 			PixKeyType:  string(in.PixKeyType),
 			Description: in.Description,
 			ExternalRef: in.ExternalRef,

@@ -1,0 +1,177 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestUnknownPaths(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	for _, path := range []string{
+		"/", "/v2", "/v2/", "/v3/transactions", "/v2/transactions/", "/v2//transactions", "/v2/Transactions",
+		"/v2/transactions/1/", "/v2/transactions/1/refunds", "/v2/transactions/1/refund/", "/v2/../v2/transactions",
+		"/v2/transactions/..", "/v2/./transactions",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.URL.Path, r.URL.RawPath = path, path
+		if path == "/v2/transactions/.." {
+			r.Header.Set("apiKey", key)
+		}
+		a := m.serve(r)
+		require.Equal(t, http.StatusNotFound, a.Status, path)
+		assert.Empty(t, a.Header.Get("Location"), path)
+		assert.Equal(t, "Not Found", a.at("title"))
+	}
+}
+
+func TestWrongMethods(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	for _, row := range []struct{ method, path, allow string }{
+		{"DELETE", "/v2/transactions", "GET, POST"},
+		{"HEAD", "/v2/transactions", "GET, POST"},
+		{"OPTIONS", "/v2/transactions", "GET, POST"},
+		{"POST", "/v2/transactions/1", "GET, PUT"},
+		{"PATCH", "/v2/transactions/1", "GET, PUT"},
+		{"POST", "/v2/transactions/1/refund", "PUT"},
+		{"GET", "/v2/transactions/1/delivery", "PUT"},
+	} {
+		a := m.call(row.method, row.path, "").problem(405, "METHOD_NOT_ALLOWED")
+		assert.Equal(t, row.allow, a.Header.Get("Allow"), row.method+" "+row.path)
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	for _, row := range []struct {
+		contentType string
+		ok          bool
+	}{
+		{"application/json", true},
+		{"application/json; charset=utf-8", true},
+		{"Application/JSON", true},
+		{"", false},
+		{"text/plain", false},
+		{"application/x-www-form-urlencoded", false},
+		{"application/jsonp", false},
+		{";", false},
+	} {
+		a := m.call(http.MethodPost, "/v2/transactions", charge(), "Content-Type", row.contentType)
+		if row.ok {
+			assert.Equal(t, http.StatusCreated, a.Status, row.contentType)
+			continue
+		}
+		a.problem(415, "UNSUPPORTED_MEDIA_TYPE")
+	}
+}
+
+// pad makes a body of an exact length.
+func pad(body string, length int) string {
+	return body[:len(body)-1] + strings.Repeat(" ", length-len(body)) + "}"
+}
+
+func TestBodySize(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	m := newMock(t)
+	assert.Equal(t, http.StatusCreated, m.call(http.MethodPost, "/v2/transactions", pad(charge(), mebibyte)).Status)
+	long := pad(charge(), mebibyte+1)
+	m.call(http.MethodPost, "/v2/transactions", long).problem(413, "BODY_TOO_LARGE")
+
+	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", strings.NewReader(long))
+	r.ContentLength = -1 // chunked: its length shows only while it is read
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("apiKey", key)
+	m.serve(r).problem(413, "BODY_TOO_LARGE")
+	assert.InDelta(t, 1, m.call(http.MethodGet, "/v2/transactions", "").at("data.total"), 0)
+}
+
+func TestMalformedBodies(t *testing.T) {
+	t.Parallel()
+	for _, m := range []*mock{newMock(t), newMock(t, live)} {
+		for body, place := range map[string]string{
+			"":                                "byte 0",
+			"{":                               "byte 1",
+			`{"amount":1,}`:                   "byte",
+			`{"amount":1} {}`:                 "byte 12",
+			`[]`:                              "array",
+			`null`:                            "null",
+			`"text"`:                          "string",
+			`{"amount":1,"amount":2}`:         "amount",
+			`{"buyer":{"id":1,"id":2}}`:       "buyer",
+			`{"amount":01}`:                   "byte",
+			"{\"external_ref\":\"\xff\"}":     "byte",
+			`{"products":[{"name":"a" "b"}]}`: "products[0]",
+			strings.Repeat("[", 20_000):       "byte",
+		} {
+			a := m.call(http.MethodPost, "/v2/transactions", body, "Content-Type", "application/json").problem(400, "MALFORMED_JSON")
+			assert.Contains(t, a.text("detail"), place, body)
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	for sent, echoed := range map[string]bool{
+		"my-request.1":           true,
+		strings.Repeat("r", 128): true,
+		strings.Repeat("r", 129): false,
+		"two words":              false,
+		"ça":                     false,
+		"":                       false,
+	} {
+		a := m.call(http.MethodGet, "/v2/transactions", "", "X-Request-Id", sent)
+		id := a.Header.Get("X-Request-Id")
+		assert.NotEmpty(t, id)
+		assert.Equal(t, echoed, id == sent, sent)
+		assert.Equal(t, id, a.text("requestId"))
+		assert.Equal(t, true, a.at("success"))
+
+		a = m.call(http.MethodGet, "/v2/transactions/1", "", "X-Request-Id", sent).problem(404, "NOT_FOUND")
+		assert.Equal(t, echoed, a.Header.Get("X-Request-Id") == sent)
+		assert.NotContains(t, string(a.Body), "requestId", "errors carry it in the header only")
+		assert.NotContains(t, string(a.Body), "success")
+	}
+}
+
+func TestCardDataIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	for _, body := range []string{
+		charge("card_number", `"1"`),
+		charge("cvv", "123"),
+		charge("card", `{"holder":"Ana"}`),
+		charge("metadata", `"4111 1111 1111 1111"`),
+		charge("buyer", `{"name":"4111-1111-1111-1111","email":"ana@example.com"}`),
+		charge("buyer", `{"name":"Ana","email":"ana@example.com","deep":[{"pan":"x"}]}`),
+		charge("token", `"4111111111111111"`),
+	} {
+		a := m.call(http.MethodPost, "/v2/transactions", body).problem(400, "VALIDATION_ERROR")
+		assert.NotContains(t, string(a.Body), "4111", "it is not repeated")
+		assert.Contains(t, string(a.Body), "card data")
+	}
+	assert.Equal(t, http.StatusCreated, m.call(http.MethodPost, "/v2/transactions", charge("external_ref", `"4111111111111111"`)).Status)
+	assert.InDelta(t, 1, m.call(http.MethodGet, "/v2/transactions", "").at("data.total"), 0)
+}
+
+// A failing request leaves the connection, and the store, as they were.
+func TestBodyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", brokenReader{})
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("apiKey", key)
+	m.serve(r).problem(400, "MALFORMED_JSON")
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, http.ErrBodyReadAfterClose }
