@@ -27,7 +27,7 @@ func TestAuthentication(t *testing.T) {
 		name   string
 		status int // of a read of the list
 		header []string
-		change []func(*httpapi.Config, *store.Config)
+		change []option
 	}{
 		{"bearer", 200, []string{"Authorization", "Bearer sk_test_1"}, nil},
 		{"bearer in any case", 200, []string{"Authorization", "bearer sk_test_1"}, nil},
@@ -39,8 +39,8 @@ func TestAuthentication(t *testing.T) {
 		{"basic, no username", 401, []string{"Authorization", basic(":x")}, nil},
 		{"basic, no base64", 401, []string{"Authorization", "Basic sk_test_1:x"}, nil},
 		{"basic token:x", 401, []string{"Authorization", basic("token:x")}, nil},
-		{"basic token:x, mapped", 200, []string{"Authorization", basic("token:x")}, []func(*httpapi.Config, *store.Config){tokenX}},
-		{"bearer token, mapped only for basic", 401, []string{"Authorization", "Bearer token"}, []func(*httpapi.Config, *store.Config){tokenX}},
+		{"basic token:x, mapped", 200, []string{"Authorization", basic("token:x")}, []option{tokenX}},
+		{"bearer token, mapped only for basic", 401, []string{"Authorization", "Bearer token"}, []option{tokenX}},
 		{"none", 401, nil, nil},
 		{"empty apiKey", 401, []string{"apiKey", ""}, nil},
 		{"bearer without a key", 401, []string{"Authorization", "Bearer "}, nil},
@@ -50,8 +50,8 @@ func TestAuthentication(t *testing.T) {
 		{"two that differ", 401, []string{"Authorization", "Bearer sk_test_1", "apiKey", "sk_test_2"}, nil},
 		{"one that can't be read beside a good one", 401, []string{"Authorization", "Digest x", "apiKey", "sk_test_1"}, nil},
 		{"key of production", 401, []string{"apiKey", "sk_live_1"}, nil},
-		{"key of the sandbox in production", 401, []string{"apiKey", "sk_test_1"}, []func(*httpapi.Config, *store.Config){production}},
-		{"key of production in production", 200, []string{"apiKey", "sk_live_1"}, []func(*httpapi.Config, *store.Config){production}},
+		{"key of the sandbox in production", 401, []string{"apiKey", "sk_test_1"}, []option{production}},
+		{"key of production in production", 200, []string{"apiKey", "sk_live_1"}, []option{production}},
 		{"public key", 401, []string{"apiKey", "pk_test_1"}, nil},
 		{"no known kind of key", 401, []string{"apiKey", "secret"}, nil},
 		{"a prefix only", 401, []string{"apiKey", "sk_test_"}, nil},

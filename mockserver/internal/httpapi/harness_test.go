@@ -2,8 +2,10 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +32,10 @@ type mock struct {
 	clock *clock.Clock
 }
 
-func newMock(t *testing.T, change ...func(*httpapi.Config, *store.Config)) *mock {
+// option changes what newMock makes.
+type option = func(*httpapi.Config, *store.Config)
+
+func newMock(t *testing.T, change ...option) *mock {
 	t.Helper()
 	m := &mock{t: t}
 	m.clock = clock.New(clock.Config{Start: noon, Fire: func(timer clock.Timer) { m.store.Fire(timer) }})
@@ -133,16 +138,20 @@ func (a answer) text(path string) string {
 	return s
 }
 
+// keysOfBody returns the body's member names.
+func (a answer) keysOfBody() []string {
+	a.t.Helper()
+	var body map[string]any
+	require.NoError(a.t, json.Unmarshal(a.Body, &body))
+	return slices.Collect(maps.Keys(body))
+}
+
 // keys returns the member names of the object at a path.
 func (a answer) keys(path string) []string {
 	a.t.Helper()
 	object, ok := a.at(path).(map[string]any)
 	require.True(a.t, ok)
-	var names []string
-	for name := range object {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(object))
 }
 
 // problem checks that the answer is a whole problem body.

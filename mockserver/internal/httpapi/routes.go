@@ -19,10 +19,9 @@ func (a *API) routes() []route {
 }
 
 func (a *API) transactionRoutes() []route {
-	conflict := []int{409}
-	return []route{
+	routes := []route{
 		{
-			op: "transactions.create", method: "POST", path: "/v2/transactions", status: 201, livePlain: conflict,
+			op: "transactions.create", method: "POST", path: "/v2/transactions", status: 201,
 			do: withBody(rules.Transaction, a.createTransaction),
 		},
 		{
@@ -34,7 +33,7 @@ func (a *API) transactionRoutes() []route {
 			do: plainly(a.getTransaction),
 		},
 		{
-			op: "transactions.set_sandbox_status", method: "PUT", path: "/v2/transactions/{id}", status: 200, livePlain: conflict,
+			op: "transactions.set_sandbox_status", method: "PUT", path: "/v2/transactions/{id}", status: 200,
 			do: withBody(rules.SandboxStatus, a.setTransactionStatus),
 		},
 		{
@@ -46,4 +45,8 @@ func (a *API) transactionRoutes() []route {
 			do: withBody(rules.Delivery, a.updateDelivery),
 		},
 	}
+	for i := range routes {
+		routes[i].livePlain = []int{409}
+	}
+	return routes
 }

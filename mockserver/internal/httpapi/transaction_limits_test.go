@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
-	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
 // edge is a member of a request at the last allowed and the first refused
@@ -102,7 +99,7 @@ func TestTransactionLimits(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []struct {
 		name   string
-		change func(*httpapi.Config, *store.Config)
+		change option
 		status int
 	}{{"document", document, 400}, {"live", live, 422}} {
 		for i, e := range transactionEdges() {
@@ -177,7 +174,7 @@ func TestRefundAndDeliveryAndStatusLimits(t *testing.T) {
 	for i, row := range rows {
 		for _, dialect := range []struct {
 			status int
-			change func(*httpapi.Config, *store.Config)
+			change option
 		}{{400, document}, {422, live}} {
 			if row.code == "invalid_enum_value" && row.path == "" && dialect.status == 422 {
 				row.refused = `{"status":"lost"}`
