@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	gateway "github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway"
 )
 
 const cartMetadata = "cart=8f2c&campaign=verao&channel=web&gift=yes&card=Feliz+anivers%C3%A1rio,+" +

@@ -74,8 +74,8 @@ func openGitHub(n network) (calls, error) {
 
 func issueRequest() *github.IssueRequest {
 	return &github.IssueRequest{
-		Title: github.Ptr("Order 2027-0117"),
-		Body: github.Ptr("Maria Oliveira, maria.oliveira@example.com, 11987654321, born 1990-05-17. " +
+		Title: new("Order 2027-0117"),
+		Body: new("Maria Oliveira, maria.oliveira@example.com, 11987654321, born 1990-05-17. " +
 			"Rua das Laranjeiras, 210, apto 31, Laranjeiras, Rio de Janeiro, RJ, 22240003, BR.\n\n" +
 			"- Café em grãos, torra média, 500 g (CAFE-500): 2 at 42.90\n" +
 			"- Filtro de papel nº 103 (FILTRO-103): 1 at 8.90\n" +
@@ -86,7 +86,7 @@ func issueRequest() *github.IssueRequest {
 			"before the delivery. Leave the parcel at the front desk where nobody answers. The workshop begins on Saturday " +
 			"at ten; the link goes out by e-mail on Friday evening, together with the list of what to bring, the map and the name of the host."),
 		Labels:    &[]string{"pix", "web", "verao"},
-		Assignee:  github.Ptr("maria"),
-		Milestone: github.Ptr(1),
+		Assignee:  new("maria"),
+		Milestone: new(1),
 	}
 }

@@ -86,11 +86,11 @@ func serverOptions() hcloud.ServerCreateOpts {
 			"      GATEWAY_BASE_URL=https://api.example.com\n      NOTIFY_URL=https://shop.example.com/webhooks/gateway\n" +
 			"runcmd:\n  - systemctl enable --now postgresql\n  - systemctl enable --now nginx\n  - systemctl enable --now shop\n" +
 			"final_message: shop 2027-0117 is up after $UPTIME seconds, see /var/log/cloud-init.log\n",
-		StartAfterCreate: hcloud.Ptr(true),
+		StartAfterCreate: new(true),
 		Labels: map[string]string{
 			"order": "2027-0117", "reference": "order-2027-0117-k3x9qa", "cart": "8f2c", "campaign": "verao", "channel": "web",
 		},
-		Automount: hcloud.Ptr(false),
+		Automount: new(false),
 		Networks:  []*hcloud.Network{{ID: 4711}, {ID: 4712}},
 		Firewalls: []*hcloud.ServerCreateFirewall{{Firewall: hcloud.Firewall{ID: 38}}, {Firewall: hcloud.Firewall{ID: 39}}},
 		PublicNet: &hcloud.ServerCreatePublicNet{EnableIPv4: true, EnableIPv6: true},

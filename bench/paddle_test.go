@@ -62,7 +62,7 @@ func openPaddle(n network) (calls, error) {
 			return t.ID, nil
 		},
 		list: func(ctx context.Context) (n int, err error) {
-			list, err := client.ListTransactions(ctx, &paddle.ListTransactionsRequest{PerPage: paddle.PtrTo(pageSize)})
+			list, err := client.ListTransactions(ctx, &paddle.ListTransactionsRequest{PerPage: new(pageSize)})
 			if err != nil {
 				return 0, err
 			}
@@ -81,7 +81,7 @@ func paddleParams() *paddle.CreateTransactionRequest {
 			Quantity: quantity,
 			Price: paddle.TransactionPriceCreateWithProductID{
 				ProductID:   "pro_01gsz4t5hdjse780zja8vvr7jg",
-				Name:        paddle.PtrTo(name),
+				Name:        new(name),
 				Description: description,
 				UnitPrice:   paddle.Money{Amount: amount, CurrencyCode: paddle.CurrencyCode("BRL")},
 				Quantity:    paddle.PriceQuantity{Minimum: 1, Maximum: 99},
@@ -94,11 +94,11 @@ func paddleParams() *paddle.CreateTransactionRequest {
 			item("Filtro", "Filtro de papel nº 103", "890", 1),
 			item("Oficina", "Oficina de métodos de preparo (online)", "6000", 1),
 		},
-		CustomerID:     paddle.PtrTo("ctm_01hv6y1jedq4p1n0yqn5ba3ky4"),
-		AddressID:      paddle.PtrTo("add_01hv8gq3318ktkfengj2r75gfx"),
+		CustomerID:     new("ctm_01hv6y1jedq4p1n0yqn5ba3ky4"),
+		AddressID:      new("add_01hv8gq3318ktkfengj2r75gfx"),
 		CustomData:     paddle.CustomData{"order": "2027-0117", "reference": "order-2027-0117-k3x9qa", "channel": "web"},
-		CurrencyCode:   paddle.PtrTo(paddle.CurrencyCode("BRL")),
-		CollectionMode: paddle.PtrTo(paddle.CollectionModeAutomatic),
-		Checkout:       &paddle.TransactionCheckout{URL: paddle.PtrTo("https://shop.example.com/pay")},
+		CurrencyCode:   new(paddle.CurrencyCode("BRL")),
+		CollectionMode: new(paddle.CollectionModeAutomatic),
+		Checkout:       &paddle.TransactionCheckout{URL: new("https://shop.example.com/pay")},
 	}
 }

@@ -82,7 +82,7 @@ func paymentIntentParams() *stripe.PaymentIntentCreateParams {
 		Currency: stripe.String("brl"),
 		Customer: stripe.String("cus_QxJm2Lk8Rt4Vn6"),
 		AutomaticPaymentMethods: &stripe.PaymentIntentCreateAutomaticPaymentMethodsParams{
-			Enabled: stripe.Bool(true), AllowRedirects: stripe.String("always"),
+			Enabled: new(true), AllowRedirects: stripe.String("always"),
 		},
 		CaptureMethod: stripe.String("automatic_async"),
 		Description:   stripe.String("order-2027-0117-k3x9qa"),
