@@ -73,10 +73,10 @@ func unlessEnded(sub *gateway.Subscription, proof bool) verdict {
 
 func startedVerdict(sub *gateway.Subscription) verdict {
 	switch sub.Status {
-	case gateway.SubscriptionActive, gateway.SubscriptionPastDue:
+	case gateway.SubscriptionActive:
 		return confirmed
-	case gateway.SubscriptionCancelScheduled, gateway.SubscriptionCanceled:
-		// It may have ended in its trial, or before its first charge.
+	case gateway.SubscriptionPastDue, gateway.SubscriptionCancelScheduled, gateway.SubscriptionCanceled:
+		// The first charge may have failed, the trial may have been the end.
 		return unlessEnded(sub, paidCharges(sub) > 0)
 	default:
 		return behind

@@ -1,0 +1,81 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// patience is how long a statement that the database was too busy for is tried
+// again. It is longer than a handler's transaction should hold SQLite's only
+// writer.
+const patience = 15 * time.Second
+
+// try runs work again while another session is in its way.
+func (s *Store) try(ctx context.Context, work func() error) error {
+	giveUp := time.Now().Add(patience)
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		err := work()
+		if err == nil || !inTheWay(err) || time.Now().After(giveUp) {
+			return err
+		}
+		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secrecy
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// begin begins a transaction with its first statement, which takes the locks.
+func (s *Store) begin(ctx context.Context, first func(*sql.Tx) error) (tx *sql.Tx, err error) {
+	err = s.try(ctx, func() error {
+		if tx, err = s.db.BeginTx(ctx, nil); err != nil {
+			return err
+		}
+		if err = first(tx); err != nil {
+			_ = tx.Rollback() // err says more
+		}
+		return err
+	})
+	return tx, err
+}
+
+// sqlState returns the code of a PostgreSQL error, whatever the driver.
+func sqlState(err error) string {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState()
+	}
+	return ""
+}
+
+// inTheWay reports whether err is another session's doing and passes by itself:
+// a serialization failure, a deadlock, SQLite's lock. SQLite's drivers agree
+// on the text only.
+func inTheWay(err error) bool {
+	switch sqlState(err) {
+	case "40001", "40P01":
+		return true
+	case "":
+		text := err.Error()
+		return strings.Contains(text, "SQLITE_BUSY") || strings.Contains(text, "database is locked") ||
+			strings.Contains(text, "database table is locked")
+	default:
+		return false
+	}
+}
+
+// taken reports whether another session claimed an event of the same resource
+// first.
+func taken(err error) bool {
+	if err == nil {
+		return false
+	}
+	return sqlState(err) == "23505" || strings.Contains(err.Error(), "UNIQUE constraint failed")
+}

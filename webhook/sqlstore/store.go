@@ -1,0 +1,349 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// Put implements [webhook.Store].
+func (s *Store) Put(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
+	if s.err != nil {
+		return entry, s.err
+	}
+	put := s.putPlain
+	if rec.Fact != "" {
+		put = s.putFact
+	}
+	err = s.try(ctx, func() error {
+		entry, err = put(ctx, rec)
+		return err
+	})
+	return entry, err
+}
+
+// execer is a database or a transaction.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// putPlain is for events that can be known by their key only: one statement.
+func (s *Store) putPlain(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	added, err := s.insert(ctx, s.db, rec)
+	if err != nil || added {
+		return webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: added}, err
+	}
+	return s.entry(ctx, s.db, rec.Key)
+}
+
+func (s *Store) insert(ctx context.Context, db execer, rec webhook.Record) (added bool, err error) {
+	res, err := db.ExecContext(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
+		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Body, rec.Confirmed)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+func (s *Store) entry(ctx context.Context, db execer, key string) (webhook.Entry, error) {
+	var e webhook.Entry
+	err := db.QueryRowContext(ctx, s.q.entry, key).Scan(&e.Key, &e.State)
+	return e, err
+}
+
+// putFact looks for the same event under another key too. Of two that arrive
+// together one waits for the other.
+func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return entry, err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	if s.q.lock != "" {
+		if _, err := tx.ExecContext(ctx, s.q.lock, rec.Resource); err != nil {
+			return entry, err
+		}
+	}
+	added, err := s.insert(ctx, tx, rec)
+	switch {
+	case err != nil:
+		return entry, err
+	case !added:
+		return s.entry(ctx, tx, rec.Key)
+	case rec.Signed:
+		entry, err = s.putSigned(ctx, tx, rec)
+	default:
+		var twin string
+		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, rec.Key, rec.Fact, rec.EventID).Scan(&twin)
+		if err == nil {
+			return s.entry(ctx, tx, twin) // and what was inserted is rolled back
+		}
+		entry = webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return webhook.Entry{}, err
+	}
+	return entry, tx.Commit()
+}
+
+// putSigned matches a signed event that was just inserted with its confirmed
+// twin, which is handled in its place.
+func (s *Store) putSigned(ctx context.Context, tx *sql.Tx, rec webhook.Record) (webhook.Entry, error) {
+	entry := webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
+	var twin int64
+	var found webhook.Entry
+	err := tx.QueryRowContext(ctx, s.q.twinOfSigned, rec.Key, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact).
+		Scan(&twin, &found.Key, &found.State)
+	if err != nil {
+		return entry, err
+	}
+	if _, err := tx.ExecContext(ctx, s.q.match, rec.Key, twin); err != nil {
+		return entry, err
+	}
+	_, err = tx.ExecContext(ctx, s.q.standIn, twin, rec.Key)
+	return found, err
+}
+
+// Claim implements [webhook.Store].
+func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.State, error) {
+	if s.err != nil {
+		return nil, 0, s.err
+	}
+	claim, err := s.claimOne(ctx, key, lease)
+	if err != nil || claim != nil {
+		return claim, webhook.StateClaimed, err
+	}
+	// Perhaps a process died with it, or with another event of the resource.
+	if err := s.expire(ctx); err != nil {
+		return nil, 0, err
+	}
+	claim, err = s.claimOne(ctx, key, lease)
+	if err != nil || claim != nil {
+		return claim, webhook.StateClaimed, err
+	}
+	entry, err := s.entry(ctx, s.db, key)
+	return nil, entry.State, err
+}
+
+func (s *Store) claimOne(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, error) {
+	claims, err := s.claims(ctx, s.q.claim, lease, key)
+	if err != nil || len(claims) == 0 {
+		return nil, err
+	}
+	return claims[0], nil
+}
+
+// expireEvery is how often Next looks for leases that have run out.
+const expireEvery = time.Second
+
+// Next implements [webhook.Store].
+func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	now, last := time.Now().UnixMilli(), s.expired.Load()
+	if now-last >= expireEvery.Milliseconds() && s.expired.CompareAndSwap(last, now) {
+		if err := s.expire(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.claims(ctx, s.q.next, lease, limit)
+}
+
+func (s *Store) expire(ctx context.Context) error {
+	return s.try(ctx, func() error {
+		_, err := s.db.ExecContext(ctx, s.q.expire)
+		return err
+	})
+}
+
+// claims runs a statement that claims rows. If another process took an event of
+// the same resource at the same moment, nothing is claimed: it is busy.
+func (s *Store) claims(ctx context.Context, query string, lease time.Duration, arg any) (claims []*webhook.Claim, err error) {
+	token, err := uuid.NewRandom()
+	if err != nil {
+		return nil, err
+	}
+	err = s.try(ctx, func() error {
+		rows, err := s.db.QueryContext(ctx, query, token.String(), lease.Milliseconds(), arg)
+		if err != nil {
+			return err
+		}
+		claims, err = scanClaims(rows, token.String())
+		return err
+	})
+	if taken(err) {
+		return nil, nil
+	}
+	return claims, err
+}
+
+func scanClaims(rows *sql.Rows, token string) ([]*webhook.Claim, error) {
+	defer func() { _ = rows.Close() }() // Err has what is to be known
+	type row struct {
+		seq, due int64
+		claim    *webhook.Claim
+	}
+	var found []row
+	for rows.Next() {
+		r := row{claim: &webhook.Claim{Token: token}}
+		c := r.claim
+		var kind, source string
+		var signed, late int64
+		if err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
+			&late, &c.Position, &c.Body, &c.Confirmed, &c.Attempt, &c.Latest); err != nil {
+			return nil, err
+		}
+		c.Kind, c.Source, c.Signed, c.Late = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1
+		found = append(found, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b row) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq)) })
+	claims := make([]*webhook.Claim, len(found))
+	for i, r := range found {
+		claims[i] = r.claim
+	}
+	return claims, nil
+}
+
+// Extend implements [webhook.Store].
+func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {
+	err := s.update(ctx, s.q.extend, lease.Milliseconds(), c.Key, c.Token)
+	if !errors.Is(err, webhook.ErrClaimLost) {
+		return err
+	}
+	var held int
+	if err := s.db.QueryRowContext(ctx, s.q.holds, c.Key, c.Token).Scan(&held); err != nil {
+		return err
+	}
+	if held == 0 {
+		return webhook.ErrClaimLost
+	}
+	return nil
+}
+
+// Complete implements [webhook.Store].
+func (s *Store) Complete(ctx context.Context, c *webhook.Claim) error {
+	return s.update(ctx, s.q.complete, c.Key, c.Token)
+}
+
+// Retry implements [webhook.Store].
+func (s *Store) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
+	return s.update(ctx, s.q.retry, delay.Milliseconds(), text(reason), c.Key, c.Token)
+}
+
+// Bury implements [webhook.Store].
+func (s *Store) Bury(ctx context.Context, c *webhook.Claim, reason string) error {
+	return s.update(ctx, s.q.bury, text(reason), c.Key, c.Token)
+}
+
+// Release implements [webhook.Store].
+func (s *Store) Release(ctx context.Context, c *webhook.Claim) error {
+	return s.update(ctx, s.q.release, c.Key, c.Token)
+}
+
+// update changes the row of a claim that still counts.
+func (s *Store) update(ctx context.Context, query string, args ...any) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.try(ctx, func() error { return affectsOne(s.db.ExecContext(ctx, query, args...)) })
+}
+
+// DeadLetters implements [webhook.Store].
+func (s *Store) DeadLetters(ctx context.Context, limit int) (dead []webhook.DeadLetter, err error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	rows, err := s.db.QueryContext(ctx, s.q.deadLetters, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // Err has what is to be known
+	for rows.Next() {
+		var d webhook.DeadLetter
+		var kind string
+		var since int64
+		if err := rows.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body); err != nil {
+			return nil, err
+		}
+		d.Kind, d.Since = webhook.Kind(kind), time.UnixMilli(since).UTC()
+		dead = append(dead, d)
+	}
+	return dead, rows.Err()
+}
+
+// Requeue implements [webhook.Store].
+func (s *Store) Requeue(ctx context.Context, keys ...string) (int, error) {
+	n := 0
+	for _, key := range keys {
+		switch err := s.update(ctx, s.q.requeue, key); {
+		case err == nil:
+			n++
+		case !errors.Is(err, webhook.ErrClaimLost): // which here means: no dead letter
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// purgeBatch keeps a purge from locking the table, or SQLite's only writer, for
+// long.
+const purgeBatch = 1000
+
+// Purge implements [webhook.Store].
+func (s *Store) Purge(ctx context.Context) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	for n := 0; ; {
+		var deleted int64
+		err := s.try(ctx, func() error {
+			res, err := s.db.ExecContext(ctx, s.q.purge, s.retention.Milliseconds(), purgeBatch)
+			if err == nil {
+				deleted, err = res.RowsAffected()
+			}
+			return err
+		})
+		n += int(deleted)
+		if err != nil || deleted < purgeBatch {
+			return n, err
+		}
+	}
+}
+
+// Counts implements [webhook.Store].
+func (s *Store) Counts(ctx context.Context) (webhook.Counts, error) {
+	var n webhook.Counts
+	if s.err != nil {
+		return n, s.err
+	}
+	var oldest int64
+	err := s.db.QueryRowContext(ctx, s.q.counts).Scan(&n.Waiting, &n.Claimed, &n.Dead, &oldest)
+	n.Oldest = time.Duration(max(oldest, 0)) * time.Millisecond
+	return n, err
+}
+
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// text makes an error's text one that a text column takes.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
+}

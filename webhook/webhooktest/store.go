@@ -1,0 +1,348 @@
+package webhooktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// RunStore checks that a store keeps the promises of [webhook.Store]. open
+// returns an empty store each time. The checks of leases take a few seconds of
+// wall time.
+func RunStore(t TB, open func() webhook.Store) {
+	t.Helper()
+	for _, one := range []struct {
+		name string
+		do   func(*checker, webhook.Store)
+	}{
+		{"put and claim", storePutAndClaim},
+		{"one entry per key", storeOneEntryPerKey},
+		{"a claim keeps its event", storeKeepsTheEvent},
+		{"one event of a resource at a time", storeOneOfAResource},
+		{"next takes what is due, in order", storeNextInOrder},
+		{"retry", storeRetry},
+		{"release", storeRelease},
+		{"dead letters", storeDeadLetters},
+		{"a lease that runs out", storeLeaseRunsOut},
+		{"an extended lease", storeExtend},
+		{"an old token", storeOldToken},
+		{"positions", storePositions},
+		{"confirmed events of one fact", storeFacts},
+		{"a confirmed event after the signed one", storeConfirmedAfterSigned},
+		{"a signed event after the confirmed one", storeSignedAfterConfirmed},
+		{"a signed event with the id of a confirmed one", storeSameID},
+		{"concurrent puts of one fact", storeConcurrentFacts},
+		{"concurrent claims", storeConcurrentClaims},
+		{"counts", storeCounts},
+		{"odd texts", storeOddTexts},
+	} {
+		check(t, one.name, func(c *checker) {
+			c.t.Helper()
+			one.do(c, open())
+		})
+	}
+}
+
+const lease = time.Minute
+
+// rec makes a signed event without a fact.
+func rec(id, resource string) webhook.Record {
+	return webhook.Record{
+		Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + resource,
+		Signed: true, Source: webhook.SourceDelivery, Body: []byte(`{"id":"` + id + `"}`),
+	}
+}
+
+func signedFact(id, fact string) webhook.Record {
+	r := rec(id, "tx")
+	r.Fact = fact
+	return r
+}
+
+func confirmedFact(id, fact string) webhook.Record {
+	r := signedFact(id, fact)
+	r.Key, r.Signed, r.Confirmed = "fact "+fact, false, []byte(`{"id":"tx"}`)
+	return r
+}
+
+func (c *checker) put(s webhook.Store, r webhook.Record) webhook.Entry {
+	c.t.Helper()
+	e, err := s.Put(context.Background(), r)
+	c.must(err)
+	return e
+}
+
+func (c *checker) putNew(s webhook.Store, records ...webhook.Record) {
+	c.t.Helper()
+	for _, r := range records {
+		e := c.put(s, r)
+		c.need(e == webhook.Entry{Key: r.Key, State: webhook.StateWaiting, Added: true}, "Put of the new %q returned %+v", r.Key, e)
+	}
+}
+
+func (c *checker) claim(s webhook.Store, key string) *webhook.Claim {
+	c.t.Helper()
+	claim, state, err := s.Claim(context.Background(), key, lease)
+	c.must(err)
+	c.need(claim != nil && state == webhook.StateClaimed, "Claim of the waiting %q returned %v, state %d", key, claim, state)
+	return claim
+}
+
+func (c *checker) refused(s webhook.Store, key string, want webhook.State) {
+	c.t.Helper()
+	claim, state, err := s.Claim(context.Background(), key, lease)
+	c.must(err)
+	c.need(claim == nil && state == want, "Claim of %q returned %v, state %d; want none, state %d", key, claim, state, want)
+}
+
+func (c *checker) next(s webhook.Store, limit int) []*webhook.Claim {
+	c.t.Helper()
+	claims, err := s.Next(context.Background(), limit, lease)
+	c.must(err)
+	c.need(len(claims) <= limit, "Next returned %d claims, the limit is %d", len(claims), limit)
+	return claims
+}
+
+func eventIDs(claims []*webhook.Claim) []string {
+	var ids []string
+	for _, cl := range claims {
+		ids = append(ids, cl.EventID)
+	}
+	return ids
+}
+
+// soon asks until ok or for ten seconds: the clock of a database can't be set.
+func soon(ok func() bool) bool {
+	for giveUp := time.Now().Add(10 * time.Second); time.Now().Before(giveUp); {
+		if ok() {
+			return true
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return false
+}
+
+func storePutAndClaim(c *checker, s webhook.Store) {
+	c.putNew(s, rec("e1", "tx"))
+	claim := c.claim(s, "id e1")
+	c.refused(s, "id e1", webhook.StateClaimed)
+	c.must(s.Complete(context.Background(), claim))
+	c.refused(s, "id e1", webhook.StateDone)
+	e := c.put(s, rec("e1", "tx"))
+	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDone}, "Put of a done event returned %+v", e)
+	c.that(len(c.next(s, 10)) == 0, "Next returned an event that is done")
+	if _, _, err := s.Claim(context.Background(), "id unknown", lease); err == nil {
+		c.errorf("Claim of an unknown key returned no error")
+	}
+}
+
+func storeOneEntryPerKey(c *checker, s webhook.Store) {
+	var added sync.Map
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			e, err := s.Put(context.Background(), rec("e1", "tx"))
+			c.that(err == nil && e.Key == "id e1", "Put returned %+v, %v", e, err)
+			if e.Added {
+				added.Store(i, true)
+			}
+		})
+	}
+	all.Wait()
+	n := 0
+	added.Range(func(any, any) bool { n++; return true })
+	c.that(n == 1, "%d of 16 concurrent Puts of one event were told that it is new", n)
+}
+
+func storeKeepsTheEvent(c *checker, s webhook.Store) {
+	want := confirmedFact("e1", "f")
+	want.Position, want.Late, want.Source = 7<<40, true, webhook.SourceReconciler
+	want.Body = []byte("\x00\xff any bytes")
+	c.putNew(s, want)
+	got := c.claim(s, want.Key)
+	c.that(got.Attempt == 1 && got.Latest == 0 && got.Token != "", "the claim is %+v", got)
+	c.that(string(got.Body) == string(want.Body) && string(got.Confirmed) == string(want.Confirmed), "body %q, confirmed %q", got.Body, got.Confirmed)
+	c.that(got.EventID == want.EventID && got.Kind == want.Kind && got.Resource == want.Resource && got.Fact == want.Fact &&
+		got.Signed == want.Signed && got.Late == want.Late && got.Source == want.Source && got.Position == want.Position,
+		"put %+v, claimed %+v", want, got.Record)
+}
+
+func storeOneOfAResource(c *checker, s webhook.Store) {
+	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"), rec("e3", "other"))
+	first := c.claim(s, "id e1")
+	c.refused(s, "id e2", webhook.StateWaiting)
+	claims := c.next(s, 10)
+	c.need(slices.Equal(eventIDs(claims), []string{"e3"}), "Next returned %v while e1 of e2's resource is claimed", eventIDs(claims))
+	c.must(s.Complete(context.Background(), first))
+	claims = c.next(s, 10)
+	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
+}
+
+func storeNextInOrder(c *checker, s webhook.Store) {
+	for i := range 20 {
+		c.putNew(s, rec(fmt.Sprintf("e%02d", i), fmt.Sprintf("tx%d", i/2)))
+	}
+	claims := c.next(s, 3)
+	c.need(slices.Equal(eventIDs(claims), []string{"e00", "e02", "e04"}), "Next returned %v: one of each resource, the first first", eventIDs(claims))
+	c.must(s.Complete(context.Background(), claims[1]))
+	claims = c.next(s, 2)
+	c.need(slices.Equal(eventIDs(claims), []string{"e03", "e06"}), "Next returned %v", eventIDs(claims))
+	c.that(len(c.next(s, 100)) == 6, "not every resource that is left gave one event")
+	c.that(len(c.next(s, 100)) == 0, "an event was claimed twice")
+}
+
+func storeRetry(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
+	c.must(s.Retry(ctx, c.claim(s, "id e1"), time.Hour, "no database"))
+	claims := c.next(s, 10)
+	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v: e1 waits, and holds nobody up", eventIDs(claims))
+	c.must(s.Complete(ctx, claims[0]))
+	again := c.claim(s, "id e1") // a delivery does not wait
+	c.that(again.Attempt == 2, "attempt %d, want 2", again.Attempt)
+	c.that(len(again.Body) > 0, "the body is lost")
+	c.must(s.Retry(ctx, again, 0, ""))
+	c.need(len(c.next(s, 10)) == 1, "an event that is due was not returned")
+}
+
+func storeRelease(c *checker, s webhook.Store) {
+	c.putNew(s, rec("e1", "tx"))
+	c.must(s.Release(context.Background(), c.claim(s, "id e1")))
+	claims := c.next(s, 1)
+	c.need(len(claims) == 1 && claims[0].Attempt == 1, "a released event is due and its attempt not counted: %v", claims)
+}
+
+func storeDeadLetters(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
+	c.must(s.Bury(ctx, c.claim(s, "id e1"), "no such order"))
+	c.refused(s, "id e1", webhook.StateDead)
+	e := c.put(s, rec("e1", "tx"))
+	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDead}, "Put of a dead letter returned %+v", e)
+	claims := c.next(s, 10)
+	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
+	c.must(s.Bury(ctx, claims[0], "either"))
+
+	dead, err := s.DeadLetters(ctx, 1)
+	c.must(err)
+	c.need(len(dead) == 1, "DeadLetters(1) returned %d", len(dead))
+	d := dead[0]
+	c.that(d.Key == "id e1" && d.EventID == "e1" && d.Kind == webhook.TransactionPaid && d.Resource == "transaction/tx" &&
+		d.Attempts == 1 && d.Reason == "no such order" && string(d.Body) == `{"id":"e1"}` && !d.Since.IsZero(), "%+v", d)
+	n, err := s.Requeue(ctx, "id e1", "id unknown", "id e1")
+	c.must(err)
+	c.that(n == 1, "Requeue returned %d, want 1", n)
+	again := c.claim(s, "id e1")
+	c.that(again.Attempt == 1 && len(again.Body) > 0, "a requeued event starts anew: %+v", again)
+}
+
+func storeLeaseRunsOut(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
+	old, _, err := s.Claim(ctx, "id e1", 50*time.Millisecond)
+	c.must(err)
+	var claims []*webhook.Claim
+	c.need(soon(func() bool { claims = c.next(s, 10); return len(claims) > 0 }), "the event of a dead process stays claimed")
+	c.need(len(claims) == 1, "two events of one resource are claimed: %v", eventIDs(claims))
+	if claims[0].EventID == "e2" { // either may come first
+		c.must(s.Complete(ctx, claims[0]))
+		claims = c.next(s, 10)
+	}
+	c.need(slices.Equal(eventIDs(claims), []string{"e1"}) && claims[0].Attempt == 2, "Next returned %v", eventIDs(claims))
+	c.that(errors.Is(s.Complete(ctx, old), webhook.ErrClaimLost), "the dead process completed an event of another one")
+	c.must(s.Complete(ctx, claims[0]))
+
+	c.putNew(s, rec("e3", "tx3"))
+	_, _, err = s.Claim(ctx, "id e3", 50*time.Millisecond)
+	c.must(err)
+	c.that(soon(func() bool {
+		claim, _, err := s.Claim(ctx, "id e3", lease)
+		return err == nil && claim != nil
+	}), "a delivery can't take over from a dead process")
+}
+
+func storeExtend(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "tx"))
+	claim, _, err := s.Claim(ctx, "id e1", 500*time.Millisecond)
+	c.must(err)
+	c.must(s.Extend(ctx, claim, lease))
+	<-time.After(1200 * time.Millisecond)
+	c.that(len(c.next(s, 10)) == 0, "an extended lease ran out")
+	c.must(s.Complete(ctx, claim))
+	c.that(errors.Is(s.Extend(ctx, claim, lease), webhook.ErrClaimLost), "a done event was extended")
+}
+
+func storeOldToken(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "tx"))
+	old := c.claim(s, "id e1")
+	c.must(s.Release(ctx, old))
+	now := c.claim(s, "id e1")
+	c.that(now.Token != old.Token, "two claims have one token")
+	for name, do := range map[string]func() error{
+		"Extend":   func() error { return s.Extend(ctx, old, lease) },
+		"Complete": func() error { return s.Complete(ctx, old) },
+		"Retry":    func() error { return s.Retry(ctx, old, 0, "") },
+		"Bury":     func() error { return s.Bury(ctx, old, "") },
+		"Release":  func() error { return s.Release(ctx, old) },
+	} {
+		err := do()
+		c.that(errors.Is(err, webhook.ErrClaimLost), "%s with an old token returned %v", name, err)
+	}
+	c.must(s.Complete(ctx, now))
+	c.that(errors.Is(s.Retry(ctx, now, 0, ""), webhook.ErrClaimLost), "a done event was put back")
+}
+
+func storePositions(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	for i, position := range []int64{3, 1, 2} {
+		r := rec(fmt.Sprintf("e%d", i), "tx")
+		r.Position = position
+		c.putNew(s, r)
+	}
+	first := c.claim(s, "id e0")
+	c.that(first.Latest == 0, "latest %d, want 0", first.Latest)
+	c.must(s.Complete(ctx, first))
+	second := c.claim(s, "id e1")
+	c.that(second.Latest == 3, "latest %d, want 3", second.Latest)
+	c.must(s.Bury(ctx, second, ""))
+	other := rec("e9", "other")
+	c.putNew(s, other)
+	c.that(c.claim(s, "id e9").Latest == 0, "the position of another resource counts")
+	claims := c.next(s, 1)
+	c.need(len(claims) == 1 && claims[0].Latest == 3, "latest of %v, want 3", claims)
+}
+
+func storeCounts(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "a"), rec("e2", "b"), rec("e3", "c"), rec("e4", "d"))
+	c.must(s.Complete(ctx, c.claim(s, "id e1")))
+	c.must(s.Bury(ctx, c.claim(s, "id e2"), ""))
+	c.claim(s, "id e3")
+	n, err := s.Counts(ctx)
+	c.must(err)
+	n.Oldest = min(n.Oldest, 0)
+	c.that(n == webhook.Counts{Waiting: 1, Claimed: 1, Dead: 1}, "%+v", n)
+	c.that(s.Remembers() > 0, "Remembers returned %v", s.Remembers())
+	purged, err := s.Purge(ctx)
+	c.must(err)
+	c.that(purged == 0, "Purge forgot %d young events", purged)
+}
+
+func storeOddTexts(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	r := rec(`it's "odd"; -- 🙂 ?`, "tx?$1")
+	c.putNew(s, r)
+	claim := c.claim(s, r.Key)
+	c.that(claim.EventID == r.EventID && claim.Resource == r.Resource, "%+v", claim.Record)
+	c.must(s.Bury(ctx, claim, "a \x00 and \xff"))
+	dead, err := s.DeadLetters(ctx, 10)
+	c.must(err)
+	c.that(len(dead) == 1, "%d dead letters, want 1", len(dead))
+}
