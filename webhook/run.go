@@ -164,7 +164,9 @@ func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result) {
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrClaimLost):
-		r.Outcome, r.Err = OutcomeLost, errors.Join(r.Err, err)
+		if r.Outcome = OutcomeLost; !errors.Is(r.Err, err) {
+			r.Err = errors.Join(r.Err, err)
+		}
 	default:
 		r.Outcome, r.Err = OutcomeStoreError, errors.Join(r.Err, err)
 	}

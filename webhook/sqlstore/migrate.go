@@ -53,16 +53,11 @@ func (s *Store) Schema() []string {
 }
 
 func (s *Store) index(unique, name, on, where string) string {
-	_, bare, found := strings.Cut(s.table, ".")
-	if !found {
-		bare = s.table
+	index, table := bare(s.table)+"_"+name, s.table
+	if s.dialect == SQLite { // there the index is named with the schema, and the table without
+		index, table = s.table+"_"+name, bare(s.table)
 	}
-	table := s.table
-	full := bare + "_" + name
-	if found && s.dialect == SQLite { // there an index is named with its schema, and the table without
-		full, table = s.table+"_"+name, bare
-	}
-	return "CREATE " + unique + "INDEX IF NOT EXISTS " + full + " ON " + table + " (" + on + ") WHERE " + where
+	return "CREATE " + unique + "INDEX IF NOT EXISTS " + index + " ON " + table + " (" + on + ") WHERE " + where
 }
 
 // Migrate makes the table and its indexes where they are missing. Several

@@ -21,9 +21,9 @@ type queries struct {
 }
 
 // columns are what a claim needs, in the order of scanClaim.
-const columns = `{t}.seq, {t}.due, {t}.key, {t}.event_id, {t}.kind, {t}.resource, {t}.fact, {t}.signed, {t}.source, ` +
-	`{t}.late, {t}.position, {t}.body, {t}.confirmed, {t}.attempts, ` +
-	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {t}.resource AND d.state = 3), 0)`
+const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {row}.resource, {row}.fact, {row}.signed, {row}.source, ` +
+	`{row}.late, {row}.position, {row}.body, {row}.confirmed, {row}.attempts, ` +
+	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.state = 3), 0)`
 
 // isFree is true of a waiting row e whose resource nobody works on. The
 // subqueries are scalar on purpose: each is one look into an index, whatever
@@ -42,7 +42,7 @@ func newQueries(d Dialect, table string) queries {
 	}
 	sql := func(text string) string {
 		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{first}", isFirst).Replace(text)
-		text = strings.NewReplacer("{t}", table, "{now}", now, "{skip}", skip).Replace(text)
+		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip).Replace(text)
 		return bind(d, text)
 	}
 	q := queries{
@@ -98,6 +98,9 @@ func newQueries(d Dialect, table string) queries {
 	}
 	return q
 }
+
+// bare is a table's name without its schema, which is what names its columns.
+func bare(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
 
 // bind numbers the parameters for PostgreSQL.
 func bind(d Dialect, text string) string {

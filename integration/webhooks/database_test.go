@@ -1,0 +1,71 @@
+// Package webhooks_test runs the receiver of webhooks on real databases.
+package webhooks_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+)
+
+// database is one kind of database under test.
+type database struct {
+	name    string
+	dialect sqlstore.Dialect
+	driver  string
+	dsn     func(t *testing.T) string
+}
+
+// databases are those that this machine can run: PostgreSQL is run's work.
+func databases(t *testing.T) []database {
+	t.Helper()
+	list := []database{{"SQLite", sqlstore.SQLite, "sqlite", func(t *testing.T) string {
+		t.Helper()
+		return sqliteDSN(filepath.Join(t.TempDir(), "events.db"))
+	}}}
+	if os.Getenv("DATABASE_URL") == "" {
+		t.Log("DATABASE_URL is not set: PostgreSQL is left out; integration/run starts one")
+		return list
+	}
+	return append(list, database{"PostgreSQL", sqlstore.Postgres, "pgx", func(*testing.T) string { return os.Getenv("DATABASE_URL") }})
+}
+
+func sqliteDSN(file string) string {
+	return "file:" + file + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+}
+
+func (d database) open(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(d.driver, d.dsn(t))
+	require.NoError(t, err)
+	db.SetMaxOpenConns(20)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+var tables atomic.Int64
+
+// table returns a table name that no other test uses.
+func table(prefix string) string {
+	return fmt.Sprintf("%s_%d_%d", strings.ToLower(prefix), os.Getpid(), tables.Add(1))
+}
+
+// each runs a test on every database.
+func each(t *testing.T, test func(t *testing.T, d database)) {
+	t.Helper()
+	for _, d := range databases(t) {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d)
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package webhooks_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+)
+
+var (
+	quiet = slog.New(slog.DiscardHandler)
+	keys  = []webhook.SigningKey{{Key: webhooktest.Secret}}
+)
+
+func newStore(t *testing.T, db *sql.DB, d database, opts ...sqlstore.Option) *sqlstore.Store {
+	t.Helper()
+	s := sqlstore.New(db, d.dialect, append([]sqlstore.Option{sqlstore.WithTable(table("events"))}, opts...)...)
+	require.NoError(t, s.Migrate(t.Context()))
+	return s
+}
+
+func TestTheSQLStoreIsAStore(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		db := d.open(t)
+		webhooktest.RunStore(t, func() webhook.Store { return newStore(t, db, d) })
+	})
+}
+
+func TestManyProcessesMayMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		db := d.open(t)
+		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(table("migrated")))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { assert.NoError(t, s.Migrate(t.Context())) })
+		}
+		all.Wait()
+		_, err := s.Put(t.Context(), record("e1", "tx_1"))
+		require.NoError(t, err)
+	})
+}
+
+func TestATableInASchema(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		db := d.open(t)
+		name := "main." + table("events")
+		if d.dialect == sqlstore.Postgres {
+			schema := table("shop")
+			_, err := db.ExecContext(t.Context(), "CREATE SCHEMA "+schema)
+			require.NoError(t, err)
+			name = schema + ".events"
+		}
+		s := newStore(t, db, d, sqlstore.WithTable(name))
+		require.NoError(t, s.Migrate(t.Context()), "a second time")
+		_, err := s.Put(t.Context(), record("e1", "tx_1"))
+		require.NoError(t, err)
+		claims, err := s.Next(t.Context(), 1, time.Minute)
+		require.NoError(t, err)
+		assert.Len(t, claims, 1)
+	})
+}
+
+func record(id, resource string) webhook.Record {
+	return webhook.Record{
+		Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + resource, Signed: true,
+		Body: []byte(`{"id":"` + id + `","event":"transaction","data":{"id":"` + resource + `","event_type":"transaction.paid"}}`),
+	}
+}
+
+func TestPurgeForgetsWhatWasDoneLongAgo(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		ctx := t.Context()
+		s := newStore(t, d.open(t), d, sqlstore.WithRetention(time.Millisecond))
+		for _, id := range []string{"done", "dead", "claimed", "waiting"} {
+			_, err := s.Put(ctx, record(id, id))
+			require.NoError(t, err)
+		}
+		for id, settle := range map[string]func(*webhook.Claim) error{
+			"done":    func(c *webhook.Claim) error { return s.Complete(ctx, c) },
+			"dead":    func(c *webhook.Claim) error { return s.Bury(ctx, c, "") },
+			"claimed": func(*webhook.Claim) error { return nil },
+		} {
+			c, _, err := s.Claim(ctx, "id "+id, time.Minute)
+			require.NoError(t, err)
+			require.NoError(t, settle(c))
+		}
+		require.Eventually(t, func() bool {
+			n, err := s.Purge(ctx)
+			require.NoError(t, err)
+			return n == 1
+		}, 5*time.Second, 5*time.Millisecond)
+		n, err := s.Counts(ctx)
+		require.NoError(t, err)
+		n.Oldest = 0
+		assert.Equal(t, webhook.Counts{Waiting: 1, Claimed: 1, Dead: 1}, n)
+	})
+}
+
+// business is a table of the merchant: one row per effect, so that a second
+// effect of an event shows.
+func business(t *testing.T, db *sql.DB) (name string, count func() int) {
+	t.Helper()
+	name = table("effects")
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE "+name+" (event_id TEXT NOT NULL)")
+	require.NoError(t, err)
+	return name, func() (n int) {
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+name).Scan(&n))
+		return n
+	}
+}
+
+func TestHandleTxWritesBothOrNeither(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		ctx := t.Context()
+		db := d.open(t)
+		s := newStore(t, db, d)
+		name, count := business(t, db)
+		failures := []error{errors.New("after the insert"), nil}
+		panics := true
+		handler := func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO "+name+" (event_id) VALUES ($1)", e.ID); err != nil {
+				return err
+			}
+			if panics {
+				panics = false
+				panic("after the insert")
+			}
+			err := failures[0]
+			failures = failures[1:]
+			return err
+		}
+		rx, err := webhook.New(webhook.Config{Keys: keys, Store: s, Logger: quiet})
+		require.NoError(t, err)
+		webhook.OnTransaction(rx, webhook.TransactionPaid, sqlstore.HandleTx(s, handler))
+		deliver := func() int {
+			body := record("e1", "tx_1").Body
+			h := webhooktest.Sign(webhooktest.Secret, time.Now(), body)
+			return rx.Receive(ctx, webhook.Delivery{Header: h, Body: body}).Status
+		}
+		for i, want := range []int{500, 500, 200, 200} {
+			assert.Equal(t, want, deliver(), i)
+		}
+		assert.Equal(t, 1, count())
+		assert.Equal(t, map[webhook.Outcome]uint64{webhook.OutcomeFailed: 2, webhook.OutcomeHandled: 1, webhook.OutcomeDuplicate: 1}, rx.Stats())
+	})
+}
+
+func TestHandleTxOfALostClaimWritesNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		ctx := t.Context()
+		db := d.open(t)
+		s := newStore(t, db, d)
+		name, count := business(t, db)
+		rx, err := webhook.New(webhook.Config{Keys: keys, Store: s, Logger: quiet})
+		require.NoError(t, err)
+		effect := sqlstore.HandleTx(s, func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO "+name+" (event_id) VALUES ($1)", e.ID)
+			return err
+		})
+		webhook.OnOther(rx, func(ctx context.Context, e *webhook.Event) error {
+			// The process was asleep for longer than its lease.
+			claim, _ := webhook.ClaimFromContext(ctx)
+			require.NoError(t, s.Release(ctx, claim))
+			return effect(ctx, e)
+		})
+		body := record("e1", "tx_1").Body
+		got := rx.Receive(ctx, webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body})
+		assert.Equal(t, webhook.OutcomeLost, got.Outcome)
+		assert.Equal(t, 503, got.Status)
+		assert.Zero(t, count())
+		require.Error(t, effect(ctx, &webhook.Event{}), "outside a handler")
+	})
+}
+
+func TestALongHandleTxHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		if d.dialect == sqlstore.SQLite {
+			t.Skip("SQLite has one writer at a time")
+		}
+		ctx := t.Context()
+		db := d.open(t)
+		s := newStore(t, db, d)
+		rx, err := webhook.New(webhook.Config{
+			Keys: keys, Store: s, Logger: quiet, Mode: webhook.Inbox,
+			Lease: 300 * time.Millisecond, PollInterval: 50 * time.Millisecond, Workers: 4,
+		})
+		require.NoError(t, err)
+		runs := 0
+		others := make(chan string, 10)
+		webhook.OnOther(rx, sqlstore.HandleTx(s, func(ctx context.Context, _ *sql.Tx, e *webhook.Event) error {
+			if e.ID != "slow" {
+				others <- e.ID
+				return nil
+			}
+			runs++
+			time.Sleep(1500 * time.Millisecond) // longer than the lease, and while Next looks for lost ones
+			return nil
+		}))
+		deliver := func(id string) {
+			body := record(id, "tx_"+id).Body
+			got := rx.Receive(ctx, webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body})
+			assert.Equal(t, 200, got.Status)
+		}
+		deliver("slow")
+		time.Sleep(500 * time.Millisecond)
+		began := time.Now()
+		deliver("quick")
+		assert.Equal(t, "quick", <-others)
+		assert.Less(t, time.Since(began), time.Second)
+		deliver("slow")
+		require.Eventually(t, func() bool { return rx.Stats()[webhook.OutcomeHandled] == 2 }, 10*time.Second, 10*time.Millisecond)
+		require.NoError(t, rx.Shutdown(ctx))
+		assert.Equal(t, 1, runs)
+	})
+}
+
+func TestWrongArgumentsAreReported(t *testing.T) {
+	t.Parallel()
+	db := databases(t)[0].open(t)
+	for want, s := range map[string]*sqlstore.Store{
+		"the database is nil": sqlstore.New(nil, sqlstore.SQLite),
+		"unknown Dialect":     sqlstore.New(db, 0),
+		"no table name":       sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(`x"; DROP TABLE y`)),
+		"must be positive":    sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(0)),
+	} {
+		require.ErrorContains(t, s.Migrate(t.Context()), want)
+		_, err := s.Put(t.Context(), record("e", "tx"))
+		require.ErrorContains(t, err, want)
+		_, err = s.Next(t.Context(), 1, time.Minute)
+		require.ErrorContains(t, err, want)
+		_, err = s.Counts(t.Context())
+		require.ErrorContains(t, err, want)
+	}
+}
