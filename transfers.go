@@ -116,8 +116,8 @@ func (p TransferCancelParams) Validate() error { return validate(p, rules.Transf
 // nullable moments the zero [Timestamp].
 type Transfer struct {
 	ID            string         `json:"id"`
-	Amount        int64          `json:"amount"` // what the receiver gets
-	Fee           int64          `json:"fee"`    // what the gateway takes on top
+	Amount        int64          `json:"amount"` // as asked for
+	Fee           int64          `json:"fee"`    // what the gateway keeps; webhooks also say net_amount, which is Amount less Fee
 	Type          string         `json:"type"`   // "pix"
 	PixKey        PixKey         `json:"pix_key"`
 	PixKeyType    PixKeyType     `json:"pix_key_type"`

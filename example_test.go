@@ -1,0 +1,16 @@
+package gateway_test
+
+import (
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// mock returns a gateway in memory and its client, for Examples. With the real
+// gateway the client comes from gateway.New or gateway.NewFromEnv.
+func mock() (*mockserver.Server, *gateway.Client) {
+	gw, err := mockserver.New(mockserver.WithSeed(1))
+	if err != nil {
+		panic(err)
+	}
+	return gw, gw.Client()
+}

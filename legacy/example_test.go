@@ -1,0 +1,137 @@
+package legacy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/legacy"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// mock returns a gateway in memory and its v1 client, for Examples. Your own
+// comes from legacy.New and the client that gateway.New gave.
+func mock(opts ...mockserver.Option) (*mockserver.Server, *legacy.Client) {
+	gw, err := mockserver.New(append(opts, mockserver.WithSeed(1))...)
+	if err != nil {
+		panic(err)
+	}
+	v1, err := legacy.New(gw.Client(), gateway.Secret(gw.Key()))
+	if err != nil {
+		panic(err)
+	}
+	return gw, v1
+}
+
+func ExampleNew() {
+	client, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_v2"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = legacy.New(client, "sk_test_v1") // always sent in the header apiKey
+	fmt.Println(err)
+
+	_, err = legacy.New(client, "pk_test_v1")
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account
+}
+
+func ExampleClient_ConfigureIntegration() {
+	gw, v1 := mock()
+	defer gw.Close()
+
+	integration, err := v1.ConfigureIntegration(context.Background(), legacy.IntegrationParams{
+		WebhookURL:    "https://shop.example/webhooks/all",
+		PixWebhookURL: "https://shop.example/webhooks/pix",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(integration.Status, integration.PixWebhookURL)
+	// Output: active https://shop.example/webhooks/pix
+}
+
+func ExampleClient_Balance() {
+	gw, v1 := mock()
+	defer gw.Close()
+	ctx := context.Background()
+
+	_, err := gw.Client().Transfers.Create(ctx, gateway.TransferParams{
+		PixKeyType: gateway.PixKeyEmail, PixKeyValue: "maria@example.com", Amount: 10_00,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	balance, err := v1.Balance(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(gateway.FormatAmount(balance.Balance, balance.Currency))
+	// Output: BRL -10.00
+}
+
+func ExampleClient_CreatePixPayment() {
+	gw, v1 := mock()
+	defer gw.Close()
+
+	payment, err := v1.CreatePixPayment(context.Background(), legacy.PixPaymentParams{
+		Payer: legacy.Payer{FullName: "Maria Silva", Document: "52998224725"},
+		Transaction: legacy.PixCharge{
+			Value:          49_90, // cents
+			ExpirationTime: 3600,  // seconds
+			ExternalID:     "order-3001",
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(payment.Status, payment.ExpirationDate.Sub(payment.GenerateTime.Time))
+	fmt.Println(payment.PixCode[:14])
+	// Output:
+	// WAITING_PAYMENT 1h0m0s
+	// 00020101021226
+}
+
+func ExampleClient_PaymentToken() {
+	gw, v1 := mock()
+	defer gw.Close()
+
+	token, err := v1.PaymentToken(context.Background(), "pk_test_mock")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(token.Brand, len(token.Last4), token.Token) // the token prints masked
+	// Output: visa 4 pgct_…
+}
+
+func ExampleClient_CreatePaymentToken() {
+	ctx := context.Background()
+	before, v1 := mock(mockserver.WithStart(time.Date(2026, 8, 1, 2, 59, 59, 0, time.UTC)))
+	defer before.Close()
+
+	_, err := v1.CreatePaymentToken(ctx, "pk_test_mock", nil)
+	fmt.Println(err)
+
+	if err := before.Clock.Advance(time.Second); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = v1.CreatePaymentToken(ctx, "pk_test_mock", nil)
+	var e *gateway.Error
+	if errors.Is(err, gateway.ErrRetired) && errors.As(err, &e) {
+		fmt.Println(e.Code)
+	}
+	// Output:
+	// <nil>
+	// LEGACY_TOKENIZATION_RETIRED
+}
