@@ -102,7 +102,8 @@ func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token
 
 // Update sets the buyer and the payment method of a session:
 // PATCH /v2/checkout/{slug}/session. What params leave out stays as it is. A
-// wrong token is [ErrUnauthorized], an expired session [ErrRetired].
+// wrong token is [ErrUnauthorized], an expired session [ErrRetired], one whose
+// payment has begun [ErrConflict].
 //
 // The call is not repeated where it may have been carried out; after
 // [ErrOutcomeUnknown] you may simply call it again: it sets values.

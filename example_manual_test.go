@@ -117,8 +117,7 @@ func manualCheckout(ctx context.Context, client *gateway.Client, redirect func(s
 
 // The first payment: create a Pix charge, show its code, see it paid.
 func Example() {
-	gw, client := newMock()
-	defer gw.Close()
+	_, client := newMock()
 	ctx := context.Background()
 	err := manualPay(ctx, client, func(code string) { fmt.Println("code begins with", code[:8]) })
 	fmt.Println("error:", err)
@@ -135,8 +134,7 @@ func Example() {
 
 // Everything, page by page, without thinking of pages.
 func Example_list() {
-	gw, client := newMock()
-	defer gw.Close()
+	_, client := newMock()
 	ctx := context.Background()
 	for _, order := range []string{"order-1", "order-2"} {
 		_, err := client.Transactions.Create(ctx, gateway.TransactionParams{

@@ -83,7 +83,7 @@ func TestLimitsInTheClient(t *testing.T) {
 		t.Run(l.row+" "+l.code, func(t *testing.T) {
 			t.Parallel()
 			base := string(golden(t, l.request))
-			assert.NoError(t, decodeParams(t, l.request, files.Edit(t, base, l.field, l.allowed)).Validate())
+			require.NoError(t, decodeParams(t, l.request, files.Edit(t, base, l.field, l.allowed)).Validate())
 
 			params := decodeParams(t, l.request, files.Edit(t, base, l.field, l.refused))
 			err := params.Validate()

@@ -199,7 +199,7 @@ func TestSubscriptionsUpdateRefusesWhatCannotChange(t *testing.T) {
 	client := answering(t, "PATCH "+subscriptionRoute, answer)
 	_, err := client.Subscriptions.Update(t.Context(), subscriptionID, gateway.SubscriptionUpdateParams{}, gateway.BodyField("amount", 1))
 	require.ErrorIs(t, err, gateway.ErrValidation)
-	assert.ErrorContains(t, err, "amount can't be changed")
+	require.ErrorContains(t, err, "amount can't be changed")
 	assert.Empty(t, answer.Requests())
 }
 

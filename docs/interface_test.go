@@ -130,9 +130,8 @@ func names(cell string) []string {
 // service of the client, and "legacy.Balance" for those of the v1 client.
 func serviceMethods() []string {
 	var out []string
-	client := reflect.TypeFor[gateway.Client]()
-	for i := range client.NumField() {
-		if f := client.Field(i); f.IsExported() {
+	for f := range reflect.TypeFor[gateway.Client]().Fields() {
+		if f.IsExported() {
 			for m := range f.Type.Methods() {
 				out = append(out, f.Name+"."+m.Name)
 			}
