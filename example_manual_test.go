@@ -167,3 +167,39 @@ func ExampleNew() {
 	// gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account
 	// gateway: gateway.example is plain http: use https, or WithInsecureHTTP if the key may travel in the clear
 }
+
+// A subscription whose first charge needs the buyer: the challenge is found.
+func Example_subscription() {
+	_, client := newMock()
+	ctx := context.Background()
+	customer := newCustomer(ctx, client)
+	show := func(secret string) { fmt.Println("challenge for the payment element:", secret != "") }
+	fmt.Println("error:", manualSubscribe(ctx, client, customer, "pgct_ok_1", show))
+	fmt.Println("error:", manualSubscribe(ctx, client, customer, "pgct_3ds_1", show))
+
+	// Output:
+	// error: <nil>
+	// challenge for the payment element: true
+	// error: <nil>
+}
+
+// A payout to a supplier's Pix key.
+func Example_payout() {
+	_, client := newMock()
+	fmt.Println("error:", manualPayout(context.Background(), client))
+
+	// Output:
+	// pending
+	// error: <nil>
+}
+
+// A page of the gateway's, on which the buyer pays.
+func Example_checkout() {
+	_, client := newMock()
+	err := manualCheckout(context.Background(), client, func(url string) { fmt.Println("redirect:", url != "") })
+	fmt.Println("error:", err)
+
+	// Output:
+	// redirect: true
+	// error: <nil>
+}

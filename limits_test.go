@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	stdjson "encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	files "github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // limit is an edge of a row of the interface document's Limits table: the last
@@ -99,6 +101,57 @@ func TestLimitsInTheClient(t *testing.T) {
 	}
 }
 
+// The mock gateway takes the last allowed value of each row and names the
+// field of the first refused one. Client.Do checks nothing before it sends.
+func TestLimitsInTheMock(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		client := mockserver.Run(t, mockserver.WithDialect(dialect)).Client()
+		customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+		require.NoError(t, err)
+		for i, l := range limits() {
+			base := files.Edit(t, string(golden(t, l.request)), unique(l.request), fmt.Sprintf(`"limit-%d"`, i))
+			if l.request == subscribe || l.request == cardRequest {
+				base = files.Edit(t, base, "token", fmt.Sprintf(`"pgct_ok_%d"`, i))
+			}
+			if l.request == subscribe {
+				base = files.Edit(t, base, "customer_id", `"`+customer.ID+`"`)
+			}
+			refused := stdjson.RawMessage(files.Edit(t, base, l.field, l.refused))
+			err := client.Do(t.Context(), http.MethodPost, "/v2/"+resource(l.request), refused, nil)
+			var e *gateway.Error
+			require.ErrorAs(t, err, &e, "%s %s", l.row, l.code)
+			require.ErrorIs(t, err, gateway.ErrValidation, l.row)
+			if resource(l.request) == "checkout-links" {
+				assert.Contains(t, err.Error(), l.field, l.row)
+			} else if assert.Len(t, e.Fields, 1, l.row) {
+				assert.Equal(t, l.field, e.Fields[0].Field, l.row)
+				assert.Equal(t, l.code, e.Fields[0].Code, l.row)
+			}
+
+			allowed := stdjson.RawMessage(files.Edit(t, base, l.field, l.allowed))
+			require.NoError(t, client.Do(t.Context(), http.MethodPost, "/v2/"+resource(l.request), allowed, nil), "%s %s", l.row, l.code)
+		}
+	}
+}
+
+// resource returns the path that takes a golden request.
+func resource(request string) string {
+	return strings.ReplaceAll(strings.SplitN(request, "/", 2)[0], "_", "-")
+}
+
+// unique returns the member that makes each request another one.
+func unique(request string) string {
+	switch resource(request) {
+	case "transactions":
+		return "external_ref"
+	case "subscriptions":
+		return "idempotency_key"
+	default:
+		return "title"
+	}
+}
+
 type validator interface{ Validate() error }
 
 // decodeParams reads a body into the params of the golden request's operation.
@@ -183,4 +236,30 @@ func pairs(n int) string { return repeat(n, `{"key":"k","value":"v"}`) }
 
 func repeat(n int, element string) string {
 	return fmt.Sprintf("[%s]", strings.TrimSuffix(strings.Repeat(element+",", n), ","))
+}
+
+func TestLimitsOfPathAndQueryInTheMock(t *testing.T) {
+	t.Parallel()
+	client := mockserver.Run(t).Client()
+	get := func(path, name, value string) error {
+		var opts []gateway.RequestOption
+		if name != "" {
+			opts = append(opts, gateway.Query(name, value))
+		}
+		return client.Do(t.Context(), http.MethodGet, path, nil, nil, opts...)
+	}
+	for name, limits := range map[string][4]string{
+		"page":  {"0", "1", "1000000", "1000001"},
+		"limit": {"0", "1", "100", "101"},
+	} {
+		require.ErrorIs(t, get("/v2/customers", name, limits[0]), gateway.ErrValidation)
+		require.NoError(t, get("/v2/customers", name, limits[1]))
+		require.NoError(t, get("/v2/customers", name, limits[2]))
+		require.ErrorIs(t, get("/v2/customers", name, limits[3]), gateway.ErrValidation)
+	}
+	for n, want := range map[int]error{
+		2: gateway.ErrValidation, 3: gateway.ErrNotFound, 255: gateway.ErrNotFound, 256: gateway.ErrValidation,
+	} {
+		require.ErrorIs(t, get("/v2/checkout/"+strings.Repeat("s", n), "", ""), want, "a slug of %d characters", n)
+	}
 }

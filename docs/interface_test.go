@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/legacy"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // row is a line of the table in interface.md.
@@ -49,6 +51,25 @@ func TestInterfaceTableHasEveryMethod(t *testing.T) {
 		written = append(written, r.methods...)
 	}
 	assert.ElementsMatch(t, serviceMethods(), written)
+}
+
+// The mock gateway serves every endpoint of the table: it says so when asked
+// with a method that none of them has.
+func TestInterfaceTableIsWhatTheMockServes(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	for _, r := range interfaceTable(t) {
+		method, path, _ := strings.Cut(r.route, " ")
+		path = strings.NewReplacer("{id}", "x", "{slug}", "xyz", "{public_token}", "x").Replace(path)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, mockserver.BaseURL+path, http.NoBody)
+		require.NoError(t, err)
+		request.Header.Set("Apikey", gw.Key())
+		answer, err := gw.Transport().RoundTrip(request)
+		require.NoError(t, err)
+		assert.NoError(t, answer.Body.Close())
+		assert.Equal(t, http.StatusMethodNotAllowed, answer.StatusCode, r.route)
+		assert.Contains(t, strings.Split(answer.Header.Get("Allow"), ", "), method, r.route)
+	}
 }
 
 // Each method of a row is called by one of its tests, or by a function that

@@ -1,0 +1,303 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+// newCustomer creates the customer whom a subscription bills.
+func newCustomer(ctx context.Context, client *gateway.Client) *gateway.Customer {
+	customer, err := client.Customers.Create(ctx, gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
+	if err != nil {
+		panic(err)
+	}
+	return customer
+}
+
+// newSubscription begins a monthly subscription with a card that pays.
+func newSubscription(ctx context.Context, client *gateway.Client, key string) *gateway.Subscription {
+	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
+		CustomerID:     newCustomer(ctx, client).ID,
+		Amount:         4990,
+		Token:          gateway.CardToken("pgct_ok_" + key),
+		Interval:       gateway.IntervalMonth,
+		IdempotencyKey: key,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return sub
+}
+
+func ExampleSubscriptionsService_Create() {
+	_, client := newMock()
+	ctx := context.Background()
+	customer := newCustomer(ctx, client)
+
+	params := gateway.SubscriptionParams{
+		CustomerID:     customer.ID,
+		Amount:         4990,          // R$ 49.90 every month
+		Token:          "pgct_ok_ana", // from the client-side payment element
+		Interval:       gateway.IntervalMonth,
+		IdempotencyKey: "order-17", // kept with the order before the call
+		Metadata:       map[string]any{"plan": "gold"},
+	}
+	sub, err := client.Subscriptions.Create(ctx, params)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Status, gateway.FormatAmount(sub.Amount, sub.Currency))
+
+	// The same call once more, after a crash perhaps, gives the same one.
+	again, err := client.Subscriptions.Create(ctx, params)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the same:", again.ID == sub.ID)
+
+	// Another order under that key is refused.
+	params.Amount = 9990
+	_, err = client.Subscriptions.Create(ctx, params)
+	fmt.Println("duplicate:", errors.Is(err, gateway.ErrDuplicate))
+
+	// Output:
+	// active BRL 49.90
+	// the same: true
+	// duplicate: true
+}
+
+func ExampleSubscriptionsService_Create_pixAutomatico() {
+	gw, client := newMock()
+	ctx := context.Background()
+	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
+		CustomerID:    newCustomer(ctx, client).ID,
+		Amount:        2990,
+		PaymentMethod: gateway.SubscriptionPixAutomatic, // no token: the payer authorises in the bank's app
+		Interval:      gateway.IntervalMonth,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Status, sub.AuthorizationQRCode()[:8])
+
+	if err := gw.Subscriptions.Authorize(sub.ID); err != nil { // what the payer does
+		fmt.Println(err)
+		return
+	}
+	sub, err = client.Subscriptions.Get(ctx, sub.ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Status, sub.RecurringAuthorization.Status)
+
+	// Output:
+	// incomplete 00020101
+	// active approved
+}
+
+func ExampleSubscriptionsService_Create_trial() {
+	gw, client := newMock()
+	ctx := context.Background()
+	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
+		CustomerID: newCustomer(ctx, client).ID,
+		Amount:     4990,
+		Token:      "pgct_ok_trial",
+		Interval:   gateway.IntervalMonth,
+		TrialEnd:   gw.Clock.Now().AddDate(0, 0, 14),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Status, sub.TrialEnd.Format(time.DateOnly))
+
+	// Output:
+	// trialing 2027-01-18
+}
+
+func ExampleSubscriptionsService_Get() {
+	_, client := newMock()
+	ctx := context.Background()
+	id := newSubscription(ctx, client, "order-17").ID
+
+	sub, err := client.Subscriptions.Get(ctx, id)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Status, "until", sub.CurrentPeriodEnd.Format(time.DateOnly))
+	for _, charge := range sub.Transactions {
+		fmt.Println(charge.Status, gateway.FormatAmount(charge.PaidAmount, charge.Currency))
+	}
+
+	// Output:
+	// active until 2027-02-04
+	// paid BRL 49.90
+}
+
+func ExampleSubscriptionsService_List() {
+	_, client := newMock()
+	ctx := context.Background()
+	for _, key := range []string{"order-1", "order-2", "order-3"} {
+		newSubscription(ctx, client, key)
+	}
+
+	page, err := client.Subscriptions.List(ctx, gateway.SubscriptionListParams{
+		Limit:  2,
+		Status: gateway.SubscriptionActive,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(page.Items), "of", page.Total, "more:", page.HasMore())
+
+	// Output:
+	// 2 of 3 more: true
+}
+
+func ExampleSubscriptionsService_Pages() {
+	_, client := newMock()
+	ctx := context.Background()
+	for _, key := range []string{"order-1", "order-2", "order-3"} {
+		newSubscription(ctx, client, key)
+	}
+
+	for page, err := range client.Subscriptions.Pages(ctx, gateway.SubscriptionListParams{Limit: 2}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("a page of", len(page.Items))
+	}
+
+	// Output:
+	// a page of 2
+	// a page of 1
+}
+
+func ExampleSubscriptionsService_All() {
+	_, client := newMock()
+	ctx := context.Background()
+	for _, key := range []string{"order-1", "order-2", "order-3"} {
+		newSubscription(ctx, client, key)
+	}
+
+	var monthly int64
+	for sub, err := range client.Subscriptions.All(ctx, gateway.SubscriptionListParams{}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if sub.Status.Running() {
+			monthly += sub.Amount
+		}
+	}
+	fmt.Println(gateway.FormatAmount(monthly, gateway.BRL))
+
+	// Output:
+	// BRL 149.70
+}
+
+func ExampleSubscriptionsService_Update() {
+	_, client := newMock()
+	ctx := context.Background()
+	id := newSubscription(ctx, client, "order-17").ID
+
+	sub, err := client.Subscriptions.Update(ctx, id, gateway.SubscriptionUpdateParams{
+		Metadata:         gateway.Set(map[string]any{"plan": "platinum"}),
+		RetryOffsetsDays: []int{1, 3, 7},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Metadata, sub.RetryOffsetsDays)
+
+	// Null clears; what is left out stays.
+	sub, err = client.Subscriptions.Update(ctx, id, gateway.SubscriptionUpdateParams{
+		Metadata: gateway.Null[map[string]any](),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Metadata.IsZero(), sub.RetryOffsetsDays)
+
+	// Output:
+	// {"plan":"platinum"} [1 3 7]
+	// true [1 3 7]
+}
+
+func ExampleSubscriptionsService_Cancel() {
+	_, client := newMock()
+	ctx := context.Background()
+	id := newSubscription(ctx, client, "order-17").ID
+
+	sub, err := client.Subscriptions.Cancel(ctx, id, gateway.SubscriptionCancelParams{Reason: "moved abroad"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// What is paid for stays the customer's.
+	fmt.Println(sub.Status, sub.CurrentPeriodEnd.Format(time.DateOnly), sub.Status.Running())
+
+	_, err = client.Subscriptions.Cancel(ctx, id, gateway.SubscriptionCancelParams{})
+	fmt.Println("again:", errors.Is(err, gateway.ErrConflict))
+
+	// Output:
+	// cancel_scheduled 2027-02-04 true
+	// again: true
+}
+
+func ExampleSubscriptionsService_PendingChallenge() {
+	gw, client := newMock()
+	ctx := context.Background()
+	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
+		CustomerID: newCustomer(ctx, client).ID,
+		Amount:     4990,
+		Token:      "pgct_3ds_ana", // the issuer wants to see the buyer
+		Interval:   gateway.IntervalMonth,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Status)
+
+	challenge, err := client.Subscriptions.PendingChallenge(ctx, sub.ID)
+	if err != nil || challenge == nil {
+		fmt.Println("no challenge", err)
+		return
+	}
+	fmt.Println(challenge.Type) // challenge.ClientSecret goes to the payment element
+
+	sub, err = client.Subscriptions.Get(ctx, sub.ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := gw.Transactions.PassChallenge(sub.Transactions[0].ID); err != nil { // what the buyer does
+		fmt.Println(err)
+		return
+	}
+	sub, err = client.Subscriptions.Get(ctx, sub.ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sub.Status)
+
+	// Output:
+	// incomplete
+	// three_ds_challenge
+	// active
+}
