@@ -69,8 +69,8 @@ func (c *checker) scanMember(o *Object, name string, index, at int) {
 		for j, e := 0, at+1; e < int(n.end); j, e = j+1, int(nodes[e].end) {
 			c.scanMember(o, name, j, e)
 		}
-	case n.kind != 'n' && cardName(name), n.kind == '{' && name == "card",
-		(n.kind == '"' || n.kind == '0') && c.isCard(n) && !longNumber(name):
+	case n.kind != 'n' && IsCardName(name), n.kind == '{' && name == "card",
+		(n.kind == '"' || n.kind == '0') && c.isCard(n) && !HoldsLongNumber(name):
 		child := Object{c: c, parent: o, name: name, index: index, at: at}
 		child.Fail("", CodeInvalid, noCardData)
 	case n.kind == '{':
@@ -90,7 +90,8 @@ func (c *checker) isCard(n *node) bool {
 	}
 }
 
-func cardName(name string) bool {
+// IsCardName reports whether a member is named like card data.
+func IsCardName(name string) bool {
 	switch name {
 	case "card_number", "cardNumber", "pan", "cvv", "cvc", "security_code":
 		return true
@@ -98,7 +99,9 @@ func cardName(name string) bool {
 	return false
 }
 
-func longNumber(name string) bool {
+// HoldsLongNumber reports whether a member holds long numbers by nature, which
+// then are no card numbers.
+func HoldsLongNumber(name string) bool {
 	switch name {
 	case "external_ref", "externalRef", "externalId", "external_id", "idempotency_key", "sku", "phone", "number", "document",
 		"pix_key_value", "pixKey", "id", "customer_id", "token", "tracking_code":

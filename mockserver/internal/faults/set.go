@@ -107,7 +107,7 @@ type Request struct{ Account, Operation, Method, Path string }
 
 // ForRequest returns the fault that a request meets.
 func (s *Set) ForRequest(r Request) (Fault, bool) {
-	return s.next(r.Account, false, func(pattern string) bool { return r.matches(pattern) })
+	return s.next(r.Account, false, func(pattern string) bool { return r.Matches(pattern) })
 }
 
 // Webhook is what happens to a delivery.
@@ -168,10 +168,10 @@ func (w *waiting) fire() bool {
 	return true
 }
 
-// matches reports whether a pattern means the request: the operation's name
+// Matches reports whether a pattern means the request: the operation's name
 // ("transactions.create", "transactions.*"), or an optional method and a path
 // ("POST /v2/transactions", "/v2/transactions/{id}").
-func (r Request) matches(pattern string) bool {
+func (r Request) Matches(pattern string) bool {
 	method, path, found := strings.Cut(pattern, " ")
 	if !found && !strings.HasPrefix(pattern, "/") {
 		return Glob(pattern, r.Operation)

@@ -1,0 +1,227 @@
+// Package journal remembers the latest requests and their answers. What it
+// shows is masked: no key, no session or card token, no document number.
+package journal
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	defaultSize = 1000
+	maxBody     = 64 << 10 // bytes of a body that are kept
+)
+
+// Config is what a Journal needs. All but Size are required.
+type Config struct {
+	Size      int                        // requests that are remembered; 0 is 1000
+	Now       func() time.Time           // the virtual clock
+	Operation func(*http.Request) string // "transactions.create"; "" is none
+	Account   func(*http.Request) string // the key whose request it is; "" is nobody's
+}
+
+// Journal is a ring of requests. Its methods are safe for concurrent use.
+type Journal struct {
+	cfg  Config
+	keys *regexp.Regexp
+
+	mu    sync.Mutex
+	ring  []*record // the newest is before next
+	next  int
+	count uint64 // requests so far
+}
+
+// New returns an empty journal.
+func New(cfg Config) *Journal {
+	if cfg.Size <= 0 {
+		cfg.Size = defaultSize
+	}
+	return &Journal{cfg: cfg, keys: keys()}
+}
+
+// record is a request as it came: not masked, and never shown.
+type record struct {
+	id       uint64
+	at       time.Time
+	request  *http.Request // without its body and context
+	body     capture
+	status   int
+	header   http.Header
+	answer   capture
+	duration time.Duration
+	fault    string
+	broken   bool // the connection was broken before the answer's end
+}
+
+// Wrap returns a handler that writes down what next does.
+func (j *Journal) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		rec := &record{at: j.cfg.Now(), broken: true}
+		rec.request = &http.Request{
+			Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header, RequestURI: r.RequestURI, RemoteAddr: r.RemoteAddr,
+		}
+		rec.body.expect(r.ContentLength)
+		r.Body = &reader{r.Body, &rec.body}
+		ww := &writer{ResponseWriter: w, rec: rec}
+		defer func() { // a broken connection is a panic
+			rec.duration = time.Since(began)
+			j.add(rec)
+		}()
+		next.ServeHTTP(ww, r)
+		ww.note(http.StatusOK)
+		rec.broken = false
+	})
+}
+
+func (j *Journal) add(rec *record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.count++
+	rec.id = j.count
+	if len(j.ring) < j.cfg.Size {
+		j.ring = append(j.ring, rec)
+		return
+	}
+	j.ring[j.next] = rec
+	j.next = (j.next + 1) % len(j.ring)
+}
+
+// Clear forgets the requests of an account, or for "" all of them.
+func (j *Journal) Clear(account string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	kept := j.records()
+	if account == "" {
+		kept = nil
+	}
+	j.ring = slices.DeleteFunc(kept, func(rec *record) bool { return j.cfg.Account(rec.request) == account })
+	j.next = 0
+}
+
+// records returns the ring, the oldest first.
+func (j *Journal) records() []*record {
+	return slices.Concat(j.ring[j.next:], j.ring[:j.next])
+}
+
+// Entry is a request and its answer, masked.
+type Entry struct {
+	ID        uint64    // counts the requests, from 1
+	At        time.Time // on the virtual clock
+	Operation string    // "transactions.create"; "" where the interface has none
+	Method    string
+	Path      string
+	Query     string // as sent, masked
+	Header    http.Header
+	Body      string
+	Status    int // 0 where no answer was sent
+	Answer    http.Header
+	Response  string
+	Duration  time.Duration // wall time
+	Fault     string        // what was done to it on purpose; "" is nothing
+	Broken    bool          // the connection was broken before the answer's end
+}
+
+// Entries lists the requests of an account, or for "" all of them, the oldest
+// first, masked.
+func (j *Journal) Entries(account string) []Entry {
+	j.mu.Lock()
+	records := j.records()
+	j.mu.Unlock()
+	var list []Entry
+	for _, rec := range records {
+		if account == "" || j.cfg.Account(rec.request) == account {
+			list = append(list, j.entry(rec))
+		}
+	}
+	return list
+}
+
+func (j *Journal) entry(rec *record) Entry {
+	m := maskFor(rec, j.keys)
+	return Entry{
+		ID:        rec.id,
+		At:        rec.at,
+		Operation: j.cfg.Operation(rec.request),
+		Method:    rec.request.Method,
+		Path:      m.text(rec.request.URL.EscapedPath()),
+		Query:     m.query(rec.request.URL.RawQuery),
+		Header:    m.header(rec.request.Header),
+		Body:      m.body(&rec.body),
+		Status:    rec.status,
+		Answer:    m.header(rec.header),
+		Response:  m.body(&rec.answer),
+		Duration:  rec.duration,
+		Fault:     rec.fault,
+		Broken:    rec.broken,
+	}
+}
+
+// capture keeps the beginning of a body.
+type capture struct {
+	kept []byte
+	size int
+}
+
+func (c *capture) expect(length int64) {
+	if length > 0 {
+		c.kept = make([]byte, 0, min(length, maxBody))
+	}
+}
+
+func (c *capture) add(b []byte) {
+	c.size += len(b)
+	c.kept = append(c.kept, b[:min(len(b), maxBody-len(c.kept))]...)
+}
+
+func (c *capture) whole() bool { return c.size == len(c.kept) }
+
+type reader struct {
+	io.ReadCloser
+
+	to *capture
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	r.to.add(b[:n])
+	return n, err
+}
+
+// writer writes down what is answered.
+type writer struct {
+	http.ResponseWriter
+
+	rec *record
+}
+
+// Unwrap lets http.ResponseController and a reset through.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// NoteFault writes down which fault hit the request.
+func (w *writer) NoteFault(text string) { w.rec.fault = text }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(status int) {
+	w.note(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// note writes down the head of the answer, once.
+func (w *writer) note(status int) {
+	if w.rec.status == 0 && status >= http.StatusOK {
+		w.rec.status, w.rec.header = status, w.Header().Clone()
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *writer) Write(b []byte) (int, error) {
+	w.note(http.StatusOK)
+	w.rec.answer.add(b)
+	return w.ResponseWriter.Write(b)
+}

@@ -1,0 +1,224 @@
+package journal_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/journal"
+)
+
+var start = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
+
+func newJournal(size int) *journal.Journal {
+	return journal.New(journal.Config{
+		Size: size,
+		Now:  func() time.Time { return start },
+		Operation: func(r *http.Request) string {
+			return map[string]string{"POST /v2/transactions": "transactions.create", "GET /v2/transfers": "transfers.list"}[r.Method+" "+r.URL.Path]
+		},
+		Account: func(r *http.Request) string { return r.Header.Get("apiKey") },
+	})
+}
+
+type exchange struct {
+	method, path string
+	header       map[string]string
+	body         string
+	status       int
+	answer       string
+}
+
+// do sends one exchange through the journal.
+func do(t *testing.T, j *journal.Journal, x exchange) {
+	t.Helper()
+	h := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("X-Checkout-Session-Token", "session-token-1")
+		if x.status != 0 {
+			w.WriteHeader(x.status)
+		}
+		_, _ = io.WriteString(w, x.answer)
+	}))
+	if x.method == "" {
+		x.method, x.path = http.MethodPost, "/v2/transactions"
+	}
+	r := httptest.NewRequest(x.method, x.path, strings.NewReader(x.body))
+	for name, value := range x.header {
+		r.Header.Set(name, value)
+	}
+	h.ServeHTTP(httptest.NewRecorder(), r)
+}
+
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	j := newJournal(0)
+	do(t, j, exchange{
+		method: "POST", path: "/v2/transactions?a=b",
+		header: map[string]string{"apiKey": "sk_test_mine", "X-Request-Id": "req_1"},
+		body:   `{"amount":1,"metadata":"x"}`, status: 201, answer: `{"data":{"id":"1"}}`,
+	})
+	e := j.Entries("sk_test_mine")[0]
+	assert.Equal(t, uint64(1), e.ID)
+	assert.Equal(t, start, e.At)
+	assert.Equal(t, "transactions.create", e.Operation)
+	assert.Equal(t, "POST", e.Method)
+	assert.Equal(t, "/v2/transactions", e.Path)
+	assert.Equal(t, "a=b", e.Query)
+	assert.Equal(t, "req_1", e.Header.Get("X-Request-Id"))
+	assert.Equal(t, `{"amount":1,"metadata":"x"}`, e.Body)
+	assert.Equal(t, 201, e.Status)
+	assert.Equal(t, `{"data":{"id":"1"}}`, e.Response)
+	assert.False(t, e.Broken)
+	assert.Empty(t, j.Entries("sk_test_other"))
+}
+
+// TestNothingSecretIsShown looks for every secret of some exchanges in all that
+// is shown of them.
+func TestNothingSecretIsShown(t *testing.T) {
+	t.Parallel()
+	basic := base64.StdEncoding.EncodeToString([]byte("sk_test_basickey:x"))
+	cases := map[string]struct {
+		exchange
+
+		secrets []string
+	}{
+		"bearer": {exchange{header: map[string]string{"Authorization": "Bearer sk_test_abc123"}}, []string{"abc123"}},
+		"apiKey": {exchange{header: map[string]string{"apiKey": "plainkey99"}, body: `{"description":"my key is plainkey99"}`}, []string{"plainkey99"}},
+		"basic":  {exchange{header: map[string]string{"Authorization": "Basic " + basic}, answer: `{"detail":"basickey"}`}, []string{basic, "sk_test_basickey"}},
+		"odd authorization": {
+			exchange{header: map[string]string{"Authorization": "sk_test_naked123"}}, []string{"naked123"},
+		},
+		"key in a path":      {exchange{method: "GET", path: "/v2/transactions/sk_live_oops12"}, []string{"oops12"}},
+		"key in a body":      {exchange{body: `{"external_ref":"sk_test_oops12"}`}, []string{"oops12"}},
+		"session token":      {exchange{header: map[string]string{"X-Checkout-Session-Token": "cst_777777"}, answer: `{"data":{"session_token":"cst_777777","note":"cst_777777"}}`}, []string{"cst_777777", "session-token-1"}},
+		"card token":         {exchange{body: `{"token":"pgct_secret1"}`, answer: `{"detail":"the token pgct_secret1 is used"}`}, []string{"secret1"}},
+		"document":           {exchange{body: `{"buyer":{"document":{"type":"CPF","number":"123.456.789-09"}}}`, answer: `{"detail":"no customer 12345678909 or 123.456.789-09"}`}, []string{"123.456.789-09", "12345678909"}},
+		"document as number": {exchange{body: `{"document":{"number":12345678909}}`}, []string{"12345678909"}},
+		"document as text":   {exchange{body: `{"payer":{"document":"12345678909"},"splits":[{"document":"98765432100"}]}`}, []string{"12345678909", "98765432100"}},
+		"documents in a list": {
+			exchange{method: "GET", path: "/v2/customers", answer: `{"data":[{"document":{"number":"11122233344"}},{"document":{"number":"55566677788"}}]}`},
+			[]string{"11122233344", "55566677788"},
+		},
+		"document in a query": {exchange{method: "GET", path: "/v2/customers?document_number=123.456.789-09&page=1"}, []string{"123.456.789-09", "123.456.789-09"}},
+		"search":              {exchange{method: "GET", path: "/v2/customers?search=123%2E456%2E789-09"}, []string{"456", "%2E456"}},
+		"pix key":             {exchange{body: `{"pix_key_type":"CPF","pix_key_value":"12345678909"}`, answer: `{"data":{"pix_key":"12345678909"}}`}, []string{"12345678909"}},
+		"card number":         {exchange{body: `{"card_number":"4111111111111111","cvv":"123","x":["5500 0000 0000 0004"]}`}, []string{"4111111111111111", `"123"`, "5500 0000 0000 0004"}},
+		"broken JSON":         {exchange{body: `{"document":{"number":"12345678909"`}, []string{"12345678909"}},
+		"form":                {exchange{body: `document=12345678909`}, []string{"12345678909"}},
+		"duplicate members":   {exchange{body: `{"document":{"number":"1","number":"12345678909"}}`}, []string{"12345678909"}},
+		"escaped member":      {exchange{body: `{"d\u006fcument":{"number":"12345678909"}}`}, []string{"12345678909"}},
+		"escaped value":       {exchange{body: `{"document":{"number":"1234567890\u0039"},"note":"1234567890\u0039"}`}, []string{"12345678909", `1234567890\u0039`}},
+		"html":                {exchange{answer: `<p>12345678909</p>`}, []string{"12345678909"}},
+		"long body":           {exchange{body: `{"x":"` + strings.Repeat("y", 1<<17) + `","document":"12345678909"}`}, []string{"12345678909"}},
+		"cut body":            {exchange{body: `{"document":"12345678909","x":"` + strings.Repeat("y", 1<<17) + `"}`}, []string{"12345678909"}},
+		"secret of a webhook": {exchange{body: `{"url":"https://x.test","secret":"whsec_123456"}`}, []string{"whsec_123456"}},
+		"token twice":         {exchange{body: `{"a":"pgpm_again12 pgpm_again12"}`}, []string{"again12"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJournal(0)
+			do(t, j, tc.exchange)
+			shown := fmt.Sprintf("%+v", j.Entries("")[0])
+			for _, secret := range tc.secrets {
+				assert.NotContains(t, shown, secret)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotSecretIsShown(t *testing.T) {
+	t.Parallel()
+	j := newJournal(0)
+	body := `{"external_ref":"4111111111111111","amount":100000000,"buyer":{"name":"Ana","phone":"4111111111111111","document":{"type":"CPF","number":"***"}},"products":[{"name":"a","number":"12"}],"list":[[1],{}]}`
+	do(t, j, exchange{
+		method: "GET", path: "/v2/x?page=1&email=ana%40shop.test&document_number=1",
+		header: map[string]string{"Authorization": "Bearer sk_test_abcdef"}, body: body,
+	})
+	e := j.Entries("")[0]
+	assert.Equal(t, body, e.Body)
+	assert.Equal(t, "document_number=***&email=ana%40shop.test&page=1", e.Query)
+	assert.Equal(t, "Bearer ***", e.Header.Get("Authorization"))
+	assert.Empty(t, e.Response)
+	do(t, j, exchange{body: "x=1", answer: "<html>"})
+	e = j.Entries("")[1]
+	assert.Equal(t, "(3 bytes that are not JSON)", e.Body)
+	assert.Equal(t, "(6 bytes that are not JSON)", e.Response)
+	do(t, j, exchange{body: `"` + strings.Repeat("y", 1<<17) + `"`})
+	assert.Equal(t, "(131074 bytes, too long to be shown)", j.Entries("")[2].Body)
+}
+
+func TestTheRingForgetsTheOldest(t *testing.T) {
+	t.Parallel()
+	j := newJournal(3)
+	for i := range 7 {
+		do(t, j, exchange{method: "GET", path: fmt.Sprint("/", i), header: map[string]string{"apiKey": fmt.Sprint("key", i%2)}})
+	}
+	var paths []string
+	for _, e := range j.Entries("") {
+		paths = append(paths, e.Path)
+	}
+	assert.Equal(t, []string{"/4", "/5", "/6"}, paths)
+	j.Clear("key1")
+	assert.Len(t, j.Entries(""), 2)
+	do(t, j, exchange{method: "GET", path: "/7"})
+	do(t, j, exchange{method: "GET", path: "/8"})
+	assert.Equal(t, uint64(9), j.Entries("")[2].ID)
+	assert.Equal(t, "/6", j.Entries("")[0].Path)
+	j.Clear("")
+	assert.Empty(t, j.Entries(""))
+	do(t, j, exchange{method: "GET", path: "/9"})
+	assert.Len(t, j.Entries(""), 1)
+}
+
+func TestBrokenConnectionsAreSeen(t *testing.T) {
+	t.Parallel()
+	j := newJournal(0)
+	h := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n, ok := w.(interface{ NoteFault(text string) }); ok {
+			n.NoteFault("lose-response")
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	assert.PanicsWithError(t, http.ErrAbortHandler.Error(), func() {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	})
+	e := j.Entries("")[0]
+	assert.True(t, e.Broken)
+	assert.Zero(t, e.Status)
+	assert.Equal(t, "lose-response", e.Fault)
+}
+
+func TestFindAndNearMisses(t *testing.T) {
+	t.Parallel()
+	j := newJournal(0)
+	for _, path := range []string{"POST /v2/transactions", "POST /v2/transaction", "GET /v2/transfers", "PUT /v2/transactions/1/refund", "GET /v2/subscriptions"} {
+		method, path, _ := strings.Cut(path, " ")
+		do(t, j, exchange{method: method, path: path})
+	}
+	paths := func(entries []journal.Entry) (list []string) {
+		for _, e := range entries {
+			list = append(list, e.Method+" "+e.Path)
+		}
+		return list
+	}
+	assert.Len(t, j.Find("", ""), 5)
+	assert.Equal(t, []string{"POST /v2/transactions"}, paths(j.Find("", "transactions.create")))
+	assert.Equal(t, []string{"POST /v2/transactions"}, paths(j.Find("", "POST /v2/transactions")))
+	assert.Equal(t, []string{"PUT /v2/transactions/1/refund"}, paths(j.Find("", "/v2/transactions/{id}/refund")))
+	assert.Empty(t, j.Find("nobody", ""))
+
+	assert.Equal(t, []string{"POST /v2/transaction"}, paths(j.NearMisses("", "POST /v2/transactions")))
+	assert.Equal(t, []string{"PUT /v2/transactions/1/refund"}, paths(j.NearMisses("", "POST /v2/transactions/{id}/refund"))[:1])
+	assert.Equal(t, []string{"POST /v2/transactions"}, paths(j.NearMisses("", "transaction.create")))
+	require.Empty(t, j.NearMisses("", "GET /v1/account/balance"))
+}

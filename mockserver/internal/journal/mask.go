@@ -1,0 +1,244 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+const masked = "***"
+
+// mask hides what must not be seen of one request: some members and headers by
+// their names, and then their values wherever else they turn up.
+type mask struct {
+	keys    *regexp.Regexp
+	secrets []string
+}
+
+// keys are credentials and payment tokens, which show themselves by their
+// prefixes.
+func keys() *regexp.Regexp {
+	return regexp.MustCompile(`\b(sk_test_|sk_live_|pgct_|pgpm_)[^\s"'&,;<>]+`)
+}
+
+// shortest is how long a value must be to be looked for elsewhere: "x" is in
+// every text.
+const shortest = 6
+
+// maskFor learns what must be hidden of a request.
+func maskFor(rec *record, keys *regexp.Regexp) *mask {
+	m := &mask{keys: keys}
+	for name, values := range rec.request.Header {
+		if secretHeader(name) {
+			for _, v := range values {
+				m.credential(v)
+			}
+		}
+	}
+	for name, values := range rec.request.URL.Query() {
+		if secretParameter(name) {
+			m.add(values...)
+		}
+	}
+	for _, c := range []*capture{&rec.body, &rec.answer} {
+		_, _ = rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
+			if secretMember(path, t) {
+				m.add(t.String())
+			}
+			return t
+		})
+	}
+	// The longest first, so that no secret is left in part.
+	slices.SortFunc(m.secrets, func(a, b string) int { return len(b) - len(a) })
+	return m
+}
+
+func (m *mask) add(secrets ...string) {
+	for _, s := range secrets {
+		if len(s) < shortest {
+			continue
+		}
+		m.secrets = append(m.secrets, s, url.QueryEscape(s), url.PathEscape(s))
+		if digits := onlyDigits(s); digits != s && len(digits) >= shortest {
+			m.secrets = append(m.secrets, digits)
+		}
+	}
+}
+
+// credential learns the key in an Authorization header, in clear and in
+// base64.
+func (m *mask) credential(value string) {
+	m.add(value)
+	scheme, text, found := strings.Cut(value, " ")
+	if !found {
+		return
+	}
+	m.add(strings.TrimSpace(text))
+	if strings.EqualFold(scheme, "Basic") {
+		if b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
+			user, password, _ := strings.Cut(string(b), ":")
+			m.add(string(b), user, password)
+		}
+	}
+}
+
+func onlyDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// text hides the secrets in any text.
+func (m *mask) text(s string) string {
+	for _, secret := range m.secrets {
+		s = strings.ReplaceAll(s, secret, masked)
+	}
+	return m.keys.ReplaceAllString(s, "$1"+masked)
+}
+
+func (m *mask) query(raw string) string {
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return "(malformed)"
+	}
+	for name, values := range q {
+		for i := range values {
+			if secretParameter(name) {
+				values[i] = masked
+			}
+		}
+	}
+	return m.text(strings.ReplaceAll(q.Encode(), url.QueryEscape(masked), masked))
+}
+
+func (m *mask) header(h http.Header) http.Header {
+	shown := make(http.Header, len(h))
+	for name, values := range h {
+		for _, v := range values {
+			shown[name] = append(shown[name], m.value(name, v))
+		}
+	}
+	return shown
+}
+
+// value shows a header's value; of a credential only its scheme.
+func (m *mask) value(name, v string) string {
+	if !secretHeader(name) {
+		return m.text(v)
+	}
+	if scheme, _, found := strings.Cut(v, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
+		return scheme + " " + masked
+	}
+	return masked
+}
+
+// body shows a body that is JSON. Nothing else can be masked for sure.
+func (m *mask) body(c *capture) string {
+	if c.size == 0 {
+		return ""
+	}
+	shown, err := rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
+		if secretMember(path, t) {
+			return jsontext.String(masked)
+		}
+		return t
+	})
+	switch {
+	case !c.whole():
+		return fmt.Sprintf("(%d bytes, too long to be shown)", c.size)
+	case err != nil:
+		return fmt.Sprintf("(%d bytes that are not JSON)", c.size)
+	}
+	return m.text(shown)
+}
+
+func secretHeader(name string) bool {
+	switch strings.ToLower(name) {
+	case "authorization", "proxy-authorization", "apikey", "x-checkout-session-token", "cookie", "set-cookie":
+		return true
+	}
+	return false
+}
+
+func secretParameter(name string) bool {
+	switch name {
+	case "documentNumber", "document_number", "search", "token", "apiKey", "api_key":
+		return true
+	}
+	return false
+}
+
+// secretMember reports whether a value is to be hidden. The path names the
+// members that lead to it, the innermost last.
+func secretMember(path []string, t jsontext.Token) bool {
+	if kind := t.Kind(); kind != '"' && kind != '0' || len(path) == 0 {
+		return false
+	}
+	name := path[len(path)-1]
+	switch name {
+	case "token", "session_token", "client_secret", "secret", "password", "apiKey", "api_key",
+		"document", "documentNumber", "document_number", "pix_key", "pix_key_value", "pixKey":
+		return true
+	case "number":
+		return len(path) > 1 && path[len(path)-2] == "document"
+	}
+	return rules.IsCardName(name) || !rules.HoldsLongNumber(name) && rules.LooksLikeCard(t.String())
+}
+
+// rewrite copies a JSON text with the values that change returns. Names are
+// copied as they are.
+func rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
+	loose := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+	in := jsontext.NewDecoder(bytes.NewReader(text), loose...)
+	var to bytes.Buffer
+	out := jsontext.NewEncoder(&to, loose...)
+	var path []string // a name for each open object or array, and that of the next value
+	for {
+		kind, length := in.StackIndex(in.StackDepth())
+		t, err := in.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return strings.TrimSuffix(to.String(), "\n"), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		switch t.Kind() {
+		case '{', '[':
+			path = append(path, lastOf(path))
+		case '}', ']':
+			path = path[:len(path)-1]
+		default:
+			if kind == '{' && length%2 == 0 {
+				path[len(path)-1] = t.String()
+			} else {
+				t = change(path, t)
+			}
+		}
+		if err := out.WriteToken(t); err != nil {
+			return "", err
+		}
+	}
+}
+
+// lastOf returns the name of the value that begins: an array's elements and an
+// object's members are below the name that the array or object itself has.
+func lastOf(path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1]
+}

@@ -1,0 +1,95 @@
+package journal
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+)
+
+// Find lists the requests that a pattern means, the oldest first: an
+// operation's name ("transactions.create", "transactions.*") or an optional
+// method and a path ("POST /v2/transactions", "/v2/transactions/{id}"). "" means
+// all.
+func (j *Journal) Find(account, pattern string) []Entry {
+	return slices.DeleteFunc(j.Entries(account), func(e Entry) bool { return !e.matches(pattern) })
+}
+
+func (e *Entry) matches(pattern string) bool {
+	return pattern == "" || faults.Request{Operation: e.Operation, Method: e.Method, Path: e.Path}.Matches(pattern)
+}
+
+// maxNear is how many near misses are told.
+const maxNear = 3
+
+// NearMisses lists the requests that a pattern almost means, the nearest
+// first: another method, a mistyped path, a neighbouring operation.
+func (j *Journal) NearMisses(account, pattern string) []Entry {
+	type miss struct {
+		Entry
+
+		distance int
+	}
+	var misses []miss
+	for _, e := range j.Entries(account) {
+		if e.matches(pattern) {
+			continue
+		}
+		if d := e.distance(pattern); d <= max(3, len(pattern)/3) {
+			misses = append(misses, miss{e, d})
+		}
+	}
+	slices.SortStableFunc(misses, func(a, b miss) int { return a.distance - b.distance })
+	var near []Entry
+	for _, m := range misses[:min(len(misses), maxNear)] {
+		near = append(near, m.Entry)
+	}
+	return near
+}
+
+// distance counts the letters that a pattern is away from a request, written
+// the way the pattern is.
+func (e *Entry) distance(pattern string) int {
+	method, path, found := strings.Cut(pattern, " ")
+	switch {
+	case found:
+		return editDistance(strings.ToUpper(method), e.Method) + editDistance(path, likeTemplate(path, e.Path))
+	case strings.HasPrefix(pattern, "/"):
+		return editDistance(pattern, likeTemplate(pattern, e.Path))
+	default:
+		return editDistance(pattern, e.Operation)
+	}
+}
+
+// likeTemplate writes a path's elements as the template does where that has
+// parameters.
+func likeTemplate(template, path string) string {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	for i := range min(len(want), len(got)) {
+		if strings.HasPrefix(want[i], "{") || want[i] == "*" {
+			got[i] = want[i]
+		}
+	}
+	return strings.Join(got, "/")
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for k := range len(b) {
+			cost := diagonal
+			if a[i] != b[k] {
+				cost++
+			}
+			diagonal = row[k+1]
+			row[k+1] = min(cost, row[k]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
