@@ -108,7 +108,8 @@ func (a *Account) commit(c engine.Change) *engine.Refusal {
 		c.Events[i].ID = "evt_" + a.ids.UUID(a.data.Env.Now)
 		c.Events[i].At = a.data.Env.Now
 	}
-	grown := a.data.stamp(c)
+	a.data.stamp(c)
+	grown := a.data.growth(c)
 	if limit := a.store.cfg.Limit; grown > 0 && a.store.used.Load()+grown > limit {
 		return &engine.Refusal{
 			Status: http.StatusInsufficientStorage, Code: engine.CodeMemoryLimit,
@@ -116,21 +117,36 @@ func (a *Account) commit(c engine.Change) *engine.Refusal {
 				"Raise the limit, reset the account, or use a new server.",
 		}
 	}
-	if log := a.store.cfg.Log; log != nil {
-		if err := log.Append(a.key, c); err != nil {
-			return &engine.Refusal{
-				Status: http.StatusInternalServerError, Code: engine.CodeLogFailed,
-				Detail: "The change could not be written to the data file: " + err.Error(),
-			}
-		}
+	if refusal := a.log(Commit{Change: c}); refusal != nil {
+		return refusal
 	}
 	a.store.used.Add(grown)
 	a.data.put(c)
 	a.schedule(c.Timers)
-	if out := a.store.cfg.Outbox; out != nil && len(c.Events) > 0 {
-		out.Post(a.key, c.Events)
+	if out := a.store.cfg.Outbox; out != nil && (len(c.Events) > 0 || c.Integration != nil) {
+		out.Post(a.key, c)
 	}
 	return nil
+}
+
+// log writes a commit to the log, where there is one.
+func (a *Account) log(c Commit) *engine.Refusal {
+	log := a.store.cfg.Log
+	if log == nil {
+		return nil
+	}
+	var err error
+	c.Account = a.key
+	if c.IDs, err = a.ids.MarshalBinary(); err == nil {
+		err = log.Append(c)
+	}
+	if err == nil {
+		return nil
+	}
+	return &engine.Refusal{
+		Status: http.StatusInternalServerError, Code: engine.CodeLogFailed,
+		Detail: "The change could not be written to the data file: " + err.Error(),
+	}
 }
 
 func (a *Account) schedule(timers []engine.Timer) {

@@ -166,9 +166,9 @@ func TestMemoryLimit(t *testing.T) {
 	assert.Equal(t, "canceled", after.Status)
 }
 
-type failingLog struct{ appended []engine.Change }
+type failingLog struct{ appended []store.Commit }
 
-func (l *failingLog) Append(_ string, c engine.Change) error {
+func (l *failingLog) Append(c store.Commit) error {
 	if len(l.appended) == 1 {
 		return errors.New("disk full")
 	}
@@ -184,8 +184,8 @@ func TestLogFailure(t *testing.T) {
 	a := w.Account("sk_test_1")
 	made := mustCreate(t, a, pixPayment("one"))
 	require.Len(t, log.appended, 1)
-	assert.Equal(t, uint64(1), log.appended[0].Transactions[0].Seq, "the log sees the place")
-	assert.NotEmpty(t, log.appended[0].Events[0].ID, "and the event's id")
+	assert.Equal(t, uint64(1), log.appended[0].Change.Transactions[0].Seq, "the log sees the place")
+	assert.NotEmpty(t, log.appended[0].Change.Events[0].ID, "and the event's id")
 
 	_, refusal := a.Transaction(made.ID, engine.Pay)
 	require.NotNil(t, refusal)

@@ -23,7 +23,7 @@ type world struct {
 	sent  []engine.Event
 }
 
-func (w *world) Post(_ string, events []engine.Event) { w.sent = append(w.sent, events...) }
+func (w *world) Post(_ string, c engine.Change) { w.sent = append(w.sent, c.Events...) }
 
 func newWorld(change func(*store.Config)) *world {
 	w := &world{}

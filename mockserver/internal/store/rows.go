@@ -9,16 +9,26 @@ type record[R any] interface {
 	Size() int
 }
 
-// stamp gives every record of c its place and version and returns by how many
-// bytes the account would grow.
-func (d *Data) stamp(c engine.Change) int64 {
-	return stampAll(&d.Transactions, c.Transactions) +
-		stampAll(&d.Customers, c.Customers) +
-		stampAll(&d.Transfers, c.Transfers) +
-		stampAll(&d.Subscriptions, c.Subscriptions) +
-		stampAll(&d.Links, c.Links) +
-		stampAll(&d.Products, c.Products) +
-		stampAll(&d.Sessions, c.Sessions)
+// stamp gives every record of c its place and version.
+func (d *Data) stamp(c engine.Change) {
+	stampAll(&d.Transactions, c.Transactions)
+	stampAll(&d.Customers, c.Customers)
+	stampAll(&d.Transfers, c.Transfers)
+	stampAll(&d.Subscriptions, c.Subscriptions)
+	stampAll(&d.Links, c.Links)
+	stampAll(&d.Products, c.Products)
+	stampAll(&d.Sessions, c.Sessions)
+}
+
+// growth returns by about how many bytes c makes the account grow.
+func (d *Data) growth(c engine.Change) int64 {
+	return growthOf(&d.Transactions, c.Transactions) +
+		growthOf(&d.Customers, c.Customers) +
+		growthOf(&d.Transfers, c.Transfers) +
+		growthOf(&d.Subscriptions, c.Subscriptions) +
+		growthOf(&d.Links, c.Links) +
+		growthOf(&d.Products, c.Products) +
+		growthOf(&d.Sessions, c.Sessions)
 }
 
 // put stores the stamped records of c and what else it says.
@@ -39,22 +49,27 @@ func (d *Data) put(c engine.Change) {
 	}
 }
 
-func stampAll[R any, P record[R]](t *Table[R], records []*R) (grown int64) {
-	added := uint64(0)
+func stampAll[R any, P record[R]](t *Table[R], records []*R) {
+	next := uint64(len(t.rows)) + 1
 	for i, r := range records {
-		row := P(r).Stamp()
-		old := previous(t, records[:i], t.schema.id(r))
-		if old == nil {
-			added++
-			*row = engine.Row{Seq: uint64(len(t.rows)) + added, Rev: 1}
-			grown += int64(P(r).Size())
+		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
+			last := P(old).Stamp()
+			*P(r).Stamp() = engine.Row{Seq: last.Seq, Rev: last.Rev + 1}
 			continue
 		}
-		last := P(old).Stamp()
-		*row = engine.Row{Seq: last.Seq, Rev: last.Rev + 1}
-		grown += int64(P(r).Size() - P(old).Size())
+		*P(r).Stamp() = engine.Row{Seq: next, Rev: 1}
+		next++
 	}
-	return grown
+}
+
+func growthOf[R any, P record[R]](t *Table[R], records []*R) (bytes int64) {
+	for i, r := range records {
+		bytes += int64(P(r).Size())
+		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
+			bytes -= int64(P(old).Size())
+		}
+	}
+	return bytes
 }
 
 // previous returns the version that a record with an id replaces: one earlier

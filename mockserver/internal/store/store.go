@@ -22,6 +22,7 @@ import (
 type Clock interface {
 	Now() time.Time
 	Add(timers ...clock.Timer)
+	Drop(match func(clock.Timer) bool)
 }
 
 // IDs is a source of ids that a snapshot can keep.
@@ -31,17 +32,25 @@ type IDs interface {
 	UnmarshalBinary(state []byte) error
 }
 
-// Outbox takes the webhooks of a commit. It is called under the account's
-// lock, in the order of the commits: it must return soon and must not call
-// back into the store.
+// Outbox takes every commit that has events or a new integration. It is called
+// under the account's lock, in the order of the commits: it must return soon
+// and must not call back into the store.
 type Outbox interface {
-	Post(account string, events []engine.Event)
+	Post(account string, c engine.Change)
 }
 
 // Log keeps commits beyond the process. It is called under the account's lock
 // before anyone sees the commit, which its error prevents.
 type Log interface {
-	Append(account string, c engine.Change) error
+	Append(c Commit) error
+}
+
+// Commit is what one transition did to an account, for [Store.Replay].
+type Commit struct {
+	Account string
+	Change  engine.Change // with places, versions and event ids
+	IDs     []byte        // the state of the account's source of ids afterwards
+	Reset   bool          // the account was emptied
 }
 
 // Config is what a Store needs. Clock and IDs are required.

@@ -1,0 +1,159 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// busy makes records of several kinds, states and accounts.
+func busy(t *testing.T, w *world) {
+	t.Helper()
+	a := w.Account("sk_test_1")
+	fill(t, a, 5)
+	for _, token := range []string{"pgct_paid_1", "pgct_3ds_1", "pgpm_refused"} {
+		in := pixPayment(token)
+		in.Method, in.Token = "credit_card", token
+		mustCreate(t, a, in)
+	}
+	var id string
+	a.View(func(d *store.Data) { id = d.Transactions.ByRef("order-2").ID })
+	_, refusal := a.Transaction(id, engine.Pay)
+	require.Nil(t, refusal)
+	_, refusal = a.Transaction(id, func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.Refund(env, tx, engine.RefundRequest{Amount: 300, Reason: "late"})
+	})
+	require.Nil(t, refusal)
+	require.Nil(t, a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c, refusal := engine.CreateCustomer(d.Env, nil, engine.CustomerInput{Name: "Ana", Email: "ana@example.com"})
+		return c, refusal
+	}))
+	require.Nil(t, a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		return engine.CreateTransfer(d.Env, nil, engine.TransferInput{Amount: 100, PixKey: "a@example.com", PixKeyType: "EMAIL"})
+	}))
+	mustCreate(t, w.Account("sk_test_2"), pixPayment("order-1"))
+	require.NoError(t, w.clock.Advance(t.Context(), time.Hour))
+}
+
+// again returns v as it comes out of a file.
+func again[T any](t *testing.T, v T) (out T) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &out))
+	return out
+}
+
+func stateOf(t *testing.T, w *world) string {
+	t.Helper()
+	s, err := w.State()
+	require.NoError(t, err)
+	b, err := json.Marshal(s, json.Deterministic(true))
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	busy(t, w)
+	saved, err := w.State()
+	require.NoError(t, err)
+	saved, before, used := again(t, saved), stateOf(t, w), w.Used()
+	next := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
+
+	busy2 := mustCreate(t, w.Account("sk_test_3"), pixPayment("other"))
+	require.NoError(t, w.Restore(saved))
+	w.Account("sk_test_3").View(func(d *store.Data) { assert.Nil(t, d.Transactions.Get(busy2.ID)) })
+	assert.Equal(t, used, w.Used())
+	repeated := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
+	assert.Equal(t, next, repeated, "the same calls give the same answers and ids")
+
+	fresh := newWorld(nil)
+	require.NoError(t, fresh.Restore(saved))
+	assert.Equal(t, before, stateOf(t, fresh))
+	fresh.Account("sk_test_1").View(func(d *store.Data) {
+		assert.True(t, d.Spent("pgct_paid_1"))
+		assert.Equal(t, "partially_refunded", d.Transactions.ByRef("order-2").Status)
+		p, err := d.Transactions.Page(query("partially_refunded"))
+		require.NoError(t, err)
+		assert.Equal(t, 1, p.Total, "the indexes are back too")
+	})
+}
+
+func query(status string) store.Query[engine.Transaction] {
+	q := store.Query[engine.Transaction]{Limit: 5}
+	q.In(store.TransactionStatus, status)
+	return q
+}
+
+func TestRestoreRefusesDamage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	busy(t, w)
+	before := stateOf(t, w)
+	require.Error(t, w.Restore(store.State{Accounts: []store.AccountState{{Key: "sk_test_1", IDs: []byte("x")}}}))
+	assert.Equal(t, before, stateOf(t, w))
+}
+
+type memoryLog struct{ commits []store.Commit }
+
+func (l *memoryLog) Append(c store.Commit) error {
+	l.commits = append(l.commits, c)
+	return nil
+}
+
+// A store that replays a log is the store that wrote it, timers included.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	log := &memoryLog{}
+	w := newWorld(func(c *store.Config) { c.Log = log })
+	fill(t, w.Account("sk_test_1"), 3)
+	require.Nil(t, w.Account("sk_test_1").Reset())
+	busy(t, w)
+
+	replayed := newWorld(nil)
+	for _, c := range log.commits {
+		require.NoError(t, replayed.Replay(again(t, c)))
+	}
+	assert.Equal(t, stateOf(t, w), stateOf(t, replayed))
+	assert.Equal(t, w.Used(), replayed.Used())
+	assert.Empty(t, replayed.sent, "nobody is told twice")
+	require.NoError(t, replayed.clock.AdvanceTo(t.Context(), w.clock.Now()))
+	assert.ElementsMatch(t, w.clock.Timers(), timersAfter(replayed.clock.Timers(), w.clock.Now()))
+	assert.Equal(t, mustCreate(t, w.Account("sk_test_1"), pixPayment("n")).ID,
+		mustCreate(t, replayed.Account("sk_test_1"), pixPayment("n")).ID)
+	require.Error(t, replayed.Replay(store.Commit{Account: "sk_test_1", IDs: []byte("x")}))
+}
+
+func timersAfter(timers []clock.Timer, now time.Time) (left []clock.Timer) {
+	for _, timer := range timers {
+		if timer.At.After(now) {
+			left = append(left, timer)
+		}
+	}
+	return left
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	a, other := w.Account("sk_test_1"), w.Account("sk_test_2")
+	first := mustCreate(t, a, pixPayment("one"))
+	used := w.Used()
+	kept := mustCreate(t, other, pixPayment("one"))
+	require.Nil(t, a.Reset())
+	assert.Equal(t, used, w.Used())
+	again := mustCreate(t, a, pixPayment("one"))
+	assert.Equal(t, uint64(1), again.Seq)
+	assert.NotEqual(t, first.ID, again.ID)
+	other.View(func(d *store.Data) { assert.Same(t, kept, d.Transactions.Get(kept.ID)) })
+	assert.Len(t, w.clock.Timers(), 2)
+}
