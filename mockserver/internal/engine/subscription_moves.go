@@ -11,7 +11,7 @@ func FireSubscription(env Env, s *Subscription, kind TimerKind) Change {
 	case TimerTrialWillEnd:
 		return announceTrialEnd(env, s)
 	case TimerExpireAuthorization:
-		if s.authorizing() && !env.Now.Before(s.Authorization.ExpirationDate) {
+		if s.Authorizing() && !env.Now.Before(s.Authorization.ExpirationDate) {
 			return s.unauthorized(env, authorizationExpired)
 		}
 	}
@@ -97,14 +97,14 @@ func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 
 // RejectSubscription is the payer's no to a Pix Automatico (row S7).
 func RejectSubscription(env Env, s *Subscription) (Change, *Refusal) {
-	if !s.authorizing() {
+	if !s.Authorizing() {
 		return s.refuse("be rejected")
 	}
 	return s.unauthorized(env, authorizationRejected), nil
 }
 
-// authorizing reports whether s waits for its payer's answer.
-func (s *Subscription) authorizing() bool {
+// Authorizing reports whether s waits for its payer's answer.
+func (s *Subscription) Authorizing() bool {
 	return s.Status == subIncomplete && s.Authorization != nil && s.Authorization.Status == authorizationPending
 }
 

@@ -36,7 +36,7 @@ type subscriptionView struct {
 	Informations       []informationView `json:"informations"`
 	Products           []soldView        `json:"products"`
 	Recurring          *consentView      `json:"recurringAuthorization"` // null for a card
-	Authorization      *consentView      `json:"authorization,omitzero"` // the same again
+	Authorization      *consentView      `json:"authorization,omitzero"` // the same again, while the payer is asked
 	Transactions       []chargeView      `json:"transactions,omitzero"`  // in a read by id only
 	CreatedAt          stamp             `json:"createdAt"`
 	UpdatedAt          stamp             `json:"updatedAt"`
@@ -49,10 +49,11 @@ type soldView struct {
 	Tangible bool   `json:"tangible"`
 }
 
+// consentView has a QR code only while the payer is asked.
 type consentView struct {
-	Status         string `json:"status"`
-	QRCode         string `json:"qr_code"`
-	ExpirationDate stamp  `json:"expiration_date"`
+	Status         string  `json:"status"`
+	QRCode         *string `json:"qr_code"`
+	ExpirationDate stamp   `json:"expiration_date"`
 }
 
 type chargeView struct {
@@ -98,8 +99,11 @@ func viewSubscription(s *engine.Subscription) *subscriptionView {
 		v.CardLast4 = &s.Card.Last4
 	}
 	if a := s.Authorization; a != nil {
-		v.Recurring = &consentView{a.Status, a.QRCode, stamp(a.ExpirationDate)}
-		v.Authorization = v.Recurring
+		v.Recurring = &consentView{Status: a.Status}
+		if s.Authorizing() {
+			v.Recurring.QRCode, v.Recurring.ExpirationDate = &a.QRCode, stamp(a.ExpirationDate)
+			v.Authorization = v.Recurring
+		}
 	}
 	for i, info := range s.Informations {
 		v.Informations[i] = informationView(info)
