@@ -21,7 +21,7 @@ func newLink(ctx context.Context, client *gateway.Client) *gateway.CheckoutLink 
 }
 
 func ExampleCheckoutLinksService_Create() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	link, err := client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
 		Title: "Order 17",
@@ -48,7 +48,7 @@ func ExampleCheckoutLinksService_Create() {
 }
 
 func ExampleCheckoutSessionsService_Open() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	link := newLink(ctx, client)
 
@@ -70,7 +70,7 @@ func ExampleCheckoutSessionsService_Open() {
 }
 
 func ExampleCheckoutSessionsService_Resume() {
-	gw, client := newMock()
+	gw, client := mock()
 	ctx := context.Background()
 	link := newLink(ctx, client)
 	session, err := client.CheckoutSessions.Open(ctx, link.Slug())
@@ -104,7 +104,7 @@ func ExampleCheckoutSessionsService_Resume() {
 }
 
 func ExampleCheckoutSessionsService_Update() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	link := newLink(ctx, client)
 	session, err := client.CheckoutSessions.Open(ctx, link.Slug())

@@ -6,19 +6,9 @@ import (
 	"fmt"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 )
 
 // The code of the package's manual, compiled and run. A test compares the two.
-
-// newMock returns a gateway in memory and a client of it.
-func newMock() (*mockserver.Server, *gateway.Client) {
-	gw, err := mockserver.New(mockserver.WithSeed(42))
-	if err != nil {
-		panic(err)
-	}
-	return gw, gw.Client()
-}
 
 func manualConstruct(baseURL, key string) error {
 	client, err := gateway.New(baseURL, gateway.BearerToken(key))
@@ -117,7 +107,7 @@ func manualCheckout(ctx context.Context, client *gateway.Client, redirect func(s
 
 // The first payment: create a Pix charge, show its code, see it paid.
 func Example() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	err := manualPay(ctx, client, func(code string) { fmt.Println("code begins with", code[:8]) })
 	fmt.Println("error:", err)
@@ -134,7 +124,7 @@ func Example() {
 
 // Everything, page by page, without thinking of pages.
 func Example_list() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	for _, order := range []string{"order-1", "order-2"} {
 		_, err := client.Transactions.Create(ctx, gateway.TransactionParams{
@@ -170,7 +160,7 @@ func ExampleNew() {
 
 // A subscription whose first charge needs the buyer: the challenge is found.
 func Example_subscription() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	customer := newCustomer(ctx, client)
 	show := func(secret string) { fmt.Println("challenge for the payment element:", secret != "") }
@@ -185,7 +175,7 @@ func Example_subscription() {
 
 // A payout to a supplier's Pix key.
 func Example_payout() {
-	_, client := newMock()
+	_, client := mock()
 	fmt.Println("error:", manualPayout(context.Background(), client))
 
 	// Output:
@@ -195,7 +185,7 @@ func Example_payout() {
 
 // A page of the gateway's, on which the buyer pays.
 func Example_checkout() {
-	_, client := newMock()
+	_, client := mock()
 	err := manualCheckout(context.Background(), client, func(url string) { fmt.Println("redirect:", url != "") })
 	fmt.Println("error:", err)
 

@@ -34,7 +34,7 @@ func newSubscription(ctx context.Context, client *gateway.Client, key string) *g
 }
 
 func ExampleSubscriptionsService_Create() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	customer := newCustomer(ctx, client)
 
@@ -73,7 +73,7 @@ func ExampleSubscriptionsService_Create() {
 }
 
 func ExampleSubscriptionsService_Create_pixAutomatico() {
-	gw, client := newMock()
+	gw, client := mock()
 	ctx := context.Background()
 	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID:    newCustomer(ctx, client).ID,
@@ -104,7 +104,7 @@ func ExampleSubscriptionsService_Create_pixAutomatico() {
 }
 
 func ExampleSubscriptionsService_Create_trial() {
-	gw, client := newMock()
+	gw, client := mock()
 	ctx := context.Background()
 	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID: newCustomer(ctx, client).ID,
@@ -124,7 +124,7 @@ func ExampleSubscriptionsService_Create_trial() {
 }
 
 func ExampleSubscriptionsService_Get() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	id := newSubscription(ctx, client, "order-17").ID
 
@@ -144,7 +144,7 @@ func ExampleSubscriptionsService_Get() {
 }
 
 func ExampleSubscriptionsService_List() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	for _, key := range []string{"order-1", "order-2", "order-3"} {
 		newSubscription(ctx, client, key)
@@ -165,7 +165,7 @@ func ExampleSubscriptionsService_List() {
 }
 
 func ExampleSubscriptionsService_Pages() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	for _, key := range []string{"order-1", "order-2", "order-3"} {
 		newSubscription(ctx, client, key)
@@ -185,7 +185,7 @@ func ExampleSubscriptionsService_Pages() {
 }
 
 func ExampleSubscriptionsService_All() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	for _, key := range []string{"order-1", "order-2", "order-3"} {
 		newSubscription(ctx, client, key)
@@ -208,7 +208,7 @@ func ExampleSubscriptionsService_All() {
 }
 
 func ExampleSubscriptionsService_Update() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	id := newSubscription(ctx, client, "order-17").ID
 
@@ -238,7 +238,7 @@ func ExampleSubscriptionsService_Update() {
 }
 
 func ExampleSubscriptionsService_Cancel() {
-	_, client := newMock()
+	_, client := mock()
 	ctx := context.Background()
 	id := newSubscription(ctx, client, "order-17").ID
 
@@ -259,7 +259,7 @@ func ExampleSubscriptionsService_Cancel() {
 }
 
 func ExampleSubscriptionsService_PendingChallenge() {
-	gw, client := newMock()
+	gw, client := mock()
 	ctx := context.Background()
 	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID: newCustomer(ctx, client).ID,

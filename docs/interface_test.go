@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -116,6 +117,27 @@ func (f functions) calls(name string, called, visited map[string]bool) {
 	})
 }
 
+// Every method of every service has an example whose output is checked.
+func TestEveryMethodHasAnExample(t *testing.T) {
+	t.Parallel()
+	shown := map[string]bool{}
+	for _, dir := range []string{"..", "../legacy"} {
+		for _, example := range doc.Examples(parseDir(t, dir, isTestFile)...) {
+			shown[dir+" "+example.Name] = example.Output != ""
+		}
+	}
+	for f := range reflect.TypeFor[gateway.Client]().Fields() {
+		if f.IsExported() {
+			for m := range f.Type.Methods() {
+				assert.True(t, shown[".. "+f.Type.Elem().Name()+"_"+m.Name], "Example%s_%s", f.Type.Elem().Name(), m.Name)
+			}
+		}
+	}
+	for m := range reflect.TypeFor[*legacy.Client]().Methods() {
+		assert.True(t, shown["../legacy Client_"+m.Name], "legacy.ExampleClient_%s", m.Name)
+	}
+}
+
 // interfaceTable reads the lines of interface.md whose first cell is a route.
 func interfaceTable(t *testing.T) []row {
 	t.Helper()
@@ -169,7 +191,7 @@ func serviceMethods() []string {
 // operation{name: …, method: …, path: …}, which Client.Do makes safe for GET.
 func endpoints(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	files := parseDir(t, dir, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
+	files := parseDir(t, dir, func(name string) bool { return !isTestFile(name) })
 	texts := constants(files)
 	found := map[string]string{}
 	for _, f := range files {
@@ -278,7 +300,7 @@ func testPackages(t *testing.T, dir string) []functions {
 			return filepath.SkipDir
 		}
 		found := functions{}
-		for _, f := range parseDir(t, path, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
+		for _, f := range parseDir(t, path, isTestFile) {
 			for _, d := range f.Decls {
 				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
 					found[fn.Name.Name] = fn.Body
@@ -296,6 +318,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
+func isTestFile(name string) bool { return strings.HasSuffix(name, "_test.go") }
+
 func parseDir(t *testing.T, dir string, want func(name string) bool) []*ast.File {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -305,7 +329,7 @@ func parseDir(t *testing.T, dir string, want func(name string) bool) []*ast.File
 		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".go") || !want(entry.Name()) {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, entry.Name()), nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, entry.Name()), nil, parser.SkipObjectResolution|parser.ParseComments)
 		require.NoError(t, err)
 		files = append(files, f)
 	}
