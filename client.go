@@ -183,8 +183,12 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 		return err
 	}
 	res, err := r.send(ctx)
-	if err != nil || out == nil {
+	if err != nil {
 		return err
+	}
+	r.answered(&res, "")
+	if out == nil {
+		return nil
 	}
 	if raw, ok := out.(*[]byte); ok {
 		*raw = res.Body

@@ -9,9 +9,7 @@ import (
 )
 
 func ExampleCustomersService_Create() {
-	gw, client := mock()
-	defer gw.Close()
-
+	_, client := mock()
 	customer, err := client.Customers.Create(context.Background(), gateway.CustomerParams{
 		Name:        "Maria Silva",
 		Email:       "maria@example.com",
@@ -29,8 +27,7 @@ func ExampleCustomersService_Create() {
 // A second customer with the same reference is refused, and the first one can
 // be found by it.
 func ExampleCustomersService_Create_duplicate() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	params := gateway.CustomerParams{Name: "Maria Silva", Email: "maria@example.com", ExternalRef: "customer-1001"}
@@ -51,8 +48,7 @@ func ExampleCustomersService_Create_duplicate() {
 }
 
 func ExampleCustomersService_Get() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	created, err := client.Customers.Create(ctx, gateway.CustomerParams{Name: "Maria Silva", Email: "maria@example.com"})
@@ -75,8 +71,7 @@ func ExampleCustomersService_Get() {
 }
 
 func ExampleCustomersService_List() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	for _, name := range []string{"Ana", "Bruno", "Carla"} {
@@ -101,8 +96,7 @@ func ExampleCustomersService_List() {
 }
 
 func ExampleCustomersService_Pages() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	for _, name := range []string{"Ana", "Bruno", "Carla"} {
@@ -124,8 +118,7 @@ func ExampleCustomersService_Pages() {
 }
 
 func ExampleCustomersService_All() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	for _, name := range []string{"Ana Lima", "Bruno Reis", "Ana Costa"} {

@@ -9,8 +9,7 @@ import (
 )
 
 func ExampleTransfersService_Create() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 
 	transfer, err := client.Transfers.Create(context.Background(), gateway.TransferParams{
 		PixKeyType:  gateway.PixKeyCPF,
@@ -44,8 +43,7 @@ func ExampleTransferParams_Validate() {
 // The same payout asked for twice is paid once: the second call is refused, or
 // answered with the first transfer, as the gateway likes.
 func ExampleTransfersService_Create_twice() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	params := gateway.TransferParams{
@@ -74,8 +72,7 @@ func ExampleTransfersService_Create_twice() {
 }
 
 func ExampleTransfersService_Get() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	created, err := client.Transfers.Create(ctx, gateway.TransferParams{
@@ -95,8 +92,7 @@ func ExampleTransfersService_Get() {
 }
 
 func ExampleTransfersService_Cancel() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	created, err := client.Transfers.Create(ctx, gateway.TransferParams{
@@ -121,8 +117,7 @@ func ExampleTransfersService_Cancel() {
 }
 
 func ExampleTransfersService_List() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	for _, amount := range []int64{10_00, 20_00, 30_00} {
@@ -150,8 +145,7 @@ func ExampleTransfersService_List() {
 }
 
 func ExampleTransfersService_Pages() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	for _, amount := range []int64{10_00, 20_00, 30_00} {
@@ -176,8 +170,7 @@ func ExampleTransfersService_Pages() {
 }
 
 func ExampleTransfersService_All() {
-	gw, client := mock()
-	defer gw.Close()
+	_, client := mock()
 	ctx := context.Background()
 
 	for _, amount := range []int64{10_00, 20_00, 30_00} {

@@ -365,7 +365,7 @@ func TestPixKeyPrintsMasked(t *testing.T) {
 	t.Parallel()
 	params := transferParams()
 	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("payout", slog.Any("key", params.PixKeyValue))
+	slog.New(slog.NewJSONHandler(&log, nil)).InfoContext(t.Context(), "payout", slog.Any("key", params.PixKeyValue))
 	for _, text := range []string{
 		log.String(), fmt.Sprint(params.PixKeyValue), fmt.Sprintf("%v %+v %#v %v", params, params, params, gateway.Transfer{PixKey: "52998224725"}),
 	} {

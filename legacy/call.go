@@ -59,7 +59,7 @@ func validate(params any, rule rules.Rule) error {
 	return e
 }
 
-const paymentTokenPath = "/v2/payment_token/{public_token}"
+const paymentTokenPath = "/v2/payment_token/{public_token}" //nolint:gosec // a path, no token
 
 // of returns the operation on a token. It refuses what would name another
 // endpoint than a token's.

@@ -42,8 +42,7 @@ func ExampleNew() {
 }
 
 func ExampleClient_ConfigureIntegration() {
-	gw, v1 := mock()
-	defer gw.Close()
+	_, v1 := mock()
 
 	integration, err := v1.ConfigureIntegration(context.Background(), legacy.IntegrationParams{
 		WebhookURL:    "https://shop.example/webhooks/all",
@@ -59,7 +58,6 @@ func ExampleClient_ConfigureIntegration() {
 
 func ExampleClient_Balance() {
 	gw, v1 := mock()
-	defer gw.Close()
 	ctx := context.Background()
 
 	_, err := gw.Client().Transfers.Create(ctx, gateway.TransferParams{
@@ -79,8 +77,7 @@ func ExampleClient_Balance() {
 }
 
 func ExampleClient_CreatePixPayment() {
-	gw, v1 := mock()
-	defer gw.Close()
+	_, v1 := mock()
 
 	payment, err := v1.CreatePixPayment(context.Background(), legacy.PixPaymentParams{
 		Payer: legacy.Payer{FullName: "Maria Silva", Document: "52998224725"},
@@ -102,8 +99,7 @@ func ExampleClient_CreatePixPayment() {
 }
 
 func ExampleClient_PaymentToken() {
-	gw, v1 := mock()
-	defer gw.Close()
+	_, v1 := mock()
 
 	token, err := v1.PaymentToken(context.Background(), "pk_test_mock")
 	if err != nil {
@@ -116,13 +112,12 @@ func ExampleClient_PaymentToken() {
 
 func ExampleClient_CreatePaymentToken() {
 	ctx := context.Background()
-	before, v1 := mock(mockserver.WithStart(time.Date(2026, 8, 1, 2, 59, 59, 0, time.UTC)))
-	defer before.Close()
+	gw, v1 := mock(mockserver.WithStart(time.Date(2026, 8, 1, 2, 59, 59, 0, time.UTC)))
 
 	_, err := v1.CreatePaymentToken(ctx, "pk_test_mock", nil)
 	fmt.Println(err)
 
-	if err := before.Clock.Advance(time.Second); err != nil {
+	if err := gw.Clock.Advance(time.Second); err != nil {
 		fmt.Println(err)
 		return
 	}
