@@ -90,7 +90,7 @@ func viewTransaction(e *engine.Event) transactionView {
 	v := transactionView{
 		ID:            t.ID,
 		EventType:     e.Kind,
-		CorrelationID: wire.Nullable(&t.ExternalRef),
+		CorrelationID: correlation(t),
 		Method:        t.Method,
 		Status:        t.Status,
 		Amount:        t.Amount,
@@ -110,6 +110,12 @@ func viewTransaction(e *engine.Event) transactionView {
 	return v
 }
 
+// correlation returns the merchant's own reference, or null.
+func correlation(t *engine.Transaction) *string {
+	ref := t.Reference()
+	return wire.Nullable(&ref)
+}
+
 type transferData struct {
 	Object transferView `json:"object"`
 }
@@ -120,7 +126,7 @@ type transferView struct {
 	Type          string     `json:"type"`
 	Amount        int64      `json:"amount"`
 	Fee           int64      `json:"fee"`
-	NetAmount     int64      `json:"net_amount"` // what arrives: the fee comes on top of the amount
+	NetAmount     int64      `json:"net_amount"` // what arrives
 	TransferredAt wire.Stamp `json:"transferred_at"`
 }
 
@@ -131,7 +137,7 @@ func viewTransfer(t *engine.Transfer) transferView {
 		Type:          "pix",
 		Amount:        t.Amount,
 		Fee:           t.Fee,
-		NetAmount:     t.Amount,
+		NetAmount:     t.NetAmount(),
 		TransferredAt: wire.Stamp(t.TransferredAt),
 	}
 }

@@ -58,7 +58,7 @@ func TestBodies(t *testing.T) {
 				ID: "po_1", Status: "paid", Amount: 1200, Fee: 50, TransferredAt: start, PixKey: "12345678909",
 			}},
 			`{"id":"evt_2","type":"payout.transferred","api_version":"2.0.0","data":{"object":{"id":"po_1","status":"paid",` +
-				`"type":"pix","amount":1200,"fee":50,"net_amount":1200,"transferred_at":"2027-01-04T12:00:00.000Z"}}}`,
+				`"type":"pix","amount":1200,"fee":50,"net_amount":1150,"transferred_at":"2027-01-04T12:00:00.000Z"}}}`,
 		},
 		"subscription": {
 			engine.Event{
