@@ -120,9 +120,10 @@
 //
 // In an answer null and "" are both ""; states and other enums are strings that
 // are kept even where this version does not know them, which Known tells.
-// Unknown members are kept in Extra. The types are written for JSON v2
+// Unknown members are kept in Extra. An answer encodes to what the gateway
+// wrote, under encoding/json too. To decode one that you stored, use JSON v2
 // (github.com/go-json-experiment/json, from Go 1.27 on encoding/json/v2): the
-// older encoding/json would show Extra as a member of its own.
+// older encoding/json does not know how to fill Extra.
 //
 // # Cards and 3-D Secure
 //

@@ -68,6 +68,11 @@ func SubscriptionUpdate(o *Object) {
 			o.Fail(name, CodeInvalid, "can't be changed: only metadata, failure_policy and retry_offsets_days can")
 		}
 	}
+	for _, name := range [...][2]string{{"failurePolicy", "failure_policy"}, {"retryOffsetsDays", "retry_offsets_days"}} {
+		if o.find(name[0]) != nil {
+			o.Fail(name[0], CodeInvalid, "is the record's spelling: send it as %s", name[1])
+		}
+	}
 }
 
 // fixedSubscriptionMembers are the members of the create request and of the

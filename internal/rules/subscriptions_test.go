@@ -135,7 +135,7 @@ func TestSubscriptionUpdateNamesWhatCannotChange(t *testing.T) {
 	for _, member := range []string{
 		"customer_id", "amount", "token", "payment_method", "interval", "interval_count", "currency", "informations",
 		"idempotency_key", "products", "trial_end", "billing_day_of_month", "comment", "status", "id", "customerId",
-		"trialEnd", "cancelAtPeriodEnd", "customerEmail",
+		"trialEnd", "cancelAtPeriodEnd", "customerEmail", "failurePolicy", "retryOffsetsDays",
 	} {
 		found := check(t, `{"metadata": null, "`+member+`": null}`, rules.SubscriptionUpdate)
 		if assert.Len(t, found, 1, member) {
