@@ -14,18 +14,36 @@ type Checkout struct {
 	key   string
 }
 
+// Begin is a buyer who asks for the Pix code or sends the card: the transaction
+// of the newest session of the link that is ready is created and waits. It is
+// listed like any other, and [Transactions] acts on it.
+func (c Checkout) Begin(slug string) error {
+	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+		for _, s := range d.SessionsOf(l) {
+			if engine.Ready(s) {
+				return engine.StartPayment(d.Env, l, s, d.Catalog())
+			}
+		}
+		return engine.Change{}, notReady()
+	})
+}
+
 // Pay is a buyer who pays: the newest session of the link that is ready, with
 // buyer and payment method set, or whose payment has begun, is completed.
 func (c Checkout) Pay(slug string) error {
 	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
-			if engine.Payable(s) {
+			if engine.Ready(s) || engine.Processing(s) {
 				return engine.PayCheckout(d.Env, l, s, d.Transactions.Get(s.TransactionID), d.Catalog())
 			}
 		}
-		return engine.Change{}, engine.Conflict(engine.CodeInvalidState,
-			"no session of this checkout link is ready: set the buyer's name and e-mail and the payment method first")
+		return engine.Change{}, notReady()
 	})
+}
+
+func notReady() *engine.Refusal {
+	return engine.Conflict(engine.CodeInvalidState,
+		"no session of this checkout link is ready: set the buyer's name and e-mail and the payment method first")
 }
 
 // Expire ends an active link, and with it every session that waits for its

@@ -166,8 +166,11 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 	return c, nil
 }
 
-// Payable reports whether a buyer in s can pay.
-func Payable(s *Session) bool { return s.Status == sessionReady || s.Status == sessionProcessing }
+// Ready reports whether s has all that a payment needs.
+func Ready(s *Session) bool { return s.Status == sessionReady }
+
+// Processing reports whether the transaction of s waits for its payment.
+func Processing(s *Session) bool { return s.Status == sessionProcessing }
 
 // PayCheckout is a buyer who pays: a ready session's payment is made first. t
 // is the transaction of a session in processing.
