@@ -70,7 +70,9 @@ type Config struct {
 
 	// HandleStale has late events handled too, with Stale set: a "pending" that
 	// arrives when the "paid" of the same transaction was handled already.
-	// Without it they are acknowledged and no handler sees them.
+	// Without it they are acknowledged and no handler sees them. An event that
+	// tells of money of its own (a renewal, a failed charge, a refund) is
+	// handled however late, with Stale set.
 	HandleStale bool
 
 	// MaxBody is the size of the largest body in bytes; default 1 MiB.

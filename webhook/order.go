@@ -24,23 +24,51 @@ func position(e *Event) int64 {
 	}
 }
 
+// overtaken reports whether a late event has nothing to tell any more: it
+// announces a state that the resource has left. What tells of money is never
+// overtaken, however late: a renewal, a failed charge, a refund are facts of
+// their own, and a payment still counts after a part of it was given back.
+func overtaken(e *Event, latest int64) bool {
+	switch e.Kind {
+	case TransactionCreated, TransactionPending, TransactionThreeDSRequired,
+		TransactionCancelled, TransactionExpired, TransactionRefused,
+		PayoutCreated, PayoutInAnalysis, PayoutProcessing,
+		SubscriptionCreated, SubscriptionUpdated, SubscriptionTrialWillEnd, SubscriptionPastDue:
+		return true
+	case TransactionPaid:
+		return latest >= rankRefunded
+	default:
+		return false
+	}
+}
+
+// The ranks of a transaction's events.
+const (
+	rankWaiting  = 1
+	rankEnded    = 2 // a late payment may still follow
+	rankPaid     = 3
+	rankPart     = 4 // a part was refunded
+	rankRefunded = 5
+	rankReversed = 6 // charged back
+)
+
 func transactionRank(e *Event) int64 {
 	switch e.Kind {
 	case TransactionCreated, TransactionPending, TransactionThreeDSRequired:
-		return 1
+		return rankWaiting
 	case TransactionCancelled, TransactionExpired, TransactionRefused:
-		return 2 // a late payment may still follow
+		return rankEnded
 	case TransactionPaid:
-		return 3
+		return rankPaid
 	case TransactionPartiallyRefunded:
-		return 4
+		return rankPart
 	case TransactionRefunded:
 		if e.Status == string(gateway.TransactionPartiallyRefunded) {
-			return 4
+			return rankPart
 		}
-		return 5
+		return rankRefunded
 	case TransactionChargedback:
-		return 6
+		return rankReversed
 	default:
 		return 0
 	}

@@ -332,7 +332,67 @@ func TestLateEventsOfASubscriptionGoByTheirMoment(t *testing.T) {
 		body := fmt.Sprintf(`{"id":%q,"event":"subscription","data":{"id":"s_1","event_type":"subscription.%s","occurred_at":%q}}`, e.id, e.kind, e.at)
 		assert.Equal(t, received, answer(rx, signed(body)))
 	}
-	assert.Equal(t, []string{"renewed", "past due, after", "chargeback, whenever", "canceled", "no moment"}, got.all())
+	assert.Equal(t, []string{"renewed", "past due, after", "chargeback, whenever", "canceled", "payment failed, same moment", "no moment"}, got.all())
+}
+
+func TestLateEventsThatTellOfMoneyAreHandled(t *testing.T) {
+	t.Parallel()
+	sub := func(id string, kind webhook.Kind, at string) string {
+		return fmt.Sprintf(`{"id":%q,"event":"subscription","data":{"id":"sub_1","event_type":%q,"occurred_at":%q}}`, id, kind, at)
+	}
+	cases := map[string]struct {
+		bodies []string
+		want   []string
+	}{
+		"a payment after a part was refunded": {
+			[]string{txBody("evt_2", webhook.TransactionRefunded, "tx_1", "partially_refunded"), paid("evt_1", "tx_1")},
+			[]string{"transaction.refunded false", "transaction.paid true"},
+		},
+		"a payment after all was refunded": {
+			[]string{txBody("evt_2", webhook.TransactionRefunded, "tx_1", "refunded"), paid("evt_1", "tx_1")},
+			[]string{"transaction.refunded false"},
+		},
+		"a part's refund after the rest's": {
+			[]string{
+				txBody("evt_2", webhook.TransactionRefunded, "tx_1", "refunded"),
+				txBody("evt_1", webhook.TransactionRefunded, "tx_1", "partially_refunded"),
+			},
+			[]string{"transaction.refunded false", "transaction.refunded true"},
+		},
+		"a renewal after an update": {
+			[]string{
+				sub("evt_2", webhook.SubscriptionUpdated, "2027-03-01T12:00:00.000Z"),
+				sub("evt_1", webhook.SubscriptionRenewed, "2027-02-01T12:00:00.000Z"),
+			},
+			[]string{"subscription.updated false", "subscription.renewed true"},
+		},
+		"a dunning that is over": {
+			[]string{
+				sub("evt_2", webhook.SubscriptionRenewed, "2027-03-01T12:00:00.000Z"),
+				sub("evt_1", webhook.SubscriptionPastDue, "2027-02-26T12:00:00.000Z"),
+			},
+			[]string{"subscription.renewed false"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rx := receiver(t, signedConfig())
+			var got effects
+			webhook.OnTransaction(rx, webhook.AnyKind, func(_ context.Context, e *webhook.TransactionEvent) error {
+				got.add("%s %v", e.Kind, e.Stale)
+				return nil
+			})
+			webhook.OnSubscription(rx, webhook.AnyKind, func(_ context.Context, e *webhook.SubscriptionEvent) error {
+				got.add("%s %v", e.Kind, e.Stale)
+				return nil
+			})
+			for _, body := range c.bodies {
+				assert.Equal(t, received, answer(rx, signed(body)))
+			}
+			assert.Equal(t, c.want, got.all())
+		})
+	}
 }
 
 func TestOneEventOfAResourceAtATime(t *testing.T) {
