@@ -2,6 +2,8 @@ package mockserver
 
 import (
 	"time"
+
+	"github.com/gateway-go/gateway"
 )
 
 // Dialect is one of the two readings of the interface.
@@ -36,10 +38,11 @@ type settings struct {
 	fee         int64
 	opening     int64
 	memory      int64
+	secret      gateway.Secret
 }
 
 func defaults() settings {
-	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)}
+	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: "whsec_mock"}
 }
 
 // WithSeed makes every id and code repeat: the same seed and the same calls in
@@ -79,3 +82,7 @@ func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.openi
 // about; it is 2 GiB otherwise. A write beyond it is answered with 507 and
 // code MEMORY_LIMIT, and nothing is forgotten.
 func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }
+
+// WithWebhookSecret sets the secret that signs the webhooks of
+// [Webhooks.Send]. It is whsec_mock otherwise.
+func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) { s.secret = secret } }

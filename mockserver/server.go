@@ -8,15 +8,21 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Server is a gateway. Its fields act on the default account, the one of
@@ -28,10 +34,16 @@ type Server struct {
 	Checkout      Checkout
 	Legacy        Legacy
 	Clock         *Clock
+	Webhooks      Webhooks // of every account
+	Faults        Faults   // of every account
+	Requests      Requests // of every account
 
 	settings settings
 	store    *store.Store
 	clock    *clock.Clock
+	sender   *deliver.Sender
+	faults   *faults.Set
+	journal  *journal.Journal
 	handler  http.Handler
 
 	mu        sync.Mutex
@@ -50,12 +62,17 @@ func New(opts ...Option) (*Server, error) {
 	}
 	s := &Server{settings: cfg}
 	s.clock = clock.New(clock.Config{
-		Start: cfg.start,
-		Fire:  func(t clock.Timer) { s.store.Fire(t) },
+		Start:  cfg.start,
+		Fire:   s.fire,
+		Settle: s.Wait,
+		Refuse: refuseInside,
 	})
+	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64())} //nolint:gosec // chooses which request fails
+	s.sender = deliver.New(deliver.Config{Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook})
 	s.store = store.New(store.Config{
 		Clock:   s.clock,
 		IDs:     func(account string) store.IDs { return cfg.ids(account) },
+		Outbox:  s.sender,
 		Live:    cfg.dialect == Live,
 		Sandbox: cfg.environment == Sandbox,
 		AutoPay: cfg.autoPay,
@@ -63,7 +80,7 @@ func New(opts ...Option) (*Server, error) {
 		Opening: cfg.opening,
 		Limit:   cfg.memory,
 	})
-	s.handler = httpapi.New(httpapi.Config{
+	s.assemble(httpapi.New(httpapi.Config{
 		Store:       s.store,
 		Now:         s.clock.Now,
 		IDs:         cfg.ids(""),
@@ -71,12 +88,61 @@ func New(opts ...Option) (*Server, error) {
 		Loose:       cfg.loose,
 		Production:  cfg.environment == Production,
 		BasicTokenX: cfg.basicTokenX,
-	})
+	}))
 	s.Clock = &Clock{s.clock}
 	a := s.Account(s.Key())
 	s.Transactions, s.Transfers, s.Subscriptions = a.Transactions, a.Transfers, a.Subscriptions
 	s.Checkout, s.Legacy = a.Checkout, a.Legacy
+	all := s.Account("")
+	s.Webhooks, s.Faults, s.Requests = all.Webhooks, all.Faults, all.Requests
 	return s, nil
+}
+
+// assemble puts the journal and the faults before the API.
+func (s *Server) assemble(api *httpapi.API) {
+	s.journal = journal.New(journal.Config{Now: s.clock.Now, Operation: api.Operation, Account: api.Account})
+	s.faults.Known = func(webhook bool, pattern string) bool { return known(api, webhook, pattern) }
+	s.handler = s.journal.Wrap(&faults.Injector{
+		Set: s.faults, Next: api, Operation: api.Operation, Account: api.Account,
+	})
+}
+
+// known reports whether a pattern means any operation, or any kind of event.
+func known(api *httpapi.API, webhooks bool, pattern string) bool {
+	if webhooks {
+		return slices.ContainsFunc(webhook.DocumentedKinds(), func(k webhook.Kind) bool {
+			return faults.Glob(pattern, string(k))
+		})
+	}
+	return slices.ContainsFunc(api.Operations(), func(o httpapi.Operation) bool {
+		return faults.Request{Operation: o.Name, Method: o.Method, Path: o.Path}.Means(pattern)
+	})
+}
+
+// fire does what a due timer asks for.
+func (s *Server) fire(t clock.Timer) {
+	if t.Kind == deliver.TimerKind {
+		s.sender.Fire(t)
+		return
+	}
+	s.store.Fire(t)
+}
+
+// refuseInside keeps a webhook's handler from advancing the clock, which would
+// wait for that very handler.
+func refuseInside() error {
+	if deliver.Inside() {
+		return deliver.ErrInside
+	}
+	return nil
+}
+
+// seedOr returns the seed, or another where none was given.
+func (c settings) seedOr(other uint64) uint64 {
+	if c.seed == nil {
+		return other
+	}
+	return *c.seed
 }
 
 // ids returns the source of ids of an account, or of the server for "". Each
@@ -110,6 +176,9 @@ func (s *Server) Account(key string) *Account {
 		Subscriptions: Subscriptions{s.store, key},
 		Checkout:      Checkout{s.store, key},
 		Legacy:        Legacy{s.store, key},
+		Webhooks:      Webhooks{sender: s.sender, faults: s.faults, secret: s.settings.secret, account: key},
+		Faults:        Faults{set: s.faults, account: key},
+		Requests:      Requests{journal: s.journal, account: key},
 		server:        s,
 		key:           key,
 	}
@@ -123,6 +192,9 @@ type Account struct {
 	Subscriptions Subscriptions
 	Checkout      Checkout
 	Legacy        Legacy
+	Webhooks      Webhooks
+	Faults        Faults
+	Requests      Requests
 
 	server *Server
 	key    string
@@ -144,8 +216,10 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-// Close ends what Listen began. Running requests are cut off.
+// Close ends what Listen began and breaks off what is being delivered. Running
+// requests are cut off.
 func (s *Server) Close() error {
+	s.sender.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error

@@ -36,7 +36,7 @@ func (s *Sender) Hold(account string) {
 
 // Release delivers held deliveries in the order of the ids, each when the one
 // before has been answered; the others stay held. Without ids it delivers all,
-// the oldest first, and ends the hold.
+// those of one record in order, and ends the hold.
 func (s *Sender) Release(account string, ids ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,9 @@ func (s *Sender) Release(account string, ids ...string) error {
 	}
 	waiting := s.held[account]
 	delete(s.held, account)
-	s.chain(waiting)
+	for _, d := range waiting {
+		s.due(d)
+	}
 	return nil
 }
 
@@ -64,22 +66,11 @@ func (s *Sender) release(account string, ids []string) error {
 	for holder, waiting := range s.held {
 		s.held[holder] = slices.DeleteFunc(waiting, func(d *delivery) bool { return slices.Contains(chosen, d) })
 	}
-	s.chain(chosen)
-	return nil
-}
-
-// chain makes the due attempts of deliveries one after the other.
-func (s *Sender) chain(deliveries []*delivery) {
-	if len(deliveries) == 0 {
-		return
-	}
-	jobs := make([]*job, len(deliveries))
-	for i, d := range deliveries {
+	for _, d := range chosen {
 		d.state = Pending
-		jobs[i] = &job{d: d, scheduled: true}
+		s.line(&job{d: d, scheduled: true})
 	}
-	jobs[0].then = jobs[1:]
-	s.enqueue(jobs[0])
+	return nil
 }
 
 // Reset forgets the deliveries and the endpoints of an account, and ends its
@@ -102,5 +93,4 @@ func (s *Sender) Reset(account string) {
 		s.held[holder] = slices.DeleteFunc(waiting, gone)
 	}
 	delete(s.held, account)
-	delete(s.integrations, account)
 }

@@ -68,21 +68,21 @@ type Sender struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // the workers
 
-	mu           sync.Mutex
-	closed       bool
-	endpoints    []*endpoint
-	integrations map[string]engine.Integration // by account
-	hosts        map[string]http.Handler       // in memory, by host
-	made         uint64                        // deliveries so far
-	registered   uint64                        // endpoints so far
-	log          []*delivery                   // oldest first
-	byID         map[string]*delivery
-	held         map[string][]*delivery // by account that holds: "" holds everybody's
-	lanes        map[laneKey]*lane
-	ready        []*lane
-	workers      int
-	active       int // jobs that wait for a worker or run
-	idle         []chan struct{}
+	mu         sync.Mutex
+	closed     bool
+	endpoints  []*endpoint
+	hosts      map[string]http.Handler // in memory, by host
+	made       uint64                  // deliveries so far
+	registered uint64                  // endpoints so far
+	log        []*delivery             // oldest first
+	byID       map[string]*delivery
+	held       map[string][]*delivery // by account that holds: "" holds everybody's
+	lanes      map[laneKey]*lane
+	ready      []*lane
+	workers    int
+	queue      []*job // released in a chosen order; the first of them is in its lane
+	active     int    // jobs that wait for their turn or run
+	idle       []chan struct{}
 }
 
 // New returns a Sender. Close it when it is no longer needed.
@@ -96,11 +96,10 @@ func New(cfg Config) *Sender {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
 		cfg: cfg, schedule: Schedule(), ctx: ctx, stop: stop,
-		integrations: map[string]engine.Integration{},
-		hosts:        map[string]http.Handler{},
-		byID:         map[string]*delivery{},
-		held:         map[string][]*delivery{},
-		lanes:        map[laneKey]*lane{},
+		hosts: map[string]http.Handler{},
+		byID:  map[string]*delivery{},
+		held:  map[string][]*delivery{},
+		lanes: map[laneKey]*lane{},
 	}
 	s.network = &http.Client{
 		Transport:     &router{sender: s, network: networkTransport()},
@@ -110,19 +109,18 @@ func New(cfg Config) *Sender {
 }
 
 // Post takes the events of a commit. It returns soon and calls nobody.
-func (s *Sender) Post(account string, c engine.Change) {
+//
+// The account's v1 integration is nil where it has none.
+func (s *Sender) Post(account string, events []engine.Event, v1 *engine.Integration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.Integration != nil {
-		s.integrations[account] = *c.Integration
-	}
-	for i := range c.Events {
-		s.post(account, &message{event: &c.Events[i]})
+	for i := range events {
+		s.post(account, &message{event: &events[i]}, v1)
 	}
 }
 
-func (s *Sender) post(account string, m *message) {
-	targets := s.targets(account, m.event)
+func (s *Sender) post(account string, m *message, v1 *engine.Integration) {
+	targets := s.targets(account, m.event, v1)
 	if len(targets) == 0 {
 		s.record(account, m, target{}).state = NoEndpoint
 		return
@@ -162,7 +160,12 @@ func (s *Sender) due(d *delivery) {
 			return
 		}
 	}
-	s.enqueue(&job{d: d, scheduled: true})
+	j := &job{d: d, scheduled: true}
+	if len(s.queue) > 0 { // what was released before comes before
+		s.line(j)
+		return
+	}
+	s.enqueue(j)
 }
 
 // wait sets a timer for the next attempt of the schedule.

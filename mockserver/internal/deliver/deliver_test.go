@@ -65,9 +65,9 @@ func (sys *system) happen(account, kind, id string) {
 
 func (sys *system) post(account, kind string, t *engine.Transaction) {
 	sys.made++
-	sys.Post(account, engine.Change{Events: []engine.Event{{
+	sys.Post(account, []engine.Event{{
 		ID: fmt.Sprintf("evt_%d", sys.made), At: sys.clock.Now(), Kind: kind, Transaction: t,
-	}}})
+	}}, nil)
 }
 
 func (sys *system) wait(t *testing.T) {
@@ -282,17 +282,16 @@ func TestTargets(t *testing.T) {
 	sys := newSystem(t)
 	shop := &receiver{}
 	sys.Serve("shop.example", shop)
-	integrate := func(account, all, pix string) {
-		sys.Post(account, engine.Change{Integration: &engine.Integration{WebhookURL: all, PixWebhookURL: pix}})
+	v1 := map[string]*engine.Integration{
+		"a":    {WebhookURL: "https://shop.example/all", PixWebhookURL: "https://shop.example/pix"},
+		"same": {WebhookURL: "https://shop.example/all", PixWebhookURL: "https://shop.example/all"},
 	}
-	integrate("a", "https://shop.example/all", "https://shop.example/pix")
-	integrate("same", "https://shop.example/all", "https://shop.example/all")
 	sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop, Events: []string{"transaction.paid", "payout.*"}})
 
 	post := func(account string, e engine.Event) []string {
 		before := len(sys.Deliveries(account))
 		e.ID = fmt.Sprint("evt_", account, e.Kind)
-		sys.Post(account, engine.Change{Events: []engine.Event{e}})
+		sys.Post(account, []engine.Event{e}, v1[account])
 		var names []string
 		for _, d := range sys.Deliveries(account)[before:] {
 			names = append(names, d.Endpoint)
@@ -563,7 +562,6 @@ func TestSaveAndLoad(t *testing.T) {
 	sys := newSystem(t)
 	shop := &receiver{status: func(id string) int { return map[bool]int{true: 500, false: 200}[id == "evt_1"] }}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: "s", Events: []string{"transaction.*"}})
-	sys.Post("a", engine.Change{Integration: &engine.Integration{WebhookURL: "https://shop.invalid/"}})
 	sys.happen("a", "transaction.paid", "tx_1")
 	sys.happen("b", "transaction.paid", "tx_2")
 	sys.wait(t)
@@ -592,7 +590,7 @@ func TestSaveAndLoad(t *testing.T) {
 	second := run()
 
 	assert.Equal(t, first, second)
-	assert.Len(t, second, 5)
+	assert.Len(t, second, 4)
 }
 
 func TestLoadMakesWhatWasDue(t *testing.T) {

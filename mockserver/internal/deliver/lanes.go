@@ -15,14 +15,25 @@ type lane struct {
 // job is one attempt to be made.
 type job struct {
 	d         *delivery
-	scheduled bool   // it counts as one of the schedule
-	then      []*job // made one after the other when this one is done
+	scheduled bool // it counts as one of the schedule
+	queued    bool // it is the first of the queue
 }
 
 // enqueue puts a job into its lane and sees to it that somebody does it.
 func (s *Sender) enqueue(j *job) {
-	s.active += 1 + len(j.then)
+	s.active++
 	s.push(j)
+}
+
+// line puts a job into the queue, whose jobs are done strictly one after the
+// other.
+func (s *Sender) line(j *job) {
+	s.active++
+	s.queue = append(s.queue, j)
+	if len(s.queue) == 1 {
+		j.queued = true
+		s.push(j)
+	}
 }
 
 func (s *Sender) push(j *job) {
@@ -103,10 +114,11 @@ func (s *Sender) done(j *job, a Attempt) {
 // next counts a job as done and goes on with what hangs on it.
 func (s *Sender) next(j *job) {
 	s.active--
-	if len(j.then) > 0 {
-		following := j.then[0]
-		following.then = j.then[1:]
-		s.push(following)
+	if j.queued {
+		if s.queue = s.queue[1:]; len(s.queue) > 0 {
+			s.queue[0].queued = true
+			s.push(s.queue[0])
+		}
 	}
 	if s.active == 0 {
 		s.tellIdle()

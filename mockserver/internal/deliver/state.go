@@ -2,13 +2,11 @@ package deliver
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
@@ -17,10 +15,9 @@ import (
 type Saved struct {
 	Made, Registered uint64
 
-	Endpoints    []SavedEndpoint
-	Integrations map[string]engine.Integration
-	Deliveries   []SavedDelivery
-	Held         map[string][]string // ids, by who holds
+	Endpoints  []SavedEndpoint
+	Deliveries []SavedDelivery
+	Held       map[string][]string // ids, by who holds
 }
 
 // SavedEndpoint is an Endpoint. Its secret is in clear.
@@ -50,11 +47,7 @@ type SavedDelivery struct {
 func (s *Sender) Save() (Saved, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	saved := Saved{
-		Made: s.made, Registered: s.registered,
-		Integrations: maps.Clone(s.integrations),
-		Held:         map[string][]string{},
-	}
+	saved := Saved{Made: s.made, Registered: s.registered, Held: map[string][]string{}}
 	for _, e := range s.endpoints {
 		saved.Endpoints = append(saved.Endpoints, SavedEndpoint{
 			e.ID, e.Account, e.URL, e.Secret.Reveal(), e.Events,
@@ -97,8 +90,6 @@ func (s *Sender) Load(saved Saved) error {
 		handlers[e.ID] = e.Handler
 	}
 	s.made, s.registered = saved.Made, saved.Registered
-	s.integrations = map[string]engine.Integration{}
-	maps.Copy(s.integrations, saved.Integrations)
 	s.endpoints = nil
 	for _, e := range saved.Endpoints {
 		s.endpoints = append(s.endpoints, &endpoint{Endpoint{

@@ -128,7 +128,7 @@ func (s *Sender) Serve(host string, h http.Handler) {
 
 // targets returns everybody who gets an event, in a fixed order, and no
 // address of the v1 integration twice.
-func (s *Sender) targets(account string, e *engine.Event) []target {
+func (s *Sender) targets(account string, e *engine.Event, v1 *engine.Integration) []target {
 	var list []target
 	for _, ep := range s.endpoints {
 		if ep.wants(account, e.Kind) {
@@ -141,13 +141,21 @@ func (s *Sender) targets(account string, e *engine.Event) []target {
 	case e.Transfer != nil && e.Transfer.NotifyURL != "":
 		list = append(list, target{name: notifyURL, url: e.Transfer.NotifyURL})
 	}
-	in := s.integrations[account]
-	if in.WebhookURL != "" {
-		list = append(list, target{name: webhookURL, url: in.WebhookURL})
+	return append(list, integrated(e, v1)...)
+}
+
+// integrated returns the targets of a v1 integration: one address for every
+// family, one for Pix transactions and payouts.
+func integrated(e *engine.Event, v1 *engine.Integration) (list []target) {
+	if v1 == nil {
+		return nil
+	}
+	if v1.WebhookURL != "" {
+		list = append(list, target{name: webhookURL, url: v1.WebhookURL})
 	}
 	pix := e.Transfer != nil || e.Transaction != nil && e.Transaction.Method == "pix"
-	if pix && in.PixWebhookURL != "" && in.PixWebhookURL != in.WebhookURL {
-		list = append(list, target{name: pixWebhookURL, url: in.PixWebhookURL})
+	if pix && v1.PixWebhookURL != "" && v1.PixWebhookURL != v1.WebhookURL {
+		list = append(list, target{name: pixWebhookURL, url: v1.PixWebhookURL})
 	}
 	return list
 }

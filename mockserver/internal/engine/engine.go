@@ -86,6 +86,12 @@ func (c Change) And(next Change) Change {
 	return c
 }
 
+// Empty reports whether c leaves everything as it is.
+func (c Change) Empty() bool {
+	return len(c.Transactions)+len(c.Customers)+len(c.Transfers)+len(c.Subscriptions)+len(c.Links)+len(c.Sessions)+
+		len(c.Products)+len(c.Spent)+len(c.Events) == 0 && c.Integration == nil && c.Balance == 0
+}
+
 // Timer asks for a transition at a later moment. When it fires, the engine is
 // called with the record as it is then; a timer that no longer fits its
 // record's state changes nothing, so timers are never taken back.

@@ -63,6 +63,7 @@ type Fault struct {
 	Times       int     // how often at most; 0 is without end
 	Nth         int     // only the nth that matches, from 1; 0 is each
 	Probability float64 // 0 and 1 are always
+	Never       bool    // a probability of 0
 }
 
 // webhook reports whether the fault is one of webhooks.

@@ -154,6 +154,10 @@ type staleKey struct{}
 // Stale reports whether a read is to be answered as before the last change.
 func Stale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
 
+// ChangeNoter is a response writer that wants to know whether the request
+// changed something.
+type ChangeNoter interface{ NoteChange() }
+
 // recording keeps an answer back.
 type recording struct {
 	w       http.ResponseWriter
@@ -171,8 +175,8 @@ func (r *recording) Header() http.Header         { return r.header }
 func (r *recording) WriteHeader(status int)      { r.status = status }
 func (r *recording) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// Changed is called by the interface when a request changed something.
-func (r *recording) Changed() { r.changed = true }
+// NoteChange implements [ChangeNoter].
+func (r *recording) NoteChange() { r.changed = true }
 
 // head writes the status and the headers for a body of a length.
 func (r *recording) head(length int) {

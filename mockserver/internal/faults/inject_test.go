@@ -38,8 +38,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.created.Add(1)
-	if c, ok := w.(interface{ Changed() }); ok {
-		c.Changed()
+	if c, ok := w.(faults.ChangeNoter); ok {
+		c.NoteChange()
 	}
 	w.WriteHeader(http.StatusCreated)
 	_, _ = io.WriteString(w, created)

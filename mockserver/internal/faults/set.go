@@ -161,11 +161,27 @@ func (w *waiting) fire() bool {
 	if w.Nth > 0 && w.seen != w.Nth {
 		return false
 	}
+	if w.Never {
+		return false
+	}
 	if w.Probability > 0 && w.Probability < 1 && w.random.Float64() >= w.Probability {
 		return false
 	}
 	w.fired++
 	return true
+}
+
+// Means reports whether a pattern means some request of an operation whose path
+// is given as a template.
+func (r Request) Means(pattern string) bool {
+	method, path, found := strings.Cut(pattern, " ")
+	if !found {
+		method, path = "", pattern
+	}
+	if !strings.HasPrefix(path, "/") {
+		return Glob(pattern, r.Operation)
+	}
+	return (method == "" || strings.EqualFold(method, r.Method)) && (PathMatches(path, r.Path) || PathMatches(r.Path, path))
 }
 
 // Matches reports whether a pattern means the request: the operation's name

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -62,6 +63,28 @@ func (a *API) Operation(r *http.Request) string {
 	return ""
 }
 
+// Operation is one operation of the interface.
+type Operation struct{ Name, Method, Path string }
+
+// Operations lists what the API serves.
+func (a *API) Operations() []Operation {
+	var list []Operation
+	for _, r := range a.routes() {
+		list = append(list, Operation{r.op, r.method, r.path})
+	}
+	return list
+}
+
+// Account returns the key of the account that a request names, whether or not
+// it would be admitted, and "" where it names none.
+func (a *API) Account(r *http.Request) string {
+	keys, ok := a.credentials(r.Header)
+	if !ok || len(keys) == 0 {
+		return ""
+	}
+	return keys[0]
+}
+
 // ServeHTTP answers one request. The checks come in the order of the
 // interface: path and method, credentials, body, rules, and then what the
 // handler knows.
@@ -89,6 +112,9 @@ func (a *API) serve(rq *request) (any, *problem) {
 		return nil, p
 	}
 	rq.account = a.cfg.Store.Account(key)
+	if w, ok := rq.w.(faults.ChangeNoter); ok {
+		rq.account = rq.account.Observed(w.NoteChange)
+	}
 	return route.do(rq)
 }
 

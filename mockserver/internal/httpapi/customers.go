@@ -53,7 +53,7 @@ func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *eng
 
 func (a *API) getCustomer(rq *request) (any, *engine.Refusal) {
 	var c *engine.Customer
-	rq.account.View(func(d *store.Data) { c = d.Customers.Get(rq.param) })
+	rq.account.View(func(d *store.Data) { c = read(rq, &d.Customers) })
 	if c == nil {
 		return nil, engine.NotFound("customer")
 	}

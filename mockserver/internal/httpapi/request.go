@@ -14,6 +14,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -27,6 +28,15 @@ type request struct {
 	param   string // of the path
 	account *store.Account
 	status  int // of success; a handler may change it
+}
+
+// read returns the record that the path names, or nil. A fault may ask for it
+// as it was before its last change.
+func read[R any](rq *request, t *store.Table[R]) *R {
+	if faults.Stale(rq.r.Context()) {
+		return t.Before(rq.param)
+	}
+	return t.Get(rq.param)
 }
 
 // maxBody is the longest body that is read.

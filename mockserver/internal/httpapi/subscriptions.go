@@ -136,7 +136,7 @@ func hashOf(in *subscriptionBody) (string, error) {
 func (a *API) getSubscription(rq *request) (any, *engine.Refusal) {
 	var view *subscriptionView
 	rq.account.View(func(d *store.Data) {
-		if s := d.Subscriptions.Get(rq.param); s != nil {
+		if s := read(rq, &d.Subscriptions); s != nil {
 			view = viewSubscription(s)
 			view.Transactions = viewCharges(d, s)
 		}

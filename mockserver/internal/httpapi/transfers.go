@@ -64,7 +64,7 @@ func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *eng
 
 func (a *API) getTransfer(rq *request) (any, *engine.Refusal) {
 	var t *engine.Transfer
-	rq.account.View(func(d *store.Data) { t = d.Transfers.Get(rq.param) })
+	rq.account.View(func(d *store.Data) { t = read(rq, &d.Transfers) })
 	if t == nil {
 		return nil, engine.NotFound("transfer")
 	}

@@ -11,6 +11,17 @@ import (
 
 // Account is what one key sees.
 type Account struct {
+	*core
+
+	changed func() // called under the lock when a commit changed something
+}
+
+// Observed returns the same account, telling changed of the commits that are
+// made through it.
+func (a *Account) Observed(changed func()) *Account { return &Account{a.core, changed} }
+
+// core is an account, however many handles there are to it.
+type core struct {
 	store *Store
 	key   string
 
@@ -44,7 +55,7 @@ func (d *Data) Spent(token string) bool {
 }
 
 func newAccount(s *Store, key string) *Account {
-	return &Account{store: s, key: key, ids: s.cfg.IDs(key), data: newData(s.cfg.Opening)}
+	return &Account{core: &core{store: s, key: key, ids: s.cfg.IDs(key), data: newData(s.cfg.Opening)}}
 }
 
 func newData(opening int64) Data {
@@ -122,9 +133,12 @@ func (a *Account) commit(c engine.Change) *engine.Refusal {
 	}
 	a.store.used.Add(grown)
 	a.data.put(c)
+	if a.changed != nil && !c.Empty() {
+		a.changed()
+	}
 	a.schedule(c.Timers)
-	if out := a.store.cfg.Outbox; out != nil && (len(c.Events) > 0 || c.Integration != nil) {
-		out.Post(a.key, c)
+	if out := a.store.cfg.Outbox; out != nil && len(c.Events) > 0 {
+		out.Post(a.key, c.Events, a.data.Integration)
 	}
 	return nil
 }

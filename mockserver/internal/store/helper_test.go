@@ -23,7 +23,9 @@ type world struct {
 	sent  []engine.Event
 }
 
-func (w *world) Post(_ string, c engine.Change) { w.sent = append(w.sent, c.Events...) }
+func (w *world) Post(_ string, events []engine.Event, _ *engine.Integration) {
+	w.sent = append(w.sent, events...)
+}
 
 func newWorld(change func(*store.Config)) *world {
 	w := &world{}

@@ -32,11 +32,12 @@ type IDs interface {
 	UnmarshalBinary(state []byte) error
 }
 
-// Outbox takes every commit that has events or a new integration. It is called
-// under the account's lock, in the order of the commits: it must return soon
-// and must not call back into the store.
+// Outbox takes the events of every commit that has any, with the account's v1
+// integration, nil where it has none. It is called under the account's lock, in
+// the order of the commits: it must return soon and must not call back into the
+// store.
 type Outbox interface {
-	Post(account string, c engine.Change)
+	Post(account string, events []engine.Event, v1 *engine.Integration)
 }
 
 // Log keeps commits beyond the process. It is called under the account's lock

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
 // schema says how a table keeps records of type R.
@@ -27,6 +29,10 @@ type Table[R any] struct {
 	rows   []*R // a row's position is its Seq-1
 	byID   map[string]uint32
 	byRef  map[string]uint32
+
+	before   map[string]*R // what the latest replacements replaced, by id
+	replaced []string      // their ids, a ring with the oldest at oldest
+	oldest   int
 
 	postings []map[string][]uint32 // ascending positions
 	facets   []map[string]*bitset
@@ -54,6 +60,39 @@ func (t *Table[R]) Get(id string) *R {
 	return nil
 }
 
+// maxBefore is how many replaced records a table remembers.
+const maxBefore = 1024
+
+// Before returns the record as it was before its last change: nil where that
+// was its creation, and the record as it is where the change was too long ago.
+func (t *Table[R]) Before(id string) *R {
+	if old, ok := t.before[id]; ok {
+		return old
+	}
+	r := t.Get(id)
+	if row, ok := any(r).(interface{ Stamp() *engine.Row }); r != nil && ok && row.Stamp().Rev > 1 {
+		return r
+	}
+	return nil
+}
+
+// remember keeps what was replaced, instead of the oldest of its kind.
+func (t *Table[R]) remember(id string, old *R) {
+	if t.before == nil {
+		t.before = map[string]*R{}
+	}
+	if _, again := t.before[id]; !again {
+		if len(t.replaced) < maxBefore {
+			t.replaced = append(t.replaced, id)
+		} else {
+			delete(t.before, t.replaced[t.oldest])
+			t.replaced[t.oldest] = id
+			t.oldest = (t.oldest + 1) % maxBefore
+		}
+	}
+	t.before[id] = old
+}
+
 // ByRef returns the record with a reference, or nil; "" is none.
 func (t *Table[R]) ByRef(ref string) *R {
 	if at, ok := t.byRef[ref]; ok && ref != "" {
@@ -69,6 +108,7 @@ func (t *Table[R]) put(r *R) (at int, old *R) {
 	if pos, ok := t.byID[id]; ok {
 		old = t.rows[pos]
 		t.rows[pos] = r
+		t.remember(id, old)
 		t.reindex(int(pos), old, r)
 		return int(pos), old
 	}

@@ -1,0 +1,68 @@
+package mockserver
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/journal"
+)
+
+// Requests is the journal of the latest requests and their answers. What it
+// shows is masked: no key, no session or card token, no document number.
+type Requests struct {
+	journal *journal.Journal
+	account string
+}
+
+// Request is a request and its answer, masked.
+type Request struct {
+	ID             uint64    // counts the server's requests, from 1
+	At             time.Time // on the virtual clock
+	Operation      string    // "transactions.create"; "" where the interface has none
+	Method         string
+	Path           string
+	Query          string
+	Header         http.Header
+	Body           string
+	Status         int // of the answer; 0 where none was sent
+	ResponseHeader http.Header
+	Response       string
+	Duration       time.Duration // wall time
+	Fault          string        // what was done to it on purpose; "" is nothing
+	Broken         bool          // the connection was broken before the answer's end
+}
+
+// All lists the requests that are remembered, the oldest first.
+func (r Requests) All() []Request { return r.Find("") }
+
+// Find lists the requests that a pattern means, the oldest first: an
+// operation's name ("transactions.create", "transactions.*") or an optional
+// method and a path ("POST /v2/transactions", "/v2/transactions/{id}"). "" is
+// all.
+func (r Requests) Find(pattern string) []Request {
+	return requestsOf(r.journal.Find(r.account, pattern))
+}
+
+// Count counts the requests that a pattern means; see [Requests.Find].
+func (r Requests) Count(pattern string) int { return len(r.journal.Find(r.account, pattern)) }
+
+// NearMisses lists the requests that a pattern almost means, the nearest
+// first: for a test that finds none where it expects one.
+func (r Requests) NearMisses(pattern string) []Request {
+	return requestsOf(r.journal.NearMisses(r.account, pattern))
+}
+
+// Clear forgets the requests.
+func (r Requests) Clear() { r.journal.Clear(r.account) }
+
+func requestsOf(entries []journal.Entry) []Request {
+	var list []Request
+	for _, e := range entries {
+		list = append(list, Request{
+			ID: e.ID, At: e.At, Operation: e.Operation, Method: e.Method, Path: e.Path, Query: e.Query,
+			Header: e.Header, Body: e.Body, Status: e.Status, ResponseHeader: e.Answer, Response: e.Response,
+			Duration: e.Duration, Fault: e.Fault, Broken: e.Broken,
+		})
+	}
+	return list
+}

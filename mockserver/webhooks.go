@@ -1,0 +1,185 @@
+package mockserver
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+)
+
+// Webhooks says who gets webhooks, shows what was delivered, and disturbs
+// deliveries on purpose.
+//
+// The first attempt of a delivery is made at once, in the background:
+// [Server.Wait] returns when it is through. Attempts after a failure come on
+// the virtual clock, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h
+// after the first. Events of one record reach a receiver one at a time and in
+// order, and an event has the same id and the same bytes at every attempt.
+type Webhooks struct {
+	sender  *deliver.Sender
+	faults  *faults.Set
+	secret  gateway.Secret
+	account string
+}
+
+// Endpoint is a registered receiver of webhooks.
+type Endpoint struct {
+	ID      string         // given by AddEndpoint
+	URL     string         // http or https; "" with a Handler
+	Handler http.Handler   // called in memory, without a socket
+	Secret  gateway.Secret // signs the deliveries; "" sends them unsigned
+	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
+}
+
+// Send delivers every event to a handler in memory, signed with
+// [Server.Secret].
+func (w Webhooks) Send(h http.Handler) {
+	_, _ = w.AddEndpoint(Endpoint{Handler: h, Secret: w.secret}) // a handler is never refused
+}
+
+// AddEndpoint registers a receiver and returns it with its id.
+func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
+	added, err := w.sender.AddEndpoint(deliver.Endpoint{
+		Account: w.account, URL: e.URL, Handler: e.Handler, Secret: e.Secret, Events: e.Events,
+	})
+	e.ID = added.ID
+	return e, err
+}
+
+// RemoveEndpoint removes a receiver. What is still on its way to it fails.
+func (w Webhooks) RemoveEndpoint(id string) error { return w.sender.RemoveEndpoint(w.account, id) }
+
+// RotateSecret gives a receiver a new secret, which signs every attempt from
+// now on.
+func (w Webhooks) RotateSecret(id string, secret gateway.Secret) error {
+	return w.sender.Rotate(w.account, id, secret)
+}
+
+// Endpoints lists the registered receivers in the order in which they were
+// added.
+func (w Webhooks) Endpoints() []Endpoint {
+	var list []Endpoint
+	for _, e := range w.sender.Endpoints(w.account) {
+		list = append(list, Endpoint{ID: e.ID, URL: e.URL, Handler: e.Handler, Secret: e.Secret, Events: e.Events})
+	}
+	return list
+}
+
+// ServeHost lets a handler answer, in memory, for everything that is delivered
+// to a host ("shop.test", "shop.test:8443"), such as the notify_url of a
+// transaction. A nil handler ends that.
+func (w Webhooks) ServeHost(host string, h http.Handler) { w.sender.Serve(host, h) }
+
+// The states of a [Delivery].
+const (
+	DeliveryPending    = string(deliver.Pending)    // an attempt is being made, or will be
+	DeliveryDelivered  = string(deliver.Delivered)  // an attempt was answered with 2xx
+	DeliveryFailed     = string(deliver.Failed)     // every attempt of the schedule failed
+	DeliveryHeld       = string(deliver.Held)       // waits for Release
+	DeliveryDropped    = string(deliver.Dropped)    // a fault made it vanish
+	DeliveryNoEndpoint = string(deliver.NoEndpoint) // nobody wanted the event
+)
+
+// Delivery is one event on its way to one receiver.
+type Delivery struct {
+	ID         string
+	EventID    string // the same for every receiver of the event
+	Kind       string // "transaction.paid"
+	ResourceID string
+	Endpoint   string // the id of an endpoint, or notify_url, webhookUrl, pixWebhookUrl; "" where nobody wanted it
+	URL        string // "" in memory
+	State      string
+	Body       []byte
+	CreatedAt  time.Time
+	NextAt     time.Time // of the next attempt; zero is none
+	Attempts   []DeliveryAttempt
+}
+
+// DeliveryAttempt is one request to a receiver.
+type DeliveryAttempt struct {
+	Number   int       // from 1
+	At       time.Time // on the virtual clock
+	Status   int       // of the answer; 0 where none came
+	Response string    // the beginning of the answer
+	Error    string    // why it failed; "" where it did not
+	Duration time.Duration
+	Signed   bool
+	Fault    string // what was done to it on purpose; "" is nothing
+}
+
+// Deliveries lists the deliveries, the oldest first. The latest 10,000 that
+// are finished are remembered, and all that are not.
+func (w Webhooks) Deliveries() []Delivery {
+	var list []Delivery
+	for _, d := range w.sender.Deliveries(w.account) {
+		list = append(list, deliveryOf(d))
+	}
+	return list
+}
+
+func deliveryOf(d deliver.Delivery) Delivery {
+	v := Delivery{
+		ID:         d.ID,
+		EventID:    d.EventID,
+		Kind:       d.Kind,
+		ResourceID: d.Resource,
+		Endpoint:   d.Endpoint,
+		URL:        d.URL,
+		State:      string(d.State),
+		Body:       d.Body,
+		CreatedAt:  d.Created,
+		NextAt:     d.Next,
+	}
+	for _, a := range d.Attempts {
+		v.Attempts = append(v.Attempts, DeliveryAttempt{
+			Number: a.Number, At: a.At, Status: a.Status, Response: a.Response, Error: a.Error, Duration: a.Duration,
+			Signed: a.Signed, Fault: a.Fault,
+		})
+	}
+	return v
+}
+
+// Redeliver makes one more attempt of a delivery now, whatever its state.
+func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.account, id) }
+
+// Hold keeps back what would be delivered from now on.
+func (w Webhooks) Hold() { w.sender.Hold(w.account) }
+
+// Release delivers held deliveries in the order of the ids, each when the one
+// before has been answered; the others stay held. Without ids it delivers all,
+// those of one record in order, and ends the hold.
+func (w Webhooks) Release(ids ...string) error { return w.sender.Release(w.account, ids...) }
+
+// Drop makes the next delivery of a kind vanish; "" is any kind, and
+// "transaction.*" a family. [DropWebhook] can do more.
+func (w Webhooks) Drop(kind string) error { return w.disturb(DropWebhook(), kind) }
+
+// Duplicate makes the next delivery of a kind arrive twice; see
+// [Webhooks.Drop] for kind.
+func (w Webhooks) Duplicate(kind string) error { return w.disturb(DuplicateWebhook(), kind) }
+
+// Delay makes the next delivery of a kind arrive later on the virtual clock, so
+// that others overtake it; see [Webhooks.Drop] for kind.
+func (w Webhooks) Delay(kind string, d time.Duration) error { return w.disturb(DelayWebhook(d), kind) }
+
+// CorruptSignature makes the signature of the next delivery of a kind wrong at
+// its first attempt; see [Webhooks.Drop] for kind.
+func (w Webhooks) CorruptSignature(kind string) error { return w.disturb(CorruptSignature(), kind) }
+
+// StaleTimestamp signs the next delivery of a kind with a moment outside the
+// receiver's window at its first attempt; see [Webhooks.Drop] for kind.
+func (w Webhooks) StaleTimestamp(kind string) error { return w.disturb(StaleTimestamp(), kind) }
+
+func (w Webhooks) disturb(f Fault, kind string) error {
+	return Faults{set: w.faults, account: w.account}.Add(f.On(kind).Times(1))
+}
+
+// Secret returns what signs the webhooks of [Webhooks.Send].
+func (s *Server) Secret() gateway.Secret { return s.settings.secret }
+
+// Wait returns when no webhook is being delivered. What is held or waits for a
+// later attempt is not waited for. Inside a webhook's handler it is an error.
+func (s *Server) Wait(ctx context.Context) error { return s.sender.Wait(ctx) }

@@ -1,0 +1,199 @@
+package mockserver_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// shop is a merchant's receiver. It trusts only what is signed with secret,
+// and writes down the kinds that it gets.
+type shop struct {
+	mu    sync.Mutex
+	kinds []webhook.Kind
+	bad   []error
+	then  func(*webhook.Event)
+}
+
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	if err := webhook.Verify(r.Header, body, "whsec_mock"); err != nil {
+		s.mu.Lock()
+		s.bad = append(s.bad, err)
+		s.mu.Unlock()
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	e, err := webhook.Parse(body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	s.kinds = append(s.kinds, e.Kind)
+	s.mu.Unlock()
+	if s.then != nil {
+		s.then(e)
+	}
+	_, _ = io.WriteString(w, `{"received":true}`)
+}
+
+func (s *shop) got() []webhook.Kind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kinds := s.kinds
+	s.kinds = nil
+	return kinds
+}
+
+func TestWebhooksOfAPayment(t *testing.T) {
+	t.Parallel()
+	gw, shop := mockserver.Run(t), &shop{}
+	gw.Webhooks.Send(shop)
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, []webhook.Kind{"transaction.created", "transaction.pending"}, shop.got())
+
+	require.NoError(t, gw.Transactions.Pay(made.ID))
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, []webhook.Kind{"transaction.paid"}, shop.got())
+
+	d := gw.Webhooks.Deliveries()[2]
+	assert.Equal(t, "transaction.paid", d.Kind)
+	assert.Equal(t, made.ID, d.ResourceID)
+	assert.Equal(t, mockserver.DeliveryDelivered, d.State)
+	assert.Equal(t, `{"received":true}`, d.Attempts[0].Response)
+}
+
+func TestAHandlerMayCallTheGateway(t *testing.T) {
+	t.Parallel()
+	gw, shop := mockserver.Run(t), &shop{}
+	client := gw.Client()
+	var read, advance, wait error
+	shop.then = func(e *webhook.Event) {
+		_, read = client.Transactions.Get(context.Background(), e.ResourceID)
+		advance = gw.Clock.Advance(time.Hour)
+		wait = gw.Wait(context.Background())
+	}
+	gw.Webhooks.Send(shop)
+	_, err := client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Clock.Advance(time.Hour))
+	require.NoError(t, read)
+	require.ErrorContains(t, advance, "inside a webhook handler")
+	require.ErrorContains(t, wait, "inside a webhook handler")
+}
+
+func TestDisturbedWebhooks(t *testing.T) {
+	t.Parallel()
+	gw, shop := mockserver.Run(t), &shop{}
+	gw.Webhooks.Send(shop)
+	client := gw.Client()
+	pay := func(ref string) {
+		made, err := client.Transactions.Create(t.Context(), order(ref))
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+		shop.got()
+		require.NoError(t, gw.Transactions.Pay(made.ID))
+		require.NoError(t, gw.Wait(t.Context()))
+	}
+	const paid = "transaction.paid"
+
+	require.NoError(t, gw.Webhooks.Drop(paid))
+	pay("dropped")
+	assert.Empty(t, shop.got())
+
+	require.NoError(t, gw.Webhooks.Duplicate(paid))
+	pay("twice")
+	assert.Equal(t, []webhook.Kind{paid, paid}, shop.got())
+
+	require.NoError(t, gw.Webhooks.CorruptSignature(paid))
+	pay("corrupt")
+	require.NoError(t, gw.Webhooks.StaleTimestamp("transaction.*"))
+	assert.Empty(t, shop.got())
+	require.ErrorIs(t, shop.bad[0], webhook.ErrInvalidSignature)
+	require.NoError(t, gw.Clock.Advance(5*time.Second))
+	assert.Equal(t, []webhook.Kind{paid}, shop.got())
+
+	pay("stale")
+	require.ErrorIs(t, shop.bad[1], webhook.ErrStaleTimestamp)
+	shop.got()
+
+	require.NoError(t, gw.Webhooks.Delay(paid, time.Hour))
+	pay("late")
+	assert.Empty(t, shop.got())
+	require.NoError(t, gw.Clock.Advance(time.Hour))
+	assert.Equal(t, []webhook.Kind{"transaction.created", paid}, shop.got(), "the stale one of before comes again, too")
+
+	require.ErrorContains(t, gw.Webhooks.Drop("transactions.paid"), "transaction.paid")
+}
+
+func TestHoldAndReleaseFromATest(t *testing.T) {
+	t.Parallel()
+	gw, shop := mockserver.Run(t), &shop{}
+	gw.Webhooks.Send(shop)
+	gw.Webhooks.Hold()
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(made.ID))
+	require.NoError(t, gw.Wait(t.Context()))
+	var held []string
+	for _, d := range gw.Webhooks.Deliveries() {
+		assert.Equal(t, mockserver.DeliveryHeld, d.State)
+		held = append(held, d.ID)
+	}
+	require.NoError(t, gw.Webhooks.Release(held[2], held[0]))
+	require.NoError(t, gw.Webhooks.Release())
+	require.NoError(t, gw.Wait(t.Context()))
+	got := shop.got()
+	assert.Equal(t, []webhook.Kind{"transaction.paid", "transaction.created", "transaction.pending"}, got)
+}
+
+func TestEndpointsOfAnAccount(t *testing.T) {
+	t.Parallel()
+	gw, all, own := mockserver.Run(t), &shop{}, &shop{}
+	other := gw.Account("sk_test_other")
+	gw.Webhooks.Send(all)
+	e, err := other.Webhooks.AddEndpoint(mockserver.Endpoint{Handler: own, Secret: "whsec_mock", Events: []string{"transaction.created"}})
+	require.NoError(t, err)
+	for _, client := range []string{gw.Key(), "sk_test_other"} {
+		_, err := gw.Account(client).Client().Transactions.Create(t.Context(), order("order-1"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Len(t, all.got(), 4)
+	assert.Equal(t, []webhook.Kind{"transaction.created"}, own.got())
+	assert.Len(t, other.Webhooks.Endpoints(), 1)
+	assert.Len(t, gw.Webhooks.Endpoints(), 2)
+	assert.Len(t, other.Webhooks.Deliveries(), 3)
+	require.NoError(t, other.Webhooks.RotateSecret(e.ID, "new"))
+	require.NoError(t, other.Webhooks.RemoveEndpoint(e.ID))
+	require.Error(t, other.Webhooks.RemoveEndpoint(e.ID))
+	_, err = gw.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "shop"})
+	require.Error(t, err)
+}
+
+func TestNotifyURLInMemory(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	var signed []string
+	gw.Webhooks.ServeHost("shop.example", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		signed = append(signed, r.URL.Path+r.Header.Get(webhook.DefaultSignatureHeader))
+	}))
+	params := order("order-1")
+	params.NotifyURL = "https://shop.example/hook"
+	_, err := gw.Client().Transactions.Create(t.Context(), params)
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, []string{"/hook", "/hook"}, signed, "notify_url is never signed")
+}
