@@ -71,7 +71,8 @@ func payOnce(path string, cents int64) string {
 // field is cut, and what is not printable ASCII becomes a question mark, so
 // that every BRCode has a text that can be read.
 func (c BRCode) String() string {
-	account := appendTLV(nil, tagGUI, pixGUI)
+	var room [maxTLV]byte
+	account := appendTLV(room[:0], tagGUI, pixGUI)
 	if c.URL != "" {
 		account = appendTLV(account, tagURL, clip(c.URL, maxAccount))
 	} else {
@@ -86,18 +87,28 @@ func (c BRCode) String() string {
 	if c.Once {
 		b = appendTLV(b, tagInitiation, "12")
 	}
-	b = appendTLV(b, tagAccount, string(account))
+	b = appendTLV(b, tagAccount, account)
 	b = appendTLV(b, tagCategory, "0000")
 	b = appendTLV(b, tagCurrency, "986")
 	if c.Amount > 0 {
-		b = appendTLV(b, tagAmount, fmt.Sprintf("%d.%02d", c.Amount/100, c.Amount%100))
+		b = appendTLV(b, tagAmount, appendReais(room[:0], c.Amount))
 	}
 	b = appendTLV(b, tagCountry, "BR")
 	b = appendTLV(b, tagName, clip(c.Name, maxName))
 	b = appendTLV(b, tagCity, clip(c.City, maxCity))
-	b = appendTLV(b, tagAdditional, string(appendTLV(nil, tagTxID, clip(txid, maxTxID))))
+	b = appendTLV(b, tagAdditional, appendTLV(room[:0], tagTxID, clip(txid, maxTxID)))
 	b = append(b, crcHeader...)
-	return string(fmt.Appendf(b, "%04X", crc16(b)))
+	sum := crc16(b)
+	return string(append(b, hex(sum>>12), hex(sum>>8), hex(sum>>4), hex(sum)))
+}
+
+// hex returns the last half byte of v as a capital digit.
+func hex(v uint16) byte { return "0123456789ABCDEF"[v&0xF] }
+
+// appendReais writes an amount of cents as 12.34.
+func appendReais(b []byte, cents int64) []byte {
+	b = append(strconv.AppendInt(b, cents/100, 10), '.')
+	return append(b, byte('0'+cents%100/10), byte('0'+cents%10))
 }
 
 // ParseBRCode reads a Pix copy-paste text and checks its structure and its
@@ -190,16 +201,16 @@ func checkCRC(s string) error {
 // crc16 is CRC-16/CCITT-FALSE: polynomial 0x1021, start 0xFFFF, nothing
 // reflected.
 func crc16(b []byte) uint16 {
+	// The remainder of every half byte: a code is written with every answer
+	// that shows its charge.
+	remainders := [16]uint16{
+		0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50A5, 0x60C6, 0x70E7,
+		0x8108, 0x9129, 0xA14A, 0xB16B, 0xC18C, 0xD1AD, 0xE1CE, 0xF1EF,
+	}
 	sum := uint16(0xFFFF)
 	for _, c := range b {
-		sum ^= uint16(c) << 8
-		for range 8 {
-			carry := sum&0x8000 != 0
-			sum <<= 1
-			if carry {
-				sum ^= 0x1021
-			}
-		}
+		sum = sum<<4 ^ remainders[sum>>12^uint16(c>>4)]
+		sum = sum<<4 ^ remainders[sum>>12^uint16(c&0xF)]
 	}
 	return sum
 }

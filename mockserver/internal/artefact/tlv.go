@@ -12,9 +12,11 @@ const maxTLV = 99
 
 // appendTLV appends one EMV field: a two-digit id, a two-digit length, the
 // value, which is cut where it is too long.
-func appendTLV(b []byte, id, value string) []byte {
+func appendTLV[T string | []byte](b []byte, id string, value T) []byte {
 	value = value[:min(len(value), maxTLV)]
-	return fmt.Appendf(b, "%s%02d%s", id, len(value), value)
+	b = append(b, id...)
+	b = append(b, byte('0'+len(value)/10), byte('0'+len(value)%10)) //nolint:gosec // at most 99
+	return append(b, value...)
 }
 
 // parseTLV splits s into its EMV fields. Every field of one level has an id of

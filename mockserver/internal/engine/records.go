@@ -82,20 +82,15 @@ type Information struct{ Key, Value string }
 
 // Pix is what a Pix payer sees.
 type Pix struct {
-	QRCode         string
 	ExpirationDate time.Time
 	EndToEndID     string
-	ReceiptURL     string
 }
 
 // Voucher is a local payment instruction.
 type Voucher struct {
 	Barcode        string
 	DigitableLine  string
-	URL            string
 	ExpirationDate time.Time
-	Instructions   string
-	ReceiptURL     string
 }
 
 // NextAction is a pending 3-D Secure challenge.

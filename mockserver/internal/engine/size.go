@@ -18,10 +18,10 @@ func (t *Transaction) Size() int {
 		n += int(unsafe.Sizeof(i)) + len(i.Key) + len(i.Value)
 	}
 	if t.Pix != nil {
-		n += int(unsafe.Sizeof(*t.Pix)) + len(t.Pix.QRCode)
+		n += int(unsafe.Sizeof(*t.Pix)) + len(t.Pix.EndToEndID)
 	}
 	if t.Voucher != nil {
-		n += int(unsafe.Sizeof(*t.Voucher)) + len(t.Voucher.URL) + len(t.Voucher.Barcode) + len(t.Voucher.DigitableLine)
+		n += int(unsafe.Sizeof(*t.Voucher)) + len(t.Voucher.Barcode) + len(t.Voucher.DigitableLine)
 	}
 	return n + t.Buyer.size()
 }

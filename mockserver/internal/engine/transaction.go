@@ -62,9 +62,6 @@ const (
 	ChargebackDelay   = 24 * time.Hour
 )
 
-// payPage is where vouchers and receipts would be; nothing is served there.
-const payPage = "https://pay.mock.invalid/"
-
 // NewTransaction is a request for a payment: the members of the record that
 // the request sets, and what is not kept.
 type NewTransaction struct {
@@ -161,7 +158,7 @@ func issuePix(env Env, t *Transaction, lifetime time.Duration) Change {
 	if lifetime == 0 {
 		lifetime = PixLifetime
 	}
-	t.Pix = &Pix{QRCode: artefact.ChargeCode(t.ID, t.Amount), ExpirationDate: env.Now.Add(lifetime)}
+	t.Pix = &Pix{ExpirationDate: env.Now.Add(lifetime)}
 	return Change{
 		Events: events(t, eventCreated, eventPending),
 		Timers: waiting(env, t, Timer{At: t.Pix.ExpirationDate, Kind: TimerExpire, ID: t.ID}),
@@ -171,11 +168,7 @@ func issuePix(env Env, t *Transaction, lifetime time.Duration) Change {
 // issueVoucher is row X2. Only a voucher in reais is a boleto.
 func issueVoucher(env Env, t *Transaction) Change {
 	due := env.Now.Add(VoucherLifetime)
-	t.Voucher = &Voucher{
-		URL:            payPage + "vouchers/" + t.ID,
-		ExpirationDate: due,
-		Instructions:   "Pay in any bank or with its app until the due date.",
-	}
+	t.Voucher = &Voucher{ExpirationDate: due}
 	if t.Currency == string(gateway.BRL) {
 		boleto := artefact.Boleto{Due: due, Amount: t.Amount, Free: t.ID}
 		t.Voucher.Barcode, t.Voucher.DigitableLine = boleto.Barcode(), boleto.Line()
@@ -231,16 +224,8 @@ func settle(env Env, t *Transaction, status string) {
 	t.NextAction = nil
 	t.PaidAmount, t.RefundedAmount = t.Amount, 0
 	t.PaidAt = env.Now
-	receipt := payPage + "receipts/" + t.ID
 	if t.Pix != nil {
-		p := *t.Pix
-		p.EndToEndID, p.ReceiptURL = env.IDs.EndToEndID(env.Now), receipt
-		t.Pix = &p
-	}
-	if t.Voucher != nil {
-		v := *t.Voucher
-		v.ReceiptURL = receipt
-		t.Voucher = &v
+		t.Pix = &Pix{ExpirationDate: t.Pix.ExpirationDate, EndToEndID: env.IDs.EndToEndID(env.Now)}
 	}
 }
 
@@ -248,12 +233,7 @@ func settle(env Env, t *Transaction, status string) {
 func unsettle(t *Transaction) {
 	t.PaidAmount, t.RefundedAmount, t.PaidAt = 0, 0, time.Time{}
 	if t.Pix != nil {
-		t.Pix = &Pix{QRCode: t.Pix.QRCode, ExpirationDate: t.Pix.ExpirationDate}
-	}
-	if t.Voucher != nil {
-		v := *t.Voucher
-		v.ReceiptURL = ""
-		t.Voucher = &v
+		t.Pix = &Pix{ExpirationDate: t.Pix.ExpirationDate}
 	}
 }
 

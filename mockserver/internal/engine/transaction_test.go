@@ -90,7 +90,7 @@ func TestTransactionCreation(t *testing.T) {
 		{
 			"X1 pix", paymentEnv(), payment("pix", ""), "pending", announced, []engine.TimerKind{engine.TimerExpire},
 			func(t *testing.T, tx *engine.Transaction) {
-				code, err := artefact.ParseBRCode(tx.Pix.QRCode)
+				code, err := artefact.ParseBRCode(tx.QRCode())
 				require.NoError(t, err)
 				assert.Equal(t, tx.Amount, code.Amount)
 				assert.Equal(t, noon.Add(24*time.Hour), tx.Pix.ExpirationDate)
@@ -112,7 +112,7 @@ func TestTransactionCreation(t *testing.T) {
 			func(t *testing.T, tx *engine.Transaction) {
 				assert.Empty(t, tx.Voucher.Barcode)
 				assert.Empty(t, tx.Voucher.DigitableLine)
-				assert.NotEmpty(t, tx.Voucher.URL)
+				assert.NotEmpty(t, tx.VoucherURL())
 			},
 		},
 		{"X3 card", paymentEnv(), payment("credit_card", "pgct_ok"), "pending", announced, nil, nil},
@@ -260,14 +260,14 @@ func TestTransactionMoves(t *testing.T) {
 			status: "paid", events: "transaction.paid", worth: 1000,
 			check: func(t *testing.T, tx *engine.Transaction) {
 				assert.Regexp(t, `^E\d{8}20270105\d{4}[A-Z0-9]{11}$`, tx.Pix.EndToEndID)
-				assert.NotEmpty(t, tx.Pix.ReceiptURL)
+				assert.NotEmpty(t, tx.ReceiptURL())
 				assert.Equal(t, tx.UpdatedAt, tx.PaidAt)
 			},
 		},
 		{name: "X8 pix after its expiry", from: has("pix", "pending"), do: engine.Pay, after: 24 * time.Hour, code: 409},
 		{
 			name: "X8 voucher", from: has("voucher", "pending"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000,
-			check: func(t *testing.T, tx *engine.Transaction) { assert.NotEmpty(t, tx.Voucher.ReceiptURL) },
+			check: func(t *testing.T, tx *engine.Transaction) { assert.NotEmpty(t, tx.ReceiptURL()) },
 		},
 		{name: "X8 card", from: byToken("pgct_ok"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000},
 		{name: "X8 twice", from: has("pix", "paid"), do: engine.Pay, code: 409},

@@ -156,7 +156,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 	if refusal != nil {
 		return nil, refusal
 	}
-	picture, err := pngOf(t.Pix.QRCode)
+	picture, err := pngOf(t.QRCode())
 	if err != nil {
 		return nil, &engine.Refusal{
 			Status: http.StatusInternalServerError, Code: "QR_FAILED", Detail: "the QR picture could not be drawn",
@@ -166,7 +166,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 		TransactionID:  t.ID,
 		Status:         t.LegacyStatus(),
 		PixQRCode:      picture,
-		PixCode:        t.Pix.QRCode,
+		PixCode:        t.QRCode(),
 		GenerateTime:   stamp(t.CreatedAt),
 		ExpirationDate: stamp(t.Pix.ExpirationDate),
 	}, nil

@@ -58,9 +58,9 @@ type pixView struct {
 type voucherView struct {
 	Barcode        *string `json:"barcode"`
 	DigitableLine  *string `json:"digitable_line"`
-	URL            *string `json:"url"`
+	URL            string  `json:"url"`
 	ExpirationDate stamp   `json:"expiration_date"`
-	Instructions   *string `json:"instructions"`
+	Instructions   string  `json:"instructions"`
 	ReceiptURL     *string `json:"receipt_url"`
 }
 
@@ -92,8 +92,8 @@ func (a *API) viewTransaction(t *engine.Transaction) *transactionView {
 		PaidAmount:     t.PaidAmount,
 		RefundedAmount: t.RefundedAmount,
 		PaidAt:         stamp(t.PaidAt),
-		Pix:            viewPix(t.Pix),
-		Voucher:        viewVoucher(t.Voucher),
+		Pix:            viewPix(t),
+		Voucher:        viewVoucher(t),
 		Products:       make([]productView, len(t.Products)),
 		Metadata:       a.viewMetadata(t.Metadata),
 		Traceable:      t.Traceable,
@@ -119,29 +119,31 @@ func viewInstallments(t *engine.Transaction) *int {
 	return &t.Installments
 }
 
-func viewPix(p *engine.Pix) *pixView {
-	if p == nil {
+func viewPix(t *engine.Transaction) *pixView {
+	if t.Pix == nil {
 		return nil
 	}
+	receipt := t.ReceiptURL()
 	return &pixView{
-		QRCode:         p.QRCode,
-		ExpirationDate: stamp(p.ExpirationDate),
-		EndToEndID:     nullable(&p.EndToEndID),
-		ReceiptURL:     nullable(&p.ReceiptURL),
+		QRCode:         t.QRCode(),
+		ExpirationDate: stamp(t.Pix.ExpirationDate),
+		EndToEndID:     nullable(&t.Pix.EndToEndID),
+		ReceiptURL:     nullable(&receipt),
 	}
 }
 
-func viewVoucher(v *engine.Voucher) *voucherView {
-	if v == nil {
+func viewVoucher(t *engine.Transaction) *voucherView {
+	if t.Voucher == nil {
 		return nil
 	}
+	receipt := t.ReceiptURL()
 	return &voucherView{
-		Barcode:        nullable(&v.Barcode),
-		DigitableLine:  nullable(&v.DigitableLine),
-		URL:            nullable(&v.URL),
-		ExpirationDate: stamp(v.ExpirationDate),
-		Instructions:   nullable(&v.Instructions),
-		ReceiptURL:     nullable(&v.ReceiptURL),
+		Barcode:        nullable(&t.Voucher.Barcode),
+		DigitableLine:  nullable(&t.Voucher.DigitableLine),
+		URL:            t.VoucherURL(),
+		ExpirationDate: stamp(t.Voucher.ExpirationDate),
+		Instructions:   engine.VoucherInstructions,
+		ReceiptURL:     nullable(&receipt),
 	}
 }
 

@@ -72,7 +72,7 @@ func viewTransactionItem(t *engine.Transaction) transactionItem {
 		v.Payment.Country = a.Country
 	}
 	if t.Pix != nil {
-		v.Payment.Pix = &itemPix{QRCode: t.Pix.QRCode, EndToEnd: t.Pix.EndToEndID}
+		v.Payment.Pix = &itemPix{QRCode: t.QRCode(), EndToEnd: t.Pix.EndToEndID}
 	}
 	for i, p := range t.Products {
 		v.Products[i] = itemProductView{Title: p.Name, Quantity: p.Quantity, UnitPrice: p.Price}

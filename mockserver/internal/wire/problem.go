@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -69,14 +71,31 @@ func Marshal(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(
 // Write answers with a body. The content type says which of the two kinds of
 // JSON it is.
 func Write(w http.ResponseWriter, status int, contentType string, body any) {
-	b, err := Marshal(body)
-	if err != nil {
+	buf, ok := buffers.Get().(*bytes.Buffer)
+	if !ok {
+		buf = new(bytes.Buffer)
+	}
+	defer release(buf)
+	if err := json.MarshalWrite(buf, body, json.Deterministic(true)); err != nil {
 		// No view can fail to encode; should one, it must not look like a success.
-		status, b = http.StatusInternalServerError, []byte(`{"title":"Internal Server Error","status":500}`)
+		status = http.StatusInternalServerError
+		buf.Reset()
+		buf.WriteString(`{"title":"Internal Server Error","status":500}`)
 	}
 	h := w.Header()
 	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(b)))
+	h.Set("Content-Length", strconv.Itoa(buf.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // the client is gone: nobody to tell
+	_, _ = w.Write(buf.Bytes()) // the client is gone: nobody to tell
+}
+
+// buffers holds what answers are encoded into.
+var buffers sync.Pool
+
+// release gives a buffer back, unless a rare long answer made it large.
+func release(buf *bytes.Buffer) {
+	if buf.Cap() <= 1<<20 {
+		buf.Reset()
+		buffers.Put(buf)
+	}
 }
