@@ -1,7 +1,6 @@
 package mockserver_test
 
 import (
-	"errors"
 	"net/http"
 	"path"
 	"testing"
@@ -226,6 +225,6 @@ func TestLegacyControls(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, read.Settled())
 	var refused *mockserver.ControlError
-	require.True(t, errors.As(gw.Legacy.SetStatus(made.TransactionID, "WON"), &refused))
+	require.ErrorAs(t, gw.Legacy.SetStatus(made.TransactionID, "WON"), &refused)
 	assert.Equal(t, http.StatusBadRequest, refused.Status)
 }

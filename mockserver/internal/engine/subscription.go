@@ -219,9 +219,6 @@ func (s *Subscription) BillingDayOfMonth() int {
 	}
 }
 
-// live reports whether s can still charge its customer.
-func (s *Subscription) live() bool { return s.Status != subCanceled }
-
 // retryOffsets returns the offsets in the order of their days, each once.
 func (s *Subscription) retryOffsets() []int {
 	return slices.Compact(slices.Sorted(slices.Values(s.RetryOffsetsDays)))

@@ -14,6 +14,7 @@ func FireSubscription(env Env, s *Subscription, kind TimerKind) Change {
 		if s.Authorizing() && !env.Now.Before(s.Authorization.ExpirationDate) {
 			return s.unauthorized(env, authorizationExpired)
 		}
+	default: // of another resource
 	}
 	return Change{}
 }

@@ -107,19 +107,23 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("subscription.created", "transaction.created", "transaction.three_ds_required"),
 		},
 		{
-			"S2b challenge passed", "pgct_3ds", nil, []turn{charged(engine.PassChallenge)},
+			"S2b challenge passed", "pgct_3ds", nil,
+			[]turn{charged(engine.PassChallenge)},
 			"active", inOrder("transaction.paid", "subscription.started"),
 		},
 		{
-			"S2b challenge failed", "pgct_3ds", nil, []turn{charged(engine.FailChallenge)},
+			"S2b challenge failed", "pgct_3ds", nil,
+			[]turn{charged(engine.FailChallenge)},
 			"incomplete", inOrder("subscription.payment_failed"),
 		},
 		{
-			"S2b challenge expired", "pgct_3ds", nil, []turn{after(0.02)},
+			"S2b challenge expired", "pgct_3ds", nil,
+			[]turn{after(0.02)},
 			"incomplete", inOrder("transaction.cancelled", "subscription.payment_failed"),
 		},
 		{
-			"S2b of a trial, challenge passed", "pgct_3ds", edits(inTrial(10)), []turn{charged(engine.PassChallenge)},
+			"S2b of a trial, challenge passed", "pgct_3ds", edits(inTrial(10)),
+			[]turn{charged(engine.PassChallenge)},
 			"trialing", inOrder("transaction.paid"),
 		},
 		{
@@ -135,35 +139,43 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("subscription.created"),
 		},
 		{
-			"S5 payer authorises", "", edits(byPix), []turn{does(subAuthorize)},
+			"S5 payer authorises", "", edits(byPix),
+			[]turn{does(subAuthorize)},
 			"active", inOrder("subscription.started"),
 		},
 		{
-			"S5 first debit not paid", "", edits(byPix), []turn{does(failNext(1)), does(subAuthorize)},
+			"S5 first debit not paid", "", edits(byPix),
+			[]turn{does(failNext(1)), does(subAuthorize)},
 			"incomplete", inOrder("subscription.payment_failed"),
 		},
 		{
-			"S5 first debit paid in the end", "", edits(byPix), []turn{does(failNext(1)), does(subAuthorize), does(subAuthorize)},
+			"S5 first debit paid in the end", "", edits(byPix),
+			[]turn{does(failNext(1)), does(subAuthorize), does(subAuthorize)},
 			"active", inOrder("subscription.started"),
 		},
 		{
-			"S6 payer authorises a trial", "", edits(byPix, inTrial(10)), []turn{does(subAuthorize)},
+			"S6 payer authorises a trial", "", edits(byPix, inTrial(10)),
+			[]turn{does(subAuthorize)},
 			"trialing", inOrder("subscription.updated"),
 		},
 		{
-			"S7 payer rejects", "", edits(byPix), []turn{does(subReject)},
+			"S7 payer rejects", "", edits(byPix),
+			[]turn{does(subReject)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S7 24 hours pass", "", edits(byPix), []turn{after(1)},
+			"S7 24 hours pass", "", edits(byPix),
+			[]turn{after(1)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S7 not after the yes", "", edits(byPix), []turn{does(subAuthorize), after(1)},
+			"S7 not after the yes", "", edits(byPix),
+			[]turn{does(subAuthorize), after(1)},
 			"active", nil,
 		},
 		{
-			"S8 three days before", "pgct_ok", edits(inTrial(10)), []turn{after(7)},
+			"S8 three days before", "pgct_ok", edits(inTrial(10)),
+			[]turn{after(7)},
 			"trialing", inOrder("subscription.trial_will_end"),
 		},
 		{
@@ -171,123 +183,153 @@ func TestSubscriptionRows(t *testing.T) {
 			"trialing", inOrder("subscription.created", "subscription.trial_will_end"),
 		},
 		{
-			"S8 at the yes of a Pix Automatico", "", edits(byPix, inTrial(2)), []turn{does(subAuthorize)},
+			"S8 at the yes of a Pix Automatico", "", edits(byPix, inTrial(2)),
+			[]turn{does(subAuthorize)},
 			"trialing", inOrder("subscription.updated", "subscription.trial_will_end"),
 		},
 		{
-			"S9 the trial ends", "pgct_ok", edits(inTrial(10)), []turn{after(9), after(1)},
+			"S9 the trial ends", "pgct_ok", edits(inTrial(10)),
+			[]turn{after(9), after(1)},
 			"active", inOrder("subscription.started", "transaction.created", "transaction.paid"),
 		},
 		{
-			"S10 trialing, immediate_cancel", "pgct_always_fails", edits(inTrial(10), atOnce), []turn{after(9), after(1)},
+			"S10 trialing, immediate_cancel", "pgct_always_fails", edits(inTrial(10), atOnce),
+			[]turn{after(9), after(1)},
 			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
 		},
 		{
-			"S10 active, immediate_cancel", "pgct_renewal_fails", edits(atOnce), []turn{after(month)},
+			"S10 active, immediate_cancel", "pgct_renewal_fails", edits(atOnce),
+			[]turn{after(month)},
 			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
 		},
 		{
-			"S11 trialing, retry_then_cancel", "pgct_always_fails", edits(inTrial(10)), []turn{after(9), after(1)},
+			"S11 trialing, retry_then_cancel", "pgct_always_fails", edits(inTrial(10)),
+			[]turn{after(9), after(1)},
 			"past_due", inOrder("subscription.payment_failed", "subscription.past_due", "transaction.created"),
 		},
 		{
-			"S11 active, retry_then_cancel", "pgct_renewal_fails", nil, []turn{after(month)},
+			"S11 active, retry_then_cancel", "pgct_renewal_fails", nil,
+			[]turn{after(month)},
 			"past_due", inOrder("subscription.payment_failed", "subscription.past_due", "transaction.created"),
 		},
 		{
-			"S12 active, period ends", "pgct_ok", nil, []turn{after(month)},
+			"S12 active, period ends", "pgct_ok", nil,
+			[]turn{after(month)},
 			"active", inOrder("subscription.renewed", "transaction.created", "transaction.paid"),
 		},
 		{
-			"S12 Pix Automatico, period ends", "", edits(byPix), []turn{does(subAuthorize), after(month)},
+			"S12 Pix Automatico, period ends", "", edits(byPix),
+			[]turn{does(subAuthorize), after(month)},
 			"active", inOrder("subscription.renewed"),
 		},
 		{
-			"S13 a retry succeeds", "pgct_renewal_fails_2", nil, []turn{after(month), after(3), after(2)},
+			"S13 a retry succeeds", "pgct_renewal_fails_2", nil,
+			[]turn{after(month), after(3), after(2)},
 			"active", inOrder("subscription.renewed", "transaction.created", "transaction.paid"),
 		},
 		{
-			"S14 a retry fails, more left", "pgct_renewal_fails", nil, []turn{after(month), after(3)},
+			"S14 a retry fails, more left", "pgct_renewal_fails", nil,
+			[]turn{after(month), after(3)},
 			"past_due", inOrder("subscription.payment_failed", "transaction.created"),
 		},
 		{
-			"S14 the last retry fails", "pgct_renewal_fails", nil, []turn{after(month), after(6), after(1)},
+			"S14 the last retry fails", "pgct_renewal_fails", nil,
+			[]turn{after(month), after(6), after(1)},
 			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
 		},
 		{
-			"S15 active, cancel", "pgct_ok", nil, []turn{does(subCancel)},
+			"S15 active, cancel", "pgct_ok", nil,
+			[]turn{does(subCancel)},
 			"cancel_scheduled", inOrder("subscription.updated"),
 		},
 		{
-			"S15 trialing, cancel", "pgct_ok", edits(inTrial(10)), []turn{does(subCancel)},
+			"S15 trialing, cancel", "pgct_ok", edits(inTrial(10)),
+			[]turn{does(subCancel)},
 			"cancel_scheduled", inOrder("subscription.updated"),
 		},
 		{
-			"S16 period ends", "pgct_ok", nil, []turn{does(subCancel), after(month)},
+			"S16 period ends", "pgct_ok", nil,
+			[]turn{does(subCancel), after(month)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S16 the trial ends, without a charge", "pgct_ok", edits(inTrial(10)), []turn{does(subCancel), after(10)},
+			"S16 the trial ends, without a charge", "pgct_ok", edits(inTrial(10)),
+			[]turn{does(subCancel), after(10)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S17 past_due", "pgct_renewal_fails", nil, []turn{after(month), does(subCancel)},
+			"S17 past_due", "pgct_renewal_fails", nil,
+			[]turn{after(month), does(subCancel)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S17 incomplete", "pgct_refused", nil, []turn{does(subCancel)},
+			"S17 incomplete", "pgct_refused", nil,
+			[]turn{does(subCancel)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S17 incomplete with an open challenge", "pgct_3ds", nil, []turn{does(subCancel)},
+			"S17 incomplete with an open challenge", "pgct_3ds", nil,
+			[]turn{does(subCancel)},
 			"canceled", inOrder("subscription.canceled", "transaction.cancelled"),
 		},
 		{
-			"S17 Pix Automatico, active", "", edits(byPix), []turn{does(subAuthorize), does(subCancel)},
+			"S17 Pix Automatico, active", "", edits(byPix),
+			[]turn{does(subAuthorize), does(subCancel)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S17 Pix Automatico, trialing", "", edits(byPix, inTrial(10)), []turn{does(subAuthorize), does(subCancel)},
+			"S17 Pix Automatico, trialing", "", edits(byPix, inTrial(10)),
+			[]turn{does(subAuthorize), does(subCancel)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S17 Pix Automatico, incomplete", "", edits(byPix), []turn{does(subCancel)},
+			"S17 Pix Automatico, incomplete", "", edits(byPix),
+			[]turn{does(subCancel)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S19 incomplete", "pgct_refused", nil, []turn{does(subUpdate)},
+			"S19 incomplete", "pgct_refused", nil,
+			[]turn{does(subUpdate)},
 			"incomplete", inOrder("subscription.updated"),
 		},
 		{
-			"S19 active", "pgct_ok", nil, []turn{does(subUpdate)},
+			"S19 active", "pgct_ok", nil,
+			[]turn{does(subUpdate)},
 			"active", inOrder("subscription.updated"),
 		},
 		{
-			"S19 cancel_scheduled", "pgct_ok", nil, []turn{does(subCancel), does(subUpdate)},
+			"S19 cancel_scheduled", "pgct_ok", nil,
+			[]turn{does(subCancel), does(subUpdate)},
 			"cancel_scheduled", inOrder("subscription.updated"),
 		},
 		{
-			"S20 active", "pgct_ok", nil, []turn{charged(engine.Chargeback)},
+			"S20 active", "pgct_ok", nil,
+			[]turn{charged(engine.Chargeback)},
 			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
 		},
 		{
-			"S20 by the test value, a day later", "pgct_chargeback", nil, []turn{after(1)},
+			"S20 by the test value, a day later", "pgct_chargeback", nil,
+			[]turn{after(1)},
 			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
 		},
 		{
-			"S20 cancel_scheduled", "pgct_ok", nil, []turn{does(subCancel), charged(engine.Chargeback)},
+			"S20 cancel_scheduled", "pgct_ok", nil,
+			[]turn{does(subCancel), charged(engine.Chargeback)},
 			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
 		},
 		{
-			"S20 nothing of a canceled one", "pgct_ok", nil, []turn{does(subCancel), after(month), charged(engine.Chargeback)},
+			"S20 nothing of a canceled one", "pgct_ok", nil,
+			[]turn{does(subCancel), after(month), charged(engine.Chargeback)},
 			"canceled", inOrder("transaction.chargedback"),
 		},
 		{
-			"S21 active", "", edits(byPix), []turn{does(subAuthorize), does(subRevoke)},
+			"S21 active", "", edits(byPix),
+			[]turn{does(subAuthorize), does(subRevoke)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S21 trialing", "", edits(byPix, inTrial(10)), []turn{does(subAuthorize), does(subRevoke)},
+			"S21 trialing", "", edits(byPix, inTrial(10)),
+			[]turn{does(subAuthorize), does(subRevoke)},
 			"canceled", inOrder("subscription.canceled"),
 		},
 	}
@@ -370,11 +412,13 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 	}{
 		{
 			"S22 same body", func(*engine.NewSubscription) {},
-			engine.FoundForSubscription{Key: first, TokenSpent: true}, nil,
+			engine.FoundForSubscription{Key: first, TokenSpent: true},
+			nil,
 		},
 		{
 			"S22 same body, when its trial is over", func(in *engine.NewSubscription) { in.TrialEnd = start() },
-			engine.FoundForSubscription{Key: first}, nil,
+			engine.FoundForSubscription{Key: first},
+			nil,
 		},
 		{
 			"S22 other body", func(in *engine.NewSubscription) { in.BodyHash = "other" },
@@ -534,9 +578,9 @@ func TestSubscriptionPatch(t *testing.T) {
 		return w.sub(id)
 	}
 	s := patch(engine.SubscriptionPatch{})
-	assert.Equal(t, `{"plan":"gold"}`, s.Metadata)
+	assert.JSONEq(t, `{"plan":"gold"}`, s.Metadata)
 	s = patch(engine.SubscriptionPatch{Metadata: text(`{"plan":"silver"}`), RetryOffsetsDays: []int{30, 1}})
-	assert.Equal(t, `{"plan":"silver"}`, s.Metadata)
+	assert.JSONEq(t, `{"plan":"silver"}`, s.Metadata)
 	assert.Equal(t, []int{30, 1}, s.RetryOffsetsDays)
 	s = patch(engine.SubscriptionPatch{Metadata: text(""), FailurePolicy: "immediate_cancel"})
 	assert.Empty(t, s.Metadata)

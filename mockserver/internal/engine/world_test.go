@@ -172,11 +172,11 @@ func (w *world) fire(timer engine.Timer) {
 	w.tb.Helper()
 	switch timer.Kind {
 	case engine.TimerExpire, engine.TimerExpireChallenge:
-		w.move(timer.ID, engine.ExpireInTime)
+		_ = w.move(timer.ID, engine.ExpireInTime) // it may have moved on
 	case engine.TimerPay:
-		w.move(timer.ID, engine.Pay)
+		_ = w.move(timer.ID, engine.Pay) // it may have moved on
 	case engine.TimerChargeBack:
-		w.move(timer.ID, engine.Chargeback)
+		_ = w.move(timer.ID, engine.Chargeback) // it may have moved on
 	case engine.TimerExpireLink:
 		w.apply(engine.ExpireLinkInTime(w.env, w.links.rows[timer.ID], w.sessions.all()))
 	case engine.TimerExpireSession:
