@@ -10,12 +10,12 @@ import (
 // The refusals of ServeHTTP and of Receive that have nothing to do with the
 // event.
 const (
-	errNotFound   Refusal = "not_found"
-	errMethod     Refusal = "method_not_allowed"
-	errMediaType  Refusal = "unsupported_media_type"
-	errTooLarge   Refusal = "body_too_large"
-	errBodyLost   Refusal = "body_not_received"
-	errSlowSender Refusal = "body_too_slow"
+	errNotFound   DeliveryError = "not_found"
+	errMethod     DeliveryError = "method_not_allowed"
+	errMediaType  DeliveryError = "unsupported_media_type"
+	errTooLarge   DeliveryError = "body_too_large"
+	errBodyLost   DeliveryError = "body_not_received"
+	errSlowSender DeliveryError = "body_too_slow"
 )
 
 // comeBack is what a sender is asked to wait where nobody knows better.
@@ -47,7 +47,7 @@ func answerOf(r result) Answer {
 }
 
 func refusalOf(err error) (status int, body []byte) {
-	var why Refusal
+	var why DeliveryError
 	if !errors.As(err, &why) {
 		why = ErrInvalidJSON
 	}
@@ -71,7 +71,7 @@ func refusalOf(err error) (status int, body []byte) {
 }
 
 // errorBody writes a code that needs no escaping.
-func errorBody(code Refusal) []byte { return []byte(`{"error":"` + string(code) + `"}`) }
+func errorBody(code DeliveryError) []byte { return []byte(`{"error":"` + string(code) + `"}`) }
 
 // refuse answers a request that never becomes a delivery.
 func (rx *Receiver) refuse(ctx context.Context, err error) Answer {

@@ -218,15 +218,14 @@ func transferVerdict(k Kind, s gateway.TransferStatus) verdict {
 }
 
 func oneOf(s gateway.TransferStatus, want ...gateway.TransferStatus) verdict {
-	for _, w := range want {
-		if s == w {
-			return confirmed
-		}
-	}
-	if s.Final() {
+	switch {
+	case slices.Contains(want, s):
+		return confirmed
+	case s.Final():
 		return refuted
+	default:
+		return behind
 	}
-	return behind
 }
 
 // instant writes a moment for a fact.

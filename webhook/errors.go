@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Refusal is why a delivery is not accepted. Its text is what the sender is
+// DeliveryError is why a delivery is not accepted, a constant of this package. Its text is what the sender is
 // answered: {"error":"invalid_signature"}.
-type Refusal string
+type DeliveryError string
 
 // Error returns the machine-readable code.
-func (r Refusal) Error() string { return "webhook: " + string(r) }
+func (r DeliveryError) Error() string { return "webhook: " + string(r) }
 
 // The refusals of [Parse] (answered with 400) and of [Verify] (401).
 const (
-	ErrInvalidJSON    Refusal = "invalid_json"
-	ErrMissingEventID Refusal = "missing_event_id"
+	ErrInvalidJSON    DeliveryError = "invalid_json"
+	ErrMissingEventID DeliveryError = "missing_event_id"
 
-	ErrMissingSignature Refusal = "missing_signature"
-	ErrInvalidSignature Refusal = "invalid_signature"
-	ErrStaleTimestamp   Refusal = "stale_timestamp"
+	ErrMissingSignature DeliveryError = "missing_signature"
+	ErrInvalidSignature DeliveryError = "invalid_signature"
+	ErrStaleTimestamp   DeliveryError = "stale_timestamp"
 )
 
 // The refusals of an event that carries no valid signature and has to be
 // confirmed by the API.
 const (
-	ErrUnconfirmed     Refusal = "unconfirmed_event"       // 401: the API says otherwise
-	ErrNotConfirmedYet Refusal = "event_not_confirmed_yet" // 503: the API is behind, or can't be asked now
+	ErrUnconfirmed     DeliveryError = "unconfirmed_event"       // 401: the API says otherwise
+	ErrNotConfirmedYet DeliveryError = "event_not_confirmed_yet" // 503: the API is behind, or can't be asked now
 )
 
-// permanent is an error that trying again does not help.
-type permanent struct{ err error }
+// permanentError is an error that trying again does not help.
+type permanentError struct{ err error }
 
 // Permanent marks an error of a handler: trying again will not help. The event
 // becomes a dead letter at once.
@@ -38,21 +38,21 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &permanent{err: err}
+	return &permanentError{err: err}
 }
 
-func (p *permanent) Error() string { return p.err.Error() }
-func (p *permanent) Unwrap() error { return p.err }
+func (p *permanentError) Error() string { return p.err.Error() }
+func (p *permanentError) Unwrap() error { return p.err }
 
-// retryAfter asks to be run again later.
-type retryAfter struct{ delay time.Duration }
+// retryAfterError asks to be run again later.
+type retryAfterError struct{ delay time.Duration }
 
 // RetryAfter is an error of a handler that asks to be run again after d, in
 // place of the receiver's own backoff. It counts as an attempt. To say why,
 // wrap it: fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
-func RetryAfter(d time.Duration) error { return &retryAfter{delay: d} }
+func RetryAfter(d time.Duration) error { return &retryAfterError{delay: d} }
 
-func (r *retryAfter) Error() string { return "try again after " + r.delay.String() }
+func (r *retryAfterError) Error() string { return "try again after " + r.delay.String() }
 
 // ErrShutdown is the cause with which a handler's context ends when the
 // receiver is shut down and the time for that is over.

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -216,7 +217,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e, err := webhook.Parse(body)
 		if err != nil {
-			if err != webhook.ErrInvalidJSON && err != webhook.ErrMissingEventID {
+			if !errors.Is(err, webhook.ErrInvalidJSON) && !errors.Is(err, webhook.ErrMissingEventID) {
 				t.Fatalf("unexpected error %v", err)
 			}
 			return

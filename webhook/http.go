@@ -3,6 +3,7 @@ package webhook
 import (
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"os"
@@ -27,9 +28,7 @@ var _ http.Handler = (*Receiver)(nil)
 //	http.Handle("POST /webhooks/gateway", rx)
 func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := rx.serve(w, r)
-	for name, values := range answer.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Status)
 	_, _ = w.Write(answer.Body) // the sender has gone; it will come back
 }

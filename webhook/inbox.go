@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 )
@@ -21,7 +20,7 @@ func (rx *Receiver) Start() {
 		}
 		go func() {
 			defer rx.running.Done()
-			newDispatcher(rx).run(rx.base)
+			newDispatcher(rx).run(context.Background())
 		}()
 	})
 }
@@ -68,7 +67,7 @@ func (d *dispatcher) run(ctx context.Context) {
 			next.Reset(d.delay())
 		case <-next.C:
 			next.Reset(d.claim(ctx))
-			d.rx.purge()
+			d.rx.purge(ctx)
 		}
 	}
 }
@@ -98,12 +97,10 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 		return d.rx.cfg.PollInterval // an end comes first
 	}
 	limit := d.idle
-	claims, err := d.rx.cfg.Store.Next(ctx, limit, d.rx.cfg.Lease)
+	claims, err := d.next(ctx, limit)
 	if err != nil {
 		d.fails++
-		if !errors.Is(err, context.Canceled) {
-			d.rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: the inbox can't be read", errorAttr(err))
-		}
+		d.rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: the inbox can't be read", errorAttr(err))
 		return d.pause()
 	}
 	d.fails = 0
@@ -118,13 +115,19 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	return d.rx.cfg.PollInterval
 }
 
+func (d *dispatcher) next(ctx context.Context, limit int) ([]*Claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return d.rx.cfg.Store.Next(ctx, limit, d.rx.cfg.Lease)
+}
+
 func (d *dispatcher) work(ctx context.Context, c *Claim) {
 	defer func() {
 		d.ended <- struct{}{} // there is room for every worker
 		d.rx.running.Done()
 	}()
 	started := time.Now()
-	r := d.rx.begin(context.WithoutCancel(ctx), c)
+	r := d.rx.begin(ctx, c)
 	r.Duration, r.FromWorker = time.Since(started), true
 	d.rx.report(ctx, r.Observation)
 }

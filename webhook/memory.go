@@ -78,8 +78,10 @@ type resourceMemory struct {
 	events   int
 }
 
+// Durable is as in [Store].
 func (s *memoryStore) Durable() bool { return false }
 
+// Remembers is as in [Store].
 func (s *memoryStore) Remembers() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,6 +91,7 @@ func (s *memoryStore) Remembers() time.Duration {
 	return min(s.ttl, s.now().Sub(s.forgotten))
 }
 
+// Put is as in [Store].
 func (s *memoryStore) Put(_ context.Context, rec Record) (Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,6 +199,7 @@ func (s *memoryStore) enter(e *memoryEntry, state State) {
 	}
 }
 
+// Claim is as in [Store].
 func (s *memoryStore) Claim(_ context.Context, key string, lease time.Duration) (*Claim, State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,6 +214,7 @@ func (s *memoryStore) Claim(_ context.Context, key string, lease time.Duration) 
 	return s.take(e, lease), StateClaimed, nil
 }
 
+// Next is as in [Store].
 func (s *memoryStore) Next(_ context.Context, limit int, lease time.Duration) ([]*Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,10 +263,12 @@ func (s *memoryStore) claimed(c *Claim, change func(*memoryEntry)) error {
 	return nil
 }
 
+// Extend is as in [Store].
 func (s *memoryStore) Extend(_ context.Context, c *Claim, lease time.Duration) error {
 	return s.claimed(c, func(e *memoryEntry) { e.lease = s.now().Add(lease) })
 }
 
+// Complete is as in [Store].
 func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		s.enter(e, StateDone)
@@ -274,6 +281,7 @@ func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
 	})
 }
 
+// Retry is as in [Store].
 func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.due, e.reason = s.now().Add(delay), reason
@@ -281,6 +289,7 @@ func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, re
 	})
 }
 
+// Bury is as in [Store].
 func (s *memoryStore) Bury(_ context.Context, c *Claim, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.reason = reason
@@ -288,6 +297,7 @@ func (s *memoryStore) Bury(_ context.Context, c *Claim, reason string) error {
 	})
 }
 
+// Release is as in [Store].
 func (s *memoryStore) Release(_ context.Context, c *Claim) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.due = s.now()
@@ -296,6 +306,7 @@ func (s *memoryStore) Release(_ context.Context, c *Claim) error {
 	})
 }
 
+// DeadLetters is as in [Store].
 func (s *memoryStore) DeadLetters(_ context.Context, limit int) ([]DeadLetter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,6 +323,7 @@ func (s *memoryStore) DeadLetters(_ context.Context, limit int) ([]DeadLetter, e
 	return dead[:min(limit, len(dead))], nil
 }
 
+// Requeue is as in [Store].
 func (s *memoryStore) Requeue(_ context.Context, keys ...string) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,6 +338,7 @@ func (s *memoryStore) Requeue(_ context.Context, keys ...string) (int, error) {
 	return n, nil
 }
 
+// Counts is as in [Store].
 func (s *memoryStore) Counts(context.Context) (Counts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,6 +371,7 @@ func (s *memoryStore) expire() {
 	}
 }
 
+// Purge is as in [Store].
 func (s *memoryStore) Purge(context.Context) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

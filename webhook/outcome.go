@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 )
@@ -47,7 +48,7 @@ type Observation struct {
 	Resource   string // family and id
 	Attempt    int    // of the handler, 0 where none ran
 	Duration   time.Duration
-	Err        error // of the handler or the store, or the Refusal
+	Err        error // of the handler or the store, or the DeliveryError
 	FromWorker bool  // a run in the background, not a delivery
 }
 
@@ -71,11 +72,7 @@ func (s *stats) add(o Outcome) {
 func (s *stats) snapshot() map[Outcome]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot := make(map[Outcome]uint64, len(s.counts))
-	for o, n := range s.counts {
-		snapshot[o] = n
-	}
-	return snapshot
+	return maps.Clone(s.counts)
 }
 
 // report counts, logs and observes an outcome.

@@ -57,17 +57,23 @@ type api interface {
 	read(ctx context.Context, family Family, id string) (*resource, error)
 }
 
+// lenient writes and reads what the client's own decoding lets pass: one
+// Latin-1 name must not hide a payment.
+func lenient() jsonv2.Options {
+	return jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
 // encode writes the resource for a store.
 func (r *resource) encode() ([]byte, error) {
 	switch {
 	case r == nil:
 		return nil, nil
 	case r.transaction != nil:
-		return jsonv2.Marshal(r.transaction, jsontext.AllowInvalidUTF8(true))
+		return jsonv2.Marshal(r.transaction, lenient())
 	case r.subscription != nil:
-		return jsonv2.Marshal(r.subscription, jsontext.AllowInvalidUTF8(true))
+		return jsonv2.Marshal(r.subscription, lenient())
 	default:
-		return jsonv2.Marshal(r.transfer, jsontext.AllowInvalidUTF8(true))
+		return jsonv2.Marshal(r.transfer, lenient())
 	}
 }
 
@@ -88,7 +94,7 @@ func decodeResource(family Family, raw []byte) (*resource, error) {
 		r.transfer = new(gateway.Transfer)
 		into = r.transfer
 	}
-	err := jsonv2.Unmarshal(raw, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	err := jsonv2.Unmarshal(raw, into, lenient())
 	return &r, err
 }
 

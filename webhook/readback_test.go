@@ -42,7 +42,7 @@ func shop(t *testing.T, cfg webhook.Config) (*webhook.Receiver, *effects) {
 	return rx, &got
 }
 
-func mixed(api *fakeAPI, t *testing.T) webhook.Config {
+func mixed(t *testing.T, api *fakeAPI) webhook.Config {
 	t.Helper()
 	return webhook.Config{Trust: webhook.SignatureOrReadBack, Keys: []webhook.SigningKey{{Key: secret}}, API: api.client(t)}
 }
@@ -142,7 +142,7 @@ func TestSignedAndUnsignedDeliveriesOfOneEventAreOne(t *testing.T) {
 	for name, unsignedFirst := range map[string]bool{"unsigned first": true, "signed first": false} {
 		api := &fakeAPI{}
 		api.setTransaction("tx_1", "paid")
-		rx, got := shop(t, mixed(api, t))
+		rx, got := shop(t, mixed(t, api))
 		deliveries := []*http.Request{signed(paid("evt_1", "tx_1")), request(paid("evt_1", "tx_1"))}
 		if unsignedFirst {
 			deliveries[0], deliveries[1] = deliveries[1], deliveries[0]
@@ -150,14 +150,14 @@ func TestSignedAndUnsignedDeliveriesOfOneEventAreOne(t *testing.T) {
 		for _, r := range append(deliveries, signed(paid("evt_1", "tx_1")), request(paid("evt_1", "tx_1")), request(paid("forged", "tx_1"))) {
 			assert.Equal(t, received, answer(rx, r), name)
 		}
-		assert.Equal(t, 1, len(got.all()), name)
+		assert.Len(t, got.all(), 1, name)
 	}
 }
 
 func TestAConfirmedForgeryIsTheRealEventAndHidesNoOther(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
-	rx, got := shop(t, mixed(api, t))
+	rx, got := shop(t, mixed(t, api))
 	refund := func(id string) string {
 		return txBody(id, webhook.TransactionRefunded, "tx_1", "partially_refunded")
 	}
@@ -183,7 +183,7 @@ func TestAForgeryWithARealIDCannotTakeItsPlace(t *testing.T) {
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid")
 	api.setTransaction("tx_2", "paid")
-	rx, got := shop(t, mixed(api, t))
+	rx, got := shop(t, mixed(t, api))
 	assert.Equal(t, received, answer(rx, request(txBody("evt_1", webhook.TransactionCreated, "tx_1", ""))))
 	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_2"))))
 	assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))), "the real evt_1")
@@ -194,7 +194,7 @@ func TestABadSignatureIsNotReadBack(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid")
-	rx, got := shop(t, mixed(api, t))
+	rx, got := shop(t, mixed(t, api))
 	assert.Equal(t, `401 {"error":"invalid_signature"}`, answer(rx, forged(paid("evt_1", "tx_1"))))
 	half := request(paid("evt_1", "tx_1"))
 	half.Header.Set(webhook.DefaultTimestampHeader, "1700000000")
@@ -206,7 +206,7 @@ func TestABadSignatureIsNotReadBack(t *testing.T) {
 func TestASignedRefundWaitsForAnAPIThatIsDownButNotForOneThatIsBehind(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
-	rx, got := shop(t, mixed(api, t))
+	rx, got := shop(t, mixed(t, api))
 	refund := txBody("evt_1", webhook.TransactionRefunded, "tx_1", "refunded")
 	api.fail(503)
 	assert.Equal(t, notConfirmedYet, answer(rx, signed(refund)))
@@ -303,15 +303,27 @@ func TestEvidence(t *testing.T) {
 	}{
 		{webhook.TransactionCreated, []any{tx("pending"), tx("paid"), tx("anything")}, nil, nil},
 		{webhook.TransactionPending, []any{tx("pending"), tx("paid"), tx("refused")}, nil, nil},
-		{webhook.TransactionPaid, []any{tx("paid"), tx("captured"), tx("partially_refunded"), tx("refunded"), tx("chargedback"), tx("med")},
-			[]any{tx("pending"), tx("processing"), tx("expired"), tx("three_ds_required"), tx("brand_new")}, []any{tx("refused"), tx("canceled")}},
+		{
+			webhook.TransactionPaid,
+			[]any{tx("paid"), tx("captured"), tx("partially_refunded"), tx("refunded"), tx("chargedback"), tx("med")},
+			[]any{tx("pending"), tx("processing"), tx("expired"), tx("three_ds_required"), tx("brand_new")},
+			[]any{tx("refused"), tx("canceled")},
+		},
 		{webhook.TransactionCancelled, []any{tx("canceled")}, []any{tx("pending"), tx("brand_new")}, []any{tx("paid"), tx("captured"), tx("refused"), tx("expired"), tx("refunded")}},
-		{webhook.TransactionRefunded, []any{tx("refunded"), tx("partially_refunded"), &gateway.Transaction{Status: "chargedback", RefundedAmount: 1}},
-			[]any{tx("paid"), tx("captured"), tx("pending"), tx("chargedback")}, []any{tx("refused"), tx("canceled"), tx("expired")}},
+		{
+			webhook.TransactionRefunded,
+			[]any{tx("refunded"), tx("partially_refunded"), &gateway.Transaction{Status: "chargedback", RefundedAmount: 1}},
+			[]any{tx("paid"), tx("captured"), tx("pending"), tx("chargedback")},
+			[]any{tx("refused"), tx("canceled"), tx("expired")},
+		},
 		{webhook.TransactionPartiallyRefunded, []any{tx("partially_refunded"), tx("refunded")}, []any{tx("paid")}, []any{tx("refused")}},
 		{webhook.TransactionChargedback, []any{tx("chargedback")}, []any{tx("paid"), tx("in_protest"), tx("refunded"), tx("pending")}, []any{tx("refused"), tx("canceled"), tx("expired")}},
-		{webhook.TransactionThreeDSRequired, []any{tx("three_ds_required"), &gateway.Transaction{Status: "pending", NextAction: &gateway.NextAction{}}, tx("paid"), tx("refused")},
-			[]any{tx("pending")}, []any{&gateway.Transaction{Status: "pending", Method: gateway.Pix}}},
+		{
+			webhook.TransactionThreeDSRequired,
+			[]any{tx("three_ds_required"), &gateway.Transaction{Status: "pending", NextAction: &gateway.NextAction{}}, tx("paid"), tx("refused")},
+			[]any{tx("pending")},
+			[]any{&gateway.Transaction{Status: "pending", Method: gateway.Pix}},
+		},
 		{webhook.TransactionExpired, []any{tx("expired")}, []any{tx("pending")}, []any{tx("paid"), tx("canceled")}},
 		{webhook.TransactionRefused, []any{tx("refused")}, []any{tx("pending")}, []any{tx("paid"), tx("canceled")}},
 		{"transaction.brand_new", []any{tx("pending")}, nil, nil},
@@ -326,20 +338,44 @@ func TestEvidence(t *testing.T) {
 
 		{webhook.SubscriptionCreated, []any{sub("incomplete"), sub("canceled")}, nil, nil},
 		{webhook.SubscriptionUpdated, []any{sub("active")}, nil, nil},
-		{webhook.SubscriptionStarted, []any{sub("active"), sub("past_due", "paid", "refused"), sub("canceled", "paid"), sub("cancel_scheduled", "paid")},
-			[]any{sub("incomplete"), sub("trialing"), sub("cancel_scheduled"), sub("past_due", "refused")}, []any{sub("canceled"), sub("canceled", "refused")}},
-		{webhook.SubscriptionRenewed, []any{sub("active", "paid", "paid"), sub("active", "paid", "refused", "captured"), sub("canceled", "refunded", "paid")},
-			[]any{sub("active", "paid"), sub("active"), sub("past_due", "paid", "refused")}, []any{sub("canceled", "paid")}},
-		{webhook.SubscriptionPaymentFailed, []any{sub("past_due"), sub("incomplete", "refused"), sub("active", "refused", "paid"),
-			&gateway.Subscription{Status: "canceled", CancellationReason: gateway.CancellationPaymentFailure}},
-			[]any{sub("active"), sub("trialing")}, []any{sub("canceled")}},
-		{webhook.SubscriptionPastDue, []any{sub("past_due"), &gateway.Subscription{Status: "canceled", CancellationReason: gateway.CancellationPaymentFailure}},
-			[]any{sub("active")}, []any{sub("canceled")}},
+		{
+			webhook.SubscriptionStarted,
+			[]any{sub("active"), sub("past_due", "paid", "refused"), sub("canceled", "paid"), sub("cancel_scheduled", "paid")},
+			[]any{sub("incomplete"), sub("trialing"), sub("cancel_scheduled"), sub("past_due", "refused")},
+			[]any{sub("canceled"), sub("canceled", "refused")},
+		},
+		{
+			webhook.SubscriptionRenewed,
+			[]any{sub("active", "paid", "paid"), sub("active", "paid", "refused", "captured"), sub("canceled", "refunded", "paid")},
+			[]any{sub("active", "paid"), sub("active"), sub("past_due", "paid", "refused")},
+			[]any{sub("canceled", "paid")},
+		},
+		{
+			webhook.SubscriptionPaymentFailed,
+			[]any{
+				sub("past_due"), sub("incomplete", "refused"), sub("active", "refused", "paid"),
+				&gateway.Subscription{Status: "canceled", CancellationReason: gateway.CancellationPaymentFailure},
+			},
+			[]any{sub("active"), sub("trialing")},
+			[]any{sub("canceled")},
+		},
+		{
+			webhook.SubscriptionPastDue,
+			[]any{sub("past_due"), &gateway.Subscription{Status: "canceled", CancellationReason: gateway.CancellationPaymentFailure}},
+			[]any{sub("active")},
+			[]any{sub("canceled")},
+		},
 		{webhook.SubscriptionCanceled, []any{sub("canceled")}, []any{sub("active"), sub("cancel_scheduled"), sub("past_due")}, nil},
-		{webhook.SubscriptionChargebackReceived, []any{sub("canceled", "chargedback"), sub("active", "paid", "chargedback"),
-			&gateway.Subscription{Status: "canceled", CancellationReason: gateway.CancellationChargeback}}, []any{sub("active", "paid")}, []any{sub("canceled", "paid")}},
-		{webhook.SubscriptionTrialWillEnd, []any{trial("trialing", 7), trial("cancel_scheduled", 1)}, []any{trial("trialing", 8), trial("incomplete", 1), sub("trialing")},
-			[]any{trial("active", 1), trial("canceled", 1)}},
+		{webhook.SubscriptionChargebackReceived, []any{
+			sub("canceled", "chargedback"), sub("active", "paid", "chargedback"),
+			&gateway.Subscription{Status: "canceled", CancellationReason: gateway.CancellationChargeback},
+		}, []any{sub("active", "paid")}, []any{sub("canceled", "paid")}},
+		{
+			webhook.SubscriptionTrialWillEnd,
+			[]any{trial("trialing", 7), trial("cancel_scheduled", 1)},
+			[]any{trial("trialing", 8), trial("incomplete", 1), sub("trialing")},
+			[]any{trial("active", 1), trial("canceled", 1)},
+		},
 	} {
 		for verdict, states := range map[string][]any{"confirmed": tc.confirmed, "behind": tc.behind, "refuted": tc.refuted} {
 			for _, state := range states {

@@ -80,7 +80,7 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
 	if err != nil {
 		return unconfirmed(err)
 	}
-	defer rx.purge()
+	defer rx.purge(ctx)
 	return rx.accept(ctx, rec)
 }
 
@@ -243,7 +243,7 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 	case !entry.Added:
 		return outcome(rec, OutcomeDuplicate)
 	default:
-		rx.poke()
+		rx.poke() //nolint:contextcheck // the workers outlive whoever wakes them
 		return outcome(rec, OutcomeStored)
 	}
 }

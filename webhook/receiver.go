@@ -26,10 +26,10 @@ type Receiver struct {
 	closed  bool
 	running sync.WaitGroup // deliveries and workers
 
-	stop    context.CancelFunc // ends the contexts of handlers
-	base    context.Context    //nolint:containedctx // the parent of every handler's context in Inbox mode; ended by Shutdown
 	started sync.Once
+	aborted sync.Once
 	quit    chan struct{} // closed by Shutdown: begin nothing new
+	abort   chan struct{} // closed when Shutdown has no more time: end what runs
 	wake    chan struct{} // there is work in the inbox
 	purged  atomic.Int64  // when old events were last forgotten, Unix seconds
 }
@@ -47,15 +47,14 @@ func New(cfg Config) (*Receiver, error) {
 		slots:    make(chan struct{}, cfg.MaxConcurrent),
 		routes:   make(map[route]handler),
 		quit:     make(chan struct{}),
+		abort:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
 	}
 	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
 		rx.reader = newReader(clientAPI{client: cfg.API}, cfg.ReadBack)
 	}
-	base, stop := context.WithCancelCause(context.Background())
-	rx.base, rx.stop = base, func() { stop(ErrShutdown) }
 	if cfg.Trust == UnsafeTrustBody {
-		cfg.Logger.Warn("webhook: every delivery is believed, signed or not: UnsafeTrustBody is for tests")
+		cfg.Logger.WarnContext(context.Background(), "webhook: every delivery is believed, signed or not: UnsafeTrustBody is for tests")
 	}
 	return rx, nil
 }
@@ -89,11 +88,11 @@ func (rx *Receiver) Shutdown(ctx context.Context) error {
 		rx.running.Wait()
 		close(done)
 	}()
-	defer rx.stop()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		rx.aborted.Do(func() { close(rx.abort) })
 		return ctx.Err()
 	}
 }
@@ -117,7 +116,7 @@ func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
 		return n, err
 	}
 	if rx.cfg.Mode == Inbox {
-		rx.poke()
+		rx.poke() //nolint:contextcheck // the workers outlive whoever wakes them
 		return n, nil
 	}
 	var failed []error
@@ -135,14 +134,15 @@ func (rx *Receiver) Counts(ctx context.Context) (Counts, error) { return rx.cfg.
 const purgeEvery = time.Hour
 
 // purge has the store forget old events now and then, beside the work.
-func (rx *Receiver) purge() {
+func (rx *Receiver) purge(ctx context.Context) {
 	now, last := time.Now().Unix(), rx.purged.Load()
 	if now-last < int64(purgeEvery/time.Second) || !rx.purged.CompareAndSwap(last, now) || !rx.enter() {
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer rx.running.Done()
-		ctx, cancel := context.WithTimeout(rx.base, storeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		if _, err := rx.cfg.Store.Purge(ctx); err != nil {
 			rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: old events could not be purged", errorAttr(err))

@@ -38,10 +38,10 @@ func TestNewRefusesWhatCannotKeepThePromise(t *testing.T) {
 		"needs a durable Store":       {Keys: key, Mode: webhook.Inbox, Store: webhook.NewMemoryStore(webhook.MemoryOptions{})},
 	} {
 		_, err := webhook.New(cfg)
-		assert.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, want)
 	}
 	_, err := webhook.New(webhook.Config{API: client})
-	assert.NoError(t, err, "without a secret deliveries are confirmed by the API")
+	require.NoError(t, err, "without a secret deliveries are confirmed by the API")
 }
 
 func TestAHandlerSeesItsKind(t *testing.T) {
@@ -267,7 +267,7 @@ func TestDeadLettersAreAcknowledgedAndCanBeRequeued(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, webhook.Counts{Dead: 1}, counts)
 	n, err := rx.Requeue(t.Context(), "id unknown")
-	assert.NoError(t, err)
+	require.NoError(t, err)
 	assert.Zero(t, n)
 }
 
@@ -488,7 +488,7 @@ func TestShutdownReleasesWhatDoesNotFinish(t *testing.T) {
 		require.NoError(t, err)
 		webhook.OnTransaction(rx, webhook.TransactionPaid, func(ctx context.Context, _ *webhook.TransactionEvent) error {
 			<-ctx.Done()
-			assert.ErrorIs(t, context.Cause(ctx), webhook.ErrShutdown)
+			assert.Equal(t, webhook.ErrShutdown, context.Cause(ctx))
 			return ctx.Err()
 		})
 		done := make(chan string, 1)
@@ -496,7 +496,7 @@ func TestShutdownReleasesWhatDoesNotFinish(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		assert.ErrorIs(t, rx.Shutdown(ctx), context.DeadlineExceeded)
+		require.ErrorIs(t, rx.Shutdown(ctx), context.DeadlineExceeded)
 		assert.Equal(t, `503 {"error":"unavailable"}`, <-done)
 
 		claim, state, err := store.Claim(t.Context(), "id evt_1", time.Minute)

@@ -103,9 +103,6 @@ func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h handler) err
 	defer cancel()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	stop := context.AfterFunc(rx.base, func() { lose(ErrShutdown) })
-	defer stop()
-
 	end := rx.keepLease(ctx, c, lose)
 	defer end()
 	err := rx.safely(ctx, e, h)
@@ -124,10 +121,15 @@ func (rx *Receiver) keepLease(ctx context.Context, c *Claim, lose context.Cancel
 		defer close(stopped)
 		tick := time.NewTicker(rx.cfg.Lease / 3)
 		defer tick.Stop()
+		abort := rx.abort
 		for {
 			select {
 			case <-ctx.Done():
 				return
+			case <-abort:
+				lose(ErrShutdown)
+				abort = nil // the lease is kept until the handler has noticed
+				continue
 			case <-tick.C:
 			}
 			// Any other error may pass before the lease does.
@@ -173,8 +175,8 @@ func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result) {
 }
 
 func (rx *Receiver) note(ctx context.Context, c *Claim, r *result) error {
-	var hopeless *permanent
-	var later *retryAfter
+	var hopeless *permanentError
+	var later *retryAfterError
 	store := rx.cfg.Store
 	switch {
 	case r.Err == nil:

@@ -15,7 +15,7 @@ import (
 // queries is the SQL of one dialect and table.
 type queries struct {
 	lock, insert, entry, twinOfConfirmed, twinOfSigned, match, standIn string
-	claim, expireOne, next, expire                                     string
+	claim, next, expire                                                string
 	extend, holds, complete, retry, bury, release                      string
 	deadLetters, requeue, purge, counts                                string
 }

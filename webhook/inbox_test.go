@@ -1,0 +1,407 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// durable stands for a store that outlives its processes: the receivers of a
+// test share it.
+type durable struct{ webhook.Store }
+
+func (durable) Durable() bool { return true }
+
+func newDurable() durable {
+	return durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}
+}
+
+func inbox(store webhook.Store) webhook.Config {
+	cfg := signedConfig()
+	cfg.Mode, cfg.Store = webhook.Inbox, store
+	cfg.Backoff = func(attempt int) time.Duration { return time.Duration(attempt) * 10 * time.Second }
+	return cfg
+}
+
+func TestTheInboxAnswersFirstAndHandlesThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rx := receiver(t, inbox(newDurable()))
+		var got effects
+		webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+			time.Sleep(time.Minute / 2)
+			got.add("%s", e.ID)
+			return nil
+		})
+		began := time.Now()
+		for range 3 {
+			assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		}
+		assert.Zero(t, time.Since(began))
+		assert.Empty(t, got.all())
+		time.Sleep(time.Minute)
+		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"evt_1"}, got.all())
+		assert.Equal(t, map[webhook.Outcome]uint64{webhook.OutcomeStored: 1, webhook.OutcomeDuplicate: 3, webhook.OutcomeHandled: 1}, rx.Stats())
+	})
+}
+
+func TestTheInboxRetriesWithBackoffAndGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := inbox(newDurable())
+		cfg.MaxAttempts = 5
+		rx := receiver(t, cfg)
+		began := time.Now()
+		var at []time.Duration
+		webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+			at = append(at, time.Since(began).Round(time.Second))
+			switch e.Attempt {
+			case 2:
+				return fmt.Errorf("locked: %w", webhook.RetryAfter(time.Hour))
+			case 3:
+				panic("a nil somewhere")
+			default:
+				return errors.New("no database")
+			}
+		})
+		answer(rx, signed(paid("evt_1", "tx_1")))
+		time.Sleep(2 * time.Hour)
+		assert.Equal(t, []time.Duration{0, 10 * time.Second, 10*time.Second + time.Hour, 40*time.Second + time.Hour, 80*time.Second + time.Hour}, at)
+		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeDead])
+		dead, err := rx.DeadLetters(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, dead, 1)
+		assert.Equal(t, 5, dead[0].Attempts)
+
+		n, err := rx.Requeue(t.Context(), dead[0].Key)
+		require.NoError(t, err)
+		assert.Equal(t, 1, n)
+		synctest.Wait()
+		assert.Len(t, at, 6, "begun at once, with five attempts again")
+	})
+}
+
+// cutStore is a store whose process can be killed: from then on nothing that it
+// does arrives.
+type cutStore struct {
+	webhook.Store
+
+	mu   sync.Mutex
+	dead bool
+}
+
+var errKilled = errors.New("the process was killed")
+
+func (s *cutStore) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = true
+}
+
+func (s *cutStore) killed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return errKilled
+	}
+	return nil
+}
+
+func (*cutStore) Durable() bool { return true }
+
+func (s *cutStore) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	if err := s.killed(); err != nil {
+		return webhook.Entry{}, err
+	}
+	return s.Store.Put(ctx, rec)
+}
+
+func (s *cutStore) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+	if err := s.killed(); err != nil {
+		return nil, err
+	}
+	return s.Store.Next(ctx, limit, lease)
+}
+
+func (s *cutStore) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {
+	if err := s.killed(); err != nil {
+		return err
+	}
+	return s.Store.Extend(ctx, c, lease)
+}
+
+func (s *cutStore) Complete(ctx context.Context, c *webhook.Claim) error {
+	if err := s.killed(); err != nil {
+		return err
+	}
+	return s.Store.Complete(ctx, c)
+}
+
+func TestAKilledProcessIsTakenOverFrom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newDurable()
+		doomed := &cutStore{Store: shared}
+		first := receiver(t, inbox(doomed))
+		var runs effects
+		handler := func(name string, then func()) func(context.Context, *webhook.Event) error {
+			return func(_ context.Context, e *webhook.Event) error {
+				runs.add("%s %s, attempt %d", name, e.ID, e.Attempt)
+				then()
+				return nil
+			}
+		}
+		webhook.OnOther(first, handler("first", doomed.kill)) // killed between claim and completion
+		assert.Equal(t, received, answer(first, signed(paid("evt_1", "tx_1"))))
+		synctest.Wait()
+		assert.Equal(t, `503 {"error":"unavailable"}`, answer(first, signed(paid("evt_2", "tx_2"))), "what is not stored is not acknowledged")
+
+		second := receiver(t, inbox(shared))
+		webhook.OnOther(second, handler("second", func() {}))
+		second.Start()
+		time.Sleep(59 * time.Second)
+		assert.Equal(t, []string{"first evt_1, attempt 1"}, runs.all(), "the lease holds")
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []string{"first evt_1, attempt 1", "second evt_1, attempt 2"}, runs.all())
+	})
+}
+
+func TestAnEventThatKillsEveryProcessIsBuried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newDurable()
+		cfg := inbox(shared)
+		cfg.MaxAttempts = 3
+		runs := 0
+		for range 5 {
+			doomed := &cutStore{Store: shared}
+			cfg.Store = doomed
+			rx := receiver(t, cfg)
+			webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
+				runs++
+				doomed.kill()
+				return nil
+			})
+			rx.Start()
+			if runs == 0 {
+				answer(rx, signed(paid("evt_1", "tx_1")))
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		assert.Equal(t, 3, runs)
+		dead, err := shared.DeadLetters(t.Context(), 1)
+		require.NoError(t, err)
+		require.Len(t, dead, 1)
+		assert.Contains(t, dead[0].Reason, "given up after 3 attempts")
+	})
+}
+
+func TestTheInboxKeepsTheOrderOfAResource(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rx := receiver(t, inbox(newDurable()))
+		var got effects
+		webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error {
+			time.Sleep(time.Second)
+			got.add("%s", e.ID)
+			return nil
+		})
+		for i := range 6 {
+			answer(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1")))
+			answer(rx, signed(paid(fmt.Sprintf("other_%d", i), fmt.Sprintf("tx_%d", 10+i))))
+		}
+		time.Sleep(time.Minute)
+		var ofOne []string
+		for _, id := range got.all() {
+			if id[:3] == "evt" {
+				ofOne = append(ofOne, id)
+			}
+		}
+		assert.Equal(t, []string{"evt_0", "evt_1", "evt_2", "evt_3", "evt_4", "evt_5"}, ofOne)
+		assert.Len(t, got.all(), 12)
+	})
+}
+
+func TestAWorkerWithoutWorkersOnlyReceives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newDurable()
+		cfg := inbox(shared)
+		cfg.Workers = -1
+		front := receiver(t, cfg)
+		webhook.OnOther(front, func(context.Context, *webhook.Event) error {
+			t.Error("handled by the process that only receives")
+			return nil
+		})
+		assert.Equal(t, received, answer(front, signed(paid("evt_1", "tx_1"))))
+		time.Sleep(time.Hour)
+		counts, err := front.Counts(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, webhook.Counts{Waiting: 1, Oldest: time.Hour}, counts)
+
+		back := receiver(t, inbox(shared))
+		back.Start()
+		back.Start()
+		time.Sleep(time.Second)
+		assert.Equal(t, uint64(1), back.Stats()[webhook.OutcomeUnhandled])
+	})
+}
+
+func TestShutdownOfAnInbox(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newDurable()
+		cfg := inbox(shared)
+		cfg.Workers, cfg.HandlerTimeout = 1, time.Hour
+		rx, err := webhook.New(cfg)
+		require.NoError(t, err)
+		var got effects
+		webhook.OnOther(rx, func(ctx context.Context, e *webhook.Event) error {
+			select {
+			case <-time.After(10 * time.Second):
+				got.add("%s", e.ID)
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		for _, id := range []string{"a", "b", "c"} {
+			assert.Equal(t, received, answer(rx, signed(paid(id, id))))
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, rx.Shutdown(t.Context()), "what runs is finished")
+		assert.Len(t, got.all(), 1)
+		counts, err := shared.Counts(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 2, counts.Waiting, "nothing new was begun")
+		assert.Equal(t, `503 {"error":"unavailable"}`, answer(rx, signed(paid("d", "d"))))
+		_, err = rx.Requeue(t.Context(), "x")
+		require.ErrorIs(t, err, webhook.ErrShutdown)
+
+		again, err := webhook.New(cfg)
+		require.NoError(t, err)
+		webhook.OnOther(again, func(ctx context.Context, _ *webhook.Event) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		again.Start()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, again.Shutdown(ctx), context.DeadlineExceeded)
+		synctest.Wait()
+		counts, err = shared.Counts(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 2, counts.Waiting, "what did not finish is released")
+		assert.Zero(t, counts.Claimed)
+	})
+}
+
+func TestTheInboxOutlivesAStoreThatIsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		flaky := &flakyStore{Store: newDurable()}
+		rx := receiver(t, inbox(flaky))
+		var got effects
+		webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error {
+			got.add("%s", e.ID)
+			return nil
+		})
+		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		flaky.down(true)
+		time.Sleep(10 * time.Minute)
+		reads := flaky.count()
+		time.Sleep(10 * time.Minute)
+		assert.InDelta(t, 20, flaky.count()-reads, 1, "asked every 30 s")
+		assert.Equal(t, `503 {"error":"unavailable"}`, answer(rx, signed(paid("evt_2", "tx_2"))))
+		flaky.down(false)
+		time.Sleep(time.Minute)
+		assert.Equal(t, received, answer(rx, signed(paid("evt_2", "tx_2"))))
+		synctest.Wait()
+		assert.Equal(t, []string{"evt_1", "evt_2"}, got.all())
+	})
+}
+
+// flakyStore is a database that is down now and then.
+type flakyStore struct {
+	webhook.Store
+
+	mu    sync.Mutex
+	fails bool
+	reads int
+}
+
+func (*flakyStore) Durable() bool { return true }
+
+func (s *flakyStore) down(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = down
+}
+
+func (s *flakyStore) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
+}
+
+func (s *flakyStore) check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	if s.fails {
+		return errors.New("connection refused")
+	}
+	return nil
+}
+
+func (s *flakyStore) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	if err := s.check(); err != nil {
+		return webhook.Entry{}, err
+	}
+	return s.Store.Put(ctx, rec)
+}
+
+func (s *flakyStore) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s.Store.Next(ctx, limit, lease)
+}
+
+func TestADoneEventIsNotedAlsoIfTheStoreStumbles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stumbling := &stumblingStore{Store: newDurable(), left: 2}
+		cfg := signedConfig()
+		cfg.Store = stumbling
+		rx := receiver(t, cfg)
+		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		stumbling.left = 100
+		assert.Equal(t, `503 {"error":"unavailable"}`, answer(rx, signed(paid("evt_2", "tx_2"))), "handled, but nobody knows")
+	})
+}
+
+type stumblingStore struct {
+	webhook.Store
+
+	left int
+}
+
+func (s *stumblingStore) Complete(ctx context.Context, c *webhook.Claim) error {
+	if s.left--; s.left >= 0 {
+		return errors.New("connection reset")
+	}
+	return s.Store.Complete(ctx, c)
+}

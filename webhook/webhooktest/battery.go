@@ -1,0 +1,419 @@
+package webhooktest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// Target is a handler under test. It must have an effect for the kinds
+// transaction.paid and transaction.refunded, late ones too, and acknowledge
+// the others.
+type Target struct {
+	Handler http.Handler
+
+	// Secret is the signing key of the handler. Without one the handler is
+	// expected to ask the API, see SetAPI.
+	Secret gateway.Secret
+
+	// Effects returns what the handler has done so far: one Effect each time.
+	Effects func() []Effect
+
+	// FailNext has the next effect fail with the error instead of happening:
+	// the database is down. nil leaves the checks of failures out.
+	FailNext func(error)
+
+	// SetAPI has the handler's API show a transaction in that state. nil
+	// leaves the checks of unsigned deliveries out, but that they are refused.
+	SetAPI func(id, status string)
+
+	// Path is the URL's path; default "/webhooks/gateway".
+	Path string
+
+	// Patience is how long a handler that answers first may take for the
+	// effect; default 5 s.
+	Patience time.Duration
+}
+
+// Effect is what a handler did about an event.
+type Effect struct {
+	EventID  string
+	Kind     webhook.Kind
+	Resource string // the resource's id
+}
+
+// Run checks that a handler loses no event, has no effect twice, and acts upon
+// nothing that the gateway did not send.
+func Run(t TB, target Target) {
+	t.Helper()
+	if target.Patience <= 0 {
+		target.Patience = 5 * time.Second
+	}
+	if target.Handler == nil || target.Effects == nil || (target.Secret == "" && target.SetAPI == nil) {
+		t.Errorf("webhooktest: a Target needs Handler, Effects, and Secret or SetAPI")
+		return
+	}
+	if target.Path == "" {
+		target.Path = "/webhooks/gateway"
+	}
+	checks := []struct {
+		name string
+		do   func(*battery)
+	}{{"garbage", (*battery).garbage}, {"an unsigned delivery", (*battery).unsigned}}
+	if target.Secret != "" {
+		checks = append(checks, signedChecks()...)
+	}
+	if target.SetAPI != nil {
+		checks = append(checks, readBackChecks()...)
+	}
+	for _, one := range checks {
+		check(t, one.name, func(c *checker) {
+			c.t.Helper()
+			one.do(&battery{checker: c, Target: target})
+		})
+	}
+}
+
+type battery struct {
+	*checker
+	Target
+}
+
+type namedCheck = struct {
+	name string
+	do   func(*battery)
+}
+
+func signedChecks() []namedCheck {
+	return []namedCheck{
+		{"every kind is acknowledged", (*battery).everyKind},
+		{"an event has its effect", (*battery).effective},
+		{"an event that comes again", (*battery).duplicates},
+		{"an event that comes many times at once", (*battery).concurrentDuplicates},
+		{"two events of one resource", (*battery).twoOfAResource},
+		{"a failure", (*battery).failure},
+		{"a forged delivery", (*battery).forged},
+		{"a forged delivery before the real one", (*battery).shadow},
+		{"an old signature", (*battery).stale},
+		{"the bytes are what is signed", (*battery).exactBytes},
+		{"a changed body", (*battery).tampered},
+	}
+}
+
+func readBackChecks() []namedCheck {
+	return []namedCheck{
+		{"an unsigned delivery that is true", (*battery).confirmed},
+		{"an unsigned delivery that is not true", (*battery).unconfirmed},
+	}
+}
+
+// recorder is the little of a response that a check looks at.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header is as in [http.ResponseWriter].
+func (r *recorder) Header() http.Header { return r.header }
+
+// WriteHeader is as in [http.ResponseWriter].
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+
+// Write is as in [http.ResponseWriter].
+func (r *recorder) Write(b []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(b)
+}
+
+// send delivers once and returns the status.
+func (b *battery) send(r *http.Request) int {
+	r = Again(r)
+	r.URL.Path = b.Path
+	w := &recorder{header: http.Header{}}
+	b.Handler.ServeHTTP(w, r)
+	w.WriteHeader(http.StatusOK)
+	return w.status
+}
+
+func ok(status int) bool { return status >= 200 && status <= 299 }
+
+// sendUntilTaken delivers as the gateway does, until it is told 2xx.
+func (b *battery) sendUntilTaken(r *http.Request) {
+	b.t.Helper()
+	status := 0
+	for range 10 {
+		if status = b.send(r); ok(status) {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	b.errorf("the delivery is answered %d again and again", status)
+	panic(b.checker)
+}
+
+// count returns how often a resource had an effect, whatever the event.
+func (b *battery) count(resource string) (n int) {
+	for _, e := range b.Effects() {
+		if e.Resource == resource {
+			n++
+		}
+	}
+	return n
+}
+
+// expect waits until the resource had n effects, then makes sure that no more
+// come: what another event causes is later than what they would have caused.
+func (b *battery) expect(resource string, n int, what string) {
+	b.t.Helper()
+	b.wait(func() bool { return b.count(resource) >= n })
+	b.barrier()
+	got := b.count(resource)
+	b.need(got == n, "%s: %d effects, want %d", what, got, n)
+}
+
+func (b *battery) wait(done func() bool) {
+	for giveUp := time.Now().Add(b.Patience); !done() && time.Now().Before(giveUp); {
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// barrier has an unrelated event take its way.
+func (b *battery) barrier() {
+	b.t.Helper()
+	id := NewID()
+	if b.Secret != "" {
+		b.sendUntilTaken(Signed(b.Secret, paidBody(NewID(), id)))
+	} else {
+		b.SetAPI(id, "paid")
+		b.sendUntilTaken(Unsigned(paidBody(NewID(), id)))
+	}
+	b.wait(func() bool { return b.count(id) > 0 })
+	b.need(b.count(id) == 1, "an ordinary event had %d effects, want 1", b.count(id))
+}
+
+func paidBody(event, resource string) []byte {
+	return Event{Kind: webhook.TransactionPaid, ID: event, ResourceID: resource}.Body()
+}
+
+func (b *battery) everyKind() {
+	for _, e := range append(Every(), Event{Kind: "transaction.brand_new"}, Event{Kind: webhook.TransactionPartiallyRefunded}) {
+		status := b.send(Signed(b.Secret, e.Body()))
+		b.that(ok(status), "%s is answered %d", e.Kind, status)
+	}
+	unknown := []byte(`{"id":"` + NewID() + `","event":"brand_new","data":{"id":"x","event_type":"brand_new.thing"}}`)
+	status := b.send(Signed(b.Secret, unknown))
+	b.that(ok(status), "an event of an unknown family is answered %d", status)
+}
+
+func (b *battery) effective() {
+	event, resource := NewID(), NewID()
+	status := b.send(Signed(b.Secret, paidBody(event, resource)))
+	b.that(ok(status), "answered %d", status)
+	b.expect(resource, 1, "one event")
+	for _, e := range b.Effects() {
+		if e.Resource == resource {
+			b.that(e == Effect{EventID: event, Kind: webhook.TransactionPaid, Resource: resource}, "the effect is %+v", e)
+		}
+	}
+}
+
+func (b *battery) duplicates() {
+	resource := NewID()
+	r := Signed(b.Secret, paidBody(NewID(), resource))
+	for range 4 {
+		b.sendUntilTaken(r)
+	}
+	b.expect(resource, 1, "one event, delivered four times")
+}
+
+func (b *battery) concurrentDuplicates() {
+	resource := NewID()
+	r := Signed(b.Secret, paidBody(NewID(), resource))
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() { b.send(r) })
+	}
+	all.Wait()
+	b.sendUntilTaken(r)
+	b.expect(resource, 1, "one event, delivered ten times at once")
+}
+
+func (b *battery) twoOfAResource() {
+	resource := NewID()
+	refund := Event{Kind: webhook.TransactionRefunded, ResourceID: resource, Status: string(gateway.TransactionPartiallyRefunded)}
+	if b.SetAPI != nil {
+		b.SetAPI(resource, refund.Status)
+	}
+	b.sendUntilTaken(Signed(b.Secret, paidBody(NewID(), resource)))
+	b.sendUntilTaken(Signed(b.Secret, refund.Body()))
+	b.sendUntilTaken(Signed(b.Secret, refund.Body())) // with an id of its own: the second part
+	b.expect(resource, 3, "a payment and two partial refunds of one transaction")
+}
+
+func (b *battery) failure() {
+	if b.FailNext == nil {
+		return
+	}
+	resource := NewID()
+	r := Signed(b.Secret, paidBody(NewID(), resource))
+	b.FailNext(errors.New("webhooktest: the database is down"))
+	if status := b.send(r); ok(status) {
+		// It is in an inbox: nothing will come again, it has to be there.
+		b.wait(func() bool { return b.count(resource) > 0 })
+		b.need(b.count(resource) == 1, "a delivery was acknowledged, its effect failed, and was not tried again")
+		return
+	}
+	b.need(b.count(resource) == 0, "the failed effect is there")
+	b.sendUntilTaken(r)
+	b.expect(resource, 1, "an event whose first handling failed, delivered again")
+	b.sendUntilTaken(r)
+	b.expect(resource, 1, "and once more")
+}
+
+// refuses sends what must not be acted upon.
+func (b *battery) refuses(r *http.Request, resource, what string) {
+	b.t.Helper()
+	status := b.send(r)
+	b.that(!ok(status), "%s is answered %d", what, status)
+	b.barrier()
+	b.that(b.count(resource) == 0, "%s has an effect", what)
+}
+
+func (b *battery) forged() {
+	resource := NewID()
+	body := paidBody(NewID(), resource)
+	b.refuses(Signed("a guess", body), resource, "a delivery signed with another key")
+	r := Signed(b.Secret, body)
+	r.Header.Set(webhook.DefaultSignatureHeader, "sha256=")
+	b.refuses(r, resource, "a delivery with an empty signature")
+	r = Signed(b.Secret, body)
+	r.Header.Del(webhook.DefaultTimestampHeader)
+	b.refuses(r, resource, "a delivery without a timestamp")
+	r = Signed(b.Secret, body)
+	r.Header.Set(webhook.DefaultSignatureHeader, strings.Repeat("0", 64))
+	b.refuses(r, resource, "a delivery with zeros for a signature")
+}
+
+func (b *battery) shadow() {
+	event, resource, evil := NewID(), NewID(), NewID()
+	for range 3 {
+		b.send(Signed("a guess", paidBody(event, evil)))
+		b.send(Unsigned(paidBody(event, evil)))
+	}
+	b.sendUntilTaken(Signed(b.Secret, paidBody(event, resource)))
+	b.expect(resource, 1, "an event whose id a forgery had used")
+	b.expect(evil, 0, "the forgery")
+}
+
+func (b *battery) stale() {
+	resource := NewID()
+	body := paidBody(NewID(), resource)
+	b.refuses(Stale(b.Secret, body), resource, "a delivery that was signed more than five minutes ago")
+	b.refuses(SignedAt(b.Secret, time.Now().Add(webhook.Tolerance+5*time.Second), body), resource, "a delivery signed in the future")
+	b.sendUntilTaken(SignedAt(b.Secret, time.Now().Add(-webhook.Tolerance+5*time.Second), body))
+	b.expect(resource, 1, "a delivery signed less than five minutes ago")
+}
+
+// exactBytes sends JSON as other encoders write it.
+func (b *battery) exactBytes() {
+	for _, body := range []struct {
+		what    string
+		rewrite func([]byte) []byte
+	}{
+		{"with spaces", indent},
+		{"with escapes", func(body []byte) []byte {
+			return bytes.ReplaceAll(body, []byte("Ana Souza"), []byte(`\u0041na \u2028 Souza \/`))
+		}},
+		{"with a large number", func(body []byte) []byte {
+			return bytes.Replace(body, []byte("{"), []byte(`{"n":12345678901234567890,`), 1)
+		}},
+		{"with a line's end", func(body []byte) []byte { return append(body, '\n') }},
+	} {
+		resource := NewID()
+		if status := b.send(Signed(b.Secret, body.rewrite(paidBody(NewID(), resource)))); !ok(status) {
+			b.errorf("a body %s is answered %d", body.what, status)
+			continue
+		}
+		b.expect(resource, 1, "a body "+body.what)
+	}
+}
+
+func indent(body []byte) []byte {
+	var out bytes.Buffer
+	if json.Indent(&out, body, "", "  ") != nil {
+		return body
+	}
+	return out.Bytes()
+}
+
+func (b *battery) tampered() {
+	resource := NewID()
+	body := paidBody(NewID(), resource)
+	b.refuses(Tampered(b.Secret, body, indent(body)), resource, "a signed body with spaces that were not there")
+	b.refuses(Tampered(b.Secret, body, append(bytes.Clone(body), ' ')), resource, "a signed body with one byte more")
+	b.refuses(Tampered(b.Secret, body, body[:len(body)-1]), resource, "a signed body with one byte less")
+	evil := NewID()
+	b.refuses(Tampered(b.Secret, body, paidBody(NewID(), evil)), evil, "a signature of another body")
+}
+
+func (b *battery) garbage() {
+	huge := []byte(`{"id":"` + NewID() + `","pad":"` + strings.Repeat("x", 2<<20) + `"}`)
+	for what, body := range map[string][]byte{
+		"an empty body": {}, "text": []byte("hello"), "a number": []byte("1"), "null": []byte("null"), "a list": []byte("[]"),
+		"half an object": []byte(`{"id":"x"`), "an event without an id": []byte(`{"event":"transaction"}`),
+		"bytes": []byte("\x00\xff\xfe"), "two megabytes": huge,
+	} {
+		r := Unsigned(body)
+		if b.Secret != "" {
+			r = Signed(b.Secret, body)
+		}
+		status := b.send(r)
+		b.that(!ok(status), "%s is answered %d", what, status)
+	}
+	r := Unsigned(nil)
+	r.Method = http.MethodGet
+	status := b.send(r)
+	b.that(!ok(status), "a GET is answered %d", status)
+}
+
+func (b *battery) unsigned() {
+	resource := NewID()
+	b.refuses(Unsigned(paidBody(NewID(), resource)), resource, "an unsigned delivery about an unknown resource")
+}
+
+func (b *battery) confirmed() {
+	resource := NewID()
+	b.SetAPI(resource, "paid")
+	b.sendUntilTaken(Unsigned(paidBody(NewID(), resource)))
+	b.expect(resource, 1, "an unsigned delivery that the API confirms")
+	b.sendUntilTaken(Unsigned(paidBody(NewID(), resource)))
+	b.expect(resource, 1, "the same under another id")
+	if b.Secret != "" {
+		b.sendUntilTaken(Signed(b.Secret, paidBody(NewID(), resource)))
+		b.expect(resource, 1, "the same with a signature")
+	}
+}
+
+func (b *battery) unconfirmed() {
+	resource := NewID()
+	r := Unsigned(paidBody(NewID(), resource))
+	b.SetAPI(resource, "pending")
+	b.refuses(r, resource, "an unsigned delivery that the API does not confirm yet")
+	b.SetAPI(resource, "refused")
+	b.refuses(r, resource, "an unsigned delivery that the API denies")
+	b.SetAPI(resource, "paid")
+	b.sendUntilTaken(r)
+	b.expect(resource, 1, "once the API confirms it")
+}
