@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// The tests never talk to a gateway that the environment happens to name.
+func TestMain(m *testing.M) {
+	for _, name := range []string{"GATEWAY_BASE_URL", "GATEWAY_API_KEY", "GATEWAY_AUTH"} {
+		_ = os.Unsetenv(name)
+	}
+	m.Run()
+}
+
+func TestWholeStory(t *testing.T) {
+	t.Parallel()
+	out, problems, code := quickstart(t)
+
+	require.Zero(t, code, problems)
+	assert.Empty(t, problems)
+	for _, want := range []string{
+		"BRL 154.70",
+		"00020101021226780014br.gov.bcb.pix",
+		"webhook      transaction.paid, signature verified",
+		"status       partially_refunded",
+		"refunded     BRL 60.00, BRL 94.70 remain paid",
+		"The gateway has one charge with the reference order-2027-0117-",
+		"Everything went as expected",
+	} {
+		assert.Contains(t, out, want)
+	}
+}
+
+func TestOrderOfOneCentIsRefundedWhole(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "cent.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"number": "1", "buyer": {"name": "Ana", "email": "ana@example.com"},
+		"items": [{"name": "Bala", "price": 1, "quantity": 1}]}`), 0o600))
+
+	out, problems, code := quickstart(t, "-order", file)
+
+	require.Zero(t, code, problems)
+	assert.Contains(t, out, "refunded     BRL 0.01, BRL 0.00 remain paid")
+}
+
+func TestBadBeginnings(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown flag": {[]string{"-oder", "x"}, "flag provided but not defined: -oder"},
+		"no flag":      {[]string{"order.json"}, "an order file is given with -order"},
+		"no file":      {[]string{"-order", "none.json"}, "none.json"},
+	} {
+		_, problems, code := quickstart(t, tc.args...)
+		assert.Equal(t, exitNoStart, code, name)
+		assert.Contains(t, problems, tc.want, name)
+	}
+	_, problems, code := quickstart(t, "-h")
+	assert.Zero(t, code, "help is no failure")
+	assert.Contains(t, problems, "-order file")
+}
+
+// The same against a gateway that is reached over the network.
+func TestGatewayOfTheEnvironment(t *testing.T) {
+	point(t, mockserver.Run(t))
+
+	out, problems, code := quickstart(t)
+
+	require.Zero(t, code, problems)
+	assert.Contains(t, out, "status       partially_refunded")
+	assert.Contains(t, out, "The same charge once more, as after a crash")
+	assert.Contains(t, out, "The gateway has one charge with the reference")
+	assert.NotContains(t, out, "webhook", "that gateway can't reach this process")
+	assert.NotContains(t, out, "sk_test_mock")
+
+	_, problems, code = quickstart(t)
+	require.Zero(t, code, "a second run against the same gateway: %s", problems)
+}
+
+func TestProductionIsNotPaid(t *testing.T) {
+	point(t, mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production)))
+
+	out, problems, code := quickstart(t)
+
+	require.Zero(t, code, problems)
+	assert.Contains(t, out, "the charge stays unpaid")
+	assert.NotContains(t, out, "refund")
+}
+
+// A gateway that does not do as expected is named and ends with 1.
+func TestUnexpectedAnswer(t *testing.T) {
+	mock := mockserver.Run(t)
+	require.NoError(t, mock.Faults.Add(mockserver.UnknownEnum().On("transactions.create")))
+	point(t, mock)
+
+	_, problems, code := quickstart(t)
+
+	assert.Equal(t, exitUnexpected, code)
+	assert.Contains(t, problems, "a new Pix charge should be pending")
+}
+
+func TestEnvironmentWithoutKey(t *testing.T) {
+	t.Setenv("GATEWAY_BASE_URL", "https://sandbox.example.com")
+	t.Setenv("GATEWAY_API_KEY", "")
+
+	_, problems, code := quickstart(t)
+
+	assert.Equal(t, exitNoStart, code)
+	assert.Contains(t, problems, "GATEWAY_API_KEY is not set")
+}
+
+// point makes the environment name a mock that listens.
+func point(t *testing.T, mock *mockserver.Server) {
+	t.Helper()
+	base, err := mock.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	t.Setenv("GATEWAY_BASE_URL", base)
+	t.Setenv("GATEWAY_API_KEY", mock.Key())
+	t.Setenv("GATEWAY_AUTH", "")
+}
+
+func quickstart(t *testing.T, args ...string) (out, problems string, code int) {
+	t.Helper()
+	var told, said bytes.Buffer
+	code = run(t.Context(), args, &told, &said)
+	return told.String(), strings.TrimSpace(said.String()), code
+}

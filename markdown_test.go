@@ -1,0 +1,159 @@
+package gateway_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Code in the guides is a copy of a region of a file that is compiled, and run
+// where it is a test or an example. The comment above a block names the file:
+//
+//	<!-- from: examples/first/main.go -->
+func TestGuidesShowRealCode(t *testing.T) {
+	t.Parallel()
+	for _, guide := range guides(t) {
+		for _, block := range blocks(t, guide) {
+			if block.language != "go" {
+				continue
+			}
+			require.NotEmpty(t, block.from, "%s:%d: a block of Go needs the line <!-- from: FILE --> above it", guide, block.line)
+			assert.Regexp(t, `^examples/.*\.go$|_test\.go$`, block.from,
+				"%s:%d: only examples and tests are sure to be compiled", guide, block.line)
+			source, err := os.ReadFile(filepath.FromSlash(block.from))
+			require.NoError(t, err, "%s:%d", guide, block.line)
+			assert.True(t, holds(lines(string(source)), block.text), "%s:%d: %s has no such region", guide, block.line, block.from)
+		}
+	}
+}
+
+// Commands in the guides name folders that exist.
+func TestGuidesRunWhatExists(t *testing.T) {
+	t.Parallel()
+	command := regexp.MustCompile(`go (?:run|test|build|install) (?:-\S+ )*(\./[\w./-]+)`)
+	for _, guide := range guides(t) {
+		text, err := os.ReadFile(guide)
+		require.NoError(t, err)
+		for _, found := range command.FindAllStringSubmatch(string(text), -1) {
+			folder := strings.TrimSuffix(found[1], "/...")
+			root := "."
+			if strings.HasPrefix(guide, "bench") || strings.HasPrefix(guide, "integration") || nested(guide) {
+				root = filepath.Dir(guide)
+			}
+			_, err := os.Stat(filepath.Join(root, folder))
+			assert.NoError(t, err, "%s: %s", guide, found[0])
+		}
+	}
+}
+
+// The README's two commands are those that are checked.
+func TestReadmeCommandsAreChecked(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	script, err := os.ReadFile(".ci/run")
+	require.NoError(t, err)
+	for _, command := range []string{"go run ./examples/quickstart", "go test ./..."} {
+		assert.Contains(t, string(readme), "\n"+command)
+	}
+	assert.Contains(t, string(script), "part_test() { go test ./...; }")
+	assert.Contains(t, string(script), "./examples/...")
+}
+
+type block struct {
+	language, from string
+	line           int
+	text           []string
+}
+
+// blocks returns the fenced blocks of a guide.
+func blocks(t *testing.T, guide string) []block {
+	t.Helper()
+	text, err := os.ReadFile(guide)
+	require.NoError(t, err)
+	var (
+		found   []block
+		open    *block
+		comment = regexp.MustCompile(`^<!-- from: (\S+) -->$`)
+		from    string
+	)
+	for i, line := range lines(string(text)) {
+		switch fence := strings.HasPrefix(strings.TrimSpace(line), "```"); {
+		case fence && open == nil:
+			open = &block{language: strings.TrimSpace(line)[3:], from: from, line: i + 1}
+			from = ""
+		case fence:
+			found = append(found, *open)
+			open = nil
+		case open != nil:
+			open.text = append(open.text, line)
+		default:
+			from = ""
+			if m := comment.FindStringSubmatch(line); m != nil {
+				from = m[1]
+			}
+		}
+	}
+	require.Nil(t, open, "%s: a block has no end", guide)
+	return found
+}
+
+// holds reports whether the region stands in the source, line by line; all of
+// it may be indented further there.
+func holds(source, region []string) bool {
+	if len(region) == 0 {
+		return false
+	}
+	for start := range source {
+		indent, found := strings.CutSuffix(source[start], region[0])
+		if !found || strings.Trim(indent, "\t") != "" || start+len(region) > len(source) {
+			continue
+		}
+		same := true
+		for i, line := range region {
+			if line != "" {
+				line = indent + line
+			}
+			same = same && source[start+i] == line
+		}
+		if same {
+			return true
+		}
+	}
+	return false
+}
+
+// guides returns every Markdown file of the project.
+func guides(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "testdata" || len(entry.Name()) > 1 && entry.Name()[0] == '.') {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) == ".md" {
+			found = append(found, filepath.ToSlash(path))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Contains(t, found, "README.md")
+	return found
+}
+
+// nested reports whether a guide lies in a module of its own.
+func nested(guide string) bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(guide), "go.mod"))
+	return err == nil && filepath.Dir(guide) != "."
+}
+
+func lines(s string) []string { return strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n") }
