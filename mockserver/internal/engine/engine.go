@@ -7,10 +7,7 @@
 // it into the Change, which the store applies whole or not at all.
 package engine
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Env is what every transition may know beside its records and its input.
 type Env struct {
@@ -114,6 +111,3 @@ type Refusal struct {
 	Field     string // with FieldCode, where one member is at fault
 	FieldCode string
 }
-
-// Error gives the status, the code and the detail.
-func (r *Refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.Status, r.Code, r.Detail) }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"hash/fnv"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -85,19 +84,21 @@ func refusalReason(token string) string {
 
 // checkToken refuses a token that can't be charged any more.
 func checkToken(token string, spent bool) *Refusal {
-	code, detail := "", ""
 	switch outcome := outcomeOf(token); {
 	case spent || outcome == cardUsed:
-		code, detail = CodeTokenUsed, "has been used already: a pgct_ token pays once; make a new one with the payment element"
+		return tokenRefusal(CodeTokenUsed,
+			"has been used already: a pgct_ token pays once; make a new one with the payment element")
 	case outcome == cardExpired:
-		code, detail = CodeTokenExpired, "has expired: make a new one with the payment element"
+		return tokenRefusal(CodeTokenExpired, "has expired: make a new one with the payment element")
 	default:
 		return nil
 	}
-	return &Refusal{
-		Status: http.StatusBadRequest, Code: code, Detail: detail,
-		Field: "token", FieldCode: rules.CodeInvalid,
-	}
+}
+
+func tokenRefusal(code, detail string) *Refusal {
+	refusal := Invalid("token", rules.CodeInvalid, detail)
+	refusal.Code = code
+	return refusal
 }
 
 // cardOf returns what is kept of a token. Its last four digits are those that

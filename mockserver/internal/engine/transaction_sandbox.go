@@ -43,13 +43,13 @@ func enter(env Env, t *Transaction, status string) {
 		t.NextAction = nil
 	}
 	t.Status = status
-	switch {
-	case status == challenged:
+	switch status {
+	case challenged:
 		challenge(env, t)
 		t.Status = challenged
-	case status == pending:
+	case pending:
 		reopen(env, t)
-	case status == refused:
+	case refused:
 		refuse(t, declined)
 	}
 }

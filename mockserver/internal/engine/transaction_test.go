@@ -88,8 +88,10 @@ func TestTransactionCreation(t *testing.T) {
 		check  func(t *testing.T, tx *engine.Transaction)
 	}{
 		{
-			"X1 pix", paymentEnv(), payment("pix", ""), "pending", announced, []engine.TimerKind{engine.TimerExpire},
+			"X1 pix", paymentEnv(), payment("pix", ""), "pending", announced,
+			[]engine.TimerKind{engine.TimerExpire},
 			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
 				code, err := artefact.ParseBRCode(tx.QRCode())
 				require.NoError(t, err)
 				assert.Equal(t, tx.Amount, code.Amount)
@@ -98,8 +100,10 @@ func TestTransactionCreation(t *testing.T) {
 			},
 		},
 		{
-			"X2 voucher", paymentEnv(), payment("voucher", ""), "pending", announced, []engine.TimerKind{engine.TimerExpire},
+			"X2 voucher", paymentEnv(), payment("voucher", ""), "pending", announced,
+			[]engine.TimerKind{engine.TimerExpire},
 			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
 				barcode, err := artefact.BarcodeOfLine(tx.Voucher.DigitableLine)
 				require.NoError(t, err)
 				assert.Equal(t, barcode, tx.Voucher.Barcode)
@@ -110,6 +114,7 @@ func TestTransactionCreation(t *testing.T) {
 			"X2 voucher of another currency", paymentEnv(), inCurrency(payment("voucher", ""), "MXN"), "pending", announced,
 			[]engine.TimerKind{engine.TimerExpire},
 			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
 				assert.Empty(t, tx.Voucher.Barcode)
 				assert.Empty(t, tx.Voucher.DigitableLine)
 				assert.NotEmpty(t, tx.VoucherURL())
@@ -119,37 +124,52 @@ func TestTransactionCreation(t *testing.T) {
 		{"X3 card, unknown token", paymentEnv(), payment("credit_card", "pgpm_whatever"), "pending", announced, nil, nil},
 		{
 			"X4 3DS", paymentEnv(), payment("credit_card", "pgct_3ds_1"), "pending",
-			"transaction.created transaction.three_ds_required", []engine.TimerKind{engine.TimerExpireChallenge},
+			"transaction.created transaction.three_ds_required",
+			[]engine.TimerKind{engine.TimerExpireChallenge},
 			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
 				require.NotNil(t, tx.NextAction)
 				assert.Equal(t, noon.Add(15*time.Minute), tx.NextAction.ExpiresAt)
 			},
 		},
 		{
 			"X4 3DS, live", liveEnv(), payment("credit_card", "pgct_3ds_1"), "three_ds_required",
-			"transaction.created transaction.three_ds_required", []engine.TimerKind{engine.TimerExpireChallenge},
-			func(t *testing.T, tx *engine.Transaction) { require.NotNil(t, tx.NextAction) },
+			"transaction.created transaction.three_ds_required",
+			[]engine.TimerKind{engine.TimerExpireChallenge},
+			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
+				require.NotNil(t, tx.NextAction)
+			},
 		},
 		{
 			"X5 refused", paymentEnv(), payment("credit_card", "pgct_refused_insufficient_funds_9"), "refused",
 			"transaction.created", nil,
 			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
 				assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "insufficient_funds"}}, tx.Informations)
 			},
 		},
 		{
 			"X6 paid at once", paymentEnv(), payment("credit_card", "pgct_paid"), "paid",
 			"transaction.created transaction.paid", nil,
-			func(t *testing.T, tx *engine.Transaction) { assert.Equal(t, tx.Amount, tx.PaidAmount) },
+			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
+				assert.Equal(t, tx.Amount, tx.PaidAmount)
+			},
 		},
 		{
 			"X6 captured at once", paymentEnv(), payment("credit_card", "pgpm_captured"), "captured",
 			"transaction.created transaction.paid", nil,
-			func(t *testing.T, tx *engine.Transaction) { assert.Equal(t, noon, tx.PaidAt) },
+			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
+				assert.Equal(t, noon, tx.PaidAt)
+			},
 		},
 		{
 			"X6 paid, charged back later", paymentEnv(), payment("credit_card", "pgct_chargeback"), "paid",
-			"transaction.created transaction.paid", []engine.TimerKind{engine.TimerChargeBack}, nil,
+			"transaction.created transaction.paid",
+			[]engine.TimerKind{engine.TimerChargeBack},
+			nil,
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -259,6 +279,7 @@ func TestTransactionMoves(t *testing.T) {
 			name: "X8 pix", from: has("pix", "pending"), do: engine.Pay, after: 24*time.Hour - time.Millisecond,
 			status: "paid", events: "transaction.paid", worth: 1000,
 			check: func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
 				assert.Regexp(t, `^E\d{8}20270105\d{4}[A-Z0-9]{11}$`, tx.Pix.EndToEndID)
 				assert.NotEmpty(t, tx.ReceiptURL())
 				assert.Equal(t, tx.UpdatedAt, tx.PaidAt)
@@ -267,7 +288,10 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X8 pix after its expiry", from: has("pix", "pending"), do: engine.Pay, after: 24 * time.Hour, code: 409},
 		{
 			name: "X8 voucher", from: has("voucher", "pending"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000,
-			check: func(t *testing.T, tx *engine.Transaction) { assert.NotEmpty(t, tx.ReceiptURL()) },
+			check: func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
+				assert.NotEmpty(t, tx.ReceiptURL())
+			},
 		},
 		{name: "X8 card", from: byToken("pgct_ok"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000},
 		{name: "X8 twice", from: has("pix", "paid"), do: engine.Pay, code: 409},
@@ -287,11 +311,15 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X12 paid", from: has("pix", "paid"), do: engine.Cancel, code: 409},
 		{
 			name: "X13 passed", from: byToken("pgct_3ds"), do: engine.PassChallenge, status: "paid", events: "transaction.paid", worth: 1000,
-			check: func(t *testing.T, tx *engine.Transaction) { assert.Nil(t, tx.NextAction) },
+			check: func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
+				assert.Nil(t, tx.NextAction)
+			},
 		},
 		{
 			name: "X13 failed", from: byToken("pgct_3ds"), do: engine.FailChallenge, status: "refused",
 			check: func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
 				assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "three_ds_failed"}}, tx.Informations)
 			},
 		},
@@ -303,7 +331,10 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X13 failed without a challenge", from: byToken("pgct_ok"), do: engine.FailChallenge, code: 409},
 		{
 			name: "X14 all of paid", from: has("pix", "paid"), do: refund(0), status: "refunded", events: "transaction.refunded", worth: -1000,
-			check: func(t *testing.T, tx *engine.Transaction) { assert.Equal(t, int64(1000), tx.RefundedAmount) },
+			check: func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
+				assert.Equal(t, int64(1000), tx.RefundedAmount)
+			},
 		},
 		{name: "X14 the rest by amount", from: has("pix", "partially_refunded"), do: refund(500), status: "refunded", events: "transaction.refunded", worth: -500},
 		{name: "X14 captured", from: has("credit_card", "captured"), do: refund(1000), status: "refunded", events: "transaction.refunded", worth: -1000},

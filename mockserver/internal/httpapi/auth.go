@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// apiKeyHeader is apiKey as net/http spells it; the case does not matter.
+const apiKeyHeader = "Apikey"
+
 // maxKey bounds what is kept as the name of an account.
 const maxKey = 256
 
@@ -20,7 +23,7 @@ func (a *API) authenticate(r *http.Request, legacy bool) (string, *problem) {
 		return "", unauthorized("Credentials are missing: send Authorization: Bearer <API key>, or the apiKey header.")
 	case !ok:
 		return "", unauthorized("The Authorization header is neither Bearer <API key> nor Basic base64(<API key>:x).")
-	case legacy && r.Header.Get("apiKey") == "":
+	case legacy && r.Header.Get(apiKeyHeader) == "":
 		return "", unauthorized("v1 takes the API key in the apiKey header only.")
 	}
 	for _, key := range keys[1:] {
@@ -54,7 +57,7 @@ func (a *API) credentials(h http.Header) (keys []string, ok bool) {
 			return nil, false
 		}
 	}
-	for _, v := range h.Values("apiKey") {
+	for _, v := range h.Values(apiKeyHeader) {
 		if v != "" {
 			keys = append(keys, v)
 		}

@@ -101,7 +101,7 @@ func TestDialectMetadata(t *testing.T) {
 		assert.Equal(t, wanted, a.at("data.metadata"), "D10 live %s", sent)
 	}
 	a := newMock(t).call(http.MethodPost, "/v2/transactions", charge("metadata", `"{\"a\":\"b\"}"`))
-	assert.Equal(t, `{"a":"b"}`, a.at("data.metadata"), "D10")
+	assert.JSONEq(t, `{"a":"b"}`, a.text("data.metadata"), "D10")
 }
 
 func TestDialectDefaults(t *testing.T) {

@@ -21,7 +21,7 @@ func TestUnknownPaths(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.URL.Path, r.URL.RawPath = path, path
 		if path == "/v2/transactions/.." {
-			r.Header.Set("apiKey", key)
+			r.Header.Set("Apikey", key)
 		}
 		a := m.serve(r)
 		require.Equal(t, http.StatusNotFound, a.Status, path)
@@ -88,7 +88,7 @@ func TestBodySize(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", strings.NewReader(long))
 	r.ContentLength = -1 // chunked: its length shows only while it is read
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("apiKey", key)
+	r.Header.Set("Apikey", key)
 	m.serve(r).problem(413, "BODY_TOO_LARGE")
 	assert.InDelta(t, 1, m.call(http.MethodGet, "/v2/transactions", "").at("data.total"), 0)
 }
@@ -168,7 +168,7 @@ func TestBodyThatBreaksOff(t *testing.T) {
 	m := newMock(t)
 	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", brokenReader{})
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("apiKey", key)
+	r.Header.Set("Apikey", key)
 	m.serve(r).problem(400, "MALFORMED_JSON")
 }
 

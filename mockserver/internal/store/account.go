@@ -145,14 +145,14 @@ func (a *Account) commit(c engine.Change) *engine.Refusal {
 
 // log writes a commit to the log, where there is one.
 func (a *Account) log(c Commit) *engine.Refusal {
-	log := a.store.cfg.Log
-	if log == nil {
+	kept := a.store.cfg.Log
+	if kept == nil {
 		return nil
 	}
 	var err error
 	c.Account = a.key
 	if c.IDs, err = a.ids.MarshalBinary(); err == nil {
-		err = log.Append(c)
+		err = kept.Append(c)
 	}
 	if err == nil {
 		return nil

@@ -112,7 +112,7 @@ func TestBadCursor(t *testing.T) {
 // gives, page by page and backwards.
 func TestPagesAgainstAPlainSearch(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable on purpose
+	r := rand.New(rand.NewPCG(1, 2))
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
 	all := population(t, w, a, r)
