@@ -77,6 +77,7 @@ func decode[T any](r *request, res *transport.Result) (*T, error) {
 		return nil, r.undecodable(res, err)
 	}
 	r.answered(res, requestID)
+	res.Release()
 	return data, nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -124,10 +122,14 @@ type summaryProduct struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
-// UnmarshalJSONFrom reads either shape.
-func (t *TransactionSummary) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	item := summaryItem{Summary: (*plainSummary)(t)}
-	if err := wire.DecodeNext(dec, &item); err != nil {
+// UnmarshalJSON reads either shape.
+func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
+	var item summaryItem
+	err := wire.DecodeFresh(b, &item, func() {
+		*t = TransactionSummary{}
+		item = summaryItem{Summary: (*plainSummary)(t)}
+	})
+	if err != nil {
 		return err
 	}
 	if item.Products != nil {

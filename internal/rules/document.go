@@ -37,6 +37,7 @@ type node struct {
 	end           int32
 	kind          jsontext.Kind
 	escaped       bool // the name has escapes
+	escapes       bool // the value is a string that has
 }
 
 var pool = sync.Pool{New: func() any { return new(Document) }}
@@ -119,6 +120,7 @@ func (d *Document) read(n node) error {
 			return syntaxError(err)
 		}
 		n.kind = raw.Kind()
+		n.escapes = n.kind == '"' && bytes.IndexByte(raw, '\\') >= 0
 		n.raw, n.rawEnd = d.place(len(raw))
 		n.end = int32(at + 1) //nolint:gosec // Parse bounds the body
 		d.nodes = append(d.nodes, n)
@@ -173,11 +175,10 @@ func (d *Document) raw(n *node) []byte { return d.body[n.raw:n.rawEnd] }
 
 // text returns the string that a JSON string stands for.
 func (d *Document) text(n *node) string {
-	raw := d.raw(n)
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		return unquote(raw)
+	if n.escapes {
+		return unquote(d.raw(n))
 	}
-	return view(raw[1 : len(raw)-1])
+	return view(d.body[n.raw+1 : n.rawEnd-1])
 }
 
 func unquote(raw []byte) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
 
@@ -144,8 +145,8 @@ type member struct {
 }
 
 // take finds the member and reports it where it is missing, null or of
-// another type than wanted.
-func (o *Object) take(name string, p Presence, want string, fits func(n *node) bool) (member, int) {
+// another kind than wanted; '0' is a number, 't' true or false.
+func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) (member, int) {
 	m := member{o: o, name: name}
 	i := o.locate(name)
 	if i == 0 {
@@ -156,8 +157,10 @@ func (o *Object) take(name string, p Presence, want string, fits func(n *node) b
 	}
 	n := &o.c.doc.nodes[i]
 	switch {
+	case n.kind == kind, n.kind == 'f' && kind == 't':
+		m.ok = true
 	case n.kind == 'n' && p == Nullable:
-	case fits(n):
+	case o.c.doc.query && o.c.doc.readsAs(n, kind):
 		m.ok = true
 	default:
 		o.Fail(name, CodeInvalidType, "must be %s, not %s", want, kindName(n.kind))
@@ -165,10 +168,16 @@ func (o *Object) take(name string, p Presence, want string, fits func(n *node) b
 	return m, i
 }
 
+// readsAs reports whether a query parameter may be read as a value of kind.
+func (d *Document) readsAs(n *node, kind jsontext.Kind) bool {
+	text := string(d.raw(n))
+	return kind == '0' || kind == 't' && (text == `"true"` || text == `"false"`)
+}
+
 // Int checks that a member is an integer.
 func (o *Object) Int(name string, p Presence) IntRule {
 	var v int64
-	m, i := o.take(name, p, "an integer", func(n *node) bool { return n.kind == '0' || o.c.doc.query })
+	m, i := o.take(name, p, '0', "an integer")
 	if !m.ok {
 		return IntRule{member: m}
 	}
@@ -222,11 +231,15 @@ func (r IntRule) AtLeast(lo int64) IntRule {
 
 // Number checks that a member is a number from lo to hi.
 func (o *Object) Number(name string, p Presence, lo, hi float64) {
-	m, i := o.take(name, p, "a number", func(n *node) bool { return n.kind == '0' })
+	m, i := o.take(name, p, '0', "a number")
 	if !m.ok {
 		return
 	}
-	v, err := strconv.ParseFloat(view(o.c.doc.raw(&o.c.doc.nodes[i])), 64)
+	raw := view(o.c.doc.raw(&o.c.doc.nodes[i]))
+	if o.c.doc.query {
+		raw = o.Text(name)
+	}
+	v, err := strconv.ParseFloat(raw, 64)
 	switch {
 	case err != nil || v > hi:
 		o.Fail(name, CodeTooBig, "must be at most %v", hi)
@@ -237,14 +250,12 @@ func (o *Object) Number(name string, p Presence, lo, hi float64) {
 
 // Bool checks that a member is true or false.
 func (o *Object) Bool(name string, p Presence) {
-	o.take(name, p, "true or false", func(n *node) bool {
-		return n.kind == 't' || n.kind == 'f' || o.c.doc.query && (string(o.c.doc.raw(n)) == `"true"` || string(o.c.doc.raw(n)) == `"false"`)
-	})
+	o.take(name, p, 't', "true or false")
 }
 
 // String checks that a member is a string.
 func (o *Object) String(name string, p Presence) StringRule {
-	m, i := o.take(name, p, "a string", func(n *node) bool { return n.kind == '"' })
+	m, i := o.take(name, p, '"', "a string")
 	r := StringRule{member: m}
 	if m.ok {
 		r.v = o.c.doc.text(&o.c.doc.nodes[i])
@@ -265,8 +276,8 @@ func (r StringRule) Value() string { return r.v }
 
 // Len checks the least and the greatest number of characters.
 func (r StringRule) Len(lo, hi int) StringRule {
-	if !r.ok {
-		return r
+	if !r.ok || len(r.v) <= hi && (lo == 0 || lo == 1 && r.v != "") {
+		return r // no more bytes than there may be characters
 	}
 	switch n := utf8.RuneCountInString(r.v); {
 	case n < lo:
@@ -352,7 +363,7 @@ func (o *Object) EnumList(name string, s Set) {
 // Object checks that a member is an object and runs rule over it. It reports
 // whether there is one.
 func (o *Object) Object(name string, p Presence, rule Rule) bool {
-	m, i := o.take(name, p, "an object", func(n *node) bool { return n.kind == '{' })
+	m, i := o.take(name, p, '{', "an object")
 	if m.ok && rule != nil {
 		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, at: i}))
 	}
@@ -361,7 +372,7 @@ func (o *Object) Object(name string, p Presence, rule Rule) bool {
 
 // Array checks that a member is an array.
 func (o *Object) Array(name string, p Presence) ArrayRule {
-	m, i := o.take(name, p, "an array", func(n *node) bool { return n.kind == '[' })
+	m, i := o.take(name, p, '[', "an array")
 	return ArrayRule{member: m, at: i}
 }
 

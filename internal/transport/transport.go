@@ -56,6 +56,8 @@ type Result struct {
 	Hopeless   bool          // another call would fail alike: a certificate, a credential
 	RetryAfter time.Duration // what the last answer asked for
 	Started    time.Time
+
+	buffer *[]byte // of Body, for Release
 }
 
 var noHeader = http.Header{} // nothing writes to it

@@ -22,18 +22,31 @@ var (
 	lenient = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
 )
 
-// Decode reads an answer into v, which points to the zero value of its type.
-// Where a value has another type than v wants, it reads once more and converts
-// what can be converted without loss: numbers, booleans and texts into each
-// other, empty strings, arrays and objects into null.
+// Decode reads an answer into v. Where a value has another type than v wants,
+// it reads once more and converts what can be converted without loss: numbers,
+// booleans and texts into each other, empty strings, arrays and objects into
+// null.
 func Decode[T any](body []byte, v *T) error {
+	return DecodeFresh(body, v, func() {
+		var zero T
+		*v = zero
+	})
+}
+
+// DecodeFresh is Decode for a v that is not zero at first: fresh makes it so
+// before each reading.
+func DecodeFresh(body []byte, v any, fresh func()) error {
+	fresh()
+	if decodeFast(body, v) {
+		return nil
+	}
+	fresh()
 	err := json.Unmarshal(body, v, strict)
 	var wrongType *json.SemanticError
 	if err == nil || !errors.As(err, &wrongType) {
 		return err
 	}
-	var zero T
-	*v = zero
+	fresh()
 	return json.Unmarshal(body, v, lenient)
 }
 
@@ -46,10 +59,6 @@ func DecodeAny(body []byte, out any) error {
 	}
 	return json.Unmarshal(body, out, lenient)
 }
-
-// DecodeNext reads the next value of dec into v, as the reading that dec
-// belongs to does.
-func DecodeNext(dec *jsontext.Decoder, v any) error { return json.UnmarshalDecode(dec, v) }
 
 // DescribeError returns what is wrong with an answer and where, without any of
 // its text.

@@ -10,7 +10,12 @@ import (
 
 // Encode writes a request body. Maps are written in order, so that every
 // attempt and every run sends the same bytes.
-func Encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+func Encode(v any) ([]byte, error) {
+	if body, ok := encodeFast(v); ok {
+		return body, nil
+	}
+	return json.Marshal(v, json.Deterministic(true))
+}
 
 // Marshal writes a result the way the gateway does: what is nullable and empty
 // is null. It is what the MarshalJSON methods of the results use, so that they

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,11 +19,10 @@ type Envelope[T any] struct {
 // boolean count as true: the status says more than they do.
 type refused bool
 
-// UnmarshalJSONFrom reads any value.
-func (r *refused) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	v, err := dec.ReadValue()
-	*r = refused(string(v) == "false")
-	return err
+// UnmarshalJSON reads any value.
+func (r *refused) UnmarshalJSON(b []byte) error {
+	*r = string(b) == "false"
+	return nil
 }
 
 // ErrFailed is an answer that says success=false whatever its status is; its
@@ -60,7 +60,8 @@ type List[T any] struct {
 	RequestID  string
 }
 
-type listEnvelope[T any] struct {
+// ListEnvelope is what surrounds a page of a list, in either shape.
+type ListEnvelope[T any] struct {
 	Refused   refused      `json:"success"`
 	RequestID string       `json:"requestId"`
 	Data      listData[T]  `json:"data"`
@@ -108,9 +109,25 @@ func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 }
 
+// readFast does what UnmarshalJSONFrom does.
+func (d *listData[T]) readFast(r *fastReader) bool {
+	switch r.Peek() {
+	case 'n':
+		return r.null()
+	case '{':
+		var o listObject[T]
+		ok := planFor(reflect.TypeFor[listObject[T]]())(r, reflect.ValueOf(&o).Elem())
+		d.Items, d.cursors, d.there = o.Data, o.cursors, o.Data != nil
+		return ok
+	default:
+		d.there = true
+		return planFor(reflect.TypeFor[[]T]())(r, reflect.ValueOf(&d.Items).Elem())
+	}
+}
+
 // DecodeList reads a page of a list.
 func DecodeList[T any](body []byte) (*List[T], error) {
-	var e listEnvelope[T]
+	var e ListEnvelope[T]
 	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, err

@@ -1,0 +1,142 @@
+package wire_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	files "github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/internal/wire"
+)
+
+// answers are golden answers of every resource.
+var answers = []string{
+	"transactions/create.response.json", "transactions/create.live.response.json", "transactions/create_card.response.json",
+	"transactions/create_voucher.response.json", "transactions/get.response.json", "transactions/list.response.json",
+	"transactions/list.live.response.json", "transactions/refund.response.json", "customers/list.response.json",
+	"subscriptions/get.response.json", "transfers/create.live.response.json", "checkout_sessions/open.response.json",
+	"errors/failed.200.json",
+}
+
+// odd are texts that must not be taken for what they nearly are.
+var odd = []string{
+	``, ` `, `null`, `{}`, `[]`, `{"data":null}`, `{"data":{}}`, `{"data":[]}`, `{"data":{"data":[]}}`, `{"data":{"data":null}}`,
+	`{"data":{"id":"a","id":"b"}}`, `{"data":{"id":"a"},"data":{"amount":1}}`, `{"data":{"pix":{"qr_code":"a"},"pix":{"receipt_url":"b"}}}`,
+	`{"data":{"x":1,"x":2}}`, `{"data":{"amount":1.0}}`, `{"data":{"amount":"1"}}`, `{"data":{"amount":1e2}}`, `{"data":{"amount":-0}}`,
+	`{"data":{"amount":012}}`, `{"data":{"amount":9223372036854775807}}`, `{"data":{"amount":9223372036854775808}}`,
+	`{"data":{"amount":-9223372036854775808}}`, `{"data":{"amount":+1}}`, `{"data":{"amount":-}}`, `{"data":{"amount":.5}}`,
+	`{"data":{"traceable":tru}}`, `{"data":{"traceable":"true"}}`, `{"data":{"id":"\u00e9\n\"\\"}}`, `{"data":{"id":"\ud83d\ude00"}}`,
+	`{"data":{"id":"\ud83d"}}`, `{"data":{"id":"\u12"}}`, "{\"data\":{\"id\":\"\xff\"}}", "{\"data\":{\"id\":\"a\nb\"}}", "\ufeff{}",
+	`{"data":{"i\u0064":"a"}}`, `{"data":{"\u0069d":"a","id":"b"}}`, `{"data":{"ID":"a"}}`, `{"data":{"id":"a",}}`, `{"data":{"id":"a"}`,
+	`{"data":{"id" "a"}}`, `{"data":{"products":[null]}}`, `{"data":{"products":[{},{"name":"x"},]}}`, `{"data":{"products":{}}}`,
+	`{"data":{"buyer":null}}`, `{"data":{"buyer":[]}}`, `{"data":{"metadata":null}}`, `{"data":{"paid_at":17}}`, `{"data":{"paid_at":""}}`,
+	`{"data":{"paid_at":"2027-02-31T00:00:00.000Z"}}`, `{"data":{"x":{"a":[1,{"b":null}]},"y":"\ud800"}}`, `{} {}`, `{}x`, `{"success":false}`,
+	`{"data":{"extra":{"a":1,"a":2}}}`, `{"":1,"data":{"":2}}`, "{\t\"data\" : {\r\n\"id\" :\"a\" } }", `{"data":{"fee":{"net_amount":1}},"success":0}`,
+	`{"data":[{"id":"a","payment":{"amount":"5"}}],"total":"7","next_cursor":null}`, `{"data":"x"}`, "{\"data\":{\"id\":\"\x00\"}}", `{"data":{"id":"a"}}` + "\x00",
+}
+
+// sameDecode checks that where the fast reading reads, it reads the same.
+func sameDecode[T any](t *testing.T, body []byte) {
+	t.Helper()
+	var fast, strict T
+	if !wire.DecodeFast(body, &fast) {
+		return
+	}
+	require.NoError(t, wire.DecodeStrict(body, &strict), "%T from %q", strict, body)
+	if !reflect.DeepEqual(strict, fast) {
+		assert.Equal(t, strict, fast, "%T from %q", strict, body)
+	}
+}
+
+func sameDecodes(t *testing.T, body []byte) {
+	t.Helper()
+	sameDecode[wire.Envelope[gateway.Transaction]](t, body)
+	sameDecode[wire.Envelope[gateway.Subscription]](t, body)
+	sameDecode[wire.Envelope[gateway.CheckoutSession]](t, body)
+	sameDecode[wire.Envelope[gateway.Transfer]](t, body)
+	sameDecode[wire.ListEnvelope[gateway.TransactionSummary]](t, body)
+	sameDecode[wire.ListEnvelope[gateway.Customer]](t, body)
+}
+
+func TestFastDecodeIsTheSame(t *testing.T) {
+	t.Parallel()
+	for _, name := range answers {
+		sameDecodes(t, files.Read(t, name))
+	}
+	for _, body := range odd {
+		sameDecodes(t, []byte(body))
+	}
+}
+
+// TestFastDecodeIsUsed: a change that made the fast reading give up on what
+// comes every day would only show in benchmarks.
+func TestFastDecodeIsUsed(t *testing.T) {
+	t.Parallel()
+	var transaction wire.Envelope[gateway.Transaction]
+	var page wire.ListEnvelope[gateway.TransactionSummary]
+	var customers wire.ListEnvelope[gateway.Customer]
+	var subscription wire.Envelope[gateway.Subscription]
+	for name, v := range map[string]any{
+		"transactions/create.response.json":    &transaction,
+		"transactions/list.response.json":      &page,
+		"transactions/list.live.response.json": &page,
+		"customers/list.response.json":         &customers,
+		"subscriptions/get.response.json":      &subscription,
+	} {
+		reflect.ValueOf(v).Elem().SetZero()
+		assert.True(t, wire.DecodeFast(files.Read(t, name), v), name)
+	}
+	body, ok := wire.EncodeFast(&gateway.TransactionParams{Amount: 1, Products: []gateway.Product{{Name: "x"}}})
+	assert.True(t, ok)
+	assert.NotEmpty(t, body)
+}
+
+func FuzzFastDecode(f *testing.F) {
+	for _, name := range answers {
+		f.Add(files.Read(f, name))
+	}
+	for _, body := range odd {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(sameDecodes)
+}
+
+// sameEncode checks that the fast writing writes the same bytes, or gives up
+// where the other one fails.
+func sameEncode(t *testing.T, v any) {
+	t.Helper()
+	fast, ok := wire.EncodeFast(v)
+	slow, err := wire.EncodeSlow(v)
+	if ok {
+		require.NoError(t, err)
+		assert.Equal(t, string(slow), string(fast))
+	}
+}
+
+func FuzzFastEncode(f *testing.F) {
+	f.Add("order-1001", int64(15990), "São Paulo", true, uint8(0))
+	f.Add("a\"b\\c\n\u2028<>&", int64(-1), "\xff", false, uint8(255))
+	f.Add("17", int64(0), "", false, uint8(7))
+	f.Fuzz(func(t *testing.T, text string, n int64, other string, yes bool, shape uint8) {
+		p := gateway.TransactionParams{
+			ExternalRef: text, Amount: n, Currency: gateway.Currency(other), Traceable: yes, Metadata: other,
+			Installments: int(shape), Token: gateway.CardToken(text),
+			Products: []gateway.Product{{Name: other, Price: n, Tangible: yes, SKU: text}, {}}[:shape%3],
+		}
+		if shape&4 != 0 {
+			p.Buyer = gateway.BuyerParams{ID: gateway.BuyerID(text), Document: &gateway.Document{Number: other}, Address: &gateway.Address{City: text}}
+			p.InterestRate = gateway.Set(float64(n) / 3)
+		}
+		if shape&8 != 0 {
+			p.InterestRate = gateway.Null[float64]()
+			p.Products = nil
+		}
+		sameEncode(t, &p)
+		sameEncode(t, &gateway.SubscriptionUpdateParams{Metadata: gateway.Set(map[string]any{text: n, other: yes, "a": []any{text}})})
+		sameEncode(t, &gateway.SubscriptionParams{RetryOffsetsDays: []int{int(n)}, Metadata: map[string]any{text: other}, Comment: other})
+		sameEncode(t, &gateway.TransferParams{ExternalRef: text, Amount: n})
+	})
+}
