@@ -1,0 +1,55 @@
+// Package tale runs the examples that tell a story in the terminal.
+package tale
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+)
+
+// Story is an example: it tells what it does and returns the first expectation
+// that failed.
+type Story func(ctx context.Context, t *Teller) error
+
+// Main runs the story on the standard output and ends the process, with 1 and
+// a line that says why where an expectation failed.
+func Main(name string, story Story) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	err := story(ctx, New(os.Stdout))
+	cancel()
+	stop()
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "\n%s: %s\n", name, err)
+		os.Exit(1)
+	}
+}
+
+// Teller writes the narration. Webhooks may tell their part at the same time.
+type Teller struct {
+	mu   sync.Mutex
+	out  io.Writer
+	step int
+}
+
+// New returns a teller that writes to out.
+func New(out io.Writer) *Teller { return &Teller{out: out} }
+
+// Title begins a step.
+func (t *Teller) Title(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.step++
+	_, _ = fmt.Fprintf(t.out, "\n%d. %s\n", t.step, fmt.Sprintf(format, args...))
+}
+
+// Say writes a line.
+func (t *Teller) Say(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, _ = fmt.Fprintf(t.out, "   %s\n", fmt.Sprintf(format, args...))
+}

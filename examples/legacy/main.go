@@ -1,0 +1,145 @@
+// Legacy uses the v1 surface: the account-wide webhook addresses, a v1 Pix
+// payment, the balance, and the card tokenization that was retired on
+// 2026-08-01.
+//
+//	go run ./examples/legacy
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/legacy"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+func main() { tale.Main("legacy", run) }
+
+// cutoff is when the card tokenization was retired, by the gateway's clock.
+func cutoff() time.Time { return time.Date(2026, time.August, 1, 3, 0, 0, 0, time.UTC) }
+
+func run(ctx context.Context, t *tale.Teller) error {
+	mock, err := mockserver.New(mockserver.WithStart(cutoff().Add(-time.Hour)))
+	if err != nil {
+		return err
+	}
+	defer mock.Close() //nolint:errcheck // nothing listens
+	// In production: the same client and key as for v2. Every v1 call sends the
+	// key in the apiKey header, whatever the client itself uses.
+	v1, err := legacy.New(mock.Client(), gateway.Secret(mock.Key()))
+	if err != nil {
+		return err
+	}
+	o := &old{Teller: t, mock: mock, v1: v1}
+	for _, step := range []func(context.Context) error{o.integrate, o.charge, o.pay, o.tokenize, o.retire} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// old is a merchant with a v1 account.
+type old struct {
+	*tale.Teller
+
+	mock    *mockserver.Server
+	v1      *legacy.Client
+	payment *legacy.PixPayment
+}
+
+func (o *old) integrate(ctx context.Context) error {
+	o.Title("Where webhooks go")
+	integration, err := o.v1.ConfigureIntegration(ctx, legacy.IntegrationParams{
+		WebhookURL: "https://shop.example/webhooks", PixWebhookURL: "https://shop.example/webhooks/pix",
+	})
+	if err != nil {
+		return err
+	}
+	o.Say("all events    %s", integration.WebhookURL)
+	o.Say("Pix, payouts  %s", integration.PixWebhookURL)
+	o.Say("status        %s", integration.Status)
+	return nil
+}
+
+func (o *old) charge(ctx context.Context) error {
+	o.Title("A Pix payment")
+	var err error
+	o.payment, err = o.v1.CreatePixPayment(ctx, legacy.PixPaymentParams{
+		Payer: legacy.Payer{
+			FullName: "Maria Oliveira",
+			Contact:  legacy.Contact{Mail: "maria@example.com"},
+		},
+		Transaction: legacy.PixCharge{Value: 15_470, Description: "Order 1001", ExternalID: "order-1001"},
+	})
+	if err != nil {
+		return err
+	}
+	o.Say("payment       %s", o.payment.TransactionID)
+	o.Say("status        %s until %s", o.payment.Status, o.payment.ExpirationDate.Format(time.RFC3339))
+	o.Say("copy-paste    %.44s…", o.payment.PixCode)
+	if o.payment.Status != legacy.PaymentWaitingPayment {
+		return fmt.Errorf("a new payment should wait for its payer, it is %s", o.payment.Status)
+	}
+	return nil
+}
+
+// pay shows that a v1 payment is a transaction like any other.
+func (o *old) pay(ctx context.Context) error {
+	o.Title("The payer pays, and v2 sees it too")
+	if err := o.mock.Transactions.Pay(o.payment.TransactionID); err != nil {
+		return err
+	}
+	tx, err := o.mock.Client().Transactions.Get(ctx, o.payment.TransactionID)
+	if err != nil {
+		return err
+	}
+	balance, err := o.v1.Balance(ctx)
+	if err != nil {
+		return err
+	}
+	o.Say("v2 says       %s", tx.Status)
+	o.Say("balance       %s", gateway.FormatAmount(balance.Balance, balance.Currency))
+	if !tx.Settled() || balance.Balance != 15_470 {
+		return fmt.Errorf("15470 cents should have been paid, the transaction is %s and the balance %d", tx.Status, balance.Balance)
+	}
+	return nil
+}
+
+// tokenize is the retired call while it still worked.
+func (o *old) tokenize(ctx context.Context) error {
+	o.Title("Card tokens, an hour before the cutoff")
+	token, err := o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"holder": "Maria Oliveira"}) //nolint:staticcheck // the point of this example
+	if err != nil {
+		return err
+	}
+	o.Say("made          %s, ends in %s", token.Token, token.Last4)
+	_, err = o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"card_number": "4111 1111 1111 1111"}) //nolint:staticcheck // as above
+	if !errors.Is(err, gateway.ErrValidation) {
+		return fmt.Errorf("card data should never be sent, got %w", err)
+	}
+	o.Say("%s", err)
+	return nil
+}
+
+// retire is the same call afterwards.
+func (o *old) retire(ctx context.Context) error {
+	o.Title("And after it")
+	if err := o.mock.Clock.AdvanceTo(cutoff()); err != nil {
+		return err
+	}
+	_, err := o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"holder": "Maria Oliveira"}) //nolint:staticcheck // as above
+	if !errors.Is(err, gateway.ErrRetired) {
+		return fmt.Errorf("the tokenization should be retired, got %w", err)
+	}
+	o.Say("%s", err)
+	if _, err := o.v1.PaymentToken(ctx, "public-token"); err != nil {
+		return fmt.Errorf("tokens that exist should still be readable: %w", err)
+	}
+	o.Say("Tokens that exist can still be read and charged.")
+	return nil
+}

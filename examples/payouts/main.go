@@ -1,0 +1,218 @@
+// Payouts sends money by Pix: to three kinds of keys, one of which changes its
+// mind, one of which the bank refuses, and once over a network that loses the
+// answer.
+//
+//	go run ./examples/payouts
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/legacy"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+const opening = 500_000 // cents: what earlier sales have left in the account
+
+func main() { tale.Main("payouts", run) }
+
+func run(ctx context.Context, t *tale.Teller) error {
+	mock, err := mockserver.New(mockserver.WithOpeningBalance(opening))
+	if err != nil {
+		return err
+	}
+	defer mock.Close() //nolint:errcheck // nothing listens
+	p := &payouts{Teller: t, mock: mock, client: mock.Client()}
+	// In production: the key of the environment, as for gateway.New.
+	if p.account, err = legacy.New(p.client, gateway.Secret(mock.Key())); err != nil {
+		return err
+	}
+	if err := p.listen(); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{p.refuse, p.send, p.cancel, p.fail, p.lose, p.list} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// payouts is a merchant who pays suppliers.
+type payouts struct {
+	*tale.Teller
+
+	mock    *mockserver.Server
+	client  *gateway.Client
+	account *legacy.Client
+}
+
+// listen mounts a receiver that tells of every payout event.
+func (p *payouts) listen() error {
+	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: p.mock.Secret()}}})
+	if err != nil {
+		return err
+	}
+	webhook.OnTransfer(receiver, webhook.AnyKind, func(_ context.Context, e *webhook.TransferEvent) error {
+		p.Say("webhook   %-20s %s", e.Kind, e.Status)
+		return nil
+	})
+	p.mock.Webhooks.Send(receiver)
+	return nil
+}
+
+// refuse shows that a mistyped key never leaves this process.
+func (p *payouts) refuse(ctx context.Context) error {
+	p.Title("A mistyped CPF is found before anything is sent")
+	_, err := p.client.Transfers.Create(ctx, gateway.TransferParams{
+		PixKeyType: gateway.PixKeyCPF, PixKeyValue: "123.456.789-00", Amount: 10_000,
+	})
+	if !errors.Is(err, gateway.ErrValidation) {
+		return fmt.Errorf("the CPF should be refused, got %w", err)
+	}
+	p.Say("%s", err)
+	return p.balance(ctx, opening)
+}
+
+// send is the payout that goes well.
+func (p *payouts) send(ctx context.Context) error {
+	p.Title("A payout that arrives")
+	transfer, err := p.create(ctx, gateway.TransferParams{
+		PixKeyType: gateway.PixKeyEmail, PixKeyValue: "torrefacao@example.com", Amount: 120_000,
+		Description: "Coffee, January", ExternalRef: "payout-1001",
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.balance(ctx, 380_000); err != nil { // reserved at once
+		return err
+	}
+	for _, move := range []func(string) error{p.mock.Transfers.Process, p.mock.Transfers.Settle} {
+		if err := move(transfer.ID); err != nil {
+			return err
+		}
+	}
+	return p.expect(ctx, transfer.ID, gateway.TransferPaid)
+}
+
+// cancel takes a payout back while it still can be.
+func (p *payouts) cancel(ctx context.Context) error {
+	p.Title("A payout that is canceled in time")
+	transfer, err := p.create(ctx, gateway.TransferParams{
+		PixKeyType: gateway.PixKeyPhone, PixKeyValue: "+5511987654321", Amount: 45_000, ExternalRef: "payout-1002",
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := p.client.Transfers.Cancel(ctx, transfer.ID, gateway.TransferCancelParams{Reason: "wrong supplier"}); err != nil {
+		return err
+	}
+	if err := p.expect(ctx, transfer.ID, gateway.TransferCancelled); err != nil {
+		return err
+	}
+	_, err = p.client.Transfers.Cancel(ctx, transfer.ID, gateway.TransferCancelParams{})
+	if !errors.Is(err, gateway.ErrConflict) {
+		return fmt.Errorf("a second cancel should be a conflict, got %w", err)
+	}
+	return p.balance(ctx, 380_000) // released
+}
+
+// fail is a payout that the bank refuses.
+func (p *payouts) fail(ctx context.Context) error {
+	p.Title("A payout that the bank refuses")
+	transfer, err := p.create(ctx, gateway.TransferParams{
+		PixKeyType: gateway.PixKeyEVP, PixKeyValue: "71cdf9ba-c695-4e3c-b010-abb521a3f1be", Amount: 30_000, ExternalRef: "payout-1003",
+	})
+	if err != nil {
+		return err
+	}
+	for _, move := range []func(string) error{p.mock.Transfers.Process, p.mock.Transfers.Fail} {
+		if err := move(transfer.ID); err != nil {
+			return err
+		}
+	}
+	if err := p.expect(ctx, transfer.ID, gateway.TransferError); err != nil {
+		return err
+	}
+	return p.balance(ctx, 380_000) // released
+}
+
+// lose sends a payout over a network that loses the first answer.
+func (p *payouts) lose(ctx context.Context) error {
+	p.Title("A payout whose answer is lost is sent once")
+	if err := p.mock.Faults.Add(mockserver.LoseResponse().On("transfers.create").Times(1)); err != nil {
+		return err
+	}
+	var response gateway.Response
+	transfer, err := p.create(ctx, gateway.TransferParams{
+		PixKeyType: gateway.PixKeyEmail, PixKeyValue: "frete@example.com", Amount: 20_000, ExternalRef: "payout-1004",
+	}, gateway.ResponseInto(&response))
+	if err != nil {
+		return err
+	}
+	if !response.Recovered {
+		return errors.New("the first attempt's transfer should have been recovered")
+	}
+	p.Say("attempts  %d, and the transfer of the first one was found again: %s", response.Attempts, transfer.ID)
+	return p.balance(ctx, 360_000) // one payout, not two
+}
+
+func (p *payouts) list(ctx context.Context) error {
+	p.Title("What the gateway has, the newest first")
+	n := 0
+	for transfer, err := range p.client.Transfers.All(ctx, gateway.TransferListParams{}) {
+		if err != nil {
+			return err
+		}
+		p.Say("%s  %-10s %14s", transfer.ExternalRef, transfer.Status, gateway.FormatAmount(transfer.Amount, gateway.BRL))
+		n++
+	}
+	if n != 4 {
+		return fmt.Errorf("there should be 4 transfers, there are %d", n)
+	}
+	return nil
+}
+
+func (p *payouts) create(ctx context.Context, params gateway.TransferParams, opts ...gateway.RequestOption) (*gateway.Transfer, error) {
+	transfer, err := p.client.Transfers.Create(ctx, params, opts...)
+	if err != nil {
+		return nil, err
+	}
+	p.Say("created   %s to a key of type %s", gateway.FormatAmount(transfer.Amount, gateway.BRL), transfer.PixKeyType)
+	return transfer, p.mock.Wait(ctx) // until its webhooks have arrived
+}
+
+// expect reads the transfer once its webhooks have arrived.
+func (p *payouts) expect(ctx context.Context, id string, want gateway.TransferStatus) error {
+	if err := p.mock.Wait(ctx); err != nil {
+		return err
+	}
+	transfer, err := p.client.Transfers.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	p.Say("read      %s", transfer.Status)
+	if transfer.Status != want {
+		return fmt.Errorf("transfer %s should be %s, it is %s", id, want, transfer.Status)
+	}
+	return nil
+}
+
+// balance reads the account, which is the v1 surface's one call that payouts
+// need too.
+func (p *payouts) balance(ctx context.Context, want int64) error {
+	account, err := p.account.Balance(ctx)
+	if err != nil {
+		return err
+	}
+	p.Say("balance   %s", gateway.FormatAmount(account.Balance, account.Currency))
+	if account.Balance != want {
+		return fmt.Errorf("the balance should be %d cents, it is %d", want, account.Balance)
+	}
+	return nil
+}
