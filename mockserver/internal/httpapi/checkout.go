@@ -37,7 +37,7 @@ func (a *API) checkoutRoutes() []route {
 }
 
 // sessionHeader holds the token of a session.
-const sessionHeader = "x-checkout-session-token"
+const sessionHeader = "X-Checkout-Session-Token"
 
 // slugged checks the slug in the path before anything else.
 func slugged(do handler) handler {
