@@ -1,5 +1,12 @@
 package mockserver
 
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
 // TB is what [Run] needs of a *testing.T or *testing.B.
 type TB interface {
 	Helper()
@@ -9,7 +16,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Run returns a gateway that ends with the test.
+// Run returns a gateway that ends with the test. Where the test has failed, it
+// prints the latest requests and webhooks.
 func Run(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -18,9 +26,56 @@ func Run(tb TB, opts ...Option) *Server {
 		return nil
 	}
 	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("%s", s.report())
+		}
 		if err := s.Close(); err != nil {
 			tb.Logf("mockserver: closing: %v", err)
 		}
 	})
 	return s
 }
+
+// reported is how many requests and webhooks a failed test prints.
+const reported = 20
+
+// report tells what happened last, masked.
+func (s *Server) report() string {
+	var b strings.Builder
+	requests, deliveries := s.Requests.All(), s.Webhooks.Deliveries()
+	fmt.Fprintf(&b, "mockserver: it is %s; %d requests, the latest:\n", s.Clock.Now().Format(time.RFC3339), len(requests))
+	for _, r := range requests[max(0, len(requests)-reported):] {
+		fmt.Fprintf(&b, "  %s\n", r.line())
+	}
+	fmt.Fprintf(&b, "%d webhooks, the latest:\n", len(deliveries))
+	for _, d := range deliveries[max(0, len(deliveries)-reported):] {
+		fmt.Fprintf(&b, "  %s\n", d.line())
+	}
+	return b.String()
+}
+
+func (r Request) line() string {
+	text := fmt.Sprintf("%s %s -> %d", r.Method, r.Path, r.Status)
+	if r.Fault != "" {
+		text += " fault " + r.Fault
+	}
+	if r.Broken {
+		text += " (broken off)"
+	}
+	if r.Status >= 400 {
+		text += " " + r.Response
+	}
+	return text
+}
+
+func (d Delivery) line() string {
+	text := fmt.Sprintf("%s of %s to %s: %s after %d attempts", d.Kind, d.ResourceID, d.Endpoint, d.State, len(d.Attempts))
+	if n := len(d.Attempts); n > 0 && d.Attempts[n-1].Error != "" {
+		text += ", " + d.Attempts[n-1].Error
+	}
+	return text
+}
+
+// Wait returns when no webhook is being delivered. What is held or waits for a
+// later attempt is not waited for. Inside a webhook's handler it is an error.
+func (s *Server) Wait(ctx context.Context) error { return s.sender.Wait(ctx) }

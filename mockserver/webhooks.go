@@ -1,7 +1,6 @@
 package mockserver
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -179,7 +178,3 @@ func (w Webhooks) disturb(f Fault, kind string) error {
 
 // Secret returns what signs the webhooks of [Webhooks.Send].
 func (s *Server) Secret() gateway.Secret { return s.settings.secret }
-
-// Wait returns when no webhook is being delivered. What is held or waits for a
-// later attempt is not waited for. Inside a webhook's handler it is an error.
-func (s *Server) Wait(ctx context.Context) error { return s.sender.Wait(ctx) }
