@@ -283,7 +283,7 @@ func TestARunningClockNeverLeavesItsRange(t *testing.T) {
 
 func TestCloseEndsTheRunner(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // fails if a goroutine is left
+	synctest.Test(t, func(*testing.T) { // fails if a goroutine is left
 		r := newRecorder(clock.Config{Speed: 1})
 		r.Run()
 		r.Close()

@@ -231,15 +231,15 @@ func TestAReceiverMayCallTheSender(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	var wait, advance, inner error
-	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		sys.Hold("b")
 		_ = sys.Deliveries("")
-		wait = sys.Wait(context.Background())
-		advance = sys.clock.Advance(context.Background(), time.Hour)
+		wait = sys.Wait(r.Context())
+		advance = sys.clock.Advance(r.Context(), time.Hour)
 		done := make(chan struct{})
 		go func() { // from another goroutine the running advance is noticed
 			defer close(done)
-			inner = sys.clock.Advance(context.Background(), time.Hour)
+			inner = sys.clock.Advance(r.Context(), time.Hour)
 		}()
 		<-done
 	})})
@@ -514,11 +514,15 @@ func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	for _, e := range []deliver.Endpoint{
-		{}, {URL: "shop.example"}, {URL: "ftp://shop.example"}, {URL: "http://"}, {URL: "://"},
+		{},
+		{URL: "shop.example"},
+		{URL: "ftp://shop.example"},
+		{URL: "http://"},
+		{URL: "://"},
 		{URL: "https://shop.example", Events: []string{""}},
 	} {
 		_, err := sys.AddEndpoint(e)
-		assert.Error(t, err, e.URL)
+		require.Error(t, err, e.URL)
 	}
 	a := sys.endpoint(t, deliver.Endpoint{Account: "a", URL: "https://shop.example/hook"})
 	all := sys.endpoint(t, deliver.Endpoint{Handler: &receiver{}})

@@ -21,23 +21,23 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"100.100.100.200:80", "168.63.129.16:80", "192.0.0.192:80",
 		"224.0.0.1:80", "[ff02::1]:80", "255.255.255.255:80", "nonsense",
 	} {
-		assert.ErrorContains(t, deliver.CheckAddress(address), "webhooks are not sent there", address)
+		require.ErrorContains(t, deliver.CheckAddress(address), "webhooks are not sent there", address)
 	}
 	for _, address := range []string{
 		"127.0.0.1:80", "[::1]:80", "10.0.0.1:80", "192.168.1.1:3000", "172.17.0.1:3000", "0.0.0.0:3000",
 		"8.8.8.8:443", "[2001:db8::1]:443", "[fd12::1]:80",
 	} {
-		assert.NoError(t, deliver.CheckAddress(address), address)
+		require.NoError(t, deliver.CheckAddress(address), address)
 	}
 }
 
 func TestNamesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"example.com", "shop.example.com", "Shop.Example.ORG.", "shop.example", "a.invalid"} {
-		assert.ErrorContains(t, deliver.CheckName(host), "documentation", host)
+		require.ErrorContains(t, deliver.CheckName(host), "documentation", host)
 	}
 	for _, host := range []string{"localhost", "shop.test", "notexample.com", "example.com.br", "10.0.0.1"} {
-		assert.NoError(t, deliver.CheckName(host), host)
+		require.NoError(t, deliver.CheckName(host), host)
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *Sender) Save() (Saved, error) {
 	return saved, nil
 }
 
-// ErrBusy: deliveries are being made.
+// ErrBusy is a Load while deliveries are being made.
 var ErrBusy = errors.New("webhooks are being delivered; wait until they are")
 
 // Load replaces all that the sender knows. Its timers are the clock's to load.

@@ -71,8 +71,9 @@ func (k Kind) webhook() bool {
 	switch k {
 	case DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // kinds lists every fault, for error messages.
@@ -125,7 +126,7 @@ func Parse(text string) (Fault, error) {
 		if name == "" {
 			continue
 		}
-		if err := f.set(name, value); err != nil {
+		if err := set(&f, name, value); err != nil {
 			return Fault{}, err
 		}
 	}
@@ -136,7 +137,7 @@ func Parse(text string) (Fault, error) {
 }
 
 // set takes one name=value of the text form.
-func (f *Fault) set(name, value string) error {
+func set(f *Fault, name, value string) error {
 	var err error
 	switch name {
 	case "retry-after":
@@ -151,7 +152,7 @@ func (f *Fault) set(name, value string) error {
 			f.Kind = Slow
 		}
 	default:
-		err = f.setKind(Kind(name), value)
+		err = setKind(f, Kind(name), value)
 	}
 	if err != nil {
 		return fmt.Errorf("fault %q: %w", name, err)
@@ -159,9 +160,9 @@ func (f *Fault) set(name, value string) error {
 	return nil
 }
 
-func (f *Fault) setKind(k Kind, value string) error {
+func setKind(f *Fault, k Kind, value string) error {
 	if k == Status && f.Kind == HTMLPage { // "html-page; status=503"
-		return f.setStatus(value)
+		return setStatus(f, value)
 	}
 	if f.Kind != "" && f.Kind != Slow {
 		return fmt.Errorf("%s was named before; one at a time", f.Kind)
@@ -170,7 +171,7 @@ func (f *Fault) setKind(k Kind, value string) error {
 	var err error
 	switch {
 	case k == Status:
-		return f.setStatus(value)
+		return setStatus(f, value)
 	case k == HTMLPage:
 		f.Status = http.StatusBadGateway
 	case k == DelayWebhook:
@@ -181,7 +182,7 @@ func (f *Fault) setKind(k Kind, value string) error {
 	return err
 }
 
-func (f *Fault) setStatus(value string) (err error) {
+func setStatus(f *Fault, value string) (err error) {
 	f.Status, err = strconv.Atoi(value)
 	return err
 }
@@ -206,6 +207,7 @@ func (f Fault) String() string {
 		b = append(append(b, '='), f.Delay.String()...)
 	case HTMLPage:
 		b = strconv.AppendInt(append(b, "; status="...), int64(f.Status), 10)
+	default: // the name says it all
 	}
 	if f.Body != "" {
 		b = append(append(b, "; body="...), f.Body...)

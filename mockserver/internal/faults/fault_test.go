@@ -209,7 +209,7 @@ func TestAddRefuses(t *testing.T) {
 		{Kind: faults.DropWebhook, On: "transactions.create"},
 	} {
 		_, err := set.Add(f)
-		assert.Error(t, err, f)
+		require.Error(t, err, f)
 	}
 	_, err := set.Add(faults.Fault{Kind: faults.ResetBefore, On: "transactions.create"})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -127,6 +128,8 @@ func (in *Injector) distort(w http.ResponseWriter, r *http.Request, f Fault) {
 		rec.send(unknownEnums(rec.body.Bytes()))
 	case ExtraField:
 		rec.send(extraFields(rec.body.Bytes()))
+	default:
+		rec.send(rec.body.Bytes())
 	}
 }
 
@@ -171,8 +174,13 @@ func newRecording(w http.ResponseWriter) *recording {
 	return &recording{w: w, header: make(http.Header), status: http.StatusOK}
 }
 
-func (r *recording) Header() http.Header         { return r.header }
-func (r *recording) WriteHeader(status int)      { r.status = status }
+// Header implements http.ResponseWriter.
+func (r *recording) Header() http.Header { return r.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recording) WriteHeader(status int) { r.status = status }
+
+// Write implements http.ResponseWriter.
 func (r *recording) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 // NoteChange implements [ChangeNoter].
@@ -181,16 +189,14 @@ func (r *recording) NoteChange() { r.changed = true }
 // head writes the status and the headers for a body of a length.
 func (r *recording) head(length int) {
 	h := r.w.Header()
-	for name, values := range r.header {
-		h[name] = values
-	}
+	maps.Copy(h, r.header)
 	h.Set("Content-Length", strconv.Itoa(length))
 	r.w.WriteHeader(r.status)
 }
 
 func (r *recording) send(body []byte) {
 	r.head(len(body))
-	_, _ = r.w.Write(body) // the client is gone: nobody to tell
+	_, _ = r.w.Write(body)
 }
 
 // truncate promises the whole answer, sends half of it and closes.

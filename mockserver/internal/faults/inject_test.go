@@ -71,7 +71,7 @@ func send(ctx context.Context, client *http.Client, url, fault string) result {
 	if err != nil {
 		return result{err: err}
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	return result{resp.StatusCode, resp.Header, string(body), err}
 }

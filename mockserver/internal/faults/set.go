@@ -133,8 +133,9 @@ func (s *Set) ForWebhook(account, kind string) Webhook {
 		return Webhook{Corrupt: true}
 	case StaleTimestamp:
 		return Webhook{Stale: true}
+	default:
+		return Webhook{}
 	}
-	return Webhook{}
 }
 
 func (s *Set) next(account string, webhook bool, matches func(pattern string) bool) (Fault, bool) {

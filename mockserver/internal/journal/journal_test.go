@@ -25,7 +25,7 @@ func newJournal(size int) *journal.Journal {
 		Operation: func(r *http.Request) string {
 			return map[string]string{"POST /v2/transactions": "transactions.create", "GET /v2/transfers": "transfers.list"}[r.Method+" "+r.URL.Path]
 		},
-		Account: func(r *http.Request) string { return r.Header.Get("apiKey") },
+		Account: func(r *http.Request) string { return r.Header.Get("Apikey") },
 	})
 }
 
@@ -74,9 +74,9 @@ func TestEntries(t *testing.T) {
 	assert.Equal(t, "/v2/transactions", e.Path)
 	assert.Equal(t, "a=b", e.Query)
 	assert.Equal(t, "req_1", e.Header.Get("X-Request-Id"))
-	assert.Equal(t, `{"amount":1,"metadata":"x"}`, e.Body)
+	assert.JSONEq(t, `{"amount":1,"metadata":"x"}`, e.Body)
 	assert.Equal(t, 201, e.Status)
-	assert.Equal(t, `{"data":{"id":"1"}}`, e.Response)
+	assert.JSONEq(t, `{"data":{"id":"1"}}`, e.Response)
 	assert.False(t, e.Broken)
 	assert.Empty(t, j.Entries("sk_test_other"))
 }

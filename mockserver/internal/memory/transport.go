@@ -135,7 +135,10 @@ func Reset(w http.ResponseWriter) {
 
 type addr string
 
-func (addr) Network() string  { return "memory" }
+// Network implements net.Addr.
+func (addr) Network() string { return "memory" }
+
+// String implements net.Addr.
 func (a addr) String() string { return string(a) }
 
 // answer is the response writer of one request.
@@ -185,6 +188,7 @@ func (w *answer) Header() http.Header {
 	return w.header
 }
 
+// WriteHeader implements http.ResponseWriter.
 func (w *answer) WriteHeader(status int) {
 	if w.status != 0 || status < http.StatusOK {
 		return
@@ -192,6 +196,7 @@ func (w *answer) WriteHeader(status int) {
 	w.status, w.sent, w.header = status, w.header, nil
 }
 
+// Write implements http.ResponseWriter.
 func (w *answer) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	if !bodyAllowed(w.status) {

@@ -46,7 +46,7 @@ func TestTheHandlerSeesWhatAServerWouldShow(t *testing.T) {
 
 	resp, err := client.Do(req)
 	require.NoError(t, err)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 
