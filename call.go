@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"net/http"
 	"net/url"
 
@@ -266,6 +265,8 @@ func (r *request) headers() http.Header {
 		return base
 	}
 	h := base.Clone()
-	maps.Copy(h, r.o.header)
+	for name, values := range r.o.header {
+		h[name] = values
+	}
 	return h
 }

@@ -110,31 +110,25 @@ type classCall struct {
 
 func classCalls(t *testing.T) (safe, keyed, unsafe classCall) {
 	t.Helper()
-	safe = classCall{
-		"safe", string(golden(t, "transactions/get.response.json")),
+	safe = classCall{"safe", string(golden(t, "transactions/get.response.json")),
 		func(ctx context.Context, c *gateway.Client, opts ...gateway.RequestOption) error {
 			_, err := c.Transactions.Get(ctx, orderID, opts...)
 			return err
-		},
-	}
-	keyed = classCall{
-		"keyed", string(golden(t, "transactions/create.response.json")),
+		}}
+	keyed = classCall{"keyed", string(golden(t, "transactions/create.response.json")),
 		func(ctx context.Context, c *gateway.Client, opts ...gateway.RequestOption) error {
 			_, err := c.Transactions.Create(ctx, pixOrder(), opts...)
 			return err
-		},
-	}
-	unsafe = classCall{
-		"unsafe", string(golden(t, "transactions/refund.response.json")),
+		}}
+	unsafe = classCall{"unsafe", string(golden(t, "transactions/refund.response.json")),
 		func(ctx context.Context, c *gateway.Client, opts ...gateway.RequestOption) error {
 			_, err := c.Transactions.Refund(ctx, orderID, gateway.RefundParams{Amount: 5000, Reason: "One shirt came back"}, opts...)
 			return err
-		},
-	}
+		}}
 	return safe, keyed, unsafe
 }
 
-// noJitter takes the longest wait: 0.5 s, 1 s, 2 s, ….
+// noJitter takes the longest wait: 0.5 s, 1 s, 2 s, …
 func noJitter() gateway.Option { return gateway.WithJitter(func() float64 { return 1 }) }
 
 const (
