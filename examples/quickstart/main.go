@@ -32,13 +32,10 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, out, problems io.Writer) int {
+func run(args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(problems)
 	file := flags.String("order", "", "read the order from this `file` instead of the one that is built in")
@@ -64,6 +61,8 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	}
 	defer shop.Close()
 
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if err := tell(ctx, &teller{out: out, draw: drawing(out)}, shop, order); err != nil {

@@ -73,7 +73,9 @@ func TestBadBeginnings(t *testing.T) {
 
 // The same against a gateway that is reached over the network.
 func TestGatewayOfTheEnvironment(t *testing.T) {
-	point(t, mockserver.Run(t))
+	mock := mockserver.Run(t)
+	t.Setenv("GATEWAY_BASE_URL", listen(t, mock))
+	t.Setenv("GATEWAY_API_KEY", mock.Key())
 
 	out, problems, code := quickstart(t)
 
@@ -89,7 +91,9 @@ func TestGatewayOfTheEnvironment(t *testing.T) {
 }
 
 func TestProductionIsNotPaid(t *testing.T) {
-	point(t, mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production)))
+	mock := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
+	t.Setenv("GATEWAY_BASE_URL", listen(t, mock))
+	t.Setenv("GATEWAY_API_KEY", mock.Key())
 
 	out, problems, code := quickstart(t)
 
@@ -102,7 +106,8 @@ func TestProductionIsNotPaid(t *testing.T) {
 func TestUnexpectedAnswer(t *testing.T) {
 	mock := mockserver.Run(t)
 	require.NoError(t, mock.Faults.Add(mockserver.UnknownEnum().On("transactions.create")))
-	point(t, mock)
+	t.Setenv("GATEWAY_BASE_URL", listen(t, mock))
+	t.Setenv("GATEWAY_API_KEY", mock.Key())
 
 	_, problems, code := quickstart(t)
 
@@ -120,19 +125,16 @@ func TestEnvironmentWithoutKey(t *testing.T) {
 	assert.Contains(t, problems, "GATEWAY_API_KEY is not set")
 }
 
-// point makes the environment name a mock that listens.
-func point(t *testing.T, mock *mockserver.Server) {
+func listen(t *testing.T, mock *mockserver.Server) string {
 	t.Helper()
 	base, err := mock.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	t.Setenv("GATEWAY_BASE_URL", base)
-	t.Setenv("GATEWAY_API_KEY", mock.Key())
-	t.Setenv("GATEWAY_AUTH", "")
+	return base
 }
 
 func quickstart(t *testing.T, args ...string) (out, problems string, code int) {
 	t.Helper()
 	var told, said bytes.Buffer
-	code = run(t.Context(), args, &told, &said)
+	code = run(args, &told, &said)
 	return told.String(), strings.TrimSpace(said.String()), code
 }

@@ -40,7 +40,7 @@ func LoadOrder(file string) (*Order, error) {
 	name, text := "order.json (built in)", embeddedOrder
 	if file != "" {
 		var err error
-		if text, err = os.ReadFile(file); err != nil {
+		if text, err = os.ReadFile(file); err != nil { //nolint:gosec // the user names the file
 			return nil, fmt.Errorf("order: %w", err)
 		}
 		name = file
@@ -156,7 +156,7 @@ func explain(err error, text []byte) error {
 }
 
 func wanted(t reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // the kinds that an Order has
+	switch t.Kind() {
 	case reflect.Int, reflect.Int64:
 		return "a whole number"
 	case reflect.Bool:

@@ -169,7 +169,6 @@ func (s *story) repeat(ctx context.Context) error {
 	}
 
 	charge, response, err := s.shop.Charge(ctx, s.order, s.ref)
-
 	if err != nil {
 		return err
 	}
