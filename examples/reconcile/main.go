@@ -1,0 +1,236 @@
+// Reconcile finds what no webhook told: a payment whose webhooks were all lost,
+// and the two ends of a payment that have none, expired and refused.
+//
+//	go run ./examples/reconcile
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+func main() { tale.Main("reconcile", run) }
+
+func run(ctx context.Context, t *tale.Teller) error {
+	mock, err := mockserver.New()
+	if err != nil {
+		return err
+	}
+	defer mock.Close() //nolint:errcheck // nothing listens
+	s := &shop{Teller: t, mock: mock, client: mock.Client(), orders: map[string]order{}}
+	if err := s.listen(); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{s.sell, s.goOn, s.miss, s.reconcile, s.again} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order is a line of the shop's own books.
+type order struct {
+	name        string
+	transaction string
+	status      gateway.TransactionStatus
+}
+
+// shop is a merchant that trusts its books as far as webhooks reach.
+type shop struct {
+	*tale.Teller
+
+	mock     *mockserver.Server
+	client   *gateway.Client
+	receiver *webhook.Receiver
+
+	mu     sync.Mutex
+	orders map[string]order // by transaction
+}
+
+// listen mounts the receiver. The same handler serves webhooks and what the
+// reconciler finds.
+func (s *shop) listen() error {
+	var err error
+	s.receiver, err = webhook.New(webhook.Config{
+		Keys: []webhook.SigningKey{{Key: s.mock.Secret()}},
+		API:  s.client, // the reconciler reads with it
+	})
+	if err != nil {
+		return err
+	}
+	webhook.OnTransaction(s.receiver, webhook.AnyKind, s.book)
+	s.mock.Webhooks.Send(s.receiver)
+	return nil
+}
+
+// book writes what an event says into the books.
+func (s *shop) book(_ context.Context, e *webhook.TransactionEvent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.orders[e.ResourceID]
+	if !ok {
+		return nil // not ours, or not booked yet
+	}
+	status := gateway.TransactionStatus(cmp.Or(e.ConfirmedStatus, e.Status))
+	if status != o.status {
+		s.Say("%-10s %s -> %s, told by %s %s", o.name, o.status, status, e.Source, e.Kind)
+	}
+	o.status = status
+	s.orders[e.ResourceID] = o
+	return nil
+}
+
+// sell makes four charges and books them as pending.
+func (s *shop) sell(ctx context.Context) error {
+	s.Title("Four orders")
+	for _, sale := range []struct {
+		name   string
+		method gateway.Method
+		token  gateway.CardToken
+	}{
+		{"noticed", gateway.Pix, ""},
+		{"missed", gateway.Pix, ""},
+		{"expired", gateway.Pix, ""},
+		{"refused", gateway.CreditCard, "pgct_ok_until_the_issuer_says_no"},
+	} {
+		tx, err := s.client.Transactions.Create(ctx, gateway.TransactionParams{
+			ExternalRef: "order-" + sale.name, Amount: 9_900, Method: sale.method, Token: sale.token,
+			Buyer:    gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
+			Products: []gateway.Product{{Name: "Café em grãos, 500 g", Price: 9_900}},
+		})
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.orders[tx.ID] = order{name: sale.name, transaction: tx.ID, status: tx.Status}
+		s.mu.Unlock()
+		s.Say("%-10s %s, %s", sale.name, tx.Method, tx.Status)
+	}
+	return s.mock.Wait(ctx)
+}
+
+// goOn is the webhook that arrives.
+func (s *shop) goOn(ctx context.Context) error {
+	s.Title("One is paid, and the webhook arrives")
+	if err := s.mock.Transactions.Pay(s.find("noticed")); err != nil {
+		return err
+	}
+	if err := s.mock.Wait(ctx); err != nil {
+		return err
+	}
+	return s.expect(map[string]gateway.TransactionStatus{
+		"noticed": gateway.TransactionPaid, "missed": gateway.TransactionPending,
+		"expired": gateway.TransactionPending, "refused": gateway.TransactionPending,
+	})
+}
+
+// miss is all that the shop does not hear of.
+func (s *shop) miss(ctx context.Context) error {
+	s.Title("One webhook is lost, two things send none")
+	if err := s.mock.Webhooks.Drop(string(webhook.TransactionPaid)); err != nil {
+		return err
+	}
+	if err := s.mock.Transactions.Pay(s.find("missed")); err != nil {
+		return err
+	}
+	if err := s.mock.Transactions.Refuse(s.find("refused")); err != nil {
+		return err
+	}
+	if err := s.mock.Clock.Advance(25 * time.Hour); err != nil { // a Pix lives for 24 hours
+		return err
+	}
+	if err := s.mock.Wait(ctx); err != nil {
+		return err
+	}
+	s.Say("The books still have them as pending.")
+	return s.expect(map[string]gateway.TransactionStatus{
+		"noticed": gateway.TransactionPaid, "missed": gateway.TransactionPending,
+		"expired": gateway.TransactionPending, "refused": gateway.TransactionPending,
+	})
+}
+
+// reconcile reads what the books have as open. A service does this now and
+// then with Reconciler.Run.
+func (s *shop) reconcile(ctx context.Context) error {
+	s.Title("The reconciler reads what is still open")
+	if err := s.round(ctx, webhook.Reconciliation{Checked: 3, Found: 3}); err != nil {
+		return err
+	}
+	return s.expect(map[string]gateway.TransactionStatus{
+		"noticed": gateway.TransactionPaid, "missed": gateway.TransactionPaid,
+		"expired": gateway.TransactionExpired, "refused": gateway.TransactionRefused,
+	})
+}
+
+func (s *shop) again(ctx context.Context) error {
+	s.Title("The next round finds nothing open")
+	return s.round(ctx, webhook.Reconciliation{})
+}
+
+func (s *shop) round(ctx context.Context, want webhook.Reconciliation) error {
+	reconciler, err := webhook.NewReconciler(s.receiver, webhook.ReconcilerConfig{Open: s.open})
+	if err != nil {
+		return err
+	}
+	found, err := reconciler.Once(ctx)
+	if err != nil {
+		return err
+	}
+	s.Say("%d checked, %d found", found.Checked, found.Found)
+	if found != want {
+		return fmt.Errorf("the round should have found %+v, it found %+v", want, found)
+	}
+	return nil
+}
+
+// open ranges over the orders that wait for something.
+func (s *shop) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
+	return func(yield func(webhook.OpenResource, error) bool) {
+		for _, o := range s.books() {
+			if o.status != gateway.TransactionPending {
+				continue
+			}
+			resource := webhook.OpenResource{Family: webhook.FamilyTransaction, ID: o.transaction, Status: string(o.status)}
+			if !yield(resource, nil) {
+				return
+			}
+		}
+	}
+}
+
+// books returns a copy, in the order of the names.
+func (s *shop) books() []order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.orders), func(a, b order) int { return cmp.Compare(a.name, b.name) })
+}
+
+func (s *shop) find(name string) string {
+	for _, o := range s.books() {
+		if o.name == name {
+			return o.transaction
+		}
+	}
+	return ""
+}
+
+func (s *shop) expect(want map[string]gateway.TransactionStatus) error {
+	for _, o := range s.books() {
+		if o.status != want[o.name] {
+			return fmt.Errorf("the books should have %s as %s, they have %s", o.name, want[o.name], o.status)
+		}
+	}
+	return nil
+}

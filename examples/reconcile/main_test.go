@@ -1,0 +1,27 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/examples/internal/tale"
+)
+
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
+	for _, want := range []string{
+		"noticed    pending -> paid, told by delivery transaction.paid",
+		"missed     pending -> paid, told by reconciler transaction.paid",
+		"expired    pending -> expired, told by reconciler transaction.expired",
+		"refused    pending -> refused, told by reconciler transaction.refused",
+		"3 checked, 3 found",
+		"0 checked, 0 found",
+	} {
+		assert.Contains(t, out.String(), want)
+	}
+}
