@@ -10,11 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gateway-go/gateway/webhook/sqlstore"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
-
-	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 // database is one kind of database under test.

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -211,7 +210,7 @@ func TestALongHandleTxHoldsNobodyUp(t *testing.T) {
 		require.NoError(t, err)
 		runs := 0
 		others := make(chan string, 10)
-		webhook.OnOther(rx, sqlstore.HandleTx(s, func(ctx context.Context, _ *sql.Tx, e *webhook.Event) error {
+		webhook.OnOther(rx, sqlstore.HandleTx(s, func(_ context.Context, _ *sql.Tx, e *webhook.Event) error {
 			if e.ID != "slow" {
 				others <- e.ID
 				return nil

@@ -91,6 +91,9 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 	return s
 }
 
+// Table returns the table's name.
+func (s *Store) Table() string { return s.table }
+
 // Durable reports true.
 func (s *Store) Durable() bool { return true }
 
