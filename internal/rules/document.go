@@ -199,7 +199,7 @@ func view(b []byte) string {
 func syntaxError(err error) error {
 	var at *jsontext.SyntacticError
 	if !errors.As(err, &at) {
-		return &SyntaxError{Reason: "the body is not complete JSON"}
+		return &SyntaxError{Reason: "the body is empty"}
 	}
 	reason := "malformed JSON"
 	switch {

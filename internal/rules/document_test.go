@@ -1,0 +1,88 @@
+package rules_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+func TestSyntaxErrors(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		``:                                     "the body is empty at byte 0",
+		`null`:                                 "the body must be a JSON object, it is null at byte 0",
+		`[]`:                                   "the body must be a JSON object, it is an array at byte 0",
+		`"x"`:                                  "the body must be a JSON object, it is a string at byte 0",
+		`{`:                                    "the JSON ends too early at byte 1",
+		`{"a":1`:                               "the JSON ends too early at byte 6",
+		`{"a":1,}`:                             "malformed JSON at byte 6",
+		`{"a":1}x`:                             "malformed JSON at byte 7",
+		`{"a":1}{}`:                            "unexpected text after the JSON object at byte 7",
+		`{"a":01}`:                             "malformed JSON at byte 6",
+		`{a:1}`:                                "malformed JSON at byte 1",
+		`{"products":[{"name":"x","name":1}]}`: "a member stands twice in its object at byte 25 in products[0].name",
+		`{"amount":1,"am\u006funt":2}`:         "a member stands twice in its object at byte 12 in amount",
+	} {
+		_, err := rules.Check([]byte(body), rules.Refund, rules.Variant{})
+		var syntax *rules.SyntaxError
+		require.ErrorAs(t, err, &syntax, body)
+		assert.Equal(t, want, err.Error(), body)
+	}
+}
+
+// TestSyntaxErrorRepeatsNothing: what is malformed may be a card number.
+func TestSyntaxErrorRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	_, err := rules.Check([]byte(`{"amount": 4111111111111111x}`), rules.Refund, rules.Variant{})
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "4111")
+}
+
+// TestUnusualForms are read as the usual ones are.
+func TestUnusualForms(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	var many strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&many, `"m%d":%d,`, i, i)
+	}
+	for _, body := range []string{
+		`{"am\u006funt":0}`, `{"reason":"\ud83d\ude00","amount":0}`, `{"deep":` + deep + `,"amount":0}`, "\t{ \"amount\" : 0 }\r\n",
+		`{` + many.String() + `"amount":0}`,
+	} {
+		found := check(t, body, rules.Refund)
+		if assert.Len(t, found, 1, shorten(body)) {
+			assert.Equal(t, "amount", found[0].Field)
+			assert.Equal(t, rules.CodeTooSmall, found[0].Code)
+		}
+	}
+}
+
+// FuzzDocument holds the quick scan to what the JSON package reads: where it
+// accepts, both make the same of a body.
+func FuzzDocument(f *testing.F) {
+	for _, body := range []string{
+		transactionBase, `{}`, `{"a":"\u00e9\"\\"}`, `{"a":"\ud800"}`, `{"a":-0.5e+10,"b":[true,false,null,{}]}`, `{"a":1,"a":2}`, `{"":0,"":1}`,
+		`{"a":01}`, `{"a":1.}`, `{"a":-}`, "{\"a\":\"\xff\"}", "{\"a\":\"\x01\"}", `{"a":[1,]}`, `{"a" 1}`, `{"a":tru}`, "\ufeff{}", `{"a":{}}x`, `[]`,
+		`{"ab":1,"ba":2,"aab":3}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		quick, scanned, whole, err := rules.BothReadings(body)
+		if scanned {
+			require.NoError(t, err, "%q", body)
+			assert.Equal(t, whole, quick, "%q", body)
+		}
+		_, err = rules.Check(body, rules.Transaction, rules.Variant{})
+		if _, isSyntax := errors.AsType[*rules.SyntaxError](err); err != nil && !isSyntax {
+			t.Errorf("%T for %q", err, body)
+		}
+	})
+}
