@@ -46,6 +46,8 @@ type Server struct {
 	journal  *journal.Journal
 	handler  http.Handler
 
+	requestIDs *artefact.IDs
+
 	mu        sync.Mutex
 	listening []*http.Server
 }
@@ -60,7 +62,7 @@ func New(opts ...Option) (*Server, error) {
 		}
 		opt(&cfg)
 	}
-	s := &Server{settings: cfg}
+	s := &Server{settings: cfg, requestIDs: cfg.ids("")}
 	s.clock = clock.New(clock.Config{
 		Start:  cfg.start,
 		Fire:   s.fire,
@@ -83,7 +85,7 @@ func New(opts ...Option) (*Server, error) {
 	s.assemble(httpapi.New(httpapi.Config{
 		Store:       s.store,
 		Now:         s.clock.Now,
-		IDs:         cfg.ids(""),
+		IDs:         s.requestIDs,
 		Live:        cfg.dialect == Live,
 		Loose:       cfg.loose,
 		Production:  cfg.environment == Production,
