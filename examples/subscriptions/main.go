@@ -1,0 +1,266 @@
+// Subscriptions lives through a year of two subscriptions in a second and tells
+// it as a timeline, from the webhooks that a merchant would get: Ana pays by
+// card, Bia by Pix Automatico.
+//
+//	go run ./examples/subscriptions
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// price is what a month of the coffee club costs, in cents.
+const price = 4990
+
+// anasCard is made by the client-side payment element; this one is a test
+// value.
+const anasCard = "pgct_ok_ana"
+
+func main() { tale.Main("subscriptions", run) }
+
+func run(ctx context.Context, t *tale.Teller) error {
+	mock, err := mockserver.New(mockserver.WithStart(day(time.January, 17)))
+	if err != nil {
+		return err
+	}
+	defer mock.Close()                                                                             //nolint:errcheck // nothing listens
+	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: mock.Secret()}}}) //nolint:contextcheck // it logs only
+	if err != nil {
+		return err
+	}
+	c := &club{Teller: t, mock: mock, client: mock.Client(), names: map[string]string{}, paid: map[string]int{}}
+	webhook.OnSubscription(receiver, webhook.AnyKind, c.note)
+	mock.Webhooks.Send(receiver) // in production it stands behind the URL that is registered with the gateway
+	for _, ch := range c.chapters() {
+		c.Title("%s", ch.title)
+		if err := ch.do(ctx); err != nil {
+			return err
+		}
+		// A year takes milliseconds; all webhooks of it have arrived afterwards.
+		if err := mock.Clock.AdvanceTo(ch.until); err != nil { //nolint:contextcheck // the clock is not the wall's
+			return err
+		}
+		if err := ch.check(ctx); err != nil {
+			return err
+		}
+	}
+	return c.settle(ctx)
+}
+
+// chapter is a part of the year: what happens first, until when the clock runs
+// then, and what must be so in the end.
+type chapter struct {
+	title string
+	do    func(context.Context) error
+	until time.Time
+	check func(context.Context) error
+}
+
+func (c *club) chapters() []chapter {
+	return []chapter{
+		{
+			"January: Ana tries the club for two weeks, Bia is asked in her bank's app",
+			c.join, day(time.January, 20), c.joined,
+		},
+		{
+			"To May: a month that began on a 31st ends on the last day there is",
+			nothing, day(time.May, 20), c.anchored,
+		},
+		{
+			"June: Ana's bank refuses, and refuses again",
+			c.refuse, day(time.June, 4), c.anaIs(gateway.SubscriptionPastDue),
+		},
+		{
+			"… and pays: the month's end has not moved",
+			nothing, day(time.July, 5), c.anaIs(gateway.SubscriptionActive),
+		},
+		{
+			"July: Ana moves, and asks for other days to retry",
+			c.update, day(time.August, 10), c.anaIs(gateway.SubscriptionActive),
+		},
+		{
+			"August: Bia takes her consent back in her bank's app",
+			c.revoke, day(time.December, 10), c.revoked,
+		},
+		{
+			"December: Ana leaves, at the end of the month that she has paid",
+			c.leave, day(time.December, 31), c.anaIs(gateway.SubscriptionCanceled),
+		},
+	}
+}
+
+func nothing(context.Context) error { return nil }
+
+// day is nine in the morning in São Paulo.
+func day(month time.Month, day int) time.Time {
+	return time.Date(2027, month, day, 12, 0, 0, 0, time.UTC)
+}
+
+// club is a merchant with a coffee club.
+type club struct {
+	*tale.Teller
+
+	mock   *mockserver.Server
+	client *gateway.Client
+
+	ana, bia string            // their subscriptions
+	names    map[string]string // by e-mail
+
+	mu   sync.Mutex     // webhooks of two records may come at once
+	paid map[string]int // months paid, by name, as the webhooks tell
+}
+
+// note writes one line of the timeline.
+func (c *club) note(_ context.Context, e *webhook.SubscriptionEvent) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := e.Data
+	name := c.names[s.CustomerEmail]
+	until := s.CurrentPeriodEnd.Format("2 January")
+	var what string
+	switch e.Kind {
+	case webhook.SubscriptionStarted, webhook.SubscriptionRenewed:
+		c.paid[name]++
+		what = fmt.Sprintf("paid %s, until %s", gateway.FormatAmount(s.Amount, s.Currency), until)
+	case webhook.SubscriptionTrialWillEnd:
+		what = "the trial ends on " + s.TrialEnd.Format("2 January")
+	case webhook.SubscriptionPaymentFailed:
+		what = fmt.Sprintf("attempt %d: %s", s.AttemptNumber, s.FailureReason)
+	case webhook.SubscriptionPastDue:
+		what = "the gateway will try again"
+	default:
+		what = "now " + string(s.Status)
+	}
+	c.Say("%11s  %s  %-28s %s", s.OccurredAt.Format("2 Jan 2006"), name, e.Kind, what)
+	return nil
+}
+
+// join begins both subscriptions. Ana's first paid month starts on a 31st.
+func (c *club) join(ctx context.Context) error {
+	var err error
+	if c.ana, err = c.subscribe(ctx, "Ana", gateway.SubscriptionParams{Token: anasCard, TrialEnd: day(time.January, 31)}); err != nil {
+		return err
+	}
+	if c.bia, err = c.subscribe(ctx, "Bia", gateway.SubscriptionParams{PaymentMethod: gateway.SubscriptionPixAutomatic}); err != nil {
+		return err
+	}
+	return c.mock.Subscriptions.Authorize(c.bia) // Bia scans the code and says yes
+}
+
+func (c *club) joined(ctx context.Context) error {
+	return errors.Join(c.expect(ctx, c.ana, gateway.SubscriptionTrialing), c.expect(ctx, c.bia, gateway.SubscriptionActive))
+}
+
+func (c *club) subscribe(ctx context.Context, name string, params gateway.SubscriptionParams) (id string, err error) {
+	email := name + "@example.com"
+	customer, err := c.client.Customers.Create(ctx, gateway.CustomerParams{Name: name + " Souza", Email: email, ExternalRef: name})
+	if err != nil {
+		return "", err
+	}
+	c.names[email] = name
+	params.CustomerID = customer.ID
+	params.Amount = price
+	params.Interval = gateway.IntervalMonth
+	params.IdempotencyKey = "club-" + name // kept with the order, so that a repeat makes no second one
+	subscription, err := c.client.Subscriptions.Create(ctx, params)
+	if err != nil {
+		return "", err
+	}
+	return subscription.ID, c.mock.Wait(ctx) // until its webhooks have arrived
+}
+
+// anchored checks that the 31st has come back after the shorter months.
+func (c *club) anchored(ctx context.Context) error {
+	read, err := c.client.Subscriptions.Get(ctx, c.ana)
+	if err != nil {
+		return err
+	}
+	if !read.CurrentPeriodEnd.Equal(day(time.May, 31)) {
+		return fmt.Errorf("the period of Ana should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
+	}
+	return nil
+}
+
+// refuse makes Ana's bank refuse the next charge and the first retry.
+func (c *club) refuse(context.Context) error { return c.mock.Subscriptions.FailNextCharges(c.ana, 2) }
+
+// update changes what can be changed.
+func (c *club) update(ctx context.Context) error {
+	_, err := c.client.Subscriptions.Update(ctx, c.ana, gateway.SubscriptionUpdateParams{
+		Metadata:         gateway.Set(map[string]any{"city": "Recife"}),
+		RetryOffsetsDays: []int{1, 2, 10},
+	})
+	return err
+}
+
+// revoke is Bia's, not the merchant's: no call of the interface does it.
+func (c *club) revoke(context.Context) error { return c.mock.Subscriptions.Revoke(c.bia) }
+
+func (c *club) revoked(ctx context.Context) error {
+	_, err := c.client.Subscriptions.Cancel(ctx, c.bia, gateway.SubscriptionCancelParams{})
+	if !errors.Is(err, gateway.ErrConflict) {
+		return fmt.Errorf("a canceled subscription should refuse a cancel, got %w", err)
+	}
+	return c.expect(ctx, c.bia, gateway.SubscriptionCanceled)
+}
+
+// leave is Ana's cancellation: what she has paid is hers to the end.
+func (c *club) leave(ctx context.Context) error {
+	if _, err := c.client.Subscriptions.Cancel(ctx, c.ana, gateway.SubscriptionCancelParams{Reason: "too much coffee"}); err != nil {
+		return err
+	}
+	return c.expect(ctx, c.ana, gateway.SubscriptionCancelScheduled)
+}
+
+// settle compares what the webhooks told with what the gateway has.
+func (c *club) settle(ctx context.Context) error {
+	c.Title("What the year was")
+	for _, name := range []string{"Ana", "Bia"} {
+		read, err := c.client.Subscriptions.Get(ctx, map[string]string{"Ana": c.ana, "Bia": c.bia}[name])
+		if err != nil {
+			return err
+		}
+		charged, sum := 0, int64(0)
+		for _, t := range read.Transactions {
+			if t.Status.Settled() {
+				charged, sum = charged+1, sum+t.PaidAmount
+			}
+		}
+		if charged != c.paid[name] {
+			return fmt.Errorf("%s was charged %d times, the webhooks told of %d", name, charged, c.paid[name])
+		}
+		c.Say("%s  %d months, %s, %d attempts", name, charged, gateway.FormatAmount(sum, gateway.BRL), len(read.Transactions))
+	}
+	if c.paid["Ana"] != 11 || c.paid["Bia"] != 7 {
+		return fmt.Errorf("there should be 11 months paid by Ana and 7 by Bia, it was %v", c.paid)
+	}
+	return nil
+}
+
+func (c *club) anaIs(want gateway.SubscriptionStatus) func(context.Context) error {
+	return func(ctx context.Context) error { return c.expect(ctx, c.ana, want) }
+}
+
+// expect reads the subscription once its webhooks have arrived.
+func (c *club) expect(ctx context.Context, id string, want gateway.SubscriptionStatus) error {
+	if err := c.mock.Wait(ctx); err != nil {
+		return err
+	}
+	read, err := c.client.Subscriptions.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if read.Status != want {
+		return fmt.Errorf("subscription %s should be %s, it is %s", id, want, read.Status)
+	}
+	return nil
+}
