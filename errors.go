@@ -170,7 +170,7 @@ func (e *Error) LogValue() slog.Value {
 type OutcomeError struct {
 	Op             string
 	Reference      string // the reference that was sent, also one that the client made
-	ResourceID     string // where the answer, though unreadable, names the resource
+	ResourceID     string // where the answer, though unreadable, names what has the reference: an older one too
 	ResourceStatus string // as ResourceID
 	Err            error  // an *Error
 }

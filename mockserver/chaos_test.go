@@ -1,0 +1,273 @@
+package mockserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// chaosCreates is how many charges TestChaos creates, and chaosVariable names
+// the environment variable that says otherwise: .ci/run makes it 100,000.
+const (
+	chaosCreates  = 10_000
+	chaosVariable = "CHAOS_CREATES"
+)
+
+// TestChaos has sixteen workers of a merchant create charges, and payouts,
+// through a network and a gateway that fail in every way there is. Whatever a
+// caller was told must be what the gateway's books say, and no reference may
+// stand there twice. Then each open question is settled as the manual says.
+//
+// It runs in a bubble of its own time, since the waits add up to hours.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	creates := chaosCreates
+	if text := os.Getenv(chaosVariable); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err, chaosVariable)
+		creates = n
+	}
+	for _, run := range []struct {
+		name    string
+		dialect mockserver.Dialect
+		service service
+		creates int
+	}{
+		{"charges", mockserver.Document, charges(), creates},
+		// The live gateway's refusal does not say where the first charge is, so
+		// it is searched for in the list.
+		{"live charges", mockserver.Live, charges(), creates / 10},
+		{"payouts", mockserver.Document, payouts(), creates / 10},
+		{"live payouts", mockserver.Live, payouts(), creates / 10}, // answered with the first
+	} {
+		t.Run(run.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newStorm(t, run.service, run.dialect)
+				s.rage(t, run.creates)
+				s.clear(t)
+				s.compareBooks(t)
+				s.settle(t)
+			})
+		})
+	}
+}
+
+const workers = 16
+
+// weather is what goes wrong with the creates of a service, and with the reads
+// that look for what was created when the answer was lost.
+func weather(service string) []mockserver.Fault {
+	creates := func(p float64, f mockserver.Fault) mockserver.Fault { return f.On(service + ".create").Probability(p) }
+	others := func(p float64, f mockserver.Fault) mockserver.Fault { return f.On(service + ".*").Probability(p) }
+	return []mockserver.Fault{
+		creates(0.040, mockserver.LoseResponse()),
+		creates(0.040, mockserver.ResetBefore()),
+		creates(0.020, mockserver.Status(500)),
+		creates(0.020, mockserver.Status(500).CodedBody().Applied()),
+		creates(0.020, mockserver.Status(503).RetryAfter(2*time.Second)),
+		creates(0.050, mockserver.Status(429).RetryAfter(time.Second)),
+		creates(0.005, mockserver.Status(429).RetryAfter(time.Hour)), // too long: the caller is told
+		creates(0.005, mockserver.Status(403)),
+		creates(0.020, mockserver.HTMLPage()),
+		creates(0.010, mockserver.HTMLPage().Applied()),
+		creates(0.030, mockserver.Truncate()),
+		creates(0.010, mockserver.EmptyBody()),
+		creates(0.010, mockserver.BadJSON()),
+		creates(0.005, mockserver.HangUntilTimeout()),
+		creates(0.005, mockserver.HangUntilTimeout().Applied()),
+		creates(0.020, mockserver.Latency(29*time.Second)),
+		creates(0.005, mockserver.Latency(31*time.Second)), // the attempt gives up first
+		creates(0.010, mockserver.UnknownEnum()),
+		creates(0.010, mockserver.ExtraField()),
+		others(0.050, mockserver.Status(502)),
+		others(0.050, mockserver.Truncate()),
+		others(0.020, mockserver.StaleRead()),
+	}
+}
+
+// service is one whose creates are made safe to repeat by a reference.
+type service struct {
+	name   string // "transactions"
+	create func(context.Context, *gateway.Client, job, ...gateway.RequestOption) (entry, error)
+	all    func(context.Context, *gateway.Client) iter.Seq2[entry, error]
+}
+
+// entry is what the gateway's books say of one reference, in cents.
+type entry struct {
+	id, reference string
+	amount        int64
+	cost          int64 // what it takes off the balance at once
+}
+
+func charges() service {
+	return service{
+		name: "transactions",
+		create: func(ctx context.Context, c *gateway.Client, j job, opts ...gateway.RequestOption) (entry, error) {
+			params := order(j.reference)
+			params.Amount = j.amount
+			t, err := c.Transactions.Create(ctx, params, opts...)
+			if err != nil {
+				return entry{}, err
+			}
+			return entry{t.ID, t.ExternalRef, t.Amount, 0}, nil
+		},
+		all: func(ctx context.Context, c *gateway.Client) iter.Seq2[entry, error] {
+			return entries(c.Transactions.All(ctx, gateway.TransactionListParams{Limit: 100}),
+				func(t *gateway.TransactionSummary) entry { return entry{t.ID, t.ExternalRef, t.Amount, 0} })
+		},
+	}
+}
+
+func payouts() service {
+	of := func(t *gateway.Transfer) entry { return entry{t.ID, t.ExternalRef, t.Amount, t.Amount} }
+	return service{
+		name: "transfers",
+		create: func(ctx context.Context, c *gateway.Client, j job, opts ...gateway.RequestOption) (entry, error) {
+			params := payout(j.reference)
+			params.Amount = j.amount
+			t, err := c.Transfers.Create(ctx, params, opts...)
+			if err != nil {
+				return entry{}, err
+			}
+			return of(t), nil
+		},
+		all: func(ctx context.Context, c *gateway.Client) iter.Seq2[entry, error] {
+			return entries(c.Transfers.All(ctx, gateway.TransferListParams{Limit: 100}), of)
+		},
+	}
+}
+
+func entries[T any](items iter.Seq2[*T, error], of func(*T) entry) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		for item, err := range items {
+			var e entry
+			if err == nil {
+				e = of(item)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// job is one call of Create. Some orders have two.
+type job struct {
+	reference string // "": the client makes one
+	amount    int64
+}
+
+// jobs mixes what merchants send: most orders once, some twice at the same
+// moment (a double click), some with another order's reference (a mistake),
+// some without any.
+func jobs(n int) []job {
+	list := make([]job, n)
+	for i := range list {
+		list[i] = job{reference: fmt.Sprintf("order-%06d", i), amount: int64(1000 + i)}
+		switch i % 50 {
+		case 10, 30:
+			list[i] = list[i-1]
+		case 20:
+			list[i].reference = list[i-1].reference
+		case 40, 41:
+			list[i].reference = ""
+		}
+	}
+	return list
+}
+
+// verdict is what a caller knows after a call.
+type verdict string
+
+const (
+	toldCreated   verdict = "created"
+	toldRecovered verdict = "recovered" // created, and found again after the answer was lost
+	toldDuplicate verdict = "duplicate" // the reference had been used before
+	toldRefused   verdict = "refused"   // nothing was created
+	toldUnknown   verdict = "unknown"   // it may have been created; the reference tells
+)
+
+// outcome is what a call came back with.
+type outcome struct {
+	job
+
+	verdict  verdict
+	id       string // of what was created, where the caller was told
+	sent     string // the reference that went out
+	attempts int
+	err      error
+}
+
+type storm struct {
+	service  service
+	gw       *mockserver.Server
+	client   *gateway.Client
+	began    time.Time
+	outcomes []outcome
+	books    map[string]entry // by reference
+}
+
+func newStorm(t *testing.T, s service, dialect mockserver.Dialect) *storm {
+	t.Helper()
+	gw := mockserver.Run(t, mockserver.WithSeed(7), mockserver.WithDialect(dialect))
+	require.NoError(t, gw.Faults.Add(weather(s.name)...))
+	return &storm{service: s, gw: gw, client: gw.Client(), began: time.Now()}
+}
+
+// rage makes the calls and keeps what came of each.
+func (s *storm) rage(t *testing.T, calls int) {
+	t.Helper()
+	todo := jobs(calls)
+	s.outcomes = make([]outcome, len(todo))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(todo)); i = next.Add(1) - 1 {
+				s.outcomes[i] = s.create(t, todo[i])
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (s *storm) create(t *testing.T, j job) outcome {
+	t.Helper()
+	var resp gateway.Response
+	made, err := s.service.create(t.Context(), s.client, j, gateway.ResponseInto(&resp))
+	out := outcome{job: j, sent: resp.Reference, attempts: resp.Attempts, err: err, id: made.id}
+	var lost *gateway.OutcomeError
+	var failed *gateway.Error
+	switch {
+	case errors.As(err, &lost):
+		out.verdict, out.sent, out.id = toldUnknown, lost.Reference, lost.ResourceID
+	case errors.Is(err, gateway.ErrDuplicate), resp.Existing && !resp.Recovered:
+		out.verdict = toldDuplicate
+	case errors.As(err, &failed):
+		out.verdict, out.sent = toldRefused, failed.Reference
+	case err == nil && resp.Recovered:
+		out.verdict = toldRecovered
+	case err == nil:
+		out.verdict = toldCreated
+	}
+	if err == nil {
+		assert.Equal(t, j.amount, made.amount, "%s: what came back is another order's", j.reference)
+		assert.Equal(t, out.sent, made.reference)
+	}
+	return out
+}
