@@ -29,7 +29,7 @@ type transactionView struct {
 	Pix            *pixView          `json:"pix"`
 	Voucher        *voucherView      `json:"voucher"`
 	Products       []productView     `json:"products"`
-	Metadata       jsontext.Value    `json:"metadata"`
+	Metadata       any               `json:"metadata"` // a text or an object of texts
 	Traceable      bool              `json:"traceable"`
 	IPAddress      *string           `json:"ip_address"`
 	Splits         []struct{}        `json:"splits"` // of no transaction that this interface can create
@@ -161,19 +161,15 @@ func viewNextAction(n *engine.NextAction) *nextActionView {
 
 // viewMetadata writes the text as it was sent; the live dialect makes an object
 // of strings of it.
-func (a *API) viewMetadata(text string) jsontext.Value {
-	if text == "" {
-		return jsontext.Value("null")
+func (a *API) viewMetadata(text string) any {
+	switch {
+	case text == "":
+		return nil
+	case a.cfg.Live:
+		return metadataObject(text)
+	default:
+		return text
 	}
-	var v any = text
-	if a.cfg.Live {
-		v = metadataObject(text)
-	}
-	b, err := marshal(v)
-	if err != nil { // a text that is not UTF-8 was refused with its body
-		return jsontext.Value("null")
-	}
-	return b
 }
 
 // metadataObject reads the members of a JSON object as strings, or those of a
