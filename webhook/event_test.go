@@ -235,6 +235,20 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// An event that was made by hand may hold anything.
+func FuzzTypedEvents(f *testing.F) {
+	f.Add([]byte(`{"data":{"object":{"a":"\""},"products":[{"title":"x"},1],"status":"`))
+	f.Add([]byte(`{"data":{"products":[{},{"\u0074itle":"\n"}],"amount":-1e9,"metadata":{}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, family := range []webhook.Family{webhook.FamilyTransaction, webhook.FamilySubscription, webhook.FamilyTransfer} {
+			e := webhook.Event{Family: family, Raw: raw}
+			e.Transaction()
+			e.Subscription()
+			e.Transfer()
+		}
+	})
+}
+
 func keys[V any](m map[string]V) []string {
 	var names []string
 	for name := range m {

@@ -174,8 +174,12 @@ func (f *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (f *fakeAPI) client(t *testing.T) *gateway.Client {
 	t.Helper()
-	c, err := gateway.New("https://gateway.invalid", gateway.BearerToken("sk_test_x"),
-		gateway.WithHTTPClient(&http.Client{Transport: f}))
+	c, err := newClient(f)
 	require.NoError(t, err)
 	return c
+}
+
+func newClient(api http.RoundTripper) (*gateway.Client, error) {
+	return gateway.New("https://gateway.invalid", gateway.BearerToken("sk_test_x"),
+		gateway.WithHTTPClient(&http.Client{Transport: api}))
 }

@@ -1,80 +1,98 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
-	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
 )
 
 // members is a JSON object that is taken apart: what is read in the expected
-// form is removed, what remains is the Extra. A value of an unexpected type
+// form is taken, what remains is the Extra. A value of an unexpected type
 // remains too, so that no payload, however odd, costs an event.
 //
 // Every reader takes the names of a member in the order of preference: the
 // gateway writes some of them in snake_case and in camelCase.
-type members map[string]json.RawMessage
+type members []member
 
-func readMembers(raw []byte) members {
-	var m members
-	if jsonv2.Unmarshal(raw, &m) != nil || m == nil {
-		return members{}
-	}
-	return m
+type member struct {
+	name, raw []byte
+	taken     bool
 }
 
 // rest returns what was not read, nil where that is nothing.
 func (m members) rest() map[string]json.RawMessage {
-	if len(m) == 0 {
-		return nil
-	}
-	return m
-}
-
-// take hands the first member that is there to read and removes it if read
-// likes its form, or if it is null.
-func (m members) take(names []string, read func(raw json.RawMessage) bool) {
-	for _, name := range names {
-		raw, ok := m[name]
-		if !ok {
+	var rest map[string]json.RawMessage
+	for i := range m {
+		if m[i].taken {
 			continue
 		}
-		if string(raw) == "null" || read(raw) {
-			delete(m, name)
+		if rest == nil {
+			rest = make(map[string]json.RawMessage)
 		}
-		return
+		rest[string(m[i].name)] = bytes.Clone(m[i].raw)
+	}
+	return rest
+}
+
+// find returns the first member that is there.
+func (m members) find(names ...string) *member {
+	for _, name := range names {
+		for i := range m {
+			if string(m[i].name) == name {
+				return &m[i]
+			}
+		}
+	}
+	return nil
+}
+
+// take hands the member to read and takes it if read likes its form, or if it
+// is null.
+func (m members) take(names []string, read func(raw []byte) bool) {
+	if f := m.find(names...); f != nil {
+		f.taken = string(f.raw) == "null" || read(f.raw)
 	}
 }
 
 func (m members) text(names ...string) (s string) {
-	m.take(names, func(raw json.RawMessage) bool {
-		if raw[0] == '"' {
-			return jsonv2.Unmarshal(raw, &s) == nil
-		}
-		if isNumber(raw) {
-			s = string(raw)
-			return true
-		}
-		return false
+	m.take(names, func(raw []byte) (ok bool) {
+		s, ok = text(raw)
+		return ok
 	})
 	return s
 }
 
+// text reads a string, or a number as its digits.
+func text(raw []byte) (s string, ok bool) {
+	switch {
+	case isNumber(raw):
+		return string(raw), true
+	case raw[0] != '"' || len(raw) < 2:
+		return "", false
+	case bytes.IndexByte(raw, '\\') < 0:
+		return string(raw[1 : len(raw)-1]), true
+	default:
+		plain, err := jsontext.AppendUnquote(nil, raw)
+		return string(plain), err == nil
+	}
+}
+
 // amount reads an integer: a number, or a string of digits.
 func (m members) amount(names ...string) (n int64) {
-	m.take(names, func(raw json.RawMessage) bool {
-		text := string(raw)
-		if raw[0] == '"' && jsonv2.Unmarshal(raw, &text) != nil {
+	m.take(names, func(raw []byte) bool {
+		digits, ok := text(raw)
+		if !ok {
 			return false
 		}
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return false
+		v, err := strconv.ParseInt(digits, 10, 64)
+		if err == nil {
+			n = v
 		}
-		n = v
-		return true
+		return err == nil
 	})
 	return n
 }
@@ -82,12 +100,15 @@ func (m members) amount(names ...string) (n int64) {
 func (m members) count(names ...string) int { return int(m.amount(names...)) }
 
 func (m members) flag(names ...string) (b bool) {
-	m.take(names, func(raw json.RawMessage) bool { return jsonv2.Unmarshal(raw, &b) == nil })
+	m.take(names, func(raw []byte) bool {
+		b = string(raw) == "true"
+		return b || string(raw) == "false"
+	})
 	return b
 }
 
 func (m members) moment(names ...string) (t gateway.Timestamp) {
-	m.take(names, func(raw json.RawMessage) bool {
+	m.take(names, func(raw []byte) bool {
 		if raw[0] != '"' && !isNumber(raw) {
 			return false
 		}
@@ -98,7 +119,7 @@ func (m members) moment(names ...string) (t gateway.Timestamp) {
 
 // object reads a member that is an object, nil where it is none.
 func (m members) object(names ...string) (o members) {
-	m.take(names, func(raw json.RawMessage) bool {
+	m.take(names, func(raw []byte) bool {
 		if raw[0] != '{' {
 			return false
 		}
@@ -111,22 +132,141 @@ func (m members) object(names ...string) (o members) {
 // objects reads a list of objects; a list with anything else in it is kept as
 // it is.
 func (m members) objects(names ...string) (list []members) {
-	m.take(names, func(raw json.RawMessage) bool {
-		var found []members
-		if raw[0] != '[' || jsonv2.Unmarshal(raw, &found) != nil {
+	m.take(names, func(raw []byte) bool {
+		if raw[0] != '[' {
 			return false
 		}
-		list = found
+		s := scanner{text: raw, at: 1}
+		for s.more(']') {
+			element := s.value()
+			if len(element) == 0 || element[0] != '{' {
+				list = nil
+				return false
+			}
+			list = append(list, readMembers(element))
+		}
 		return true
 	})
 	return list
 }
 
 func (m members) metadata(names ...string) (md gateway.Metadata) {
-	m.take(names, func(raw json.RawMessage) bool { return md.UnmarshalJSON(raw) == nil })
+	m.take(names, func(raw []byte) bool { return md.UnmarshalJSON(raw) == nil })
 	return md
 }
 
-func isNumber(raw json.RawMessage) bool {
+func isNumber(raw []byte) bool {
 	return raw[0] == '-' || (raw[0] >= '0' && raw[0] <= '9')
+}
+
+// readMembers takes an object apart, one level deep. A value that is no object
+// has no members.
+func readMembers(raw []byte) members {
+	if len(raw) == 0 || raw[0] != '{' {
+		return members{}
+	}
+	list := make(members, 0, 4)
+	s := scanner{text: raw, at: 1}
+	for s.more('}') {
+		name := s.value()
+		if len(name) < 2 || name[0] != '"' || !s.skip(':') {
+			break
+		}
+		value := s.value()
+		if len(value) == 0 {
+			break
+		}
+		if plain := name[1 : len(name)-1]; bytes.IndexByte(plain, '\\') < 0 {
+			name = plain
+		} else if name, _ = jsontext.AppendUnquote(nil, name); name == nil {
+			name = plain
+		}
+		list = append(list, member{name: name, raw: value})
+	}
+	return list
+}
+
+// scanner finds where the values of a JSON text begin and end. It does not
+// check them: the text has been through [Parse]. One that has not may read
+// oddly, but no further than its end.
+type scanner struct {
+	text []byte
+	at   int
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+// skip steps over one character, if it is the next.
+func (s *scanner) skip(c byte) bool {
+	s.space()
+	if s.at >= len(s.text) || s.text[s.at] != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+// more steps over a comma and reports whether there is a value before the end
+// of the object or list.
+func (s *scanner) more(end byte) bool {
+	s.skip(',')
+	s.space()
+	return s.at < len(s.text) && s.text[s.at] != end
+}
+
+// value steps over the next value and returns it, empty at the end.
+func (s *scanner) value() []byte {
+	s.space()
+	begin, depth := s.at, 0
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case '"':
+			s.quoted()
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']':
+			if depth == 0 {
+				return s.text[begin:s.at] // of what surrounds a number or a word
+			}
+			depth--
+			s.at++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return s.text[begin:s.at]
+			}
+			s.at++
+			continue
+		default:
+			s.at++
+			continue
+		}
+		if depth == 0 {
+			return s.text[begin:s.at]
+		}
+	}
+	return s.text[begin:s.at]
+}
+
+// quoted steps over a string.
+func (s *scanner) quoted() {
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch s.text[s.at] {
+		case '\\':
+			s.at++
+		case '"':
+			s.at++
+			return
+		}
+	}
+	s.at = len(s.text)
 }

@@ -1,9 +1,8 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
-
-	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
 )
@@ -84,13 +83,11 @@ func (e *Event) Transaction() (*TransactionEvent, bool) {
 
 // data returns the members of the event's data.
 func (e *Event) data() members {
-	var env struct {
-		Data json.RawMessage `json:"data"`
-	}
-	if jsonv2.Unmarshal(e.Raw, &env) != nil {
+	data := readMembers(bytes.TrimLeft(e.Raw, " \t\r\n")).find("data")
+	if data == nil {
 		return members{}
 	}
-	return readMembers(env.Data)
+	return readMembers(data.raw)
 }
 
 func readTransactionData(m members) TransactionData {

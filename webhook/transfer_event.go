@@ -57,14 +57,8 @@ func (e *Event) Transfer() (*TransferEvent, bool) {
 }
 
 func readTransferData(m members) TransferData {
-	flat := m
 	if o := m.object("object"); o != nil {
-		m = o
-		for name, raw := range flat { // members beside the object are not lost
-			if _, taken := m[name]; !taken {
-				m[name] = raw
-			}
-		}
+		m = append(o, beside(m, o)...)
 	}
 	d := TransferData{
 		ID:            m.text("id"),
@@ -78,4 +72,15 @@ func readTransferData(m members) TransferData {
 	}
 	d.Extra = m.rest()
 	return d
+}
+
+// beside returns the members of the data that stand beside the object and not
+// in it: they are not lost.
+func beside(data, object members) (rest members) {
+	for _, d := range data {
+		if !d.taken && object.find(string(d.name)) == nil {
+			rest = append(rest, d)
+		}
+	}
+	return rest
 }

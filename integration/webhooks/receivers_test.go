@@ -45,7 +45,7 @@ func deliveries(t *testing.T, few int) int {
 // handlers between claim and completion. Every event must be in the table
 // exactly once, and nothing else.
 //
-//nolint:paralleltest,tparallel // one database after the other: the machine may be small
+//nolint:paralleltest // one database after the other: the machine may be small
 func TestReceivers(t *testing.T) {
 	few := map[string]int{"PostgreSQL": 4000, "SQLite": 1500}
 	for _, d := range databases(t) {
