@@ -1,0 +1,72 @@
+package wire_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/wire"
+)
+
+// Whatever a proxy or a gateway answers with an error status, it is read as far
+// as it goes: nothing fails, nothing grows without bound, and a cut body says no
+// more than the whole one.
+func FuzzProblem(f *testing.F) {
+	for _, body := range []string{
+		`{"type":"https://example.com/conflict","title":"Conflict","status":409,"detail":"d","instance":"/v2/x","code":"DUPLICATE_EXTERNAL_REF"}`,
+		`{"title":"Validation Error","status":400,"errors":[{"field":"amount","message":"m","code":"too_small"},{"field":1},null,"x"]}`,
+		`{"error":"DUPLICATE_EXTERNAL_REF","message":"m","status":409}`,
+		`{"title":"t","validation_errors":[{"field":"amount","message":"m"}]}`,
+		`{"success":false,"requestId":"r","error":{"message":"m","code":"C"}}`,
+		"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head></html>",
+		"upstream connect error", "", "null", "[1,2", `{"title":"cut`, "\xff\xfe\x00", strings.Repeat(`{"error":`, 50),
+	} {
+		f.Add([]byte(body), 10)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, cut int) {
+		whole := wire.DecodeProblem(body)
+
+		assert.LessOrEqual(t, len(whole.Fields), 200)
+		for _, text := range []string{whole.Type, whole.Title, whole.Detail, whole.Instance, whole.Code, whole.RequestID} {
+			assert.LessOrEqual(t, len(text), 1<<10)
+		}
+		if cut >= 0 && cut <= len(body) {
+			part := wire.DecodeProblem(body[:cut])
+			assert.LessOrEqual(t, len(part.Fields), len(whole.Fields)+1)
+		}
+	})
+}
+
+// Both list shapes say the same of the same items.
+func FuzzList(f *testing.F) {
+	f.Add(`{"id":"1","amount":5,"status":"paid"}`, "abc", 3)
+	f.Add(`{"id":"1","payment":{"method":"pix","amount":5,"currency":"BRL"}}`, "", 0)
+	f.Add(`{"id":"1"},{"id":"2","buyer":{"name":"x"},"new_member":[1]}`, "x", 2)
+	f.Add(``, "", 0)
+	f.Add(`1`, "x", -1)
+	f.Fuzz(func(t *testing.T, items, cursor string, total int) {
+		array := jsontext.Value("[" + items + "]")
+		if !array.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) || !utf8.ValidString(cursor) {
+			_, _ = wire.DecodeList[gateway.TransactionSummary]([]byte(items)) // it must only not panic
+			return
+		}
+		quoted, err := jsontext.AppendQuote(nil, cursor)
+		require.NoError(t, err)
+		members := fmt.Sprintf(`"data":%s,"total":%d,"next_cursor":%s,"prev_cursor":null`, array, total, quoted)
+
+		nested, errNested := wire.DecodeList[gateway.TransactionSummary]([]byte(`{"success":true,"requestId":"r","data":{` + members + `}}`))
+		flat, errFlat := wire.DecodeList[gateway.TransactionSummary]([]byte(`{"success":true,"requestId":"r",` + members + `}`))
+
+		require.Equal(t, errNested == nil, errFlat == nil, "%v, %v", errNested, errFlat)
+		assert.Equal(t, nested, flat)
+		if errFlat == nil {
+			assert.Equal(t, cursor, flat.NextCursor)
+		}
+	})
+}
