@@ -144,6 +144,17 @@ func (s *Sender) Deliveries(account string) []Delivery {
 	return list
 }
 
+// Count counts the deliveries that are remembered by their states.
+func (s *Sender) Count() map[State]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[State]int{}
+	for _, d := range s.log {
+		counts[d.state]++
+	}
+	return counts
+}
+
 // Delivery returns one delivery of an account; "" is any account.
 func (s *Sender) Delivery(account, id string) (Delivery, error) {
 	s.mu.Lock()

@@ -22,6 +22,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
 
 // Config is what an API needs.
@@ -83,6 +84,16 @@ func (a *API) Account(r *http.Request) string {
 		return ""
 	}
 	return keys[0]
+}
+
+// Authenticate returns the key of a request's account, or why it has none.
+func (a *API) Authenticate(r *http.Request) (key string, refused *wire.Problem) {
+	key, p := a.authenticate(r, false)
+	if p == nil {
+		return key, nil
+	}
+	body := wire.NewProblem(r, p.status, p.code, p.detail)
+	return "", &body
 }
 
 // ServeHTTP answers one request. The checks come in the order of the

@@ -4,6 +4,7 @@ package journal
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -33,6 +34,8 @@ type Journal struct {
 	ring  []*record // the newest is before next
 	next  int
 	count uint64 // requests so far
+
+	statuses map[int]uint64 // how many were answered so
 }
 
 // New returns an empty journal.
@@ -40,7 +43,7 @@ func New(cfg Config) *Journal {
 	if cfg.Size <= 0 {
 		cfg.Size = defaultSize
 	}
-	return &Journal{cfg: cfg, keys: keys()}
+	return &Journal{cfg: cfg, keys: keys(), statuses: map[int]uint64{}}
 }
 
 // record is a request as it came: not masked, and never shown.
@@ -83,12 +86,30 @@ func (j *Journal) add(rec *record) {
 	defer j.mu.Unlock()
 	j.count++
 	rec.id = j.count
+	j.statuses[rec.status]++
 	if len(j.ring) < j.cfg.Size {
 		j.ring = append(j.ring, rec)
 		return
 	}
 	j.ring[j.next] = rec
 	j.next = (j.next + 1) % len(j.ring)
+}
+
+// Answered is how many requests were answered with a status.
+type Answered struct {
+	Status int // 0 where none was sent
+	Count  uint64
+}
+
+// Statuses counts all requests so far by the status of their answer.
+func (j *Journal) Statuses() []Answered {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var list []Answered
+	for _, status := range slices.Sorted(maps.Keys(j.statuses)) {
+		list = append(list, Answered{status, j.statuses[status]})
+	}
+	return list
 }
 
 // Clear forgets the requests of an account, or for "" all of them.

@@ -1,0 +1,227 @@
+// Package admin is the control plane under /__mock: what a test in any language
+// does to the gateway besides calling its interface.
+//
+// To add a call: a line in [Plane.routes] and a handler beside its kin, which
+// returns what goes into {"data": …}; an example in docs/mockgateway.md.
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+// Prefix is where the control plane's paths begin.
+const Prefix = "/__mock"
+
+// Config is what a Plane needs. Only AllowHosts may be empty.
+type Config struct {
+	Store   *store.Store
+	Clock   *clock.Clock
+	Sender  *deliver.Sender
+	Faults  *faults.Set
+	Journal *journal.Journal
+
+	// API answers a read of the interface, and Authenticate says whose a
+	// request with credentials is.
+	API          http.Handler
+	Authenticate func(*http.Request) (key string, refused *wire.Problem)
+	// Default is the key of requests without credentials.
+	Default string
+	// Control does to a record what payers, banks and issuers do.
+	Control func(key, resource, id, action string, count int) error
+	// SetLegacyStatus sets a state of a v1 payment.
+	SetLegacyStatus func(key, id, status string) error
+	// Advance moves the clock.
+	Advance func(context.Context, Step) error
+	// Snapshot and Restore save and load the whole server.
+	Snapshot func() ([]byte, error)
+	Restore  func([]byte) error
+	// Keep writes an endpoint down for a restart; id is of one that was removed.
+	Keep func() error
+
+	Sandbox bool
+	Live    bool
+	// AllowHosts are names under which the plane may be called beside loopback
+	// ones; "*" is any.
+	AllowHosts []string
+}
+
+// Step is how far the clock moves: By, To or, where both are zero, to the next
+// timer.
+type Step struct {
+	By time.Duration
+	To time.Time
+	// Next is true where neither of the others is meant.
+	Next bool
+}
+
+// Plane serves the control plane. It is safe for concurrent use.
+type Plane struct {
+	cfg    Config
+	origin *http.CrossOriginProtection
+	list   []route
+
+	mu        sync.Mutex
+	snapshots []saved
+	made      int
+}
+
+// New returns the control plane.
+func New(cfg Config) *Plane {
+	p := &Plane{cfg: cfg, origin: http.NewCrossOriginProtection()}
+	p.list = p.routes()
+	return p
+}
+
+// Serves reports whether a request is the plane's.
+func Serves(r *http.Request) bool {
+	return r.URL.Path == Prefix || strings.HasPrefix(r.URL.Path, Prefix+"/")
+}
+
+// call is one request to the plane.
+type call struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	key  string // of the account
+	args []string
+	body []byte
+}
+
+// route is one call of the plane. Elements of its path in braces are
+// arguments.
+type route struct {
+	method, path string
+	do           func(*call) (any, error)
+	open         bool // needs no credential, and takes wrong ones
+}
+
+func (p *Plane) routes() []route {
+	return slices.Concat([]route{
+		{method: http.MethodGet, path: "health", do: p.health, open: true},
+		{method: http.MethodGet, path: "assumptions", do: p.assumptions, open: true},
+		{method: http.MethodGet, path: "metrics", do: p.metrics, open: true},
+		{method: http.MethodPost, path: "reset", do: p.reset},
+	}, p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.snapshotRoutes())
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, err := p.serve(&call{w: w, r: r})
+	switch {
+	case err != nil:
+		problem := problemOf(r, err)
+		wire.Write(w, problem.Status, wire.ProblemJSON, problem)
+	case data == nil: // the handler wrote its own answer
+	default:
+		wire.Write(w, http.StatusOK, wire.JSON, map[string]any{"data": data})
+	}
+}
+
+func (p *Plane) serve(c *call) (any, error) {
+	if !p.allowed(c.r.Host) {
+		return nil, &Refusal{http.StatusMisdirectedRequest, "FOREIGN_HOST",
+			"the control plane answers to loopback names only, not to " + c.r.Host + "; -allow-host adds names"}
+	}
+	if err := p.origin.Check(c.r); err != nil {
+		return nil, &Refusal{http.StatusForbidden, "CROSS_ORIGIN", "a page of another origin may not control the gateway"}
+	}
+	rt, err := p.find(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.identify(c, rt); err != nil {
+		return nil, err
+	}
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	return rt.do(c)
+}
+
+// identify finds out whose account is meant.
+func (p *Plane) identify(c *call, rt *route) error {
+	c.key = p.cfg.Default
+	if rt.open || c.r.Header.Get("Authorization") == "" && c.r.Header.Get("Apikey") == "" {
+		return nil
+	}
+	key, problem := p.cfg.Authenticate(c.r)
+	if problem != nil {
+		return &Refusal{problem.Status, problem.Code, problem.Detail}
+	}
+	c.key = key
+	return nil
+}
+
+// find returns the route of a request and puts its arguments into the call.
+func (p *Plane) find(c *call) (*route, error) {
+	path := strings.Trim(strings.TrimPrefix(c.r.URL.Path, Prefix), "/")
+	var allowed []string
+	for i, rt := range p.list {
+		if !faults.PathMatches(rt.path, path) {
+			continue
+		}
+		if rt.method != c.r.Method {
+			allowed = append(allowed, rt.method)
+			continue
+		}
+		elements := strings.Split(path, "/")
+		for j, name := range strings.Split(rt.path, "/") {
+			if strings.HasPrefix(name, "{") {
+				c.args = append(c.args, elements[j])
+			}
+		}
+		return &p.list[i], nil
+	}
+	if len(allowed) > 0 {
+		list := strings.Join(allowed, ", ")
+		c.w.Header().Set("Allow", list)
+		return nil, &Refusal{http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", c.r.Method + " is not allowed here, only " + list}
+	}
+	return nil, &Refusal{http.StatusNotFound, "UNKNOWN_PATH", "the control plane has no such path; docs/mockgateway.md lists them"}
+}
+
+// allowed reports whether a Host header names this machine, so that a name
+// which an attacker lets resolve to loopback reaches nothing.
+func (p *Plane) allowed(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(p.cfg.AllowHosts, func(name string) bool {
+		return name == "*" || strings.EqualFold(name, host)
+	})
+}
+
+// Refusal is a call that was refused.
+type Refusal struct {
+	Status int
+	Code   string
+	Detail string
+}
+
+// Error returns the detail.
+func (r *Refusal) Error() string { return r.Detail }
+
+func invalid(format string, args ...any) error {
+	return &Refusal{http.StatusBadRequest, "VALIDATION_ERROR", fmt.Sprintf(format, args...)}
+}

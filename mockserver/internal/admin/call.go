@@ -1,0 +1,73 @@
+package admin
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+const maxBody = 1 << 20
+
+// read reads the body, whatever it claims to be: curl -d calls it a form.
+func (c *call) read() error {
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return &Refusal{http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "the body is longer than 1 MiB"}
+	case err != nil:
+		return invalid("the body could not be read to its end")
+	}
+	c.body = body
+	return nil
+}
+
+// decode reads the body into v. No body is an empty object; a member that v
+// does not have is an error, since it is mistyped.
+func (c *call) decode(v any) error {
+	if len(c.body) == 0 {
+		return nil
+	}
+	err := json.Unmarshal(c.body, v, json.RejectUnknownMembers(true))
+	var wrong *json.SemanticError
+	var broken *jsontext.SyntacticError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
+		return invalid("the body has a member %s that is not known here", wrong.JSONPointer)
+	case errors.As(err, &wrong) && wrong.JSONPointer != "":
+		return invalid("the body's member %s has the wrong type", wrong.JSONPointer)
+	case errors.As(err, &wrong):
+		return invalid("the body must be a JSON object")
+	case errors.As(err, &broken):
+		return invalid("the body is no JSON: %v", broken)
+	default:
+		return invalid("the body can't be read: %v", err)
+	}
+}
+
+// problemOf turns an error of any part of the gateway into the answer.
+func problemOf(r *http.Request, err error) wire.Problem {
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return wire.NewProblem(r, refusal.Status, refusal.Code, refusal.Detail)
+	case errors.Is(err, deliver.ErrUnknownDelivery), errors.Is(err, deliver.ErrUnknownEndpoint):
+		return wire.NewProblem(r, http.StatusNotFound, "NOT_FOUND", err.Error())
+	case errors.Is(err, deliver.ErrNotHeld), errors.Is(err, deliver.ErrNoTarget), errors.Is(err, deliver.ErrBusy),
+		errors.Is(err, clock.ErrAdvancing), errors.Is(err, clock.ErrRunaway):
+		return wire.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
+	case errors.Is(err, clock.ErrBackwards), errors.Is(err, clock.ErrRange):
+		return wire.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", err.Error())
+	default:
+		return wire.NewProblem(r, http.StatusInternalServerError, "INTERNAL", err.Error())
+	}
+}

@@ -1,0 +1,252 @@
+package admin
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+type healthView struct {
+	Status      string     `json:"status"`
+	Environment string     `json:"environment"`
+	Dialect     string     `json:"dialect"`
+	Now         wire.Stamp `json:"now"`
+}
+
+func (p *Plane) health(*call) (any, error) {
+	v := healthView{Status: "ok", Environment: "production", Dialect: "document", Now: wire.Stamp(p.cfg.Clock.Now())}
+	if p.cfg.Sandbox {
+		v.Environment = "sandbox"
+	}
+	if p.cfg.Live {
+		v.Dialect = "live"
+	}
+	return v, nil
+}
+
+func (*Plane) assumptions(*call) (any, error) { return docs.Assumptions(), nil }
+
+type resetView struct {
+	Reset bool `json:"reset"`
+}
+
+// reset empties the caller's account: records, webhooks, endpoints, faults and
+// journal. The clock stays where it is.
+func (p *Plane) reset(c *call) (any, error) {
+	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
+		return nil, &Refusal{refusal.Status, refusal.Code, refusal.Detail}
+	}
+	p.cfg.Sender.Reset(c.key)
+	p.cfg.Faults.Clear(c.key)
+	p.cfg.Journal.Clear(c.key)
+	return resetView{true}, p.cfg.Keep()
+}
+
+func (p *Plane) clockRoutes() []route {
+	return []route{
+		{method: http.MethodGet, path: "clock", do: p.clock},
+		{method: http.MethodPost, path: "clock/advance", do: p.advance},
+		{method: http.MethodGet, path: "clock/timers", do: p.timers},
+	}
+}
+
+type clockView struct {
+	Now wire.Stamp `json:"now"`
+}
+
+func (p *Plane) clock(*call) (any, error) { return clockView{wire.Stamp(p.cfg.Clock.Now())}, nil }
+
+func (p *Plane) advance(c *call) (any, error) {
+	var in struct {
+		By   string `json:"by"`
+		To   string `json:"to"`
+		Next bool   `json:"next"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	step := Step{Next: in.Next}
+	given := 0
+	var err error
+	if in.By != "" {
+		given++
+		if step.By, err = time.ParseDuration(in.By); err != nil {
+			return nil, invalid(`by must be a Go duration such as "90m" or "720h", not %q`, in.By)
+		}
+	}
+	if in.To != "" {
+		given++
+		if step.To, err = time.Parse(time.RFC3339, in.To); err != nil {
+			return nil, invalid(`to must be a moment such as "2027-02-01T00:00:00Z", not %q`, in.To)
+		}
+	}
+	if in.Next {
+		given++
+	}
+	if given != 1 {
+		return nil, invalid(`the body must have exactly one of {"by": "720h"}, {"to": "2027-02-01T00:00:00Z"} and {"next": true}`)
+	}
+	if err := p.cfg.Advance(c.r.Context(), step); err != nil {
+		return nil, err
+	}
+	return p.clock(c)
+}
+
+type timerView struct {
+	At   wire.Stamp `json:"at"`
+	Kind string     `json:"kind"`
+	ID   string     `json:"id"`
+}
+
+func (p *Plane) timers(c *call) (any, error) {
+	list := []timerView{}
+	for _, t := range p.cfg.Clock.Timers() {
+		if t.Account == c.key {
+			list = append(list, timerView{wire.Stamp(t.At), t.Kind, t.ID})
+		}
+	}
+	return list, nil
+}
+
+func (p *Plane) controlRoutes() []route {
+	actions := map[string]string{
+		"transactions":  "pay expire refuse cancel chargeback challenge/pass challenge/fail",
+		"transfers":     "analyse process settle fail",
+		"subscriptions": "authorize reject revoke fail-next",
+		"checkout":      "begin pay expire deactivate",
+	}
+	var list []route
+	for resource, names := range actions {
+		for _, action := range strings.Fields(names) {
+			list = append(list, route{
+				method: http.MethodPost,
+				path:   resource + "/{id}/" + action,
+				do:     func(c *call) (any, error) { return p.control(c, resource, action) },
+			})
+		}
+	}
+	return append(list, route{method: http.MethodPost, path: "legacy/payments/{id}/status", do: p.legacyStatus})
+}
+
+func (p *Plane) control(c *call, resource, action string) (any, error) {
+	in := struct {
+		Count *int `json:"count"`
+	}{}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	count := 1
+	switch {
+	case in.Count != nil && action != "fail-next":
+		return nil, invalid("only fail-next takes a count")
+	case in.Count != nil && *in.Count < 0:
+		return nil, invalid("count must not be negative")
+	case in.Count != nil:
+		count = *in.Count
+	}
+	if err := p.cfg.Control(c.key, resource, c.args[0], action, count); err != nil {
+		return nil, err
+	}
+	if resource == "checkout" {
+		return p.link(c)
+	}
+	return p.after(c, "/v2/"+resource+"/"+url.PathEscape(c.args[0]))
+}
+
+// after returns a record as the interface shows it.
+func (p *Plane) after(c *call, path string) (any, error) {
+	ctx := context.WithoutCancel(c.r.Context()) // it has happened: the caller is told, if it still listens
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Apikey", c.key)
+	resp, err := (&memory.Transport{Handler: p.cfg.API}).RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	var envelope struct {
+		Data   jsontext.Value `json:"data"`
+		Detail string         `json:"detail"`
+	}
+	if err := json.Unmarshal(body, &envelope); err != nil {
+		return nil, err
+	}
+	if envelope.Data == nil {
+		return nil, &Refusal{resp.StatusCode, "READ_FAILED", "it is done, but can't be read: " + envelope.Detail}
+	}
+	return envelope.Data, nil
+}
+
+type linkView struct {
+	Slug      string        `json:"slug"`
+	Status    string        `json:"status"`
+	UsedCount int           `json:"used_count"`
+	Sessions  []sessionView `json:"sessions"`
+}
+
+type sessionView struct {
+	ID            string `json:"id"`
+	Status        string `json:"status"`
+	TransactionID string `json:"transaction_id"` // "" before the payment begins
+}
+
+// link shows a checkout link. Reading it through the interface would open a
+// session.
+func (p *Plane) link(c *call) (any, error) {
+	var v linkView
+	p.cfg.Store.Account(c.key).View(func(d *store.Data) {
+		l := d.Links.Get(c.args[0])
+		if l == nil {
+			return
+		}
+		v = linkView{Slug: l.Slug, Status: l.Status, UsedCount: l.UsedCount, Sessions: []sessionView{}}
+		for _, s := range d.SessionsOf(l) {
+			v.Sessions = append(v.Sessions, sessionView{s.ID, s.Status, s.TransactionID})
+		}
+	})
+	return v, nil
+}
+
+type legacyView struct {
+	TransactionID string `json:"transactionId"`
+	Status        string `json:"status"`
+}
+
+func (p *Plane) legacyStatus(c *call) (any, error) {
+	var in struct {
+		Status string `json:"status"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Status == "" {
+		return nil, invalid(`the body must name the state: {"status": "PAID"}`)
+	}
+	if err := p.cfg.SetLegacyStatus(c.key, c.args[0], in.Status); err != nil {
+		return nil, err
+	}
+	v := legacyView{TransactionID: c.args[0]}
+	p.cfg.Store.Account(c.key).View(func(d *store.Data) {
+		if t := d.Transactions.Get(c.args[0]); t != nil {
+			v.Status = t.LegacyStatus()
+		}
+	})
+	return v, nil
+}

@@ -1,0 +1,154 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+func (p *Plane) faultRoutes() []route {
+	return []route{
+		{method: http.MethodPost, path: "faults", do: p.addFault},
+		{method: http.MethodGet, path: "faults", do: p.faults},
+		{method: http.MethodDelete, path: "faults", do: p.clearFaults},
+		{method: http.MethodDelete, path: "faults/{id}", do: p.removeFault},
+		{method: http.MethodGet, path: "requests", do: p.requests},
+		{method: http.MethodDelete, path: "requests", do: p.clearRequests},
+	}
+}
+
+type faultView struct {
+	ID          string  `json:"id"`
+	Fault       string  `json:"fault"`
+	On          string  `json:"on"`
+	Times       int     `json:"times"`
+	Nth         int     `json:"nth"`
+	Probability float64 `json:"probability"`
+	Seen        int     `json:"seen"`
+	Fired       int     `json:"fired"`
+}
+
+func (p *Plane) addFault(c *call) (any, error) {
+	var in struct {
+		Fault       string   `json:"fault"`
+		On          string   `json:"on"`
+		Times       *int     `json:"times"`
+		Nth         *int     `json:"nth"`
+		Probability *float64 `json:"probability"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	f, err := faults.Parse(in.Fault)
+	if err != nil {
+		return nil, invalid("fault: %v", err)
+	}
+	f.Account, f.On = c.key, in.On
+	for name, given := range map[string]*int{"times": in.Times, "nth": in.Nth} {
+		if given != nil && *given < 1 {
+			return nil, invalid("%s must be at least 1; leave it out for any", name)
+		}
+	}
+	if in.Times != nil {
+		f.Times = *in.Times
+	}
+	if in.Nth != nil {
+		f.Nth = *in.Nth
+	}
+	if in.Probability != nil {
+		f.Probability, f.Never = *in.Probability, *in.Probability == 0
+	}
+	id, err := p.cfg.Faults.Add(f)
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	return viewFault(faults.Report{ID: id, Fault: f}), nil
+}
+
+func viewFault(r faults.Report) faultView {
+	v := faultView{
+		ID: r.ID, Fault: r.Fault.String(), On: r.Fault.On, Times: r.Fault.Times, Nth: r.Fault.Nth,
+		Probability: r.Fault.Probability, Seen: r.Seen, Fired: r.Fired,
+	}
+	if v.Probability == 0 && !r.Fault.Never {
+		v.Probability = 1
+	}
+	return v
+}
+
+func (p *Plane) faults(c *call) (any, error) {
+	list := []faultView{}
+	for _, r := range p.cfg.Faults.Reports(c.key) {
+		list = append(list, viewFault(r))
+	}
+	return list, nil
+}
+
+func (p *Plane) clearFaults(c *call) (any, error) {
+	p.cfg.Faults.Clear(c.key)
+	return []faultView{}, nil
+}
+
+func (p *Plane) removeFault(c *call) (any, error) {
+	for _, r := range p.cfg.Faults.Reports(c.key) {
+		if r.ID == c.args[0] && p.cfg.Faults.Remove(c.key, r.ID) {
+			return viewFault(r), nil
+		}
+	}
+	return nil, &Refusal{http.StatusNotFound, "NOT_FOUND", "no fault has this id"}
+}
+
+type requestView struct {
+	ID             uint64      `json:"id"`
+	At             wire.Stamp  `json:"at"`
+	Operation      string      `json:"operation"`
+	Method         string      `json:"method"`
+	Path           string      `json:"path"`
+	Query          string      `json:"query"`
+	Header         http.Header `json:"header"`
+	Body           string      `json:"body"`
+	Status         int         `json:"status"`
+	ResponseHeader http.Header `json:"response_header"`
+	Response       string      `json:"response"`
+	DurationMS     float64     `json:"duration_ms"`
+	Fault          string      `json:"fault"`
+	Broken         bool        `json:"broken"`
+}
+
+func viewRequests(entries []journal.Entry) []requestView {
+	list := []requestView{}
+	for _, e := range entries {
+		list = append(list, requestView{
+			ID: e.ID, At: wire.Stamp(e.At), Operation: e.Operation, Method: e.Method, Path: e.Path, Query: e.Query,
+			Header: e.Header, Body: e.Body, Status: e.Status, ResponseHeader: e.Answer, Response: e.Response,
+			DurationMS: float64(e.Duration.Microseconds()) / 1000, Fault: e.Fault, Broken: e.Broken,
+		})
+	}
+	return list
+}
+
+type foundView struct {
+	Data       []requestView `json:"data"`
+	Count      int           `json:"count"`
+	NearMisses []requestView `json:"near_misses"`
+}
+
+// requests lists the account's requests, the oldest first; match chooses among
+// them, and where it finds none near_misses has those that it almost means.
+func (p *Plane) requests(c *call) (any, error) {
+	match := c.r.URL.Query().Get("match")
+	v := foundView{Data: viewRequests(p.cfg.Journal.Find(c.key, match)), NearMisses: []requestView{}}
+	v.Count = len(v.Data)
+	if v.Count == 0 {
+		v.NearMisses = viewRequests(p.cfg.Journal.NearMisses(c.key, match))
+	}
+	wire.Write(c.w, http.StatusOK, wire.JSON, v)
+	return nil, nil //nolint:nilnil // the answer is written
+}
+
+func (p *Plane) clearRequests(c *call) (any, error) {
+	p.cfg.Journal.Clear(c.key)
+	return []requestView{}, nil
+}

@@ -1,0 +1,221 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+func (p *Plane) webhookRoutes() []route {
+	return []route{
+		{method: http.MethodPost, path: "endpoints", do: p.addEndpoint},
+		{method: http.MethodGet, path: "endpoints", do: p.endpoints},
+		{method: http.MethodDelete, path: "endpoints/{id}", do: p.removeEndpoint},
+		{method: http.MethodPost, path: "endpoints/{id}/rotate", do: p.rotate},
+		{method: http.MethodGet, path: "deliveries", do: p.deliveries},
+		{method: http.MethodGet, path: "deliveries/{id}", do: p.delivery},
+		{method: http.MethodPost, path: "deliveries/{id}/redeliver", do: p.redeliver},
+		{method: http.MethodPost, path: "deliveries/hold", do: p.hold},
+		{method: http.MethodPost, path: "deliveries/release", do: p.release},
+	}
+}
+
+// endpointView never shows the secret.
+type endpointView struct {
+	ID     string   `json:"id"`
+	URL    string   `json:"url"`
+	Signed bool     `json:"signed"`
+	Events []string `json:"events"`
+}
+
+func viewEndpoint(e deliver.Endpoint) endpointView {
+	v := endpointView{ID: e.ID, URL: e.URL, Signed: e.Secret != "", Events: e.Events}
+	if v.Events == nil {
+		v.Events = []string{}
+	}
+	return v
+}
+
+func (p *Plane) addEndpoint(c *call) (any, error) {
+	var in struct {
+		URL    string   `json:"url"`
+		Secret string   `json:"secret"`
+		Events []string `json:"events"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	e, err := p.cfg.Sender.AddEndpoint(deliver.Endpoint{
+		Account: c.key, URL: in.URL, Secret: gateway.Secret(in.Secret), Events: in.Events,
+	})
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	return viewEndpoint(e), p.cfg.Keep()
+}
+
+func (p *Plane) endpoints(c *call) (any, error) {
+	list := []endpointView{}
+	for _, e := range p.cfg.Sender.Endpoints("") {
+		if e.Account == c.key || e.Account == "" {
+			list = append(list, viewEndpoint(e))
+		}
+	}
+	return list, nil
+}
+
+func (p *Plane) removeEndpoint(c *call) (any, error) {
+	if err := p.cfg.Sender.RemoveEndpoint(c.key, c.args[0]); err != nil {
+		return nil, err
+	}
+	return endpointView{ID: c.args[0], Events: []string{}}, p.cfg.Keep()
+}
+
+func (p *Plane) rotate(c *call) (any, error) {
+	var in struct {
+		Secret string `json:"secret"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if err := p.cfg.Sender.Rotate(c.key, c.args[0], gateway.Secret(in.Secret)); err != nil {
+		return nil, err
+	}
+	for _, e := range p.cfg.Sender.Endpoints(c.key) {
+		if e.ID == c.args[0] {
+			return viewEndpoint(e), p.cfg.Keep()
+		}
+	}
+	return nil, deliver.ErrUnknownEndpoint
+}
+
+type deliveryView struct {
+	ID             string        `json:"id"`
+	EventID        string        `json:"event_id"`
+	Kind           string        `json:"kind"`
+	ResourceID     string        `json:"resource_id"`
+	Endpoint       string        `json:"endpoint"` // an endpoint's id, notify_url, webhookUrl, pixWebhookUrl or ""
+	URL            string        `json:"url"`
+	Attempt        int           `json:"attempt"` // how many were made
+	Status         string        `json:"status"`
+	ResponseStatus int           `json:"response_status"` // of the latest attempt; 0 without an answer
+	CreatedAt      wire.Stamp    `json:"created_at"`
+	NextAttemptAt  wire.Stamp    `json:"next_attempt_at"`
+	Body           string        `json:"body"` // as it was signed
+	Attempts       []attemptView `json:"attempts"`
+}
+
+type attemptView struct {
+	Attempt        int        `json:"attempt"`
+	At             wire.Stamp `json:"at"`
+	ResponseStatus int        `json:"response_status"`
+	Response       string     `json:"response"`
+	Error          string     `json:"error"`
+	DurationMS     float64    `json:"duration_ms"`
+	Signed         bool       `json:"signed"`
+	Fault          string     `json:"fault"`
+}
+
+func viewDelivery(d deliver.Delivery) deliveryView {
+	v := deliveryView{
+		ID:            d.ID,
+		EventID:       d.EventID,
+		Kind:          d.Kind,
+		ResourceID:    d.Resource,
+		Endpoint:      d.Endpoint,
+		URL:           d.URL,
+		Attempt:       len(d.Attempts),
+		Status:        string(d.State),
+		CreatedAt:     wire.Stamp(d.Created),
+		NextAttemptAt: wire.Stamp(d.Next),
+		Body:          string(d.Body),
+		Attempts:      []attemptView{},
+	}
+	for _, a := range d.Attempts {
+		v.ResponseStatus = a.Status
+		v.Attempts = append(v.Attempts, attemptView{
+			Attempt:        a.Number,
+			At:             wire.Stamp(a.At),
+			ResponseStatus: a.Status,
+			Response:       a.Response,
+			Error:          a.Error,
+			DurationMS:     float64(a.Duration.Microseconds()) / 1000,
+			Signed:         a.Signed,
+			Fault:          a.Fault,
+		})
+	}
+	return v
+}
+
+// deliveries lists the account's deliveries, the oldest first; kind, status and
+// resource_id choose among them.
+func (p *Plane) deliveries(c *call) (any, error) {
+	q := c.r.URL.Query()
+	is := func(name, value string) bool { return q.Get(name) == "" || q.Get(name) == value }
+	list := []deliveryView{}
+	for _, d := range p.cfg.Sender.Deliveries(c.key) {
+		if is("kind", d.Kind) && is("status", string(d.State)) && is("resource_id", d.Resource) {
+			list = append(list, viewDelivery(d))
+		}
+	}
+	return list, nil
+}
+
+func (p *Plane) delivery(c *call) (any, error) {
+	d, err := p.cfg.Sender.Delivery(c.key, c.args[0])
+	if err != nil {
+		return nil, err
+	}
+	return viewDelivery(d), nil
+}
+
+// redeliver answers when the attempt has been made.
+func (p *Plane) redeliver(c *call) (any, error) {
+	if err := p.cfg.Sender.Redeliver(c.key, c.args[0]); err != nil {
+		return nil, err
+	}
+	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+		return nil, err
+	}
+	return p.delivery(c)
+}
+
+type holdView struct {
+	Holding bool     `json:"holding"`
+	Held    []string `json:"held"` // the ids of the deliveries that wait
+}
+
+func (p *Plane) hold(c *call) (any, error) {
+	p.cfg.Sender.Hold(c.key)
+	return p.holding(c, true), nil
+}
+
+func (p *Plane) holding(c *call, holding bool) holdView {
+	v := holdView{Holding: holding, Held: []string{}}
+	for _, d := range p.cfg.Sender.Deliveries(c.key) {
+		if d.State == deliver.Held {
+			v.Held = append(v.Held, d.ID)
+		}
+	}
+	return v
+}
+
+// release delivers the named ones in their order, or all, and answers when they
+// have been delivered.
+func (p *Plane) release(c *call) (any, error) {
+	var in struct {
+		IDs []string `json:"ids"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if err := p.cfg.Sender.Release(c.key, in.IDs...); err != nil {
+		return nil, err
+	}
+	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+		return nil, err
+	}
+	return p.holding(c, len(in.IDs) > 0), nil
+}
