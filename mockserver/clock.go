@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
 )
 
 // Clock is the gateway's own time. It stands still until it is advanced and
 // never goes back.
-type Clock struct{ clock *clock.Clock }
+type Clock struct{ server *Server }
 
 // Timer is something that becomes due: an expiry, a renewal, a redelivery.
 type Timer struct {
@@ -19,22 +19,26 @@ type Timer struct {
 }
 
 // Now returns the moment, in UTC.
-func (c *Clock) Now() time.Time { return c.clock.Now() }
+func (c *Clock) Now() time.Time { return c.server.clock.Now() }
 
 // Advance moves the clock by d. What becomes due on the way happens in the
 // order of its moments.
-func (c *Clock) Advance(d time.Duration) error { return c.clock.Advance(context.Background(), d) }
+func (c *Clock) Advance(d time.Duration) error {
+	return c.server.advance(context.Background(), admin.Step{By: d})
+}
 
 // AdvanceTo moves the clock to t; see [Clock.Advance].
-func (c *Clock) AdvanceTo(t time.Time) error { return c.clock.AdvanceTo(context.Background(), t) }
+func (c *Clock) AdvanceTo(t time.Time) error {
+	return c.server.advance(context.Background(), admin.Step{To: t})
+}
 
 // Next moves the clock to the next timer and does all that is due then. It
 // reports whether there was one.
-func (c *Clock) Next() (bool, error) { return c.clock.Next(context.Background()) }
+func (c *Clock) Next() (bool, error) { return c.server.next(context.Background()) }
 
 // Timers lists what will become due, the earliest first.
 func (c *Clock) Timers() []Timer {
-	waiting := c.clock.Timers()
+	waiting := c.server.clock.Timers()
 	timers := make([]Timer, len(waiting))
 	for i, t := range waiting {
 		timers[i] = Timer{At: t.At, Kind: t.Kind, ID: t.ID}

@@ -39,6 +39,12 @@ type settings struct {
 	opening     int64
 	memory      int64
 	secret      gateway.Secret
+	speed       float64
+	dataFile    string
+	allowHosts  []string
+
+	endpoint       string
+	endpointSecret gateway.Secret
 }
 
 func defaults() settings {
@@ -86,3 +92,27 @@ func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory =
 // WithWebhookSecret sets the secret that signs the webhooks of
 // [Webhooks.Send]. It is whsec_mock otherwise.
 func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) { s.secret = secret } }
+
+// WithRealtime lets the clock run: speed is how many of its seconds pass in a
+// second of wall time, at most 1,000,000. It can be advanced nevertheless.
+func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = speed } }
+
+// WithDataFile keeps the gateway's state in a file beyond the process: records,
+// balances, timers, endpoints and deliveries, each written before the call that
+// caused it is answered. The file is read and written anew at the start; one
+// that is damaged or of something else is refused and left as it is. The
+// journal and the faults are not kept. Close the server before another one
+// opens the file.
+func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }
+
+// WithEndpoint delivers the events of every account to a URL, signed with the
+// secret unless that is "".
+func WithEndpoint(url string, secret gateway.Secret) Option {
+	return func(s *settings) { s.endpoint, s.endpointSecret = url, secret }
+}
+
+// WithAllowedHosts lets the control plane under /__mock be called under these
+// host names too; "*" is any. Loopback names are always allowed.
+func WithAllowedHosts(names ...string) Option {
+	return func(s *settings) { s.allowHosts = append(s.allowHosts, names...) }
+}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
@@ -44,6 +45,7 @@ type Server struct {
 	sender   *deliver.Sender
 	faults   *faults.Set
 	journal  *journal.Journal
+	data     data
 	handler  http.Handler
 
 	requestIDs *artefact.IDs
@@ -65,16 +67,23 @@ func New(opts ...Option) (*Server, error) {
 	s := &Server{settings: cfg, requestIDs: cfg.ids("")}
 	s.clock = clock.New(clock.Config{
 		Start:  cfg.start,
+		Speed:  cfg.speed,
 		Fire:   s.fire,
 		Settle: s.Wait,
 		Refuse: refuseInside,
 	})
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64())} //nolint:gosec // chooses which request fails
-	s.sender = deliver.New(deliver.Config{Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook})
+	webhooks := deliver.Config{Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook}
+	if cfg.dataFile != "" {
+		s.data.now = s.clock.Now
+		webhooks.Keep, webhooks.Paused = s.data.keepWebhooks, true
+	}
+	s.sender = deliver.New(webhooks)
 	s.store = store.New(store.Config{
 		Clock:   s.clock,
 		IDs:     func(account string) store.IDs { return cfg.ids(account) },
 		Outbox:  s.sender,
+		Log:     s.log(),
 		Live:    cfg.dialect == Live,
 		Sandbox: cfg.environment == Sandbox,
 		AutoPay: cfg.autoPay,
@@ -91,21 +100,61 @@ func New(opts ...Option) (*Server, error) {
 		Production:  cfg.environment == Production,
 		BasicTokenX: cfg.basicTokenX,
 	}))
-	s.Clock = &Clock{s.clock}
+	s.Clock = &Clock{s}
 	a := s.Account(s.Key())
 	s.Transactions, s.Transfers, s.Subscriptions = a.Transactions, a.Transfers, a.Subscriptions
 	s.Checkout, s.Legacy = a.Checkout, a.Legacy
 	all := s.Account("")
 	s.Webhooks, s.Faults, s.Requests = all.Webhooks, all.Faults, all.Requests
+	if err := s.begin(); err != nil {
+		return nil, errors.Join(fmt.Errorf("mockserver: %w", err), s.Close())
+	}
 	return s, nil
+}
+
+// begin reads the data file, registers the endpoint of the options and lets
+// the clock run, as far as they are asked for.
+func (s *Server) begin() error {
+	if s.settings.dataFile != "" {
+		if err := s.openData(s.settings.dataFile); err != nil {
+			return err
+		}
+	}
+	const id = "ep_default"
+	if s.settings.endpoint == "" {
+		_ = s.sender.RemoveEndpoint("", id) // of an earlier start
+	} else if _, err := s.sender.AddEndpoint(deliver.Endpoint{
+		ID: id, URL: s.settings.endpoint, Secret: s.settings.endpointSecret,
+	}); err != nil {
+		return err
+	}
+	s.sender.Resume()
+	s.clock.Run()
+	return nil
+}
+
+// log returns where commits are kept, or nil.
+func (s *Server) log() store.Log {
+	if s.settings.dataFile == "" {
+		return nil
+	}
+	return &s.data
 }
 
 // assemble puts the journal and the faults before the API.
 func (s *Server) assemble(api *httpapi.API) {
 	s.journal = journal.New(journal.Config{Now: s.clock.Now, Operation: api.Operation, Account: api.Account})
 	s.faults.Known = func(webhook bool, pattern string) bool { return known(api, webhook, pattern) }
-	s.handler = s.journal.Wrap(&faults.Injector{
+	plane := s.controlPlane(api)
+	gateway := s.journal.Wrap(&faults.Injector{
 		Set: s.faults, Next: api, Operation: api.Operation, Account: api.Account,
+	})
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if admin.Serves(r) {
+			plane.ServeHTTP(w, r)
+			return
+		}
+		gateway.ServeHTTP(w, r)
 	})
 }
 
@@ -221,6 +270,7 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 // Close ends what Listen began and breaks off what is being delivered. Running
 // requests are cut off.
 func (s *Server) Close() error {
+	s.clock.Close()
 	s.sender.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,5 +279,5 @@ func (s *Server) Close() error {
 		errs = append(errs, srv.Close())
 	}
 	s.listening = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.data.close())...)
 }

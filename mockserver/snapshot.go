@@ -72,13 +72,8 @@ func (s *Server) Restore(b []byte) error {
 	if err := json.Unmarshal(b, &snap); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	switch {
-	case snap.Version != snapshotVersion:
-		return fmt.Errorf("%w: version %d", ErrSnapshot, snap.Version)
-	case snap.Dialect != s.settings.dialect:
-		return fmt.Errorf("%w: the dialects differ", ErrSnapshot)
-	case snap.Environment != s.settings.environment:
-		return fmt.Errorf("%w: the environments differ", ErrSnapshot)
+	if err := s.fits(snap); err != nil {
+		return err
 	}
 	if err := s.Wait(context.Background()); err != nil {
 		return err
@@ -89,6 +84,19 @@ func (s *Server) Restore(b []byte) error {
 	}
 	if err := s.load(snap); err != nil {
 		return errors.Join(err, s.load(before))
+	}
+	return s.data.keep(entry{Snapshot: &snap})
+}
+
+// fits reports whether a snapshot is of a server like this one.
+func (s *Server) fits(snap snapshot) error {
+	switch {
+	case snap.Version != snapshotVersion:
+		return fmt.Errorf("%w: version %d", ErrSnapshot, snap.Version)
+	case snap.Dialect != s.settings.dialect:
+		return fmt.Errorf("%w: the dialects differ", ErrSnapshot)
+	case snap.Environment != s.settings.environment:
+		return fmt.Errorf("%w: the environments differ", ErrSnapshot)
 	}
 	return nil
 }

@@ -50,8 +50,6 @@ type Config struct {
 	// Snapshot and Restore save and load the whole server.
 	Snapshot func() ([]byte, error)
 	Restore  func([]byte) error
-	// Keep writes an endpoint down for a restart; id is of one that was removed.
-	Keep func() error
 
 	Sandbox bool
 	Live    bool

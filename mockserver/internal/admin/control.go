@@ -47,10 +47,12 @@ func (p *Plane) reset(c *call) (any, error) {
 	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
 		return nil, &Refusal{refusal.Status, refusal.Code, refusal.Detail}
 	}
-	p.cfg.Sender.Reset(c.key)
+	if err := p.cfg.Sender.Reset(c.key); err != nil {
+		return nil, err
+	}
 	p.cfg.Faults.Clear(c.key)
 	p.cfg.Journal.Clear(c.key)
-	return resetView{true}, p.cfg.Keep()
+	return resetView{true}, nil
 }
 
 func (p *Plane) clockRoutes() []route {

@@ -53,7 +53,7 @@ func (p *Plane) addEndpoint(c *call) (any, error) {
 	if err != nil {
 		return nil, invalid("%v", err)
 	}
-	return viewEndpoint(e), p.cfg.Keep()
+	return viewEndpoint(e), nil
 }
 
 func (p *Plane) endpoints(c *call) (any, error) {
@@ -70,7 +70,7 @@ func (p *Plane) removeEndpoint(c *call) (any, error) {
 	if err := p.cfg.Sender.RemoveEndpoint(c.key, c.args[0]); err != nil {
 		return nil, err
 	}
-	return endpointView{ID: c.args[0], Events: []string{}}, p.cfg.Keep()
+	return endpointView{ID: c.args[0], Events: []string{}}, nil
 }
 
 func (p *Plane) rotate(c *call) (any, error) {
@@ -85,7 +85,7 @@ func (p *Plane) rotate(c *call) (any, error) {
 	}
 	for _, e := range p.cfg.Sender.Endpoints(c.key) {
 		if e.ID == c.args[0] {
-			return viewEndpoint(e), p.cfg.Keep()
+			return viewEndpoint(e), nil
 		}
 	}
 	return nil, deliver.ErrUnknownEndpoint

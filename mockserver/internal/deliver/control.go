@@ -76,7 +76,7 @@ func (s *Sender) release(account string, ids []string) error {
 // Reset forgets the deliveries and the endpoints of an account, and ends its
 // hold. Endpoints that are everybody's stay. What is being delivered at the
 // moment comes to its end.
-func (s *Sender) Reset(account string) {
+func (s *Sender) Reset(account string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := func(d *delivery) bool { return d.account == account }
@@ -93,4 +93,5 @@ func (s *Sender) Reset(account string) {
 		s.held[holder] = slices.DeleteFunc(waiting, gone)
 	}
 	delete(s.held, account)
+	return s.keepEndpoints()
 }

@@ -53,6 +53,11 @@ type Config struct {
 	// Disturb says what happens to the delivery of an event of a kind; nil is
 	// nothing.
 	Disturb func(account, kind string) faults.Webhook
+	// Keep writes down what must outlive the process; nil keeps nothing. It is
+	// called under the sender's lock.
+	Keep func(Kept) error
+	// Paused makes no attempt until [Sender.Resume].
+	Paused bool
 	// Log is how many finished deliveries are remembered; 0 is 10,000.
 	Log int
 }
@@ -69,6 +74,7 @@ type Sender struct {
 	work sync.WaitGroup // the workers
 
 	mu         sync.Mutex
+	paused     bool
 	closed     bool
 	endpoints  []*endpoint
 	hosts      map[string]http.Handler // in memory, by host
@@ -95,7 +101,7 @@ func New(cfg Config) *Sender {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
-		cfg: cfg, schedule: Schedule(), ctx: ctx, stop: stop,
+		cfg: cfg, schedule: Schedule(), ctx: ctx, stop: stop, paused: cfg.Paused,
 		hosts: map[string]http.Handler{},
 		byID:  map[string]*delivery{},
 		held:  map[string][]*delivery{},
@@ -138,6 +144,7 @@ func (s *Sender) post(account string, m *message, v1 *engine.Integration) {
 		default:
 			s.due(d)
 		}
+		s.keepDelivery(d)
 	}
 }
 

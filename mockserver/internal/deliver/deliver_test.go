@@ -549,7 +549,7 @@ func TestReset(t *testing.T) {
 	sys.happen("b", "transaction.paid", "tx_1")
 	sys.wait(t)
 	sys.Hold("a")
-	sys.Reset("a")
+	require.NoError(t, sys.Reset("a"))
 
 	assert.Empty(t, sys.Deliveries("a"))
 	assert.Len(t, sys.Deliveries("b"), 1)

@@ -104,6 +104,7 @@ func (s *Sender) done(j *job, a Attempt) {
 	default:
 		d.state = Failed
 	}
+	s.keepDelivery(d)
 	if copies := d.fault.Copies; copies > 0 {
 		d.fault.Copies--
 		s.enqueue(&job{d: d})

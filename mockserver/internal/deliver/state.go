@@ -49,9 +49,7 @@ func (s *Sender) Save() (Saved, error) {
 	defer s.mu.Unlock()
 	saved := Saved{Made: s.made, Registered: s.registered, Held: map[string][]string{}}
 	for _, e := range s.endpoints {
-		saved.Endpoints = append(saved.Endpoints, SavedEndpoint{
-			e.ID, e.Account, e.URL, e.Secret.Reveal(), e.Events,
-		})
+		saved.Endpoints = append(saved.Endpoints, e.save())
 	}
 	for holder, waiting := range s.held {
 		ids := []string{}
@@ -61,18 +59,27 @@ func (s *Sender) Save() (Saved, error) {
 		saved.Held[holder] = ids
 	}
 	for _, d := range s.log {
-		body, err := d.message.bytes()
+		one, err := d.save()
 		if err != nil {
 			return Saved{}, err
 		}
-		saved.Deliveries = append(saved.Deliveries, SavedDelivery{
-			ID: d.id, Account: d.account, EventID: d.eventID, Kind: d.kind, Resource: d.resource,
-			Target: d.target.name, URL: d.target.url, Endpoint: d.target.endpoint,
-			Body: body, Created: d.created, State: d.state, First: d.first, Next: d.next,
-			Tries: d.tries, Attempts: slices.Clone(d.attempts), Fault: d.fault,
-		})
+		saved.Deliveries = append(saved.Deliveries, one)
 	}
 	return saved, nil
+}
+
+func (e *endpoint) save() SavedEndpoint {
+	return SavedEndpoint{ID: e.ID, Account: e.Account, URL: e.URL, Secret: e.Secret.Reveal(), Events: e.Events}
+}
+
+func (d *delivery) save() (SavedDelivery, error) {
+	body, err := d.message.bytes()
+	return SavedDelivery{
+		ID: d.id, Account: d.account, EventID: d.eventID, Kind: d.kind, Resource: d.resource,
+		Target: d.target.name, URL: d.target.url, Endpoint: d.target.endpoint,
+		Body: body, Created: d.created, State: d.state, First: d.first, Next: d.next,
+		Tries: d.tries, Attempts: slices.Clone(d.attempts), Fault: d.fault,
+	}, err
 }
 
 // ErrBusy is a Load while deliveries are being made.
@@ -92,10 +99,9 @@ func (s *Sender) Load(saved Saved) error {
 	s.made, s.registered = saved.Made, saved.Registered
 	s.endpoints = nil
 	for _, e := range saved.Endpoints {
-		s.endpoints = append(s.endpoints, &endpoint{Endpoint{
-			ID: e.ID, Account: e.Account, URL: e.URL, Secret: gateway.Secret(e.Secret), Events: e.Events,
-			Handler: handlers[e.ID],
-		}})
+		loaded := e.endpoint()
+		loaded.Handler = handlers[e.ID]
+		s.endpoints = append(s.endpoints, loaded)
 	}
 	s.log, s.byID, s.held = nil, map[string]*delivery{}, map[string][]*delivery{}
 	for _, d := range saved.Deliveries {
@@ -112,6 +118,12 @@ func (s *Sender) Load(saved Saved) error {
 	return nil
 }
 
+func (e SavedEndpoint) endpoint() *endpoint {
+	return &endpoint{Endpoint{
+		ID: e.ID, Account: e.Account, URL: e.URL, Secret: gateway.Secret(e.Secret), Events: e.Events,
+	}}
+}
+
 // load takes up one delivery. One that was due when it was saved is due now.
 func (s *Sender) load(saved SavedDelivery) {
 	d := &delivery{
@@ -123,7 +135,7 @@ func (s *Sender) load(saved SavedDelivery) {
 		tries: saved.Tries, attempts: slices.Clone(saved.Attempts),
 	}
 	s.keep(d)
-	if d.state == Pending && d.next.IsZero() {
+	if d.state == Pending && d.next.IsZero() && !s.paused {
 		s.enqueue(&job{d: d, scheduled: true})
 	}
 }

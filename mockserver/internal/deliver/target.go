@@ -48,7 +48,8 @@ func (e *endpoint) wants(account, kind string) bool {
 		slices.ContainsFunc(e.Events, func(pattern string) bool { return faults.Glob(pattern, kind) })
 }
 
-// AddEndpoint registers an endpoint and returns it with its id.
+// AddEndpoint registers an endpoint and returns it with its id. One that comes
+// with an id replaces the one that has it.
 func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	if e.Handler == nil {
 		if err := CheckURL(e.URL); err != nil {
@@ -60,10 +61,13 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.registered++
-	e.ID = "ep_" + strconv.FormatUint(s.registered, 10)
+	if e.ID == "" {
+		s.registered++
+		e.ID = "ep_" + strconv.FormatUint(s.registered, 10)
+	}
+	s.endpoints = slices.DeleteFunc(s.endpoints, func(old *endpoint) bool { return old.ID == e.ID })
 	s.endpoints = append(s.endpoints, &endpoint{e})
-	return e, nil
+	return e, s.keepEndpoints()
 }
 
 // RemoveEndpoint removes an endpoint of an account; "" is any account. What is
@@ -75,7 +79,7 @@ func (s *Sender) RemoveEndpoint(account, id string) error {
 		return err
 	}
 	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool { return e.ID == id })
-	return nil
+	return s.keepEndpoints()
 }
 
 // Rotate gives an endpoint another secret, with which every attempt from now
@@ -88,7 +92,7 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 		return err
 	}
 	e.Secret = secret
-	return nil
+	return s.keepEndpoints()
 }
 
 func (s *Sender) endpoint(account, id string) (*endpoint, error) {

@@ -1,0 +1,35 @@
+// Command mockgateway is a whole payment gateway in memory for any language.
+//
+//	go run ./mockserver/cmd/mockgateway
+//
+// It prints the base URL and an API key; nothing else is needed. See
+// docs/mockgateway.md.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main with its world as arguments. It returns the exit code.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	cfg, code, done := parse(args, out, errs)
+	if done {
+		return code
+	}
+	if err := serve(ctx, cfg, out, errs); err != nil {
+		_, _ = fmt.Fprintln(errs, "mockgateway:", err)
+		return 1
+	}
+	return 0
+}

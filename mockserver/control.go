@@ -1,0 +1,93 @@
+package mockserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+)
+
+// controlPlane returns what serves the paths under /__mock.
+func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
+	return admin.New(admin.Config{
+		Store:           s.store,
+		Clock:           s.clock,
+		Sender:          s.sender,
+		Faults:          s.faults,
+		Journal:         s.journal,
+		API:             api,
+		Authenticate:    api.Authenticate,
+		Default:         s.Key(),
+		Control:         s.control,
+		SetLegacyStatus: func(key, id, status string) error { return refusalOf(s.Account(key).Legacy.SetStatus(id, status)) },
+		Advance:         s.advance,
+		Snapshot:        s.Snapshot,
+		Restore:         s.Restore,
+		Sandbox:         s.settings.environment == Sandbox,
+		Live:            s.settings.dialect == Live,
+		AllowHosts:      s.settings.allowHosts,
+	})
+}
+
+// control does to a record what a call of the control plane names.
+func (s *Server) control(key, resource, id, action string, count int) error {
+	a := s.Account(key)
+	controls := map[string]func(id string) error{
+		"transactions/pay":            a.Transactions.Pay,
+		"transactions/expire":         a.Transactions.Expire,
+		"transactions/refuse":         a.Transactions.Refuse,
+		"transactions/cancel":         a.Transactions.Cancel,
+		"transactions/chargeback":     a.Transactions.Chargeback,
+		"transactions/challenge/pass": a.Transactions.PassChallenge,
+		"transactions/challenge/fail": a.Transactions.FailChallenge,
+		"transfers/analyse":           a.Transfers.Analyse,
+		"transfers/process":           a.Transfers.Process,
+		"transfers/settle":            a.Transfers.Settle,
+		"transfers/fail":              a.Transfers.Fail,
+		"subscriptions/authorize":     a.Subscriptions.Authorize,
+		"subscriptions/reject":        a.Subscriptions.Reject,
+		"subscriptions/revoke":        a.Subscriptions.Revoke,
+		"subscriptions/fail-next":     func(id string) error { return a.Subscriptions.FailNextCharges(id, count) },
+		"checkout/begin":              a.Checkout.Begin,
+		"checkout/pay":                a.Checkout.Pay,
+		"checkout/expire":             a.Checkout.Expire,
+		"checkout/deactivate":         a.Checkout.Deactivate,
+	}
+	do := controls[resource+"/"+action]
+	if do == nil {
+		return &admin.Refusal{Status: http.StatusNotFound, Code: "UNKNOWN_PATH", Detail: "there is no such control"}
+	}
+	return refusalOf(do(id))
+}
+
+// refusalOf makes of a control's error what the control plane answers.
+func refusalOf(err error) error {
+	var refused *ControlError
+	if errors.As(err, &refused) {
+		return &admin.Refusal{Status: refused.Status, Code: refused.Code, Detail: refused.Detail}
+	}
+	return err
+}
+
+// advance moves the clock and writes down where it is.
+func (s *Server) advance(ctx context.Context, step admin.Step) error {
+	var err error
+	switch {
+	case step.Next:
+		_, err = s.next(ctx)
+		return err
+	case !step.To.IsZero():
+		err = s.clock.AdvanceTo(ctx, step.To)
+	default:
+		err = s.clock.Advance(ctx, step.By)
+	}
+	return errors.Join(err, s.data.keep(entry{}))
+}
+
+// next is advance to the next timer. It reports whether there was one.
+func (s *Server) next(ctx context.Context) (bool, error) {
+	moved, err := s.clock.Next(ctx)
+	return moved, errors.Join(err, s.data.keep(entry{}))
+}

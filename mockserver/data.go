@@ -1,0 +1,134 @@
+package mockserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/datafile"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// data is the file that keeps the gateway beyond its process: a snapshot, and
+// after it every commit, step of the clock, endpoint and delivery.
+type data struct {
+	now  func() time.Time
+	file *datafile.File // nil without a file, and while it is read
+}
+
+// entry is one record of the file. One of its members beside Now is set, or
+// none where only the clock has moved.
+type entry struct {
+	Now       time.Time
+	Snapshot  *snapshot              `json:",omitempty"`
+	Commit    *store.Commit          `json:",omitempty"`
+	Endpoints *deliver.Registry      `json:",omitempty"`
+	Delivery  *deliver.SavedDelivery `json:",omitempty"`
+}
+
+func (d *data) keep(e entry) error {
+	if d.file == nil {
+		return nil
+	}
+	e.Now = d.now()
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return d.file.Append(b)
+}
+
+// Append implements store.Log. The events are left out: their deliveries are
+// kept one by one.
+func (d *data) Append(c store.Commit) error {
+	c.Change.Events = nil
+	return d.keep(entry{Commit: &c})
+}
+
+// keepWebhooks writes down what the sender of webhooks must not forget.
+func (d *data) keepWebhooks(k deliver.Kept) error {
+	return d.keep(entry{Endpoints: k.Registry, Delivery: k.Delivery})
+}
+
+func (d *data) close() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Close()
+}
+
+// openData reads the data file, puts the gateway into the state that it says,
+// and writes it anew without its history.
+func (s *Server) openData(path string) error {
+	var last time.Time
+	file, err := datafile.Open(path, func(record []byte) error {
+		var e entry
+		if err := json.Unmarshal(record, &e); err != nil {
+			return fmt.Errorf("%w: %w", datafile.ErrDamaged, err)
+		}
+		if e.Now.After(last) {
+			last = e.Now
+		}
+		return s.replay(e)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.resume(file, last); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return nil
+}
+
+// replay does again what one record says.
+func (s *Server) replay(e entry) error {
+	switch {
+	case e.Snapshot != nil:
+		if err := s.fits(*e.Snapshot); err != nil {
+			return err
+		}
+		return s.load(*e.Snapshot)
+	case e.Commit != nil:
+		if e.Commit.Reset {
+			if err := s.sender.Reset(e.Commit.Account); err != nil {
+				return err
+			}
+		}
+		return s.store.Replay(*e.Commit)
+	case e.Endpoints != nil:
+		s.sender.LoadEndpoints(*e.Endpoints)
+	case e.Delivery != nil:
+		s.sender.LoadDelivery(*e.Delivery)
+	}
+	return nil
+}
+
+// resume compacts the file and goes on from its last moment, or from the
+// clock's own start where that is later.
+func (s *Server) resume(file *datafile.File, last time.Time) error {
+	state := s.clock.State()
+	if s.settings.start.After(last) {
+		last = s.settings.start
+	}
+	if last.After(state.Now) {
+		if err := s.clock.Restore(clock.State{Now: last, Timers: state.Timers}); err != nil {
+			return err
+		}
+	}
+	snap, err := s.snapshot()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(entry{Now: s.clock.Now(), Snapshot: &snap})
+	if err != nil {
+		return err
+	}
+	if err := file.Compact(b); err != nil {
+		return err
+	}
+	s.data.file = file
+	return nil
+}

@@ -1,0 +1,100 @@
+package deliver
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+)
+
+// Kept is what has changed: all endpoints of accounts, or one delivery.
+type Kept struct {
+	Registry *Registry
+	Delivery *SavedDelivery // its body only before its first attempt
+}
+
+// Registry is the endpoints that calls have registered for an account.
+type Registry struct {
+	Registered uint64
+	Endpoints  []SavedEndpoint
+}
+
+// lasting reports whether an endpoint is one that a restart should bring back:
+// not a handler in memory, and not one that the start itself registers.
+func (e *endpoint) lasting() bool { return e.Handler == nil && e.Account != "" }
+
+func (s *Sender) keepEndpoints() error {
+	if s.cfg.Keep == nil {
+		return nil
+	}
+	r := Registry{Registered: s.registered}
+	for _, e := range s.endpoints {
+		if e.lasting() {
+			r.Endpoints = append(r.Endpoints, e.save())
+		}
+	}
+	return s.cfg.Keep(Kept{Registry: &r})
+}
+
+// keepDelivery writes a delivery down. Where that fails the next attempt
+// writes it again, and a restart at worst repeats one.
+func (s *Sender) keepDelivery(d *delivery) {
+	if s.cfg.Keep == nil {
+		return
+	}
+	saved, err := d.save()
+	if err != nil {
+		return
+	}
+	if len(saved.Attempts) > 0 {
+		saved.Body = nil
+	}
+	_ = s.cfg.Keep(Kept{Delivery: &saved})
+}
+
+// LoadEndpoints replaces the endpoints of all accounts.
+func (s *Sender) LoadEndpoints(r Registry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.registered = max(s.registered, r.Registered)
+	s.endpoints = slices.DeleteFunc(s.endpoints, (*endpoint).lasting)
+	for _, e := range r.Endpoints {
+		s.endpoints = append(s.endpoints, e.endpoint())
+	}
+}
+
+// LoadDelivery takes up a delivery, or what has become of it since. A hold ends
+// with its process.
+func (s *Sender) LoadDelivery(saved SavedDelivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if saved.State == Held {
+		saved.State = Pending
+	}
+	if !saved.Next.IsZero() {
+		s.cfg.Clock.Add(clock.Timer{At: saved.Next, Account: saved.Account, Kind: TimerKind, ID: saved.ID})
+	}
+	if n, err := strconv.ParseUint(strings.TrimPrefix(saved.ID, "dlv_"), 10, 64); err == nil {
+		s.made = max(s.made, n)
+	}
+	d := s.byID[saved.ID]
+	if d == nil {
+		s.load(saved)
+		return
+	}
+	d.state, d.first, d.next = saved.State, saved.First, saved.Next
+	d.tries, d.attempts, d.fault = saved.Tries, saved.Attempts, saved.Fault
+}
+
+// Resume begins to deliver, with what was due when it was written down.
+func (s *Sender) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = false
+	for _, d := range s.log {
+		if d.state == Pending && d.next.IsZero() {
+			s.enqueue(&job{d: d, scheduled: true})
+		}
+	}
+}
