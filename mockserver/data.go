@@ -106,11 +106,11 @@ func (s *Server) replay(e entry) error {
 	return nil
 }
 
-// resume compacts the file and goes on from its last moment, or from the
-// clock's own start where that is later.
+// resume compacts the file and goes on from its last moment. A clock that runs
+// goes on from its own start where that is later: time has passed meanwhile.
 func (s *Server) resume(file *datafile.File, last time.Time) error {
 	state := s.clock.State()
-	if s.settings.start.After(last) {
+	if s.settings.start.After(last) && s.settings.speed > 0 {
 		last = s.settings.start
 	}
 	if last.After(state.Now) {
