@@ -1,6 +1,7 @@
 package mockserver
 
 import (
+	"errors"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -49,6 +50,25 @@ type settings struct {
 
 func defaults() settings {
 	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: "whsec_mock"}
+}
+
+// check refuses settings that make no sense, so that a slip shows at the start.
+func (s settings) check() error {
+	switch {
+	case s.fee < 0:
+		return errors.New("mockserver: WithFee: a fee can't be negative")
+	case s.autoPay < 0:
+		return errors.New("mockserver: WithAutoPay: a delay can't be negative")
+	case s.memory < 0:
+		return errors.New("mockserver: WithMemoryLimit: a limit can't be negative")
+	case s.dialect > Live:
+		return errors.New("mockserver: WithDialect: neither Document nor Live")
+	case s.environment > Production:
+		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")
+	case s.start.Year() < 1970 || s.start.Year() > 9998:
+		return errors.New("mockserver: WithStart: the clock starts between the years 1970 and 9998")
+	}
+	return nil
 }
 
 // WithSeed makes every id and code repeat: the same seed and the same calls in

@@ -64,6 +64,9 @@ func New(opts ...Option) (*Server, error) {
 		}
 		opt(&cfg)
 	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
 	s := &Server{settings: cfg, requestIDs: cfg.ids("")}
 	s.clock = clock.New(clock.Config{
 		Start:  cfg.start,

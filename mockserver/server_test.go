@@ -128,10 +128,20 @@ func TestListenAndClose(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestNilOption(t *testing.T) {
+func TestOptionsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
-	_, err := mockserver.New(nil)
-	require.Error(t, err)
+	for name, option := range map[string]mockserver.Option{
+		"nil":         nil,
+		"fee":         mockserver.WithFee(-1),
+		"auto-pay":    mockserver.WithAutoPay(-time.Second),
+		"memory":      mockserver.WithMemoryLimit(-1),
+		"dialect":     mockserver.WithDialect(2),
+		"environment": mockserver.WithEnvironment(2),
+		"start":       mockserver.WithStart(time.Time{}),
+	} {
+		_, err := mockserver.New(option)
+		require.Error(t, err, name)
+	}
 }
 
 // failing is a test that fails at once.
