@@ -1,0 +1,15 @@
+package frameworks
+
+import (
+	"net/http"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/go-chi/chi/v5"
+)
+
+// Chi mounts the receiver in a chi router.
+func Chi(rx *webhook.Receiver) http.Handler {
+	r := chi.NewRouter()
+	r.Method(http.MethodPost, Path, rx)
+	return r
+}

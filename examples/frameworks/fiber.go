@@ -1,0 +1,26 @@
+package frameworks
+
+import (
+	"bytes"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gofiber/fiber/v3"
+)
+
+// Fiber mounts the receiver in a fiber app, which does not speak net/http: the
+// receiver is handed a [webhook.Delivery].
+func Fiber(rx *webhook.Receiver) *fiber.App {
+	app := fiber.New()
+	app.Post(Path, func(c fiber.Ctx) error {
+		answer := rx.Receive(c.Context(), webhook.Delivery{
+			Path:   c.Path(),
+			Header: c.GetReqHeaders(),
+			Body:   bytes.Clone(c.BodyRaw()), // fiber uses its buffer again; Body would decompress it
+		})
+		for name, values := range answer.Header() {
+			c.Set(name, values[0])
+		}
+		return c.Status(answer.Status).Send(answer.Body)
+	})
+	return app
+}

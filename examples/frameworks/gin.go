@@ -1,0 +1,16 @@
+package frameworks
+
+import (
+	"net/http"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gin-gonic/gin"
+)
+
+// Gin mounts the receiver in a gin engine. A middleware that calls
+// ShouldBind or GetRawData before it leaves no body to verify.
+func Gin(rx *webhook.Receiver) http.Handler {
+	engine := gin.New()
+	engine.POST(Path, gin.WrapH(rx))
+	return engine
+}

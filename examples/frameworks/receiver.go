@@ -1,0 +1,40 @@
+// Package frameworks mounts the webhook receiver in the common web frameworks,
+// one file each. The receiver is the same everywhere; what differs is the one
+// line that hands it the request.
+//
+// Two things hold for all of them. Nothing may read, decode or decompress the
+// body before the receiver does, because the signature covers the bytes that
+// arrived. And the route needs no session, no CSRF token and no login: the
+// signature is what proves the sender.
+package frameworks
+
+import (
+	"context"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// Path is the path of the URL that is registered at the gateway.
+const Path = "/webhooks/gateway"
+
+// Shop is what the receiver's handlers act on.
+type Shop interface {
+	// Paid ships the order. It may be called again for the same payment after
+	// a crash, see [webhook.OnTransaction].
+	Paid(ctx context.Context, e *webhook.TransactionEvent) error
+	// Refunded takes the order back, in full or in part.
+	Refunded(ctx context.Context, e *webhook.TransactionEvent) error
+}
+
+// NewReceiver returns a receiver for one process that answers when the shop is
+// done. With a Store in a database it serves several; see ../webhooks.
+func NewReceiver(secret gateway.Secret, shop Shop) (*webhook.Receiver, error) {
+	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}})
+	if err != nil {
+		return nil, err
+	}
+	webhook.OnTransaction(rx, webhook.TransactionPaid, shop.Paid)
+	webhook.OnTransaction(rx, webhook.TransactionRefunded, shop.Refunded)
+	return rx, nil
+}
