@@ -186,6 +186,9 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 	if err != nil {
 		return err
 	}
+	if wire.Failed(res.Body) {
+		return r.undecodable(&res, wire.ErrFailed)
+	}
 	r.answered(&res, "")
 	if out == nil {
 		return nil

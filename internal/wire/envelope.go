@@ -29,6 +29,14 @@ func (r *refused) UnmarshalJSON(b []byte) error {
 // body is a problem.
 var ErrFailed = errors.New("the answer says success=false")
 
+// Failed reports whether an answer says success=false.
+func Failed(body []byte) bool {
+	var e struct {
+		Refused refused `json:"success"`
+	}
+	return Decode(body, &e) == nil && bool(e.Refused)
+}
+
 // ErrNoData is an envelope without data.
 var ErrNoData = errors.New("the answer has no data")
 

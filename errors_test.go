@@ -1,0 +1,208 @@
+package gateway_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+)
+
+func sentinels() map[string]error {
+	return map[string]error{
+		"validation": gateway.ErrValidation, "unauthorized": gateway.ErrUnauthorized, "forbidden": gateway.ErrForbidden,
+		"not found": gateway.ErrNotFound, "duplicate": gateway.ErrDuplicate, "conflict": gateway.ErrConflict, "retired": gateway.ErrRetired,
+		"rate limited": gateway.ErrRateLimited, "server": gateway.ErrServer, "unknown": gateway.ErrOutcomeUnknown,
+	}
+}
+
+// kinds returns the names of the sentinels that err is.
+func kinds(err error) []string {
+	var out []string
+	for _, name := range []string{
+		"validation", "unauthorized", "forbidden", "not found", "duplicate", "conflict", "retired", "rate limited", "server", "unknown",
+	} {
+		if errors.Is(err, sentinels()[name]) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// TestGoldenErrors reads every error body of testdata in the status it comes
+// with.
+func TestGoldenErrors(t *testing.T) {
+	t.Parallel()
+	want := map[string]struct {
+		code  string
+		title string
+		kinds []string
+		says  string
+	}{
+		"validation.400.json":        {"required", "Validation Error", []string{"validation"}, "buyer.address.city is required"},
+		"validation.422.json":        {"too_big", "Validation Error", []string{"validation"}, "limit must be at most 100"},
+		"validation_errors.422.json": {"", "Validation Error", []string{"validation"}, "email must be an e-mail address"},
+		"unauthorized.401.json":      {"UNAUTHORIZED", "Unauthorized", []string{"unauthorized"}, "missing or invalid"},
+		"forbidden.403.json":         {"FORBIDDEN", "Forbidden", []string{"forbidden"}, "not enabled"},
+		"forbidden.live.403.json":    {"FORBIDDEN", "", []string{"forbidden"}, "403 Forbidden (FORBIDDEN): Subscriptions are not enabled"},
+		"not_found.404.json":         {"NOT_FOUND", "Not Found", []string{"not found"}, "no transaction"},
+		"duplicate.409.json":         {"DUPLICATE_EXTERNAL_REF", "Conflict", []string{"duplicate", "conflict"}, "already exists"},
+		"duplicate.live.409.json":    {"DUPLICATE_EXTERNAL_REF", "", []string{"duplicate", "conflict"}, "already exists"},
+		"conflict.409.json":          {"NOT_REFUNDABLE", "Conflict", []string{"conflict"}, "can't be refunded"},
+		"gone.410.json":              {"LEGACY_TOKENIZATION_RETIRED", "Gone", []string{"retired"}, "retired"},
+		"checkout_link.422.json":     {"INVALID_CHECKOUT_LINK", "", []string{"validation"}, "never both"},
+		"rate_limited.429.json":      {"RATE_LIMITED", "Too Many Requests", []string{"rate limited"}, "429 Too Many Requests"},
+		"server.500.json":            {"INTERNAL", "Internal Server Error", []string{"server", "unknown"}, "500 Internal Server Error"},
+		"failed.200.json":            {"", "", []string{"server"}, "The issuer is not available"},
+		"bad_gateway.502.html":       {"", "", []string{"server", "unknown"}, "502 Bad Gateway"},
+	}
+	entries, err := os.ReadDir("testdata/errors")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		tc, known := want[entry.Name()]
+		require.True(t, known, "testdata/errors/%s has no row", entry.Name())
+		body := string(golden(t, "errors/"+entry.Name()))
+		parts := strings.Split(strings.TrimSuffix(entry.Name(), path.Ext(entry.Name())), ".")
+		status, err := strconv.Atoi(parts[len(parts)-1])
+		require.NoError(t, err)
+		s := play(reply(status, body, "X-Request-Id", "r-5", "Set-Cookie", "session=1", "Server", "edge"))
+		_, err = clientOf(t, s).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Full: true}, gateway.NoRetry())
+		var e *gateway.Error
+		require.ErrorAs(t, err, &e, entry.Name())
+		assert.Equal(t, "transactions.refund", e.Op)
+		assert.Equal(t, status, e.StatusCode, entry.Name())
+		assert.Equal(t, tc.code, e.Code, entry.Name())
+		assert.Equal(t, tc.title, e.Title, entry.Name())
+		assert.Equal(t, tc.kinds, kinds(err), entry.Name())
+		assert.Equal(t, "r-5", e.RequestID, entry.Name())
+		assert.Equal(t, "edge", e.Header.Get("Server"))
+		assert.Empty(t, e.Header.Get("Set-Cookie"), "not in the list of headers")
+		assert.Contains(t, err.Error(), tc.says, entry.Name())
+		assert.NotContains(t, err.Error(), "\n")
+		assert.Equal(t, body, string(e.Body), entry.Name())
+	}
+}
+
+func TestValidationFields(t *testing.T) {
+	t.Parallel()
+	s := play(reply(400, string(golden(t, "errors/validation.400.json"))))
+	_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
+	var e *gateway.Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, []gateway.FieldError{
+		{Field: "amount", Message: "must be at least 1", Code: "too_small"},
+		{Field: "buyer.address.city", Message: "is required", Code: "required"},
+		{Field: "products[0].name", Message: "must have at least 1 character", Code: "too_small"},
+	}, e.Fields)
+	assert.Equal(t, "/v2/transactions", e.Instance)
+	assert.Contains(t, e.Type, "validation-error")
+}
+
+// TestOddErrorBodies: none of them breaks the decoder, and what they say is
+// found.
+func TestOddErrorBodies(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]gateway.Error{
+		``:                                     {},
+		`   `:                                  {},
+		`null`:                                 {Detail: "null"},
+		`[]`:                                   {Detail: "[]"},
+		`plain words`:                          {Detail: "plain words"},
+		"two\n\tlines":                         {Detail: "two lines"},
+		"\x00\x01\x02":                         {},
+		`{}`:                                   {},
+		`{`:                                    {},
+		`{"title":"Cut`:                        {},
+		`{"title":"A","detail":"cut o`:         {Title: "A"},
+		`{"error":"not a code","message":"m"}`: {Title: "not a code", Detail: "m"},
+		`{"error":"A_CODE","message":"m","code":"B"}`:                {Code: "B", Detail: "m"},
+		`{"code":"B","error":"A_CODE"}`:                              {Code: "B", Title: "A_CODE"},
+		`{"error":{"code":"A","message":"m"}}`:                       {Code: "A", Detail: "m"},
+		`{"message":"m","detail":"d"}`:                               {Detail: "d"},
+		`{"title":null,"detail":7,"code":true}`:                      {Detail: "7", Code: "true"},
+		`{"errors":["a","b"]}`:                                       {Fields: []gateway.FieldError{{Message: "a"}, {Message: "b"}}},
+		`{"errors":{"amount":["is required"],"x":"bad"}}`:            {Fields: []gateway.FieldError{{Field: "amount", Message: "is required"}, {Field: "x", Message: "bad"}}},
+		`{"errors":[{"path":"a","message":"m","code":"too_big"},7]}`: {Code: "too_big", Fields: []gateway.FieldError{{Field: "a", Message: "m", Code: "too_big"}, {Message: "7"}}},
+		`{"errors":[{"field":"a","message":"m"},{"field":"b","mess`:  {Fields: []gateway.FieldError{{Field: "a", Message: "m"}, {Field: "b"}}},
+		`{"errors":null,"title":"T"}`:                                {Title: "T"},
+		`{"errors":"text","title":"T"}`:                              {Title: "T"},
+		`{"title":"A","title":"B"}`:                                  {Title: "B"},
+		"{\"title\":\"caf\xe9\"}":                                    {Title: "caf�"},
+		`<html><head><title>503  Service Unavailable</title></html>`: {Detail: "503 Service Unavailable"},
+		`<html><body>no title</body></html>`:                         {},
+	} {
+		s := play(reply(422, body))
+		_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID)
+		var e *gateway.Error
+		require.ErrorAs(t, err, &e, body)
+		require.ErrorIs(t, err, gateway.ErrValidation, body)
+		got := gateway.Error{Title: e.Title, Detail: e.Detail, Code: e.Code, Fields: e.Fields}
+		assert.Equal(t, want, got, "%q", body)
+	}
+}
+
+// TestLongErrorBodiesAreBounded: a page of megabytes must not end up in an
+// error, its text or a log.
+func TestLongErrorBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	fields := strings.TrimSuffix(strings.Repeat(`{"field":"a","message":"`+strings.Repeat("y", 2000)+`"},`, 500), ",")
+	s := play(reply(422, fmt.Sprintf(`{"title":%q,"detail":%q,"errors":[%s]}`, long, long, fields), "X-Request-Id", long))
+	_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID)
+	var e *gateway.Error
+	require.ErrorAs(t, err, &e)
+	assert.Len(t, e.Title, 1024)
+	assert.Len(t, e.Fields, 200)
+	assert.Len(t, e.Body, 4096)
+	assert.Len(t, e.RequestID, 128)
+	assert.Less(t, len(err.Error()), 32<<10)
+	assert.Contains(t, err.Error(), "and 180 more")
+}
+
+// TestSuccessFalse: an answer that says it failed is no success whatever its
+// status, and what the body says about it counts.
+func TestSuccessFalse(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][]string{
+		`{"success":false}`: nil,
+		`{"success":false,"data":{"id":"x"},"error":"NOPE"}`:             nil,
+		`{"success":false,"status":409,"code":"DUPLICATE_EXTERNAL_REF"}`: {"duplicate", "conflict"},
+		`{"success":false,"status":422,"message":"no"}`:                  {"validation"},
+		`{"success":false,"error":{"code":"X"},"statusCode":404}`:        {"not found"},
+	} {
+		client := clientOf(t, play(reply(200, body), reply(200, body), reply(200, body)))
+		_, create := client.Transactions.Create(t.Context(), pixOrder())
+		_, list := client.Transactions.List(t.Context(), gateway.TransactionListParams{})
+		do := client.Do(t.Context(), http.MethodPost, "/v2/x", nil, nil)
+		assert.Equal(t, want, kinds(create), body)
+		require.Error(t, list, body)
+		require.Error(t, do, body)
+		assert.NotContains(t, kinds(do), "unknown", body)
+	}
+}
+
+func TestErrorsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := play(fail(errDial))
+	_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.NoRetry())
+	assert.Equal(t, "gateway: transactions.get: dial tcp: connection refused", err.Error())
+	assert.Empty(t, kinds(err))
+}
+
+// TestURLsStayOutOfErrors: a query may name people.
+func TestURLsStayOutOfErrors(t *testing.T) {
+	t.Parallel()
+	s := play(fail(fmt.Errorf("proxy: %w", errReset)))
+	_, err := clientOf(t, s).Transactions.List(t.Context(), gateway.TransactionListParams{Email: "maria@example.com"}, gateway.NoRetry())
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "maria")
+	assert.NotContains(t, err.Error(), "https://")
+}

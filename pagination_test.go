@@ -1,0 +1,174 @@
+package gateway_test
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+)
+
+// cursorPage is a page of a list in the document's shape, or in the live one.
+func cursorPage(live bool, next, prev string, ids ...string) roundTrip {
+	items := make([]string, len(ids))
+	for i, id := range ids {
+		items[i] = fmt.Sprintf(`{"id":%q}`, id)
+	}
+	list, cursors := "["+strings.Join(items, ",")+"]", fmt.Sprintf(`"total":9,"next_cursor":%s,"prev_cursor":%s`, quoted(next), quoted(prev))
+	if live {
+		return reply(200, fmt.Sprintf(`{"success":true,"data":%s,%s}`, list, cursors))
+	}
+	return reply(200, fmt.Sprintf(`{"success":true,"data":{"data":%s,%s}}`, list, cursors))
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return "null"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func ids(t *testing.T, seq iter.Seq2[*gateway.TransactionSummary, error]) []string {
+	t.Helper()
+	all, err := gateway.Collect(seq, 0)
+	require.NoError(t, err)
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = all[i].ID
+	}
+	return out
+}
+
+func queries(s *stage) []string {
+	out := make([]string, len(s.requests))
+	for i, r := range s.requests {
+		out[i] = r.URL.RawQuery
+	}
+	return out
+}
+
+func TestPagesGoOnInBothShapes(t *testing.T) {
+	t.Parallel()
+	for _, live := range []bool{false, true} {
+		s := play(cursorPage(live, "c1", "", "a", "b"), cursorPage(live, "c2", "p1"), cursorPage(live, "", "p2", "c"))
+		client := clientOf(t, s)
+		seq := client.Transactions.All(t.Context(), gateway.TransactionListParams{Limit: 2, Email: "m@x"})
+		assert.Empty(t, s.at, "nothing is sent before the range")
+		assert.Equal(t, []string{"a", "b", "c"}, ids(t, seq), "an empty page with a cursor goes on")
+		assert.Equal(t, []string{"email=m%40x&limit=2", "cursor=c1&email=m%40x&limit=2", "cursor=c2&email=m%40x&limit=2"}, queries(s))
+	}
+}
+
+func TestPagesCanBeRangedTwice(t *testing.T) {
+	t.Parallel()
+	s := play(cursorPage(false, "", "", "a"), cursorPage(false, "", "", "a"))
+	seq := clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{})
+	assert.Equal(t, ids(t, seq), ids(t, seq))
+	assert.Equal(t, []string{"", ""}, queries(s))
+}
+
+func TestPagesResumeAndGoBack(t *testing.T) {
+	t.Parallel()
+	s := play(cursorPage(true, "c4", "p2", "x"), cursorPage(true, "c4", "p1", "y"), cursorPage(true, "c3", "", "z"))
+	seq := clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{Cursor: "p3", Direction: gateway.DirectionPrev})
+	assert.Equal(t, []string{"x", "y", "z"}, ids(t, seq))
+	assert.Equal(t, []string{"cursor=p3&direction=prev", "cursor=p2&direction=prev", "cursor=p1&direction=prev"}, queries(s))
+}
+
+func TestBreakSendsNothingMore(t *testing.T) {
+	t.Parallel()
+	s := play(cursorPage(false, "c1", "", "a", "b"))
+	for item, err := range clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{}) {
+		require.NoError(t, err)
+		assert.Equal(t, "a", item.ID)
+		break
+	}
+	for range clientOf(t, play(cursorPage(false, "c1", "", "a"))).Transactions.Pages(t.Context(), gateway.TransactionListParams{}) {
+		break
+	}
+	assert.Len(t, s.at, 1)
+	s = play(cursorPage(false, "c1", "", "a", "b"), cursorPage(false, "c2", "", "c", "d"))
+	some, err := gateway.Collect(clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{}), 3)
+	require.NoError(t, err)
+	assert.Len(t, some, 3)
+	assert.Len(t, s.at, 2)
+}
+
+// TestListsThatGoInCircles: a cursor that comes twice would never end.
+func TestListsThatGoInCircles(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string][]roundTrip{
+		"itself":     {cursorPage(false, "c1", "", "a"), cursorPage(false, "c1", "", "b")},
+		"the start":  {cursorPage(false, "c0", "", "a")},
+		"of two":     {cursorPage(false, "c1", "", "a"), cursorPage(false, "c2", "", "b"), cursorPage(false, "c1", "", "c")},
+		"with empty": {cursorPage(true, "c1", ""), cursorPage(true, "c1", "")},
+	} {
+		s := play(steps...)
+		got, err := gateway.Collect(clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{Cursor: "c0"}), 0)
+		require.ErrorContains(t, err, "goes in circles", name)
+		assert.Len(t, s.at, len(steps), name)
+		if name != "with empty" {
+			assert.Len(t, got, len(steps), "what came before is kept: %s", name)
+		}
+	}
+}
+
+func TestPagesEndWithOneError(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]roundTrip{
+		"refused":    reply(403, "{}"),
+		"unreadable": reply(200, `<html>`),
+		"no data":    reply(200, `{"success":true}`),
+		"null":       reply(200, `{"success":true,"data":{"data":null}}`),
+		"an item":    reply(200, `{"success":true,"data":[{"id":"a","amount":12.5}]}`),
+	} {
+		s := play(cursorPage(false, "c1", "", "a"), last)
+		failures, seen := 0, 0
+		for page, err := range clientOf(t, s).Transactions.Pages(t.Context(), gateway.TransactionListParams{}, gateway.NoRetry()) {
+			if err != nil {
+				failures++
+				assert.Nil(t, page)
+				var e *gateway.Error
+				require.ErrorAs(t, err, &e, name)
+				require.NotErrorIs(t, err, gateway.ErrOutcomeUnknown, name)
+				continue
+			}
+			seen++
+		}
+		assert.Equal(t, 1, failures, name)
+		assert.Equal(t, 1, seen, name)
+	}
+}
+
+// TestInvalidListIsNotSent: the error comes from the range, once.
+func TestInvalidListIsNotSent(t *testing.T) {
+	t.Parallel()
+	s := play()
+	n := 0
+	for _, err := range clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{Limit: 101}) {
+		n++
+		require.ErrorIs(t, err, gateway.ErrValidation)
+	}
+	assert.Equal(t, 1, n)
+	assert.Empty(t, s.at)
+	require.ErrorIs(t, gateway.TransactionListParams{Limit: 101}.Validate(), gateway.ErrValidation)
+	require.NoError(t, gateway.TransactionListParams{Limit: 100}.Validate())
+}
+
+// TestLenientLists: numbers as texts and cursors as numbers are read.
+func TestLenientLists(t *testing.T) {
+	t.Parallel()
+	s := play(reply(200, `{"success":"true","data":[{"id":7,"amount":"1200","installments":"3","created_at":1798000000}],"total":"9","next_cursor":12}`))
+	page, err := clientOf(t, s).Transactions.List(t.Context(), gateway.TransactionListParams{})
+	require.NoError(t, err)
+	assert.Equal(t, "12", page.NextCursor)
+	assert.Equal(t, 9, page.Total)
+	assert.Equal(t, "7", page.Items[0].ID)
+	assert.Equal(t, int64(1200), page.Items[0].Amount)
+	assert.Equal(t, 3, page.Items[0].Installments)
+	assert.Equal(t, 2026, page.Items[0].CreatedAt.Year())
+}
