@@ -550,6 +550,7 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, "approved", s.Authorization.Status)
 		assert.Equal(t, "pix", s.Latest.Method)
 		assert.NotEmpty(t, s.Latest.Pix.EndToEndID)
+		assert.Empty(t, s.Latest.QRCode(), "nobody pays a debit by hand")
 		assert.Equal(t, w.env.Now, s.CurrentPeriodStart, "the first period starts with the first debit")
 		require.Nil(t, w.take(id, does(subRevoke)))
 		assert.Equal(t, "canceled", w.sub(id).Authorization.Status)

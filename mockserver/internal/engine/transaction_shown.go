@@ -11,8 +11,14 @@ const payPage = "https://pay.mock.invalid/"
 // VoucherInstructions is what a voucher tells its payer.
 const VoucherInstructions = "Pay in any bank or with its app until the due date."
 
-// QRCode returns the Pix copy-paste text of t.
-func (t *Transaction) QRCode() string { return artefact.ChargeCode(t.ID, t.Amount) }
+// QRCode returns the Pix copy-paste text of t. A Pix Automatico's debit, which
+// its payer does not act upon and which does not expire, has none.
+func (t *Transaction) QRCode() string {
+	if t.Pix == nil || t.Pix.ExpirationDate.IsZero() {
+		return ""
+	}
+	return artefact.ChargeCode(t.ID, t.Amount)
+}
 
 // VoucherURL returns where the voucher of t can be seen.
 func (t *Transaction) VoucherURL() string { return payPage + "vouchers/" + t.ID }
