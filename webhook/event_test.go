@@ -239,7 +239,7 @@ func FuzzParse(f *testing.F) {
 func FuzzTypedEvents(f *testing.F) {
 	f.Add([]byte(`{"data":{"object":{"a":"\""},"products":[{"title":"x"},1],"status":"`))
 	f.Add([]byte(`{"data":{"products":[{},{"\u0074itle":"\n"}],"amount":-1e9,"metadata":{}}}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
+	f.Fuzz(func(_ *testing.T, raw []byte) {
 		for _, family := range []webhook.Family{webhook.FamilyTransaction, webhook.FamilySubscription, webhook.FamilyTransfer} {
 			e := webhook.Event{Family: family, Raw: raw}
 			e.Transaction()

@@ -43,7 +43,6 @@ func (s *Store) Schema() []string {
 		table,
 		s.index("UNIQUE ", "busy", "resource", "state = 2"),
 		s.index("", "due", "due, seq", "state = 1"),
-		s.index("", "first", "resource, due, seq", "state = 1"),
 		s.index("", "latest", "resource, position", "state = 3"),
 		s.index("", "done", "since", "state = 3"),
 		s.index("", "dead", "since", "state = 4"),

@@ -15,7 +15,7 @@ import (
 // queries is the SQL of one dialect and table.
 type queries struct {
 	lock, insert, entry, twinOfConfirmed, twinOfSigned, match, standIn string
-	claim, next, expire                                                string
+	claim, next, beyond, expire                                        string
 	extend, holds, complete, retry, bury, release                      string
 	deadLetters, requeue, purge, counts                                string
 }
@@ -30,19 +30,16 @@ const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {r
 // the planner believes about the table.
 const isFree = `(SELECT b.seq FROM {t} AS b WHERE b.resource = e.resource AND b.state = 2 LIMIT 1) IS NULL`
 
-// isFirst is true of the first due row of its resource.
-const isFirst = `(SELECT f.seq FROM {t} AS f WHERE f.resource = e.resource AND f.state = 1 AND f.due <= {now} ` +
-	`ORDER BY f.due, f.seq LIMIT 1) = e.seq`
-
 func newQueries(d Dialect, table string) queries {
-	now, skip := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``
+	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
 	if d == Postgres {
 		// Stable within a statement, or no index would be used.
-		now, skip = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`, ` FOR UPDATE SKIP LOCKED`
+		now = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`
+		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
 	}
 	sql := func(text string) string {
-		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{first}", isFirst).Replace(text)
-		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip).Replace(text)
+		text = strings.NewReplacer("{columns}", columns, "{free}", isFree).Replace(text)
+		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip, "{skip_e}", skipE).Replace(text)
 		return bind(d, text)
 	}
 	q := queries{
@@ -62,10 +59,18 @@ func newQueries(d Dialect, table string) queries {
 		claim: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state = 1 AND {free}{skip})
 			RETURNING {columns}`),
-		next: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-			WHERE seq IN (SELECT e.seq FROM {t} AS e WHERE e.state = 1 AND e.due <= {now} AND {free} AND {first}
-				ORDER BY e.due, e.seq LIMIT ?{skip})
+		// The oldest waiting rows come straight from an index, a bounded number
+		// of them however long the queue is; those that are due and the first of
+		// their resource are what may be claimed. Another process that looks at
+		// the same moment finds them locked, and not their successors either.
+		next: sql(`WITH w AS (SELECT seq, due, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
+				FROM (SELECT seq, due, resource FROM {t} WHERE state = 1 ORDER BY due, seq LIMIT ?) AS oldest WHERE due <= {now})
+			UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
+			WHERE seq IN (SELECT e.seq FROM w JOIN {t} AS e ON e.seq = w.seq WHERE w.place = 1 AND e.state = 1 AND {free}
+				ORDER BY w.due, w.seq LIMIT ?{skip_e})
 			RETURNING {columns}`),
+		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE state = 1 ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
+			WHERE due <= {now}`),
 		expire: sql(`UPDATE {t} SET state = 1, token = '', due = {now}, since = {now}
 			WHERE seq IN (SELECT seq FROM {t} WHERE state = 2 AND lease <= {now}{skip})`),
 

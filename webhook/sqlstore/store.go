@@ -136,7 +136,7 @@ func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*we
 }
 
 func (s *Store) claimOne(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, error) {
-	claims, err := s.claims(ctx, s.q.claim, lease, key)
+	claims, err := s.claims(ctx, s.q.claim, func(token string) []any { return []any{token, lease.Milliseconds(), key} })
 	if err != nil || len(claims) == 0 {
 		return nil, err
 	}
@@ -157,7 +157,32 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 			return nil, err
 		}
 	}
-	return s.claims(ctx, s.q.next, lease, limit)
+	// The window is wide enough for the events of busy resources that stand
+	// before those that can be had; where it was not, a wider one is tried.
+	for window := 16*limit + 64; ; window *= 16 {
+		claims, err := s.claims(ctx, s.q.next, func(token string) []any {
+			return []any{window, token, lease.Milliseconds(), limit}
+		})
+		if err != nil || len(claims) > 0 || window > widestWindow {
+			return claims, err
+		}
+		if more, err := s.waiting(ctx, window); err != nil || !more {
+			return nil, err
+		}
+	}
+}
+
+// widestWindow bounds what one statement of Next looks at.
+const widestWindow = 1 << 20
+
+// waiting reports whether there are due events beyond a window.
+func (s *Store) waiting(ctx context.Context, window int) (more bool, err error) {
+	var seq int64
+	err = s.db.QueryRowContext(ctx, s.q.beyond, window).Scan(&seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (s *Store) expire(ctx context.Context) error {
@@ -169,13 +194,13 @@ func (s *Store) expire(ctx context.Context) error {
 
 // claims runs a statement that claims rows. If another process took an event of
 // the same resource at the same moment, nothing is claimed: it is busy.
-func (s *Store) claims(ctx context.Context, query string, lease time.Duration, arg any) (claims []*webhook.Claim, err error) {
+func (s *Store) claims(ctx context.Context, query string, args func(token string) []any) (claims []*webhook.Claim, err error) {
 	token, err := uuid.NewRandom()
 	if err != nil {
 		return nil, err
 	}
 	err = s.try(ctx, func() error {
-		rows, err := s.db.QueryContext(ctx, query, token.String(), lease.Milliseconds(), arg)
+		rows, err := s.db.QueryContext(ctx, query, args(token.String())...)
 		if err != nil {
 			return err
 		}

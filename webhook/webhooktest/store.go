@@ -25,6 +25,7 @@ func RunStore(t TB, open func() webhook.Store) {
 		{"a claim keeps its event", storeKeepsTheEvent},
 		{"one event of a resource at a time", storeOneOfAResource},
 		{"next takes what is due, in order", storeNextInOrder},
+		{"a long queue of one resource", storeLongQueue},
 		{"retry", storeRetry},
 		{"release", storeRelease},
 		{"dead letters", storeDeadLetters},
@@ -194,6 +195,17 @@ func storeNextInOrder(c *checker, s webhook.Store) {
 	c.need(slices.Equal(eventIDs(claims), []string{"e03", "e06"}), "Next returned %v", eventIDs(claims))
 	c.that(len(c.next(s, 100)) == 6, "not every resource that is left gave one event")
 	c.that(len(c.next(s, 100)) == 0, "an event was claimed twice")
+}
+
+func storeLongQueue(c *checker, s webhook.Store) {
+	for i := range 200 {
+		c.putNew(s, rec(fmt.Sprintf("e%03d", i), "busy"))
+	}
+	c.putNew(s, rec("last", "other"))
+	first := c.next(s, 1)
+	c.need(slices.Equal(eventIDs(first), []string{"e000"}), "Next returned %v", eventIDs(first))
+	others := c.next(s, 1)
+	c.need(slices.Equal(eventIDs(others), []string{"last"}), "a busy resource holds up the others: Next returned %v", eventIDs(others))
 }
 
 func storeRetry(c *checker, s webhook.Store) {
