@@ -12,10 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkMockCreate creates transactions through the mock in this process,

@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ const ours = "gateway"
 // samples holds the figures of one contestant, one of each per run.
 type samples struct {
 	nanoseconds, bytes, allocs []float64
+	other                      map[string][]float64 // by unit
 }
 
 // group is one benchmark in one place: "Create/memory".
@@ -77,7 +79,7 @@ func split(s string) (name, contestant string) {
 func (g *group) add(contestant string, figures []string) error {
 	s := g.samples[contestant]
 	if s == nil {
-		s = new(samples)
+		s = &samples{other: make(map[string][]float64)}
 		g.samples[contestant] = s
 		g.contestants = append(g.contestants, contestant)
 	}
@@ -93,6 +95,8 @@ func (g *group) add(contestant string, figures []string) error {
 			s.bytes = append(s.bytes, value)
 		case "allocs/op":
 			s.allocs = append(s.allocs, value)
+		default:
+			s.other[figures[i+1]] = append(s.other[figures[i+1]], value)
 		}
 	}
 	return nil
@@ -115,12 +119,21 @@ func write(out io.Writer, groups []*group) error {
 				ratio = strconv.FormatFloat(median(s.nanoseconds)/base, 'f', 2, 64)
 			}
 			if _, err := fmt.Fprintf(out, "| %s | %s | %.0f | %.0f | %s |\n",
-				name, duration(median(s.nanoseconds)), median(s.bytes), median(s.allocs), ratio); err != nil {
+				name+s.extra(), duration(median(s.nanoseconds)), median(s.bytes), median(s.allocs), ratio); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// extra names the figures that only some benchmarks have: " (9323 req/s)".
+func (s *samples) extra() string {
+	var b strings.Builder
+	for _, unit := range slices.Sorted(maps.Keys(s.other)) {
+		_, _ = fmt.Fprintf(&b, " (%.0f %s)", median(s.other[unit]), unit)
+	}
+	return b.String()
 }
 
 func (g *group) runs() int {
