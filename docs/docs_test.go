@@ -1,6 +1,9 @@
 package docs_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,4 +42,41 @@ func TestNoRowIsLost(t *testing.T) {
 	}
 	require.Positive(t, rows)
 	assert.Len(t, docs.Assumptions(), rows)
+}
+
+// A knob that is an option or a flag, or that names a place in the code, exists.
+func TestKnobsExist(t *testing.T) {
+	t.Parallel()
+	options, flags := source(t, "../mockserver/*.go", "../*.go"), source(t, "../mockserver/cmd/mockgateway/*.go")
+	option := regexp.MustCompile(`\b(With[A-Z]\w+)`)
+	flag := regexp.MustCompile("`-([a-z-]+)")
+	place := regexp.MustCompile(`\b(?:internal|mockserver|webhook|legacy)/[\w/.]+\w`)
+	for _, a := range docs.Assumptions() {
+		for _, found := range option.FindAllStringSubmatch(a.Knob, -1) {
+			assert.Contains(t, options, "func "+found[1]+"(", a.ID)
+		}
+		for _, found := range flag.FindAllStringSubmatch(a.Knob, -1) {
+			assert.Contains(t, flags, `"`+found[1]+`"`, a.ID)
+		}
+		for _, path := range place.FindAllString(a.Knob, -1) {
+			_, err := os.Stat("../" + path)
+			assert.NoError(t, err, a.ID)
+		}
+	}
+}
+
+func source(t *testing.T, patterns ...string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			b.Write(text)
+		}
+	}
+	return b.String()
 }
