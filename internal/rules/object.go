@@ -198,7 +198,7 @@ func integer(raw string) (int64, bool) {
 		return v, true
 	}
 	f, err := strconv.ParseFloat(raw, 64)
-	if err != nil || f != float64(int64(f)) || f > 1<<53 || f < -1<<53 {
+	if err != nil || f != float64(int64(f)) || f >= 1<<53 || f <= -1<<53 {
 		return 0, false
 	}
 	return int64(f), true

@@ -119,6 +119,9 @@ func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, er
 
 func (c *call) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	c.ending = none
+	if c.engine.HTTP.Jar != nil {
+		c.request.Header = http.Header{} // or the next attempt sends this one's cookies too
+	}
 	return c.wait
 }
 

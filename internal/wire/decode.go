@@ -69,13 +69,32 @@ func DescribeError(err error) error {
 	case errors.Is(err, ErrNoData):
 		return ErrNoData
 	case errors.As(err, &wrongType):
-		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), wrongType.JSONKind)
+		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), kindName(wrongType.JSONKind))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s is no complete JSON", place(syntax.JSONPointer, syntax.ByteOffset))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return errors.New("the answer is no complete JSON")
 	default:
 		return err
+	}
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "boolean"
+	case '"':
+		return "string"
+	case '0':
+		return "number"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	default:
+		return "unknown"
 	}
 }
 
@@ -98,7 +117,7 @@ func scalar(dec *jsontext.Decoder, v any) error {
 			return nil
 		}
 		return &json.SemanticError{
-			ByteOffset: dec.InputOffset(), JSONPointer: dec.StackPointer(), JSONKind: raw.Kind(), GoType: target.Type(),
+			ByteOffset: dec.InputOffset() - int64(len(raw)), JSONPointer: dec.StackPointer(), JSONKind: raw.Kind(), GoType: target.Type(),
 		}
 	}
 	return errors.ErrUnsupported
@@ -127,6 +146,9 @@ func fits(k jsontext.Kind, target reflect.Value) bool {
 		return k == '0'
 	case reflect.Struct, reflect.Map:
 		return k == '{'
+	case reflect.Pointer: // to a struct with methods of its own: those decide
+		_, own := reflect.New(target.Type().Elem()).Interface().(json.Unmarshaler)
+		return own || target.Type().Elem().Kind() != reflect.Struct || k == '{'
 	case reflect.Slice:
 		return k == '['
 	default:
@@ -180,7 +202,7 @@ func integer(text string) (int64, bool) {
 		return n, true
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != float64(int64(f)) || f > 1<<53 || f < -1<<53 {
+	if err != nil || f != float64(int64(f)) || f >= 1<<53 || f <= -1<<53 {
 		return 0, false
 	}
 	return int64(f), true

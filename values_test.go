@@ -1,0 +1,252 @@
+package gateway_test
+
+import (
+	stdjson "encoding/json"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-querystring/query"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+)
+
+func TestTimestampForms(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		`"2027-01-04T12:00:00.000Z"`:      noon,
+		`"2027-01-04T12:00:00.5Z"`:        noon.Add(500 * time.Millisecond),
+		`"2027-01-04T12:00:00.123456Z"`:   noon.Add(123456 * time.Microsecond),
+		`"2027-01-04T12:00:00Z"`:          noon,
+		`"2027-01-04T09:00:00-03:00"`:     noon,
+		`"2027-01-04T12:00:00"`:           noon,
+		`"2027-01-04 12:00:00"`:           noon,
+		`"2027-01-04 09:00:00-03:00"`:     noon,
+		`"2027-01-04"`:                    noon.Add(-12 * time.Hour),
+		`"2027-01-04T12\u003a00:00.000Z"`: noon,
+		`1799064000`:                      noon,
+		`1799064000000`:                   noon,
+		`1799064000.5`:                    noon.Add(500 * time.Millisecond),
+		`"1799064000"`:                    noon,
+		`"2027-02-31T12:00:00.000Z"`:      {},
+		`"2027-13-01T12:00:00.000Z"`:      {},
+		`"2027-01-04T24:00:00.000Z"`:      {},
+		`"2027-01-04T12:60:00.000Z"`:      {},
+		`"soon"`:                          {},
+		`true`:                            {},
+		`{"at":1}`:                        {},
+		`null`:                            {},
+		`""`:                              {},
+	} {
+		var ts gateway.Timestamp
+		require.NoError(t, json.Unmarshal([]byte(text), &ts), text)
+		assert.True(t, want.Equal(ts.Time), "%s is %s", text, ts.Time)
+		back, err := json.Marshal(ts)
+		require.NoError(t, err)
+		if text == `""` {
+			text = `null`
+		}
+		assert.JSONEq(t, text, string(back), "what came is written back")
+		std, err := stdjson.Marshal(ts)
+		require.NoError(t, err)
+		assert.JSONEq(t, text, string(std))
+	}
+	back, err := json.Marshal(gateway.TimestampOf(noon.In(time.FixedZone("", 7200))))
+	require.NoError(t, err)
+	assert.Equal(t, `"2027-01-04T12:00:00.000Z"`, string(back))
+}
+
+// FuzzTimestamp: no text fails a decode, and each comes back as it was.
+func FuzzTimestamp(f *testing.F) {
+	for _, s := range []string{
+		`"2027-01-04T12:00:00.000Z"`, `"2027-02-30T12:00:00.000Z"`, `1e300`, `-1`, `""`, `null`, `"9999-12-31T23:59:60.999Z"`, `[1]`, `"\u0000"`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if !stdjson.Valid(text) {
+			return
+		}
+		var ts gateway.Timestamp
+		require.NoError(t, stdjson.Unmarshal(text, &ts))
+		back, err := ts.MarshalJSON()
+		require.NoError(t, err)
+		require.True(t, stdjson.Valid(back), "%q became %q", text, back)
+		var again gateway.Timestamp
+		require.NoError(t, again.UnmarshalJSON(back))
+		assert.True(t, ts.Time.Equal(again.Time), "%q", text)
+	})
+}
+
+func TestOpt(t *testing.T) {
+	t.Parallel()
+	type params struct {
+		N gateway.Opt[int]            `json:"n,omitzero"    url:"n,omitempty"`
+		S gateway.Opt[string]         `json:"s,omitzero"    url:"s,omitempty"`
+		B gateway.Opt[bool]           `json:"b,omitzero"    url:"b,omitempty"`
+		M gateway.Opt[map[string]any] `json:"m,omitzero"    url:"-"`
+	}
+	for _, tc := range []struct {
+		p         params
+		body, url string
+	}{
+		{params{}, `{}`, ""},
+		{params{N: gateway.Set(0), S: gateway.Set(""), B: gateway.Set(false), M: gateway.Set(map[string]any{"b": 1, "a": 2})},
+			`{"n":0,"s":"","b":false,"m":{"a":2,"b":1}}`, "b=false&n=0&s="},
+		{params{N: gateway.Null[int](), S: gateway.Null[string](), B: gateway.Null[bool](), M: gateway.Null[map[string]any]()},
+			`{"n":null,"s":null,"b":null,"m":null}`, "b=&n=&s="},
+	} {
+		body, err := json.Marshal(tc.p)
+		require.NoError(t, err)
+		assert.Equal(t, tc.body, string(body))
+		std, err := stdjson.Marshal(tc.p)
+		require.NoError(t, err)
+		assert.Equal(t, tc.body, string(std), "encoding/json sends the same")
+		values, err := query.Values(tc.p)
+		require.NoError(t, err)
+		assert.Equal(t, tc.url, values.Encode())
+		var back params
+		require.NoError(t, json.Unmarshal(body, &back))
+		assert.Equal(t, tc.p.N, back.N)
+		assert.Equal(t, tc.p.S, back.S)
+		assert.Equal(t, tc.p.B, back.B)
+		assert.Equal(t, tc.p.M.IsNull(), back.M.IsNull())
+	}
+	v, ok := gateway.Set(7).Get()
+	assert.True(t, ok)
+	assert.Equal(t, 7, v)
+	_, ok = gateway.Null[int]().Get()
+	assert.False(t, ok)
+	assert.Equal(t, []string{"7", "null", "absent"}, []string{gateway.Set(7).String(), gateway.Null[int]().String(), gateway.Opt[int]{}.String()})
+}
+
+// FuzzOpt: a text goes through a body and a query unchanged.
+func FuzzOpt(f *testing.F) {
+	f.Add("a", int64(1))
+	f.Add("", int64(0))
+	f.Add("null", int64(-1))
+	f.Add("a&b=c \"\\\n", int64(1)<<62)
+	f.Fuzz(func(t *testing.T, s string, n int64) {
+		type params struct {
+			S gateway.Opt[string] `json:"s,omitzero" url:"s"`
+			N gateway.Opt[int64]  `json:"n,omitzero" url:"n"`
+		}
+		in := params{gateway.Set(s), gateway.Set(n)}
+		body, err := json.Marshal(in)
+		if err != nil {
+			return // no valid UTF-8
+		}
+		var out params
+		require.NoError(t, json.Unmarshal(body, &out))
+		assert.Equal(t, in, out)
+		values, err := query.Values(in)
+		require.NoError(t, err)
+		parsed, err := url.ParseQuery(values.Encode())
+		require.NoError(t, err)
+		assert.Equal(t, s, parsed.Get("s"))
+	})
+}
+
+// TestResultsUnderEncodingJSON: who uses the standard library's JSON gets the
+// same members, null for what is empty and nullable, and no Extra member.
+func TestResultsUnderEncodingJSON(t *testing.T) {
+	t.Parallel()
+	body := `{"id":"tx-1","amount":100,"status":"pending","paid_at":null,"external_ref":"","informations":null,` +
+		`"buyer":{"id":"b-1","name":"M","loyalty":{"tier":2}},"new_member":[1,{"a":null}]}`
+	client := clientOf(t, play(reply(200, `{"success":true,"data":`+body+`}`)))
+	tx, err := client.Transactions.Get(t.Context(), "tx-1")
+	require.NoError(t, err)
+	std, err := stdjson.Marshal(map[string]any{"value": *tx, "pointer": tx})
+	require.NoError(t, err)
+	var got map[string]map[string]stdjson.RawMessage
+	require.NoError(t, stdjson.Unmarshal(std, &got))
+	for _, form := range []string{"value", "pointer"} {
+		m := got[form]
+		assert.JSONEq(t, `[1,{"a":null}]`, string(m["new_member"]))
+		assert.Equal(t, `null`, string(m["paid_at"]))
+		assert.Equal(t, `null`, string(m["external_ref"]))
+		assert.Equal(t, `null`, string(m["currency"]))
+		assert.Equal(t, `null`, string(m["informations"]))
+		assert.Equal(t, `null`, string(m["pix"]))
+		assert.NotContains(t, m, "Extra")
+		assert.NotContains(t, string(m["buyer"]), "Extra")
+		assert.Contains(t, string(m["buyer"]), `"loyalty":{"tier":2}`)
+	}
+	again := clientOf(t, play(reply(200, `{"success":true,"data":`+string(mustMarshal(t, *tx))+`}`)))
+	back, err := again.Transactions.Get(t.Context(), "tx-1")
+	require.NoError(t, err)
+	assert.Equal(t, tx.Extra, back.Extra)
+}
+
+func mustMarshal(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := stdjson.Marshal(v)
+	require.NoError(t, err)
+	return b
+}
+
+// TestExtraMembersKeepTheirNames, also the one without any.
+func TestExtraMembersKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	tx := gateway.Transaction{ID: "x", Extra: map[string]stdjson.RawMessage{"": stdjson.RawMessage(`1`), "b": stdjson.RawMessage(`""`)}}
+	b, err := stdjson.Marshal(tx)
+	require.NoError(t, err)
+	assert.Contains(t, string(b), `"":1`)
+	assert.Contains(t, string(b), `"b":""`)
+}
+
+func TestFormatAmount(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"BRL 1234.50":               gateway.FormatAmount(123450, gateway.BRL),
+		"BRL 0.05":                  gateway.FormatAmount(5, gateway.BRL),
+		"BRL 0.00":                  gateway.FormatAmount(0, gateway.BRL),
+		"USD -1.00":                 gateway.FormatAmount(-100, gateway.USD),
+		"CLP 1990":                  gateway.FormatAmount(1990, gateway.CLP),
+		"PYG 0":                     gateway.FormatAmount(0, gateway.PYG),
+		"KWD 1.500":                 gateway.FormatAmount(1500, gateway.KWD),
+		"OMR 0.007":                 gateway.FormatAmount(7, gateway.OMR),
+		"15.90":                     gateway.FormatAmount(1590, ""),
+		"BRL -92233720368547758.08": gateway.FormatAmount(-1<<63, gateway.BRL),
+		"BRL 92233720368547758.07":  gateway.FormatAmount(1<<63-1, gateway.BRL),
+	} {
+		assert.Equal(t, want, got)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	for raw, text := range map[string]string{`null`: "", `"campaign=summer"`: "campaign=summer", `{"a":"b"}`: `{"a":"b"}`, `"{\"a\":\"b\"}"`: `{"a":"b"}`} {
+		var m gateway.Metadata
+		require.NoError(t, json.Unmarshal([]byte(raw), &m))
+		assert.Equal(t, text, m.Text())
+		back, err := json.Marshal(m)
+		require.NoError(t, err)
+		assert.Equal(t, raw, string(back))
+		assert.Equal(t, text == "", m.IsZero())
+		if text != "" && text[0] == '{' {
+			var v struct {
+				A string `json:"a"`
+			}
+			require.NoError(t, m.Decode(&v))
+			assert.Equal(t, "b", v.A)
+		}
+	}
+	assert.Equal(t, "x", gateway.MetadataText("x").String())
+}
+
+func TestBuyerID(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[gateway.BuyerID]string{"4711": `4711`, "0": `0`, "-1": `-1`, "007": `"007"`, "+1": `"+1"`, "1e3": `"1e3"`, orderID: `"` + orderID + `"`, "9223372036854775808": `"9223372036854775808"`} {
+		b, err := json.Marshal(id)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(b))
+		var back gateway.BuyerID
+		require.NoError(t, json.Unmarshal(b, &back))
+		assert.Equal(t, id, back)
+	}
+}
