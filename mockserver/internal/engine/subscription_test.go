@@ -193,6 +193,11 @@ func TestSubscriptionRows(t *testing.T) {
 			"active", inOrder("subscription.started", "transaction.created", "transaction.paid"),
 		},
 		{
+			"S9 the first charge is no renewal", "pgct_renewal_fails", edits(inTrial(10)),
+			[]turn{after(9), after(1)},
+			"active", inOrder("subscription.started", "transaction.created", "transaction.paid"),
+		},
+		{
 			"S10 trialing, immediate_cancel", "pgct_always_fails", edits(inTrial(10), atOnce),
 			[]turn{after(9), after(1)},
 			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
@@ -615,6 +620,32 @@ func TestSubscriptionTimersThatNoLongerFit(t *testing.T) {
 		assert.Equal(t, inOrder("subscription.payment_failed", "transaction.created"), w.told())
 		w.advance(24 * time.Hour)
 		assert.Equal(t, "canceled", w.sub(id).Status)
+	})
+	t.Run("no timer comes too early or out of its state", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("pgct_renewal_fails")
+		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerPeriodEnd), "the period has not ended")
+		w.advance(month * 24 * time.Hour)
+		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerRetry), "the retry is three days away")
+		w.env.Now = w.sub(id).CurrentPeriodEnd
+		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerPeriodEnd), "a cycle in dunning has no end")
+		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerTrialWillEnd))
+		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerPay))
+	})
+	t.Run("a cancel at the period's end", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("pgct_ok")
+		w.advance(time.Hour)
+		require.Nil(t, w.take(id, does(subCancel)))
+		s := w.sub(id)
+		assert.True(t, s.CancelAtPeriodEnd)
+		assert.True(t, s.CanceledAt.IsZero())
+		assert.Equal(t, "user_requested", s.CancellationReason)
+		assert.Equal(t, w.env.Now, s.UpdatedAt)
+		w.advance(month * 24 * time.Hour)
+		assert.Equal(t, start().AddDate(0, 1, 0), w.sub(id).CanceledAt)
 	})
 	t.Run("no trial notice after a cancel", func(t *testing.T) {
 		t.Parallel()
