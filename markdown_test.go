@@ -33,6 +33,20 @@ func TestGuidesShowRealCode(t *testing.T) {
 	}
 }
 
+// Links between the guides lead somewhere.
+func TestGuidesLinkToWhatExists(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	for _, guide := range guides(t) {
+		text, err := os.ReadFile(guide)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			_, err := os.Stat(filepath.Join(filepath.Dir(guide), found[1]))
+			assert.NoError(t, err, "%s: %s", guide, found[0])
+		}
+	}
+}
+
 // Commands in the guides name folders that exist.
 func TestGuidesRunWhatExists(t *testing.T) {
 	t.Parallel()
