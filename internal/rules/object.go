@@ -294,11 +294,15 @@ func (r StringRule) MinLen(lo int) StringRule { return r.Len(lo, int(^uint(0)>>1
 // MaxLen checks the greatest number of characters.
 func (r StringRule) MaxLen(hi int) StringRule { return r.Len(0, hi) }
 
-func characters(n int) string {
+func characters(n int) string { return count(n, "character") }
+
+func elements(n int) string { return count(n, "element") }
+
+func count(n int, noun string) string {
 	if n == 1 {
-		return "1 character"
+		return "1 " + noun
 	}
-	return strconv.Itoa(n) + " characters"
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // Match checks that fits holds; the message says what the string must be.
@@ -394,9 +398,9 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 	}
 	switch {
 	case n < lo:
-		r.o.Fail(r.name, CodeTooSmall, "must have at least %d element(s)", lo)
+		r.o.Fail(r.name, CodeTooSmall, "must have at least %s", elements(lo))
 	case n > hi:
-		r.o.Fail(r.name, CodeTooBig, "must have at most %d elements", hi)
+		r.o.Fail(r.name, CodeTooBig, "must have at most %s", elements(hi))
 	}
 	return r
 }
