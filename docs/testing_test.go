@@ -1,0 +1,207 @@
+package docs_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// guideFaults are the faults of the table in testing.md, by their cell.
+func guideFaults() map[string]mockserver.Fault {
+	return map[string]mockserver.Fault{
+		"Latency(800 * time.Millisecond)":         mockserver.Latency(800 * time.Millisecond),
+		"Latency(time.Minute)":                    mockserver.Latency(time.Minute),
+		"Status(429).RetryAfter(2 * time.Second)": mockserver.Status(429).RetryAfter(2 * time.Second),
+		"Status(503)":                             mockserver.Status(503),
+		"Status(500).CodedBody()":                 mockserver.Status(500).CodedBody(),
+		"Status(500).NoBody()":                    mockserver.Status(500).NoBody(),
+		"Status(500).Applied()":                   mockserver.Status(500).Applied(),
+		"Status(403)":                             mockserver.Status(403),
+		"ResetBefore()":                           mockserver.ResetBefore(),
+		"LoseResponse()":                          mockserver.LoseResponse(),
+		"Truncate()":                              mockserver.Truncate(),
+		"EmptyBody()":                             mockserver.EmptyBody(),
+		"BadJSON()":                               mockserver.BadJSON(),
+		"HTMLPage()":                              mockserver.HTMLPage(),
+		"HTMLPage().Applied()":                    mockserver.HTMLPage().Applied(),
+		"HangUntilTimeout()":                      mockserver.HangUntilTimeout(),
+		"HangUntilTimeout().Applied()":            mockserver.HangUntilTimeout().Applied(),
+		"UnknownEnum()":                           mockserver.UnknownEnum(),
+		"ExtraField()":                            mockserver.ExtraField(),
+		"StaleRead()":                             mockserver.StaleRead(),
+	}
+}
+
+// The table of faults in testing.md is what happens.
+func TestTheGuidesFaults(t *testing.T) {
+	t.Parallel()
+	rows := guideRows(t, "testing.md", "| fault | `X-Mock-Fault` |")
+	faults := guideFaults()
+	assert.Len(t, rows, len(faults))
+	for _, row := range rows {
+		fault, found := faults[names(row[0])[0]]
+		require.True(t, found, "%s: the test does not know it", row[0])
+		assert.Equal(t, fault.String(), names(row[1])[0])
+		synctest.Test(t, func(t *testing.T) {
+			assert.Equal(t, [3]string(row[2:5]), clientUnder(t, fault), row[0])
+		})
+	}
+}
+
+// The table has a row for every fault of requests, whose names the mock lists
+// where it is given another one.
+func TestTheGuideHasEveryFault(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.Header("X-Mock-Fault", "none"))
+	require.ErrorIs(t, err, gateway.ErrValidation)
+	_, list, found := strings.Cut(err.Error(), "there are ")
+	require.True(t, found, err.Error())
+	var shown []string
+	for _, row := range guideRows(t, "testing.md", "| fault | `X-Mock-Fault` |") {
+		shown = append(shown, regexp.MustCompile(`^[a-z-]+`).FindString(names(row[1])[0]))
+	}
+	known := regexp.MustCompile(`[a-z]+(-[a-z]+)*`).FindAllString(list, -1)
+	require.Greater(t, len(known), 12)
+	for _, name := range known[:slices.Index(known, "drop-webhook")] {
+		assert.Contains(t, shown, name)
+	}
+}
+
+// clientUnder says in the guide's words what the client makes of a fault that
+// hits one attempt of a create, of a read and of a refund.
+func clientUnder(t *testing.T, fault mockserver.Fault) [3]string {
+	t.Helper()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	hit := func(op string) { require.NoError(t, gw.Faults.Add(fault.On(op).Times(1))) }
+	var response gateway.Response
+	into := gateway.ResponseInto(&response)
+
+	hit("transactions.create")
+	params := gateway.TransactionParams{
+		ExternalRef: "order-17", Amount: 4990, Method: gateway.Pix,
+		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
+	}
+	_, err := client.Transactions.Create(t.Context(), params, into)
+	create := guideWord(err, response)
+
+	params.ExternalRef = "order-18"
+	made, err := client.Transactions.Create(t.Context(), params)
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(made.ID))
+	hit("transactions.get")
+	tx, err := client.Transactions.Get(t.Context(), made.ID, into)
+	read := guideWord(err, response)
+	if err == nil && tx.Status == gateway.TransactionPending {
+		read = "as before"
+	}
+	hit("transactions.refund")
+	_, err = client.Transactions.Refund(t.Context(), made.ID, gateway.RefundParams{Full: true}, into)
+	return [3]string{create, read, guideWord(err, response)}
+}
+
+func guideWord(err error, response gateway.Response) string {
+	switch {
+	case errors.Is(err, gateway.ErrOutcomeUnknown):
+		return "unknown"
+	case err != nil:
+		return "an error"
+	case response.Recovered:
+		return "found again"
+	case response.Attempts > 1:
+		return "repeated"
+	default:
+		return "as ever"
+	}
+}
+
+// The guide names every control.
+func TestTheGuideHasEveryControl(t *testing.T) {
+	t.Parallel()
+	shown := map[string][]string{}
+	for _, row := range guideRows(t, "testing.md", "| field of the server or of an account |") {
+		shown[names(row[0])[0]] = names(row[1])
+	}
+	account := reflect.TypeFor[mockserver.Account]()
+	for name, methods := range shown {
+		field, found := account.FieldByName(name)
+		require.True(t, found, name)
+		var have []string
+		for m := range field.Type.Methods() {
+			have = append(have, m.Name)
+		}
+		assert.ElementsMatch(t, have, methods, name)
+	}
+	assert.Len(t, shown, 5)
+}
+
+// The guide's test tokens do what it says.
+func TestTheGuidesTokens(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	charge := func(token string) (*gateway.Transaction, error) {
+		return client.Transactions.Create(t.Context(), gateway.TransactionParams{
+			Amount: 4990, Method: gateway.CreditCard, Token: gateway.CardToken(token),
+			Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+			Products: []gateway.Product{{Name: "Mug", Price: 4990}},
+		})
+	}
+	for _, row := range guideRows(t, "testing.md", "| token | a charge is |") {
+		for _, token := range names(row[0]) {
+			tx, err := charge(strings.TrimSuffix(token, "…"))
+			if row[1] == "an error" {
+				require.ErrorIs(t, err, gateway.ErrValidation, token)
+				continue
+			}
+			require.NoError(t, err, token)
+			assert.Equal(t, names(row[1])[0], string(tx.Status), token)
+		}
+	}
+	for key, status := range map[string]int{"sk_test_revoked_1": http.StatusUnauthorized, "sk_test_forbidden_1": http.StatusForbidden} {
+		_, err := gw.Account(key).Client().Transactions.List(t.Context(), gateway.TransactionListParams{})
+		var e *gateway.Error
+		require.ErrorAs(t, err, &e)
+		assert.Equal(t, status, e.StatusCode, key)
+	}
+}
+
+// guideRows returns the cells of the table whose head begins so.
+func guideRows(t *testing.T, guide, head string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(guide)
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "\n"+head)
+	require.True(t, found, "%s has no table %s", guide, head)
+	var rows [][]string
+	for i, line := range strings.Split(table, "\n") {
+		if i < 2 {
+			continue
+		}
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for c := range cells {
+			cells[c] = strings.TrimSpace(cells[c])
+		}
+		rows = append(rows, cells)
+	}
+	require.NotEmpty(t, rows, head)
+	return rows
+}
