@@ -1,0 +1,55 @@
+// Webhooks is a shop whose webhook receiver is killed twice, at the worst
+// moments, and loses nothing: its inbox and its ledger are one SQLite database.
+//
+//	cd examples/webhooks && go run .
+//
+// The shop's receiver, in receiver.go, is what a merchant would write; it runs
+// as a process of its own. The rest is the stage: the mock gateway, the process
+// that is killed, and the audit.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/gateway-go/gateway/examples/internal/tale"
+)
+
+// roleVariable makes this program the receiver: it starts itself again with it.
+const roleVariable = "WEBHOOKS_EXAMPLE_ROLE"
+
+func main() {
+	if isReceiver() {
+		mainReceiver()
+		return
+	}
+	tale.Main("webhooks", run)
+}
+
+func isReceiver() bool { return os.Getenv(roleVariable) == "receiver" }
+
+func mainReceiver() {
+	if err := receive(context.Background(), os.Stdin, os.Stdout); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "receiver:", err)
+		os.Exit(1)
+	}
+}
+
+// run tells the story and returns what was lost or doubled.
+func run(ctx context.Context, t *tale.Teller) (err error) {
+	s, err := newStage(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	for _, scene := range []func(context.Context) error{
+		s.sell, s.killAnywhere, s.killBeforeCommit, s.recover, s.forge, s.audit,
+	} {
+		if err := scene(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain is the receiver where the test starts itself again.
+func TestMain(m *testing.M) {
+	if isReceiver() {
+		mainReceiver()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
+	assert.Contains(t, out.String(), "the gateway was paid 120 times, the ledger has 120 payments")
+	assert.Contains(t, out.String(), "lost 0, doubled 0, wrong amounts 0, forged 0, dead letters 0")
+}
+
+// An audit that finds nothing must be able to find something.
+func TestAuditFindsDifferences(t *testing.T) {
+	t.Parallel()
+	paid := map[string]int64{"a": 1, "b": 2, "c": 3, "d": 4}
+	assert.True(t, compare(paid, map[string][]int64{"a": {1}, "b": {2}, "c": {3}, "d": {4}}).clean(4))
+
+	found := compare(paid, map[string][]int64{"a": {1, 1}, "b": {7}, "d": {4}, "e": {5}})
+	assert.Equal(t, findings{rows: 5, lost: 1, doubled: 1, wrong: 1, unknown: 1, cents: 18}, found)
+	assert.False(t, found.clean(4))
+	assert.False(t, compare(paid, map[string][]int64{}).clean(4))
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+)
+
+const (
+	orders   = 120
+	killAt   = 60 // deliveries that the first process may answer
+	diesAt   = 20 // the payment that the second process does not survive
+	forgings = 5
+)
+
+// stage is where the story plays.
+type stage struct {
+	*tale.Teller
+
+	folder  string
+	mock    *mockserver.Server
+	front   *front
+	running *process
+
+	paid map[string]int64 // cents by transaction: what the ledger must hold
+	half string           // the transaction that was written and not committed
+}
+
+func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
+	mock, err := mockserver.New()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "gateway-webhooks-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{Teller: t, folder: folder, mock: mock, front: newFront(), paid: make(map[string]int64)}
+	_, err = mock.Webhooks.AddEndpoint(mockserver.Endpoint{
+		Handler: s.front,
+		Secret:  mock.Secret(),
+		Events:  []string{string(webhook.TransactionPaid)},
+	})
+	if err == nil {
+		// A network that repeats itself, and one that garbles.
+		err = mock.Faults.Add(mockserver.DuplicateWebhook().Probability(0.2), mockserver.CorruptSignature().Probability(0.05))
+	}
+	if err == nil {
+		err = s.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *stage) database() string { return filepath.Join(s.folder, "shop.db") }
+
+// start starts a receiver and has the front send deliveries there.
+func (s *stage) start(ctx context.Context, environment ...string) error {
+	p, err := start(ctx, append(environment,
+		databaseVariable+"="+s.database(), secretVariable+"="+s.mock.Secret().Reveal())...)
+	if err != nil {
+		return err
+	}
+	s.running = p
+	s.front.point(p.address)
+	return nil
+}
+
+func (s *stage) close() error {
+	var killed error
+	if s.running != nil {
+		killed = s.running.kill()
+	}
+	return errors.Join(killed, s.mock.Close(), os.RemoveAll(s.folder))
+}
+
+// sell makes the charges, all waiting for their Pix.
+func (s *stage) sell(ctx context.Context) error {
+	s.Title("A shop sells")
+	client := s.mock.Client()
+	for i := range orders {
+		cents := int64(1000 + 7*i)
+		charge, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+			ExternalRef: fmt.Sprintf("order-%04d", i+1),
+			Amount:      cents,
+			Method:      gateway.Pix,
+			Buyer:       gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
+			Products:    []gateway.Product{{Name: "Café em grãos, 500 g", Price: cents}},
+		})
+		if err != nil {
+			return err
+		}
+		s.paid[charge.ID] = cents
+	}
+	s.Say("%d orders wait for their Pix; the receiver runs, with an inbox in SQLite", orders)
+	return nil
+}
+
+// killAnywhere kills the first process while deliveries arrive and events are
+// handled.
+func (s *stage) killAnywhere(ctx context.Context) error {
+	s.Title("All are paid at once, and the receiver is killed half-way (SIGKILL)")
+	for id := range s.paid {
+		if err := s.mock.Transactions.Pay(id); err != nil {
+			return err
+		}
+	}
+	err := until(ctx, "waiting for deliveries", func() (bool, error) { return s.front.taken.Load() >= killAt, nil })
+	if err != nil {
+		return err
+	}
+	if err := s.running.kill(); err != nil {
+		return err
+	}
+	if err := s.mock.Wait(ctx); err != nil {
+		return err
+	}
+	s.Say("the receiver is gone: %v", s.running.err)
+	s.Say("%d deliveries were answered with 200, %d reached nobody; the gateway will repeat those",
+		s.front.taken.Load(), s.front.failed.Load())
+	return s.backlog(ctx)
+}
+
+// backlog looks into the dead receiver's database: what was acknowledged and
+// not handled is what a receiver without an inbox would have lost.
+func (s *stage) backlog(ctx context.Context) error {
+	b, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	counts, err := b.store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	booked, err := b.entries(ctx)
+	if err != nil {
+		return err
+	}
+	s.Say("the ledger has %d payments; %d events were acknowledged and wait in the inbox", len(booked), counts.Waiting+counts.Claimed)
+	if counts.Waiting+counts.Claimed == 0 {
+		return errors.New("the receiver was killed when it had nothing to lose: this proves nothing")
+	}
+	return nil
+}
+
+// killBeforeCommit starts a second process, which dies between an effect and
+// its commit.
+func (s *stage) killBeforeCommit(ctx context.Context) error {
+	s.Title("It is started again, and dies with a payment written and not committed")
+	if err := s.start(ctx, fmt.Sprintf("%s=%d", diesAtVariable, diesAt)); err != nil {
+		return err
+	}
+	select {
+	case <-s.running.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case line := <-s.running.said:
+		s.half = strings.TrimPrefix(line, "dies ")
+	default:
+		return fmt.Errorf("the receiver ended before its time: %w", s.running.err)
+	}
+	s.Say("the receiver is gone: %v", s.running.err)
+	b, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	booked, err := b.entries(ctx)
+	if err != nil {
+		return err
+	}
+	s.Say("the ledger has %d payments; that of %s was taken back with its transaction", len(booked), s.half)
+	if len(booked[s.half]) != 0 {
+		return errors.New("a payment that was not committed is in the ledger")
+	}
+	return s.backlog(ctx)
+}
+
+// recover starts a third process and lets the gateway repeat what failed.
+func (s *stage) recover(ctx context.Context) error {
+	s.Title("It is started once more, and the gateway repeats what was not answered")
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	repeated := 0
+	err := until(ctx, "waiting for the gateway", func() (bool, error) {
+		pending := s.undelivered()
+		if pending == 0 {
+			return true, nil
+		}
+		repeated = max(repeated, pending)
+		if _, err := s.mock.Clock.Next(); err != nil {
+			return false, err
+		}
+		return false, s.mock.Wait(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	s.Say("%d deliveries were repeated, on the mock's own clock: hours pass at once", repeated)
+	b, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	err = until(ctx, "waiting for the inbox", func() (bool, error) {
+		counts, err := b.store.Counts(ctx)
+		return counts.Waiting+counts.Claimed == 0, err
+	})
+	if err == nil {
+		s.Say("the inbox is empty")
+	}
+	return err
+}
+
+func (s *stage) undelivered() (n int) {
+	for _, d := range s.mock.Webhooks.Deliveries() {
+		if d.State == mockserver.DeliveryPending {
+			n++
+		}
+	}
+	return n
+}
+
+// forge sends payments that the gateway knows nothing of.
+func (s *stage) forge(ctx context.Context) error {
+	s.Title("Somebody else announces payments too")
+	for range forgings {
+		body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
+		forged := webhooktest.Signed("a guess", body).WithContext(ctx)
+		forged.URL.Scheme, forged.URL.Host = "http", s.running.address
+		answer, err := (&http.Client{}).Do(forged)
+		if err != nil {
+			return err
+		}
+		if err := answer.Body.Close(); err != nil {
+			return err
+		}
+		if answer.StatusCode != http.StatusUnauthorized {
+			return fmt.Errorf("a forged delivery was answered %s", answer.Status)
+		}
+	}
+	s.Say("%d forged deliveries were answered with 401", forgings)
+	return nil
+}
+
+// audit ends the receiver in good order and compares the ledger with the
+// gateway.
+func (s *stage) audit(ctx context.Context) error {
+	s.Title("The audit")
+	if err := s.running.stop(); err != nil {
+		return fmt.Errorf("the receiver did not end in good order: %w", err)
+	}
+	b, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	booked, err := b.entries(ctx)
+	if err != nil {
+		return err
+	}
+	counts, err := b.store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	found := compare(s.paid, booked)
+	s.Say("deliveries: %d answered with 200 (%d of them again), %d reached nobody, %d with a garbled signature were refused",
+		s.front.taken.Load(), s.front.taken.Load()-int64(len(s.paid)), s.front.failed.Load(), s.front.denied.Load())
+	s.Say("the gateway was paid %d times, the ledger has %d payments", len(s.paid), found.rows)
+	s.Say("lost %d, doubled %d, wrong amounts %d, forged %d, dead letters %d",
+		found.lost, found.doubled, found.wrong, found.unknown, counts.Dead)
+	if !found.clean(len(s.paid)) || counts != (webhook.Counts{}) {
+		return errors.New("the ledger is not what was paid")
+	}
+	s.Say("total %s, to the cent", gateway.FormatAmount(found.cents, gateway.BRL))
+	return nil
+}
