@@ -23,7 +23,7 @@ import (
 // What the receiver is told by its environment.
 const (
 	databaseVariable = "SHOP_DATABASE"
-	secretVariable   = "GATEWAY_WEBHOOK_SECRET" //nolint:gosec // the name of a variable
+	secretVariable   = "GATEWAY_WEBHOOK_SECRET"
 	diesAtVariable   = "WEBHOOKS_EXAMPLE_DIES_AT"
 )
 
@@ -68,7 +68,7 @@ func newReceiver(store *sqlstore.Store, secret gateway.Secret, died *saboteur) (
 	book := sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO ledger (transaction_id, order_ref, cents) VALUES (?, ?, ?)`,
 			e.ResourceID, e.CorrelationID, e.Data.Amount)
-		died.beforeCommit(e.ResourceID)
+		died.beforeCommit(e.ResourceID) // where the second process is killed
 		return err
 	})
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(ctx context.Context, e *webhook.TransactionEvent) error {
@@ -102,11 +102,11 @@ func receive(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	defer db.Close() //nolint:errcheck // everything was committed
 	diesAt, _ := strconv.ParseInt(os.Getenv(diesAtVariable), 10, 64)
-	rx, err := newReceiver(store, gateway.Secret(os.Getenv(secretVariable)), &saboteur{diesAt: diesAt, out: out})
+	rx, err := newReceiver(store, gateway.Secret(os.Getenv(secretVariable)), &saboteur{diesAt: diesAt, out: out}) //nolint:contextcheck // it outlives every context
 	if err != nil {
 		return err
 	}
-	rx.Start() // what the last process left comes first
+	rx.Start() //nolint:contextcheck // what the last process left comes first; Shutdown ends it
 
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -37,7 +37,7 @@ type stage struct {
 }
 
 func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
-	mock, err := mockserver.New()
+	mock, err := mockserver.New() //nolint:contextcheck // Close ends it
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s *stage) recover(ctx context.Context) error {
 			return true, nil
 		}
 		repeated = max(repeated, pending)
-		if _, err := s.mock.Clock.Next(); err != nil {
+		if _, err := s.mock.Clock.Next(); err != nil { //nolint:contextcheck // nobody waits for this clock
 			return false, err
 		}
 		return false, s.mock.Wait(ctx)
@@ -242,7 +242,7 @@ func (s *stage) forge(ctx context.Context) error {
 	s.Title("Somebody else announces payments too")
 	for range forgings {
 		body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
-		forged := webhooktest.Signed("a guess", body).WithContext(ctx)
+		forged := webhooktest.Signed("a guess", body).WithContext(ctx) //nolint:contextcheck // it has one now
 		forged.URL.Scheme, forged.URL.Host = "http", s.running.address
 		answer, err := (&http.Client{}).Do(forged)
 		if err != nil {

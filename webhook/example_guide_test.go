@@ -1,0 +1,144 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+)
+
+// A receiver for a registered endpoint, whose deliveries are signed.
+func Example() {
+	secret := gateway.Secret("whsec_from_the_environment")
+	rx, err := webhook.New(webhook.Config{
+		Keys: []webhook.SigningKey{{Key: secret}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+		fmt.Println("ship", e.CorrelationID, "for", gateway.FormatAmount(e.Data.Amount, e.Data.Currency))
+		return nil
+	})
+	mux := http.NewServeMux()
+	mux.Handle("POST /webhooks/gateway", rx)
+
+	// What the gateway does:
+	paid := webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body()
+	answer := deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
+	fmt.Println(answer.Status, answer.Outcome)
+	answer = deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
+	fmt.Println(answer.Status, answer.Outcome)
+	// Output:
+	// ship order-1001 for BRL 19.90
+	// 200 handled
+	// 200 duplicate
+}
+
+// One URL for a registered endpoint and for the notify_url of a transaction,
+// whose deliveries are not signed.
+func ExampleNew_signatureOrReadBack() {
+	gw, err := mockserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer gw.Close() //nolint:errcheck // nothing listens
+	client, secret := gw.Client(), gw.Secret()
+
+	rx, err := webhook.New(webhook.Config{
+		Trust:      webhook.SignatureOrReadBack,
+		Keys:       []webhook.SigningKey{{Key: secret}},
+		API:        client,                     // reads what an unsigned delivery tells of
+		SecretPath: "c0ffee5eed0123456789abcd", // the last element of the URL
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	forged := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
+	answer := rx.Receive(context.Background(), webhook.Delivery{Path: "/webhooks/gateway/c0ffee5eed0123456789abcd", Body: forged})
+	fmt.Println(answer.Status, string(answer.Body))
+	// Output:
+	// 401 {"error":"unconfirmed_event"}
+}
+
+// A secret is rotated without a lost delivery: both are known for a while.
+func ExampleSigningKey() {
+	oldSecret, newSecret := gateway.Secret("whsec_of_last_year"), gateway.Secret("whsec_of_this_year")
+	rx, err := webhook.New(webhook.Config{
+		Keys: []webhook.SigningKey{
+			{Key: newSecret},
+			{Key: oldSecret, NotAfter: time.Now().Add(48 * time.Hour)},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	body := webhooktest.Event{Kind: webhook.TransactionPending}.Body()
+	for _, secret := range []gateway.Secret{oldSecret, newSecret, "a guess"} {
+		fmt.Println(deliver(rx, webhooktest.Sign(secret, time.Now(), body), body).Status)
+	}
+	// Output:
+	// 200
+	// 200
+	// 401
+}
+
+// What trying again does not help becomes a dead letter, which waits for a
+// person.
+func ExampleReceiver_Requeue() {
+	secret := gateway.Secret("whsec_from_the_environment")
+	rx, err := webhook.New(webhook.Config{
+		Keys:   []webhook.SigningKey{{Key: secret}},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	known := false
+	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
+		if !known {
+			return webhook.Permanent(errors.New("no such order"))
+		}
+		fmt.Println("shipped")
+		return nil
+	})
+	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
+	answer := deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
+	fmt.Println(answer.Status, answer.Outcome)
+
+	known = true // somebody imported the missing order
+
+	ctx := context.Background()
+	dead, err := rx.DeadLetters(ctx, 100)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, letter := range dead {
+		fmt.Println(letter.Kind, letter.Reason)
+		if _, err := rx.Requeue(ctx, letter.Key); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// 200 dead
+	// transaction.paid no such order
+	// shipped
+}
+
+func deliver(rx *webhook.Receiver, header http.Header, body []byte) webhook.Answer {
+	return rx.Receive(context.Background(), webhook.Delivery{Header: header, Body: body})
+}
