@@ -53,19 +53,19 @@ func defaults() settings {
 }
 
 // check refuses settings that make no sense, so that a slip shows at the start.
-func (s settings) check() error {
+func (c settings) check() error {
 	switch {
-	case s.fee < 0:
+	case c.fee < 0:
 		return errors.New("mockserver: WithFee: a fee can't be negative")
-	case s.autoPay < 0:
+	case c.autoPay < 0:
 		return errors.New("mockserver: WithAutoPay: a delay can't be negative")
-	case s.memory < 0:
+	case c.memory < 0:
 		return errors.New("mockserver: WithMemoryLimit: a limit can't be negative")
-	case s.dialect > Live:
+	case c.dialect > Live:
 		return errors.New("mockserver: WithDialect: neither Document nor Live")
-	case s.environment > Production:
+	case c.environment > Production:
 		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")
-	case s.start.Year() < 1970 || s.start.Year() > 9998:
+	case c.start.Year() < 1970 || c.start.Year() > 9998:
 		return errors.New("mockserver: WithStart: the clock starts between the years 1970 and 9998")
 	}
 	return nil

@@ -42,7 +42,7 @@ func (s *Server) Snapshot() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(snap)
+	return json.Marshal(snap) //nolint:musttag // our own format: its names are those of the records
 }
 
 func (s *Server) snapshot() (snap snapshot, err error) {
@@ -69,7 +69,7 @@ func (s *Server) snapshot() (snap snapshot, err error) {
 // request may be on its way.
 func (s *Server) Restore(b []byte) error {
 	var snap snapshot
-	if err := json.Unmarshal(b, &snap); err != nil {
+	if err := json.Unmarshal(b, &snap); err != nil { //nolint:musttag // as in Snapshot
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	if err := s.fits(snap); err != nil {
