@@ -43,10 +43,10 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out, errs io
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
+	welcome(out, gw, l.Addr().String())
 	if err := writePort(cfg.portFile, l.Addr().String()); err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	welcome(out, gw, l.Addr().String())
 	select {
 	case err := <-served:
 		return err

@@ -1,0 +1,194 @@
+package main //nolint:testpackage // the test binary is the gateway: it calls main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func newServer(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func pix(ref string) string {
+	return `{"external_ref":"` + ref + `","amount":1000,"method":"pix","buyer":{"name":"Ana","email":"ana@shop.test"},` +
+		`"products":[{"name":"Book","price":1000}]}`
+}
+
+func (g *process) id(body map[string]any) string {
+	data, _ := body["data"].(map[string]any)
+	id, _ := data["id"].(string)
+	assert.NotEmpty(g.t, id, body)
+	return id
+}
+
+// must makes a request that has to succeed.
+func (g *process) must(method, path, body string) map[string]any {
+	g.t.Helper()
+	status, v, err := g.call(method, path, body)
+	require.NoError(g.t, err)
+	require.Less(g.t, status, 300, v)
+	return v
+}
+
+// TestKilledBetweenRequests: all that was answered is there after the restart.
+func TestKilledBetweenRequests(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "data")
+	args := []string{"-data", file, "-clock", "manual", "-start", "2027-01-04T12:00:00Z"}
+	var mu sync.Mutex
+	hooks := 0
+	down := true
+	hook := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		hooks++
+		if down {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+
+	g := start(t, args...)
+	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`","secret":"s","events":["transaction.paid"]}`)
+	tx := g.id(g.must("POST", "/v2/transactions", pix("order-1")))
+	g.must("POST", "/__mock/transactions/"+tx+"/pay", "")
+	g.must("PUT", "/v2/transactions/"+tx+"/refund", `{"amount":400}`)
+	customer := g.id(g.must("POST", "/v2/customers", `{"name":"Ana","email":"ana@shop.test"}`))
+	sub := g.id(g.must("POST", "/v2/subscriptions", `{"customer_id":"`+customer+`","amount":500,"interval":"month","token":"pgct_ok"}`))
+	expiring := g.id(g.must("POST", "/v2/transactions", pix("order-2")))
+	g.must("POST", "/__mock/clock/advance", `{"by":"1h"}`)
+	before := g.must("GET", "/v2/transactions/"+tx, "")["data"]
+	g.kill()
+
+	for range 3 { // a file that was compacted is as good
+		g = start(t, args...)
+		assert.Equal(t, before, g.must("GET", "/v2/transactions/"+tx, "")["data"])
+		assert.Equal(t, map[string]any{"now": "2027-01-04T13:00:00.000Z"}, g.must("GET", "/__mock/clock", "")["data"])
+		assert.Len(t, g.must("GET", "/__mock/endpoints", "")["data"], 1)
+		status, _, err := g.call("POST", "/v2/transactions", pix("order-1"))
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusConflict, status, "the reference is still taken")
+		status, _, err = g.call("POST", "/v2/subscriptions", `{"customer_id":"`+customer+`","amount":500,"interval":"month","token":"pgct_ok"}`)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusBadRequest, status, "the token is still used up")
+		g.kill()
+	}
+
+	g = start(t, args...)
+	mu.Lock()
+	down = false
+	mu.Unlock()
+	g.must("POST", "/__mock/clock/advance", `{"by":"960h"}`)
+	data, _ := g.must("GET", "/v2/transactions/"+expiring, "")["data"].(map[string]any)
+	assert.Equal(t, "expired", data["status"], "timers go on")
+	data, _ = g.must("GET", "/v2/subscriptions/"+sub, "")["data"].(map[string]any)
+	assert.Equal(t, "2027-03-04T12:00:00.000Z", data["currentPeriodEnd"], "renewed once")
+	list, _ := g.must("GET", "/__mock/deliveries?resource_id="+tx+"&kind=transaction.paid", "")["data"].([]any)
+	require.Len(t, list, 1)
+	delivery, _ := list[0].(map[string]any)
+	assert.Equal(t, "delivered", delivery["status"], "what failed before the end is tried again after it")
+	assert.NotEmpty(t, delivery["body"])
+}
+
+// TestKilledDuringRequests kills the gateway again and again while clients
+// create transactions: none that was answered is lost, and none is doubled.
+func TestKilledDuringRequests(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "data")
+	var mu sync.Mutex
+	answered := map[string]string{} // reference to id
+	for round := range 5 {
+		g := start(t, "-data", file, "-log", "off")
+		var clients sync.WaitGroup
+		for c := range 4 {
+			clients.Go(func() {
+				for i := 0; ; i++ {
+					ref := fmt.Sprintf("%d-%d-%d", round, c, i)
+					status, v, err := g.call("POST", "/v2/transactions", pix(ref))
+					if err != nil {
+						return // killed
+					}
+					if status == http.StatusCreated {
+						mu.Lock()
+						answered[ref] = g.id(v)
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		<-time.After(time.Duration(50+30*round) * time.Millisecond)
+		g.kill()
+		clients.Wait()
+	}
+	g := start(t, "-data", file, "-log", "off")
+	assert.Greater(t, len(answered), 20)
+	for ref, id := range answered {
+		data, _ := g.must("GET", "/v2/transactions/"+id, "")["data"].(map[string]any)
+		assert.Equal(t, ref, data["external_ref"])
+	}
+	data, _ := g.must("GET", "/v2/transactions?limit=1", "")["data"].(map[string]any)
+	total, _ := data["total"].(float64)
+	assert.GreaterOrEqual(t, int(total), len(answered))
+	assert.LessOrEqual(t, int(total), len(answered)+5*4, "beside them at most what was under way")
+}
+
+func TestFilesThatAreRefusedAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	good := filepath.Join(t.TempDir(), "good")
+	g := start(t, "-data", good)
+	g.must("POST", "/v2/transactions", pix("order-1"))
+	g.must("POST", "/v2/transactions", pix("order-2"))
+	g.kill()
+	content, err := os.ReadFile(good)
+	require.NoError(t, err)
+	flip := func(i int) []byte {
+		b := bytes.Clone(content)
+		b[i] ^= 1
+		return b
+	}
+	for name, tc := range map[string]struct {
+		content []byte
+		args    []string
+		want    string
+	}{
+		"foreign":             {[]byte("# my notes\n"), nil, "no data file"},
+		"binary":              {[]byte{0x7f, 'E', 'L', 'F'}, nil, "no data file"},
+		"damaged head":        {flip(3), nil, "no data file"},
+		"damaged length":      {flip(26), nil, "damaged"},
+		"damaged record":      {flip(60), nil, "damaged"},
+		"damaged last record": {flip(len(content) - 2), nil, "damaged"},
+		"other dialect":       {content, []string{"-dialect", "live"}, "dialects differ"},
+		"other environment":   {content, []string{"-environment", "production"}, "environments differ"},
+	} {
+		file := filepath.Join(t.TempDir(), "data")
+		require.NoError(t, os.WriteFile(file, tc.content, 0o600))
+		_, err := tryStart(t, append([]string{"-data", file}, tc.args...)...)
+		require.ErrorContains(t, err, tc.want, name)
+		assert.Contains(t, err.Error(), file, name)
+		after, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, tc.content, after, name)
+	}
+
+	torn := filepath.Join(t.TempDir(), "torn")
+	require.NoError(t, os.WriteFile(torn, content[:len(content)-1], 0o600))
+	g = start(t, "-data", torn)
+	_, err = tryStart(t, "-data", torn)
+	require.ErrorContains(t, err, "in use by another process")
+	data, _ := g.must("GET", "/v2/transactions", "")["data"].(map[string]any)
+	assert.EqualValues(t, 1, data["total"], "the torn record is dropped, the one before is not")
+	_, err = tryStart(t, "-data", t.TempDir())
+	require.Error(t, err)
+}

@@ -1,0 +1,214 @@
+package main //nolint:testpackage // the test binary is the gateway: it calls main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets the test's own binary be the gateway, so that it can be killed.
+func TestMain(m *testing.M) {
+	if os.Getenv("MOCKGATEWAY_TEST_MAIN") == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const asMain = "MOCKGATEWAY_TEST_MAIN=1"
+
+// process is a running process.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	base string
+	took time.Duration // until it was ready
+	done chan struct{} // closed when it has ended
+
+	out, errs *strings.Builder // complete when it has ended
+}
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	g, err := tryStart(t, args...)
+	require.NoError(t, err)
+	return g
+}
+
+// tryStart starts a gateway and waits until it is ready or has ended.
+func tryStart(t *testing.T, args ...string) (*process, error) {
+	t.Helper()
+	port := filepath.Join(t.TempDir(), "port")
+	g := &process{t: t, done: make(chan struct{}), out: &strings.Builder{}, errs: &strings.Builder{}}
+	g.cmd = exec.Command(os.Args[0], append([]string{"-addr", "127.0.0.1:0", "-port-file", port}, args...)...)
+	g.cmd.Env = append(os.Environ(), asMain)
+	g.cmd.Stdout, g.cmd.Stderr = g.out, g.errs
+	began := time.Now()
+	require.NoError(t, g.cmd.Start())
+	go func() {
+		defer close(g.done)
+		_ = g.cmd.Wait()
+	}()
+	t.Cleanup(g.kill)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.done:
+			return g, errors.New(g.errs.String())
+		case <-tick.C:
+			if addr, err := os.ReadFile(port); err == nil {
+				g.took = time.Since(began)
+				g.base = "http://" + strings.TrimSpace(string(addr))
+				return g, nil
+			}
+		}
+	}
+}
+
+// kill ends the process as a power switch does, and waits until it is gone.
+func (g *process) kill() {
+	_ = g.cmd.Process.Kill()
+	<-g.done
+}
+
+// call makes one request and returns the status and the decoded body.
+func (g *process) call(method, path, body string) (int, map[string]any, error) {
+	req, err := http.NewRequestWithContext(context.Background(), method, g.base+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer sk_test_mock")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	var v map[string]any
+	err = json.Unmarshal(text, &v)
+	return resp.StatusCode, v, err
+}
+
+func TestFlagsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"-environment must be sandbox or production": {"-environment", "staging"},
+		"-dialect must be":                           {"-dialect", "x"},
+		"-clock must be":                             {"-clock", "x"},
+		"-log must be":                               {"-log", "x"},
+		"-speed must be":                             {"-speed", "0"},
+		"-start must be a moment":                    {"-start", "tomorrow"},
+		"-seed must be":                              {"-seed", "-1"},
+		"-webhook must be":                           {"-webhook", "shop"},
+		"-webhook-secret needs":                      {"-webhook-secret", "x"},
+		"-auto-pay must not":                         {"-auto-pay", "-1s"},
+		"unexpected argument":                        {"start"},
+		"flag provided but not defined":              {"-nonsense"},
+		"mockgateway -h explains":                    {"-nonsense"},
+	} {
+		_, err := tryStart(t, args...)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestHelpExplainsEachFlag(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0], "-h")
+	cmd.Env = append(os.Environ(), asMain)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	guide, err := os.ReadFile("../../../docs/mockgateway.md")
+	require.NoError(t, err)
+	for _, flag := range []string{
+		"addr", "port-file", "environment", "dialect", "loose", "clock", "speed", "start", "seed", "webhook",
+		"webhook-secret", "auto-pay", "basic-token-x", "allow-host", "data", "log",
+	} {
+		assert.Contains(t, string(out), "  -"+flag)
+		assert.Contains(t, string(guide), "| `-"+flag)
+	}
+}
+
+func TestItStartsQuicklyAndSaysWhatANewcomerNeeds(t *testing.T) {
+	t.Parallel()
+	best := time.Hour
+	for range 5 { // the machine may be busy
+		g := start(t)
+		best = min(best, g.took)
+		g.kill()
+		assert.Contains(t, g.out.String(), g.base)
+		assert.Contains(t, g.out.String(), "sk_test_mock")
+		assert.Contains(t, g.out.String(), "curl")
+	}
+	assert.Less(t, best, 100*time.Millisecond)
+}
+
+func TestSIGTERMDrains(t *testing.T) {
+	t.Parallel()
+	g := start(t, "-log", "json")
+	slow := make(chan int, 1)
+	go func() {
+		req, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, g.base+"/v2/transactions", http.NoBody)
+		req.Header.Set("apiKey", "sk_test_mock")
+		req.Header.Set("X-Mock-Fault", "latency=300ms")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			slow <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		slow <- resp.StatusCode
+	}()
+	<-time.After(100 * time.Millisecond)
+	require.NoError(t, g.cmd.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, http.StatusOK, <-slow)
+	<-g.done
+	assert.Zero(t, g.cmd.ProcessState.ExitCode())
+	assert.Contains(t, g.errs.String(), `"status":200`)
+}
+
+func TestTheFlagsReachTheGateway(t *testing.T) {
+	t.Parallel()
+	got := make(chan http.Header, 100)
+	hook := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
+	g := start(t, "-environment", "production", "-dialect", "live", "-clock", "manual", "-start", "2030-01-01T00:00:00Z",
+		"-seed", "7", "-webhook", hook, "-webhook-secret", "s", "-auto-pay", "5s", "-loose", "-log", "off",
+		"-basic-token-x", "sk_live_x", "-allow-host", "gateway.test", "-opening-balance", "100", "-fee", "1", "-memory", "10")
+	status, v, err := g.call(http.MethodGet, "/__mock/health", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Equal(t, map[string]any{"data": map[string]any{
+		"status": "ok", "environment": "production", "dialect": "live", "now": "2030-01-01T00:00:00.000Z",
+	}}, v)
+	status, _, err = g.call(http.MethodGet, "/v2/transactions", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusUnauthorized, status, "a key of the other environment")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.base+"/v2/transactions", strings.NewReader(`{"amount":1000,"method":"pix"}`))
+	require.NoError(t, err)
+	req.SetBasicAuth("token", "x")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, http.StatusCreated, resp.StatusCode, "-loose and -basic-token-x")
+	assert.NotEmpty(t, (<-got).Get("X-Gateway-Signature"))
+	g.kill()
+	assert.Contains(t, g.out.String(), "sk_live_mock")
+	assert.Empty(t, g.errs.String())
+}
