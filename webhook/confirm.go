@@ -24,9 +24,12 @@ type confirmation struct {
 	// fact names what is true if the event is, so that two events that tell the
 	// same are known to be one. What can happen once to a resource is named by
 	// the kind; what can happen again by something that changes with it.
-	fact   string
-	moment time.Time // when it happened by the API, or later; zero where the API does not say
-	late   bool      // the resource is past the waiting state that the event announces
+	fact string
+	// moment is when it happened. Where the API does not tell it is later than
+	// that; what can't change once it has happened is better than UpdatedAt,
+	// which any change moves.
+	moment time.Time
+	late   bool // the resource is past the waiting state that the event announces
 	status string
 }
 
@@ -45,6 +48,9 @@ func confirm(e *Event, r *resource, now time.Time) confirmation {
 	c.fact = string(e.Kind) + " " + e.ResourceID
 	if again != "" {
 		c.fact += " " + again
+	}
+	if f := e.Kind.Family(); f != "" && f != e.Family {
+		c.verdict = refuted // a payment of a subscription's id: no gateway says so
 	}
 	if !known(e.Kind) {
 		// Nothing tells two unknown kinds apart but the sender's word.
@@ -82,11 +88,9 @@ func confirmTransaction(k Kind, tx *gateway.Transaction) (c confirmation, again 
 	case TransactionPending, TransactionThreeDSRequired:
 		c.moment, c.late = tx.CreatedAt.Time, beyondWaiting(tx)
 	case TransactionPaid:
-		if !tx.PaidAt.IsZero() {
-			c.moment = tx.PaidAt.Time
-		}
+		c.moment = earlier(c.moment, tx.PaidAt)
 	case TransactionRefunded, TransactionPartiallyRefunded:
-		again = string(tx.Status) + " " + strconv.FormatInt(tx.RefundedAmount, 10)
+		again = strconv.FormatInt(tx.RefundedAmount, 10)
 	default:
 		if !known(k) {
 			again = instant(tx.UpdatedAt)
@@ -192,9 +196,21 @@ func confirmTransfer(k Kind, tr *gateway.Transfer) confirmation {
 		c.late = tr.Status != gateway.TransferInAnalysis
 	case PayoutProcessing:
 		c.late = tr.Status != gateway.TransferProcessing
+		c.moment = earlier(c.moment, tr.ProcessedAt)
+	case PayoutTransferred:
+		c.moment = earlier(c.moment, tr.TransferredAt)
 	default:
 	}
 	return c
+}
+
+// earlier returns the moment that the API names for this very change, if it
+// does.
+func earlier(updated time.Time, at gateway.Timestamp) time.Time {
+	if at.IsZero() {
+		return updated
+	}
+	return at.Time
 }
 
 func transferVerdict(k Kind, s gateway.TransferStatus) verdict {

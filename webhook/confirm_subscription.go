@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,17 +17,29 @@ const trialNotice = 7 * 24 * time.Hour
 func confirmSubscription(k Kind, sub *gateway.Subscription, now time.Time) (c confirmation, again string) {
 	c.status, c.moment = string(sub.Status), sub.UpdatedAt.Time
 	c.verdict = subscriptionVerdict(k, sub, now)
+	paid, refused := paidCharges(sub), chargesIn(sub, gateway.TransactionRefused)
 	switch k {
 	case SubscriptionCreated:
 		c.moment = sub.CreatedAt.Time
+	case SubscriptionStarted:
+		c.moment = earlier(sub.CreatedAt.Time, sub.TrialEnd)
+		if len(paid) > 0 {
+			c.moment = paid[0].CreatedAt.Time
+		}
 	case SubscriptionRenewed:
 		again = instant(sub.CurrentPeriodStart)
+		c.moment = lastOf(c.moment, paid)
 	case SubscriptionPaymentFailed:
-		again = instant(sub.CurrentPeriodEnd) + " " + strconv.Itoa(charges(sub, gateway.TransactionRefused))
+		again = "of " + instant(sub.CurrentPeriodEnd)
+		if sub.Transactions != nil {
+			again = strconv.Itoa(len(refused))
+		}
+		c.moment = lastOf(c.moment, refused)
 	case SubscriptionPastDue:
 		again = instant(sub.CurrentPeriodEnd)
+		c.moment = lastOf(c.moment, refused)
 	case SubscriptionChargebackReceived:
-		again = strconv.Itoa(charges(sub, gateway.TransactionChargedback))
+		again = strconv.Itoa(len(chargesIn(sub, gateway.TransactionChargedback)))
 	case SubscriptionUpdated:
 		again = instant(sub.UpdatedAt)
 	default:
@@ -37,6 +50,14 @@ func confirmSubscription(k Kind, sub *gateway.Subscription, now time.Time) (c co
 	return c, again
 }
 
+// lastOf returns when the last of the charges was made, if there is one.
+func lastOf(updated time.Time, charges []gateway.SubscriptionTransaction) time.Time {
+	if len(charges) == 0 {
+		return updated
+	}
+	return charges[len(charges)-1].CreatedAt.Time
+}
+
 func subscriptionVerdict(k Kind, sub *gateway.Subscription, now time.Time) verdict {
 	switch k {
 	case SubscriptionStarted:
@@ -44,13 +65,13 @@ func subscriptionVerdict(k Kind, sub *gateway.Subscription, now time.Time) verdi
 	case SubscriptionRenewed:
 		return unlessEnded(sub, renewed(sub))
 	case SubscriptionPaymentFailed:
-		return unlessEnded(sub, charges(sub, gateway.TransactionRefused) > 0 || pastDue(sub))
+		return unlessEnded(sub, len(chargesIn(sub, gateway.TransactionRefused)) > 0 || pastDue(sub))
 	case SubscriptionPastDue:
 		return unlessEnded(sub, pastDue(sub))
 	case SubscriptionTrialWillEnd:
 		return trialVerdict(sub, now)
 	case SubscriptionChargebackReceived:
-		return unlessEnded(sub, charges(sub, gateway.TransactionChargedback) > 0 ||
+		return unlessEnded(sub, len(chargesIn(sub, gateway.TransactionChargedback)) > 0 ||
 			sub.CancellationReason == gateway.CancellationChargeback)
 	case SubscriptionCanceled:
 		return unlessEnded(sub, sub.Status.Final())
@@ -77,7 +98,7 @@ func startedVerdict(sub *gateway.Subscription) verdict {
 		return confirmed
 	case gateway.SubscriptionPastDue, gateway.SubscriptionCancelScheduled, gateway.SubscriptionCanceled:
 		// The first charge may have failed, the trial may have been the end.
-		return unlessEnded(sub, paidCharges(sub) > 0)
+		return unlessEnded(sub, len(paidCharges(sub)) > 0)
 	default:
 		return behind
 	}
@@ -87,7 +108,7 @@ func startedVerdict(sub *gateway.Subscription) verdict {
 // charges, or, where the answer has none, by its dates.
 func renewed(sub *gateway.Subscription) bool {
 	if sub.Transactions != nil {
-		return paidCharges(sub) > 1
+		return len(paidCharges(sub)) > 1
 	}
 	if sub.CurrentPeriodStart.IsZero() || sub.CreatedAt.IsZero() {
 		return false
@@ -121,30 +142,21 @@ func trialVerdict(sub *gateway.Subscription, now time.Time) verdict {
 	}
 }
 
-// paidCharges counts the charges that were paid once, whatever became of them,
-// without the small one that validates a card.
-func paidCharges(sub *gateway.Subscription) int {
-	n := 0
-	for _, tx := range sub.Transactions {
-		switch tx.Status {
-		case gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionRefunded,
-			gateway.TransactionPartiallyRefunded, gateway.TransactionChargedback:
-			if tx.Amount == sub.Amount {
-				n++
-			}
-		default:
-		}
-	}
-	return n
+// paidCharges lists the charges that were paid once, whatever became of them,
+// the oldest first, without the small one that validates a card.
+func paidCharges(sub *gateway.Subscription) []gateway.SubscriptionTransaction {
+	paid := chargesIn(sub, gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionRefunded,
+		gateway.TransactionPartiallyRefunded, gateway.TransactionChargedback)
+	return slices.DeleteFunc(paid, func(tx gateway.SubscriptionTransaction) bool { return tx.Amount != sub.Amount })
 }
 
-// charges counts the charges in one state.
-func charges(sub *gateway.Subscription, state gateway.TransactionStatus) int {
-	n := 0
+// chargesIn lists the charges in one of the states, the oldest first.
+func chargesIn(sub *gateway.Subscription, states ...gateway.TransactionStatus) (list []gateway.SubscriptionTransaction) {
 	for _, tx := range sub.Transactions {
-		if tx.Status == state {
-			n++
+		if slices.Contains(states, tx.Status) {
+			list = append(list, tx)
 		}
 	}
-	return n
+	slices.SortStableFunc(list, func(a, b gateway.SubscriptionTransaction) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
+	return list
 }

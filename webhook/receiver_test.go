@@ -76,12 +76,14 @@ func TestAHandlerSeesItsKind(t *testing.T) {
 		`{"id":"evt_5","event":"subscription","data":{"id":"s_1","event_type":"subscription.renewed","status":"active"}}`,
 		`{"id":"evt_6","event":"dispute","data":{"id":"d_1","event_type":"dispute.opened"}}`,
 		`{"id":"evt_7"}`,
+		`{"id":"evt_8","event":"subscription","data":{"id":"s_1","event_type":"transaction.paid"}}`,
 	} {
 		assert.Equal(t, received, answer(rx, signed(body)))
 	}
 	assert.Equal(t, []string{
 		"paid evt_1 tx_1 1990 true", "any transaction.refunded", "transfer payout.failed error", "other transfer payout.created",
 		"subscription subscription.renewed active", "other dispute dispute.opened", "other  ",
+		"other subscription transaction.paid",
 	}, got.all())
 }
 

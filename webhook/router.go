@@ -76,6 +76,9 @@ func (rx *Receiver) register(r route, h handler) {
 // route returns the handler for e, nil where there is none. The map no longer
 // changes when the first event arrives.
 func (rx *Receiver) route(e *Event) handler {
+	if f := e.Kind.Family(); f != "" && f != e.Family {
+		return rx.routes[route{"", AnyKind}] // not what a family's handler expects
+	}
 	for _, r := range [...]route{{e.Family, e.Kind}, {e.Family, AnyKind}, {"", AnyKind}} {
 		if h := rx.routes[r]; h != nil {
 			return h

@@ -1,0 +1,307 @@
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// The receiver with the whole mock gateway on the other side.
+
+func order(notifyURL string) gateway.TransactionParams {
+	return gateway.TransactionParams{
+		Amount: 1990, Method: gateway.Pix, NotifyURL: notifyURL,
+		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Products: []gateway.Product{{Name: "Mug", Price: 1990}},
+	}
+}
+
+// kindsOf returns the first words of what handlers noted.
+func kindsOf(got *effects) (kinds []string) {
+	for _, line := range got.all() {
+		kind, _, _ := strings.Cut(line, " ")
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+func TestAPaymentFromTheMock(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	cfg := webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}}
+	rx, got := shop(t, cfg)
+	gw.Webhooks.Send(rx)
+	client := gw.Client()
+	tx, err := client.Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(tx.ID))
+	for _, amount := range []int64{500, 490} {
+		_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: amount})
+		require.NoError(t, err)
+	}
+	_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Full: true})
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, []string{
+		"transaction.created", "transaction.pending", "transaction.paid",
+		"transaction.refunded", "transaction.refunded", "transaction.refunded",
+	}, kindsOf(got))
+	assert.Contains(t, got.all()[5], "refunded")
+}
+
+func TestARegisteredEndpointAndANotifyURLAtOnePlace(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	rx, got := shop(t, webhook.Config{
+		Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: gw.Client(), Trust: webhook.SignatureOrReadBack,
+		SecretPath: "c0ffee00c0ffee00",
+	})
+	arrived := map[bool]int{}
+	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived[r.Header.Get(webhook.DefaultSignatureHeader) != ""]++
+		if r.URL.Path == "/" {
+			r.URL.Path = "/hooks/c0ffee00c0ffee00"
+		}
+		rx.ServeHTTP(w, r)
+	})
+	serial := make(chan struct{}, 1)
+	gate := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serial <- struct{}{}
+		defer func() { <-serial }()
+		both(w, r)
+	})
+	gw.Webhooks.Send(gate)
+	gw.Webhooks.ServeHost("shop.example", gate)
+	client := gw.Client()
+	tx, err := client.Transactions.Create(t.Context(), order("https://shop.example/hooks/c0ffee00c0ffee00"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	require.NoError(t, gw.Transactions.Pay(tx.ID))
+	require.NoError(t, gw.Wait(t.Context()))
+	for _, amount := range []int64{500, 490} {
+		_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: amount})
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+	}
+	assert.Equal(t, map[bool]int{true: 5, false: 5}, arrived)
+	assert.ElementsMatch(t, []string{
+		"transaction.created", "transaction.pending", "transaction.paid", "transaction.refunded", "transaction.refunded",
+	}, kindsOf(got), "ten deliveries, five events")
+}
+
+// readBackShop believes the mock's API only; its deliveries carry no signature.
+func readBackShop(t *testing.T, gw *mockserver.Server) (*webhook.Receiver, *effects) {
+	t.Helper()
+	rx, got := shop(t, webhook.Config{
+		API: gw.Client(), Now: gw.Clock.Now, // and weeks go by in a moment:
+		ReadBack: webhook.ReadBack{PerSecond: 1e6},
+	})
+	_, err := gw.Webhooks.AddEndpoint(mockserver.Endpoint{Handler: rx})
+	require.NoError(t, err)
+	return rx, got
+}
+
+func TestAYearOfASubscriptionUnderReadBack(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	rx, got := readBackShop(t, gw)
+	client := gw.Client()
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
+	require.NoError(t, err)
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalMonth, Token: "pgct_ok_1",
+	})
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	forge := func(kind webhook.Kind) int {
+		body := fmt.Sprintf(`{"id":"forged-%d","event":"subscription","data":{"id":%q,"event_type":%q}}`, len(got.all()), sub.ID, kind)
+		return serve(rx, request(body)).Code
+	}
+	forgeAll := func() {
+		for _, kind := range webhook.DocumentedKinds() {
+			if kind != webhook.SubscriptionUpdated { // which is true after every change
+				forge(kind)
+			}
+		}
+	}
+	assert.Equal(t, http.StatusServiceUnavailable, forge(webhook.SubscriptionRenewed), "not in the first month")
+	for range 5 {
+		require.NoError(t, gw.Clock.Advance(31*24*time.Hour))
+		forgeAll()
+	}
+	assert.Equal(t, http.StatusServiceUnavailable, forge(webhook.SubscriptionPaymentFailed))
+	assert.Equal(t, http.StatusServiceUnavailable, forge(webhook.SubscriptionCanceled))
+
+	// A renewal fails twice, then succeeds.
+	require.NoError(t, gw.Subscriptions.FailNextCharges(sub.ID, 2))
+	require.NoError(t, gw.Clock.Advance(31*24*time.Hour))
+	for range 6 {
+		forgeAll()
+		require.NoError(t, gw.Clock.Advance(2*24*time.Hour))
+	}
+	_, err = client.Subscriptions.Cancel(t.Context(), sub.ID, gateway.SubscriptionCancelParams{})
+	require.NoError(t, err)
+	for range 9 {
+		forgeAll()
+		require.NoError(t, gw.Clock.Advance(5*24*time.Hour))
+	}
+	forgeAll()
+
+	counts := map[string]int{}
+	for _, kind := range kindsOf(got) {
+		if strings.HasPrefix(kind, "subscription.") {
+			counts[kind]++
+		}
+	}
+	assert.Equal(t, map[string]int{
+		"subscription.created": 1, "subscription.started": 1, "subscription.renewed": 6, "subscription.payment_failed": 2,
+		"subscription.past_due": 1, "subscription.updated": 1, "subscription.canceled": 1,
+	}, counts, "%s", got.all())
+}
+
+func TestForgersOfAPaymentUnderReadBack(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	rx, got := readBackShop(t, gw)
+	client := gw.Client()
+	tx, err := client.Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	// The forger knows the URL and the id, tries everything after every step,
+	// and again when the store has forgotten.
+	step := func(err error) {
+		t.Helper()
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+		for range 3 {
+			for _, kind := range append(webhook.DocumentedKinds(), webhook.TransactionExpired, webhook.TransactionRefused) {
+				serve(rx, request(txBody("forged-"+string(kind), kind, tx.ID, "paid")))
+			}
+			require.NoError(t, gw.Clock.Advance(12*time.Hour))
+		}
+	}
+	step(nil)
+	require.Equal(t, []string{"transaction.created", "transaction.pending", "transaction.expired"}, kindsOf(got))
+
+	tx, err = client.Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context())) // a pending that comes after the payment is late
+	step(gw.Transactions.Pay(tx.ID))
+	for _, amount := range []int64{500, 490} {
+		require.NoError(t, gw.Clock.Advance(9*24*time.Hour))
+		_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: amount})
+		step(err)
+	}
+	require.NoError(t, gw.Clock.Advance(9*24*time.Hour))
+	step(nil)
+	assert.Equal(t, []string{
+		"transaction.created", "transaction.pending", "transaction.paid", "transaction.refunded", "transaction.refunded",
+	}, kindsOf(got)[3:])
+}
+
+func TestPixAutomaticoWithATrialUnderReadBack(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	_, got := readBackShop(t, gw)
+	client := gw.Client()
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
+	require.NoError(t, err)
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalWeek, PaymentMethod: gateway.SubscriptionPixAutomatic,
+		TrialEnd: gw.Clock.Now().Add(20 * 24 * time.Hour),
+	})
+	require.NoError(t, err)
+	require.NoError(t, gw.Subscriptions.Authorize(sub.ID))
+	require.NoError(t, gw.Clock.Advance(35*24*time.Hour))
+	require.NoError(t, gw.Subscriptions.Revoke(sub.ID))
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, []string{
+		"subscription.created", "subscription.updated", "subscription.trial_will_end", "subscription.started",
+		"subscription.renewed", "subscription.renewed", "subscription.canceled",
+	}, kindsOf(got))
+}
+
+func TestTransfersUnderReadBack(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	_, got := readBackShop(t, gw)
+	client := gw.Client()
+	pay := func() string {
+		tr, err := client.Transfers.Create(t.Context(), gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@example.com", Amount: 1200})
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+		return tr.ID
+	}
+	step := func(err error) {
+		t.Helper()
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+	}
+	id := pay()
+	step(gw.Transfers.Analyse(id))
+	step(gw.Transfers.Process(id))
+	step(gw.Transfers.Settle(id))
+	id = pay()
+	step(gw.Transfers.Process(id))
+	step(gw.Transfers.Fail(id))
+	_, err := client.Transfers.Cancel(t.Context(), pay(), gateway.TransferCancelParams{})
+	step(err)
+	assert.Equal(t, []string{
+		"payout.created", "payout.in_analysis", "payout.processing", "payout.transferred",
+		"payout.created", "payout.processing", "payout.failed", "payout.created", "payout.canceled",
+	}, kindsOf(got))
+}
+
+func TestWhatSendsNoEventReachesTheHandlers(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	rx, got := shop(t, webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: client})
+	gw.Webhooks.Send(rx)
+	var expired, refused, lost *gateway.Transaction
+	var err error
+	expired, err = client.Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	lost, err = client.Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	card := order("")
+	card.Method, card.Token = gateway.CreditCard, "pgct_ok_2"
+	refused, err = client.Transactions.Create(t.Context(), card)
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	require.NoError(t, gw.Transactions.Refuse(refused.ID))
+	require.NoError(t, gw.Webhooks.Drop("transaction.paid"))
+	require.NoError(t, gw.Transactions.Pay(lost.ID))
+	require.NoError(t, gw.Clock.Advance(25*time.Hour))
+	before := len(got.all())
+	require.Equal(t, 6, before, "created and pending of each: nobody told what became of them")
+
+	reconcile, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{
+		Open: func(context.Context) iter.Seq2[webhook.OpenResource, error] {
+			return openOnes(pendingTx(expired.ID, refused.ID, lost.ID)...)(t.Context())
+		},
+	})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = reconcile.Once(t.Context())
+		require.NoError(t, err)
+	}
+	found := got.all()[before:]
+	slices.Sort(found)
+	assert.Equal(t, []string{
+		"transaction.expired " + expired.ID + " expired",
+		"transaction.paid " + lost.ID + " paid",
+		"transaction.refused " + refused.ID + " refused",
+	}, found)
+}
