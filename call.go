@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -265,8 +266,6 @@ func (r *request) headers() http.Header {
 		return base
 	}
 	h := base.Clone()
-	for name, values := range r.o.header {
-		h[name] = values
-	}
+	maps.Copy(h, r.o.header)
 	return h
 }

@@ -96,7 +96,7 @@ func TestNewAccepts(t *testing.T) {
 	}
 }
 
-func TestNewFromEnv(t *testing.T) {
+func TestNewFromEnv(t *testing.T) { //nolint:paralleltest // it sets the environment
 	set := func(url, key, auth string) {
 		t.Setenv("GATEWAY_BASE_URL", url)
 		t.Setenv("GATEWAY_API_KEY", key)
@@ -147,7 +147,7 @@ func TestAuthenticationModes(t *testing.T) {
 			mock := httpmock.NewMockTransport()
 			mock.RegisterResponder("GET", baseURL+"/v2/transactions/"+orderID, func(r *http.Request) (*http.Response, error) {
 				assert.Equal(t, tc.authorization, r.Header.Get("Authorization"))
-				assert.Equal(t, tc.apiKey, r.Header.Get("apiKey"))
+				assert.Equal(t, tc.apiKey, r.Header.Get("Apikey"))
 				return reply(200, transactionAnswer(orderID, "", 1))(r)
 			})
 			client, err := gateway.New(baseURL, tc.cred, gateway.WithHTTPClient(&http.Client{Transport: mock}))

@@ -9,7 +9,10 @@ type Metadata struct{ raw string }
 
 // MetadataText returns the Metadata that holds a text.
 func MetadataText(s string) Metadata {
-	raw, _ := json.Marshal(s) // a string always encodes
+	raw, err := json.Marshal(s)
+	if err != nil { // a string always encodes
+		return Metadata{}
+	}
 	return Metadata{raw: string(raw)}
 }
 

@@ -19,7 +19,7 @@ func minorDigits(c Currency) int {
 // currency before it: FormatAmount(123450, BRL) is "BRL 1234.50" and
 // FormatAmount(1990, CLP) is "CLP 1990". An empty currency is left out.
 func FormatAmount(amount int64, currency Currency) string {
-	sign, magnitude := "", uint64(amount)
+	sign, magnitude := "", uint64(amount) //nolint:gosec // the least number has no positive, but this is right for it too
 	if amount < 0 {
 		sign, magnitude = "-", -magnitude
 	}

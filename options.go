@@ -43,7 +43,7 @@ func defaultSettings() settings {
 		attemptTimeout: 30 * time.Second,
 		firstWait:      500 * time.Millisecond,
 		longestWait:    8 * time.Second,
-		jitter:         rand.Float64, //nolint:gosec // spreads load, guards nothing
+		jitter:         rand.Float64,
 	}
 }
 

@@ -89,7 +89,10 @@ func (k *keyedCreate[P, T]) refer(r *request, params *P) error {
 
 // splice puts a member in front of those of the body.
 func (r *request) splice(name string, value []byte) {
-	quoted, _ := json.Marshal(name) // a string always encodes
+	quoted, err := json.Marshal(name)
+	if err != nil { // a string always encodes
+		return
+	}
 	rest := bytes.TrimPrefix(r.body, []byte("{"))
 	if len(rest) == 0 {
 		rest = []byte("}")

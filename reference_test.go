@@ -222,7 +222,7 @@ func TestRecoveryUsesTheSameCredential(t *testing.T) {
 		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.UseCredential(gateway.APIKey("sk_test_other")))
 		require.NoError(t, err)
 		for _, r := range s.requests {
-			assert.Equal(t, "sk_test_other", r.Header.Get("apiKey"))
+			assert.Equal(t, "sk_test_other", r.Header.Get("Apikey"))
 			assert.Empty(t, r.Header.Get("Authorization"))
 		}
 	})

@@ -95,7 +95,7 @@ type TransactionParams struct {
 func (p TransactionParams) Validate() error { return validate(p, rules.Transaction) }
 
 // currency returns what the gateway takes the currency for.
-func (p *TransactionParams) currency() Currency {
+func (p TransactionParams) currency() Currency {
 	if p.Currency == "" {
 		return BRL
 	}

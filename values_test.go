@@ -95,10 +95,14 @@ func TestOpt(t *testing.T) {
 		body, url string
 	}{
 		{params{}, `{}`, ""},
-		{params{N: gateway.Set(0), S: gateway.Set(""), B: gateway.Set(false), M: gateway.Set(map[string]any{"b": 1, "a": 2})},
-			`{"n":0,"s":"","b":false,"m":{"a":2,"b":1}}`, "b=false&n=0&s="},
-		{params{N: gateway.Null[int](), S: gateway.Null[string](), B: gateway.Null[bool](), M: gateway.Null[map[string]any]()},
-			`{"n":null,"s":null,"b":null,"m":null}`, "b=&n=&s="},
+		{
+			params{N: gateway.Set(0), S: gateway.Set(""), B: gateway.Set(false), M: gateway.Set(map[string]any{"b": 1, "a": 2})},
+			`{"n":0,"s":"","b":false,"m":{"a":2,"b":1}}`, "b=false&n=0&s=",
+		},
+		{
+			params{N: gateway.Null[int](), S: gateway.Null[string](), B: gateway.Null[bool](), M: gateway.Null[map[string]any]()},
+			`{"n":null,"s":null,"b":null,"m":null}`, "b=&n=&s=",
+		},
 	} {
 		body, err := json.Marshal(tc.p)
 		require.NoError(t, err)

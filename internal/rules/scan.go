@@ -33,7 +33,7 @@ func (s *scanner) value(n node, depth int) bool {
 	c := s.Peek()
 	at := len(s.nodes)
 	n.raw, n.kind = int32(s.At), jsontext.Kind(c) //nolint:gosec // Parse bounds the body
-	ok := false
+	var ok bool
 	switch {
 	case c == '{' || c == '[':
 		s.nodes = append(s.nodes, n)

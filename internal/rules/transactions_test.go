@@ -40,7 +40,10 @@ func TestTransaction(t *testing.T) {
 		{field: "currency", allowed: []string{missing}, refused: notA("string", null(), refusal{`"EUR"`, rules.CodeInvalidEnum})},
 		enum("currency", rules.Currencies),
 		{field: "method", allowed: []string{`"pix"`, `"voucher"`}, refused: []refusal{
-			gone(), null(), {`7`, rules.CodeInvalidType}, {`"PIX"`, rules.CodeInvalidEnum}, {`"boleto"`, rules.CodeInvalidEnum},
+			gone(), null(),
+			{`7`, rules.CodeInvalidType},
+			{`"PIX"`, rules.CodeInvalidEnum},
+			{`"boleto"`, rules.CodeInvalidEnum},
 			{`""`, rules.CodeInvalidEnum},
 		}},
 		{field: "installments", allowed: []string{missing, `null`, `1`, `12`}, refused: notA("integer",

@@ -59,11 +59,11 @@ func (s *Scanner) String() (text []byte, escaped, ok bool) {
 		if i >= len(s.Body) {
 			return nil, false, false
 		}
-		switch c := s.Body[i]; {
-		case c == '"':
+		switch s.Body[i] {
+		case '"':
 			s.At = i + 1
 			return s.Body[start:i], escaped, true
-		case c == '\\':
+		case '\\':
 			n := escape(s.Body[i+1:])
 			if n == 0 {
 				return nil, false, false

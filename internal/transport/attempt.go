@@ -54,7 +54,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.ending, c.result.Err = refused, err
 		return nil, err
 	}
-	resp, err := a.base.RoundTrip(out) //nolint:bodyclose // read closes it
+	resp, err := a.base.RoundTrip(out)
 	if err == nil {
 		err = c.read(resp)
 	}
@@ -124,7 +124,7 @@ func (c *call) read(resp *http.Response) error {
 	if resp.Body == nil {
 		return nil
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was read to its end, or failed before
 	var err error
 	r.buffer, _ = buffers.Get().(*[]byte)
 	r.Body, err = readAll(*r.buffer, resp.Body, resp.ContentLength)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,11 +52,9 @@ var (
 )
 
 func makeWriter(t reflect.Type) writeFunc {
-	pointer := reflect.PointerTo(t)
-	for _, own := range []reflect.Type{marshaler, marshalerTo, textMarshaler, textAppender} {
-		if pointer.Implements(own) {
-			return writeOther
-		}
+	own := []reflect.Type{marshaler, marshalerTo, textMarshaler, textAppender}
+	if slices.ContainsFunc(own, reflect.PointerTo(t).Implements) {
+		return writeOther
 	}
 	switch t.Kind() { //nolint:exhaustive // all others are written by the JSON package
 	case reflect.String:

@@ -51,7 +51,7 @@ func wraps(member string) bool {
 }
 
 func (s *salvage) keep(member string, value jsontext.Value) {
-	text := ""
+	var text string
 	switch value.Kind() {
 	case '"':
 		unquoted, _ := jsontext.AppendUnquote(nil, value)
