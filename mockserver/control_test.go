@@ -1,0 +1,383 @@
+package mockserver_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// plane calls the control plane of a server.
+type plane struct {
+	t      *testing.T
+	gw     *mockserver.Server
+	key    string // "" sends no credential
+	header map[string]string
+}
+
+// call returns the status and the body.
+func (p plane) call(method, path, body string) (int, map[string]any) {
+	p.t.Helper()
+	resp := p.raw(method, path, body)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(p.t, err)
+	var v map[string]any
+	require.NoError(p.t, json.Unmarshal(text, &v), string(text))
+	return resp.StatusCode, v
+}
+
+func (p plane) raw(method, path, body string) *http.Response {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), method, "http://localhost/__mock"+path, strings.NewReader(body))
+	require.NoError(p.t, err)
+	if p.key != "" {
+		r.Header.Set("Authorization", "Bearer "+p.key)
+	}
+	for name, value := range p.header {
+		if name == "Host" {
+			r.Host = value
+		}
+		r.Header.Set(name, value)
+	}
+	resp, err := p.gw.Transport().RoundTrip(r)
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+// do returns the data of a call that has to succeed.
+func do[T any](p plane, method, path, body string) T {
+	p.t.Helper()
+	status, v := p.call(method, path, body)
+	require.Equal(p.t, http.StatusOK, status, v)
+	data, ok := v["data"].(T)
+	require.True(p.t, ok, v)
+	return data
+}
+
+type object = map[string]any
+
+func TestControlsOfEachResource(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p, client := plane{t: t, gw: gw}, gw.Client()
+	card := func(token string) string {
+		params := order("")
+		params.Method, params.Token = gateway.CreditCard, gateway.CardToken(token)
+		tx, err := client.Transactions.Create(t.Context(), params)
+		require.NoError(t, err)
+		return tx.ID
+	}
+	pix := func() string {
+		tx, err := client.Transactions.Create(t.Context(), order(""))
+		require.NoError(t, err)
+		return tx.ID
+	}
+	transfer := func() string {
+		tr, err := client.Transfers.Create(t.Context(), gateway.TransferParams{
+			PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@shop.test", Amount: 500,
+		})
+		require.NoError(t, err)
+		return tr.ID
+	}
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@shop.test"})
+	require.NoError(t, err)
+	automatic := func() string {
+		s, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+			CustomerID: customer.ID, Amount: 500, PaymentMethod: gateway.SubscriptionPixAutomatic, Interval: gateway.IntervalMonth,
+		})
+		require.NoError(t, err)
+		return s.ID
+	}
+	for _, tc := range []struct{ id, resource, actions, want string }{
+		{pix(), "transactions", "pay", "paid"},
+		{pix(), "transactions", "expire", "expired"},
+		{pix(), "transactions", "cancel", "canceled"},
+		{card("pgct_1"), "transactions", "refuse", "refused"},
+		{card("pgct_paid1"), "transactions", "chargeback", "chargedback"},
+		{card("pgct_3ds1"), "transactions", "challenge/pass", "paid"},
+		{card("pgct_3ds2"), "transactions", "challenge/fail", "refused"},
+		{transfer(), "transfers", "analyse", "in_analysis"},
+		{transfer(), "transfers", "process", "processing"},
+		{transfer(), "transfers", "process settle", "paid"},
+		{transfer(), "transfers", "process fail", "error"},
+		{automatic(), "subscriptions", "authorize", "active"},
+		{automatic(), "subscriptions", "reject", "canceled"},
+		{automatic(), "subscriptions", "authorize revoke", "canceled"},
+		{automatic(), "subscriptions", "fail-next", "incomplete"},
+	} {
+		var data object
+		for action := range strings.FieldsSeq(tc.actions) {
+			data = do[object](p, http.MethodPost, "/"+tc.resource+"/"+tc.id+"/"+action, "")
+		}
+		assert.Equal(t, tc.id, data["id"], tc.actions)
+		assert.Equal(t, tc.want, data["status"], tc.actions)
+	}
+	status, v := p.call(http.MethodPost, "/transactions/"+pix()+"/refuse", "")
+	assert.Equal(t, http.StatusConflict, status)
+	assert.Equal(t, "INVALID_STATE", v["code"])
+	status, v = p.call(http.MethodPost, "/transactions/nobody/pay", "")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Equal(t, "NOT_FOUND", v["code"])
+}
+
+func TestControlOfCheckoutAndV1(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p, client := plane{t: t, gw: gw}, gw.Client()
+	link, err := client.CheckoutLinks.Create(t.Context(), gateway.CheckoutLinkParams{Amount: 500, Currency: gateway.BRL, Title: "Book"})
+	require.NoError(t, err)
+	slug := link.URL[strings.LastIndex(link.URL, "/")+1:]
+	status, v := p.call(http.MethodPost, "/checkout/"+slug+"/pay", "")
+	assert.Equal(t, http.StatusConflict, status, v)
+	data := do[object](p, http.MethodPost, "/checkout/"+slug+"/expire", "")
+	assert.Equal(t, slug, data["slug"])
+	assert.Equal(t, "expired", data["status"])
+
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/pix/v1/payment",
+		strings.NewReader(`{"type":"PIX","payer":{"fullName":"Ana"},"transaction":{"value":500}}`))
+	require.NoError(t, err)
+	r.Header.Set("Apikey", gw.Key())
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := gw.Transport().RoundTrip(r)
+	require.NoError(t, err)
+	var payment struct{ TransactionID string }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&payment))
+	require.NoError(t, resp.Body.Close())
+	data = do[object](p, http.MethodPost, "/legacy/payments/"+payment.TransactionID+"/status", `{"status":"IN_ANALYSIS"}`)
+	assert.Equal(t, object{"transactionId": payment.TransactionID, "status": "IN_ANALYSIS"}, data)
+	status, _ = p.call(http.MethodPost, "/legacy/payments/"+payment.TransactionID+"/status", "")
+	assert.Equal(t, http.StatusBadRequest, status)
+	data = do[object](p, http.MethodPost, "/transactions/"+payment.TransactionID+"/pay", "")
+	assert.Equal(t, "paid", data["status"], "a v1 payment is a transaction")
+}
+
+func TestTheClockByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p := plane{t: t, gw: gw}
+	_, err := gw.Client().Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	timers := do[[]any](p, http.MethodGet, "/clock/timers", "")
+	require.Len(t, timers, 1)
+	assert.Equal(t, "transaction.expire", timers[0].(object)["kind"])
+	assert.Empty(t, do[[]any](plane{t: t, gw: gw, key: "sk_test_other"}, http.MethodGet, "/clock/timers", ""))
+
+	for _, step := range []struct{ body, now string }{
+		{`{"by":"90m"}`, "2027-01-04T13:30:00.000Z"},
+		{`{"to":"2027-01-05T00:00:00Z"}`, "2027-01-05T00:00:00.000Z"},
+		{`{"next":true}`, "2027-01-05T12:00:00.000Z"},
+	} {
+		assert.Equal(t, object{"now": step.now}, do[object](p, http.MethodPost, "/clock/advance", step.body))
+		assert.Equal(t, object{"now": step.now}, do[object](p, http.MethodGet, "/clock", ""))
+	}
+	for _, body := range []string{
+		"", "{}", `{"by":"1 day"}`, `{"to":"tomorrow"}`, `{"by":"1h","next":true}`, `{"by":1}`, `{"By":"1h"}`, `[]`, `{"by"`,
+		`{"by":"-1h"}`, `{"to":"2020-01-01T00:00:00Z"}`, `{"by":"1h","by":"2h"}`,
+	} {
+		status, v := p.call(http.MethodPost, "/clock/advance", body)
+		assert.Equal(t, http.StatusBadRequest, status, body)
+		assert.NotEmpty(t, v["detail"])
+		assert.Equal(t, "/__mock/clock/advance", v["instance"])
+	}
+}
+
+func TestWebhooksByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p, client, shop := plane{t: t, gw: gw}, gw.Client(), &shop{}
+	gw.Webhooks.ServeHost("shop.test", shop)
+	ep := do[object](p, http.MethodPost, "/endpoints", `{"url":"https://shop.test/hook","secret":"whsec_mock","events":["transaction.*"]}`)
+	assert.Equal(t, object{"id": "ep_1", "url": "https://shop.test/hook", "signed": true, "events": []any{"transaction.*"}}, ep)
+	assert.Equal(t, []any{ep}, do[[]any](p, http.MethodGet, "/endpoints", ""))
+	status, v := p.call(http.MethodPost, "/endpoints", `{"url":"shop"}`)
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, v["detail"], "http or https")
+
+	assert.Equal(t, object{"holding": true, "held": []any{}}, do[object](p, http.MethodPost, "/deliveries/hold", ""))
+	made, err := client.Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(made.ID))
+	released := do[object](p, http.MethodPost, "/deliveries/release", `{"ids":["dlv_3","dlv_1"]}`)
+	assert.Equal(t, object{"holding": true, "held": []any{"dlv_2"}}, released)
+	assert.Len(t, shop.got(), 2, "release answers when they are delivered")
+	assert.Equal(t, object{"holding": false, "held": []any{}}, do[object](p, http.MethodPost, "/deliveries/release", ""))
+
+	again := do[object](p, http.MethodPost, "/deliveries/dlv_1/redeliver", "")
+	assert.Equal(t, "delivered", again["status"])
+	assert.EqualValues(t, 2, again["attempt"])
+	assert.Len(t, again["attempts"], 2)
+	assert.Len(t, do[[]any](p, http.MethodGet, "/deliveries?kind=transaction.paid", ""), 1)
+	assert.Empty(t, do[[]any](p, http.MethodGet, "/deliveries?status=failed", ""))
+	assert.Len(t, do[[]any](p, http.MethodGet, "/deliveries?resource_id="+made.ID, ""), 3)
+	for _, path := range []string{"/deliveries/dlv_9/redeliver", "/endpoints/ep_9/rotate"} {
+		status, _ = p.call(http.MethodPost, path, "")
+		assert.Equal(t, http.StatusNotFound, status)
+	}
+	status, _ = p.call(http.MethodPost, "/deliveries/release", `{"ids":["dlv_1"]}`)
+	assert.Equal(t, http.StatusConflict, status)
+
+	assert.Equal(t, true, do[object](p, http.MethodPost, "/endpoints/ep_1/rotate", `{"secret":"new"}`)["signed"])
+	do[object](p, http.MethodDelete, "/endpoints/ep_1", "")
+	status, _ = p.call(http.MethodDelete, "/endpoints/ep_1", "")
+	assert.Equal(t, http.StatusNotFound, status)
+}
+
+func TestFaultsAndRequestsByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p, client := plane{t: t, gw: gw}, gw.Client()
+	f := do[object](p, http.MethodPost, "/faults", `{"fault":"status=429; retry-after=2","on":"POST /v2/transactions","times":1}`)
+	assert.Equal(t, object{
+		"id": "fault_1", "fault": "status=429; retry-after=2", "on": "POST /v2/transactions", "times": 1.0, "nth": 0.0,
+		"probability": 1.0, "seen": 0.0, "fired": 0.0,
+	}, f)
+	_, err := client.Transactions.Create(t.Context(), order(""), gateway.NoRetry())
+	require.ErrorIs(t, err, gateway.ErrRateLimited)
+	assert.EqualValues(t, 1, do[[]any](p, http.MethodGet, "/faults", "")[0].(object)["fired"])
+	for _, body := range []string{
+		"", `{"fault":"explode"}`, `{"fault":"truncate","times":0}`, `{"fault":"truncate","nth":-1}`,
+		`{"fault":"truncate","probability":2}`, `{"fault":"truncate","on":"transaction.create"}`, `{"fault":"truncate","time":1}`,
+	} {
+		status, _ := p.call(http.MethodPost, "/faults", body)
+		assert.Equal(t, http.StatusBadRequest, status, body)
+	}
+	status, _ := plane{t: t, gw: gw, key: "sk_test_other"}.call(http.MethodDelete, "/faults/fault_1", "")
+	assert.Equal(t, http.StatusNotFound, status, "it is another account's")
+	do[object](p, http.MethodDelete, "/faults/fault_1", "")
+	do[object](p, http.MethodPost, "/faults", `{"fault":"truncate","probability":0}`)
+	assert.Empty(t, do[[]any](p, http.MethodDelete, "/faults", ""))
+	assert.Empty(t, gw.Faults.Reports())
+
+	status, v := p.call(http.MethodGet, "/requests?match=transactions.create", "")
+	assert.Equal(t, http.StatusOK, status)
+	assert.EqualValues(t, 1, v["count"])
+	_, v = p.call(http.MethodGet, "/requests?match=transactions.created", "")
+	assert.EqualValues(t, 0, v["count"])
+	assert.Len(t, v["near_misses"], 1)
+	assert.Empty(t, do[[]any](p, http.MethodDelete, "/requests", ""))
+	assert.Empty(t, gw.Requests.All())
+}
+
+func TestSnapshotsByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithSeed(1))
+	p, client := plane{t: t, gw: gw}, gw.Client()
+	snap := do[object](p, http.MethodPost, "/snapshots", "")
+	assert.Equal(t, "snap_1", snap["id"])
+	first, err := client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	do[object](p, http.MethodPost, "/clock/advance", `{"by":"1h"}`)
+	assert.Equal(t, []any{snap}, do[[]any](p, http.MethodGet, "/snapshots", ""))
+	do[object](p, http.MethodPost, "/snapshots/snap_1/restore", "")
+	assert.Equal(t, "2027-01-04T12:00:00.000Z", do[object](p, http.MethodGet, "/clock", "")["now"])
+	second, err := client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, second.ID, "the same seed goes on from the same place")
+	do[object](p, http.MethodDelete, "/snapshots/snap_1", "")
+	for method, path := range map[string]string{http.MethodDelete: "/snapshots/snap_1", http.MethodPost: "/snapshots/snap_1/restore"} {
+		status, _ := p.call(method, path, "")
+		assert.Equal(t, http.StatusNotFound, status)
+	}
+	for range 16 {
+		do[object](p, http.MethodPost, "/snapshots", "")
+	}
+	status, _ := p.call(http.MethodPost, "/snapshots", "")
+	assert.Equal(t, http.StatusConflict, status)
+}
+
+func TestResetEmptiesOneAccount(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p := plane{t: t, gw: gw}
+	other := gw.Account("sk_test_other")
+	for _, client := range []*gateway.Client{gw.Client(), other.Client()} {
+		_, err := client.Transactions.Create(t.Context(), order("order-1"))
+		require.NoError(t, err)
+	}
+	do[object](p, http.MethodPost, "/endpoints", `{"url":"https://shop.test/"}`)
+	do[object](p, http.MethodPost, "/faults", `{"fault":"reset-before"}`)
+	do[object](p, http.MethodPost, "/reset", "")
+
+	assert.Empty(t, do[[]any](p, http.MethodGet, "/endpoints", ""))
+	assert.Empty(t, do[[]any](p, http.MethodGet, "/deliveries", ""))
+	assert.Empty(t, do[[]any](p, http.MethodGet, "/faults", ""))
+	assert.Empty(t, gw.Account(gw.Key()).Requests.All())
+	assert.Len(t, other.Requests.All(), 1)
+	assert.Len(t, other.Webhooks.Deliveries(), 2)
+	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err, "the reference is free again")
+	_, err = other.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.ErrorIs(t, err, gateway.ErrDuplicate)
+}
+
+func TestWhoMayControl(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithAllowedHosts("gateway.test"))
+	for name, tc := range map[string]struct {
+		plane  plane
+		method string
+		want   int
+	}{
+		"no credential":        {plane{}, http.MethodPost, 200},
+		"credential":           {plane{key: "sk_test_x"}, http.MethodPost, 200},
+		"of production":        {plane{key: "sk_live_x"}, http.MethodPost, 401},
+		"revoked":              {plane{key: "sk_test_revoked"}, http.MethodPost, 401},
+		"foreign host":         {plane{header: header("Host", "evil.test")}, http.MethodPost, 421},
+		"rebound name":         {plane{header: header("Host", "localhost.evil.test:4010")}, http.MethodPost, 421},
+		"allowed host":         {plane{header: header("Host", "Gateway.test:4010")}, http.MethodPost, 200},
+		"loopback v6":          {plane{header: header("Host", "[::1]:4010")}, http.MethodPost, 200},
+		"loopback v4":          {plane{header: header("Host", "127.0.0.9")}, http.MethodPost, 200},
+		"cross origin":         {plane{header: header("Origin", "https://evil.test")}, http.MethodPost, 403},
+		"cross site":           {plane{header: header("Sec-Fetch-Site", "cross-site")}, http.MethodPost, 403},
+		"same origin":          {plane{header: header("Origin", "http://localhost")}, http.MethodPost, 200},
+		"method":               {plane{}, http.MethodPut, 405},
+		"safe and cross site":  {plane{header: header("Sec-Fetch-Site", "cross-site")}, http.MethodGet, 405},
+		"credential that lies": {plane{header: header("Authorization", "Digest x")}, http.MethodPost, 401},
+	} {
+		tc.plane.t, tc.plane.gw = t, gw
+		status, v := tc.plane.call(tc.method, "/reset", "")
+		assert.Equal(t, tc.want, status, "%s: %v", name, v)
+		if status >= 400 {
+			assert.NotEmpty(t, v["code"], name)
+		}
+	}
+	status, _ := plane{t: t, gw: gw, key: "sk_live_x"}.call(http.MethodGet, "/health", "")
+	assert.Equal(t, http.StatusOK, status, "health needs no credential")
+	status, _ = plane{t: t, gw: gw}.call(http.MethodGet, "/", "")
+	assert.Equal(t, http.StatusNotFound, status)
+	status, _ = plane{t: t, gw: gw}.call(http.MethodPost, "/faults", `{"fault":"`+strings.Repeat("x", 1<<20)+`"}`)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, status)
+}
+
+func header(name, value string) map[string]string { return map[string]string{name: value} }
+
+func TestHealthAssumptionsMetrics(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
+	p := plane{t: t, gw: gw}
+	assert.Equal(t, "live", do[object](p, http.MethodGet, "/health", "")["dialect"])
+	assumptions := do[[]any](p, http.MethodGet, "/assumptions", "")
+	assert.Greater(t, len(assumptions), 50)
+	assert.NotEmpty(t, assumptions[0].(object)["text"])
+
+	_, err := gw.Client().Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	resp := p.raw(http.MethodGet, "/metrics", "")
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Contains(t, resp.Header.Get("Content-Type"), "text/plain; version=0.0.4")
+	for _, line := range []string{
+		`mockgateway_requests_total{status="201"} 1`, `mockgateway_records{kind="transaction"} 1`,
+		`mockgateway_deliveries{state="no_endpoint"} 2`, "# TYPE mockgateway_timers gauge", "mockgateway_accounts 1",
+	} {
+		assert.Contains(t, string(text), line+"\n")
+	}
+}

@@ -1,0 +1,134 @@
+package mockserver_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// reopen closes a server and opens its data file again.
+func reopen(t *testing.T, gw *mockserver.Server, path string, opts ...mockserver.Option) *mockserver.Server {
+	t.Helper()
+	if gw != nil {
+		require.NoError(t, gw.Close())
+	}
+	return mockserver.Run(t, append(opts, mockserver.WithDataFile(path))...)
+}
+
+func TestADataFileKeepsEverything(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	seed := mockserver.WithSeed(3)
+	gw := reopen(t, nil, path, seed)
+	client := gw.Client()
+	kept, err := client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(kept.ID))
+	_, err = gw.Account("sk_test_other").Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	gone := gw.Account("sk_test_reset")
+	_, err = gone.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	do[object](plane{t: t, gw: gw, key: "sk_test_reset"}, http.MethodPost, "/reset", "")
+	require.NoError(t, gw.Clock.Advance(time.Hour))
+	_, err = gw.Clock.Next()
+	require.NoError(t, err)
+	now := gw.Clock.Now()
+
+	for range 2 {
+		gw = reopen(t, gw, path, seed)
+		assert.Equal(t, now, gw.Clock.Now())
+		read, err := gw.Client().Transactions.Get(t.Context(), kept.ID)
+		require.NoError(t, err)
+		assert.Equal(t, gateway.TransactionPaid, read.Status)
+		for key, n := range map[string]int64{gw.Key(): 1, "sk_test_other": 1, "sk_test_reset": 0} {
+			page, err := gw.Account(key).Client().Transactions.List(t.Context(), gateway.TransactionListParams{})
+			require.NoError(t, err)
+			assert.EqualValues(t, n, page.Total, key)
+		}
+	}
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-2"))
+	require.NoError(t, err)
+	assert.NotEqual(t, kept.ID, made.ID, "no id is made twice")
+}
+
+func TestADataFileKeepsARestoredSnapshot(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	gw := reopen(t, nil, path)
+	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	snap, err := gw.Snapshot()
+	require.NoError(t, err)
+	_, err = gw.Client().Transactions.Create(t.Context(), order("order-2"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Restore(snap))
+	_, err = gw.Client().Transactions.Create(t.Context(), order("order-3"))
+	require.NoError(t, err)
+
+	gw = reopen(t, gw, path)
+	all, err := gateway.Collect(gw.Client().Transactions.All(t.Context(), gateway.TransactionListParams{}), 0)
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	assert.Equal(t, "order-3", all[0].ExternalRef)
+	assert.Equal(t, "order-1", all[1].ExternalRef)
+}
+
+func TestAClosedDataFileTakesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	gw := reopen(t, nil, path)
+	require.NoError(t, gw.Close())
+	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"), gateway.NoRetry())
+	require.ErrorIs(t, err, gateway.ErrServer)
+	gw = reopen(t, nil, path)
+	page, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{})
+	require.NoError(t, err)
+	assert.Zero(t, page.Total)
+	_, err = mockserver.New(mockserver.WithDataFile(path))
+	require.ErrorContains(t, err, "in use by another process")
+}
+
+func TestARealtimeClockFiresByItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gw := mockserver.Run(t, mockserver.WithRealtime(60), mockserver.WithAutoPay(time.Minute))
+		made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		read, err := gw.Client().Transactions.Get(t.Context(), made.ID)
+		require.NoError(t, err)
+		assert.Equal(t, gateway.TransactionPaid, read.Status)
+		require.NoError(t, gw.Close())
+	})
+}
+
+func TestAnEndpointOfTheOptions(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	for _, want := range []int{1, 1, 0} {
+		opts := []mockserver.Option{mockserver.WithDataFile(path)}
+		if want > 0 {
+			opts = append(opts, mockserver.WithEndpoint("https://shop.test/hook", "whsec_mock"))
+		}
+		gw, shop := mockserver.Run(t, opts...), &shop{}
+		gw.Webhooks.ServeHost("shop.test", shop)
+		assert.Len(t, gw.Webhooks.Endpoints(), want, "it is not doubled by a restart, and not kept without the option")
+		_, err := gw.Client().Transactions.Create(t.Context(), order(""))
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+		assert.Len(t, shop.got(), 2*want)
+		require.NoError(t, gw.Close())
+	}
+	_, err := mockserver.New(mockserver.WithEndpoint("shop", ""))
+	require.ErrorContains(t, err, "http or https")
+}
