@@ -57,7 +57,7 @@ func (s *Server) control(key, resource, id, action string, count int) error {
 	}
 	do := controls[resource+"/"+action]
 	if do == nil {
-		return &admin.Refusal{Status: http.StatusNotFound, Code: "UNKNOWN_PATH", Detail: "there is no such control"}
+		return &admin.RefusedError{Status: http.StatusNotFound, Code: "UNKNOWN_PATH", Detail: "there is no such control"}
 	}
 	return refusalOf(do(id))
 }
@@ -66,7 +66,7 @@ func (s *Server) control(key, resource, id, action string, count int) error {
 func refusalOf(err error) error {
 	var refused *ControlError
 	if errors.As(err, &refused) {
-		return &admin.Refusal{Status: refused.Status, Code: refused.Code, Detail: refused.Detail}
+		return &admin.RefusedError{Status: refused.Status, Code: refused.Code, Detail: refused.Detail}
 	}
 	return err
 }

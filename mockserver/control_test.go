@@ -25,7 +25,7 @@ type plane struct {
 // call returns the status and the body.
 func (p plane) call(method, path, body string) (int, map[string]any) {
 	p.t.Helper()
-	resp := p.raw(method, path, body)
+	resp := p.raw(method, path, body) //nolint:bodyclose // closed by its Cleanup
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(p.t, err)
 	var v map[string]any
@@ -148,7 +148,9 @@ func TestControlOfCheckoutAndV1(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := gw.Transport().RoundTrip(r)
 	require.NoError(t, err)
-	var payment struct{ TransactionID string }
+	var payment struct {
+		TransactionID string `json:"transactionId"`
+	}
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&payment))
 	require.NoError(t, resp.Body.Close())
 	data = do[object](p, http.MethodPost, "/legacy/payments/"+payment.TransactionID+"/status", `{"status":"IN_ANALYSIS"}`)
@@ -370,7 +372,7 @@ func TestHealthAssumptionsMetrics(t *testing.T) {
 
 	_, err := gw.Client().Transactions.Create(t.Context(), order(""))
 	require.NoError(t, err)
-	resp := p.raw(http.MethodGet, "/metrics", "")
+	resp := p.raw(http.MethodGet, "/metrics", "") //nolint:bodyclose // closed by its Cleanup
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	assert.Contains(t, resp.Header.Get("Content-Type"), "text/plain; version=0.0.4")

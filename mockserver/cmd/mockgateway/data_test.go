@@ -1,4 +1,4 @@
-package main //nolint:testpackage // the test binary is the gateway: it calls main
+package main
 
 import (
 	"bytes"

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,7 +107,7 @@ func (f *flags) config() (config, error) {
 		"clock":       {f.clock, "realtime", "manual"},
 		"log":         {f.log, "text", "json", "off"},
 	} {
-		if !oneOf(given[0], given[1:]) {
+		if !slices.Contains(given[1:], given[0]) {
 			return cfg, fmt.Errorf("-%s must be %s, not %q", name, strings.Join(given[1:], " or "), given[0])
 		}
 	}
@@ -134,15 +135,6 @@ func (f *flags) config() (config, error) {
 		}
 	}
 	return cfg, nil
-}
-
-func oneOf(value string, values []string) bool {
-	for _, v := range values {
-		if v == value {
-			return true
-		}
-	}
-	return false
 }
 
 func (f *flags) time(add func(mockserver.Option)) error {

@@ -1,4 +1,4 @@
-package main //nolint:testpackage // the test binary is the gateway: it calls main
+package main
 
 import (
 	"context"
@@ -165,7 +165,7 @@ func TestSIGTERMDrains(t *testing.T) {
 	slow := make(chan int, 1)
 	go func() {
 		req, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, g.base+"/v2/transactions", http.NoBody)
-		req.Header.Set("apiKey", "sk_test_mock")
+		req.Header.Set("Apikey", "sk_test_mock")
 		req.Header.Set("X-Mock-Fault", "latency=300ms")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {

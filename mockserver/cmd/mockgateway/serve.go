@@ -19,7 +19,7 @@ const drain = 5 * time.Second
 
 // serve runs the gateway until the context ends, and then drains it.
 func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
-	gw, err := mockserver.New(cfg.options...)
+	gw, err := mockserver.New(cfg.options...) //nolint:contextcheck // a gateway outlives the call that makes it
 	if err != nil {
 		return err
 	}
@@ -91,12 +91,12 @@ func logged(how string, to io.Writer, next http.Handler) http.Handler {
 	default:
 		return next
 	}
-	log := slog.New(handler)
+	logger := slog.New(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		sw := &statusWriter{ResponseWriter: w}
-		defer func() {
-			log.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		defer func() { //nolint:contextcheck // it is the request's own
+			logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
 				slog.String("method", r.Method), slog.String("path", template(r.URL.Path)),
 				slog.Int("status", sw.status), slog.Duration("duration", time.Since(began)))
 		}()

@@ -1,4 +1,4 @@
-package main //nolint:testpackage // as in main_test.go
+package main
 
 import (
 	"fmt"
@@ -27,7 +27,8 @@ func TestTheSessionOfTheGuide(t *testing.T) {
 	hook := newServer(t, func(http.ResponseWriter, *http.Request) {})
 	g := start(t, "-clock", "manual", "-start", "2027-01-04T12:00:00Z")
 	const mark = "--- end of block ---"
-	script := "shopt -s expand_aliases\n"
+	var script strings.Builder
+	script.WriteString("shopt -s expand_aliases\n")
 	var shown []string
 	for _, b := range blocks {
 		if b[1] == "json" {
@@ -36,10 +37,10 @@ func TestTheSessionOfTheGuide(t *testing.T) {
 		}
 		text := strings.ReplaceAll(b[2], "http://127.0.0.1:4010", g.base)
 		text = strings.ReplaceAll(text, "http://127.0.0.1:9000/webhooks", hook)
-		script += text + "echo; echo '" + mark + "'\n"
+		script.WriteString(text + "echo; echo '" + mark + "'\n")
 		shown = append(shown, "")
 	}
-	out, err := exec.Command("bash", "-c", script).CombinedOutput()
+	out, err := exec.Command("bash", "-c", script.String()).CombinedOutput()
 	require.NoError(t, err, "the session needs bash and curl: %s", out)
 	printed := strings.Split(string(out), mark)
 	require.Len(t, printed, len(shown)+1, "%s", out)

@@ -131,11 +131,13 @@ func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *Plane) serve(c *call) (any, error) {
 	if !p.allowed(c.r.Host) {
-		return nil, &Refusal{http.StatusMisdirectedRequest, "FOREIGN_HOST",
-			"the control plane answers to loopback names only, not to " + c.r.Host + "; -allow-host adds names"}
+		return nil, &RefusedError{
+			http.StatusMisdirectedRequest, "FOREIGN_HOST",
+			"the control plane answers to loopback names only, not to " + c.r.Host + "; -allow-host adds names",
+		}
 	}
 	if err := p.origin.Check(c.r); err != nil {
-		return nil, &Refusal{http.StatusForbidden, "CROSS_ORIGIN", "a page of another origin may not control the gateway"}
+		return nil, &RefusedError{http.StatusForbidden, "CROSS_ORIGIN", "a page of another origin may not control the gateway"}
 	}
 	rt, err := p.find(c)
 	if err != nil {
@@ -158,7 +160,7 @@ func (p *Plane) identify(c *call, rt *route) error {
 	}
 	key, problem := p.cfg.Authenticate(c.r)
 	if problem != nil {
-		return &Refusal{problem.Status, problem.Code, problem.Detail}
+		return &RefusedError{problem.Status, problem.Code, problem.Detail}
 	}
 	c.key = key
 	return nil
@@ -187,9 +189,9 @@ func (p *Plane) find(c *call) (*route, error) {
 	if len(allowed) > 0 {
 		list := strings.Join(allowed, ", ")
 		c.w.Header().Set("Allow", list)
-		return nil, &Refusal{http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", c.r.Method + " is not allowed here, only " + list}
+		return nil, &RefusedError{http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", c.r.Method + " is not allowed here, only " + list}
 	}
-	return nil, &Refusal{http.StatusNotFound, "UNKNOWN_PATH", "the control plane has no such path; docs/mockgateway.md lists them"}
+	return nil, &RefusedError{http.StatusNotFound, "UNKNOWN_PATH", "the control plane has no such path; docs/mockgateway.md lists them"}
 }
 
 // allowed reports whether a Host header names this machine, so that a name
@@ -210,16 +212,16 @@ func (p *Plane) allowed(host string) bool {
 	})
 }
 
-// Refusal is a call that was refused.
-type Refusal struct {
+// RefusedError is a call that was refused.
+type RefusedError struct {
 	Status int
 	Code   string
 	Detail string
 }
 
 // Error returns the detail.
-func (r *Refusal) Error() string { return r.Detail }
+func (r *RefusedError) Error() string { return r.Detail }
 
 func invalid(format string, args ...any) error {
-	return &Refusal{http.StatusBadRequest, "VALIDATION_ERROR", fmt.Sprintf(format, args...)}
+	return &RefusedError{http.StatusBadRequest, "VALIDATION_ERROR", fmt.Sprintf(format, args...)}
 }

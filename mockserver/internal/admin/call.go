@@ -21,7 +21,7 @@ func (c *call) read() error {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return &Refusal{http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "the body is longer than 1 MiB"}
+		return &RefusedError{http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "the body is longer than 1 MiB"}
 	case err != nil:
 		return invalid("the body could not be read to its end")
 	}
@@ -56,7 +56,7 @@ func (c *call) decode(v any) error {
 
 // problemOf turns an error of any part of the gateway into the answer.
 func problemOf(r *http.Request, err error) wire.Problem {
-	var refusal *Refusal
+	var refusal *RefusedError
 	switch {
 	case errors.As(err, &refusal):
 		return wire.NewProblem(r, refusal.Status, refusal.Code, refusal.Detail)

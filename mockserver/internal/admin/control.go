@@ -45,7 +45,7 @@ type resetView struct {
 // journal. The clock stays where it is.
 func (p *Plane) reset(c *call) (any, error) {
 	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
-		return nil, &Refusal{refusal.Status, refusal.Code, refusal.Detail}
+		return nil, &RefusedError{refusal.Status, refusal.Code, refusal.Detail}
 	}
 	if err := p.cfg.Sender.Reset(c.key); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (p *Plane) controlRoutes() []route {
 	}
 	var list []route
 	for resource, names := range actions {
-		for _, action := range strings.Fields(names) {
+		for action := range strings.FieldsSeq(names) {
 			list = append(list, route{
 				method: http.MethodPost,
 				path:   resource + "/{id}/" + action,
@@ -191,7 +191,7 @@ func (p *Plane) after(c *call, path string) (any, error) {
 		return nil, err
 	}
 	if envelope.Data == nil {
-		return nil, &Refusal{resp.StatusCode, "READ_FAILED", "it is done, but can't be read: " + envelope.Detail}
+		return nil, &RefusedError{resp.StatusCode, "READ_FAILED", "it is done, but can't be read: " + envelope.Detail}
 	}
 	return envelope.Data, nil
 }

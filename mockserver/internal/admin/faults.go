@@ -97,7 +97,7 @@ func (p *Plane) removeFault(c *call) (any, error) {
 			return viewFault(r), nil
 		}
 	}
-	return nil, &Refusal{http.StatusNotFound, "NOT_FOUND", "no fault has this id"}
+	return nil, &RefusedError{http.StatusNotFound, "NOT_FOUND", "no fault has this id"}
 }
 
 type requestView struct {

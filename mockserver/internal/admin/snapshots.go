@@ -42,7 +42,7 @@ func (p *Plane) snapshot(*call) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.snapshots) == maxSnapshots {
-		return nil, &Refusal{http.StatusConflict, "TOO_MANY_SNAPSHOTS", fmt.Sprintf("%d snapshots are kept already; delete one", maxSnapshots)}
+		return nil, &RefusedError{http.StatusConflict, "TOO_MANY_SNAPSHOTS", fmt.Sprintf("%d snapshots are kept already; delete one", maxSnapshots)}
 	}
 	at := wire.Stamp(p.cfg.Clock.Now())
 	b, err := p.cfg.Snapshot()
@@ -89,7 +89,7 @@ func (p *Plane) forget(c *call) (any, error) {
 }
 
 func errNoSnapshot() error {
-	return &Refusal{http.StatusNotFound, "NOT_FOUND", "no snapshot has this id"}
+	return &RefusedError{http.StatusNotFound, "NOT_FOUND", "no snapshot has this id"}
 }
 
 // metrics writes the gateway's numbers in Prometheus' text format.
