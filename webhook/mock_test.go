@@ -1,9 +1,7 @@
 package webhook_test
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -288,9 +286,7 @@ func TestWhatSendsNoEventReachesTheHandlers(t *testing.T) {
 	require.Equal(t, 6, before, "created and pending of each: nobody told what became of them")
 
 	reconcile, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{
-		Open: func(context.Context) iter.Seq2[webhook.OpenResource, error] {
-			return openOnes(pendingTx(expired.ID, refused.ID, lost.ID)...)(t.Context())
-		},
+		Open: openOnes(pendingTx(expired.ID, refused.ID, lost.ID)...),
 	})
 	require.NoError(t, err)
 	for range 2 {
