@@ -70,7 +70,8 @@ func (o *Object) Fail(name, code, format string, args ...any) {
 	case name != "":
 		path += "." + name
 	}
-	o.c.found = append(o.c.found, Violation{Field: path, Message: fmt.Sprintf(format, args...), Code: code})
+	// The name may be a piece of the body, which the caller is free to reuse.
+	o.c.found = append(o.c.found, Violation{Field: strings.Clone(path), Message: fmt.Sprintf(format, args...), Code: code})
 }
 
 func (o *Object) path() string {

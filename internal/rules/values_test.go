@@ -125,3 +125,17 @@ func flipCase(s string) string {
 	}
 	return strings.ToLower(s)
 }
+
+// What is found outlives the body, which its owner may use again.
+func TestViolationsOutliveTheBody(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"cvv":1,"made_up":{"card_number":1},"list":[{"pan":1}]}`)
+	found, err := rules.Check(body, func(*rules.Object) {}, rules.Variant{})
+	require.NoError(t, err)
+	clear(body)
+	var fields []string
+	for _, v := range found {
+		fields = append(fields, v.Field)
+	}
+	assert.Equal(t, []string{"cvv", "made_up.card_number", "list[0].pan"}, fields)
+}
