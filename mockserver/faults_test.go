@@ -314,3 +314,21 @@ func TestManyThroughFaults(t *testing.T) {
 		assert.Len(t, all, 320)
 	})
 }
+
+func TestDownAndUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gw := mockserver.Run(t)
+		client := gw.Client()
+		gw.Down()
+		_, err := client.Transactions.Create(t.Context(), order("order-1"))
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.NotErrorIs(t, err, gateway.ErrOutcomeUnknown, "nothing was sent")
+
+		time.AfterFunc(300*time.Millisecond, gw.Up)
+		made, err := client.Transactions.Create(t.Context(), order("order-1"))
+		require.NoError(t, err, "the retries outlast it")
+		assert.NotEmpty(t, made.ID)
+		assert.Equal(t, 1, gw.Requests.Count(""))
+	})
+}

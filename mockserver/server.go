@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
@@ -22,6 +23,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -46,6 +48,7 @@ type Server struct {
 	faults   *faults.Set
 	journal  *journal.Journal
 	data     data
+	down     atomic.Bool
 	handler  http.Handler
 
 	requestIDs *artefact.IDs
@@ -157,6 +160,9 @@ func (s *Server) assemble(api *httpapi.API) {
 			plane.ServeHTTP(w, r)
 			return
 		}
+		if s.down.Load() {
+			memory.Refuse(w)
+		}
 		gateway.ServeHTTP(w, r)
 	})
 }
@@ -218,6 +224,14 @@ func (s *Server) Key() string {
 	}
 	return "sk_test_mock"
 }
+
+// Down makes the gateway unreachable: connections are refused, over a socket
+// reset, and nothing is carried out, until [Server.Up]. The control plane and
+// webhooks go on.
+func (s *Server) Down() { s.down.Store(true) }
+
+// Up ends [Server.Down].
+func (s *Server) Up() { s.down.Store(false) }
 
 // Handler returns the gateway as an HTTP handler.
 func (s *Server) Handler() http.Handler { return s.handler }

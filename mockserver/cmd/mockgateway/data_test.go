@@ -133,7 +133,7 @@ func TestKilledDuringRequests(t *testing.T) {
 		clients.Wait()
 	}
 	g := start(t, "-data", file, "-log", "off")
-	assert.Greater(t, len(answered), 20)
+	assert.NotEmpty(t, answered)
 	for ref, id := range answered {
 		data, _ := g.must("GET", "/v2/transactions/"+id, "")["data"].(map[string]any)
 		assert.Equal(t, ref, data["external_ref"])

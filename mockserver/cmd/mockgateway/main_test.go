@@ -148,7 +148,10 @@ func TestHelpExplainsEachFlag(t *testing.T) {
 func TestItStartsQuicklyAndSaysWhatANewcomerNeeds(t *testing.T) {
 	t.Parallel()
 	best := time.Hour
-	for range 5 { // the machine may be busy
+	for range 20 { // the machine may be busy
+		if best < 100*time.Millisecond {
+			break
+		}
 		g := start(t)
 		best = min(best, g.took)
 		g.kill()

@@ -198,13 +198,14 @@ var (
 // Wait returns when nothing is being delivered: what is held or waits for a
 // later attempt is not waited for.
 func (s *Sender) Wait(ctx context.Context) error {
-	if Inside() {
-		return ErrInside
-	}
 	s.mu.Lock()
 	if s.active == 0 {
 		s.mu.Unlock()
 		return nil
+	}
+	if Inside() {
+		s.mu.Unlock()
+		return ErrInside
 	}
 	idle := make(chan struct{})
 	s.idle = append(s.idle, idle)

@@ -109,12 +109,21 @@ type Aborter interface{ Abort(err error) }
 // Reset breaks the connection of w as a peer that dies does: a client in
 // memory gets an error that is syscall.ECONNRESET, one behind a socket gets
 // the RST itself. It does not return: the handler ends with it.
-func Reset(w http.ResponseWriter) {
+func Reset(w http.ResponseWriter) { abort(w, "read", syscall.ECONNRESET) }
+
+// Refuse is Reset for a server that is not there: a client in memory gets an
+// error of dialling that is syscall.ECONNREFUSED, one behind a socket a reset.
+func Refuse(w http.ResponseWriter) { abort(w, "dial", syscall.ECONNREFUSED) }
+
+func abort(w http.ResponseWriter, op string, errno syscall.Errno) {
+	call := op
+	if op == "dial" {
+		call = "connect"
+	}
 	for inner := w; inner != nil; {
 		if a, ok := inner.(Aborter); ok {
 			a.Abort(&net.OpError{
-				Op: "read", Net: "tcp", Source: addr("client"), Addr: addr("gateway"),
-				Err: os.NewSyscallError("read", syscall.ECONNRESET),
+				Op: op, Net: "tcp", Source: addr("client"), Addr: addr("gateway"), Err: os.NewSyscallError(call, errno),
 			})
 			break
 		}
