@@ -84,9 +84,18 @@ func (e *Error) Error() string {
 		b.WriteString(": " + joinFields(e.Fields))
 	}
 	if e.Err != nil {
-		b.WriteString(" " + e.Err.Error())
+		b.WriteString(e.cause())
 	}
 	return oneLine(mask(b.String()) + e.context())
+}
+
+// cause returns the text of Err, as it stands behind the status.
+func (e *Error) cause() string {
+	text := strings.TrimPrefix(e.Err.Error(), "gateway: ")
+	if e.StatusCode != 0 {
+		return ": " + text
+	}
+	return " " + text
 }
 
 // context returns what helps to find the call again.

@@ -18,7 +18,11 @@ func (r *request) failure(res *transport.Result) error {
 	if res.Err == nil && res.Ended == nil && isSuccess(res.Status) {
 		return nil
 	}
-	e := r.newError(res, wire.DecodeProblem(res.Body))
+	problem := wire.Problem{}
+	if !isSuccess(res.Status) {
+		problem = wire.DecodeProblem(res.Body)
+	}
+	e := r.newError(res, problem)
 	switch {
 	case r.class == transport.Safe, !res.Maybe && !isSuccess(res.Status):
 		return e
@@ -35,14 +39,14 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 
 // undecodable returns the error of a 2xx answer that can't be read.
 func (r *request) undecodable(res *transport.Result, err error) error {
-	problem := wire.DecodeProblem(res.Body)
-	e := r.newError(res, problem)
 	if errors.Is(err, wire.ErrFailed) {
+		problem := wire.DecodeProblem(res.Body)
+		e := r.newError(res, problem)
 		e.kind = problem.Status
-		e.duplicate = e.duplicate || problem.Status == http.StatusConflict && r.reference != ""
+		e.duplicate = problem.Status == http.StatusConflict && r.isDuplicate(problem.Code)
 		return e
 	}
-	e.Title, e.Detail = "unreadable answer", ""
+	e := r.newError(res, wire.Problem{Title: "unreadable answer", RequestID: wire.DecodeProblem(res.Body).RequestID})
 	e.Err = wire.DescribeError(err)
 	if isRead(r.op.Method) {
 		return e
@@ -77,8 +81,13 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	if body := res.Body[:min(len(res.Body), maxErrorBody)]; len(body) > 0 {
 		e.Body = append([]byte(nil), body...)
 	}
-	e.duplicate = res.Status == http.StatusConflict && (r.reference != "" || strings.HasPrefix(p.Code, "DUPLICATE"))
+	e.duplicate = res.Status == http.StatusConflict && r.isDuplicate(p.Code)
 	return e
+}
+
+// isDuplicate reports whether a 409 is about the reference.
+func (r *request) isDuplicate(code string) bool {
+	return r.reference != "" || strings.HasPrefix(code, "DUPLICATE")
 }
 
 // answered fills the caller's Response.

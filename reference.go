@@ -68,12 +68,14 @@ func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], para
 // refer settles the call's reference and, where there is none, its class.
 func (k *keyedCreate[P, T]) refer(r *request, params *P) error {
 	r.reference = k.reference(params)
+	automatic := k.automatic && r.client.settings.autoReference
 	for _, f := range r.o.body {
 		if f.name == k.member {
+			automatic = false                        // also where the caller sends null
 			_ = json.Unmarshal(f.json, &r.reference) // what is no text is no reference
 		}
 	}
-	if r.reference == "" && k.automatic && r.client.settings.autoReference {
+	if r.reference == "" && automatic {
 		id, err := uuid.NewRandom()
 		if err != nil {
 			return fmt.Errorf("gateway: %s: no reference could be made: %w", r.op.Name, err)

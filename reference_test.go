@@ -335,3 +335,30 @@ func TestLostAnswerNamesTheResource(t *testing.T) {
 		})
 	}
 }
+
+// TestReferenceGivenAsNull: a member that the caller sends is not sent twice.
+func TestReferenceGivenAsNull(t *testing.T) {
+	t.Parallel()
+	order := pixOrder()
+	order.ExternalRef = ""
+	s := play(fail(errReset))
+	_, err := clientOf(t, s).Transactions.Create(t.Context(), order, gateway.BodyField("external_ref", nil))
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	assert.Len(t, s.at, 1, "without a reference it is not repeated")
+	assert.Equal(t, 1, strings.Count(s.bodies[0], "external_ref"))
+}
+
+// TestUnreadableAnswerIsNoProblem: what a resource says is not taken for what
+// went wrong.
+func TestUnreadableAnswerIsNoProblem(t *testing.T) {
+	t.Parallel()
+	body := `{"success":true,"requestId":"r-9","data":{"id":"tx-1","type":"x","code":"A_CODE","title":"T","detail":"D","errors":[{"field":"f"}],"amount":[1]}}`
+	for _, step := range []roundTrip{reply(201, body), cut(201, body[:120])} {
+		_, err := clientOf(t, play(step)).Transactions.Create(t.Context(), pixOrder(), gateway.NoRetry())
+		var e *gateway.Error
+		require.ErrorAs(t, err, &e)
+		assert.Empty(t, e.Code+e.Type+e.Detail)
+		assert.Empty(t, e.Fields)
+		assert.Contains(t, err.Error(), "201 ")
+	}
+}
