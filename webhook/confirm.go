@@ -90,7 +90,10 @@ func confirmTransaction(k Kind, tx *gateway.Transaction) (c confirmation, again 
 	case TransactionPaid:
 		c.moment = earlier(c.moment, tx.PaidAt)
 	case TransactionRefunded, TransactionPartiallyRefunded:
-		again = strconv.FormatInt(tx.RefundedAmount, 10)
+		again = string(tx.Status) // of an API that does not tell the amount
+		if tx.RefundedAmount > 0 {
+			again = strconv.FormatInt(tx.RefundedAmount, 10)
+		}
 	default:
 		if !known(k) {
 			again = instant(tx.UpdatedAt)

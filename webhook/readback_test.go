@@ -123,6 +123,17 @@ func TestUnderReadBackOneFactIsOneEvent(t *testing.T) {
 	}, got.all(), "two refunds are two facts")
 }
 
+func TestRefundsOfAnAPIThatDoesNotTellTheAmount(t *testing.T) {
+	t.Parallel()
+	api := &fakeAPI{}
+	rx, got := shop(t, webhook.Config{API: api.client(t)})
+	for _, status := range []string{"partially_refunded", "refunded", "refunded"} {
+		api.setTransaction("tx_1", status)
+		assert.Equal(t, received, answer(rx, request(txBody("evt_"+status, webhook.TransactionRefunded, "tx_1", status))))
+	}
+	assert.Equal(t, []string{"transaction.refunded tx_1 partially_refunded", "transaction.refunded tx_1 refunded"}, got.all())
+}
+
 func TestUnknownKindsAreOneFactPerChange(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
