@@ -1,0 +1,275 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// write is an operation that takes a body, as the interface document has it.
+// The tests of contract_test.go hold each of them to what all have in common.
+type write struct {
+	name   string
+	method string
+	status int // of success
+	// path makes what the path names; edit makes what the body names.
+	path func(m *mock) string
+	edit func(m *mock, body string) string
+	body string // with every member
+	mock option // what the mock is like beside its dialect
+
+	required []string          // members; all others may be missing
+	nullable []string          // members that may be null
+	free     []string          // objects whose members are the caller's own
+	anyType  []string          // members of more than one type
+	instead  map[string]string // members that are needed where the one is missing: "products" where it is "amount"
+
+	other map[string]int // the status of success where a member is missing
+
+	v1       bool // answers 422 in both dialects, takes the apiKey header only
+	plain    bool // a refused member is told as {error, message, status}
+	optional bool // the body may be absent
+}
+
+func (w write) String() string { return w.name }
+
+// prepared is an operation that succeeds, in a mock of its own.
+type prepared struct {
+	write
+
+	m      *mock
+	path   string
+	body   string
+	header []string
+}
+
+func (w write) prepare(t *testing.T, dialect string) prepared {
+	t.Helper()
+	if w.mock == nil {
+		w.mock = document
+	}
+	m := newMock(t, w.mock, dialects[dialect])
+	p := prepared{write: w, m: m, path: w.path(m), body: strings.TrimSpace(w.body)}
+	if w.edit != nil {
+		p.body = w.edit(m, p.body)
+	}
+	if w.v1 {
+		p.header = []string{"Authorization", "", "apiKey", key}
+	}
+	if slug, found := strings.CutPrefix(p.path, "/v2/checkout/"); found {
+		token := m.visit(strings.TrimSuffix(slug, "/session"), "").text("data.session_token")
+		p.header = []string{"X-Checkout-Session-Token", token}
+	}
+	return p
+}
+
+// send sends a body to the operation.
+func (p prepared) send(body string, header ...string) answer {
+	p.m.t.Helper()
+	return p.m.call(p.method, p.path, body, slices.Concat(p.header, header)...)
+}
+
+func at(path string) func(*mock) string { return func(*mock) string { return path } }
+
+func writes(t *testing.T) []write {
+	t.Helper()
+	return slices.Concat(transactionWrites(t), moneyWrites(t), subscriptionWrites(t), checkoutWrites(t), legacyWrites(t))
+}
+
+var (
+	addressRequired = []string{"address.street", "address.city"}
+	addressNullable = []string{"address.complement"}
+)
+
+// under puts members below another one.
+func under(parent string, members ...[]string) []string {
+	var list []string
+	for _, m := range slices.Concat(members...) {
+		list = append(list, parent+"."+m)
+	}
+	return list
+}
+
+// with returns a golden request with more members.
+func with(t *testing.T, file string, members ...string) string {
+	t.Helper()
+	body := string(golden.Read(t, file))
+	for i := 0; i+1 < len(members); i += 2 {
+		body = golden.Edit(t, body, members[i], members[i+1])
+	}
+	return body
+}
+
+func transactionWrites(t *testing.T) []write {
+	t.Helper()
+	paid := func(action string) func(m *mock) string {
+		return func(m *mock) string { return "/v2/transactions/" + m.create(card("token", `"pgpm_paid"`)) + action }
+	}
+	return []write{
+		{
+			name: "transactions.create", method: http.MethodPost, status: 201, path: at("/v2/transactions"),
+			body: with(t, "transactions/create.request.json",
+				"installments", "1", "interest_rate", "0.5", "token", `"pgpm_ok"`, "currency", `"BRL"`),
+			required: slices.Concat([]string{
+				"amount", "method", "buyer", "products", "products[0].name", "products[0].price",
+				"products[1].name", "products[1].price", "buyer.name", "buyer.email", "buyer.document.type", "buyer.document.number",
+			},
+				under("buyer", addressRequired)),
+			nullable: slices.Concat([]string{
+				"external_ref", "installments", "interest_rate", "notify_url", "metadata", "ip_address",
+				"products[0].sku", "buyer.phone", "buyer.birth_date", "buyer.document", "buyer.address",
+			}, under("buyer", addressNullable)),
+		},
+		{
+			name: "transactions.create for a known buyer", method: http.MethodPost, status: 201, path: at("/v2/transactions"),
+			edit: func(m *mock, body string) string {
+				return golden.Edit(m.t, body, "buyer.id", `"`+m.person("Ana Souza")+`"`)
+			},
+			body:     with(t, "transactions/create_buyer_id.request.json", "buyer", `{"id":"x"}`),
+			required: []string{"amount", "method", "buyer", "products", "products[0].name", "products[0].price"},
+			nullable: []string{"external_ref"},
+			anyType:  []string{"buyer.id"}, // without it name and email are needed: see TestBuyerByID
+		},
+		{
+			name: "transactions.refund", method: http.MethodPut, status: 200, path: paid("/refund"), optional: true,
+			body: `{"amount":100,"reason":"broken"}`,
+		},
+		{
+			name: "transactions.update_delivery", method: http.MethodPut, status: 200, path: paid("/delivery"),
+			body: with(t, "transactions/update_delivery.request.json", "tracking_company", `"Post"`), required: []string{"tracking_code"},
+			nullable: []string{"tracking_url", "tracking_company"},
+		},
+		{
+			name: "transactions.set_sandbox_status", method: http.MethodPut, status: 200, path: paid(""),
+			body: `{"status":"paid"}`, required: []string{"status"},
+		},
+	}
+}
+
+func moneyWrites(t *testing.T) []write {
+	t.Helper()
+	return []write{
+		{
+			name: "customers.create", method: http.MethodPost, status: 201, path: at("/v2/customers"),
+			body:     with(t, "customers/create.request.json"),
+			required: slices.Concat([]string{"name", "email", "document.type", "document.number"}, addressRequired),
+			nullable: slices.Concat([]string{"phone", "document", "externalRef", "address", "ip_address"}, addressNullable),
+		},
+		{
+			name: "transfers.create", method: http.MethodPost, status: 201, path: at("/v2/transfers"),
+			body:     with(t, "transfers/create.request.json"),
+			required: []string{"pix_key_type", "pix_key_value", "amount"},
+			nullable: []string{"notify_url"},
+		},
+		{
+			name: "transfers.cancel", method: http.MethodPost, status: 200, optional: true,
+			path: func(m *mock) string { return "/v2/transfers/" + m.payout("payout-1") + "/cancel" },
+			body: `{"reason":"a mistake"}`,
+		},
+	}
+}
+
+func subscriptionWrites(t *testing.T) []write {
+	t.Helper()
+	made := func(action string) func(m *mock) string {
+		return func(m *mock) string {
+			return "/v2/subscriptions/" + m.subscribe(m.person("Bia Lima"), `"token":"pgct_ok_0001"`).text("data.id") + action
+		}
+	}
+	return []write{
+		{
+			name: "subscriptions.create", method: http.MethodPost, status: 201, path: at("/v2/subscriptions"),
+			edit: func(m *mock, body string) string {
+				return golden.Edit(m.t, body, "customer_id", `"`+m.person("Ana Souza")+`"`)
+			},
+			body: with(t, "subscriptions/create.request.json", "products[0].tangible", "false",
+				"trial_end", `"2027-02-01T00:00:00Z"`, "billing_day_of_month", "1", "comment", `"gold"`),
+			required: []string{
+				"customer_id", "amount", "token", "interval", "informations[0].key", "informations[0].value",
+				"products[0].name", "products[0].price",
+			},
+			nullable: []string{"products[0].sku"},
+			free:     []string{"metadata"},
+		},
+		{
+			name: "subscriptions.update", method: http.MethodPatch, status: 200, path: made(""),
+			body: with(t, "subscriptions/update.request.json"), nullable: []string{"metadata"}, free: []string{"metadata"},
+		},
+		{
+			name: "subscriptions.cancel", method: http.MethodPost, status: 200, path: made("/cancel"), optional: true,
+			body: `{"reason":"moved"}`,
+		},
+	}
+}
+
+func checkoutWrites(t *testing.T) []write {
+	t.Helper()
+	const link = "/v2/checkout-links"
+	return []write{
+		{
+			name: "checkout_links.create", method: http.MethodPost, status: 201, path: at(link), plain: true,
+			body:     with(t, "checkout_links/create.request.json"),
+			required: []string{"products", "products[0].name", "products[0].price", "products[1].name", "products[1].price"},
+			nullable: []string{"products[0].description", "products[0].image_url", "products[0].compare_price"},
+		},
+		{
+			name: "checkout_links.create by amount", method: http.MethodPost, status: 201, path: at(link), plain: true,
+			body: with(t, "checkout_links/create_amount.request.json"), instead: map[string]string{"amount": "products"},
+		},
+		{
+			name: "checkout_sessions.update", method: http.MethodPatch, status: 200,
+			path:     func(m *mock) string { return "/v2/checkout/" + m.link(`{"amount":4990}`) + "/session" },
+			body:     with(t, "checkout_sessions/update.request.json"),
+			required: slices.Concat([]string{"buyer.document.type", "buyer.document.number"}, under("buyer", addressRequired)),
+			nullable: slices.Concat(under("buyer", []string{"name", "email", "phone", "birth_date", "document", "address"}, addressNullable)),
+		},
+	}
+}
+
+func legacyWrites(t *testing.T) []write {
+	t.Helper()
+	return []write{
+		{
+			name: "legacy.configure_integration", method: http.MethodPost, status: 200, path: at("/v1/business/integration"), v1: true,
+			body: with(t, "legacy/configure_integration.request.json"), other: map[string]int{"webhookUrl": 201}, // the second variant
+		},
+		{
+			name: "legacy.create_pix_payment", method: http.MethodPost, status: 201, path: at("/pix/v1/payment"), v1: true,
+			body:     with(t, "legacy/create_pix_payment.request.json", "splits[0].amount", "100"),
+			required: []string{"type", "payer", "transaction", "transaction.value"},
+		},
+		{
+			name: "legacy.create_payment_token", method: http.MethodPost, status: 200, path: at("/v2/payment_token/pgct_ok_4242"),
+			body: `{"holder":{"name":"Ana"}}`, free: []string{""}, mock: before,
+		},
+	}
+}
+
+// before is a mock at a moment when tokens can still be made through the API.
+func before(hc *httpapi.Config, sc *store.Config) {
+	c := clock.New(clock.Config{Start: time.Date(2026, time.July, 1, 0, 0, 0, 0, time.UTC), Fire: func(clock.Timer) {}})
+	hc.Now, sc.Clock = c.Now, c
+}
+
+// records returns everything that a mock stores.
+func (m *mock) records() []engine.Change {
+	m.t.Helper()
+	m.account() // so that it is there before the first request
+	state, err := m.store.State()
+	require.NoError(m.t, err)
+	var all []engine.Change
+	for _, a := range state.Accounts {
+		all = append(all, a.Records)
+	}
+	return all
+}
