@@ -36,7 +36,8 @@ func (c *Clock) AdvanceTo(t time.Time) error {
 // reports whether there was one.
 func (c *Clock) Next() (bool, error) { return c.server.next(context.Background()) }
 
-// Timers lists what will become due, the earliest first.
+// Timers lists what will become due, the earliest first: an expiry of what has
+// been paid is not among it.
 func (c *Clock) Timers() []Timer {
 	waiting := c.server.clock.Timers()
 	timers := make([]Timer, len(waiting))

@@ -87,7 +87,7 @@ func (s *Server) openData(path string) error {
 func (s *Server) replay(e entry) error {
 	switch {
 	case e.Snapshot != nil:
-		if err := s.fits(*e.Snapshot); err != nil {
+		if err := s.accepts(*e.Snapshot); err != nil {
 			return err
 		}
 		return s.load(*e.Snapshot)

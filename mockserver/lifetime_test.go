@@ -255,3 +255,16 @@ func TestSeededSubscriptionsRepeat(t *testing.T) {
 	assert.Len(t, first, 2+2+3*3)
 	assert.True(t, slices.Equal(first, run()))
 }
+
+func TestTimersOfWhatIsOverAreNotShown(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.Len(t, gw.Clock.Timers(), 1)
+	require.NoError(t, gw.Transactions.Pay(made.ID))
+	assert.Empty(t, gw.Clock.Timers())
+	moved, err := gw.Clock.Next()
+	require.NoError(t, err)
+	assert.False(t, moved, "there is nothing to wait for")
+}

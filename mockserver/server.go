@@ -75,6 +75,7 @@ func New(opts ...Option) (*Server, error) {
 		Start:  cfg.start,
 		Speed:  cfg.speed,
 		Fire:   s.fire,
+		Fits:   s.fits,
 		Settle: s.Wait,
 		Refuse: refuseInside,
 	})
@@ -186,6 +187,14 @@ func (s *Server) fire(t clock.Timer) {
 		return
 	}
 	s.store.Fire(t)
+}
+
+// fits reports whether a timer will do anything.
+func (s *Server) fits(t clock.Timer) bool {
+	if t.Kind == deliver.TimerKind {
+		return s.sender.Fits(t)
+	}
+	return s.store.Fits(t)
 }
 
 // refuseInside keeps a webhook's handler from advancing the clock, which would

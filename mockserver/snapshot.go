@@ -72,7 +72,7 @@ func (s *Server) Restore(b []byte) error {
 	if err := json.Unmarshal(b, &snap); err != nil { //nolint:musttag // as in Snapshot
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	if err := s.fits(snap); err != nil {
+	if err := s.accepts(snap); err != nil {
 		return err
 	}
 	if err := s.Wait(context.Background()); err != nil {
@@ -88,8 +88,8 @@ func (s *Server) Restore(b []byte) error {
 	return s.data.keep(entry{Snapshot: &snap})
 }
 
-// fits reports whether a snapshot is of a server like this one.
-func (s *Server) fits(snap snapshot) error {
+// accepts returns why a snapshot is not of a server like this one, or nil.
+func (s *Server) accepts(snap snapshot) error {
 	switch {
 	case snap.Version != snapshotVersion:
 		return fmt.Errorf("%w: version %d", ErrSnapshot, snap.Version)

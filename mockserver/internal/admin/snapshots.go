@@ -100,7 +100,7 @@ func (p *Plane) metrics(c *call) (any, error) {
 	gauge("mockgateway_clock_seconds", "The virtual clock, in Unix seconds.")
 	fmt.Fprintf(&b, "mockgateway_clock_seconds %d\n", p.cfg.Clock.Now().Unix())
 	gauge("mockgateway_timers", "Timers that wait.")
-	fmt.Fprintf(&b, "mockgateway_timers %d\n", len(p.cfg.Clock.Timers()))
+	fmt.Fprintf(&b, "mockgateway_timers %d\n", p.cfg.Clock.Len())
 	gauge("mockgateway_accounts", "Accounts that were opened.")
 	fmt.Fprintf(&b, "mockgateway_accounts %d\n", len(p.cfg.Store.Accounts()))
 	gauge("mockgateway_records", "Records of all accounts.")

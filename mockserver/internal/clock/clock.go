@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,6 +63,9 @@ type Config struct {
 	// Refuse says why an advance must not begin now, or returns nil. Nil
 	// refuses nothing.
 	Refuse func() error
+	// Fits reports whether a timer will do anything when it fires, so that the
+	// others are not shown and not waited for. Nil is all.
+	Fits func(Timer) bool
 	// MaxTimers guards against timers that make timers forever; 0 is
 	// DefaultMaxTimers.
 	MaxTimers int
@@ -135,8 +139,19 @@ func (c *Clock) Drop(match func(Timer) bool) {
 // Timers lists what is waiting, in the order in which it will fire.
 func (c *Clock) Timers() []Timer {
 	c.mu.Lock()
+	list := c.timers.list()
+	c.mu.Unlock()
+	if c.cfg.Fits != nil {
+		list = slices.DeleteFunc(list, func(t Timer) bool { return !c.cfg.Fits(t) })
+	}
+	return list
+}
+
+// Len returns how many timers wait, those that will do nothing among them.
+func (c *Clock) Len() int {
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.timers.list()
+	return len(c.timers.items)
 }
 
 // Advance moves the clock by d, firing the timers on its way.
@@ -156,12 +171,11 @@ func (c *Clock) AdvanceTo(ctx context.Context, to time.Time) error {
 // then. It reports whether there was one.
 func (c *Clock) Next(ctx context.Context) (moved bool, err error) {
 	err = c.advance(ctx, func(now time.Time) time.Time {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if moved = len(c.timers.items) > 0; !moved {
+		timers := c.Timers()
+		if moved = len(timers) > 0; !moved {
 			return now
 		}
-		return later(now, c.timers.items[0].At)
+		return later(now, timers[0].At)
 	})
 	return moved, err
 }

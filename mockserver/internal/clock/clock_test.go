@@ -116,6 +116,24 @@ func TestNext(t *testing.T) {
 	assert.Equal(t, start.Add(2*time.Hour), r.Now())
 }
 
+func TestTimersThatDoNothingAreNeitherShownNorWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(clock.Config{Fits: func(tm clock.Timer) bool { return tm.ID != "paid" }})
+	r.Add(after(time.Hour, "paid"), after(2*time.Hour, "open"))
+	assert.Equal(t, []clock.Timer{after(2*time.Hour, "open")}, r.Timers())
+	assert.Equal(t, 2, r.Len())
+	assert.Len(t, r.State().Timers, 2, "a snapshot has them all")
+
+	moved, err := r.Next(t.Context())
+	require.NoError(t, err)
+	assert.True(t, moved)
+	assert.Equal(t, []string{"paid@1h0m0s", "open@2h0m0s"}, r.fired(), "it fires nevertheless")
+	r.Add(after(3*time.Hour, "paid"))
+	moved, err = r.Next(t.Context())
+	require.NoError(t, err)
+	assert.False(t, moved)
+}
+
 func TestManyTimersFireInOrder(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

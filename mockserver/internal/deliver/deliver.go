@@ -157,6 +157,14 @@ func (s *Sender) Fire(t clock.Timer) {
 	}
 }
 
+// Fits reports whether the attempt that a timer asks for is still to be made.
+func (s *Sender) Fits(t clock.Timer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.byID[t.ID]
+	return d != nil && d.state == Pending && d.next.Equal(t.At)
+}
+
 // due lets the next attempt of the schedule happen, unless deliveries are held.
 func (s *Sender) due(d *delivery) {
 	d.next = time.Time{}

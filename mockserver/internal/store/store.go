@@ -115,6 +115,10 @@ func (s *Store) Accounts() []string {
 // Used returns how many bytes the records take, about.
 func (s *Store) Used() int64 { return s.used.Load() }
 
+// Fits reports whether a timer still fits its record's state: one that does
+// not changes nothing when it fires.
+func (s *Store) Fits(t clock.Timer) bool { return s.Account(t.Account).fits(t) }
+
 // Fire does what a due timer asks for. A timer that no longer fits its
 // record's state changes nothing.
 func (s *Store) Fire(t clock.Timer) {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
@@ -80,20 +81,65 @@ func (d *Data) follow(c engine.Change) engine.Change {
 // fire does what a due timer asks for. Its refusal says only that the record
 // has moved on.
 func (a *Account) fire(kind engine.TimerKind, id string) {
-	switch resource, _, _ := strings.Cut(string(kind), "."); resource {
-	case "transaction":
-		_, _ = a.Transaction(id, transactionTimer(kind))
-	case "transfer":
-		_, _ = a.Transfer(id, func(env engine.Env, t *engine.Transfer) (engine.Change, *engine.Refusal) {
-			return engine.FireTransfer(env, t, kind), nil
-		})
-	case "subscription":
-		_, _ = a.Subscription(id, func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
-			return engine.FireSubscription(env, s, kind), nil
-		})
-	case "checkout":
-		a.fireCheckout(kind, id)
+	_ = a.Apply(func(d *Data) (engine.Change, *engine.Refusal) {
+		c, refusal := d.due(d.Env, kind, id)
+		if refusal == nil && resourceOf(kind) == "transaction" {
+			c = d.follow(c)
+		}
+		return c, refusal
+	})
+}
+
+// fits reports whether a timer would change anything, if nothing else happened
+// before it.
+func (a *Account) fits(t clock.Timer) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	env := a.env()
+	if t.At.After(env.Now) {
+		env.Now = t.At
 	}
+	env.IDs = a.store.cfg.IDs(a.key) // what they make is thrown away
+	c, refusal := a.data.due(env, engine.TimerKind(t.Kind), t.ID)
+	return refusal == nil && !c.Empty()
+}
+
+func resourceOf(kind engine.TimerKind) string {
+	resource, _, _ := strings.Cut(string(kind), ".")
+	return resource
+}
+
+// due returns what a timer asks for, without what follows from it for other
+// records.
+func (d *Data) due(env engine.Env, kind engine.TimerKind, id string) (engine.Change, *engine.Refusal) {
+	switch resourceOf(kind) {
+	case "transaction":
+		if t := d.Transactions.Get(id); t != nil {
+			return transactionTimer(kind)(env, t)
+		}
+	case "transfer":
+		if t := d.Transfers.Get(id); t != nil {
+			return engine.FireTransfer(env, t, kind), nil
+		}
+	case "subscription":
+		if s := d.Subscriptions.Get(id); s != nil {
+			return engine.FireSubscription(env, s, kind), nil
+		}
+	case "checkout":
+		return d.dueCheckout(env, kind, id), nil
+	}
+	return engine.Change{}, nil
+}
+
+func (d *Data) dueCheckout(env engine.Env, kind engine.TimerKind, id string) engine.Change {
+	if kind == engine.TimerExpireLink {
+		if l := d.Links.Get(id); l != nil {
+			return engine.ExpireLinkInTime(env, l, d.SessionsOf(l))
+		}
+	} else if s := d.Sessions.Get(id); s != nil {
+		return engine.ExpireSession(env, s)
+	}
+	return engine.Change{}
 }
 
 func transactionTimer(kind engine.TimerKind) Transition[engine.Transaction] {
@@ -105,19 +151,6 @@ func transactionTimer(kind engine.TimerKind) Transition[engine.Transaction] {
 	default:
 		return engine.ExpireInTime
 	}
-}
-
-func (a *Account) fireCheckout(kind engine.TimerKind, id string) {
-	_ = a.Apply(func(d *Data) (engine.Change, *engine.Refusal) {
-		if kind == engine.TimerExpireLink {
-			if l := d.Links.Get(id); l != nil {
-				return engine.ExpireLinkInTime(d.Env, l, d.SessionsOf(l)), nil
-			}
-		} else if s := d.Sessions.Get(id); s != nil {
-			return engine.ExpireSession(d.Env, s), nil
-		}
-		return engine.Change{}, nil
-	})
 }
 
 // SessionsOf returns the sessions of a link.
