@@ -237,10 +237,10 @@ func TestAReceiverMayCallTheSender(t *testing.T) {
 		wait = sys.Wait(r.Context())
 		advance = sys.clock.Advance(r.Context(), time.Hour)
 		done := make(chan struct{})
-		go func() { // from another goroutine the running advance is noticed
+		go func(ctx context.Context) { // from another goroutine the running advance is noticed
 			defer close(done)
-			inner = sys.clock.Advance(r.Context(), time.Hour)
-		}()
+			inner = sys.clock.Advance(ctx, time.Hour)
+		}(r.Context())
 		<-done
 	})})
 
