@@ -499,3 +499,21 @@ func TestLongAnswers(t *testing.T) {
 	_, err := clientOf(t, s).Transactions.List(t.Context(), gateway.TransactionListParams{})
 	require.NoError(t, err)
 }
+
+// TestTimeoutOfTheCallersHTTPClient bounds an attempt, not the call.
+func TestTimeoutOfTheCallersHTTPClient(t *testing.T) {
+	t.Parallel()
+	safe, _, _ := classCalls(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := play(hang, hang, reply(200, safe.answer))
+		client, err := gateway.New(baseURL, gateway.BearerToken(testKey), noJitter(),
+			gateway.WithHTTPClient(&http.Client{Transport: s, Timeout: 2 * time.Second}))
+		require.NoError(t, err)
+		require.NoError(t, safe.call(t.Context(), client))
+		assert.Equal(t, []time.Duration{0, 2500 * time.Millisecond, 5500 * time.Millisecond}, s.at)
+		s.steps = append(s.steps, hang)
+		err = safe.call(t.Context(), client, gateway.NoRetry())
+		require.ErrorContains(t, err, "no answer within 2s")
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+}

@@ -40,14 +40,14 @@ type attempts struct{ base http.RoundTripper }
 
 // RoundTrip makes one attempt and leaves what came of it in the call's state.
 func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	c, _ := ctx.Value(contextKey{}).(*call)
-	if ctx.Err() != nil {
+	c, _ := req.Context().Value(contextKey{}).(*call)
+	caller := c.request.Context() // req's may end sooner, by the http.Client's timeout
+	if caller.Err() != nil {
 		c.ending = unsent
-		return nil, ctx.Err()
+		return nil, caller.Err()
 	}
 	c.begin()
-	timed, cancel := context.WithTimeout(ctx, c.req.AttemptTimeout)
+	timed, cancel := context.WithTimeout(req.Context(), c.req.AttemptTimeout)
 	defer cancel()
 	out := req.WithContext(timed)
 	if err := c.prepare(timed, out); err != nil {
@@ -59,7 +59,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = c.read(resp)
 	}
 	if err != nil {
-		c.fail(ctx, timed, err)
+		c.fail(caller, timed, err)
 	} else {
 		c.ending = endingOf(c.result.Status)
 	}
@@ -172,7 +172,7 @@ func readAll(buf []byte, body io.Reader, length int64) ([]byte, error) {
 }
 
 // fail records why an attempt has no whole answer.
-func (c *call) fail(ctx, timed context.Context, err error) {
+func (c *call) fail(caller, timed context.Context, err error) {
 	r := &c.result
 	if r.Status != 0 && (r.Status < 200 || r.Status > 299) {
 		c.ending = endingOf(r.Status) // a refusal is one even if its text is cut
@@ -180,10 +180,10 @@ func (c *call) fail(ctx, timed context.Context, err error) {
 	}
 	c.ending = endingOfError(err)
 	switch {
-	case ctx.Err() != nil:
-		r.Err = ended(ctx)
+	case caller.Err() != nil:
+		r.Err = ended(caller)
 	case timed.Err() != nil:
-		r.Err = &TimeoutError{After: c.req.AttemptTimeout}
+		r.Err = &TimeoutError{After: min(c.req.AttemptTimeout, time.Since(c.began))}
 	default:
 		r.Err = withoutURL(err)
 	}
