@@ -148,6 +148,9 @@ func (c *Client) request(op *operation, params any, opts []RequestOption, path [
 func (c *Client) prepare(op *operation, params any, opts []RequestOption) (*request, error) {
 	r := &request{op: op, client: c, class: op.class}
 	err := applyOptions(&r.o, opts)
+	if err == nil && r.o.credential != nil {
+		err = r.o.credential.check(c.host)
+	}
 	if err != nil {
 		return nil, err
 	}

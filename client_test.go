@@ -394,6 +394,7 @@ func TestCallOptionsRefused(t *testing.T) {
 		"member stands twice":     gateway.BodyField("amount", 1),
 		"card data":               gateway.BodyField("card_number", "4111111111111111"),
 		"public key":              gateway.UseCredential(gateway.BearerToken("pk_1")),
+		"no credential":           gateway.UseCredential(gateway.Credential{}),
 	} {
 		s := play()
 		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), option)
@@ -401,8 +402,12 @@ func TestCallOptionsRefused(t *testing.T) {
 		assert.NotContains(t, err.Error(), "4111", name)
 		assert.Empty(t, s.at, name)
 	}
+	sandbox, err := gateway.New("https://sandbox.example.com", gateway.BearerToken(testKey), gateway.WithHTTPClient(&http.Client{Transport: play()}))
+	require.NoError(t, err)
+	_, err = sandbox.Transactions.Get(t.Context(), orderID, gateway.UseCredential(gateway.APIKey("sk_live_1")))
+	require.ErrorContains(t, err, "sandbox host")
 	s := play()
-	_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.BodyField("x", 1))
+	_, err = clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.BodyField("x", 1))
 	require.ErrorContains(t, err, "no body")
 	assert.Empty(t, s.at)
 }
