@@ -33,7 +33,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 		return err
 	}
 	defer mock.Close()                                                                             //nolint:errcheck // nothing listens
-	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: mock.Secret()}}}) //nolint:contextcheck // it logs only
+	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: mock.Secret()}}})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 			return err
 		}
 		// A year takes milliseconds; all webhooks of it have arrived afterwards.
-		if err := mock.Clock.AdvanceTo(ch.until); err != nil { //nolint:contextcheck // the clock is not the wall's
+		if err := mock.Clock.AdvanceTo(ch.until); err != nil {
 			return err
 		}
 		if err := ch.check(ctx); err != nil {
