@@ -32,7 +32,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if err != nil {
 		return err
 	}
-	defer mock.Close()                                                                             //nolint:errcheck // nothing listens
+	defer mock.Close() //nolint:errcheck // nothing listens
 	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: mock.Secret()}}})
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ type stage struct {
 }
 
 func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
-	mock, err := mockserver.New() //nolint:contextcheck // Close ends it
+	mock, err := mockserver.New()
 	if err != nil {
 		return nil, err
 	}
