@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,7 @@ func TestTheInboxRetriesWithBackoffAndGivesUp(t *testing.T) {
 		})
 		answer(rx, signed(paid("evt_1", "tx_1")))
 		time.Sleep(2 * time.Hour)
+		synctest.Wait()
 		assert.Equal(t, []time.Duration{0, 10 * time.Second, 10*time.Second + time.Hour, 40*time.Second + time.Hour, 80*time.Second + time.Hour}, at)
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeDead])
 		dead, err := rx.DeadLetters(t.Context(), 10)
@@ -183,23 +185,23 @@ func TestAnEventThatKillsEveryProcessIsBuried(t *testing.T) {
 		shared := newDurable()
 		cfg := inbox(shared)
 		cfg.MaxAttempts = 3
-		runs := 0
+		var runs atomic.Int64
 		for range 5 {
 			doomed := &cutStore{Store: shared}
 			cfg.Store = doomed
 			rx := receiver(t, cfg)
 			webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
-				runs++
+				runs.Add(1)
 				doomed.kill()
 				return nil
 			})
 			rx.Start()
-			if runs == 0 {
+			if runs.Load() == 0 {
 				answer(rx, signed(paid("evt_1", "tx_1")))
 			}
 			time.Sleep(2 * time.Minute)
 		}
-		assert.Equal(t, 3, runs)
+		assert.Equal(t, int64(3), runs.Load())
 		dead, err := shared.DeadLetters(t.Context(), 1)
 		require.NoError(t, err)
 		require.Len(t, dead, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,10 +196,10 @@ func TestReconcilerRuns(t *testing.T) {
 		cfg.Logger = quiet
 		rx, err := webhook.New(cfg)
 		require.NoError(t, err)
-		rounds := 0
+		var rounds atomic.Int64
 		r, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{
 			Open: func(context.Context) iter.Seq2[webhook.OpenResource, error] {
-				rounds++
+				rounds.Add(1)
 				return func(yield func(webhook.OpenResource, error) bool) {
 					yield(webhook.OpenResource{}, errors.New("no database"))
 				}
@@ -208,7 +209,7 @@ func TestReconcilerRuns(t *testing.T) {
 		done := make(chan struct{})
 		go func() { r.Run(t.Context()); close(done) }()
 		time.Sleep(10 * time.Hour)
-		assert.InDelta(t, 60, rounds, 20)
+		assert.InDelta(t, 60, rounds.Load(), 20)
 		require.NoError(t, rx.Shutdown(t.Context()))
 		<-done
 	})
