@@ -18,7 +18,7 @@ import (
 func main() { tale.Main("checkout", run) }
 
 func run(ctx context.Context, t *tale.Teller) error {
-	mock, err := mockserver.New() //nolint:contextcheck // the mock takes none: its time is its own
+	mock, err := mockserver.New()
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *checkout) open(ctx context.Context) error {
 // resume is the same visit ten minutes later, on another page view.
 func (c *checkout) resume(ctx context.Context) error {
 	c.Title("The buyer looks for the wallet and comes back")
-	if err := c.mock.Clock.Advance(10 * time.Minute); err != nil { //nolint:contextcheck // the mock takes none: its time is its own
+	if err := c.mock.Clock.Advance(10 * time.Minute); err != nil {
 		return err
 	}
 	session, err := c.client.CheckoutSessions.Resume(ctx, c.slug, c.token)
@@ -157,7 +157,7 @@ func (c *checkout) pay(ctx context.Context) error {
 // expire is a session that nobody comes back to in time.
 func (c *checkout) expire(ctx context.Context) error {
 	c.Title("The next buyer stays away too long")
-	if err := c.mock.Clock.Advance(31 * time.Minute); err != nil { //nolint:contextcheck // the mock takes none: its time is its own
+	if err := c.mock.Clock.Advance(31 * time.Minute); err != nil {
 		return err
 	}
 	_, err := c.client.CheckoutSessions.Update(ctx, c.slug, c.token, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix})

@@ -23,7 +23,7 @@ func main() { tale.Main("legacy", run) }
 func cutoff() time.Time { return time.Date(2026, time.August, 1, 3, 0, 0, 0, time.UTC) }
 
 func run(ctx context.Context, t *tale.Teller) error {
-	mock, err := mockserver.New(mockserver.WithStart(cutoff().Add(-time.Hour))) //nolint:contextcheck // the mock takes none: its time is its own
+	mock, err := mockserver.New(mockserver.WithStart(cutoff().Add(-time.Hour)))
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (o *old) tokenize(ctx context.Context) error {
 // retire is the same call afterwards.
 func (o *old) retire(ctx context.Context) error {
 	o.Title("And after it")
-	if err := o.mock.Clock.AdvanceTo(cutoff()); err != nil { //nolint:contextcheck // the mock takes none: its time is its own
+	if err := o.mock.Clock.AdvanceTo(cutoff()); err != nil {
 		return err
 	}
 	_, err := o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"holder": "Maria Oliveira"}) //nolint:staticcheck // as above

@@ -22,7 +22,7 @@ const opening = 500_000 // cents: what earlier sales have left in the account
 func main() { tale.Main("payouts", run) }
 
 func run(ctx context.Context, t *tale.Teller) error {
-	mock, err := mockserver.New(mockserver.WithOpeningBalance(opening)) //nolint:contextcheck // the mock takes none: its time is its own
+	mock, err := mockserver.New(mockserver.WithOpeningBalance(opening))
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if p.account, err = legacy.New(p.client, gateway.Secret(mock.Key())); err != nil {
 		return err
 	}
-	if err := p.listen(); err != nil { //nolint:contextcheck // the mock takes none: its time is its own
+	if err := p.listen(); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{p.refuse, p.send, p.cancel, p.fail, p.lose, p.list} {

@@ -23,13 +23,13 @@ import (
 func main() { tale.Main("reconcile", run) }
 
 func run(ctx context.Context, t *tale.Teller) error {
-	mock, err := mockserver.New() //nolint:contextcheck // the mock takes none: its time is its own
+	mock, err := mockserver.New()
 	if err != nil {
 		return err
 	}
 	defer mock.Close() //nolint:errcheck // nothing listens
 	s := &shop{Teller: t, mock: mock, client: mock.Client(), orders: map[string]order{}}
-	if err := s.listen(); err != nil { //nolint:contextcheck // the mock takes none: its time is its own
+	if err := s.listen(); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{s.sell, s.goOn, s.miss, s.reconcile, s.again} {
@@ -149,7 +149,7 @@ func (s *shop) miss(ctx context.Context) error {
 		return err
 	}
 	// A Pix lives for 24 hours.
-	if err := s.mock.Clock.Advance(25 * time.Hour); err != nil { //nolint:contextcheck // the mock takes none: its time is its own
+	if err := s.mock.Clock.Advance(25 * time.Hour); err != nil {
 		return err
 	}
 	if err := s.mock.Wait(ctx); err != nil {

@@ -28,7 +28,7 @@ const anasCard = "pgct_ok_ana"
 func main() { tale.Main("subscriptions", run) }
 
 func run(ctx context.Context, t *tale.Teller) error {
-	mock, err := mockserver.New(mockserver.WithStart(day(time.January, 17))) //nolint:contextcheck // the mock takes none: its time is its own
+	mock, err := mockserver.New(mockserver.WithStart(day(time.January, 17)))
 	if err != nil {
 		return err
 	}
