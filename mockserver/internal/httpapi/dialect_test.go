@@ -1,125 +1,428 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// The points D1 to D14 in which the dialects differ, as far as transactions
-// show them; the list's own shapes are in the golden files.
-
-func TestDialectLists(t *testing.T) {
+// TestDialect goes through the points D1 to D14 of docs/assumptions.md in both
+// dialects, each for every resource that it concerns. Whole answers are in the
+// golden files, those of the live dialect in *.live.response.json.
+func TestDialect(t *testing.T) {
 	t.Parallel()
-	m := newMock(t)
-	m.create(charge())
-	a := m.call(http.MethodGet, "/v2/transactions", "")
-	assert.ElementsMatch(t, []string{"success", "requestId", "data"}, a.keysOfBody(), "D1")
-	assert.ElementsMatch(t, []string{"data", "total", "next_cursor", "prev_cursor"}, a.keys("data"), "D1")
-	assert.Equal(t, "pix", a.at("data.data.0.method"), "D12")
-
-	m = newMock(t, live)
-	m.create(charge())
-	a = m.call(http.MethodGet, "/v2/transactions", "")
-	assert.ElementsMatch(t, []string{"success", "requestId", "data", "total", "next_cursor", "prev_cursor"}, a.keysOfBody(), "D1 live")
-	assert.Equal(t, "pix", a.at("data.0.payment.method"), "D12 live")
-	assert.NotContains(t, a.keys("data.0"), "method", "D12 live")
+	points := []struct {
+		id    string
+		check func(m *mock, dialect string)
+	}{
+		{"D1", dialectOfCursorLists},
+		{"D2", dialectOfStates},
+		{"D3", dialectOfChallenges},
+		{"D4", dialectOfRepeatedTransfers},
+		{"D5", dialectOfValidation},
+		{"D6", dialectOfErrorBodies},
+		{"D7", dialectOfTheLeastTransfer},
+		{"D8", dialectOfVoucherAddresses},
+		{"D9", dialectOfBareTransactions},
+		{"D10", dialectOfMetadata},
+		{"D11", dialectOfTransferAmounts},
+		{"D12", dialectOfListItems},
+		{"D13", dialectOfDefaults},
+		{"D14", dialectOfBuyerIDs},
+	}
+	var tested, documented []string
+	for _, p := range points {
+		tested = append(tested, p.id)
+		for dialect, change := range dialects {
+			t.Run(p.id+" "+dialect, func(t *testing.T) {
+				t.Parallel()
+				p.check(newMock(t, change), dialect)
+			})
+		}
+	}
+	for _, a := range docs.Assumptions() {
+		if regexp.MustCompile(`^D\d+$`).MatchString(a.ID) {
+			documented = append(documented, a.ID)
+		}
+	}
+	assert.Equal(t, documented, tested)
 }
 
-func TestDialectStates(t *testing.T) {
-	t.Parallel()
-	for _, status := range []string{"authorized", "three_ds_required", "in_protest", "partially_paid", "processing", "processed", "med"} {
-		m := newMock(t)
-		m.call(http.MethodPut, "/v2/transactions/"+m.create(charge()), `{"status":"`+status+`"}`).
-			problem(400, "VALIDATION_ERROR").field("status", "invalid_enum_value") // D2
-		m = newMock(t, live)
-		a := m.call(http.MethodPut, "/v2/transactions/"+m.create(charge()), `{"status":"`+status+`"}`)
-		assert.Equal(t, status, a.at("data.transaction.status"), "D2 live")
+// in returns what the dialect wants.
+func in[T any](dialect string, document, live T) T {
+	if dialect == "live" {
+		return live
+	}
+	return document
+}
+
+func (m *mock) get(path string) answer {
+	m.t.Helper()
+	a := m.call(http.MethodGet, path, "")
+	require.Equal(m.t, http.StatusOK, a.Status, string(a.Body))
+	return a
+}
+
+// plain checks for an {error, message, status} body.
+func (a answer) plain(status int, code string) answer {
+	a.t.Helper()
+	require.Equal(a.t, status, a.Status, string(a.Body))
+	assert.Equal(a.t, "application/json", a.Header.Get("Content-Type"))
+	assert.ElementsMatch(a.t, []string{"error", "message", "status"}, a.keysOfBody())
+	assert.Equal(a.t, code, a.text("error"))
+	assert.NotEmpty(a.t, a.text("message"))
+	assert.InDelta(a.t, status, a.at("status"), 0)
+	return a
+}
+
+// D1: where the page, the total and the cursors of a list stand.
+func dialectOfCursorLists(m *mock, dialect string) {
+	t := m.t
+	customer := m.person("Ana Souza")
+	for i := range 2 {
+		m.payout(fmt.Sprint(i))
+		require.Equal(t, http.StatusCreated, m.subscribe(customer, fmt.Sprintf(`"token":"pgct_ok_%d"`, i)).Status)
+	}
+	body := in(dialect, []string{"success", "requestId", "data"},
+		[]string{"success", "requestId", "data", "total", "next_cursor", "prev_cursor"})
+	to := in(dialect, "data.", "") // where they stand
+	for _, path := range []string{"/v2/transactions", "/v2/transfers", "/v2/subscriptions"} {
+		first := m.get(path + "?limit=1")
+		assert.ElementsMatch(t, body, first.keysOfBody(), path)
+		if dialect == "document" {
+			assert.ElementsMatch(t, []string{"data", "total", "next_cursor", "prev_cursor"}, first.keys("data"), path)
+		}
+		assert.InDelta(t, 2, first.at(to+"total"), 0, path)
+		assert.Nil(t, first.at(to+"prev_cursor"), path)
+		second := m.get(path + "?limit=1&cursor=" + first.text(to+"next_cursor"))
+		assert.NotEqual(t, first.text(to+"data.0.id"), second.text(to+"data.0.id"), path)
+		assert.Nil(t, second.at(to+"next_cursor"), path)
+		back := m.get(path + "?limit=1&direction=prev&cursor=" + second.text(to+"prev_cursor"))
+		assert.Equal(t, first.text(to+"data.0.id"), back.text(to+"data.0.id"), path)
+	}
+	customers := m.get("/v2/customers") // by page number, in both
+	assert.ElementsMatch(t, []string{"success", "requestId", "metadata", "data"}, customers.keysOfBody())
+}
+
+// D2: the states of transactions.
+func dialectOfStates(m *mock, dialect string) {
+	t := m.t
+	path := "/v2/transactions/" + m.create(charge())
+	for _, status := range strings.Fields("paid expired canceled refused refunded partially_refunded chargedback captured pending") {
+		a := m.call(http.MethodPut, path, `{"status":"`+status+`"}`)
+		assert.Equal(t, status, a.at("data.transaction.status"))
+	}
+	for _, status := range strings.Fields("authorized three_ds_required in_protest partially_paid processing processed med") {
+		a := m.call(http.MethodPut, path, `{"status":"`+status+`"}`)
+		if dialect == "document" {
+			a.problem(http.StatusBadRequest, "VALIDATION_ERROR").field("status", "invalid_enum_value")
+			continue
+		}
+		assert.Equal(t, status, a.at("data.transaction.status"))
+		assert.Equal(t, status, m.get(path).at("data.status"))
+		assert.Equal(t, status, m.get("/v2/transactions?status="+status).at("data.0.status"))
 	}
 }
 
-func TestDialectChallenge(t *testing.T) {
-	t.Parallel()
-	a := newMock(t).call(http.MethodPost, "/v2/transactions", card("token", `"pgct_3ds"`))
-	assert.Equal(t, "pending", a.at("data.status"), "D3")
-	assert.NotNil(t, a.at("data.next_action"))
-	a = newMock(t, live).call(http.MethodPost, "/v2/transactions", card("token", `"pgct_3ds"`))
-	assert.Equal(t, "three_ds_required", a.at("data.status"), "D3 live")
-	assert.NotNil(t, a.at("data.next_action"))
+// D3: the state of a card that waits for 3-D Secure, also a subscription's.
+func dialectOfChallenges(m *mock, dialect string) {
+	t := m.t
+	waiting := in(dialect, "pending", "three_ds_required")
+	a := m.call(http.MethodPost, "/v2/transactions", card("token", `"pgct_3ds"`))
+	assert.Equal(t, waiting, a.at("data.status"))
+	assert.Equal(t, "three_ds_challenge", a.at("data.next_action.type"))
+	assert.Equal(t, a.at("data"), m.get("/v2/transactions/"+a.text("data.id")).at("data"))
+
+	s := m.subscribe(m.person("Ana Souza"), `"token":"pgct_3ds_2"`)
+	read := m.get("/v2/subscriptions/" + s.text("data.id"))
+	assert.Equal(t, waiting, read.at("data.transactions.0.status"))
+	path := "/v2/transactions/" + read.text("data.transactions.0.id")
+	assert.Equal(t, waiting, m.get(path).at("data.status"))
+	m.move(read.text("data.transactions.0.id"), engine.PassChallenge)
+	assert.Equal(t, "paid", m.get(path).at("data.status"))
 }
 
-func TestDialectConflictBody(t *testing.T) {
-	t.Parallel()
-	m := newMock(t, live)
-	path := "/v2/transactions/" + m.create(charge()) + "/refund"
-	a := m.call(http.MethodPut, path, "{}")
-	require.Equal(t, http.StatusConflict, a.Status)
-	assert.Equal(t, "NOT_REFUNDABLE", a.at("error"), "D6 live")
-	assert.ElementsMatch(t, []string{"error", "message", "status"}, a.keysOfBody(), "D6 live")
-	m.call(http.MethodGet, "/v2/transactions/nobody", "").problem(404, "NOT_FOUND") // only the 409 of transactions
-}
-
-func TestDialectVoucherAddress(t *testing.T) {
-	t.Parallel()
-	bare := charge("method", `"voucher"`)
-	partial := charge("method", `"voucher"`, "buyer", `{"name":"A","email":"a@example.com","address":{"street":"A","city":"B"}}`)
-	newMock(t).call(http.MethodPost, "/v2/transactions", bare).problem(400, "VALIDATION_ERROR").field("buyer.address", "required")            // D8
-	newMock(t).call(http.MethodPost, "/v2/transactions", partial).problem(400, "VALIDATION_ERROR").field("buyer.address.zipCode", "required") // D8
-	for _, body := range []string{bare, partial} {
-		assert.Equal(t, http.StatusCreated, newMock(t, live).call(http.MethodPost, "/v2/transactions", body).Status, "D8 live")
+// D4: a transfer that repeats a reference.
+func dialectOfRepeatedTransfers(m *mock, dialect string) {
+	t := m.t
+	id := m.payout("one")
+	for _, amount := range []string{"4990", "5000"} { // the same body and another
+		a := m.call(http.MethodPost, "/v2/transfers", golden.Edit(t, fmt.Sprintf(payoutTo, "one"), "amount", amount))
+		if dialect == "live" {
+			require.Equal(t, http.StatusOK, a.Status)
+			assert.Equal(t, m.get("/v2/transfers/"+id).at("data"), a.at("data"), "the first transfer")
+			continue
+		}
+		a.problem(http.StatusConflict, "DUPLICATE_EXTERNAL_REF")
+		assert.Equal(t, "/v2/transfers/"+id, a.text("instance"))
 	}
+	assert.InDelta(t, 1, m.get("/v2/transfers").at(in(dialect, "data.total", "total")), 0)
 }
 
-func TestLooseness(t *testing.T) {
-	t.Parallel()
-	body := charge("buyer", "", "products", "")
-	for _, dialect := range []option{document, live} {
-		assert.NotEqual(t, http.StatusCreated, newMock(t, dialect).call(http.MethodPost, "/v2/transactions", body).Status, "D9")
-		a := newMock(t, dialect, loose).call(http.MethodPost, "/v2/transactions", body)
-		require.Equal(t, http.StatusCreated, a.Status, "D9 loose")
-		assert.Equal(t, []any{}, a.at("data.products"))
-		assert.NotEmpty(t, a.text("data.buyer.id"))
-		assert.Nil(t, a.at("data.buyer.email"))
+// D5: the status of a request that breaks a rule, for every operation.
+func dialectOfValidation(m *mock, dialect string) {
+	t := m.t
+	always := []string{ // 422 in both
+		"checkout_links.create", "checkout_links.create by amount", "legacy.configure_integration", "legacy.create_pix_payment",
 	}
-}
-
-func TestDialectMetadata(t *testing.T) {
-	t.Parallel()
-	for sent, wanted := range map[string]any{
-		`"order 7"`:                       map[string]any{"metadata": "order 7"},
-		`"{\"a\":\"b\",\"n\":{\"m\":1}}"`: map[string]any{"a": "b", "n": `{"m":1}`},
-		`"a=b&c=d=e"`:                     map[string]any{"a": "b", "c": "d=e"},
-		`"[1]"`:                           map[string]any{"metadata": "[1]"},
-		`"null"`:                          map[string]any{"metadata": "null"},
-		`"=a"`:                            map[string]any{"metadata": "=a"},
-		"null":                            nil,
-		"":                                nil,
+	write := in(dialect, http.StatusBadRequest, http.StatusUnprocessableEntity)
+	for _, w := range writes(t) {
+		status := write
+		if slices.Contains(always, w.name) {
+			status = http.StatusUnprocessableEntity
+		}
+		p := w.prepare(t, dialect)
+		a := p.send(golden.Edit(t, p.body, "cvv", `"123"`))
+		assert.Equal(t, status, a.Status, "%s: %s", w.name, a.Body)
+		if w.plain {
+			a.plain(status, "VALIDATION_ERROR")
+		} else {
+			assert.Equal(t, "Validation Error", a.problem(status, "VALIDATION_ERROR").at("title"), w.name)
+		}
+	}
+	for _, target := range []string{
+		"/v2/transactions?limit=0", "/v2/transfers?limit=0", "/v2/subscriptions?limit=0", "/v2/customers?limit=0", "/v2/checkout/ab",
 	} {
-		a := newMock(t, live).call(http.MethodPost, "/v2/transactions", charge("metadata", sent))
-		assert.Equal(t, wanted, a.at("data.metadata"), "D10 live %s", sent)
+		a := m.call(http.MethodGet, target, "").problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR")
+		assert.Equal(t, "Validation Error", a.at("title"), target)
 	}
-	a := newMock(t).call(http.MethodPost, "/v2/transactions", charge("metadata", `"{\"a\":\"b\"}"`))
-	assert.JSONEq(t, `{"a":"b"}`, a.text("data.metadata"), "D10")
+
+	// What only a look at the records shows is a validation failure too.
+	ana := m.person("Ana Souza")
+	m.call(http.MethodPost, "/v2/transactions", card("token", `"pgct_used"`)).
+		problem(write, "TOKEN_ALREADY_USED").field("token", "invalid_string")
+	m.subscribe(ana, `"token":"pgct_expired"`).problem(write, "TOKEN_EXPIRED").field("token", "invalid_string")
+	m.subscribe(ana, `"token":"pgct_ok","trial_end":"2027-01-04T12:00:00Z"`).
+		problem(write, "VALIDATION_ERROR").field("trial_end", "invalid_string")
+	m.call(http.MethodPut, "/v2/transactions/"+m.create(card("token", `"pgct_paid"`))+"/refund", `{"amount":1001}`).
+		problem(write, "VALIDATION_ERROR").field("amount", "too_big")
 }
 
-func TestDialectDefaults(t *testing.T) {
-	t.Parallel()
-	bare := charge("method", "")
-	newMock(t).call(http.MethodPost, "/v2/transactions", bare).problem(400, "VALIDATION_ERROR").field("method", "required") // D13
-	assert.InDelta(t, 1, newMock(t).call(http.MethodPost, "/v2/transactions", charge()).at("data.installments"), 0, "D13")
-	a := newMock(t, live).call(http.MethodPost, "/v2/transactions", bare)
-	assert.Equal(t, "pix", a.at("data.method"), "D13 live")
-	assert.Nil(t, a.at("data.installments"), "D13 live")
-	assert.Equal(t, "BRL", a.at("data.currency"))
+// D6: the body of 403, 404 and 409 on subscriptions and of 409 on transactions.
+func dialectOfErrorBodies(m *mock, dialect string) {
+	t := m.t
+	check := in(dialect, answer.problem, answer.plain)
+	const subscriptions, transactions = "/v2/subscriptions", "/v2/transactions"
+	ana := m.person("Ana Souza", `"externalRef":"ana"`)
+	s := m.subscribe(ana, `"token":"pgct_ok_1","idempotency_key":"key"`)
+	path := subscriptions + "/" + s.text("data.id")
+	forbidden := []string{"Authorization", "Bearer sk_test_forbidden_1"}
+
+	for _, row := range []struct{ method, path, unknown string }{
+		{http.MethodPost, subscriptions, ""},
+		{http.MethodGet, subscriptions, ""},
+		{http.MethodGet, path, subscriptions + "/nobody"},
+		{http.MethodPatch, path, subscriptions + "/nobody"},
+		{http.MethodPost, path + "/cancel", subscriptions + "/nobody/cancel"},
+	} {
+		check(m.call(row.method, row.path, "{}", forbidden...), http.StatusForbidden, "FORBIDDEN")
+		m.call(row.method, row.path, "{}", "Authorization", "").problem(http.StatusUnauthorized, "UNAUTHORIZED")
+		if row.unknown != "" {
+			check(m.call(row.method, row.unknown, "{}"), http.StatusNotFound, "NOT_FOUND")
+		}
+	}
+	check(m.subscribe("nobody", `"token":"pgct_ok_2"`), http.StatusNotFound, "NOT_FOUND")
+	check(m.subscribe(ana, `"token":"pgct_ok_2","idempotency_key":"key"`), http.StatusConflict, "IDEMPOTENCY_KEY_REUSED")
+	require.Equal(t, http.StatusOK, m.call(http.MethodPost, path+"/cancel", "").Status)
+	check(m.call(http.MethodPost, path+"/cancel", ""), http.StatusConflict, "INVALID_STATE")
+	require.NoError(t, m.clock.Advance(t.Context(), 31*24*time.Hour))
+	check(m.call(http.MethodPatch, path, `{"metadata":{}}`), http.StatusConflict, "INVALID_STATE")
+
+	pending := transactions + "/" + m.create(charge("external_ref", `"one"`, "amount", "1"))
+	a := check(m.call(http.MethodPost, transactions, charge("external_ref", `"one"`)), http.StatusConflict, "DUPLICATE_EXTERNAL_REF")
+	const message = "A transaction with this external reference already exists"
+	assert.Equal(t, message, a.text(in(dialect, "detail", "message")))
+	check(m.call(http.MethodPut, pending+"/refund", "{}"), http.StatusConflict, "NOT_REFUNDABLE")
+	check(m.call(http.MethodPut, pending+"/delivery", `{"tracking_code":"1"}`), http.StatusConflict, "DELIVERY_STATE")
+	check(m.call(http.MethodPut, pending, `{"status":"partially_refunded"}`), http.StatusConflict, "INVALID_STATE")
+
+	// Everything else is a problem in both.
+	m.call(http.MethodGet, transactions+"/nobody", "").problem(http.StatusNotFound, "NOT_FOUND")
+	m.call(http.MethodGet, transactions, "", forbidden...).problem(http.StatusForbidden, "FORBIDDEN")
+	m.call(http.MethodPost, "/v2/customers", `{"name":"Ana","email":"ana@example.com","externalRef":"ana"}`).
+		problem(http.StatusConflict, "DUPLICATE_EXTERNAL_REF")
+	m.call(http.MethodPost, "/v2/transfers/"+m.payout("one", engine.CancelTransfer)+"/cancel", "").
+		problem(http.StatusConflict, "INVALID_STATE")
+	m.call(http.MethodGet, subscriptions+"/1/2/3", "").problem(http.StatusNotFound, "UNKNOWN_PATH")
 }
 
-func TestDialectBuyerID(t *testing.T) {
-	t.Parallel()
-	body := charge("buyer", `{"id":"c","name":"Eve","email":"eve@example.com"}`)
-	newMock(t).call(http.MethodPost, "/v2/transactions", body).problem(404, "NOT_FOUND") // D14: the names are not looked at
-	a := newMock(t, live).call(http.MethodPost, "/v2/transactions", body).problem(422, "VALIDATION_ERROR")
-	assert.Equal(t, "buyer.name", a.at("errors.0.field"), "D14 live")
-	assert.Equal(t, "buyer.email", a.at("errors.1.field"), "D14 live")
+// D7: the least that a transfer may move.
+func dialectOfTheLeastTransfer(m *mock, dialect string) {
+	send := func(amount int) answer {
+		return m.call(http.MethodPost, "/v2/transfers", golden.Edit(m.t, fmt.Sprintf(payoutTo, ""), "amount", fmt.Sprint(amount)))
+	}
+	least := in(dialect, 1, 1000)
+	assert.Equal(m.t, http.StatusCreated, send(least).Status)
+	send(least-1).problem(in(dialect, http.StatusBadRequest, http.StatusUnprocessableEntity), "VALIDATION_ERROR").
+		field("amount", "too_small")
+}
+
+// D8: the address of a voucher's buyer.
+func dialectOfVoucherAddresses(m *mock, dialect string) {
+	voucher := func(address string) answer {
+		buyer := `{"name":"Ana","email":"ana@example.com"` + address + `}`
+		return m.call(http.MethodPost, "/v2/transactions", charge("method", `"voucher"`, "buyer", buyer))
+	}
+	for address, missing := range map[string]string{
+		``:                "buyer.address",
+		`,"address":null`: "buyer.address",
+		`,"address":{"street":"Rua A","city":"Recife"}`:                              "buyer.address.zipCode",
+		`,"address":{"street":"Rua A","city":"Recife","zipCode":""}`:                 "buyer.address.zipCode",
+		`,"address":{"street":"Rua A","city":"Recife","zipCode":"1"}`:                "", // the country is BR
+		`,"address":{"street":"Rua A","city":"Recife","zipCode":"1","country":"PY"}`: "",
+	} {
+		a := voucher(address)
+		if dialect == "live" || missing == "" {
+			assert.Equal(m.t, http.StatusCreated, a.Status, address)
+			continue
+		}
+		a.problem(http.StatusBadRequest, "VALIDATION_ERROR").field(missing, "required")
+	}
+	// An address that is sent has a street and a city, in both.
+	status := in(dialect, http.StatusBadRequest, http.StatusUnprocessableEntity)
+	voucher(`,"address":{"city":"Recife","zipCode":"1"}`).problem(status, "VALIDATION_ERROR").field("buyer.address.street", "required")
+	voucher(`,"address":{"street":"Rua A","zipCode":"1"}`).problem(status, "VALIDATION_ERROR").field("buyer.address.city", "required")
+}
+
+// D9: transactions without products or buyer, which only looseness accepts.
+func dialectOfBareTransactions(m *mock, dialect string) {
+	t := m.t
+	status := in(dialect, http.StatusBadRequest, http.StatusUnprocessableEntity)
+	slack := newMock(t, dialects[dialect], loose)
+	for _, member := range []string{"products", "buyer"} {
+		body := charge(member, "")
+		m.call(http.MethodPost, "/v2/transactions", body).problem(status, "VALIDATION_ERROR").field(member, "required")
+		assert.Equal(t, http.StatusCreated, slack.call(http.MethodPost, "/v2/transactions", body).Status)
+	}
+	a := slack.call(http.MethodPost, "/v2/transactions", charge("buyer", "", "products", ""))
+	require.Equal(t, http.StatusCreated, a.Status, string(a.Body))
+	assert.Equal(t, []any{}, a.at("data.products"))
+	assert.NotEmpty(t, a.text("data.buyer.id"))
+	assert.Nil(t, a.at("data.buyer.email"))
+}
+
+// D10: a transaction's metadata in answers.
+func dialectOfMetadata(m *mock, dialect string) {
+	for sent, object := range map[string]any{ // object is what the live dialect makes of it
+		`order 7`:               map[string]any{"metadata": "order 7"},
+		`{"a":"b","n":{"m":1}}`: map[string]any{"a": "b", "n": `{"m":1}`},
+		`a=b&c=d=e`:             map[string]any{"a": "b", "c": "d=e"},
+		`[1]`:                   map[string]any{"metadata": "[1]"},
+		`null`:                  map[string]any{"metadata": "null"},
+		`=a`:                    map[string]any{"metadata": "=a"},
+	} {
+		a := m.call(http.MethodPost, "/v2/transactions", charge("metadata", strconv.Quote(sent)))
+		want := in[any](dialect, sent, object)
+		assert.Equal(m.t, want, a.at("data.metadata"), sent)
+		assert.Equal(m.t, want, m.get("/v2/transactions/"+a.text("data.id")).at("data.metadata"), sent)
+		if dialect == "document" { // the live list has none: D12
+			assert.Equal(m.t, want, m.get("/v2/transactions").at("data.data.0.metadata"), sent)
+		}
+	}
+	for _, none := range []string{"", "null"} {
+		assert.Nil(m.t, m.call(http.MethodPost, "/v2/transactions", charge("metadata", none)).at("data.metadata"))
+	}
+}
+
+// D11: a transfer's amount in every answer. In webhooks it is an integer in
+// both: see internal/deliver.
+func dialectOfTransferAmounts(m *mock, dialect string) {
+	t := m.t
+	want := in[any](dialect, 4990.0, "4990")
+	made := m.call(http.MethodPost, "/v2/transfers", fmt.Sprintf(payoutTo, "one"))
+	path := "/v2/transfers/" + made.text("data.id")
+	assert.Equal(t, want, made.at("data.amount"), "create")
+	assert.Equal(t, want, m.get(path).at("data.amount"), "read")
+	assert.Equal(t, want, m.get("/v2/transfers").at(in(dialect, "data.data.0.amount", "data.0.amount")), "list")
+	assert.Equal(t, want, m.call(http.MethodPost, path+"/cancel", "").at("data.amount"), "cancel")
+	assert.InDelta(t, 50, made.at("data.fee"), 0, "the fee is an integer in both")
+}
+
+// D12: the items of the transaction list. Other lists hold what a read gives.
+func dialectOfListItems(m *mock, dialect string) {
+	t := m.t
+	id := m.create(charge("external_ref", `"one"`))
+	to := in(dialect, "data.data.0", "data.0")
+	read, list := m.get("/v2/transactions/"+id), m.get("/v2/transactions")
+	if dialect == "document" {
+		assert.Equal(t, read.at("data"), list.at(to))
+	} else {
+		assert.ElementsMatch(t, []string{
+			"id", "buyer", "payment", "status", "products", "paid_at", "created_at", "updated_at", "attempts_count",
+		}, list.keys(to))
+		assert.ElementsMatch(t, []string{"name", "email"}, list.keys(to+".buyer"))
+		assert.ElementsMatch(t, []string{"title", "quantity", "unit_price"}, list.keys(to+".products.0"))
+		for member, of := range map[string]string{
+			"id": "id", "status": "status", "created_at": "created_at", "buyer.email": "buyer.email",
+			"payment.method": "method", "payment.amount": "amount", "payment.currency": "currency",
+			"payment.external_ref": "external_ref", "payment.pix.qrcode": "pix.qr_code",
+			"products.0.title": "products.0.name", "products.0.unit_price": "products.0.price",
+		} {
+			assert.Equal(t, read.at("data."+of), list.at(to+"."+member), member)
+		}
+	}
+	transfer := m.payout("one")
+	assert.Equal(t, m.get("/v2/transfers/"+transfer).at("data"), m.get("/v2/transfers").at(to))
+	s := m.subscribe(m.person("Ana Souza"), `"token":"pgct_ok"`)
+	assert.Equal(t, s.at("data"), m.get("/v2/subscriptions").at(to))
+}
+
+// D13: a missing method, and the installments of an answer where none are sent.
+func dialectOfDefaults(m *mock, dialect string) {
+	t := m.t
+	bare := m.call(http.MethodPost, "/v2/transactions", charge("method", ""))
+	if dialect == "live" {
+		assert.Equal(t, "pix", bare.at("data.method"))
+	} else {
+		bare.problem(http.StatusBadRequest, "VALIDATION_ERROR").field("method", "required")
+	}
+	want := in[any](dialect, 1.0, nil)
+	for _, body := range []string{charge(), card(), card("installments", "null")} {
+		made := m.call(http.MethodPost, "/v2/transactions", body)
+		assert.Equal(t, want, made.at("data.installments"), body)
+		assert.Equal(t, want, m.get("/v2/transactions/"+made.text("data.id")).at("data.installments"), body)
+		assert.Equal(t, "BRL", made.at("data.currency"), "the same in both")
+	}
+	if dialect == "live" {
+		assert.NotContains(t, m.get("/v2/transactions").keys("data.0.payment"), "installments")
+	}
+	assert.InDelta(t, 3, m.call(http.MethodPost, "/v2/transactions", card("installments", "3")).at("data.installments"), 0)
+}
+
+// D14: a name or an e-mail beside buyer.id.
+func dialectOfBuyerIDs(m *mock, dialect string) {
+	t := m.t
+	id := m.person("Ana Souza")
+	for members, refused := range map[string][]string{
+		`"name":"Eve"`:                              {"buyer.name"},
+		`"email":"eve@example.com"`:                 {"buyer.email"},
+		`"name":"Eve","email":"eve@example.com"`:    {"buyer.name", "buyer.email"},
+		`"name":null,"email":null`:                  nil, // nothing is said
+		`"phone":"11987654321","birth_date":"1990"`: nil, // no part of the rule
+	} {
+		a := m.call(http.MethodPost, "/v2/transactions", charge("buyer", fmt.Sprintf(`{"id":%q,%s}`, id, members)))
+		if dialect == "live" && len(refused) > 0 {
+			a.problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR")
+			require.Len(t, a.at("errors"), len(refused), members)
+			for i, field := range refused {
+				assert.Equal(t, field, a.at(fmt.Sprintf("errors.%d.field", i)))
+			}
+			continue
+		}
+		require.Equal(t, http.StatusCreated, a.Status, "%s: %s", members, a.Body)
+		assert.Equal(t, "Ana Souza", a.at("data.buyer.name"), members)
+		assert.Equal(t, "ana.souza@example.com", a.at("data.buyer.email"), members)
+	}
 }

@@ -152,17 +152,6 @@ func TestSubscriptionIdempotency(t *testing.T) {
 	assert.InDelta(t, 1, list.at("data.total"), 0)
 }
 
-// D6: 403, 404 and 409 of subscriptions have the plain body.
-func TestSubscriptionsLive(t *testing.T) {
-	t.Parallel()
-	m := newMock(t, live)
-	a := m.subscribe("nobody", `"token":"pgct_ok"`)
-	assert.Equal(t, http.StatusNotFound, a.Status)
-	assert.ElementsMatch(t, []string{"error", "message", "status"}, a.keysOfBody())
-	m.subscribe(m.person("Ana"), `"token":"pgct_ok","trial_end":"2027-01-04T12:00:00Z"`).
-		problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR").field("trial_end", "invalid_string")
-}
-
 func TestSubscriptionListFilters(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)

@@ -69,24 +69,6 @@ func TestTransferErrors(t *testing.T) {
 		problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR").field("cursor", "invalid_string")
 }
 
-// D4 and D7.
-func TestTransfersLive(t *testing.T) {
-	t.Parallel()
-	m := newMock(t, live)
-	id := m.payout("one")
-	again := m.call(http.MethodPost, "/v2/transfers", fmt.Sprintf(payoutTo, "one"))
-	assert.Equal(t, http.StatusOK, again.Status)
-	assert.Equal(t, id, again.text("data.id"))
-	for amount, status := range map[int]int{999: http.StatusUnprocessableEntity, 1000: http.StatusCreated} {
-		a := m.call(http.MethodPost, "/v2/transfers",
-			fmt.Sprintf(`{"pix_key_type":"EMAIL","pix_key_value":"maria@example.com","amount":%d}`, amount))
-		assert.Equal(t, status, a.Status, string(a.Body))
-	}
-	document := newMock(t)
-	a := document.call(http.MethodPost, "/v2/transfers", `{"pix_key_type":"EMAIL","pix_key_value":"maria@example.com","amount":1}`)
-	assert.Equal(t, http.StatusCreated, a.Status)
-}
-
 func TestTransferListByStatus(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
