@@ -122,9 +122,12 @@ func TestLimitsInTheMock(t *testing.T) {
 			var e *gateway.Error
 			require.ErrorAs(t, err, &e, "%s %s", l.row, l.code)
 			require.ErrorIs(t, err, gateway.ErrValidation, l.row)
+			assert.Equal(t, refusal(dialect, l.request), e.StatusCode, l.row)
+			assert.Equal(t, "VALIDATION_ERROR", e.Code, l.row)
 			if resource(l.request) == "checkout-links" {
 				assert.Contains(t, err.Error(), l.field, l.row)
 			} else if assert.Len(t, e.Fields, 1, l.row) {
+				assert.Equal(t, "Validation Error", e.Title, l.row)
 				assert.Equal(t, l.field, e.Fields[0].Field, l.row)
 				assert.Equal(t, l.code, e.Fields[0].Code, l.row)
 			}
@@ -133,6 +136,14 @@ func TestLimitsInTheMock(t *testing.T) {
 			require.NoError(t, client.Do(t.Context(), http.MethodPost, "/v2/"+resource(l.request), allowed, nil), "%s %s", l.row, l.code)
 		}
 	}
+}
+
+// refusal returns the status that a dialect gives a request that breaks a rule.
+func refusal(dialect mockserver.Dialect, request string) int {
+	if dialect == mockserver.Live || resource(request) == "checkout-links" {
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusBadRequest
 }
 
 // resource returns the path that takes a golden request.
@@ -240,26 +251,34 @@ func repeat(n int, element string) string {
 
 func TestLimitsOfPathAndQueryInTheMock(t *testing.T) {
 	t.Parallel()
-	client := mockserver.Run(t).Client()
-	get := func(path, name, value string) error {
-		var opts []gateway.RequestOption
-		if name != "" {
-			opts = append(opts, gateway.Query(name, value))
+	slug := func(n int) string { return "/v2/checkout/" + strings.Repeat("s", n) }
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		client := mockserver.Run(t, mockserver.WithDialect(dialect)).Client()
+		for _, l := range []struct{ path, allowed, refused, field, code string }{
+			{"/v2/customers", "1", "0", "page", "too_small"},
+			{"/v2/customers", "1000000", "1000001", "page", "too_big"},
+			{"/v2/customers", "1", "0", "limit", "too_small"},
+			{"/v2/customers", "100", "101", "limit", "too_big"},
+			{"", slug(3), slug(2), "slug", "too_small"},
+			{"", slug(255), slug(256), "slug", "too_big"},
+		} {
+			get := func(value string) error {
+				if l.path == "" {
+					return client.Do(t.Context(), http.MethodGet, value, nil, nil)
+				}
+				return client.Do(t.Context(), http.MethodGet, l.path, nil, nil, gateway.Query(l.field, value))
+			}
+			if err := get(l.allowed); l.path == "" {
+				require.ErrorIs(t, err, gateway.ErrNotFound, l.code)
+			} else {
+				require.NoError(t, err, l.field)
+			}
+			var e *gateway.Error
+			require.ErrorAs(t, get(l.refused), &e, l.field)
+			assert.Equal(t, http.StatusUnprocessableEntity, e.StatusCode, l.field)
+			require.Len(t, e.Fields, 1, l.field)
+			assert.Equal(t, l.field, e.Fields[0].Field)
+			assert.Equal(t, l.code, e.Fields[0].Code, l.field)
 		}
-		return client.Do(t.Context(), http.MethodGet, path, nil, nil, opts...)
-	}
-	for name, limits := range map[string][4]string{
-		"page":  {"0", "1", "1000000", "1000001"},
-		"limit": {"0", "1", "100", "101"},
-	} {
-		require.ErrorIs(t, get("/v2/customers", name, limits[0]), gateway.ErrValidation)
-		require.NoError(t, get("/v2/customers", name, limits[1]))
-		require.NoError(t, get("/v2/customers", name, limits[2]))
-		require.ErrorIs(t, get("/v2/customers", name, limits[3]), gateway.ErrValidation)
-	}
-	for n, want := range map[int]error{
-		2: gateway.ErrValidation, 3: gateway.ErrNotFound, 255: gateway.ErrNotFound, 256: gateway.ErrValidation,
-	} {
-		require.ErrorIs(t, get("/v2/checkout/"+strings.Repeat("s", n), "", ""), want, "a slug of %d characters", n)
 	}
 }

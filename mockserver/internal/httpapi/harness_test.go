@@ -203,6 +203,11 @@ func charge(members ...string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
+// card is charge by credit card.
+func card(members ...string) string {
+	return charge(append([]string{"method", `"credit_card"`, "token", `"pgpm_ok"`}, members...)...)
+}
+
 // member returns the JSON text of a member of the body.
 func member(a answer, name string) []byte {
 	a.t.Helper()
