@@ -15,18 +15,21 @@ import (
 // data is the file that keeps the gateway beyond its process: a snapshot, and
 // after it every commit, step of the clock, endpoint and delivery.
 type data struct {
-	now  func() time.Time
-	file *datafile.File // nil without a file, and while it is read
+	now    func() time.Time
+	sender *deliver.Sender
+	file   *datafile.File // nil without a file, and while it is read
 }
 
-// entry is one record of the file. One of its members beside Now is set, or
-// none where only the clock has moved.
+// entry is one record of the file: a snapshot, a commit with the deliveries that
+// it causes, all endpoints, what has become of one delivery, or, with Now
+// alone, that the clock has moved.
 type entry struct {
-	Now       time.Time
-	Snapshot  *snapshot              `json:",omitempty"`
-	Commit    *store.Commit          `json:",omitempty"`
-	Endpoints *deliver.Registry      `json:",omitempty"`
-	Delivery  *deliver.SavedDelivery `json:",omitempty"`
+	Now        time.Time
+	Snapshot   *snapshot               `json:",omitempty"`
+	Commit     *store.Commit           `json:",omitempty"`
+	Deliveries []deliver.SavedDelivery `json:",omitempty"`
+	Endpoints  *deliver.Registry       `json:",omitempty"`
+	Delivery   *deliver.SavedDelivery  `json:",omitempty"`
 }
 
 func (d *data) keep(e entry) error {
@@ -41,11 +44,20 @@ func (d *data) keep(e entry) error {
 	return d.file.Append(b)
 }
 
-// Append implements store.Log. The events are left out: their deliveries are
-// kept one by one.
-func (d *data) Append(c store.Commit) error {
+// Keep implements store.Outbox. A commit and its deliveries are one record, so
+// that whenever the process dies either both have happened or neither. The
+// events themselves are left out: the deliveries have their bodies.
+func (d *data) Keep(c store.Commit) (send func(), err error) {
+	posting := d.sender.Prepare(c.Account, c.Change.Events, c.Integration)
+	if d.file == nil {
+		return posting.Send, nil
+	}
+	saved, err := posting.Save()
+	if err != nil {
+		return nil, err
+	}
 	c.Change.Events = nil
-	return d.keep(entry{Commit: &c})
+	return posting.Send, d.keep(entry{Commit: &c, Deliveries: saved})
 }
 
 // keepWebhooks writes down what the sender of webhooks must not forget.
@@ -64,6 +76,7 @@ func (d *data) close() error {
 // and writes it anew without its history.
 func (s *Server) openData(path string) error {
 	var last time.Time
+	fired := map[clock.Timer]int{} // since the latest snapshot, and how often
 	file, err := datafile.Open(path, func(record []byte) error {
 		var e entry
 		if err := json.Unmarshal(record, &e); err != nil { //nolint:musttag // the gateway's own format, read by no one else
@@ -72,11 +85,24 @@ func (s *Server) openData(path string) error {
 		if e.Now.After(last) {
 			last = e.Now
 		}
+		switch {
+		case e.Snapshot != nil:
+			clear(fired)
+		case e.Commit != nil && e.Commit.Fired != nil:
+			fired[*e.Commit.Fired]++
+		}
 		return s.replay(e)
 	})
 	if err != nil {
 		return err
 	}
+	s.clock.Drop(func(t clock.Timer) bool {
+		n := fired[t]
+		if n > 0 {
+			fired[t] = n - 1
+		}
+		return n > 0
+	})
 	if err := s.resume(file, last); err != nil {
 		return errors.Join(err, file.Close())
 	}
@@ -97,7 +123,12 @@ func (s *Server) replay(e entry) error {
 				return err
 			}
 		}
-		return s.store.Replay(*e.Commit)
+		if err := s.store.Replay(*e.Commit); err != nil {
+			return err
+		}
+		for _, d := range e.Deliveries {
+			s.sender.LoadDelivery(d)
+		}
 	case e.Endpoints != nil:
 		s.sender.LoadEndpoints(*e.Endpoints)
 	case e.Delivery != nil:

@@ -2,6 +2,7 @@ package mockserver_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -131,4 +132,32 @@ func TestAnEndpointOfTheOptions(t *testing.T) {
 	}
 	_, err := mockserver.New(mockserver.WithEndpoint("shop", ""))
 	require.ErrorContains(t, err, "http or https")
+}
+
+// A delivery that was on its way when its account was emptied comes to its end,
+// and is not taken up again after a restart.
+func TestADataFileForgetsWhatWasOnItsWayDuringAReset(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-answer
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(receiver.Close)
+	gw := reopen(t, nil, path)
+	_, err := gw.Account(gw.Key()).Webhooks.AddEndpoint(mockserver.Endpoint{URL: receiver.URL, Events: []string{"transaction.created"}})
+	require.NoError(t, err)
+	_, err = gw.Client().Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	<-arrived
+	do[object](plane{t: t, gw: gw}, http.MethodPost, "/reset", "")
+	close(answer)
+	require.NoError(t, gw.Wait(t.Context()))
+
+	gw = reopen(t, gw, path)
+	assert.Empty(t, gw.Webhooks.Deliveries())
+	assert.Empty(t, gw.Clock.Timers())
+	require.NoError(t, gw.Clock.Advance(time.Hour))
 }

@@ -119,7 +119,7 @@ func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = s
 
 // WithDataFile keeps the gateway's state in a file beyond the process: records,
 // balances, timers, endpoints and deliveries, each written before the call that
-// caused it is answered. The file is read and written anew at the start; one
+// caused it is answered, and a change together with its webhooks. The file is read and written anew at the start; one
 // that is damaged or of something else is refused and left as it is. The
 // journal and the faults are not kept. Close the server before another one
 // opens the file.

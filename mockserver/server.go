@@ -82,15 +82,14 @@ func New(opts ...Option) (*Server, error) {
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64())} //nolint:gosec // chooses which request fails
 	webhooks := deliver.Config{Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook}
 	if cfg.dataFile != "" {
-		s.data.now = s.clock.Now
 		webhooks.Keep, webhooks.Paused = s.data.keepWebhooks, true
 	}
 	s.sender = deliver.New(webhooks)
+	s.data.now, s.data.sender = s.clock.Now, s.sender
 	s.store = store.New(store.Config{
 		Clock:   s.clock,
 		IDs:     func(account string) store.IDs { return cfg.ids(account) },
-		Outbox:  s.sender,
-		Log:     s.log(),
+		Outbox:  &s.data,
 		Live:    cfg.dialect == Live,
 		Sandbox: cfg.environment == Sandbox,
 		AutoPay: cfg.autoPay,
@@ -138,14 +137,6 @@ func (s *Server) begin() error {
 	s.sender.Resume()
 	s.clock.Run()
 	return nil
-}
-
-// log returns where commits are kept, or nil.
-func (s *Server) log() store.Log {
-	if s.settings.dataFile == "" {
-		return nil
-	}
-	return &s.data
 }
 
 // assemble puts the journal and the faults before the API.

@@ -103,7 +103,8 @@ func TestKilledBetweenRequests(t *testing.T) {
 }
 
 // TestKilledDuringRequests kills the gateway again and again while clients
-// create transactions: none that was answered is lost, and none is doubled.
+// create transactions: none that was answered is lost, none is doubled, and
+// each has its events.
 func TestKilledDuringRequests(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data")
@@ -142,6 +143,14 @@ func TestKilledDuringRequests(t *testing.T) {
 	total, _ := data["total"].(float64)
 	assert.GreaterOrEqual(t, int(total), len(answered))
 	assert.LessOrEqual(t, int(total), len(answered)+5*4, "beside them at most what was under way")
+	events := map[string]bool{}
+	list, _ := g.must("GET", "/__mock/deliveries", "")["data"].([]any)
+	for _, d := range list {
+		delivery, _ := d.(map[string]any)
+		events[fmt.Sprint(delivery["resource_id"], delivery["kind"])] = true
+	}
+	assert.Len(t, list, 2*int(total), "created and pending")
+	assert.Len(t, events, 2*int(total))
 }
 
 func TestFilesThatAreRefusedAreLeftAlone(t *testing.T) {

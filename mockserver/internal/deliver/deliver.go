@@ -114,37 +114,82 @@ func New(cfg Config) *Sender {
 	return s
 }
 
-// Post takes the events of a commit. It returns soon and calls nobody.
-//
-// The account's v1 integration is nil where it has none.
-func (s *Sender) Post(account string, events []engine.Event, v1 *engine.Integration) {
+// Posting is the webhooks of one commit, made and not yet sent: they are written
+// down together with the commit first.
+type Posting struct {
+	sender     *Sender
+	deliveries []*delivery
+}
+
+// Prepare makes the deliveries of a commit's events, which only
+// [Posting.Send] makes known. The account's v1 integration is nil where it has
+// none.
+func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integration) *Posting {
+	p := &Posting{sender: s}
+	if len(events) == 0 {
+		return p
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range events {
-		s.post(account, &message{event: &events[i]}, v1)
+		m := &message{event: &events[i]}
+		targets := s.targets(account, m.event, v1)
+		for _, t := range targets {
+			p.deliveries = append(p.deliveries, s.prepareTo(t, account, m))
+		}
+		if len(targets) == 0 {
+			d := s.record(account, m, target{})
+			d.state = NoEndpoint
+			p.deliveries = append(p.deliveries, d)
+		}
 	}
+	return p
 }
 
-func (s *Sender) post(account string, m *message, v1 *engine.Integration) {
-	targets := s.targets(account, m.event, v1)
-	if len(targets) == 0 {
-		s.record(account, m, target{}).state = NoEndpoint
+func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
+	d := s.record(account, m, t)
+	d.first = s.cfg.Clock.Now()
+	d.fault = s.cfg.Disturb(account, m.event.Kind)
+	switch {
+	case d.fault.Drop:
+		d.state = Dropped
+	case d.fault.Delay > 0:
+		d.first = d.first.Add(d.fault.Delay)
+		d.next = d.first
+	}
+	return d
+}
+
+// Save returns the deliveries for [Sender.LoadDelivery].
+func (p *Posting) Save() ([]SavedDelivery, error) {
+	var list []SavedDelivery
+	for _, d := range p.deliveries {
+		saved, err := d.save()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, saved)
+	}
+	return list, nil
+}
+
+// Send lets the deliveries be made. It returns soon and calls nobody.
+func (p *Posting) Send() {
+	if len(p.deliveries) == 0 {
 		return
 	}
-	for _, t := range targets {
-		d := s.record(account, m, t)
-		d.first = s.cfg.Clock.Now()
-		d.fault = s.cfg.Disturb(account, m.event.Kind)
+	s := p.sender
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range p.deliveries {
+		s.keep(d)
 		switch {
-		case d.fault.Drop:
-			d.state = Dropped
-		case d.fault.Delay > 0:
-			d.first = d.first.Add(d.fault.Delay)
-			s.wait(d, d.first)
+		case d.state != Pending:
+		case !d.next.IsZero():
+			s.wait(d, d.next)
 		default:
 			s.due(d)
 		}
-		s.keepDelivery(d)
 	}
 }
 

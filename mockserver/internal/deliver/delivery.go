@@ -92,10 +92,10 @@ type delivery struct {
 	attempts []Attempt
 }
 
-// record makes a delivery and writes it into the log.
+// record makes a delivery.
 func (s *Sender) record(account string, m *message, t target) *delivery {
 	s.made++
-	d := &delivery{
+	return &delivery{
 		id:       "dlv_" + strconv.FormatUint(s.made, 10),
 		account:  account,
 		eventID:  m.event.ID,
@@ -106,8 +106,6 @@ func (s *Sender) record(account string, m *message, t target) *delivery {
 		target:   t,
 		state:    Pending,
 	}
-	s.keep(d)
-	return d
 }
 
 // keep remembers a delivery, and forgets the oldest finished ones when there

@@ -8,10 +8,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 )
 
-// Kept is what has changed: all endpoints of accounts, or one delivery.
+// Kept is what has changed: all endpoints of accounts, or, after an attempt, one
+// delivery. What a commit causes is kept with it: see [Posting].
 type Kept struct {
 	Registry *Registry
-	Delivery *SavedDelivery // its body only before its first attempt
+	Delivery *SavedDelivery // without its body, which never changes
 }
 
 // Registry is the endpoints that calls have registered for an account.
@@ -37,8 +38,8 @@ func (s *Sender) keepEndpoints() error {
 	return s.cfg.Keep(Kept{Registry: &r})
 }
 
-// keepDelivery writes a delivery down. Where that fails the next attempt
-// writes it again, and a restart at worst repeats one.
+// keepDelivery writes down what has become of a delivery. Where that fails the
+// next attempt writes it again, and a restart at worst repeats one.
 func (s *Sender) keepDelivery(d *delivery) {
 	if s.cfg.Keep == nil {
 		return
@@ -47,9 +48,7 @@ func (s *Sender) keepDelivery(d *delivery) {
 	if err != nil {
 		return
 	}
-	if len(saved.Attempts) > 0 {
-		saved.Body = nil
-	}
+	saved.Body = nil
 	_ = s.cfg.Keep(Kept{Delivery: &saved})
 }
 
@@ -64,11 +63,15 @@ func (s *Sender) LoadEndpoints(r Registry) {
 	}
 }
 
-// LoadDelivery takes up a delivery, or what has become of it since. A hold ends
-// with its process.
+// LoadDelivery takes up a delivery, or what has become of it since: nothing
+// where its account was emptied meanwhile. A hold ends with its process.
 func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	d := s.byID[saved.ID]
+	if d == nil && saved.Body == nil {
+		return
+	}
 	if saved.State == Held {
 		saved.State = Pending
 	}
@@ -78,7 +81,6 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	if n, err := strconv.ParseUint(strings.TrimPrefix(saved.ID, "dlv_"), 10, 64); err == nil {
 		s.made = max(s.made, n)
 	}
-	d := s.byID[saved.ID]
 	if d == nil {
 		s.load(saved)
 		return

@@ -98,7 +98,7 @@ func (a *Account) apply(transition func(d *Data) (engine.Change, *engine.Refusal
 	if refusal != nil {
 		return refusal
 	}
-	return a.commit(c)
+	return a.commit(c, nil)
 }
 
 func (a *Account) env() engine.Env {
@@ -113,8 +113,8 @@ func (a *Account) env() engine.Env {
 	}
 }
 
-// commit stores the records, and only then tells the outbox and the clock.
-func (a *Account) commit(c engine.Change) *engine.Refusal {
+// commit keeps a change, and only then lets it be seen and its webhooks go out.
+func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	for i := range c.Events {
 		c.Events[i].ID = "evt_" + a.ids.UUID(a.data.Env.Now)
 		c.Events[i].At = a.data.Env.Now
@@ -128,7 +128,12 @@ func (a *Account) commit(c engine.Change) *engine.Refusal {
 				"Raise the limit, reset the account, or use a new server.",
 		}
 	}
-	if refusal := a.log(Commit{Change: c}); refusal != nil {
+	integration := a.data.Integration
+	if c.Integration != nil {
+		integration = c.Integration
+	}
+	send, refusal := a.keep(Commit{Change: c, Fired: fired, Integration: integration})
+	if refusal != nil {
 		return refusal
 	}
 	a.store.used.Add(grown)
@@ -137,27 +142,25 @@ func (a *Account) commit(c engine.Change) *engine.Refusal {
 		a.changed()
 	}
 	a.schedule(c.Timers)
-	if out := a.store.cfg.Outbox; out != nil && len(c.Events) > 0 {
-		out.Post(a.key, c.Events, a.data.Integration)
-	}
+	send()
 	return nil
 }
 
-// log writes a commit to the log, where there is one.
-func (a *Account) log(c Commit) *engine.Refusal {
-	kept := a.store.cfg.Log
-	if kept == nil {
-		return nil
+// keep gives a commit to the outbox and returns what sends its webhooks.
+func (a *Account) keep(c Commit) (send func(), refusal *engine.Refusal) {
+	out := a.store.cfg.Outbox
+	if out == nil {
+		return func() {}, nil
 	}
 	var err error
 	c.Account = a.key
 	if c.IDs, err = a.ids.MarshalBinary(); err == nil {
-		err = kept.Append(c)
+		send, err = out.Keep(c)
 	}
 	if err == nil {
-		return nil
+		return send, nil
 	}
-	return &engine.Refusal{
+	return nil, &engine.Refusal{
 		Status: http.StatusInternalServerError, Code: engine.CodeLogFailed,
 		Detail: "The change could not be written to the data file: " + err.Error(),
 	}

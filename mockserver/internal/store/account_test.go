@@ -166,27 +166,17 @@ func TestMemoryLimit(t *testing.T) {
 	assert.Equal(t, "canceled", after.Status)
 }
 
-type failingLog struct{ appended []store.Commit }
-
-func (l *failingLog) Append(c store.Commit) error {
-	if len(l.appended) == 1 {
-		return errors.New("disk full")
-	}
-	l.appended = append(l.appended, c)
-	return nil
-}
-
-// What can't be written to the log has not happened.
-func TestLogFailure(t *testing.T) {
+// What can't be kept has not happened.
+func TestWhatCannotBeKept(t *testing.T) {
 	t.Parallel()
-	log := &failingLog{}
-	w := newWorld(func(c *store.Config) { c.Log = log })
+	w := newWorld(nil)
 	a := w.Account("sk_test_1")
 	made := mustCreate(t, a, pixPayment("one"))
-	require.Len(t, log.appended, 1)
-	assert.Equal(t, uint64(1), log.appended[0].Change.Transactions[0].Seq, "the log sees the place")
-	assert.NotEmpty(t, log.appended[0].Change.Events[0].ID, "and the event's id")
+	require.Len(t, w.kept, 1)
+	assert.Equal(t, uint64(1), w.kept[0].Change.Transactions[0].Seq, "the outbox sees the place")
+	assert.NotEmpty(t, w.kept[0].Change.Events[0].ID, "and the event's id")
 
+	w.fails = errors.New("disk full")
 	_, refusal := a.Transaction(made.ID, engine.Pay)
 	require.NotNil(t, refusal)
 	assert.Equal(t, http.StatusInternalServerError, refusal.Status)

@@ -21,10 +21,18 @@ type world struct {
 
 	clock *clock.Clock
 	sent  []engine.Event
+
+	kept  []store.Commit
+	fails error // of whatever is to be kept from now on
 }
 
-func (w *world) Post(_ string, events []engine.Event, _ *engine.Integration) {
-	w.sent = append(w.sent, events...)
+// Keep implements store.Outbox.
+func (w *world) Keep(c store.Commit) (func(), error) {
+	if w.fails != nil {
+		return nil, w.fails
+	}
+	w.kept = append(w.kept, c)
+	return func() { w.sent = append(w.sent, c.Change.Events...) }, nil
 }
 
 func newWorld(change func(*store.Config)) *world {

@@ -101,15 +101,16 @@ func (a *Account) empty() {
 func (a *Account) Reset() *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	refusal := a.log(Commit{Reset: true})
+	_, refusal := a.keep(Commit{Reset: true}) // sends nothing
 	if refusal == nil {
 		a.empty()
 	}
 	return refusal
 }
 
-// Replay does again what a log kept: the records and timers are put back as
-// they were, and nobody is told.
+// Replay does again what an outbox kept: the records and timers are put back as
+// they were, and nobody is told. The timers that have fired since are the
+// caller's to drop.
 func (s *Store) Replay(c Commit) error {
 	a := s.Account(c.Account)
 	a.mu.Lock()

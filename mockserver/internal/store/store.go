@@ -32,18 +32,13 @@ type IDs interface {
 	UnmarshalBinary(state []byte) error
 }
 
-// Outbox takes the events of every commit that has any, with the account's v1
-// integration, nil where it has none. It is called under the account's lock, in
-// the order of the commits: it must return soon and must not call back into the
-// store.
+// Outbox takes every commit, under the account's lock and in their order. It
+// must return soon and must not call back into the store.
 type Outbox interface {
-	Post(account string, events []engine.Event, v1 *engine.Integration)
-}
-
-// Log keeps commits beyond the process. It is called under the account's lock
-// before anyone sees the commit, which its error prevents.
-type Log interface {
-	Append(c Commit) error
+	// Keep writes a commit and the webhooks that it causes down as one, before
+	// anyone sees it: its error prevents the commit. What it returns sends the
+	// webhooks, and is called when the commit can be seen.
+	Keep(c Commit) (send func(), err error)
 }
 
 // Commit is what one transition did to an account, for [Store.Replay].
@@ -52,14 +47,20 @@ type Commit struct {
 	Change  engine.Change // with places, versions and event ids
 	IDs     []byte        // the state of the account's source of ids afterwards
 	Reset   bool          // the account was emptied
+
+	// Fired is the timer that asked for the transition; nil is a call. A timer
+	// of which nothing came has a commit of its own, so that it fires once only.
+	Fired *clock.Timer `json:",omitempty"`
+	// Integration is the account's v1 integration afterwards, which names
+	// targets of webhooks; nil where it has none.
+	Integration *engine.Integration `json:"-"`
 }
 
 // Config is what a Store needs. Clock and IDs are required.
 type Config struct {
 	Clock   Clock
 	IDs     func(account string) IDs // the source of an account's ids
-	Outbox  Outbox                   // nil drops the events
-	Log     Log                      // nil keeps nothing
+	Outbox  Outbox                   // nil keeps and sends nothing
 	Live    bool
 	Sandbox bool
 	AutoPay time.Duration
@@ -122,5 +123,5 @@ func (s *Store) Fits(t clock.Timer) bool { return s.Account(t.Account).fits(t) }
 // Fire does what a due timer asks for. A timer that no longer fits its
 // record's state changes nothing.
 func (s *Store) Fire(t clock.Timer) {
-	s.Account(t.Account).fire(engine.TimerKind(t.Kind), t.ID)
+	s.Account(t.Account).fire(t)
 }

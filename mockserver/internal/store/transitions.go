@@ -78,16 +78,20 @@ func (d *Data) follow(c engine.Change) engine.Change {
 	return c
 }
 
-// fire does what a due timer asks for. Its refusal says only that the record
-// has moved on.
-func (a *Account) fire(kind engine.TimerKind, id string) {
-	_ = a.Apply(func(d *Data) (engine.Change, *engine.Refusal) {
-		c, refusal := d.due(d.Env, kind, id)
-		if refusal == nil && resourceOf(kind) == "transaction" {
-			c = d.follow(c)
-		}
-		return c, refusal
-	})
+// fire does what a due timer asks for. A refusal says only that the record has
+// moved on: nothing changes then.
+func (a *Account) fire(t clock.Timer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.data.Env = a.env()
+	kind := engine.TimerKind(t.Kind)
+	c, refusal := a.data.due(a.data.Env, kind, t.ID)
+	if refusal != nil {
+		c = engine.Change{}
+	} else if resourceOf(kind) == "transaction" {
+		c = a.data.follow(c)
+	}
+	_ = a.commit(c, &t) // nobody to tell
 }
 
 // fits reports whether a timer would change anything, if nothing else happened
