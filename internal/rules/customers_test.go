@@ -81,6 +81,9 @@ func TestCustomerList(t *testing.T) {
 			{"", rules.CodeInvalidType},
 			{"one", rules.CodeInvalidType},
 			{"1.5", rules.CodeInvalidType},
+			{"1.0", rules.CodeInvalidType},
+			{"1e1", rules.CodeInvalidType},
+			{"0x1p4", rules.CodeInvalidType},
 		}},
 		{field: "limit", allowed: []string{"1", "100"}, refused: []refusal{
 			{"0", rules.CodeTooSmall}, {"101", rules.CodeTooBig}, {"many", rules.CodeInvalidType},

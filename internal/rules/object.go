@@ -175,18 +175,19 @@ func (d *Document) readsAs(n *node, kind jsontext.Kind) bool {
 	return kind == '0' || kind == 't' && (text == `"true"` || text == `"false"`)
 }
 
-// Int checks that a member is an integer.
+// Int checks that a member is an integer; in a query, one of digits only.
 func (o *Object) Int(name string, p Presence) IntRule {
 	var v int64
 	m, i := o.take(name, p, '0', "an integer")
 	if !m.ok {
 		return IntRule{member: m}
 	}
-	raw := view(o.c.doc.raw(&o.c.doc.nodes[i]))
-	if o.c.doc.query {
-		raw = o.Text(name)
+	if o.c.doc.query { // plain digits, as those who read the query want them
+		n, err := strconv.ParseInt(o.Text(name), 10, 64)
+		v, m.ok = n, err == nil
+	} else {
+		v, m.ok = integer(view(o.c.doc.raw(&o.c.doc.nodes[i])))
 	}
-	v, m.ok = integer(raw)
 	if !m.ok {
 		o.Fail(name, CodeInvalidType, "must be an integer")
 	}

@@ -63,10 +63,6 @@ func TestTransferErrors(t *testing.T) {
 	m.call(http.MethodPost, "/v2/transfers/"+id+"/cancel", "{}").problem(http.StatusConflict, "INVALID_STATE")
 	m.call(http.MethodPost, "/v2/transfers", `{"pix_key_type":"CPF","pix_key_value":"52998224724","amount":1}`).
 		problem(http.StatusBadRequest, "VALIDATION_ERROR").field("pix_key_value", "invalid_string")
-	m.call(http.MethodGet, "/v2/transfers?status=gone", "").
-		problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR").field("status", "invalid_enum_value")
-	m.call(http.MethodGet, "/v2/transfers?cursor=x", "").
-		problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR").field("cursor", "invalid_string")
 }
 
 func TestTransferListByStatus(t *testing.T) {
