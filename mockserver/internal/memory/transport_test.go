@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -237,6 +238,51 @@ func (c *closer) Close() error {
 	}
 	c.closed = true
 	return nil
+}
+
+// onCaller runs a request through a transport whose handler is prompt, and
+// reports whether the handler ran on the caller's goroutine.
+func onCaller(t *testing.T, req *http.Request) (same bool) {
+	t.Helper()
+	const name = "memory_test.onCaller("
+	transport := &memory.Transport{
+		Prompt: func(r *http.Request) bool { return r.URL.Path != "/slow" },
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			stack, _, _ := strings.Cut(string(debug.Stack()), "created by")
+			same = strings.Contains(stack, name)
+			_, _ = io.Copy(io.Discard, r.Body)
+		}),
+	}
+	resp, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return same
+}
+
+func TestAPromptHandlerRunsOnTheCallersGoroutine(t *testing.T) {
+	t.Parallel()
+	piped := request(t, http.MethodPost, "http://gateway.test/quick", "body")
+	piped.GetBody = nil // as of a body that comes from elsewhere, and may take its time
+	assert.False(t, onCaller(t, piped))
+	assert.False(t, onCaller(t, request(t, http.MethodPost, "http://gateway.test/slow", "body")))
+	assert.True(t, onCaller(t, request(t, http.MethodPost, "http://gateway.test/quick", "body")))
+}
+
+func TestAPromptHandlerEndsWithTheRequestsContext(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the caller went home")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	transport := &memory.Transport{
+		Prompt: func(*http.Request) bool { return true },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			cancel(cause)
+			<-r.Context().Done()
+			w.WriteHeader(http.StatusCreated) // too late
+		}),
+	}
+	resp, err := transport.RoundTrip(request(t, http.MethodPost, "http://gateway.test/", "body").WithContext(ctx)) //nolint:bodyclose // there is none
+	assert.Nil(t, resp)
+	assert.ErrorIs(t, err, cause)
 }
 
 func BenchmarkRoundTrip(b *testing.B) {
