@@ -8,13 +8,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Encode writes a request body. Maps are written in order, so that every
-// attempt and every run sends the same bytes.
-func Encode(v any) ([]byte, error) {
-	if body, ok := encodeFast(v); ok {
-		return body, nil
+// Encode writes a body. Maps are written in order, so that every attempt and
+// every run sends the same bytes.
+func Encode(v any) ([]byte, error) { return Append(make([]byte, 0, 1<<10), v) }
+
+// Append appends to b what [Encode] returns. After an error b is as it was.
+func Append(b []byte, v any) ([]byte, error) {
+	if longer, ok := appendFast(b, v); ok {
+		return longer, nil
 	}
-	return json.Marshal(v, json.Deterministic(true))
+	body, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return b, err
+	}
+	return append(b, body...), nil
 }
 
 // Marshal writes a result the way the gateway does: what is nullable and empty

@@ -1,9 +1,11 @@
 package wire_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -116,6 +118,24 @@ func sameEncode(t *testing.T, v any) {
 	}
 }
 
+// answer has what the mock gateway's answers have and requests have not.
+type answer struct {
+	Name string            `json:"name"`
+	At   moment            `json:"at"`
+	Data any               `json:"data"`
+	List []any             `json:"list"`
+	Rest map[string]string `json:"rest"`
+}
+
+// moment writes itself.
+type moment int64
+
+func (m moment) AppendJSON(b []byte) []byte { return fmt.Appendf(b, `"%d"`, int64(m)) }
+
+func (m moment) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(m.AppendJSON(enc.AvailableBuffer()))
+}
+
 func FuzzFastEncode(f *testing.F) {
 	f.Add("order-1001", int64(15990), "São Paulo", true, uint8(0))
 	f.Add("a\"b\\c\n\u2028<>&", int64(-1), "\xff", false, uint8(255))
@@ -138,5 +158,10 @@ func FuzzFastEncode(f *testing.F) {
 		sameEncode(t, &gateway.SubscriptionUpdateParams{Metadata: gateway.Set(map[string]any{text: n, other: yes, "a": []any{text}})})
 		sameEncode(t, &gateway.SubscriptionParams{RetryOffsetsDays: []int{int(n)}, Metadata: map[string]any{text: other}, Comment: other})
 		sameEncode(t, &gateway.TransferParams{ExternalRef: text, Amount: n})
+		for _, data := range []any{nil, text, n, answer{Name: text}, &answer{At: moment(shape), Rest: map[string]string{text: other}}} {
+			sameEncode(t, data)
+			sameEncode(t, answer{Name: other, At: moment(n), Data: data, List: []any{data, yes}})
+			sameEncode(t, &answer{Data: data, List: []any{}})
+		}
 	})
 }

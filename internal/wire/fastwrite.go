@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The fast writing does for request bodies what the fast reading does for
-// answers: by a plan per type it writes what the JSON package would, and leaves
+// The fast writing does for the bodies of requests, and for the mock gateway's
+// answers, what the fast reading does for what comes in: by a plan per type it writes what the JSON package would, and leaves
 // to it whatever it does not know. A fuzz test holds the two to the same bytes.
 
 // writeFunc appends the JSON of v. It reports false where it gave up.
@@ -30,16 +30,15 @@ func writerFor(t reflect.Type) writeFunc {
 	return write
 }
 
-// encodeFast returns the JSON of v, false where it gave up.
-func encodeFast(v any) ([]byte, bool) {
-	value := reflect.ValueOf(v)
-	if value.Kind() != reflect.Pointer || value.IsNil() {
-		return nil, false
-	}
-	return writerFor(value.Type().Elem())(make([]byte, 0, 1<<10), value.Elem())
+// appendFast appends the JSON of v, false where it gave up.
+func appendFast(b []byte, v any) ([]byte, bool) {
+	return writeDynamic(b, reflect.ValueOf(&v).Elem())
 }
 
 type zeroer interface{ IsZero() bool }
+
+// appender is a type that writes itself, for either writing.
+type appender interface{ AppendJSON(b []byte) []byte }
 
 var (
 	marshaler     = reflect.TypeFor[json.Marshaler]()
@@ -48,10 +47,14 @@ var (
 	textAppender  = reflect.TypeFor[interface {
 		AppendText(b []byte) ([]byte, error)
 	}]()
-	isZeroer = reflect.TypeFor[zeroer]()
+	isZeroer   = reflect.TypeFor[zeroer]()
+	isAppender = reflect.TypeFor[appender]()
 )
 
 func makeWriter(t reflect.Type) writeFunc {
+	if t.Implements(isAppender) && t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
+		return writeOwn
+	}
 	own := []reflect.Type{marshaler, marshalerTo, textMarshaler, textAppender}
 	if slices.ContainsFunc(own, reflect.PointerTo(t).Implements) {
 		return writeOther
@@ -65,6 +68,8 @@ func makeWriter(t reflect.Type) writeFunc {
 		return func(b []byte, v reflect.Value) ([]byte, bool) { return strconv.AppendInt(b, v.Int(), 10), true }
 	case reflect.Pointer:
 		return writePointer(writerFor(t.Elem()))
+	case reflect.Interface:
+		return writeDynamic
 	case reflect.Slice:
 		if t.Elem().Kind() != reflect.Uint8 {
 			return writeSlice(writerFor(t.Elem()))
@@ -77,12 +82,33 @@ func makeWriter(t reflect.Type) writeFunc {
 	return writeOther
 }
 
+// writeDynamic writes what an interface holds.
+func writeDynamic(b []byte, v reflect.Value) ([]byte, bool) {
+	if v.IsNil() {
+		return append(b, "null"...), true
+	}
+	v = v.Elem()
+	return writerFor(v.Type())(b, v)
+}
+
+// writeOwn writes with the type's own AppendJSON.
+func writeOwn(b []byte, v reflect.Value) ([]byte, bool) {
+	a, _ := inPlace(v).Interface().(appender)
+	return a.AppendJSON(b), true
+}
+
+// inPlace returns v as a pointer where it can: an interface of a pointer takes
+// no memory.
+func inPlace(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v.Addr()
+	}
+	return v
+}
+
 // writeOther leaves the value to the JSON package.
 func writeOther(b []byte, v reflect.Value) ([]byte, bool) {
-	if v.CanAddr() {
-		v = v.Addr()
-	}
-	raw, err := json.Marshal(v.Interface(), json.Deterministic(true))
+	raw, err := json.Marshal(inPlace(v).Interface(), json.Deterministic(true))
 	return append(b, raw...), err == nil
 }
 
@@ -189,9 +215,6 @@ func (f *fieldWriter) isZero(v reflect.Value) bool {
 	if !f.zeroer {
 		return v.IsZero()
 	}
-	if v.CanAddr() {
-		v = v.Addr() // an interface of a pointer takes no memory
-	}
-	z, _ := v.Interface().(zeroer)
+	z, _ := inPlace(v).Interface().(zeroer)
 	return z.IsZero()
 }

@@ -157,7 +157,7 @@ func (rq *request) decode(body []byte, rule rules.Rule, v any) *problem {
 	if len(fields) > 0 {
 		return invalid(fields)
 	}
-	err = json.Unmarshal(body, v)
+	err = json.Unmarshal(body, v) // which shares equal texts: they are kept with the record
 	var wrong *json.SemanticError
 	switch {
 	case err == nil:

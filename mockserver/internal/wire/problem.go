@@ -1,15 +1,13 @@
 package wire
 
 import (
-	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // problemTypes is where the type URIs of problem bodies live; nothing is
@@ -66,36 +64,31 @@ const (
 )
 
 // Marshal encodes a body; the same value always gives the same bytes.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+func Marshal(v any) ([]byte, error) { return wire.Encode(v) }
 
 // Write answers with a body. The content type says which of the two kinds of
 // JSON it is.
 func Write(w http.ResponseWriter, status int, contentType string, body any) {
-	buf, ok := buffers.Get().(*bytes.Buffer)
+	buf, ok := buffers.Get().(*[]byte)
 	if !ok {
-		buf = new(bytes.Buffer)
+		buf = new([]byte)
 	}
-	defer release(buf)
-	if err := json.MarshalWrite(buf, body, json.Deterministic(true)); err != nil {
+	text, err := wire.Append((*buf)[:0], body)
+	if err != nil {
 		// No view can fail to encode; should one, it must not look like a success.
 		status = http.StatusInternalServerError
-		buf.Reset()
-		buf.WriteString(`{"title":"Internal Server Error","status":500}`)
+		text = append(text, `{"title":"Internal Server Error","status":500}`...)
 	}
 	h := w.Header()
 	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(buf.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(buf.Bytes()) // the client is gone: nobody to tell
+	_, _ = w.Write(text)    // the client is gone: nobody to tell
+	if cap(text) <= 1<<20 { // a rare long answer is let go
+		*buf = text
+		buffers.Put(buf)
+	}
 }
 
 // buffers holds what answers are encoded into.
 var buffers sync.Pool
-
-// release gives a buffer back, unless a rare long answer made it large.
-func release(buf *bytes.Buffer) {
-	if buf.Cap() <= 1<<20 {
-		buf.Reset()
-		buffers.Put(buf)
-	}
-}

@@ -16,12 +16,17 @@ type Stamp time.Time
 
 // MarshalJSONTo writes the moment.
 func (s Stamp) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(s.AppendJSON(enc.AvailableBuffer()))
+}
+
+// AppendJSON appends the moment.
+func (s Stamp) AppendJSON(b []byte) []byte {
 	t := time.Time(s)
 	if t.IsZero() {
-		return enc.WriteToken(jsontext.Null)
+		return append(b, "null"...)
 	}
-	b := append(enc.AvailableBuffer(), '"')
-	return enc.WriteValue(append(t.UTC().AppendFormat(b, TimeLayout), '"'))
+	b = append(b, '"')
+	return append(t.UTC().AppendFormat(b, TimeLayout), '"')
 }
 
 // Nullable returns nil for "": null on the wire.
