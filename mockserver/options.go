@@ -104,9 +104,9 @@ func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
 // otherwise.
 func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.opening = cents } }
 
-// WithMemoryLimit sets how many bytes the records of all accounts may take,
-// about; it is 2 GiB otherwise. A write beyond it is answered with 507 and
-// code MEMORY_LIMIT, and nothing is forgotten.
+// WithMemoryLimit sets how many bytes all accounts and their records may take,
+// about; it is 2 GiB otherwise. A write beyond it, and the first call of a new
+// account, is answered with 507 and code MEMORY_LIMIT; nothing is forgotten.
 func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }
 
 // WithWebhookSecret sets the secret that signs the webhooks of

@@ -2,6 +2,7 @@ package mockserver_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -142,6 +143,28 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		_, err := mockserver.New(option)
 		require.Error(t, err, name)
 	}
+}
+
+// Any key opens an account. On a full server a new one is refused with the
+// reason, by the interface and by the control plane.
+func TestAFullServerOpensNoAccount(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithMemoryLimit(64<<10))
+	var err error
+	for n := 0; err == nil; n++ {
+		require.Less(t, n, 64)
+		_, err = gw.Account(fmt.Sprintf("sk_test_%d", n)).Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.NoRetry())
+	}
+	var e *gateway.Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, http.StatusInsufficientStorage, e.StatusCode)
+	assert.Equal(t, "MEMORY_LIMIT", e.Code)
+	status, v := plane{t: t, gw: gw, key: "sk_test_new"}.call(http.MethodGet, "/faults", "")
+	assert.Equal(t, http.StatusInsufficientStorage, status)
+	assert.Equal(t, "MEMORY_LIMIT", v["code"])
+	assert.Contains(t, v["detail"], "Raise the limit")
+	do[[]any](plane{t: t, gw: gw, key: "sk_test_0"}, http.MethodGet, "/faults", "")
+	do[object](plane{t: t, gw: gw}, http.MethodGet, "/health", "")
 }
 
 // failing is a test that fails at once.

@@ -90,7 +90,7 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.basicTokenX, "basic-token-x", "", "`key` that the literal Basic credential token:x stands for")
 	s.Int64Var(&f.opening, "opening-balance", 0, "balance of a new account in `cents`")
 	s.Int64Var(&f.fee, "fee", 0, "what the gateway keeps of a payment, in `cents`")
-	s.Int64Var(&f.memory, "memory", 2048, "what records may take, in `MiB`; a write beyond it is answered with 507")
+	s.Int64Var(&f.memory, "memory", 2048, "what accounts and records may take, in `MiB`; a write or a new account beyond it is answered with 507")
 	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the control plane may be called beside loopback ones, comma-separated; * is any")
 	s.StringVar(&f.data, "data", "", "`file` that keeps everything beyond the process")
 	s.StringVar(&f.log, "log", "text", "`text|json|off`: how requests are logged to standard error")

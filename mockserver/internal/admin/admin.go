@@ -152,17 +152,22 @@ func (p *Plane) serve(c *call) (any, error) {
 	return rt.do(c)
 }
 
-// identify finds out whose account is meant.
+// identify finds out whose account is meant, and opens it.
 func (p *Plane) identify(c *call, rt *route) error {
 	c.key = p.cfg.Default
-	if rt.open || c.r.Header.Get("Authorization") == "" && c.r.Header.Get("Apikey") == "" {
+	if rt.open {
 		return nil
 	}
-	key, problem := p.cfg.Authenticate(c.r)
-	if problem != nil {
-		return &RefusedError{problem.Status, problem.Code, problem.Detail}
+	if c.r.Header.Get("Authorization") != "" || c.r.Header.Get("Apikey") != "" {
+		key, problem := p.cfg.Authenticate(c.r)
+		if problem != nil {
+			return &RefusedError{problem.Status, problem.Code, problem.Detail}
+		}
+		c.key = key
 	}
-	c.key = key
+	if _, refusal := p.cfg.Store.Open(c.key); refusal != nil {
+		return &RefusedError{refusal.Status, refusal.Code, refusal.Detail}
+	}
 	return nil
 }
 

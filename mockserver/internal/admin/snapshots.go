@@ -107,7 +107,7 @@ func (p *Plane) metrics(c *call) (any, error) {
 	for _, n := range p.records() {
 		fmt.Fprintf(&b, "mockgateway_records{kind=%q} %d\n", n.kind, n.count)
 	}
-	gauge("mockgateway_record_bytes", "About what the records take.")
+	gauge("mockgateway_record_bytes", "About what the accounts and their records take.")
 	fmt.Fprintf(&b, "mockgateway_record_bytes %d\n", p.cfg.Store.Used())
 	gauge("mockgateway_deliveries", "Webhook deliveries that are remembered.")
 	states := p.cfg.Sender.Count()

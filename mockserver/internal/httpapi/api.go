@@ -122,7 +122,11 @@ func (a *API) serve(rq *request) (any, *problem) {
 	if p != nil {
 		return nil, p
 	}
-	rq.account = a.cfg.Store.Account(key)
+	account, refusal := a.cfg.Store.Open(key)
+	if refusal != nil {
+		return nil, refused(refusal)
+	}
+	rq.account = account
 	if w, ok := rq.w.(faults.ChangeNoter); ok {
 		rq.account = rq.account.Observed(w.NoteChange)
 	}

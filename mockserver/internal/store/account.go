@@ -122,11 +122,7 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	a.data.stamp(c)
 	grown := a.data.growth(c)
 	if limit := a.store.cfg.Limit; grown > 0 && a.store.used.Load()+grown > limit {
-		return &engine.Refusal{
-			Status: http.StatusInsufficientStorage, Code: engine.CodeMemoryLimit,
-			Detail: "The mock gateway is full: it keeps every record in memory up to a limit. " +
-				"Raise the limit, reset the account, or use a new server.",
-		}
+		return full()
 	}
 	integration := a.data.Integration
 	if c.Integration != nil {

@@ -166,6 +166,28 @@ func TestMemoryLimit(t *testing.T) {
 	assert.Equal(t, "canceled", after.Status)
 }
 
+// Any key opens an account: the limit holds for those that hold nothing too.
+func TestMemoryLimitOfAccounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(func(c *store.Config) { c.Limit = 64 << 10 })
+	first, refusal := w.Open("sk_test_0")
+	require.Nil(t, refusal)
+	n := 1
+	for ; refusal == nil; n++ {
+		require.Less(t, n, 64)
+		_, refusal = w.Open(fmt.Sprintf("sk_test_%d", n))
+	}
+	assert.Equal(t, http.StatusInsufficientStorage, refusal.Status)
+	assert.Equal(t, engine.CodeMemoryLimit, refusal.Code)
+	assert.Greater(t, n, 10)
+	assert.Len(t, w.Accounts(), n-1)
+	assert.LessOrEqual(t, w.Used(), int64(64<<10))
+	again, refusal := w.Open("sk_test_0")
+	require.Nil(t, refusal, "an open account stays open")
+	assert.Same(t, first, again)
+	assert.NotNil(t, w.Account("sk_test_own"), "what is not asked for from outside is not refused")
+}
+
 // What can't be kept has not happened.
 func TestWhatCannotBeKept(t *testing.T) {
 	t.Parallel()

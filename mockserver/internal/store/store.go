@@ -9,6 +9,8 @@ package store
 
 import (
 	"maps"
+	"math"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -66,10 +68,10 @@ type Config struct {
 	AutoPay time.Duration
 	Fee     int64
 	Opening int64 // the balance of a new account, in cents
-	Limit   int64 // bytes of records that may be kept; 0 is DefaultLimit
+	Limit   int64 // bytes that accounts and records may take; 0 is DefaultLimit
 }
 
-// DefaultLimit is how much the records of a server may take, in bytes.
+// DefaultLimit is how much the accounts of a server may take, in bytes.
 const DefaultLimit = 2 << 30
 
 // Store holds the accounts of one server.
@@ -89,21 +91,49 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, accounts: map[string]*Account{}}
 }
 
-// Account returns the account of a key, which is opened at its first use.
+// accountSize is about what an account takes that holds nothing, in bytes.
+const accountSize = 4 << 10
+
+// Account returns the account of a key, which is opened at its first use
+// whatever the limit: what comes from outside goes through [Store.Open].
 func (s *Store) Account(key string) *Account {
+	a, _ := s.account(key, math.MaxInt64) // never refused
+	return a
+}
+
+// Open is Account within the memory limit: any key opens an account, and each
+// takes its room.
+func (s *Store) Open(key string) (*Account, *engine.Refusal) { return s.account(key, s.cfg.Limit) }
+
+func (s *Store) account(key string, limit int64) (*Account, *engine.Refusal) {
 	s.mu.RLock()
 	a := s.accounts[key]
 	s.mu.RUnlock()
 	if a != nil {
-		return a
+		return a, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a = s.accounts[key]; a == nil {
-		a = newAccount(s, key)
-		s.accounts[key] = a
+	if a = s.accounts[key]; a != nil {
+		return a, nil
 	}
-	return a
+	size := accountSize + int64(len(key))
+	if s.used.Load()+size > limit {
+		return nil, full()
+	}
+	s.used.Add(size)
+	a = newAccount(s, key)
+	s.accounts[key] = a
+	return a, nil
+}
+
+// full is the answer to whatever needs more room than there is.
+func full() *engine.Refusal {
+	return &engine.Refusal{
+		Status: http.StatusInsufficientStorage, Code: engine.CodeMemoryLimit,
+		Detail: "The mock gateway is full: it keeps every account and record in memory up to a limit. " +
+			"Raise the limit, reset an account, or use a new server.",
+	}
 }
 
 // Accounts returns the keys of the open accounts, sorted.
@@ -113,7 +143,7 @@ func (s *Store) Accounts() []string {
 	return slices.Sorted(maps.Keys(s.accounts))
 }
 
-// Used returns how many bytes the records take, about.
+// Used returns how many bytes the accounts and their records take, about.
 func (s *Store) Used() int64 { return s.used.Load() }
 
 // Fits reports whether a timer still fits its record's state: one that does
