@@ -13,6 +13,15 @@ func CheckoutLink(o *Object) {
 	o.Enum("currency", Optional, BillingCurrencies)
 	o.String("title", Optional).Len(1, MaxLinkTitle)
 	o.Array("products", Optional).Len(MinLinkProducts, MaxLinkProducts).Each(linkProduct)
+
+	// What the document shows on a link only.
+	o.String("description", Nullable)
+	o.String("expires_at", Nullable).Time()
+	o.Int("max_uses", Nullable).AtLeast(1)
+	o.String("success_url", Nullable)
+	o.String("cancel_url", Nullable)
+	o.Array("payment_methods", Optional).EachEnum(Methods)
+	o.Object("metadata", Nullable, nil)
 }
 
 // linkProduct shares the limits of any other product where it has the same
@@ -27,6 +36,7 @@ func linkProduct(o *Object) {
 	o.Int("compare_price", Nullable).Between(0, MaxAmount)
 	o.Enum("type", Optional, ItemTypes)
 	o.Enum("currency", Optional, BillingCurrencies)
+	o.Object("metadata", Nullable, nil)
 }
 
 // CheckoutSlug holds the rule of the slug in the paths of a checkout, read as

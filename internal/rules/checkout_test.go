@@ -28,6 +28,18 @@ func TestCheckoutLinkEdges(t *testing.T) {
 		{"title", text(1), text(0), rules.CodeTooSmall},
 		{"title", text(255), text(256), rules.CodeTooBig},
 		{"title", missing, "17", rules.CodeInvalidType},
+		{"description", "null", "17", rules.CodeInvalidType},
+		{"expires_at", `"2027-02-04T12:00:00-03:00"`, `"2027-02-04"`, rules.CodeInvalid},
+		{"max_uses", "1", "0", rules.CodeTooSmall},
+		{"max_uses", "null", `"1"`, rules.CodeInvalidType},
+		{"success_url", `"shop://thanks"`, "17", rules.CodeInvalidType},
+		{"cancel_url", "null", "[]", rules.CodeInvalidType},
+		{"payment_methods", "[]", "null", rules.CodeInvalidType},
+		{"metadata", "{}", "[]", rules.CodeInvalidType},
+	})
+	checkEdges(t, rules.CheckoutLink, edit(t, valueLink, "payment_methods", `["pix","pix"]`), []edge{
+		{"payment_methods[1]", `"credit_card"`, `"cash"`, rules.CodeInvalidEnum},
+		{"payment_methods[1]", `"voucher"`, "7", rules.CodeInvalidType},
 	})
 }
 
@@ -56,6 +68,7 @@ func TestCheckoutLinkProductEdges(t *testing.T) {
 		{"products[0].compare_price", "100000000", "100000001", rules.CodeTooBig},
 		{"products[0].type", `"digital"`, `"virtual"`, rules.CodeInvalidEnum},
 		{"products[0].currency", `"USD"`, `"usd"`, rules.CodeInvalidEnum},
+		{"products[0].metadata", "null", `"blue"`, rules.CodeInvalidType},
 	})
 }
 

@@ -436,6 +436,20 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 	}
 }
 
+// EachEnum checks that every element is one of the values of s.
+func (r ArrayRule) EachEnum(s Set) {
+	for i, at := range r.elements() {
+		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
+		n := &r.o.c.doc.nodes[at]
+		switch {
+		case n.kind != '"':
+			element.Fail("", CodeInvalidType, "must be a string, not %s", kindName(n.kind))
+		case !s.Has(r.o.c.doc.text(n)):
+			element.Fail("", CodeInvalidEnum, "must be one of %s", s)
+		}
+	}
+}
+
 // elements ranges over the positions and nodes of the array.
 func (r ArrayRule) elements() func(yield func(int, int) bool) {
 	return func(yield func(int, int) bool) {

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -86,12 +85,12 @@ type linkURL struct {
 }
 
 func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
-	n, refusal := newLink(in)
-	if refusal != nil {
-		return nil, refusal
+	n, err := newLink(in)
+	if err != nil {
+		return nil, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object")
 	}
 	var made *engine.Link
-	refusal = rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		c, refusal := engine.CreateLink(d.Env, n, engine.FoundForLink{
 			Links: d.Links.Len(), Products: d.Products.Len(), Product: d.Products.ByRef,
 		})
@@ -115,34 +114,27 @@ func baseURL(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-func newLink(in *linkBody) (engine.NewLink, *engine.Refusal) {
+func newLink(in *linkBody) (engine.NewLink, error) {
 	metadata, err := compact(in.Metadata)
-	if err != nil || metadata != "" && metadata[0] != '{' {
-		return engine.NewLink{}, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object")
+	if err != nil {
+		return engine.NewLink{}, err
 	}
 	n := engine.NewLink{Link: engine.Link{
-		Title:       in.Title,
-		Description: in.Description,
-		Currency:    in.Currency,
-		Amount:      in.Amount,
-		MaxUses:     max(in.MaxUses, 0),
-		ExpiresAt:   in.ExpiresAt.UTC().Truncate(time.Millisecond),
-		SuccessURL:  in.SuccessURL,
-		CancelURL:   in.CancelURL,
-		Metadata:    metadata,
+		Title:          in.Title,
+		Description:    in.Description,
+		Currency:       in.Currency,
+		Amount:         in.Amount,
+		MaxUses:        in.MaxUses,
+		ExpiresAt:      in.ExpiresAt.UTC().Truncate(time.Millisecond),
+		SuccessURL:     in.SuccessURL,
+		CancelURL:      in.CancelURL,
+		PaymentMethods: in.PaymentMethods,
+		Metadata:       metadata,
 	}}
-	for i, method := range in.PaymentMethods {
-		if !rules.Methods.Has(method) {
-			return engine.NewLink{}, engine.Invalid("payment_methods["+strconv.Itoa(i)+"]", rules.CodeInvalidEnum,
-				"must be one of "+rules.Methods.String())
-		}
-		n.PaymentMethods = append(n.PaymentMethods, method)
-	}
-	for i, p := range in.Products {
+	for _, p := range in.Products {
 		metadata, err := compact(p.Metadata)
-		if err != nil || metadata != "" && metadata[0] != '{' {
-			return engine.NewLink{}, engine.Invalid("products["+strconv.Itoa(i)+"].metadata", rules.CodeInvalidType,
-				"must be an object")
+		if err != nil {
+			return engine.NewLink{}, err
 		}
 		n.Sold = append(n.Sold, engine.NewLinkItem{
 			CatalogProduct: engine.CatalogProduct{

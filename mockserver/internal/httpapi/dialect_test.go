@@ -120,11 +120,11 @@ func dialectOfCursorLists(m *mock, dialect string) {
 func dialectOfStates(m *mock, dialect string) {
 	t := m.t
 	path := "/v2/transactions/" + m.create(charge())
-	for _, status := range strings.Fields("paid expired canceled refused refunded partially_refunded chargedback captured pending") {
+	for status := range strings.FieldsSeq("paid expired canceled refused refunded partially_refunded chargedback captured pending") {
 		a := m.call(http.MethodPut, path, `{"status":"`+status+`"}`)
 		assert.Equal(t, status, a.at("data.transaction.status"))
 	}
-	for _, status := range strings.Fields("authorized three_ds_required in_protest partially_paid processing processed med") {
+	for status := range strings.FieldsSeq("authorized three_ds_required in_protest partially_paid processing processed med") {
 		a := m.call(http.MethodPut, path, `{"status":"`+status+`"}`)
 		if dialect == "document" {
 			a.problem(http.StatusBadRequest, "VALIDATION_ERROR").field("status", "invalid_enum_value")

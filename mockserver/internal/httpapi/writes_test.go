@@ -218,9 +218,15 @@ func checkoutWrites(t *testing.T) []write {
 	return []write{
 		{
 			name: "checkout_links.create", method: http.MethodPost, status: 201, path: at(link), plain: true,
-			body:     with(t, "checkout_links/create.request.json"),
+			body: with(t, "checkout_links/create.request.json", "description", `"Two mugs"`, "expires_at", `"2027-02-04T12:00:00Z"`,
+				"max_uses", "1", "success_url", `"https://shop.example/thanks"`, "cancel_url", `"https://shop.example/cart"`,
+				"payment_methods", `["pix"]`, "metadata", `{"order":17}`, "products[0].metadata", `{"color":"blue"}`),
 			required: []string{"products", "products[0].name", "products[0].price", "products[1].name", "products[1].price"},
-			nullable: []string{"products[0].description", "products[0].image_url", "products[0].compare_price"},
+			nullable: []string{
+				"products[0].description", "products[0].image_url", "products[0].compare_price", "products[0].metadata",
+				"description", "expires_at", "max_uses", "success_url", "cancel_url", "metadata",
+			},
+			free: []string{"metadata", "products[0].metadata"},
 		},
 		{
 			name: "checkout_links.create by amount", method: http.MethodPost, status: 201, path: at(link), plain: true,
