@@ -22,6 +22,7 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		Default:         s.Key(),
 		Control:         s.control,
 		SetLegacyStatus: func(key, id, status string) error { return refusalOf(s.Account(key).Legacy.SetStatus(id, status)) },
+		Down:            s.down.Store,
 		Advance:         s.advance,
 		Snapshot:        s.Snapshot,
 		Restore:         s.Restore,

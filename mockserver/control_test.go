@@ -5,7 +5,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -159,6 +162,72 @@ func TestControlOfCheckoutAndV1(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, status)
 	data = do[object](p, http.MethodPost, "/transactions/"+payment.TransactionID+"/pay", "")
 	assert.Equal(t, "paid", data["status"], "a v1 payment is a transaction")
+}
+
+func TestABuyersWayByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p, client := plane{t: t, gw: gw}, gw.Client()
+	link, err := client.CheckoutLinks.Create(t.Context(), gateway.CheckoutLinkParams{Amount: 500, Currency: gateway.BRL, Title: "Book"})
+	require.NoError(t, err)
+	slug := link.Slug()
+	status, v := p.call(http.MethodPost, "/checkout/"+slug+"/begin", "")
+	assert.Equal(t, http.StatusConflict, status)
+	assert.Equal(t, "INVALID_STATE", v["code"], "nobody has filled it in")
+	opened, err := client.CheckoutSessions.Open(t.Context(), slug)
+	require.NoError(t, err)
+	_, err = client.CheckoutSessions.Update(t.Context(), slug, opened.SessionToken, gateway.CheckoutSessionParams{
+		Buyer: gateway.CheckoutBuyer{Name: "Ana", Email: "ana@example.com"}, PaymentMethod: gateway.Pix,
+	})
+	require.NoError(t, err)
+	data := do[object](p, http.MethodPost, "/checkout/"+slug+"/begin", "")
+	session, _ := data["sessions"].([]any)[0].(object)
+	assert.Equal(t, "processing", session["status"])
+	tx, err := client.Transactions.Get(t.Context(), session["transaction_id"].(string))
+	require.NoError(t, err)
+	assert.Equal(t, gateway.TransactionPending, tx.Status)
+
+	data = do[object](p, http.MethodPost, "/checkout/"+slug+"/deactivate", "")
+	assert.Equal(t, "inactive", data["status"])
+	for _, action := range []string{"begin", "deactivate"} {
+		status, v = p.call(http.MethodPost, "/checkout/"+slug+"/"+action, "")
+		assert.Equal(t, http.StatusConflict, status)
+		assert.Equal(t, "INVALID_STATE", v["code"])
+		status, v = p.call(http.MethodPost, "/checkout/nobody/"+action, "")
+		assert.Equal(t, http.StatusNotFound, status)
+		assert.Equal(t, "NOT_FOUND", v["code"])
+	}
+}
+
+func TestDownAndUpByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p := plane{t: t, gw: gw}
+	list := func() error {
+		_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.NoRetry())
+		return err
+	}
+	assert.Equal(t, object{"reachable": false}, do[object](p, http.MethodPost, "/down", ""))
+	require.ErrorIs(t, list(), syscall.ECONNREFUSED)
+	assert.Equal(t, object{"reachable": true}, do[object](p, http.MethodPost, "/up", ""))
+	require.NoError(t, list())
+}
+
+// A test that looks at its receiver's work first waits until that is done.
+func TestDeliveriesAreWaitedForByCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gw := mockserver.Run(t)
+		gw.Webhooks.ServeHost("shop.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) }))
+		p := plane{t: t, gw: gw}
+		do[object](p, http.MethodPost, "/endpoints", `{"url":"https://shop.test/","events":["transaction.created"]}`)
+		_, err := gw.Client().Transactions.Create(t.Context(), order(""))
+		require.NoError(t, err)
+		assert.Len(t, do[[]any](p, http.MethodGet, "/deliveries?status=pending", ""), 1)
+		list := do[[]any](p, http.MethodPost, "/deliveries/wait?kind=transaction.created", "")
+		require.Len(t, list, 1)
+		assert.Equal(t, "delivered", list[0].(object)["status"])
+	})
 }
 
 func TestTheClockByCall(t *testing.T) {

@@ -45,6 +45,8 @@ type Config struct {
 	Control func(key, resource, id, action string, count int) error
 	// SetLegacyStatus sets a state of a v1 payment.
 	SetLegacyStatus func(key, id, status string) error
+	// Down makes the gateway unreachable, or reachable again.
+	Down func(down bool)
 	// Advance moves the clock.
 	Advance func(context.Context, Step) error
 	// Snapshot and Restore save and load the whole server.
@@ -113,6 +115,8 @@ func (p *Plane) routes() []route {
 		{method: http.MethodGet, path: "assumptions", do: p.assumptions, open: true},
 		{method: http.MethodGet, path: "metrics", do: p.metrics, open: true},
 		{method: http.MethodPost, path: "reset", do: p.reset},
+		{method: http.MethodPost, path: "down", do: func(*call) (any, error) { return p.reachable(false), nil }},
+		{method: http.MethodPost, path: "up", do: func(*call) (any, error) { return p.reachable(true), nil }},
 	}, p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.snapshotRoutes())
 }
 

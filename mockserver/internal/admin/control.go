@@ -55,6 +55,16 @@ func (p *Plane) reset(c *call) (any, error) {
 	return resetView{true}, nil
 }
 
+type reachableView struct {
+	Reachable bool `json:"reachable"`
+}
+
+// reachable lets the whole gateway be there for every account, or not.
+func (p *Plane) reachable(up bool) reachableView {
+	p.cfg.Down(!up)
+	return reachableView{up}
+}
+
 func (p *Plane) clockRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "clock", do: p.clock},

@@ -17,6 +17,7 @@ func (p *Plane) webhookRoutes() []route {
 		{method: http.MethodGet, path: "deliveries", do: p.deliveries},
 		{method: http.MethodGet, path: "deliveries/{id}", do: p.delivery},
 		{method: http.MethodPost, path: "deliveries/{id}/redeliver", do: p.redeliver},
+		{method: http.MethodPost, path: "deliveries/wait", do: p.wait},
 		{method: http.MethodPost, path: "deliveries/hold", do: p.hold},
 		{method: http.MethodPost, path: "deliveries/release", do: p.release},
 	}
@@ -180,6 +181,14 @@ func (p *Plane) redeliver(c *call) (any, error) {
 		return nil, err
 	}
 	return p.delivery(c)
+}
+
+// wait answers, with the account's deliveries, when nothing is being delivered.
+func (p *Plane) wait(c *call) (any, error) {
+	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+		return nil, err
+	}
+	return p.deliveries(c)
 }
 
 type holdView struct {

@@ -1,0 +1,117 @@
+package mockserver_test
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// callsOf says how another language does what a Go test does: by a call of the
+// control plane, or, where there is none, why.
+func callsOf() map[string]string {
+	return map[string]string{
+		"Transactions.Pay":              "POST /transactions/x/pay",
+		"Transactions.Expire":           "POST /transactions/x/expire",
+		"Transactions.Refuse":           "POST /transactions/x/refuse",
+		"Transactions.Cancel":           "POST /transactions/x/cancel",
+		"Transactions.Chargeback":       "POST /transactions/x/chargeback",
+		"Transactions.PassChallenge":    "POST /transactions/x/challenge/pass",
+		"Transactions.FailChallenge":    "POST /transactions/x/challenge/fail",
+		"Transfers.Analyse":             "POST /transfers/x/analyse",
+		"Transfers.Process":             "POST /transfers/x/process",
+		"Transfers.Settle":              "POST /transfers/x/settle",
+		"Transfers.Fail":                "POST /transfers/x/fail",
+		"Subscriptions.Authorize":       "POST /subscriptions/x/authorize",
+		"Subscriptions.Reject":          "POST /subscriptions/x/reject",
+		"Subscriptions.Revoke":          "POST /subscriptions/x/revoke",
+		"Subscriptions.FailNextCharges": "POST /subscriptions/x/fail-next",
+		"Checkout.Begin":                "POST /checkout/x/begin",
+		"Checkout.Pay":                  "POST /checkout/x/pay",
+		"Checkout.Expire":               "POST /checkout/x/expire",
+		"Checkout.Deactivate":           "POST /checkout/x/deactivate",
+		"Legacy.SetStatus":              "POST /legacy/payments/x/status",
+
+		"Clock.Now":       "GET /clock",
+		"Clock.Advance":   "POST /clock/advance",
+		"Clock.AdvanceTo": "POST /clock/advance",
+		"Clock.Next":      "POST /clock/advance",
+		"Clock.Timers":    "GET /clock/timers",
+
+		"Webhooks.Send":             "a handler in memory",
+		"Webhooks.ServeHost":        "a handler in memory",
+		"Webhooks.AddEndpoint":      "POST /endpoints",
+		"Webhooks.RemoveEndpoint":   "DELETE /endpoints/x",
+		"Webhooks.RotateSecret":     "POST /endpoints/x/rotate",
+		"Webhooks.Endpoints":        "GET /endpoints",
+		"Webhooks.Deliveries":       "GET /deliveries",
+		"Webhooks.Redeliver":        "POST /deliveries/x/redeliver",
+		"Webhooks.Hold":             "POST /deliveries/hold",
+		"Webhooks.Release":          "POST /deliveries/release",
+		"Webhooks.Drop":             "POST /faults",
+		"Webhooks.Duplicate":        "POST /faults",
+		"Webhooks.Delay":            "POST /faults",
+		"Webhooks.CorruptSignature": "POST /faults",
+		"Webhooks.StaleTimestamp":   "POST /faults",
+
+		"Faults.Add":     "POST /faults",
+		"Faults.Clear":   "DELETE /faults",
+		"Faults.Reports": "GET /faults",
+
+		"Requests.All":        "GET /requests",
+		"Requests.Find":       "GET /requests",
+		"Requests.Count":      "GET /requests",
+		"Requests.NearMisses": "GET /requests",
+		"Requests.Clear":      "DELETE /requests",
+
+		"Server.Wait":      "POST /deliveries/wait",
+		"Server.Down":      "POST /down",
+		"Server.Up":        "POST /up",
+		"Server.Snapshot":  "POST /snapshots",
+		"Server.Restore":   "POST /snapshots/x/restore",
+		"Server.Account":   "the credential of a call chooses the account",
+		"Server.Key":       "the mockgateway prints it",
+		"Server.Secret":    "an endpoint has its own",
+		"Server.Client":    "in memory",
+		"Server.Transport": "in memory",
+		"Server.Handler":   "in memory",
+		"Server.Listen":    "the mockgateway listens",
+		"Server.Close":     "a signal ends the mockgateway",
+	}
+}
+
+// Other languages can do what Go tests can: every control has its call.
+func TestEachControlHasItsCall(t *testing.T) {
+	t.Parallel()
+	var controls []string
+	add := func(name string, of reflect.Type) {
+		for m := range of.Methods() {
+			controls = append(controls, name+"."+m.Name)
+		}
+	}
+	server := reflect.TypeFor[mockserver.Server]()
+	add("Server", reflect.PointerTo(server))
+	for field := range server.Fields() {
+		if field.IsExported() {
+			add(field.Name, field.Type)
+		}
+	}
+	calls := callsOf()
+	gw := mockserver.Run(t)
+	for _, control := range controls {
+		require.Contains(t, calls, control, "how does a test in Python do this?")
+		method, path, found := strings.Cut(calls[control], " /")
+		if !found {
+			continue
+		}
+		status, v := plane{t: t, gw: gw}.call(method, "/"+path, "")
+		assert.NotEqual(t, "UNKNOWN_PATH", v["code"], control)
+		assert.NotEqual(t, http.StatusMethodNotAllowed, status, control)
+	}
+	assert.Len(t, calls, len(controls))
+}
