@@ -1,9 +1,10 @@
-package webhooks_test
+package bench_test
 
 import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,12 +16,13 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
 )
 
-// The benchmarks count events a second, with commits that are flushed:
-//
-//	./with-postgres go test -run '^$' -bench Inbox ./webhooks
+// The benchmarks of the inbox count events a second, with commits that are
+// flushed. PostgreSQL is left out where DATABASE_URL names none.
 
 func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.Store)) {
 	b.Helper()
@@ -29,28 +31,42 @@ func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.
 		dialect           sqlstore.Dialect
 	}{
 		{"PostgreSQL", "pgx", os.Getenv("DATABASE_URL"), sqlstore.Postgres},
-		{"SQLite", "sqlite", sqliteDSN(filepath.Join(b.TempDir(), "events.db")), sqlstore.SQLite},
+		{"SQLite", "sqlite", sqliteFile(b), sqlstore.SQLite},
 	} {
 		b.Run(d.name, func(b *testing.B) {
 			if d.dsn == "" {
-				b.Skip("DATABASE_URL is not set; with-postgres sets it")
+				b.Skip("DATABASE_URL is not set: ../integration/with-postgres starts a PostgreSQL and sets it")
 			}
 			db, err := sql.Open(d.driver, d.dsn)
 			require.NoError(b, err)
 			defer func() { _ = db.Close() }()
 			db.SetMaxOpenConns(32)
 			db.SetMaxIdleConns(32)
-			store := sqlstore.New(db, d.dialect, sqlstore.WithTable(table("speed")))
+			store := sqlstore.New(db, d.dialect, sqlstore.WithTable(newTable("speed")))
 			require.NoError(b, store.Migrate(b.Context()))
 			run(b, db, store)
 		})
 	}
 }
 
+func sqliteFile(b *testing.B) (dsn string) {
+	b.Helper()
+	return "file:" + filepath.Join(b.TempDir(), "events.db") +
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+}
+
+var tables atomic.Int64
+
+// newTable returns the name of a table that does not exist yet.
+func newTable(prefix string) string {
+	return fmt.Sprintf("%s_%d_%d", prefix, os.Getpid(), tables.Add(1))
+}
+
 func inbox(b *testing.B, store webhook.Store, workers int) *webhook.Receiver {
 	b.Helper()
 	rx, err := webhook.New(webhook.Config{
-		Keys: keys, Store: store, Mode: webhook.Inbox, Workers: workers, MaxConcurrent: 1000, Logger: quiet,
+		Keys: []webhook.SigningKey{{Key: webhooktest.Secret}}, Store: store, Mode: webhook.Inbox,
+		Workers: workers, MaxConcurrent: 1000, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(b, err)
 	return rx
@@ -90,18 +106,18 @@ func BenchmarkInboxDrain(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			eachStore(b, func(b *testing.B, db *sql.DB, store *sqlstore.Store) {
 				b.Helper()
-				drain(b, db, store, kind == "HandleTx")
+				drainInbox(b, db, store, kind == "HandleTx")
 			})
 		})
 	}
 }
 
-func drain(b *testing.B, db *sql.DB, store *sqlstore.Store, transactional bool) {
+func drainInbox(b *testing.B, db *sql.DB, store *sqlstore.Store, transactional bool) {
 	b.Helper()
-	name := table("effects")
+	name := newTable("effects")
 	_, err := db.ExecContext(b.Context(), "CREATE TABLE "+name+" (event_id TEXT NOT NULL)")
 	require.NoError(b, err)
-	fill(b, store, b.N)
+	fillInbox(b, store, b.N)
 
 	rx := inbox(b, store, 16)
 	done := make(chan struct{})
@@ -128,7 +144,7 @@ func drain(b *testing.B, db *sql.DB, store *sqlstore.Store, transactional bool) 
 	perSecond(b)
 }
 
-func fill(b *testing.B, store *sqlstore.Store, n int) {
+func fillInbox(b *testing.B, store *sqlstore.Store, n int) {
 	b.Helper()
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -136,7 +152,11 @@ func fill(b *testing.B, store *sqlstore.Store, n int) {
 		all.Go(func() {
 			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 				id := fmt.Sprint(i)
-				if _, err := store.Put(b.Context(), record(id, id)); err != nil {
+				body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: id}.Body()
+				_, err := store.Put(b.Context(), webhook.Record{
+					Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + id, Signed: true, Body: body,
+				})
+				if err != nil {
 					b.Error(err)
 					return
 				}
