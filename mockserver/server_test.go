@@ -80,18 +80,6 @@ func TestAccountsSeeOnlyTheirOwn(t *testing.T) {
 	require.NoError(t, err, "references are the account's own")
 }
 
-func TestEnvironments(t *testing.T) {
-	t.Parallel()
-	gw := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
-	assert.Equal(t, "sk_live_mock", gw.Key())
-	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
-	require.NoError(t, err)
-	_, err = gw.Client().Transactions.SetSandboxStatus(t.Context(), made.ID, gateway.SandboxStatusParams{Status: gateway.TransactionPaid})
-	require.ErrorIs(t, err, gateway.ErrForbidden)
-	_, err = gw.Account("sk_test_mock").Client().Transactions.Get(t.Context(), made.ID)
-	require.ErrorIs(t, err, gateway.ErrUnauthorized)
-}
-
 func TestSameSeedSameBytes(t *testing.T) {
 	t.Parallel()
 	run := func() []string {

@@ -6,11 +6,8 @@ import "net/http"
 // that the state's own row would have had. The state that t is in already
 // changes nothing, so that the call may be repeated.
 func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
-	if !env.Sandbox {
-		return Change{}, &Refusal{
-			Status: http.StatusForbidden, Code: CodeForbidden,
-			Detail: "A transaction's status can be set in the sandbox only.",
-		}
+	if refusal := StatusForbidden(env.Sandbox); refusal != nil {
+		return Change{}, refusal
 	}
 	if status == t.Status {
 		return Change{}, nil
@@ -23,6 +20,17 @@ func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 		c.Timers = deadline(next)
 	}
 	return c, nil
+}
+
+// StatusForbidden refuses to set a status outside the sandbox.
+func StatusForbidden(sandbox bool) *Refusal {
+	if sandbox {
+		return nil
+	}
+	return &Refusal{
+		Status: http.StatusForbidden, Code: CodeForbidden,
+		Detail: "A transaction's status can be set in the sandbox only.",
+	}
 }
 
 // enter puts t into a state with amounts and moments that fit it.

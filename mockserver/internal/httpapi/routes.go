@@ -34,7 +34,7 @@ func (a *API) transactionRoutes() []route {
 		},
 		{
 			op: "transactions.set_sandbox_status", method: "PUT", path: "/v2/transactions/{id}", status: 200,
-			do: withBody(rules.SandboxStatus, a.setTransactionStatus),
+			do: sandboxOnly(withBody(rules.SandboxStatus, a.setTransactionStatus)),
 		},
 		{
 			op: "transactions.refund", method: "PUT", path: "/v2/transactions/{id}/refund", status: 200,
