@@ -199,7 +199,8 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 		b.accept(t)
 	case s.Status == subIncomplete && latest && open(s.Latest) && !open(t):
 		b.tellFailure()
-	case s.Status == subPastDue && latest && settled(t):
+	case s.Status == subPastDue && settled(t) && !t.CreatedAt.Before(s.FirstFailedAt):
+		b.s.Latest = t // an earlier attempt, perhaps: the period is paid, and not tried again
 		b.paid(eventSubRenewed)
 	case s.chargeable() && t.Status == chargedback:
 		b.tell(eventSubChargeback)

@@ -353,6 +353,37 @@ func TestSubscriptionRows(t *testing.T) {
 	}
 }
 
+// The sandbox can call any attempt of a dunning paid: the period is paid then,
+// and not charged once more. What was charged before the dunning is no part of
+// it.
+func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
+	t.Parallel()
+	paid := func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.SetStatus(env, tx, "paid")
+	}
+	for attempt := 1; attempt <= 2; attempt++ {
+		w := newWorld(t)
+		id := w.subscribe("pgct_renewal_fails_2")
+		w.take(id, after(month))
+		w.take(id, after(3))
+		charges := w.sub(id).ChargeIDs
+		require.Len(t, charges, 3)
+		require.Equal(t, "past_due", w.sub(id).Status)
+		require.Nil(t, w.move(charges[0], func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.Refund(env, tx, engine.RefundRequest{Amount: 10})
+		}))
+		require.Equal(t, "past_due", w.sub(id).Status, "a refund of last month's charge pays nothing")
+		w.told()
+		require.Nil(t, w.move(charges[attempt], paid))
+		assert.Equal(t, "active", w.sub(id).Status)
+		assert.Equal(t, charges[attempt], w.sub(id).Latest.ID)
+		assert.Equal(t, inOrder("transaction.paid", "subscription.renewed"), w.told())
+		w.take(id, after(7))
+		assert.Len(t, w.sub(id).ChargeIDs, 3, "no further attempt")
+		assert.Empty(t, w.told())
+	}
+}
+
 func TestSubscriptionRefusals(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
