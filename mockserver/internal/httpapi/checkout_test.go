@@ -120,6 +120,22 @@ func TestCheckoutSession(t *testing.T) {
 	assert.Equal(t, false, m.visit(slug, token).at("data.resumed"), "an expired session is opened anew")
 }
 
+// A session takes the payment methods of its link only.
+func TestCheckoutSessionMethods(t *testing.T) {
+	t.Parallel()
+	for dialect, change := range dialects {
+		m := newMock(t, change)
+		slug := m.link(`{"amount":4990,"payment_methods":["pix","voucher"]}`)
+		token := m.visit(slug, "").text("data.session_token")
+		for _, method := range []string{"pix", "voucher"} {
+			assert.Equal(t, method, m.fill(slug, token, `{"payment_method":"`+method+`"}`).text("data.selected_payment_method"))
+		}
+		m.fill(slug, token, `{"payment_method":"credit_card"}`).
+			problem(in(dialect, http.StatusBadRequest, http.StatusUnprocessableEntity), "VALIDATION_ERROR").
+			field("payment_method", "invalid_enum_value")
+	}
+}
+
 func TestCheckoutSlugs(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)

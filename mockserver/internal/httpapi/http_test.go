@@ -3,6 +3,8 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,22 +32,65 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
+// Every path takes its own methods and no other, HEAD and OPTIONS included;
+// Allow says which.
 func TestWrongMethods(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
-	for _, row := range []struct{ method, path, allow string }{
-		{"DELETE", "/v2/transactions", "GET, POST"},
-		{"HEAD", "/v2/transactions", "GET, POST"},
-		{"OPTIONS", "/v2/transactions", "GET, POST"},
-		{"POST", "/v2/transactions/1", "GET, PUT"},
-		{"PATCH", "/v2/transactions/1", "GET, PUT"},
-		{"POST", "/v2/transactions/1/refund", "PUT"},
-		{"GET", "/v2/transactions/1/delivery", "PUT"},
-	} {
-		a := m.call(row.method, row.path, "").problem(405, "METHOD_NOT_ALLOWED")
-		assert.Equal(t, row.allow, a.Header.Get("Allow"), row.method+" "+row.path)
+	allowed := map[string][]string{}
+	for _, op := range m.api.Operations() {
+		allowed[op.Path] = append(allowed[op.Path], op.Method)
+	}
+	assert.Len(t, allowed["/v2/transactions/{id}"], 2)
+	for path, methods := range allowed {
+		slices.Sort(methods)
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"} {
+			if slices.Contains(methods, method) {
+				continue
+			}
+			a := m.call(method, pathParameter.ReplaceAllString(path, "1"), "").problem(405, "METHOD_NOT_ALLOWED")
+			assert.Equal(t, strings.Join(methods, ", "), a.Header.Get("Allow"), method+" "+path)
+		}
 	}
 }
+
+// A read is refused in the order of a write, as far as it has what a write has:
+// path, method, credentials, query, and then what is stored.
+func TestEveryRead(t *testing.T) {
+	t.Parallel()
+	for dialect, change := range dialects {
+		m := newMock(t, change)
+		for _, op := range m.api.Operations() {
+			if op.Method != http.MethodGet || op.Name == "checkout_links.page" {
+				continue
+			}
+			path := pathParameter.ReplaceAllString(op.Path, "nobody") + "?limit=0"
+			m.call(op.Method, strings.Replace(path, "?", "/more/still?", 1), "", "Authorization", "").problem(404, "UNKNOWN_PATH")
+			m.call(http.MethodDelete, path, "", "Authorization", "").problem(405, "METHOD_NOT_ALLOWED")
+			for _, header := range [][]string{
+				{"Authorization", ""},
+				{"Authorization", "", "apiKey", "sk_live_mock"},
+				{"Authorization", "", "apiKey", "pk_test_mock"},
+				{"Authorization", "Bearer sk_test_other", "apiKey", key},
+			} {
+				a := m.call(op.Method, path, "", header...).problem(401, "UNAUTHORIZED")
+				assert.Equal(t, "Unauthorized", a.at("title"), op.Name)
+			}
+			status := m.call(op.Method, path, "", "Authorization", "", "apiKey", key).Status
+			switch { // a limit is read by lists only
+			case strings.HasSuffix(op.Name, ".list"):
+				assert.Equal(t, http.StatusUnprocessableEntity, status, "%s %s", dialect, op.Name)
+			case op.Name == "legacy.balance", op.Name == "legacy.payment_token":
+				assert.Equal(t, http.StatusOK, status, "%s %s", dialect, op.Name)
+			default:
+				assert.Equal(t, http.StatusNotFound, status, "%s %s", dialect, op.Name)
+			}
+		}
+	}
+}
+
+// pathParameter finds the parameter of an operation's path.
+var pathParameter = regexp.MustCompile(`\{\w+\}`)
 
 func TestContentTypes(t *testing.T) {
 	t.Parallel()
