@@ -50,9 +50,9 @@ func TestADataFileThatEndsAnywhereTellsWhatHappened(t *testing.T) {
 		}
 		require.NoError(t, gw.Close())
 
-		if i+1 < len(ends) {
+		if i%5 == 0 && i+1 < len(ends) { // package datafile tries each byte
 			torn := cutOff(t, content[:(end+ends[i+1])/2])
-			assert.Subset(t, before, madeIDs(torn), "in record %d", i+2)
+			assert.Equal(t, before, madeIDs(torn), "in record %d", i+2)
 			holdsTogether(t, torn, fmt.Sprintf("in record %d", i+2))
 			require.NoError(t, torn.Close())
 		}
