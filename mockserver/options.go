@@ -119,10 +119,10 @@ func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = s
 
 // WithDataFile keeps the gateway's state in a file beyond the process: records,
 // balances, timers, endpoints and deliveries, each written before the call that
-// caused it is answered, and a change together with its webhooks. The file is read and written anew at the start; one
-// that is damaged or of something else is refused and left as it is. The
-// journal and the faults are not kept. Close the server before another one
-// opens the file.
+// caused it is answered, and a change together with its webhooks. The file is
+// read and written anew at the start; one that is damaged or of something else
+// is refused and left as it is. The journal and the faults are not kept. Close
+// the server before another one opens the file.
 func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }
 
 // WithEndpoint delivers the events of every account to a URL, signed with the

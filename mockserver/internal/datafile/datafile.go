@@ -12,7 +12,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -138,7 +137,9 @@ func (f *File) Compact(record []byte) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".new-*")
+	fresh := f.path + ".new"
+	_ = os.Remove(fresh)                                                    // of a process that died here
+	file, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the user's own choice of file
 	if err != nil {
 		return err
 	}
@@ -146,10 +147,10 @@ func (f *File) Compact(record []byte) error {
 	_, err = file.Write(content)
 	err = errors.Join(err, file.Sync())
 	if err == nil {
-		err = os.Rename(file.Name(), f.path)
+		err = os.Rename(fresh, f.path)
 	}
 	if err != nil {
-		return errors.Join(err, file.Close(), os.Remove(file.Name()))
+		return errors.Join(err, file.Close(), os.Remove(fresh))
 	}
 	if f.file != nil {
 		_ = f.file.Close()

@@ -107,7 +107,10 @@ type limiter struct {
 	last map[string][]time.Time // the latest requests that were let through
 }
 
-const limit = 5
+const (
+	limit      = 5
+	maxLimited = 1000 // keys that are remembered, unless more are used in a second
+)
 
 func (l *limiter) allow(key string, now time.Time) bool {
 	l.mu.Lock()
@@ -116,9 +119,20 @@ func (l *limiter) allow(key string, now time.Time) bool {
 	if len(times) == limit && now.Sub(times[0]) < time.Second {
 		return false
 	}
-	if l.last == nil {
-		l.last = map[string][]time.Time{}
+	if l.last == nil || len(l.last) >= maxLimited {
+		l.forget(now)
 	}
 	l.last[key] = append(times[max(0, len(times)-limit+1):], now)
 	return true
+}
+
+// forget drops the keys whose latest request no longer counts.
+func (l *limiter) forget(now time.Time) {
+	busy := map[string][]time.Time{}
+	for key, times := range l.last {
+		if now.Sub(times[len(times)-1]) < time.Second {
+			busy[key] = times
+		}
+	}
+	l.last = busy
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,6 +123,19 @@ func TestRateLimitedKey(t *testing.T) {
 		}
 		assert.Equal(t, http.StatusTooManyRequests, read().Status)
 	})
+}
+
+// Whoever makes up keys does not fill the memory, and frees no other key.
+func TestLimitedKeysAreForgotten(t *testing.T) {
+	t.Parallel()
+	var l httpapi.Limiter
+	now := time.Now()
+	for n := range 10_000 {
+		now = now.Add(time.Millisecond)
+		assert.True(t, l.Allow(strconv.Itoa(n), now))
+		assert.Equal(t, n%1000 < 5, l.Allow("busy", now))
+	}
+	assert.LessOrEqual(t, l.Keys(), 2000)
 }
 
 // Authentication comes before the body.
