@@ -32,7 +32,11 @@ func writerFor(t reflect.Type) writeFunc {
 
 // appendFast appends the JSON of v, false where it gave up.
 func appendFast(b []byte, v any) ([]byte, bool) {
-	return writeDynamic(b, reflect.ValueOf(&v).Elem())
+	value := reflect.ValueOf(v)
+	if !value.IsValid() {
+		return append(b, "null"...), true
+	}
+	return writerFor(value.Type())(b, value)
 }
 
 type zeroer interface{ IsZero() bool }

@@ -129,6 +129,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 	if len(events) == 0 {
 		return p
 	}
+	p.deliveries = make([]*delivery, 0, len(events))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range events {
