@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"maps"
 	"strconv"
@@ -54,7 +55,7 @@ func (i *Integration) UnmarshalJSON(b []byte) error {
 	}
 	*i = Integration{ID: w.ID, WebhookURL: w.WebhookURL, PixWebhookURL: w.PixWebhookURL, Message: w.Message, Extra: w.Extra}
 	if w.Data != nil {
-		i.PixWebhookURL = w.Data.PixWebhookURL
+		i.PixWebhookURL = cmp.Or(w.Data.PixWebhookURL, w.PixWebhookURL)
 		i.keep("data", w.Data.Extra)
 	}
 	if w.Status.Kind() == '"' {

@@ -411,6 +411,7 @@ func FuzzIntegration(f *testing.F) {
 	}
 	f.Add([]byte(`{"status":201,"data":{"pixWebhookUrl":"u","x":{"y":[1]}},"z":null}`))
 	f.Add([]byte(`{"status":"active","data":{"pixWebhookUrl":"u"},"message":1}`))
+	f.Add([]byte(`{"data":{"pixWebhookUrl":"0","":{}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var read, again legacy.Integration
 		if json.Unmarshal(body, &read) != nil {
