@@ -21,6 +21,7 @@ type fastReader struct {
 	scan.Scanner
 
 	chunk strings.Builder // of the texts read so far
+	apart bool            // each text has memory of its own
 }
 
 // readFunc reads the value at the reader's place, which Peek has moved to, into
@@ -30,10 +31,13 @@ type readFunc func(r *fastReader, v reflect.Value) bool
 // decodeFast reads body into v, which points to a zero value. It reports false
 // where it gave up; v then holds anything.
 func decodeFast(body []byte, v any) bool {
-	if !scan.Valid(body) {
+	return (&fastReader{Scanner: scan.Scanner{Body: body}}).decode(v)
+}
+
+func (r *fastReader) decode(v any) bool {
+	if !scan.Valid(r.Body) {
 		return false
 	}
-	r := &fastReader{Scanner: scan.Scanner{Body: body}}
 	target := reflect.ValueOf(v).Elem()
 	r.Peek()
 	return planFor(target.Type())(r, target) && r.End()
@@ -53,7 +57,7 @@ func (r *fastReader) text(b []byte, escaped bool) (string, bool) {
 		return string(unquoted), err == nil
 	case len(b) == 0:
 		return "", true
-	case len(b) > longText:
+	case r.apart, len(b) > longText:
 		return string(b), true
 	}
 	if r.chunk.Cap()-r.chunk.Len() < len(b) {

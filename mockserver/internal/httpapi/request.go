@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/wire"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -157,7 +158,7 @@ func (rq *request) decode(body []byte, rule rules.Rule, v any) *problem {
 	if len(fields) > 0 {
 		return invalid(fields)
 	}
-	err = json.Unmarshal(body, v) // which shares equal texts: they are kept with the record
+	err = wire.DecodeExact(body, v)
 	var wrong *json.SemanticError
 	switch {
 	case err == nil:
