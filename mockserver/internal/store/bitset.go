@@ -39,6 +39,17 @@ func (b *bitset) word(w int) uint64 {
 	return 0
 }
 
+// join adds the words from one on to those of dst.
+func (b *bitset) join(dst []uint64, from int) {
+	if from >= len(b.words) {
+		return
+	}
+	words := b.words[from:min(from+len(dst), len(b.words))]
+	for i, word := range words {
+		dst[i] |= word
+	}
+}
+
 // highest and lowest return the position of a word's bit; the word is not 0.
 func highest(word uint64) int { return 63 - bits.LeadingZeros64(word) }
 func lowest(word uint64) int  { return bits.TrailingZeros64(word) }

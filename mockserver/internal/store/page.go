@@ -262,14 +262,35 @@ func (s *selection[R]) count() int {
 	return n
 }
 
+// countWords counts what the facets select, a block of words at a time: so the
+// total of a million rows takes less than the reading of a page.
 func (s *selection[R]) countWords() int {
+	const size = 256
+	var block, some [size]uint64
 	n := 0
-	for at := s.lo; at < s.hi; at = (at/64 + 1) * 64 {
-		word := s.word(at/64) & (^uint64(0) << (at % 64))
-		if beyond := (at/64+1)*64 - s.hi; beyond > 0 {
-			word &= ^uint64(0) >> beyond
+	for from, end := s.lo/64, (s.hi+63)/64; from < end; from += size {
+		words := block[:min(size, end-from)]
+		for i := range words {
+			words[i] = ^uint64(0)
 		}
-		n += bits.OnesCount64(word)
+		for _, sets := range s.sets {
+			clear(some[:])
+			for _, set := range sets {
+				set.join(some[:], from)
+			}
+			for i := range words {
+				words[i] &= some[i]
+			}
+		}
+		if outside := s.lo - from*64; outside > 0 {
+			words[0] &= ^uint64(0) << outside
+		}
+		if outside := (from+len(words))*64 - s.hi; outside > 0 {
+			words[len(words)-1] &= ^uint64(0) >> outside
+		}
+		for _, word := range words {
+			n += bits.OnesCount64(word)
+		}
 	}
 	return n
 }

@@ -129,6 +129,34 @@ func TestPagesAgainstAPlainSearch(t *testing.T) {
 	}
 }
 
+// Totals by several facets are counted in blocks of 16,384 records.
+func TestTotalsOfManyRecords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	a := w.Account("sk_test_1")
+	var all []*engine.Transaction
+	for i := range 17_000 {
+		in := pixPayment(fmt.Sprintf("order-%d", i))
+		in.Method, in.Token = []string{"pix", "voucher", "credit_card"}[i%3], "pgpm_ok"
+		all = append(all, mustCreate(t, a, in))
+		if i%777 == 0 {
+			require.NoError(t, w.clock.Advance(t.Context(), time.Second))
+		}
+	}
+	for _, part := range [][2]int{{0, 16_999}, {1000, 16_000}, {0, 10}, {16_400, 16_999}, {5000, 16_390}} {
+		q := store.Query[engine.Transaction]{Limit: 1, Since: all[part[0]].CreatedAt, Until: all[part[1]].CreatedAt}
+		q.In(store.TransactionStatus, "pending", "paid")
+		q.In(store.TransactionMethod, "pix", "voucher")
+		want := 0
+		for _, tx := range all {
+			if tx.Method != "credit_card" && !tx.CreatedAt.Before(q.Since) && !tx.CreatedAt.After(q.Until) {
+				want++
+			}
+		}
+		assert.Equal(t, want, pageOf(t, a, q).Total, part)
+	}
+}
+
 // population makes records in all states, some moved between states later.
 func population(t *testing.T, w *world, a *store.Account, r *rand.Rand) []*engine.Transaction {
 	t.Helper()
