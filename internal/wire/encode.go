@@ -31,7 +31,8 @@ func Marshal(v any) ([]byte, error) { return json.Marshal(v, asAnswer) }
 
 var asAnswer = json.JoinOptions(
 	json.Deterministic(true),
-	jsontext.AllowInvalidUTF8(true),
+	jsontext.AllowInvalidUTF8(true), // as what was read: see strict
+	jsontext.AllowDuplicateNames(true),
 	json.FormatNilSliceAsNull(true),
 	json.FormatNilMapAsNull(true),
 	json.WithMarshalers(json.MarshalToFunc(emptyAsNull)),

@@ -37,7 +37,7 @@ var odd = []string{
 	`{"data":{"id" "a"}}`, `{"data":{"products":[null]}}`, `{"data":{"products":[{},{"name":"x"},]}}`, `{"data":{"products":{}}}`,
 	`{"data":{"buyer":null}}`, `{"data":{"buyer":[]}}`, `{"data":{"metadata":null}}`, `{"data":{"paid_at":17}}`, `{"data":{"paid_at":""}}`,
 	`{"data":{"paid_at":"2027-02-31T00:00:00.000Z"}}`, `{"data":{"x":{"a":[1,{"b":null}]},"y":"\ud800"}}`, `{} {}`, `{}x`, `{"success":false}`,
-	`{"data":{"extra":{"a":1,"a":2}}}`, `{"":1,"data":{"":2}}`, "{\t\"data\" : {\r\n\"id\" :\"a\" } }", `{"data":{"fee":{"net_amount":1}},"success":0}`,
+	`{"data":{"extra":{"a":1,"a":2}}}`, `{"data":[{"0":{"":"","":""}}]}`, `{"":1,"data":{"":2}}`, "{\t\"data\" : {\r\n\"id\" :\"a\" } }", `{"data":{"fee":{"net_amount":1}},"success":0}`,
 	`{"data":[{"id":"a","payment":{"amount":"5"}}],"total":"7","next_cursor":null}`, `{"data":"x"}`, "{\"data\":{\"id\":\"\x00\"}}", `{"data":{"id":"a"}}` + "\x00",
 }
 
