@@ -12,8 +12,9 @@ import (
 )
 
 // The fast writing does for the bodies of requests, and for the mock gateway's
-// answers, what the fast reading does for what comes in: by a plan per type it writes what the JSON package would, and leaves
-// to it whatever it does not know. A fuzz test holds the two to the same bytes.
+// answers, what the fast reading does for what comes in: by a plan per type it
+// writes what the JSON package would, and leaves to it whatever it does not
+// know. A fuzz test holds the two to the same bytes.
 
 // writeFunc appends the JSON of v. It reports false where it gave up.
 type writeFunc func(b []byte, v reflect.Value) ([]byte, bool)

@@ -138,7 +138,8 @@ func (f *File) Compact(record []byte) error {
 		return err
 	}
 	fresh := f.path + ".new"
-	_ = os.Remove(fresh)                                                    // of a process that died here
+	// One may be left of a process that died here.
+	_ = os.Remove(fresh)
 	file, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the user's own choice of file
 	if err != nil {
 		return err
