@@ -97,6 +97,7 @@ func New(opts ...Option) (*Server, error) {
 		Opening: cfg.opening,
 		Limit:   cfg.memory,
 	})
+	s.store.Account(s.Key()) // the default account has its room, whoever comes first
 	s.assemble(httpapi.New(httpapi.Config{
 		Store:       s.store,
 		Now:         s.clock.Now,

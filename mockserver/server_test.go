@@ -155,6 +155,18 @@ func TestAFullServerOpensNoAccount(t *testing.T) {
 	do[object](plane{t: t, gw: gw}, http.MethodGet, "/health", "")
 }
 
+// The default account is there from the start: other keys that fill the server
+// leave it its room, in both environments.
+func TestAFullServerHasTheDefaultAccount(t *testing.T) {
+	t.Parallel()
+	for _, environment := range []mockserver.Environment{mockserver.Sandbox, mockserver.Production} {
+		gw := mockserver.Run(t, mockserver.WithMemoryLimit(1), mockserver.WithEnvironment(environment))
+		do[[]any](plane{t: t, gw: gw}, http.MethodGet, "/faults", "")
+		_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.NoRetry())
+		require.NoError(t, err)
+	}
+}
+
 // failing is a test that fails at once.
 type failing struct{ errs []error }
 
