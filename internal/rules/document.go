@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -228,10 +229,16 @@ func FieldPath(p jsontext.Pointer) string {
 	return b.String()
 }
 
+// Joined returns a query parameter as one comma-joined list, however often it
+// was sent. What was sent empty is left out.
+func Joined(values []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" }), ",")
+}
+
 func parseQuery(q url.Values) *Document {
 	members := make(map[string]string, len(q))
 	for name, values := range q {
-		members[name] = strings.Join(values, ",")
+		members[name] = Joined(values)
 	}
 	body, err := json.Marshal(members, jsontext.AllowInvalidUTF8(true))
 	if err != nil {

@@ -150,7 +150,7 @@ type member struct {
 func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) (member, int) {
 	m := member{o: o, name: name}
 	i := o.locate(name)
-	if i == 0 {
+	if i == 0 || o.c.doc.query && p != Required && o.Text(name) == "" {
 		if p == Required {
 			o.Fail(name, CodeRequired, "is required")
 		}
@@ -355,7 +355,7 @@ func (o *Object) Enum(name string, p Presence, s Set) {
 // EnumList checks a query parameter that holds values of s, joined by commas.
 func (o *Object) EnumList(name string, s Set) {
 	r := o.String(name, Optional)
-	if !r.ok || r.v == "" {
+	if !r.ok {
 		return
 	}
 	for v := range strings.SplitSeq(r.v, ",") {
@@ -363,6 +363,29 @@ func (o *Object) EnumList(name string, s Set) {
 			o.Fail(name, CodeInvalidEnum, "must hold only %s", s)
 			return
 		}
+	}
+}
+
+// IntList checks a query parameter that holds integers from lo to hi, joined
+// by commas.
+func (o *Object) IntList(name string, lo, hi int64) {
+	r := o.String(name, Optional)
+	if !r.ok {
+		return
+	}
+	for text := range strings.SplitSeq(r.v, ",") {
+		v, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err != nil:
+			o.Fail(name, CodeInvalidType, "must hold only integers")
+		case v < lo:
+			o.Fail(name, CodeTooSmall, "must hold only integers of at least %d", lo)
+		case v > hi:
+			o.Fail(name, CodeTooBig, "must hold only integers of at most %d", hi)
+		default:
+			continue
+		}
+		return
 	}
 }
 

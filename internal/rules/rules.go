@@ -60,7 +60,8 @@ func Check(body []byte, rule Rule, v Variant) ([]Violation, error) {
 }
 
 // CheckQuery runs rule over query parameters. Every member is a text there;
-// numbers are read from it, and repeated keys are one comma-joined list.
+// numbers are read from it, repeated keys are one comma-joined list, and an
+// optional one that is empty was not sent.
 func CheckQuery(q url.Values, rule Rule, v Variant) []Violation {
 	d := parseQuery(q)
 	defer d.Release()

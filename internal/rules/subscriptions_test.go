@@ -161,6 +161,7 @@ func TestSubscriptionList(t *testing.T) {
 		{"limit", "20", "many", rules.CodeInvalidType},
 		{"direction", "prev", "back", rules.CodeInvalidEnum},
 		{"status", "cancel_scheduled", "cancelled", rules.CodeInvalidEnum},
+		{"status", "", "paid", rules.CodeInvalidEnum},
 		{"created_after", "2027-01-01", "yesterday", rules.CodeInvalid},
 		{"created_before", "2027-01-01T00:00:00Z", "2027-13-01", rules.CodeInvalid},
 	} {

@@ -153,6 +153,7 @@ func TransactionList(o *Object) {
 	o.EnumList("currency", Currencies)
 	o.EnumList("status", LiveTransactionStatuses)
 	o.EnumList("deliveryStatus", DeliveryStatuses)
+	o.IntList("installments", MinInstallments, MaxInstallments)
 	o.Bool("traceable", Optional)
 	o.String("dateFrom", Optional).Match(isDate, "must be a date or a timestamp with a zone")
 	o.String("dateTo", Optional).Match(isDate, "must be a date or a timestamp with a zone")

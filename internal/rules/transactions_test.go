@@ -226,16 +226,20 @@ func TestTransactionList(t *testing.T) {
 	t.Parallel()
 	invalidEnum := []refusal{{"nothing", rules.CodeInvalidEnum}, {"pix,nothing", rules.CodeInvalidEnum}, {",", rules.CodeInvalidEnum}}
 	checkQueryValues(t, rules.TransactionList, []values{
-		{field: "limit", allowed: []string{"1", "100"}, refused: []refusal{
-			{"0", rules.CodeTooSmall}, {"101", rules.CodeTooBig}, {"ten", rules.CodeInvalidType}, {"", rules.CodeInvalidType}, {"1.5", rules.CodeInvalidType},
+		{field: "limit", allowed: []string{"", "1", "100"}, refused: []refusal{
+			{"0", rules.CodeTooSmall}, {"101", rules.CodeTooBig}, {"ten", rules.CodeInvalidType}, {"1.5", rules.CodeInvalidType},
 		}},
-		{field: "direction", allowed: []string{"next", "prev"}, refused: []refusal{{"up", rules.CodeInvalidEnum}, {"", rules.CodeInvalidEnum}}},
+		{field: "direction", allowed: []string{"", "next", "prev"}, refused: []refusal{{"up", rules.CodeInvalidEnum}}},
 		{field: "paymentMethods", allowed: []string{"", "pix", "pix,voucher,credit_card"}, refused: invalidEnum},
 		{field: "currency", allowed: []string{"BRL", "BRL,USD"}, refused: invalidEnum},
 		{field: "status", allowed: []string{"paid", "paid,captured,med"}, refused: invalidEnum},
 		{field: "deliveryStatus", allowed: []string{"waiting,delivered"}, refused: invalidEnum},
+		{field: "installments", allowed: []string{"", "1", "1,12"}, refused: []refusal{
+			{"x", rules.CodeInvalidType}, {"1,", rules.CodeInvalidType}, {"1.5", rules.CodeInvalidType},
+			{"0", rules.CodeTooSmall}, {"1,13", rules.CodeTooBig},
+		}},
 		{field: "traceable", allowed: []string{"true", "false"}, refused: []refusal{{"yes", rules.CodeInvalidType}, {"1", rules.CodeInvalidType}}},
-		{field: "dateFrom", allowed: []string{"2027-01-04", "2027-01-04T12:00:00Z", "2027-01-04T12:00:00.5-03:00"}, refused: []refusal{
+		{field: "dateFrom", allowed: []string{"", "2027-01-04", "2027-01-04T12:00:00Z", "2027-01-04T12:00:00.5-03:00"}, refused: []refusal{
 			{"yesterday", rules.CodeInvalid}, {"2027-13-01", rules.CodeInvalid}, {"2027-01-04T12:00:00", rules.CodeInvalid},
 		}},
 		{field: "dateTo", allowed: []string{"2027-01-04"}, refused: []refusal{{"04/01/2027", rules.CodeInvalid}}},

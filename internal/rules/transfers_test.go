@@ -180,16 +180,16 @@ func TestTransferCancel(t *testing.T) {
 
 func TestTransferList(t *testing.T) {
 	t.Parallel()
-	status := values{field: "status", refused: []refusal{
-		{"canceled", rules.CodeInvalidEnum}, {"paid,error", rules.CodeInvalidEnum}, {"", rules.CodeInvalidEnum},
+	status := values{field: "status", allowed: []string{""}, refused: []refusal{
+		{"canceled", rules.CodeInvalidEnum}, {"paid,error", rules.CodeInvalidEnum}, {",", rules.CodeInvalidEnum},
 	}}
 	for v := range rules.LiveTransferStatuses.All() {
 		status.allowed = append(status.allowed, v)
 	}
 	checkQueryValues(t, rules.TransferList, []values{
 		status,
-		{field: "cursor", allowed: []string{"opaque"}},
-		{field: "limit", allowed: []string{"1", "100"}, refused: []refusal{
+		{field: "cursor", allowed: []string{"", "opaque"}},
+		{field: "limit", allowed: []string{"", "1", "100"}, refused: []refusal{
 			{"0", rules.CodeTooSmall}, {"101", rules.CodeTooBig}, {"x", rules.CodeInvalidType},
 		}},
 		{field: "direction", allowed: []string{"next", "prev"}, refused: []refusal{{"back", rules.CodeInvalidEnum}}},

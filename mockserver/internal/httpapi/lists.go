@@ -49,6 +49,17 @@ func list(q url.Values, name string) []string {
 	return nil
 }
 
+// integers is list for numbers, each as records write it: 3 and not 03.
+func integers(q url.Values, name string) []string {
+	values := list(q, name)
+	for i, v := range values {
+		if n, err := strconv.Atoi(v); err == nil {
+			values[i] = strconv.Itoa(n)
+		}
+	}
+	return values
+}
+
 // day reads a timestamp, or a date in UTC, to which more is added; "" is the
 // zero time.
 func day(s string, more time.Duration) time.Time {

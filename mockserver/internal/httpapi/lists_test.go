@@ -37,23 +37,23 @@ func parameters() map[string][]parameter {
 			{name, values("1", most), values("0", "-1"), "too_small"},
 			{name, nil, values(over), "too_big"},
 			// Also what Go's floats would read, and the same twice, joined.
-			{name, nil, values("abc", "", "1.5", "1.0", "1e1", "0x1p4", " 1", "1,2", "null"), "invalid_type"},
+			{name, nil, values("abc", "1.5", "1.0", "1e1", "0x1p4", " 1", "1,2", "null"), "invalid_type"},
 		}
 	}
 	cursors := append(count("limit", "100", "101"),
-		parameter{"direction", values("next", "prev"), values("back", "NEXT", "", "next,prev"), "invalid_enum_value"},
-		parameter{"cursor", values(""), values("red", "AAAAAAAAAAA", "%00"), "invalid_string"})
+		parameter{"direction", values("next", "prev"), values("back", "NEXT", "next,prev"), "invalid_enum_value"},
+		parameter{"cursor", nil, values("red", "AAAAAAAAAAA", "%00"), "invalid_string"})
 	date := func(name string) parameter {
 		return parameter{
 			name,
 			values("2027-01-04", "2028-02-29", "2027-01-04T12:00:00Z", "2027-01-04T12:00:00.5-03:00"),
-			values("yesterday", "", "2027-02-29", "2027-13-01", "04/01/2027", "1799064000", "2027-01-04T12:00:00",
+			values("yesterday", "2027-02-29", "2027-13-01", "04/01/2027", "1799064000", "2027-01-04T12:00:00",
 				"2027-01-04 12:00:00Z", "2027-01-04T25:00:00Z"),
 			"invalid_string",
 		}
 	}
 	oneOf := func(name, all string) parameter {
-		return parameter{name, strings.Fields(all), values("lost", "PAID", "", "paid,pending"), "invalid_enum_value"}
+		return parameter{name, strings.Fields(all), values("lost", "PAID", "paid,pending"), "invalid_enum_value"}
 	}
 	anyOf := func(name, all string) parameter {
 		fields := strings.Fields(all)
@@ -68,7 +68,10 @@ func parameters() map[string][]parameter {
 			anyOf("currency", currencies),
 			anyOf("status", transactionStates+" "+liveTransactionStates),
 			anyOf("deliveryStatus", "waiting in_transit delivered"),
-			{"traceable", values("true", "false"), values("1", "yes", "", "TRUE", "true,false"), "invalid_type"},
+			{"traceable", values("true", "false"), values("1", "yes", "TRUE", "true,false"), "invalid_type"},
+			{"installments", values("1", "12", "1,12", "3&installments=6"), values("x", "1.5", "3,", "3,x"), "invalid_type"},
+			{"installments", nil, values("0", "3,0"), "too_small"},
+			{"installments", nil, values("13", "3&installments=13"), "too_big"},
 			date("dateFrom"), date("dateTo"),
 		}),
 		"/v2/transfers": slices.Concat(cursors, []parameter{
@@ -104,6 +107,38 @@ func TestListParameters(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A parameter that is sent empty counts as not sent, in every list and also
+// beside one that is not empty: a form sends all of its fields.
+func TestEmptyListParameters(t *testing.T) {
+	t.Parallel()
+	texts := map[string]string{
+		"/v2/transactions":  "id name email documentNumber phone products",
+		"/v2/subscriptions": "customer_email",
+		"/v2/customers":     "search document_number email phone external_ref status ip_address",
+	}
+	for dialect, change := range dialects {
+		m := newMock(t, change)
+		require.Equal(t, http.StatusCreated, m.subscribe(m.person("Ana Souza"), `"token":"pgct_ok"`).Status)
+		m.payout("1")
+		for path, list := range parameters() {
+			total := in(dialect, "data.total", "total")
+			if path == "/v2/customers" {
+				total = "metadata.total"
+			}
+			names := strings.Fields(texts[path])
+			for _, p := range list {
+				names = append(names, p.name)
+			}
+			for _, name := range names {
+				for _, query := range []string{name, name + "=", name + "=&" + name + "="} {
+					assert.InDelta(t, 1, m.get(path+"?"+query).at(total), 0, "%s %s?%s", dialect, path, query)
+				}
+			}
+		}
+		assert.InDelta(t, 0, m.get("/v2/transfers?status=&status=paid&status=").at(in(dialect, "data.total", "total")), 0)
 	}
 }
 

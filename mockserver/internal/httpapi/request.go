@@ -74,7 +74,7 @@ func bodyHandler[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engi
 }
 
 // withQuery checks the query by rule and hands it to do. A repeated key is one
-// comma-joined list.
+// comma-joined list; one that is sent empty counts as not sent.
 func withQuery(rule rules.Rule, do func(rq *request, q url.Values) (any, *problem)) handler {
 	return func(rq *request) (any, *problem) {
 		q, err := url.ParseQuery(rq.r.URL.RawQuery)
@@ -85,7 +85,7 @@ func withQuery(rule rules.Rule, do func(rq *request, q url.Values) (any, *proble
 			return nil, invalid(fields)
 		}
 		for name, values := range q {
-			q[name] = []string{strings.Join(values, ",")}
+			q[name] = []string{rules.Joined(values)}
 		}
 		return do(rq, q)
 	}

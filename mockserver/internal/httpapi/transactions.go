@@ -98,7 +98,7 @@ func transactionQuery(q url.Values) store.Query[engine.Transaction] {
 	query.In(store.TransactionCurrency, list(q, "currency")...)
 	query.In(store.TransactionStatus, list(q, "status")...)
 	query.In(store.TransactionDelivery, list(q, "deliveryStatus")...)
-	query.In(store.TransactionInstallments, list(q, "installments")...)
+	query.In(store.TransactionInstallments, integers(q, "installments")...)
 	query.In(store.TransactionTraceable, list(q, "traceable")...)
 	query.Is(store.TransactionEmail, strings.ToLower(q.Get("email")))
 	query.Since = day(q.Get("dateFrom"), 0)
@@ -110,15 +110,15 @@ func transactionQuery(q url.Values) store.Query[engine.Transaction] {
 // transactionFilter returns the test of the filters that have no index, or nil
 // where none is asked for.
 func transactionFilter(q url.Values) func(*engine.Transaction) bool {
-	id, name := q.Get("id"), strings.ToLower(q.Get("name"))
+	ids, name := list(q, "id"), strings.ToLower(q.Get("name"))
 	number, phone := q.Get("documentNumber"), q.Get("phone")
 	products := list(q, "products")
-	if id == "" && name == "" && number == "" && phone == "" && len(products) == 0 {
+	if len(ids) == 0 && name == "" && number == "" && phone == "" && len(products) == 0 {
 		return nil
 	}
 	return func(t *engine.Transaction) bool {
 		b := t.Buyer
-		return (id == "" || t.ID == id) &&
+		return (len(ids) == 0 || slices.Contains(ids, t.ID)) &&
 			(name == "" || strings.Contains(strings.ToLower(b.Name), name)) &&
 			(number == "" || b.Document != nil && b.Document.Number == number) &&
 			(phone == "" || b.Phone == phone) &&

@@ -222,6 +222,8 @@ func TestTransactionFilters(t *testing.T) {
 	for query, want := range map[string]string{
 		"":                                   second + " " + first,
 		"id=" + first:                        first,
+		"id=" + first + "," + second:         second + " " + first,
+		"id=" + first + "&id=" + second:      second + " " + first,
 		"paymentMethods=pix":                 first,
 		"paymentMethods=credit_card,voucher": second,
 		"paymentMethods=pix&paymentMethods=credit_card": second + " " + first,
@@ -231,6 +233,7 @@ func TestTransactionFilters(t *testing.T) {
 		"status=pending":                        "",
 		"deliveryStatus=in_transit":             second,
 		"installments=3":                        second,
+		"installments=03,12":                    second,
 		"name=souza":                            first,
 		"email=ana@EXAMPLE.com":                 first,
 		"email=nobody@example.com":              "",
