@@ -103,8 +103,9 @@ func unauthorized(detail string) *problem {
 
 // limiter lets each key make limit requests in any second of wall time.
 type limiter struct {
-	mu   sync.Mutex
-	last map[string][]time.Time // the latest requests that were let through
+	mu    sync.Mutex
+	last  map[string][]time.Time // the latest requests that were let through
+	swept time.Time              // when keys were last forgotten
 }
 
 const (
@@ -119,14 +120,15 @@ func (l *limiter) allow(key string, now time.Time) bool {
 	if len(times) == limit && now.Sub(times[0]) < time.Second {
 		return false
 	}
-	if l.last == nil || len(l.last) >= maxLimited {
+	if l.last == nil || len(l.last) >= maxLimited && now.Sub(l.swept) >= time.Second {
 		l.forget(now)
 	}
 	l.last[key] = append(times[max(0, len(times)-limit+1):], now)
 	return true
 }
 
-// forget drops the keys whose latest request no longer counts.
+// forget drops the keys whose latest request no longer counts. It walks over
+// all of them, and so runs at most once a second.
 func (l *limiter) forget(now time.Time) {
 	busy := map[string][]time.Time{}
 	for key, times := range l.last {
@@ -134,5 +136,5 @@ func (l *limiter) forget(now time.Time) {
 			busy[key] = times
 		}
 	}
-	l.last = busy
+	l.last, l.swept = busy, now
 }
