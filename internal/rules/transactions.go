@@ -52,14 +52,10 @@ func cardToken(r StringRule) StringRule {
 
 func buyer(o *Object) {
 	id := o.Has("id")
-	if n := o.find("id"); n != nil && n.kind != 'n' && n.kind != '"' && n.kind != '0' {
-		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", kindName(n.kind))
-	} else if n != nil && n.kind == '"' && o.Text("id") == "" {
-		o.Fail("id", CodeTooSmall, "must have at least 1 character")
-	}
-	p := Nullable
-	if !id {
-		p = Required
+	buyerID(o)
+	p := Required
+	if id {
+		p = Nullable
 	}
 	if id && o.Variant().Live {
 		for _, name := range [...]string{"name", "email"} {
@@ -67,13 +63,28 @@ func buyer(o *Object) {
 				o.Fail(name, CodeInvalid, "must not be sent together with id")
 			}
 		}
+	} else {
+		o.String("name", p).MinLen(1)
+		o.String("email", p).Email()
 	}
-	o.String("name", p).MinLen(1)
-	o.String("email", p).Email()
 	o.String("phone", Nullable)
 	o.String("birth_date", Nullable)
 	o.Object("document", Nullable, func(o *Object) { document(o, DocumentTypes) })
 	o.Object("address", Nullable, Address)
+}
+
+// buyerID checks the one member that may be a number or a text.
+func buyerID(o *Object) {
+	n := o.find("id")
+	switch {
+	case n == nil, n.kind == 'n':
+	case n.kind == '"':
+		o.String("id", Nullable).MinLen(1)
+	case n.kind != '0':
+		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", kindName(n.kind))
+	case strings.ContainsAny(view(o.c.doc.raw(n)), ".eE"): // compared as it is written
+		o.Fail("id", CodeInvalidType, "must be an integer or a string")
+	}
 }
 
 func document(o *Object, types Set) {

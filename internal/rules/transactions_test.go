@@ -118,6 +118,7 @@ func TestBuyerID(t *testing.T) {
 	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{
 		{field: "buyer.id", allowed: []string{`4711`, `"4711"`}, refused: []refusal{
 			{`true`, rules.CodeInvalidType}, {`{}`, rules.CodeInvalidType}, {`[]`, rules.CodeInvalidType}, {`""`, rules.CodeTooSmall},
+			{`4711.0`, rules.CodeInvalidType}, {`1e3`, rules.CodeInvalidType}, {`4.5`, rules.CodeInvalidType},
 		}},
 		{field: "buyer.name", allowed: []string{missing, `null`, `"Maria"`}},
 		{field: "buyer.email", allowed: []string{missing, `null`, `"a@b"`}, refused: []refusal{{`"a"`, rules.CodeInvalid}}},
@@ -134,8 +135,8 @@ func TestLiveBuyerID(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"products":[{"name":"x","price":0}],"buyer":{"id":4711}}`
 	checkValues(t, rules.Transaction, rules.Variant{Live: true}, base, []values{
-		{field: "buyer.name", allowed: []string{missing, `null`}, refused: []refusal{{`"Maria"`, rules.CodeInvalid}}},
-		{field: "buyer.email", allowed: []string{missing, `null`}, refused: []refusal{{`"a@b"`, rules.CodeInvalid}}},
+		{field: "buyer.name", allowed: []string{missing, `null`}, refused: []refusal{{`"Maria"`, rules.CodeInvalid}, {`""`, rules.CodeInvalid}, {`7`, rules.CodeInvalid}}},
+		{field: "buyer.email", allowed: []string{missing, `null`}, refused: []refusal{{`"a@b"`, rules.CodeInvalid}, {`"a"`, rules.CodeInvalid}}},
 		{field: "method", allowed: []string{missing, `"voucher"`}, refused: []refusal{null()}},
 	})
 }
