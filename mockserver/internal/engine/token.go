@@ -64,6 +64,7 @@ func tokenText(token string) string {
 
 const (
 	refusalReasonKey = "refusal_reason" // the information of a refused transaction
+	refundReasonKey  = "refund_reason"  // the information of a refunded one
 	declined         = "declined"       // the reason where a token names none
 )
 

@@ -259,8 +259,13 @@ func challenge(env Env, t *Transaction) {
 // inform sets an information of t without touching the record it was copied
 // from.
 func inform(t *Transaction, key, value string) {
-	kept := slices.DeleteFunc(slices.Clone(t.Informations), func(i Information) bool { return i.Key == key })
-	t.Informations = append(kept, Information{Key: key, Value: value})
+	forget(t, key)
+	t.Informations = append(slices.Clip(t.Informations), Information{Key: key, Value: value})
+}
+
+// forget takes an information of t back; it too leaves the earlier record be.
+func forget(t *Transaction, key string) {
+	t.Informations = slices.DeleteFunc(slices.Clone(t.Informations), func(i Information) bool { return i.Key == key })
 }
 
 // worth is what a transaction adds to the account's balance.

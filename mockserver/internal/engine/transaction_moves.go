@@ -138,7 +138,7 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 		t.Status = status
 		t.RefundedAmount += in.Amount
 		if in.Reason != "" {
-			inform(t, "refund_reason", in.Reason)
+			inform(t, refundReasonKey, in.Reason)
 		}
 	}, eventRefunded), nil
 }

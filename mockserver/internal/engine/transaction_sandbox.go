@@ -60,6 +60,12 @@ func enter(env Env, t *Transaction, status string) {
 	case refused:
 		refuse(t, declined)
 	}
+	if status != refused { // no reason outlives what it is the reason of
+		forget(t, refusalReasonKey)
+	}
+	if t.RefundedAmount == 0 {
+		forget(t, refundReasonKey)
+	}
 }
 
 // giveBack sets what of a paid amount is refunded in a state.

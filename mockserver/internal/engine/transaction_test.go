@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -466,6 +467,29 @@ func checkState(t *testing.T, tx *engine.Transaction) {
 		assert.True(t, tx.Pix == nil || tx.Pix.EndToEndID == "")
 	}
 	assert.Equal(t, tx.Status == "three_ds_required", tx.NextAction != nil)
+	assert.Equal(t, tx.Status == "refused", hasInformation(tx, "refusal_reason"))
+	assert.False(t, tx.RefundedAmount == 0 && hasInformation(tx, "refund_reason"))
+}
+
+func hasInformation(tx *engine.Transaction, key string) bool {
+	return slices.ContainsFunc(tx.Informations, func(i engine.Information) bool { return i.Key == key })
+}
+
+// The reason of a refund goes with the refund, and the record before it keeps
+// its own.
+func TestSandboxStatusForgetsReasons(t *testing.T) {
+	t.Parallel()
+	env := paymentEnv()
+	c, refusal := engine.Refund(env, in(t, env, "pix", "paid"), engine.RefundRequest{Reason: "torn"})
+	require.Nil(t, refusal)
+	refunded := c.Transactions[0]
+	require.True(t, hasInformation(refunded, "refund_reason"))
+	for _, status := range []string{"paid", "pending", "refused"} {
+		c, refusal := engine.SetStatus(env, refunded, status)
+		require.Nil(t, refusal)
+		checkState(t, c.Transactions[0])
+	}
+	assert.True(t, hasInformation(refunded, "refund_reason"))
 }
 
 func TestSandboxStatusInProduction(t *testing.T) {
