@@ -59,7 +59,7 @@ func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
 	l.CreatedAt, l.UpdatedAt = env.Now, env.Now
 	shelf := catalogue{found: found}
 	for i, sold := range in.Sold {
-		p := shelf.upsert(sold.CatalogProduct, l.Currency)
+		p := shelf.upsert(sold.CatalogProduct)
 		l.Items = append(l.Items, LinkItem{
 			ID:        l.ID*100 + int64(i+1),
 			ProductID: p.ID,
@@ -91,9 +91,8 @@ type catalogue struct {
 }
 
 // upsert adds a product, or replaces what is known under its external id.
-func (c *catalogue) upsert(p CatalogProduct, currency string) *CatalogProduct {
+func (c *catalogue) upsert(p CatalogProduct) *CatalogProduct {
 	p.Type = or(p.Type, "physical")
-	p.Currency = or(p.Currency, currency)
 	if known := c.known(p.ExternalID); known != nil {
 		p.ID = known.ID
 	} else {
@@ -116,6 +115,10 @@ func (c *catalogue) known(externalID string) *CatalogProduct {
 	}
 	return c.found.Product(externalID)
 }
+
+// CurrencyOf returns the currency of a product in l: that of the link where
+// the product was sent without one.
+func (l *Link) CurrencyOf(p *CatalogProduct) string { return or(p.Currency, l.Currency) }
 
 // Catalog finds a product by its id.
 type Catalog func(id int64) *CatalogProduct

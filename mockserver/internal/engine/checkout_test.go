@@ -275,7 +275,7 @@ func TestLinkProducts(t *testing.T) {
 	l := w.links.rows[first]
 	assert.Equal(t, int64(7980), l.Total(w.catalog))
 	assert.Equal(t, "physical", w.catalog(l.Items[0].ProductID).Type)
-	assert.Equal(t, "BRL", w.catalog(l.Items[0].ProductID).Currency)
+	assert.Equal(t, "BRL", l.CurrencyOf(w.catalog(l.Items[0].ProductID)))
 
 	mug.Name, mug.Price = "Blue mug", 4990
 	second := w.link(productLink(mug, engine.CatalogProduct{Name: "Gift", Price: 0}))

@@ -42,7 +42,7 @@ type CatalogProduct struct {
 	Name         string
 	Description  string
 	Type         string // physical or digital
-	Currency     string
+	Currency     string // "" is that of the link
 	Price        int64
 	ComparePrice int64 // 0 is null
 	ImageURL     string

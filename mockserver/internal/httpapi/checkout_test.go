@@ -120,6 +120,22 @@ func TestCheckoutSession(t *testing.T) {
 	assert.Equal(t, false, m.visit(slug, token).at("data.resumed"), "an expired session is opened anew")
 }
 
+// A product without a currency has that of the link which shows it, whatever
+// other links sell it for.
+func TestCheckoutCurrencies(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	reais := m.link(`{"products":[{"external_id":"MUG-1","name":"Mug","price":3990},{"name":"Fee","price":1,"currency":"EUR"}]}`)
+	dollars := m.link(`{"currency":"USD","products":[{"external_id":"MUG-1","name":"Mug","price":3990}]}`)
+	for slug, currency := range map[string]string{reais: "BRL", dollars: "USD"} {
+		a := m.visit(slug, "")
+		assert.Equal(t, currency, a.at("data.link.currency"))
+		assert.Equal(t, currency, a.at("data.items.0.currency"))
+	}
+	assert.Equal(t, "EUR", m.visit(reais, "").at("data.items.1.currency"))
+	assert.Contains(t, string(m.get("/pay/"+dollars).Body), "USD 39.90")
+}
+
 // A session takes the payment methods of its link only.
 func TestCheckoutSessionMethods(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ func pageOf(l *engine.Link, products engine.Catalog) *pageData {
 	}
 	for _, item := range l.Items {
 		p := products(item.ProductID)
-		data.Items = append(data.Items, pageItem{p.Name, item.Quantity, gateway.FormatAmount(p.Price, gateway.Currency(p.Currency))})
+		data.Items = append(data.Items, pageItem{p.Name, item.Quantity, gateway.FormatAmount(p.Price, gateway.Currency(l.CurrencyOf(p)))})
 	}
 	return data
 }

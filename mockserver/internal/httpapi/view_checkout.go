@@ -100,7 +100,7 @@ func viewItems(l *engine.Link, products engine.Catalog) []itemView {
 			Name:        p.Name,
 			Description: nullable(&p.Description),
 			Quantity:    item.Quantity,
-			Currency:    p.Currency,
+			Currency:    l.CurrencyOf(p),
 			Type:        p.Type,
 			Price:       p.Price,
 			Metadata:    viewObject(p.Metadata),
