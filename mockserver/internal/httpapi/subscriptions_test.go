@@ -192,3 +192,17 @@ func TestSubscriptionChallenge(t *testing.T) {
 	m.move(tx, engine.PassChallenge)
 	assert.Equal(t, "active", m.call(http.MethodGet, "/v2/subscriptions/"+id, "").text("data.status"))
 }
+
+// A Pix Automatico's debit asks nobody for anything: it has no QR code, which
+// is null, and no end.
+func TestAutomaticDebit(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	id := m.subscribe(m.person("Ana"), `"payment_method":"pix_automatic"`).text("data.id")
+	m.authorize(id)
+	debit := m.get("/v2/transactions/" + m.get("/v2/subscriptions/"+id).text("data.transactions.0.id"))
+	assert.Nil(t, debit.at("data.pix.qr_code"))
+	assert.Nil(t, debit.at("data.pix.expiration_date"))
+	assert.NotEmpty(t, debit.text("data.pix.end_to_end_id"))
+	assert.NotEmpty(t, debit.text("data.pix.receipt_url"))
+}

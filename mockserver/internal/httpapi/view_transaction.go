@@ -49,7 +49,7 @@ type informationView struct {
 }
 
 type pixView struct {
-	QRCode         string  `json:"qr_code"`
+	QRCode         *string `json:"qr_code"` // null for a Pix Automatico's debit
 	ExpirationDate stamp   `json:"expiration_date"`
 	EndToEndID     *string `json:"end_to_end_id"`
 	ReceiptURL     *string `json:"receipt_url"`
@@ -123,13 +123,14 @@ func viewPix(t *engine.Transaction) *pixView {
 	if t.Pix == nil {
 		return nil
 	}
-	receipt := t.ReceiptURL()
-	return &pixView{
-		QRCode:         t.QRCode(),
-		ExpirationDate: stamp(t.Pix.ExpirationDate),
-		EndToEndID:     nullable(&t.Pix.EndToEndID),
-		ReceiptURL:     nullable(&receipt),
+	v := &pixView{ExpirationDate: stamp(t.Pix.ExpirationDate), EndToEndID: nullable(&t.Pix.EndToEndID)}
+	if code := t.QRCode(); code != "" {
+		v.QRCode = &code
 	}
+	if receipt := t.ReceiptURL(); receipt != "" {
+		v.ReceiptURL = &receipt
+	}
+	return v
 }
 
 func viewVoucher(t *engine.Transaction) *voucherView {
