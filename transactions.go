@@ -110,8 +110,8 @@ type BuyerParams struct {
 	Email     string    `json:"email,omitzero"`
 	Phone     string    `json:"phone,omitzero"`
 	BirthDate string    `json:"birth_date,omitzero"`
-	Document  *Document `json:"document,omitzero"`
-	Address   *Address  `json:"address,omitzero"` // required for Voucher
+	Document  *Document `json:"document,omitzero"` // gateways in use want it for Pix
+	Address   *Address  `json:"address,omitzero"`  // required for Voucher
 }
 
 // BuyerID identifies an existing buyer: a UUID, or the integer of older

@@ -22,8 +22,10 @@ func pixCharge(reference string) gateway.TransactionParams {
 		ExternalRef: reference,
 		Amount:      4990,
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Mug", Price: 4990}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 	}
 }
 

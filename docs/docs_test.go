@@ -25,7 +25,7 @@ func TestAssumptions(t *testing.T) {
 		assert.False(t, seen[a.ID], "%s stands twice", a.ID)
 		seen[a.ID] = true
 	}
-	for _, id := range []string{"D1", "D14", "pix-life", "delivery-schedule"} {
+	for _, id := range []string{"D1", "D15", "pix-life", "delivery-schedule"} {
 		assert.True(t, seen[id], id)
 	}
 }

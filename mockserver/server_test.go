@@ -19,8 +19,10 @@ func order(ref string) gateway.TransactionParams {
 		ExternalRef: ref,
 		Amount:      1000,
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Book", Price: 1000}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Book", Price: 1000}},
 	}
 }
 

@@ -69,7 +69,11 @@ func buyer(o *Object) {
 	}
 	o.String("phone", Nullable)
 	o.String("birth_date", Nullable)
-	o.Object("document", Nullable, func(o *Object) { document(o, DocumentTypes) })
+	papers := Nullable
+	if method := o.parent.Text("method"); !id && o.Variant().Live && (method == "" || method == "pix") {
+		papers = Required
+	}
+	o.Object("document", papers, func(o *Object) { document(o, DocumentTypes) })
 	o.Object("address", Nullable, Address)
 }
 

@@ -131,6 +131,19 @@ func TestBuyerID(t *testing.T) {
 	}
 }
 
+// The live gateway wants to know who sends a Pix.
+func TestLivePixDocument(t *testing.T) {
+	t.Parallel()
+	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],
+		"buyer":{"name":"x","email":"a@b","document":{"type":"CPF","number":"1"}}}`
+	documents := values{field: "buyer.document", refused: []refusal{gone(), null()}}
+	checkValues(t, rules.Transaction, rules.Variant{Live: true}, base, []values{documents})
+	checkValues(t, rules.Transaction, rules.Variant{Live: true}, edit(t, base, "method", missing), []values{documents})
+	documents = values{field: "buyer.document", allowed: []string{missing, `null`}}
+	checkValues(t, rules.Transaction, rules.Variant{Live: true}, edit(t, base, "method", `"voucher"`), []values{documents})
+	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{documents})
+}
+
 func TestLiveBuyerID(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"products":[{"name":"x","price":0}],"buyer":{"id":4711}}`

@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// TestDialect goes through the points D1 to D14 of docs/assumptions.md in both
+// TestDialect goes through the points D1 to D15 of docs/assumptions.md in both
 // dialects, each for every resource that it concerns. Whole answers are in the
 // golden files, those of the live dialect in *.live.response.json.
 func TestDialect(t *testing.T) {
@@ -41,6 +41,7 @@ func TestDialect(t *testing.T) {
 		{"D12", dialectOfListItems},
 		{"D13", dialectOfDefaults},
 		{"D14", dialectOfBuyerIDs},
+		{"D15", dialectOfPixDocuments},
 	}
 	var tested, documented []string
 	for _, p := range points {
@@ -424,5 +425,33 @@ func dialectOfBuyerIDs(m *mock, dialect string) {
 		require.Equal(t, http.StatusCreated, a.Status, "%s: %s", members, a.Body)
 		assert.Equal(t, "Ana Souza", a.at("data.buyer.name"), members)
 		assert.Equal(t, "ana.souza@example.com", a.at("data.buyer.email"), members)
+	}
+}
+
+// D15: the document of a Pix's buyer.
+func dialectOfPixDocuments(m *mock, dialect string) {
+	t := m.t
+	const bare = `{"name":"Ana","email":"ana@example.com"}`
+	known := fmt.Sprintf(`{"id":%q}`, m.person("Ana Souza"))
+	for name, body := range map[string]string{
+		"a customer": charge("buyer", known),
+		"a card":     card("buyer", bare),
+		"a voucher": charge("method", `"voucher"`,
+			"buyer", strings.Replace(bare, "}", `,"address":{"street":"Rua A","city":"Recife","zipCode":"1"}}`, 1)),
+		"a document": charge(),
+	} {
+		assert.Equal(t, http.StatusCreated, m.call(http.MethodPost, "/v2/transactions", body).Status, name)
+	}
+	bodies := []string{charge("buyer", bare)}
+	if dialect == "live" {
+		bodies = append(bodies, charge("buyer", bare, "method", "")) // D13: a Pix
+	}
+	for _, body := range bodies {
+		a := m.call(http.MethodPost, "/v2/transactions", body)
+		if dialect == "document" {
+			assert.Equal(t, http.StatusCreated, a.Status)
+			continue
+		}
+		a.problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR").field("buyer.document", "required")
 	}
 }

@@ -185,7 +185,7 @@ func charge(members ...string) string {
 	order := []string{"external_ref", "amount", "method", "buyer", "products"}
 	body := map[string]string{
 		"amount": "1000", "method": `"pix"`,
-		"buyer":    `{"name":"Ana","email":"ana@example.com"}`,
+		"buyer":    `{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"52998224725"}}`,
 		"products": `[{"name":"Book","price":1000}]`,
 	}
 	for i := 0; i+1 < len(members); i += 2 {
