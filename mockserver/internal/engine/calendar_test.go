@@ -89,6 +89,18 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
+// The periods of a Pix Automatico fall on the day of its first debit, not on
+// that of the request.
+func TestPeriodsOfALateAuthorisation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.subscribe("", byPix)
+	w.advance(20 * time.Hour)
+	require.Nil(t, w.take(id, does(subAuthorize)))
+	assert.Equal(t, 5, w.sub(id).BillingDayOfMonth())
+	assert.Equal(t, w.env.Now.AddDate(0, 1, 0), w.sub(id).CurrentPeriodEnd)
+}
+
 // The fixed zone of the engine is the real one as long as Brazil's clocks stay.
 func TestBillingZone(t *testing.T) {
 	t.Parallel()

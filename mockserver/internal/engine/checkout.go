@@ -177,7 +177,7 @@ func DeactivateLink(env Env, l *Link, sessions []*Session) (Change, *Refusal) {
 
 // ExpireLinkInTime is ExpireLink by timer.
 func ExpireLinkInTime(env Env, l *Link, sessions []*Session) Change {
-	if l.ExpiresAt.IsZero() || env.Now.Before(l.ExpiresAt) {
+	if env.Now.Before(l.ExpiresAt) {
 		return Change{}
 	}
 	c, _ := ExpireLink(env, l, sessions)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,9 +118,41 @@ func TestLinkStates(t *testing.T) {
 		slug := w.link(in)
 		w.advance(50 * time.Minute)
 		open := w.visit(slug, "")
+		assert.True(t, engine.ExpireLinkInTime(w.env, w.links.rows[slug], nil).Empty(), "not before")
 		w.advance(10 * time.Minute)
 		assert.Equal(t, "expired", w.links.rows[slug].Status)
 		assert.Equal(t, "expired", w.sessions.rows[open].Status)
+	})
+	t.Run("what was begun on a closed link can be paid", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		in := amountLink(4990)
+		in.MaxUses = 1
+		slug := w.link(in)
+		id := w.ready(slug, "pix")
+		require.Nil(t, w.begin(id))
+		w.advance(time.Minute)
+		w.do(engine.DeactivateLink(w.env, w.links.rows[slug], w.sessions.all()))
+		assert.Equal(t, w.env.Now, w.links.rows[slug].UpdatedAt)
+		require.Nil(t, w.move(w.sessions.rows[id].TransactionID, engine.Pay))
+		assert.Equal(t, "completed", w.sessions.rows[id].Status)
+		assert.Equal(t, "inactive", w.links.rows[slug].Status, "used up, but closed before")
+	})
+	t.Run("active as long as nobody ends it", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		slug := w.link(amountLink(4990))
+		w.advance(10 * 365 * 24 * time.Hour)
+		assert.Equal(t, "active", w.links.rows[slug].Status)
+	})
+	t.Run("expires_at lies ahead", func(t *testing.T) {
+		t.Parallel()
+		in := amountLink(4990)
+		in.ExpiresAt = start()
+		_, refusal := engine.CreateLink(newWorld(t).env, in, engine.FoundForLink{})
+		require.NotNil(t, refusal)
+		assert.Equal(t, "expires_at", refusal.Field)
+		assert.Equal(t, rules.CodeInvalid, refusal.FieldCode)
 	})
 	t.Run("active to expired and to inactive by control, not twice", func(t *testing.T) {
 		t.Parallel()
@@ -150,9 +183,16 @@ func TestSessionStates(t *testing.T) {
 		s := w.sessions.rows[first]
 		assert.Equal(t, "open", s.Status)
 		assert.Equal(t, start().Add(30*time.Minute), s.ExpiresAt)
+		assert.Equal(t, start(), s.CreatedAt)
+		assert.Equal(t, start(), s.UpdatedAt)
 		assert.Equal(t, first, w.visit(slug, first), "a live session resumes")
 		assert.NotEqual(t, first, w.visit(other, first), "of its own link only")
-		w.advance(30 * time.Minute)
+		w.env.Now = s.ExpiresAt // and its timer has not come yet
+		assert.NotEqual(t, first, w.visit(slug, first))
+		refusal := w.fill(first, engine.SessionUpdate{Method: "pix"})
+		require.NotNil(t, refusal)
+		assert.Equal(t, http.StatusGone, refusal.Status)
+		w.advance(0)
 		assert.Equal(t, "expired", w.sessions.rows[first].Status)
 		second := w.visit(slug, first)
 		assert.NotEqual(t, first, second)
@@ -164,7 +204,10 @@ func TestSessionStates(t *testing.T) {
 		id := w.visit(w.link(amountLink(4990)), "")
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Method: "pix"}))
 		assert.Equal(t, "open", w.sessions.rows[id].Status)
-		require.NotNil(t, w.begin(id), "not ready")
+		refusal := w.begin(id)
+		require.NotNil(t, refusal, "not ready")
+		assert.Equal(t, http.StatusConflict, refusal.Status)
+		assert.Equal(t, "INVALID_STATE", refusal.Code)
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Name = "Ana" }}))
 		assert.Equal(t, "open", w.sessions.rows[id].Status)
 		w.advance(time.Minute)
@@ -177,12 +220,23 @@ func TestSessionStates(t *testing.T) {
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Email = "" }}))
 		assert.Equal(t, "open", w.sessions.rows[id].Status, "and back")
 	})
+	t.Run("the method may come last", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.visit(w.link(amountLink(4990)), "")
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: ana}))
+		assert.Equal(t, "open", w.sessions.rows[id].Status)
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Method: "pix"}))
+		assert.Equal(t, "ready", w.sessions.rows[id].Status)
+	})
 	t.Run("a voucher needs an address", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.visit(w.link(amountLink(4990)), "")
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: ana, Method: "voucher"}))
 		assert.Equal(t, "open", w.sessions.rows[id].Status)
+		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Address = &engine.Address{City: "São Paulo"} }}))
+		assert.Equal(t, "open", w.sessions.rows[id].Status, "with its zip code")
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) {
 			b.Address = &engine.Address{Street: "Rua das Flores", City: "São Paulo", ZipCode: "01001000", Country: "BR"}
 		}}))
@@ -211,17 +265,35 @@ func TestSessionStates(t *testing.T) {
 		tx := w.transactions.rows[s.TransactionID]
 		assert.Equal(t, int64(4990), tx.Amount)
 		assert.Equal(t, "Ana Souza", tx.Buyer.Name)
-		require.NotNil(t, w.fill(id, engine.SessionUpdate{Method: "voucher"}), "too late to choose")
+		assert.Equal(t, "BRL", tx.Currency)
+		assert.Equal(t, 1, tx.Installments)
+		assert.Equal(t, []engine.Product{{Name: "Checkout", Price: 4990, Quantity: 1}}, tx.Products)
+		w.advance(time.Hour)
+		refusal := w.fill(id, engine.SessionUpdate{Method: "voucher"})
+		require.NotNil(t, refusal, "too late to choose")
+		assert.Equal(t, http.StatusConflict, refusal.Status, "it has not expired: it waits for its payment")
+		assert.Equal(t, "INVALID_STATE", refusal.Code)
 		require.Nil(t, w.move(tx.ID, engine.Pay))
 		assert.Equal(t, "completed", w.sessions.rows[id].Status)
 		assert.Equal(t, 1, w.links.rows[slug].UsedCount)
 		assert.NotEqual(t, id, w.visit(slug, id), "a completed session is over")
 		require.NotNil(t, w.buy(id))
+		require.Nil(t, w.move(tx.ID, setStatus("partially_refunded")))
+		assert.Equal(t, 1, w.links.rows[slug].UsedCount, "it is one sale")
 		require.Nil(t, w.move(tx.ID, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 			return engine.Refund(env, t, engine.RefundRequest{})
 		}))
 		assert.Equal(t, "completed", w.sessions.rows[id].Status, "a refund does not undo the sale")
 		assert.Equal(t, 1, w.links.rows[slug].UsedCount)
+	})
+	t.Run("a payment that was begun is the one that is paid", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.ready(w.link(amountLink(4990)), "pix")
+		require.Nil(t, w.begin(id))
+		require.Nil(t, w.buy(id))
+		assert.Equal(t, "completed", w.sessions.rows[id].Status)
+		assert.Len(t, w.transactions.order, 1)
 	})
 	t.Run("processing to ready again", func(t *testing.T) {
 		t.Parallel()
@@ -236,6 +308,7 @@ func TestSessionStates(t *testing.T) {
 			end(w, w.sessions.rows[id].TransactionID)
 			s := w.sessions.rows[id]
 			assert.Equal(t, "ready", s.Status, name)
+			assert.Empty(t, s.TransactionID)
 			assert.Equal(t, w.env.Now.Add(30*time.Minute), s.ExpiresAt, "with a new time")
 			require.Nil(t, w.buy(id))
 			assert.Equal(t, "completed", w.sessions.rows[id].Status)
@@ -251,6 +324,46 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "ready", w.sessions.rows[id].Status)
 		w.advance(30 * time.Minute)
 		assert.Equal(t, "expired", w.sessions.rows[id].Status)
+	})
+	t.Run("the time of a session that is ready again is the new one", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.ready(w.link(amountLink(4990)), "credit_card")
+		require.Nil(t, w.begin(id))
+		w.advance(20 * time.Minute)
+		require.Nil(t, w.move(w.sessions.rows[id].TransactionID, engine.Refuse))
+		w.advance(30*time.Minute - time.Millisecond)
+		assert.Equal(t, "ready", w.sessions.rows[id].Status)
+		w.advance(time.Millisecond)
+		assert.Equal(t, "expired", w.sessions.rows[id].Status)
+	})
+	t.Run("an earlier attempt does not concern the one that waits", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.ready(w.link(amountLink(4990)), "credit_card")
+		require.Nil(t, w.begin(id))
+		first := w.sessions.rows[id].TransactionID
+		require.Nil(t, w.move(first, engine.Refuse))
+		expires := w.sessions.rows[id].ExpiresAt
+		w.advance(time.Minute)
+		require.Nil(t, w.move(first, setStatus("canceled")))
+		assert.Equal(t, expires, w.sessions.rows[id].ExpiresAt, "nor the buyer who chooses")
+		require.Nil(t, w.begin(id))
+		require.Nil(t, w.move(first, setStatus("refused")))
+		assert.Equal(t, "processing", w.sessions.rows[id].Status)
+	})
+	t.Run("a challenge must be passed first", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.ready(w.link(amountLink(4990)), "credit_card")
+		require.Nil(t, w.begin(id))
+		tx := w.sessions.rows[id].TransactionID
+		assert.True(t, strings.HasPrefix(w.transactions.rows[tx].Card.Token, "pgct_"))
+		require.Nil(t, w.move(tx, setStatus("three_ds_required")))
+		assert.Equal(t, "processing", w.sessions.rows[id].Status)
+		refusal := w.buy(id)
+		require.NotNil(t, refusal)
+		assert.Equal(t, http.StatusConflict, refusal.Status)
 	})
 	t.Run("tokens", func(t *testing.T) {
 		t.Parallel()
@@ -284,6 +397,15 @@ func TestLinkProducts(t *testing.T) {
 	assert.NotEqual(t, l.Items[0].ID, w.links.rows[second].Items[0].ID)
 	assert.Equal(t, int64(9980), l.Total(w.catalog), "a link sells the product as it is now")
 
+	assert.Equal(t, []engine.LinkItem{
+		{ID: 101, ProductID: 1, Quantity: 2}, {ID: 102, ProductID: 2, Quantity: 2},
+	}, l.Items)
+	assert.Equal(t, int64(3), w.links.rows[second].Items[1].ProductID)
+	assert.Equal(t, int64(1), l.ID)
+	assert.Equal(t, int64(2), w.links.rows[second].ID)
+	assert.Equal(t, start(), l.CreatedAt)
+	assert.Equal(t, start(), l.UpdatedAt)
+
 	nothing := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Gift"})), "pix")
 	require.NotNil(t, w.buy(nothing), "nothing to pay")
 	tooMuch := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Ship", Price: rules.MaxAmount})), "pix")
@@ -292,6 +414,12 @@ func TestLinkProducts(t *testing.T) {
 
 	twice := w.link(productLink(mug, mug))
 	assert.Equal(t, w.links.rows[twice].Items[0].ProductID, w.links.rows[twice].Items[1].ProductID)
+	pen := engine.CatalogProduct{ExternalID: "PEN-1", Name: "Pen", Price: 1}
+	twice = w.link(productLink(pen, pen))
+	assert.Equal(t, w.links.rows[twice].Items[0].ProductID, w.links.rows[twice].Items[1].ProductID, "new in the same request")
+	single := productLink(pen)
+	single.Sold[0].Quantity = 0
+	assert.Equal(t, 1, w.links.rows[w.link(single)].Items[0].Quantity, "one where none is said")
 
 	id := w.ready(first, "pix")
 	require.Nil(t, w.buy(id))
@@ -301,4 +429,34 @@ func TestLinkProducts(t *testing.T) {
 		{Name: "Blue mug", Price: 4990, Quantity: 2, Tangible: true, SKU: "MUG-1"},
 		{Name: "Gift", Price: 0, Quantity: 2},
 	}, tx.Products)
+}
+
+// A link can be paid from the smallest amount that a transaction may have to the
+// largest.
+func TestLinkTotals(t *testing.T) {
+	t.Parallel()
+	for total, payable := range map[int64]bool{0: false, rules.MinAmount: true, rules.MaxAmount: true, rules.MaxAmount + 1: false} {
+		w := newWorld(t)
+		in := engine.NewLink{Sold: []engine.NewLinkItem{{CatalogProduct: engine.CatalogProduct{Name: "Thing", Price: total}}}}
+		in.Currency = "USD"
+		id := w.ready(w.link(in), "pix")
+		refusal := w.begin(id)
+		assert.Equal(t, payable, refusal == nil, total)
+		if payable {
+			tx := w.transactions.rows[w.sessions.rows[id].TransactionID]
+			assert.Equal(t, total, tx.Amount)
+			assert.Equal(t, "USD", tx.Currency)
+		} else {
+			assert.Equal(t, "INVALID_STATE", refusal.Code)
+		}
+	}
+}
+
+// The key of a link's page tells the environment.
+func TestPublicKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	assert.Regexp(t, "^pk_test_[a-z0-9]+$", w.links.rows[w.link(amountLink(1))].PublicToken)
+	w.env.Sandbox = false
+	assert.Regexp(t, "^pk_live_[a-z0-9]+$", w.links.rows[w.link(amountLink(1))].PublicToken)
 }

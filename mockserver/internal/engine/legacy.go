@@ -17,10 +17,6 @@ const (
 	legacyRefund    = "REFUND"
 )
 
-// LegacyLifetime is how long a v1 payment waits where its request names no
-// time.
-const LegacyLifetime = 24 * time.Hour
-
 // TokenizationRetired is when POST /v2/payment_token/:public_token ended:
 // midnight in UTC-3.
 func TokenizationRetired() time.Time { return time.Date(2026, time.August, 1, 3, 0, 0, 0, time.UTC) }
@@ -31,15 +27,11 @@ type NewLegacyPayment struct {
 
 	Amount   int64 // cents
 	Buyer    Buyer
-	Lifetime time.Duration // 0 is [LegacyLifetime]
+	Lifetime time.Duration // 0 is [PixLifetime]
 }
 
 // CreateLegacyPayment makes the Pix transaction that a v1 payment is.
 func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
-	lifetime := in.Lifetime
-	if lifetime == 0 {
-		lifetime = LegacyLifetime
-	}
 	return CreateTransaction(env, NewTransaction{
 		Transaction: Transaction{
 			Amount:       in.Amount,
@@ -50,7 +42,7 @@ func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
 			Products:     []Product{{Name: or(in.Description, "Pix"), Price: in.Amount, Quantity: 1}},
 			Legacy:       &in.LegacyPayment,
 		},
-		PixLifetime: lifetime,
+		PixLifetime: in.Lifetime,
 	}, Found{})
 }
 

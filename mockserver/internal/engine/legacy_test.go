@@ -38,6 +38,10 @@ func TestLegacyStatusFollowsTheTransaction(t *testing.T) {
 		{"paid", []transition{engine.Pay}, "PAID"},
 		{"canceled", []transition{engine.Cancel}, "CANCELLED"},
 		{"refunded in part", []transition{engine.Pay, refundPart}, "REFUND"},
+		{"captured", []transition{setStatus("captured")}, "PAID"},
+		{"refused", []transition{setStatus("refused")}, "DECLINED"},
+		{"charged back", []transition{setStatus("chargedback")}, "REVERSED"},
+		{"in a state that v1 does not know", []transition{setStatus("in_protest")}, "ERROR"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,7 +91,9 @@ func TestLegacyStatusByControl(t *testing.T) {
 		require.Nil(t, w.move(id, set("REFUND")))
 		assert.Equal(t, int64(-149), w.balance)
 		require.NotNil(t, w.move(id, set("PAID")))
-		require.NotNil(t, w.move(id, set("WAITING_PAYMENT")))
+		refusal := w.move(id, set("WAITING_PAYMENT"))
+		require.NotNil(t, refusal)
+		assert.Equal(t, "INVALID_STATE", refusal.Code)
 	})
 	t.Run("a label stands until the transaction moves", func(t *testing.T) {
 		t.Parallel()
@@ -123,8 +129,15 @@ func TestLegacyReferencesMayRepeat(t *testing.T) {
 	tx := w.transactions.rows[second]
 	assert.Equal(t, "order-1", tx.Reference())
 	assert.Empty(t, tx.ExternalRef)
+	assert.Equal(t, "BRL", tx.Currency)
 	assert.Equal(t, start().Add(time.Hour), tx.Pix.ExpirationDate)
-	assert.Equal(t, "Order 1", tx.Products[0].Name)
+	assert.Equal(t, []engine.Product{{Name: "Order 1", Price: 4990, Quantity: 1}}, tx.Products)
+
+	c, refusal := engine.CreateLegacyPayment(w.env, engine.NewLegacyPayment{Amount: 1})
+	w.do(c, refusal)
+	assert.Equal(t, start().Add(24*time.Hour), c.Transactions[0].Pix.ExpirationDate, "a day where none is sent")
+	assert.Equal(t, "Pix", c.Transactions[0].Products[0].Name)
+	assert.Equal(t, "order-2", (&engine.Transaction{ExternalRef: "order-2"}).Reference())
 }
 
 func TestIntegration(t *testing.T) {

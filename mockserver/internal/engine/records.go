@@ -93,7 +93,7 @@ type Voucher struct {
 	ExpirationDate time.Time
 }
 
-// NextAction is a pending 3-D Secure challenge.
+// NextAction is a pending 3-D Secure challenge; only what is open has one.
 type NextAction struct {
 	ChallengeSessionID string
 	ClientSecret       string

@@ -122,6 +122,15 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("transaction.cancelled", "subscription.payment_failed"),
 		},
 		{
+			"S2b the challenge is asked for anew", "pgct_3ds", nil,
+			[]turn{charged(setStatus("three_ds_required"))},
+			"incomplete", inOrder("transaction.three_ds_required"),
+		},
+		{
+			"S2b of a trial", "pgct_3ds", edits(inTrial(10)), nil,
+			"incomplete", inOrder("subscription.created", "transaction.created", "transaction.three_ds_required"),
+		},
+		{
 			"S2b of a trial, challenge passed", "pgct_3ds", edits(inTrial(10)),
 			[]turn{charged(engine.PassChallenge)},
 			"trialing", inOrder("transaction.paid"),
@@ -152,6 +161,13 @@ func TestSubscriptionRows(t *testing.T) {
 			"S5 first debit paid in the end", "", edits(byPix),
 			[]turn{does(failNext(1)), does(subAuthorize), does(subAuthorize)},
 			"active", inOrder("subscription.started"),
+		},
+		{
+			"S5 of a trial that is over, first debit called paid", "", edits(byPix, func(in *engine.NewSubscription) {
+				in.TrialEnd = start().Add(time.Hour)
+			}),
+			[]turn{after(0.5), does(failNext(1)), does(subAuthorize), charged(setStatus("paid"))},
+			"active", inOrder("transaction.paid", "subscription.started"),
 		},
 		{
 			"S6 payer authorises a trial", "", edits(byPix, inTrial(10)),
@@ -223,6 +239,11 @@ func TestSubscriptionRows(t *testing.T) {
 			"active", inOrder("subscription.renewed", "transaction.created", "transaction.paid"),
 		},
 		{
+			"S12 a challenge is passed once", "pgct_3ds", nil,
+			[]turn{charged(engine.PassChallenge), after(month)},
+			"active", inOrder("subscription.renewed", "transaction.created", "transaction.paid"),
+		},
+		{
 			"S12 Pix Automatico, period ends", "", edits(byPix),
 			[]turn{does(subAuthorize), after(month)},
 			"active", inOrder("subscription.renewed"),
@@ -236,6 +257,11 @@ func TestSubscriptionRows(t *testing.T) {
 			"S14 a retry fails, more left", "pgct_renewal_fails", nil,
 			[]turn{after(month), after(3)},
 			"past_due", inOrder("subscription.payment_failed", "transaction.created"),
+		},
+		{
+			"S14 a failed attempt moves, unpaid", "pgct_renewal_fails", nil,
+			[]turn{after(month), charged(setStatus("canceled"))},
+			"past_due", inOrder("transaction.cancelled"),
 		},
 		{
 			"S14 the last retry fails", "pgct_renewal_fails", nil,
@@ -353,14 +379,61 @@ func TestSubscriptionRows(t *testing.T) {
 	}
 }
 
+func TestCancellationReasons(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		token string
+		edit  []func(*engine.NewSubscription)
+		steps []turn
+		want  string
+	}{
+		{"S7 payer rejects", "", edits(byPix), []turn{does(subReject)}, "system"},
+		{"S10 immediate_cancel", "pgct_renewal_fails", edits(atOnce), []turn{after(month)}, "payment_failure"},
+		{"S14 the last retry fails", "pgct_renewal_fails", nil, []turn{after(month + 7)}, "payment_failure"},
+		{"S16 period ends", "pgct_ok", nil, []turn{does(subCancel), after(month)}, "user_requested"},
+		{"S17 at once", "", edits(byPix), []turn{does(subCancel)}, "user_requested"},
+		{"S20 chargeback", "pgct_ok", nil, []turn{charged(engine.Chargeback)}, "chargeback"},
+		{"S21 payer takes the consent back", "", edits(byPix), []turn{does(subAuthorize), does(subRevoke)}, "user_requested"},
+	} {
+		w := newWorld(t)
+		id := w.subscribe(test.token, test.edit...)
+		for _, s := range test.steps {
+			require.Nil(t, w.take(id, s))
+		}
+		assert.Equal(t, "canceled", w.sub(id).Status, test.name)
+		assert.Equal(t, test.want, w.sub(id).CancellationReason, test.name)
+	}
+}
+
+// Every event names the state before its transition, and none where it makes
+// the subscription.
+func TestPreviousStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.subscribe("pgct_renewal_fails")
+	require.Nil(t, w.take(id, after(month)))
+	require.Nil(t, w.take(id, does(subCancel)))
+	w.subscribe("pgct_refused")
+	var got []string
+	for _, e := range w.events {
+		if e.Subscription != nil {
+			got = append(got, e.Kind+" "+e.PreviousStatus)
+		}
+	}
+	assert.Equal(t, inOrder(
+		"subscription.created ", "subscription.started ",
+		"subscription.payment_failed active", "subscription.past_due active",
+		"subscription.canceled past_due",
+		"subscription.created ", "subscription.payment_failed ",
+	), got)
+}
+
 // The sandbox can call any attempt of a dunning paid: the period is paid then,
 // and not charged once more. What was charged before the dunning is no part of
 // it.
 func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
 	t.Parallel()
-	paid := func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
-		return engine.SetStatus(env, tx, "paid")
-	}
 	for attempt := 1; attempt <= 2; attempt++ {
 		w := newWorld(t)
 		id := w.subscribe("pgct_renewal_fails_2")
@@ -374,7 +447,7 @@ func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
 		}))
 		require.Equal(t, "past_due", w.sub(id).Status, "a refund of last month's charge pays nothing")
 		w.told()
-		require.Nil(t, w.move(charges[attempt], paid))
+		require.Nil(t, w.move(charges[attempt], setStatus("paid")))
 		assert.Equal(t, "active", w.sub(id).Status)
 		assert.Equal(t, charges[attempt], w.sub(id).Latest.ID)
 		assert.Equal(t, inOrder("transaction.paid", "subscription.renewed"), w.told())
@@ -509,7 +582,8 @@ func TestSubscriptionRecord(t *testing.T) {
 	t.Run("card", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		s := w.sub(w.subscribe("pgct_ok"))
+		book := []engine.Product{{Name: "Book", Price: 4990, Quantity: 1}}
+		s := w.sub(w.subscribe("pgct_ok", func(in *engine.NewSubscription) { in.Products = book }))
 		assert.Equal(t, "credit_card", s.PaymentMethod)
 		assert.Equal(t, "BRL", s.Currency)
 		assert.Equal(t, 1, s.IntervalCount)
@@ -527,7 +601,19 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, int64(4990), tx.PaidAmount)
 		assert.Equal(t, s.ID, tx.SubscriptionID)
 		assert.Equal(t, s.Customer, tx.Buyer)
+		assert.Equal(t, "BRL", tx.Currency)
+		assert.Equal(t, 1, tx.Installments)
+		assert.Equal(t, book, tx.Products)
 		assert.Equal(t, int64(4990-149), w.balance, "the fee stays with the gateway")
+	})
+	t.Run("the latest transaction is the one as it is now", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("pgct_ok")
+		w.told()
+		require.Nil(t, w.take(id, charged(setStatus("partially_refunded"))))
+		assert.Equal(t, "partially_refunded", w.sub(id).Latest.Status)
+		assert.Equal(t, inOrder("transaction.refunded"), w.told())
 	})
 	t.Run("captured", func(t *testing.T) {
 		t.Parallel()
@@ -585,11 +671,28 @@ func TestSubscriptionRecord(t *testing.T) {
 		s = w.sub(id)
 		assert.Equal(t, "approved", s.Authorization.Status)
 		assert.Equal(t, "pix", s.Latest.Method)
+		assert.Equal(t, "paid", s.Latest.Status)
 		assert.NotEmpty(t, s.Latest.Pix.EndToEndID)
 		assert.Empty(t, s.Latest.QRCode(), "nobody pays a debit by hand")
 		assert.Equal(t, w.env.Now, s.CurrentPeriodStart, "the first period starts with the first debit")
 		require.Nil(t, w.take(id, does(subRevoke)))
 		assert.Equal(t, "canceled", w.sub(id).Authorization.Status)
+		unanswered := w.subscribe("", byPix)
+		require.Nil(t, w.take(unanswered, does(subCancel)))
+		assert.Equal(t, "canceled", w.sub(unanswered).Authorization.Status)
+	})
+	t.Run("Pix Automatico whose first debit is not paid", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.subscribe("", byPix)
+		require.Nil(t, w.take(id, does(failNext(2))))
+		for range 2 {
+			require.Nil(t, w.take(id, does(subAuthorize)))
+			failure := w.events[len(w.events)-1]
+			assert.Equal(t, "subscription.payment_failed", failure.Kind)
+			assert.Equal(t, 1, failure.Attempt, "each yes is a first attempt")
+			assert.Equal(t, "declined", failure.FailureReason)
+		}
 	})
 	t.Run("authorisation refused and expired", func(t *testing.T) {
 		t.Parallel()

@@ -45,7 +45,7 @@ func Pay(env Env, t *Transaction) (Change, *Refusal) {
 // case of X13.
 func Expire(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
-	case open(t) && t.NextAction != nil:
+	case t.NextAction != nil:
 		return end(env, t, canceled, eventCanceled), nil
 	case t.Status != pending || t.Method == card:
 		return wrongState(t, "expired")
@@ -83,7 +83,7 @@ func Cancel(env Env, t *Transaction) (Change, *Refusal) {
 
 // PassChallenge is the payer's 3-D Secure success: row X13.
 func PassChallenge(env Env, t *Transaction) (Change, *Refusal) {
-	if !open(t) || t.NextAction == nil {
+	if t.NextAction == nil {
 		return wrongState(t, "challenged")
 	}
 	return move(env, t, func(t *Transaction) { settle(env, t, paid) }, eventPaid), nil
@@ -91,7 +91,7 @@ func PassChallenge(env Env, t *Transaction) (Change, *Refusal) {
 
 // FailChallenge is the payer's 3-D Secure failure: row X13.
 func FailChallenge(env Env, t *Transaction) (Change, *Refusal) {
-	if !open(t) || t.NextAction == nil {
+	if t.NextAction == nil {
 		return wrongState(t, "challenged")
 	}
 	return move(env, t, func(t *Transaction) { refuse(t, "three_ds_failed") }), nil
@@ -116,11 +116,12 @@ type RefundRequest struct {
 	Reason string
 }
 
-// Refund is rows X14 to X17. The field error of X17 names amount.
+// Refund is rows X14 to X17. The field error of X17 names amount. What is
+// settled has always something left.
 func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	left := t.PaidAmount - t.RefundedAmount
 	switch {
-	case !settled(t) || left <= 0:
+	case !settled(t):
 		return Change{}, Conflict(CodeNotRefundable, "A transaction in state "+t.Status+" can't be refunded.")
 	case in.Amount > left:
 		return Change{}, Invalid("amount", rules.CodeTooBig, "is more than what is left to refund")

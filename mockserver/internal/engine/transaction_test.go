@@ -108,6 +108,7 @@ func TestTransactionCreation(t *testing.T) {
 				barcode, err := artefact.BarcodeOfLine(tx.Voucher.DigitableLine)
 				require.NoError(t, err)
 				assert.Equal(t, barcode, tx.Voucher.Barcode)
+				assert.Equal(t, "0000001000", barcode[9:19], "the amount")
 				assert.Equal(t, noon.Add(3*24*time.Hour), tx.Voucher.ExpirationDate)
 			},
 		},
@@ -148,6 +149,14 @@ func TestTransactionCreation(t *testing.T) {
 			func(t *testing.T, tx *engine.Transaction) {
 				t.Helper()
 				assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "insufficient_funds"}}, tx.Informations)
+			},
+		},
+		{
+			"X5 always refused", paymentEnv(), payment("credit_card", "pgct_always_fails"), "refused",
+			"transaction.created", nil,
+			func(t *testing.T, tx *engine.Transaction) {
+				t.Helper()
+				assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "declined"}}, tx.Informations)
 			},
 		},
 		{
@@ -248,6 +257,47 @@ func TestTokenIsUsedUp(t *testing.T) {
 	}
 }
 
+func TestRefusalReasons(t *testing.T) {
+	t.Parallel()
+	for token, reason := range map[string]string{
+		"pgct_refused":                      "declined",
+		"pgct_refused_by_nobody":            "declined",
+		"pgct_refused_insufficient_funds_1": "insufficient_funds",
+		"pgct_refused_expired_card":         "expired_card",
+		"pgct_refused_fraud":                "fraud",
+		"pgct_refused_do_not_honor":         "do_not_honor",
+		"pgct_refused_lost_card":            "lost_card",
+		"pgct_refused_stolen_card":          "stolen_card",
+		"pgct_refused_limit_exceeded":       "limit_exceeded",
+		"pgpm_refused_invalid_card":         "invalid_card",
+	} {
+		tx, _ := create(t, paymentEnv(), payment("credit_card", token))
+		assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: reason}}, tx.Informations, token)
+	}
+}
+
+// A token that ends with four digits shows them; all others show four digits of
+// their own, the same each time.
+func TestLastFourDigits(t *testing.T) {
+	t.Parallel()
+	last4 := func(token string) string {
+		tx, _ := create(t, paymentEnv(), payment("credit_card", token))
+		return tx.Card.Last4
+	}
+	assert.Equal(t, "4242", last4("pgct_ok_4242"))
+	for _, token := range []string{"pgpm_ok", "pgpm_ok_123", "pgpm_ok_12345", "pgpm_ok_12a4"} {
+		assert.Regexp(t, `^[1-9]\d{3}$`, last4(token), token)
+		assert.Equal(t, last4(token), last4(token), token)
+	}
+	assert.NotEqual(t, last4("pgpm_ok_a"), last4("pgpm_ok_b"))
+}
+
+func TestAChargebackComesADayLater(t *testing.T) {
+	t.Parallel()
+	tx, c := create(t, paymentEnv(), payment("credit_card", "pgct_chargeback"))
+	assert.Equal(t, []engine.Timer{{At: noon.Add(24 * time.Hour), Kind: engine.TimerChargeBack, ID: tx.ID}}, c.Timers)
+}
+
 // step is one row of a transition of an existing transaction.
 type step struct {
 	name   string
@@ -322,6 +372,7 @@ func TestTransactionMoves(t *testing.T) {
 			check: func(t *testing.T, tx *engine.Transaction) {
 				t.Helper()
 				assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "three_ds_failed"}}, tx.Informations)
+				assert.Nil(t, tx.NextAction)
 			},
 		},
 		{
@@ -492,6 +543,44 @@ func TestSandboxStatusForgetsReasons(t *testing.T) {
 	assert.True(t, hasInformation(refunded, "refund_reason"))
 }
 
+// X19: what was paid or refunded before stays as it was, as far as the new state
+// allows.
+func TestSandboxStatusKeepsWhatFits(t *testing.T) {
+	t.Parallel()
+	set := func(t *testing.T, tx *engine.Transaction, status string) *engine.Transaction {
+		t.Helper()
+		env := paymentEnv()
+		env.Now = noon.Add(time.Hour)
+		c, refusal := engine.SetStatus(env, tx, status)
+		require.Nil(t, refusal)
+		return c.Transactions[0]
+	}
+	for _, row := range []struct {
+		from, to       string
+		paid, refunded int64
+		paidAt         time.Time
+	}{
+		{"paid", "refunded", 1000, 1000, noon},
+		{"paid", "partially_refunded", 1000, 500, noon},
+		{"refunded", "partially_refunded", 1000, 500, noon},
+		{"partially_refunded", "chargedback", 1000, 500, noon},
+		{"partially_refunded", "refunded", 1000, 1000, noon},
+		{"refunded", "in_protest", 1000, 0, noon},
+		{"partially_refunded", "paid", 1000, 0, noon.Add(time.Hour)},
+		{"paid", "partially_paid", 500, 0, noon.Add(time.Hour)},
+		{"partially_paid", "chargedback", 1000, 0, noon.Add(time.Hour)},
+		{"paid", "pending", 0, 0, time.Time{}},
+	} {
+		tx := set(t, in(t, paymentEnv(), "pix", row.from), row.to)
+		assert.Equal(t, row.paid, tx.PaidAmount, "%s to %s", row.from, row.to)
+		assert.Equal(t, row.refunded, tx.RefundedAmount, "%s to %s", row.from, row.to)
+		assert.Equal(t, row.paidAt, tx.PaidAt, "%s to %s", row.from, row.to)
+		assert.Equal(t, noon.Add(24*time.Hour), tx.Pix.ExpirationDate, "%s to %s", row.from, row.to)
+	}
+	assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "declined"}},
+		set(t, in(t, paymentEnv(), "pix", "pending"), "refused").Informations)
+}
+
 func TestSandboxStatusInProduction(t *testing.T) {
 	t.Parallel()
 	env := paymentEnv()
@@ -550,8 +639,10 @@ func TestDelivery(t *testing.T) {
 			assert.Equal(t, engine.Delivery{Status: "in_transit", Code: "BR1", URL: shop, LastUpdate: noon}, *tx.Delivery)
 			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", Company: &status})
 			assert.Equal(t, shop, tx.Delivery.URL, "what is absent is unchanged")
+			assert.Equal(t, status, tx.Delivery.Company)
 			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", URL: &clear, Status: "waiting"})
 			assert.Empty(t, tx.Delivery.URL)
+			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", Status: "delivered"})
 			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", Status: "delivered"})
 			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR3"})
 			assert.Equal(t, "delivered", tx.Delivery.Status)
@@ -608,11 +699,15 @@ func TestBuyerIsACustomer(t *testing.T) {
 	require.Nil(t, refusal)
 	assert.Equal(t, customer.Buyer, *c.Transactions[0].Buyer)
 
-	in.Buyer = &engine.Buyer{Phone: "22", Address: &engine.Address{Street: "Rua A", City: "Recife", Country: "BR"}}
+	in.Buyer = &engine.Buyer{
+		Phone: "22", BirthDate: "1990-01-02", Document: &engine.Document{Type: "CPF", Number: "52998224725"},
+		Address: &engine.Address{Street: "Rua A", City: "Recife", Country: "BR"},
+	}
 	c, refusal = engine.CreateTransaction(paymentEnv(), in, engine.Found{Customer: customer})
 	require.Nil(t, refusal)
-	assert.Equal(t, "Ana", c.Transactions[0].Buyer.Name)
-	assert.Equal(t, "22", c.Transactions[0].Buyer.Phone)
-	assert.Equal(t, "Rua A", c.Transactions[0].Buyer.Address.Street)
+	assert.Equal(t, engine.Buyer{
+		ID: "c1", Name: "Ana", Email: "ana@example.com", Phone: "22", BirthDate: "1990-01-02",
+		Document: in.Buyer.Document, Address: in.Buyer.Address,
+	}, *c.Transactions[0].Buyer)
 	assert.Equal(t, "11", customer.Phone, "the customer stays as it is")
 }

@@ -161,7 +161,7 @@ func FireTransfer(env Env, t *Transfer, kind TimerKind) Change {
 }
 
 func (t *Transfer) testKey(prefix string) bool {
-	return t.PixKeyType == "EMAIL" && strings.HasPrefix(strings.ToLower(t.PixKey), prefix)
+	return strings.HasPrefix(strings.ToLower(t.PixKey), prefix)
 }
 
 // to returns a copy of t in the state, as of now.

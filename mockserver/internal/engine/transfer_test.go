@@ -152,6 +152,25 @@ func TestTransferRunsByItself(t *testing.T) {
 	}
 }
 
+// The moments of a transfer that nobody controls: 1 s to the risk check, an hour
+// in analysis, 10 s pending, 10 s processing.
+func TestTransferTakesItsTime(t *testing.T) {
+	t.Parallel()
+	for key, at := range map[string][]time.Duration{
+		"ana@example.com":      {10 * time.Second, 20 * time.Second},
+		"analysis@example.com": {time.Second, time.Hour + time.Second, time.Hour + 11*time.Second},
+	} {
+		w := newWorld(t)
+		w.transfer(key)
+		w.advance(24 * time.Hour)
+		var got []time.Duration
+		for _, e := range w.events[1:] {
+			got = append(got, e.at.Sub(start()))
+		}
+		assert.Equal(t, at, got, key)
+	}
+}
+
 // A transfer that control took into analysis must not be let through by the
 // timer of its pending state.
 func TestTransferTimersThatNoLongerFit(t *testing.T) {
@@ -165,6 +184,18 @@ func TestTransferTimersThatNoLongerFit(t *testing.T) {
 	w.advance(24 * time.Hour)
 	assert.Equal(t, "cancelled", w.transfers.rows[id].Status)
 	assert.Equal(t, []string{"payout.canceled"}, w.told())
+
+	held := w.transfer("fail@example.com", engine.AnalyseTransfer).ID
+	w.advance(time.Minute)
+	assert.Equal(t, "in_analysis", w.transfers.rows[held].Status, "nor failed by it")
+
+	early := w.transfer("ana@example.com")
+	w.advance(5 * time.Second)
+	w.do(engine.ProcessTransfer(w.env, early))
+	w.advance(10*time.Second - time.Millisecond)
+	assert.Equal(t, "processing", w.transfers.rows[early.ID].Status, "one that was let through early is not settled early")
+	w.advance(time.Millisecond)
+	assert.Equal(t, "paid", w.transfers.rows[early.ID].Status)
 }
 
 func TestCustomerReferences(t *testing.T) {

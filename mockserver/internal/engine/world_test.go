@@ -212,6 +212,13 @@ func (w *world) move(id string, do transition) *engine.Refusal {
 	return nil
 }
 
+// setStatus is the sandbox's way into a state.
+func setStatus(status string) transition {
+	return func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.SetStatus(env, t, status)
+	}
+}
+
 func (w *world) catalog(id int64) *engine.CatalogProduct { return w.products[id] }
 
 // customer makes a customer to subscribe.

@@ -1,0 +1,50 @@
+package engine_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// eachField returns a Change for each of its fields, with only that one set.
+func eachField(t *testing.T) map[string]engine.Change {
+	t.Helper()
+	changes := map[string]engine.Change{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[engine.Change]()) {
+		var c engine.Change
+		v := reflect.ValueOf(&c).Elem().FieldByIndex(f.Index)
+		switch v.Kind() {
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(f.Type, 1, 1))
+		case reflect.Pointer:
+			v.Set(reflect.New(f.Type.Elem()))
+		case reflect.Int64:
+			v.SetInt(1)
+		default:
+			require.Fail(t, "a field of a new kind", f.Name)
+		}
+		changes[f.Name] = c
+	}
+	return changes
+}
+
+func TestChangeAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range eachField(t) {
+		assert.Equal(t, c, c.And(engine.Change{}), name)
+		assert.Equal(t, c, engine.Change{}.And(c), name)
+	}
+}
+
+// A Change that only asks for timers never happens.
+func TestChangeEmpty(t *testing.T) {
+	t.Parallel()
+	assert.True(t, engine.Change{}.Empty())
+	for name, c := range eachField(t) {
+		assert.Equal(t, name == "Timers", c.Empty(), name)
+	}
+}
