@@ -106,7 +106,7 @@ func RejectSubscription(env Env, s *Subscription) (Change, *Refusal) {
 
 // Authorizing reports whether s waits for its payer's answer.
 func (s *Subscription) Authorizing() bool {
-	return s.Status == subIncomplete && s.Authorization != nil && s.Authorization.Status == authorizationPending
+	return s.Authorization != nil && s.Authorization.Status == authorizationPending
 }
 
 func (s *Subscription) unauthorized(env Env, status string) Change {

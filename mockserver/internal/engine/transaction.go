@@ -243,9 +243,8 @@ func refuse(t *Transaction, reason string) {
 	inform(t, refusalReasonKey, reason)
 }
 
-// challenge makes t wait for 3-D Secure.
+// challenge makes t, which is open, wait for 3-D Secure.
 func challenge(env Env, t *Transaction) {
-	t.Status = pending
 	if env.Live {
 		t.Status = challenged
 	}

@@ -54,7 +54,6 @@ func enter(env Env, t *Transaction, status string) {
 	switch status {
 	case challenged:
 		challenge(env, t)
-		t.Status = challenged
 	case pending:
 		reopen(env, t)
 	case refused:

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -109,6 +110,8 @@ func TestTransactionCreation(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, barcode, tx.Voucher.Barcode)
 				assert.Equal(t, "0000001000", barcode[9:19], "the amount")
+				other, _ := create(t, engine.Env{Now: noon, IDs: artefact.NewSeededIDs(8)}, payment("voucher", ""))
+				assert.NotEqual(t, barcode, other.Voucher.Barcode, "each has its own")
 				assert.Equal(t, noon.Add(3*24*time.Hour), tx.Voucher.ExpirationDate)
 			},
 		},
@@ -131,6 +134,8 @@ func TestTransactionCreation(t *testing.T) {
 			func(t *testing.T, tx *engine.Transaction) {
 				t.Helper()
 				require.NotNil(t, tx.NextAction)
+				assert.Len(t, tx.NextAction.ChallengeSessionID, 36)
+				assert.Regexp(t, "^cs_[A-Z0-9]{32}$", tx.NextAction.ClientSecret)
 				assert.Equal(t, noon.Add(15*time.Minute), tx.NextAction.ExpiresAt)
 			},
 		},
@@ -308,7 +313,9 @@ type step struct {
 	events string
 	worth  int64 // what the balance gains
 	check  func(t *testing.T, tx *engine.Transaction)
-	code   int // of a refusal
+	code   int // the status of a refusal
+
+	refusal string // its code; "" is that of the status
 }
 
 func has(method, status string) func(t *testing.T, env engine.Env) *engine.Transaction {
@@ -351,6 +358,7 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X9 too early", from: has("pix", "pending"), do: engine.ExpireInTime, after: 24*time.Hour - 1, code: 409},
 		{name: "X9 by control", from: has("pix", "pending"), do: engine.Expire, status: "expired"},
 		{name: "X9 voucher", from: has("voucher", "pending"), do: engine.ExpireInTime, after: 3 * 24 * time.Hour, status: "expired"},
+		{name: "X9 voucher too early", from: has("voucher", "pending"), do: engine.ExpireInTime, after: 3*24*time.Hour - 1, code: 409},
 		{name: "X9 card", from: has("credit_card", "pending"), do: engine.Expire, code: 409},
 		{name: "X9 paid already", from: has("pix", "paid"), do: engine.ExpireInTime, after: 24 * time.Hour, code: 409},
 		{name: "X10 voucher", from: has("voucher", "expired"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000},
@@ -379,6 +387,7 @@ func TestTransactionMoves(t *testing.T) {
 			name: "X13 expired", from: byToken("pgct_3ds"), do: engine.ExpireInTime, after: 15 * time.Minute,
 			status: "canceled", events: "transaction.cancelled",
 		},
+		{name: "X13 expired too early", from: byToken("pgct_3ds"), do: engine.ExpireInTime, after: 15*time.Minute - 1, code: 409},
 		{name: "X13 without a challenge", from: byToken("pgct_ok"), do: engine.PassChallenge, code: 409},
 		{name: "X13 failed without a challenge", from: byToken("pgct_ok"), do: engine.FailChallenge, code: 409},
 		{
@@ -394,7 +403,7 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X15 pix", from: has("pix", "paid"), do: refund(999), status: "partially_refunded", events: "transaction.refunded", worth: -999},
 		{name: "X15 card", from: has("credit_card", "captured"), do: refund(1), status: "partially_refunded", events: "transaction.refunded", worth: -1},
 		{name: "X15 again", from: has("pix", "partially_refunded"), do: refund(499), status: "partially_refunded", events: "transaction.refunded", worth: -499},
-		{name: "X15 voucher", from: has("voucher", "paid"), do: refund(999), code: 409},
+		{name: "X15 voucher", from: has("voucher", "paid"), do: refund(999), code: 409, refusal: engine.CodeNotRefundable},
 		{name: "X17", from: has("pix", "paid"), do: refund(1001), code: 400},
 		{name: "X17 after a part", from: has("pix", "partially_refunded"), do: refund(501), code: 400},
 		{name: "X18 paid", from: has("credit_card", "paid"), do: engine.Chargeback, status: "chargedback", events: "transaction.chargedback", worth: -1000},
@@ -407,7 +416,7 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X18 pending", from: has("credit_card", "pending"), do: engine.Chargeback, code: 409},
 	}
 	for _, status := range []string{"pending", "expired", "canceled", "refused", "refunded", "chargedback"} {
-		steps = append(steps, step{name: "X16 " + status, from: has("credit_card", status), do: refund(0), code: 409})
+		steps = append(steps, step{name: "X16 " + status, from: has("credit_card", status), do: refund(0), code: 409, refusal: engine.CodeNotRefundable})
 	}
 	for _, row := range steps {
 		t.Run(row.name, func(t *testing.T) {
@@ -433,6 +442,8 @@ func (s step) run(t *testing.T, env engine.Env) {
 	if s.code != 0 {
 		require.NotNil(t, refusal)
 		assert.Equal(t, s.code, refusal.Status)
+		want := map[int]string{http.StatusBadRequest: engine.CodeValidation, http.StatusConflict: engine.CodeInvalidState}[s.code]
+		assert.Equal(t, cmp.Or(s.refusal, want), refusal.Code)
 		assert.Equal(t, engine.Change{}, c)
 		return
 	}
@@ -563,6 +574,7 @@ func TestSandboxStatusKeepsWhatFits(t *testing.T) {
 		{"paid", "refunded", 1000, 1000, noon},
 		{"paid", "partially_refunded", 1000, 500, noon},
 		{"refunded", "partially_refunded", 1000, 500, noon},
+		{"paid", "chargedback", 1000, 0, noon},
 		{"partially_refunded", "chargedback", 1000, 500, noon},
 		{"partially_refunded", "refunded", 1000, 1000, noon},
 		{"refunded", "in_protest", 1000, 0, noon},
@@ -577,6 +589,10 @@ func TestSandboxStatusKeepsWhatFits(t *testing.T) {
 		assert.Equal(t, row.paidAt, tx.PaidAt, "%s to %s", row.from, row.to)
 		assert.Equal(t, noon.Add(24*time.Hour), tx.Pix.ExpirationDate, "%s to %s", row.from, row.to)
 	}
+	c, refusal := refund(300)(paymentEnv(), in(t, paymentEnv(), "pix", "paid"))
+	require.Nil(t, refusal)
+	back := set(t, set(t, c.Transactions[0], "in_protest"), "partially_refunded")
+	assert.Equal(t, int64(300), back.RefundedAmount)
 	assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "declined"}},
 		set(t, in(t, paymentEnv(), "pix", "pending"), "refused").Informations)
 }
@@ -593,12 +609,20 @@ func TestSandboxStatusInProduction(t *testing.T) {
 
 func TestSandboxStatusCannotSplitOneCent(t *testing.T) {
 	t.Parallel()
-	cent := payment("pix", "")
-	cent.Amount = 1
-	tx, _ := create(t, paymentEnv(), cent)
-	_, refusal := engine.SetStatus(paymentEnv(), tx, "partially_refunded")
-	require.NotNil(t, refusal)
-	assert.Equal(t, http.StatusConflict, refusal.Status)
+	for _, status := range []string{"partially_refunded", "partially_paid"} {
+		cents := payment("pix", "")
+		cents.Amount = 1
+		tx, _ := create(t, paymentEnv(), cents)
+		_, refusal := engine.SetStatus(paymentEnv(), tx, status)
+		require.NotNil(t, refusal, status)
+		assert.Equal(t, http.StatusConflict, refusal.Status)
+
+		cents.Amount = 2
+		tx, _ = create(t, paymentEnv(), cents)
+		c, refusal := engine.SetStatus(paymentEnv(), tx, status)
+		require.Nil(t, refusal, status)
+		assert.Equal(t, int64(1), c.Balance, status)
+	}
 }
 
 // A payment that is made pending again after its time gets a new one, with its
@@ -611,13 +635,20 @@ func TestSandboxStatusReopens(t *testing.T) {
 		env.Now = env.Now.Add(30 * 24 * time.Hour)
 		c, refusal := engine.SetStatus(env, tx, "pending")
 		require.Nil(t, refusal)
-		require.Len(t, c.Timers, 1)
-		assert.Equal(t, env.Now.Add(life), c.Timers[0].At)
+		assert.Equal(t, []engine.Timer{{At: env.Now.Add(life), Kind: engine.TimerExpire, ID: tx.ID}}, c.Timers)
 		env.Now = c.Timers[0].At
 		c, refusal = engine.ExpireInTime(env, c.Transactions[0])
 		require.Nil(t, refusal)
 		assert.Equal(t, "expired", c.Transactions[0].Status)
 	}
+}
+
+func TestSandboxStatusChallengesInTime(t *testing.T) {
+	t.Parallel()
+	tx := in(t, liveEnv(), "credit_card", "pending")
+	c, refusal := engine.SetStatus(liveEnv(), tx, "three_ds_required")
+	require.Nil(t, refusal)
+	assert.Equal(t, []engine.Timer{{At: noon.Add(15 * time.Minute), Kind: engine.TimerExpireChallenge, ID: tx.ID}}, c.Timers)
 }
 
 func TestDelivery(t *testing.T) {

@@ -146,12 +146,11 @@ func FireTransfer(env Env, t *Transfer, kind TimerKind) Change {
 	switch {
 	case kind == TimerTransferAnalyse:
 		step = AnalyseTransfer
-	case kind == TimerTransferApprove && t.Status == transferInAnalysis,
-		kind == TimerTransferProcess && t.Status == transferPending:
+	case kind == TimerTransferApprove, kind == TimerTransferProcess && t.Status == transferPending:
 		step = ProcessTransfer
 	case kind == TimerTransferSettle && t.testKey(failKey):
 		step = FailTransfer
-	case kind == TimerTransferSettle && t.Status == transferProcessing:
+	case kind == TimerTransferSettle:
 		step = SettleTransfer
 	default:
 		return Change{}

@@ -106,6 +106,7 @@ func TestTransferCreateRows(t *testing.T) {
 		assert.Equal(t, []string{"payout.created"}, w.told())
 		assert.Equal(t, int64(-1200), w.balance)
 		assert.Equal(t, int64(1150), first.NetAmount())
+		assert.Zero(t, (&engine.Transfer{Amount: 49, Fee: 50}).NetAmount(), "never less than nothing")
 	})
 	t.Run("P2 external_ref seen before", func(t *testing.T) {
 		t.Parallel()
