@@ -499,7 +499,7 @@ func IsLoopback(host string) bool {
 
 func webURL(s string) (*url.URL, bool) {
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.User != nil {
+	if err != nil || u.Hostname() == "" || u.User != nil || strings.Contains(s, " ") {
 		return nil, false
 	}
 	return u, u.Scheme == "https" || u.Scheme == "http"
