@@ -213,7 +213,7 @@ type Information struct {
 
 // PixDetails is what the payer of a Pix needs and what proves the payment.
 type PixDetails struct {
-	QRCode         string    `json:"qr_code"` // the copy-paste text, also drawn as the QR picture
+	QRCode         string    `json:"qr_code"` // the copy-paste text, also drawn as the QR picture; null for what charges itself
 	ExpirationDate Timestamp `json:"expiration_date"`
 	EndToEndID     string    `json:"end_to_end_id"` // nullable, set when paid
 	ReceiptURL     string    `json:"receipt_url"`   // nullable

@@ -27,8 +27,8 @@ type TransactionListParams struct {
 	Phone          string              `url:"phone,omitempty"`          // of the buyer
 	Products       []string            `url:"products,comma,omitempty"` // names
 	Traceable      Opt[bool]           `url:"traceable,omitempty"`
-	From           time.Time           `url:"dateFrom,omitempty"` // created at or after
-	To             time.Time           `url:"dateTo,omitempty"`   // created at or before
+	From           time.Time           `url:"dateFrom,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"` // created at or after
+	To             time.Time           `url:"dateTo,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`   // created at or before
 }
 
 // Validate checks p as the gateway would; see [ValidationError].

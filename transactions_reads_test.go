@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +72,29 @@ func TestTransactionPages(t *testing.T) {
 		}
 		slices.Sort(references)
 		assert.Equal(t, []string{"order-2", "order-3", "order-4", "order-5", "order-6", "order-7"}, references)
+	}
+}
+
+// The moments of a filter are as exact as those of the answers, so that a
+// transaction's own created_at finds it.
+func TestTransactionsWithinASecond(t *testing.T) {
+	t.Parallel()
+	gw, client := withCharges(t, 1)
+	require.NoError(t, gw.Clock.Advance(250*time.Millisecond))
+	second, err := client.Transactions.Create(t.Context(), pixCharge("order-2"))
+	require.NoError(t, err)
+	for want, params := range map[string]gateway.TransactionListParams{
+		"order-2":         {From: second.CreatedAt.Time},
+		"order-2 order-1": {To: second.CreatedAt.Time},
+		"order-1":         {To: second.CreatedAt.Add(-time.Millisecond)},
+	} {
+		page, err := client.Transactions.List(t.Context(), params)
+		require.NoError(t, err)
+		var found []string
+		for _, item := range page.Items {
+			found = append(found, item.ExternalRef)
+		}
+		assert.Equal(t, want, strings.Join(found, " "))
 	}
 }
 
