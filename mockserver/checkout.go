@@ -43,7 +43,7 @@ func (c Checkout) Pay(slug string) error {
 
 func notReady() *engine.Refusal {
 	return engine.Conflict(engine.CodeInvalidState,
-		"no session of this checkout link is ready: set the buyer's name and e-mail and the payment method first")
+		"No session of this checkout link is ready: set the buyer's name and e-mail and the payment method first.")
 }
 
 // Expire ends an active link, and with it every session that waits for its

@@ -160,7 +160,7 @@ func (l *Link) gone() *Refusal {
 	return &Refusal{
 		Status: http.StatusGone,
 		Code:   CodeCheckoutGone,
-		Detail: "This checkout link is " + l.Status,
+		Detail: "This checkout link is " + l.Status + ".",
 	}
 }
 
@@ -186,7 +186,7 @@ func ExpireLinkInTime(env Env, l *Link, sessions []*Session) Change {
 
 func closeLink(env Env, l *Link, sessions []*Session, status string) (Change, *Refusal) {
 	if l.Status != linkActive {
-		return Change{}, Conflict(CodeInvalidState, "a checkout link that is "+l.Status+" can't become "+status)
+		return Change{}, Conflict(CodeInvalidState, "A checkout link that is "+l.Status+" can't become "+status+".")
 	}
 	c := Change{Links: []*Link{l.to(env.Now, status)}}
 	for _, s := range sessions {

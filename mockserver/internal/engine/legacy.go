@@ -100,7 +100,7 @@ func SetLegacyStatus(env Env, t *Transaction, status string) (Change, *Refusal) 
 	case status == legacyRefund:
 		return Refund(env, t, RefundRequest{})
 	case status == legacyWaiting:
-		return Change{}, Conflict(CodeInvalidState, "a payment that is "+t.Status+" can't wait for its payment again")
+		return Change{}, Conflict(CodeInvalidState, "A payment that is "+t.Status+" can't wait for its payment again.")
 	}
 	return label(env, t, status), nil
 }
@@ -149,7 +149,7 @@ func TokenizationEnded(now time.Time) *Refusal {
 	return &Refusal{
 		Status: http.StatusGone,
 		Code:   "LEGACY_TOKENIZATION_RETIRED",
-		Detail: "Tokenization by API has been retired: collect cards with the client-side payment element",
+		Detail: "Tokenization by API has been retired: collect cards with the client-side payment element.",
 	}
 }
 

@@ -85,16 +85,16 @@ func checkSession(env Env, l *Link, s *Session) *Refusal {
 		return &Refusal{
 			Status: http.StatusUnauthorized,
 			Code:   CodeSessionToken,
-			Detail: "The header x-checkout-session-token must hold the session_token of this checkout link's read",
+			Detail: "The header x-checkout-session-token must hold the session_token of this checkout link's read.",
 		}
 	case s.Status == sessionExpired, s.waiting() && !env.Now.Before(s.ExpiresAt):
 		return &Refusal{
 			Status: http.StatusGone,
 			Code:   CodeCheckoutGone,
-			Detail: "The checkout session has expired: read the link again to open a new one",
+			Detail: "The checkout session has expired: read the link again to open a new one.",
 		}
 	case !s.waiting():
-		return Conflict(CodeInvalidState, "a checkout session that is "+s.Status+" can't be changed")
+		return Conflict(CodeInvalidState, "A checkout session that is "+s.Status+" can't be changed.")
 	}
 	return l.gone()
 }
@@ -138,11 +138,11 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 	}
 	if s.Status != sessionReady {
 		return Change{}, Conflict(CodeInvalidState,
-			"the checkout session is not ready: its buyer's name, e-mail and payment method must be set first")
+			"The checkout session is not ready: its buyer's name, e-mail and payment method must be set first.")
 	}
 	total := l.Total(products)
 	if total < rules.MinAmount || total > rules.MaxAmount {
-		return Change{}, Conflict(CodeInvalidState, "the products of the checkout link sum to no amount that can be paid")
+		return Change{}, Conflict(CodeInvalidState, "The products of the checkout link sum to no amount that can be paid.")
 	}
 	in := NewTransaction{Transaction: Transaction{
 		Amount:       total,

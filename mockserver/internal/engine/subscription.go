@@ -117,7 +117,7 @@ func checkSubscription(env Env, in NewSubscription, found FoundForSubscription) 
 		return &Refusal{
 			Status:   http.StatusConflict,
 			Code:     CodeIdempotencyKeyReused,
-			Detail:   "This idempotency_key belongs to a subscription that was made of another request",
+			Detail:   "This idempotency_key belongs to a subscription that was made of another request.",
 			Instance: SubscriptionPath(found.Key.ID),
 		}
 	case !in.TrialEnd.IsZero() && !in.TrialEnd.After(env.Now):

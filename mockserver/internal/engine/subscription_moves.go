@@ -238,5 +238,5 @@ func (b *billing) returnValidation(t *Transaction) {
 }
 
 func (s *Subscription) refuse(what string) (Change, *Refusal) {
-	return Change{}, Conflict(CodeInvalidState, "a subscription that is "+s.Status+" can't "+what)
+	return Change{}, Conflict(CodeInvalidState, "A subscription that is "+s.Status+" can't "+what+".")
 }

@@ -172,7 +172,7 @@ func (t *Transfer) to(env Env, status string) *Transfer {
 }
 
 func (t *Transfer) refuse(action string) *Refusal {
-	return Conflict(CodeInvalidState, "A transfer that is "+t.Status+" cannot "+action+".")
+	return Conflict(CodeInvalidState, "A transfer that is "+t.Status+" can't "+action+".")
 }
 
 func transferChange(t *Transfer, kind string, timers ...Timer) Change {

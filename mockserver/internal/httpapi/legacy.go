@@ -159,7 +159,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 	picture, err := pngOf(t.QRCode())
 	if err != nil {
 		return nil, &engine.Refusal{
-			Status: http.StatusInternalServerError, Code: "QR_FAILED", Detail: "the QR picture could not be drawn",
+			Status: http.StatusInternalServerError, Code: "QR_FAILED", Detail: "The QR picture could not be drawn.",
 		}
 	}
 	return legacyPaymentView{
