@@ -78,6 +78,11 @@ func (t *Table[R]) Page(q Query[R]) (Page[R], error) {
 		p.Rows[i] = t.rows[pos]
 	}
 	if len(at) == 0 {
+		// What stood here is selected no longer: from a page that is not the
+		// first there is still a way back.
+		if _, more := s.after(start); more && !q.Prev && start > 0 && start < len(t.rows) {
+			p.Prev = t.cursor(start - 1)
+		}
 		return p, nil
 	}
 	if _, more := s.before(at[len(at)-1]); more {

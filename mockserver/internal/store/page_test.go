@@ -68,6 +68,29 @@ func TestFullLastPageHasNoNext(t *testing.T) {
 	assert.Empty(t, pageOf(t, a, store.Query[engine.Transaction]{Limit: 4}).Next)
 }
 
+// A page whose records have left the filter is empty, but not the first.
+func TestEmptyPageHasAWayBack(t *testing.T) {
+	t.Parallel()
+	a := newWorld(nil).Account("sk_test_1")
+	fill(t, a, 3)
+	q := store.Query[engine.Transaction]{Limit: 2}
+	q.In(store.TransactionStatus, "pending")
+	first := pageOf(t, a, q)
+	require.Equal(t, []string{"order-2", "order-1"}, refs(first))
+	var last string
+	a.View(func(d *store.Data) { last = d.Transactions.ByRef("order-0").ID })
+	_, refusal := a.Transaction(last, engine.Pay)
+	require.Nil(t, refusal)
+
+	q.Cursor = first.Next
+	empty := pageOf(t, a, q)
+	assert.Empty(t, empty.Rows)
+	assert.Empty(t, empty.Next)
+	require.NotEmpty(t, empty.Prev)
+	q.Cursor, q.Prev = empty.Prev, true
+	assert.Equal(t, refs(first), refs(pageOf(t, a, q)))
+}
+
 // What is created while someone pages is neither seen twice nor shifts a page.
 func TestPagesAreStable(t *testing.T) {
 	t.Parallel()
