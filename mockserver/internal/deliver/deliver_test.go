@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -142,6 +144,7 @@ func TestTheFirstAttemptIsMadeAtOnce(t *testing.T) {
 	require.Len(t, got.Attempts, 1)
 	assert.Equal(t, http.StatusOK, got.Attempts[0].Status)
 	assert.Equal(t, start, got.Attempts[0].At)
+	assert.WithinDuration(t, time.Now(), got.Attempts[0].Wall, time.Minute)
 }
 
 func TestTheScheduleOfAttempts(t *testing.T) {
@@ -165,7 +168,10 @@ func TestTheScheduleOfAttempts(t *testing.T) {
 		assert.Equal(t, i+1, a.Number)
 		assert.Equal(t, "answered with status 500", a.Error)
 	}
-	assert.Equal(t, deliver.Schedule(), at)
+	assert.Equal(t, []time.Duration{
+		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute,
+		2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}, at)
 	assert.Empty(t, sys.clock.Timers())
 	for _, body := range shop.bodies {
 		assert.Equal(t, string(d.Body), string(body), "the same bytes each time")
@@ -225,6 +231,25 @@ func TestOrderPerResource(t *testing.T) {
 	for id, got := range order {
 		assert.Equal(t, kinds, got, id)
 	}
+}
+
+// A receiver that is slow with one record gets the events of others meanwhile.
+func TestRecordsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := newSystem(t)
+		sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) })})
+		began := time.Now()
+		for i := range 65 {
+			sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+		}
+		sys.wait(t)
+		assert.Equal(t, 2*time.Second, time.Since(began), "64 at a time")
+		sys.happen("a", "transaction.paid", "tx_1")
+		sys.happen("a", "transaction.refunded", "tx_1")
+		sys.wait(t)
+		assert.Equal(t, 4*time.Second, time.Since(began), "those of one record do")
+	})
 }
 
 func TestAReceiverMayCallTheSender(t *testing.T) {
@@ -316,6 +341,10 @@ func TestTargets(t *testing.T) {
 	for _, d := range sys.Deliveries("a") {
 		assert.Equal(t, deliver.Delivered, d.State)
 		assert.False(t, d.Attempts[0].Signed)
+		assert.Equal(t, map[string]string{
+			"ep_1": "", "notify_url": "https://shop.example/notify",
+			"webhookUrl": "https://shop.example/all", "pixWebhookUrl": "https://shop.example/pix",
+		}[d.Endpoint], d.URL)
 	}
 }
 
@@ -418,6 +447,12 @@ func TestFaultsOfWebhooks(t *testing.T) {
 	assert.Equal(t, []deliver.State{deliver.Dropped, deliver.Delivered, deliver.Pending, deliver.Pending, deliver.Pending}, sys.states())
 	require.ErrorIs(t, webhook.Verify(shop.header[2], shop.bodies[2], "s"), webhook.ErrInvalidSignature)
 	require.ErrorIs(t, webhook.Verify(shop.header[3], shop.bodies[3], "s"), webhook.ErrStaleTimestamp)
+	stamp, err := strconv.ParseInt(shop.header[2].Get(webhook.DefaultTimestampHeader), 10, 64)
+	require.NoError(t, err)
+	_, right := webhook.Sign("s", time.Unix(stamp, 0), shop.bodies[2])
+	wrong := shop.header[2].Get(webhook.DefaultSignatureHeader)
+	assert.Equal(t, right[:len(right)-1], wrong[:len(wrong)-1], "all but the last digit")
+	assert.Regexp(t, "^sha256=[0-9a-f]{64}$", wrong)
 	log := sys.Deliveries("")
 	assert.Equal(t, "corrupt-signature", log[2].Attempts[0].Fault)
 	assert.Equal(t, "stale-timestamp", log[3].Attempts[0].Fault)
@@ -456,8 +491,12 @@ func TestReceiversThatFail(t *testing.T) {
 				sys.happen("a", "transaction.paid", "tx_1")
 				sys.wait(t)
 
-				a := sys.Deliveries("")[0].Attempts[0]
+				d := sys.Deliveries("")[0]
+				a := d.Attempts[0]
 				assert.Contains(t, a.Error, tc.want)
+				assert.False(t, a.OK())
+				assert.Equal(t, deliver.Pending, d.State)
+				assert.Equal(t, start.Add(5*time.Second), d.Next, "it is tried again")
 				assert.Equal(t, 1, calls, "no redirect is followed")
 				if name == "hangs" {
 					assert.Equal(t, deliver.Timeout, time.Since(began))
@@ -467,6 +506,28 @@ func TestReceiversThatFail(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhatIsASuccess(t *testing.T) {
+	t.Parallel()
+	for status, ok := range map[int]bool{0: false, 199: false, 200: true, 204: true, 299: true, 300: false, 410: false} {
+		assert.Equal(t, ok, deliver.Attempt{Status: status}.OK(), status)
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	called := make(chan struct{})
+	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(called)
+		<-r.Context().Done()
+	})})
+	sys.happen("a", "transaction.paid", "tx_1")
+	<-called
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, sys.Wait(ctx), context.Canceled)
 }
 
 func TestCloseBreaksOffWhatIsRunning(t *testing.T) {
@@ -485,6 +546,9 @@ func TestCloseBreaksOffWhatIsRunning(t *testing.T) {
 		assert.Zero(t, time.Since(began))
 		require.NoError(t, sys.Wait(t.Context()), "nobody waits for what will never be made")
 		sys.happen("a", "transaction.paid", "tx_1")
+		list := sys.Deliveries("")
+		assert.Empty(t, list[len(list)-1].Attempts, "nothing is begun any more")
+		require.NoError(t, sys.Wait(t.Context()))
 		sys.Close()
 	})
 }
@@ -506,6 +570,9 @@ func TestTheLogForgetsOnlyWhatIsFinished(t *testing.T) {
 	}
 	assert.Len(t, s.Deliveries("a"), 5)
 	assert.Less(t, len(s.Deliveries("")), 20)
+	assert.GreaterOrEqual(t, len(s.Deliveries("")), 10, "no more than need be")
+	_, err = s.Delivery("", "dlv_105")
+	require.NoError(t, err, "the latest")
 	_, err = s.Delivery("", "dlv_6")
 	require.ErrorIs(t, err, deliver.ErrUnknownDelivery)
 }
@@ -520,10 +587,12 @@ func TestEndpoints(t *testing.T) {
 		{URL: "http://"},
 		{URL: "://"},
 		{URL: "https://shop.example", Events: []string{""}},
+		{URL: "https://shop.example/" + strings.Repeat("x", 2049-21)},
 	} {
 		_, err := sys.AddEndpoint(e)
 		require.Error(t, err, e.URL)
 	}
+	require.NoError(t, deliver.CheckURL("https://shop.example/"+strings.Repeat("x", 2048-21)))
 	a := sys.endpoint(t, deliver.Endpoint{Account: "a", URL: "https://shop.example/hook"})
 	all := sys.endpoint(t, deliver.Endpoint{Handler: &receiver{}})
 	assert.Equal(t, "ep_1", a.ID)
@@ -559,6 +628,14 @@ func TestReset(t *testing.T) {
 	sys.happen("a", "transaction.paid", "tx_1")
 	sys.wait(t)
 	assert.Len(t, shop.events(), 5, "the hold has ended")
+
+	sys.Hold("")
+	sys.happen("a", "transaction.paid", "tx_2")
+	sys.happen("b", "transaction.paid", "tx_2")
+	require.NoError(t, sys.Reset("a"))
+	require.NoError(t, sys.Release(""))
+	sys.wait(t)
+	assert.Len(t, shop.events(), 6, "what everybody's hold kept of the account is gone")
 }
 
 func TestSaveAndLoad(t *testing.T) {
@@ -595,6 +672,92 @@ func TestSaveAndLoad(t *testing.T) {
 
 	assert.Equal(t, first, second)
 	assert.Len(t, second, 4)
+}
+
+// A delivery that was written down before each of its attempts has a timer for
+// each, of which only the last is its own.
+func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
+	t.Parallel()
+	sys, shop := newSystem(t), &receiver{status: func(string) int { return 500 }}
+	ep := sys.endpoint(t, deliver.Endpoint{Handler: shop})
+	saved := deliver.SavedDelivery{
+		ID: "dlv_7", Target: ep.ID, Endpoint: true, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending,
+		First: start, Next: start.Add(5 * time.Second), Tries: 1,
+	}
+	sys.LoadDelivery(saved)
+	saved.Body, saved.Next, saved.Tries = nil, start.Add(5*time.Minute), 2
+	saved.Attempts = []deliver.Attempt{{Number: 1, Status: 503}, {Number: 2, Status: 500}}
+	sys.LoadDelivery(saved)
+	sys.advance(t, 5*time.Minute-time.Millisecond)
+	assert.Empty(t, shop.events())
+	sys.advance(t, time.Millisecond)
+	assert.Equal(t, []string{"evt_x"}, shop.events())
+	d, err := sys.Delivery("", "dlv_7")
+	require.NoError(t, err)
+	assert.Equal(t, 3, d.Attempts[2].Number)
+	assert.Equal(t, start.Add(30*time.Minute), d.Next, "the schedule goes on")
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.wait(t)
+	_, err = sys.Delivery("", "dlv_8")
+	require.NoError(t, err, "its number is not used again")
+}
+
+// A restart brings back the endpoints that calls have registered: neither those
+// in memory nor those that the start registers itself.
+func TestWhatIsKeptOfEndpoints(t *testing.T) {
+	t.Parallel()
+	var last deliver.Registry
+	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) {}})
+	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Keep: func(k deliver.Kept) error {
+		last = *k.Registry
+		return nil
+	}})
+	t.Cleanup(s.Close)
+	for _, e := range []deliver.Endpoint{
+		{URL: "https://shop.test/start"},
+		{Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}},
+		{Account: "a", Handler: &receiver{}},
+	} {
+		_, err := s.AddEndpoint(e)
+		require.NoError(t, err)
+	}
+	want := deliver.SavedEndpoint{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}}
+	assert.Equal(t, deliver.Registry{Registered: 3, Endpoints: []deliver.SavedEndpoint{want}}, last)
+
+	again := newSystem(t)
+	again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/start"})
+	again.LoadEndpoints(last)
+	assert.Len(t, again.Endpoints(""), 2)
+	assert.Equal(t, "ep_4", again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/next"}).ID)
+}
+
+// A hold ends with its process: what it kept back is due after a restart.
+func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
+	t.Parallel()
+	shop := &receiver{status: func(string) int { return 500 }}
+	s := deliver.New(deliver.Config{
+		Clock: clock.New(clock.Config{Start: start, Fire: func(clock.Timer) {}}), Wall: time.Now, Paused: true,
+	})
+	t.Cleanup(s.Close)
+	ep, err := s.AddEndpoint(deliver.Endpoint{Handler: shop})
+	require.NoError(t, err)
+	held := deliver.SavedDelivery{
+		ID: "dlv_1", Target: ep.ID, Endpoint: true, Body: []byte(`{"id":"evt_x"}`), State: deliver.Held, First: start,
+	}
+	s.LoadDelivery(held)
+	require.NoError(t, s.Wait(t.Context()))
+	assert.Empty(t, shop.events(), "not before the restart is done")
+	s.Resume()
+	require.NoError(t, s.Wait(t.Context()))
+	assert.Equal(t, []string{"evt_x"}, shop.events())
+	d, err := s.Delivery("", "dlv_1")
+	require.NoError(t, err)
+	assert.Equal(t, start.Add(5*time.Second), d.Next, "it was the first attempt of the schedule")
+
+	held.State = deliver.Pending
+	require.NoError(t, s.Load(deliver.Saved{Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}}, Deliveries: []deliver.SavedDelivery{held}}))
+	require.NoError(t, s.Wait(t.Context()))
+	assert.Len(t, shop.events(), 2, "and no longer paused")
 }
 
 func TestLoadMakesWhatWasDue(t *testing.T) {

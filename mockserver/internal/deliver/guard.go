@@ -66,9 +66,6 @@ func isMetadata(ip netip.Addr) bool {
 // mapped, NAT64 and 6to4.
 func plainIP(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap().WithZone("")
-	if ip.Is4() {
-		return ip
-	}
 	b := ip.As16()
 	switch {
 	case binary.BigEndian.Uint64(b[:8]) == 0x0064ff9b_00000000 && binary.BigEndian.Uint32(b[8:12]) == 0:

@@ -64,6 +64,8 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		";":                         "must be named",
 		"status":                    "status",
 		"status=99":                 "200 to 599",
+		"status=600":                "200 to 599",
+		"html-page; status=99":      "200 to 599",
 		"status=abc":                "abc",
 		"status=500; body=xml":      `not "xml"`,
 		"status=500; lose-response": "one at a time",
@@ -124,6 +126,11 @@ func TestAFaultOfAnAccountLeavesOthersAlone(t *testing.T) {
 	assert.Len(t, set.Reports("a"), 1)
 	assert.True(t, set.Remove("a", id))
 	assert.Empty(t, set.Reports(""))
+
+	_, err = set.Add(faults.Fault{Kind: faults.ResetBefore, Account: "a"})
+	require.NoError(t, err)
+	set.Clear("")
+	assert.Empty(t, set.Reports(""), "all of them")
 }
 
 func TestTimesAndNth(t *testing.T) {

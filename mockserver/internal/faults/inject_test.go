@@ -141,6 +141,9 @@ func TestHeadersOfFaults(t *testing.T) {
 	assert.Equal(t, "application/problem+json", got.header.Get("Content-Type"))
 	assert.Equal(t, "req_caller", got.header.Get("X-Request-Id"))
 
+	got = send(t.Context(), client, "http://gateway.test", "html-page")
+	assert.Equal(t, "text/html; charset=utf-8", got.header.Get("Content-Type"))
+
 	got = send(t.Context(), client, "http://gateway.test", "empty-body")
 	assert.Equal(t, "req_1", got.header.Get("X-Request-Id"))
 	assert.Equal(t, "0", got.header.Get("Content-Length"))
