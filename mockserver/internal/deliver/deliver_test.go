@@ -425,6 +425,29 @@ func TestRedeliver(t *testing.T) {
 	require.ErrorIs(t, sys.Redeliver("b", "dlv_2"), deliver.ErrNoTarget)
 }
 
+// A delivery for which no attempt is planned is over, also when it was tried
+// once more in vain.
+func TestRedeliverInVain(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	shop := &receiver{status: func(string) int { return 500 }}
+	sys.endpoint(t, deliver.Endpoint{Handler: shop})
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.advance(t, 24*time.Hour)
+	_, err := sys.faults.Add(faults.Fault{Kind: faults.DropWebhook, Times: 1})
+	require.NoError(t, err)
+	sys.happen("a", "transaction.paid", "tx_2")
+	require.Equal(t, []deliver.State{deliver.Failed, deliver.Dropped}, sys.states())
+
+	for _, id := range []string{"dlv_1", "dlv_1", "dlv_2", "dlv_2"} {
+		require.NoError(t, sys.Redeliver("a", id))
+	}
+	sys.wait(t)
+	assert.Len(t, shop.events(), 14)
+	assert.Equal(t, []deliver.State{deliver.Failed, deliver.Failed}, sys.states())
+	assert.Empty(t, sys.clock.Timers())
+}
+
 func TestFaultsOfWebhooks(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)

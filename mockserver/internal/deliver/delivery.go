@@ -17,7 +17,7 @@ type State string
 const (
 	Pending    State = "pending"     // an attempt is being made, or will be
 	Delivered  State = "delivered"   // an attempt was answered with 2xx
-	Failed     State = "failed"      // so was none, and the schedule is at its end
+	Failed     State = "failed"      // so was none, and no other is planned
 	Held       State = "held"        // waits for a release
 	Dropped    State = "dropped"     // a fault made it vanish
 	NoEndpoint State = "no_endpoint" // nobody wanted the event

@@ -98,7 +98,11 @@ func (s *Sender) done(j *job, a Attempt) {
 	switch {
 	case a.OK():
 		d.state, d.next = Delivered, time.Time{}
-	case !j.scheduled || d.state == Delivered:
+	case d.state == Delivered:
+	case !j.scheduled:
+		if d.fault.Drop || d.tries == len(s.schedule) { // no attempt is planned
+			d.state = Failed
+		}
 	case d.tries < len(s.schedule):
 		s.wait(d, d.first.Add(s.schedule[d.tries]))
 	default:
