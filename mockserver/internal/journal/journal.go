@@ -15,6 +15,7 @@ import (
 const (
 	defaultSize = 1000
 	maxBody     = 64 << 10 // bytes of a body that are kept
+	maxRoom     = 8 << 10  // bytes of memory for a body that are used again
 )
 
 // Config is what a Journal needs. All but Size are required.
@@ -36,6 +37,8 @@ type Journal struct {
 	count uint64 // requests so far
 
 	statuses map[int]uint64 // how many were answered so
+
+	spare sync.Pool // of records that are forgotten and that nobody has looked at
 }
 
 // New returns an empty journal.
@@ -50,35 +53,59 @@ func New(cfg Config) *Journal {
 type record struct {
 	id       uint64
 	at       time.Time
-	request  *http.Request // without its body and context
+	request  http.Request // without its body and context
 	body     capture
 	status   int
 	header   http.Header
+	values   []string // what header's values are parts of
 	answer   capture
 	duration time.Duration
 	fault    string
 	broken   bool // the connection was broken before the answer's end
+	seen     bool // [Journal.records] has returned it
+
+	reader reader
+	writer writer
 }
 
 // Wrap returns a handler that writes down what next does.
 func (j *Journal) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		rec := &record{at: j.cfg.Now(), broken: true}
-		rec.request = &http.Request{
+		rec := j.record()
+		rec.at, rec.broken = j.cfg.Now(), true
+		rec.request = http.Request{
 			Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header, RequestURI: r.RequestURI, RemoteAddr: r.RemoteAddr,
 		}
 		rec.body.expect(r.ContentLength)
-		r.Body = &reader{r.Body, &rec.body}
-		ww := &writer{ResponseWriter: w, rec: rec}
+		rec.reader = reader{r.Body, &rec.body}
+		rec.writer = writer{ResponseWriter: w, rec: rec}
+		r.Body = &rec.reader
 		defer func() { // a broken connection is a panic
 			rec.duration = time.Since(began)
+			r.Body = rec.reader.ReadCloser
+			rec.reader, rec.writer = reader{}, writer{}
 			j.add(rec)
 		}()
-		next.ServeHTTP(ww, r)
-		ww.note(http.StatusOK)
+		next.ServeHTTP(&rec.writer, r)
+		rec.writer.note(http.StatusOK)
 		rec.broken = false
 	})
+}
+
+// record returns an empty record, one that was used before where there is one.
+func (j *Journal) record() *record {
+	old, ok := j.spare.Get().(*record)
+	if !ok {
+		return &record{header: http.Header{}}
+	}
+	clear(old.header)
+	clear(old.values)
+	*old = record{
+		header: old.header, values: old.values[:0],
+		body: old.body.again(), answer: old.answer.again(),
+	}
+	return old
 }
 
 func (j *Journal) add(rec *record) {
@@ -90,6 +117,9 @@ func (j *Journal) add(rec *record) {
 	if len(j.ring) < j.cfg.Size {
 		j.ring = append(j.ring, rec)
 		return
+	}
+	if old := j.ring[j.next]; !old.seen {
+		j.spare.Put(old)
 	}
 	j.ring[j.next] = rec
 	j.next = (j.next + 1) % len(j.ring)
@@ -120,13 +150,18 @@ func (j *Journal) Clear(account string) {
 	if account == "" {
 		kept = nil
 	}
-	j.ring = slices.DeleteFunc(kept, func(rec *record) bool { return j.cfg.Account(rec.request) == account })
+	j.ring = slices.DeleteFunc(kept, func(rec *record) bool { return j.cfg.Account(&rec.request) == account })
 	j.next = 0
 }
 
-// records returns the ring, the oldest first.
+// records returns the ring, the oldest first. What it has returned stays as it
+// is.
 func (j *Journal) records() []*record {
-	return slices.Concat(j.ring[j.next:], j.ring[:j.next])
+	list := slices.Concat(j.ring[j.next:], j.ring[:j.next])
+	for _, rec := range list {
+		rec.seen = true
+	}
+	return list
 }
 
 // Entry is a request and its answer, masked.
@@ -155,7 +190,7 @@ func (j *Journal) Entries(account string) []Entry {
 	j.mu.Unlock()
 	var list []Entry
 	for _, rec := range records {
-		if account == "" || j.cfg.Account(rec.request) == account {
+		if account == "" || j.cfg.Account(&rec.request) == account {
 			list = append(list, j.entry(rec))
 		}
 	}
@@ -167,7 +202,7 @@ func (j *Journal) entry(rec *record) Entry {
 	return Entry{
 		ID:        rec.id,
 		At:        rec.at,
-		Operation: j.cfg.Operation(rec.request),
+		Operation: j.cfg.Operation(&rec.request),
 		Method:    rec.request.Method,
 		Path:      m.text(rec.request.URL.EscapedPath()),
 		Query:     m.query(rec.request.URL.RawQuery),
@@ -189,9 +224,17 @@ type capture struct {
 }
 
 func (c *capture) expect(length int64) {
-	if length > 0 {
-		c.kept = make([]byte, 0, min(length, maxBody))
+	if length = min(length, maxBody); length > int64(cap(c.kept)) {
+		c.kept = make([]byte, 0, length)
 	}
+}
+
+// again returns an empty capture that uses the memory of c.
+func (c *capture) again() capture {
+	if cap(c.kept) > maxRoom {
+		return capture{}
+	}
+	return capture{kept: c.kept[:0]}
 }
 
 func (c *capture) add(b []byte) {
@@ -235,8 +278,15 @@ func (w *writer) WriteHeader(status int) {
 
 // note writes down the head of the answer, once.
 func (w *writer) note(status int) {
-	if w.rec.status == 0 && status >= http.StatusOK {
-		w.rec.status, w.rec.header = status, w.Header().Clone()
+	rec := w.rec
+	if rec.status != 0 || status < http.StatusOK {
+		return
+	}
+	rec.status = status
+	for name, values := range w.Header() {
+		from := len(rec.values)
+		rec.values = append(rec.values, values...)
+		rec.header[name] = rec.values[from:len(rec.values):len(rec.values)]
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -182,10 +183,10 @@ type answer struct {
 	header http.Header
 	sent   http.Header // as it was when the status was written
 	status int
-	body   bytes.Buffer
-	head   bool  // answers HEAD: no body is sent
-	failed error // instead of an answer
-	cut    bool  // the body ends before it should
+	body   *bytes.Buffer // nil before its first byte
+	head   bool          // answers HEAD: no body is sent
+	failed error         // instead of an answer
+	cut    bool          // the body ends before it should
 }
 
 // serve runs the handler and takes a panic for what a server makes of it: the
@@ -241,6 +242,9 @@ func (w *answer) Write(b []byte) (int, error) {
 	if w.head {
 		return len(b), nil
 	}
+	if w.body == nil {
+		w.body = newBuffer()
+	}
 	return w.body.Write(b)
 }
 
@@ -258,16 +262,15 @@ func (w *answer) response(req *http.Request) (*http.Response, error) {
 		return nil, w.failed
 	}
 	w.WriteHeader(http.StatusOK)
-	length := int64(w.body.Len())
+	var length int64
+	if w.body != nil {
+		length = int64(w.body.Len())
+	}
 	if declared, err := strconv.ParseInt(w.sent.Get("Content-Length"), 10, 64); err == nil {
 		w.cut = w.cut || (length < declared && !w.head)
 		length = declared
 	} else if w.cut {
 		length = -1
-	}
-	var body io.Reader = &w.body
-	if w.cut {
-		body = io.MultiReader(body, brokenReader{})
 	}
 	return &http.Response{
 		Status:        strconv.Itoa(w.status) + " " + http.StatusText(w.status),
@@ -276,16 +279,61 @@ func (w *answer) response(req *http.Request) (*http.Response, error) {
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 		Header:        w.sent,
-		Body:          io.NopCloser(body),
+		Body:          &body{buf: w.body, cut: w.cut},
 		ContentLength: length,
 		Request:       req,
 	}, nil
 }
 
-// brokenReader is the rest of a body whose connection broke.
-type brokenReader struct{}
+// body is an answer's body. Its memory is used again once it is closed.
+type body struct {
+	mu  sync.Mutex    // a Close may come while it is read
+	buf *bytes.Buffer // nil where there is none
+	cut bool          // the connection broke before its end
 
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+	closed bool
+}
+
+// Read implements io.Reader.
+func (b *body) Read(to []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case b.buf != nil && b.buf.Len() > 0:
+		return b.buf.Read(to)
+	case b.cut:
+		return 0, io.ErrUnexpectedEOF
+	default:
+		return 0, io.EOF
+	}
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.buf != nil && b.buf.Cap() <= maxBuffer {
+		b.buf.Reset()
+		buffers.Put(b.buf)
+	}
+	b.buf, b.closed = nil, true
+	return nil
+}
+
+// buffers holds what earlier answers were written into; one longer than
+// maxBuffer is let go.
+var buffers sync.Pool
+
+const maxBuffer = 64 << 10
+
+func newBuffer() *bytes.Buffer {
+	if buf, ok := buffers.Get().(*bytes.Buffer); ok {
+		return buf
+	}
+	return new(bytes.Buffer)
+}
 
 var _ interface {
 	http.ResponseWriter
