@@ -36,6 +36,7 @@ type node struct {
 	name, nameEnd int32 // the member's name, without its quotes; empty in an array
 	raw, rawEnd   int32 // the value's text
 	end           int32
+	names         uint64 // of an object: the bits of its members' names, see nameBit
 	kind          jsontext.Kind
 	escaped       bool // the name has escapes
 	escapes       bool // the value is a string that has
@@ -153,6 +154,7 @@ func (d *Document) read(n node) error {
 	}
 	_, end := d.place(1)
 	d.nodes[at].raw, d.nodes[at].rawEnd = start, end
+	d.nodes[at].names = ^uint64(0)
 	d.nodes[at].end = int32(len(d.nodes)) //nolint:gosec // as above
 	return nil
 }

@@ -113,6 +113,9 @@ func (o *Object) find(name string) *node {
 
 // locate returns the node of the member called name; 0, the root, is none.
 func (o *Object) locate(name string) int {
+	if o.c.doc.nodes[o.at].names&nameBit(name) == 0 {
+		return 0
+	}
 	first, end := o.at+1, int(o.c.doc.nodes[o.at].end)
 	from := max(o.hint, first)
 	i := o.search(name, from, end)

@@ -61,10 +61,9 @@ func (s *scanner) children(open byte, parent, depth int) bool {
 	if s.Byte(end) {
 		return true
 	}
-	seen := uint64(0) // a bit per name, several names may share one
 	for n := 0; ; n++ {
 		child := node{}
-		if open == '{' && (n == maxScanMembers || !s.name(&child, &seen, parent)) {
+		if open == '{' && (n == maxScanMembers || !s.name(&child, parent)) {
 			return false
 		}
 		if !s.value(child, depth) {
@@ -81,7 +80,7 @@ func (s *scanner) children(open byte, parent, depth int) bool {
 
 // name reads a member's name and the colon. It gives up at a name that has
 // escapes, or that the object at parent has already.
-func (s *scanner) name(n *node, seen *uint64, parent int) bool {
+func (s *scanner) name(n *node, parent int) bool {
 	s.Peek()
 	name, escaped, ok := s.String()
 	if !ok || escaped {
@@ -89,15 +88,21 @@ func (s *scanner) name(n *node, seen *uint64, parent int) bool {
 	}
 	n.nameEnd = int32(s.At - 1)           //nolint:gosec // as above
 	n.name = n.nameEnd - int32(len(name)) //nolint:gosec // as above
-	bit := uint64(1)
-	if len(name) > 0 {
-		bit <<= (len(name)*7 + int(name[0]) + int(name[len(name)-1])*3) & 63
-	}
+	seen, bit := &s.nodes[parent].names, nameBit(name)
 	if *seen&bit != 0 && s.has(parent, string(name)) {
 		return false
 	}
 	*seen |= bit
 	return s.Byte(':')
+}
+
+// nameBit returns the bit of a name in an object's names, which several names
+// may share.
+func nameBit[T string | []byte](name T) uint64 {
+	if len(name) == 0 {
+		return 1
+	}
+	return 1 << ((len(name)*7 + int(name[0]) + int(name[len(name)-1])*3) & 63)
 }
 
 func (s *scanner) has(parent int, name string) bool {

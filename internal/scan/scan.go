@@ -6,6 +6,7 @@ package scan
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -55,7 +56,7 @@ func (s *Scanner) String() (text []byte, escaped, ok bool) {
 	}
 	start := s.At + 1
 	for i := start; ; {
-		i = plain(s.Body, i)
+		i = Plain(s.Body, i)
 		if i >= len(s.Body) {
 			return nil, false, false
 		}
@@ -76,9 +77,9 @@ func (s *Scanner) String() (text []byte, escaped, ok bool) {
 	}
 }
 
-// plain returns the place of the first byte from i on that is a quote, a
+// Plain returns the place of the first byte from i on that is a quote, a
 // backslash or a control character. It looks at eight bytes at a time.
-func plain(b []byte, i int) int {
+func Plain(b []byte, i int) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
@@ -87,9 +88,9 @@ func plain(b []byte, i int) int {
 		v := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := v^ones*'"', v^ones*'\\'
 		// A byte's high bit is set where it is below 0x20, or zero after the xor;
-		// one above a match may be set too, never one below.
-		if (v-ones*' ')&^v&highs|(quote-ones)&^quote&highs|(slash-ones)&^slash&highs != 0 {
-			break
+		// one above a match may be set too, never one below: the lowest is right.
+		if found := ((v-ones*' ')&^v | (quote-ones)&^quote | (slash-ones)&^slash) & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
 		}
 	}
 	for ; i < len(b); i++ {

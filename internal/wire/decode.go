@@ -13,8 +13,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/gateway-go/gateway/internal/scan"
 )
 
 // One name in Latin-1 or a member that stands twice must not hide a payment:
@@ -53,11 +51,9 @@ func DecodeFresh(body []byte, v any, fresh func()) error {
 }
 
 // DecodeExact reads a body into v, which points to a zero value, where it has
-// to be as v wants it: nothing is converted. Each text has memory of its own,
-// for values that keep some of them.
+// to be as v wants it: nothing is converted.
 func DecodeExact(body []byte, v any) error {
-	r := &fastReader{Scanner: scan.Scanner{Body: body}, apart: true}
-	if r.decode(v) {
+	if decodeFast(body, v) {
 		return nil
 	}
 	reflect.ValueOf(v).Elem().SetZero()

@@ -21,7 +21,6 @@ type fastReader struct {
 	scan.Scanner
 
 	chunk strings.Builder // of the texts read so far
-	apart bool            // each text has memory of its own
 }
 
 // readFunc reads the value at the reader's place, which Peek has moved to, into
@@ -49,7 +48,8 @@ const (
 )
 
 // text returns a string of what stands between two quotes. Short ones share a
-// chunk of memory, so that an answer's texts take a few allocations.
+// chunk of memory, so that an answer's texts take a few allocations; half of
+// what is left to read is names and punctuation.
 func (r *fastReader) text(b []byte, escaped bool) (string, bool) {
 	switch {
 	case escaped:
@@ -57,12 +57,12 @@ func (r *fastReader) text(b []byte, escaped bool) (string, bool) {
 		return string(unquoted), err == nil
 	case len(b) == 0:
 		return "", true
-	case r.apart, len(b) > longText:
+	case len(b) > longText:
 		return string(b), true
 	}
 	if r.chunk.Cap()-r.chunk.Len() < len(b) {
 		r.chunk.Reset()
-		r.chunk.Grow(max(min(chunkSize, len(r.Body)-r.At+len(b)), len(b)))
+		r.chunk.Grow(max(min(chunkSize, (len(r.Body)-r.At)/2), len(b)))
 	}
 	start := r.chunk.Len()
 	r.chunk.Write(b)

@@ -179,7 +179,7 @@ func (p *structPlan) read(r *fastReader, v reflect.Value) bool {
 }
 
 // member reads a name and returns its field, or -1 and the name. It is most
-// often the field after the last one.
+// often the field after the last one, or one soon after that.
 func (p *structPlan) member(r *fastReader, next int) (i int, name []byte, ok bool) {
 	if next < len(p.fields) && r.Literal(p.fields[next].quoted) {
 		return next, nil, true
@@ -188,7 +188,12 @@ func (p *structPlan) member(r *fastReader, next int) (i int, name []byte, ok boo
 	if !ok || escaped {
 		return 0, nil, false
 	}
-	for i := range p.fields {
+	for i := next; i < len(p.fields); i++ {
+		if p.fields[i].name == string(name) {
+			return i, nil, true
+		}
+	}
+	for i := range p.fields[:next] {
 		if p.fields[i].name == string(name) {
 			return i, nil, true
 		}

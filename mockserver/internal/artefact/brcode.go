@@ -216,6 +216,9 @@ func crc16(b []byte) uint16 {
 }
 
 func clip(s string, n int) string {
+	if !strings.ContainsFunc(s, notPrintable) {
+		return s[:min(len(s), n)]
+	}
 	s = strings.Map(func(r rune) rune {
 		if notPrintable(r) {
 			return '?'

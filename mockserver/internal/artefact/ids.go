@@ -14,21 +14,26 @@ import (
 )
 
 // IDs makes ids and codes. With a seed the same calls give the same ids; without
-// one they are as hard to guess as the operating system's randomness. It may be
+// one it is seeded by the operating system and can't be predicted. It may be
 // used by several goroutines at once.
 type IDs struct {
-	mu     sync.Mutex
-	seeded *rand.ChaCha8 // nil: the operating system's randomness
+	mu      sync.Mutex
+	random  *rand.ChaCha8
+	repeats bool // seeded by the caller
 }
 
 // NewIDs returns a source that can't be predicted.
-func NewIDs() *IDs { return &IDs{} }
+func NewIDs() *IDs {
+	var key [32]byte
+	_, _ = cryptorand.Read(key[:]) // never fails: it ends the process instead
+	return &IDs{random: rand.NewChaCha8(key)}
+}
 
 // NewSeededIDs returns a source that repeats itself.
 func NewSeededIDs(seed uint64) *IDs {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
-	return &IDs{seeded: rand.NewChaCha8(key)}
+	return &IDs{random: rand.NewChaCha8(key), repeats: true}
 }
 
 // UUID returns a version 7 UUID for the moment of now, to the millisecond. Two
@@ -72,11 +77,7 @@ func (s *IDs) pick(alphabet string, n int) string {
 func (s *IDs) fill(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seeded == nil {
-		_, _ = cryptorand.Read(b) // never fails: it ends the process instead
-		return
-	}
-	_, _ = s.seeded.Read(b) // never fails
+	_, _ = s.random.Read(b) // never fails
 }
 
 // MarshalBinary returns where a seeded source stands, and nothing for one that
@@ -84,25 +85,24 @@ func (s *IDs) fill(b []byte) {
 func (s *IDs) MarshalBinary() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seeded == nil {
+	if !s.repeats {
 		return nil, nil
 	}
-	return s.seeded.MarshalBinary()
+	return s.random.MarshalBinary()
 }
 
 // UnmarshalBinary puts the source where it stood at MarshalBinary. After an
 // error it is as it was.
 func (s *IDs) UnmarshalBinary(state []byte) error {
-	var seeded *rand.ChaCha8
-	if len(state) > 0 {
-		seeded = &rand.ChaCha8{}
-		if err := seeded.UnmarshalBinary(bytes.Clone(state)); err != nil {
+	from := NewIDs()
+	if from.repeats = len(state) > 0; from.repeats {
+		if err := from.random.UnmarshalBinary(bytes.Clone(state)); err != nil {
 			return fmt.Errorf("id source: %w", errors.Join(errors.New("damaged state"), err))
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seeded = seeded
+	s.random, s.repeats = from.random, from.repeats
 	return nil
 }
 
