@@ -89,7 +89,7 @@ func Plain(b []byte, i int) int {
 		quote, slash := v^ones*'"', v^ones*'\\'
 		// A byte's high bit is set where it is below 0x20, or zero after the xor;
 		// one above a match may be set too, never one below: the lowest is right.
-		if found := ((v-ones*' ')&^v | (quote-ones)&^quote | (slash-ones)&^slash) & highs; found != 0 {
+		if found := ((v - ones*' ') | (quote - ones) | (slash - ones)) &^ v & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}

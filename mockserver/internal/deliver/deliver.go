@@ -130,10 +130,12 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 		return p
 	}
 	p.deliveries = make([]*delivery, 0, len(events))
+	messages := make([]message, len(events))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range events {
-		m := &message{event: &events[i]}
+		m := &messages[i]
+		m.event = &events[i]
 		targets := s.targets(account, m.event, v1)
 		for _, t := range targets {
 			p.deliveries = append(p.deliveries, s.prepareTo(t, account, m))
