@@ -51,15 +51,18 @@ type BRCode struct {
 }
 
 // ChargeCode returns the text of the charge that the mock keeps under id.
-func ChargeCode(id string, cents int64) string { return payOnce("v2/"+id, cents) }
+func ChargeCode(id string, cents int64) string { return payOnce(host+"/v2/"+id, cents) }
 
 // ConsentCode returns the text with which a payer authorises the recurring
 // debit, a Pix Automatico, that the mock keeps under id.
-func ConsentCode(id string, cents int64) string { return payOnce("rec/"+id, cents) }
+func ConsentCode(id string, cents int64) string { return payOnce(host+"/rec/"+id, cents) }
 
-func payOnce(path string, cents int64) string {
+// host is where the payer's bank would read a charge; nothing is served there.
+const host = "pix.mock.invalid"
+
+func payOnce(url string, cents int64) string {
 	return BRCode{
-		URL:    "pix.mock.invalid/" + path,
+		URL:    url,
 		Once:   true,
 		Amount: cents,
 		Name:   "GATEWAY MOCK",
