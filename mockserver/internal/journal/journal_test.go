@@ -180,6 +180,75 @@ func TestTheRingForgetsTheOldest(t *testing.T) {
 	assert.Len(t, j.Entries(""), 1)
 }
 
+// TestMemoryOfForgottenRequestsLeavesNoTrace fills the ring of one with
+// requests that have much to say and then with one that has nothing.
+func TestMemoryOfForgottenRequestsLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	j := newJournal(1)
+	rich := exchange{
+		method: "POST", path: "/v2/transactions?a=b", header: map[string]string{"apiKey": "sk_test_mine", "X-Request-Id": "req_1"},
+		body: `{"amount":1}`, status: 500, answer: `{"title":"x"}`,
+	}
+	loud := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Loud", "1")
+		w.Header().Set("Retry-After", "7")
+		if n, ok := w.(interface{ NoteFault(text string) }); ok {
+			n.NoteFault("reset-before")
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	for range 50 {
+		do(t, j, rich)
+		assert.Panics(t, func() {
+			loud.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPut, "/loud", strings.NewReader("1234567890")))
+		})
+	}
+	j.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).
+		ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/quiet", nil))
+	e := j.Entries("")[0]
+	e.Duration = 0
+	assert.Equal(t, journal.Entry{
+		ID: 101, At: start, Method: "GET", Path: "/quiet", Header: http.Header{}, Status: 200, Answer: http.Header{},
+	}, e)
+}
+
+// TestWhatIsListedStays reads the journal while its ring turns.
+func TestWhatIsListedStays(t *testing.T) {
+	t.Parallel()
+	j := newJournal(4)
+	turned := make(chan struct{})
+	go func() {
+		defer close(turned)
+		for i := range 500 {
+			text := fmt.Sprintf(`{"n":"%d"}`, i)
+			do(t, j, exchange{method: "GET", path: fmt.Sprint("/", i), body: text, answer: text})
+		}
+	}()
+	for range 100 {
+		for _, e := range j.Entries("") {
+			want := `{"n":"` + e.Path[1:] + `"}`
+			assert.Equal(t, want, e.Body)
+			assert.Equal(t, want, e.Response)
+		}
+	}
+	<-turned
+}
+
+// TestTheRequestGetsItsBodyBack reads what the handler has left, as someone
+// before the journal may.
+func TestTheRequestGetsItsBodyBack(t *testing.T) {
+	t.Parallel()
+	j := newJournal(1)
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("left"))
+	j.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(httptest.NewRecorder(), r)
+	for range 3 {
+		do(t, j, exchange{body: "another's"})
+	}
+	rest, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "left", string(rest))
+}
+
 func TestBrokenConnectionsAreSeen(t *testing.T) {
 	t.Parallel()
 	j := newJournal(0)

@@ -3,12 +3,14 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,37 @@ func TestTheHandlerSeesWhatAServerWouldShow(t *testing.T) {
 	assert.Equal(t, "req_1", resp.Header.Get("X-Request-Id"))
 	assert.Empty(t, resp.Header.Get("X-Too-Late"))
 	assert.Empty(t, req.RequestURI, "the caller's request is left alone")
+}
+
+// TestAClosedBodyIsGone closes answers twice, while others are read: the memory
+// of one must never be that of two.
+func TestAClosedBodyIsGone(t *testing.T) {
+	t.Parallel()
+	client := clientOf(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat(r.URL.Path, 100))
+	})
+	var callers sync.WaitGroup
+	for n := range 4 {
+		callers.Go(func() {
+			path := fmt.Sprint("/caller-", n)
+			for range 200 {
+				resp, err := client.Do(request(t, http.MethodGet, "http://gateway.test"+path, ""))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				answer, err := io.ReadAll(resp.Body)
+				closed, again := resp.Body.Close(), resp.Body.Close()
+				_, late := resp.Body.Read(make([]byte, 1))
+				if err := errors.Join(err, closed, again); err != nil {
+					t.Error(err)
+				}
+				assert.Equal(t, strings.Repeat(path, 100), string(answer))
+				assert.ErrorIs(t, late, http.ErrBodyReadAfterClose)
+			}
+		})
+	}
+	callers.Wait()
 }
 
 func TestAnswersWithoutABody(t *testing.T) {

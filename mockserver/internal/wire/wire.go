@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,8 +26,10 @@ func (s Stamp) AppendJSON(b []byte) []byte {
 	}
 	// The time package is quick at RFC 3339 as it stands, and slow at any layout.
 	b = t.UTC().AppendFormat(append(b, '"'), time.RFC3339)
-	ms := t.Nanosecond() / int(time.Millisecond)
-	return append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
+	dot := len(b) - 1 // in the place of the Z
+	b = strconv.AppendInt(b[:dot], int64(1000+t.Nanosecond()/int(time.Millisecond)), 10)
+	b[dot] = '.'
+	return append(b, 'Z', '"')
 }
 
 // Nullable returns nil for "": null on the wire.
