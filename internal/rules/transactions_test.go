@@ -118,8 +118,13 @@ func TestBuyerID(t *testing.T) {
 	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],"buyer":{"id":"01945f2c-1c00-7a10-b3f4-6d2e8c9a0b1f"}}`
 	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{
 		{field: "buyer.id", allowed: []string{`4711`, `"4711"`}, refused: []refusal{
-			{`true`, rules.CodeInvalidType}, {`{}`, rules.CodeInvalidType}, {`[]`, rules.CodeInvalidType}, {`""`, rules.CodeTooSmall},
-			{`4711.0`, rules.CodeInvalidType}, {`1e3`, rules.CodeInvalidType}, {`4.5`, rules.CodeInvalidType},
+			{`true`, rules.CodeInvalidType},
+			{`{}`, rules.CodeInvalidType},
+			{`[]`, rules.CodeInvalidType},
+			{`""`, rules.CodeTooSmall},
+			{`4711.0`, rules.CodeInvalidType},
+			{`1e3`, rules.CodeInvalidType},
+			{`4.5`, rules.CodeInvalidType},
 		}},
 		{field: "buyer.name", allowed: []string{missing, `null`, `"Maria"`}},
 		{field: "buyer.email", allowed: []string{missing, `null`, `"a@b"`}, refused: []refusal{{`"a"`, rules.CodeInvalid}}},
@@ -250,8 +255,11 @@ func TestTransactionList(t *testing.T) {
 		{field: "status", allowed: []string{"paid", "paid,captured,med"}, refused: invalidEnum},
 		{field: "deliveryStatus", allowed: []string{"waiting,delivered"}, refused: invalidEnum},
 		{field: "installments", allowed: []string{"", "1", "1,12"}, refused: []refusal{
-			{"x", rules.CodeInvalidType}, {"1,", rules.CodeInvalidType}, {"1.5", rules.CodeInvalidType},
-			{"0", rules.CodeTooSmall}, {"1,13", rules.CodeTooBig},
+			{"x", rules.CodeInvalidType},
+			{"1,", rules.CodeInvalidType},
+			{"1.5", rules.CodeInvalidType},
+			{"0", rules.CodeTooSmall},
+			{"1,13", rules.CodeTooBig},
 		}},
 		{field: "traceable", allowed: []string{"true", "false"}, refused: []refusal{{"yes", rules.CodeInvalidType}, {"1", rules.CodeInvalidType}}},
 		{field: "dateFrom", allowed: []string{"", "2027-01-04", "2027-01-04T12:00:00Z", "2027-01-04T12:00:00.5-03:00"}, refused: []refusal{
