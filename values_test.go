@@ -2,7 +2,13 @@ package gateway_test
 
 import (
 	stdjson "encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
 )
 
 func TestTimestampForms(t *testing.T) {
@@ -253,4 +260,57 @@ func TestBuyerID(t *testing.T) {
 		require.NoError(t, json.Unmarshal(b, &back))
 		assert.Equal(t, id, back)
 	}
+}
+
+// The constants of each type are the values that its rule knows: what the client
+// offers it also sends, and what the gateway may answer has a name.
+func TestConstantsAreTheKnownValues(t *testing.T) {
+	t.Parallel()
+	currencies := slices.AppendSeq(slices.Collect(rules.Currencies.All()), rules.BillingCurrencies.All())
+	slices.Sort(currencies)
+	known := map[string][]string{
+		"AuthorizationStatus": slices.Collect(rules.AuthorizationStatuses.All()),
+		"CancellationReason":  slices.Collect(rules.CancellationReasons.All()),
+		"Country":             slices.Collect(rules.Countries.All()),
+		"Currency":            slices.Compact(currencies),
+		"CustomerStatus":      slices.Collect(rules.CustomerStatuses.All()),
+		"DeliveryStatus":      slices.Collect(rules.DeliveryStatuses.All()),
+		"Direction":           slices.Collect(rules.Directions.All()),
+		"DocumentType":        slices.Collect(rules.CustomerDocumentTypes.All()),
+		"FailurePolicy":       slices.Collect(rules.FailurePolicies.All()),
+		"Interval":            slices.Collect(rules.Intervals.All()),
+		"ItemType":            slices.Collect(rules.ItemTypes.All()),
+		"LinkStatus":          slices.Collect(rules.LinkStatuses.All()),
+		"Method":              slices.Collect(rules.Methods.All()),
+		"PixKeyType":          slices.Collect(rules.PixKeyTypes.All()),
+		"SessionStatus":       slices.Collect(rules.SessionStatuses.All()),
+		"SubscriptionMethod":  slices.Collect(rules.SubscriptionMethods.All()),
+		"SubscriptionStatus":  slices.Collect(rules.SubscriptionStatuses.All()),
+		"TransactionStatus":   slices.Collect(rules.LiveTransactionStatuses.All()),
+		"TransferStatus":      slices.Collect(rules.LiveTransferStatuses.All()),
+	}
+	offered := map[string][]string{}
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !spec.Names[0].IsExported() {
+				return true
+			}
+			name, _ := spec.Type.(*ast.Ident)
+			if value, isText := spec.Values[0].(*ast.BasicLit); isText && name != nil && name.IsExported() && value.Kind == token.STRING {
+				text, err := strconv.Unquote(value.Value)
+				require.NoError(t, err)
+				offered[name.Name] = append(offered[name.Name], text)
+			}
+			return true
+		})
+	}
+	for name, values := range known {
+		assert.ElementsMatch(t, values, offered[name], name)
+	}
+	assert.Len(t, offered, len(known), "a type whose values no rule knows")
 }

@@ -76,7 +76,7 @@ func (w Webhooks) ServeHost(host string, h http.Handler) { w.sender.Serve(host, 
 const (
 	DeliveryPending    = string(deliver.Pending)    // an attempt is being made, or will be
 	DeliveryDelivered  = string(deliver.Delivered)  // an attempt was answered with 2xx
-	DeliveryFailed     = string(deliver.Failed)     // every attempt of the schedule failed
+	DeliveryFailed     = string(deliver.Failed)     // every attempt failed, and no other is planned
 	DeliveryHeld       = string(deliver.Held)       // waits for Release
 	DeliveryDropped    = string(deliver.Dropped)    // a fault made it vanish
 	DeliveryNoEndpoint = string(deliver.NoEndpoint) // nobody wanted the event

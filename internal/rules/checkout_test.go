@@ -100,6 +100,7 @@ func TestCheckoutSessionEdges(t *testing.T) {
 		{"buyer", missing, "null", rules.CodeInvalidType},
 		{"buyer", "{}", "[]", rules.CodeInvalidType},
 		{"buyer.name", missing, text(0), rules.CodeTooSmall},
+		{"buyer.name", text(1), "7", rules.CodeInvalidType},
 		{"buyer.email", "null", `"ana"`, rules.CodeInvalid},
 		{"buyer.phone", "null", "11", rules.CodeInvalidType},
 		{"buyer.document.type", `"CURP"`, `"cpf"`, rules.CodeInvalidEnum},

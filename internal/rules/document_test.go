@@ -19,6 +19,8 @@ func TestSyntaxErrors(t *testing.T) {
 		`null`:                                 "the body must be a JSON object, it is null at byte 0",
 		`[]`:                                   "the body must be a JSON object, it is an array at byte 0",
 		`"x"`:                                  "the body must be a JSON object, it is a string at byte 0",
+		`true`:                                 "the body must be a JSON object, it is a boolean at byte 0",
+		`7`:                                    "the body must be a JSON object, it is a number at byte 0",
 		`{`:                                    "the JSON ends too early at byte 1",
 		`{"a":1`:                               "the JSON ends too early at byte 6",
 		`{"a":1,}`:                             "malformed JSON at byte 6",

@@ -329,7 +329,7 @@ func (r StringRule) UUID() StringRule { return r.Match(isUUID, "must be a UUID")
 
 // WebURL checks for an absolute http or https URL.
 func (r StringRule) WebURL() StringRule {
-	return r.Match(func(s string) bool { u, ok := webURL(s); return ok && u != nil }, "must be an http or https URL")
+	return r.Match(func(s string) bool { _, ok := webURL(s); return ok }, "must be an http or https URL")
 }
 
 // HTTPS checks for an absolute https URL; plain http passes to a loopback host

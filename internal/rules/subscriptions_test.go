@@ -136,6 +136,9 @@ func TestSubscriptionUpdateNamesWhatCannotChange(t *testing.T) {
 		"customer_id", "amount", "token", "payment_method", "interval", "interval_count", "currency", "informations",
 		"idempotency_key", "products", "trial_end", "billing_day_of_month", "comment", "status", "id", "customerId",
 		"trialEnd", "cancelAtPeriodEnd", "customerEmail", "failurePolicy", "retryOffsetsDays",
+		"paymentMethod", "billingModel", "billingDayOfMonth", "intervalCount", "currentPeriodStart", "currentPeriodEnd",
+		"canceledAt", "cancellationReason", "cardLast4", "recurringAuthorization", "authorization", "transactions",
+		"createdAt", "updatedAt",
 	} {
 		found := check(t, `{"metadata": null, "`+member+`": null}`, rules.SubscriptionUpdate)
 		if assert.Len(t, found, 1, member) {

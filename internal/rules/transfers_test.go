@@ -89,6 +89,7 @@ func TestPixKeys(t *testing.T) {
 				"529982247-25", "529 982 247 25", "5299822472a", "５2998224725",
 			},
 		},
+		{"CPF", "12345604700", []string{"123.456.047-00"}, []string{"12345604710", "12345604701"}}, // a check digit of 10 is 0
 		{"CPF", "00000000191", []string{"000.000.001-91"}, []string{"191"}},
 		{
 			"CNPJ", "11222333000181",
@@ -103,7 +104,7 @@ func TestPixKeys(t *testing.T) {
 		{
 			"EMAIL", "maria@example.com",
 			[]string{"maria@example.com", "Maria@Example.com"},
-			[]string{"maria", "@example.com", "maria@", "<maria@example.com>", " maria@example.com"},
+			[]string{"maria", "@example.com", "maria@", "<maria@example.com>", " maria@example.com", "maria\x7f@example.com"},
 		},
 		{
 			"PHONE", "+5511987654321",
