@@ -123,6 +123,20 @@ func TestControlsOfEachResource(t *testing.T) {
 		assert.Equal(t, tc.id, data["id"], tc.actions)
 		assert.Equal(t, tc.want, data["status"], tc.actions)
 	}
+	id := automatic()
+	do[object](p, http.MethodPost, "/subscriptions/"+id+"/fail-next", `{"count":2}`)
+	for _, want := range []string{"incomplete", "incomplete", "active"} {
+		assert.Equal(t, want, do[object](p, http.MethodPost, "/subscriptions/"+id+"/authorize", "")["status"])
+	}
+	for path, body := range map[string]string{
+		"/subscriptions/" + id + "/fail-next": `{"count":-1}`,
+		"/subscriptions/" + id + "/revoke":    `{"count":1}`,
+		"/transactions/" + pix() + "/pay":     `{"count":1}`,
+	} {
+		status, v := p.call(http.MethodPost, path, body)
+		assert.Equal(t, http.StatusBadRequest, status, path)
+		assert.Contains(t, v["detail"], "count")
+	}
 	status, v := p.call(http.MethodPost, "/transactions/"+pix()+"/refuse", "")
 	assert.Equal(t, http.StatusConflict, status)
 	assert.Equal(t, "INVALID_STATE", v["code"])
@@ -183,6 +197,7 @@ func TestABuyersWayByCall(t *testing.T) {
 	data := do[object](p, http.MethodPost, "/checkout/"+slug+"/begin", "")
 	session, _ := data["sessions"].([]any)[0].(object)
 	assert.Equal(t, "processing", session["status"])
+	assert.Len(t, session["id"], 36)
 	tx, err := client.Transactions.Get(t.Context(), session["transaction_id"].(string))
 	require.NoError(t, err)
 	assert.Equal(t, gateway.TransactionPending, tx.Status)
@@ -251,7 +266,7 @@ func TestTheClockByCall(t *testing.T) {
 	}
 	for _, body := range []string{
 		"", "{}", `{"by":"1 day"}`, `{"to":"tomorrow"}`, `{"by":"1h","next":true}`, `{"by":1}`, `{"By":"1h"}`, `[]`, `{"by"`,
-		`{"by":"-1h"}`, `{"to":"2020-01-01T00:00:00Z"}`, `{"by":"1h","by":"2h"}`,
+		`{"by":"-1h"}`, `{"to":"2020-01-01T00:00:00Z"}`, `{"to":"9999-12-31T23:59:59-03:00"}`, `{"by":"1h","by":"2h"}`,
 	} {
 		status, v := p.call(http.MethodPost, "/clock/advance", body)
 		assert.Equal(t, http.StatusBadRequest, status, body)
@@ -281,6 +296,12 @@ func TestWebhooksByCall(t *testing.T) {
 	assert.Len(t, shop.got(), 2, "release answers when they are delivered")
 	assert.Equal(t, object{"holding": false, "held": []any{}}, do[object](p, http.MethodPost, "/deliveries/release", ""))
 
+	one := do[object](p, http.MethodGet, "/deliveries/dlv_1", "")
+	assert.Equal(t, "transaction.created", one["kind"])
+	attempt := one["attempts"].([]any)[0].(object)
+	assert.Equal(t, "2027-01-04T12:00:00.000Z", attempt["at"])
+	assert.EqualValues(t, http.StatusOK, attempt["response_status"])
+	assert.Equal(t, true, attempt["signed"])
 	again := do[object](p, http.MethodPost, "/deliveries/dlv_1/redeliver", "")
 	assert.Equal(t, "delivered", again["status"])
 	assert.EqualValues(t, 2, again["attempt"])
@@ -296,9 +317,13 @@ func TestWebhooksByCall(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, status)
 
 	assert.Equal(t, true, do[object](p, http.MethodPost, "/endpoints/ep_1/rotate", `{"secret":"new"}`)["signed"])
-	do[object](p, http.MethodDelete, "/endpoints/ep_1", "")
+	assert.Equal(t, "ep_1", do[object](p, http.MethodDelete, "/endpoints/ep_1", "")["id"])
 	status, _ = p.call(http.MethodDelete, "/endpoints/ep_1", "")
 	assert.Equal(t, http.StatusNotFound, status)
+	status, _ = p.call(http.MethodGet, "/deliveries/dlv_9", "")
+	assert.Equal(t, http.StatusNotFound, status)
+	gw.Webhooks.Send(shop)
+	assert.Len(t, do[[]any](p, http.MethodGet, "/endpoints", ""), 1, "everybody's are this account's too")
 }
 
 func TestFaultsAndRequestsByCall(t *testing.T) {
@@ -322,7 +347,8 @@ func TestFaultsAndRequestsByCall(t *testing.T) {
 	}
 	status, _ := plane{t: t, gw: gw, key: "sk_test_other"}.call(http.MethodDelete, "/faults/fault_1", "")
 	assert.Equal(t, http.StatusNotFound, status, "it is another account's")
-	do[object](p, http.MethodDelete, "/faults/fault_1", "")
+	assert.Equal(t, "fault_1", do[object](p, http.MethodDelete, "/faults/fault_1", "")["id"])
+	assert.EqualValues(t, 2, do[object](p, http.MethodPost, "/faults", `{"fault":"truncate","nth":2,"on":"transfers.create"}`)["nth"])
 	do[object](p, http.MethodPost, "/faults", `{"fault":"truncate","probability":0}`)
 	assert.Empty(t, do[[]any](p, http.MethodDelete, "/faults", ""))
 	assert.Empty(t, gw.Faults.Reports())
@@ -330,6 +356,10 @@ func TestFaultsAndRequestsByCall(t *testing.T) {
 	status, v := p.call(http.MethodGet, "/requests?match=transactions.create", "")
 	assert.Equal(t, http.StatusOK, status)
 	assert.EqualValues(t, 1, v["count"])
+	request := v["data"].([]any)[0].(object)
+	assert.EqualValues(t, http.StatusTooManyRequests, request["status"])
+	assert.Equal(t, []any{"2"}, request["response_header"].(object)["Retry-After"])
+	assert.Equal(t, "status=429; retry-after=2", request["fault"])
 	_, v = p.call(http.MethodGet, "/requests?match=transactions.created", "")
 	assert.EqualValues(t, 0, v["count"])
 	assert.Len(t, v["near_misses"], 1)
@@ -420,9 +450,13 @@ func TestWhoMayControl(t *testing.T) {
 			assert.NotEmpty(t, v["code"], name)
 		}
 	}
-	status, _ := plane{t: t, gw: gw, key: "sk_live_x"}.call(http.MethodGet, "/health", "")
-	assert.Equal(t, http.StatusOK, status, "health needs no credential")
-	status, _ = plane{t: t, gw: gw}.call(http.MethodGet, "/", "")
+	for _, path := range []string{"/health", "/assumptions", "/metrics"} {
+		resp := plane{t: t, gw: gw, key: "sk_live_x"}.raw(http.MethodGet, path, "") //nolint:bodyclose // closed by its Cleanup
+		assert.Equal(t, http.StatusOK, resp.StatusCode, "%s needs no credential", path)
+	}
+	resp := plane{t: t, gw: gw}.raw(http.MethodPut, "/endpoints", "") //nolint:bodyclose // closed by its Cleanup
+	assert.Equal(t, "POST, GET", resp.Header.Get("Allow"))
+	status, _ := plane{t: t, gw: gw}.call(http.MethodGet, "/", "")
 	assert.Equal(t, http.StatusNotFound, status)
 	status, _ = plane{t: t, gw: gw}.call(http.MethodPost, "/faults", `{"fault":"`+strings.Repeat("x", 1<<20)+`"}`)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, status)
