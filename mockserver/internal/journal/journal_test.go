@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -81,6 +82,31 @@ func TestEntries(t *testing.T) {
 	assert.Empty(t, j.Entries("sk_test_other"))
 }
 
+// Members whose values are hidden by their names, whatever they hold.
+func TestSecretMembers(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"token", "session_token", "client_secret", "secret", "password", "apiKey", "api_key", "document", "documentNumber",
+		"document_number", "pix_key", "pix_key_value", "pixKey", "card_number", "cvv",
+	} {
+		j := newJournal(0)
+		do(t, j, exchange{body: `{"` + name + `":"hide me"}`, answer: `{"list":[{"` + name + `":7}]}`})
+		e := j.Entries("")[0]
+		assert.JSONEq(t, `{"`+name+`":"***"}`, e.Body)
+		assert.JSONEq(t, `{"list":[{"`+name+`":"***"}]}`, e.Response)
+	}
+	for _, name := range []string{"documentNumber", "document_number", "search", "token", "apiKey", "api_key"} {
+		j := newJournal(0)
+		do(t, j, exchange{method: "GET", path: "/v2/x?" + name + "=me"})
+		assert.Equal(t, name+"=***", j.Entries("")[0].Query)
+	}
+	for _, name := range []string{"Authorization", "Proxy-Authorization", "apiKey", "X-Checkout-Session-Token", "Cookie", "Set-Cookie"} {
+		j := newJournal(0)
+		do(t, j, exchange{header: map[string]string{name: "me"}})
+		assert.Equal(t, "***", j.Entries("")[0].Header.Get(name), name)
+	}
+}
+
 // TestNothingSecretIsShown looks for every secret of some exchanges in all that
 // is shown of them.
 func TestNothingSecretIsShown(t *testing.T) {
@@ -97,13 +123,14 @@ func TestNothingSecretIsShown(t *testing.T) {
 		"odd authorization": {
 			exchange{header: map[string]string{"Authorization": "sk_test_naked123"}}, []string{"naked123"},
 		},
-		"key in a path":      {exchange{method: "GET", path: "/v2/transactions/sk_live_oops12"}, []string{"oops12"}},
-		"key in a body":      {exchange{body: `{"external_ref":"sk_test_oops12"}`}, []string{"oops12"}},
-		"session token":      {exchange{header: map[string]string{"X-Checkout-Session-Token": "cst_777777"}, answer: `{"data":{"session_token":"cst_777777","note":"cst_777777"}}`}, []string{"cst_777777", "session-token-1"}},
-		"card token":         {exchange{body: `{"token":"pgct_secret1"}`, answer: `{"detail":"the token pgct_secret1 is used"}`}, []string{"secret1"}},
-		"document":           {exchange{body: `{"buyer":{"document":{"type":"CPF","number":"123.456.789-09"}}}`, answer: `{"detail":"no customer 12345678909 or 123.456.789-09"}`}, []string{"123.456.789-09", "12345678909"}},
-		"document as number": {exchange{body: `{"document":{"number":12345678909}}`}, []string{"12345678909"}},
-		"document as text":   {exchange{body: `{"payer":{"document":"12345678909"},"splits":[{"document":"98765432100"}]}`}, []string{"12345678909", "98765432100"}},
+		"key in a path":       {exchange{method: "GET", path: "/v2/transactions/sk_live_oops12"}, []string{"oops12"}},
+		"key in a body":       {exchange{body: `{"external_ref":"sk_test_oops12"}`}, []string{"oops12"}},
+		"session token":       {exchange{header: map[string]string{"X-Checkout-Session-Token": "cst_777777"}, answer: `{"data":{"session_token":"cst_777777","note":"cst_777777"}}`}, []string{"cst_777777", "session-token-1"}},
+		"card token":          {exchange{body: `{"token":"pgct_secret1"}`, answer: `{"detail":"the token pgct_secret1 is used"}`}, []string{"secret1"}},
+		"document":            {exchange{body: `{"buyer":{"document":{"type":"CPF","number":"123.456.789-09"}}}`, answer: `{"detail":"no customer 12345678909 or 123.456.789-09"}`}, []string{"123.456.789-09", "12345678909"}},
+		"document as number":  {exchange{body: `{"document":{"number":12345678909}}`}, []string{"12345678909"}},
+		"document as text":    {exchange{body: `{"payer":{"document":"12345678909"},"splits":[{"document":"98765432100"}]}`}, []string{"12345678909", "98765432100"}},
+		"number after a list": {exchange{body: `{"document":{"seen":[1],"number":"12345678909"}}`}, []string{"12345678909"}},
 		"documents in a list": {
 			exchange{method: "GET", path: "/v2/customers", answer: `{"data":[{"document":{"number":"11122233344"}},{"document":{"number":"55566677788"}}]}`},
 			[]string{"11122233344", "55566677788"},
@@ -149,12 +176,19 @@ func TestWhatIsNotSecretIsShown(t *testing.T) {
 	assert.Equal(t, "document_number=***&email=ana%40shop.test&page=1", e.Query)
 	assert.Equal(t, "Bearer ***", e.Header.Get("Authorization"))
 	assert.Empty(t, e.Response)
+	assert.Equal(t, http.StatusOK, e.Status, "where the handler says none")
 	do(t, j, exchange{body: "x=1", answer: "<html>"})
 	e = j.Entries("")[1]
 	assert.Equal(t, "(3 bytes that are not JSON)", e.Body)
 	assert.Equal(t, "(6 bytes that are not JSON)", e.Response)
+	do(t, j, exchange{header: map[string]string{"Authorization": "Basic eDp5"}, body: `{"number":"5"}`})
+	e = j.Entries("")[2]
+	assert.Equal(t, "Basic ***", e.Header.Get("Authorization"))
+	assert.JSONEq(t, `{"number":"5"}`, e.Body, "of a document it is hidden")
+	do(t, j, exchange{method: "GET", path: "/v2/x?a=%zz"})
+	assert.Equal(t, "(malformed)", j.Entries("")[3].Query)
 	do(t, j, exchange{body: `"` + strings.Repeat("y", 1<<17) + `"`})
-	assert.Equal(t, "(131074 bytes, too long to be shown)", j.Entries("")[2].Body)
+	assert.Equal(t, "(131074 bytes, too long to be shown)", j.Entries("")[4].Body)
 }
 
 func TestTheRingForgetsTheOldest(t *testing.T) {
@@ -261,6 +295,16 @@ func TestTheRequestGetsItsBodyBack(t *testing.T) {
 	assert.Equal(t, "left", string(rest))
 }
 
+func TestDurationIsWallTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal(0)
+		h := j.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) }))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		assert.Equal(t, time.Second, j.Entries("")[0].Duration)
+	})
+}
+
 func TestBrokenConnectionsAreSeen(t *testing.T) {
 	t.Parallel()
 	j := newJournal(0)
@@ -301,5 +345,12 @@ func TestFindAndNearMisses(t *testing.T) {
 	assert.Equal(t, []string{"POST /v2/transaction"}, paths(j.NearMisses("", "POST /v2/transactions")))
 	assert.Equal(t, []string{"PUT /v2/transactions/1/refund"}, paths(j.NearMisses("", "POST /v2/transactions/{id}/refund"))[:1])
 	assert.Equal(t, []string{"POST /v2/transactions"}, paths(j.NearMisses("", "transaction.create")))
+	assert.Equal(t, []string{"POST /v2/transaction", "POST /v2/transactions"}, paths(j.NearMisses("", "/v2/transactio")), "the nearest first")
+	assert.Equal(t, "PUT /v2/transactions/1/refund", paths(j.NearMisses("", "/v2/transactions/*/refunds"))[0], "a parameter is no difference")
 	require.Empty(t, j.NearMisses("", "GET /v1/account/balance"))
+	for range 4 {
+		do(t, j, exchange{method: "GET", path: "/a/b"})
+	}
+	assert.Len(t, j.NearMisses("", "/a/bcde"), 3, "of three letters away, three at most")
+	assert.Empty(t, j.NearMisses("", "/a/bcdef"))
 }

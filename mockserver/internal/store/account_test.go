@@ -208,3 +208,32 @@ func TestWhatCannotBeKept(t *testing.T) {
 	})
 	assert.Len(t, w.sent, 2)
 }
+
+// A read that is stale on purpose shows the record before its last change, of
+// the latest 1024 that were changed.
+func TestBeforeTheLastChange(t *testing.T) {
+	t.Parallel()
+	a := newWorld(nil).Account("sk_test_1")
+	fill(t, a, 1026)
+	before := func(ref string) (old, now *engine.Transaction) {
+		a.View(func(d *store.Data) {
+			now = d.Transactions.ByRef(ref)
+			old = d.Transactions.Before(now.ID)
+		})
+		return old, now
+	}
+	old, _ := before("order-0")
+	assert.Nil(t, old, "it was made by its last change")
+	for i := range 1026 {
+		_, now := before(fmt.Sprintf("order-%d", i))
+		_, refusal := a.Transaction(now.ID, engine.Pay)
+		require.Nil(t, refusal)
+	}
+	for ref, status := range map[string]string{
+		"order-0": "paid", "order-1": "paid", // too long ago
+		"order-2": "pending", "order-1024": "pending", "order-1025": "pending",
+	} {
+		old, _ := before(ref)
+		assert.Equal(t, status, old.Status, ref)
+	}
+}

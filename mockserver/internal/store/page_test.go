@@ -273,3 +273,45 @@ func checkWalk(t *testing.T, a *store.Account, q store.Query[engine.Transaction]
 	require.Equal(t, want[min(3, len(want)):min(3+q.Limit, len(want))], refs(pageOf(t, a, q)))
 	a.View(func(d *store.Data) { require.Len(t, d.Transactions.All(q), len(want)) })
 }
+
+// What an earlier version of a record was found by does not find it any more.
+func TestARecordIsFoundByWhatItIsNow(t *testing.T) {
+	t.Parallel()
+	a := newWorld(nil).Account("sk_test_1")
+	put := func(c *engine.Customer) {
+		require.Nil(t, a.Apply(func(*store.Data) (engine.Change, *engine.Refusal) {
+			return engine.Change{Customers: []*engine.Customer{c}}, nil
+		}))
+	}
+	customer := func(id, email, phone string) *engine.Customer {
+		return &engine.Customer{Buyer: engine.Buyer{ID: id, Email: email, Phone: phone}}
+	}
+	found := func(email, phone string) (ids []string) {
+		q := store.Query[engine.Customer]{Limit: 10}
+		q.Is(store.CustomerEmail, email)
+		q.Is(store.CustomerPhone, phone)
+		a.View(func(d *store.Data) {
+			p, err := d.Customers.Page(q)
+			require.NoError(t, err)
+			for _, c := range p.Rows {
+				ids = append(ids, c.ID)
+			}
+			assert.Equal(t, len(ids), p.Total)
+		})
+		return ids
+	}
+	put(customer("1", "ana@shop.test", "11"))
+	put(customer("2", "ana@shop.test", ""))
+	put(customer("3", "ana@shop.test", "22"))
+	assert.Equal(t, []string{"3", "2", "1"}, found("ana@shop.test", ""))
+	assert.Equal(t, []string{"1"}, found("ana@shop.test", "11"), "by both")
+
+	put(customer("1", "bia@shop.test", "11"))
+	put(customer("2", "ana@shop.test", "33"))
+	assert.Equal(t, []string{"3", "2"}, found("ana@shop.test", ""))
+	assert.Equal(t, []string{"1"}, found("bia@shop.test", "11"))
+	assert.Equal(t, []string{"2"}, found("", "33"))
+	put(customer("1", "", "11"))
+	assert.Empty(t, found("bia@shop.test", ""), "the last one of its value")
+	assert.Equal(t, []string{"1"}, found("", "11"))
+}

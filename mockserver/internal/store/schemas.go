@@ -87,10 +87,9 @@ const TransferStatus = 0
 
 func transfers() schema[engine.Transfer] {
 	return schema[engine.Transfer]{
-		name:    "transfers",
-		id:      func(t *engine.Transfer) string { return t.ID },
-		created: func(t *engine.Transfer) time.Time { return t.CreatedAt },
-		ref:     func(t *engine.Transfer) string { return t.ExternalRef },
+		name: "transfers",
+		id:   func(t *engine.Transfer) string { return t.ID },
+		ref:  func(t *engine.Transfer) string { return t.ExternalRef },
 		facets: []func(*engine.Transfer) string{
 			TransferStatus: func(t *engine.Transfer) string { return t.Status },
 		},
@@ -127,9 +126,8 @@ func subscriptions() schema[engine.Subscription] {
 // Links are kept by slug.
 func links() schema[engine.Link] {
 	return schema[engine.Link]{
-		name:    "links",
-		id:      func(l *engine.Link) string { return l.Slug },
-		created: func(l *engine.Link) time.Time { return l.CreatedAt },
+		name: "links",
+		id:   func(l *engine.Link) string { return l.Slug },
 	}
 }
 
@@ -148,10 +146,9 @@ const SessionSlug = 0
 // A session's reference is its token.
 func sessions() schema[engine.Session] {
 	return schema[engine.Session]{
-		name:    "sessions",
-		id:      func(s *engine.Session) string { return s.ID },
-		created: func(s *engine.Session) time.Time { return s.CreatedAt },
-		ref:     func(s *engine.Session) string { return s.Token },
+		name: "sessions",
+		id:   func(s *engine.Session) string { return s.ID },
+		ref:  func(s *engine.Session) string { return s.Token },
 		postings: []func(*engine.Session) string{
 			SessionSlug: func(s *engine.Session) string { return s.Slug },
 		},

@@ -78,6 +78,11 @@ func TestRestore(t *testing.T) {
 	repeated := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
 	assert.Equal(t, next, repeated, "the same calls give the same answers and ids")
 
+	opened := newWorld(func(c *store.Config) { c.Opening = 500 })
+	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance) })
+	require.NoError(t, opened.Restore(saved))
+	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance, "as a new one has") })
+
 	fresh := newWorld(nil)
 	require.NoError(t, fresh.Restore(saved))
 	assert.Equal(t, before, stateOf(t, fresh))

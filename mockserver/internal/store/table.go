@@ -10,8 +10,9 @@ import (
 
 // schema says how a table keeps records of type R.
 type schema[R any] struct {
-	name    string // for cursors: one of another table is refused
-	id      func(*R) string
+	name string // for cursors: one of another table is refused
+	id   func(*R) string
+	// created is for lists by date. Nil: none.
 	created func(*R) time.Time
 	// ref is the caller's own reference, unique where it is not "". Nil: none.
 	ref func(*R) string
