@@ -85,7 +85,7 @@ func Plain(b []byte, i int) int {
 		highs = 0x8080808080808080
 	)
 	for ; i+8 <= len(b); i += 8 {
-		v := binary.LittleEndian.Uint64(b[i:])
+		v := binary.LittleEndian.Uint64(b[i : i+8])
 		quote, slash := v^ones*'"', v^ones*'\\'
 		// A byte's high bit is set where it is below 0x20, or zero after the xor;
 		// one above a match may be set too, never one below: the lowest is right.
