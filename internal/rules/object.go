@@ -234,16 +234,13 @@ func (r IntRule) AtLeast(lo int64) IntRule {
 	return r
 }
 
-// Number checks that a member is a number from lo to hi.
+// Number checks that a member of a body is a number from lo to hi.
 func (o *Object) Number(name string, p Presence, lo, hi float64) {
 	m, i := o.take(name, p, '0', "a number")
 	if !m.ok {
 		return
 	}
 	raw := view(o.c.doc.raw(&o.c.doc.nodes[i]))
-	if o.c.doc.query {
-		raw = o.Text(name)
-	}
 	v, err := strconv.ParseFloat(raw, 64)
 	switch {
 	case err != nil || v > hi:
@@ -274,10 +271,6 @@ type StringRule struct {
 
 	v string
 }
-
-// Value returns the string, "" where there is none. It lives as long as the
-// document.
-func (r StringRule) Value() string { return r.v }
 
 // Len checks the least and the greatest number of characters.
 func (r StringRule) Len(lo, hi int) StringRule {
@@ -323,9 +316,6 @@ func (r StringRule) Email() StringRule { return r.Match(isEmail, "must be an e-m
 
 // IP checks for an IPv4 or IPv6 address.
 func (r StringRule) IP() StringRule { return r.Match(isIP, "must be an IPv4 or IPv6 address") }
-
-// UUID checks for a UUID in its usual form.
-func (r StringRule) UUID() StringRule { return r.Match(isUUID, "must be a UUID") }
 
 // WebURL checks for an absolute http or https URL.
 func (r StringRule) WebURL() StringRule {

@@ -310,6 +310,7 @@ func TestTargets(t *testing.T) {
 	v1 := map[string]*engine.Integration{
 		"a":    {WebhookURL: "https://shop.example/all", PixWebhookURL: "https://shop.example/pix"},
 		"same": {WebhookURL: "https://shop.example/all", PixWebhookURL: "https://shop.example/all"},
+		"pix":  {PixWebhookURL: "https://shop.example/pix"},
 	}
 	sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop, Events: []string{"transaction.paid", "payout.*"}})
 
@@ -334,6 +335,8 @@ func TestTargets(t *testing.T) {
 	assert.Equal(t, []string{"ep_1", "notify_url", "webhookUrl", "pixWebhookUrl"}, post("a", engine.Event{Kind: "payout.created", Transfer: payout}))
 	assert.Equal(t, []string{"webhookUrl"}, post("a", engine.Event{Kind: "subscription.created", Subscription: sub}))
 	assert.Equal(t, []string{"notify_url", "webhookUrl"}, post("same", engine.Event{Kind: "payout.created", Transfer: payout}), "one address is told once")
+	assert.Equal(t, []string{"pixWebhookUrl"}, post("pix", engine.Event{Kind: "payout.created", Transfer: &engine.Transfer{ID: "5"}}))
+	assert.Equal(t, []string{""}, post("pix", engine.Event{Kind: "transaction.created", Transaction: card}))
 	assert.Equal(t, []string{""}, post("b", engine.Event{Kind: "transaction.created", Transaction: card}), "the log shows that nobody wanted it")
 	sys.wait(t)
 
@@ -781,6 +784,9 @@ func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
 	require.NoError(t, s.Load(deliver.Saved{Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}}, Deliveries: []deliver.SavedDelivery{held}}))
 	require.NoError(t, s.Wait(t.Context()))
 	assert.Len(t, shop.events(), 2, "and no longer paused")
+	d, err = s.Delivery("", "dlv_1")
+	require.NoError(t, err)
+	assert.Equal(t, start.Add(5*time.Second), d.Next, "again the first attempt of the schedule")
 }
 
 func TestLoadMakesWhatWasDue(t *testing.T) {

@@ -39,6 +39,7 @@ func TestAuthentication(t *testing.T) {
 		{"basic, no password", 401, []string{"Authorization", basic("sk_test_1")}, nil},
 		{"basic, no username", 401, []string{"Authorization", basic(":x")}, nil},
 		{"basic, no base64", 401, []string{"Authorization", "Basic sk_test_1:x"}, nil},
+		{"basic, base64 and more", 401, []string{"Authorization", basic("sk_test_1:x") + "!"}, nil},
 		{"basic token:x", 401, []string{"Authorization", basic("token:x")}, nil},
 		{"basic token:x, mapped", 200, []string{"Authorization", basic("token:x")}, []option{tokenX}},
 		{"bearer token, mapped only for basic", 401, []string{"Authorization", "Bearer token"}, []option{tokenX}},
@@ -56,7 +57,8 @@ func TestAuthentication(t *testing.T) {
 		{"public key", 401, []string{"apiKey", "pk_test_1"}, nil},
 		{"no known kind of key", 401, []string{"apiKey", "secret"}, nil},
 		{"a prefix only", 401, []string{"apiKey", "sk_test_"}, nil},
-		{"a key too long", 401, []string{"apiKey", "sk_test_" + strings.Repeat("k", 300)}, nil},
+		{"a key of 256 characters", 200, []string{"apiKey", "sk_test_" + strings.Repeat("k", 248)}, nil},
+		{"a key too long", 401, []string{"apiKey", "sk_test_" + strings.Repeat("k", 249)}, nil},
 		{"revoked", 401, []string{"apiKey", "sk_test_revoked_1"}, nil},
 		{"forbidden", 403, []string{"apiKey", "sk_test_forbidden_1"}, nil},
 	} {

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
 // link makes a checkout link and returns its slug.
@@ -110,6 +112,18 @@ func TestCheckoutSession(t *testing.T) {
 	assert.Equal(t, "ready", m.fill(slug, token, `{"buyer":{"name":"Ana Souza","address":{"street":"Rua A","city":"São Paulo"}}}`).
 		text("data.status"))
 
+	m.fill(slug, token, `{"buyer":{"phone":"11","birth_date":"1990-01-02","document":{"type":"CPF","number":"52998224725"}}}`)
+	buyer := func() (b engine.Buyer) {
+		m.account().View(func(d *store.Data) { b = *d.Sessions.ByRef(token).Buyer })
+		return b
+	}
+	assert.Equal(t, engine.Buyer{
+		Name: "Ana Souza", Email: "ana@example.com", Phone: "11", BirthDate: "1990-01-02",
+		Document: &engine.Document{Type: "CPF", Number: "52998224725"}, Address: &engine.Address{Street: "Rua A", City: "São Paulo", Country: "BR"},
+	}, buyer())
+	m.fill(slug, token, `{"buyer":{"phone":null,"document":null,"address":null}}`)
+	assert.Equal(t, engine.Buyer{Name: "Ana Souza", Email: "ana@example.com", BirthDate: "1990-01-02"}, buyer())
+
 	m.fill(slug, "", `{}`).problem(http.StatusUnauthorized, "INVALID_SESSION_TOKEN")
 	m.fill(slug, "cst_wrong", `{}`).problem(http.StatusUnauthorized, "INVALID_SESSION_TOKEN")
 	m.fill(other, token, `{}`).problem(http.StatusUnauthorized, "INVALID_SESSION_TOKEN")
@@ -134,6 +148,18 @@ func TestCheckoutCurrencies(t *testing.T) {
 	}
 	assert.Equal(t, "EUR", m.visit(reais, "").at("data.items.1.currency"))
 	assert.Contains(t, string(m.get("/pay/"+dollars).Body), "USD 39.90")
+}
+
+// A product that is sent again under its external id has its new price in
+// earlier links too.
+func TestCheckoutCatalogue(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	first := m.link(`{"products":[{"external_id":"MUG-1","name":"Mug","price":3990}]}`)
+	m.link(`{"products":[{"external_id":"MUG-1","name":"Blue mug","price":4990}]}`)
+	item := m.visit(first, "")
+	assert.Equal(t, "Blue mug", item.at("data.items.0.name"))
+	assert.InDelta(t, 4990, item.at("data.items.0.price"), 0)
 }
 
 // A session takes the payment methods of its link only.
@@ -182,6 +208,9 @@ func TestCheckoutPage(t *testing.T) {
 	assert.Contains(t, text, "&lt;Order&gt; &amp; 17")
 	assert.Contains(t, text, "2 × &lt;script&gt;alert(1)&lt;/script&gt;")
 	assert.Contains(t, text, "79.80")
+	_, plain := page(m.link(`{"amount":1,"description":"Two mugs"}`))
+	assert.Contains(t, plain, "Two mugs")
+	assert.Contains(t, plain, "<h1>Checkout</h1>", "where it has no title")
 	assert.NotContains(t, text, "<script>")
 	a, text = page("nothing")
 	assert.Equal(t, http.StatusNotFound, a.Status)

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -129,7 +128,7 @@ func (rq *request) read(buf *bytes.Buffer, optional bool) *problem {
 	switch {
 	case errors.As(err, &long):
 		return tooLarge()
-	case err != nil && !errors.Is(err, io.EOF):
+	case err != nil:
 		return malformed("The body could not be read to its end.")
 	case buf.Len() == 0 && optional:
 		buf.WriteString("{}")

@@ -46,6 +46,7 @@ func TestGoldenSubscriptions(t *testing.T) {
 	m.subscribed("subscriptions/create_pix_automatic.request.json").
 		alike(http.StatusCreated, "subscriptions/create_pix_automatic.response.json")
 	path := "/v2/subscriptions/" + card
+	assert.InDelta(t, 3, m.subscribe(m.person("Bia"), `"token":"pgct_ok_2","interval_count":3`).at("data.intervalCount"), 0)
 
 	m.sent(http.MethodPatch, path, "subscriptions/update.request.json").
 		alike(http.StatusOK, "subscriptions/update.response.json", "informations", "products")

@@ -245,6 +245,8 @@ func TestTransactionFilters(t *testing.T) {
 		"traceable=false":                       second,
 		"dateFrom=2027-01-05":                   second,
 		"dateTo=2027-01-04":                     first,
+		"dateTo=2027-01-05":                     first, // the second is of the next midnight
+		"dateTo=2027-01-06":                     second + " " + first,
 		"dateFrom=2027-01-04T12:00:00Z":         second + " " + first,
 		"dateFrom=2027-01-04T12:00:00.001Z":     second,
 		"dateTo=2027-01-05T21:00:00-03:00":      second + " " + first,
