@@ -789,6 +789,21 @@ func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
 	assert.Equal(t, start.Add(5*time.Second), d.Next, "again the first attempt of the schedule")
 }
 
+func TestNothingIsLoadedWhileWebhooksAreOnTheirWay(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	var err error
+	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		err = sys.Load(deliver.Saved{})
+	})})
+	sys.happen("a", "transaction.paid", "tx_1")
+	sys.wait(t)
+	require.ErrorIs(t, err, deliver.ErrBusy)
+	assert.Len(t, sys.Deliveries("a"), 1)
+	require.NoError(t, sys.Load(deliver.Saved{}))
+	assert.Empty(t, sys.Deliveries("a"))
+}
+
 func TestLoadMakesWhatWasDue(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{}

@@ -235,6 +235,23 @@ func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
 	assert.True(t, g.stale.Load())
 }
 
+// What is no JSON, such as a page, is not distorted.
+func TestWhatIsNoJSONStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"extra-field", "unknown-enum"} {
+		in := &faults.Injector{
+			Set: &faults.Set{},
+			Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"status":"paid"} <p>`)
+			}),
+			Operation: func(*http.Request) string { return "" },
+			Account:   func(*http.Request) string { return "" },
+		}
+		client := &http.Client{Transport: &memory.Transport{Handler: in}}
+		assert.Equal(t, `{"status":"paid"} <p>`, send(t.Context(), client, "http://gateway.test", fault).body, fault)
+	}
+}
+
 func TestDistortedMetadataStaysTheCallers(t *testing.T) {
 	t.Parallel()
 	client := &http.Client{Transport: &memory.Transport{Handler: injector(&gateway{})}}

@@ -72,9 +72,6 @@ func newData(opening int64) Data {
 	}
 }
 
-// Key returns the API key that opened the account. It is a secret.
-func (a *Account) Key() string { return a.key }
-
 // View lets read see the account at one moment. Records may be kept beyond it,
 // tables not.
 func (a *Account) View(read func(d *Data)) {
