@@ -181,6 +181,7 @@ func TestVoucher(t *testing.T) {
 	t.Parallel()
 	base := edit(t, transactionBase, "method", `"voucher"`)
 	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{
+		{field: "buyer", refused: notA("object", gone(), null())},
 		{field: "buyer.address", refused: []refusal{gone(), {`null`, rules.CodeRequired}}},
 		{field: "buyer.address.zipCode", allowed: []string{`"01001000"`}, refused: []refusal{
 			gone(), {`""`, rules.CodeRequired}, {`"  "`, rules.CodeRequired},
