@@ -86,6 +86,7 @@ func (s *Sender) Reset(account string) error {
 		}
 		return gone(d)
 	})
+	s.swept = 0
 	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool {
 		return e.Account == account
 	})

@@ -81,6 +81,7 @@ type Sender struct {
 	made       uint64                  // deliveries so far
 	registered uint64                  // endpoints so far
 	log        []*delivery             // oldest first
+	swept      int                     // how long the log was when finished ones were last forgotten
 	byID       map[string]*delivery
 	held       map[string][]*delivery // by account that holds: "" holds everybody's
 	lanes      map[laneKey]*lane

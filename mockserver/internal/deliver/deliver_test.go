@@ -2,6 +2,7 @@ package deliver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -157,6 +158,7 @@ func TestTheScheduleOfAttempts(t *testing.T) {
 	sys.advance(t, 24*time.Hour-time.Millisecond)
 	assert.Len(t, shop.events(), 9)
 	assert.Equal(t, start.Add(24*time.Hour), sys.Deliveries("")[0].Next)
+	assert.Equal(t, []clock.Timer{{At: start.Add(24 * time.Hour), Account: "a", Kind: "webhook.attempt", ID: "dlv_1"}}, sys.clock.Timers())
 	sys.advance(t, time.Millisecond)
 	sys.advance(t, 1000*time.Hour)
 
@@ -390,6 +392,7 @@ func TestHoldOfEverybody(t *testing.T) {
 	sys.Hold("")
 	sys.advance(t, 100*time.Hour)
 	assert.Len(t, shop.events(), 1, "a retry is held too")
+	assert.Zero(t, sys.Deliveries("")[0].Next, "until somebody releases it")
 	require.NoError(t, sys.Release(""))
 	sys.advance(t, 0)
 	assert.Len(t, shop.events(), 10, "the schedule goes on from where it was, and what is overdue is made at once")
@@ -587,19 +590,24 @@ func TestTheLogForgetsOnlyWhatIsFinished(t *testing.T) {
 	_, err := s.AddEndpoint(deliver.Endpoint{Account: "a", Handler: &receiver{}})
 	require.NoError(t, err)
 	sys := &system{Sender: s, clock: c}
+	_, err = s.AddEndpoint(deliver.Endpoint{Account: "b", Handler: &receiver{status: func(string) int { return 500 }}})
+	require.NoError(t, err)
 	s.Hold("a")
 	for i := range 5 {
 		sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+		sys.happen("b", "transaction.paid", fmt.Sprint("tx_", i))
 	}
+	sys.wait(t)
 	for range 100 {
 		sys.happen("nobody", "transaction.paid", "tx_9")
 	}
 	assert.Len(t, s.Deliveries("a"), 5)
-	assert.Less(t, len(s.Deliveries("")), 20)
-	assert.GreaterOrEqual(t, len(s.Deliveries("")), 10, "no more than need be")
-	_, err = s.Delivery("", "dlv_105")
+	assert.Len(t, s.Deliveries("b"), 5, "what waits for its next attempt")
+	assert.Less(t, len(s.Deliveries("nobody")), 20)
+	assert.GreaterOrEqual(t, len(s.Deliveries("nobody")), 10, "what is still to be done takes no room")
+	_, err = s.Delivery("", "dlv_110")
 	require.NoError(t, err, "the latest")
-	_, err = s.Delivery("", "dlv_6")
+	_, err = s.Delivery("", "dlv_11")
 	require.ErrorIs(t, err, deliver.ErrUnknownDelivery)
 }
 
@@ -732,11 +740,14 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 // in memory nor those that the start registers itself.
 func TestWhatIsKeptOfEndpoints(t *testing.T) {
 	t.Parallel()
-	var last deliver.Registry
+	var (
+		last deliver.Registry
+		full error
+	)
 	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) {}})
 	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Keep: func(k deliver.Kept) error {
 		last = *k.Registry
-		return nil
+		return full
 	}})
 	t.Cleanup(s.Close)
 	for _, e := range []deliver.Endpoint{
@@ -749,6 +760,13 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 	}
 	want := deliver.SavedEndpoint{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}}
 	assert.Equal(t, deliver.Registry{Registered: 3, Endpoints: []deliver.SavedEndpoint{want}}, last)
+
+	full = errors.New("disk full")
+	_, err := s.AddEndpoint(deliver.Endpoint{Account: "a", URL: "https://shop.test/late"})
+	require.ErrorIs(t, err, full)
+	require.ErrorIs(t, s.Rotate("a", "ep_2", "new"), full)
+	require.ErrorIs(t, s.RemoveEndpoint("a", "ep_2"), full)
+	last = deliver.Registry{Registered: 3, Endpoints: []deliver.SavedEndpoint{want}}
 
 	again := newSystem(t)
 	again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/start"})

@@ -110,23 +110,32 @@ func (s *Sender) record(account string, m *message, t target) *delivery {
 
 // keep remembers a delivery, and forgets the oldest finished ones when there
 // are twice as many as should be remembered. What is still to be done is never
-// forgotten.
+// forgotten, and does not count.
 func (s *Sender) keep(d *delivery) {
 	s.log = append(s.log, d)
 	s.byID[d.id] = d
-	if len(s.log) < 2*s.cfg.Log {
+	if len(s.log) < max(2*s.cfg.Log, s.swept+s.cfg.Log) {
 		return
 	}
-	surplus := len(s.log) - s.cfg.Log
+	surplus := -s.cfg.Log
+	for _, d := range s.log {
+		if d.finished() {
+			surplus++
+		}
+	}
 	s.log = slices.DeleteFunc(s.log, func(d *delivery) bool {
-		if surplus == 0 || d.state == Pending || d.state == Held {
+		if surplus <= 0 || !d.finished() {
 			return false
 		}
 		surplus--
 		delete(s.byID, d.id)
 		return true
 	})
+	s.swept = len(s.log)
 }
+
+// finished reports whether no attempt of d is to be made any more.
+func (d *delivery) finished() bool { return d.state != Pending && d.state != Held }
 
 // Deliveries lists the deliveries of an account, or for "" all of them, the
 // oldest first.

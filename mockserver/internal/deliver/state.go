@@ -103,7 +103,7 @@ func (s *Sender) Load(saved Saved) error {
 		loaded.Handler = handlers[e.ID]
 		s.endpoints = append(s.endpoints, loaded)
 	}
-	s.log, s.byID, s.held = nil, map[string]*delivery{}, map[string][]*delivery{}
+	s.log, s.swept, s.byID, s.held = nil, 0, map[string]*delivery{}, map[string][]*delivery{}
 	for _, d := range saved.Deliveries {
 		s.load(d)
 	}

@@ -354,6 +354,8 @@ func TestTransactionMoves(t *testing.T) {
 		},
 		{name: "X8 card", from: byToken("pgct_ok"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000},
 		{name: "X8 twice", from: has("pix", "paid"), do: engine.Pay, code: 409},
+		{name: "X8 voucher twice", from: has("voucher", "paid"), do: engine.Pay, code: 409},
+		{name: "X8 voucher that was canceled", from: has("voucher", "canceled"), do: engine.Pay, code: 409},
 		{name: "X8 with an open challenge", from: byToken("pgct_3ds"), do: engine.Pay, code: 409},
 		{name: "X9 pix", from: has("pix", "pending"), do: engine.ExpireInTime, after: 24 * time.Hour, status: "expired"},
 		{name: "X9 too early", from: has("pix", "pending"), do: engine.ExpireInTime, after: 24*time.Hour - 1, code: 409},

@@ -60,23 +60,25 @@ func TestParseAndString(t *testing.T) {
 func TestParseNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                          "lose-response", // the list of what there is
-		";":                         "must be named",
-		"status":                    "status",
-		"status=99":                 "200 to 599",
-		"status=600":                "200 to 599",
-		"html-page; status=99":      "200 to 599",
-		"status=abc":                "abc",
-		"status=500; body=xml":      `not "xml"`,
-		"status=500; lose-response": "one at a time",
-		"latency":                   "latency",
-		"latency=fast":              "fast",
-		"latency=-1s":               "above zero",
-		"lose-response=1":           "takes no value",
-		"explode":                   `"explode" is unknown`,
-		"delay-webhook=0s":          "above zero",
-		"drop-webhook; latency=1s":  "delay-webhook",
-		"status=500; retry-after=x": "retry-after",
+		"":                            "lose-response", // the list of what there is
+		";":                           "must be named",
+		"status":                      "status",
+		"status=99":                   "200 to 599",
+		"status=600":                  "200 to 599",
+		"html-page; status=99":        "200 to 599",
+		"status=abc":                  "abc",
+		"status=500; body=xml":        `not "xml"`,
+		"status=500; lose-response":   "one at a time",
+		"latency":                     "latency",
+		"latency=fast":                "fast",
+		"latency=-1s":                 "above zero",
+		"lose-response=1":             "takes no value",
+		"explode":                     `"explode" is unknown`,
+		"delay-webhook=0s":            "above zero",
+		"drop-webhook; latency=1s":    "delay-webhook",
+		"status=500; retry-after=x":   "retry-after",
+		"status=500; retry-after=-1":  "retry-after",
+		"status=500; retry-after=1e9": "retry-after",
 	} {
 		_, err := faults.Parse(text)
 		assert.ErrorContains(t, err, want, text)
@@ -220,5 +222,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 	_, err := set.Add(faults.Fault{Kind: faults.ResetBefore, On: "transactions.create"})
 	require.NoError(t, err)
-	assert.Len(t, set.Reports(""), 1)
+	_, err = set.Add(faults.Fault{Kind: faults.ResetBefore, Probability: 1})
+	require.NoError(t, err)
+	assert.Len(t, set.Reports(""), 2)
 }

@@ -144,6 +144,9 @@ func TestHeadersOfFaults(t *testing.T) {
 	got = send(t.Context(), client, "http://gateway.test", "html-page")
 	assert.Equal(t, "text/html; charset=utf-8", got.header.Get("Content-Type"))
 
+	got = send(t.Context(), client, "http://gateway.test", "status=500; body=empty")
+	assert.Equal(t, "0", got.header.Get("Content-Length"))
+
 	got = send(t.Context(), client, "http://gateway.test", "empty-body")
 	assert.Equal(t, "req_1", got.header.Get("X-Request-Id"))
 	assert.Equal(t, "0", got.header.Get("Content-Length"))
@@ -248,7 +251,9 @@ func TestWhatIsNoJSONStaysAsItIs(t *testing.T) {
 			Account:   func(*http.Request) string { return "" },
 		}
 		client := &http.Client{Transport: &memory.Transport{Handler: in}}
-		assert.Equal(t, `{"status":"paid"} <p>`, send(t.Context(), client, "http://gateway.test", fault).body, fault)
+		got := send(t.Context(), client, "http://gateway.test", fault)
+		assert.Equal(t, `{"status":"paid"} <p>`, got.body, fault)
+		assert.Equal(t, http.StatusOK, got.status, fault)
 	}
 }
 
