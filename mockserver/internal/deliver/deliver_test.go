@@ -807,6 +807,22 @@ func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
 	assert.Equal(t, start.Add(5*time.Second), d.Next, "again the first attempt of the schedule")
 }
 
+func TestASavedDeliveryIsWhole(t *testing.T) {
+	t.Parallel()
+	saved := deliver.SavedDelivery{
+		ID: "dlv_3", Account: "a", EventID: "evt_3", Kind: "payout.failed", Resource: "po_1",
+		Target: "notify_url", URL: "https://shop.test/hook", Body: []byte(`{"id":"evt_3"}`), Created: start,
+		State: deliver.Pending, First: start, Next: start.Add(time.Hour), Tries: 1,
+		Attempts: []deliver.Attempt{{Number: 1, At: start, Status: 500, Signed: true}}, Fault: faults.Webhook{Copies: 2},
+	}
+	sys := newSystem(t)
+	sys.LoadDelivery(saved)
+	all, err := sys.Save()
+	require.NoError(t, err)
+	assert.Equal(t, []deliver.SavedDelivery{saved}, all.Deliveries)
+	assert.Equal(t, uint64(3), all.Made)
+}
+
 func TestNothingIsLoadedWhileWebhooksAreOnTheirWay(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)

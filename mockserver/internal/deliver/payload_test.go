@@ -17,7 +17,7 @@ func transaction() *engine.Transaction {
 		ID: "tx_1", ExternalRef: "order-1", Amount: 1990, Currency: "BRL", Method: "pix", Status: "paid",
 		PaidAmount: 1990, PaidAt: start.Add(1500 * time.Microsecond), CreatedAt: start,
 		Buyer: &engine.Buyer{
-			ID: "b", Name: "Ana <&> Souza", Email: "ana@shop.test",
+			ID: "b", Name: "Ana <&> Souza", Email: "ana@shop.test", Phone: "11987654321",
 			Document: &engine.Document{Type: "CPF", Number: "12345678909"},
 		},
 		Products: []engine.Product{{Name: "Book", Price: 995, Quantity: 2, SKU: "b-1"}},
@@ -43,7 +43,7 @@ func TestBodies(t *testing.T) {
 			engine.Event{ID: "evt_1", Kind: "transaction.paid", Transaction: transaction()},
 			`{"id":"evt_1","event":"transaction","api_version":"2.0.0","data":{"id":"tx_1","event_type":"transaction.paid",` +
 				`"correlation_id":"order-1","method":"pix","status":"paid","amount":1990,"currency":"BRL",` +
-				`"paid_at":"2027-01-04T12:00:00.001Z","customer":{"name":"Ana <&> Souza","email":"ana@shop.test","phone":null},` +
+				`"paid_at":"2027-01-04T12:00:00.001Z","customer":{"name":"Ana <&> Souza","email":"ana@shop.test","phone":"11987654321"},` +
 				`"products":[{"title":"Book","unit_price":995,"quantity":2}]}}`,
 		},
 		"transaction with little": {

@@ -58,6 +58,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+func TestPagesBeforeNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	a := w.Account("sk_test_1")
+	fill(t, a, 2)
+	require.NoError(t, w.clock.Advance(t.Context(), time.Second))
+	mustCreate(t, a, pixPayment("late"))
+	first := pageOf(t, a, store.Query[engine.Transaction]{Limit: 2})
+	assert.Equal(t, first, pageOf(t, a, store.Query[engine.Transaction]{Limit: 2, Prev: true}), "without a cursor it is the first")
+	old := pageOf(t, a, store.Query[engine.Transaction]{Limit: 2, Cursor: first.Next}).Prev
+	assert.Equal(t, []string{"late"}, refs(pageOf(t, a, store.Query[engine.Transaction]{
+		Limit: 2, Cursor: old, Prev: true, Since: noon.Add(time.Second),
+	})), "a cursor older than the dates asked for")
+}
+
 func TestFullLastPageHasNoNext(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
