@@ -241,18 +241,19 @@ func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
 // What is no JSON, such as a page, is not distorted.
 func TestWhatIsNoJSONStaysAsItIs(t *testing.T) {
 	t.Parallel()
+	const page = `{"status":"paid"} <p>`
 	for _, fault := range []string{"extra-field", "unknown-enum"} {
 		in := &faults.Injector{
 			Set: &faults.Set{},
 			Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = io.WriteString(w, `{"status":"paid"} <p>`)
+				_, _ = io.WriteString(w, page)
 			}),
 			Operation: func(*http.Request) string { return "" },
 			Account:   func(*http.Request) string { return "" },
 		}
 		client := &http.Client{Transport: &memory.Transport{Handler: in}}
 		got := send(t.Context(), client, "http://gateway.test", fault)
-		assert.Equal(t, `{"status":"paid"} <p>`, got.body, fault)
+		assert.Equal(t, page, got.body, fault)
 		assert.Equal(t, http.StatusOK, got.status, fault)
 	}
 }

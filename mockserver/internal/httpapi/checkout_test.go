@@ -156,7 +156,9 @@ func TestCheckoutCatalogue(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	first := m.link(`{"products":[{"external_id":"MUG-1","name":"Mug","price":3990}]}`)
-	m.link(`{"products":[{"external_id":"MUG-1","name":"Blue mug","price":4990}]}`)
+	second := m.link(`{"products":[{"external_id":"MUG-1","name":"Blue mug","price":4990}]}`)
+	assert.InDelta(t, 1, m.visit(first, "").at("data.link.id"), 0)
+	assert.InDelta(t, 2, m.visit(second, "").at("data.link.id"), 0)
 	item := m.visit(first, "")
 	assert.Equal(t, "Blue mug", item.at("data.items.0.name"))
 	assert.InDelta(t, 4990, item.at("data.items.0.price"), 0)
@@ -205,6 +207,12 @@ func TestCheckoutPage(t *testing.T) {
 	}
 	a, text := page(slug)
 	assert.Equal(t, http.StatusOK, a.Status)
+	for name, value := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+		"Referrer-Policy":         "no-referrer", "X-Content-Type-Options": "nosniff",
+	} {
+		assert.Equal(t, value, a.Header.Get(name))
+	}
 	assert.Contains(t, text, "&lt;Order&gt; &amp; 17")
 	assert.Contains(t, text, "2 × &lt;script&gt;alert(1)&lt;/script&gt;")
 	assert.Contains(t, text, "79.80")

@@ -144,6 +144,7 @@ func dialectOfChallenges(m *mock, dialect string) {
 	a := m.call(http.MethodPost, "/v2/transactions", card("token", `"pgct_3ds"`))
 	assert.Equal(t, waiting, a.at("data.status"))
 	assert.Equal(t, "three_ds_challenge", a.at("data.next_action.type"))
+	assert.Regexp(t, "^cs_", a.at("data.next_action.client_secret"))
 	assert.Equal(t, a.at("data"), m.get("/v2/transactions/"+a.text("data.id")).at("data"))
 
 	s := m.subscribe(m.person("Ana Souza"), `"token":"pgct_3ds_2"`)

@@ -49,6 +49,7 @@ func TestGoldenLegacy(t *testing.T) {
 	company := m.v1(http.MethodPost, payment, `{"type":"PIX","payer":{"fullName":"Loja","document":"11.222.333/0001-81"},"transaction":{"value":1}}`)
 	tx = m.call(http.MethodGet, "/v2/transactions/"+company.text("transactionId"), "")
 	assert.Equal(t, map[string]any{"type": "CNPJ", "number": "11.222.333/0001-81"}, tx.at("data.buyer.document"))
+	assert.Equal(t, "Loja", tx.at("data.buyer.name"))
 	m.move(id, engine.Pay)
 	_, refusal := m.account().Transfer(m.payout("one"), engine.ProcessTransfer)
 	require.Nil(t, refusal)

@@ -47,7 +47,7 @@ func refused(r *engine.Refusal) *problem {
 // validation failure.
 func (p *problem) settle(rq *request) {
 	always := rq.route != nil && (rq.route.list || rq.route.legacy)
-	if len(p.fields) > 0 && p.status == http.StatusBadRequest && (always || rq.api.cfg.Live) {
+	if len(p.fields) > 0 && (always || rq.api.cfg.Live) {
 		p.status = http.StatusUnprocessableEntity
 	}
 }

@@ -62,7 +62,7 @@ func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engin
 			Customer:   d.Customers.Get(in.CustomerID),
 			TokenSpent: d.Spent(n.Token),
 		})
-		if refusal == nil && len(c.Subscriptions) > 0 {
+		if len(c.Subscriptions) > 0 {
 			s = c.Subscriptions[0]
 		}
 		return c, refusal

@@ -37,6 +37,9 @@ func TestGoldenTransfers(t *testing.T) {
 			m.payout("payout-2000", engine.ProcessTransfer, engine.FailTransfer)
 			id := m.sent(http.MethodPost, "/v2/transfers", "transfers/create.request.json").
 				alike(http.StatusCreated, "transfers/create"+name+".response.json").text("data.id")
+			m.account().View(func(d *store.Data) {
+				assert.Equal(t, "https://shop.example/webhooks/payouts", d.Transfers.Get(id).NotifyURL)
+			})
 			require.NoError(t, m.clock.Advance(t.Context(), time.Minute))
 			m.call(http.MethodGet, "/v2/transfers/"+id, "").alike(http.StatusOK, "transfers/get"+name+".response.json")
 			list := m.call(http.MethodGet, "/v2/transfers", "")
