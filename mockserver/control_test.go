@@ -302,6 +302,7 @@ func TestWebhooksByCall(t *testing.T) {
 	assert.Equal(t, "2027-01-04T12:00:00.000Z", attempt["at"])
 	assert.EqualValues(t, http.StatusOK, attempt["response_status"])
 	assert.Equal(t, true, attempt["signed"])
+	assert.Contains(t, one["body"], `"event_type":"transaction.created"`)
 	again := do[object](p, http.MethodPost, "/deliveries/dlv_1/redeliver", "")
 	assert.Equal(t, "delivered", again["status"])
 	assert.EqualValues(t, 2, again["attempt"])
@@ -309,6 +310,7 @@ func TestWebhooksByCall(t *testing.T) {
 	assert.Len(t, do[[]any](p, http.MethodGet, "/deliveries?kind=transaction.paid", ""), 1)
 	assert.Empty(t, do[[]any](p, http.MethodGet, "/deliveries?status=failed", ""))
 	assert.Len(t, do[[]any](p, http.MethodGet, "/deliveries?resource_id="+made.ID, ""), 3)
+	assert.Empty(t, do[[]any](p, http.MethodGet, "/deliveries?resource_id=another", ""))
 	for _, path := range []string{"/deliveries/dlv_9/redeliver", "/endpoints/ep_9/rotate"} {
 		status, _ = p.call(http.MethodPost, path, "")
 		assert.Equal(t, http.StatusNotFound, status)
@@ -358,6 +360,8 @@ func TestFaultsAndRequestsByCall(t *testing.T) {
 	assert.EqualValues(t, 1, v["count"])
 	request := v["data"].([]any)[0].(object)
 	assert.EqualValues(t, http.StatusTooManyRequests, request["status"])
+	assert.Equal(t, "POST", request["method"])
+	assert.Equal(t, "2027-01-04T12:00:00.000Z", request["at"])
 	assert.Equal(t, []any{"2"}, request["response_header"].(object)["Retry-After"])
 	assert.Equal(t, "status=429; retry-after=2", request["fault"])
 	_, v = p.call(http.MethodGet, "/requests?match=transactions.created", "")
@@ -482,6 +486,7 @@ func TestHealthAssumptionsMetrics(t *testing.T) {
 	for _, line := range []string{
 		`mockgateway_requests_total{status="201"} 1`, `mockgateway_records{kind="transaction"} 1`,
 		`mockgateway_deliveries{state="no_endpoint"} 2`, "# TYPE mockgateway_timers gauge", "mockgateway_accounts 1",
+		"# TYPE mockgateway_records gauge", "# TYPE mockgateway_requests_total counter",
 	} {
 		assert.Contains(t, string(text), line+"\n")
 	}
