@@ -200,7 +200,7 @@ func FollowSession(env Env, l *Link, s *Session, t *Transaction) Change {
 		next := s.to(env.Now, sessionCompleted)
 		next.TransactionID = t.ID
 		return Change{Sessions: []*Session{next}, Links: []*Link{l.use(env.Now)}}
-	case s.Status != sessionProcessing || s.TransactionID != t.ID || open(t):
+	case s.TransactionID != t.ID || open(t): // an earlier attempt, or still the same one
 		return Change{}
 	}
 	// The buyer may choose again, with the time of a new session.

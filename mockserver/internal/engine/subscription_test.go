@@ -99,6 +99,11 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("subscription.created", "subscription.payment_failed", "transaction.created"),
 		},
 		{
+			"S2 a first charge that was refused moves, unpaid", "pgct_refused", nil,
+			[]turn{charged(setStatus("canceled"))},
+			"incomplete", inOrder("transaction.cancelled"),
+		},
+		{
 			"S2 card that always fails", "pgct_always_fails", nil, nil,
 			"incomplete", inOrder("subscription.created", "subscription.payment_failed", "transaction.created"),
 		},

@@ -74,7 +74,7 @@ func giveBack(t *Transaction, status string) {
 		t.RefundedAmount = t.PaidAmount
 	case status == partiallyRefunded && (t.RefundedAmount == 0 || t.RefundedAmount == t.PaidAmount):
 		t.RefundedAmount = t.PaidAmount / 2
-	case status != partiallyRefunded && t.RefundedAmount == t.PaidAmount:
+	case t.RefundedAmount == t.PaidAmount:
 		t.RefundedAmount = 0
 	}
 }

@@ -112,6 +112,7 @@ func TestTransactionCreation(t *testing.T) {
 				assert.Equal(t, "0000001000", barcode[9:19], "the amount")
 				other, _ := create(t, engine.Env{Now: noon, IDs: artefact.NewSeededIDs(8)}, payment("voucher", ""))
 				assert.NotEqual(t, barcode, other.Voucher.Barcode, "each has its own")
+				assert.Empty(t, tx.QRCode())
 				assert.Equal(t, noon.Add(3*24*time.Hour), tx.Voucher.ExpirationDate)
 			},
 		},

@@ -241,7 +241,7 @@ func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
 // What is no JSON, such as a page, is not distorted.
 func TestWhatIsNoJSONStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	const page = `{"status":"paid"} <p>`
+	const page = `<p>{"status":"paid"}</p>`
 	for _, fault := range []string{"extra-field", "unknown-enum"} {
 		in := &faults.Injector{
 			Set: &faults.Set{},
