@@ -141,6 +141,7 @@ func TestTheFirstAttemptIsMadeAtOnce(t *testing.T) {
 	assert.Equal(t, "evt_1", got.EventID)
 	assert.Equal(t, "transaction.paid", got.Kind)
 	assert.Equal(t, "tx_1", got.Resource)
+	assert.Equal(t, start, got.Created)
 	assert.Equal(t, shop.bodies[0], got.Body)
 	require.Len(t, got.Attempts, 1)
 	assert.Equal(t, http.StatusOK, got.Attempts[0].Status)
@@ -573,11 +574,16 @@ func TestCloseBreaksOffWhatIsRunning(t *testing.T) {
 		began := time.Now()
 		sys.Close()
 		assert.Zero(t, time.Since(began))
+		attempts := 0
+		for _, d := range sys.Deliveries("") {
+			attempts += len(d.Attempts)
+		}
+		assert.Equal(t, 64, attempts, "those that were running")
 		require.NoError(t, sys.Wait(t.Context()), "nobody waits for what will never be made")
 		sys.happen("a", "transaction.paid", "tx_1")
+		require.NoError(t, sys.Wait(t.Context()))
 		list := sys.Deliveries("")
 		assert.Empty(t, list[len(list)-1].Attempts, "nothing is begun any more")
-		require.NoError(t, sys.Wait(t.Context()))
 		sys.Close()
 	})
 }
@@ -722,10 +728,15 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	saved.Body, saved.Next, saved.Tries = nil, start.Add(5*time.Minute), 2
 	saved.Attempts = []deliver.Attempt{{Number: 1, Status: 503}, {Number: 2, Status: 500}}
 	sys.LoadDelivery(saved)
+	timers := sys.clock.Timers()
+	require.Len(t, timers, 2)
+	assert.False(t, sys.Fits(timers[0]))
+	assert.True(t, sys.Fits(timers[1]))
 	sys.advance(t, 5*time.Minute-time.Millisecond)
 	assert.Empty(t, shop.events())
 	sys.advance(t, time.Millisecond)
 	assert.Equal(t, []string{"evt_x"}, shop.events())
+	assert.False(t, sys.Fits(timers[1]), "it has been made")
 	d, err := sys.Delivery("", "dlv_7")
 	require.NoError(t, err)
 	assert.Equal(t, 3, d.Attempts[2].Number)
@@ -789,11 +800,14 @@ func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
 		ID: "dlv_1", Target: ep.ID, Endpoint: true, Body: []byte(`{"id":"evt_x"}`), State: deliver.Held, First: start,
 	}
 	s.LoadDelivery(held)
+	later := held
+	later.ID, later.State, later.Next = "dlv_2", deliver.Pending, start.Add(time.Hour)
+	s.LoadDelivery(later)
 	require.NoError(t, s.Wait(t.Context()))
 	assert.Empty(t, shop.events(), "not before the restart is done")
 	s.Resume()
 	require.NoError(t, s.Wait(t.Context()))
-	assert.Equal(t, []string{"evt_x"}, shop.events())
+	assert.Equal(t, []string{"evt_x"}, shop.events(), "but for what is due later")
 	d, err := s.Delivery("", "dlv_1")
 	require.NoError(t, err)
 	assert.Equal(t, start.Add(5*time.Second), d.Next, "it was the first attempt of the schedule")

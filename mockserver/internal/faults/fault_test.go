@@ -41,6 +41,7 @@ func TestParseAndString(t *testing.T) {
 		got, err := faults.Parse(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
+		assert.Equal(t, text, got.String())
 		again, err := faults.Parse(got.String())
 		require.NoError(t, err, got.String())
 		assert.Equal(t, want, again, got.String())

@@ -191,6 +191,11 @@ func TestLatencyIsWallTime(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, send(t.Context(), client, "http://gateway.test", "latency=800ms").err)
 		assert.Equal(t, 800*time.Millisecond, time.Since(began))
+		for _, fault := range []string{"empty-body; latency=800ms", "empty-body; applied; latency=800ms", "status=503; applied; latency=800ms"} {
+			began = time.Now()
+			require.NoError(t, send(t.Context(), client, "http://gateway.test", fault).err)
+			assert.Equal(t, 800*time.Millisecond, time.Since(began), fault)
+		}
 
 		client.Timeout = time.Second
 		g.created.Store(0)
