@@ -783,6 +783,9 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 	again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/start"})
 	again.LoadEndpoints(last)
 	assert.Len(t, again.Endpoints(""), 2)
+	assert.Equal(t, []deliver.Endpoint{
+		{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}},
+	}, again.Endpoints("a"))
 	assert.Equal(t, "ep_4", again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/next"}).ID)
 }
 

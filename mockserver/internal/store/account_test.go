@@ -237,3 +237,19 @@ func TestBeforeTheLastChange(t *testing.T) {
 		assert.Equal(t, status, old.Status, ref)
 	}
 }
+
+// A record that one change makes and replaces takes its room once.
+func TestTwoVersionsInOneChange(t *testing.T) {
+	t.Parallel()
+	w, apart := newWorld(nil), newWorld(nil)
+	require.Nil(t, w.Account("sk_test_1").Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		c, refusal := engine.CreateTransaction(d.Env, pixPayment("one"), engine.Found{})
+		require.Nil(t, refusal)
+		payment, refusal := engine.Pay(d.Env, c.Transactions[0])
+		return c.And(payment), refusal
+	}))
+	_, refusal := apart.Account("sk_test_1").Transaction(mustCreate(t, apart.Account("sk_test_1"), pixPayment("one")).ID, engine.Pay)
+	require.Nil(t, refusal)
+	assert.Equal(t, apart.Used(), w.Used())
+	w.Account("sk_test_1").View(func(d *store.Data) { assert.Equal(t, uint64(2), d.Transactions.ByRef("one").Rev) })
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// busy makes records of several kinds, states and accounts.
+// busy makes records of all kinds, in several states and accounts.
 func busy(t *testing.T, w *world) {
 	t.Helper()
 	a := w.Account("sk_test_1")
@@ -38,6 +38,28 @@ func busy(t *testing.T, w *world) {
 	require.Nil(t, a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		return engine.CreateTransfer(d.Env, nil, engine.TransferInput{Amount: 100, PixKey: "a@example.com", PixKeyType: "EMAIL"})
 	}))
+	var l *engine.Link
+	for _, transition := range []func(d *store.Data) (engine.Change, *engine.Refusal){
+		func(d *store.Data) (engine.Change, *engine.Refusal) {
+			in := engine.NewSubscription{Token: "pgct_ok_sub"}
+			in.Amount, in.Interval = 4990, "month"
+			customer := &engine.Customer{Buyer: engine.Buyer{ID: "c", Email: "ana@example.com"}}
+			return engine.CreateSubscription(d.Env, in, engine.FoundForSubscription{Customer: customer})
+		},
+		func(d *store.Data) (engine.Change, *engine.Refusal) {
+			in := engine.NewLink{Sold: []engine.NewLinkItem{{CatalogProduct: engine.CatalogProduct{ExternalID: "MUG-1", Name: "Mug", Price: 1}}}}
+			c, refusal := engine.CreateLink(d.Env, in, engine.FoundForLink{Product: d.Products.ByRef})
+			l = c.Links[0]
+			return c, refusal
+		},
+		func(d *store.Data) (engine.Change, *engine.Refusal) { return engine.OpenSession(d.Env, l, nil) },
+		func(d *store.Data) (engine.Change, *engine.Refusal) {
+			address := "https://shop.example/all"
+			return engine.ConfigureIntegration(d.Env, nil, engine.IntegrationUpdate{WebhookURL: &address}), nil
+		},
+	} {
+		require.Nil(t, a.Apply(transition))
+	}
 	mustCreate(t, w.Account("sk_test_2"), pixPayment("order-1"))
 	require.NoError(t, w.clock.Advance(t.Context(), time.Hour))
 }
