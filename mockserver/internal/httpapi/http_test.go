@@ -1,12 +1,14 @@
 package httpapi_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -160,6 +162,14 @@ func TestMalformedBodies(t *testing.T) {
 			assert.Contains(t, a.text("detail"), place, body)
 		}
 	}
+}
+
+func TestABodyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", iotest.ErrReader(io.ErrUnexpectedEOF))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Apikey", key)
+	newMock(t).serve(r).problem(400, "MALFORMED_JSON")
 }
 
 func TestRequestID(t *testing.T) {

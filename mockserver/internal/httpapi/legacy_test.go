@@ -98,6 +98,8 @@ func TestPaymentToken(t *testing.T) {
 	before.call(http.MethodPost, path, `{"card_number":"4111111111111111"}`).
 		problem(http.StatusBadRequest, "VALIDATION_ERROR").field("card_number", "invalid_string")
 
+	assert.InDelta(t, 2029, before.call(http.MethodGet, path, "").at("data.exp_year"), 0, "it is good for some time")
+
 	after := at(ends)
 	for _, body := range []string{`{}`, `{`, `{"card_number":"4111111111111111"}`} {
 		after.call(http.MethodPost, path, body).problem(http.StatusGone, "LEGACY_TOKENIZATION_RETIRED")

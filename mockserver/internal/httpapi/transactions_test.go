@@ -208,6 +208,8 @@ func TestMemoryLimitOnTheWire(t *testing.T) {
 	a := m.call(http.MethodPost, "/v2/transactions", charge("metadata", text(4000)))
 	a.problem(507, "MEMORY_LIMIT")
 	assert.Equal(t, "Insufficient Storage", a.at("title"))
+	m.v1(http.MethodPost, "/pix/v1/payment", `{"type":"PIX","payer":{"fullName":`+text(4000)+`},"transaction":{"value":1}}`).
+		problem(507, "MEMORY_LIMIT")
 }
 
 func TestTransactionFilters(t *testing.T) {
