@@ -74,6 +74,8 @@ func TestGoldenSubscriptionRead(t *testing.T) {
 	assert.ElementsMatch(t, want, read.keys("data.transactions.0"))
 	assert.Equal(t, "refused", read.text("data.transactions.0.status"), "newest first")
 	assert.Equal(t, "refunded", read.text("data.transactions.1.status"), "the validation of the trial's card")
+	assert.InDelta(t, 100, read.at("data.transactions.1.paidAmount"), 0)
+	assert.InDelta(t, 100, read.at("data.transactions.1.refundedAmount"), 0)
 	assert.Equal(t, "payment_failure", read.text("data.cancellationReason"))
 }
 

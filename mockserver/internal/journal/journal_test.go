@@ -117,9 +117,11 @@ func TestNothingSecretIsShown(t *testing.T) {
 
 		secrets []string
 	}{
-		"bearer": {exchange{header: map[string]string{"Authorization": "Bearer sk_test_abc123"}}, []string{"abc123"}},
-		"apiKey": {exchange{header: map[string]string{"apiKey": "plainkey99"}, body: `{"description":"my key is plainkey99"}`}, []string{"plainkey99"}},
-		"basic":  {exchange{header: map[string]string{"Authorization": "Basic " + basic}, answer: `{"detail":"basickey"}`}, []string{basic, "sk_test_basickey"}},
+		"bearer":                  {exchange{header: map[string]string{"Authorization": "Bearer sk_test_abc123"}}, []string{"abc123"}},
+		"apiKey":                  {exchange{header: map[string]string{"apiKey": "plainkey99"}, body: `{"description":"my key is plainkey99"}`}, []string{"plainkey99"}},
+		"basic":                   {exchange{header: map[string]string{"Authorization": "Basic " + basic}, answer: `{"detail":"basickey"}`}, []string{basic, "sk_test_basickey"}},
+		"cookie":                  {exchange{header: map[string]string{"Cookie": "sid=abcdef; b=2"}}, []string{"abcdef"}},
+		"one begins like another": {exchange{body: `{"secret":"secret1","password":"secret1-tail99","note":"secret1-tail99"}`}, []string{"tail99"}},
 		"odd authorization": {
 			exchange{header: map[string]string{"Authorization": "sk_test_naked123"}}, []string{"naked123"},
 		},
