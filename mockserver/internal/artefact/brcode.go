@@ -204,19 +204,26 @@ func checkCRC(s string) error {
 // crc16 is CRC-16/CCITT-FALSE: polynomial 0x1021, start 0xFFFF, nothing
 // reflected.
 func crc16(b []byte) uint16 {
-	// The remainder of every half byte: a code is written with every answer
-	// that shows its charge.
-	remainders := [16]uint16{
-		0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50A5, 0x60C6, 0x70E7,
-		0x8108, 0x9129, 0xA14A, 0xB16B, 0xC18C, 0xD1AD, 0xE1CE, 0xF1EF,
-	}
 	sum := uint16(0xFFFF)
 	for _, c := range b {
-		sum = sum<<4 ^ remainders[sum>>12^uint16(c>>4)]
-		sum = sum<<4 ^ remainders[sum>>12^uint16(c&0xF)]
+		sum = sum<<8 ^ remainders[byte(sum>>8)^c]
 	}
 	return sum
 }
+
+// remainders are those of every byte: a code is written with every answer that
+// shows its charge, and a page of a list shows a hundred.
+var remainders = func() (table [256]uint16) {
+	for i := range table {
+		sum := uint16(i) << 8
+		for range 8 {
+			carry := sum >> 15
+			sum = sum<<1 ^ carry*0x1021
+		}
+		table[i] = sum
+	}
+	return table
+}()
 
 func clip(s string, n int) string {
 	if !strings.ContainsFunc(s, notPrintable) {

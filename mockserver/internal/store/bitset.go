@@ -39,15 +39,10 @@ func (b *bitset) word(w int) uint64 {
 	return 0
 }
 
-// join adds the words from one on to those of dst.
-func (b *bitset) join(dst []uint64, from int) {
-	if from >= len(b.words) {
-		return
-	}
-	words := b.words[from:min(from+len(dst), len(b.words))]
-	for i, word := range words {
-		dst[i] |= word
-	}
+// part returns up to n words from one on; what is beyond them is 0.
+func (b *bitset) part(from, n int) []uint64 {
+	from = min(from, len(b.words))
+	return b.words[from:min(from+n, len(b.words))]
 }
 
 // highest and lowest return the position of a word's bit; the word is not 0.

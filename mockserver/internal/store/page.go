@@ -279,13 +279,7 @@ func (s *selection[R]) countWords() int {
 			words[i] = ^uint64(0)
 		}
 		for _, sets := range s.sets {
-			clear(some[:])
-			for _, set := range sets {
-				set.join(some[:], from)
-			}
-			for i := range words {
-				words[i] &= some[i]
-			}
+			keep(words, union(some[:len(words)], sets, from))
 		}
 		if outside := s.lo - from*64; outside > 0 {
 			words[0] &= ^uint64(0) << outside
@@ -298,6 +292,29 @@ func (s *selection[R]) countWords() int {
 		}
 	}
 	return n
+}
+
+// union returns the words from one on of all sets together, in dst where they
+// are not one set's own.
+func union(dst []uint64, sets []*bitset, from int) []uint64 {
+	if len(sets) == 1 {
+		return sets[0].part(from, len(dst))
+	}
+	clear(dst)
+	for _, set := range sets {
+		for i, word := range set.part(from, len(dst)) {
+			dst[i] |= word
+		}
+	}
+	return dst
+}
+
+// keep keeps of words what others have too, which may be shorter.
+func keep(words, others []uint64) {
+	clear(words[len(others):])
+	for i, other := range others {
+		words[i] &= other
+	}
 }
 
 // cursor names a row of this table by its position, with a check sum so that
