@@ -56,8 +56,9 @@ func (d *data) Keep(c store.Commit) (send func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Change.Events = nil
-	return posting.Send, d.keep(entry{Commit: &c, Deliveries: saved})
+	written := c // so that without a file c takes no memory
+	written.Change.Events = nil
+	return posting.Send, d.keep(entry{Commit: &written, Deliveries: saved})
 }
 
 // keepWebhooks writes down what the sender of webhooks must not forget.
