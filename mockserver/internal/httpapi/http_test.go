@@ -216,17 +216,3 @@ func TestCardDataIsRefused(t *testing.T) {
 	assert.Equal(t, http.StatusCreated, m.call(http.MethodPost, "/v2/transactions", charge("external_ref", `"4111111111111111"`)).Status)
 	assert.InDelta(t, 1, m.call(http.MethodGet, "/v2/transactions", "").at("data.total"), 0)
 }
-
-// A failing request leaves the connection, and the store, as they were.
-func TestBodyThatBreaksOff(t *testing.T) {
-	t.Parallel()
-	m := newMock(t)
-	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", brokenReader{})
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Apikey", key)
-	m.serve(r).problem(400, "MALFORMED_JSON")
-}
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, http.ErrBodyReadAfterClose }
