@@ -48,9 +48,26 @@ func LooksLikeCard(s string) bool {
 // whose value is a card number. References, SKUs, phones, documents, Pix keys
 // and ids are left out: they hold long numbers by nature.
 func (c *checker) cardData() {
-	if !c.doc.query {
+	if !c.doc.query && c.mayHoldCard() {
 		c.scan(c.doc.object(Object{index: -1}))
 	}
+}
+
+// mayHoldCard is a quick look at every value and name, wherever they stand: it
+// is true for whatever scan reports, and for little else.
+func (c *checker) mayHoldCard() bool {
+	for i := range c.doc.nodes {
+		n := &c.doc.nodes[i]
+		if n.escaped || c.isCard(n) {
+			return true
+		}
+		if n.nameEnd > n.name {
+			if name := view(c.doc.body[n.name:n.nameEnd]); name == "card" || IsCardName(name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // scan looks at the members of o.
@@ -70,7 +87,7 @@ func (c *checker) scanMember(o *Object, name string, index, at int) {
 			c.scanMember(o, name, j, e)
 		}
 	case n.kind != 'n' && IsCardName(name), n.kind == '{' && name == "card",
-		(n.kind == '"' || n.kind == '0') && c.isCard(n) && !HoldsLongNumber(name):
+		c.isCard(n) && !HoldsLongNumber(name):
 		child := Object{c: c, parent: o, name: name, index: index, at: at}
 		child.Fail("", CodeInvalid, noCardData)
 	case n.kind == '{':
@@ -78,6 +95,7 @@ func (c *checker) scanMember(o *Object, name string, index, at int) {
 	}
 }
 
+// isCard reports whether a value is a text or a number that looks like a card's.
 func (c *checker) isCard(n *node) bool {
 	length := n.rawEnd - n.raw
 	switch {
@@ -85,8 +103,10 @@ func (c *checker) isCard(n *node) bool {
 		return false
 	case n.kind == '0':
 		return LooksLikeCard(view(c.doc.raw(n)))
-	default:
+	case n.kind == '"':
 		return LooksLikeCard(c.doc.text(n))
+	default:
+		return false
 	}
 }
 

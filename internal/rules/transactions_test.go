@@ -301,6 +301,24 @@ func TestCardData(t *testing.T) {
 	}
 }
 
+func TestCardDataUnderAnEscapedName(t *testing.T) {
+	t.Parallel()
+	for body, field := range map[string]string{
+		`{"c\u0076v":"123"}`:         "cvv",
+		`{"a":[{"\u0063ard":{}}]}`:   "a[0].card",
+		`{"deep":{"p\u0061n":"x"}}`:  "deep.pan",
+		`{"c\u0076v2":"123","a":{}}`: "",
+	} {
+		found, err := rules.Check([]byte(body), func(*rules.Object) {}, rules.Variant{})
+		require.NoError(t, err)
+		if field == "" {
+			assert.Empty(t, found)
+			continue
+		}
+		assert.Equal(t, field, found[0].Field)
+	}
+}
+
 func TestLooksLikeCard(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"4111111111111111", "5555 5555 5555 4444", "378282246310005", "6011-1111-1111-1117", "2223003122003222", "4222222222222"} {
