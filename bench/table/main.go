@@ -118,8 +118,8 @@ func write(out io.Writer, groups []*group) error {
 			if base > 0 {
 				ratio = strconv.FormatFloat(median(s.nanoseconds)/base, 'f', 2, 64)
 			}
-			if _, err := fmt.Fprintf(out, "| %s | %s | %.0f | %.0f | %s |\n",
-				name+s.extra(), duration(median(s.nanoseconds)), median(s.bytes), median(s.allocs), ratio); err != nil {
+			if _, err := fmt.Fprintf(out, "| %s | %s | %s | %s | %s |\n",
+				name+s.extra(), duration(median(s.nanoseconds)), count(s.bytes), count(s.allocs), ratio); err != nil {
 				return err
 			}
 		}
@@ -154,6 +154,14 @@ func median(values []float64) float64 {
 		return sorted[middle]
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// count writes the median of what not every benchmark counts.
+func count(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(median(values), 'f', 0, 64)
 }
 
 func duration(nanoseconds float64) string {
