@@ -30,13 +30,10 @@ type readFunc func(r *fastReader, v reflect.Value) bool
 // decodeFast reads body into v, which points to a zero value. It reports false
 // where it gave up; v then holds anything.
 func decodeFast(body []byte, v any) bool {
-	return (&fastReader{Scanner: scan.Scanner{Body: body}}).decode(v)
-}
-
-func (r *fastReader) decode(v any) bool {
-	if !scan.Valid(r.Body) {
+	if !scan.Valid(body) {
 		return false
 	}
+	r := &fastReader{Scanner: scan.Scanner{Body: body}}
 	target := reflect.ValueOf(v).Elem()
 	r.Peek()
 	return planFor(target.Type())(r, target) && r.End()

@@ -226,9 +226,6 @@ var remainders = func() (table [256]uint16) {
 }()
 
 func clip(s string, n int) string {
-	if !strings.ContainsFunc(s, notPrintable) {
-		return s[:min(len(s), n)]
-	}
 	s = strings.Map(func(r rune) rune {
 		if notPrintable(r) {
 			return '?'
