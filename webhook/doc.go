@@ -42,11 +42,13 @@
 // which the resource has left already is late, and skipped; see
 // [Config.HandleStale].
 //
-// # What no webhook tells
+// # Catching missed webhooks
 //
 // The gateway sends nothing for transactions that expire or are refused, and
-// gives a delivery up some day. A [Reconciler] reads what your records still
-// have as open and feeds what it finds into the same handlers.
+// gives up a delivery eventually. A [Reconciler] reads what your records still
+// have as open and passes what it finds to the same handlers. It also looks up
+// creates whose outcome is unknown by their reference, and repairs events that
+// were handled without an effect.
 //
 // # In pieces
 //

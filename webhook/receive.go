@@ -42,6 +42,7 @@ type result struct {
 	Observation
 
 	retryAfter time.Duration // what a handler asked for
+	state      State         // of a duplicate, in the store
 }
 
 // Receive does with a delivery what ServeHTTP does with a request: it is
@@ -237,11 +238,11 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 	case err != nil:
 		return storeError(rec, err)
 	case entry.State == StateDone || entry.State == StateDead:
-		return outcome(rec, OutcomeDuplicate)
+		return duplicate(rec, entry.State)
 	case rx.cfg.Mode == Sync:
 		return rx.handleNow(ctx, entry.Key, rec)
 	case !entry.Added:
-		return outcome(rec, OutcomeDuplicate)
+		return duplicate(rec, entry.State)
 	default:
 		rx.poke() //nolint:contextcheck // the workers outlive whoever wakes them
 		return outcome(rec, OutcomeStored)
@@ -250,6 +251,12 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 
 func outcome(rec Record, o Outcome) result {
 	return result{Observation: Observation{Outcome: o, EventID: rec.EventID, Kind: rec.Kind, Resource: rec.Resource}}
+}
+
+func duplicate(rec Record, state State) result {
+	r := outcome(rec, OutcomeDuplicate)
+	r.state = state
+	return r
 }
 
 func storeError(rec Record, err error) result {

@@ -3,14 +3,11 @@ package webhook
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // OpenResource is a resource that the merchant's own records still have as
@@ -23,31 +20,70 @@ type OpenResource struct {
 	// PeriodEnd is the end of a subscription's current period as the records
 	// have it. A later one at the API is a renewal. The zero time asks for none.
 	PeriodEnd time.Time
+
+	// ExternalRef names a transaction or a transfer whose id the records don't
+	// have, because the outcome of its create is unknown; ID is "" then. A
+	// subscription can't be looked up by its idempotency key: repeat
+	// Subscriptions.Create with the same key, which returns the first one.
+	ExternalRef string
+	// Since is when the first create with ExternalRef was sent, or earlier. It
+	// is required with ExternalRef: resources created more than an hour before
+	// it are not searched.
+	Since time.Time
 }
 
-// ReconcilerConfig is what [NewReconciler] makes a [Reconciler] from. Only Open
-// must be set.
+// ReconcilerConfig configures [NewReconciler]. Only Open is required.
 type ReconcilerConfig struct {
-	// Open ranges over the resources to look at, from the merchant's own
-	// records. Leave young ones out, for which webhooks may be on their way.
+	// Open ranges over the resources to check, from the merchant's own records.
+	// It must read the primary database: what it yields outranks the receiver's
+	// store, see RepairAfter. Leave out young resources that have an ID; their
+	// webhooks may be on the way.
 	Open func(ctx context.Context) iter.Seq2[OpenResource, error]
+
+	// Identified is called with the ID of a resource that was found by its
+	// ExternalRef, before its events are handled. Store the ID: webhooks of
+	// transfers carry no reference and can only be matched by it. An error
+	// leaves the resource for the next round.
+	Identified func(ctx context.Context, open OpenResource) error
+	// Absent is called with an ExternalRef that the API does not have, once
+	// Since is MinAge ago: the create was not carried out. Send it again with
+	// the same reference, so that even an attempt that arrives later can't make
+	// a second resource; never with a new one.
+	Absent func(ctx context.Context, open OpenResource) error
+
+	// MinAge is how long ago Since must be before a reference can be Absent;
+	// default 15 min. It must exceed the longest time that a create may take,
+	// with its retries and what proxies on the way may hold back.
+	MinAge time.Duration
+	// SearchPages is how many pages of 100 a round reads to find references;
+	// default 100. Where older resources would have to be read, the references
+	// that were not found stay undecided.
+	SearchPages int
+
+	// RepairAfter is how long a resource must stay open in the records, although
+	// the store has its event as done, before the event is handled again:
+	// something else than its handler undid or never made the effect. Each event
+	// is repaired once. Default 15 min; a negative value never repairs.
+	RepairAfter time.Duration
 
 	Every      time.Duration // between two rounds of Run, with jitter; default 10 min
 	Concurrent int           // calls of the API at a time; default 4
 }
 
-// Reconciler finds what no webhook told: deliveries that were lost for good,
-// and the states for which the gateway sends none, a transaction's expired and
-// refused. It reads the resources that the merchant still sees as open, and has
-// what happened since handled by the receiver as if a webhook had told it:
-// through the same handlers, with the same store, so that what a webhook tells
-// too is handled once.
+// Reconciler catches what no webhook reported: deliveries that were lost for
+// good, and the states for which the gateway sends none, a transaction's expired
+// and refused. It reads the resources that the merchant still has as open, and
+// passes what happened since to the receiver's handlers, as a webhook would
+// have: what a webhook reports too is handled once.
 //
 // Such an event has the Source [SourceReconciler], and the resource as
 // Confirmed.
 type Reconciler struct {
 	rx  *Receiver
 	cfg ReconcilerConfig
+
+	mu       sync.Mutex
+	suspects map[string]time.Time // by fact: since when it is known as done and open nevertheless
 }
 
 // NewReconciler returns a reconciler for the receiver's handlers. The receiver
@@ -61,36 +97,35 @@ func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 	}
 	cfg.Every = positive(cfg.Every, 10*time.Minute)
 	cfg.Concurrent = positive(cfg.Concurrent, 4)
+	cfg.MinAge = positive(cfg.MinAge, 15*time.Minute)
+	cfg.SearchPages = positive(cfg.SearchPages, 100)
+	if cfg.RepairAfter == 0 {
+		cfg.RepairAfter = 15 * time.Minute
+	}
 	return &Reconciler{rx: rx, cfg: cfg}, nil
 }
 
 // Reconciliation is what a round found.
 type Reconciliation struct {
-	Checked int // resources
-	Missing int // resources that the API does not know
-	Failed  int // resources that could not be read or whose event was not handled; the next round sees them again
-	Found   int // events that no webhook had told
-	Known   int // events that had been handled, or wait for it: the records lag behind
+	Checked int // resources and references
+	Missing int // ids that the API does not know, references that are Absent
+	Failed  int // resources that could not be read or whose event was not handled; the next round checks them again
+	Found   int // events that no webhook had reported
+
+	// Known counts events that were handled, or wait for it, and whose resource
+	// the records still have as open.
+	Known     int
+	Repaired  int // events that were handled again, see ReconcilerConfig.RepairAfter
+	Unapplied int // events that were repaired and whose resource is open still: a fault of the handler or of Open
+	Undecided int // references that were not found and are too young, or too old for SearchPages
 }
 
 // Run makes a round now and then until ctx ends or the receiver is shut down.
 // Errors of a round are logged.
 func (r *Reconciler) Run(ctx context.Context) {
 	for {
-		found, err := r.Once(ctx)
-		level := slog.LevelInfo
-		if err != nil {
-			level = slog.LevelError
-		}
-		attrs := []slog.Attr{
-			slog.Int("checked", found.Checked), slog.Int("found", found.Found), slog.Int("known", found.Known),
-			slog.Int("missing", found.Missing), slog.Int("failed", found.Failed),
-		}
-		if err != nil {
-			attrs = append(attrs, errorAttr(err))
-		}
-		r.rx.cfg.Logger.LogAttrs(ctx, level, "webhook: reconciled", attrs...)
-
+		sum, err := r.Once(ctx)
+		r.log(ctx, sum, err)
 		next := time.NewTimer(r.cfg.Every/2 + rand.N(r.cfg.Every)) //nolint:gosec // jitter needs no secrecy
 		select {
 		case <-next.C:
@@ -103,99 +138,39 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
+func (r *Reconciler) log(ctx context.Context, sum Reconciliation, err error) {
+	level := slog.LevelInfo
+	if err != nil || sum.Unapplied > 0 {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{
+		slog.Int("checked", sum.Checked), slog.Int("found", sum.Found), slog.Int("known", sum.Known),
+		slog.Int("missing", sum.Missing), slog.Int("failed", sum.Failed), slog.Int("repaired", sum.Repaired),
+		slog.Int("unapplied", sum.Unapplied), slog.Int("undecided", sum.Undecided),
+	}
+	if err != nil {
+		attrs = append(attrs, errorAttr(err))
+	}
+	r.rx.cfg.Logger.LogAttrs(ctx, level, "webhook: reconciled", attrs...)
+}
+
 // Once makes one round. The error is that of Open, or of ctx; what happens to
-// single resources is in the Reconciliation.
+// single resources is in the Reconciliation and the log.
 func (r *Reconciler) Once(ctx context.Context) (Reconciliation, error) {
-	var sum Reconciliation
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	defer all.Wait()
-	slots := make(chan struct{}, r.cfg.Concurrent)
-	finish := func(err error) (Reconciliation, error) {
-		all.Wait()
-		return sum, err
-	}
-	for open, err := range r.cfg.Open(ctx) {
-		if err != nil {
-			return finish(err)
-		}
-		select {
-		case slots <- struct{}{}:
-		case <-r.rx.quit:
-			return finish(ErrShutdown)
-		case <-ctx.Done():
-			return finish(ctx.Err())
-		}
-		all.Go(func() {
-			one := r.check(ctx, open)
-			mu.Lock()
-			sum.add(one)
-			mu.Unlock()
-			<-slots
-		})
-	}
-	return finish(ctx.Err())
+	ro := r.begin()
+	err := ro.run(ctx)
+	ro.tasks.Wait()
+	r.end(ro, err == nil)
+	return ro.sum, err
 }
 
-func (s *Reconciliation) add(one Reconciliation) {
-	s.Checked += one.Checked
-	s.Missing += one.Missing
-	s.Failed += one.Failed
-	s.Found += one.Found
-	s.Known += one.Known
-}
-
-// check compares one resource with the records.
-func (r *Reconciler) check(ctx context.Context, open OpenResource) Reconciliation {
-	one := Reconciliation{Checked: 1}
-	if !open.Family.Known() || open.ID == "" || !r.rx.enter() {
-		one.Failed++
-		return one
-	}
-	defer r.rx.running.Done()
-	res, err := r.rx.reader.api.read(ctx, open.Family, open.ID)
-	switch {
-	case errors.Is(err, errUnknownResource):
-		one.Missing++
-		return one
-	case err != nil:
-		one.Failed++
-		return one
-	}
-	for _, kind := range happenedSince(open, res) {
-		switch o, err := r.tell(ctx, open, kind, res); {
-		case err != nil || !o.settled():
-			one.Failed = 1
-			return one // what follows would be out of order
-		case o == OutcomeDuplicate:
-			one.Known++
-		default:
-			one.Found++
-		}
-	}
-	return one
-}
-
-// tell feeds one event into the receiver, if the resource proves it.
-func (r *Reconciler) tell(ctx context.Context, open OpenResource, kind Kind, res *resource) (Outcome, error) {
-	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
-	c := confirm(e, res, r.rx.cfg.Now())
-	if c.verdict != confirmed {
-		return "", fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
-	}
-	body, err := syntheticBody("reconciled-"+uuid.NewSHA1(uuid.NameSpaceURL, []byte(c.fact)).String(), kind, res)
-	if err != nil {
-		return "", fmt.Errorf("webhook: %s of %s can't be written: %w", kind, open.ID, err)
-	}
-	if e, err = Parse(body); err != nil {
-		return "", err
-	}
-	e.Source, e.ConfirmedStatus, e.Stale = SourceReconciler, c.status, c.late
-	rec, err := record(e, c.fact, res)
-	if err != nil {
-		return "", err
-	}
-	result := r.rx.accept(ctx, rec)
-	r.rx.report(ctx, result.Observation)
-	return result.Outcome, nil
+// Replay passes to the handlers all that happened to one resource since
+// open.Status, whatever the store has as done. It is for an operator who has
+// repaired a handler or restored a database; a handler must not double what it
+// did before. An event that waits in the inbox is handled too, beside the
+// replay.
+func (r *Reconciler) Replay(ctx context.Context, open OpenResource) (Reconciliation, error) {
+	ro := r.begin()
+	ro.replay = true
+	return ro.check(ctx, open)
 }

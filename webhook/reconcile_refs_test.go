@@ -1,0 +1,177 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// unsure is a merchant that knows its orders by reference only.
+type unsure struct {
+	rx         *webhook.Receiver
+	got        *effects
+	identified map[string]string // id by reference
+	absent     []string
+	broken     error // what Identified returns
+}
+
+func newUnsure(t *testing.T, gw *mockserver.Server) *unsure {
+	t.Helper()
+	u := &unsure{identified: map[string]string{}}
+	u.rx, u.got = shop(t, webhook.Config{
+		Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: gw.Client(), Now: gw.Clock.Now,
+	})
+	return u
+}
+
+func (u *unsure) round(t *testing.T, cfg webhook.ReconcilerConfig, open ...webhook.OpenResource) webhook.Reconciliation {
+	t.Helper()
+	cfg.Open = openOnes(open...)
+	cfg.Identified = func(_ context.Context, o webhook.OpenResource) error {
+		u.identified[o.ExternalRef] = o.ID
+		return u.broken
+	}
+	cfg.Absent = func(_ context.Context, o webhook.OpenResource) error {
+		u.absent = append(u.absent, o.ExternalRef)
+		return nil
+	}
+	r, err := webhook.NewReconciler(u.rx, cfg)
+	require.NoError(t, err)
+	sum, err := r.Once(t.Context())
+	require.NoError(t, err)
+	return sum
+}
+
+func sent(gw *mockserver.Server, family webhook.Family, ref string) webhook.OpenResource {
+	return webhook.OpenResource{Family: family, ExternalRef: ref, Since: gw.Clock.Now()}
+}
+
+func charged(ref string) gateway.TransactionParams {
+	p := order("")
+	p.ExternalRef = ref
+	return p
+}
+
+func TestACreateOfUnknownOutcomeIsFoundByItsReference(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // the client waits between its attempts
+		gw := mockserver.Run(t)
+		u := newUnsure(t, gw)
+		open := []webhook.OpenResource{sent(gw, webhook.FamilyTransaction, "order-1"), sent(gw, webhook.FamilyTransfer, "payout-1")}
+		require.NoError(t, gw.Faults.Add(mockserver.Status(502).Applied()))
+		_, err := gw.Client().Transactions.Create(t.Context(), charged("order-1"))
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		_, err = gw.Client().Transfers.Create(t.Context(), gateway.TransferParams{
+			PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@example.com", Amount: 5000, ExternalRef: "payout-1",
+		})
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		gw.Faults.Clear()
+
+		assert.Equal(t, webhook.Reconciliation{Checked: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
+		require.Len(t, u.identified, 2)
+		assert.Empty(t, u.got.all(), "both are pending, nothing happened to them")
+
+		require.NoError(t, gw.Transactions.Pay(u.identified["order-1"]))
+		require.NoError(t, gw.Transfers.Process(u.identified["payout-1"]))
+		require.NoError(t, gw.Transfers.Settle(u.identified["payout-1"]))
+		assert.Equal(t, webhook.Reconciliation{Checked: 2, Found: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
+		assert.ElementsMatch(t, []string{
+			"transaction.paid " + u.identified["order-1"] + " paid", "payout.transferred " + u.identified["payout-1"] + " paid",
+		}, u.got.all())
+		assert.Empty(t, u.absent)
+	})
+}
+
+func TestAReferenceIsAbsentOnlyAfterTheMinimumAge(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	u := newUnsure(t, gw)
+	_, err := gw.Client().Transactions.Create(t.Context(), charged("order-0"))
+	require.NoError(t, err)
+	open := []webhook.OpenResource{sent(gw, webhook.FamilyTransaction, "order-1"), sent(gw, webhook.FamilyTransfer, "payout-1")}
+
+	require.NoError(t, gw.Clock.Advance(15*time.Minute-time.Second))
+	assert.Equal(t, webhook.Reconciliation{Checked: 2, Undecided: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
+	assert.Empty(t, u.absent, "a late first attempt may still arrive")
+
+	require.NoError(t, gw.Clock.Advance(time.Second))
+	assert.Equal(t, webhook.Reconciliation{Checked: 2, Missing: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
+	assert.ElementsMatch(t, []string{"order-1", "payout-1"}, u.absent)
+
+	_, err = gw.Client().Transactions.Create(t.Context(), charged("order-1")) // what Absent is for
+	require.NoError(t, err)
+	assert.Equal(t, webhook.Reconciliation{Checked: 1}, u.round(t, webhook.ReconcilerConfig{}, open[0]))
+	assert.Contains(t, u.identified, "order-1")
+}
+
+func TestASearchThatIsNotCompleteCallsNothingAbsent(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	u := newUnsure(t, gw)
+	first, err := gw.Client().Transactions.Create(t.Context(), charged("order-0"))
+	require.NoError(t, err)
+	open := []webhook.OpenResource{sent(gw, webhook.FamilyTransaction, "order-0"), sent(gw, webhook.FamilyTransaction, "order-none")}
+	for range 100 {
+		_, err := gw.Client().Transactions.Create(t.Context(), order(""))
+		require.NoError(t, err)
+	}
+	require.NoError(t, gw.Clock.Advance(time.Hour-time.Second))
+
+	sum := u.round(t, webhook.ReconcilerConfig{SearchPages: 1}, open...)
+	assert.Equal(t, webhook.Reconciliation{Checked: 2, Undecided: 2}, sum)
+	sum = u.round(t, webhook.ReconcilerConfig{SearchPages: 2}, open...)
+	assert.Equal(t, webhook.Reconciliation{Checked: 2, Missing: 1}, sum)
+	assert.Equal(t, map[string]string{"order-0": first.ID}, u.identified)
+	assert.Equal(t, []string{"order-none"}, u.absent)
+}
+
+func TestAFailedSearchCallsNothingAbsent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gw := mockserver.Run(t)
+		u := newUnsure(t, gw)
+		open := []webhook.OpenResource{sent(gw, webhook.FamilyTransaction, "order-1"), sent(gw, webhook.FamilyTransfer, "payout-1")}
+		require.NoError(t, gw.Clock.Advance(time.Hour))
+		require.NoError(t, gw.Faults.Add(mockserver.Status(503)))
+		assert.Equal(t, webhook.Reconciliation{Checked: 2, Failed: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
+		assert.Empty(t, u.absent)
+	})
+}
+
+func TestReferencesThatCantBeLookedUpFail(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	u := newUnsure(t, gw)
+	sum := u.round(t, webhook.ReconcilerConfig{},
+		sent(gw, webhook.FamilySubscription, "club-1"),                                  // no list shows an idempotency key
+		webhook.OpenResource{Family: webhook.FamilyTransaction, ExternalRef: "order-1"}, // no Since
+		webhook.OpenResource{Family: webhook.FamilyTransaction},
+		sent(gw, "dispute", "d-1"))
+	assert.Equal(t, webhook.Reconciliation{Checked: 4, Failed: 4}, sum)
+	assert.Empty(t, u.absent)
+}
+
+func TestAnIDThatWasNotStoredIsIdentifiedAgain(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	u := newUnsure(t, gw)
+	open := sent(gw, webhook.FamilyTransaction, "order-1")
+	tx, err := gw.Client().Transactions.Create(t.Context(), charged("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(tx.ID))
+
+	u.broken = errors.New("no database")
+	assert.Equal(t, webhook.Reconciliation{Checked: 1, Failed: 1}, u.round(t, webhook.ReconcilerConfig{}, open))
+	assert.Empty(t, u.got.all(), "its handler could not match it")
+	u.broken = nil
+	assert.Equal(t, webhook.Reconciliation{Checked: 1, Found: 1}, u.round(t, webhook.ReconcilerConfig{}, open))
+}

@@ -1,0 +1,229 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// round is one pass over what is open.
+type round struct {
+	*Reconciler
+
+	began  time.Time // before Open read anything
+	replay bool      // handle events whatever the store has as done
+	tasks  sync.WaitGroup
+	slots  chan struct{}
+
+	mu    sync.Mutex
+	sum   Reconciliation
+	known map[string]time.Time // the suspects of this round
+}
+
+func (r *Reconciler) begin() *round {
+	return &round{
+		Reconciler: r, began: time.Now(),
+		slots: make(chan struct{}, r.cfg.Concurrent), known: make(map[string]time.Time),
+	}
+}
+
+// end keeps the round's suspects. Those that a complete round did not see are
+// no longer open.
+func (r *Reconciler) end(ro *round, complete bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if complete || r.suspects == nil {
+		r.suspects = ro.known
+		return
+	}
+	maps.Copy(r.suspects, ro.known)
+}
+
+func (ro *round) run(ctx context.Context) error {
+	var refs []OpenResource
+	for open, err := range ro.cfg.Open(ctx) {
+		if err != nil {
+			return err
+		}
+		if open.ID == "" && open.ExternalRef != "" {
+			refs = append(refs, open)
+			continue
+		}
+		if err := ro.start(ctx, open); err != nil {
+			return err
+		}
+	}
+	if err := ro.resolve(ctx, refs); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// start checks a resource in the background, as soon as there is a slot.
+func (ro *round) start(ctx context.Context, open OpenResource) error {
+	select {
+	case ro.slots <- struct{}{}:
+	case <-ro.rx.quit:
+		return ErrShutdown
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ro.tasks.Go(func() {
+		defer func() { <-ro.slots }()
+		one, err := ro.check(ctx, open)
+		if err != nil {
+			ro.failed(ctx, open, err)
+		}
+		ro.add(one)
+	})
+	return nil
+}
+
+func (ro *round) failed(ctx context.Context, open OpenResource, err error) {
+	ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: a resource was not reconciled",
+		slog.String("family", string(open.Family)), slog.String("id", open.ID), errorAttr(err))
+}
+
+func (ro *round) add(one Reconciliation) {
+	ro.mu.Lock()
+	defer ro.mu.Unlock()
+	ro.sum.Checked += one.Checked
+	ro.sum.Missing += one.Missing
+	ro.sum.Failed += one.Failed
+	ro.sum.Found += one.Found
+	ro.sum.Known += one.Known
+	ro.sum.Repaired += one.Repaired
+	ro.sum.Unapplied += one.Unapplied
+	ro.sum.Undecided += one.Undecided
+}
+
+// check compares one resource with the records.
+func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, error) {
+	one := Reconciliation{Checked: 1}
+	fail := func(err error) (Reconciliation, error) {
+		one.Failed = 1
+		return one, err
+	}
+	if !open.Family.Known() || open.ID == "" {
+		return fail(errors.New("webhook: an OpenResource needs a known Family, and an ID or an ExternalRef"))
+	}
+	if !ro.rx.enter() {
+		return fail(ErrShutdown)
+	}
+	defer ro.rx.running.Done()
+	res, err := ro.rx.reader.api.read(ctx, open.Family, open.ID)
+	switch {
+	case errors.Is(err, errUnknownResource):
+		one.Missing++
+		return one, nil
+	case err != nil:
+		return fail(err)
+	}
+	for _, kind := range happenedSince(open, res) {
+		if err := ro.pass(ctx, open, kind, res, &one); err != nil {
+			return fail(err) // what follows would be out of order
+		}
+	}
+	return one, nil
+}
+
+// pass hands one event to the receiver and counts what became of it.
+func (ro *round) pass(ctx context.Context, open OpenResource, kind Kind, res *resource, one *Reconciliation) error {
+	rec, err := ro.record(open, kind, res)
+	if err != nil {
+		return err
+	}
+	if ro.replay {
+		return ro.again(ctx, rec, "replay "+uuid.NewString(), one)
+	}
+	result, err := ro.accept(ctx, rec)
+	switch {
+	case err != nil:
+		return err
+	case result.Outcome != OutcomeDuplicate:
+		one.Found++
+		return nil
+	case result.state == StateDone && ro.contradicted(rec.Fact):
+		return ro.again(ctx, rec, "repair", one)
+	default:
+		one.Known++
+		return nil
+	}
+}
+
+// contradicted reports whether the records have the resource as open although
+// the store has had the event as done for RepairAfter. The records were read
+// after that time, so they are not merely behind: the effect is not there.
+func (ro *round) contradicted(fact string) bool {
+	ro.Reconciler.mu.Lock()
+	since, suspect := ro.suspects[fact]
+	ro.Reconciler.mu.Unlock()
+	if !suspect {
+		since = time.Now()
+	}
+	ro.mu.Lock()
+	ro.known[fact] = since
+	ro.mu.Unlock()
+	return suspect && ro.cfg.RepairAfter > 0 && ro.began.Sub(since) >= ro.cfg.RepairAfter
+}
+
+// again has an event handled that the store has as done, as an event of its
+// own. The label names it: of several processes with one label one handles it.
+// It is never late, since the records are behind it.
+func (ro *round) again(ctx context.Context, rec Record, label string, one *Reconciliation) error {
+	rec.Key, rec.Fact, rec.Position, rec.Late = label+" "+rec.Key, "", 0, false
+	id := eventID(rec.Key)
+	rec.Body, rec.EventID = bytes.Replace(rec.Body, []byte(rec.EventID), []byte(id), 1), id
+	result, err := ro.accept(ctx, rec)
+	switch {
+	case err != nil:
+		return err
+	case result.Outcome != OutcomeDuplicate:
+		one.Repaired++
+	case result.state == StateDone:
+		one.Unapplied++
+	default:
+		one.Known++
+	}
+	return nil
+}
+
+// accept has the receiver handle or store an event.
+func (ro *round) accept(ctx context.Context, rec Record) (result, error) {
+	result := ro.rx.accept(ctx, rec)
+	ro.rx.report(ctx, result.Observation)
+	if !result.Outcome.settled() {
+		return result, fmt.Errorf("webhook: %s of %s: %s: %w", rec.Kind, rec.Resource, result.Outcome, result.Err)
+	}
+	return result, nil
+}
+
+// record makes the event of a kind, if the resource proves it.
+func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, error) {
+	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
+	c := confirm(e, res, ro.rx.cfg.Now())
+	if c.verdict != confirmed {
+		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
+	}
+	body, err := syntheticBody(eventID(c.fact), kind, res)
+	if err != nil {
+		return Record{}, fmt.Errorf("webhook: %s of %s can't be written: %w", kind, open.ID, err)
+	}
+	if e, err = Parse(body); err != nil {
+		return Record{}, err
+	}
+	e.Source, e.ConfirmedStatus, e.Stale = SourceReconciler, c.status, c.late
+	return record(e, c.fact, res)
+}
+
+// eventID names a synthetic event, the same one in every process.
+func eventID(key string) string {
+	return "reconciled-" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
+}
