@@ -20,6 +20,12 @@ type Config struct {
 	// Headers are the names of the signature's headers, where the operator of
 	// the gateway chose others than the defaults.
 	Headers HeaderNames
+	// Tolerance is how far the timestamp of a signature may lie from the
+	// receiver's clock, in both directions, in whole seconds; the default is
+	// the constant Tolerance, 5 min. A longer one lets recorded deliveries be
+	// sent again for longer: the Store has to remember events for more than
+	// twice as long.
+	Tolerance time.Duration
 	// Trust is what a delivery must show before it is acted upon. The default
 	// is RequireSignature where there are Keys and ReadBackOnly where there are
 	// none.
@@ -130,10 +136,11 @@ const minSecretPath = 16
 
 // check refuses what can't keep the receiver's promises.
 func (c *Config) check() error {
-	for i, k := range c.Keys {
-		if k.Key == "" {
-			return fmt.Errorf("webhook: Keys[%d] is empty: is its environment variable set?", i)
-		}
+	if err := c.checkKeys(); err != nil {
+		return err
+	}
+	if c.Tolerance != 0 && c.Tolerance < time.Second {
+		return fmt.Errorf("webhook: Tolerance is %v, it must be at least 1s, or 0 for the default of %v", c.Tolerance, Tolerance)
 	}
 	if err := c.checkTrust(); err != nil {
 		return err
@@ -146,6 +153,32 @@ func (c *Config) check() error {
 	}
 	if c.Mode == Inbox && (c.Store == nil || !c.Store.Durable()) {
 		return errors.New("webhook: Inbox mode acknowledges events before they are handled and needs a durable Store")
+	}
+	return nil
+}
+
+// checkKeys rejects keys that a mistake made easy to guess. No error shows a
+// part of a key.
+func (c *Config) checkKeys() error {
+	ids := make(map[string]int, len(c.Keys))
+	for i, k := range c.Keys {
+		key := k.Key.Reveal()
+		switch {
+		case key == "":
+			return fmt.Errorf("webhook: Keys[%d] is empty: is its environment variable set?", i)
+		case strings.TrimSpace(key) != key:
+			return fmt.Errorf("webhook: Keys[%d] begins or ends with white space: was it read from a file?", i)
+		case len(key) < minSigningKey:
+			return fmt.Errorf("webhook: Keys[%d] has %d characters, a signing key has at least %d: is it the secret of the endpoint?",
+				i, len(key), minSigningKey)
+		case k.ID == key:
+			return fmt.Errorf("webhook: the ID of Keys[%d] is the key itself: it is logged, choose another name", i)
+		}
+		id := keyID(c.Keys, i)
+		if other, taken := ids[id]; taken {
+			return fmt.Errorf("webhook: Keys[%d] and Keys[%d] have the same ID", other, i)
+		}
+		ids[id] = i
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Event struct {
 	// What follows is set by a [Receiver], not by [Parse].
 
 	Signed  bool   // the gateway's signature was verified
+	KeyID   string // the ID of the [SigningKey] that verified it
 	Source  Source // how it came in
 	Attempt int    // of handling it, from 1
 	Stale   bool   // the resource is further on already; see [Config.HandleStale]

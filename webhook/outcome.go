@@ -46,6 +46,7 @@ type Observation struct {
 	EventID    string
 	Kind       Kind
 	Resource   string // family and id
+	KeyID      string // the ID of the SigningKey that verified it, "" where none did
 	Attempt    int    // of the handler, 0 where none ran
 	Duration   time.Duration
 	Err        error // of the handler or the store, or the DeliveryError
@@ -92,6 +93,9 @@ func (rx *Receiver) log(ctx context.Context, o Observation) {
 	if o.EventID != "" {
 		attrs = append(attrs, slog.String("event_id", o.EventID), slog.String("kind", string(o.Kind)),
 			slog.String("resource", o.Resource))
+	}
+	if o.KeyID != "" {
+		attrs = append(attrs, slog.String("key_id", o.KeyID))
 	}
 	if o.Attempt > 0 {
 		attrs = append(attrs, slog.Int("attempt", o.Attempt))

@@ -98,7 +98,7 @@ func (rx *Receiver) secretPathMatches(path string) bool {
 // authenticate checks the signature, where the policy wants or the delivery
 // claims one, before anything else is read from the body.
 func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
-	signed := false
+	signed, keyID := false, ""
 	switch rx.cfg.Trust {
 	case RequireSignature:
 		signed = true
@@ -107,7 +107,8 @@ func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 	default:
 	}
 	if signed {
-		if err := rx.verifier.Verify(d.Header, d.Body); err != nil {
+		var err error
+		if keyID, err = rx.verifier.VerifiedBy(d.Header, d.Body); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +116,7 @@ func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Signed, e.Source = signed, SourceDelivery
+	e.Signed, e.KeyID, e.Source = signed, keyID, SourceDelivery
 	return e, nil
 }
 
@@ -216,6 +217,7 @@ func record(e *Event, fact string, res *resource) (Record, error) {
 		Resource:  resourceKey(e.Family, e.ResourceID),
 		Fact:      fact,
 		Signed:    e.Signed,
+		KeyID:     e.KeyID,
 		Source:    e.Source,
 		Late:      e.Stale,
 		Position:  position(e),
@@ -250,7 +252,7 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 }
 
 func outcome(rec Record, o Outcome) result {
-	return result{Observation: Observation{Outcome: o, EventID: rec.EventID, Kind: rec.Kind, Resource: rec.Resource}}
+	return result{Observation: Observation{Outcome: o, EventID: rec.EventID, Kind: rec.Kind, Resource: rec.Resource, KeyID: rec.KeyID}}
 }
 
 func duplicate(rec Record, state State) result {

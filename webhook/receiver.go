@@ -43,7 +43,7 @@ func New(cfg Config) (*Receiver, error) {
 	}
 	rx := &Receiver{
 		cfg:      cfg,
-		verifier: Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Now: cfg.Now},
+		verifier: Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
 		slots:    make(chan struct{}, cfg.MaxConcurrent),
 		routes:   make(map[route]handler),
 		quit:     make(chan struct{}),

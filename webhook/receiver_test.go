@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -25,17 +26,22 @@ func TestNewRefusesWhatCannotKeepThePromise(t *testing.T) {
 	client := (&fakeAPI{}).client(t)
 	key := []webhook.SigningKey{{Key: secret}}
 	for want, cfg := range map[string]webhook.Config{
-		"set Keys":                    {},
-		"Keys[1] is empty":            {Keys: append(key[:1:1], webhook.SigningKey{})},
-		"RequireSignature needs Keys": {Trust: webhook.RequireSignature, API: client},
-		"needs Keys and API":          {Trust: webhook.SignatureOrReadBack, Keys: key},
-		"ReadBackOnly needs API":      {Trust: webhook.ReadBackOnly, Keys: key},
-		"unknown Trust":               {Trust: 99, Keys: key},
-		"unknown Mode":                {Mode: 99, Keys: key},
-		"at least 16 characters":      {Keys: key, SecretPath: "short"},
-		"no slash":                    {Keys: key, SecretPath: "0123456789/0123456789"},
-		"a durable Store":             {Keys: key, Mode: webhook.Inbox},
-		"needs a durable Store":       {Keys: key, Mode: webhook.Inbox, Store: webhook.NewMemoryStore(webhook.MemoryOptions{})},
+		"set Keys":         {},
+		"Keys[1] is empty": {Keys: append(key[:1:1], webhook.SigningKey{})},
+		"Keys[0] has 7 characters, a signing key has at least 8": {Keys: []webhook.SigningKey{{Key: "1234567"}}},
+		"Keys[0] begins or ends with white space":                {Keys: []webhook.SigningKey{{Key: secret + "\n"}}},
+		"Keys[0] and Keys[1] have the same ID":                   {Keys: []webhook.SigningKey{{ID: "a", Key: secret}, {ID: "a", Key: "another secret"}}},
+		"the ID of Keys[0] is the key itself":                    {Keys: []webhook.SigningKey{{ID: string(secret), Key: secret}}},
+		"Tolerance is -1ns, it must be at least 1s":              {Keys: key, Tolerance: -1},
+		"RequireSignature needs Keys":                            {Trust: webhook.RequireSignature, API: client},
+		"needs Keys and API":                                     {Trust: webhook.SignatureOrReadBack, Keys: key},
+		"ReadBackOnly needs API":                                 {Trust: webhook.ReadBackOnly, Keys: key},
+		"unknown Trust":                                          {Trust: 99, Keys: key},
+		"unknown Mode":                                           {Mode: 99, Keys: key},
+		"at least 16 characters":                                 {Keys: key, SecretPath: "short"},
+		"no slash":                                               {Keys: key, SecretPath: "0123456789/0123456789"},
+		"a durable Store":                                        {Keys: key, Mode: webhook.Inbox},
+		"needs a durable Store":                                  {Keys: key, Mode: webhook.Inbox, Store: webhook.NewMemoryStore(webhook.MemoryOptions{})},
 	} {
 		_, err := webhook.New(cfg)
 		require.ErrorContains(t, err, want)
@@ -601,6 +607,29 @@ func TestMisplacedHandlersPanic(t *testing.T) {
 	assert.Panics(t, func() { webhook.OnTransaction(rx, webhook.TransactionPending, ok) }, "too late")
 }
 
+func TestTheKeyThatVerifiedAnEventIsReported(t *testing.T) {
+	t.Parallel()
+	cfg := signedConfig()
+	const old = gateway.Secret("whsec_of_last_year")
+	cfg.Keys = []webhook.SigningKey{{ID: "2027", Key: secret}, {ID: "2026", Key: old}}
+	var seen, handled []string
+	cfg.Observe = func(o webhook.Observation) { seen = append(seen, o.KeyID) }
+	rx := receiver(t, cfg)
+	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+		handled = append(handled, e.KeyID)
+		return nil
+	})
+	for i, key := range []gateway.Secret{secret, old, secret} {
+		body := paid(fmt.Sprintf("evt_%d", i), "tx_1")
+		r := request(body)
+		sign(r, key, time.Now(), body)
+		assert.Equal(t, received, answer(rx, r))
+	}
+	answer(rx, forged(paid("evt_9", "tx_1")))
+	assert.Equal(t, []string{"2027", "2026", "2027"}, handled)
+	assert.Equal(t, []string{"2027", "2026", "2027", ""}, seen)
+}
+
 func TestObservationsHaveIDsOfProvenEventsOnly(t *testing.T) {
 	t.Parallel()
 	cfg := signedConfig()
@@ -613,7 +642,7 @@ func TestObservationsHaveIDsOfProvenEventsOnly(t *testing.T) {
 	answer(rx, signed(paid("evt_1", "tx_1")))
 	answer(rx, forged(paid("evt_2", "tx_2")))
 	assert.Equal(t, []webhook.Observation{
-		{Outcome: webhook.OutcomeUnhandled, EventID: "evt_1", Kind: webhook.TransactionPaid, Resource: "transaction/tx_1", Attempt: 1},
+		{Outcome: webhook.OutcomeUnhandled, EventID: "evt_1", Kind: webhook.TransactionPaid, Resource: "transaction/tx_1", KeyID: "Keys[0]", Attempt: 1},
 		{Outcome: webhook.OutcomeRefused, Err: webhook.ErrInvalidSignature},
 	}, seen)
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -19,16 +21,37 @@ const (
 )
 
 // Tolerance is how far a signature's timestamp may lie from the receiver's
-// clock, in both directions, the boundary included.
+// clock, in both directions, the boundary included, where no other tolerance
+// is configured.
 const Tolerance = 300 * time.Second
+
+// maxSignatures bounds the signatures of one delivery. A gateway that rotates
+// its secret sends two.
+const maxSignatures = 8
+
+// minSigningKey is the shortest key in bytes that [New] accepts. The gateway's
+// secrets are longer: a shorter one is a placeholder or was cut off.
+const minSigningKey = 8
 
 const signaturePrefix = "sha256="
 
 // SigningKey is a secret shared with the gateway. During a rotation a receiver
-// knows two: the new one, and the old one with a NotAfter.
+// has two: the new one, and the old one with a NotAfter.
 type SigningKey struct {
+	// ID names the key in [Event] and [Observation], so that you can see when
+	// the old key is no longer used. It is logged, so it must not be the secret.
+	// The default is the key's place in the list: "Keys[0]".
+	ID       string
 	Key      gateway.Secret
-	NotAfter time.Time // the last moment at which the key is accepted; zero is for ever
+	NotAfter time.Time // the last time at which the key is accepted; zero means that it does not expire
+}
+
+// keyID returns the name of the ith key.
+func keyID(keys []SigningKey, i int) string {
+	if id := keys[i].ID; id != "" {
+		return id
+	}
+	return "Keys[" + strconv.Itoa(i) + "]"
 }
 
 // HeaderNames are the names of the signature's headers; an empty one stands
@@ -89,12 +112,13 @@ func Verify(header http.Header, body []byte, secrets ...gateway.Secret) error {
 	return (&Verifier{Keys: keys}).Verify(header, body)
 }
 
-// Verifier checks signatures with keys that may end, other header names or
-// another clock than [Verify] uses.
+// Verifier checks signatures with keys that expire, or with other header names,
+// another tolerance or another clock than [Verify] uses.
 type Verifier struct {
-	Keys    []SigningKey // any of them may have signed; an empty key never has
-	Headers HeaderNames
-	Now     func() time.Time // nil is time.Now
+	Keys      []SigningKey // any of them may have signed; an empty key never has
+	Headers   HeaderNames
+	Tolerance time.Duration    // 0 means the constant Tolerance; fractions of a second don't count
+	Now       func() time.Time // nil means time.Now
 }
 
 // Signed reports whether the delivery claims to be signed: it has at least one
@@ -105,30 +129,55 @@ func (v *Verifier) Signed(header http.Header) bool {
 
 // Verify checks the signature of a delivery. The error is
 // [ErrMissingSignature], [ErrInvalidSignature] or [ErrStaleTimestamp]; the
-// last one means that the signature is good and too old, or too new.
+// last one means that the signature is valid and too old, or too new.
+//
+// While the gateway rotates its secret, a delivery may carry up to 8 signatures:
+// in repeated headers, or in one header separated by commas or spaces. One of
+// them has to match. There is only one timestamp.
 func (v *Verifier) Verify(header http.Header, body []byte) error {
+	_, err := v.verify(header, body)
+	return err
+}
+
+// VerifiedBy is [Verifier.Verify] and returns the ID of the key that made the
+// signature: of the first one in Keys, if several did.
+func (v *Verifier) VerifiedBy(header http.Header, body []byte) (id string, err error) {
+	i, err := v.verify(header, body)
+	if err != nil {
+		return "", err
+	}
+	return keyID(v.Keys, i), nil
+}
+
+// verify returns the index of the key that made the signature.
+func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) {
 	signatures := values(header, v.Headers.signature())
 	timestamps := values(header, v.Headers.timestamp())
 	if len(signatures) == 0 || len(timestamps) == 0 {
-		return ErrMissingSignature
+		return 0, ErrMissingSignature
 	}
 	// Which of two would the sender have signed? Better none than a guess.
-	if len(signatures) > 1 || len(timestamps) > 1 {
-		return ErrInvalidSignature
+	if len(timestamps) > 1 {
+		return 0, ErrInvalidSignature
+	}
+	var room [maxSignatures]string
+	candidates, ok := appendSignatures(room[:0], signatures)
+	if !ok {
+		return 0, ErrInvalidSignature
 	}
 	now := v.now()
-	if !v.matches(signatures[0], timestamps[0], body, now) {
-		return ErrInvalidSignature
+	key, ok = v.match(candidates, timestamps[0], body, now)
+	if !ok {
+		return 0, ErrInvalidSignature
 	}
 	at, ok := unixSeconds(timestamps[0])
 	if !ok {
-		return ErrInvalidSignature
+		return 0, ErrInvalidSignature
 	}
-	const window = int64(Tolerance / time.Second)
-	if age := now.Unix() - at; age > window || age < -window {
-		return ErrStaleTimestamp
+	if age, window := now.Unix()-at, v.window(); age > window || age < -window {
+		return 0, ErrStaleTimestamp
 	}
-	return nil
+	return key, nil
 }
 
 func (v *Verifier) now() time.Time {
@@ -138,21 +187,57 @@ func (v *Verifier) now() time.Time {
 	return v.Now()
 }
 
-func (v *Verifier) matches(signature, timestamp string, body []byte, now time.Time) bool {
-	if len(signature) != signatureSize {
-		return false
+// window is the tolerance in seconds.
+func (v *Verifier) window() int64 {
+	if v.Tolerance == 0 {
+		return int64(Tolerance / time.Second)
+	}
+	return int64(v.Tolerance / time.Second)
+}
+
+// appendSignatures splits the values of the signature header. It reports false
+// if there are too many.
+func appendSignatures(list, headers []string) ([]string, bool) {
+	for _, rest := range headers {
+		for rest != "" {
+			one := rest
+			if end := strings.IndexAny(rest, ", "); end >= 0 {
+				one, rest = rest[:end], rest[end+1:]
+			} else {
+				rest = ""
+			}
+			if one == "" {
+				continue
+			}
+			if len(list) == maxSignatures {
+				return nil, false
+			}
+			list = append(list, one)
+		}
+	}
+	return list, true
+}
+
+// match returns the index of the first key that made one of the signatures.
+// Each key's MAC is computed once, so more signatures cost a forger's victim
+// nothing.
+func (v *Verifier) match(signatures []string, timestamp string, body []byte, now time.Time) (key int, ok bool) {
+	if !slices.ContainsFunc(signatures, func(s string) bool { return len(s) == signatureSize }) {
+		return 0, false
 	}
 	var text [signatureSize]byte
-	for _, k := range v.Keys {
+	for i, k := range v.Keys {
 		if k.Key == "" || (!k.NotAfter.IsZero() && now.After(k.NotAfter)) {
 			continue
 		}
 		mac(&text, k.Key, timestamp, body)
-		if hmac.Equal(text[:], []byte(signature)) {
-			return true
+		for _, s := range signatures {
+			if hmac.Equal(text[:], []byte(s)) {
+				return i, true
+			}
 		}
 	}
-	return false
+	return 0, false
 }
 
 // values looks a header up by its canonical name, in maps too that were filled

@@ -76,7 +76,8 @@ func TestVerifyRefuses(t *testing.T) {
 		"no prefix":          {headers(now, vectorSignature[7:]), vectorBody, webhook.ErrInvalidSignature},
 		"prefix only":        {headers(now, "sha256="), vectorBody, webhook.ErrInvalidSignature},
 		"empty":              {headers("", ""), vectorBody, webhook.ErrInvalidSignature},
-		"two signatures":     {http.Header{webhook.DefaultTimestampHeader: {now}, webhook.DefaultSignatureHeader: {vectorSignature, vectorSignature}}, vectorBody, webhook.ErrInvalidSignature},
+		"two timestamps":     {http.Header{webhook.DefaultTimestampHeader: {now, now}, webhook.DefaultSignatureHeader: {vectorSignature}}, vectorBody, webhook.ErrInvalidSignature},
+		"separators only":    {headers(now, " , ,"), vectorBody, webhook.ErrInvalidSignature},
 		"a word for a time":  {headers("yesterday", signed("yesterday")), vectorBody, webhook.ErrInvalidSignature},
 		"a sign in the time": {headers("+1700000000", signed("+1700000000")), vectorBody, webhook.ErrInvalidSignature},
 		"an endless time":    {headers(overlong, signed(overlong)), vectorBody, webhook.ErrInvalidSignature},
@@ -98,6 +99,62 @@ func TestVerifyDuringARotation(t *testing.T) {
 	ended := webhook.SigningKey{Key: vectorKey, NotAfter: at.Add(-time.Nanosecond)}
 	assert.Equal(t, webhook.ErrInvalidSignature, verifierAt(at, other, ended).Verify(signed, body))
 	assert.Equal(t, webhook.ErrInvalidSignature, verifierAt(at).Verify(signed, body), "no key at all")
+}
+
+func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
+	t.Parallel()
+	other := "sha256=" + strings.Repeat("0", 64)
+	v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{ID: "new", Key: "the_new_one"}, webhook.SigningKey{ID: "old", Key: vectorKey})
+	verify := func(signatures ...string) string {
+		id, err := v.VerifiedBy(http.Header{
+			webhook.DefaultTimestampHeader: {strconv.Itoa(vectorTime)}, webhook.DefaultSignatureHeader: signatures,
+		}, []byte(vectorBody))
+		if err != nil {
+			return err.Error()
+		}
+		return id
+	}
+	many := strings.Repeat(other+",", 7)
+	for name, signatures := range map[string][]string{
+		"alone":            {vectorSignature},
+		"commas":           {other + "," + vectorSignature},
+		"spaces":           {vectorSignature + " " + other},
+		"both":             {other + ", " + vectorSignature},
+		"repeated headers": {other, vectorSignature},
+		"another scheme":   {"sha512=00, " + vectorSignature},
+		"eight":            {many + vectorSignature},
+	} {
+		assert.Equal(t, "old", verify(signatures...), name)
+	}
+	new1 := webhook.SignText("the_new_one", strconv.Itoa(vectorTime), []byte(vectorBody))
+	assert.Equal(t, "new", verify(vectorSignature, new1), "the first key of the list that signed")
+	for name, signatures := range map[string][]string{
+		"none matches":     {other, other},
+		"nine":             {many + other + "," + vectorSignature},
+		"nine headers":     {other, other, other, other, other, other, other, other, vectorSignature},
+		"another divider":  {other + ";" + vectorSignature},
+		"cut by a divider": {vectorSignature[:20] + " " + vectorSignature[20:]},
+	} {
+		assert.Equal(t, webhook.ErrInvalidSignature.Error(), verify(signatures...), name)
+	}
+}
+
+func TestTheToleranceCanBeSet(t *testing.T) {
+	t.Parallel()
+	signed := headers(strconv.Itoa(vectorTime), vectorSignature)
+	for offset, want := range map[time.Duration]error{
+		60 * time.Second: nil, -60 * time.Second: nil,
+		61 * time.Second: webhook.ErrStaleTimestamp, -61 * time.Second: webhook.ErrStaleTimestamp,
+	} {
+		v := verifierAt(time.Unix(vectorTime, 0).Add(offset), webhook.SigningKey{Key: vectorKey})
+		v.Tolerance = time.Minute
+		assert.Equal(t, want, v.Verify(signed, []byte(vectorBody)), offset)
+
+		cfg := signedConfig()
+		cfg.Tolerance, cfg.Keys, cfg.Now = time.Minute, v.Keys, v.Now
+		status := receiver(t, cfg).Receive(t.Context(), webhook.Delivery{Header: signed, Body: []byte(vectorBody)}).Status
+		assert.Equal(t, want == nil, status == http.StatusOK, offset)
+	}
 }
 
 func TestAnEmptyKeyNeverSigned(t *testing.T) {

@@ -99,6 +99,7 @@ type Record struct {
 	Fact string
 
 	Signed   bool
+	KeyID    string // of the key that verified it
 	Source   Source
 	Late     bool  // the API had the resource past the state that the event announces
 	Position int64 // the order within the resource, 0 where there is none; see Claim.Latest

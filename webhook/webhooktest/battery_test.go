@@ -330,6 +330,16 @@ func TestEveryKindParses(t *testing.T) {
 	assert.Contains(t, string(webhooktest.Event{Kind: webhook.TransactionPaid, Data: map[string]any{"amount": 7}}.Body()), `"amount":7,`)
 }
 
+func TestADeliverySignedByAllKeysIsAcceptedByEach(t *testing.T) {
+	t.Parallel()
+	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
+	r := webhooktest.SignedByAll(body, "the new key", "the old key")
+	for _, key := range []gateway.Secret{"the new key", "the old key"} {
+		require.NoError(t, webhook.Verify(r.Header, body, key))
+	}
+	assert.Equal(t, webhook.ErrInvalidSignature, webhook.Verify(r.Header, body, "another key"))
+}
+
 func TestADeliveryCanBeSentAgain(t *testing.T) {
 	t.Parallel()
 	r := webhooktest.Signed("k", []byte(`{"id":"e"}`))

@@ -178,6 +178,19 @@ func SignedAt(key gateway.Secret, at time.Time, body []byte) *http.Request {
 	return deliver(Sign(key, at, body), body)
 }
 
+// SignedByAll returns the request of a delivery that is signed now with each of
+// the keys, as a gateway signs while it rotates its secret.
+func SignedByAll(body []byte, keys ...gateway.Secret) *http.Request {
+	at := time.Now()
+	header := http.Header{"Content-Type": {"application/json"}}
+	for _, key := range keys {
+		timestamp, signature := webhook.Sign(key, at, body)
+		header.Set(webhook.DefaultTimestampHeader, timestamp)
+		header.Add(webhook.DefaultSignatureHeader, signature)
+	}
+	return deliver(header, body)
+}
+
 // Stale returns a well signed request that is a second too old: somebody
 // recorded it and sends it again.
 func Stale(key gateway.Secret, body []byte) *http.Request {
