@@ -12,6 +12,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
@@ -32,6 +33,8 @@ var (
 	ErrForeign = errors.New("this is no data file of the mock gateway")
 	// ErrDamaged is a record that is not what was written.
 	ErrDamaged = errors.New("the data file is damaged")
+	// ErrNotRegular is a path that names no file: a device, a directory, a pipe.
+	ErrNotRegular = errors.New("this is not a regular file")
 	// ErrInUse is a file that another process has open.
 	ErrInUse = errors.New("the data file is in use by another process")
 )
@@ -51,7 +54,14 @@ type File struct {
 // an absent or empty file having none. A last record that is cut short is
 // dropped. The file itself is not changed until [File.Compact], which has to
 // come before the first append.
+//
+// A path that is a symbolic link means the file that it points to, so that every
+// name of a file has the same lock, and the link stays one.
 func Open(path string, replay func(record []byte) error) (*File, error) {
+	path, err := target(path)
+	if err != nil {
+		return nil, err
+	}
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return nil, err
@@ -62,6 +72,23 @@ func Open(path string, replay func(record []byte) error) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
+}
+
+// target returns the path of the regular file that a path means, which may not
+// exist yet.
+func target(path string) (string, error) {
+	switch info, err := os.Stat(path); {
+	case err == nil && !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s: %w", path, ErrNotRegular)
+	case err == nil:
+		return filepath.EvalSymlinks(path)
+	case !errors.Is(err, os.ErrNotExist):
+		return "", err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", fmt.Errorf("%s: %w: the symbolic link leads nowhere", path, ErrNotRegular)
+	}
+	return path, nil
 }
 
 func (f *File) read(replay func([]byte) error) error {

@@ -173,3 +173,41 @@ func TestEmptyRecordsAreRefused(t *testing.T) {
 	require.NoError(t, f.Compact([]byte("x")))
 	require.Error(t, f.Append(nil))
 }
+
+// A device or a pipe must not be replaced by a file, nor a symbolic link.
+func TestOnlyARegularFileIsADataFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	loose := filepath.Join(dir, "loose")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "absent"), loose))
+	toNull := filepath.Join(dir, "null")
+	require.NoError(t, os.Symlink(os.DevNull, toNull))
+	for _, path := range []string{os.DevNull, dir, loose, toNull} {
+		_, _, err := open(t, path)
+		require.ErrorIs(t, err, datafile.ErrNotRegular, path)
+		require.ErrorContains(t, err, path)
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 2, "nothing is left beside them")
+}
+
+func TestASymbolicLinkToADataFileStaysOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "data"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	f, _, err := open(t, link)
+	require.NoError(t, err)
+	require.NoError(t, f.Compact([]byte("one")))
+	_, _, err = open(t, file)
+	require.ErrorIs(t, err, datafile.ErrInUse, "under its own name too")
+	require.NoError(t, f.Close())
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	assert.Equal(t, os.ModeSymlink, info.Mode().Type())
+	_, records, err := open(t, file)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one"}, records)
+}
