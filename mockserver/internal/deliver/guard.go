@@ -41,10 +41,12 @@ func checkAddress(address string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s is no address", errForbidden, address)
 	}
-	ip := plainIP(at.Addr())
-	switch {
-	case ip.IsLinkLocalUnicast(), ip.IsMulticast(), ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}), isMetadata(ip):
-		return fmt.Errorf("%w: %s is a link-local, multicast or metadata address", errForbidden, ip)
+	ip := at.Addr().Unmap().WithZone("")
+	for _, target := range append(embedded(ip), ip) {
+		if target.IsLinkLocalUnicast() || target.IsMulticast() || target == netip.AddrFrom4([4]byte{255, 255, 255, 255}) ||
+			isMetadata(target) {
+			return fmt.Errorf("%w: %s is a link-local, multicast or metadata address", errForbidden, ip)
+		}
 	}
 	return nil
 }
@@ -62,18 +64,38 @@ func isMetadata(ip netip.Addr) bool {
 	return false
 }
 
-// plainIP takes an IPv4 address out of the IPv6 addresses that carry one:
-// mapped, NAT64 and 6to4.
-func plainIP(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
-	b := ip.As16()
-	switch {
-	case binary.BigEndian.Uint64(b[:8]) == 0x0064ff9b_00000000 && binary.BigEndian.Uint32(b[8:12]) == 0:
-		return netip.AddrFrom4([4]byte(b[12:16]))
-	case b[0] == 0x20 && b[1] == 0x02:
-		return netip.AddrFrom4([4]byte(b[2:6]))
+// embedded returns the IPv4 addresses that a translator or a tunnel may take
+// out of an IPv6 address. Where the place depends on the length of a prefix that
+// only the network knows, it returns each candidate.
+func embedded(ip netip.Addr) []netip.Addr {
+	if ip.Is4() {
+		return nil
 	}
-	return ip
+	b := ip.As16()
+	v4 := func(at ...int) netip.Addr { return netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]}) }
+	var found []netip.Addr
+	switch middle := binary.BigEndian.Uint32(b[8:12]); {
+	case [12]byte(b[:12]) == [12]byte{}, // IPv4-compatible, RFC 4291
+		middle == 0xffff0000,                       // IPv4-translated, RFC 2765
+		middle == 0x00005efe, middle == 0x02005efe: // ISATAP, RFC 5214
+		found = append(found, v4(12, 13, 14, 15))
+	}
+	switch prefix := binary.BigEndian.Uint32(b[:4]); {
+	case prefix == 0x0064ff9b && b[4] == 0 && b[5] == 1: // local NAT64, RFC 8215
+		// The prefix may have 48, 56, 64 or 96 bits; byte 8 is skipped, RFC 6052.
+		found = append(found, v4(6, 7, 9, 10), v4(7, 9, 10, 11), v4(9, 10, 11, 12), v4(12, 13, 14, 15))
+	case prefix == 0x0064ff9b: // NAT64, RFC 6052
+		found = append(found, v4(12, 13, 14, 15))
+	case prefix>>16 == 0x2002: // 6to4, RFC 3056
+		found = append(found, v4(2, 3, 4, 5))
+	case prefix == 0x20010000: // Teredo, RFC 4380: the server, and the client inverted
+		client := v4(12, 13, 14, 15).As4()
+		for i := range client {
+			client[i] = ^client[i]
+		}
+		found = append(found, v4(4, 5, 6, 7), netip.AddrFrom4(client))
+	}
+	return found
 }
 
 // checkName refuses names that are reserved for documentation: a test that
