@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -27,6 +28,7 @@ func guideFaults() map[string]mockserver.Fault {
 		"Status(429).RetryAfter(2 * time.Second)": mockserver.Status(429).RetryAfter(2 * time.Second),
 		"Status(503)":                             mockserver.Status(503),
 		"Status(500).CodedBody()":                 mockserver.Status(500).CodedBody(),
+		`Status(409).Code("INSUFFICIENT_FUNDS")`:  mockserver.Status(409).Code("INSUFFICIENT_FUNDS"),
 		"Status(500).NoBody()":                    mockserver.Status(500).NoBody(),
 		"Status(500).Applied()":                   mockserver.Status(500).Applied(),
 		"Status(403)":                             mockserver.Status(403),
@@ -58,6 +60,39 @@ func TestTheGuidesFaults(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			assert.Equal(t, [3]string(row[2:5]), clientUnder(t, fault), row[0])
 		})
+	}
+}
+
+// The table of error codes in mockgateway.md has every code of the engine, and
+// none that the mock does not return.
+func TestTheGuidesErrorCodes(t *testing.T) {
+	t.Parallel()
+	const internal = "../mockserver/internal/"
+	var listed []string
+	for _, row := range guideRows(t, "mockgateway.md", "| code | status | when |") {
+		listed = append(listed, names(row[0])[0])
+	}
+	var sources []byte
+	for _, dir := range []string{"engine", "httpapi"} {
+		files, err := filepath.Glob(internal + dir + "/*.go")
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if !strings.HasSuffix(file, "_test.go") {
+				sources = append(sources, text...)
+			}
+		}
+	}
+	for _, code := range listed {
+		assert.Contains(t, string(sources), `"`+code+`"`)
+	}
+	text, err := os.ReadFile(internal + "engine/refusals.go")
+	require.NoError(t, err)
+	codes := regexp.MustCompile(`Code\w+ += "(\w+)"`).FindAllSubmatch(text, -1)
+	assert.Greater(t, len(codes), 10)
+	for _, code := range codes {
+		assert.Contains(t, listed, string(code[1]))
 	}
 }
 

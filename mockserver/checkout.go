@@ -5,14 +5,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Checkout does to the checkout links of an account what buyers do on the
-// hosted page. A link is named by its slug, the end of its URL. Each method is
+// Checkout does to checkout links what buyers do on the hosted page: those of
+// one account, or as a field of [Server] those of every account. A link is named by its slug, the end of its URL. Each method is
 // refused with a [ControlError] where the link's or the session's state does
 // not allow it; then nothing has changed.
-type Checkout struct {
-	store *store.Store
-	key   string
-}
+type Checkout struct{ scope scope }
 
 // Begin is a buyer who asks for the Pix code or sends the card: the transaction
 // of the newest session of the link that is ready is created and waits. It is
@@ -63,7 +60,8 @@ func (c Checkout) Deactivate(slug string) error {
 }
 
 func (c Checkout) do(slug string, transition func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal)) error {
-	return controlError(c.store.Account(c.key).Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	a := c.scope.with(func(d *store.Data) bool { return d.Links.Get(slug) != nil })
+	return controlError(a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		l := d.Links.Get(slug)
 		if l == nil {
 			return engine.Change{}, engine.NotFound("checkout link")

@@ -88,6 +88,15 @@ func (f Fault) RetryAfter(d time.Duration) Fault {
 	return f
 }
 
+// Code sets the machine-readable code in the body of [Status], in place of
+// MOCK_FAULT: "INSUFFICIENT_FUNDS". docs/mockgateway.md lists those that the
+// mock itself returns; any other of capital letters, digits and underscores is
+// accepted too.
+func (f Fault) Code(code string) Fault {
+	f.fault.Code = code
+	return f
+}
+
 // CodedBody gives the answer of [Status] the body {error, message, status}.
 func (f Fault) CodedBody() Fault {
 	f.fault.Body = faults.BodyCoded
@@ -151,7 +160,8 @@ func (f Fault) Probability(p float64) Fault {
 // "status=503; retry-after=2".
 func (f Fault) String() string { return f.fault.String() }
 
-// Faults are those that wait for requests and webhooks.
+// Faults are those that wait for requests, and, where added here or by
+// [Webhooks], those that wait for webhooks.
 type Faults struct {
 	set     *faults.Set
 	account string
@@ -169,8 +179,9 @@ func (f Faults) Add(list ...Fault) error {
 	return errors.Join(errs...)
 }
 
-// Clear removes all of them.
-func (f Faults) Clear() { f.set.Clear(f.account) }
+// Clear removes the faults of requests. Those of webhooks stay:
+// [Webhooks.ClearFaults] removes them.
+func (f Faults) Clear() { f.set.Clear(f.account, false) }
 
 // FaultReport is a fault that waits and what has become of it.
 type FaultReport struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // TestWhatTheClientMakesOfFaults lets each fault hit the first attempt of a
@@ -213,6 +214,76 @@ func TestFaultsOfOneAccount(t *testing.T) {
 	assert.Empty(t, gw.Faults.Reports())
 }
 
+// A fault can return the code that the gateway returns for a business rule, so
+// that a merchant's code for it can be tested.
+func TestAFaultReturnsABusinessCode(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []mockserver.Fault{
+		mockserver.Status(409).Code("INSUFFICIENT_FUNDS"),
+		mockserver.Status(409).CodedBody().Code("INSUFFICIENT_FUNDS"),
+	} {
+		gw := mockserver.Run(t)
+		client := gw.Client()
+		require.NoError(t, gw.Faults.Add(fault.On("transfers.create").Times(1)))
+		_, added := client.Transfers.Create(t.Context(), payout("1"))
+		_, asked := client.Transfers.Create(t.Context(), payout("1"), gateway.Header("X-Mock-Fault", fault.String()))
+		do[object](plane{t: t, gw: gw}, http.MethodPost, "/faults", `{"fault":"`+fault.String()+`","on":"transfers.create","times":1}`)
+		_, called := client.Transfers.Create(t.Context(), payout("1"))
+		for _, err := range []error{added, asked, called} {
+			var refused *gateway.Error
+			require.ErrorAs(t, err, &refused, fault.String())
+			assert.Equal(t, http.StatusConflict, refused.StatusCode)
+			assert.Equal(t, "INSUFFICIENT_FUNDS", refused.Code)
+		}
+		_, err := client.Transfers.Create(t.Context(), payout("1"))
+		require.NoError(t, err)
+	}
+}
+
+// What a test orders for webhooks outlives the clearing of the faults of
+// requests, and the other way round.
+func TestFaultsOfRequestsAndOfWebhooksAreClearedApart(t *testing.T) {
+	t.Parallel()
+	gw, shop := mockserver.Run(t), &shop{}
+	gw.Webhooks.Send(shop)
+	add := func() {
+		require.NoError(t, gw.Faults.Add(mockserver.Status(503), mockserver.StaleTimestamp().On("subscription.*")))
+		require.NoError(t, gw.Webhooks.Drop("transaction.created"))
+	}
+	left := func() (texts []string) {
+		for _, r := range gw.Faults.Reports() {
+			texts = append(texts, r.Fault.String())
+		}
+		return texts
+	}
+	add()
+	gw.Faults.Clear()
+	assert.Equal(t, []string{"stale-timestamp", "drop-webhook"}, left())
+	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, []webhook.Kind{webhook.TransactionPending}, shop.got(), "the other was dropped")
+	gw.Webhooks.ClearFaults()
+	assert.Empty(t, left())
+
+	add()
+	gw.Webhooks.ClearFaults()
+	assert.Equal(t, []string{"status=503"}, left())
+	gw.Faults.Clear()
+	assert.Empty(t, left())
+
+	p := plane{t: t, gw: gw}
+	for path, want := range map[string]string{"/faults": "drop-webhook", "/deliveries/faults": "status=503"} {
+		do[object](p, http.MethodPost, "/faults", `{"fault":"status=503"}`)
+		do[object](p, http.MethodPost, "/faults", `{"fault":"drop-webhook"}`)
+		remaining := do[[]any](p, http.MethodDelete, path, "")
+		require.Len(t, remaining, 1, path)
+		assert.Equal(t, want, remaining[0].(object)["fault"])
+		do[object](p, http.MethodPost, "/reset", "")
+		assert.Empty(t, left(), "a reset clears both")
+	}
+}
+
 func TestFaultsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -223,6 +294,9 @@ func TestFaultsThatAreRefused(t *testing.T) {
 		"must not":             mockserver.ResetBefore().Nth(0),
 		"0 to 1":               mockserver.ResetBefore().Probability(2),
 		"is unknown":           {},
+		"capital letters":      mockserver.Status(409).Code("no funds"),
+		"only status has":      mockserver.HTMLPage().Code("NO_FUNDS"),
+		"has no code":          mockserver.Status(409).NoBody().Code("NO_FUNDS"),
 	} {
 		require.ErrorContains(t, gw.Faults.Add(fault), want)
 	}

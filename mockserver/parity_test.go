@@ -44,6 +44,7 @@ func callsOf() map[string]string {
 		"Clock.Timers":    "GET /clock/timers",
 
 		"Webhooks.Send":             "a handler in memory",
+		"Webhooks.SendTo":           "a handler in memory",
 		"Webhooks.ServeHost":        "a handler in memory",
 		"Webhooks.AddEndpoint":      "POST /endpoints",
 		"Webhooks.RemoveEndpoint":   "DELETE /endpoints/x",
@@ -58,6 +59,7 @@ func callsOf() map[string]string {
 		"Webhooks.Delay":            "POST /faults",
 		"Webhooks.CorruptSignature": "POST /faults",
 		"Webhooks.StaleTimestamp":   "POST /faults",
+		"Webhooks.ClearFaults":      "DELETE /deliveries/faults",
 
 		"Faults.Add":     "POST /faults",
 		"Faults.Clear":   "DELETE /faults",

@@ -28,8 +28,9 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Server is a gateway. Its fields act on the default account, the one of
-// [Server.Key]; [Server.Account] gives the same for any other.
+// Server is a gateway. Its fields act on every account: a resource is found by
+// its id whichever account has it, and receivers get the events of all.
+// [Server.Account] returns the same controls limited to one account.
 type Server struct {
 	Transactions  Transactions
 	Transfers     Transfers
@@ -37,9 +38,9 @@ type Server struct {
 	Checkout      Checkout
 	Legacy        Legacy
 	Clock         *Clock
-	Webhooks      Webhooks // of every account
-	Faults        Faults   // of every account
-	Requests      Requests // of every account
+	Webhooks      Webhooks
+	Faults        Faults
+	Requests      Requests
 
 	settings settings
 	store    *store.Store
@@ -108,10 +109,9 @@ func New(opts ...Option) (*Server, error) {
 		BasicTokenX: cfg.basicTokenX,
 	}))
 	s.Clock = &Clock{s}
-	a := s.Account(s.Key())
-	s.Transactions, s.Transfers, s.Subscriptions = a.Transactions, a.Transfers, a.Subscriptions
-	s.Checkout, s.Legacy = a.Checkout, a.Legacy
 	all := s.Account("")
+	s.Transactions, s.Transfers, s.Subscriptions = all.Transactions, all.Transfers, all.Subscriptions
+	s.Checkout, s.Legacy = all.Checkout, all.Legacy
 	s.Webhooks, s.Faults, s.Requests = all.Webhooks, all.Faults, all.Requests
 	if err := s.begin(); err != nil {
 		return nil, errors.Join(fmt.Errorf("mockserver: %w", err), s.Close())
@@ -237,14 +237,17 @@ func (s *Server) Up() { s.down.Store(false) }
 // Handler returns the gateway as an HTTP handler.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Account returns the controls of the account that a key opens.
+// Account returns the controls of the account that a key opens. They act on
+// that account alone: the resources of another are not found. The controls of
+// "" are those of the server's fields, which act on every account.
 func (s *Server) Account(key string) *Account {
+	of := scope{s.store, key}
 	return &Account{
-		Transactions:  Transactions{s.store, key},
-		Transfers:     Transfers{s.store, key},
-		Subscriptions: Subscriptions{s.store, key},
-		Checkout:      Checkout{s.store, key},
-		Legacy:        Legacy{s.store, key},
+		Transactions:  Transactions{of},
+		Transfers:     Transfers{of},
+		Subscriptions: Subscriptions{of},
+		Checkout:      Checkout{of},
+		Legacy:        Legacy{of},
 		Webhooks:      Webhooks{sender: s.sender, faults: s.faults, secret: s.settings.secret, account: key},
 		Faults:        Faults{set: s.faults, account: key},
 		Requests:      Requests{journal: s.journal, account: key},

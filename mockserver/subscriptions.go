@@ -5,14 +5,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Subscriptions does to the subscriptions of an account what payers and their
-// banks do; renewals, retries and trials follow the clock. Each method is
+// Subscriptions does to subscriptions what payers and their banks do: those of
+// one account, or as a field of [Server] those of every account; renewals, retries and trials follow the clock. Each method is
 // refused with a [ControlError] where the subscription's state does not allow
 // it; then nothing has changed.
-type Subscriptions struct {
-	store *store.Store
-	key   string
-}
+type Subscriptions struct{ scope scope }
 
 // Authorize is the payer's yes to a Pix Automatico: without a trial the first
 // debit is made at once.
@@ -34,6 +31,6 @@ func (s Subscriptions) FailNextCharges(id string, count int) error {
 }
 
 func (s Subscriptions) do(id string, transition store.Transition[engine.Subscription]) error {
-	_, refusal := s.store.Account(s.key).Subscription(id, transition)
+	_, refusal := s.scope.with(func(d *store.Data) bool { return d.Subscriptions.Get(id) != nil }).Subscription(id, transition)
 	return controlError(refusal)
 }

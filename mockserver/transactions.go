@@ -1,17 +1,11 @@
 package mockserver
 
-import (
-	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/store"
-)
+import "github.com/gateway-go/gateway/mockserver/internal/engine"
 
-// Transactions does to the transactions of an account what payers and issuers
-// do. Each method is refused with an error where the transaction's state does
+// Transactions does to transactions what payers and issuers do: those of one
+// account, or as a field of [Server] those of every account. Each method is refused with an error where the transaction's state does
 // not allow it; then nothing has changed.
-type Transactions struct {
-	store *store.Store
-	key   string
-}
+type Transactions struct{ scope scope }
 
 // Pay pays a pending transaction, or an expired voucher late.
 func (t Transactions) Pay(id string) error { return t.do(id, engine.Pay) }
@@ -39,7 +33,7 @@ func (t Transactions) FailChallenge(id string) error { return t.do(id, engine.Fa
 func (t Transactions) do(
 	id string, transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal),
 ) error {
-	_, refusal := t.store.Account(t.key).Transaction(id, transition)
+	_, refusal := t.scope.transaction(id).Transaction(id, transition)
 	return controlError(refusal)
 }
 

@@ -5,14 +5,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Transfers does to the transfers of an account what banks do. Without it the
-// clock does: a transfer is processed after 10 seconds and settled after 10
+// Transfers does to transfers what banks do: those of one account, or as a
+// field of [Server] those of every account. Without it the clock does: a transfer is processed after 10 seconds and settled after 10
 // more. Each method is refused with a [ControlError] where the transfer's state
 // does not allow it; then nothing has changed.
-type Transfers struct {
-	store *store.Store
-	key   string
-}
+type Transfers struct{ scope scope }
 
 // Analyse takes a pending transfer into a risk check, which ends after an hour
 // unless Process or Fail ends it before.
@@ -29,6 +26,6 @@ func (t Transfers) Settle(id string) error { return t.do(id, engine.SettleTransf
 func (t Transfers) Fail(id string) error { return t.do(id, engine.FailTransfer) }
 
 func (t Transfers) do(id string, transition store.Transition[engine.Transfer]) error {
-	_, refusal := t.store.Account(t.key).Transfer(id, transition)
+	_, refusal := t.scope.with(func(d *store.Data) bool { return d.Transfers.Get(id) != nil }).Transfer(id, transition)
 	return controlError(refusal)
 }

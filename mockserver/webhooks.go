@@ -1,6 +1,8 @@
 package mockserver
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -29,23 +31,44 @@ type Endpoint struct {
 	ID      string         // given by AddEndpoint
 	URL     string         // http or https; "" with a Handler
 	Handler http.Handler   // called in memory, without a socket
+	Path    string         // of the request that a Handler gets; "" is "/"
 	Secret  gateway.Secret // signs the deliveries; "" sends them unsigned
 	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
 }
 
 // Send delivers every event to a handler in memory, signed with
-// [Server.Secret].
+// [Server.Secret]. It panics where h is nil.
 func (w Webhooks) Send(h http.Handler) {
-	_, _ = w.AddEndpoint(Endpoint{Handler: h, Secret: w.secret}) // a handler is never refused
+	if h == nil {
+		panic("mockserver: Webhooks.Send: the handler is nil")
+	}
+	_, _ = w.AddEndpoint(Endpoint{Handler: h, Secret: w.secret}) // a handler alone is never refused
 }
 
-// AddEndpoint registers a receiver and returns it with its id.
+// SendTo is [Webhooks.Send] to a handler that expects its requests at a path:
+// "/webhooks/gateway". Each call adds a receiver, so that several handlers, or
+// several paths of one handler, get every event. It fails where the path is
+// malformed or does not begin with a slash, and where h is nil.
+func (w Webhooks) SendTo(path string, h http.Handler) error {
+	if path == "" || h == nil {
+		return errors.New("mockserver: Webhooks.SendTo needs a path, such as /webhooks, and a handler")
+	}
+	_, err := w.AddEndpoint(Endpoint{Handler: h, Path: path, Secret: w.secret})
+	return err
+}
+
+// AddEndpoint registers a receiver and returns it with its id. It fails where
+// the endpoint has not exactly one of a valid URL and a Handler, where its Path
+// is invalid, and where one of its Events is "".
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
-		Account: w.account, URL: e.URL, Handler: e.Handler, Secret: e.Secret, Events: e.Events,
+		Account: w.account, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
 	})
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("mockserver: endpoint: %w", err)
+	}
 	e.ID = added.ID
-	return e, err
+	return e, nil
 }
 
 // RemoveEndpoint removes a receiver. What is still on its way to it fails.
@@ -62,7 +85,9 @@ func (w Webhooks) RotateSecret(id string, secret gateway.Secret) error {
 func (w Webhooks) Endpoints() []Endpoint {
 	var list []Endpoint
 	for _, e := range w.sender.Endpoints(w.account) {
-		list = append(list, Endpoint{ID: e.ID, URL: e.URL, Handler: e.Handler, Secret: e.Secret, Events: e.Events})
+		list = append(list, Endpoint{
+			ID: e.ID, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
+		})
 	}
 	return list
 }
@@ -171,6 +196,10 @@ func (w Webhooks) CorruptSignature(kind string) error { return w.disturb(Corrupt
 // StaleTimestamp signs the next delivery of a kind with a moment outside the
 // receiver's window at its first attempt; see [Webhooks.Drop] for kind.
 func (w Webhooks) StaleTimestamp(kind string) error { return w.disturb(StaleTimestamp(), kind) }
+
+// ClearFaults removes the faults of webhooks, whether they were added here or
+// with [Faults.Add]. Those of requests stay: [Faults.Clear] removes them.
+func (w Webhooks) ClearFaults() { w.faults.Clear(w.account, true) }
 
 func (w Webhooks) disturb(f Fault, kind string) error {
 	return Faults{set: w.faults, account: w.account}.Add(f.On(kind).Times(1))

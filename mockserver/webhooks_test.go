@@ -76,6 +76,48 @@ func TestWebhooksOfAPayment(t *testing.T) {
 	assert.Equal(t, `{"received":true}`, d.Attempts[0].Response)
 }
 
+// A merchant mounts the receivers of a process at different paths of one router.
+func TestEachHandlerGetsItsEventsAtItsPath(t *testing.T) {
+	t.Parallel()
+	gw, orders, books := mockserver.Run(t), &shop{}, &shop{}
+	mux := http.NewServeMux()
+	mux.Handle("POST /webhooks/orders", orders)
+	mux.Handle("POST /webhooks/books", books)
+	require.NoError(t, gw.Webhooks.SendTo("/webhooks/orders", mux))
+	require.NoError(t, gw.Webhooks.SendTo("/webhooks/books?tenant=1", mux))
+	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	both := []webhook.Kind{"transaction.created", "transaction.pending"}
+	assert.Equal(t, both, orders.got())
+	assert.Equal(t, both, books.got())
+	assert.Equal(t, "/webhooks/orders", gw.Webhooks.Endpoints()[0].Path)
+
+	saved, err := gw.Snapshot()
+	require.NoError(t, err)
+	require.NoError(t, gw.Restore(saved))
+	_, err = gw.Client().Transactions.Create(t.Context(), order("order-2"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, both, orders.got(), "a restored endpoint has its path")
+
+	for want, e := range map[string]mockserver.Endpoint{
+		`not "webhooks"`:          {Handler: mux, Path: "webhooks"},
+		`not "//shop.test/"`:      {Handler: mux, Path: "//shop.test/"},
+		`not "/a b"`:              {Handler: mux, Path: "/a b"},
+		`not "https://shop.test"`: {Handler: mux, Path: "https://shop.test"},
+		"path is for a handler":   {URL: "https://shop.test/", Path: "/hook"},
+		"can't both be set":       {URL: "https://shop.test/", Handler: mux},
+		"must be an http or":      {},
+	} {
+		_, err := gw.Webhooks.AddEndpoint(e)
+		require.ErrorContains(t, err, want)
+	}
+	require.ErrorContains(t, gw.Webhooks.SendTo("", mux), "needs a path")
+	require.ErrorContains(t, gw.Webhooks.SendTo("/", nil), "and a handler")
+	assert.Len(t, gw.Webhooks.Endpoints(), 2)
+}
+
 func TestAHandlerMayCallTheGateway(t *testing.T) {
 	t.Parallel()
 	gw, shop := mockserver.Run(t), &shop{}

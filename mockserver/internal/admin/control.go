@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 	"github.com/gateway-go/gateway/mockserver/internal/wire"
@@ -50,7 +51,8 @@ func (p *Plane) reset(c *call) (any, error) {
 	if err := p.cfg.Sender.Reset(c.key); err != nil {
 		return nil, err
 	}
-	p.cfg.Faults.Clear(c.key)
+	p.cfg.Faults.Clear(c.key, false)
+	p.cfg.Faults.Clear(c.key, true)
 	p.cfg.Journal.Clear(c.key)
 	return resetView{true}, nil
 }
@@ -93,21 +95,21 @@ func (p *Plane) advance(c *call) (any, error) {
 	var err error
 	if in.By != "" {
 		given++
-		if step.By, err = time.ParseDuration(in.By); err != nil {
-			return nil, invalid(`by must be a Go duration such as "90m" or "720h", not %q`, in.By)
+		if step.By, err = duration.Parse(in.By); err != nil {
+			return nil, invalid(`by must be a duration such as "90m", "12h" or "40d": %v`, err)
 		}
 	}
 	if in.To != "" {
 		given++
 		if step.To, err = time.Parse(time.RFC3339, in.To); err != nil {
-			return nil, invalid(`to must be a moment such as "2027-02-01T00:00:00Z", not %q`, in.To)
+			return nil, invalid(`to must be a timestamp such as "2027-02-01T00:00:00Z", not %q`, in.To)
 		}
 	}
 	if in.Next {
 		given++
 	}
 	if given != 1 {
-		return nil, invalid(`the body must have exactly one of {"by": "720h"}, {"to": "2027-02-01T00:00:00Z"} and {"next": true}`)
+		return nil, invalid(`the body must have exactly one of {"by": "40d"}, {"to": "2027-02-01T00:00:00Z"} and {"next": true}`)
 	}
 	if err := p.cfg.Advance(c.r.Context(), step); err != nil {
 		return nil, err

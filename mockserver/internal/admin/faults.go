@@ -12,7 +12,8 @@ func (p *Plane) faultRoutes() []route {
 	return []route{
 		{method: http.MethodPost, path: "faults", do: p.addFault},
 		{method: http.MethodGet, path: "faults", do: p.faults},
-		{method: http.MethodDelete, path: "faults", do: p.clearFaults},
+		{method: http.MethodDelete, path: "faults", do: p.clearFaults(false)},
+		{method: http.MethodDelete, path: "deliveries/faults", do: p.clearFaults(true)},
 		{method: http.MethodDelete, path: "faults/{id}", do: p.removeFault},
 		{method: http.MethodGet, path: "requests", do: p.requests},
 		{method: http.MethodDelete, path: "requests", do: p.clearRequests},
@@ -86,9 +87,13 @@ func (p *Plane) faults(c *call) (any, error) {
 	return list, nil
 }
 
-func (p *Plane) clearFaults(c *call) (any, error) {
-	p.cfg.Faults.Clear(c.key)
-	return []faultView{}, nil
+// clearFaults removes the faults of requests, or those of webhooks, and returns
+// those that remain.
+func (p *Plane) clearFaults(webhooks bool) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		p.cfg.Faults.Clear(c.key, webhooks)
+		return p.faults(c)
+	}
 }
 
 func (p *Plane) removeFault(c *call) (any, error) {

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type prepared struct {
 	message *message
 	url     string
 	handler http.Handler
+	path    string
 	secret  gateway.Secret
 	corrupt bool
 	stale   bool
@@ -57,7 +59,7 @@ func (s *Sender) prepare(j *job) prepared {
 		r.err = errors.New("the endpoint was removed")
 		return r
 	}
-	r.url, r.handler, r.secret = e.URL, e.Handler, e.Secret
+	r.url, r.handler, r.path, r.secret = e.URL, e.Handler, e.Path, e.Secret
 	if r.handler == nil && r.url == "" {
 		r.err = errors.New("the endpoint was in the memory of another process")
 	}
@@ -96,7 +98,7 @@ func (s *Sender) send(r prepared, now time.Time) (status int, answer string, err
 	defer cancel()
 	client, address := s.network, r.url
 	if r.handler != nil {
-		client, address = inMemory(r.handler), "http://handler.mock.invalid/"
+		client, address = inMemory(r.handler), "http://handler.mock.invalid"+cmp.Or(r.path, "/")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {

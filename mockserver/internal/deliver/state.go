@@ -22,7 +22,7 @@ type Saved struct {
 
 // SavedEndpoint is an Endpoint. Its secret is in clear.
 type SavedEndpoint struct {
-	ID, Account, URL, Secret string
+	ID, Account, URL, Path, Secret string
 
 	Events []string
 }
@@ -69,7 +69,7 @@ func (s *Sender) Save() (Saved, error) {
 }
 
 func (e *endpoint) save() SavedEndpoint {
-	return SavedEndpoint{ID: e.ID, Account: e.Account, URL: e.URL, Secret: e.Secret.Reveal(), Events: e.Events}
+	return SavedEndpoint{ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: e.Secret.Reveal(), Events: e.Events}
 }
 
 func (d *delivery) save() (SavedDelivery, error) {
@@ -120,7 +120,7 @@ func (s *Sender) Load(saved Saved) error {
 
 func (e SavedEndpoint) endpoint() *endpoint {
 	return &endpoint{Endpoint{
-		ID: e.ID, Account: e.Account, URL: e.URL, Secret: gateway.Secret(e.Secret), Events: e.Events,
+		ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: gateway.Secret(e.Secret), Events: e.Events,
 	}}
 }
 

@@ -2,8 +2,10 @@ package deliver
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,7 @@ type Endpoint struct {
 	Account string         // whose events it gets; "" is everybody's
 	URL     string         // "" of a Handler
 	Handler http.Handler   // in memory; nil of a URL
+	Path    string         // of the requests to Handler; "" is "/"
 	Secret  gateway.Secret // "" sends unsigned
 	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
 }
@@ -51,10 +54,8 @@ func (e *endpoint) wants(account, kind string) bool {
 // AddEndpoint registers an endpoint and returns it with its id. One that comes
 // with an id replaces the one that has it.
 func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
-	if e.Handler == nil {
-		if err := CheckURL(e.URL); err != nil {
-			return Endpoint{}, err
-		}
+	if err := e.check(); err != nil {
+		return Endpoint{}, err
 	}
 	if i := slices.Index(e.Events, ""); i >= 0 {
 		return Endpoint{}, fmt.Errorf("events[%d] is empty; name a kind such as transaction.paid or transaction.*", i)
@@ -68,6 +69,24 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	s.endpoints = slices.DeleteFunc(s.endpoints, func(old *endpoint) bool { return old.ID == e.ID })
 	s.endpoints = append(s.endpoints, &endpoint{e})
 	return e, s.keepEndpoints()
+}
+
+// check returns what is wrong with where the endpoint is, or nil.
+func (e Endpoint) check() error {
+	switch {
+	case e.Handler == nil && e.Path != "":
+		return errors.New("path is for a handler; without one the url has it")
+	case e.Handler == nil:
+		return CheckURL(e.URL)
+	case e.URL != "":
+		return errors.New("url and handler can't both be set; a handler takes a path")
+	case e.Path == "":
+		return nil
+	}
+	if _, err := url.ParseRequestURI(e.Path); err != nil || !strings.HasPrefix(e.Path, "/") || strings.HasPrefix(e.Path, "//") || strings.ContainsAny(e.Path, " #") {
+		return fmt.Errorf("path must be one of a URL, such as /webhooks, not %q", e.Path)
+	}
+	return nil
 }
 
 // RemoveEndpoint removes an endpoint of an account; "" is any account. What is

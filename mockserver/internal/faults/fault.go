@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/duration"
 )
 
 // Kind is what goes wrong. Its text is what the header X-Mock-Fault says.
@@ -48,11 +50,18 @@ const (
 	BodyEmpty   = "empty"
 )
 
+// DefaultCode is the code in the body of a Status that names none.
+const DefaultCode = "MOCK_FAULT"
+
+// maxCode is how long a code may be.
+const maxCode = 64
+
 // Fault is something that goes wrong, and when.
 type Fault struct {
 	Kind       Kind
 	Status     int           // of Status and HTMLPage
 	Body       string        // of Status
+	Code       string        // of Status, in its body; "" is DefaultCode
 	RetryAfter time.Duration // a header of Status and HTMLPage; 0 is none
 	Latency    time.Duration // wall time; of any fault of requests
 	Delay      time.Duration // of DelayWebhook, on the virtual clock
@@ -66,8 +75,8 @@ type Fault struct {
 	Never       bool    // a probability of 0
 }
 
-// webhook reports whether the fault is one of webhooks.
-func (k Kind) webhook() bool {
+// Webhook reports whether the fault is one of webhooks.
+func (k Kind) Webhook() bool {
 	switch k {
 	case DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp:
 		return true
@@ -95,16 +104,32 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("fault %s: it needs a duration above zero, such as %s=800ms", f.Kind, f.Kind)
 	case f.Latency < 0 || f.Delay < 0 || f.RetryAfter < 0:
 		return errors.New("a duration of a fault must not be negative")
-	case f.Kind.webhook() && f.Latency > 0:
+	case f.Kind.Webhook() && f.Latency > 0:
 		return fmt.Errorf("fault %s: latency is for requests; delay-webhook makes webhooks late", f.Kind)
 	case f.Body != "" && !slices.Contains([]string{BodyProblem, BodyCoded, BodyHTML, BodyEmpty}, f.Body):
 		return fmt.Errorf("fault %s: the body must be problem, coded, html or empty, not %q", f.Kind, f.Body)
+	case f.Body != "" && f.Kind != Status, f.Code != "" && f.Kind != Status:
+		return fmt.Errorf("fault %s: only status has a body and a code of its own", f.Kind)
+	case f.RetryAfter > 0 && f.Kind != Status && f.Kind != HTMLPage:
+		return fmt.Errorf("fault %s: only status and html-page have a Retry-After header", f.Kind)
+	case f.Code != "" && f.Body != "" && f.Body != BodyProblem && f.Body != BodyCoded:
+		return fmt.Errorf("fault status: a body that is %s has no code", f.Body)
+	case !validCode(f.Code):
+		return fmt.Errorf("fault status: the code must be 1 to %d capital letters, digits and underscores, "+
+			"such as INSUFFICIENT_FUNDS, not %q", maxCode, f.Code)
 	case f.Times < 0 || f.Nth < 0:
 		return errors.New("times and nth of a fault must not be negative")
 	case f.Probability < 0 || f.Probability > 1:
 		return errors.New("the probability of a fault must be 0 to 1")
 	}
 	return nil
+}
+
+// validCode reports whether a code looks like those of the interface.
+func validCode(code string) bool {
+	return len(code) <= maxCode && !strings.ContainsFunc(code, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z')
+	})
 }
 
 func list(kinds []Kind) string {
@@ -117,7 +142,7 @@ func list(kinds []Kind) string {
 
 // Parse reads the text form of what goes wrong, as the header X-Mock-Fault has
 // it: "status=503; retry-after=2", "lose-response", "latency=800ms",
-// "status=500; body=coded".
+// "status=409; body=coded; code=INSUFFICIENT_FUNDS".
 func Parse(text string) (Fault, error) {
 	var f Fault
 	for part := range strings.SplitSeq(text, ";") {
@@ -144,10 +169,15 @@ func set(f *Fault, name, value string) error {
 		f.RetryAfter, err = seconds(value)
 	case "body":
 		f.Body = value
+	case "code":
+		f.Code = value
+		if value == "" {
+			err = errors.New("it needs a value, such as code=INSUFFICIENT_FUNDS")
+		}
 	case "applied":
 		f.Applied = true
 	case string(Slow):
-		f.Latency, err = time.ParseDuration(value)
+		f.Latency, err = duration.Parse(value)
 		if f.Kind == "" {
 			f.Kind = Slow
 		}
@@ -175,7 +205,7 @@ func setKind(f *Fault, k Kind, value string) error {
 	case k == HTMLPage:
 		f.Status = http.StatusBadGateway
 	case k == DelayWebhook:
-		f.Delay, err = time.ParseDuration(value)
+		f.Delay, err = duration.Parse(value)
 	case value != "":
 		return fmt.Errorf("takes no value, but got %q", value)
 	}
@@ -187,12 +217,12 @@ func setStatus(f *Fault, value string) (err error) {
 	return err
 }
 
-// seconds reads "2", "0.5" or a Go duration.
+// seconds reads "2", "0.5" or a duration.
 func seconds(value string) (time.Duration, error) {
 	if n, err := strconv.ParseFloat(value, 64); err == nil && n >= 0 && n < 1e9 {
 		return time.Duration(n * float64(time.Second)), nil
 	}
-	return time.ParseDuration(value)
+	return duration.Parse(value)
 }
 
 // String returns the text form; [Parse] reads it.
@@ -211,6 +241,9 @@ func (f Fault) String() string {
 	}
 	if f.Body != "" {
 		b = append(append(b, "; body="...), f.Body...)
+	}
+	if f.Code != "" {
+		b = append(append(b, "; code="...), f.Code...)
 	}
 	if f.RetryAfter > 0 {
 		b = append(append(b, "; retry-after="...), retryAfter(f.RetryAfter)...)

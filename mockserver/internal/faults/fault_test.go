@@ -50,6 +50,8 @@ func TestParseAndString(t *testing.T) {
 		"html-page":                 {Kind: faults.HTMLPage, Status: 502},
 		"latency=1s ; status=500 ;": {Kind: faults.Status, Status: 500, Latency: time.Second},
 		"STATUS = 500":              {Kind: faults.Status, Status: 500},
+		"delay-webhook=2d":          {Kind: faults.DelayWebhook, Delay: 48 * time.Hour},
+		"code=A; status=409":        {Kind: faults.Status, Status: 409, Code: "A"},
 		"status=429;retry-after=2s": {Kind: faults.Status, Status: 429, RetryAfter: 2 * time.Second},
 	} {
 		got, err := faults.Parse(text)
@@ -61,25 +63,33 @@ func TestParseAndString(t *testing.T) {
 func TestParseNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                            "lose-response", // the list of what there is
-		";":                           "must be named",
-		"status":                      "status",
-		"status=99":                   "200 to 599",
-		"status=600":                  "200 to 599",
-		"html-page; status=99":        "200 to 599",
-		"status=abc":                  "abc",
-		"status=500; body=xml":        `not "xml"`,
-		"status=500; lose-response":   "one at a time",
-		"latency":                     "latency",
-		"latency=fast":                "fast",
-		"latency=-1s":                 "above zero",
-		"lose-response=1":             "takes no value",
-		"explode":                     `"explode" is unknown`,
-		"delay-webhook=0s":            "above zero",
-		"drop-webhook; latency=1s":    "delay-webhook",
-		"status=500; retry-after=x":   "retry-after",
-		"status=500; retry-after=-1":  "retry-after",
-		"status=500; retry-after=1e9": "retry-after",
+		"":                              "lose-response", // the list of what there is
+		";":                             "must be named",
+		"status":                        "status",
+		"status=99":                     "200 to 599",
+		"status=600":                    "200 to 599",
+		"html-page; status=99":          "200 to 599",
+		"status=abc":                    "abc",
+		"status=500; body=xml":          `not "xml"`,
+		"status=500; lose-response":     "one at a time",
+		"latency":                       "latency",
+		"latency=fast":                  "fast",
+		"latency=-1s":                   "above zero",
+		"lose-response=1":               "takes no value",
+		"explode":                       `"explode" is unknown`,
+		"status=409; code=":             "needs a value",
+		"status=409; code=no funds":     "capital letters",
+		"status=409; code=é":            "capital letters",
+		"lose-response; code=A":         "only status has",
+		"html-page; code=A":             "only status has",
+		"truncate; body=coded":          "only status has",
+		"status=409; body=html; code=A": "a body that is html has no code",
+		"reset-before; retry-after=1":   "only status and html-page",
+		"delay-webhook=0s":              "above zero",
+		"drop-webhook; latency=1s":      "delay-webhook",
+		"status=500; retry-after=x":     "retry-after",
+		"status=500; retry-after=-1":    "retry-after",
+		"status=500; retry-after=1e9":   "retry-after",
 	} {
 		_, err := faults.Parse(text)
 		assert.ErrorContains(t, err, want, text)
@@ -125,14 +135,14 @@ func TestAFaultOfAnAccountLeavesOthersAlone(t *testing.T) {
 	assert.True(t, hit)
 	assert.Empty(t, set.Reports("b"))
 	assert.False(t, set.Remove("b", id))
-	set.Clear("b")
+	set.Clear("b", false)
 	assert.Len(t, set.Reports("a"), 1)
 	assert.True(t, set.Remove("a", id))
 	assert.Empty(t, set.Reports(""))
 
 	_, err = set.Add(faults.Fault{Kind: faults.ResetBefore, Account: "a"})
 	require.NoError(t, err)
-	set.Clear("")
+	set.Clear("", false)
 	assert.Empty(t, set.Reports(""), "all of them")
 }
 

@@ -2,7 +2,9 @@ package faults
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -54,7 +56,10 @@ func note(w http.ResponseWriter, f Fault) {
 func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
 	if text := r.Header.Get(Header); text != "" {
 		f, err := Parse(text)
-		return f, err == nil && !f.Kind.webhook(), err
+		if err == nil && f.Kind.Webhook() {
+			err = fmt.Errorf("fault %s: it is one of webhooks, which no request can ask for; add it instead", f.Kind)
+		}
+		return f, err == nil, err
 	}
 	if in.Set.armed.Load() == 0 {
 		return Fault{}, false, nil
@@ -222,7 +227,8 @@ func (f Fault) answer(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("X-Request-Id"); id != "" && f.Kind == Status {
 		h.Set("X-Request-Id", id)
 	}
-	const code, detail = "MOCK_FAULT", "a fault of the mock gateway, as ordered"
+	const detail = "An injected fault of the mock gateway."
+	code := cmp.Or(f.Code, DefaultCode)
 	switch {
 	case f.Kind == HTMLPage, f.Body == BodyHTML:
 		text := strconv.Itoa(f.Status) + " " + http.StatusText(f.Status)

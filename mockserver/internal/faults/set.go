@@ -52,7 +52,7 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	if err := f.Validate(); err != nil {
 		return "", err
 	}
-	if f.On != "" && s.Known != nil && !s.Known(f.Kind.webhook(), f.On) {
+	if f.On != "" && s.Known != nil && !s.Known(f.Kind.Webhook(), f.On) {
 		return "", fmt.Errorf("fault %s: nothing is called %q; for requests say transactions.create, transactions.* "+
 			"or POST /v2/transactions, for webhooks transaction.paid or transaction.*", f.Kind, f.On)
 	}
@@ -69,9 +69,12 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	return w.id, nil
 }
 
-// Clear removes the faults of an account, or for "" all of them.
-func (s *Set) Clear(account string) {
-	s.remove(func(w *waiting) bool { return account == "" || w.Account == account })
+// Clear removes the faults of requests, or those of webhooks, of an account, or
+// for "" of all.
+func (s *Set) Clear(account string, webhooks bool) {
+	s.remove(func(w *waiting) bool {
+		return w.Kind.Webhook() == webhooks && (account == "" || w.Account == account)
+	})
 }
 
 // Remove removes one fault and reports whether an account has it; "" is any.
@@ -146,7 +149,7 @@ func (s *Set) next(account string, webhook bool, matches func(pattern string) bo
 	defer s.mu.Unlock()
 	for _, w := range s.list {
 		mine := w.Account == "" || w.Account == account
-		if mine && w.Kind.webhook() == webhook && (w.On == "" || matches(w.On)) && w.fire() {
+		if mine && w.Kind.Webhook() == webhook && (w.On == "" || matches(w.On)) && w.fire() {
 			return w.Fault, true
 		}
 	}

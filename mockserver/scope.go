@@ -1,0 +1,32 @@
+package mockserver
+
+import "github.com/gateway-go/gateway/mockserver/internal/store"
+
+// scope is the accounts on which controls act: one, or for "" every account.
+type scope struct {
+	store   *store.Store
+	account string
+}
+
+// with returns the account that has what a control names, or, where none has,
+// one that will say so. Ids are unique across accounts.
+func (s scope) with(has func(*store.Data) bool) *store.Account {
+	if s.account != "" {
+		return s.store.Account(s.account)
+	}
+	var a *store.Account
+	for _, key := range s.store.Accounts() { // never empty: the default account is open from the start
+		a = s.store.Account(key)
+		found := false
+		a.View(func(d *store.Data) { found = has(d) })
+		if found {
+			break
+		}
+	}
+	return a
+}
+
+// transaction returns the account that has a transaction; see with.
+func (s scope) transaction(id string) *store.Account {
+	return s.with(func(d *store.Data) bool { return d.Transactions.Get(id) != nil })
+}
