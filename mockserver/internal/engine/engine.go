@@ -39,6 +39,7 @@ type Change struct {
 	Links         []*Link
 	Sessions      []*Session
 	Products      []*CatalogProduct
+	Responses     []*Response `json:",omitempty"` // to requests with an idempotency key
 	Integration   *Integration
 
 	Balance int64    // cents to add to the account's balance; may be negative
@@ -73,6 +74,7 @@ func (c Change) And(next Change) Change {
 	c.Links = append(c.Links, next.Links...)
 	c.Sessions = append(c.Sessions, next.Sessions...)
 	c.Products = append(c.Products, next.Products...)
+	c.Responses = append(c.Responses, next.Responses...)
 	if next.Integration != nil {
 		c.Integration = next.Integration
 	}
@@ -86,7 +88,7 @@ func (c Change) And(next Change) Change {
 // Empty reports whether c leaves everything as it is.
 func (c Change) Empty() bool {
 	return len(c.Transactions)+len(c.Customers)+len(c.Transfers)+len(c.Subscriptions)+len(c.Links)+len(c.Sessions)+
-		len(c.Products)+len(c.Spent)+len(c.Events) == 0 && c.Integration == nil && c.Balance == 0
+		len(c.Products)+len(c.Responses)+len(c.Spent)+len(c.Events) == 0 && c.Integration == nil && c.Balance == 0
 }
 
 // Timer asks for a transition at a later moment. When it fires, the engine is

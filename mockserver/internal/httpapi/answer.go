@@ -46,27 +46,33 @@ type numberedEnvelope struct {
 	Data      any          `json:"data"`
 }
 
-// writeData puts data into the envelope that its kind and the dialect want.
+// writeData writes data as its kind wants.
 func (rq *request) writeData(data any) {
-	var body any
 	switch d := data.(type) {
-	case cursorList:
-		body = envelope{true, rq.id, d}
-		if rq.api.cfg.Live {
-			body = liveCursorList{true, rq.id, d.Data, d.Total, d.Next, d.Prev}
-		}
 	case html:
 		rq.writePage(d)
-		return
-	case numberedList:
-		body = numberedEnvelope{true, rq.id, d.Metadata, d.Data}
+	case storedResponse:
+		rq.writeStored(d)
 	default:
-		body = envelope{true, rq.id, d}
+		rq.write(rq.status, wire.JSON, rq.body(data))
+	}
+}
+
+// body puts data into the envelope that its kind and the dialect want.
+func (rq *request) body(data any) any {
+	switch d := data.(type) {
+	case cursorList:
+		if rq.api.cfg.Live {
+			return liveCursorList{true, rq.id, d.Data, d.Total, d.Next, d.Prev}
+		}
+	case numberedList:
+		return numberedEnvelope{true, rq.id, d.Metadata, d.Data}
+	default:
 		if rq.route.legacy {
-			body = d
+			return d
 		}
 	}
-	rq.write(rq.status, wire.JSON, body)
+	return envelope{true, rq.id, data}
 }
 
 func (rq *request) write(status int, contentType string, body any) {

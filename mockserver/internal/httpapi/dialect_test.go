@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// TestDialect goes through the points D1 to D15 of docs/assumptions.md in both
+// TestDialect goes through the points D1 to D23 of docs/assumptions.md in both
 // dialects, each for every resource that it concerns. Whole answers are in the
 // golden files, those of the live dialect in *.live.response.json.
 func TestDialect(t *testing.T) {
@@ -42,6 +42,7 @@ func TestDialect(t *testing.T) {
 		{"D13", dialectOfDefaults},
 		{"D14", dialectOfBuyerIDs},
 		{"D15", dialectOfPixDocuments},
+		{"D16", dialectOfIdempotencyKeys},
 	}
 	var tested, documented []string
 	for _, p := range points {

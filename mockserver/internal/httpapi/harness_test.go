@@ -69,6 +69,11 @@ type answer struct {
 // be sent, and an empty value leaves it out.
 func (m *mock) call(method, target, body string, header ...string) answer {
 	m.t.Helper()
+	return m.serve(m.request(method, target, body, header...))
+}
+
+func (m *mock) request(method, target, body string, header ...string) *http.Request {
+	m.t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+key)
 	if body != "" {
@@ -80,7 +85,7 @@ func (m *mock) call(method, target, body string, header ...string) answer {
 			r.Header.Del(header[i])
 		}
 	}
-	return m.serve(r)
+	return r
 }
 
 func (m *mock) serve(r *http.Request) answer {

@@ -67,6 +67,9 @@ func bodyHandler[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engi
 		if p := rq.decode(buf.Bytes(), rule, in); p != nil {
 			return nil, p
 		}
+		if keys := rq.idempotencyKeys(); keys != nil {
+			return rq.once(keys, buf.Bytes(), func() (any, *engine.Refusal) { return do(rq, in) })
+		}
 		data, refusal := do(rq, in)
 		return data, refused(refusal)
 	}

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
 	"strings"
 	"time"
@@ -118,19 +116,13 @@ func compact(v jsontext.Value) (string, error) {
 	return string(c), err
 }
 
-// hashOf tells bodies apart by what they ask for, whatever the order of their
-// members and their white space.
+// hashOf tells bodies apart by what they ask for.
 func hashOf(in *subscriptionBody) (string, error) {
 	body, err := marshal(in)
 	if err != nil {
 		return "", err
 	}
-	v := jsontext.Value(body)
-	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(v)
-	return hex.EncodeToString(sum[:]), nil
+	return hash("", body)
 }
 
 func (a *API) getSubscription(rq *request) (any, *engine.Refusal) {

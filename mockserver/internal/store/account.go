@@ -14,11 +14,15 @@ type Account struct {
 	*core
 
 	changed func() // called under the lock when a commit changed something
+
+	// draft collects the changes of a handle that [Account.Once] has given out,
+	// which holds the lock. Nil: every change is committed at once.
+	draft *engine.Change
 }
 
 // Observed returns the same account, telling changed of the commits that are
 // made through it.
-func (a *Account) Observed(changed func()) *Account { return &Account{a.core, changed} }
+func (a *Account) Observed(changed func()) *Account { return &Account{core: a.core, changed: changed} }
 
 // core is an account, however many handles there are to it.
 type core struct {
@@ -46,6 +50,7 @@ type Data struct {
 	Integration *engine.Integration // nil before it is configured
 	Balance     int64               // cents
 	spent       map[string]struct{}
+	responses   responses
 }
 
 // Spent reports whether a single-use token is used up.
@@ -69,33 +74,39 @@ func newData(opening int64) Data {
 		Sessions:      newTable(sessions()),
 		Balance:       opening,
 		spent:         map[string]struct{}{},
+		responses:     responses{byKey: map[string]*engine.Response{}},
 	}
 }
 
 // View lets read see the account at one moment. Records may be kept beyond it,
 // tables not.
 func (a *Account) View(read func(d *Data)) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
+	if a.draft == nil {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+	}
 	read(&a.data)
 }
 
 // Apply runs one transition under the account's lock and commits what it
 // returns, whole or, where it is refused, not at all.
 func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal)) *engine.Refusal {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.apply(transition)
-}
-
-// apply is Apply for callers that hold the lock.
-func (a *Account) apply(transition func(d *Data) (engine.Change, *engine.Refusal)) *engine.Refusal {
+	if a.draft == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+	}
 	a.data.Env = a.env()
 	c, refusal := transition(&a.data)
-	if refusal != nil {
+	switch {
+	case refusal != nil:
 		return refusal
+	case a.draft != nil:
+		a.data.stamp(c)
+		*a.draft = c
+		return nil
+	default:
+		return a.commit(c, nil)
 	}
-	return a.commit(c, nil)
 }
 
 func (a *Account) env() engine.Env {
@@ -117,6 +128,7 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 		c.Events[i].At = a.data.Env.Now
 	}
 	a.data.stamp(c)
+	a.store.used.Add(-a.data.responses.forget(a.data.Env.Now))
 	grown := a.data.growth(c)
 	if limit := a.store.cfg.Limit; grown > 0 && a.store.used.Load()+grown > limit {
 		return full()

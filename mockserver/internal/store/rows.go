@@ -28,7 +28,8 @@ func (d *Data) growth(c engine.Change) int64 {
 		growthOf(&d.Subscriptions, c.Subscriptions) +
 		growthOf(&d.Links, c.Links) +
 		growthOf(&d.Products, c.Products) +
-		growthOf(&d.Sessions, c.Sessions)
+		growthOf(&d.Sessions, c.Sessions) +
+		sizeOfResponses(c.Responses)
 }
 
 // put stores the stamped records of c and what else it says.
@@ -43,6 +44,7 @@ func (d *Data) put(c engine.Change) {
 	if c.Integration != nil {
 		d.Integration = c.Integration
 	}
+	d.responses.put(c.Responses)
 	d.Balance += c.Balance
 	for _, token := range c.Spent {
 		d.spent[token] = struct{}{}

@@ -46,6 +46,7 @@ func (a *Account) state() (AccountState, error) {
 		Links:         slices.Clone(d.Links.rows),
 		Products:      slices.Clone(d.Products.rows),
 		Sessions:      slices.Clone(d.Sessions.rows),
+		Responses:     slices.Clone(d.responses.order),
 		Integration:   d.Integration,
 		Balance:       d.Balance,
 		Spent:         slices.Sorted(maps.Keys(d.spent)),
@@ -131,7 +132,7 @@ func (s *Store) Replay(c Commit) error {
 // size returns about how many bytes the records take.
 func (d *Data) size() int64 {
 	return sizeOf(&d.Transactions) + sizeOf(&d.Customers) + sizeOf(&d.Transfers) + sizeOf(&d.Subscriptions) +
-		sizeOf(&d.Links) + sizeOf(&d.Products) + sizeOf(&d.Sessions)
+		sizeOf(&d.Links) + sizeOf(&d.Products) + sizeOf(&d.Sessions) + sizeOfResponses(d.responses.order)
 }
 
 func sizeOf[R any, P record[R]](t *Table[R]) (bytes int64) {

@@ -40,28 +40,42 @@ func (a *Account) Subscription(id string, do Transition[engine.Subscription]) (*
 	})
 }
 
-func transactionsOf(d *Data) *Table[engine.Transaction]   { return &d.Transactions }
-func transfersOf(d *Data) *Table[engine.Transfer]         { return &d.Transfers }
-func subscriptionsOf(d *Data) *Table[engine.Subscription] { return &d.Subscriptions }
+// The rows of a kind: those that are stored and those of a change.
 
-// transition runs do on the record with an id and returns what the account
-// holds under it afterwards.
+func transactionsOf(d *Data, c engine.Change) (*Table[engine.Transaction], []*engine.Transaction) {
+	return &d.Transactions, c.Transactions
+}
+
+func transfersOf(d *Data, c engine.Change) (*Table[engine.Transfer], []*engine.Transfer) {
+	return &d.Transfers, c.Transfers
+}
+
+func subscriptionsOf(d *Data, c engine.Change) (*Table[engine.Subscription], []*engine.Subscription) {
+	return &d.Subscriptions, c.Subscriptions
+}
+
+// transition runs do on the record with an id and returns its version after
+// the change.
 func transition[R any](
-	a *Account, kind, id string, table func(*Data) *Table[R], do func(*Data, *R) (engine.Change, *engine.Refusal),
+	a *Account, kind, id string, rows func(*Data, engine.Change) (*Table[R], []*R),
+	do func(*Data, *R) (engine.Change, *engine.Refusal),
 ) (*R, *engine.Refusal) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	refusal := a.apply(func(d *Data) (engine.Change, *engine.Refusal) {
-		r := table(d).Get(id)
+	var after *R
+	refusal := a.Apply(func(d *Data) (engine.Change, *engine.Refusal) {
+		table, _ := rows(d, engine.Change{})
+		r := table.Get(id)
 		if r == nil {
 			return engine.Change{}, engine.NotFound(kind)
 		}
-		return do(d, r)
+		c, refusal := do(d, r)
+		_, changed := rows(d, c)
+		after = previous(table, changed, id)
+		return c, refusal
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
-	return table(&a.data).Get(id), nil
+	return after, nil
 }
 
 // follow adds to a change of transactions what it means to the records that

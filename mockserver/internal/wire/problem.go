@@ -79,15 +79,20 @@ func Write(w http.ResponseWriter, status int, contentType string, body any) {
 		status = http.StatusInternalServerError
 		text = append(text, `{"title":"Internal Server Error","status":500}`...)
 	}
-	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(text)))
-	w.WriteHeader(status)
-	_, _ = w.Write(text)    // the client is gone: nobody to tell
+	WriteText(w, status, contentType, text)
 	if cap(text) <= 1<<20 { // a rare long answer is let go
 		*buf = text
 		buffers.Put(buf)
 	}
+}
+
+// WriteText is [Write] for a body that is encoded already.
+func WriteText(w http.ResponseWriter, status int, contentType string, text []byte) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // fails only when the client is gone
 }
 
 // buffers holds what answers are encoded into.

@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+// The live dialect's idempotency keys (D16). A key belongs to one request:
+// its method, its path and its body.
+const (
+	idempotencyHeader = "Idempotency-Key"
+	replayedHeader    = "Idempotent-Replayed" // "true" on a stored response
+
+	maxIdempotencyKey = 255
+)
+
+// storedResponse is data that is written as it was the first time.
+type storedResponse struct {
+	*engine.Response
+
+	replayed bool
+}
+
+// idempotencyKeys returns what the request's Idempotency-Key headers say: nil
+// where the header does not count. PATCH sets what it says however often it is
+// sent, and D16 names POST and PUT only.
+func (rq *request) idempotencyKeys() []string {
+	if !rq.api.cfg.Live || rq.r.Method != http.MethodPost && rq.r.Method != http.MethodPut {
+		return nil
+	}
+	return rq.r.Header[idempotencyHeader]
+}
+
+// once carries a request with idempotency keys out, or returns the response
+// that it had before. The body has been read and checked, so that nobody waits
+// for a slow client under the account's lock.
+func (rq *request) once(keys []string, body []byte, do func() (any, *engine.Refusal)) (any, *problem) {
+	key, p := oneKey(keys)
+	if p != nil {
+		return nil, p
+	}
+	fingerprint, err := hash(rq.r.Method+" "+rq.r.URL.EscapedPath()+"\n", bytes.Clone(body))
+	if err != nil {
+		return nil, malformed("The body could not be compared.")
+	}
+	response, replayed, refusal := rq.account.Once(key, fingerprint, func(held *store.Account) (*engine.Response, *engine.Refusal) {
+		rq.account = held
+		data, refusal := do()
+		if refusal != nil {
+			return nil, refusal
+		}
+		return rq.response(data)
+	})
+	if refusal != nil {
+		rq.w.Header().Del("ETag") // of a version that was not stored
+		return nil, refused(refusal)
+	}
+	return storedResponse{response, replayed}, nil
+}
+
+// oneKey returns the key of a request that sent the header at least once.
+func oneKey(keys []string) (string, *problem) {
+	key := keys[0]
+	switch {
+	case len(keys) > 1:
+		return "", invalidKey(rules.CodeInvalid, "must be sent once")
+	case key == "":
+		return "", invalidKey(rules.CodeTooSmall, "must have at least 1 character")
+	case len(key) > maxIdempotencyKey:
+		return "", invalidKey(rules.CodeTooBig, "must have at most 255 characters")
+	case strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
+		return "", invalidKey(rules.CodeInvalid, "must be printable ASCII characters")
+	}
+	return key, nil
+}
+
+func invalidKey(code, message string) *problem {
+	return invalid([]rules.Violation{{Field: idempotencyHeader, Code: code, Message: message}})
+}
+
+// response encodes data as it will be sent, now and again.
+func (rq *request) response(data any) (*engine.Response, *engine.Refusal) {
+	body, err := marshal(rq.body(data))
+	if err != nil {
+		return nil, &engine.Refusal{
+			Status: http.StatusInternalServerError, Code: "ENCODING_FAILED", Detail: "The response could not be encoded.",
+		}
+	}
+	return &engine.Response{
+		Status: rq.status, ContentType: wire.JSON, ETag: rq.w.Header().Get("ETag"), Body: string(body),
+	}, nil
+}
+
+func (rq *request) writeStored(s storedResponse) {
+	h := rq.w.Header()
+	h.Set("X-Request-Id", rq.id)
+	if s.replayed {
+		h.Set(replayedHeader, "true")
+	}
+	if s.ETag != "" {
+		h.Set("ETag", s.ETag)
+	}
+	wire.WriteText(rq.w, s.Status, s.ContentType, []byte(s.Body))
+}
+
+// hash returns the hash of a prefix and a JSON body. Bodies with the same
+// members and values have the same hash, whatever the order of their members
+// and their white space. It changes body.
+func hash(prefix string, body []byte) (string, error) {
+	v := jsontext.Value(body)
+	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append([]byte(prefix), v...))
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// responses are the stored responses of an account, by idempotency key.
+type responses struct {
+	byKey map[string]*engine.Response
+	order []*engine.Response // the oldest first
+}
+
+func (r *responses) put(list []*engine.Response) {
+	for _, response := range list {
+		r.byKey[response.Key] = response
+		r.order = append(r.order, response)
+	}
+}
+
+// forget drops what has expired and returns how many bytes that frees.
+func (r *responses) forget(now time.Time) (bytes int64) {
+	for len(r.order) > 0 && r.order[0].Expired(now) {
+		oldest := r.order[0]
+		r.order = r.order[1:]
+		if r.byKey[oldest.Key] == oldest { // the data file may hold a later request with the key
+			delete(r.byKey, oldest.Key)
+		}
+		bytes += int64(oldest.Size())
+	}
+	return bytes
+}
+
+func sizeOfResponses(list []*engine.Response) (bytes int64) {
+	for _, r := range list {
+		bytes += int64(r.Size())
+	}
+	return bytes
+}
+
+// Once runs do for a request with an idempotency key, or returns the response
+// that is stored for it and true. It holds the account's lock until the
+// response is stored, so that of concurrent requests with one key one is
+// carried out and the others get its response.
+//
+// do acts through the handle it gets, on which it applies one transition at
+// most. What it changes and the response that it returns are committed as one.
+func (a *Account) Once(
+	key, fingerprint string, do func(held *Account) (*engine.Response, *engine.Refusal),
+) (response *engine.Response, replayed bool, refusal *engine.Refusal) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	env := a.env()
+	response, refusal = engine.Replay(env, a.data.responses.byKey[key], fingerprint)
+	if response != nil || refusal != nil {
+		return response, response != nil, refusal
+	}
+	a.data.Env = env
+	var draft engine.Change
+	response, refusal = do(&Account{core: a.core, changed: a.changed, draft: &draft})
+	if refusal != nil {
+		return nil, false, refusal
+	}
+	response.Key, response.Fingerprint, response.At = key, fingerprint, a.data.Env.Now
+	draft.Responses = append(draft.Responses, response)
+	return response, false, a.commit(draft, nil)
+}
