@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"net/http"
 	"net/url"
@@ -80,45 +79,6 @@ func decode[T any](r *request, res *transport.Result) (*T, error) {
 	r.answered(res, requestID)
 	res.Release()
 	return data, nil
-}
-
-// listPage reads one page of a list.
-func listPage[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) (*Page[T], error) {
-	r, err := c.request(op, params, opts, nil)
-	if err != nil {
-		return nil, err
-	}
-	return fetchPage[T](ctx, r)
-}
-
-// listPages ranges over the pages from the one that params ask for. Nothing is
-// sent before the range starts.
-func listPages[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
-	return func(yield func(*Page[T], error) bool) {
-		r, err := c.request(op, params, opts, nil)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		seen := map[string]bool{r.query.Get("cursor"): true}
-		for {
-			page, err := fetchPage[T](ctx, r)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			name, value := page.following(r)
-			if !yield(page, nil) || value == "" {
-				return
-			}
-			if seen[value] {
-				yield(nil, fmt.Errorf("gateway: %s: the list goes in circles: %s %q came twice", op.Name, name, value))
-				return
-			}
-			seen[value] = true
-			r.turn(name, value)
-		}
-	}
 }
 
 // request is one call, made ready.

@@ -175,6 +175,9 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		op.class = transport.Safe
 	}
+	if isRead(method) && !wire.Finite(in) {
+		return errors.New("gateway: do: query: the value contains itself or is nested too deeply")
+	}
 	r, err := c.prepare(&op, in, opts)
 	if err != nil {
 		return err

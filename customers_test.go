@@ -118,8 +118,12 @@ func TestCustomerPages(t *testing.T) {
 func TestCustomerPagesEnd(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string]script{
-		"on the last full page": {
+		"on the page after a full one, whatever the total says": {
 			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":1,"total":1},"data":[{"id":"c1"}]}`),
+			answer("GET /v2/customers?page=2", 200, `{"metadata":{"page":2,"limit":1,"total":1},"data":[]}`),
+		},
+		"on the last page that is not full": {
+			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":2,"total":1},"data":[{"id":"c1"}]}`),
 		},
 		"on no customers": {
 			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":10,"total":0},"data":[]}`),

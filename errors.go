@@ -190,7 +190,10 @@ func (e *OutcomeError) Error() string {
 	if e.ResourceID != "" {
 		text += ", the answer names the resource " + e.ResourceID
 	}
-	return oneLine(text + ": " + strings.TrimPrefix(e.Err.Error(), "gateway: "+e.Op+": "))
+	if e.Err != nil {
+		text += ": " + strings.TrimPrefix(e.Err.Error(), "gateway: "+e.Op+": ")
+	}
+	return oneLine(text)
 }
 
 // Unwrap returns what went wrong.

@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/url"
+	"reflect"
 	"strconv"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -46,7 +48,7 @@ func (p *Page[T]) HasMore() bool {
 	case p.Total == 0: // the gateway does not say: go on until a page is not full
 		return len(p.Items) > 0 && len(p.Items) >= p.Limit
 	default:
-		return len(p.Items) > 0 && p.Number*p.Limit < p.Total
+		return len(p.Items) > 0 && (p.Number-1)*p.Limit+len(p.Items) < p.Total
 	}
 }
 
@@ -98,14 +100,21 @@ func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	page := &Page[T]{
 		Items: list.Items, Total: list.Total,
 		NextCursor: list.NextCursor, PrevCursor: list.PrevCursor,
-		Number: list.Page, Limit: list.Limit,
 	}
-	if r.op.numbered {
-		page.Number = max(page.Number, r.number("page"), 1)
-		page.Limit = max(page.Limit, r.number("limit"))
+	if r.numbered(page) {
+		page.Number = firstOf(list.Page, r.number("page"), 1)
+		page.Limit = firstOf(list.Limit, r.number("limit"))
 	}
 	return page, nil
 }
+
+// numbered reports whether a page belongs to a list by page number. A gateway
+// that sends cursors where page numbers are documented is followed by cursor.
+func (r *request) numbered(page interface{ hasCursor() bool }) bool {
+	return r.op.numbered && !page.hasCursor() && !r.query.Has("cursor")
+}
+
+func (p *Page[T]) hasCursor() bool { return p.NextCursor != "" || p.PrevCursor != "" }
 
 // number reads a query parameter; 0 where there is none.
 func (r *request) number(name string) int {
@@ -113,28 +122,117 @@ func (r *request) number(name string) int {
 	return n
 }
 
-// following returns the query parameter that asks for the next page in the
-// direction of the request; its value is "" after the last page.
-func (p *Page[T]) following(r *request) (name, value string) {
-	switch {
-	case r.op.numbered && p.HasMore():
-		return "page", strconv.Itoa(p.Number + 1)
-	case r.op.numbered:
-		return "page", ""
-	case r.query.Get("direction") == string(DirectionPrev):
-		return "cursor", p.PrevCursor
-	default:
-		return "cursor", p.NextCursor
-	}
-}
-
 // turn makes r ask for another page.
 func (r *request) turn(name, value string) {
 	if r.query == nil {
 		r.query = url.Values{}
 	}
+	if name == "cursor" {
+		r.query.Del("page")
+	}
 	r.query.Set(name, value)
 	u := *r.url
 	u.RawQuery = r.query.Encode()
 	r.url = &u
+}
+
+// listPage reads one page of a list.
+func listPage[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) (*Page[T], error) {
+	r, err := c.request(op, params, opts, nil)
+	if err != nil {
+		return nil, err
+	}
+	return fetchPage[T](ctx, r)
+}
+
+// listPages ranges over the pages from the one that params ask for. Nothing is
+// sent before the range starts.
+func listPages[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
+	return func(yield func(*Page[T], error) bool) {
+		r, err := c.request(op, params, opts, nil)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		p := pager[T]{request: r, cursors: map[string]bool{r.query.Get("cursor"): true}}
+		for more := true; more; {
+			page, err := p.read(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(page, nil) {
+				return
+			}
+			if more, err = p.turn(page); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// pager reads one page after the other. It never trusts the gateway to end the
+// list: a list that goes in circles ends with an error.
+type pager[T any] struct {
+	*request
+
+	cursors map[string]bool // those asked for so far
+	last    *Page[T]
+	seen    int // items up to the last page, of a list by page number
+}
+
+// read reads the page that the request asks for.
+func (p *pager[T]) read(ctx context.Context) (*Page[T], error) {
+	page, err := fetchPage[T](ctx, p.request)
+	if err != nil || page.Number == 0 || p.last == nil {
+		return page, err
+	}
+	switch wanted := p.number("page"); {
+	case page.Number != wanted:
+		return nil, p.circle("the gateway returned page %d instead of page %d", page.Number, wanted)
+	case len(page.Items) > 0 && reflect.DeepEqual(page.Items, p.last.Items):
+		return nil, p.circle("page %d has the same items as the page before it", wanted)
+	}
+	return page, nil
+}
+
+// turn makes the request ask for the page after page; it reports false where
+// there is none.
+func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
+	if page.Number > 0 {
+		more = p.count(page)
+		p.last = page
+		p.request.turn("page", strconv.Itoa(page.Number+1))
+		return more, nil
+	}
+	cursor := page.NextCursor
+	if p.query.Get("direction") == string(DirectionPrev) {
+		cursor = page.PrevCursor
+	}
+	switch {
+	case cursor == "":
+		return false, nil
+	case p.cursors[cursor]:
+		return false, p.circle("cursor %q came twice", cursor)
+	}
+	p.cursors[cursor] = true
+	p.request.turn("cursor", cursor)
+	return true, nil
+}
+
+// count reports whether a numbered page has one after it. It goes by the items
+// that came, not by the limit that was asked for: the gateway may cap that. A
+// full page never ends the list, so that a total of one page loses nothing.
+func (p *pager[T]) count(page *Page[T]) bool {
+	n := len(page.Items)
+	if p.last == nil {
+		p.seen = (page.Number - 1) * firstOf(page.Limit, n)
+	}
+	p.seen += n
+	return n > 0 && (p.seen < page.Total || page.Limit == 0 && page.Total == 0 || page.Limit > 0 && n >= page.Limit)
+}
+
+func (p *pager[T]) circle(format string, args ...any) error {
+	return fmt.Errorf("gateway: %s: the list goes in circles: "+format, append([]any{p.op.Name}, args...)...)
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 
@@ -8,20 +9,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Encode writes a body. Maps are written in order, so that every attempt and
+// ordered writes maps in the order of their keys, so that every attempt and
 // every run sends the same bytes.
-func Encode(v any) ([]byte, error) { return Append(make([]byte, 0, 1<<10), v) }
+var ordered = json.JoinOptions(json.Deterministic(true))
+
+// Encode returns the JSON of v, which may be of any type. A value that contains
+// itself is an error.
+func Encode(v any) ([]byte, error) { return json.Marshal(v, ordered) }
 
 // Append appends to b what [Encode] returns. After an error b is as it was.
 func Append(b []byte, v any) ([]byte, error) {
-	if longer, ok := appendFast(b, v); ok {
-		return longer, nil
-	}
-	body, err := json.Marshal(v, json.Deterministic(true))
-	if err != nil {
+	buf := bytes.NewBuffer(b)
+	if err := json.MarshalWrite(buf, v, ordered); err != nil {
 		return b, err
 	}
-	return append(b, body...), nil
+	return buf.Bytes(), nil
 }
 
 // Marshal writes a result the way the gateway does: what is nullable and empty

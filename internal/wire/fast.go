@@ -3,6 +3,7 @@ package wire
 import (
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -128,18 +129,22 @@ func readInt(r *fastReader, v reflect.Value) bool {
 	return !v.OverflowInt(n)
 }
 
-func readPointer(t reflect.Type, read readFunc) readFunc {
+// readPointer and readSlice make the plan of the type they lead to when they
+// first read one: a type may lead to itself.
+func readPointer(t reflect.Type) readFunc {
+	plan := sync.OnceValue(func() readFunc { return planFor(t) })
 	return func(r *fastReader, v reflect.Value) bool {
 		if r.null() {
 			return true
 		}
 		p := reflect.New(t)
 		v.Set(p)
-		return read(r, p.Elem())
+		return plan()(r, p.Elem())
 	}
 }
 
-func readSlice(t reflect.Type, read readFunc) readFunc {
+func readSlice(t reflect.Type) readFunc {
+	plan := sync.OnceValue(func() readFunc { return planFor(t.Elem()) })
 	none := reflect.MakeSlice(t, 0, 0)
 	return func(r *fastReader, v reflect.Value) bool {
 		if r.null() {
@@ -152,6 +157,7 @@ func readSlice(t reflect.Type, read readFunc) readFunc {
 			v.Set(none)
 			return true
 		}
+		read := plan()
 		for start, n := r.At, 0; ; n++ {
 			if n == v.Cap() {
 				v.Grow(r.more(start, n))

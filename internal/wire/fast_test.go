@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 
@@ -115,9 +114,6 @@ func TestFastDecodeIsUsed(t *testing.T) {
 	}
 	var params gateway.TransactionParams
 	assert.True(t, wire.DecodeFast(files.Read(t, "transactions/create.request.json"), &params))
-	body, ok := wire.EncodeFast(&gateway.TransactionParams{Amount: 1, Products: []gateway.Product{{Name: "x"}}})
-	assert.True(t, ok)
-	assert.NotEmpty(t, body)
 }
 
 func FuzzFastDecode(f *testing.F) {
@@ -131,64 +127,4 @@ func FuzzFastDecode(f *testing.F) {
 		f.Add(files.Read(f, name))
 	}
 	f.Fuzz(sameDecodes)
-}
-
-// sameEncode checks that the fast writing writes the same bytes, or gives up
-// where the other one fails.
-func sameEncode(t *testing.T, v any) {
-	t.Helper()
-	fast, ok := wire.EncodeFast(v)
-	slow, err := wire.EncodeSlow(v)
-	if ok {
-		require.NoError(t, err)
-		assert.Equal(t, string(slow), string(fast))
-	}
-}
-
-// answer has what the mock gateway's answers have and requests have not.
-type answer struct {
-	Name string            `json:"name"`
-	At   moment            `json:"at"`
-	Data any               `json:"data"`
-	List []any             `json:"list"`
-	Rest map[string]string `json:"rest"`
-}
-
-// moment writes itself.
-type moment int64
-
-func (m moment) AppendJSON(b []byte) []byte { return fmt.Appendf(b, `"%d"`, int64(m)) }
-
-func (m moment) MarshalJSONTo(enc *jsontext.Encoder) error {
-	return enc.WriteValue(m.AppendJSON(enc.AvailableBuffer()))
-}
-
-func FuzzFastEncode(f *testing.F) {
-	f.Add("order-1001", int64(15990), "São Paulo", true, uint8(0))
-	f.Add("a\"b\\c\n\u2028<>&", int64(-1), "\xff", false, uint8(255))
-	f.Add("17", int64(0), "", false, uint8(7))
-	f.Fuzz(func(t *testing.T, text string, n int64, other string, yes bool, shape uint8) {
-		p := gateway.TransactionParams{
-			ExternalRef: text, Amount: n, Currency: gateway.Currency(other), Traceable: yes, Metadata: other,
-			Installments: int(shape), Token: gateway.CardToken(text),
-			Products: []gateway.Product{{Name: other, Price: n, Tangible: yes, SKU: text}, {}}[:shape%3],
-		}
-		if shape&4 != 0 {
-			p.Buyer = gateway.BuyerParams{ID: gateway.BuyerID(text), Document: &gateway.Document{Number: other}, Address: &gateway.Address{City: text}}
-			p.InterestRate = gateway.Set(float64(n) / 3)
-		}
-		if shape&8 != 0 {
-			p.InterestRate = gateway.Null[float64]()
-			p.Products = nil
-		}
-		sameEncode(t, &p)
-		sameEncode(t, &gateway.SubscriptionUpdateParams{Metadata: gateway.Set(map[string]any{text: n, other: yes, "a": []any{text}})})
-		sameEncode(t, &gateway.SubscriptionParams{RetryOffsetsDays: []int{int(n)}, Metadata: map[string]any{text: other}, Comment: other})
-		sameEncode(t, &gateway.TransferParams{ExternalRef: text, Amount: n})
-		for _, data := range []any{nil, text, n, answer{Name: text}, &answer{At: moment(shape), Rest: map[string]string{text: other}}} {
-			sameEncode(t, data)
-			sameEncode(t, answer{Name: other, At: moment(n), Data: data, List: []any{data, yes}})
-			sameEncode(t, &answer{Data: data, List: []any{}})
-		}
-	})
 }

@@ -52,11 +52,11 @@ func makePlan(t reflect.Type) readFunc {
 		return readInt
 	case reflect.Pointer:
 		if t.Elem().Kind() == reflect.Struct {
-			return readPointer(t.Elem(), planFor(t.Elem()))
+			return readPointer(t.Elem())
 		}
 	case reflect.Slice:
 		if t.Elem().Kind() != reflect.Uint8 {
-			return readSlice(t, planFor(t.Elem()))
+			return readSlice(t)
 		}
 	case reflect.Struct:
 		if p := planStruct(t); p != nil {
@@ -97,9 +97,14 @@ func planStruct(t reflect.Type) *structPlan {
 	return p
 }
 
+const maxEmbedded = 8
+
 // add adds the fields of t, then those of the structs embedded in it, which
 // stand back behind fields of the same name.
 func (p *structPlan) add(t reflect.Type, at []int) bool {
+	if len(at) > maxEmbedded {
+		return false // a type that embeds a pointer to itself
+	}
 	var embedded []reflect.StructField
 	for i := range t.NumField() {
 		f := t.Field(i)

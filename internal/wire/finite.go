@@ -1,0 +1,54 @@
+package wire
+
+import "reflect"
+
+const (
+	maxNesting = 64
+	maxValues  = 100_000
+)
+
+// Finite reports whether v may be walked by code that does not look for cycles,
+// as the encoder of queries does not: a value that contains itself would
+// overflow its stack and end the process.
+func Finite(v any) bool {
+	left := maxValues
+	return finite(reflect.ValueOf(v), maxNesting, &left)
+}
+
+func finite(v reflect.Value, depth int, left *int) bool {
+	if *left--; depth == 0 || *left < 0 {
+		return false
+	}
+	switch v.Kind() { //nolint:exhaustive // the others hold no values
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || finite(v.Elem(), depth-1, left)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !finite(v.Field(i), depth-1, left) {
+				return false
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if isLeaf(v.Type().Elem()) {
+			return true
+		}
+		for i := range v.Len() {
+			if !finite(v.Index(i), depth-1, left) {
+				return false
+			}
+		}
+	case reflect.Map:
+		if isLeaf(v.Type().Elem()) && isLeaf(v.Type().Key()) {
+			return true
+		}
+		for m := v.MapRange(); m.Next(); {
+			if !finite(m.Key(), depth-1, left) || !finite(m.Value(), depth-1, left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isLeaf reports whether values of t hold no others.
+func isLeaf(t reflect.Type) bool { return t.Kind() < reflect.Array || t.Kind() == reflect.String }

@@ -1,0 +1,58 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/wire"
+)
+
+type tree struct {
+	Name  string  `json:"name"`
+	Left  *tree   `json:"left,omitzero"`
+	Rest  []tree  `json:"rest,omitzero"`
+	Other []*tree `json:"other,omitzero"`
+}
+
+type self struct {
+	*self
+
+	Name string `json:"name"`
+}
+
+func TestARecursiveTypeIsReadAndWritten(t *testing.T) {
+	t.Parallel()
+	const body = `{"name":"a","left":{"name":"b","rest":[{"name":"c"}]},"other":[{"name":"d"}]}`
+	var v tree
+	require.True(t, wire.DecodeFast([]byte(body), &v))
+	assert.Equal(t, "c", v.Left.Rest[0].Name)
+	written, err := wire.Encode(&v)
+	require.NoError(t, err)
+	assert.JSONEq(t, body, string(written))
+}
+
+func TestATypeThatEmbedsItselfEndsInNoLoop(t *testing.T) {
+	t.Parallel()
+	assert.NotPanics(t, func() { wire.DecodeFast([]byte(`{"name":"a"}`), new(self)) })
+}
+
+func TestAValueThatContainsItselfIsAnError(t *testing.T) {
+	t.Parallel()
+	v := &tree{Name: "a"}
+	v.Left = v
+	_, err := wire.Encode(v)
+	require.Error(t, err)
+	kept, err := wire.Append([]byte("kept"), v)
+	require.Error(t, err)
+	assert.Equal(t, "kept", string(kept))
+	assert.False(t, wire.Finite(v))
+
+	slice := []any{nil}
+	slice[0] = slice
+	assert.False(t, wire.Finite(slice))
+	assert.True(t, wire.Finite(&tree{Left: &tree{Rest: make([]tree, 3)}}))
+	assert.True(t, wire.Finite(map[string][]byte{"a": make([]byte, 1<<20)}))
+	assert.True(t, wire.Finite(nil))
+}
