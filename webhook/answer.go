@@ -79,3 +79,10 @@ func (rx *Receiver) refuse(ctx context.Context, err error) Answer {
 	rx.report(ctx, r.Observation)
 	return answerOf(r)
 }
+
+// overloaded answers a request that there is no capacity for.
+func (rx *Receiver) overloaded(ctx context.Context, err error) Answer {
+	r := result{Observation: Observation{Outcome: OutcomeBusy, Err: err}}
+	rx.report(ctx, r.Observation)
+	return answerOf(r)
+}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,7 +41,8 @@ type Config struct {
 	// it a signed and an unsigned delivery of one event are known to be one,
 	// even if their ids differ.
 	API *gateway.Client
-	// ReadBack bounds the calls that unsigned deliveries cause.
+	// ReadBack bounds the calls that unsigned deliveries cause, and separately
+	// those that signed deliveries cause.
 	ReadBack ReadBack
 
 	// Store remembers the events. The default is a memory store, for Sync mode
@@ -58,8 +60,10 @@ type Config struct {
 	// own deliveries are begun at once.
 	PollInterval time.Duration
 
-	// MaxConcurrent is how many deliveries are dealt with at a time; default
-	// 64. More are answered with 503 and come back.
+	// MaxConcurrent is how many signed deliveries are processed at a time, and
+	// how many unsigned ones beside them; default 64. More get 503 and are
+	// redelivered. Signed and unsigned deliveries have separate capacity, so
+	// that strangers can't use up what the gateway needs.
 	MaxConcurrent int
 	// HandlerTimeout ends a handler's context; default 30 s.
 	HandlerTimeout time.Duration
@@ -81,7 +85,10 @@ type Config struct {
 	// handled however late, with Stale set.
 	HandleStale bool
 
-	// MaxBody is the size of the largest body in bytes; default 1 MiB.
+	// MaxBody is the size of the largest body in bytes; default 1 MiB. All
+	// bodies that are being received share MaxConcurrent times as much memory;
+	// the first 16 KiB of each are not counted, so that large bodies of
+	// strangers don't affect the gateway's small ones.
 	MaxBody int64
 	// ReadTimeout is how long a sender may take for the body; default 10 s.
 	ReadTimeout time.Duration
@@ -89,8 +96,10 @@ type Config struct {
 	// Logger gets ids, kinds and errors, never bodies; default [slog.Default].
 	Logger *slog.Logger
 	// Observe is called after every delivery and every run of a handler, on the
-	// goroutine that did it.
-	Observe func(Observation)
+	// goroutine that did it, which waits for it. The context is that of the
+	// delivery, without its end; that of a worker has no values. Panics are
+	// logged.
+	Observe func(ctx context.Context, o Observation)
 	// Now is the wall clock that timestamps are compared with; default
 	// [time.Now].
 	Now func() time.Time
@@ -234,8 +243,9 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Logger = slog.New(quietHandler{c.Logger.Handler()})
 	if c.Observe == nil {
-		c.Observe = func(Observation) {}
+		c.Observe = func(context.Context, Observation) {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

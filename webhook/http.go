@@ -48,7 +48,12 @@ func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Answer {
 		return rx.refuse(ctx, errTooLarge)
 	}
 	body, err := rx.readBody(w, r)
-	if err != nil {
+	defer rx.bodies.resize(cap(body), 0)
+	switch {
+	case errors.Is(err, errBodyMemory):
+		w.Header().Set("Connection", "close")
+		return rx.overloaded(ctx, err)
+	case err != nil:
 		return rx.refuse(ctx, err)
 	}
 	return rx.Receive(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body})
@@ -68,7 +73,8 @@ func acceptable(h http.Header) bool {
 	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
 }
 
-// readBody reads the whole body within the limits of size and time.
+// readBody reads the whole body within the limits of size, time and memory. The
+// body is returned with an error too, because its memory has to be given back.
 func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	// Recorders and adapters of cloud functions have no deadline to set, and no
@@ -76,30 +82,31 @@ func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	_ = control.SetReadDeadline(time.Now().Add(rx.cfg.ReadTimeout))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 
-	var body []byte
-	limited := http.MaxBytesReader(w, r.Body, rx.cfg.MaxBody)
-	if r.ContentLength > 0 {
-		body = make([]byte, 0, r.ContentLength+1) // one more, so that the end is seen without growing
-	}
-	body, err := readInto(body, limited)
+	body, err := rx.readAll(http.MaxBytesReader(w, r.Body, rx.cfg.MaxBody), r.ContentLength)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, errTooLarge
+		return body, errTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
-		return nil, errSlowSender
-	case err != nil:
-		return nil, errBodyLost
+		return body, errSlowSender
+	case err != nil && !errors.Is(err, errBodyMemory):
+		return body, errBodyLost
 	}
-	return body, nil
+	return body, err
 }
 
-// readInto is io.ReadAll into a slice that has its capacity already.
-func readInto(b []byte, r io.Reader) ([]byte, error) {
+// readAll is io.ReadAll into a slice that grows with what arrives: a sender's
+// announcement of its length costs nothing.
+func (rx *Receiver) readAll(r io.Reader, announced int64) ([]byte, error) {
+	b := make([]byte, 0, capacity(0, announced))
 	for {
 		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+			larger := capacity(cap(b), announced)
+			if !rx.bodies.resize(cap(b), larger) {
+				return b, errBodyMemory
+			}
+			b = append(make([]byte, 0, larger), b...)
 		}
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -110,4 +117,14 @@ func readInto(b []byte, r io.Reader) ([]byte, error) {
 			return b, err
 		}
 	}
+}
+
+// capacity is the next capacity of a body. One byte more than announced lets
+// the end be seen without growing.
+func capacity(now int, announced int64) int {
+	next := max(2*now, firstBody)
+	if announced >= int64(now) && announced < int64(next) {
+		next = int(announced) + 1
+	}
+	return next
 }

@@ -118,7 +118,12 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 func (d *dispatcher) next(ctx context.Context, limit int) ([]*Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return d.rx.cfg.Store.Next(ctx, limit, d.rx.cfg.Lease)
+	var claims []*Claim
+	err := d.rx.guarded(ctx, "Store.Next", func() (err error) {
+		claims, err = d.rx.cfg.Store.Next(ctx, limit, d.rx.cfg.Lease)
+		return err
+	})
+	return claims, err
 }
 
 func (d *dispatcher) work(ctx context.Context, c *Claim) {
@@ -127,7 +132,7 @@ func (d *dispatcher) work(ctx context.Context, c *Claim) {
 		d.rx.running.Done()
 	}()
 	started := time.Now()
-	r := d.rx.begin(ctx, c)
+	r := d.rx.protected(ctx, c.Record, func() result { return d.rx.begin(ctx, c) })
 	r.Duration, r.FromWorker = time.Since(started), true
 	d.rx.report(ctx, r.Observation)
 }

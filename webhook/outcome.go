@@ -27,6 +27,7 @@ const (
 	OutcomeRefused     Outcome = "refused"     // no event, or not the gateway's
 	OutcomeUnconfirmed Outcome = "unconfirmed" // the API could not confirm it yet
 	OutcomeStoreError  Outcome = "store_error"
+	OutcomePanicked    Outcome = "panicked" // the Store or another callback of the Config did; see Err
 )
 
 // settled reports whether the sender may forget the event.
@@ -80,7 +81,7 @@ func (s *stats) snapshot() map[Outcome]uint64 {
 func (rx *Receiver) report(ctx context.Context, o Observation) {
 	rx.stats.add(o.Outcome)
 	rx.log(ctx, o)
-	rx.cfg.Observe(o)
+	rx.observe(context.WithoutCancel(ctx), o)
 }
 
 func (rx *Receiver) log(ctx context.Context, o Observation) {
@@ -108,7 +109,7 @@ func (rx *Receiver) log(ctx context.Context, o Observation) {
 
 func levelOf(o Outcome) slog.Level {
 	switch o {
-	case OutcomeDead, OutcomeStoreError:
+	case OutcomeDead, OutcomeStoreError, OutcomePanicked:
 		return slog.LevelError
 	case OutcomeFailed, OutcomeLost, OutcomeUnconfirmed:
 		return slog.LevelWarn

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 )
 
 // ReadBack bounds the calls that unsigned deliveries cause: whoever knows the
-// receiver's URL can make it ask the API. A zero member stands for its default.
+// receiver's URL can make it call the API. Signed deliveries, which need a call
+// for refunds and renewals, have the same limits for themselves: a flood of
+// unsigned ones doesn't delay them. A zero member stands for its default.
 type ReadBack struct {
 	Concurrent int           // calls at a time; default 8
 	PerSecond  int           // calls in the long run, twice as many at once; default 50
@@ -171,6 +174,9 @@ func (r *reader) fly(ctx context.Context, f *flight, key string, family Family, 
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	defer func() {
+		if p := recover(); p != nil { // of the client's transport
+			f.resource, f.err = nil, fmt.Errorf("webhook: the read of a resource panicked: %v", p)
+		}
 		if f.resource == nil && f.err == nil {
 			f.err = errors.New("webhook: the read of a resource ended without a result")
 		}

@@ -50,7 +50,7 @@ type result struct {
 // must reach the sender.
 func (rx *Receiver) Receive(ctx context.Context, d Delivery) Answer {
 	started := time.Now()
-	r := rx.receive(ctx, d)
+	r := rx.protected(ctx, Record{}, func() result { return rx.receive(ctx, d) })
 	r.Duration = time.Since(started)
 	rx.report(ctx, r.Observation)
 	return answerOf(r)
@@ -71,12 +71,11 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
 	if err != nil {
 		return refused(err)
 	}
-	select {
-	case rx.slots <- struct{}{}:
-		defer func() { <-rx.slots }()
-	default:
+	lane := rx.laneOf(e)
+	if !lane.enter() {
 		return result{Observation: Observation{Outcome: OutcomeBusy}}
 	}
+	defer lane.leave()
 	rec, err := rx.identify(ctx, e)
 	if err != nil {
 		return unconfirmed(err)
@@ -125,7 +124,7 @@ func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 // Only what comes out of here is ever written to the store.
 func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
 	switch {
-	case rx.reader == nil:
+	case rx.laneOf(e).reader == nil:
 		return record(e, "", nil)
 	case e.Signed:
 		fact, err := rx.factOf(ctx, e)
@@ -189,7 +188,7 @@ func (rx *Receiver) forgottenSince(moment time.Time) bool {
 // seen an older state, so that "not yet" is asked again.
 func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *resource, error) {
 	for {
-		res, joined, err := rx.reader.read(ctx, e.Family, e.ResourceID)
+		res, joined, err := rx.laneOf(e).reader.read(ctx, e.Family, e.ResourceID)
 		if err != nil {
 			if !errors.Is(err, errUnknownResource) {
 				err = fmt.Errorf("%w: %w", ErrNotConfirmedYet, err)

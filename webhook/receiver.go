@@ -16,8 +16,9 @@ import (
 type Receiver struct {
 	cfg      Config
 	verifier Verifier
-	reader   *reader // nil without an API
-	slots    chan struct{}
+	signed   lane
+	unsigned lane
+	bodies   bodyPool
 	stats    stats
 
 	mu      sync.Mutex
@@ -44,15 +45,13 @@ func New(cfg Config) (*Receiver, error) {
 	rx := &Receiver{
 		cfg:      cfg,
 		verifier: Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
-		slots:    make(chan struct{}, cfg.MaxConcurrent),
+		bodies:   bodyPool{size: int64(cfg.MaxConcurrent) * cfg.MaxBody},
 		routes:   make(map[route]handler),
 		quit:     make(chan struct{}),
 		abort:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
 	}
-	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
-		rx.reader = newReader(clientAPI{client: cfg.API}, cfg.ReadBack)
-	}
+	rx.signed, rx.unsigned = newLane(&cfg), newLane(&cfg)
 	if cfg.Trust == UnsafeTrustBody {
 		cfg.Logger.WarnContext(context.Background(), "webhook: every delivery is believed, signed or not: UnsafeTrustBody is for tests")
 	}
@@ -144,7 +143,11 @@ func (rx *Receiver) purge(ctx context.Context) {
 		defer rx.running.Done()
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		if _, err := rx.cfg.Store.Purge(ctx); err != nil {
+		err := rx.guarded(ctx, "Store.Purge", func() error {
+			_, err := rx.cfg.Store.Purge(ctx)
+			return err
+		})
+		if err != nil {
 			rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: old events could not be purged", errorAttr(err))
 		}
 	}()

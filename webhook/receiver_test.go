@@ -613,7 +613,7 @@ func TestTheKeyThatVerifiedAnEventIsReported(t *testing.T) {
 	const old = gateway.Secret("whsec_of_last_year")
 	cfg.Keys = []webhook.SigningKey{{ID: "2027", Key: secret}, {ID: "2026", Key: old}}
 	var seen, handled []string
-	cfg.Observe = func(o webhook.Observation) { seen = append(seen, o.KeyID) }
+	cfg.Observe = func(_ context.Context, o webhook.Observation) { seen = append(seen, o.KeyID) }
 	rx := receiver(t, cfg)
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
 		handled = append(handled, e.KeyID)
@@ -634,7 +634,7 @@ func TestObservationsHaveIDsOfProvenEventsOnly(t *testing.T) {
 	t.Parallel()
 	cfg := signedConfig()
 	var seen []webhook.Observation
-	cfg.Observe = func(o webhook.Observation) {
+	cfg.Observe = func(_ context.Context, o webhook.Observation) {
 		o.Duration = 0
 		seen = append(seen, o)
 	}

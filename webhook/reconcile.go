@@ -90,7 +90,7 @@ type Reconciler struct {
 // needs an API.
 func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 	switch {
-	case rx == nil || rx.reader == nil:
+	case rx == nil || rx.signed.reader == nil:
 		return nil, errors.New("webhook: a Reconciler needs a Receiver with an API")
 	case cfg.Open == nil:
 		return nil, errors.New("webhook: a Reconciler needs to know what is Open")

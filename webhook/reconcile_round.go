@@ -77,7 +77,11 @@ func (ro *round) start(ctx context.Context, open OpenResource) error {
 	}
 	ro.tasks.Go(func() {
 		defer func() { <-ro.slots }()
-		one, err := ro.check(ctx, open)
+		one := Reconciliation{Checked: 1, Failed: 1}
+		err := ro.rx.guarded(ctx, "the check of a resource", func() (err error) {
+			one, err = ro.check(ctx, open)
+			return err
+		})
 		if err != nil {
 			ro.failed(ctx, open, err)
 		}
@@ -118,7 +122,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 		return fail(ErrShutdown)
 	}
 	defer ro.rx.running.Done()
-	res, err := ro.rx.reader.api.read(ctx, open.Family, open.ID)
+	res, err := ro.rx.signed.reader.api.read(ctx, open.Family, open.ID)
 	switch {
 	case errors.Is(err, errUnknownResource):
 		one.Missing++

@@ -133,7 +133,8 @@ func (rx *Receiver) keepLease(ctx context.Context, c *Claim, lose context.Cancel
 			case <-tick.C:
 			}
 			// Any other error may pass before the lease does.
-			if err := rx.cfg.Store.Extend(ctx, c, rx.cfg.Lease); errors.Is(err, ErrClaimLost) {
+			err := rx.guarded(ctx, "Store.Extend", func() error { return rx.cfg.Store.Extend(ctx, c, rx.cfg.Lease) })
+			if errors.Is(err, ErrClaimLost) {
 				lose(ErrClaimLost)
 				return
 			}
@@ -192,7 +193,7 @@ func (rx *Receiver) note(ctx context.Context, c *Claim, r *result) error {
 		return store.Retry(ctx, c, later.delay, reason(r.Err))
 	default:
 		r.Outcome = OutcomeFailed
-		return store.Retry(ctx, c, rx.cfg.Backoff(c.Attempt), reason(r.Err))
+		return store.Retry(ctx, c, rx.backoff(ctx, c.Attempt), reason(r.Err))
 	}
 }
 

@@ -1,0 +1,167 @@
+package webhook_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/webhook"
+)
+
+func TestAPanickingObserverEndsNeitherDeliveriesNorWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := inbox(newDurable())
+		calls := 0
+		cfg.Workers = 1
+		cfg.Observe = func(context.Context, webhook.Observation) {
+			calls++
+			panic("a metric without labels")
+		}
+		rx := receiver(t, cfg)
+		var got effects
+		webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error {
+			got.add("%s", e.ID)
+			return nil
+		})
+		for _, id := range []string{"a", "b"} {
+			assert.Equal(t, received, answer(rx, signed(paid(id, id))))
+			synctest.Wait()
+		}
+		assert.Equal(t, []string{"a", "b"}, got.all())
+		assert.Equal(t, 4, calls)
+	})
+}
+
+type traceKey struct{}
+
+func TestObserveHasTheContextOfTheDelivery(t *testing.T) {
+	t.Parallel()
+	cfg := signedConfig()
+	var seen []any
+	cfg.Observe = func(ctx context.Context, _ webhook.Observation) {
+		require.NoError(t, ctx.Err())
+		seen = append(seen, ctx.Value(traceKey{}))
+	}
+	rx := receiver(t, cfg)
+	ctx, hangUp := context.WithCancel(context.WithValue(t.Context(), traceKey{}, "trace 1"))
+	hangUp()
+	serve(rx, signed(paid("evt_1", "tx_1")).WithContext(ctx))
+	assert.Equal(t, []any{"trace 1"}, seen)
+}
+
+// panickyStore panics in one method.
+type panickyStore struct {
+	webhook.Store
+
+	in string
+}
+
+func (s *panickyStore) Durable() bool { return true }
+
+func (s *panickyStore) panicIn(method string) {
+	if s.in == method {
+		panic("a nil connection")
+	}
+}
+
+func (s *panickyStore) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	s.panicIn("Put")
+	return s.Store.Put(ctx, rec)
+}
+
+func (s *panickyStore) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+	s.panicIn("Next")
+	return s.Store.Next(ctx, limit, lease)
+}
+
+func (s *panickyStore) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {
+	s.panicIn("Extend")
+	return s.Store.Extend(ctx, c, lease)
+}
+
+func (s *panickyStore) Complete(ctx context.Context, c *webhook.Claim) error {
+	s.panicIn("Complete")
+	return s.Store.Complete(ctx, c)
+}
+
+func TestAPanickingStoreIsAnErrorOfTheStore(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"Put", "Next", "Extend", "Complete"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &panickyStore{Store: newDurable(), in: method}
+				cfg := inbox(store)
+				cfg.HandlerTimeout = time.Hour
+				rx := receiver(t, cfg)
+				webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
+					time.Sleep(time.Minute / 2) // one Extend
+					return nil
+				})
+				w := serve(rx, signed(paid("evt_1", "tx_1")))
+				want := http.StatusOK
+				if method == "Put" {
+					want = http.StatusServiceUnavailable
+				}
+				assert.Equal(t, want, w.Code)
+				time.Sleep(time.Minute)
+				store.in = ""
+				assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+				time.Sleep(3 * time.Minute)
+				assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeHandled])
+			})
+		})
+	}
+}
+
+func TestOtherPanickingCallbacks(t *testing.T) {
+	t.Parallel()
+	t.Run("Backoff: the default is used", func(t *testing.T) {
+		t.Parallel()
+		cfg := signedConfig()
+		cfg.Backoff = func(int) time.Duration { panic("no table for this attempt") }
+		rx := receiver(t, cfg)
+		webhook.OnOther(rx, func(context.Context, *webhook.Event) error { return assert.AnError })
+		assert.Equal(t, failedNow, answer(rx, signed(paid("evt_1", "tx_1"))))
+	})
+	t.Run("Now: the delivery is not acknowledged", func(t *testing.T) {
+		t.Parallel()
+		cfg := signedConfig()
+		cfg.Now = func() time.Time { panic("no clock") }
+		rx := receiver(t, cfg)
+		body := []byte(paid("evt_1", "tx_1"))
+		got := rx.Receive(t.Context(), webhook.Delivery{Header: signed(string(body)).Header, Body: body})
+		assert.Equal(t, http.StatusServiceUnavailable, got.Status)
+		assert.Equal(t, webhook.OutcomePanicked, got.Outcome)
+	})
+	t.Run("Logger: there is no log", func(t *testing.T) {
+		t.Parallel()
+		cfg := signedConfig()
+		cfg.Logger = slog.New(panickyHandler{slog.DiscardHandler})
+		assert.Equal(t, received, answer(receiver(t, cfg), signed(paid("evt_1", "tx_1"))))
+	})
+	t.Run("the transport: the event is not confirmed", func(t *testing.T) {
+		t.Parallel()
+		client, err := newClient(panickyTransport{})
+		require.NoError(t, err)
+		rx, _ := shop(t, webhook.Config{API: client})
+		assert.Equal(t, notConfirmedYet, answer(rx, request(paid("evt_1", "tx_1"))))
+	})
+}
+
+type panickyHandler struct{ slog.Handler }
+
+func (panickyHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (panickyHandler) Handle(context.Context, slog.Record) error { panic("a closed file") }
+
+type panickyTransport struct{}
+
+func (panickyTransport) RoundTrip(*http.Request) (*http.Response, error) { panic("a nil map") }
