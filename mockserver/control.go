@@ -28,7 +28,6 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		Restore:         s.Restore,
 		Sandbox:         s.settings.environment == Sandbox,
 		Live:            s.settings.dialect == Live,
-		AllowHosts:      s.settings.allowHosts,
 	})
 }
 

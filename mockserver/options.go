@@ -2,9 +2,13 @@ package mockserver
 
 import (
 	"errors"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
 )
 
 // Dialect is one of the two readings of the interface.
@@ -43,6 +47,7 @@ type settings struct {
 	speed       float64
 	dataFile    string
 	allowHosts  []string
+	bodyTimeout time.Duration // 0 is the gate's own
 
 	endpoint       string
 	endpointSecret gateway.Secret
@@ -65,6 +70,10 @@ func (c settings) check() error {
 		return errors.New("mockserver: WithDialect: neither Document nor Live")
 	case c.environment > Production:
 		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")
+	case c.speed < 0 || c.speed > clock.MaxSpeed || math.IsNaN(c.speed):
+		return errors.New("mockserver: WithRealtime: the speed must be above 0 and at most 1000000")
+	case slices.ContainsFunc(c.allowHosts, func(name string) bool { return strings.ContainsAny(name, "/:, ") || name == "" }):
+		return errors.New("mockserver: WithAllowedHosts: a host name has no scheme, port, path or comma")
 	case c.start.Year() < 1970 || c.start.Year() > 9998:
 		return errors.New("mockserver: WithStart: the clock starts between the years 1970 and 9998")
 	}
@@ -131,8 +140,11 @@ func WithEndpoint(url string, secret gateway.Secret) Option {
 	return func(s *settings) { s.endpoint, s.endpointSecret = url, secret }
 }
 
-// WithAllowedHosts lets the control plane under /__mock be called under these
-// host names too; "*" is any. Loopback names are always allowed.
+// WithAllowedHosts lets the gateway be called over a socket under these host
+// names too, without a port; "*" is any. Names of loopback, IP addresses and the
+// names of package httptest are always allowed, and any name is in memory. Every
+// other name is answered with 421, so that a web page can't reach the gateway
+// under a name of its own.
 func WithAllowedHosts(names ...string) Option {
 	return func(s *settings) { s.allowHosts = append(s.allowHosts, names...) }
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
@@ -148,16 +149,22 @@ func (s *Server) assemble(api *httpapi.API) {
 	gateway := s.journal.Wrap(&faults.Injector{
 		Set: s.faults, Next: api, Operation: api.Operation, Account: api.Account,
 	})
-	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if admin.Serves(r) {
-			plane.ServeHTTP(w, r)
-			return
-		}
-		if s.down.Load() {
-			memory.Refuse(w)
-		}
-		gateway.ServeHTTP(w, r)
-	})
+	s.handler = &gate.Gate{
+		Hosts:       s.settings.allowHosts,
+		Open:        admin.Harmless,
+		Strict:      admin.Serves,
+		BodyTimeout: s.settings.bodyTimeout,
+		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if admin.Serves(r) {
+				plane.ServeHTTP(w, r)
+				return
+			}
+			if s.down.Load() {
+				memory.Refuse(w)
+			}
+			gateway.ServeHTTP(w, r)
+		}),
+	}
 }
 
 // known reports whether a pattern means any operation, or any kind of event.
@@ -234,7 +241,9 @@ func (s *Server) Down() { s.down.Store(true) }
 // Up ends [Server.Down].
 func (s *Server) Up() { s.down.Store(false) }
 
-// Handler returns the gateway as an HTTP handler.
+// Handler returns the gateway as an HTTP handler. Behind a socket it rejects
+// host names other than those of this machine and of package httptest with 421:
+// see [WithAllowedHosts].
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Account returns the controls of the account that a key opens. They act on
@@ -280,7 +289,7 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("mockserver: %w", err)
 	}
-	srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	s.mu.Lock()
 	s.listening = append(s.listening, srv)
 	s.mu.Unlock()

@@ -1,9 +1,15 @@
 package mockserver_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +125,61 @@ func TestListenAndClose(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A sender that stops in the middle of its body is told so, and lets go.
+func TestABodyThatDoesNotArrive(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithBodyTimeout(20*time.Millisecond))
+	base, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	for _, path := range []string{"/v2/transactions", "/__mock/faults"} {
+		var d net.Dialer
+		conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sk_test_mock\r\n"+
+			"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		require.NoError(t, err)
+		response, err := io.ReadAll(conn)
+		require.NoError(t, err, "the connection is closed")
+		assert.Contains(t, string(response), "HTTP/1.1 408 Request Timeout")
+		assert.Contains(t, string(response), "BODY_TIMEOUT")
+	}
+	assert.Empty(t, gw.Webhooks.Deliveries())
+}
+
+// Clients in memory, recorders and servers of httptest call the gateway by the
+// names that they have; over a socket any other name is foreign.
+func TestHostsOfTests(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	get := func(client *http.Client, url string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/transactions", http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("Apikey", gw.Key())
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	assert.Equal(t, http.StatusOK, get(&http.Client{Transport: gw.Transport()}, "https://api.gateway.test"))
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.gateway.test/v2/transactions", http.NoBody)
+	r.Header.Set("Apikey", gw.Key())
+	gw.Handler().ServeHTTP(w, r)
+	assert.Equal(t, http.StatusOK, w.Code)
+
+	plain, secure := httptest.NewServer(gw.Handler()), httptest.NewTLSServer(gw.Handler())
+	t.Cleanup(plain.Close)
+	t.Cleanup(secure.Close)
+	assert.Equal(t, http.StatusOK, get(plain.Client(), plain.URL))
+	assert.Equal(t, http.StatusOK, get(secure.Client(), secure.URL))
+	assert.Equal(t, http.StatusOK, get(secure.Client(), "https://example.com"))
+	rebound := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, plain.Listener.Addr().String())
+	}}}
+	t.Cleanup(rebound.CloseIdleConnections)
+	assert.Equal(t, http.StatusMisdirectedRequest, get(rebound, "http://evil.test"))
+}
+
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]mockserver.Option{
@@ -129,6 +190,11 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"dialect":     mockserver.WithDialect(2),
 		"environment": mockserver.WithEnvironment(2),
 		"start":       mockserver.WithStart(time.Time{}),
+		"speed":       mockserver.WithRealtime(-1),
+		"no speed":    mockserver.WithRealtime(math.NaN()),
+		"too fast":    mockserver.WithRealtime(2e6),
+		"a port":      mockserver.WithAllowedHosts("gateway.test:80"),
+		"no host":     mockserver.WithAllowedHosts(""),
 	} {
 		_, err := mockserver.New(option)
 		require.Error(t, err, name)

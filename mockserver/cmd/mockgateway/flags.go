@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
-	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +17,13 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/mockserver/internal/duration"
 )
 
 // config is what the flags say.
 type config struct {
 	addr     string
-	portFile string
+	portFile portFile
 	log      string
 	options  []mockserver.Option
 	seed     string
@@ -29,36 +33,74 @@ const usage = `mockgateway is a whole payment gateway in memory, for tests and d
 
 usage: mockgateway [flags]
 
-Without flags it listens on 127.0.0.1:4010 and takes any key that begins with
+Without flags it listens on 127.0.0.1:4010 and accepts any key that begins with
 sk_test_; each key is an account of its own. Its control plane is under
 /__mock; docs/mockgateway.md shows a session with curl.
+
+Each flag can also be set by the environment variable that stands beside it. The
+flag wins; an empty variable counts as not set. Durations have the syntax of Go,
+with days: 90m, 12h, 40d.
 
 flags:
 `
 
-// parse reads the flags. Where done is true the process ends with code.
-func parse(args []string, out, errs io.Writer) (cfg config, code int, done bool) {
-	var f flags
+// parse reads the flags and the environment. Where done is true the process
+// ends with code.
+func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, done bool) {
+	f := flags{from: map[string]string{}}
 	set := f.set()
 	set.SetOutput(io.Discard)
 	err := set.Parse(args)
 	if err == nil && set.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
 	}
-	if err == nil {
+	if err == nil && !f.version {
+		err = f.environ(set, environ, errs)
+	}
+	if err == nil && !f.version {
 		cfg, err = f.config()
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		_, _ = io.WriteString(out, usage)
-		set.SetOutput(out)
-		set.PrintDefaults()
+		set.VisitAll(func(f *flag.Flag) { explain(out, f) })
 		return cfg, 0, true
 	case err != nil:
 		_, _ = fmt.Fprintf(errs, "mockgateway: %v\nmockgateway -h explains the flags\n", err)
 		return cfg, 2, true
+	case f.version:
+		_, _ = fmt.Fprintln(out, version())
+		return cfg, 0, true
 	}
 	return cfg, 0, false
+}
+
+// explain writes what a flag does, its default, and the variable that sets it.
+func explain(out io.Writer, f *flag.Flag) {
+	value, text := flag.UnquoteUsage(f)
+	head := strings.TrimRight("  -"+f.Name+" "+value, " ")
+	if f.Name != versionFlag {
+		head += "  (" + variable(f.Name) + ")"
+	}
+	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
+		text += " (default " + f.DefValue + ")"
+	}
+	_, _ = fmt.Fprintf(out, "%s\n        %s\n", head, text)
+}
+
+// version says what was built, from what the Go toolchain wrote into the binary.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "mockgateway (unknown version)"
+	}
+	text := "mockgateway " + cmp.Or(info.Main.Version, "(devel)")
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(text, s.Value[:min(len(s.Value), 12)]) {
+			text += " " + s.Value
+		}
+	}
+	return text + " " + info.GoVersion + " " + runtime.GOOS + "/" + runtime.GOARCH
 }
 
 // flags are the command line as it is written.
@@ -66,40 +108,86 @@ type flags struct {
 	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, log string
 
 	loose   bool
+	version bool
 	speed   float64
 	autoPay time.Duration
 	opening int64
 	fee     int64
 	memory  int64
+
+	// from names what a flag was set by, where that is not the command line.
+	from map[string]string
 }
+
+// variable returns the environment variable that sets a flag.
+func variable(name string) string {
+	return variables + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+const (
+	variables   = "MOCKGATEWAY_"
+	versionFlag = "version"
+)
+
+// environ sets the flags that the command line did not set. A variable that sets
+// no flag is only warned of: Kubernetes makes some for a service of this name.
+func (f *flags) environ(set *flag.FlagSet, environ []string, errs io.Writer) error {
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	known := map[string]*flag.Flag{}
+	set.VisitAll(func(f *flag.Flag) {
+		if f.Name != versionFlag { // a variable of this name says which image runs
+			known[variable(f.Name)] = f
+		}
+	})
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		target := known[name]
+		switch {
+		case !strings.HasPrefix(name, variables) || value == "":
+		case target == nil:
+			_, _ = fmt.Fprintf(errs, "mockgateway: warning: %s is not a setting; mockgateway -h lists them\n", name)
+		case !given[target.Name]:
+			if err := set.Set(target.Name, value); err != nil {
+				return fmt.Errorf("%s: invalid value %q: %w", name, value, err)
+			}
+			f.from[target.Name] = name
+		}
+	}
+	return nil
+}
+
+// name returns how the user wrote a flag: "-speed", or the variable.
+func (f *flags) name(of string) string { return cmp.Or(f.from[of], "-"+of) }
 
 func (f *flags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("mockgateway", flag.ContinueOnError)
 	s.StringVar(&f.addr, "addr", "127.0.0.1:4010", "`address` to listen on; port 0 takes a free one")
-	s.StringVar(&f.portFile, "port-file", "", "`file` that gets host:port once the gateway is ready")
-	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: whose keys are taken, sk_test_… or sk_live_…")
-	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: as the interface document says, or as the published gateway answers")
+	s.StringVar(&f.portFile, "port-file", "", "`file` that gets host:port once the gateway is ready, and is removed at the start and at the end")
+	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
+	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: responds as the interface document says, or as the published gateway does")
 	s.BoolVar(&f.loose, "loose", false, "accept transactions without products or buyer")
 	s.StringVar(&f.clock, "clock", "realtime", "`realtime|manual`: whether the virtual clock runs by itself")
 	s.Float64Var(&f.speed, "speed", 1, "virtual seconds per second of a realtime clock, at most 1000000")
-	s.StringVar(&f.start, "start", "", "first `moment` of the virtual clock, such as 2027-01-04T12:00:00Z; now, if empty")
-	s.StringVar(&f.seed, "seed", "", "`number` that makes every id and code repeat")
+	s.StringVar(&f.start, "start", "", "first `time` of the virtual clock, such as 2027-01-04T12:00:00Z; now, if empty")
+	s.StringVar(&f.seed, "seed", "", "`number` that makes ids and codes reproducible")
 	s.StringVar(&f.webhook, "webhook", "", "`URL` that gets every webhook of every account")
 	s.StringVar(&f.secret, "webhook-secret", "", "`secret` that signs what goes to -webhook")
-	s.DurationVar(&f.autoPay, "auto-pay", 0, "pay every pending transaction by itself after this `duration` on the virtual clock, such as 5s")
+	s.Var((*durationValue)(&f.autoPay), "auto-pay", "pay every pending transaction by itself after this `duration` on the virtual clock, such as 5s")
 	s.StringVar(&f.basicTokenX, "basic-token-x", "", "`key` that the literal Basic credential token:x stands for")
 	s.Int64Var(&f.opening, "opening-balance", 0, "balance of a new account in `cents`")
-	s.Int64Var(&f.fee, "fee", 0, "what the gateway keeps of a payment, in `cents`")
-	s.Int64Var(&f.memory, "memory", 2048, "what accounts and records may take, in `MiB`; a write or a new account beyond it is answered with 507")
-	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the control plane may be called beside loopback ones, comma-separated; * is any")
-	s.StringVar(&f.data, "data", "", "`file` that keeps everything beyond the process")
+	s.Int64Var(&f.fee, "fee", 0, "fee per payment in `cents`")
+	s.Int64Var(&f.memory, "memory", 2048, "how much memory accounts, deliveries and the journal may take, in `MiB`; a write or a new account beyond it gets a 507")
+	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the gateway may be called, comma-separated, besides localhost and IP addresses; * is any")
+	s.StringVar(&f.data, "data", "", "`file` in which the state survives the process")
+	s.BoolVar(&f.version, versionFlag, false, "print the version and end")
 	s.StringVar(&f.log, "log", "text", "`text|json|off`: how requests are logged to standard error")
 	return s
 }
 
 // config checks the flags and turns them into options.
 func (f *flags) config() (config, error) {
-	cfg := config{addr: f.addr, portFile: f.portFile, log: f.log, seed: f.seed}
+	cfg := config{addr: f.addr, portFile: portFile(f.portFile), log: f.log, seed: f.seed}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{
 		"environment": {f.environment, "sandbox", "production"},
@@ -108,7 +196,7 @@ func (f *flags) config() (config, error) {
 		"log":         {f.log, "text", "json", "off"},
 	} {
 		if !slices.Contains(given[1:], given[0]) {
-			return cfg, fmt.Errorf("-%s must be %s, not %q", name, strings.Join(given[1:], " or "), given[0])
+			return cfg, fmt.Errorf("%s must be %s, not %q", f.name(name), strings.Join(given[1:], " or "), given[0])
 		}
 	}
 	if f.environment == "production" {
@@ -124,7 +212,17 @@ func (f *flags) config() (config, error) {
 		add(mockserver.WithBasicTokenX(f.basicTokenX))
 	}
 	if f.allowHosts != "" {
-		add(mockserver.WithAllowedHosts(strings.Split(f.allowHosts, ",")...))
+		names := strings.Split(f.allowHosts, ",")
+		for i, name := range names {
+			names[i] = strings.TrimSpace(name)
+			if names[i] == "" || strings.ContainsAny(names[i], "/: ") {
+				return cfg, fmt.Errorf("%s must be host names without scheme, port and path, such as gateway.test, not %q", f.name("allow-host"), name)
+			}
+		}
+		add(mockserver.WithAllowedHosts(names...))
+	}
+	if f.data != "" && samePath(f.data, f.portFile) {
+		return cfg, fmt.Errorf("%s and %s must be two files", f.name("data"), f.name("port-file"))
 	}
 	if f.data != "" {
 		add(mockserver.WithDataFile(f.data))
@@ -142,18 +240,18 @@ func (f *flags) time(add func(mockserver.Option)) error {
 	if f.start != "" {
 		var err error
 		if start, err = time.Parse(time.RFC3339, f.start); err != nil {
-			return fmt.Errorf("-start must be a moment such as 2027-01-04T12:00:00Z, not %q", f.start)
+			return fmt.Errorf("%s must be a time such as 2027-01-04T12:00:00Z, not %q", f.name("start"), f.start)
 		}
 	}
 	add(mockserver.WithStart(start))
-	if f.speed <= 0 || f.speed > 1_000_000 {
-		return fmt.Errorf("-speed must be above 0 and at most 1000000, not %v", f.speed)
+	if !(f.speed > 0 && f.speed <= 1_000_000) { // so that NaN is rejected too
+		return fmt.Errorf("%s must be above 0 and at most 1000000, not %v", f.name("speed"), f.speed)
 	}
 	if f.clock == "realtime" {
 		add(mockserver.WithRealtime(f.speed))
 	}
 	if f.autoPay < 0 {
-		return errors.New("-auto-pay must not be negative")
+		return fmt.Errorf("%s must not be negative", f.name("auto-pay"))
 	}
 	add(mockserver.WithAutoPay(f.autoPay))
 	return nil
@@ -163,12 +261,15 @@ func (f *flags) numbers(add func(mockserver.Option)) error {
 	if f.seed != "" {
 		seed, err := strconv.ParseUint(f.seed, 10, 64)
 		if err != nil {
-			return fmt.Errorf("-seed must be a whole number from 0, not %q", f.seed)
+			return fmt.Errorf("%s must be a whole number from 0, not %q", f.name("seed"), f.seed)
 		}
 		add(mockserver.WithSeed(seed))
 	}
-	if f.memory < 1 || f.fee < 0 {
-		return errors.New("-memory must be at least 1, and -fee not negative")
+	if f.memory < 1 || f.memory > math.MaxInt64>>20 {
+		return fmt.Errorf("%s must be at least 1 and at most %d, not %d", f.name("memory"), int64(math.MaxInt64>>20), f.memory)
+	}
+	if f.fee < 0 {
+		return fmt.Errorf("%s must not be negative", f.name("fee"))
 	}
 	add(mockserver.WithMemoryLimit(f.memory << 20))
 	add(mockserver.WithFee(f.fee))
@@ -179,27 +280,32 @@ func (f *flags) numbers(add func(mockserver.Option)) error {
 func (f *flags) webhooks(add func(mockserver.Option)) error {
 	if f.webhook == "" {
 		if f.secret != "" {
-			return errors.New("-webhook-secret needs -webhook")
+			return fmt.Errorf("%s needs -webhook", f.name("webhook-secret"))
 		}
 		return nil
 	}
 	u, err := url.Parse(f.webhook)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("-webhook must be an http or https URL, not %q", f.webhook)
+		return fmt.Errorf("%s must be an http or https URL", f.name("webhook")) // which may hold a secret
 	}
 	add(mockserver.WithEndpoint(f.webhook, gateway.Secret(f.secret)))
 	return nil
 }
 
-// writePort writes the address into the file in one step, so that whoever
-// waits for the file never reads half of it.
-func writePort(file, addr string) error {
-	if file == "" {
-		return nil
+// durationValue is a flag.Value of a duration that may have days.
+type durationValue time.Duration
+
+// Set implements flag.Value.
+func (d *durationValue) Set(text string) error {
+	parsed, err := duration.Parse(text)
+	*d = durationValue(parsed)
+	return err
+}
+
+// String implements flag.Value.
+func (d *durationValue) String() string {
+	if *d == 0 {
+		return ""
 	}
-	temporary := file + ".new"
-	if err := os.WriteFile(temporary, []byte(addr+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, file)
+	return time.Duration(*d).String()
 }

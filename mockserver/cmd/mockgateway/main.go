@@ -18,12 +18,12 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
 // run is main with its world as arguments. It returns the exit code.
-func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	cfg, code, done := parse(args, out, errs)
+func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
+	cfg, code, done := parse(args, environ, out, errs)
 	if done {
 		return code
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,9 @@ const drain = 5 * time.Second
 
 // serve runs the gateway until the context ends, and then drains it.
 func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
+	if err := cfg.portFile.clear(); err != nil {
+		return err
+	}
 	gw, err := mockserver.New(cfg.options...) //nolint:contextcheck // a gateway outlives the call that makes it
 	if err != nil {
 		return err
@@ -39,14 +43,17 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out, errs io
 	srv := &http.Server{
 		Handler:           logged(cfg.log, errs, gw.Handler()),
 		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
-	welcome(out, gw, l.Addr().String())
-	if err := writePort(cfg.portFile, l.Addr().String()); err != nil {
+	addr := reachable(l.Addr())
+	welcome(out, gw, addr)
+	if err := cfg.portFile.write(addr); err != nil {
 		return errors.Join(err, srv.Close())
 	}
+	defer cfg.portFile.remove(addr)
 	select {
 	case err := <-served:
 		return err
@@ -61,6 +68,16 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out, errs io
 	return nil
 }
 
+// reachable returns an address under which a client of this machine reaches a
+// listener: one that listens on every address is reached on loopback.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+}
+
 func welcome(out io.Writer, gw *mockserver.Server, addr string) {
 	base := "http://" + addr
 	_, _ = fmt.Fprintf(out, `The mock payment gateway is ready.
@@ -73,7 +90,8 @@ Try it:
 
   curl -s %[1]s/v2/transactions -H 'Authorization: Bearer %[2]s' \
     -H 'Content-Type: application/json' \
-    -d '{"amount":1990,"method":"pix","buyer":{"name":"Ana","email":"ana@example.com"},"products":[{"name":"Book","price":1990}]}'
+    -d '{"amount":1990,"method":"pix","products":[{"name":"Book","price":1990}],
+      "buyer":{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"12345678909"}}}'
 
 Ctrl-C ends it.
 `, base, gw.Key(), gw.Key()[:len("sk_test_")])

@@ -26,7 +26,7 @@ func TestTheSessionOfTheGuide(t *testing.T) {
 	section := guideSection(t, "mockgateway.md", "A session with curl")
 	section = strings.ReplaceAll(section, "http://127.0.0.1:4010", g.base)
 	section = strings.ReplaceAll(section, "http://127.0.0.1:9000/webhooks", hook)
-	runSession(t, section, "shopt -s expand_aliases\n")
+	runSession(t, t.TempDir(), section, "shopt -s expand_aliases\n")
 }
 
 // TestTheSessionForOtherLanguages runs that of docs/testing.md, which starts
@@ -49,7 +49,10 @@ func TestTheSessionForOtherLanguages(t *testing.T) {
 	require.NoError(t, err)
 	bin := t.TempDir()
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "mockgateway")))
-	runSession(t, section, `trap 'kill $! 2>/dev/null' EXIT`+"\n",
+	dir := t.TempDir()
+	stale := []byte("127.0.0.1:1\n") // of an earlier run, whose gateway was killed
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "gateway.addr"), stale, 0o600))
+	runSession(t, dir, section, `trap 'kill $! 2>/dev/null' EXIT`+"\n",
 		asMain, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
@@ -75,7 +78,7 @@ func guideSection(t *testing.T, guide, heading string) string {
 // runSession runs the shell blocks of a section, one after the other in one
 // shell, and compares what each prints with the block that follows it: "…"
 // there is anything.
-func runSession(t *testing.T, section, before string, env ...string) {
+func runSession(t *testing.T, dir, section, before string, env ...string) {
 	t.Helper()
 	blocks := regexp.MustCompile("(?s)```(sh|json|text)\n(.*?)```").FindAllStringSubmatch(section, -1)
 	require.Greater(t, len(blocks), 10)
@@ -92,7 +95,7 @@ func runSession(t *testing.T, section, before string, env ...string) {
 		shown = append(shown, "")
 	}
 	cmd := exec.Command("bash", "-c", script.String())
-	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), env...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	printed := strings.Split(string(out), mark)

@@ -8,9 +8,7 @@ package admin
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +25,7 @@ import (
 // Prefix is where the control plane's paths begin.
 const Prefix = "/__mock"
 
-// Config is what a Plane needs. Only AllowHosts may be empty.
+// Config is what a Plane needs.
 type Config struct {
 	Store   *store.Store
 	Clock   *clock.Clock
@@ -55,9 +53,6 @@ type Config struct {
 
 	Sandbox bool
 	Live    bool
-	// AllowHosts are names under which the plane may be called beside loopback
-	// ones; "*" is any.
-	AllowHosts []string
 }
 
 // Step is how far the clock moves: By, To or, where both are zero, to the next
@@ -90,6 +85,12 @@ func New(cfg Config) *Plane {
 // Serves reports whether a request is the plane's.
 func Serves(r *http.Request) bool {
 	return r.URL.Path == Prefix || strings.HasPrefix(r.URL.Path, Prefix+"/")
+}
+
+// Harmless reports whether a request tells nothing and changes nothing, so that
+// it may come under any host name: a health check names the machine as it likes.
+func Harmless(r *http.Request) bool {
+	return r.URL.Path == Prefix+"/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
 // call is one request to the plane.
@@ -134,12 +135,6 @@ func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Plane) serve(c *call) (any, error) {
-	if !p.allowed(c.r.Host) {
-		return nil, &RefusedError{
-			http.StatusMisdirectedRequest, "FOREIGN_HOST",
-			"the control plane answers to loopback names only, not to " + c.r.Host + "; -allow-host adds names",
-		}
-	}
 	if err := p.origin.Check(c.r); err != nil {
 		return nil, &RefusedError{http.StatusForbidden, "CROSS_ORIGIN", "a page of another origin may not control the gateway"}
 	}
@@ -201,24 +196,6 @@ func (p *Plane) find(c *call) (*route, error) {
 		return nil, &RefusedError{http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", c.r.Method + " is not allowed here, only " + list}
 	}
 	return nil, &RefusedError{http.StatusNotFound, "UNKNOWN_PATH", "the control plane has no such path; docs/mockgateway.md lists them"}
-}
-
-// allowed reports whether a Host header names this machine, so that a name
-// which an attacker lets resolve to loopback reaches nothing.
-func (p *Plane) allowed(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
-		return true
-	}
-	return slices.ContainsFunc(p.cfg.AllowHosts, func(name string) bool {
-		return name == "*" || strings.EqualFold(name, host)
-	})
 }
 
 // RefusedError is a call that was refused.

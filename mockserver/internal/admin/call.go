@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,6 +23,8 @@ func (c *call) read() error {
 	switch {
 	case errors.As(err, &long):
 		return &RefusedError{http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "the body is longer than 1 MiB"}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &RefusedError{http.StatusRequestTimeout, "BODY_TIMEOUT", "the body did not arrive in time"}
 	case err != nil:
 		return invalid("the body could not be read to its end")
 	}

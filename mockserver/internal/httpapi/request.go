@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 
@@ -131,6 +132,8 @@ func (rq *request) read(buf *bytes.Buffer, optional bool) *problem {
 	switch {
 	case errors.As(err, &long):
 		return tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &problem{status: http.StatusRequestTimeout, code: "BODY_TIMEOUT", detail: "The body did not arrive in time."}
 	case err != nil:
 		return malformed("The body could not be read to its end.")
 	case buf.Len() == 0 && optional:

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What the banner tells a newcomer to try works as it stands there, whatever
+// the flags.
+func TestTheBannersCommandWorksInEachMode(t *testing.T) {
+	t.Parallel()
+	needs(t, "bash", "curl")
+	modes := [][]string{
+		nil,
+		{"-environment", "production"},
+		{"-dialect", "live"},
+		{"-dialect", "live", "-environment", "production", "-loose"},
+		{"-addr", ":0"},
+		{"-addr", "0.0.0.0:0"},
+		{"-addr", "localhost:0"},
+		{"-allow-host", "gateway.test"},
+		{"-clock", "manual", "-start", "2030-01-01T00:00:00Z", "-seed", "1"},
+		{"-auto-pay", "1d", "-memory", "1", "-fee", "100", "-opening-balance", "-1", "-log", "json"},
+		{"-data", filepath.Join(t.TempDir(), "data")},
+	}
+	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {
+		require.NoError(t, l.Close())
+		modes = append(modes, []string{"-addr", "[::1]:0"})
+	}
+	for _, args := range modes {
+		g := start(t, args...)
+		_, command, _ := strings.Cut(g.printed(), "Try it:\n")
+		command, _, found := strings.Cut(command, "\nCtrl-C")
+		require.True(t, found)
+		for range 2 {
+			out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()
+			require.NoError(t, err, "%v: %s", args, out)
+			assert.Contains(t, string(out), `{"success":true,`, args)
+			assert.Contains(t, string(out), `"status":"pending"`, args)
+		}
+		assert.Contains(t, g.printed(), g.base+"/__mock", "the port file says the same")
+		g.kill()
+	}
+}
+
+func TestThePortFileIsThereWhileTheGatewayIsReady(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gateway.addr")
+	g := start(t, "-data", filepath.Join(dir, "data"))
+	addr := strings.TrimPrefix(g.base, "http://")
+	port := g.cmd.Args[4]
+	content, err := os.ReadFile(port)
+	require.NoError(t, err)
+	assert.Equal(t, addr+"\n", string(content))
+	require.NoError(t, g.cmd.Process.Signal(syscall.SIGTERM))
+	<-g.done
+	assert.NoFileExists(t, port, "it ended")
+
+	require.NoError(t, os.WriteFile(file, []byte("127.0.0.1:1\n"), 0o600)) // of a gateway that was killed
+	_, err = tryStart(t, "-port-file", file, "-addr", "nowhere:1:2")
+	require.Error(t, err)
+	assert.NoFileExists(t, file, "a stale address is removed before anything else")
+
+	for name, content := range map[string]string{"note": "# my notes\n", "numbers": "1 2 3"} {
+		mine := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(mine, []byte(content), 0o600))
+		_, err = tryStart(t, "-port-file", mine)
+		require.ErrorContains(t, err, "something else")
+		after, err := os.ReadFile(mine)
+		require.NoError(t, err)
+		assert.Equal(t, content, string(after))
+	}
+	for _, path := range []string{os.DevNull, dir} {
+		_, err = tryStart(t, "-port-file", path)
+		require.ErrorContains(t, err, "not a regular file")
+	}
+	_, err = tryStart(t, "-data", os.DevNull)
+	require.ErrorContains(t, err, "not a regular file")
+}
+
+// A page that lets its own name resolve to this machine reaches nothing but the
+// health check; a name that is allowed reaches all.
+func TestAForeignHostNameReachesNothing(t *testing.T) {
+	t.Parallel()
+	g := start(t, "-allow-host", "gateway.test, other.test")
+	ask := func(host, path string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.base+path, http.NoBody)
+		require.NoError(t, err)
+		req.Host = host
+		req.Header.Set("Authorization", "Bearer sk_test_mock")
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	for path, want := range map[string]int{
+		"/v2/transactions": 421, "/v2/checkout/x": 421, "/v1/x": 421, "/": 421, "/__mock/clock": 421, "/__mock/health": 200,
+	} {
+		for _, host := range []string{"evil.test", "evil.test:4010", "localhost.evil.test"} {
+			assert.Equal(t, want, ask(host, path), "%s %s", host, path)
+		}
+		for _, host := range []string{"gateway.test:4010", "other.test", "localhost", "127.0.0.1", "[::1]:1", "10.1.2.3"} {
+			assert.NotEqual(t, 421, ask(host, path), "%s %s", host, path)
+		}
+	}
+}
+
+func TestFlagsFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	g, err := tryStartIn(t, []string{
+		"MOCKGATEWAY_ADDR=nowhere:1:2", "MOCKGATEWAY_ENVIRONMENT=production", "MOCKGATEWAY_LOOSE=true", "MOCKGATEWAY_AUTO_PAY=40d",
+		"MOCKGATEWAY_CLOCK=manual", "MOCKGATEWAY_START=", "MOCKGATEWAY_LOG=json", "MOCKGATEWAY_SEEDS=1", "MOCKGATEWAY_VERSION=7",
+	}, "-log", "off")
+	require.NoError(t, err, "the flag -addr wins, and an empty variable is none")
+	assert.Contains(t, g.printed(), "sk_live_mock")
+	g.kill()
+	assert.Equal(t, "mockgateway: warning: MOCKGATEWAY_SEEDS is not a setting; mockgateway -h lists them\n"+
+		"mockgateway: warning: MOCKGATEWAY_VERSION is not a setting; mockgateway -h lists them\n", g.errs.String())
+
+	for want, variable := range map[string]string{
+		`MOCKGATEWAY_SPEED: invalid value "fast"`: "MOCKGATEWAY_SPEED=fast",
+		"MOCKGATEWAY_SPEED must be above 0":       "MOCKGATEWAY_SPEED=0",
+		"MOCKGATEWAY_CLOCK must be":               "MOCKGATEWAY_CLOCK=x",
+		"MOCKGATEWAY_WEBHOOK_SECRET needs":        "MOCKGATEWAY_WEBHOOK_SECRET=x",
+		"MOCKGATEWAY_AUTO_PAY: invalid value":     "MOCKGATEWAY_AUTO_PAY=soon",
+	} {
+		_, err := tryStartIn(t, []string{variable})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(context.Background(), os.Args[0], "-version")
+	cmd.Env = append(os.Environ(), asMain, "MOCKGATEWAY_CLOCK=x")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err)
+	assert.Regexp(t, `^mockgateway \S+.* go1\.\S+ \w+/\w+\n$`, string(out))
+}
+
+// A sender that writes all of a long body before it reads gets the response.
+func TestTheSenderOfALongBodyReadsTheResponse(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	for _, path := range []string{"/v2/transactions", "/__mock/faults"} {
+		var d net.Dialer
+		conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(g.base, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		const size = 4 << 20
+		_, err = conn.Write([]byte("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sk_test_mock\r\n" +
+			"Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n" + strings.Repeat("x", size)))
+		require.NoError(t, err)
+		answer := make([]byte, 20)
+		_, err = conn.Read(answer)
+		require.NoError(t, err)
+		assert.Equal(t, "HTTP/1.1 413 Request", string(answer))
+	}
+}

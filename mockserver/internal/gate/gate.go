@@ -1,0 +1,82 @@
+// Package gate is what every request passes before the gateway sees it: it
+// keeps out web pages that reach this machine under a name of their own (DNS
+// rebinding), and clients that never finish sending a body.
+package gate
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/wire"
+)
+
+// BodyTimeout is how long a request's body may take to arrive.
+const BodyTimeout = 30 * time.Second
+
+// Gate is a handler that passes on what may come in.
+type Gate struct {
+	Next http.Handler
+	// Hosts are names under which the gateway may be called beside those of this
+	// machine; "*" is any.
+	Hosts []string
+	// Open reports which requests are harmless under any name. Nil is none.
+	Open func(*http.Request) bool
+	// Strict reports which requests are checked even where no socket is
+	// involved. Nil is none: in memory a client may call the gateway by any name.
+	Strict func(*http.Request) bool
+	// BodyTimeout is how long a body may take; 0 is [BodyTimeout].
+	BodyTimeout time.Duration
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	socket := r.Context().Value(http.LocalAddrContextKey) != nil
+	if !socket && (g.Strict == nil || !g.Strict(r)) {
+		g.Next.ServeHTTP(w, r)
+		return
+	}
+	next := g.Next
+	if !g.allows(r) {
+		next = http.HandlerFunc(foreign)
+	}
+	if !socket || r.Body == nil || r.Body == http.NoBody {
+		next.ServeHTTP(w, r)
+		return
+	}
+	g.timed(next, w, r)
+}
+
+func foreign(w http.ResponseWriter, r *http.Request) {
+	wire.Write(w, http.StatusMisdirectedRequest, wire.ProblemJSON, wire.NewProblem(r, http.StatusMisdirectedRequest, "FOREIGN_HOST",
+		"The mock gateway does not answer to the host name "+r.Host+", so that web pages can't reach it under a name of their own. "+
+			"Call it by IP address or as localhost, or allow the name with -allow-host (in Go, WithAllowedHosts)."))
+}
+
+func (g *Gate) allows(r *http.Request) bool {
+	return Allowed(r.Host, g.Hosts) || g.Open != nil && g.Open(r)
+}
+
+// Allowed reports whether a Host header is one that no web page of somebody else
+// can have: a name of this machine, an IP address, the names that package
+// httptest reserves, or one of names.
+func Allowed(host string, names []string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	for _, own := range [...]string{"localhost", "example.com"} {
+		if host == own || strings.HasSuffix(host, "."+own) {
+			return true
+		}
+	}
+	if _, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")); err == nil {
+		return true // a page gets its origin from its name: that of an address is the address
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return name == "*" || strings.EqualFold(name, host)
+	})
+}
