@@ -81,8 +81,8 @@ func gatewayReceiver(now time.Time) receiver {
 		if err != nil {
 			return "", err
 		}
-		t, ok := e.Transaction()
-		if !ok || len(t.Data.Products) == 0 {
+		t, err := e.Transaction()
+		if err != nil || len(t.Data.Products) == 0 {
 			return "", errors.New("no transaction")
 		}
 		return t.ResourceID, nil

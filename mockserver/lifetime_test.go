@@ -40,7 +40,7 @@ func (d *diary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.Kind == webhook.TransactionPaid {
 		d.paid[e.ResourceID] = true
 	}
-	if s, ok := e.Subscription(); ok {
+	if s, err := e.Subscription(); err == nil {
 		d.lines = append(d.lines, lineOf(s.Data))
 	}
 }

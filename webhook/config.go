@@ -81,7 +81,7 @@ type Config struct {
 	// HandleStale has late events handled too, with Stale set: a "pending" that
 	// arrives when the "paid" of the same transaction was handled already.
 	// Without it they are acknowledged and no handler sees them. An event that
-	// tells of money of its own (a renewal, a failed charge, a refund) is
+	// moves money (a payment, a refund, a renewal, a failed charge, a payout) is
 	// handled however late, with Stale set.
 	HandleStale bool
 
@@ -119,8 +119,11 @@ const (
 	// what does not is confirmed by the API.
 	SignatureOrReadBack
 	// ReadBackOnly confirms every delivery by the API: it reads the resource
-	// and believes the event if the state says so. Two events that the API
-	// can't tell apart count as one.
+	// and accepts the event if the state proves it. The handler gets an event
+	// that is rebuilt from the resource: no id, amount, reference or other
+	// member of an unsigned body reaches it. A body that contradicts the
+	// resource, names two resources, or is of a kind that no state proves is
+	// rejected. Two events that the API can't tell apart count as one.
 	ReadBackOnly
 	// UnsafeTrustBody believes everybody. It is for tests.
 	UnsafeTrustBody

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -52,22 +51,29 @@ func confirm(e *Event, r *resource, now time.Time) confirmation {
 	if f := e.Kind.Family(); f != "" && f != e.Family {
 		c.verdict = refuted // a payment of a subscription's id: no gateway says so
 	}
-	if !known(e.Kind) {
-		// Nothing tells two unknown kinds apart but the sender's word.
-		c.fact = fmt.Sprintf("%s.* %s %s", e.Family, e.ResourceID, again)
+	if !known(e.Kind) && string(e.Kind) != e.Family.prefix()+"."+c.status {
+		c.verdict = refuted // what it means is not known, so nothing proves it
 	}
 	return c
 }
 
-// onceFact names the fact of a kind that can happen only once to a resource.
-func onceFact(e *Event) (fact string, ok bool) {
+// ownFact names the fact of a proven event by its own words: of a kind that can
+// happen only once to a resource, and of one that says which time it was.
+func ownFact(e *Event) (fact string, ok bool) {
+	fact = string(e.Kind) + " " + e.ResourceID
+	var period gateway.Timestamp
 	switch e.Kind {
-	case TransactionRefunded, TransactionPartiallyRefunded, SubscriptionRenewed, SubscriptionUpdated,
-		SubscriptionPaymentFailed, SubscriptionPastDue, SubscriptionChargebackReceived:
+	case SubscriptionRenewed:
+		period = timestampOf(e, "current_period_start", "currentPeriodStart")
+	case SubscriptionPastDue:
+		period = timestampOf(e, "current_period_end", "currentPeriodEnd")
+	case TransactionRefunded, TransactionPartiallyRefunded, SubscriptionUpdated, SubscriptionPaymentFailed,
+		SubscriptionChargebackReceived:
 		return "", false
 	default:
-		return string(e.Kind) + " " + e.ResourceID, known(e.Kind)
+		return fact, known(e.Kind)
 	}
+	return fact + " " + instant(period), !period.IsZero()
 }
 
 func known(k Kind) bool {
@@ -122,7 +128,7 @@ func transactionVerdict(k Kind, tx *gateway.Transaction) verdict {
 		return ended(tx, gateway.TransactionExpired)
 	case TransactionRefused:
 		return ended(tx, gateway.TransactionRefused)
-	default: // created, pending and unknown kinds: that it exists is all there is to ask
+	default: // created and pending: that it exists is all there is to ask
 		return confirmed
 	}
 }

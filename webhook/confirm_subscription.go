@@ -75,7 +75,7 @@ func subscriptionVerdict(k Kind, sub *gateway.Subscription, now time.Time) verdi
 			sub.CancellationReason == gateway.CancellationChargeback)
 	case SubscriptionCanceled:
 		return unlessEnded(sub, sub.Status.Final())
-	default: // created, updated and unknown kinds
+	default: // created and updated
 		return confirmed
 	}
 }

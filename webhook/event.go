@@ -1,18 +1,23 @@
 package webhook
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"unicode/utf8"
 )
 
 // Event is one webhook. Its ID, its Kind and the ResourceID may be relied on;
-// all else is what the gateway happened to send with it.
+// all else is what the gateway happened to send with it. An event without a
+// signature has nothing in it that the API did not say: the whole of it is
+// rebuilt from the resource, see [ReadBackOnly].
 type Event struct {
-	ID            string // unique per event, the same on every redelivery
+	// ID is unique per event and the same on every redelivery. A signed event has
+	// the gateway's. An event that the API confirmed has one that is made from
+	// the fact that it reports, "fact-…": the id of an unsigned body is anybody's
+	// word. So it is the same for every delivery, and every reconciliation, that
+	// reports this fact.
+	ID            string
 	Family        Family // unknown ones are kept as they came
 	Kind          Kind   // likewise; "" where there is none
 	ResourceID    string // of the transaction, transfer or subscription
@@ -35,7 +40,8 @@ type Event struct {
 
 	confirmed *resource
 
-	// Raw is the body as it arrived.
+	// Raw is the body: as it arrived with a good signature, or as it was rebuilt
+	// from the resource that the API returned.
 	Raw []byte
 
 	// Extra holds the members beside id, event, type, api_version and data.
@@ -47,22 +53,29 @@ type Event struct {
 const maxName = 255
 
 // Parse reads the body of a delivery of any family. Kinds and families that
-// this version does not know are events too. Members of the envelope are
-// matched by their exact names and every name may stand only once: in
-// {"id":"real","ID":"evil"} the event is "real", and a second "id" is an
-// error. The event's Raw is body itself, not a copy.
+// this version does not know are events too. It reads as leniently as the
+// client: invalid UTF-8 becomes U+FFFD, and duplicate names inside data are no
+// error. What names the event must be beyond doubt, though: names are matched
+// exactly, so that {"id":"real","ID":"evil"} is the event "real"; a duplicate
+// name in the envelope, or one of the id, the kind, the status, the reference
+// or the object in its data, is an error. Only the data of a transfer, or of an
+// unknown family, is looked for under "object". The event's Raw is body itself,
+// not a copy.
 //
 // The error is [ErrInvalidJSON] or [ErrMissingEventID]. Parse proves nothing
 // about where the body came from: see [Verify].
 func Parse(body []byte) (*Event, error) {
-	var env envelope
-	if err := jsonv2.Unmarshal(body, &env); err != nil {
+	if !wellFormed(body) {
 		return nil, ErrInvalidJSON
 	}
-	if !usable(env.id) || env.id == "" {
+	var env envelope
+	if !env.read(string(body)) {
+		return nil, ErrInvalidJSON
+	}
+	e := env.event()
+	if !usable(e.ID) || e.ID == "" {
 		return nil, ErrMissingEventID
 	}
-	e := env.toEvent()
 	if !usable(string(e.Family)) || !usable(string(e.Kind)) || !usable(e.ResourceID) {
 		return nil, ErrInvalidJSON
 	}
@@ -70,174 +83,153 @@ func Parse(body []byte) (*Event, error) {
 	return e, nil
 }
 
-// usable reports whether s can be a key: not too long, no control characters.
+// usable reports whether s can be a key: not too long, no control characters,
+// and no U+FFFD, to which different invalid bytes are mapped.
 func usable(s string) bool {
-	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
 }
 
-// envelope is what the routing of an event needs, read in one pass.
+// envelope is what the routing of an event needs, as JSON values: "" is none.
 type envelope struct {
-	id, event, kind, apiVersion string
-	data                        payload
-	extra                       map[string]json.RawMessage
+	id, family, kind, version, data string
+
+	payload payload
+	extra   map[string]json.RawMessage
 }
 
-// payload is the same of the envelope's data, and of a transfer's object
-// inside it.
+// payload is the same of the envelope's data, and of the object inside it. Both
+// spellings are read; where both are sent the interface's own, snake_case, wins.
 type payload struct {
-	id, kind, status, correlation string
-	object                        *payload
+	id, kind, camelKind, status              string
+	correlation, camelCorrelation, reference string
+
+	object string
+	inner  *payload // the object, if it is one
 }
 
-func (env *envelope) toEvent() *Event {
-	e := &Event{ID: env.id, APIVersion: env.apiVersion, Extra: env.extra}
-	data := &env.data
-	switch {
-	case env.event != "":
-		e.Family, e.Kind = Family(env.event), Kind(data.kind)
-		if e.Kind == "" {
-			e.Kind = Kind(env.kind)
+// read reports false for what is no object or has a duplicate name.
+func (env *envelope) read(body string) bool {
+	if kind := strings.TrimLeft(body, " \t\r\n"); kind == "" || !isObject(kind) {
+		return false
+	}
+	for name, value := range membersOf(body) {
+		into := env.member(name)
+		switch {
+		case into == nil:
+			if _, twice := env.extra[name]; twice {
+				return false
+			}
+			if env.extra == nil {
+				env.extra = make(map[string]json.RawMessage)
+			}
+			env.extra[name] = json.RawMessage(value)
+		case *into != "":
+			return false
+		default:
+			*into = value
 		}
-	case env.kind != "":
-		e.Kind = Kind(env.kind)
+	}
+	if !env.payload.read(env.data) {
+		return false
+	}
+	if object := env.payload.object; object != "" && isObject(object) {
+		env.payload.inner = new(payload)
+		return env.payload.inner.read(object)
+	}
+	return true
+}
+
+func (env *envelope) member(name string) *string {
+	switch name {
+	case "id":
+		return &env.id
+	case "event":
+		return &env.family
+	case "type":
+		return &env.kind
+	case "api_version":
+		return &env.version
+	case "data":
+		return &env.data
+	default:
+		return nil
+	}
+}
+
+// read reports false for a duplicate name. A value that is no object is
+// skipped.
+func (p *payload) read(value string) bool {
+	for name, value := range membersOf(value) {
+		if into := p.member(name); into != nil {
+			if *into != "" {
+				return false
+			}
+			*into = value
+		}
+	}
+	return true
+}
+
+func (p *payload) member(name string) *string {
+	switch name {
+	case "id":
+		return &p.id
+	case "status":
+		return &p.status
+	case "event_type":
+		return &p.kind
+	case "eventType":
+		return &p.camelKind
+	case "correlation_id":
+		return &p.correlation
+	case "correlationId":
+		return &p.camelCorrelation
+	case "external_ref":
+		return &p.reference
+	case "object":
+		return &p.object
+	default:
+		return nil
+	}
+}
+
+func (p *payload) correlated() string { return firstOf(p.correlation, p.camelCorrelation, p.reference) }
+
+func (env *envelope) event() *Event {
+	data := &env.payload
+	e := &Event{ID: firstOf(env.id), APIVersion: firstOf(env.version), Extra: env.extra}
+	kind, inData := firstOf(env.kind), firstOf(data.kind, data.camelKind)
+	switch family := firstOf(env.family); {
+	case family != "":
+		e.Family, e.Kind = Family(family), Kind(cmp.Or(inData, kind))
+	case kind != "":
+		e.Kind = Kind(kind)
 		e.Family = e.Kind.Family()
 		if e.Family == "" {
-			prefix, _, _ := strings.Cut(env.kind, ".")
+			prefix, _, _ := strings.Cut(kind, ".")
 			e.Family = Family(prefix)
 		}
 	default:
-		e.Kind = Kind(data.kind)
+		e.Kind = Kind(inData)
 	}
-	if data.object != nil && data.object.id != "" {
-		data = data.object
+	if data.inner != nil && e.Family.mayNest() && firstOf(data.inner.id) != "" {
+		data = data.inner
 	}
-	e.ResourceID, e.Status = data.id, data.status
-	e.CorrelationID = data.correlation
-	if e.CorrelationID == "" {
-		e.CorrelationID = env.data.correlation
-	}
+	e.ResourceID, e.Status = firstOf(data.id), firstOf(data.status)
+	e.CorrelationID = cmp.Or(data.correlated(), env.payload.correlated())
 	return e
 }
 
-// UnmarshalJSONFrom reads the envelope.
-func (env *envelope) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if dec.PeekKind() != '{' {
-		return ErrInvalidJSON
-	}
-	return eachMember(dec, func(name []byte) error {
-		switch string(name) {
-		case "id":
-			return readText(dec, &env.id)
-		case "event":
-			return readText(dec, &env.event)
-		case "type":
-			return readText(dec, &env.kind)
-		case "api_version":
-			return readText(dec, &env.apiVersion)
-		case "data":
-			return env.data.read(dec, true)
-		default:
-			return env.keep(string(name), dec)
-		}
-	})
-}
+// mayNest reports whether the family's data may be under "object".
+func (f Family) mayNest() bool { return f != FamilyTransaction && f != FamilySubscription }
 
-func (env *envelope) keep(name string, dec *jsontext.Decoder) error {
-	value, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	if env.extra == nil {
-		env.extra = make(map[string]json.RawMessage)
-	}
-	env.extra[name] = bytes.Clone(value)
-	return nil
-}
-
-// read takes the members of an object in either spelling; where both are sent
-// the interface's own, snake_case, wins. A value that is no object is skipped.
-func (p *payload) read(dec *jsontext.Decoder, nested bool) error {
-	if dec.PeekKind() != '{' {
-		return dec.SkipValue()
-	}
-	var camelKind, camelCorrelation, reference string
-	err := eachMember(dec, func(name []byte) error {
-		switch string(name) {
-		case "id":
-			return readText(dec, &p.id)
-		case "status":
-			return readText(dec, &p.status)
-		case "event_type":
-			return readText(dec, &p.kind)
-		case "eventType":
-			return readText(dec, &camelKind)
-		case "correlation_id":
-			return readText(dec, &p.correlation)
-		case "correlationId":
-			return readText(dec, &camelCorrelation)
-		case "external_ref":
-			return readText(dec, &reference)
-		case "object":
-			if !nested {
-				return dec.SkipValue()
-			}
-			p.object = new(payload)
-			return p.object.read(dec, false)
-		default:
-			return dec.SkipValue()
-		}
-	})
-	p.kind = firstOf(p.kind, camelKind)
-	p.correlation = firstOf(p.correlation, camelCorrelation, reference)
-	return err
-}
-
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
+// firstOf returns the first of the JSON values that is a text, or a number, and
+// not empty. Only ids and kinds may be relied on, so that others are skipped.
+func firstOf(values ...string) string {
+	for _, value := range values {
+		if s, _ := text(value); s != "" {
 			return s
 		}
 	}
 	return ""
-}
-
-// eachMember calls read for every member of the object that comes next; read
-// must consume the value. The name is valid only until then.
-func eachMember(dec *jsontext.Decoder, read func(name []byte) error) error {
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != '}' {
-		quoted, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		name := quoted[1 : len(quoted)-1]
-		if bytes.IndexByte(name, '\\') >= 0 {
-			if name, err = jsontext.AppendUnquote(nil, quoted); err != nil {
-				return err
-			}
-		}
-		if err := read(name); err != nil {
-			return err
-		}
-	}
-	_, err := dec.ReadToken()
-	return err
-}
-
-// readText takes a string, or a number as its digits; any other value is
-// skipped, since only ids and kinds may be relied on.
-func readText(dec *jsontext.Decoder, into *string) error {
-	switch dec.PeekKind() {
-	case '"', '0':
-		tok, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		*into = tok.String()
-		return nil
-	default:
-		return dec.SkipValue()
-	}
 }

@@ -32,7 +32,7 @@ func ExampleParse() {
 		return
 	}
 	fmt.Println(e.Family, e.Kind, e.ResourceID)
-	if transfer, ok := e.Transfer(); ok {
+	if transfer, err := e.Transfer(); err == nil {
 		fmt.Println(transfer.State(), transfer.Data.Amount)
 	}
 	// Output:

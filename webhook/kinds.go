@@ -83,6 +83,14 @@ func DocumentedKinds() []Kind {
 	}
 }
 
+// prefix is how the names of the family's kinds begin.
+func (f Family) prefix() string {
+	if f == FamilyTransfer {
+		return "payout"
+	}
+	return string(f)
+}
+
 // Family returns the family that k's name belongs to, or "".
 func (k Kind) Family() Family {
 	prefix, _, _ := strings.Cut(string(k), ".")

@@ -1,196 +1,303 @@
 package webhook
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/scan"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// members is a JSON object that is taken apart: what is read in the expected
-// form is taken, what remains is the Extra. A value of an unexpected type
-// remains too, so that no payload, however odd, costs an event.
-//
-// Every reader takes the names of a member in the order of preference: the
-// gateway writes some of them in snake_case and in camelCase.
-type members []member
-
-type member struct {
-	name, raw []byte
-	taken     bool
+// lenient is what the client's own decoding accepts: one Latin-1 name must not
+// hide a payment.
+func lenient() jsontext.Options {
+	return jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// rest returns what was not read, nil where that is nothing.
-func (m members) rest() map[string]json.RawMessage {
+// wellFormed reports whether body is one JSON value. The quick look accepts
+// what arrives every day.
+func wellFormed(body []byte) bool {
+	s := scan.Scanner{Body: body}
+	return scan.Valid(body) && s.Skip(scan.MaxDepth) && s.End() || jsontext.Value(body).IsValid(lenient())
+}
+
+// object reads the members of a JSON object. Members that were not read, or
+// whose value has an unexpected type, end up in the Extra, so that an odd
+// payload costs no event. A number that can't be read is an error instead: as
+// a zero it would be booked.
+//
+// Every method takes the names of one member in order of preference: the
+// gateway writes some of them in snake_case and in camelCase. Of duplicate
+// names the last one counts, as in the client.
+type object struct {
+	members []member
+	index   map[string]int // of the members, where they are many
+	path    func() string  // where the object is in the body
+	fault   *error         // the first number that can't be read
+}
+
+type member struct {
+	name, value string
+	within      string // "object." of a transfer's that is read as if it were not there
+	taken       bool
+}
+
+// dataOf returns the members of the event's data.
+func dataOf(e *Event, fault *error) *object {
+	o := &object{path: func() string { return "data" }, fault: fault}
+	for name, value := range membersOf(string(e.Raw)) {
+		if name == "data" {
+			o.read(value, "")
+			break
+		}
+	}
+	return o
+}
+
+// timestampOf returns one timestamp of the event's data.
+func timestampOf(e *Event, names ...string) gateway.Timestamp {
+	var ignored error
+	return dataOf(e, &ignored).timestamp(names...)
+}
+
+// read adds the members of an object, one level deep. A value that is no object
+// has none.
+func (o *object) read(value, within string) {
+	if o.members == nil {
+		o.members = make([]member, 0, 16)
+	}
+	o.index = nil
+	for name, value := range membersOf(value) {
+		o.members = append(o.members, member{name: name, value: value, within: within})
+	}
+}
+
+// rest returns the members that were not read, nil if there are none.
+func (o *object) rest() map[string]json.RawMessage {
 	var rest map[string]json.RawMessage
-	for i := range m {
-		if m[i].taken {
+	for i := range o.members {
+		if o.members[i].taken {
 			continue
 		}
 		if rest == nil {
 			rest = make(map[string]json.RawMessage)
 		}
-		rest[string(m[i].name)] = bytes.Clone(m[i].raw)
+		rest[o.members[i].name] = json.RawMessage(o.members[i].value)
 	}
 	return rest
 }
 
-// find returns the first member that is there.
-func (m members) find(names ...string) *member {
+// take hands the first member that exists to read, and takes it if read accepts
+// its value or if that is null. A nil is returned where nothing was there to read.
+func (o *object) take(names []string, read func(value string) bool) *member {
 	for _, name := range names {
-		for i := range m {
-			if string(m[i].name) == name {
-				return &m[i]
+		if m := o.find(name); m != nil {
+			if m.value == "null" {
+				m.taken = true
+				return nil
 			}
+			m.taken = read(m.value)
+			return m
 		}
 	}
 	return nil
 }
 
-// take hands the member to read and takes it if read likes its form, or if it
-// is null.
-func (m members) take(names []string, read func(raw []byte) bool) {
-	if f := m.find(names...); f != nil {
-		f.taken = string(f.raw) == "null" || read(f.raw)
+// few is up to how many members are looked through, one after the other. The
+// gateway sends less than 30; a stranger may send a body full of them.
+const few = 64
+
+// find returns the last member of that name. Those before it are no longer of
+// interest.
+func (o *object) find(name string) (found *member) {
+	if len(o.members) > few {
+		return o.findIndexed(name)
 	}
+	for i := range o.members {
+		if o.members[i].name != name {
+			continue
+		}
+		if found != nil {
+			found.taken = true
+		}
+		found = &o.members[i]
+	}
+	return found
 }
 
-func (m members) text(names ...string) (s string) {
-	m.take(names, func(raw []byte) (ok bool) {
-		s, ok = text(raw)
+func (o *object) findIndexed(name string) *member {
+	if o.index == nil {
+		o.index = make(map[string]int, len(o.members))
+		for i := range o.members {
+			if before, twice := o.index[o.members[i].name]; twice {
+				o.members[before].taken = true
+			}
+			o.index[o.members[i].name] = i
+		}
+	}
+	if i, ok := o.index[name]; ok {
+		return &o.members[i]
+	}
+	return nil
+}
+
+func (o *object) text(names ...string) (s string) {
+	o.take(names, func(value string) (ok bool) {
+		s, ok = text(value)
 		return ok
 	})
 	return s
 }
 
-// text reads a string, or a number as its digits.
-func text(raw []byte) (s string, ok bool) {
+// text reads a string, or a number as its digits. Invalid UTF-8 becomes U+FFFD.
+func text(value string) (s string, ok bool) {
 	switch {
-	case isNumber(raw):
-		return string(raw), true
-	case raw[0] != '"' || len(raw) < 2:
+	case value == "":
 		return "", false
-	case bytes.IndexByte(raw, '\\') < 0:
-		return string(raw[1 : len(raw)-1]), true
-	default:
-		plain, err := jsontext.AppendUnquote(nil, raw)
-		return string(plain), err == nil
+	case isNumber(value):
+		return value, true
+	case value[0] != '"' || len(value) < 2:
+		return "", false
 	}
+	if plain := value[1 : len(value)-1]; strings.IndexByte(plain, '\\') < 0 && utf8.ValidString(plain) {
+		return plain, true
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, value)
+	return string(unquoted), err == nil || jsontext.Value(value).IsValid(lenient())
 }
 
-// amount reads an integer: a number, or a string of digits.
-func (m members) amount(names ...string) (n int64) {
-	m.take(names, func(raw []byte) bool {
-		digits, ok := text(raw)
-		if !ok {
-			return false
+func isNumber(value string) bool {
+	return value[0] == '-' || (value[0] >= '0' && value[0] <= '9')
+}
+
+// amount reads an integer of cents: a number or a string that has an exact
+// integer value, such as 1990, "1990" or 1990.00.
+func (o *object) amount(names ...string) int64 {
+	return o.integer("is not an integer of cents", names)
+}
+
+func (o *object) count(names ...string) int { return int(o.integer("is not an integer", names)) }
+
+func (o *object) integer(rule string, names []string) (n int64) {
+	m := o.take(names, func(value string) (ok bool) {
+		digits, ok := text(value)
+		if ok {
+			n, ok = wire.Integer(digits)
 		}
-		v, err := strconv.ParseInt(digits, 10, 64)
-		if err == nil {
-			n = v
-		}
-		return err == nil
+		return ok
 	})
+	o.must(m, rule)
 	return n
 }
 
-func (m members) count(names ...string) int { return int(m.amount(names...)) }
-
-func (m members) flag(names ...string) (b bool) {
-	m.take(names, func(raw []byte) bool {
-		b = string(raw) == "true"
-		return b || string(raw) == "false"
+func (o *object) flag(names ...string) (b bool) {
+	m := o.take(names, func(value string) bool {
+		b = value == "true" || value == `"true"`
+		return b || value == "false" || value == `"false"`
 	})
+	o.must(m, "is neither true nor false")
 	return b
 }
 
-func (m members) moment(names ...string) (t gateway.Timestamp) {
-	m.take(names, func(raw []byte) bool {
-		if raw[0] != '"' && !isNumber(raw) {
+// must notes that a member was there and could not be read.
+func (o *object) must(m *member, rule string) {
+	if m != nil && !m.taken && *o.fault == nil {
+		*o.fault = fmt.Errorf("webhook: %s.%s%s %s", o.path(), m.within, m.name, rule)
+	}
+}
+
+func (o *object) timestamp(names ...string) (t gateway.Timestamp) {
+	o.take(names, func(value string) bool {
+		if value[0] != '"' && !isNumber(value) {
 			return false
 		}
-		return t.UnmarshalJSON(raw) == nil && !t.IsZero()
+		return t.UnmarshalJSON([]byte(value)) == nil && !t.IsZero()
 	})
 	return t
 }
 
-// object reads a member that is an object, nil where it is none.
-func (m members) object(names ...string) (o members) {
-	m.take(names, func(raw []byte) bool {
-		if raw[0] != '{' {
-			return false
-		}
-		o = readMembers(raw)
-		return true
-	})
-	return o
-}
-
-// objects reads a list of objects; a list with anything else in it is kept as
-// it is.
-func (m members) objects(names ...string) (list []members) {
-	m.take(names, func(raw []byte) bool {
-		if raw[0] != '[' {
-			return false
-		}
-		s := scanner{text: raw, at: 1}
-		for s.more(']') {
-			element := s.value()
-			if len(element) == 0 || element[0] != '{' {
-				list = nil
-				return false
-			}
-			list = append(list, readMembers(element))
-		}
-		return true
-	})
-	return list
-}
-
-func (m members) metadata(names ...string) (md gateway.Metadata) {
-	m.take(names, func(raw []byte) bool { return md.UnmarshalJSON(raw) == nil })
+func (o *object) metadata(names ...string) (md gateway.Metadata) {
+	o.take(names, func(value string) bool { return md.UnmarshalJSON([]byte(value)) == nil })
 	return md
 }
 
-func isNumber(raw []byte) bool {
-	return raw[0] == '-' || (raw[0] >= '0' && raw[0] <= '9')
+// object returns a member that is an object, nil where it is none.
+func (o *object) object(names ...string) (inner *object) {
+	m := o.take(names, isObject)
+	if m == nil || !m.taken {
+		return nil
+	}
+	name := m.name
+	inner = &object{path: func() string { return o.path() + "." + name }, fault: o.fault}
+	inner.read(m.value, "")
+	return inner
 }
 
-// readMembers takes an object apart, one level deep. A value that is no object
-// has no members.
-func readMembers(raw []byte) members {
-	if len(raw) == 0 || raw[0] != '{' {
-		return members{}
+func isObject(value string) bool { return value[0] == '{' }
+
+// mostElements bounds the lists that are read element by element. The interface
+// allows 100 products and 50 informations.
+const mostElements = 1000
+
+// objects calls each for the elements of a list of objects, until it is done
+// with one the object is no longer valid. It reports false for any other list,
+// which is kept as it is.
+func (o *object) objects(name string, each func(*object)) (ok bool) {
+	o.take([]string{name}, func(value string) bool {
+		if value[0] != '[' {
+			return false
+		}
+		n := 0
+		element := &object{path: func() string { return o.path() + "." + name + "[" + strconv.Itoa(n) + "]" }, fault: o.fault}
+		s := scanner{text: value, at: 1}
+		for ; s.more(']'); n++ {
+			one := s.value()
+			if one == "" || !isObject(one) || n == mostElements {
+				return false
+			}
+			element.members = element.members[:0]
+			element.read(one, "")
+			each(element)
+		}
+		ok = true
+		return true
+	})
+	return ok
+}
+
+// membersOf ranges over the members of an object, one level deep.
+func membersOf(value string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		s := scanner{text: value}
+		if !s.skip('{') {
+			return
+		}
+		for s.more('}') {
+			name, ok := text(s.value())
+			if !ok || !s.skip(':') {
+				return
+			}
+			value := s.value()
+			if value == "" || !yield(name, value) {
+				return
+			}
+		}
 	}
-	list := make(members, 0, 4)
-	s := scanner{text: raw, at: 1}
-	for s.more('}') {
-		name := s.value()
-		if len(name) < 2 || name[0] != '"' || !s.skip(':') {
-			break
-		}
-		value := s.value()
-		if len(value) == 0 {
-			break
-		}
-		if plain := name[1 : len(name)-1]; bytes.IndexByte(plain, '\\') < 0 {
-			name = plain
-		} else if name, _ = jsontext.AppendUnquote(nil, name); name == nil {
-			name = plain
-		}
-		list = append(list, member{name: name, raw: value})
-	}
-	return list
 }
 
 // scanner finds where the values of a JSON text begin and end. It does not
 // check them: the text has been through [Parse]. One that has not may read
 // oddly, but no further than its end.
 type scanner struct {
-	text []byte
+	text string
 	at   int
 }
 
@@ -224,7 +331,7 @@ func (s *scanner) more(end byte) bool {
 }
 
 // value steps over the next value and returns it, empty at the end.
-func (s *scanner) value() []byte {
+func (s *scanner) value() string {
 	s.space()
 	begin, depth := s.at, 0
 	for s.at < len(s.text) {
@@ -257,9 +364,14 @@ func (s *scanner) value() []byte {
 	return s.text[begin:s.at]
 }
 
-// quoted steps over a string.
+// quoted steps over a string. Few have escapes.
 func (s *scanner) quoted() {
-	for s.at++; s.at < len(s.text); s.at++ {
+	s.at++
+	if end := strings.IndexByte(s.text[s.at:], '"'); end >= 0 && strings.IndexByte(s.text[s.at:s.at+end], '\\') < 0 {
+		s.at += end + 1
+		return
+	}
+	for ; s.at < len(s.text); s.at++ {
 		switch s.text[s.at] {
 		case '\\':
 			s.at++

@@ -184,7 +184,7 @@ func TestForgersOfAPaymentUnderReadBack(t *testing.T) {
 		require.NoError(t, gw.Wait(t.Context()))
 		for range 3 {
 			for _, kind := range append(webhook.DocumentedKinds(), webhook.TransactionExpired, webhook.TransactionRefused) {
-				serve(rx, request(txBody("forged-"+string(kind), kind, tx.ID, "paid")))
+				serve(rx, request(txBody("forged-"+string(kind), kind, tx.ID, "")))
 			}
 			require.NoError(t, gw.Clock.Advance(12*time.Hour))
 		}

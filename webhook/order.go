@@ -24,19 +24,18 @@ func position(e *Event) int64 {
 	}
 }
 
-// overtaken reports whether a late event has nothing to tell any more: it
-// announces a state that the resource has left. What tells of money is never
-// overtaken, however late: a renewal, a failed charge, a refund are facts of
-// their own, and a payment still counts after a part of it was given back.
-func overtaken(e *Event, latest int64) bool {
-	switch e.Kind {
+// overtaken reports whether a late event has nothing to say any more: it
+// announces a state that the resource has left, and moved no money. A payment, a
+// refund, a chargeback, a renewal, a failed charge, a payout that was taken from
+// the balance or came back are handled however late: whoever books a refund and
+// never its payment has wrong books.
+func overtaken(k Kind) bool {
+	switch k {
 	case TransactionCreated, TransactionPending, TransactionThreeDSRequired,
 		TransactionCancelled, TransactionExpired, TransactionRefused,
-		PayoutCreated, PayoutInAnalysis, PayoutProcessing,
+		PayoutInAnalysis, PayoutProcessing,
 		SubscriptionCreated, SubscriptionUpdated, SubscriptionTrialWillEnd, SubscriptionPastDue:
 		return true
-	case TransactionPaid:
-		return latest >= rankRefunded
 	default:
 		return false
 	}
@@ -105,7 +104,7 @@ func subscriptionPosition(e *Event) int64 {
 	default:
 		return 0 // a chargeback is news whenever it comes
 	}
-	at := e.data().moment("occurred_at", "occurredAt")
+	at := timestampOf(e, "occurred_at", "occurredAt")
 	if at.IsZero() || at.UnixMilli() <= 0 {
 		return 0
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
 )
@@ -58,12 +57,6 @@ func (r *resource) id() string {
 // api reads resources of the gateway.
 type api interface {
 	read(ctx context.Context, family Family, id string) (*resource, error)
-}
-
-// lenient writes and reads what the client's own decoding lets pass: one
-// Latin-1 name must not hide a payment.
-func lenient() jsonv2.Options {
-	return jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // encode writes the resource for a store.

@@ -141,7 +141,10 @@ func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
 // the same is recognised. What can happen more than once is named by the state
 // that the API shows.
 func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
-	if fact, ok := onceFact(e); ok || !e.Family.Known() || e.ResourceID == "" {
+	if !e.Family.Known() || e.ResourceID == "" {
+		return "", nil
+	}
+	if fact, ok := ownFact(e); ok {
 		return fact, nil
 	}
 	c, _, err := rx.readBack(ctx, e)
@@ -157,10 +160,16 @@ func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
 	}
 }
 
-// confirm asks the API about an unproven event.
+// confirm asks the API about an unproven event, and rebuilds it from what the
+// API says. The body's own words are good for nothing but to be denied.
 func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
-	if !e.Family.Known() || e.ResourceID == "" {
+	switch {
+	case !e.Family.Known() || e.ResourceID == "":
 		return Record{}, fmt.Errorf("%w: there is no resource to ask the API for", ErrUnconfirmed)
+	case !known(e.Kind):
+		return Record{}, fmt.Errorf("%w: no state proves an event of an unknown kind", ErrUnconfirmed)
+	case ambiguous(e):
+		return Record{}, fmt.Errorf("%w: the body names more than one resource", ErrUnconfirmed)
 	}
 	c, res, err := rx.readBack(ctx, e)
 	switch {
@@ -168,16 +177,20 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 		return Record{}, fmt.Errorf("%w: the API knows no such resource", ErrUnconfirmed)
 	case err != nil:
 		return Record{}, err
+	}
+	if err := contradiction(e, res); err != nil {
+		return Record{}, err
+	}
+	switch {
 	case c.verdict == refuted:
 		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
 	case c.verdict == behind:
 		return Record{}, fmt.Errorf("%w: the resource is still %s", ErrNotConfirmedYet, c.status)
-	case e.Source == SourceDelivery && rx.forgottenSince(c.moment):
+	case rx.forgottenSince(c.moment):
 		// Whether it was handled is no longer known, and anybody may have sent it.
 		return Record{}, fmt.Errorf("%w: it happened longer ago than the store remembers", ErrUnconfirmed)
 	}
-	e.ConfirmedStatus, e.Stale = c.status, c.late
-	return record(e, c.fact, res)
+	return rebuilt(e, c, res)
 }
 
 func (rx *Receiver) forgottenSince(moment time.Time) bool {
@@ -196,6 +209,9 @@ func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *reso
 			return confirmation{}, nil, err
 		}
 		c := confirm(e, res, rx.cfg.Now())
+		if !e.Signed {
+			c.verdict = max(c.verdict, statusVerdict(e, res))
+		}
 		if c.verdict != behind || !joined {
 			return c, res, nil
 		}
@@ -234,8 +250,10 @@ func record(e *Event, fact string, res *resource) (Record, error) {
 
 // accept makes the event known and, in Sync mode, handles it.
 func (rx *Receiver) accept(ctx context.Context, rec Record) result {
-	entry, err := rx.cfg.Store.Put(ctx, rec)
+	entry, err := rx.put(ctx, &rec)
 	switch {
+	case errors.Is(err, ErrNotConfirmedYet):
+		return unconfirmed(err)
 	case err != nil:
 		return storeError(rec, err)
 	case entry.State == StateDone || entry.State == StateDead:
@@ -250,8 +268,38 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 	}
 }
 
+// put makes the event known to the store. A signed event that the store matched
+// with a confirmed one, but whose words differ, becomes an event of its own.
+func (rx *Receiver) put(ctx context.Context, rec *Record) (Entry, error) {
+	entry, err := rx.cfg.Store.Put(ctx, *rec)
+	if err != nil || !rec.Signed || entry.Key == rec.Key || rx.signed.reader == nil {
+		return entry, err
+	}
+	same, err := rx.saysTheSame(ctx, rec.Body)
+	if err != nil || same {
+		return entry, err
+	}
+	rec.Key, rec.Fact = "apart "+rec.EventID, ""
+	return rx.cfg.Store.Put(ctx, *rec)
+}
+
+// saysTheSame compares a signed body with its confirmed twin, which was built
+// from the API's words: so with the API.
+func (rx *Receiver) saysTheSame(ctx context.Context, body []byte) (bool, error) {
+	e, err := Parse(body)
+	if err != nil {
+		return false, err
+	}
+	e.Signed = true
+	_, res, err := rx.readBack(ctx, e)
+	if errors.Is(err, errUnknownResource) {
+		return false, nil
+	}
+	return err == nil && contradiction(e, res) == nil, err
+}
+
 func outcome(rec Record, o Outcome) result {
-	return result{Observation: Observation{Outcome: o, EventID: rec.EventID, Kind: rec.Kind, Resource: rec.Resource, KeyID: rec.KeyID}}
+	return result{Observation: Observation{Outcome: o, EventID: rec.id(), Kind: rec.Kind, Resource: rec.Resource, KeyID: rec.KeyID}}
 }
 
 func duplicate(rec Record, state State) result {

@@ -358,7 +358,7 @@ func TestLateEventsThatTellOfMoneyAreHandled(t *testing.T) {
 		},
 		"a payment after all was refunded": {
 			[]string{txBody("evt_2", webhook.TransactionRefunded, "tx_1", "refunded"), paid("evt_1", "tx_1")},
-			[]string{"transaction.refunded false"},
+			[]string{"transaction.refunded false", "transaction.paid true"},
 		},
 		"a part's refund after the rest's": {
 			[]string{
@@ -400,6 +400,43 @@ func TestLateEventsThatTellOfMoneyAreHandled(t *testing.T) {
 			}
 			assert.Equal(t, c.want, got.all())
 		})
+	}
+}
+
+// Books that leave a payment out and have its refund are wrong for ever.
+func TestEveryEventThatMovesMoneyIsHandledOnceHoweverLate(t *testing.T) {
+	t.Parallel()
+	last := map[webhook.Family]webhook.Kind{
+		webhook.FamilyTransaction:  webhook.TransactionChargedback,
+		webhook.FamilyTransfer:     webhook.PayoutFailed,
+		webhook.FamilySubscription: webhook.SubscriptionCanceled,
+	}
+	body := func(id string, kind webhook.Kind, at string) string {
+		if kind.Family() == webhook.FamilyTransfer {
+			return fmt.Sprintf(`{"id":%q,"type":%q,"data":{"object":{"id":"r_1"}}}`, id, kind)
+		}
+		return fmt.Sprintf(`{"id":%q,"event":%q,"data":{"id":"r_1","event_type":%q,"occurred_at":%q}}`, id, kind.Family(), kind, at)
+	}
+	for _, kind := range []webhook.Kind{
+		webhook.TransactionPaid, webhook.TransactionRefunded, webhook.TransactionPartiallyRefunded, webhook.TransactionChargedback,
+		webhook.PayoutCreated, webhook.PayoutTransferred, webhook.PayoutFailed, webhook.PayoutCanceled, webhook.PayoutRejected,
+		webhook.SubscriptionStarted, webhook.SubscriptionRenewed, webhook.SubscriptionPaymentFailed, webhook.SubscriptionChargebackReceived,
+		webhook.SubscriptionCanceled,
+	} {
+		rx := receiver(t, signedConfig())
+		var got effects
+		note := func(e *webhook.Event) error {
+			got.add("%s %s", e.ID, e.Kind)
+			return nil
+		}
+		webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error { return note(e) })
+		for _, b := range []string{
+			body("evt_2", last[kind.Family()], "2027-03-01T12:00:00.000Z"), body("evt_1", kind, "2027-02-01T12:00:00.000Z"),
+			body("evt_1", kind, "2027-02-01T12:00:00.000Z"),
+		} {
+			assert.Equal(t, received, answer(rx, signed(b)), kind)
+		}
+		assert.Equal(t, []string{"evt_2 " + string(last[kind.Family()]), "evt_1 " + string(kind)}, got.all(), kind)
 	}
 }
 

@@ -1,11 +1,6 @@
 package webhook
 
-import (
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/gateway-go/gateway"
-)
+import "github.com/gateway-go/gateway"
 
 // happenedSince lists the kinds of what must have happened to the resource
 // since the records were written, in order.
@@ -98,57 +93,4 @@ func subscriptionSince(open OpenResource, sub *gateway.Subscription) []Kind {
 	default:
 		return since
 	}
-}
-
-// syntheticBody writes what the gateway would have sent, from the resource.
-func syntheticBody(id string, kind Kind, res *resource) ([]byte, error) {
-	type object = map[string]any
-	body := object{"id": id}
-	switch {
-	case res.transaction != nil:
-		tx := res.transaction
-		body["event"] = FamilyTransaction
-		body["data"] = object{
-			"id": tx.ID, "event_type": kind, "status": tx.Status, "correlation_id": tx.ExternalRef, "method": tx.Method,
-			"amount": tx.Amount, "currency": tx.Currency, "paid_at": tx.PaidAt, "informations": tx.Informations,
-			"customer": object{"name": tx.Buyer.Name, "email": tx.Buyer.Email, "phone": tx.Buyer.Phone},
-			"products": eventProducts(tx.Products),
-		}
-	case res.transfer != nil:
-		tr := res.transfer
-		body["type"] = kind
-		body["data"] = object{"object": object{
-			"id": tr.ID, "status": tr.Status, "type": tr.Type, "amount": tr.Amount, "fee": tr.Fee,
-			"external_ref": tr.ExternalRef, "transferred_at": tr.TransferredAt,
-		}}
-	default:
-		sub := res.subscription
-		body["event"] = FamilySubscription
-		body["data"] = object{
-			"id": sub.ID, "event_type": kind, "status": sub.Status, "customer_id": sub.CustomerID, "amount": sub.Amount,
-			"currency": sub.Currency, "interval": sub.Interval, "interval_count": sub.IntervalCount,
-			"current_period_start": sub.CurrentPeriodStart, "current_period_end": sub.CurrentPeriodEnd,
-			"cancel_at_period_end": sub.CancelAtPeriodEnd, "customer_email": sub.CustomerEmail,
-			"failure_policy": sub.FailurePolicy, "trial_end": sub.TrialEnd, "metadata": strictly(sub.Metadata),
-		}
-	}
-	return jsonv2.Marshal(body, jsonv2.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-}
-
-// strictly returns metadata that an event may hold, null where the API's is not
-// quite JSON.
-func strictly(m gateway.Metadata) any {
-	raw, err := m.MarshalJSON()
-	if err != nil || !jsontext.Value(raw).IsValid() {
-		return nil
-	}
-	return m
-}
-
-func eventProducts(lines []gateway.ProductLine) []map[string]any {
-	products := make([]map[string]any, len(lines))
-	for i, p := range lines {
-		products[i] = map[string]any{"title": p.Name, "unit_price": p.Price, "quantity": p.Quantity}
-	}
-	return products
 }

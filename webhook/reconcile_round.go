@@ -183,7 +183,7 @@ func (ro *round) contradicted(fact string) bool {
 // It is never late, since the records are behind it.
 func (ro *round) again(ctx context.Context, rec Record, label string, one *Reconciliation) error {
 	rec.Key, rec.Fact, rec.Position, rec.Late = label+" "+rec.Key, "", 0, false
-	id := eventID(rec.Key)
+	id := factID(rec.Key)
 	rec.Body, rec.EventID = bytes.Replace(rec.Body, []byte(rec.EventID), []byte(id), 1), id
 	result, err := ro.accept(ctx, rec)
 	switch {
@@ -216,18 +216,5 @@ func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, er
 	if c.verdict != confirmed {
 		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
 	}
-	body, err := syntheticBody(eventID(c.fact), kind, res)
-	if err != nil {
-		return Record{}, fmt.Errorf("webhook: %s of %s can't be written: %w", kind, open.ID, err)
-	}
-	if e, err = Parse(body); err != nil {
-		return Record{}, err
-	}
-	e.Source, e.ConfirmedStatus, e.Stale = SourceReconciler, c.status, c.late
-	return record(e, c.fact, res)
-}
-
-// eventID names a synthetic event, the same one in every process.
-func eventID(key string) string {
-	return "reconciled-" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
+	return rebuilt(e, c, res)
 }

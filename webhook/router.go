@@ -42,10 +42,10 @@ func OnTransfer(rx *Receiver, kind Kind, fn func(ctx context.Context, e *Transfe
 // unknown kinds and families among them. Without it they are acknowledged and
 // counted as [OutcomeUnhandled].
 func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error) {
-	on(rx, "", AnyKind, fn, func(e *Event) (*Event, bool) { return e, true })
+	on(rx, "", AnyKind, fn, func(e *Event) (*Event, error) { return e, nil })
 }
 
-func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, E) error, as func(*Event) (E, bool)) {
+func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, E) error, as func(*Event) (E, error)) {
 	switch {
 	case fn == nil:
 		panic("webhook: the handler of " + string(kind) + " is nil")
@@ -53,9 +53,9 @@ func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, 
 		panic(fmt.Sprintf("webhook: %q is no kind of the family %q", kind, family))
 	}
 	rx.register(route{family: family, kind: kind}, func(ctx context.Context, e *Event) error {
-		typed, ok := as(e)
-		if !ok {
-			return Permanent(fmt.Errorf("webhook: an event of the family %q reached the handlers of %q", e.Family, family))
+		typed, err := as(e)
+		if err != nil {
+			return Permanent(err) // kept as a dead letter: a later version may read it
 		}
 		return fn(ctx, typed)
 	})

@@ -69,7 +69,7 @@ func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
 		r.Err = Permanent(err)
 	case c.Attempt > rx.cfg.MaxAttempts:
 		r.Err = Permanent(fmt.Errorf("webhook: given up after %d attempts, the last of which never ended", c.Attempt-1))
-	case e.Stale && overtaken(e, c.Latest) && !rx.cfg.HandleStale:
+	case e.Stale && overtaken(e.Kind) && !rx.cfg.HandleStale:
 		r.Outcome = OutcomeStale
 	default:
 		if h := rx.route(e); h != nil {

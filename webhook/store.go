@@ -89,7 +89,7 @@ var ErrStoreFull = errors.New("webhook: the store is full of unfinished events")
 // Record is an event as a store keeps it.
 type Record struct {
 	Key      string // the event's identity: of a signed one its id, of a confirmed one its fact
-	EventID  string // as the delivery had it
+	EventID  string // as the delivery had it; of a confirmed event that is anybody's word, good for matching only
 	Kind     Kind
 	Resource string // family and id: "transaction/0198…"; never empty
 
@@ -104,8 +104,16 @@ type Record struct {
 	Late     bool  // the API had the resource past the state that the event announces
 	Position int64 // the order within the resource, 0 where there is none; see Claim.Latest
 
-	Body      []byte // as it arrived
+	Body      []byte // as it arrived signed, or as it was rebuilt from Confirmed
 	Confirmed []byte // the resource as the API had it, JSON; nil where nobody asked
+}
+
+// id is the event's ID as its handler sees it.
+func (r *Record) id() string {
+	if r.Confirmed == nil || r.Source == SourceReconciler {
+		return r.EventID
+	}
+	return factID(r.Fact)
 }
 
 // State is where an event is.

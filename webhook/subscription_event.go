@@ -75,61 +75,65 @@ type ChargeData struct {
 	Extra map[string]json.RawMessage
 }
 
-// Subscription returns e as the event of a subscription; it is false for the
-// events of other families.
-func (e *Event) Subscription() (*SubscriptionEvent, bool) {
+// Subscription returns e as the event of a subscription. The errors are those
+// of [Event.Transaction].
+func (e *Event) Subscription() (*SubscriptionEvent, error) {
 	if e.Family != FamilySubscription {
-		return nil, false
+		return nil, e.notOf(FamilySubscription)
 	}
-	typed := &SubscriptionEvent{Event: e, Data: readSubscriptionData(e.data())}
+	var fault error
+	typed := &SubscriptionEvent{Event: e, Data: readSubscriptionData(dataOf(e, &fault))}
+	if fault != nil {
+		return nil, fault
+	}
 	if e.confirmed != nil {
 		typed.Confirmed = e.confirmed.subscription
 	}
-	return typed, true
+	return typed, nil
 }
 
-func readSubscriptionData(m members) SubscriptionData {
+func readSubscriptionData(o *object) SubscriptionData {
 	d := SubscriptionData{
-		ID:                 m.text("id"),
-		EventType:          Kind(m.text("event_type", "eventType")),
-		CustomerID:         m.text("customer_id", "customerId"),
-		Status:             gateway.SubscriptionStatus(m.text("status")),
-		PreviousStatus:     gateway.SubscriptionStatus(m.text("previous_status", "previousStatus")),
-		Amount:             m.amount("amount"),
-		Currency:           gateway.Currency(m.text("currency")),
-		Interval:           gateway.Interval(m.text("interval")),
-		IntervalCount:      m.count("interval_count", "intervalCount"),
-		CurrentPeriodStart: m.moment("current_period_start", "currentPeriodStart"),
-		CurrentPeriodEnd:   m.moment("current_period_end", "currentPeriodEnd"),
-		CancelAtPeriodEnd:  m.flag("cancel_at_period_end", "cancelAtPeriodEnd"),
-		CycleCount:         m.count("cycle_count", "cycleCount"),
-		CustomerEmail:      m.text("customer_email", "customerEmail"),
-		FailurePolicy:      gateway.FailurePolicy(m.text("failure_policy", "failurePolicy")),
-		TrialEnd:           m.moment("trial_end", "trialEnd"),
-		Metadata:           m.metadata("metadata"),
-		OccurredAt:         m.moment("occurred_at", "occurredAt"),
-		AttemptNumber:      m.count("attempt_number", "attemptNumber"),
-		FailureReason:      m.text("failure_reason", "failureReason"),
+		ID:                 o.text("id"),
+		EventType:          Kind(o.text("event_type", "eventType")),
+		CustomerID:         o.text("customer_id", "customerId"),
+		Status:             gateway.SubscriptionStatus(o.text("status")),
+		PreviousStatus:     gateway.SubscriptionStatus(o.text("previous_status", "previousStatus")),
+		Amount:             o.amount("amount"),
+		Currency:           gateway.Currency(o.text("currency")),
+		Interval:           gateway.Interval(o.text("interval")),
+		IntervalCount:      o.count("interval_count", "intervalCount"),
+		CurrentPeriodStart: o.timestamp("current_period_start", "currentPeriodStart"),
+		CurrentPeriodEnd:   o.timestamp("current_period_end", "currentPeriodEnd"),
+		CancelAtPeriodEnd:  o.flag("cancel_at_period_end", "cancelAtPeriodEnd"),
+		CycleCount:         o.count("cycle_count", "cycleCount"),
+		CustomerEmail:      o.text("customer_email", "customerEmail"),
+		FailurePolicy:      gateway.FailurePolicy(o.text("failure_policy", "failurePolicy")),
+		TrialEnd:           o.timestamp("trial_end", "trialEnd"),
+		Metadata:           o.metadata("metadata"),
+		OccurredAt:         o.timestamp("occurred_at", "occurredAt"),
+		AttemptNumber:      o.count("attempt_number", "attemptNumber"),
+		FailureReason:      o.text("failure_reason", "failureReason"),
 	}
-	if c := m.object("latest_transaction", "latestTransaction"); c != nil {
+	if c := o.object("latest_transaction", "latestTransaction"); c != nil {
 		d.LatestTransaction = readChargeData(c)
 	}
-	d.Extra = m.rest()
+	d.Extra = o.rest()
 	return d
 }
 
-func readChargeData(m members) *ChargeData {
+func readChargeData(o *object) *ChargeData {
 	c := &ChargeData{
-		ID:             m.text("id"),
-		Status:         gateway.TransactionStatus(m.text("status")),
-		Amount:         m.amount("amount"),
-		PaidAmount:     m.amount("paid_amount", "paidAmount"),
-		RefundedAmount: m.amount("refunded_amount", "refundedAmount"),
-		Currency:       gateway.Currency(m.text("currency")),
-		ExternalRef:    m.text("external_ref", "externalRef"),
-		CreatedAt:      m.moment("created_at", "createdAt"),
-		PaidAt:         m.moment("paid_at", "paidAt"),
+		ID:             o.text("id"),
+		Status:         gateway.TransactionStatus(o.text("status")),
+		Amount:         o.amount("amount"),
+		PaidAmount:     o.amount("paid_amount", "paidAmount"),
+		RefundedAmount: o.amount("refunded_amount", "refundedAmount"),
+		Currency:       gateway.Currency(o.text("currency")),
+		ExternalRef:    o.text("external_ref", "externalRef"),
+		CreatedAt:      o.timestamp("created_at", "createdAt"),
+		PaidAt:         o.timestamp("paid_at", "paidAt"),
 	}
-	c.Extra = m.rest()
+	c.Extra = o.rest()
 	return c
 }

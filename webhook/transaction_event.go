@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/gateway-go/gateway"
 )
@@ -68,53 +68,59 @@ type EventProduct struct {
 	Extra map[string]json.RawMessage
 }
 
-// Transaction returns e as the event of a transaction; it is false for the
-// events of other families.
-func (e *Event) Transaction() (*TransactionEvent, bool) {
+// Transaction returns e as the event of a transaction. It is an error if e
+// belongs to another family, or if an amount or a quantity of its data can't be
+// read: the error names the member.
+func (e *Event) Transaction() (*TransactionEvent, error) {
 	if e.Family != FamilyTransaction {
-		return nil, false
+		return nil, e.notOf(FamilyTransaction)
 	}
-	typed := &TransactionEvent{Event: e, Data: readTransactionData(e.data())}
+	var fault error
+	typed := &TransactionEvent{Event: e, Data: readTransactionData(dataOf(e, &fault))}
+	if fault != nil {
+		return nil, fault
+	}
 	if e.confirmed != nil {
 		typed.Confirmed = e.confirmed.transaction
 	}
-	return typed, true
+	return typed, nil
 }
 
-// data returns the members of the event's data.
-func (e *Event) data() members {
-	data := readMembers(bytes.TrimLeft(e.Raw, " \t\r\n")).find("data")
-	if data == nil {
-		return members{}
-	}
-	return readMembers(data.raw)
+func (e *Event) notOf(f Family) error {
+	return fmt.Errorf("webhook: the event belongs to the family %q, not %q", e.Family, f)
 }
 
-func readTransactionData(m members) TransactionData {
+func readTransactionData(o *object) TransactionData {
 	d := TransactionData{
-		ID:            m.text("id"),
-		EventType:     Kind(m.text("event_type", "eventType")),
-		CorrelationID: m.text("correlation_id", "correlationId", "external_ref"),
-		Method:        gateway.Method(m.text("method")),
-		Status:        gateway.TransactionStatus(m.text("status")),
-		Amount:        m.amount("amount"),
-		Currency:      gateway.Currency(m.text("currency")),
-		PaidAt:        m.moment("paid_at", "paidAt"),
+		ID:            o.text("id"),
+		EventType:     Kind(o.text("event_type", "eventType")),
+		CorrelationID: o.text("correlation_id", "correlationId", "external_ref"),
+		Method:        gateway.Method(o.text("method")),
+		Status:        gateway.TransactionStatus(o.text("status")),
+		Amount:        o.amount("amount"),
+		Currency:      gateway.Currency(o.text("currency")),
+		PaidAt:        o.timestamp("paid_at", "paidAt"),
 	}
-	if c := m.object("customer"); c != nil {
+	if c := o.object("customer"); c != nil {
 		d.Customer = EventCustomer{Name: c.text("name"), Email: c.text("email"), Phone: c.text("phone"), Extra: c.rest()}
 	}
-	for _, p := range m.objects("products") {
-		d.Products = append(d.Products, EventProduct{
-			Title:     p.text("title", "name"),
-			UnitPrice: p.amount("unit_price", "unitPrice", "price"),
-			Quantity:  p.count("quantity"),
-			Extra:     p.rest(),
-		})
+	if !o.objects("products", func(p *object) { d.Products = append(d.Products, readEventProduct(p)) }) {
+		d.Products = nil
 	}
-	for _, i := range m.objects("informations") {
+	if !o.objects("informations", func(i *object) {
 		d.Informations = append(d.Informations, gateway.Information{Key: i.text("key"), Value: i.text("value")})
+	}) {
+		d.Informations = nil
 	}
-	d.Extra = m.rest()
+	d.Extra = o.rest()
 	return d
+}
+
+func readEventProduct(o *object) EventProduct {
+	return EventProduct{
+		Title:     o.text("title", "name"),
+		UnitPrice: o.amount("unit_price", "unitPrice", "price"),
+		Quantity:  o.count("quantity"),
+		Extra:     o.rest(),
+	}
 }

@@ -43,44 +43,43 @@ type TransferData struct {
 	Extra map[string]json.RawMessage
 }
 
-// Transfer returns e as the event of a transfer; it is false for the events of
-// other families.
-func (e *Event) Transfer() (*TransferEvent, bool) {
+// Transfer returns e as the event of a transfer. The errors are those of
+// [Event.Transaction].
+func (e *Event) Transfer() (*TransferEvent, error) {
 	if e.Family != FamilyTransfer {
-		return nil, false
+		return nil, e.notOf(FamilyTransfer)
 	}
-	typed := &TransferEvent{Event: e, Data: readTransferData(e.data())}
+	var fault error
+	typed := &TransferEvent{Event: e, Data: readTransferData(dataOf(e, &fault))}
+	if fault != nil {
+		return nil, fault
+	}
 	if e.confirmed != nil {
 		typed.Confirmed = e.confirmed.transfer
 	}
-	return typed, true
+	return typed, nil
 }
 
-func readTransferData(m members) TransferData {
-	if o := m.object("object"); o != nil {
-		m = append(o, beside(m, o)...)
-	}
-	d := TransferData{
-		ID:            m.text("id"),
-		Status:        gateway.TransferStatus(m.text("status")),
-		Type:          m.text("type"),
-		Amount:        m.amount("amount"),
-		Fee:           m.amount("fee"),
-		NetAmount:     m.amount("net_amount", "netAmount"),
-		ExternalRef:   m.text("external_ref", "externalRef", "correlation_id", "correlationId"),
-		TransferredAt: m.moment("transferred_at", "transferredAt"),
-	}
-	d.Extra = m.rest()
-	return d
-}
-
-// beside returns the members of the data that stand beside the object and not
-// in it: they are not lost.
-func beside(data, object members) (rest members) {
-	for _, d := range data {
-		if !d.taken && object.find(string(d.name)) == nil {
-			rest = append(rest, d)
+func readTransferData(o *object) TransferData {
+	// What is under "object" counts more than what is beside it: it comes last.
+	o.take([]string{"object"}, func(value string) bool {
+		if !isObject(value) {
+			return false
 		}
+		o.find("object").taken = true
+		o.read(value, "object.")
+		return true
+	})
+	d := TransferData{
+		ID:            o.text("id"),
+		Status:        gateway.TransferStatus(o.text("status")),
+		Type:          o.text("type"),
+		Amount:        o.amount("amount"),
+		Fee:           o.amount("fee"),
+		NetAmount:     o.amount("net_amount", "netAmount"),
+		ExternalRef:   o.text("external_ref", "externalRef", "correlation_id", "correlationId"),
+		TransferredAt: o.timestamp("transferred_at", "transferredAt"),
 	}
-	return rest
+	d.Extra = o.rest()
+	return d
 }

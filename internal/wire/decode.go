@@ -193,7 +193,7 @@ func convert(raw jsontext.Value, target reflect.Value) bool {
 		target.SetBool(b)
 		return err == nil
 	case reflect.Int, reflect.Int64:
-		n, ok := integer(text)
+		n, ok := Integer(text)
 		target.SetInt(n)
 		return ok
 	case reflect.Float64:
@@ -203,17 +203,4 @@ func convert(raw jsontext.Value, target reflect.Value) bool {
 	default:
 		return false
 	}
-}
-
-// integer reads a whole number, also one written as 1200.00 or 1.2e3; an
-// amount that is none, such as 12.5, is never rounded.
-func integer(text string) (int64, bool) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, true
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != float64(int64(f)) || f >= 1<<53 || f <= -1<<53 {
-		return 0, false
-	}
-	return int64(f), true
 }

@@ -100,7 +100,7 @@ func (p *Problem) text(name, text string) {
 			p.Title = text
 		}
 	case "status", "statusCode":
-		if n, ok := integer(text); ok && n >= 100 && n <= 999 {
+		if n, ok := Integer(text); ok && n >= 100 && n <= 999 {
 			p.Status = int(n)
 		}
 	case "requestId", "request_id":

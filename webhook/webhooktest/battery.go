@@ -30,8 +30,9 @@ type Target struct {
 	// the database is down. nil leaves the checks of failures out.
 	FailNext func(error)
 
-	// SetAPI has the handler's API show a transaction in that state. nil
-	// leaves the checks of unsigned deliveries out, but that they are refused.
+	// SetAPI has the handler's API show a transaction in that state, with any
+	// amount and reference. nil leaves the checks of unsigned deliveries out, but
+	// that they are refused.
 	SetAPI func(id, status string)
 
 	// Path is the URL's path; default "/webhooks/gateway".
@@ -111,6 +112,7 @@ func readBackChecks() []namedCheck {
 	return []namedCheck{
 		{"an unsigned delivery that is true", (*battery).confirmed},
 		{"an unsigned delivery that is not true", (*battery).unconfirmed},
+		{"an unsigned delivery of somebody who paid for something else", (*battery).payingForger},
 	}
 }
 
@@ -197,7 +199,7 @@ func (b *battery) barrier() {
 		b.sendUntilTaken(Signed(b.Secret, paidBody(NewID(), id)))
 	} else {
 		b.SetAPI(id, "paid")
-		b.sendUntilTaken(Unsigned(paidBody(NewID(), id)))
+		b.sendUntilTaken(Unsigned(barePaidBody(NewID(), id)))
 	}
 	b.wait(func() bool { return b.count(id) > 0 })
 	b.need(b.count(id) == 1, "an ordinary event had %d effects, want 1", b.count(id))
@@ -205,6 +207,11 @@ func (b *battery) barrier() {
 
 func paidBody(event, resource string) []byte {
 	return Event{Kind: webhook.TransactionPaid, ID: event, ResourceID: resource}.Body()
+}
+
+// barePaidBody has only what may be relied on, so that it contradicts no API.
+func barePaidBody(event, resource string) []byte {
+	return []byte(`{"id":"` + event + `","event":"transaction","data":{"id":"` + resource + `","event_type":"transaction.paid"}}`)
 }
 
 func (b *battery) everyKind() {
@@ -396,19 +403,19 @@ func (b *battery) unsigned() {
 func (b *battery) confirmed() {
 	resource := NewID()
 	b.SetAPI(resource, "paid")
-	b.sendUntilTaken(Unsigned(paidBody(NewID(), resource)))
+	b.sendUntilTaken(Unsigned(barePaidBody(NewID(), resource)))
 	b.expect(resource, 1, "an unsigned delivery that the API confirms")
-	b.sendUntilTaken(Unsigned(paidBody(NewID(), resource)))
+	b.sendUntilTaken(Unsigned(barePaidBody(NewID(), resource)))
 	b.expect(resource, 1, "the same under another id")
 	if b.Secret != "" {
-		b.sendUntilTaken(Signed(b.Secret, paidBody(NewID(), resource)))
+		b.sendUntilTaken(Signed(b.Secret, barePaidBody(NewID(), resource)))
 		b.expect(resource, 1, "the same with a signature")
 	}
 }
 
 func (b *battery) unconfirmed() {
 	resource := NewID()
-	r := Unsigned(paidBody(NewID(), resource))
+	r := Unsigned(barePaidBody(NewID(), resource))
 	b.SetAPI(resource, "pending")
 	b.refuses(r, resource, "an unsigned delivery that the API does not confirm yet")
 	b.SetAPI(resource, "refused")
@@ -416,4 +423,20 @@ func (b *battery) unconfirmed() {
 	b.SetAPI(resource, "paid")
 	b.sendUntilTaken(r)
 	b.expect(resource, 1, "once the API confirms it")
+}
+
+func (b *battery) payingForger() {
+	mine, victim := NewID(), NewID()
+	b.SetAPI(mine, "paid")
+	b.SetAPI(victim, "pending")
+	for _, data := range []string{
+		`"id":"` + victim + `","object":{"id":"` + mine + `"}`,
+		`"id":"` + mine + `","id":"` + victim + `"`,
+		`"id":"` + victim + `","id":"` + mine + `"`,
+	} {
+		body := `{"id":"` + NewID() + `","event":"transaction","data":{"event_type":"transaction.paid",` + data + `}}`
+		b.send(Unsigned([]byte(body)))
+	}
+	b.barrier()
+	b.that(b.count(victim) == 0, "a body that names a paid transaction too has an effect on one that is not paid")
 }

@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Integer reads an exact whole number, also one written as 1200.00 or 1.2e3.
+// An amount that is none, such as 12.5, is never rounded. With a fraction or an
+// exponent it must lie below 2^53: whoever writes a larger one that way has
+// kept it as a float and lost its last digits.
+func Integer(text string) (int64, bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	mantissa, exponent := text, 0
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		var err error
+		if exponent, err = strconv.Atoi(text[i+1:]); err != nil {
+			return 0, false
+		}
+		mantissa = text[:i]
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, dotted := strings.Cut(mantissa, ".")
+	if !digits(whole) || dotted && !digits(fraction) {
+		return 0, false
+	}
+	all := whole + fraction
+	significant := strings.TrimRight(all, "0")
+	exponent += len(all) - len(significant) - len(fraction)
+	significant = strings.TrimLeft(significant, "0")
+	const most = 16 // digits of 2^53
+	switch {
+	case significant == "":
+		return 0, true
+	case exponent < 0, exponent > most, len(significant) > most:
+		return 0, false
+	}
+	significant += strings.Repeat("0", exponent)
+	if negative {
+		significant = "-" + significant
+	}
+	n, err := strconv.ParseInt(significant, 10, 64)
+	return n, err == nil && -1<<53 < n && n < 1<<53
+}
+
+func digits(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+}
