@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// reconcile makes the reconciler, which closes what no webhook closes: lost
+// deliveries, charges that expired, creates whose response was lost.
+func (s *shop) reconcile() (err error) {
+	s.reconciler, err = webhook.NewReconciler(s.receiver, webhook.ReconcilerConfig{
+		Open:       s.open,
+		Identified: s.identified,
+		Absent:     s.absent,
+	})
+	return err
+}
+
+// openQuery lists what waits for something: by its id, or by its reference
+// where the create's outcome is unknown. A member without a subscription is not
+// here: no list shows an idempotency key, and the page sends it again.
+const openQuery = `
+	SELECT 'transaction', COALESCE(transaction_id, ''), 'order-' || id,
+		CASE state WHEN 'refunding' THEN 'paid' ELSE 'pending' END, created_at, NULL::timestamptz
+	FROM orders WHERE state IN ('new', 'pending', 'refunding') AND created_at <= now() - make_interval(secs => $1)
+	UNION ALL
+	SELECT 'transfer', COALESCE(transfer_id, ''), 'payout-' || id, 'pending', created_at, NULL
+	FROM payouts WHERE state IN ('new', 'pending') AND created_at <= now() - make_interval(secs => $1)
+	UNION ALL
+	SELECT 'subscription', subscription_id, '', state, created_at, paid_until
+	FROM members WHERE subscription_id IS NOT NULL AND state <> 'canceled'
+		AND COALESCE(paid_until, created_at) <= now() - make_interval(secs => $1)
+	ORDER BY 5 LIMIT 5000`
+
+// open reads the primary, all at once: a round takes longer than a query
+// should.
+func (s *shop) open(ctx context.Context) iter.Seq2[webhook.OpenResource, error] {
+	return func(yield func(webhook.OpenResource, error) bool) {
+		list, err := s.openResources(ctx)
+		if err != nil {
+			yield(webhook.OpenResource{}, err)
+			return
+		}
+		for _, o := range list {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *shop) openResources(ctx context.Context) (list []webhook.OpenResource, err error) {
+	rows, err := s.db.QueryContext(ctx, openQuery, s.cfg.reconcileAfter.Seconds())
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err has what is to be known
+	for rows.Next() {
+		var o webhook.OpenResource
+		var paidUntil sql.NullTime
+		if err := rows.Scan(&o.Family, &o.ID, &o.ExternalRef, &o.Status, &o.Since, &paidUntil); err != nil {
+			return nil, err
+		}
+		o.PeriodEnd = paidUntil.Time
+		list = append(list, o)
+	}
+	return list, rows.Err()
+}
+
+// identified stores the id of a resource whose create was carried out after
+// all.
+func (s *shop) identified(ctx context.Context, o webhook.OpenResource) error {
+	if id, ok := ownID(payoutPrefix, o.ExternalRef); ok {
+		return s.linkTransfer(ctx, id, o.ID)
+	}
+	id, _ := ownID(orderPrefix, o.ExternalRef)
+	tx, err := s.gateway.Transactions.Get(ctx, o.ID)
+	if err != nil {
+		return err
+	}
+	_, err = s.settle(ctx, id, tx) // with the Pix code, which no event has
+	return err
+}
+
+// resendWithin bounds the calls of absent, which a round makes one by one.
+const resendWithin = time.Minute
+
+// absent ends what was never carried out. A payout is owed: it is sent again,
+// with the same reference. The buyer of an order is gone by now.
+func (s *shop) absent(ctx context.Context, o webhook.OpenResource) error {
+	ctx, cancel := context.WithTimeout(ctx, resendWithin)
+	defer cancel()
+	if id, ok := ownID(orderPrefix, o.ExternalRef); ok {
+		return s.failOrder(ctx, id, "not charged")
+	}
+	id, _ := ownID(payoutPrefix, o.ExternalRef)
+	p, err := s.payout(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, p)
+}
