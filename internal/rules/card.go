@@ -1,6 +1,11 @@
 package rules
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // HasTokenPrefix reports whether s starts like a payment token of the
 // client-side payment element.
@@ -11,63 +16,157 @@ func HasTokenPrefix(s string) bool {
 // IsSingleUse reports whether a token pays once; the other kind is reusable.
 func IsSingleUse(token string) bool { return strings.HasPrefix(token, "pgct_") }
 
-const noCardData = "card data must never be sent: send the token that the client-side payment element made"
+const noCardData = "card data must never go to the API, which would bring you and the gateway under PCI DSS: " +
+	"send the token that the client-side payment element made"
 
-// LooksLikeCard reports whether the whole of s, spaces and dashes aside, is
-// what a card number looks like: 13 to 19 digits that start with 2 to 6 and
-// pass the Luhn check. Substrings do not count: one random reference in 140
-// holds 13 digits that pass.
-func LooksLikeCard(s string) bool {
-	digits := make([]byte, 0, 19)
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= '0' && c <= '9' && len(digits) < 19:
-			digits = append(digits, c-'0')
-		case c == ' ' || c == '-':
-		default:
-			return false
-		}
-	}
-	if len(digits) < 13 || digits[0] < 2 || digits[0] > 6 {
-		return false
-	}
-	sum := 0
-	for i, d := range digits {
-		n := int(d)
-		if (len(digits)-i)%2 == 0 {
-			if n *= 2; n > 9 {
-				n -= 9
-			}
-		}
-		sum += n
-	}
-	return sum%10 == 0
-}
-
-// cardData reports every member, at any depth, that is named like card data or
-// whose value is a card number. References, SKUs, phones, documents, Pix keys
-// and ids are left out: they hold long numbers by nature.
-func (c *checker) cardData() {
-	if !c.doc.query && c.mayHoldCard() {
-		c.scan(c.doc.object(Object{index: -1}))
-	}
-}
-
-// mayHoldCard is a quick look at every value and name, wherever they stand: it
-// is true for whatever scan reports, and for little else.
-func (c *checker) mayHoldCard() bool {
-	for i := range c.doc.nodes {
-		n := &c.doc.nodes[i]
-		if n.escaped || c.isCard(n) {
+// CardData reports whether a member is card data, by its name, its value, or
+// both: the one rule of the client, the mock gateway and its journal. kind is
+// the value's; text is the string, or the JSON of anything else.
+func CardData(name string, kind jsontext.Kind, text string) bool {
+	switch classOf(name) {
+	case cardMember:
+		return kind != 'n'
+	case cardObject:
+		if kind == '{' {
 			return true
 		}
-		if n.nameEnd > n.name {
-			if name := view(c.doc.body[n.name:n.nameEnd]); name == "card" || IsCardName(name) {
-				return true
+	case expiryMember:
+		if kind == '"' && isExpiry(text) {
+			return true
+		}
+	case noCard:
+	}
+	return len(name) >= 13 && HoldsCardNumber(name) || holdsNumber(name, kind, text)
+}
+
+// holdsNumber reports whether the value of a member called name is or holds a
+// card number.
+func holdsNumber(name string, kind jsontext.Kind, text string) bool {
+	switch {
+	case len(text) < 13 || kind != '"' && kind != '0':
+		return false
+	case kind == '0':
+		if strings.ContainsAny(text, ".eE") {
+			v, ok := integer(text)
+			if !ok {
+				return false
 			}
+			text = strconv.FormatInt(v, 10)
+		}
+		return HoldsCardNumber(text) && !isAmount(name) && !excused(name, text)
+	default:
+		return HoldsCardNumber(text) && !excused(name, text)
+	}
+}
+
+// excused reports whether a text of digits alone is by its member's name
+// something else. References, SKUs and ids may be any number. Phones and
+// documents have at most 13 digits, a CNPJ of 14 aside, so a longer one in
+// their place is a card.
+func excused(name, text string) bool {
+	if !digits(text) {
+		return false
+	}
+	switch name {
+	case "external_ref", "externalRef", "externalId", "external_id", "idempotency_key", "sku", "id", "tracking_code",
+		"cursor", "reference", "ref", "ean", "gtin", "upc", "barcode", "nsu", "tid":
+		return true
+	case "phone", "number", "document", "documentNumber", "document_number":
+		return len(text) <= 13
+	}
+	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "_ref") || strings.HasSuffix(name, "Ref")
+}
+
+// isAmount reports whether a number is an amount by its member's name.
+func isAmount(name string) bool {
+	switch name {
+	case "amount", "price", "unit_price", "unitPrice", "value", "total", "quantity":
+		return true
+	}
+	return strings.HasSuffix(name, "_amount") || strings.HasSuffix(name, "Amount") || strings.HasSuffix(name, "_price")
+}
+
+// isExpiry reports whether a text is a month and a year as cards print them:
+// 12/29, 12/2029, 12-29, 1229, 2029-12.
+func isExpiry(s string) bool {
+	s = strings.ReplaceAll(s, " ", "")
+	month, year, found := strings.Cut(strings.ReplaceAll(s, "-", "/"), "/")
+	if !found && len(s) == 4 {
+		month, year = s[:2], s[2:]
+	}
+	if len(month) == 4 {
+		month, year = year, month
+	}
+	if !digits(month+year) || len(month) < 1 || len(month) > 2 || len(year) != 2 && len(year) != 4 {
+		return false
+	}
+	m, _ := strconv.Atoi(month)
+	return m >= 1 && m <= 12
+}
+
+// class is what a member's name says of it.
+type class uint8
+
+const (
+	noCard       class = iota
+	cardMember         // its value is card data
+	cardObject         // its members are
+	expiryMember       // it is where it is a month and a year
+)
+
+// IsCardObject reports whether all members of an object called name are card
+// data.
+func IsCardObject(name string) bool { return classOf(name) == cardObject }
+
+// classOf judges a name without its case, underscores, dashes and spaces.
+func classOf(name string) class {
+	const longest = 28
+	if len(name) < 3 || len(name) > longest {
+		return noCard
+	}
+	var buf [longest]byte
+	short := buf[:0]
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'A' && c <= 'Z':
+			short = append(short, c+'a'-'A')
+		case c == '_' || c == '-' || c == ' ' || c == '.':
+		default:
+			short = append(short, c)
 		}
 	}
-	return false
+	switch string(short) {
+	case "cardnumber", "cardno", "cardnum", "cardpan", "ccnumber", "ccnum", "ccno", "creditcardnumber", "creditcardno",
+		"debitcardnumber", "pan", "fpan", "primaryaccountnumber", "numerocartao", "numerodocartao", "numerotarjeta",
+		"cvv", "cvv2", "cvc", "cvc2", "csc", "cvn", "cvvcode", "cvccode", "cardcvv", "cardcvc", "cccvv", "cccvc",
+		"securitycode", "cardsecuritycode", "cardcode", "verificationvalue", "cardverificationvalue", "cardverificationcode",
+		"codigoseguranca", "codigodeseguranca", "codigoseguridad",
+		"expmonth", "expyear", "expirymonth", "expiryyear", "expirationmonth", "expirationyear", "cardexpmonth", "cardexpyear",
+		"cardexpirationmonth", "cardexpirationyear", "cardexpirymonth", "cardexpiryyear", "cardexpiry", "cardexpiration",
+		"cardexpirydate", "cardexpirationdate", "cardexp", "ccexp", "ccexpiry", "validthru",
+		"track1", "track2", "track3", "track1data", "track2data", "trackdata", "magstripe", "magneticstripe", "pinblock":
+		return cardMember
+	case "card", "creditcard", "debitcard", "paymentcard", "bankcard", "carddata", "carddetails", "cardinfo",
+		"creditcarddata", "cartao", "cartaodecredito", "cartaocredito", "tarjeta":
+		return cardObject
+	case "expiry", "expiration", "exp", "expdate", "expirydate", "expirationdate", "validade", "vencimiento", "goodthru":
+		return expiryMember
+	default:
+		return noCard
+	}
+}
+
+// cardData reports every member, at any depth, that is card data; see
+// [CardData].
+func (c *checker) cardData() {
+	for i := range c.doc.nodes {
+		n := &c.doc.nodes[i]
+		name := c.doc.name(n)
+		if c.isCard(name, n) || n.kind == '[' && classOf(name) != noCard {
+			c.scan(c.doc.object(Object{index: -1}))
+			return
+		}
+	}
 }
 
 // scan looks at the members of o.
@@ -81,51 +180,28 @@ func (c *checker) scan(o *Object) {
 func (c *checker) scanMember(o *Object, name string, index, at int) {
 	nodes := c.doc.nodes
 	n := &nodes[at]
+	child := Object{c: c, parent: o, name: MaskCardNumbers(name), index: index, at: at}
 	switch {
+	case c.isCard(name, n):
+		child.Fail("", CodeInvalid, noCardData)
 	case n.kind == '[':
 		for j, e := 0, at+1; e < int(n.end); j, e = j+1, int(nodes[e].end) {
 			c.scanMember(o, name, j, e)
 		}
-	case n.kind != 'n' && IsCardName(name), n.kind == '{' && name == "card",
-		c.isCard(n) && !HoldsLongNumber(name):
-		child := Object{c: c, parent: o, name: name, index: index, at: at}
-		child.Fail("", CodeInvalid, noCardData)
 	case n.kind == '{':
-		c.scan(c.doc.object(Object{parent: o, name: name, index: index, at: at}))
+		c.scan(c.doc.object(child))
 	}
 }
 
-// isCard reports whether a value is a text or a number that looks like a card's.
-func (c *checker) isCard(n *node) bool {
-	length := n.rawEnd - n.raw
-	switch {
-	case length < 13 || length > 64:
-		return false
-	case n.kind == '0':
-		return LooksLikeCard(view(c.doc.raw(n)))
-	case n.kind == '"':
-		return LooksLikeCard(c.doc.text(n))
+// isCard reports whether a member is card data. An array is judged by its
+// elements.
+func (c *checker) isCard(name string, n *node) bool {
+	switch n.kind {
+	case '"':
+		return CardData(name, n.kind, c.doc.text(n))
+	case '[':
+		return len(name) >= 13 && HoldsCardNumber(name)
 	default:
-		return false
+		return CardData(name, n.kind, view(c.doc.raw(n)))
 	}
-}
-
-// IsCardName reports whether a member is named like card data.
-func IsCardName(name string) bool {
-	switch name {
-	case "card_number", "cardNumber", "pan", "cvv", "cvc", "security_code":
-		return true
-	}
-	return false
-}
-
-// HoldsLongNumber reports whether a member holds long numbers by nature, which
-// then are no card numbers.
-func HoldsLongNumber(name string) bool {
-	switch name {
-	case "external_ref", "externalRef", "externalId", "external_id", "idempotency_key", "sku", "phone", "number", "document",
-		"pix_key_value", "pixKey", "id", "customer_id", "token", "tracking_code":
-		return true
-	}
-	return false
 }

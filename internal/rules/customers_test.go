@@ -89,7 +89,11 @@ func TestCustomerList(t *testing.T) {
 		}},
 	}
 	for _, filter := range []string{"search", "document_number", "email", "phone", "external_ref", "status", "ip_address"} {
-		members = append(members, values{field: filter, allowed: []string{"", "no such value", "4111111111111111"}})
+		members = append(members, values{field: filter, allowed: []string{"", "no such value", "4111111111111112"}})
 	}
 	checkQueryValues(t, rules.CustomerList, members)
+	checkQueryValues(t, rules.CustomerList, []values{
+		{field: "external_ref", allowed: []string{"4111111111111111"}},
+		{field: "search", refused: []refusal{{"4111111111111111", rules.CodeInvalid}}},
+	})
 }

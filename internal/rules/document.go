@@ -211,7 +211,7 @@ func syntaxError(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		reason = "the JSON ends too early"
 	}
-	return &SyntaxError{Offset: at.ByteOffset, Pointer: FieldPath(at.JSONPointer), Reason: reason}
+	return &SyntaxError{Offset: at.ByteOffset, Pointer: MaskCardNumbers(FieldPath(at.JSONPointer)), Reason: reason}
 }
 
 // FieldPath writes a JSON pointer as the interface writes fields:

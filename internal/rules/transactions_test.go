@@ -270,7 +270,7 @@ func TestTransactionList(t *testing.T) {
 	})
 	repeated := url.Values{"status": {"paid", "nothing"}}
 	assert.Len(t, rules.CheckQuery(repeated, rules.TransactionList, rules.Variant{}), 1, "a repeated key is one list")
-	assert.Empty(t, rules.CheckQuery(url.Values{"name": {"4111111111111111"}}, rules.TransactionList, rules.Variant{}))
+	assert.Len(t, rules.CheckQuery(url.Values{"name": {"4111111111111111"}}, rules.TransactionList, rules.Variant{}), 1, "no card number in a URL")
 }
 
 // TestCardData: card data is found wherever it stands, and nothing else is
@@ -282,7 +282,8 @@ func TestCardData(t *testing.T) {
 		"card_number": `"x"`, "cardNumber": `"x"`, "pan": `7`, "cvv": `"123"`, "cvc": `123`, "security_code": `"1"`, "card": `{}`,
 		"buyer.card": `{"number":"1"}`, "buyer.name": card, "metadata": card, "description": card, "anything": `5555555555554444`,
 		"products[0].name": `"4111-1111-1111-1111"`, "buyer.address.street": `"4111 1111 1111 1111"`, "deep": `{"er":[{"pan":"x"}]}`,
-		"list": `[1,` + card + `]`, "escaped": `"\u0034111111111111111"`,
+		"list": `[1,` + card + `]`, "escaped": `"\u0034111111111111111"`, "cvv2": `"123"`, "buyer.phone": card, "buyer.document.number": card,
+		"note": `"paid with 4111111111111111"`,
 	} {
 		found := check(t, edit(t, transactionBase, field, value), rules.Transaction)
 		if assert.Len(t, found, 1, "%s = %s", field, value) {
@@ -292,10 +293,10 @@ func TestCardData(t *testing.T) {
 		}
 	}
 	for field, value := range map[string]string{
-		"external_ref": card, "products[0].sku": card, "buyer.phone": card, "buyer.document.number": card, "buyer.id": card,
-		"cvv": `null`, "card": `"visa"`, "metadata": `"paid with 4111111111111111"`, "name": `"4111111111111112"`,
-		"note": `"1111111111111117"`, "stamp": `1700000000000`, "short": `"411111111111"`, "long": `"41111111111111111111"`,
-		"letters": `"4111x11111111111"`, "cvv2": `"123"`,
+		"external_ref": card, "products[0].sku": card, "buyer.id": card,
+		"cvv": `null`, "card": `"visa"`, "name": `"4111111111111112"`,
+		"issuer": `"1111111111111117"`, "stamp": `1700000000000`, "short": `"411111111111"`, "long": `"41111111111111111111"`,
+		"letters": `"4111x11111111111"`,
 	} {
 		assert.Empty(t, check(t, edit(t, transactionBase, field, value), rules.Transaction), "%s = %s", field, value)
 	}
@@ -307,7 +308,8 @@ func TestCardDataUnderAnEscapedName(t *testing.T) {
 		`{"c\u0076v":"123"}`:         "cvv",
 		`{"a":[{"\u0063ard":{}}]}`:   "a[0].card",
 		`{"deep":{"p\u0061n":"x"}}`:  "deep.pan",
-		`{"c\u0076v2":"123","a":{}}`: "",
+		`{"c\u0076v2":"123","a":{}}`: "cvv2",
+		`{"c\u0076v9":"123","a":{}}`: "",
 	} {
 		found, err := rules.Check([]byte(body), func(*rules.Object) {}, rules.Variant{})
 		require.NoError(t, err)
@@ -316,15 +318,5 @@ func TestCardDataUnderAnEscapedName(t *testing.T) {
 			continue
 		}
 		assert.Equal(t, field, found[0].Field)
-	}
-}
-
-func TestLooksLikeCard(t *testing.T) {
-	t.Parallel()
-	for _, s := range []string{"4111111111111111", "5555 5555 5555 4444", "378282246310005", "6011-1111-1111-1117", "2223003122003222", "4222222222222"} {
-		assert.True(t, rules.LooksLikeCard(s), s)
-	}
-	for _, s := range []string{"", "4", "4111111111111112", "0000000000000000", "1111111111111117", "7111111111111114", "4111111111111111x", "41111111111111110000"} {
-		assert.False(t, rules.LooksLikeCard(s), s)
 	}
 }

@@ -1,5 +1,6 @@
 // Package journal remembers the latest requests and their answers. What it
-// shows is masked: no key, no session or card token, no document number.
+// shows is masked: no key, no session or card token, no document number, no card
+// data.
 package journal
 
 import (
@@ -204,7 +205,7 @@ func (j *Journal) entry(rec *record) Entry {
 		At:        rec.at,
 		Operation: j.cfg.Operation(&rec.request),
 		Method:    rec.request.Method,
-		Path:      m.text(rec.request.URL.EscapedPath()),
+		Path:      m.path(rec.request.URL),
 		Query:     m.query(rec.request.URL.RawQuery),
 		Header:    m.header(rec.request.Header),
 		Body:      m.body(&rec.body),

@@ -141,6 +141,13 @@ func TestNothingSecretIsShown(t *testing.T) {
 		"search":              {exchange{method: "GET", path: "/v2/customers?search=123%2E456%2E789-09"}, []string{"456", "%2E456"}},
 		"pix key":             {exchange{body: `{"pix_key_type":"CPF","pix_key_value":"12345678909"}`, answer: `{"data":{"pix_key":"12345678909"}}`}, []string{"12345678909"}},
 		"card number":         {exchange{body: `{"card_number":"4111111111111111","cvv":"123","x":["5500 0000 0000 0004"]}`}, []string{"4111111111111111", `"123"`, "5500 0000 0000 0004"}},
+		"card object":         {exchange{body: `{"credit_card":{"number":"1","holder":"ANA B","list":[{"x":"deep1"}]},"cvv2":"987","expiry":"12/29"}`}, []string{"ANA B", "deep1", "987", "12/29"}},
+		"card in a query":     {exchange{method: "GET", path: "/v2/x?q=4111%201111+1111-1111&q=4111111111111111&4111111111111111=1&cvv=987"}, []string{"4111", "987"}},
+		"card in a path":      {exchange{method: "GET", path: "/v2/x/411111111111%31111/4111111111111111", answer: `{"instance":"/v2/x/4111111111111111"}`}, []string{"1111"}},
+		"card in a header":    {exchange{header: map[string]string{"X-Note": "card 4111 1111 1111 1111"}}, []string{"4111"}},
+		"card as a name":      {exchange{body: `{"4111111111111111":1,"a":{"4111-1111-1111-1111":[]}}`}, []string{"4111"}},
+		"card in a sentence":  {exchange{body: `{"phone":"4111111111111111","note":"paid with 4111 1111 1111 1111."}`}, []string{"4111"}},
+		"card in broken JSON": {exchange{body: `{"number":"4111111111111111"`}, []string{"4111"}},
 		"broken JSON":         {exchange{body: `{"document":{"number":"12345678909"`}, []string{"12345678909"}},
 		"form":                {exchange{body: `document=12345678909`}, []string{"12345678909"}},
 		"duplicate members":   {exchange{body: `{"document":{"number":"1","number":"12345678909"}}`}, []string{"12345678909"}},
@@ -168,7 +175,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 func TestWhatIsNotSecretIsShown(t *testing.T) {
 	t.Parallel()
 	j := newJournal(0)
-	body := `{"external_ref":"4111111111111111","amount":100000000,"buyer":{"name":"Ana","phone":"4111111111111111","document":{"type":"CPF","number":"***"}},"products":[{"name":"a","number":"12"}],"list":[[1],{}]}`
+	body := `{"external_ref":"4111111111111111","amount":100000000,"buyer":{"name":"Ana","phone":"+5511987654321","document":{"type":"CPF","number":"***"}},"products":[{"name":"a","number":"12"}],"list":[[1],{}]}`
 	do(t, j, exchange{
 		method: "GET", path: "/v2/x?page=1&email=ana%40shop.test&document_number=1",
 		header: map[string]string{"Authorization": "Bearer sk_test_abcdef"}, body: body,

@@ -110,19 +110,30 @@ func (m *mask) text(s string) string {
 	return m.keys.ReplaceAllString(s, "$1"+masked)
 }
 
+// path shows a path as it was escaped, unless it holds a card number.
+func (m *mask) path(u *url.URL) string {
+	if rules.HoldsCardNumber(u.Path) {
+		return m.text(rules.MaskCardNumbers(u.Path))
+	}
+	return m.text(u.EscapedPath())
+}
+
 func (m *mask) query(raw string) string {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return "(malformed)"
 	}
+	shown := make(url.Values, len(q))
 	for name, values := range q {
-		for i := range values {
-			if secretParameter(name) {
-				values[i] = masked
+		for _, v := range values {
+			if secretParameter(name) || rules.CardData(name, '"', v) {
+				v = masked
 			}
+			name := rules.MaskCardNumbers(name)
+			shown[name] = append(shown[name], rules.MaskCardNumbers(v))
 		}
 	}
-	return m.text(strings.ReplaceAll(q.Encode(), url.QueryEscape(masked), masked))
+	return m.text(strings.ReplaceAll(shown.Encode(), url.QueryEscape(masked), masked))
 }
 
 func (m *mask) header(h http.Header) http.Header {
@@ -138,7 +149,7 @@ func (m *mask) header(h http.Header) http.Header {
 // value shows a header's value; of a credential only its scheme.
 func (m *mask) value(name, v string) string {
 	if !secretHeader(name) {
-		return m.text(v)
+		return m.text(rules.MaskCardNumbers(v))
 	}
 	if scheme, _, found := strings.Cut(v, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
 		return scheme + " " + masked
@@ -196,11 +207,11 @@ func secretMember(path []string, t jsontext.Token) bool {
 	case "number":
 		return len(path) > 1 && path[len(path)-2] == "document"
 	}
-	return rules.IsCardName(name) || !rules.HoldsLongNumber(name) && rules.LooksLikeCard(t.String())
+	return slices.ContainsFunc(path, rules.IsCardObject) || rules.CardData(name, t.Kind(), t.String())
 }
 
 // rewrite copies a JSON text with the values that change returns. Names are
-// copied as they are.
+// copied as they are, but for card numbers.
 func rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
 	loose := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 	in := jsontext.NewDecoder(bytes.NewReader(text), loose...)
@@ -224,6 +235,7 @@ func rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.
 		default:
 			if kind == '{' && length%2 == 0 {
 				path[len(path)-1] = t.String()
+				t = jsontext.String(rules.MaskCardNumbers(t.String()))
 			} else {
 				t = change(path, t)
 			}

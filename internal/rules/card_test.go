@@ -1,0 +1,236 @@
+package rules_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
+
+// testCards are the numbers that issuers and acquirers publish for tests.
+var testCards = map[string][]string{
+	"Visa":             {"4111111111111111", "4012888888881881", "4242424242424242", "4222222222222", "4000000000000000006"},
+	"Mastercard":       {"5555555555554444", "5105105105105100", "5200828282828210", "2223003122003222", "2720990000000007", "2221000000000009"},
+	"American Express": {"378282246310005", "371449635398431", "341111111111111"},
+	"Elo":              {"6362970000457013", "5067310000000010", "6516520000000000", "4389350000000000", "5090000000000003"},
+	"Hipercard":        {"6062826786276634", "3841001111222233334", "3841400000000000"},
+	"Hiper":            {"6370950000000005", "6376000000000000"},
+	"Discover":         {"6011111111111117", "6011000990139424", "6445644564456445"},
+	"Diners Club":      {"30569309025904", "38520000023237", "36148900647913"},
+	"JCB":              {"3530111333300000", "3566002020360505"},
+	"UnionPay":         {"6200000000000005", "8171999927660000"},
+	"Maestro":          {"6759649826438453", "6304000000000000", "5018000000009"},
+	"Aura":             {"5078601870000127985", "5078600000000000"},
+}
+
+// withCheckDigit ends a number with its Luhn digit, for ranges without a
+// published test number.
+func withCheckDigit(s string) string {
+	for d := range 10 {
+		n, sum := s[:len(s)-1]+strconv.Itoa(d), 0
+		for i := range len(n) {
+			v := int(n[i] - '0')
+			if (len(n)-i)%2 == 0 {
+				if v *= 2; v > 9 {
+					v -= 9
+				}
+			}
+			sum += v
+		}
+		if sum%10 == 0 {
+			return n
+		}
+	}
+	panic("no digit fits")
+}
+
+func eachCard(f func(brand, number string)) {
+	for brand, numbers := range testCards {
+		for _, number := range numbers {
+			f(brand, withCheckDigit(number))
+		}
+	}
+}
+
+func inGroups(s, separator string, sizes ...int) string {
+	var groups []string
+	for i := 0; len(s) > 0; i++ {
+		n := min(sizes[min(i, len(sizes)-1)], len(s))
+		groups, s = append(groups, s[:n]), s[n:]
+	}
+	return strings.Join(groups, separator)
+}
+
+// found reports whether the rule finds card data in a body.
+func found(t *testing.T, v any) bool {
+	t.Helper()
+	body, err := json.Marshal(v, json.Deterministic(true))
+	require.NoError(t, err)
+	violations, err := rules.Check(body, func(*rules.Object) {}, rules.Variant{})
+	require.NoError(t, err)
+	for _, v := range violations {
+		assert.Contains(t, v.Message, "card data must never go to the API")
+		assert.False(t, rules.HoldsCardNumber(v.Field+" "+v.Message), "the error repeats the number")
+	}
+	return len(violations) > 0
+}
+
+type m = map[string]any
+
+func TestCardNumbersOfEveryBrandAreFoundInEveryPlace(t *testing.T) {
+	t.Parallel()
+	eachCard(func(brand, number string) {
+		written := []string{number}
+		for _, separator := range []string{" ", "-"} {
+			written = append(written, inGroups(number, separator, 4))
+			if len(number) < 16 && len(number) > 13 {
+				written = append(written, inGroups(number, separator, 4, 6, 5))
+			}
+		}
+		for _, text := range written {
+			for place, body := range map[string]any{
+				"description": m{"description": text}, "metadata": m{"metadata": text}, "a text of metadata": m{"metadata": `{"c":"` + text + `"}`},
+				"in a sentence": m{"comment": "paid with " + text + ", thanks."}, "name": m{"buyer": m{"name": text}},
+				"street": m{"buyer": m{"address": m{"street": text}}}, "list": m{"list": []any{1, m{"deep": []any{text}}}},
+				"credit_card": m{"credit_card": m{"number": text, "expiration": "12/29"}}, "number alone": m{"numbers": text},
+				"track 1": m{"x": "%B" + text + "^DOE/JANE^2912101"}, "track 2": m{"x": ";" + text + "=29121010000"},
+				"beside a code": m{"x": text + " 123 12/29"}, "a name": m{"x": m{text: 1}}, "a product": m{"products": []any{m{"name": text}}},
+				"a Pix key": m{"pix_key_value": text},
+			} {
+				assert.True(t, found(t, body), "%s as %s: %s", brand, place, text)
+			}
+			if len(number) > 13 {
+				assert.True(t, found(t, m{"buyer": m{"phone": text}}), "%s as a phone: %s", brand, text)
+				assert.True(t, found(t, m{"buyer": m{"document": m{"number": text}}}), "%s as a document: %s", brand, text)
+				assert.True(t, found(t, m{"number": text}), "%s as a number: %s", brand, text)
+			}
+			assert.NotContains(t, rules.MaskCardNumbers("a "+text+" b "+text), number[:6])
+		}
+		assert.True(t, found(t, m{"external_ref": inGroups(number, " ", 4)}), "%s written as on a card is no reference", brand)
+		if len(number) < 19 {
+			n, err := strconv.ParseInt(number, 10, 64)
+			require.NoError(t, err)
+			assert.True(t, found(t, m{"n": n}), "%s as a JSON number", brand)
+		}
+		assert.Len(t, rules.CheckQuery(url.Values{"search": {"x", number}}, func(*rules.Object) {}, rules.Variant{}), 1, brand)
+	})
+	assert.True(t, found(t, m{"n": 4.111111111111111e15}))
+}
+
+func TestCardDataIsFoundByItsName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"card_number", "cardNumber", "CardNumber", "CARD-NUMBER", "pan", "PAN", "cvv", "CVV2", "cvv2", "cvc", "cvc2", "csc", "cvn",
+		"security_code", "securityCode", "card_security_code", "cardCvv", "exp_month", "expYear", "expiration_month", "card_expiry",
+		"cardExpirationDate", "track_data", "track2", "trackData", "primary_account_number", "codigo_seguranca", "numero_cartao",
+	} {
+		for _, value := range []any{"x", 7, "123", []any{"1"}, m{"value": "1"}} {
+			assert.True(t, found(t, m{"metadata": m{name: value}}), "%s = %v", name, value)
+		}
+		assert.False(t, found(t, m{name: nil}), name)
+	}
+	for _, name := range []string{"card", "credit_card", "creditCard", "DebitCard", "card_data", "cardDetails"} {
+		assert.True(t, found(t, m{"x": m{name: m{"holder": "A"}}}), name)
+		assert.False(t, found(t, m{"method": name, name: "visa"}), name)
+	}
+	for _, value := range []string{"12/29", "1/29", "12/2029", "12-29", "12 / 29", "1229", "2029-12"} {
+		for _, name := range []string{"expiry", "expiration", "expirationDate", "exp_date", "validade"} {
+			assert.True(t, found(t, m{name: value}), "%s = %s", name, value)
+		}
+	}
+}
+
+func TestEverydayNumbersAreNoCardData(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, time.November, 22, 0, 0, 0, 0, time.UTC)
+	for second := range 86_400 {
+		at := day.Add(time.Duration(second) * time.Second).Add(123_456_789)
+		for _, n := range []int64{at.Unix(), at.UnixMilli(), at.UnixMicro(), at.UnixNano()} {
+			for _, text := range []string{strconv.FormatInt(n, 10), "order-" + strconv.FormatInt(n, 10), "at " + strconv.FormatInt(n, 10)} {
+				if rules.HoldsCardNumber(text) {
+					t.Fatal(text)
+				}
+			}
+		}
+		for _, layout := range []string{"20060102150405", "20060102150405.000", time.RFC3339Nano, time.DateTime, "2006-01-02 15-04-05", "060102150405000"} {
+			if text := at.Format(layout); rules.HoldsCardNumber(text) {
+				t.Fatal(text)
+			}
+		}
+	}
+	for i := range 5_000 {
+		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
+		id, err := uuid.FromBytes(sum[:16])
+		require.NoError(t, err)
+		for _, text := range []string{
+			id.String(), hex.EncodeToString(sum[:8]) + "f", "ref_" + hex.EncodeToString(sum[:]), strings.ToUpper(id.String()),
+			strconv.FormatFloat(-46.633308+float64(i)/1e9, 'f', 14, 64), strconv.FormatFloat(float64(i)/7, 'g', -1, 64),
+		} {
+			assert.False(t, rules.HoldsCardNumber(text), text)
+		}
+	}
+}
+
+func TestProductCodesPhonesAndDocumentsAreNoCardData(t *testing.T) {
+	t.Parallel()
+	gtin := func(s string) string {
+		sum := 0
+		for i := range len(s) {
+			n := int(s[i] - '0')
+			if (len(s)-i)%2 == 1 {
+				n *= 3
+			}
+			sum += n
+		}
+		return s + strconv.Itoa((10-sum%10)%10)
+	}
+	for i := range 1000 {
+		ean, box := gtin(fmt.Sprintf("%d%011d", i%10, i*7919)), gtin(fmt.Sprintf("%d%012d", i%10, i*104729))
+		assert.False(t, found(t, m{"name": ean, "metadata": "ean " + ean, "sku": ean, "barcode": box, "gtin": box}), ean+" "+box)
+	}
+	for i := range 1000 {
+		for _, country := range []string{"54911", "591", "55119", "5521", "569", "57300", "506", "593", "502", "52155", "507", "595", "51", "598"} {
+			length := map[string]int{"54": 13, "55": 13, "52": 13, "57": 12, "59": 12}[country[:2]]
+			phone := fmt.Sprintf("%s%0*d", country, max(length, 11)-len(country), i*i*31%100_000_000)
+			for _, text := range []string{phone, "+" + phone, phone[:2] + " " + phone[2:4] + " " + phone[4:9] + "-" + phone[9:]} {
+				assert.False(t, found(t, m{"phone": text, "metadata": text, "pix_key_value": text}), text)
+			}
+		}
+	}
+	assert.False(t, found(t, m{"phone": "+4915123456789", "note": "call +4915123456789"}))
+	cnpjs := 0
+	for i := range 300_000 {
+		text := strconv.Itoa(30_000_000_000_100 + i*4_999_967)
+		if _, ok := rules.NormalPixKey("CNPJ", text); !ok {
+			continue
+		}
+		cnpjs++
+		require.False(t, rules.HoldsCardNumber(text), text)
+	}
+	assert.Greater(t, cnpjs, 1000)
+	for _, body := range []any{
+		m{"document": m{"type": "CPF", "number": "52998224725"}}, m{"document": m{"type": "CUI", "number": "4222222222222"}},
+		m{"document": "30.512.345/0001-90"}, m{"external_ref": "4111111111111111", "sku": "5555555555554444", "id": "378282246310005"},
+		m{"order_id": "4111111111111111", "transactionId": "4111111111111111", "tracking_code": "378282246310005"},
+		m{"amount": 4111111111111111, "unit_price": 4111111111111111, "value": 4111111111111111},
+		m{"line": "23793.38128 60007.827136 95000.063305 9 84660000002000", "plain": "23793381286000782713695000063305984660000002000"},
+		m{"line": "84670000001-7 43590024020-9 02405000243-5 84221010811-9", "code": "00020126580014br.gov.bcb.pix0136123e4567-e12b-12d1-a456-426655440000"},
+		m{"tracking": "9400 1000 0000 0000 0000 00", "parcel": "BR123456789BR", "ups": "1Z999AA10123456784", "fedex": "986578788855"},
+		m{"luhn": "4111111111111112", "issuer": "1111111111111117", "zero": "0000000000000000", "length": "411111111111111"},
+		m{"company": "panorama", "expires_at": "2027-01-04T12:00:00Z", "expirationTime": 3600, "expiration": "2027-01-04", "card_brand": "visa"},
+		m{"cardLast4": "1111", "card_token": "pgct_4111111111111111", "expiry": "in two days", "exp": 1798000000, "token": "pgct_1"},
+	} {
+		assert.False(t, found(t, body), "%v", body)
+	}
+}

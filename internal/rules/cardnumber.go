@@ -1,0 +1,198 @@
+package rules
+
+import "strings"
+
+// HoldsCardNumber reports whether a text holds a card number: 13 to 19 digits
+// that stand alone or in groups as cards print them, start like those of an
+// issuer, have a length that the issuer uses, and pass the Luhn check. The last
+// digit alone would not do: one number in ten has it right by chance.
+func HoldsCardNumber(s string) bool {
+	_, end := findCard(s, 0)
+	return end > 0
+}
+
+// MaskCardNumbers puts *** in the place of every card number in s.
+func MaskCardNumbers(s string) string {
+	start, end := findCard(s, 0)
+	if end == 0 {
+		return s
+	}
+	var b strings.Builder
+	at := 0
+	for ; end > 0; start, end = findCard(s, at) {
+		b.WriteString(s[at:start] + "***")
+		at = end
+	}
+	return b.String() + s[at:]
+}
+
+// findCard returns where the first card number from from on is; end is 0 where
+// there is none.
+func findCard(s string, from int) (start, end int) {
+	for i := from; i < len(s); i++ {
+		if !isDigit(s[i]) {
+			continue
+		}
+		j := i + 1
+		for j < len(s) && isDigit(s[j]) {
+			j++
+		}
+		switch n := j - i; {
+		case n >= 13 && n <= 19:
+			if opens(s, i, n) && closes(s, j) && isCardNumber(s[i:j]) {
+				return i, j
+			}
+		case n == 4 || n == 8:
+			if end := findGroups(s, i, j); end > 0 {
+				return i, end
+			}
+		}
+		i = j
+	}
+	return 0, 0
+}
+
+// findGroups looks for a card number in groups, such as 4-4-4-4 and 4-6-5. The
+// first group is s[i:j].
+func findGroups(s string, i, j int) (end int) {
+	if !opens(s, i, 16) {
+		return 0
+	}
+	var buf [19]byte
+	digits := append(buf[:0], s[i:j]...)
+	for j < len(s) && (s[j] == ' ' || s[j] == '-') {
+		first := j + 1
+		for j = first; j < len(s) && isDigit(s[j]); j++ {
+			if len(digits) == cap(digits) {
+				return 0
+			}
+			digits = append(digits, s[j])
+		}
+		if j == first || j-first > 8 {
+			return 0
+		}
+		if len(digits) >= 13 && closes(s, j) && isCardNumber(view(digits)) {
+			return j
+		}
+	}
+	return 0
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isWord(c byte) bool {
+	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+}
+
+// opens reports whether a number of n digits may begin at i: not inside a word,
+// after a decimal point, or as a phone number after a plus.
+func opens(s string, i, n int) bool {
+	if i == 0 {
+		return true
+	}
+	switch c := s[i-1]; {
+	case c == '+':
+		return n > 15
+	case c == '.':
+		return i == 1 || !isDigit(s[i-2])
+	case c == 'B' && i > 1 && s[i-2] == '%': // the first track
+		return true
+	default:
+		return !isWord(c)
+	}
+}
+
+// closes reports whether a number may end before i.
+func closes(s string, i int) bool {
+	if i == len(s) {
+		return true
+	}
+	return !isWord(s[i]) && (s[i] != '.' || i+1 == len(s) || !isDigit(s[i+1]))
+}
+
+// isCardNumber judges 13 to 19 digits.
+func isCardNumber(digits string) bool {
+	n := len(digits)
+	if cardLengths(digits)&(1<<n) == 0 || !luhn(digits) {
+		return false
+	}
+	switch n {
+	case 13: // the old Visa length, and an EAN-13
+		return !isGTIN(digits)
+	case 14: // a Diners card, and a CNPJ
+		return !isCNPJ(digits)
+	default:
+		return true
+	}
+}
+
+func luhn(digits string) bool {
+	sum := 0
+	for i := range len(digits) {
+		n := int(digits[i] - '0')
+		if (len(digits)-i)%2 == 0 {
+			if n *= 2; n > 9 {
+				n -= 9
+			}
+		}
+		sum += n
+	}
+	return sum%10 == 0
+}
+
+// isGTIN checks the last digit of an EAN-13 or a GTIN-14.
+func isGTIN(digits string) bool {
+	sum := 0
+	for i := range len(digits) {
+		n := int(digits[i] - '0')
+		if (len(digits)-i)%2 == 0 {
+			n *= 3
+		}
+		sum += n
+	}
+	return sum%10 == 0
+}
+
+// The lengths of card numbers, a bit each.
+const (
+	len13   = 1 << 13
+	len14   = 1 << 14
+	len15   = 1 << 15
+	len16   = 1 << 16
+	len18   = 1 << 18
+	len19   = 1 << 19
+	to19    = 1<<20 - len16 // 16 to 19
+	maestro = 1<<20 - len13 // 13 to 19; shorter ones are like too much else
+	diners  = len14 | len16 | len19
+)
+
+// cardLengths returns the lengths that the issuer of a number uses; 0 where the
+// number starts like none.
+func cardLengths(digits string) int {
+	p := 0 // the first six digits
+	for i := range 6 {
+		p = p*10 + int(digits[i]-'0')
+	}
+	switch p2, p3, p4 := p/10000, p/1000, p/100; {
+	case p2 >= 40 && p2 <= 49: // Visa, many of Elo
+		return len13 | len16 | len19
+	case p2 >= 51 && p2 <= 55, p4 >= 2221 && p4 <= 2720: // Mastercard
+		return len16
+	case p2 == 34, p2 == 37: // American Express
+		return len15
+	case p3 >= 300 && p3 <= 305, p3 == 309, p2 == 36, p2 == 38, p2 == 39: // Diners Club, Hipercard
+		return diners
+	case p4 >= 3528 && p4 <= 3589: // JCB
+		return to19
+	case p4 == 5018, p4 == 5020, p4 == 5038, p4 == 5893, p4 == 6304, p4 == 6759, p4 >= 6761 && p4 <= 6763: // Maestro
+		return maestro
+	case p2 == 50, p2 >= 56 && p2 <= 58, p2 == 67: // Elo, Aura, Maestro
+		return len16 | len18 | len19
+	case p4 == 6011, p3 >= 644 && p3 <= 649, p2 == 65, p2 == 62, p2 == 81: // Discover, Elo, UnionPay
+		return to19
+	case p == 606282, p3 == 636, p3 == 637: // Hipercard, Elo, Hiper
+		return len16 | len19
+	default:
+		return 0
+	}
+}
