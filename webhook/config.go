@@ -65,8 +65,17 @@ type Config struct {
 	// redelivered. Signed and unsigned deliveries have separate capacity, so
 	// that strangers can't use up what the gateway needs.
 	MaxConcurrent int
-	// HandlerTimeout ends a handler's context; default 30 s.
+	// HandlerTimeout ends a handler's context; default 30 s. See [WithTimeout]
+	// for one handler.
 	HandlerTimeout time.Duration
+	// MaxHung is how many handlers may hang without holding up other events;
+	// default 16, a negative number means none. A handler hangs if it has not
+	// returned 5 s after its context ended. It is reported as [OutcomeHung] and
+	// gives its worker, or in Sync mode its delivery's slot, back. Its event
+	// stays claimed for as long as it runs, and nothing else handles that event
+	// or others of its resource. A handler that hangs beyond MaxHung is reported
+	// and keeps its worker or slot. See [Receiver.Running].
+	MaxHung int
 	// Lease is how long a claim outlives a process that died; default 1 min.
 	// While a handler runs its lease is extended.
 	Lease time.Duration
@@ -97,8 +106,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe is called after every delivery and every run of a handler, on the
 	// goroutine that did it, which waits for it. The context is that of the
-	// delivery, without its end; that of a worker has no values. Panics are
-	// logged.
+	// delivery, without its end; that of a worker has no values. Observe is
+	// called concurrently. Its panics are logged.
 	Observe func(ctx context.Context, o Observation)
 	// Now is the wall clock that timestamps are compared with; default
 	// [time.Now].
@@ -237,6 +246,7 @@ func (c *Config) setDefaults() {
 	c.Workers = cmp.Or(c.Workers, 8)
 	c.PollInterval = positive(c.PollInterval, time.Second)
 	c.HandlerTimeout = positive(c.HandlerTimeout, 30*time.Second)
+	c.MaxHung = cmp.Or(c.MaxHung, 16)
 	c.Lease = positive(c.Lease, time.Minute)
 	c.MaxBody = positive(c.MaxBody, 1<<20)
 	c.ReadTimeout = positive(c.ReadTimeout, 10*time.Second)

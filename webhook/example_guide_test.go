@@ -95,6 +95,30 @@ func ExampleSigningKey() {
 	// 401
 }
 
+// Middleware sees every run of a handler, for logs, metrics and traces.
+func ExampleReceiver_Use() {
+	secret := gateway.Secret("whsec_from_the_environment")
+	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rx.Use(func(next webhook.Handler) webhook.Handler {
+		return func(ctx context.Context, e *webhook.Event) error {
+			err := next(ctx, e) // in a span, or with a clock running
+			fmt.Println(e.Kind, "attempt", e.Attempt, "error:", err)
+			return err
+		}
+	})
+	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
+		return nil
+	}, webhook.WithTimeout(2*time.Minute)) // this one prints labels
+	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
+	deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
+	// Output:
+	// transaction.paid attempt 1 error: <nil>
+}
+
 // What trying again does not help becomes a dead letter, which waits for a
 // person.
 func ExampleReceiver_Requeue() {

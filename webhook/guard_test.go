@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,10 +19,10 @@ func TestAPanickingObserverEndsNeitherDeliveriesNorWorkers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := inbox(newDurable())
-		calls := 0
+		var calls atomic.Int64
 		cfg.Workers = 1
 		cfg.Observe = func(context.Context, webhook.Observation) {
-			calls++
+			calls.Add(1)
 			panic("a metric without labels")
 		}
 		rx := receiver(t, cfg)
@@ -35,7 +36,7 @@ func TestAPanickingObserverEndsNeitherDeliveriesNorWorkers(t *testing.T) {
 			synctest.Wait()
 		}
 		assert.Equal(t, []string{"a", "b"}, got.all())
-		assert.Equal(t, 4, calls)
+		assert.Equal(t, int64(4), calls.Load())
 	})
 }
 
@@ -60,13 +61,13 @@ func TestObserveHasTheContextOfTheDelivery(t *testing.T) {
 type panickyStore struct {
 	webhook.Store
 
-	in string
+	in atomic.Value // string
 }
 
 func (s *panickyStore) Durable() bool { return true }
 
 func (s *panickyStore) panicIn(method string) {
-	if s.in == method {
+	if s.in.Load() == method {
 		panic("a nil connection")
 	}
 }
@@ -97,7 +98,8 @@ func TestAPanickingStoreIsAnErrorOfTheStore(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &panickyStore{Store: newDurable(), in: method}
+				store := &panickyStore{Store: newDurable()}
+				store.in.Store(method)
 				cfg := inbox(store)
 				cfg.HandlerTimeout = time.Hour
 				rx := receiver(t, cfg)
@@ -112,7 +114,7 @@ func TestAPanickingStoreIsAnErrorOfTheStore(t *testing.T) {
 				}
 				assert.Equal(t, want, w.Code)
 				time.Sleep(time.Minute)
-				store.in = ""
+				store.in.Store("")
 				assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
 				time.Sleep(3 * time.Minute)
 				assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeHandled])

@@ -28,6 +28,10 @@ func (rx *Receiver) Start() {
 // poke says that there is work, without waiting for anybody to hear it.
 func (rx *Receiver) poke() {
 	rx.Start()
+	rx.hint()
+}
+
+func (rx *Receiver) hint() {
 	select {
 	case rx.wake <- struct{}{}:
 	default: // a hint is pending already
@@ -65,6 +69,9 @@ func (d *dispatcher) run(ctx context.Context) {
 		case <-d.ended:
 			d.idle++
 			next.Reset(d.delay())
+		case question := <-d.rx.asked:
+			next.Reset(d.claim(ctx))
+			question <- d.idle == d.rx.cfg.Workers && d.fails == 0
 		case <-next.C:
 			next.Reset(d.claim(ctx))
 			d.rx.purge(ctx)
@@ -93,8 +100,8 @@ func (d *dispatcher) pause() time.Duration {
 // claim takes as many events as there are idle workers and returns how long to
 // wait before the next claim.
 func (d *dispatcher) claim(ctx context.Context) time.Duration {
-	if d.idle == 0 {
-		return d.rx.cfg.PollInterval // an end comes first
+	if d.idle == 0 || d.rx.runs.isPaused() {
+		return d.rx.cfg.PollInterval // an end or Resume comes first
 	}
 	limit := d.idle
 	claims, err := d.next(ctx, limit)
@@ -129,6 +136,7 @@ func (d *dispatcher) next(ctx context.Context, limit int) ([]*Claim, error) {
 func (d *dispatcher) work(ctx context.Context, c *Claim) {
 	defer func() {
 		d.ended <- struct{}{} // there is room for every worker
+		d.rx.runs.notify()
 		d.rx.running.Done()
 	}()
 	started := time.Now()
@@ -146,6 +154,6 @@ func (rx *Receiver) begin(ctx context.Context, c *Claim) result {
 		rx.settle(ctx, c, &r)
 		return r
 	default:
-		return rx.handle(ctx, c)
+		return rx.attend(ctx, c, rx.handle)
 	}
 }

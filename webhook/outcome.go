@@ -27,6 +27,7 @@ const (
 	OutcomeRefused     Outcome = "refused"     // no event, or not the gateway's
 	OutcomeUnconfirmed Outcome = "unconfirmed" // the API could not confirm it yet
 	OutcomeStoreError  Outcome = "store_error"
+	OutcomeHung        Outcome = "hung"     // the handler did not return in time; a later outcome follows if it does
 	OutcomePanicked    Outcome = "panicked" // the Store or another callback of the Config did; see Err
 )
 
@@ -109,7 +110,7 @@ func (rx *Receiver) log(ctx context.Context, o Observation) {
 
 func levelOf(o Outcome) slog.Level {
 	switch o {
-	case OutcomeDead, OutcomeStoreError, OutcomePanicked:
+	case OutcomeDead, OutcomeStoreError, OutcomeHung, OutcomePanicked:
 		return slog.LevelError
 	case OutcomeFailed, OutcomeLost, OutcomeUnconfirmed:
 		return slog.LevelWarn

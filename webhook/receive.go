@@ -71,6 +71,9 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
 	if err != nil {
 		return refused(err)
 	}
+	if rx.cfg.Mode == Sync && rx.runs.isPaused() {
+		return result{Observation: Observation{Outcome: OutcomeBusy, Err: ErrPaused}}
+	}
 	lane := rx.laneOf(e)
 	if !lane.enter() {
 		return result{Observation: Observation{Outcome: OutcomeBusy}}

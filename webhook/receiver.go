@@ -20,19 +20,23 @@ type Receiver struct {
 	unsigned lane
 	bodies   bodyPool
 	stats    stats
+	runs     runs
+	hung     chan struct{} // a place for every handler that hangs without a slot
 
 	mu      sync.Mutex
-	routes  map[route]handler
+	routes  map[route]*handler
+	around  []Middleware
 	serving bool // no handler is registered from here on
 	closed  bool
 	running sync.WaitGroup // deliveries and workers
 
 	started sync.Once
 	aborted sync.Once
-	quit    chan struct{} // closed by Shutdown: begin nothing new
-	abort   chan struct{} // closed when Shutdown has no more time: end what runs
-	wake    chan struct{} // there is work in the inbox
-	purged  atomic.Int64  // when old events were last forgotten, Unix seconds
+	quit    chan struct{}  // closed by Shutdown: begin nothing new
+	abort   chan struct{}  // closed when Shutdown has no more time: end what runs
+	wake    chan struct{}  // there is work in the inbox
+	asked   chan chan bool // Idle asks the dispatcher
+	purged  atomic.Int64   // when old events were last forgotten, Unix seconds
 }
 
 // New returns a receiver, or an error that says which promise the
@@ -46,10 +50,12 @@ func New(cfg Config) (*Receiver, error) {
 		cfg:      cfg,
 		verifier: Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
 		bodies:   bodyPool{size: int64(cfg.MaxConcurrent) * cfg.MaxBody},
-		routes:   make(map[route]handler),
+		routes:   make(map[route]*handler),
+		hung:     make(chan struct{}, max(cfg.MaxHung, 0)),
 		quit:     make(chan struct{}),
 		abort:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
+		asked:    make(chan chan bool),
 	}
 	rx.signed, rx.unsigned = newLane(&cfg), newLane(&cfg)
 	if cfg.Trust == UnsafeTrustBody {
@@ -92,6 +98,7 @@ func (rx *Receiver) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		rx.aborted.Do(func() { close(rx.abort) })
+		rx.logRunning(ctx)
 		return ctx.Err()
 	}
 }
@@ -110,6 +117,9 @@ func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
 		return 0, ErrShutdown
 	}
 	defer rx.running.Done()
+	if rx.cfg.Mode == Sync && rx.runs.isPaused() {
+		return 0, ErrPaused
+	}
 	n, err := rx.cfg.Store.Requeue(ctx, keys...)
 	if err != nil || n == 0 {
 		return n, err

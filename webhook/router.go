@@ -3,10 +3,62 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 )
 
-// handler is what the typed handlers become.
-type handler func(ctx context.Context, e *Event) error
+// Handler handles one event of any kind. The typed handlers become one.
+type Handler func(ctx context.Context, e *Event) error
+
+// Middleware wraps a handler, for traces, metrics or logs, see [Receiver.Use].
+type Middleware func(next Handler) Handler
+
+// HandlerOption changes how one handler is run.
+type HandlerOption func(*handler)
+
+// WithTimeout ends the context of this handler after d, in place of
+// [Config.HandlerTimeout]. It panics if d is not positive.
+func WithTimeout(d time.Duration) HandlerOption {
+	if d <= 0 {
+		panic(fmt.Sprintf("webhook: the timeout of a handler is %v, it must be positive", d))
+	}
+	return func(h *handler) { h.timeout = d }
+}
+
+// handler is a registered handler.
+type handler struct {
+	bare    Handler
+	run     Handler       // bare with the middleware around it
+	timeout time.Duration // 0 means Config.HandlerTimeout
+}
+
+// Use wraps every handler, those that are registered later too, in middleware.
+// The first one is the outermost. It runs once per attempt, within the timeout
+// and the lease of the handler, and its panics are failures of the event. Events
+// without a handler don't reach it. Use panics after the first delivery.
+func (rx *Receiver) Use(around ...Middleware) {
+	rx.mu.Lock()
+	defer rx.mu.Unlock()
+	if rx.serving {
+		panic("webhook: Use was called after the first delivery")
+	}
+	rx.around = append(rx.around, around...)
+	for _, h := range rx.routes {
+		rx.wrap(h)
+	}
+}
+
+func (rx *Receiver) wrap(h *handler) {
+	h.run = h.bare
+	for i, around := range slices.Backward(rx.around) {
+		if around != nil {
+			h.run = around(h.run)
+		}
+		if around == nil || h.run == nil {
+			panic(fmt.Sprintf("webhook: the middleware %d is nil, or returned a nil handler", i))
+		}
+	}
+}
 
 type route struct {
 	family Family
@@ -24,28 +76,28 @@ type route struct {
 //
 // Handlers are registered before the first delivery; OnTransaction panics if
 // there is one for the kind already, like [net/http.ServeMux.Handle].
-func OnTransaction(rx *Receiver, kind Kind, fn func(ctx context.Context, e *TransactionEvent) error) {
-	on(rx, FamilyTransaction, kind, fn, (*Event).Transaction)
+func OnTransaction(rx *Receiver, kind Kind, fn func(ctx context.Context, e *TransactionEvent) error, options ...HandlerOption) {
+	on(rx, FamilyTransaction, kind, fn, (*Event).Transaction, options)
 }
 
 // OnSubscription is [OnTransaction] for the events of subscriptions.
-func OnSubscription(rx *Receiver, kind Kind, fn func(ctx context.Context, e *SubscriptionEvent) error) {
-	on(rx, FamilySubscription, kind, fn, (*Event).Subscription)
+func OnSubscription(rx *Receiver, kind Kind, fn func(ctx context.Context, e *SubscriptionEvent) error, options ...HandlerOption) {
+	on(rx, FamilySubscription, kind, fn, (*Event).Subscription, options)
 }
 
 // OnTransfer is [OnTransaction] for the events of transfers.
-func OnTransfer(rx *Receiver, kind Kind, fn func(ctx context.Context, e *TransferEvent) error) {
-	on(rx, FamilyTransfer, kind, fn, (*Event).Transfer)
+func OnTransfer(rx *Receiver, kind Kind, fn func(ctx context.Context, e *TransferEvent) error, options ...HandlerOption) {
+	on(rx, FamilyTransfer, kind, fn, (*Event).Transfer, options)
 }
 
 // OnOther has fn called for every event that no other handler takes, those of
 // unknown kinds and families among them. Without it they are acknowledged and
 // counted as [OutcomeUnhandled].
-func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error) {
-	on(rx, "", AnyKind, fn, func(e *Event) (*Event, error) { return e, nil })
+func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error, options ...HandlerOption) {
+	on(rx, "", AnyKind, fn, func(e *Event) (*Event, error) { return e, nil }, options)
 }
 
-func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, E) error, as func(*Event) (E, error)) {
+func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, E) error, as func(*Event) (E, error), options []HandlerOption) {
 	switch {
 	case fn == nil:
 		panic("webhook: the handler of " + string(kind) + " is nil")
@@ -58,10 +110,10 @@ func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, 
 			return Permanent(err) // kept as a dead letter: a later version may read it
 		}
 		return fn(ctx, typed)
-	})
+	}, options...)
 }
 
-func (rx *Receiver) register(r route, h handler) {
+func (rx *Receiver) register(r route, fn Handler, options ...HandlerOption) {
 	rx.mu.Lock()
 	defer rx.mu.Unlock()
 	if rx.serving {
@@ -70,12 +122,17 @@ func (rx *Receiver) register(r route, h handler) {
 	if rx.routes[r] != nil {
 		panic(fmt.Sprintf("webhook: there is a handler for %q already", r.kind))
 	}
+	h := &handler{bare: fn}
+	for _, option := range options {
+		option(h)
+	}
+	rx.wrap(h)
 	rx.routes[r] = h
 }
 
 // route returns the handler for e, nil where there is none. The map no longer
 // changes when the first event arrives.
-func (rx *Receiver) route(e *Event) handler {
+func (rx *Receiver) route(e *Event) *handler {
 	if f := e.Kind.Family(); f != "" && f != e.Family {
 		return rx.routes[route{"", AnyKind}] // not what a family's handler expects
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record) resul
 			return storeError(rec, err)
 		case claim != nil:
 			// The sender may hang up; what was begun is finished all the same.
-			return rx.handle(context.WithoutCancel(ctx), claim)
+			return rx.attend(context.WithoutCancel(ctx), claim, rx.handle)
 		case state == StateDone || state == StateDead:
 			return outcome(rec, OutcomeDuplicate)
 		}
@@ -98,14 +99,17 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 }
 
 // call runs the handler within its time, and keeps the lease alive meanwhile.
-func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h handler) error {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, c), rx.cfg.HandlerTimeout)
+func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) error {
+	timeout := cmp.Or(h.timeout, rx.cfg.HandlerTimeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, c), timeout)
 	defer cancel()
+	rx.runs.expect(c, timeout+graceOf(timeout))
+	defer rx.runs.expect(c, storeTimeout+longestGrace) // what remains is to note the result
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	end := rx.keepLease(ctx, c, lose)
 	defer end()
-	err := rx.safely(ctx, e, h)
+	err := rx.safely(ctx, e, h.run)
 	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
 		return fmt.Errorf("%w: %w", ErrShutdown, err)
 	}
@@ -147,7 +151,7 @@ func (rx *Receiver) keepLease(ctx context.Context, c *Claim, lose context.Cancel
 }
 
 // safely turns a handler's panic into an error.
-func (rx *Receiver) safely(ctx context.Context, e *Event, h handler) (err error) {
+func (rx *Receiver) safely(ctx context.Context, e *Event, h Handler) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("webhook: the handler panicked: %v", p)
@@ -182,7 +186,7 @@ func (rx *Receiver) note(ctx context.Context, c *Claim, r *result) error {
 	switch {
 	case r.Err == nil:
 		return rx.complete(ctx, c)
-	case errors.Is(r.Err, ErrShutdown):
+	case errors.Is(r.Err, ErrShutdown), errors.Is(r.Err, ErrPaused):
 		r.Outcome = OutcomeReleased
 		return store.Release(ctx, c)
 	case errors.As(r.Err, &hopeless), c.Attempt >= rx.cfg.MaxAttempts:

@@ -1,0 +1,286 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Run is one run of a handler, see [Receiver.Running].
+type Run struct {
+	Key      string // of the event in the Store
+	EventID  string
+	Kind     Kind
+	Resource string // family and id
+	Attempt  int
+	Since    time.Time
+	Overdue  bool // its context ended a while ago and it has not returned
+}
+
+// ErrPaused is the error of what a paused receiver does not do.
+var ErrPaused = errors.New("webhook: the receiver is paused")
+
+// errGoexit is the error of a handler that ends its goroutine, as FailNow of a
+// test does.
+var errGoexit = errors.New("webhook: the handler ended its goroutine with runtime.Goexit")
+
+// longestGrace is how long a handler may take to return after its context has
+// ended, or as long as its timeout where that is shorter. After that it is hung.
+const longestGrace = 5 * time.Second
+
+func graceOf(timeout time.Duration) time.Duration { return min(longestGrace, timeout) }
+
+// runs are the handlers that run.
+type runs struct {
+	mu      sync.Mutex
+	paused  bool
+	all     map[*Claim]*run
+	changed chan struct{} // closed when a run has ended
+}
+
+type run struct {
+	Run
+
+	overdue chan struct{} // closed when it is
+	alarm   *time.Timer
+}
+
+// add registers a run, unless the receiver is paused.
+func (rs *runs) add(c *Claim) *run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.paused {
+		return nil
+	}
+	one := &run{overdue: make(chan struct{})}
+	one.Run = Run{Key: c.Key, EventID: c.EventID, Kind: c.Kind, Resource: c.Resource, Attempt: c.Attempt, Since: time.Now()}
+	if rs.all == nil {
+		rs.all = make(map[*Claim]*run)
+	}
+	rs.all[c] = one
+	return one
+}
+
+func (rs *runs) remove(c *Claim) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if one := rs.all[c]; one.alarm != nil {
+		one.alarm.Stop()
+	}
+	delete(rs.all, c)
+}
+
+// expect makes the claim's run overdue after d, in place of what was expected
+// before.
+func (rs *runs) expect(c *Claim, d time.Duration) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	one := rs.all[c]
+	switch {
+	case one.Overdue:
+	case one.alarm != nil:
+		one.alarm.Reset(d)
+	default:
+		one.alarm = time.AfterFunc(d, func() { rs.expire(one) })
+	}
+}
+
+func (rs *runs) expire(one *run) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if !one.Overdue { // a second alarm can be on its way when the first one is reset
+		one.Overdue = true
+		close(one.overdue)
+	}
+}
+
+// watch returns a channel that is closed when a run has ended and was reported.
+func (rs *runs) watch() <-chan struct{} {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.changed == nil {
+		rs.changed = make(chan struct{})
+	}
+	return rs.changed
+}
+
+func (rs *runs) notify() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.changed != nil {
+		close(rs.changed)
+		rs.changed = nil
+	}
+}
+
+func (rs *runs) list() []Run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	list := make([]Run, 0, len(rs.all))
+	for _, one := range rs.all {
+		list = append(list, one.Run)
+	}
+	slices.SortFunc(list, func(a, b Run) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Key, b.Key)) })
+	return list
+}
+
+func (rs *runs) pause(paused bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.paused = paused
+}
+
+func (rs *runs) isPaused() bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.paused
+}
+
+// Running lists the handlers that this process runs, the longest running first.
+// An operator sees here which events hang.
+func (rx *Receiver) Running() []Run { return rx.runs.list() }
+
+// Pause stops handling events until [Receiver.Resume]: when it has returned, no
+// handler is begun. Handlers that run are not affected; [Receiver.Idle] waits
+// for them.
+//
+// In Inbox mode deliveries are still verified, stored and acknowledged. In Sync
+// mode they get 503, and the gateway redelivers them: pause for minutes, not for
+// days. Other processes that share the store are not paused.
+func (rx *Receiver) Pause() { rx.runs.pause(true) }
+
+// Resume ends a [Receiver.Pause].
+func (rx *Receiver) Resume() {
+	rx.runs.pause(false)
+	rx.hint()
+}
+
+// Idle waits until this process has nothing to do: no handler runs, and the
+// store has no due event that it could handle. Events that wait for their
+// backoff are not due. While the receiver is paused, Idle only waits for the
+// handlers that run. It is for tests, and for maintenance after [Receiver.Pause].
+//
+// Idle calls [Receiver.Start]. The error is that of ctx, or [ErrShutdown].
+func (rx *Receiver) Idle(ctx context.Context) error {
+	rx.Start() //nolint:contextcheck // the workers outlive whoever starts them
+	for {
+		changed := rx.runs.watch()
+		idle, err := rx.isIdle(ctx)
+		if idle || err != nil {
+			return err
+		}
+		again := time.NewTimer(rx.cfg.PollInterval) // a store that is down, or another process's event
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-rx.quit:
+			err = ErrShutdown
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		again.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
+	if rx.cfg.Mode == Sync || rx.cfg.Workers < 0 {
+		return len(rx.Running()) == 0, ctx.Err()
+	}
+	question := make(chan bool, 1)
+	select {
+	case rx.asked <- question:
+		return <-question && len(rx.Running()) == 0, nil
+	case <-rx.quit:
+		return false, ErrShutdown
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// attend has a claimed event handled on a goroutine of its own, and returns the
+// result. If the handler hangs, attend returns without it: the slot of the
+// delivery or the worker is free for other events, and the event stays claimed
+// for as long as the handler runs. There are only MaxHung places for such
+// handlers; one that finds none keeps its slot.
+func (rx *Receiver) attend(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result) result {
+	one := rx.runs.add(c)
+	if one == nil {
+		r := outcome(c.Record, OutcomeReleased)
+		r.Err = ErrPaused
+		rx.settle(ctx, c, &r)
+		return r
+	}
+	done := make(chan result, 1)
+	rx.running.Add(1) // whoever attends is counted, so nobody has stopped waiting
+	go rx.finish(ctx, c, handle, done)
+	select {
+	case r := <-done:
+		return r
+	case <-one.overdue:
+	}
+	r := outcome(c.Record, OutcomeHung)
+	r.Attempt, r.Duration = c.Attempt, time.Since(one.Since)
+	select {
+	case rx.hung <- struct{}{}:
+		r.Err = errHung
+		rx.running.Add(1)
+		go rx.awaitHung(ctx, one.Since, done)
+		return r
+	default:
+		r.Err, r.FromWorker = errTooManyHung, true
+		rx.report(ctx, r.Observation)
+		return <-done
+	}
+}
+
+var (
+	errHung        = errors.New("webhook: the handler has not returned although its context ended; its event stays claimed until it does, see Running")
+	errTooManyHung = errors.New("webhook: the handler has not returned although its context ended; MaxHung others hang too, so it keeps its worker or delivery")
+)
+
+// finish handles the event and sends the result.
+func (rx *Receiver) finish(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result, done chan<- result) {
+	defer rx.running.Done()
+	var r result
+	returned := false
+	defer func() {
+		if !returned {
+			r = rx.protected(ctx, c.Record, func() result {
+				r := outcome(c.Record, OutcomeHandled)
+				r.Attempt, r.Err = c.Attempt, errGoexit
+				rx.settle(ctx, c, &r)
+				return r
+			})
+		}
+		rx.runs.remove(c)
+		done <- r
+	}()
+	r = rx.protected(ctx, c.Record, func() result { return handle(ctx, c) })
+	returned = true
+}
+
+// awaitHung reports what becomes of a handler that hung, if it returns.
+func (rx *Receiver) awaitHung(ctx context.Context, since time.Time, done <-chan result) {
+	defer rx.running.Done()
+	r := <-done
+	<-rx.hung
+	r.Duration, r.FromWorker = time.Since(since), true
+	rx.report(ctx, r.Observation)
+	rx.runs.notify()
+}
+
+// logRunning names the handlers that a shutdown did not wait for.
+func (rx *Receiver) logRunning(ctx context.Context) {
+	for _, one := range rx.Running() {
+		rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: a handler runs on after the shutdown",
+			slog.String("event_id", one.EventID), slog.String("kind", string(one.Kind)), slog.String("resource", one.Resource),
+			slog.Int("attempt", one.Attempt), slog.Duration("duration", time.Since(one.Since)), slog.Bool("overdue", one.Overdue))
+	}
+}
