@@ -2,6 +2,7 @@ package mockserver
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Dialect is one of the two readings of the interface.
@@ -51,6 +54,7 @@ type settings struct {
 
 	endpoint       string
 	endpointSecret gateway.Secret
+	headers        webhook.HeaderNames
 }
 
 func defaults() settings {
@@ -76,6 +80,9 @@ func (c settings) check() error {
 		return errors.New("mockserver: WithAllowedHosts: a host name has no scheme, port, path or comma")
 	case c.start.Year() < 1970 || c.start.Year() > 9998:
 		return errors.New("mockserver: WithStart: the clock starts between the years 1970 and 9998")
+	}
+	if err := deliver.CheckHeaders(c.headers); err != nil {
+		return fmt.Errorf("mockserver: WithSignatureHeaders: %w", err)
 	}
 	return nil
 }
@@ -138,6 +145,14 @@ func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = 
 // secret unless that is "".
 func WithEndpoint(url string, secret gateway.Secret) Option {
 	return func(s *settings) { s.endpoint, s.endpointSecret = url, secret }
+}
+
+// WithSignatureHeaders names the headers that carry the signature of webhooks,
+// as the operator of your gateway calls them; an empty name is the default,
+// X-Gateway-Timestamp or X-Gateway-Signature. Give your receiver the same names.
+// [Endpoint.Headers] goes before them.
+func WithSignatureHeaders(names webhook.HeaderNames) Option {
+	return func(s *settings) { s.headers = names }
 }
 
 // WithAllowedHosts lets the gateway be called over a socket under these host

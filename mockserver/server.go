@@ -82,7 +82,7 @@ func New(opts ...Option) (*Server, error) {
 		Refuse: refuseInside,
 	})
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64())} //nolint:gosec // chooses which request fails
-	webhooks := deliver.Config{Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook}
+	webhooks := deliver.Config{Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook, Headers: cfg.headers}
 	if cfg.dataFile != "" {
 		webhooks.Keep, webhooks.Paused = s.data.keepWebhooks, true
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Webhooks says who gets webhooks, shows what was delivered, and disturbs
@@ -34,6 +35,10 @@ type Endpoint struct {
 	Path    string         // of the request that a Handler gets; "" is "/"
 	Secret  gateway.Secret // signs the deliveries; "" sends them unsigned
 	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
+
+	// Headers names the signature's headers; an empty name is the server's, see
+	// [WithSignatureHeaders].
+	Headers webhook.HeaderNames
 }
 
 // Send delivers every event to a handler in memory, signed with
@@ -63,6 +68,7 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
 		Account: w.account, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
+		Headers: e.Headers,
 	})
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("mockserver: endpoint: %w", err)
@@ -87,6 +93,7 @@ func (w Webhooks) Endpoints() []Endpoint {
 	for _, e := range w.sender.Endpoints(w.account) {
 		list = append(list, Endpoint{
 			ID: e.ID, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
+			Headers: e.Headers,
 		})
 	}
 	return list

@@ -9,10 +9,14 @@ func CheckoutLink(o *Object) {
 	case o.find("amount") == nil && o.find("products") == nil:
 		o.Fail("products", CodeRequired, "is required where amount is not sent")
 	}
+	product := linkProduct
+	if o.Variant().Live {
+		product = liveLinkProduct
+	}
 	o.Int("amount", Optional).Between(MinAmount, MaxAmount)
 	o.Enum("currency", Optional, BillingCurrencies)
 	o.String("title", Optional).Len(1, MaxLinkTitle)
-	o.Array("products", Optional).Len(MinLinkProducts, MaxLinkProducts).Each(linkProduct)
+	o.Array("products", Optional).Len(MinLinkProducts, MaxLinkProducts).Each(product)
 
 	// What the document shows on a link only.
 	o.String("description", Nullable)
@@ -32,8 +36,24 @@ func linkProduct(o *Object) {
 	o.Int("price", Required).Between(0, MaxAmount)
 	o.Int("quantity", Optional).Between(1, MaxQuantity)
 	o.String("description", Nullable)
-	o.String("image_url", Nullable).WebURL()
 	o.Int("compare_price", Nullable).Between(0, MaxAmount)
+	linkProductDetails(o)
+}
+
+// liveLinkProduct holds the limits of the live reading.
+func liveLinkProduct(o *Object) {
+	o.String("external_id", Required).Len(1, MaxLiveExternalID)
+	o.String("name", Required).Len(1, MaxProductName)
+	o.Int("price", Required).Between(1, MaxSafeAmount)
+	o.Int("quantity", Optional).Between(1, MaxSafeAmount)
+	o.String("description", Nullable).MaxLen(MaxLiveDescription)
+	o.Int("compare_price", Nullable).Between(1, MaxSafeAmount)
+	linkProductDetails(o)
+}
+
+// linkProductDetails holds the rules that both readings share.
+func linkProductDetails(o *Object) {
+	o.String("image_url", Nullable).WebURL()
 	o.Enum("type", Optional, ItemTypes)
 	o.Enum("currency", Optional, BillingCurrencies)
 	o.Object("metadata", Nullable, nil)

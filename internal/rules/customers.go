@@ -14,10 +14,35 @@ func Customer(o *Object) {
 		phone.Match(func(s string) bool { return len(s) == livePhoneDigits && digits(s) },
 			"must be an area code and a mobile number, 11 digits")
 	}
-	o.Object("document", Nullable, func(o *Object) { document(o, CustomerDocumentTypes) })
+	o.Object("document", Nullable, customerDocument)
 	o.String("externalRef", Nullable)
-	o.Object("address", Nullable, Address)
-	o.String("ip_address", Nullable).IP()
+	o.Object("address", Nullable, customerAddress)
+	ip := o.String("ip_address", Nullable)
+	if !o.Variant().Live {
+		ip.IP()
+	}
+}
+
+func customerDocument(o *Object) {
+	if !o.Variant().Live {
+		document(o, CustomerDocumentTypes)
+		return
+	}
+	o.Enum("type", Required, CustomerDocumentTypes)
+	o.String("number", Required)
+}
+
+func customerAddress(o *Object) {
+	if !o.Variant().Live {
+		Address(o)
+		return
+	}
+	postal(o)
+	o.String("country", Optional).Match(isTwoLetters, "must be two letters")
+}
+
+func isTwoLetters(s string) bool {
+	return len(s) == 2 && alphanumeric(s) && !strings.ContainsAny(s, "0123456789")
 }
 
 // CustomerList holds the rules of the query of GET /v2/customers. Its filters

@@ -57,4 +57,6 @@ const (
 	MinLegacyExpiration    = 1         // seconds
 	MaxLegacyExpiration    = 1<<31 - 1 // seconds, 68 years: what a duration in nanoseconds still holds
 	MaxSplitPercent        = 100
+	MaxLiveExternalID      = 255  // of a checkout link's product
+	MaxLiveDescription     = 2000 // of a checkout link's product
 )

@@ -25,6 +25,15 @@ const (
 	Nullable
 )
 
+// optional is Optional, and Nullable in the live reading: some optional members
+// may be null there.
+func (o *Object) optional() Presence {
+	if o.Variant().Live {
+		return Nullable
+	}
+	return Optional
+}
+
 // checker collects the violations of one run.
 type checker struct {
 	doc     *Document
@@ -556,4 +565,5 @@ func isDate(s string) bool {
 	return false
 }
 
-func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
+// IsUUID reports whether s is a UUID as the gateway writes ids.
+func IsUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }

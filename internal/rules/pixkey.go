@@ -25,7 +25,7 @@ func NormalPixKey(keyType, value string) (normal string, ok bool) {
 	case "PHONE":
 		return normalPhone(value)
 	case "EVP":
-		return strings.ToLower(value), isUUID(value)
+		return strings.ToLower(value), IsUUID(value)
 	default:
 		return value, false
 	}

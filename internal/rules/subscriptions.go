@@ -13,11 +13,11 @@ func Subscription(o *Object) {
 	o.Int("interval_count", Optional).Between(MinIntervalCount, MaxIntervalCount)
 	dunning(o)
 	o.Enum("currency", Optional, BillingCurrencies)
-	o.Object("metadata", Optional, nil)
+	o.Object("metadata", o.optional(), nil)
 	o.Array("informations", Optional).Len(0, MaxInformations).Each(information)
-	o.String("idempotency_key", Optional).Len(MinIdempotencyKey, MaxIdempotencyKey)
+	o.String("idempotency_key", o.optional()).Len(MinIdempotencyKey, MaxIdempotencyKey)
 	o.Array("products", Optional).Len(0, MaxProducts).Each(Product)
-	o.String("trial_end", Optional).Time()
+	o.String("trial_end", o.optional()).Time()
 	o.Int("billing_day_of_month", Optional).Between(1, MaxBillingDay)
 	o.String("comment", Optional).MaxLen(MaxPixComment)
 }
@@ -88,6 +88,10 @@ var fixedSubscriptionMembers = [...]string{
 // SubscriptionCancel holds the rules of the optional body of
 // POST /v2/subscriptions/{id}/cancel.
 func SubscriptionCancel(o *Object) {
+	if o.Variant().Live {
+		o.Enum("reason", Optional, CancellationReasons)
+		return
+	}
 	o.String("reason", Optional)
 }
 

@@ -95,8 +95,14 @@ func document(o *Object, types Set) {
 	o.String("number", Required).MinLen(1)
 }
 
-// Address holds the rules of a postal address.
+// Address holds the rules of a postal address in one of the gateway's countries.
 func Address(o *Object) {
+	postal(o)
+	o.Enum("country", Optional, Countries)
+}
+
+// postal holds the rules of an address but for its country.
+func postal(o *Object) {
 	o.String("street", Required).MinLen(1)
 	o.String("number", Optional)
 	o.String("complement", Nullable)
@@ -104,7 +110,6 @@ func Address(o *Object) {
 	o.String("city", Required).MinLen(1)
 	o.String("state", Optional).Len(MinState, MaxState).Match(alphanumeric, "must be letters and digits only")
 	o.String("zipCode", Optional)
-	o.Enum("country", Optional, Countries)
 }
 
 // voucherAddress checks what a voucher needs of the buyer's address beyond the

@@ -16,7 +16,7 @@ func Transfer(o *Object) {
 	o.String("description", Optional).MaxLen(MaxTransferDescription)
 	o.String("external_ref", Optional).MaxLen(MaxTransferReference)
 	o.String("notify_url", Nullable).MaxLen(MaxNotifyURL).HTTPS()
-	o.String("origin", Optional).MaxLen(MaxTransferOrigin)
+	o.String("origin", o.optional()).MaxLen(MaxTransferOrigin)
 }
 
 // TransferCancel holds the rules of POST /v2/transfers/{id}/cancel.

@@ -18,6 +18,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // config is what the flags say.
@@ -107,6 +108,8 @@ func version() string {
 type flags struct {
 	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, log string
 
+	timestampHeader, signatureHeader string
+
 	loose   bool
 	version bool
 	speed   float64
@@ -173,6 +176,8 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.seed, "seed", "", "`number` that makes ids and codes reproducible")
 	s.StringVar(&f.webhook, "webhook", "", "`URL` that gets every webhook of every account")
 	s.StringVar(&f.secret, "webhook-secret", "", "`secret` that signs what goes to -webhook")
+	s.StringVar(&f.timestampHeader, "timestamp-header", webhook.DefaultTimestampHeader, "`name` of the header with the timestamp of signed webhooks")
+	s.StringVar(&f.signatureHeader, "signature-header", webhook.DefaultSignatureHeader, "`name` of the header with the signature of signed webhooks")
 	s.Var((*durationValue)(&f.autoPay), "auto-pay", "pay every pending transaction by itself after this `duration` on the virtual clock, such as 5s")
 	s.StringVar(&f.basicTokenX, "basic-token-x", "", "`key` that the literal Basic credential token:x stands for")
 	s.Int64Var(&f.opening, "opening-balance", 0, "balance of a new account in `cents`")
@@ -208,6 +213,7 @@ func (f *flags) config() (config, error) {
 	if f.loose {
 		add(mockserver.WithLoose())
 	}
+	add(mockserver.WithSignatureHeaders(webhook.HeaderNames{Timestamp: f.timestampHeader, Signature: f.signatureHeader}))
 	if f.basicTokenX != "" {
 		add(mockserver.WithBasicTokenX(f.basicTokenX))
 	}

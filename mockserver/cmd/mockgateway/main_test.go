@@ -162,6 +162,7 @@ func TestHelpExplainsEachFlag(t *testing.T) {
 	for _, flag := range []string{
 		"addr", "port-file", "environment", "dialect", "loose", "clock", "speed", "start", "seed", "webhook",
 		"webhook-secret", "auto-pay", "basic-token-x", "opening-balance", "fee", "memory", "allow-host", "data", "log",
+		"timestamp-header", "signature-header",
 	} {
 		assert.Contains(t, string(out), "  -"+flag)
 		assert.Contains(t, string(out), "(MOCKGATEWAY_"+strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))+")")
@@ -216,7 +217,8 @@ func TestTheFlagsReachTheGateway(t *testing.T) {
 	hook := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
 	g := start(t, "-environment", "production", "-dialect", "live", "-clock", "manual", "-start", "2030-01-01T00:00:00Z",
 		"-seed", "7", "-webhook", hook, "-webhook-secret", "s", "-auto-pay", "5s", "-loose", "-log", "off",
-		"-basic-token-x", "sk_live_x", "-allow-host", "gateway.test", "-opening-balance", "100", "-fee", "1", "-memory", "10")
+		"-basic-token-x", "sk_live_x", "-allow-host", "gateway.test", "-opening-balance", "100", "-fee", "1", "-memory", "10",
+		"-timestamp-header", "X-Acme-Timestamp", "-signature-header", "X-Acme-Signature")
 	status, v, err := g.call(http.MethodGet, "/__mock/health", "")
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, status)
@@ -234,7 +236,9 @@ func TestTheFlagsReachTheGateway(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, http.StatusCreated, resp.StatusCode, "-loose and -basic-token-x")
-	assert.NotEmpty(t, (<-got).Get("X-Gateway-Signature"))
+	signed := <-got
+	assert.NotEmpty(t, signed.Get("X-Acme-Timestamp"))
+	assert.NotEmpty(t, signed.Get("X-Acme-Signature"))
 	g.kill()
 	assert.Contains(t, g.printed(), "sk_live_mock")
 	assert.Empty(t, g.errs.String())

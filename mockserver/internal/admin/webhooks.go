@@ -6,6 +6,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 func (p *Plane) webhookRoutes() []route {
@@ -29,10 +30,17 @@ type endpointView struct {
 	URL    string   `json:"url"`
 	Signed bool     `json:"signed"`
 	Events []string `json:"events"`
+
+	// The endpoint's own names of the signature's headers; "" is the server's.
+	TimestampHeader string `json:"timestamp_header,omitzero"`
+	SignatureHeader string `json:"signature_header,omitzero"`
 }
 
 func viewEndpoint(e deliver.Endpoint) endpointView {
-	v := endpointView{ID: e.ID, URL: e.URL, Signed: e.Secret != "", Events: e.Events}
+	v := endpointView{
+		ID: e.ID, URL: e.URL, Signed: e.Secret != "", Events: e.Events,
+		TimestampHeader: e.Headers.Timestamp, SignatureHeader: e.Headers.Signature,
+	}
 	if v.Events == nil {
 		v.Events = []string{}
 	}
@@ -44,12 +52,16 @@ func (p *Plane) addEndpoint(c *call) (any, error) {
 		URL    string   `json:"url"`
 		Secret string   `json:"secret"`
 		Events []string `json:"events"`
+
+		TimestampHeader string `json:"timestamp_header,omitzero"`
+		SignatureHeader string `json:"signature_header,omitzero"`
 	}
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
 	e, err := p.cfg.Sender.AddEndpoint(deliver.Endpoint{
 		Account: c.key, URL: in.URL, Secret: gateway.Secret(in.Secret), Events: in.Events,
+		Headers: webhook.HeaderNames{Timestamp: in.TimestampHeader, Signature: in.SignatureHeader},
 	})
 	if err != nil {
 		return nil, invalid("%v", err)

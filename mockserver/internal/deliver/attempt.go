@@ -35,6 +35,7 @@ type prepared struct {
 	handler http.Handler
 	path    string
 	secret  gateway.Secret
+	headers webhook.HeaderNames
 	corrupt bool
 	stale   bool
 	err     error
@@ -59,7 +60,7 @@ func (s *Sender) prepare(j *job) prepared {
 		r.err = errors.New("the endpoint was removed")
 		return r
 	}
-	r.url, r.handler, r.path, r.secret = e.URL, e.Handler, e.Path, e.Secret
+	r.url, r.handler, r.path, r.secret, r.headers = e.URL, e.Handler, e.Path, e.Secret, s.headers(e.Endpoint)
 	if r.handler == nil && r.url == "" {
 		r.err = errors.New("the endpoint was in the memory of another process")
 	}
@@ -131,8 +132,8 @@ func (r prepared) sign(h http.Header, now time.Time, body []byte) {
 	if r.corrupt {
 		signature = corrupt(signature)
 	}
-	h.Set(webhook.DefaultTimestampHeader, timestamp)
-	h.Set(webhook.DefaultSignatureHeader, signature)
+	h.Set(r.headers.Timestamp, timestamp)
+	h.Set(r.headers.Signature, signature)
 }
 
 // corrupt changes the last digit.

@@ -18,6 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 const (
@@ -58,6 +59,8 @@ type Config struct {
 	Keep func(Kept) error
 	// Paused makes no attempt until [Sender.Resume].
 	Paused bool
+	// Headers are the names of the signature's headers; "" is the default one.
+	Headers webhook.HeaderNames
 	// Log is how many finished deliveries are remembered; 0 is 10,000.
 	Log int
 }

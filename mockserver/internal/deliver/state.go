@@ -8,6 +8,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Saved is all that a Sender knows, as a snapshot keeps it. Handlers in memory
@@ -24,7 +25,8 @@ type Saved struct {
 type SavedEndpoint struct {
 	ID, Account, URL, Path, Secret string
 
-	Events []string
+	Events  []string
+	Headers webhook.HeaderNames
 }
 
 // SavedDelivery is a delivery with its body.
@@ -69,7 +71,7 @@ func (s *Sender) Save() (Saved, error) {
 }
 
 func (e *endpoint) save() SavedEndpoint {
-	return SavedEndpoint{ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: e.Secret.Reveal(), Events: e.Events}
+	return SavedEndpoint{ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: e.Secret.Reveal(), Events: e.Events, Headers: e.Headers}
 }
 
 func (d *delivery) save() (SavedDelivery, error) {
@@ -121,6 +123,7 @@ func (s *Sender) Load(saved Saved) error {
 func (e SavedEndpoint) endpoint() *endpoint {
 	return &endpoint{Endpoint{
 		ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: gateway.Secret(e.Secret), Events: e.Events,
+		Headers: e.Headers,
 	}}
 }
 

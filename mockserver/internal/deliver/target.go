@@ -13,6 +13,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // The names of the targets that are no registered endpoints.
@@ -33,12 +34,13 @@ type target struct {
 // Endpoint is a registered receiver of webhooks.
 type Endpoint struct {
 	ID      string
-	Account string         // whose events it gets; "" is everybody's
-	URL     string         // "" of a Handler
-	Handler http.Handler   // in memory; nil of a URL
-	Path    string         // of the requests to Handler; "" is "/"
-	Secret  gateway.Secret // "" sends unsigned
-	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
+	Account string              // whose events it gets; "" is everybody's
+	URL     string              // "" of a Handler
+	Handler http.Handler        // in memory; nil of a URL
+	Path    string              // of the requests to Handler; "" is "/"
+	Secret  gateway.Secret      // "" sends unsigned
+	Headers webhook.HeaderNames // of the signature; "" is the sender's
+	Events  []string            // kinds ("transaction.paid") or families ("transaction.*"); none is all
 }
 
 type endpoint struct{ Endpoint }
@@ -55,6 +57,9 @@ func (e *endpoint) wants(account, kind string) bool {
 // with an id replaces the one that has it.
 func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	if err := e.check(); err != nil {
+		return Endpoint{}, err
+	}
+	if err := CheckHeaders(s.headers(e)); err != nil {
 		return Endpoint{}, err
 	}
 	if i := slices.Index(e.Events, ""); i >= 0 {

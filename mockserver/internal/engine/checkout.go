@@ -124,11 +124,16 @@ func (l *Link) CurrencyOf(p *CatalogProduct) string { return or(p.Currency, l.Cu
 type Catalog func(id int64) *CatalogProduct
 
 // Total is what l asks for, in cents: its amount, or the sum of its products
-// as they are now.
+// as they are now. A sum that not every JSON reader keeps exactly is the
+// greatest one that they do: it is far more than can be paid.
 func (l *Link) Total(products Catalog) int64 {
 	sum := l.Amount
 	for _, item := range l.Items {
-		sum += products(item.ProductID).Price * int64(item.Quantity)
+		price := products(item.ProductID).Price
+		if price > 0 && int64(item.Quantity) > (rules.MaxSafeAmount-sum)/price {
+			return rules.MaxSafeAmount
+		}
+		sum += price * int64(item.Quantity)
 	}
 	return sum
 }

@@ -28,7 +28,7 @@ func endPeriod(env Env, s *Subscription) Change {
 	kind := eventSubRenewed
 	switch s.Status {
 	case subScheduled:
-		b.cancel(reasonRequested)
+		b.cancel(s.CancellationReason)
 		return b.change()
 	case subTrialing:
 		b.s.Anchor = s.TrialEnd
@@ -139,8 +139,10 @@ func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
 
 // CancelSubscription ends s at its merchant's wish: rows S15, S17 and S18. A
 // card's paid time is used up first. A first charge whose 3-D Secure challenge
-// still waits is canceled too, so that nobody pays for what is gone.
-func CancelSubscription(env Env, s *Subscription) (Change, *Refusal) {
+// still waits is canceled too, so that nobody pays for what is gone. The reason
+// "" is user_requested.
+func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refusal) {
+	reason = or(reason, reasonRequested)
 	switch {
 	case s.Status == subCanceled || s.Status == subScheduled:
 		return s.refuse("be canceled")
@@ -148,12 +150,12 @@ func CancelSubscription(env Env, s *Subscription) (Change, *Refusal) {
 		b := bill(env, s)
 		b.s.Status = subScheduled
 		b.s.CancelAtPeriodEnd = true
-		b.s.CancellationReason = reasonRequested
+		b.s.CancellationReason = reason
 		b.tell(eventSubUpdated)
 		return b.change(), nil
 	}
 	b := bill(env, s)
-	b.cancel(reasonRequested)
+	b.cancel(reason)
 	if s.Latest != nil && open(s.Latest) {
 		c := end(env, s.Latest, canceled, eventCanceled)
 		b.s.Latest = c.Transactions[0]

@@ -64,11 +64,17 @@ func (w *world) take(id string, s turn) *engine.Refusal {
 const month = 31
 
 var (
-	subCancel    subMove = engine.CancelSubscription
+	subCancel    subMove = cancelFor("")
 	subAuthorize subMove = engine.AuthorizeSubscription
 	subReject    subMove = engine.RejectSubscription
 	subRevoke    subMove = engine.RevokeSubscription
 )
+
+func cancelFor(reason string) subMove {
+	return func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+		return engine.CancelSubscription(env, s, reason)
+	}
+}
 
 func subUpdate(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
 	return engine.UpdateSubscription(env, s, engine.SubscriptionPatch{FailurePolicy: "immediate_cancel"})

@@ -41,7 +41,7 @@ func each(t *testing.T, do func(contract)) {
 		for dialect := range dialects {
 			t.Run(w.name+" "+dialect, func(t *testing.T) {
 				t.Parallel()
-				do(contract{t, w, dialect})
+				do(contract{t, w.in(dialect), dialect})
 			})
 		}
 	}
@@ -240,7 +240,7 @@ func TestEveryOrderOfChecks(t *testing.T) {
 		if !record.MatchString(p.path) {
 			return
 		}
-		p.path = record.ReplaceAllString(p.path, "nobody")
+		p.path = record.ReplaceAllString(p.path, unknownID)
 		p.send("{").problem(http.StatusBadRequest, "MALFORMED_JSON")
 		w.refused(p.send(golden.Edit(t, p.body, "cvv", "1")), c.dialect, "cvv", "invalid_string")
 		assert.Equal(t, http.StatusNotFound, p.send(p.body).Status)

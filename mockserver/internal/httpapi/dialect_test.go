@@ -43,6 +43,13 @@ func TestDialect(t *testing.T) {
 		{"D14", dialectOfBuyerIDs},
 		{"D15", dialectOfPixDocuments},
 		{"D16", dialectOfIdempotencyKeys},
+		{"D17", dialectOfListedFees},
+		{"D18", dialectOfRefundAndDeliveryErrors},
+		{"D19", dialectOfNulls},
+		{"D20", dialectOfCustomers},
+		{"D21", dialectOfCancelReasons},
+		{"D22", dialectOfMalformedIDs},
+		{"D23", dialectOfLinkProducts},
 	}
 	var tested, documented []string
 	for _, p := range points {
@@ -227,9 +234,9 @@ func dialectOfErrorBodies(m *mock, dialect string) {
 	for _, row := range []struct{ method, path, unknown string }{
 		{http.MethodPost, subscriptions, ""},
 		{http.MethodGet, subscriptions, ""},
-		{http.MethodGet, path, subscriptions + "/nobody"},
-		{http.MethodPatch, path, subscriptions + "/nobody"},
-		{http.MethodPost, path + "/cancel", subscriptions + "/nobody/cancel"},
+		{http.MethodGet, path, subscriptions + "/" + unknownID},
+		{http.MethodPatch, path, subscriptions + "/" + unknownID},
+		{http.MethodPost, path + "/cancel", subscriptions + "/" + unknownID + "/cancel"},
 	} {
 		check(m.call(row.method, row.path, "{}", forbidden...), http.StatusForbidden, "FORBIDDEN")
 		m.call(row.method, row.path, "{}", "Authorization", "").problem(http.StatusUnauthorized, "UNAUTHORIZED")
@@ -248,12 +255,12 @@ func dialectOfErrorBodies(m *mock, dialect string) {
 	a := check(m.call(http.MethodPost, transactions, charge("external_ref", `"one"`)), http.StatusConflict, "DUPLICATE_EXTERNAL_REF")
 	const message = "A transaction with this external reference already exists"
 	assert.Equal(t, message, a.text(in(dialect, "detail", "message")))
-	check(m.call(http.MethodPut, pending+"/refund", "{}"), http.StatusConflict, "NOT_REFUNDABLE")
-	check(m.call(http.MethodPut, pending+"/delivery", `{"tracking_code":"1"}`), http.StatusConflict, "DELIVERY_STATE")
 	check(m.call(http.MethodPut, pending, `{"status":"partially_refunded"}`), http.StatusConflict, "INVALID_STATE")
 
 	// Everything else is a problem in both.
-	m.call(http.MethodGet, transactions+"/nobody", "").problem(http.StatusNotFound, "NOT_FOUND")
+	m.call(http.MethodPut, pending+"/refund", "{}").problem(http.StatusConflict, "NOT_REFUNDABLE") // D18
+	m.call(http.MethodPut, pending+"/delivery", `{"tracking_code":"1"}`).problem(http.StatusConflict, "DELIVERY_STATE")
+	m.call(http.MethodGet, transactions+"/"+unknownID, "").problem(http.StatusNotFound, "NOT_FOUND")
 	m.call(http.MethodGet, transactions, "", forbidden...).problem(http.StatusForbidden, "FORBIDDEN")
 	m.call(http.MethodPost, "/v2/customers", `{"name":"Ana","email":"ana@example.com","externalRef":"ana"}`).
 		problem(http.StatusConflict, "DUPLICATE_EXTERNAL_REF")

@@ -30,6 +30,7 @@ type mock struct {
 	api   *httpapi.API
 	store *store.Store
 	clock *clock.Clock
+	live  bool
 }
 
 // option changes what newMock makes.
@@ -46,7 +47,7 @@ func newMock(t *testing.T, change ...option) *mock {
 	}
 	sc.Live, sc.Sandbox = hc.Live, !hc.Production
 	m.store = store.New(sc)
-	hc.Store = m.store
+	hc.Store, m.live = m.store, hc.Live
 	m.api = httpapi.New(hc)
 	return m
 }
@@ -63,6 +64,8 @@ type answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
+
+	problems string // the content type of problems
 }
 
 // call sends a request with the default key; header pairs replace what would
@@ -92,8 +95,15 @@ func (m *mock) serve(r *http.Request) answer {
 	m.t.Helper()
 	w := httptest.NewRecorder()
 	m.api.ServeHTTP(w, r)
-	return answer{t: m.t, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
+	a := answer{t: m.t, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(), problems: "application/problem+json"}
+	if m.live && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/delivery") { // D18
+		a.problems = "application/json"
+	}
+	return a
 }
+
+// unknownID is well formed and nobody's.
+const unknownID = "01945f2c-0000-7000-8000-000000000000"
 
 func (m *mock) account() *store.Account { return m.store.Account(key) }
 
@@ -163,7 +173,7 @@ func (a answer) keys(path string) []string {
 func (a answer) problem(status int, code string) answer {
 	a.t.Helper()
 	require.Equal(a.t, status, a.Status, string(a.Body))
-	assert.Equal(a.t, "application/problem+json", a.Header.Get("Content-Type"))
+	assert.Equal(a.t, a.problems, a.Header.Get("Content-Type"))
 	assert.NotEmpty(a.t, a.Header.Get("X-Request-Id"))
 	assert.InDelta(a.t, status, a.at("status"), 0)
 	assert.Equal(a.t, code, a.at("code"))

@@ -66,7 +66,7 @@ func TestEveryRead(t *testing.T) {
 			if op.Method != http.MethodGet || op.Name == "checkout_links.page" {
 				continue
 			}
-			path := pathParameter.ReplaceAllString(op.Path, "nobody") + "?limit=0"
+			path := pathParameter.ReplaceAllString(op.Path, unknownID) + "?limit=0"
 			m.call(op.Method, strings.Replace(path, "?", "/more/still?", 1), "", "Authorization", "").problem(404, "UNKNOWN_PATH")
 			m.call(http.MethodDelete, path, "", "Authorization", "").problem(405, "METHOD_NOT_ALLOWED")
 			for _, header := range [][]string{

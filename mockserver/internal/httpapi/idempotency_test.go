@@ -65,8 +65,8 @@ func TestAnIdempotencyKeyBelongsToOneRequest(t *testing.T) {
 		return m.call(http.MethodPut, "/v2/transactions/"+id+"/refund", body, "Content-Type", "application/json", "Idempotency-Key", key)
 	}
 	require.Equal(t, http.StatusOK, refund(one, `{"amount":100,"reason":"late"}`, "k").Status)
-	refund(two, `{"amount":100,"reason":"late"}`, "k").plain(http.StatusConflict, "IDEMPOTENCY_KEY_REUSED")
-	refund(one, `{"amount":101,"reason":"late"}`, "k").plain(http.StatusConflict, "IDEMPOTENCY_KEY_REUSED")
+	refund(two, `{"amount":100,"reason":"late"}`, "k").problem(http.StatusConflict, "IDEMPOTENCY_KEY_REUSED")
+	refund(one, `{"amount":101,"reason":"late"}`, "k").problem(http.StatusConflict, "IDEMPOTENCY_KEY_REUSED")
 	m.call(http.MethodPost, "/v2/transactions", charge(), "Idempotency-Key", "k").plain(http.StatusConflict, "IDEMPOTENCY_KEY_REUSED")
 	same := refund(one, "{ \"reason\": \"late\",\n \"amount\": 100 }", "k")
 	assert.Equal(t, "true", same.Header.Get("Idempotent-Replayed"), "order and white space don't count")
@@ -86,7 +86,7 @@ func TestARejectedRequestLeavesItsIdempotencyKeyUnused(t *testing.T) {
 	path := "/v2/transactions/" + id + "/refund"
 	m.call(http.MethodPut, path, `{"amount":0}`, "Idempotency-Key", "k").
 		problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR").field("amount", "too_small")
-	m.call(http.MethodPut, path, `{"amount":10}`, "Idempotency-Key", "k").plain(http.StatusConflict, "NOT_REFUNDABLE")
+	m.call(http.MethodPut, path, `{"amount":10}`, "Idempotency-Key", "k").problem(http.StatusConflict, "NOT_REFUNDABLE")
 	m.move(id, engine.Pay)
 	assert.Equal(t, http.StatusOK, m.call(http.MethodPut, path, `{"amount":20}`, "Idempotency-Key", "k").Status)
 }

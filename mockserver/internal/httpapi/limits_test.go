@@ -69,8 +69,11 @@ func edges() map[string][]edge {
 			{field: "phone", allowed: words("11987654321"), dialect: "live", refused: `"1198765432"`, code: "invalid_string"},
 			{field: "phone", refused: `"119876543210"`, dialect: "live", code: "invalid_string"},
 			{field: "phone", refused: `"1198765432x"`, dialect: "live", code: "invalid_string"},
-			{field: "ip_address", allowed: words("203.0.113.7 2001:db8::1"), refused: `"300.1.1.1"`, code: "invalid_string"},
-		}, people("", documentTypes+" EIN PASS PEP CEDULA NIN")),
+			{field: "ip_address", dialect: "document", allowed: words("203.0.113.7 2001:db8::1"), refused: `"300.1.1.1"`, code: "invalid_string"},
+			{field: "ip_address", dialect: "live", allowed: values(`""`, `"300.1.1.1"`), refused: "1", code: "invalid_type"},
+			{field: "address.country", dialect: "live", allowed: words("BR US br"), refused: `"BRA"`, code: "invalid_string"},
+			{field: "document.number", dialect: "live", allowed: values(`""`), refused: "1", code: "invalid_type"},
+		}, inDocument(people("", documentTypes+" EIN PASS PEP CEDULA NIN"), "address.country", "document.number")),
 		"transfers.create": transferEdges(),
 		"transfers.cancel": {
 			{field: "reason", allowed: values(text(250)), refused: text(251), code: "too_big"},
@@ -86,9 +89,16 @@ func edges() map[string][]edge {
 			{field: "retry_offsets_days[1]", allowed: values("30"), refused: "31", code: "too_big"},
 		},
 		"subscriptions.cancel": {
-			{field: "reason", allowed: values(`""`, text(4000)), refused: "1", code: "invalid_type"},
+			{field: "reason", dialect: "document", allowed: values(`""`, text(4000)), refused: "1", code: "invalid_type"},
+			{
+				field: "reason", dialect: "live", allowed: words("user_requested payment_failure chargeback system"),
+				refused: `"moved"`, code: "invalid_enum_value",
+			},
 		},
-		"checkout_links.create":           slices.Concat(linkEdges(), sold("products[0].")),
+		"checkout_links.create": slices.Concat(
+			inDocument(slices.Concat(linkEdges(), sold("products[0].")),
+				"products[0].price", "products[0].quantity", "products[0].description", "products[0].compare_price"),
+			liveLinkEdges("products[0].")),
 		"checkout_links.create by amount": nil, // its limits are in the document's table
 		"checkout_sessions.update": slices.Concat([]edge{
 			{field: "payment_method", allowed: words("pix voucher credit_card"), refused: `"boleto"`, code: "invalid_enum_value"},
@@ -126,6 +136,35 @@ const (
 	countries     = "AR BO BR CL CO CR EC GT MX PA PY PE UY"
 	documentTypes = "DNI CUIT CI CE NIT CPF CNPJ RUT RUN CC CDI PP RUC PAS DPI CUI RFC CURP"
 )
+
+// inDocument makes the edges of some fields those of the document dialect.
+func inDocument(list []edge, fields ...string) []edge {
+	for i := range list {
+		if slices.Contains(fields, list[i].field) {
+			list[i].dialect = "document"
+		}
+	}
+	return list
+}
+
+// liveLinkEdges are those of a checkout link's product in the live dialect.
+func liveLinkEdges(at string) []edge {
+	const most, over = "9007199254740991", "9007199254740992"
+	list := []edge{
+		{field: at + "external_id", allowed: values(text(255)), refused: text(256), code: "too_big"},
+		{field: at + "price", allowed: values("1"), refused: "0", code: "too_small"},
+		{field: at + "price", allowed: values(most), refused: over, code: "too_big"},
+		{field: at + "quantity", allowed: values("1"), refused: "0", code: "too_small"},
+		{field: at + "quantity", allowed: values(most), refused: over, code: "too_big"},
+		{field: at + "compare_price", allowed: values("1"), refused: "0", code: "too_small"},
+		{field: at + "compare_price", allowed: values(most), refused: over, code: "too_big"},
+		{field: at + "description", allowed: values(text(2000)), refused: text(2001), code: "too_big"},
+	}
+	for i := range list {
+		list[i].dialect = "live"
+	}
+	return list
+}
 
 // people are the edges of a person and of their document and address.
 func people(at, types string) []edge {

@@ -75,7 +75,11 @@ func (rq *request) writeProblem(p *problem) {
 	if p.instance != "" {
 		body.Instance = p.instance
 	}
-	rq.write(p.status, wire.ProblemJSON, body)
+	contentType := wire.ProblemJSON
+	if rq.route != nil && rq.route.liveJSON && rq.api.cfg.Live {
+		contentType = wire.JSON
+	}
+	rq.write(p.status, contentType, body)
 }
 
 // message names the fields in the one text that the plain body has.

@@ -15,11 +15,14 @@ type route struct {
 	status int    // of success
 	do     handler
 
-	public    bool  // no credentials
-	legacy    bool  // v1: only the apiKey header, no envelope
-	list      bool  // validation failures are 422 in both dialects; so are those of legacy routes
-	plain     []int // statuses whose errors have the {error, message, status} body
-	livePlain []int // the same in the live dialect only
+	public      bool  // no credentials
+	sandboxOnly bool  // 403 in production
+	legacy      bool  // v1: only the apiKey header, no envelope
+	list        bool  // validation failures are 422 in both dialects; so are those of legacy routes
+	plain       []int // statuses whose errors have the {error, message, status} body
+	livePlain   []int // the same in the live dialect only
+	liveJSON    bool  // problems are sent as application/json in the live dialect
+	uuid        bool  // the path's parameter is the id of a resource; set by [router.add]
 }
 
 // handler does the operation. Its data goes into the envelope.
@@ -43,6 +46,7 @@ func (rt *router) add(r route) {
 	if at.methods == nil {
 		at.methods = map[string]*route{}
 	}
+	r.uuid = strings.Contains(r.path, "{id}")
 	at.methods[r.method] = &r
 }
 

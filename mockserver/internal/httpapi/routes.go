@@ -19,9 +19,10 @@ func (a *API) routes() []route {
 }
 
 func (a *API) transactionRoutes() []route {
-	routes := []route{
+	coded := []int{409}
+	return []route{
 		{
-			op: "transactions.create", method: "POST", path: "/v2/transactions", status: 201,
+			op: "transactions.create", method: "POST", path: "/v2/transactions", status: 201, livePlain: coded,
 			do: withBody(rules.Transaction, a.createTransaction),
 		},
 		{
@@ -33,8 +34,9 @@ func (a *API) transactionRoutes() []route {
 			do: plainly(a.getTransaction),
 		},
 		{
-			op: "transactions.set_sandbox_status", method: "PUT", path: "/v2/transactions/{id}", status: 200,
-			do: sandboxOnly(withBody(rules.SandboxStatus, a.setTransactionStatus)),
+			op: "transactions.set_sandbox_status", method: "PUT", path: "/v2/transactions/{id}", status: 200, livePlain: coded,
+			sandboxOnly: true,
+			do:          withBody(rules.SandboxStatus, a.setTransactionStatus),
 		},
 		{
 			op: "transactions.refund", method: "PUT", path: "/v2/transactions/{id}/refund", status: 200,
@@ -42,11 +44,8 @@ func (a *API) transactionRoutes() []route {
 		},
 		{
 			op: "transactions.update_delivery", method: "PUT", path: "/v2/transactions/{id}/delivery", status: 200,
-			do: withBody(rules.Delivery, a.updateDelivery),
+			liveJSON: true,
+			do:       withBody(rules.Delivery, a.updateDelivery),
 		},
 	}
-	for i := range routes {
-		routes[i].livePlain = []int{409}
-	}
-	return routes
 }

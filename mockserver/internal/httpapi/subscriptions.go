@@ -183,10 +183,16 @@ func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engi
 	return viewSubscription(s), nil
 }
 
-// cancelSubscription takes a reason, which no answer shows: cancellationReason
-// says who ended the subscription.
-func (a *API) cancelSubscription(rq *request, _ *gateway.SubscriptionCancelParams) (any, *engine.Refusal) {
-	s, refusal := rq.account.Subscription(rq.param, engine.CancelSubscription)
+// cancelSubscription takes a reason. In the document dialect no response shows
+// it; the live dialect's becomes the cancellationReason.
+func (a *API) cancelSubscription(rq *request, in *gateway.SubscriptionCancelParams) (any, *engine.Refusal) {
+	reason := ""
+	if a.cfg.Live {
+		reason = in.Reason
+	}
+	s, refusal := rq.account.Subscription(rq.param, func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+		return engine.CancelSubscription(env, s, reason)
+	})
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -159,17 +159,6 @@ func (a *API) refundTransaction(rq *request, in *refundBody) (any, *engine.Refus
 	}, nil
 }
 
-// sandboxOnly refuses what no key of production may do, before its body and
-// its transaction are looked at.
-func sandboxOnly(do handler) handler {
-	return func(rq *request) (any, *problem) {
-		if refusal := engine.StatusForbidden(!rq.api.cfg.Production); refusal != nil {
-			return nil, refused(refusal)
-		}
-		return do(rq)
-	}
-}
-
 type statusBody struct {
 	Status string `json:"status"`
 }

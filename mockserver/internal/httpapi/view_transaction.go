@@ -86,7 +86,7 @@ func (a *API) viewTransaction(t *engine.Transaction) *transactionView {
 		Status:         t.Status,
 		ExternalRef:    nullable(&t.ExternalRef),
 		Buyer:          viewBuyer(t.Buyer),
-		Fee:            feeView{NetAmount: t.Amount - t.FeeAmount, EstimatedFee: t.FeeAmount},
+		Fee:            viewFee(t),
 		Installments:   viewInstallments(t),
 		Informations:   make([]informationView, len(t.Informations)),
 		PaidAmount:     t.PaidAmount,
@@ -109,6 +109,10 @@ func (a *API) viewTransaction(t *engine.Transaction) *transactionView {
 		v.Products[i] = productView{Name: p.Name, Price: p.Price, Quantity: p.Quantity}
 	}
 	return v
+}
+
+func viewFee(t *engine.Transaction) feeView {
+	return feeView{NetAmount: t.Amount - t.FeeAmount, EstimatedFee: t.FeeAmount}
 }
 
 // viewInstallments is null only for what the live dialect leaves unset.

@@ -32,7 +32,7 @@ type itemPayment struct {
 	Amount       int64    `json:"amount"`
 	BasePrice    int64    `json:"base_price"`
 	Installments int      `json:"installments,omitzero"`
-	Fee          int64    `json:"fee"`
+	Fee          feeView  `json:"fee"` // never a number
 	Pix          *itemPix `json:"pix"`
 }
 
@@ -59,7 +59,7 @@ func viewTransactionItem(t *engine.Transaction) transactionItem {
 			Amount:       t.Amount,
 			BasePrice:    t.Amount,
 			Installments: t.Installments,
-			Fee:          t.FeeAmount,
+			Fee:          viewFee(t),
 		},
 		Status:        t.Status,
 		Products:      make([]itemProductView, len(t.Products)),

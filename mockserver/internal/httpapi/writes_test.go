@@ -30,6 +30,7 @@ type write struct {
 
 	required []string          // members; all others may be missing
 	nullable []string          // members that may be null
+	live     differences       // in the live dialect
 	free     []string          // objects whose members are the caller's own
 	anyType  []string          // members of more than one type
 	instead  map[string]string // members that are needed where the one is missing: "products" where it is "amount"
@@ -39,6 +40,17 @@ type write struct {
 	v1       bool // answers 422 in both dialects, takes the apiKey header only
 	plain    bool // a refused member is told as {error, message, status}
 	optional bool // the body may be absent
+}
+
+// differences are required and nullable members of the live dialect only.
+type differences struct{ required, nullable []string }
+
+// in returns the operation as it is in the dialect.
+func (w write) in(dialect string) write {
+	if dialect == "live" {
+		w.required, w.nullable = slices.Concat(w.required, w.live.required), slices.Concat(w.nullable, w.live.nullable)
+	}
+	return w
 }
 
 func (w write) String() string { return w.name }
@@ -170,6 +182,7 @@ func moneyWrites(t *testing.T) []write {
 			body:     with(t, "transfers/create.request.json"),
 			required: []string{"pix_key_type", "pix_key_value", "amount"},
 			nullable: []string{"notify_url"},
+			live:     differences{nullable: []string{"origin"}},
 		},
 		{
 			name: "transfers.cancel", method: http.MethodPost, status: 200, optional: true,
@@ -199,6 +212,7 @@ func subscriptionWrites(t *testing.T) []write {
 				"products[0].name", "products[0].price",
 			},
 			nullable: []string{"products[0].sku"},
+			live:     differences{nullable: []string{"metadata", "trial_end", "idempotency_key"}},
 			free:     []string{"metadata"},
 		},
 		{
@@ -207,7 +221,7 @@ func subscriptionWrites(t *testing.T) []write {
 		},
 		{
 			name: "subscriptions.cancel", method: http.MethodPost, status: 200, path: made("/cancel"), optional: true,
-			body: `{"reason":"moved"}`,
+			body: `{"reason":"chargeback"}`,
 		},
 	}
 }
@@ -220,7 +234,8 @@ func checkoutWrites(t *testing.T) []write {
 			name: "checkout_links.create", method: http.MethodPost, status: 201, path: at(link), plain: true,
 			body: with(t, "checkout_links/create.request.json", "description", `"Two mugs"`, "expires_at", `"2027-02-04T12:00:00Z"`,
 				"max_uses", "1", "success_url", `"https://shop.example/thanks"`, "cancel_url", `"https://shop.example/cart"`,
-				"payment_methods", `["pix"]`, "metadata", `{"order":17}`, "products[0].metadata", `{"color":"blue"}`),
+				"payment_methods", `["pix"]`, "metadata", `{"order":17}`, "products[0].metadata", `{"color":"blue"}`, "products[1].price", "1"),
+			live:     differences{required: []string{"products[0].external_id", "products[1].external_id"}},
 			required: []string{"products", "products[0].name", "products[0].price", "products[1].name", "products[1].price"},
 			nullable: []string{
 				"products[0].description", "products[0].image_url", "products[0].compare_price", "products[0].metadata",
