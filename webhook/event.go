@@ -14,9 +14,9 @@ import (
 type Event struct {
 	// ID is unique per event and the same on every redelivery. A signed event has
 	// the gateway's. An event that the API confirmed has one that is made from
-	// the fact that it reports, "fact-…": the id of an unsigned body is anybody's
-	// word. So it is the same for every delivery, and every reconciliation, that
-	// reports this fact.
+	// the fact that it reports, "fact-…", because the id of an unsigned body
+	// can't be trusted. It is the same for every delivery, and every
+	// reconciliation, that reports this fact.
 	ID            string
 	Family        Family // unknown ones are kept as they came
 	Kind          Kind   // likewise; "" where there is none

@@ -1,6 +1,8 @@
 package webhook_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func newFuzzed(f *testing.F, cfg webhook.Config) *webhook.Receiver {
+func newFuzzed(f testing.TB, cfg webhook.Config) *webhook.Receiver {
 	f.Helper()
 	cfg.Logger = quiet
 	rx, err := webhook.New(cfg)
@@ -62,5 +64,36 @@ func FuzzServeHTTP(f *testing.F) {
 		if w := serve(readBack, r); w.Code/100 == 2 && (wrong != nil || e.ResourceID != "tx_pending") {
 			t.Fatalf("believed %q", body)
 		}
+	})
+}
+
+// Whatever an unsigned body says, a handler sees what the API says.
+func FuzzForgedBodies(f *testing.F) {
+	api := &fakeAPI{}
+	api.setTransaction("tx_1", "paid", "external_ref", "order-1")
+	api.set("transfers/po_1", map[string]any{"id": "po_1", "status": "paid", "amount": "1200", "external_ref": "payout-1"})
+	client, err := newClient(api)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(paid("evt_1", "tx_1"))
+	f.Add(`{"id":"x","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid","correlationId":"order-1","amount":1990.0}}`)
+	f.Add(`{"id":"x","event":"transaction","evil":1,"data":{"id":"tx_2","event_type":"transaction.created","object":{"id":"tx_1"}}}`)
+	f.Add(`{"id":"x","type":"payout.transferred","data":{"id":"po_1","amount":1200,"object":{"id":"po_1","external_ref":"payout-1"}}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		rx := newFuzzed(t, webhook.Config{API: client, ReadBack: webhook.ReadBack{PerSecond: 1e9}})
+		webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error {
+			said := fmt.Sprint(e.ResourceID, e.CorrelationID, e.Status, e.ConfirmedStatus, e.APIVersion, len(e.Extra))
+			if said != "tx_1order-1paidpaid0" && said != "po_1payout-1paidpaid0" || !strings.HasPrefix(e.ID, "fact-") {
+				t.Errorf("%q became %q %s", body, e.ID, said)
+			}
+			tx, txErr := e.Transaction()
+			tr, trErr := e.Transfer()
+			if txErr == nil && tx.Data.Amount != 1990 || trErr == nil && tr.Data.Amount != 1200 || txErr != nil && trErr != nil {
+				t.Errorf("%q became %s", body, e.Raw)
+			}
+			return nil
+		})
+		serve(rx, request(body))
 	})
 }

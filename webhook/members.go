@@ -40,27 +40,31 @@ func wellFormed(body []byte) bool {
 type object struct {
 	members []member
 	index   map[string]int // of the members, where they are many
+	scratch []member       // for the objects inside, of which one is read at a time
 	path    func() string  // where the object is in the body
 	fault   *error         // the first number that can't be read
 }
 
 type member struct {
 	name, value string
-	within      string // "object." of a transfer's that is read as if it were not there
 	taken       bool
+	nested      bool // it is in the data's "object", which is read as if it were not there
 }
 
 // dataOf returns the members of the event's data.
 func dataOf(e *Event, fault *error) *object {
-	o := &object{path: func() string { return "data" }, fault: fault}
+	o := &object{members: make([]member, 0, usual), path: func() string { return "data" }, fault: fault}
 	for name, value := range membersOf(string(e.Raw)) {
 		if name == "data" {
-			o.read(value, "")
+			o.read(value, false)
 			break
 		}
 	}
 	return o
 }
+
+// usual is how many members the data of most events has.
+const usual = 16
 
 // timestampOf returns one timestamp of the event's data.
 func timestampOf(e *Event, names ...string) gateway.Timestamp {
@@ -70,13 +74,10 @@ func timestampOf(e *Event, names ...string) gateway.Timestamp {
 
 // read adds the members of an object, one level deep. A value that is no object
 // has none.
-func (o *object) read(value, within string) {
-	if o.members == nil {
-		o.members = make([]member, 0, 16)
-	}
+func (o *object) read(value string, nested bool) {
 	o.index = nil
 	for name, value := range membersOf(value) {
-		o.members = append(o.members, member{name: name, value: value, within: within})
+		o.members = append(o.members, member{name: name, value: value, nested: nested})
 	}
 }
 
@@ -210,7 +211,11 @@ func (o *object) flag(names ...string) (b bool) {
 // must notes that a member was there and could not be read.
 func (o *object) must(m *member, rule string) {
 	if m != nil && !m.taken && *o.fault == nil {
-		*o.fault = fmt.Errorf("webhook: %s.%s%s %s", o.path(), m.within, m.name, rule)
+		path := o.path()
+		if m.nested {
+			path += ".object"
+		}
+		*o.fault = fmt.Errorf("webhook: %s.%s %s", path, m.name, rule)
 	}
 }
 
@@ -229,16 +234,25 @@ func (o *object) metadata(names ...string) (md gateway.Metadata) {
 	return md
 }
 
-// object returns a member that is an object, nil where it is none.
+// object returns a member that is an object, nil where it is none. It is valid
+// until another object or list of o is read.
 func (o *object) object(names ...string) (inner *object) {
 	m := o.take(names, isObject)
 	if m == nil || !m.taken {
 		return nil
 	}
 	name := m.name
-	inner = &object{path: func() string { return o.path() + "." + name }, fault: o.fault}
-	inner.read(m.value, "")
+	inner = o.inner(func() string { return o.path() + "." + name })
+	inner.read(m.value, false)
+	o.scratch = inner.members
 	return inner
+}
+
+func (o *object) inner(path func() string) *object {
+	if o.scratch == nil {
+		o.scratch = make([]member, 0, usual/2)
+	}
+	return &object{members: o.scratch[:0], path: path, fault: o.fault}
 }
 
 func isObject(value string) bool { return value[0] == '{' }
@@ -247,30 +261,35 @@ func isObject(value string) bool { return value[0] == '{' }
 // allows 100 products and 50 informations.
 const mostElements = 1000
 
-// objects calls each for the elements of a list of objects, until it is done
-// with one the object is no longer valid. It reports false for any other list,
-// which is kept as it is.
-func (o *object) objects(name string, each func(*object)) (ok bool) {
-	o.take([]string{name}, func(value string) bool {
+// listOf reads a list of objects. Any other list is kept as it is. The object
+// is valid during the call of read.
+func listOf[T any](o *object, name string, read func(*object) T) (list []T) {
+	n := 0
+	element := o.inner(func() string { return o.path() + "." + name + "[" + strconv.Itoa(n) + "]" })
+	m := o.take([]string{name}, func(value string) bool {
 		if value[0] != '[' {
 			return false
 		}
-		n := 0
-		element := &object{path: func() string { return o.path() + "." + name + "[" + strconv.Itoa(n) + "]" }, fault: o.fault}
 		s := scanner{text: value, at: 1}
 		for ; s.more(']'); n++ {
 			one := s.value()
 			if one == "" || !isObject(one) || n == mostElements {
 				return false
 			}
+			if list == nil {
+				list = make([]T, 0, usual/2)
+			}
 			element.members = element.members[:0]
-			element.read(one, "")
-			each(element)
+			element.read(one, false)
+			list = append(list, read(element))
 		}
-		ok = true
 		return true
 	})
-	return ok
+	o.scratch = element.members
+	if m == nil || !m.taken {
+		return nil
+	}
+	return list
 }
 
 // membersOf ranges over the members of an object, one level deep.

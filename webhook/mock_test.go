@@ -208,6 +208,46 @@ func TestForgersOfAPaymentUnderReadBack(t *testing.T) {
 	}, kindsOf(got)[3:])
 }
 
+// Two endpoints, of which one has a secret, tell a subscription's life twice.
+func TestASubscriptionToldSignedAndUnsignedIsHandledOnce(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	rx, got := shop(t, webhook.Config{
+		Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: client, Trust: webhook.SignatureOrReadBack, Now: gw.Clock.Now,
+		ReadBack: webhook.ReadBack{PerSecond: 1e6},
+	})
+	gw.Webhooks.Send(rx)
+	_, err := gw.Webhooks.AddEndpoint(mockserver.Endpoint{Handler: rx})
+	require.NoError(t, err)
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
+	require.NoError(t, err)
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalMonth, Token: "pgct_ok_1",
+	})
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	for range 3 {
+		require.NoError(t, gw.Clock.Advance(31*24*time.Hour))
+		require.NoError(t, gw.Wait(t.Context()))
+	}
+	require.NoError(t, gw.Subscriptions.FailNextCharges(sub.ID, 1))
+	for range 8 {
+		require.NoError(t, gw.Clock.Advance(6*24*time.Hour))
+		require.NoError(t, gw.Wait(t.Context()))
+	}
+	counts := map[string]int{}
+	for _, kind := range kindsOf(got) {
+		if strings.HasPrefix(kind, "subscription.") {
+			counts[kind]++
+		}
+	}
+	assert.Equal(t, map[string]int{
+		"subscription.created": 1, "subscription.started": 1, "subscription.renewed": 4,
+		"subscription.payment_failed": 1, "subscription.past_due": 1,
+	}, counts, "%s", got.all())
+}
+
 func TestPixAutomaticoWithATrialUnderReadBack(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

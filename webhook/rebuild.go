@@ -12,9 +12,9 @@ import (
 )
 
 // An event that carries no proof is rebuilt from the resource that the API
-// returned: its body, the id included, has not one word of the sender's. Whoever
-// owns a paid transaction could otherwise have the amount, the reference or the
-// metadata of his choice confirmed with it.
+// returned: nothing in its body, the id included, comes from the sender. Whoever
+// owns a paid transaction could otherwise have any amount, reference or metadata
+// confirmed with it.
 
 // factID is the id of an event that is known by its fact. It is the same in every
 // process, for every delivery and reconciliation that reports the fact, so that

@@ -164,7 +164,7 @@ func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
 }
 
 // confirm asks the API about an unproven event, and rebuilds it from what the
-// API says. The body's own words are good for nothing but to be denied.
+// API says. The rest of the body is only compared with that.
 func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 	switch {
 	case !e.Family.Known() || e.ResourceID == "":

@@ -104,14 +104,10 @@ func readTransactionData(o *object) TransactionData {
 	if c := o.object("customer"); c != nil {
 		d.Customer = EventCustomer{Name: c.text("name"), Email: c.text("email"), Phone: c.text("phone"), Extra: c.rest()}
 	}
-	if !o.objects("products", func(p *object) { d.Products = append(d.Products, readEventProduct(p)) }) {
-		d.Products = nil
-	}
-	if !o.objects("informations", func(i *object) {
-		d.Informations = append(d.Informations, gateway.Information{Key: i.text("key"), Value: i.text("value")})
-	}) {
-		d.Informations = nil
-	}
+	d.Products = listOf(o, "products", readEventProduct)
+	d.Informations = listOf(o, "informations", func(i *object) gateway.Information {
+		return gateway.Information{Key: i.text("key"), Value: i.text("value")}
+	})
 	d.Extra = o.rest()
 	return d
 }

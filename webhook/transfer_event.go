@@ -67,7 +67,7 @@ func readTransferData(o *object) TransferData {
 			return false
 		}
 		o.find("object").taken = true
-		o.read(value, "object.")
+		o.read(value, true)
 		return true
 	})
 	d := TransferData{
