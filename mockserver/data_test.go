@@ -1,9 +1,11 @@
 package mockserver_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -160,4 +163,58 @@ func TestADataFileForgetsWhatWasOnItsWayDuringAReset(t *testing.T) {
 	assert.Empty(t, gw.Webhooks.Deliveries())
 	assert.Empty(t, gw.Clock.Timers())
 	require.NoError(t, gw.Clock.Advance(time.Hour))
+}
+
+// The end of the clock leaves room for all that begins there: what a request
+// stored is there after a restart.
+func TestADataFileOfTheLastYear(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "data")
+	last := time.Date(9599, time.December, 31, 23, 59, 0, 0, time.UTC)
+	open := func() (*mockserver.Server, *gateway.Client) {
+		gw, err := mockserver.New(mockserver.WithDataFile(file), mockserver.WithStart(last), mockserver.WithSeed(1))
+		require.NoError(t, err)
+		return gw, gw.Client()
+	}
+	gw, client := open()
+	require.ErrorContains(t, gw.Clock.AdvanceTo(last.AddDate(400, 0, 0)), "9599")
+	tx, err := client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@shop.test"})
+	require.NoError(t, err)
+	params := gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 500, Interval: gateway.IntervalMonth, IntervalCount: 365, Token: "pgct_ok1",
+	}
+	subscription, err := client.Subscriptions.Create(t.Context(), params)
+	require.NoError(t, err)
+	params.Token = "pgct_ok2"
+	params.TrialEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+	_, err = client.Subscriptions.Create(t.Context(), params)
+	require.NoError(t, err)
+	v1, err := legacy.New(client, gateway.Secret(gw.Key()))
+	require.NoError(t, err)
+	_, err = v1.CreatePixPayment(t.Context(), legacy.PixPaymentParams{
+		Payer: legacy.Payer{FullName: "Ana"}, Transaction: legacy.PixCharge{Value: 100, ExpirationTime: 1<<31 - 1},
+	})
+	require.NoError(t, err)
+	for _, body := range []string{
+		`{"customer_id":"` + customer.ID + `","amount":500,"interval":"month","token":"pgct_ok3","trial_end":"9999-12-31T23:59:59-03:00"}`,
+		`{"amount":500,"title":"Book","currency":"BRL","expires_at":"9999-12-31T23:59:59-03:00"}`,
+	} {
+		path := map[bool]string{true: "/v2/subscriptions", false: "/v2/checkout-links"}[strings.Contains(body, "customer")]
+		err = client.Do(t.Context(), http.MethodPost, path, json.RawMessage(body), nil)
+		require.ErrorIs(t, err, gateway.ErrValidation, body)
+	}
+	require.NoError(t, gw.Clock.Advance(59*time.Second))
+	require.NoError(t, gw.Close())
+
+	gw, client = open()
+	read, err := client.Transactions.Get(t.Context(), tx.ID)
+	require.NoError(t, err)
+	assert.Equal(t, "order-1", read.ExternalRef)
+	again, err := client.Subscriptions.Get(t.Context(), subscription.ID)
+	require.NoError(t, err)
+	assert.Equal(t, subscription.CurrentPeriodEnd, again.CurrentPeriodEnd)
+	assert.Equal(t, last.Add(59*time.Second), gw.Clock.Now())
+	require.NoError(t, gw.Close())
 }

@@ -342,8 +342,11 @@ func (r StringRule) HTTPS() StringRule {
 
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
-	return r.Match(func(s string) bool { _, err := time.Parse(time.RFC3339, s); return err == nil },
-		"must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
+	return r.Match(func(s string) bool {
+		t, err := time.Parse(time.RFC3339, s)
+		// A zone can move the last hours of 9999 into a year that RFC 3339 can't write.
+		return err == nil && t.UTC().Year() >= 0 && t.UTC().Year() <= 9999
+	}, "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
 }
 
 // Enum checks that a member is one of the values of s.

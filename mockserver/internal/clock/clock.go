@@ -22,8 +22,13 @@ const DefaultMaxTimers = 1_000_000
 // MaxSpeed is the greatest useful speed: some three thousand years a day.
 const MaxSpeed = 1_000_000
 
-// end is the last moment that the interface's timestamps can say.
-var end = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+// LastYear is the year with which the clock ends. Timestamps can say no year
+// after 9999, and the longest wait that may begin then, the 292 years of a
+// duration, must end before.
+const LastYear = 9599
+
+// end is the last moment of the clock.
+var end = time.Date(LastYear, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // Errors of an advance.
 var (
@@ -34,8 +39,8 @@ var (
 		"advance it from the test, not from inside a webhook handler or a second goroutine")
 	// ErrRunaway: timers kept making timers.
 	ErrRunaway = errors.New("the advance was stopped")
-	// ErrRange: beyond the year 9999.
-	ErrRange = errors.New("the clock ends with the year 9999")
+	// ErrRange: beyond the last year.
+	ErrRange = fmt.Errorf("the clock ends with the year %d", LastYear)
 )
 
 // Timer is a moment at which something becomes due.
