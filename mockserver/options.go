@@ -57,6 +57,8 @@ type settings struct {
 	headers        webhook.HeaderNames
 }
 
+const defaultMemory = 2 << 30
+
 func defaults() settings {
 	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: "whsec_mock"}
 }
@@ -78,8 +80,8 @@ func (c settings) check() error {
 		return errors.New("mockserver: WithRealtime: the speed must be above 0 and at most 1000000")
 	case slices.ContainsFunc(c.allowHosts, func(name string) bool { return strings.ContainsAny(name, "/:, ") || name == "" }):
 		return errors.New("mockserver: WithAllowedHosts: a host name has no scheme, port, path or comma")
-	case c.start.Year() < 1970 || c.start.Year() > 9998:
-		return errors.New("mockserver: WithStart: the clock starts between the years 1970 and 9998")
+	case c.start.UTC().Year() < 1970 || c.start.UTC().Year() > clock.LastYear:
+		return fmt.Errorf("mockserver: WithStart: the clock starts between the years 1970 and %d", clock.LastYear)
 	}
 	if err := deliver.CheckHeaders(c.headers); err != nil {
 		return fmt.Errorf("mockserver: WithSignatureHeaders: %w", err)
@@ -91,8 +93,8 @@ func (c settings) check() error {
 // the same order give the same bytes. Without it they can't be predicted.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } }
 
-// WithStart sets the first moment of the virtual clock, which is
-// 2027-01-04T12:00:00Z otherwise.
+// WithStart sets the first time of the virtual clock, which is
+// 2027-01-04T12:00:00Z otherwise, between the years 1970 and 9599.
 func WithStart(t time.Time) Option { return func(s *settings) { s.start = t } }
 
 // WithDialect chooses the reading of the interface.
@@ -120,9 +122,13 @@ func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
 // otherwise.
 func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.opening = cents } }
 
-// WithMemoryLimit sets how many bytes all accounts and their records may take,
-// about; it is 2 GiB otherwise. A write beyond it, and the first call of a new
-// account, is answered with 507 and code MEMORY_LIMIT; nothing is forgotten.
+// WithMemoryLimit sets how much memory accounts, resources, deliveries, the
+// journal and the snapshots of the control plane may take together, in bytes; it
+// is 2 GiB otherwise. The count is an estimate. A write beyond the limit, and the
+// first call of a new account, gets a 507 with code MEMORY_LIMIT. No resource and
+// no pending delivery is forgotten; the journal keeps the latest requests that
+// fit into an eighth of the limit, and the log the latest finished deliveries
+// that fit into a quarter.
 func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }
 
 // WithWebhookSecret sets the secret that signs the webhooks of

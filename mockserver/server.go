@@ -4,6 +4,7 @@
 package mockserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -44,6 +46,7 @@ type Server struct {
 	Requests      Requests
 
 	settings settings
+	room     *room.Room
 	store    *store.Store
 	clock    *clock.Clock
 	sender   *deliver.Sender
@@ -72,7 +75,7 @@ func New(opts ...Option) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{settings: cfg, requestIDs: cfg.ids("")}
+	s := &Server{settings: cfg, requestIDs: cfg.ids(""), room: room.New(cmp.Or(cfg.memory, defaultMemory))}
 	s.clock = clock.New(clock.Config{
 		Start:  cfg.start,
 		Speed:  cfg.speed,
@@ -82,7 +85,9 @@ func New(opts ...Option) (*Server, error) {
 		Refuse: refuseInside,
 	})
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64())} //nolint:gosec // chooses which request fails
-	webhooks := deliver.Config{Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook, Headers: cfg.headers}
+	webhooks := deliver.Config{
+		Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook, Headers: cfg.headers, Room: s.room,
+	}
 	if cfg.dataFile != "" {
 		webhooks.Keep, webhooks.Paused = s.data.keepWebhooks, true
 	}
@@ -97,7 +102,7 @@ func New(opts ...Option) (*Server, error) {
 		AutoPay: cfg.autoPay,
 		Fee:     cfg.fee,
 		Opening: cfg.opening,
-		Limit:   cfg.memory,
+		Room:    s.room,
 	})
 	s.store.Account(s.Key()) // the default account has its room, whoever comes first
 	s.assemble(httpapi.New(httpapi.Config{
@@ -143,7 +148,7 @@ func (s *Server) begin() error {
 
 // assemble puts the journal and the faults before the API.
 func (s *Server) assemble(api *httpapi.API) {
-	s.journal = journal.New(journal.Config{Now: s.clock.Now, Operation: api.Operation, Account: api.Account})
+	s.journal = journal.New(journal.Config{Now: s.clock.Now, Operation: api.Operation, Account: api.Account, Room: s.room})
 	s.faults.Known = func(webhook bool, pattern string) bool { return known(api, webhook, pattern) }
 	plane := s.controlPlane(api)
 	gateway := s.journal.Wrap(&faults.Injector{

@@ -142,7 +142,8 @@ type DeliveryAttempt struct {
 }
 
 // Deliveries lists the deliveries, the oldest first. The latest 10,000 that
-// are finished are remembered, and all that are not.
+// are finished are remembered, as far as they fit into a quarter of
+// [WithMemoryLimit], and all that are not.
 func (w Webhooks) Deliveries() []Delivery {
 	var list []Delivery
 	for _, d := range w.sender.Deliveries(w.account) {

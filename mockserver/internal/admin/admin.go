@@ -18,6 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
@@ -28,6 +29,7 @@ const Prefix = "/__mock"
 // Config is what a Plane needs.
 type Config struct {
 	Store   *store.Store
+	Room    *room.Room
 	Clock   *clock.Clock
 	Sender  *deliver.Sender
 	Faults  *faults.Set

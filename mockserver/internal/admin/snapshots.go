@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
@@ -49,6 +50,11 @@ func (p *Plane) snapshot(*call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !p.cfg.Room.Fits(int64(len(b))) {
+		return nil, &RefusedError{http.StatusInsufficientStorage, engine.CodeMemoryLimit, fmt.Sprintf(
+			"the snapshot of %d bytes does not fit into the memory limit; delete another one, or raise the limit", len(b))}
+	}
+	p.cfg.Room.Add(int64(len(b)))
 	p.made++
 	s := saved{"snap_" + strconv.Itoa(p.made), at, b}
 	p.snapshots = append(p.snapshots, s)
@@ -82,6 +88,7 @@ func (p *Plane) forget(c *call) (any, error) {
 	for i, s := range p.snapshots {
 		if s.id == c.args[0] {
 			p.snapshots = append(p.snapshots[:i], p.snapshots[i+1:]...)
+			p.cfg.Room.Add(-int64(len(s.bytes)))
 			return s.view(), nil
 		}
 	}
@@ -107,8 +114,8 @@ func (p *Plane) metrics(c *call) (any, error) {
 	for _, n := range p.records() {
 		fmt.Fprintf(&b, "mockgateway_records{kind=%q} %d\n", n.kind, n.count)
 	}
-	gauge("mockgateway_record_bytes", "About what the accounts and their records take.")
-	fmt.Fprintf(&b, "mockgateway_record_bytes %d\n", p.cfg.Store.Used())
+	gauge("mockgateway_memory_bytes", "About what counts towards the memory limit.")
+	fmt.Fprintf(&b, "mockgateway_memory_bytes %d\n", p.cfg.Room.Used())
 	gauge("mockgateway_deliveries", "Webhook deliveries that are remembered.")
 	states := p.cfg.Sender.Count()
 	for _, state := range []deliver.State{

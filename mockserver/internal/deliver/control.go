@@ -82,11 +82,11 @@ func (s *Sender) Reset(account string) error {
 	gone := func(d *delivery) bool { return d.account == account }
 	s.log = slices.DeleteFunc(s.log, func(d *delivery) bool {
 		if gone(d) {
-			delete(s.byID, d.id)
+			s.forget(d)
 		}
 		return gone(d)
 	})
-	s.swept = 0
+	s.swept, s.sweptBytes = 0, s.bytes
 	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool {
 		return e.Account == account
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -63,6 +64,10 @@ type Config struct {
 	Headers webhook.HeaderNames
 	// Log is how many finished deliveries are remembered; 0 is 10,000.
 	Log int
+	// Room is the memory that deliveries share with the rest of the server. The
+	// finished ones are remembered as far as a quarter of it holds them. Nil is
+	// endless.
+	Room *room.Room
 }
 
 // Sender sends the webhooks of one server. Its methods are safe for concurrent
@@ -85,6 +90,8 @@ type Sender struct {
 	registered uint64                  // endpoints so far
 	log        []*delivery             // oldest first
 	swept      int                     // how long the log was when finished ones were last forgotten
+	bytes      int64                   // about what the log takes
+	sweptBytes int64                   // and what it took then
 	byID       map[string]*delivery
 	held       map[string][]*delivery // by account that holds: "" holds everybody's
 	lanes      map[laneKey]*lane
@@ -99,6 +106,9 @@ type Sender struct {
 func New(cfg Config) *Sender {
 	if cfg.Log == 0 {
 		cfg.Log = defaultLog
+	}
+	if cfg.Room == nil {
+		cfg.Room = room.Endless()
 	}
 	if cfg.Disturb == nil {
 		cfg.Disturb = func(string, string) faults.Webhook { return faults.Webhook{} }
@@ -139,7 +149,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 	defer s.mu.Unlock()
 	for i := range events {
 		m := &messages[i]
-		m.event = &events[i]
+		m.hold(&events[i])
 		targets := s.targets(account, m.event, v1)
 		for _, t := range targets {
 			p.deliveries = append(p.deliveries, s.prepareTo(t, account, m))

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
@@ -62,12 +64,22 @@ type message struct {
 	once sync.Once
 	body []byte
 	err  error
+	size atomic.Int64 // about what it takes
+	paid *delivery    // in whose size it is counted; guarded by the sender's lock
+}
+
+// hold gives the message its event.
+func (m *message) hold(e *engine.Event) {
+	m.event = e
+	m.size.Store(int64(e.Size()))
 }
 
 func (m *message) bytes() ([]byte, error) {
 	m.once.Do(func() {
 		if m.body == nil {
 			m.body, m.err = render(m.event)
+			m.size.Store(int64(len(m.body)))
+			m.event = nil // it holds a version of a record that may be gone
 		}
 	})
 	return m.body, m.err
@@ -90,6 +102,7 @@ type delivery struct {
 	tries    int       // attempts of the schedule
 	next     time.Time
 	attempts []Attempt
+	counted  int64 // bytes that the sender's room counts for it
 }
 
 // record makes a delivery.
@@ -108,13 +121,22 @@ func (s *Sender) record(account string, m *message, t target) *delivery {
 	}
 }
 
-// keep remembers a delivery, and forgets the oldest finished ones when there
-// are twice as many as should be remembered. What is still to be done is never
-// forgotten, and does not count.
+// keep remembers a delivery.
 func (s *Sender) keep(d *delivery) {
 	s.log = append(s.log, d)
 	s.byID[d.id] = d
-	if len(s.log) < max(2*s.cfg.Log, s.swept+s.cfg.Log) {
+	s.count(d)
+	s.sweep()
+}
+
+// sweep forgets the oldest finished deliveries when there are twice as many as
+// should be remembered, or when they outgrow their part of the memory. What is
+// still to be done is never forgotten.
+func (s *Sender) sweep() {
+	part := s.cfg.Room.Part(4)
+	crowded := len(s.log) >= max(2*s.cfg.Log, s.swept+s.cfg.Log)
+	heavy := s.bytes > max(part, s.sweptBytes+part/4)
+	if !crowded && !heavy {
 		return
 	}
 	surplus := -s.cfg.Log
@@ -124,15 +146,50 @@ func (s *Sender) keep(d *delivery) {
 		}
 	}
 	s.log = slices.DeleteFunc(s.log, func(d *delivery) bool {
-		if surplus <= 0 || !d.finished() {
+		if !d.finished() || surplus <= 0 && (!heavy || s.bytes <= part/4*3) {
 			return false
 		}
 		surplus--
-		delete(s.byID, d.id)
+		s.forget(d)
 		return true
 	})
-	s.swept = len(s.log)
+	s.swept, s.sweptBytes = len(s.log), s.bytes
 }
+
+// forget gives back the memory of a delivery that leaves the log.
+func (s *Sender) forget(d *delivery) {
+	delete(s.byID, d.id)
+	if d.message.paid == d {
+		d.message.paid = nil
+	}
+	s.bytes -= d.counted
+	s.cfg.Room.Add(-d.counted)
+	d.counted = 0
+}
+
+// count brings the memory that is counted for a delivery up to date. The body is
+// counted with the first delivery of its event.
+func (s *Sender) count(d *delivery) {
+	if s.byID[d.id] != d {
+		return // forgotten meanwhile
+	}
+	if d.message.paid == nil {
+		d.message.paid = d
+	}
+	size := int64(unsafe.Sizeof(*d)) + int64(2*len(d.id)+len(d.eventID)+len(d.resource)+len(d.target.url)) + mapEntry
+	if d.message.paid == d {
+		size += int64(unsafe.Sizeof(*d.message)) + d.message.size.Load()
+	}
+	for _, a := range d.attempts {
+		size += int64(unsafe.Sizeof(a)) + int64(len(a.Response)+len(a.Error))
+	}
+	s.bytes += size - d.counted
+	s.cfg.Room.Add(size - d.counted)
+	d.counted = size
+}
+
+// mapEntry is about what an entry of byID and of the log takes.
+const mapEntry = 64
 
 // finished reports whether no attempt of d is to be made any more.
 func (d *delivery) finished() bool { return d.state != Pending && d.state != Held }

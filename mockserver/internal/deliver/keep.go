@@ -87,6 +87,7 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	}
 	d.state, d.first, d.next = saved.State, saved.First, saved.Next
 	d.tries, d.attempts, d.fault = saved.Tries, saved.Attempts, saved.Fault
+	s.count(d)
 }
 
 // Resume begins to deliver, with what was due when it was written down.

@@ -108,6 +108,7 @@ func (s *Sender) done(j *job, a Attempt) {
 	default:
 		d.state = Failed
 	}
+	s.count(d)
 	s.keepDelivery(d)
 	if copies := d.fault.Copies; copies > 0 {
 		d.fault.Copies--

@@ -105,7 +105,10 @@ func (s *Sender) Load(saved Saved) error {
 		loaded.Handler = handlers[e.ID]
 		s.endpoints = append(s.endpoints, loaded)
 	}
-	s.log, s.swept, s.byID, s.held = nil, 0, map[string]*delivery{}, map[string][]*delivery{}
+	for _, d := range s.log {
+		s.forget(d)
+	}
+	s.log, s.swept, s.sweptBytes, s.held = nil, 0, 0, map[string][]*delivery{}
 	for _, d := range saved.Deliveries {
 		s.load(d)
 	}
@@ -137,6 +140,7 @@ func (s *Sender) load(saved SavedDelivery) {
 		fault:   saved.Fault, state: saved.State, first: saved.First, next: saved.Next,
 		tries: saved.Tries, attempts: slices.Clone(saved.Attempts),
 	}
+	d.message.size.Store(int64(len(saved.Body)))
 	s.keep(d)
 	if d.state == Pending && d.next.IsZero() && !s.paused {
 		s.enqueue(&job{d: d, scheduled: true})

@@ -7,6 +7,21 @@ import "unsafe"
 
 const indexEntries = 200
 
+// Size returns about what the event takes as a webhook, with the log of its
+// delivery to one receiver.
+func (e *Event) Size() int {
+	const frame = 1 << 10 // the names of the body's members, and the log
+	switch {
+	case e.Transaction != nil:
+		return frame + e.Transaction.Size()
+	case e.Transfer != nil:
+		return frame + e.Transfer.Size()
+	case e.Subscription != nil:
+		return frame + e.Subscription.Size()
+	}
+	return frame
+}
+
 // Size returns about what the transaction takes.
 func (t *Transaction) Size() int {
 	n := indexEntries + int(unsafe.Sizeof(*t)) + len(t.ID) + len(t.ExternalRef) + len(t.Metadata) + len(t.IPAddress) +

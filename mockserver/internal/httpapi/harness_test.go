@@ -17,6 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -29,6 +30,7 @@ type mock struct {
 	t     *testing.T
 	api   *httpapi.API
 	store *store.Store
+	room  *room.Room
 	clock *clock.Clock
 	live  bool
 }
@@ -46,7 +48,10 @@ func newMock(t *testing.T, change ...option) *mock {
 		c(&hc, &sc)
 	}
 	sc.Live, sc.Sandbox = hc.Live, !hc.Production
-	m.store = store.New(sc)
+	if sc.Room == nil {
+		sc.Room = room.Endless()
+	}
+	m.room, m.store = sc.Room, store.New(sc)
 	hc.Store, m.live = m.store, hc.Live
 	m.api = httpapi.New(hc)
 	return m
@@ -56,7 +61,7 @@ func document(*httpapi.Config, *store.Config)        {}
 func live(hc *httpapi.Config, _ *store.Config)       { hc.Live = true }
 func loose(hc *httpapi.Config, _ *store.Config)      { hc.Loose = true }
 func production(hc *httpapi.Config, _ *store.Config) { hc.Production = true }
-func limited(_ *httpapi.Config, sc *store.Config)    { sc.Limit = 4000 }
+func limited(_ *httpapi.Config, sc *store.Config)    { sc.Room = room.New(4000) }
 
 // answer is what came back.
 type answer struct {

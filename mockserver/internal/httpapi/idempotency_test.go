@@ -13,6 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -119,11 +120,11 @@ func TestAnIdempotencyKeyIsStoredFor24Hours(t *testing.T) {
 	require.NoError(t, m.clock.Advance(t.Context(), 24*time.Hour-1))
 	assert.Equal(t, string(first.Body), string(pay().Body), "as it was, though the charge has expired since")
 	require.NoError(t, m.clock.Advance(t.Context(), 1))
-	used := m.store.Used()
+	used := m.room.Used()
 	second := pay()
 	assert.Empty(t, second.Header.Get("Idempotent-Replayed"))
 	assert.NotEqual(t, first.text("data.id"), second.text("data.id"))
-	assert.Less(t, m.store.Used()-used, used/2, "the expired response was dropped")
+	assert.Less(t, m.room.Used()-used, used/2, "the expired response was dropped")
 	assert.Len(t, m.state().Accounts[0].Records.Responses, 1)
 }
 
@@ -150,7 +151,7 @@ func TestConcurrentRequestsWithOneIdempotencyKeyAreCarriedOutOnce(t *testing.T) 
 // A create without room changes nothing and leaves its key unused.
 func TestAnIdempotencyKeyWithoutRoom(t *testing.T) {
 	t.Parallel()
-	m := newMock(t, live, func(_ *httpapi.Config, sc *store.Config) { sc.Limit = 6000 })
+	m := newMock(t, live, func(_ *httpapi.Config, sc *store.Config) { sc.Room = room.New(6000) })
 	var last answer
 	for i := 0; last.Status != http.StatusInsufficientStorage; i++ {
 		require.Less(t, i, 10)

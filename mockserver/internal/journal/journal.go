@@ -11,6 +11,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
+
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
 const (
@@ -19,9 +22,10 @@ const (
 	maxRoom     = 8 << 10  // bytes of memory for a body that are used again
 )
 
-// Config is what a Journal needs. All but Size are required.
+// Config is what a Journal needs. All but Size and Room are required.
 type Config struct {
 	Size      int                        // requests that are remembered; 0 is 1000
+	Room      *room.Room                 // memory shared with the server; an eighth of it bounds the journal; nil is endless
 	Now       func() time.Time           // the virtual clock
 	Operation func(*http.Request) string // "transactions.create"; "" is none
 	Account   func(*http.Request) string // the key whose request it is; "" is nobody's
@@ -33,9 +37,9 @@ type Journal struct {
 	keys *regexp.Regexp
 
 	mu    sync.Mutex
-	ring  []*record // the newest is before next
-	next  int
-	count uint64 // requests so far
+	list  []*record // the oldest first
+	bytes int64     // about what list takes
+	count uint64    // requests so far
 
 	statuses map[int]uint64 // how many were answered so
 
@@ -46,6 +50,9 @@ type Journal struct {
 func New(cfg Config) *Journal {
 	if cfg.Size <= 0 {
 		cfg.Size = defaultSize
+	}
+	if cfg.Room == nil {
+		cfg.Room = room.Endless()
 	}
 	return &Journal{cfg: cfg, keys: keys(), statuses: map[int]uint64{}}
 }
@@ -64,6 +71,7 @@ type record struct {
 	fault    string
 	broken   bool // the connection was broken before the answer's end
 	seen     bool // [Journal.records] has returned it
+	size     int64
 
 	reader reader
 	writer writer
@@ -115,16 +123,46 @@ func (j *Journal) add(rec *record) {
 	j.count++
 	rec.id = j.count
 	j.statuses[rec.status]++
-	if len(j.ring) < j.cfg.Size {
-		j.ring = append(j.ring, rec)
-		return
+	rec.size = rec.bytes()
+	j.list = append(j.list, rec)
+	j.take(rec.size)
+	part, n := j.cfg.Room.Part(8), 0
+	for ; n < len(j.list)-1 && (len(j.list)-n > j.cfg.Size || j.bytes > part); n++ {
+		old := j.list[n]
+		j.list[n] = nil
+		j.take(-old.size)
+		if !old.seen {
+			j.spare.Put(old)
+		}
 	}
-	if old := j.ring[j.next]; !old.seen {
-		j.spare.Put(old)
-	}
-	j.ring[j.next] = rec
-	j.next = (j.next + 1) % len(j.ring)
+	j.list = j.list[n:] // append moves what is left to the front of a new array now and then
 }
+
+// take counts memory.
+func (j *Journal) take(n int64) {
+	j.bytes += n
+	j.cfg.Room.Add(n)
+}
+
+// bytes returns about how many bytes a record takes.
+func (r *record) bytes() int64 {
+	n := int(unsafe.Sizeof(*r)) + cap(r.body.kept) + cap(r.answer.kept) + len(r.request.RequestURI) + len(r.fault)
+	if u := r.request.URL; u != nil {
+		n += int(unsafe.Sizeof(*u)) + len(u.Path) + len(u.RawPath) + len(u.RawQuery)
+	}
+	for _, h := range [...]http.Header{r.request.Header, r.header} {
+		for name, values := range h {
+			n += len(name) + perHeader
+			for _, v := range values {
+				n += len(v)
+			}
+		}
+	}
+	return int64(n)
+}
+
+// perHeader is about what a header takes besides its texts.
+const perHeader = 80
 
 // Answered is how many requests were answered with a status.
 type Answered struct {
@@ -147,18 +185,19 @@ func (j *Journal) Statuses() []Answered {
 func (j *Journal) Clear(account string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	kept := j.records()
-	if account == "" {
-		kept = nil
-	}
-	j.ring = slices.DeleteFunc(kept, func(rec *record) bool { return j.cfg.Account(&rec.request) == account })
-	j.next = 0
+	j.list = slices.DeleteFunc(j.records(), func(rec *record) bool {
+		gone := account == "" || j.cfg.Account(&rec.request) == account
+		if gone {
+			j.take(-rec.size)
+		}
+		return gone
+	})
 }
 
-// records returns the ring, the oldest first. What it has returned stays as it
-// is.
+// records returns a copy of the list. The records that it has returned stay as
+// they are.
 func (j *Journal) records() []*record {
-	list := slices.Concat(j.ring[j.next:], j.ring[:j.next])
+	list := slices.Clone(j.list)
 	for _, rec := range list {
 		rec.seen = true
 	}

@@ -128,9 +128,9 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 		c.Events[i].At = a.data.Env.Now
 	}
 	a.data.stamp(c)
-	a.store.used.Add(-a.data.responses.forget(a.data.Env.Now))
+	a.store.cfg.Room.Add(-a.data.responses.forget(a.data.Env.Now))
 	grown := a.data.growth(c)
-	if limit := a.store.cfg.Limit; grown > 0 && a.store.used.Load()+grown > limit {
+	if grown > 0 && !a.store.cfg.Room.Fits(grown+eventsSize(c)) {
 		return full()
 	}
 	integration := a.data.Integration
@@ -141,8 +141,7 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	if refusal != nil {
 		return refusal
 	}
-	a.store.used.Add(grown)
-	a.data.put(c)
+	a.store.cfg.Room.Add(grown + a.data.put(c))
 	if a.changed != nil && !c.Empty() {
 		a.changed()
 	}

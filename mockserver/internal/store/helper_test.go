@@ -10,6 +10,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -19,6 +20,7 @@ var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 type world struct {
 	*store.Store
 
+	room  *room.Room
 	clock *clock.Clock
 	sent  []engine.Event
 
@@ -47,6 +49,10 @@ func newWorld(change func(*store.Config)) *world {
 	if change != nil {
 		change(&cfg)
 	}
+	if cfg.Room == nil {
+		cfg.Room = room.Endless()
+	}
+	w.room = cfg.Room
 	w.Store = store.New(cfg)
 	return w
 }

@@ -32,15 +32,24 @@ func (d *Data) growth(c engine.Change) int64 {
 		sizeOfResponses(c.Responses)
 }
 
-// put stores the stamped records of c and what else it says.
-func (d *Data) put(c engine.Change) {
-	putAll(&d.Transactions, c.Transactions)
-	putAll(&d.Customers, c.Customers)
-	putAll(&d.Transfers, c.Transfers)
-	putAll(&d.Subscriptions, c.Subscriptions)
-	putAll(&d.Links, c.Links)
-	putAll(&d.Products, c.Products)
-	putAll(&d.Sessions, c.Sessions)
+// eventsSize returns about how many bytes the webhooks of c will take.
+func eventsSize(c engine.Change) (bytes int64) {
+	for i := range c.Events {
+		bytes += int64(c.Events[i].Size())
+	}
+	return bytes
+}
+
+// put stores the stamped records of c and what else it says. It returns by about
+// how many bytes the replaced versions grow, which are remembered for a while.
+func (d *Data) put(c engine.Change) int64 {
+	remembered := putAll(&d.Transactions, c.Transactions) +
+		putAll(&d.Customers, c.Customers) +
+		putAll(&d.Transfers, c.Transfers) +
+		putAll(&d.Subscriptions, c.Subscriptions) +
+		putAll(&d.Links, c.Links) +
+		putAll(&d.Products, c.Products) +
+		putAll(&d.Sessions, c.Sessions)
 	if c.Integration != nil {
 		d.Integration = c.Integration
 	}
@@ -49,6 +58,7 @@ func (d *Data) put(c engine.Change) {
 	for _, token := range c.Spent {
 		d.spent[token] = struct{}{}
 	}
+	return remembered
 }
 
 func stampAll[R any, P record[R]](t *Table[R], records []*R) {
@@ -85,8 +95,10 @@ func previous[R any](t *Table[R], earlier []*R, id string) *R {
 	return t.Get(id)
 }
 
-func putAll[R any](t *Table[R], records []*R) {
+func putAll[R any](t *Table[R], records []*R) int64 {
+	before := t.remembered
 	for _, r := range records {
 		t.put(r)
 	}
+	return t.remembered - before
 }

@@ -87,7 +87,7 @@ func (a *Account) restore(saved AccountState, ids IDs) {
 
 // fill replaces the content of the account.
 func (a *Account) fill(d Data) {
-	a.store.used.Add(d.size() - a.data.size())
+	a.store.cfg.Room.Add(d.size() - a.data.size())
 	a.data = d
 }
 
@@ -123,8 +123,8 @@ func (s *Store) Replay(c Commit) error {
 		a.empty()
 		return nil
 	}
-	s.used.Add(a.data.growth(c.Change))
-	a.data.put(c.Change)
+	grown := a.data.growth(c.Change)
+	s.cfg.Room.Add(grown + a.data.put(c.Change))
 	a.schedule(c.Change.Timers)
 	return nil
 }
@@ -139,5 +139,5 @@ func sizeOf[R any, P record[R]](t *Table[R]) (bytes int64) {
 	for _, r := range t.rows {
 		bytes += int64(P(r).Size())
 	}
-	return bytes
+	return bytes + t.remembered
 }

@@ -9,15 +9,14 @@ package store
 
 import (
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
 // Clock is the virtual clock as the store needs it.
@@ -68,16 +67,14 @@ type Config struct {
 	AutoPay time.Duration
 	Fee     int64
 	Opening int64 // the balance of a new account, in cents
-	Limit   int64 // bytes that accounts and records may take; 0 is DefaultLimit
+	// Room is the memory that accounts and records share with the rest of the
+	// server; nil is endless.
+	Room *room.Room
 }
-
-// DefaultLimit is how much the accounts of a server may take, in bytes.
-const DefaultLimit = 2 << 30
 
 // Store holds the accounts of one server.
 type Store struct {
-	cfg  Config
-	used atomic.Int64 // bytes, about
+	cfg Config
 
 	mu       sync.RWMutex
 	accounts map[string]*Account
@@ -85,8 +82,8 @@ type Store struct {
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	if cfg.Limit == 0 {
-		cfg.Limit = DefaultLimit
+	if cfg.Room == nil {
+		cfg.Room = room.Endless()
 	}
 	return &Store{cfg: cfg, accounts: map[string]*Account{}}
 }
@@ -97,15 +94,15 @@ const accountSize = 4 << 10
 // Account returns the account of a key, which is opened at its first use
 // whatever the limit: what comes from outside goes through [Store.Open].
 func (s *Store) Account(key string) *Account {
-	a, _ := s.account(key, math.MaxInt64) // never refused
+	a, _ := s.account(key, true) // never refused
 	return a
 }
 
 // Open is Account within the memory limit: any key opens an account, and each
 // takes its room.
-func (s *Store) Open(key string) (*Account, *engine.Refusal) { return s.account(key, s.cfg.Limit) }
+func (s *Store) Open(key string) (*Account, *engine.Refusal) { return s.account(key, false) }
 
-func (s *Store) account(key string, limit int64) (*Account, *engine.Refusal) {
+func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
 	s.mu.RLock()
 	a := s.accounts[key]
 	s.mu.RUnlock()
@@ -118,10 +115,10 @@ func (s *Store) account(key string, limit int64) (*Account, *engine.Refusal) {
 		return a, nil
 	}
 	size := accountSize + int64(len(key))
-	if s.used.Load()+size > limit {
+	if !always && !s.cfg.Room.Fits(size) {
 		return nil, full()
 	}
-	s.used.Add(size)
+	s.cfg.Room.Add(size)
 	a = newAccount(s, key)
 	s.accounts[key] = a
 	return a, nil
@@ -131,8 +128,8 @@ func (s *Store) account(key string, limit int64) (*Account, *engine.Refusal) {
 func full() *engine.Refusal {
 	return &engine.Refusal{
 		Status: http.StatusInsufficientStorage, Code: engine.CodeMemoryLimit,
-		Detail: "The mock gateway is full: it keeps every account and record in memory up to a limit. " +
-			"Raise the limit, reset an account, or use a new server.",
+		Detail: "The mock gateway is full: accounts, resources, deliveries and the journal are held in memory up to a limit. " +
+			"Raise the limit (-memory, WithMemoryLimit), reset an account, or use a new server.",
 	}
 }
 
@@ -142,9 +139,6 @@ func (s *Store) Accounts() []string {
 	defer s.mu.RUnlock()
 	return slices.Sorted(maps.Keys(s.accounts))
 }
-
-// Used returns how many bytes the accounts and their records take, about.
-func (s *Store) Used() int64 { return s.used.Load() }
 
 // Fits reports whether a timer still fits its record's state: one that does
 // not changes nothing when it fires.

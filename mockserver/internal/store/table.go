@@ -35,6 +35,8 @@ type Table[R any] struct {
 	replaced []string      // their ids, a ring with the oldest at oldest
 	oldest   int
 
+	remembered int64 // about the bytes of before
+
 	postings []map[string][]uint32 // ascending positions
 	facets   []map[string]*bitset
 }
@@ -86,12 +88,22 @@ func (t *Table[R]) remember(id string, old *R) {
 		if len(t.replaced) < maxBefore {
 			t.replaced = append(t.replaced, id)
 		} else {
+			t.remembered -= sizeOfRow(t.before[t.replaced[t.oldest]])
 			delete(t.before, t.replaced[t.oldest])
 			t.replaced[t.oldest] = id
 			t.oldest = (t.oldest + 1) % maxBefore
 		}
 	}
+	t.remembered += sizeOfRow(old) - sizeOfRow(t.before[id])
 	t.before[id] = old
+}
+
+// sizeOfRow returns about what a record takes; nil takes nothing.
+func sizeOfRow[R any](r *R) int64 {
+	if sized, ok := any(r).(interface{ Size() int }); ok && r != nil {
+		return int64(sized.Size())
+	}
+	return 0
 }
 
 // ByRef returns the record with a reference, or nil; "" is none.

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The process stays near its limit, whatever fills it: large resources, long
+// requests that are refused, or webhooks that nobody takes.
+func TestTheProcessKeepsItsMemoryLimit(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("the memory of a process is read from /proc")
+	}
+	failing := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write(bytes.Repeat([]byte("x"), 512))
+	})
+	large := strings.Replace(pix(""), `"external_ref":""`, `"metadata":"`+strings.Repeat("m", 4000)+`"`, 1)
+	for name, fill := range map[string]struct {
+		args []string
+		body string
+		path string
+		want int
+	}{
+		"resources":        {body: large, path: "/v2/transactions", want: http.StatusInsufficientStorage},
+		"refused requests": {body: `{"x":"` + strings.Repeat("x", 60<<10) + `"}`, path: "/v2/transactions", want: http.StatusBadRequest},
+		"webhooks":         {args: []string{"-webhook", failing}, body: large, path: "/v2/transactions", want: http.StatusInsufficientStorage},
+	} {
+		g := start(t, append(fill.args, "-memory", "16", "-log", "off", "-clock", "manual")...)
+		last := 0
+		for n := 0; n < 20_000 && last != http.StatusInsufficientStorage; n++ {
+			if last == http.StatusBadRequest && n > 1200 {
+				break
+			}
+			var err error
+			last, _, err = g.call(http.MethodPost, fill.path, fill.body)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, fill.want, last, name)
+		assert.Less(t, g.resident(), 16+48, "%s: MiB", name)
+		g.kill()
+	}
+}
+
+// resident returns the memory of the process, in MiB.
+func (g *process) resident() int {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(g.cmd.Process.Pid) + "/status")
+	require.NoError(g.t, err)
+	kib, err := strconv.Atoi(regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindStringSubmatch(string(text))[1])
+	require.NoError(g.t, err)
+	g.t.Logf("resident: %d MiB", kib>>10)
+	return kib >> 10
+}
