@@ -59,6 +59,7 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out, errs io
 		return err
 	case <-ctx.Done():
 	}
+	cfg.portFile.remove(addr) // nobody should come any more
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	if err := srv.Shutdown(ending); err != nil { // something hangs, perhaps as ordered

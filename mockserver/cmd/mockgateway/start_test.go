@@ -68,6 +68,10 @@ func TestThePortFileIsThereWhileTheGatewayIsReady(t *testing.T) {
 	<-g.done
 	assert.NoFileExists(t, port, "it ended")
 
+	_, err = tryStart(t, "-port-file", port, "-data", dir)
+	require.Error(t, err)
+	assert.NoFileExists(t, port, "it never was ready")
+
 	require.NoError(t, os.WriteFile(file, []byte("127.0.0.1:1\n"), 0o600)) // of a gateway that was killed
 	_, err = tryStart(t, "-port-file", file, "-addr", "nowhere:1:2")
 	require.Error(t, err)
