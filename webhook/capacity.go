@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 )
 
@@ -55,6 +56,14 @@ var errBodyMemory = errors.New("webhook: the bodies that are being received need
 type bodyPool struct {
 	size int64
 	used atomic.Int64
+}
+
+// bodyMemory is the size of the pool.
+func bodyMemory(cfg *Config) int64 {
+	if cfg.MaxBody > math.MaxInt64/int64(cfg.MaxConcurrent) {
+		return math.MaxInt64
+	}
+	return int64(cfg.MaxConcurrent) * cfg.MaxBody
 }
 
 // resize accounts for a body that grows from one size to another, or shrinks.

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -188,6 +189,16 @@ func TestABodyIsReadWhateverItsSenderAnnounces(t *testing.T) {
 			assert.Equal(t, received, answer(rx, r), "%d bytes, announced %d", size, announced)
 		}
 	}
+	cfg := signedConfig()
+	cfg.MaxConcurrent, cfg.MaxBody = 1, 150_000
+	small := receiver(t, cfg)
+	for _, size := range []int{130_000, 149_999, 150_000} {
+		body := paid(fmt.Sprintf("evt_%d", size), "tx_1")
+		body += strings.Repeat(" ", size-len(body))
+		assert.Equal(t, received, answer(small, chunked(signed(body))), "one body always fits, here of %d bytes", size)
+	}
+	cfg.MaxBody = math.MaxInt64
+	assert.Equal(t, http.StatusBadRequest, serve(receiver(t, cfg), signed(strings.Repeat(" ", 1<<21))).Code, "no limit")
 	for _, announced := range []int64{-1, 0, 100} {
 		r := signed(strings.Repeat(" ", 1<<20+1))
 		r.ContentLength = announced

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -248,7 +249,7 @@ func (c *Config) setDefaults() {
 	c.HandlerTimeout = positive(c.HandlerTimeout, 30*time.Second)
 	c.MaxHung = cmp.Or(c.MaxHung, 16)
 	c.Lease = positive(c.Lease, time.Minute)
-	c.MaxBody = positive(c.MaxBody, 1<<20)
+	c.MaxBody = min(positive(c.MaxBody, 1<<20), math.MaxInt64-1)
 	c.ReadTimeout = positive(c.ReadTimeout, 10*time.Second)
 	if c.Backoff == nil {
 		c.Backoff = defaultBackoff

@@ -42,7 +42,16 @@ func (rx *Receiver) protected(ctx context.Context, rec Record, fn func() result)
 	return r
 }
 
+// slowObserver is how long Observe may take before the log says so: it holds a
+// worker or a delivery.
+const slowObserver = 5 * time.Second
+
 func (rx *Receiver) observe(ctx context.Context, o Observation) {
+	alarm := time.AfterFunc(slowObserver, func() {
+		rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: Observe does not return",
+			slog.String("outcome", string(o.Outcome)), slog.String("event_id", o.EventID))
+	})
+	defer alarm.Stop()
 	_ = rx.guarded(ctx, "Observe", func() error { // logged
 		rx.cfg.Observe(ctx, o)
 		return nil

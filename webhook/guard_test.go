@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -37,6 +38,19 @@ func TestAPanickingObserverEndsNeitherDeliveriesNorWorkers(t *testing.T) {
 		}
 		assert.Equal(t, []string{"a", "b"}, got.all())
 		assert.Equal(t, int64(4), calls.Load())
+	})
+}
+
+func TestAnObserverThatDoesNotReturnIsLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := signedConfig()
+		var out bytes.Buffer
+		cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
+		cfg.Observe = func(context.Context, webhook.Observation) { time.Sleep(6 * time.Second) }
+		assert.Equal(t, received, answer(receiver(t, cfg), signed(paid("evt_1", "tx_1"))))
+		synctest.Wait()
+		assert.Contains(t, out.String(), `level=ERROR msg="webhook: Observe does not return" outcome=unhandled event_id=evt_1`)
 	})
 }
 

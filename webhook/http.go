@@ -99,10 +99,10 @@ func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 // readAll is io.ReadAll into a slice that grows with what arrives: a sender's
 // announcement of its length costs nothing.
 func (rx *Receiver) readAll(r io.Reader, announced int64) ([]byte, error) {
-	b := make([]byte, 0, capacity(0, announced))
+	b := make([]byte, 0, rx.capacity(0, announced))
 	for {
 		if len(b) == cap(b) {
-			larger := capacity(cap(b), announced)
+			larger := rx.capacity(cap(b), announced)
 			if !rx.bodies.resize(cap(b), larger) {
 				return b, errBodyMemory
 			}
@@ -119,12 +119,12 @@ func (rx *Receiver) readAll(r io.Reader, announced int64) ([]byte, error) {
 	}
 }
 
-// capacity is the next capacity of a body. One byte more than announced lets
+// capacity is the next capacity of a body. One byte more than the length lets
 // the end be seen without growing.
-func capacity(now int, announced int64) int {
-	next := max(2*now, firstBody)
-	if announced >= int64(now) && announced < int64(next) {
-		next = int(announced) + 1
+func (rx *Receiver) capacity(now int, announced int64) int {
+	next := min(int64(max(2*now, firstBody)), rx.cfg.MaxBody+1)
+	if announced >= int64(now) && announced < next {
+		next = announced + 1
 	}
-	return next
+	return int(next)
 }

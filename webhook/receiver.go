@@ -49,7 +49,7 @@ func New(cfg Config) (*Receiver, error) {
 	rx := &Receiver{
 		cfg:      cfg,
 		verifier: Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
-		bodies:   bodyPool{size: int64(cfg.MaxConcurrent) * cfg.MaxBody},
+		bodies:   bodyPool{size: bodyMemory(&cfg)},
 		routes:   make(map[route]*handler),
 		hung:     make(chan struct{}, max(cfg.MaxHung, 0)),
 		quit:     make(chan struct{}),
