@@ -145,7 +145,11 @@ func (ro *round) pass(ctx context.Context, open OpenResource, kind Kind, res *re
 		return err
 	}
 	if ro.replay {
-		return ro.again(ctx, rec, "replay "+uuid.NewString(), one)
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return err
+		}
+		return ro.again(ctx, rec, "replay "+id.String(), one)
 	}
 	result, err := ro.accept(ctx, rec)
 	switch {
