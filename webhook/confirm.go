@@ -67,13 +67,23 @@ func ownFact(e *Event) (fact string, ok bool) {
 		period = timestampOf(e, "current_period_start", "currentPeriodStart")
 	case SubscriptionPastDue:
 		period = timestampOf(e, "current_period_end", "currentPeriodEnd")
-	case TransactionRefunded, TransactionPartiallyRefunded, SubscriptionUpdated, SubscriptionPaymentFailed,
-		SubscriptionChargebackReceived:
-		return "", false
 	default:
-		return fact, known(e.Kind)
+		return fact, known(e.Kind) && !factNeedsAPI(e.Kind)
 	}
 	return fact + " " + instant(period), !period.IsZero()
+}
+
+// factNeedsAPI reports whether events of the kind don't say which time it was
+// that it happened to the resource. The API's state says it, which may have
+// changed between two deliveries of one event.
+func factNeedsAPI(k Kind) bool {
+	switch k {
+	case TransactionRefunded, TransactionPartiallyRefunded, SubscriptionUpdated, SubscriptionPaymentFailed,
+		SubscriptionChargebackReceived:
+		return true
+	default:
+		return false
+	}
 }
 
 func known(k Kind) bool {

@@ -291,7 +291,7 @@ func TestALateRenewalIsNotHiddenByAnotherPeriods(t *testing.T) {
 			`"current_period_start":"2027-%02d-04T12:00:00.000Z"}}`, id, month)
 	}
 	show(3)
-	assert.Equal(t, received, answer(rx, request(renewed("forged", 3))))
+	assert.Equal(t, received, answer(rx, request(renewed("evt_2", 3))), "with the id of another, guessed")
 	assert.Equal(t, received, answer(rx, signed(renewed("evt_2", 2))), "late")
 	assert.Equal(t, received, answer(rx, signed(renewed("evt_3", 3))), "known")
 	show(4)

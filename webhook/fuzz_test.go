@@ -12,12 +12,12 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func newFuzzed(f testing.TB, cfg webhook.Config) *webhook.Receiver {
-	f.Helper()
+func newFuzzed(tb testing.TB, cfg webhook.Config) *webhook.Receiver {
+	tb.Helper()
 	cfg.Logger = quiet
 	rx, err := webhook.New(cfg)
 	if err != nil {
-		f.Fatal(err)
+		tb.Fatal(err)
 	}
 	return rx
 }

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,7 +23,8 @@ func factID(fact string) string {
 }
 
 // rebuilt returns the record of an event that the API confirmed. e says what
-// happened to which resource, and by which id its delivery may come again.
+// happened to which resource. The id of its delivery is kept only where a signed
+// twin may be found by nothing else: it may be guessed.
 func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	body, err := eventBody(factID(c.fact), e.Kind, res)
 	if err != nil {
@@ -36,7 +36,9 @@ func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	}
 	again.Source, again.ConfirmedStatus, again.Stale = e.Source, c.status, c.late
 	rec, err := record(again, c.fact, res)
-	rec.EventID = cmp.Or(e.ID, again.ID)
+	if e.ID != "" && factNeedsAPI(e.Kind) {
+		rec.EventID = e.ID
+	}
 	return rec, err
 }
 

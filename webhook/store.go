@@ -89,7 +89,7 @@ var ErrStoreFull = errors.New("webhook: the store is full of unfinished events")
 // Record is an event as a store keeps it.
 type Record struct {
 	Key      string // the event's identity: of a signed one its id, of a confirmed one its fact
-	EventID  string // as the delivery had it; of a confirmed event it is not trusted, only matched
+	EventID  string // the gateway's; of a confirmed event, for matching, its fact's or that of the unsigned delivery
 	Kind     Kind
 	Resource string // family and id: "transaction/0198…"; never empty
 
