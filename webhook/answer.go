@@ -37,7 +37,7 @@ func answerOf(r result) Answer {
 	case r.Outcome == OutcomeFailed && r.retryAfter == 0:
 		a.Status, a.Body = http.StatusInternalServerError, errorBody("handler_failed")
 		return a
-	case r.Outcome == OutcomeFailed:
+	case r.Outcome == OutcomeFailed, r.Outcome == OutcomeBackoff:
 		a.Status, a.Body, a.RetryAfter = http.StatusServiceUnavailable, errorBody("handler_failed"), r.retryAfter
 		return a
 	default:

@@ -81,11 +81,15 @@ type Config struct {
 	// While a handler runs its lease is extended.
 	Lease time.Duration
 	// MaxAttempts is after how many failures an event becomes a dead letter;
-	// default 25 in Inbox mode, which is most of a day, and 8 in Sync mode, so
-	// that the gateway is given an answer before it gives the endpoint up.
+	// default 25 in Inbox mode, which is most of a day, and 8 in Sync mode. In
+	// Sync mode anybody who repeats a delivery causes an attempt, so there the
+	// event must also have failed for 23 hours, which is almost as long as the
+	// gateway redelivers; and in a memory store it never becomes a dead letter
+	// by failing, but is answered with 500 until the gateway gives up.
 	MaxAttempts int
 	// Backoff is the wait after the nth failed attempt, from 1. The default
-	// doubles from 5 s to 1 h, with jitter.
+	// doubles from 5 s to 1 h, with jitter. In Sync mode a delivery within it
+	// returns 503 with Retry-After and costs no attempt.
 	Backoff func(attempt int) time.Duration
 
 	// HandleStale has late events handled too, with Stale set: a "pending" that
@@ -145,7 +149,8 @@ type Mode uint8
 // The modes.
 const (
 	// Sync answers when the handler is done. The gateway's own retries are the
-	// only ones, and it waits for the handler.
+	// only ones, and it waits for the handler. Only what another process set
+	// aside, because it had no handler for it, is handled beside the deliveries.
 	Sync Mode = iota
 	// Inbox answers when the event is stored durably, and handles it after
 	// that, with retries of its own. It needs a durable store. Call
@@ -175,6 +180,10 @@ func (c *Config) check() error {
 	}
 	if c.Mode == Inbox && (c.Store == nil || !c.Store.Durable()) {
 		return errors.New("webhook: Inbox mode acknowledges events before they are handled and needs a durable Store")
+	}
+	if m, ok := c.Store.(*memoryStore); ok && m.ttl < MinRetention {
+		return fmt.Errorf("webhook: MemoryOptions.TTL of %v is shorter than %v: the gateway redelivers for 24 hours, and an event "+
+			"that is forgotten earlier would be handled twice", m.ttl, MinRetention)
 	}
 	return nil
 }

@@ -303,7 +303,7 @@ func TestAnUnreadableAmountIsADeadLetterAndNotAZero(t *testing.T) {
 	})
 	body := `{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid","amount":10.5}}`
 	assert.Equal(t, received, answer(rx, signed(body)))
-	dead, err := rx.DeadLetters(t.Context(), 10)
+	dead, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 	require.NoError(t, err)
 	require.Len(t, dead, 1)
 	assert.Equal(t, "webhook: data.amount is not an integer of cents", dead[0].Reason)

@@ -146,7 +146,7 @@ func ExampleReceiver_Requeue() {
 	known = true // somebody imported the missing order
 
 	ctx := context.Background()
-	dead, err := rx.DeadLetters(ctx, 100)
+	dead, err := rx.DeadLetters(ctx, webhook.DeadLetterQuery{})
 	if err != nil {
 		fmt.Println(err)
 		return

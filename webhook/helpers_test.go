@@ -28,6 +28,9 @@ func signedConfig() webhook.Config {
 	return webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}, Logger: quiet}
 }
 
+// atOnce is no backoff.
+func atOnce(int) time.Duration { return 0 }
+
 func receiver(t *testing.T, cfg webhook.Config) *webhook.Receiver {
 	t.Helper()
 	rx, err := webhook.New(cfg)

@@ -8,9 +8,13 @@ import (
 
 // Start begins the work of Inbox mode, that which earlier processes left
 // first. The first delivery does it too, but a process that restarts should
-// not wait for one. Start does nothing the second time, in Sync mode, and with
-// negative Workers. Register the handlers before.
+// not wait for one. In Sync mode Start handles the events that earlier processes
+// had no handler for. It does nothing with negative Workers, nor in Inbox mode
+// the second time. Register the handlers before.
 func (rx *Receiver) Start() {
+	if rx.cfg.Workers > 0 {
+		rx.takeUp()
+	}
 	if rx.cfg.Mode != Inbox || rx.cfg.Workers < 0 {
 		return
 	}
@@ -45,6 +49,10 @@ type dispatcher struct {
 	idle  int           // workers without work
 	ended chan struct{} // one for every worker that has become idle
 	fails int           // of the store, in a row
+
+	looked time.Time // when unhandled events were last looked for
+	more   bool      // there may be more of them
+	turn   bool      // the last claim looked for them: now it is the turn of the rest
 }
 
 func newDispatcher(rx *Receiver) *dispatcher {
@@ -70,6 +78,7 @@ func (d *dispatcher) run(ctx context.Context) {
 			d.idle++
 			next.Reset(d.delay())
 		case question := <-d.rx.asked:
+			d.looked, d.turn = time.Time{}, false
 			next.Reset(d.claim(ctx))
 			question <- d.idle == d.rx.cfg.Workers && d.fails == 0
 		case <-next.C:
@@ -105,7 +114,7 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	}
 	limit := d.idle
 	claims, err := d.next(ctx, limit)
-	if err != nil {
+	if err != nil && len(claims) == 0 {
 		d.fails++
 		d.rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: the inbox can't be read", errorAttr(err))
 		return d.pause()
@@ -116,18 +125,33 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 		d.rx.running.Add(1) // the dispatcher itself is counted, so nobody has stopped waiting
 		go d.work(ctx, c)
 	}
-	if len(claims) == limit {
+	if len(claims) == limit || d.more {
 		return linger // there may be more
 	}
 	return d.rx.cfg.PollInterval
 }
 
-func (d *dispatcher) next(ctx context.Context, limit int) ([]*Claim, error) {
+// next claims up to limit events. Now and then, and before the rest, it claims
+// what other processes had no handler for, but leaves room for the rest.
+func (d *dispatcher) next(ctx context.Context, limit int) (claims []*Claim, err error) {
+	look := !d.turn && (d.more || time.Since(d.looked) >= d.rx.cfg.PollInterval)
+	d.turn = look
+	if look {
+		share := (limit + 1) / 2
+		if claims, err = d.rx.nextUnhandled(ctx, share); err != nil {
+			return nil, err
+		}
+		d.looked, d.more = time.Now(), len(claims) == share
+		limit -= len(claims)
+	}
+	if limit == 0 {
+		return claims, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	var claims []*Claim
-	err := d.rx.guarded(ctx, "Store.Next", func() (err error) {
-		claims, err = d.rx.cfg.Store.Next(ctx, limit, d.rx.cfg.Lease)
+	err = d.rx.guarded(ctx, "Store.Next", func() error {
+		due, err := d.rx.cfg.Store.Next(ctx, limit, d.rx.cfg.Lease)
+		claims = append(claims, due...)
 		return err
 	})
 	return claims, err
@@ -139,21 +163,33 @@ func (d *dispatcher) work(ctx context.Context, c *Claim) {
 		d.rx.runs.notify()
 		d.rx.running.Done()
 	}()
+	d.rx.work(ctx, c)
+}
+
+// work handles an event that no delivery waits for.
+func (rx *Receiver) work(ctx context.Context, c *Claim) {
 	started := time.Now()
-	r := d.rx.protected(ctx, c.Record, func() result { return d.rx.begin(ctx, c) })
+	r := rx.protected(ctx, c.Record, func() result { return rx.begin(ctx, c) })
 	r.Duration, r.FromWorker = time.Since(started), true
-	d.rx.report(ctx, r.Observation)
+	rx.report(ctx, r.Observation)
 }
 
 // begin handles a claimed event unless the receiver was shut down meanwhile.
 func (rx *Receiver) begin(ctx context.Context, c *Claim) result {
-	select {
-	case <-rx.quit:
+	if rx.stopping() {
 		r := outcome(c.Record, OutcomeReleased)
 		r.Err = ErrShutdown
-		rx.settle(ctx, c, &r)
+		rx.settle(ctx, c, &r, false)
 		return r
+	}
+	return rx.attend(ctx, c, rx.handle)
+}
+
+func (rx *Receiver) stopping() bool {
+	select {
+	case <-rx.quit:
+		return true
 	default:
-		return rx.attend(ctx, c, rx.handle)
+		return false
 	}
 }

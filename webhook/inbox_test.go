@@ -81,7 +81,7 @@ func TestTheInboxRetriesWithBackoffAndGivesUp(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []time.Duration{0, 10 * time.Second, 10*time.Second + time.Hour, 40*time.Second + time.Hour, 80*time.Second + time.Hour}, at)
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeDead])
-		dead, err := rx.DeadLetters(t.Context(), 10)
+		dead, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 		require.NoError(t, err)
 		require.Len(t, dead, 1)
 		assert.Equal(t, 5, dead[0].Attempts)
@@ -202,7 +202,7 @@ func TestAnEventThatKillsEveryProcessIsBuried(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 		}
 		assert.Equal(t, int64(3), runs.Load())
-		dead, err := shared.DeadLetters(t.Context(), 1)
+		dead, err := shared.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 		require.NoError(t, err)
 		require.Len(t, dead, 1)
 		assert.Contains(t, dead[0].Reason, "given up after 3 attempts")
@@ -257,6 +257,9 @@ func TestAWorkerWithoutWorkersOnlyReceives(t *testing.T) {
 		back.Start()
 		time.Sleep(time.Second)
 		assert.Equal(t, uint64(1), back.Stats()[webhook.OutcomeUnhandled])
+		counts, err = back.Counts(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, webhook.Counts{Unhandled: 1}, counts)
 	})
 }
 
@@ -389,6 +392,7 @@ func TestADoneEventIsNotedAlsoIfTheStoreStumbles(t *testing.T) {
 		cfg := signedConfig()
 		cfg.Store = stumbling
 		rx := receiver(t, cfg)
+		webhook.OnOther(rx, func(context.Context, *webhook.Event) error { return nil })
 		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
 		stumbling.left = 100
 		assert.Equal(t, `503 {"error":"unavailable"}`, answer(rx, signed(paid("evt_2", "tx_2"))), "handled, but nobody knows")

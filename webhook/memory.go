@@ -12,55 +12,65 @@ import (
 
 // MemoryOptions bound a memory store; a zero member stands for its default.
 type MemoryOptions struct {
-	MaxEvents int              // default 100 000; the oldest done events make room for new ones
-	TTL       time.Duration    // how long a done event is remembered; default 7 days
+	MaxEvents int              // default 100 000; the oldest done and unhandled events make room for new ones
+	TTL       time.Duration    // how long a done event is remembered; default 7 days, at least MinRetention
 	Now       func() time.Time // default time.Now
 }
 
 // NewMemoryStore returns a Store in memory. It forgets everything when the
 // process ends, so that an event which is redelivered after a restart is
 // handled again; and an event that is still being handled then was never
-// acknowledged. Use package sqlstore where that is not good enough.
+// acknowledged. Unsigned deliveries of events from before the restart are
+// rejected, since anybody may have sent them. Use package sqlstore where that is
+// not good enough.
 func NewMemoryStore(opts MemoryOptions) Store {
 	s := &memoryStore{
 		max:     cmp.Or(opts.MaxEvents, 100_000),
 		ttl:     cmp.Or(opts.TTL, 7*24*time.Hour),
-		now:     opts.Now,
+		wall:    opts.Now,
 		entries: make(map[string]*memoryEntry),
 		busy:    make(map[string]*memoryEntry),
 		latest:  make(map[string]*resourceMemory),
 		facts:   make(map[string][]*memoryEntry),
 		ids:     make(map[string][]*memoryEntry),
-		done:    list.New(),
+		settled: list.New(),
 		waiting: list.New(),
 	}
-	if s.now == nil {
-		s.now = time.Now
+	if s.wall == nil {
+		s.wall = time.Now
 	}
+	s.born = s.now()
 	return s
 }
 
 type memoryStore struct {
-	max int
-	ttl time.Duration
-	now func() time.Time
+	max  int
+	ttl  time.Duration
+	wall func() time.Time
+	born time.Time
 
 	mu        sync.Mutex
+	last      time.Time                  // the latest result of now
+	ahead     time.Duration              // of the wall clock, which may have been set back
 	entries   map[string]*memoryEntry    // by key, aliases too
 	busy      map[string]*memoryEntry    // the claimed event of a resource
 	latest    map[string]*resourceMemory // of resources with done events
 	facts     map[string][]*memoryEntry
 	ids       map[string][]*memoryEntry // by event id, those that have a fact
-	done      *list.List                // done events, the oldest first
+	settled   *list.List                // done and unhandled events, the oldest first
 	waiting   *list.List                // waiting events, the longest waiting first
 	count     uint64                    // of entries and tokens, for their order and their names
-	forgotten time.Time                 // when the youngest event that had to make room was done
+	forgotten time.Time                 // when the youngest event that had to make room was settled
 }
 
 type memoryEntry struct {
 	Record
 
 	number   uint64 // in the order of arrival
+	arrived  time.Time
+	aside    bool   // its lane is that of the unhandled events
+	family   Family // of the handler that it was set aside for the lack of
+	counted  bool   // in its resource's memory
 	state    State
 	standsIn *memoryEntry // a signed event's confirmed twin, which is handled in its place
 	matched  string       // the key of a confirmed event's signed twin
@@ -81,14 +91,27 @@ type resourceMemory struct {
 // Durable is as in [Store].
 func (s *memoryStore) Durable() bool { return false }
 
+// now is the wall clock, except that it never goes back: a lease, a backoff and
+// a TTL last as long as they should after the clock was set back.
+func (s *memoryStore) now() time.Time {
+	t := s.wall().Add(s.ahead)
+	if t.Before(s.last) {
+		s.ahead += s.last.Sub(t)
+		t = s.last
+	}
+	s.last = t
+	return t
+}
+
 // Remembers is as in [Store].
-func (s *memoryStore) Remembers() time.Duration {
+func (s *memoryStore) Remembers(context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.forgotten.IsZero() {
-		return s.ttl
+	since := s.born
+	if s.forgotten.After(since) {
+		since = s.forgotten
 	}
-	return min(s.ttl, s.now().Sub(s.forgotten))
+	return min(s.ttl, s.now().Sub(since)), nil
 }
 
 // Put is as in [Store].
@@ -96,22 +119,55 @@ func (s *memoryStore) Put(_ context.Context, rec Record) (Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.known(rec); known != nil {
-		return Entry{Key: known.Key, State: known.state}, nil
+		return s.entry(known, rec), nil
 	}
 	s.expire()
 	if !s.makeRoom() {
 		return Entry{}, ErrStoreFull
 	}
-	e := &memoryEntry{Record: rec, due: s.now()}
+	e := s.newEntry(rec)
 	if twin := s.twin(rec); twin != nil {
 		// The signed event is done as such; what becomes of it is the twin's.
 		twin.matched = e.Key
 		e.standsIn = twin
 		s.add(e, StateDone)
-		return Entry{Key: twin.Key, State: twin.state}, nil
+		return s.entry(twin, rec), nil
 	}
 	s.add(e, StateWaiting)
 	return Entry{Key: e.Key, State: e.state, Added: true}, nil
+}
+
+// PutDead is as in [Store].
+func (s *memoryStore) PutDead(_ context.Context, rec Record, reason string) (Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[rec.Key]; e != nil {
+		return s.entry(e.acting(), rec), nil
+	}
+	if !s.makeRoom() {
+		return Entry{}, ErrStoreFull
+	}
+	e := s.newEntry(rec)
+	e.reason = reason
+	s.add(e, StateDead)
+	return Entry{Key: e.Key, State: e.state, Added: true}, nil
+}
+
+func (s *memoryStore) newEntry(rec Record) *memoryEntry {
+	now := s.now()
+	return &memoryEntry{Record: rec, arrived: now, due: now}
+}
+
+// entry is what a caller learns of e, the entry that rec stands for.
+func (s *memoryStore) entry(e *memoryEntry, rec Record) Entry {
+	known := Entry{Key: e.Key, State: e.state}
+	if e.state == StateWaiting || e.state == StateUnhandled {
+		known.Wait = max(0, e.due.Sub(s.now()))
+	}
+	if same := s.entries[rec.Key]; same != nil && rec.Digest != "" && same.Digest != "" {
+		known.Conflict = rec.Digest != same.Digest
+	}
+	return known
 }
 
 // known returns the entry of the event that rec stands for, by rules 1 and 2.
@@ -184,7 +240,9 @@ func (s *memoryStore) enter(e *memoryEntry, state State) {
 		s.waiting.Remove(e.place)
 	case StateClaimed:
 		delete(s.busy, e.Resource)
-	case StateDone, StateDead:
+	case StateUnhandled, StateDone:
+		s.settled.Remove(e.place)
+	case StateDead:
 	}
 	e.state, e.since, e.place = state, s.now(), nil
 	switch state {
@@ -192,50 +250,76 @@ func (s *memoryStore) enter(e *memoryEntry, state State) {
 		e.place = s.waiting.PushBack(e)
 	case StateClaimed:
 		s.busy[e.Resource] = e
+	case StateUnhandled:
+		e.place = s.settled.PushBack(e)
 	case StateDone:
 		e.Body, e.Confirmed, e.reason = nil, nil, ""
-		e.place = s.done.PushBack(e)
+		e.place = s.settled.PushBack(e)
 	case StateDead:
 	}
 }
 
+// rest moves e to where it waits: set aside if it was, or else waiting.
+func (s *memoryStore) rest(e *memoryEntry, due time.Time) {
+	e.due = due
+	if e.aside {
+		s.enter(e, StateUnhandled)
+		return
+	}
+	s.enter(e, StateWaiting)
+}
+
 // Claim is as in [Store].
-func (s *memoryStore) Claim(_ context.Context, key string, lease time.Duration) (*Claim, State, error) {
+func (s *memoryStore) Claim(_ context.Context, key string, lease time.Duration) (*Claim, Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
 	e := s.entries[key]
 	if e == nil {
-		return nil, 0, ErrClaimLost
+		return nil, Entry{}, ErrClaimLost
 	}
-	if e.state != StateWaiting || s.busy[e.Resource] != nil {
-		return nil, e.state, nil
+	known := s.entry(e, e.Record)
+	if !e.due.After(s.now()) && (e.state == StateWaiting || e.state == StateUnhandled) && s.busy[e.Resource] == nil {
+		return s.take(e, lease), Entry{Key: key, State: StateClaimed}, nil
 	}
-	return s.take(e, lease), StateClaimed, nil
+	return nil, known, nil
 }
 
 // Next is as in [Store].
 func (s *memoryStore) Next(_ context.Context, limit int, lease time.Duration) ([]*Claim, error) {
+	return s.next(limit, lease, func(e *memoryEntry) bool { return e.state == StateWaiting }), nil
+}
+
+// NextUnhandled is as in [Store].
+func (s *memoryStore) NextUnhandled(
+	_ context.Context, handles func(Family, Kind) bool, limit int, lease time.Duration,
+) ([]*Claim, error) {
+	return s.next(limit, lease, func(e *memoryEntry) bool {
+		return e.state == StateUnhandled && handles(e.family, e.Kind)
+	}), nil
+}
+
+// next claims the longest due of the entries that are wanted.
+func (s *memoryStore) next(limit int, lease time.Duration, wanted func(*memoryEntry) bool) (claims []*Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
 	now := s.now()
 	var due []*memoryEntry
 	for _, e := range s.entries {
-		if e.state == StateWaiting && !e.due.After(now) {
+		if !e.due.After(now) && wanted(e) {
 			due = append(due, e)
 		}
 	}
 	slices.SortFunc(due, func(a, b *memoryEntry) int {
 		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.number, b.number))
 	})
-	var claims []*Claim
 	for _, e := range due {
 		if len(claims) < limit && s.busy[e.Resource] == nil {
 			claims = append(claims, s.take(e, lease))
 		}
 	}
-	return claims, nil
+	return claims
 }
 
 func (s *memoryStore) take(e *memoryEntry, lease time.Duration) *Claim {
@@ -243,7 +327,7 @@ func (s *memoryStore) take(e *memoryEntry, lease time.Duration) *Claim {
 	e.token, e.lease = strconv.FormatUint(s.count, 10), s.now().Add(lease)
 	e.attempts++
 	s.enter(e, StateClaimed)
-	c := &Claim{Record: e.Record, Token: e.token, Attempt: e.attempts}
+	c := &Claim{Record: e.Record, Token: e.token, Attempt: e.attempts, Age: s.now().Sub(e.arrived)}
 	if m := s.latest[e.Resource]; m != nil {
 		c.Latest = m.position
 	}
@@ -278,14 +362,15 @@ func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
 			s.latest[e.Resource] = m
 		}
 		m.position, m.events = max(m.position, e.Position), m.events+1
+		e.counted = true
 	})
 }
 
 // Retry is as in [Store].
 func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
-		e.due, e.reason = s.now().Add(delay), reason
-		s.enter(e, StateWaiting)
+		e.reason = reason
+		s.rest(e, s.now().Add(delay))
 	})
 }
 
@@ -300,42 +385,18 @@ func (s *memoryStore) Bury(_ context.Context, c *Claim, reason string) error {
 // Release is as in [Store].
 func (s *memoryStore) Release(_ context.Context, c *Claim) error {
 	return s.claimed(c, func(e *memoryEntry) {
-		e.due = s.now()
 		e.attempts--
-		s.enter(e, StateWaiting)
+		s.rest(e, s.now())
 	})
 }
 
-// DeadLetters is as in [Store].
-func (s *memoryStore) DeadLetters(_ context.Context, limit int) ([]DeadLetter, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var dead []DeadLetter
-	for _, e := range s.entries {
-		if e.state == StateDead {
-			dead = append(dead, DeadLetter{
-				Key: e.Key, EventID: e.EventID, Kind: e.Kind, Resource: e.Resource,
-				Attempts: e.attempts, Reason: e.reason, Since: e.since, Body: e.Body,
-			})
-		}
-	}
-	slices.SortFunc(dead, func(a, b DeadLetter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Key, b.Key)) })
-	return dead[:min(limit, len(dead))], nil
-}
-
-// Requeue is as in [Store].
-func (s *memoryStore) Requeue(_ context.Context, keys ...string) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, key := range keys {
-		if e := s.entries[key]; e != nil && e.state == StateDead {
-			e.due, e.attempts = s.now(), 0
-			s.enter(e, StateWaiting)
-			n++
-		}
-	}
-	return n, nil
+// SetAside is as in [Store].
+func (s *memoryStore) SetAside(_ context.Context, c *Claim, family Family) error {
+	return s.claimed(c, func(e *memoryEntry) {
+		e.attempts--
+		e.aside, e.family = true, family
+		s.rest(e, s.now())
+	})
 }
 
 // Counts is as in [Store].
@@ -353,6 +414,8 @@ func (s *memoryStore) Counts(context.Context) (Counts, error) {
 			n.Claimed++
 		case StateDead:
 			n.Dead++
+		case StateUnhandled:
+			n.Unhandled++
 		case StateDone:
 		}
 	}
@@ -365,39 +428,43 @@ func (s *memoryStore) expire() {
 	now := s.now()
 	for _, e := range s.busy {
 		if !e.lease.After(now) {
-			e.due = now
-			s.enter(e, StateWaiting)
+			s.rest(e, now)
 		}
 	}
 }
 
 // Purge is as in [Store].
-func (s *memoryStore) Purge(context.Context) (int, error) {
+func (s *memoryStore) Purge(context.Context) (Purged, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, limit := 0, s.now().Add(-s.ttl)
-	for first := s.done.Front(); first != nil; first = s.done.Front() {
+	var n Purged
+	limit := s.now().Add(-s.ttl)
+	for first := s.settled.Front(); first != nil; first = s.settled.Front() {
 		e, ok := first.Value.(*memoryEntry)
 		if !ok || !e.since.Before(limit) {
 			break
 		}
+		if e.state == StateDone {
+			n.Done++
+		} else {
+			n.Unhandled++
+		}
 		s.forget(e)
-		n++
 	}
 	return n, nil
 }
 
-// makeRoom reports whether there is room for one entry more. The oldest done
-// entry gives way; where there is none, the oldest waiting one: this store is
-// not durable, so nobody was told that a waiting event is safe here.
+// makeRoom reports whether there is room for one entry more. The oldest done or
+// unhandled entry gives way; where there is none, the oldest waiting one: this
+// store is not durable, so nobody was told that a waiting event is safe here.
 func (s *memoryStore) makeRoom() bool {
 	if len(s.entries) < s.max {
 		return true
 	}
-	for _, l := range [...]*list.List{s.done, s.waiting} {
+	for _, l := range [...]*list.List{s.settled, s.waiting} {
 		if first := l.Front(); first != nil {
 			e, ok := first.Value.(*memoryEntry)
-			if ok && e.state == StateDone {
+			if ok && e.state != StateWaiting {
 				s.forgotten = e.since
 			}
 			s.forget(e)
@@ -408,18 +475,18 @@ func (s *memoryStore) makeRoom() bool {
 }
 
 func (s *memoryStore) forget(e *memoryEntry) {
-	if other := s.entries[e.matched]; other != nil && e.state == StateWaiting {
+	if other := s.entries[e.matched]; other != nil && e.state != StateDone {
 		s.forget(other) // it would stand for an event that is no longer here
 	}
-	if m := s.latest[e.Resource]; m != nil && e.state == StateDone && e.standsIn == nil {
+	if m := s.latest[e.Resource]; m != nil && e.counted {
 		if m.events--; m.events == 0 {
 			delete(s.latest, e.Resource)
 		}
 	}
-	if e.state == StateDone {
-		s.done.Remove(e.place)
-	} else {
+	if e.state == StateWaiting {
 		s.waiting.Remove(e.place)
+	} else {
+		s.settled.Remove(e.place)
 	}
 	delete(s.entries, e.Key)
 	if e.Fact != "" {

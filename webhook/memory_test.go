@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -41,7 +42,9 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 			complete(t, s, fmt.Sprint(i))
 			time.Sleep(time.Minute)
 		}
-		assert.Equal(t, 4*time.Minute, s.Remembers(), "0 and 1 had to make room; 1 was done at minute 1")
+		remembers, err := s.Remembers(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 4*time.Minute, remembers, "0 and 1 had to make room; 1 was done at minute 1")
 		e, err := put("4")
 		require.NoError(t, err)
 		assert.Equal(t, webhook.StateDone, e.State)
@@ -81,11 +84,62 @@ func TestTheMemoryStoreForgetsInTime(t *testing.T) {
 		}
 		n, err := s.Purge(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, 1, n)
+		assert.Equal(t, webhook.Purged{Done: 1}, n)
 		for id, want := range map[string]bool{"old": true, "young": false} {
 			e, err := s.Put(t.Context(), record(id))
 			require.NoError(t, err)
 			assert.Equal(t, want, e.Added, id)
 		}
 	})
+}
+
+// A store that was started a moment ago does not know what its predecessor did.
+func TestAfterARestartAStrangerCantRepeatAnOldPayment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		paidAt := time.Now()
+		at := paidAt.UTC().Format(time.RFC3339)
+		api.setTransaction("tx_1", "paid", "paid_at", at, "updated_at", at)
+		shipped := 0
+		start := func() *webhook.Receiver {
+			rx := receiver(t, webhook.Config{API: api.client(t), Logger: quiet})
+			webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
+				shipped++
+				return nil
+			})
+			return rx
+		}
+		assert.Equal(t, received, answer(start(), request(paid("evt_1", "tx_1"))))
+		time.Sleep(time.Minute)
+		assert.Equal(t, received, answer(start(), request(paid("evt_1", "tx_1"))), "most likely on its way while the process was restarted")
+		time.Sleep(6 * 24 * time.Hour)
+		restarted := start()
+		time.Sleep(time.Hour)
+		assert.Equal(t, `401 {"error":"unconfirmed_event"}`, answer(restarted, request(paid("evt_2", "tx_1"))))
+		assert.Equal(t, 2, shipped)
+	})
+}
+
+func TestTheMemoryStoreSurvivesAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := webhook.NewMemoryStore(webhook.MemoryOptions{Now: func() time.Time { return now }})
+	for _, id := range []string{"leased", "failed"} {
+		_, err := s.Put(t.Context(), record(id))
+		require.NoError(t, err)
+	}
+	_, _, err := s.Claim(t.Context(), "id leased", time.Minute)
+	require.NoError(t, err)
+	failed, _, err := s.Claim(t.Context(), "id failed", time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, s.Retry(t.Context(), failed, time.Minute, ""))
+	now = now.Add(-3 * time.Hour)
+	claims, err := s.Next(t.Context(), 10, time.Minute)
+	require.NoError(t, err)
+	assert.Empty(t, claims)
+	now = now.Add(2 * time.Minute)
+	claims, err = s.Next(t.Context(), 10, time.Minute)
+	require.NoError(t, err)
+	assert.Len(t, claims, 2)
 }

@@ -17,10 +17,13 @@ const (
 	OutcomeStored    Outcome = "stored"    // in the inbox; the workers report the rest
 	OutcomeDuplicate Outcome = "duplicate" // known already
 	OutcomeStale     Outcome = "stale"     // late and skipped, see Config.HandleStale
-	OutcomeUnhandled Outcome = "unhandled" // there is no handler for it
+	OutcomeUnhandled Outcome = "unhandled" // there is no handler for it; it is kept for a process that has one
+	OutcomeIgnored   Outcome = "ignored"   // dropped, see Ignore
+	OutcomeConflict  Outcome = "conflict"  // its id was used for another event before; it is a dead letter
 	OutcomeDead      Outcome = "dead"      // a dead letter
 
 	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be tried again
+	OutcomeBackoff     Outcome = "backoff"     // the handler failed a moment ago; it is not tried again yet
 	OutcomeReleased    Outcome = "released"    // the shutdown came first
 	OutcomeLost        Outcome = "lost"        // the lease ran out; another process may have it
 	OutcomeBusy        Outcome = "busy"        // too much at a time, or the resource is being handled
@@ -34,7 +37,7 @@ const (
 // settled reports whether the sender may forget the event.
 func (o Outcome) settled() bool {
 	switch o {
-	case OutcomeHandled, OutcomeStored, OutcomeDuplicate, OutcomeStale, OutcomeUnhandled, OutcomeDead:
+	case OutcomeHandled, OutcomeStored, OutcomeDuplicate, OutcomeStale, OutcomeUnhandled, OutcomeIgnored, OutcomeConflict, OutcomeDead:
 		return true
 	default:
 		return false
@@ -110,11 +113,11 @@ func (rx *Receiver) log(ctx context.Context, o Observation) {
 
 func levelOf(o Outcome) slog.Level {
 	switch o {
-	case OutcomeDead, OutcomeStoreError, OutcomeHung, OutcomePanicked:
+	case OutcomeDead, OutcomeConflict, OutcomeStoreError, OutcomeHung, OutcomePanicked:
 		return slog.LevelError
 	case OutcomeFailed, OutcomeLost, OutcomeUnconfirmed:
 		return slog.LevelWarn
-	case OutcomeRefused, OutcomeBusy, OutcomeReleased:
+	case OutcomeRefused, OutcomeBusy, OutcomeBackoff, OutcomeReleased:
 		return slog.LevelInfo
 	default:
 		return slog.LevelDebug

@@ -41,8 +41,9 @@ func (a Answer) Header() http.Header {
 type result struct {
 	Observation
 
-	retryAfter time.Duration // what a handler asked for
+	retryAfter time.Duration // what a handler asked for, or the rest of a backoff
 	state      State         // of a duplicate, in the store
+	family     Family        // of the handler that there is none of
 }
 
 // Receive does with a delivery what ServeHTTP does with a request: it is
@@ -84,6 +85,7 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
 		return unconfirmed(err)
 	}
 	defer rx.purge(ctx)
+	defer rx.takeUp() //nolint:contextcheck // it outlives the delivery
 	return rx.accept(ctx, rec)
 }
 
@@ -189,15 +191,36 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
 	case c.verdict == behind:
 		return Record{}, fmt.Errorf("%w: the resource is still %s", ErrNotConfirmedYet, c.status)
-	case rx.forgottenSince(c.moment):
-		// Whether it was handled is no longer known, and anybody may have sent it.
-		return Record{}, fmt.Errorf("%w: it happened longer ago than the store remembers", ErrUnconfirmed)
+	}
+	if err := rx.recalls(ctx, c.moment); err != nil {
+		return Record{}, err
 	}
 	return rebuilt(e, c, res)
 }
 
-func (rx *Receiver) forgottenSince(moment time.Time) bool {
-	return !moment.IsZero() && rx.cfg.Now().Sub(moment) > rx.cfg.Store.Remembers()
+// errStore marks an error of the store before there is a record.
+var errStore = errors.New("webhook: the store can't be read")
+
+// recalls returns an error if the store can't tell whether an event of that
+// moment was handled before: anybody may have sent it again. A memory store has
+// just started in every restart; events that happened a little before are
+// accepted, because they are most likely still on their way, and the clocks of
+// gateway and receiver differ.
+func (rx *Receiver) recalls(ctx context.Context, moment time.Time) error {
+	if moment.IsZero() {
+		return nil
+	}
+	remembers, err := rx.cfg.Store.Remembers(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	if !rx.cfg.Store.Durable() {
+		remembers += Tolerance
+	}
+	if rx.cfg.Now().Sub(moment) > remembers {
+		return fmt.Errorf("%w: it happened longer ago than the store remembers", ErrUnconfirmed)
+	}
+	return nil
 }
 
 // readBack reads the event's resource. A call that had begun before may have
@@ -248,6 +271,9 @@ func record(e *Event, fact string, res *resource) (Record, error) {
 	if e.ResourceID == "" {
 		rec.Resource = "event/" + e.ID
 	}
+	if res == nil {
+		rec.Digest = digest(e)
+	}
 	return rec, nil
 }
 
@@ -259,10 +285,16 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 		return unconfirmed(err)
 	case err != nil:
 		return storeError(rec, err)
+	case entry.Conflict:
+		return rx.conflict(ctx, rec)
 	case entry.State == StateDone || entry.State == StateDead:
 		return duplicate(rec, entry.State)
 	case rx.cfg.Mode == Sync:
-		return rx.handleNow(ctx, entry.Key, rec)
+		r := rx.handleNow(ctx, entry.Key, rec, rx.handleDelivered)
+		if r.Outcome == OutcomeUnhandled && !entry.Added {
+			return duplicate(rec, StateUnhandled)
+		}
+		return r
 	case !entry.Added:
 		return duplicate(rec, entry.State)
 	default:
@@ -323,8 +355,11 @@ func refused(err error) result {
 
 func unconfirmed(err error) result {
 	o := OutcomeUnconfirmed
-	if errors.Is(err, ErrUnconfirmed) {
+	switch {
+	case errors.Is(err, ErrUnconfirmed):
 		o = OutcomeRefused
+	case errors.Is(err, errStore):
+		o = OutcomeStoreError
 	}
 	return result{Observation: Observation{Outcome: o, Err: err}}
 }

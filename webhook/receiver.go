@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -23,12 +22,13 @@ type Receiver struct {
 	runs     runs
 	hung     chan struct{} // a place for every handler that hangs without a slot
 
-	mu      sync.Mutex
-	routes  map[route]*handler
-	around  []Middleware
-	serving bool // no handler is registered from here on
-	closed  bool
-	running sync.WaitGroup // deliveries and workers
+	mu       sync.Mutex
+	routes   map[route]*handler
+	around   []Middleware
+	serving  bool // no handler is registered from here on
+	closed   bool
+	unrouted map[route]struct{} // kinds without a handler that were logged
+	running  sync.WaitGroup     // deliveries and workers
 
 	started sync.Once
 	aborted sync.Once
@@ -37,6 +37,7 @@ type Receiver struct {
 	wake    chan struct{}  // there is work in the inbox
 	asked   chan chan bool // Idle asks the dispatcher
 	purged  atomic.Int64   // when old events were last forgotten, Unix seconds
+	looked  atomic.Int64   // when unhandled events were last looked for, Unix milliseconds
 }
 
 // New returns a receiver, or an error that says which promise the
@@ -52,6 +53,7 @@ func New(cfg Config) (*Receiver, error) {
 		bodies:   bodyPool{size: bodyMemory(&cfg)},
 		routes:   make(map[route]*handler),
 		hung:     make(chan struct{}, max(cfg.MaxHung, 0)),
+		unrouted: make(map[route]struct{}),
 		quit:     make(chan struct{}),
 		abort:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
@@ -103,41 +105,8 @@ func (rx *Receiver) Shutdown(ctx context.Context) error {
 	}
 }
 
-// DeadLetters lists up to limit events that could not be handled, the oldest
-// first.
-func (rx *Receiver) DeadLetters(ctx context.Context, limit int) ([]DeadLetter, error) {
-	return rx.cfg.Store.DeadLetters(ctx, limit)
-}
-
-// Requeue has dead letters, named by their keys, handled again as if they were
-// new. In Inbox mode the workers do that; in Sync mode it is done before
-// Requeue returns, and the error names the events that failed again.
-func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
-	if !rx.enter() {
-		return 0, ErrShutdown
-	}
-	defer rx.running.Done()
-	if rx.cfg.Mode == Sync && rx.runs.isPaused() {
-		return 0, ErrPaused
-	}
-	n, err := rx.cfg.Store.Requeue(ctx, keys...)
-	if err != nil || n == 0 {
-		return n, err
-	}
-	if rx.cfg.Mode == Inbox {
-		rx.poke() //nolint:contextcheck // the workers outlive whoever wakes them
-		return n, nil
-	}
-	var failed []error
-	for _, key := range keys {
-		if result := rx.handleNow(ctx, key, Record{EventID: key}); !result.Outcome.settled() {
-			failed = append(failed, errors.New("webhook: "+key+": "+string(result.Outcome)))
-		}
-	}
-	return n, errors.Join(failed...)
-}
-
-// Counts tells how many events wait, are being handled and are dead letters.
+// Counts tells how many events wait, are being handled, are dead letters, and
+// have no handler.
 func (rx *Receiver) Counts(ctx context.Context) (Counts, error) { return rx.cfg.Store.Counts(ctx) }
 
 const purgeEvery = time.Hour
@@ -153,12 +122,17 @@ func (rx *Receiver) purge(ctx context.Context) {
 		defer rx.running.Done()
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		err := rx.guarded(ctx, "Store.Purge", func() error {
-			_, err := rx.cfg.Store.Purge(ctx)
+		var n Purged
+		err := rx.guarded(ctx, "Store.Purge", func() (err error) {
+			n, err = rx.cfg.Store.Purge(ctx)
 			return err
 		})
 		if err != nil {
 			rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: old events could not be purged", errorAttr(err))
+		}
+		if n.Unhandled > 0 {
+			rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: events were deleted that no process had a handler for",
+				slog.Int("events", n.Unhandled))
 		}
 	}()
 }

@@ -42,6 +42,7 @@ func TestNewRefusesWhatCannotKeepThePromise(t *testing.T) {
 		"no slash":                                               {Keys: key, SecretPath: "0123456789/0123456789"},
 		"a durable Store":                                        {Keys: key, Mode: webhook.Inbox},
 		"needs a durable Store":                                  {Keys: key, Mode: webhook.Inbox, Store: webhook.NewMemoryStore(webhook.MemoryOptions{})},
+		"TTL of 1h0m0s is shorter":                               {Keys: key, Store: webhook.NewMemoryStore(webhook.MemoryOptions{TTL: time.Hour})},
 	} {
 		_, err := webhook.New(cfg)
 		require.ErrorContains(t, err, want)
@@ -203,28 +204,44 @@ func TestAnEventIsEffectiveOnce(t *testing.T) {
 	assert.ElementsMatch(t, []string{"evt_0", "evt_1", "evt_2", "evt_3", "evt_4"}, got.all(), "five events of one resource, each once")
 }
 
-func TestAFailureIsTriedAgainAtTheNextDelivery(t *testing.T) {
+func TestAFailureIsTriedAgainByTheNextDeliveryAfterTheBackoff(t *testing.T) {
 	t.Parallel()
-	rx := receiver(t, signedConfig())
-	failures := []error{errors.New("no database"), fmt.Errorf("no stock: %w", webhook.RetryAfter(90*time.Second)), nil}
-	var attempts []int
-	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
-		attempts = append(attempts, e.Attempt)
-		return failures[len(attempts)-1]
+	synctest.Test(t, func(t *testing.T) {
+		cfg := signedConfig()
+		cfg.Backoff = func(int) time.Duration { return 5 * time.Second }
+		rx := receiver(t, cfg)
+		failures := []error{errors.New("no database"), fmt.Errorf("no stock: %w", webhook.RetryAfter(90*time.Second)), nil}
+		var attempts []int
+		webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+			attempts = append(attempts, e.Attempt)
+			return failures[len(attempts)-1]
+		})
+		body := paid("evt_1", "tx_1")
+		assert.Equal(t, failedNow, answer(rx, signed(body)))
+		for range 3 {
+			w := serve(rx, signed(body))
+			assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+			assert.Equal(t, "5", w.Header().Get("Retry-After"))
+		}
+		time.Sleep(5 * time.Second)
+		w := serve(rx, signed(body))
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+		assert.Equal(t, "90", w.Header().Get("Retry-After"))
+		time.Sleep(30 * time.Second)
+		assert.Equal(t, "60", serve(rx, signed(body)).Header().Get("Retry-After"))
+		time.Sleep(time.Minute)
+		assert.Equal(t, received, answer(rx, signed(body)))
+		assert.Equal(t, received, answer(rx, signed(body)))
+		assert.Equal(t, []int{1, 2, 3}, attempts)
+		assert.Equal(t, uint64(4), rx.Stats()[webhook.OutcomeBackoff])
 	})
-	body := paid("evt_1", "tx_1")
-	assert.Equal(t, failedNow, answer(rx, signed(body)))
-	w := serve(rx, signed(body))
-	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
-	assert.Equal(t, "90", w.Header().Get("Retry-After"))
-	assert.Equal(t, received, answer(rx, signed(body)))
-	assert.Equal(t, received, answer(rx, signed(body)))
-	assert.Equal(t, []int{1, 2, 3}, attempts)
 }
 
 func TestAPanicIsAFailure(t *testing.T) {
 	t.Parallel()
-	rx := receiver(t, signedConfig())
+	cfg := signedConfig()
+	cfg.Backoff = atOnce
+	rx := receiver(t, cfg)
 	calls := 0
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
 		if calls++; calls == 1 {
@@ -235,48 +252,6 @@ func TestAPanicIsAFailure(t *testing.T) {
 	assert.Equal(t, failedNow, answer(rx, signed(paid("evt_1", "tx_1"))))
 	assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
 	assert.Equal(t, 2, calls)
-}
-
-func TestDeadLettersAreAcknowledgedAndCanBeRequeued(t *testing.T) {
-	t.Parallel()
-	cfg := signedConfig()
-	cfg.MaxAttempts = 2
-	rx := receiver(t, cfg)
-	failure := errors.New("always")
-	calls := 0
-	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
-		calls++
-		return failure
-	})
-	webhook.OnTransaction(rx, webhook.TransactionRefunded, func(context.Context, *webhook.TransactionEvent) error {
-		return webhook.Permanent(errors.New("no such order"))
-	})
-	body := paid("evt_1", "tx_1")
-	assert.Equal(t, failedNow, answer(rx, signed(body)))
-	assert.Equal(t, received, answer(rx, signed(body)), "given up, so that the endpoint stays")
-	assert.Equal(t, received, answer(rx, signed(body)))
-	assert.Equal(t, 2, calls)
-	assert.Equal(t, received, answer(rx, signed(txBody("evt_2", webhook.TransactionRefunded, "tx_2", "refunded"))))
-
-	dead, err := rx.DeadLetters(t.Context(), 10)
-	require.NoError(t, err)
-	require.Len(t, dead, 2)
-	assert.Equal(t, "evt_1", dead[0].EventID)
-	assert.Equal(t, "always", dead[0].Reason)
-	assert.Equal(t, body, string(dead[0].Body))
-	assert.Equal(t, "no such order", dead[1].Reason)
-	assert.Equal(t, 1, dead[1].Attempts)
-
-	_, err = rx.Requeue(t.Context(), dead[0].Key)
-	require.ErrorContains(t, err, "failed", "it fails again")
-	failure = nil
-	assert.Equal(t, received, answer(rx, signed(body)), "it waits again, so a delivery has it handled")
-	counts, err := rx.Counts(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, webhook.Counts{Dead: 1}, counts)
-	n, err := rx.Requeue(t.Context(), "id unknown")
-	require.NoError(t, err)
-	assert.Zero(t, n)
 }
 
 func TestARejectedForgeryNeverShadowsTheRealEvent(t *testing.T) {
@@ -544,9 +519,9 @@ func TestShutdownReleasesWhatDoesNotFinish(t *testing.T) {
 		require.ErrorIs(t, rx.Shutdown(ctx), context.DeadlineExceeded)
 		assert.Equal(t, `503 {"error":"unavailable"}`, <-done)
 
-		claim, state, err := store.Claim(t.Context(), "id evt_1", time.Minute)
+		claim, entry, err := store.Claim(t.Context(), "id evt_1", time.Minute)
 		require.NoError(t, err)
-		require.Equal(t, webhook.StateClaimed, state)
+		require.Equal(t, webhook.StateClaimed, entry.State)
 		assert.Equal(t, 1, claim.Attempt, "the attempt that was cut short is not counted")
 	})
 }

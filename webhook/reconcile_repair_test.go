@@ -145,7 +145,7 @@ func TestAnOldEventIsRepairedAlthoughLaterOnesWereHandled(t *testing.T) {
 		r := b.reconciler(t, webhook.ReconcilerConfig{})
 		assert.Equal(t, 2, once(t, r).Known)
 		time.Sleep(time.Hour)
-		assert.Equal(t, webhook.Reconciliation{Checked: 1, Repaired: 2}, once(t, r))
+		assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1, Repaired: 1}, once(t, r), "the refund has no handler")
 		assert.Equal(t, 2, b.runs, "not skipped as stale")
 	})
 }

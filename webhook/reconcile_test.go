@@ -167,7 +167,7 @@ func TestWhatFailsIsSeenAgain(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	cfg := mixed(t, api)
-	cfg.Logger = quiet
+	cfg.Logger, cfg.Backoff = quiet, atOnce
 	rx := receiver(t, cfg)
 	calls := 0
 	webhook.OnTransaction(rx, webhook.AnyKind, func(context.Context, *webhook.TransactionEvent) error {

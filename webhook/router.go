@@ -30,6 +30,7 @@ type handler struct {
 	bare    Handler
 	run     Handler       // bare with the middleware around it
 	timeout time.Duration // 0 means Config.HandlerTimeout
+	ignored bool          // the event is done without a run
 }
 
 // Use wraps every handler, those that are registered later too, in middleware.
@@ -91,10 +92,27 @@ func OnTransfer(rx *Receiver, kind Kind, fn func(ctx context.Context, e *Transfe
 }
 
 // OnOther has fn called for every event that no other handler takes, those of
-// unknown kinds and families among them. Without it they are acknowledged and
-// counted as [OutcomeUnhandled].
+// unknown kinds and families among them. Without it they are acknowledged, kept
+// for a process that has a handler for them, and counted as [OutcomeUnhandled]
+// and in [Counts]. To drop the kinds that you don't need, use [Ignore]: an
+// OnOther that returns nil would also drop the kinds that your next release
+// handles, while it is being deployed.
 func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error, options ...HandlerOption) {
 	on(rx, "", AnyKind, fn, func(e *Event) (*Event, error) { return e, nil }, options)
+}
+
+// Ignore makes events of these kinds done without a handler, and erases their
+// bodies. They are counted as [OutcomeIgnored]. Ignore panics if there is a
+// handler for one of the kinds already, or if a kind is unknown to this package.
+func Ignore(rx *Receiver, kinds ...Kind) {
+	for _, kind := range kinds {
+		family := kind.Family()
+		if family == "" {
+			panic(fmt.Sprintf("webhook: Ignore needs documented kinds, %q is none", kind))
+		}
+		rx.register(route{family: family, kind: kind}, func(context.Context, *Event) error { return nil },
+			func(h *handler) { h.ignored = true })
+	}
 }
 
 func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, E) error, as func(*Event) (E, error), options []HandlerOption) {
@@ -130,16 +148,25 @@ func (rx *Receiver) register(r route, fn Handler, options ...HandlerOption) {
 	rx.routes[r] = h
 }
 
-// route returns the handler for e, nil where there is none. The map no longer
-// changes when the first event arrives.
-func (rx *Receiver) route(e *Event) *handler {
+// routeFamily is the family that the handler of e is registered for: none if
+// e is not what a handler of its family expects.
+func routeFamily(e *Event) Family {
 	if f := e.Kind.Family(); f != "" && f != e.Family {
-		return rx.routes[route{"", AnyKind}] // not what a family's handler expects
+		return ""
 	}
-	for _, r := range [...]route{{e.Family, e.Kind}, {e.Family, AnyKind}, {"", AnyKind}} {
+	return e.Family
+}
+
+// route returns the handler for a kind, nil where there is none. The map no
+// longer changes when the first event arrives.
+func (rx *Receiver) route(family Family, kind Kind) *handler {
+	for _, r := range [...]route{{family, kind}, {family, AnyKind}, {"", AnyKind}} {
 		if h := rx.routes[r]; h != nil {
 			return h
 		}
 	}
 	return nil
 }
+
+// handles reports whether there is a handler for a kind.
+func (rx *Receiver) handles(family Family, kind Kind) bool { return rx.route(family, kind) != nil }

@@ -32,20 +32,25 @@ const (
 )
 
 // handleNow claims the event and handles it, in Sync mode. An event of the same
-// resource that is being handled is waited for.
-func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record) result {
+// resource that is being handled is waited for; a backoff is not, and deliveries
+// do not shorten it: a stranger may repeat them as often as he likes.
+func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handle func(context.Context, *Claim) result) result {
 	giveUp := time.NewTimer(patience)
 	defer giveUp.Stop()
 	for look := firstLook; ; look = min(2*look, lastLook) {
-		claim, state, err := rx.cfg.Store.Claim(ctx, key, rx.cfg.Lease)
+		claim, entry, err := rx.cfg.Store.Claim(ctx, key, rx.cfg.Lease)
 		switch {
 		case err != nil:
 			return storeError(rec, err)
 		case claim != nil:
 			// The sender may hang up; what was begun is finished all the same.
-			return rx.attend(context.WithoutCancel(ctx), claim, rx.handle)
-		case state == StateDone || state == StateDead:
-			return outcome(rec, OutcomeDuplicate)
+			return rx.attend(context.WithoutCancel(ctx), claim, handle)
+		case entry.State == StateDone || entry.State == StateDead:
+			return duplicate(rec, entry.State)
+		case entry.Wait > 0:
+			r := outcome(rec, OutcomeBackoff)
+			r.retryAfter = entry.Wait
+			return r
 		}
 		pause := time.NewTimer(look)
 		select {
@@ -60,27 +65,68 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record) resul
 	}
 }
 
-// handle runs the handler of a claimed event and notes what became of it.
+// handle runs the handler of an event that the receiver itself retries, and notes
+// what became of it.
 func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
+	if c.Attempt > rx.cfg.MaxAttempts {
+		r := outcome(c.Record, OutcomeDead)
+		r.Attempt = c.Attempt
+		r.Err = Permanent(fmt.Errorf("webhook: given up after %d attempts, the last of which never ended", c.Attempt-1))
+		rx.settle(ctx, c, &r, true)
+		return r
+	}
+	return rx.run(ctx, c, c.Attempt >= rx.cfg.MaxAttempts)
+}
+
+// syncPatience is how long deliveries have an event retried at least, however
+// many attempts that takes: almost as long as the gateway redelivers it. Without
+// it a stranger who repeats deliveries would use up the attempts.
+const syncPatience = 23 * time.Hour
+
+// handleDelivered is handle for Sync mode, where the gateway retries. In a memory
+// store an event never becomes a dead letter for its number of attempts: the
+// gateway would take it for handled, and a restart would forget it.
+func (rx *Receiver) handleDelivered(ctx context.Context, c *Claim) result {
+	return rx.run(ctx, c, rx.cfg.Store.Durable() && c.Attempt >= rx.cfg.MaxAttempts && c.Age >= syncPatience)
+}
+
+// handleLastTime makes the event a dead letter if its handler fails: it was
+// acknowledged, and in Sync mode no delivery brings it again.
+func (rx *Receiver) handleLastTime(ctx context.Context, c *Claim) result {
+	return rx.run(ctx, c, true)
+}
+
+// run runs the handler. An error is final if it is the last attempt.
+func (rx *Receiver) run(ctx context.Context, c *Claim, last bool) result {
 	r := outcome(c.Record, OutcomeHandled)
 	r.Attempt = c.Attempt
 	e, err := rx.restore(c)
 	switch {
 	case err != nil:
 		r.Err = Permanent(err)
-	case c.Attempt > rx.cfg.MaxAttempts:
-		r.Err = Permanent(fmt.Errorf("webhook: given up after %d attempts, the last of which never ended", c.Attempt-1))
+	default:
+		rx.toHandler(ctx, c, e, &r)
+	}
+	rx.settle(ctx, c, &r, last)
+	return r
+}
+
+// toHandler calls the handler of an event, if there is one and the event is not
+// too late for it.
+func (rx *Receiver) toHandler(ctx context.Context, c *Claim, e *Event, r *result) {
+	family := routeFamily(e)
+	h := rx.route(family, e.Kind)
+	switch {
+	case h == nil:
+		r.Outcome, r.family = OutcomeUnhandled, family
+		rx.missing(ctx, family, e.Kind)
 	case e.Stale && overtaken(e.Kind) && !rx.cfg.HandleStale:
 		r.Outcome = OutcomeStale
+	case h.ignored:
+		r.Outcome = OutcomeIgnored
 	default:
-		if h := rx.route(e); h != nil {
-			r.Err = rx.call(ctx, c, e, h)
-		} else {
-			r.Outcome = OutcomeUnhandled
-		}
+		r.Err = rx.call(ctx, c, e, h)
 	}
-	rx.settle(ctx, c, &r)
-	return r
 }
 
 // restore makes the event of a claim again.
@@ -164,10 +210,10 @@ func (rx *Receiver) safely(ctx context.Context, e *Event, h Handler) (err error)
 
 // settle writes down what became of the event, and corrects the outcome where
 // that fails.
-func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result) {
+func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result, last bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	err := rx.note(ctx, c, r)
+	err := rx.note(ctx, c, r, last)
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrClaimLost):
@@ -179,17 +225,19 @@ func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result) {
 	}
 }
 
-func (rx *Receiver) note(ctx context.Context, c *Claim, r *result) error {
+func (rx *Receiver) note(ctx context.Context, c *Claim, r *result, last bool) error {
 	var hopeless *permanentError
 	var later *retryAfterError
 	store := rx.cfg.Store
 	switch {
+	case r.Outcome == OutcomeUnhandled:
+		return store.SetAside(ctx, c, r.family)
 	case r.Err == nil:
 		return rx.complete(ctx, c)
 	case errors.Is(r.Err, ErrShutdown), errors.Is(r.Err, ErrPaused):
 		r.Outcome = OutcomeReleased
 		return store.Release(ctx, c)
-	case errors.As(r.Err, &hopeless), c.Attempt >= rx.cfg.MaxAttempts:
+	case errors.As(r.Err, &hopeless), last:
 		r.Outcome = OutcomeDead
 		return store.Bury(ctx, c, reason(r.Err))
 	case errors.As(r.Err, &later):

@@ -214,7 +214,7 @@ func (rx *Receiver) attend(ctx context.Context, c *Claim, handle func(context.Co
 	if one == nil {
 		r := outcome(c.Record, OutcomeReleased)
 		r.Err = ErrPaused
-		rx.settle(ctx, c, &r)
+		rx.settle(ctx, c, &r, false)
 		return r
 	}
 	done := make(chan result, 1)
@@ -255,7 +255,7 @@ func (rx *Receiver) finish(ctx context.Context, c *Claim, handle func(context.Co
 			r = rx.protected(ctx, c.Record, func() result {
 				r := outcome(c.Record, OutcomeHandled)
 				r.Attempt, r.Err = c.Attempt, errGoexit
-				rx.settle(ctx, c, &r)
+				rx.settle(ctx, c, &r, rx.cfg.Mode == Inbox && c.Attempt >= rx.cfg.MaxAttempts)
 				return r
 			})
 		}

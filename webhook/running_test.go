@@ -205,7 +205,9 @@ func TestAHandlerCanHaveATimeoutOfItsOwn(t *testing.T) {
 
 func TestAHandlerThatEndsItsGoroutineFails(t *testing.T) {
 	t.Parallel()
-	rx := receiver(t, signedConfig())
+	cfg := signedConfig()
+	cfg.Backoff = atOnce
+	rx := receiver(t, cfg)
 	calls := 0
 	webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
 		if calls++; calls == 1 {

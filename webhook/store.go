@@ -14,6 +14,11 @@ import (
 // dies, the event is waiting again when the lease has run out, and the claim's
 // token no longer counts. Only one event of a resource is claimed at a time.
 //
+// An event that the claiming process has no handler for is set aside: it is
+// unhandled, keeps its body, and is claimed by [Store.NextUnhandled] in a process
+// that has one. It stays in that lane until it is done or dead: retries, releases
+// and expired leases make it unhandled again, not waiting.
+//
 // webhooktest.RunStore checks an implementation.
 type Store interface {
 	// Put makes rec known, unless it stands for an event that is known already,
@@ -26,17 +31,26 @@ type Store interface {
 	//     same Fact, or with the same EventID, Kind and Resource, that no other
 	//     signed event has been matched with. They are matched for ever.
 	//
-	// Two concurrent Puts of one event make one entry.
+	// Two concurrent Puts of one event make one entry. If rec and the entry with
+	// its key have different digests, the entry's Conflict is set.
 	Put(ctx context.Context, rec Record) (Entry, error)
 
-	// Claim takes the event with that key, if it is waiting and no other event
-	// of its resource is claimed; otherwise the claim is nil and the state says
-	// why: StateWaiting means that the resource is busy.
-	Claim(ctx context.Context, key string, lease time.Duration) (*Claim, State, error)
+	// PutDead adds rec as a dead letter, unless there is an entry with its key.
+	PutDead(ctx context.Context, rec Record, reason string) (Entry, error)
 
-	// Next takes up to limit events that are due, the longest due first, and
-	// returns those whose lease has run out to the waiting ones.
+	// Claim takes the event with that key, if it is waiting or unhandled, it is
+	// due, and no other event of its resource is claimed. Otherwise the claim is
+	// nil and the entry says why: StateWaiting or StateUnhandled with a Wait of 0
+	// means that the resource is busy.
+	Claim(ctx context.Context, key string, lease time.Duration) (*Claim, Entry, error)
+
+	// Next takes up to limit waiting events that are due, the longest due first,
+	// and returns those whose lease has run out to the waiting ones.
 	Next(ctx context.Context, limit int, lease time.Duration) ([]*Claim, error)
+
+	// NextUnhandled takes up to limit unhandled events that are due and that
+	// handles reports true for.
+	NextUnhandled(ctx context.Context, handles func(Family, Kind) bool, limit int, lease time.Duration) ([]*Claim, error)
 
 	// Extend makes the lease end that long from now. Like every method with a
 	// claim it returns ErrClaimLost, and changes nothing, once the claim's token
@@ -56,23 +70,38 @@ type Store interface {
 	// is not counted.
 	Release(ctx context.Context, c *Claim) error
 
-	// DeadLetters lists up to limit dead letters, the oldest first.
-	DeadLetters(ctx context.Context, limit int) ([]DeadLetter, error)
+	// SetAside makes the event unhandled, due at once. The attempt is not
+	// counted. The family is the one that its handler would be registered for,
+	// "" if only OnOther would take the event.
+	SetAside(ctx context.Context, c *Claim, family Family) error
+
+	// Unhandled counts the unhandled events by family and kind.
+	Unhandled(ctx context.Context) ([]UnhandledKind, error)
+
+	// DeadLetters returns one page of dead letters, the oldest first. It returns
+	// an error if q is invalid; see [DeadLetterQuery.Check].
+	DeadLetters(ctx context.Context, q DeadLetterQuery) ([]DeadLetter, error)
 
 	// Requeue makes dead letters wait, due at once and with no attempts
 	// counted. It returns how many of the keys were dead letters.
 	Requeue(ctx context.Context, keys ...string) (int, error)
 
-	// Purge forgets what was done longer ago than the store remembers, and
-	// returns how many events that were. Nothing else is ever forgotten.
-	Purge(ctx context.Context) (int, error)
+	// Discard makes dead letters done without handling them. It returns how many
+	// of the keys were dead letters.
+	Discard(ctx context.Context, keys ...string) (int, error)
+
+	// Purge forgets the events that were done, or set aside, longer ago than the
+	// store's retention. Waiting and claimed events and dead letters are never
+	// forgotten.
+	Purge(ctx context.Context) (Purged, error)
 
 	// Counts tells how much there is to do.
 	Counts(ctx context.Context) (Counts, error)
 
-	// Remembers returns for how long a done event is recognised when it comes
-	// again.
-	Remembers() time.Duration
+	// Remembers returns how far back the store recognises every event that was
+	// done: at most its retention, at most its own age, and no further than what
+	// it had to forget.
+	Remembers(ctx context.Context) (time.Duration, error)
 
 	// Durable reports whether what Put accepted survives the process.
 	Durable() bool
@@ -104,6 +133,10 @@ type Record struct {
 	Late     bool  // the API had the resource past the state that the event announces
 	Position int64 // the order within the resource, 0 where there is none; see Claim.Latest
 
+	// Digest identifies the content of an event that is known by its id, so that
+	// a second event with that id is noticed. "" is not compared.
+	Digest string
+
 	Body      []byte // as it arrived signed, or as it was rebuilt from Confirmed
 	Confirmed []byte // the resource as the API had it, JSON; nil where nobody asked
 }
@@ -125,6 +158,7 @@ const (
 	StateClaimed
 	StateDone
 	StateDead
+	StateUnhandled // set aside, see [Store.SetAside]
 )
 
 // Entry is what a store knows of an event.
@@ -132,41 +166,52 @@ type Entry struct {
 	Key   string // of the event that the record stands for
 	State State
 	Added bool // the record was new
+
+	Wait     time.Duration // until a waiting or unhandled event is due
+	Conflict bool          // the record has the entry's key and another digest
 }
 
 // Claim is the right to handle an event until the lease ends.
 type Claim struct {
 	Record
 
-	Token   string // proves the claim to the store
-	Attempt int    // from 1; a claim whose lease ran out was an attempt
-	Latest  int64  // the greatest Position of the resource's done events
+	Token   string        // proves the claim to the store
+	Attempt int           // from 1; a claim whose lease ran out was an attempt
+	Latest  int64         // the greatest Position of the resource's done events
+	Age     time.Duration // since the event was put
 
 	// Completed is set by a handler that has made the event done itself, in
 	// the transaction of its own effects.
 	Completed bool
 }
 
-// DeadLetter is an event that could not be handled: its handler said so with
-// [Permanent], or it failed too often.
-type DeadLetter struct {
-	Key      string // for Requeue
-	EventID  string
-	Kind     Kind
-	Resource string
-	Attempts int
-	Reason   string // the last error
-	Since    time.Time
-	Body     []byte
-}
-
 // Counts tells how much there is to do.
 type Counts struct {
-	Waiting int
-	Claimed int
-	Dead    int
-	Oldest  time.Duration // how long the longest waiting event has been due
+	Waiting   int
+	Claimed   int
+	Dead      int
+	Unhandled int           // set aside because no process that saw them has a handler; see [Store.Unhandled]
+	Oldest    time.Duration // how long the longest waiting event has been due
 }
+
+// UnhandledKind is a kind of event that no process has handled so far.
+type UnhandledKind struct {
+	Family Family // "" if the kind does not belong to the family of its event
+	Kind   Kind
+	Events int
+	Since  time.Time // when the longest waiting of them last changed
+}
+
+// Purged counts what [Store.Purge] forgot.
+type Purged struct {
+	Done      int
+	Unhandled int
+}
+
+// MinRetention is the shortest time that a store may remember done events for:
+// the gateway redelivers an event for 24 hours, and a store that forgets it
+// earlier has it handled twice.
+const MinRetention = 25 * time.Hour
 
 // Source is how an event came in.
 type Source string

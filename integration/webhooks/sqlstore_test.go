@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -87,30 +88,42 @@ func TestPurgeForgetsWhatWasDoneLongAgo(t *testing.T) {
 	each(t, func(t *testing.T, d database) {
 		t.Helper()
 		ctx := t.Context()
-		s := newStore(t, d.open(t), d, sqlstore.WithRetention(time.Millisecond))
-		for _, id := range []string{"done", "dead", "claimed", "waiting"} {
+		db := d.open(t)
+		s := newStore(t, db, d, sqlstore.WithRetention(webhook.MinRetention))
+		for _, id := range []string{"done", "unhandled", "dead", "claimed", "waiting"} {
 			_, err := s.Put(ctx, record(id, id))
 			require.NoError(t, err)
 		}
 		for id, settle := range map[string]func(*webhook.Claim) error{
-			"done":    func(c *webhook.Claim) error { return s.Complete(ctx, c) },
-			"dead":    func(c *webhook.Claim) error { return s.Bury(ctx, c, "") },
-			"claimed": func(*webhook.Claim) error { return nil },
+			"done":      func(c *webhook.Claim) error { return s.Complete(ctx, c) },
+			"unhandled": func(c *webhook.Claim) error { return s.SetAside(ctx, c, webhook.FamilyTransaction) },
+			"dead":      func(c *webhook.Claim) error { return s.Bury(ctx, c, "") },
+			"claimed":   func(*webhook.Claim) error { return nil },
 		} {
 			c, _, err := s.Claim(ctx, "id "+id, time.Minute)
 			require.NoError(t, err)
 			require.NoError(t, settle(c))
 		}
-		require.Eventually(t, func() bool {
-			n, err := s.Purge(ctx)
-			require.NoError(t, err)
-			return n == 1
-		}, 5*time.Second, 5*time.Millisecond)
+		purged, err := s.Purge(ctx)
+		require.NoError(t, err)
+		assert.Zero(t, purged)
+		age(t, db, s, webhook.MinRetention+time.Minute)
+		purged, err = s.Purge(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, webhook.Purged{Done: 1, Unhandled: 1}, purged)
 		n, err := s.Counts(ctx)
 		require.NoError(t, err)
 		n.Oldest = 0
 		assert.Equal(t, webhook.Counts{Waiting: 1, Claimed: 1, Dead: 1}, n)
 	})
+}
+
+// age makes everything in the store that much older.
+func age(t *testing.T, db *sql.DB, s *sqlstore.Store, by time.Duration) {
+	t.Helper()
+	ms := fmt.Sprint(by.Milliseconds())
+	_, err := db.ExecContext(t.Context(), "UPDATE "+s.Table()+" SET since = since - "+ms+", due = due - "+ms+", lease = lease - "+ms)
+	require.NoError(t, err)
 }
 
 // business is a table of the merchant: one row per effect, so that a second
@@ -148,7 +161,7 @@ func TestHandleTxWritesBothOrNeither(t *testing.T) {
 			failures = failures[1:]
 			return err
 		}
-		rx, err := webhook.New(webhook.Config{Keys: keys, Store: s, Logger: quiet})
+		rx, err := webhook.New(webhook.Config{Keys: keys, Store: s, Logger: quiet, Backoff: func(int) time.Duration { return 0 }})
 		require.NoError(t, err)
 		webhook.OnTransaction(rx, webhook.TransactionPaid, sqlstore.HandleTx(s, handler))
 		deliver := func() int {
@@ -156,7 +169,7 @@ func TestHandleTxWritesBothOrNeither(t *testing.T) {
 			h := webhooktest.Sign(webhooktest.Secret, time.Now(), body)
 			return rx.Receive(ctx, webhook.Delivery{Header: h, Body: body}).Status
 		}
-		for i, want := range []int{500, 500, 200, 200} {
+		for i, want := range []int{500, 500, 200, 200} { // without a backoff
 			assert.Equal(t, want, deliver(), i)
 		}
 		assert.Equal(t, 1, count())
@@ -241,10 +254,11 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 	t.Parallel()
 	db := databases(t)[0].open(t)
 	for want, s := range map[string]*sqlstore.Store{
-		"the database is nil": sqlstore.New(nil, sqlstore.SQLite),
-		"unknown Dialect":     sqlstore.New(db, 0),
-		"no table name":       sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(`x"; DROP TABLE y`)),
-		"must be positive":    sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(0)),
+		"the database is nil":                           sqlstore.New(nil, sqlstore.SQLite),
+		"unknown Dialect":                               sqlstore.New(db, 0),
+		"no table name":                                 sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(`x"; DROP TABLE y`)),
+		"WithRetention(0s) is shorter than 25h0m0s":     sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(0)),
+		"WithRetention(24h0m0s) is shorter than 25h0m0": sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(24*time.Hour)),
 	} {
 		require.ErrorContains(t, s.Migrate(t.Context()), want)
 		_, err := s.Put(t.Context(), record("e", "tx"))

@@ -7,15 +7,28 @@ import (
 	"strings"
 )
 
+// schemaVersion is the version of the table. The version before had no row that
+// said so.
+const schemaVersion = 2
+
+// metaKey is the key of the row that is no event, see queries.go.
+const metaKey = "store"
+
+// addedColumns are those that the first version of the table did not have. Their
+// defaults let processes of a release from before still write to the table.
+var addedColumns = [...]struct{ name, definition string }{
+	{"digest", "TEXT NOT NULL DEFAULT ''"},
+	{"arrived", "{int} NOT NULL DEFAULT 0"},
+	{"aside", "TEXT NOT NULL DEFAULT ''"},
+	{"key_id", "TEXT NOT NULL DEFAULT ''"},
+}
+
 // Schema returns the statements that make the table and its indexes, for those
 // who keep their migrations in one place. Each does nothing where its work is
-// done already.
+// done already. On PostgreSQL they also upgrade the table of an earlier release;
+// on SQLite only [Store.Migrate] does.
 func (s *Store) Schema() []string {
-	types := strings.NewReplacer("{seq}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{bytes}", "BLOB", "{int}", "INTEGER")
-	if s.dialect == Postgres {
-		types = strings.NewReplacer("{seq}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bytes}", "BYTEA", "{int}", "BIGINT")
-	}
-	table := types.Replace(`CREATE TABLE IF NOT EXISTS ` + s.table + ` (
+	table := s.types().Replace(`CREATE TABLE IF NOT EXISTS ` + s.table + ` (
 	seq       {seq},
 	key       TEXT NOT NULL UNIQUE,
 	event_id  TEXT NOT NULL,
@@ -36,11 +49,16 @@ func (s *Store) Schema() []string {
 	since     {int} NOT NULL,
 	stands_in {int},
 	matched   TEXT NOT NULL,
-	reason    TEXT NOT NULL
+	reason    TEXT NOT NULL` + s.columns() + `
 )`)
+	statements := []string{table}
+	if s.dialect == Postgres {
+		for _, c := range addedColumns {
+			statements = append(statements, s.addColumn("IF NOT EXISTS "+c.name, c.definition))
+		}
+	}
 	// Only one event of a resource is claimed at a time: the index says so.
-	return []string{
-		table,
+	return append(statements,
 		s.index("UNIQUE ", "busy", "resource", "state = 2"),
 		s.index("", "due", "due, seq", "state = 1"),
 		s.index("", "latest", "resource, position", "state = 3"),
@@ -48,7 +66,29 @@ func (s *Store) Schema() []string {
 		s.index("", "dead", "since", "state = 4"),
 		s.index("", "fact", "fact", "fact <> ''"),
 		s.index("", "event", "event_id", "fact <> ''"),
+		s.index("", "aside", "aside, due, seq", "state = 5"),
+		s.q.meta,
+	)
+}
+
+// types spells the types of columns as the dialect does.
+func (s *Store) types() *strings.Replacer {
+	if s.dialect == Postgres {
+		return strings.NewReplacer("{seq}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bytes}", "BYTEA", "{int}", "BIGINT")
 	}
+	return strings.NewReplacer("{seq}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{bytes}", "BLOB", "{int}", "INTEGER")
+}
+
+func (s *Store) columns() string {
+	var b strings.Builder
+	for _, c := range addedColumns {
+		b.WriteString(",\n\t" + c.name + " " + c.definition)
+	}
+	return b.String()
+}
+
+func (s *Store) addColumn(name, definition string) string {
+	return "ALTER TABLE " + s.table + " ADD COLUMN " + name + " " + s.types().Replace(definition)
 }
 
 func (s *Store) index(unique, name, on, where string) string {
@@ -59,12 +99,18 @@ func (s *Store) index(unique, name, on, where string) string {
 	return "CREATE " + unique + "INDEX IF NOT EXISTS " + index + " ON " + table + " (" + on + ") WHERE " + where
 }
 
-// Migrate makes the table and its indexes where they are missing. Several
-// processes may call it at once.
+// Migrate makes the table and its indexes where they are missing, and upgrades
+// the table of an earlier release, whose processes may go on using it. Several
+// processes may call it at once. Where there is nothing to do it only reads, so
+// that the role needs no right to create anything.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
 	}
+	var version int64
+	if err := s.db.QueryRowContext(ctx, s.q.version).Scan(&version); err == nil && version >= schemaVersion {
+		return nil
+	} // the error of a missing table is what the migration is for; any other one it meets again
 	return s.try(ctx, func() error {
 		tx, err := s.db.BeginTx(ctx, nil)
 		if err != nil {
@@ -72,10 +118,19 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		defer func() { _ = tx.Rollback() }() // does nothing after the commit
 		if err := s.migrate(ctx, tx); err != nil {
-			return fmt.Errorf("sqlstore: the table %s could not be made: %w", s.table, err)
+			return fmt.Errorf("sqlstore: the table %s could not be created or upgraded to version %d%s: %w",
+				s.table, schemaVersion, adviceOn(err), err)
 		}
 		return tx.Commit()
 	})
+}
+
+// adviceOn says what to do about a role that lacks the rights.
+func adviceOn(err error) string {
+	if sqlState(err) == "42501" {
+		return "; run Migrate once as the owner of its schema"
+	}
+	return ""
 }
 
 func (s *Store) migrate(ctx context.Context, tx *sql.Tx) error {
@@ -84,8 +139,31 @@ func (s *Store) migrate(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 	}
-	for _, statement := range s.Schema() {
+	for i, statement := range s.Schema() {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+		if i == 0 && s.dialect == SQLite {
+			if err := s.addColumns(ctx, tx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addColumns upgrades a table on SQLite, which has no ADD COLUMN IF NOT EXISTS.
+func (s *Store) addColumns(ctx context.Context, tx *sql.Tx) error {
+	for _, c := range addedColumns {
+		var found int
+		err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM pragma_table_info(?) WHERE name = ?", bare(s.table), c.name).Scan(&found)
+		if err != nil || found > 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, s.addColumn(c.name, c.definition)); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,12 @@ import (
 
 // The states as the table has them: those of package webhook.
 //
-//	1 waiting, 2 claimed, 3 done, 4 dead
+//	1 waiting, 2 claimed, 3 done, 4 dead, 5 unhandled
+//
+// An event that was set aside has the family and kind of the missing handler in
+// its column aside, and is unhandled wherever another one would be waiting. The
+// row with state 0 is no event: its position is the version of the schema, and
+// its column since says from when on the table has every event that was done.
 //
 // Times are Unix milliseconds of the database's clock, so that the clocks of
 // the processes need not agree.
@@ -15,20 +20,39 @@ import (
 // queries is the SQL of one dialect and table.
 type queries struct {
 	lock, insert, entry, twinOfConfirmed, twinOfSigned, match, standIn string
-	claim, next, beyond, expire                                        string
-	extend, holds, complete, retry, bury, release                      string
-	deadLetters, requeue, purge, counts                                string
+	claim, next, beyond, expire, clock, stepBack                       string
+	extend, holds, complete, retry, bury, release, setAside            string
+	asides, nextAside, unhandled                                       string
+	deadLetters, requeue, discard, purge, purgeUnhandled, counts       string
+	version, since, forget, meta                                       string
 }
 
 // columns are what a claim needs, in the order of scanClaim.
 const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {row}.resource, {row}.fact, {row}.signed, {row}.source, ` +
-	`{row}.late, {row}.position, {row}.body, {row}.confirmed, {row}.attempts, ` +
+	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +
 	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.state = 3), 0)`
 
 // isFree is true of a waiting row e whose resource nobody works on. The
 // subqueries are scalar on purpose: each is one look into an index, whatever
 // the planner believes about the table.
 const isFree = `(SELECT b.seq FROM {t} AS b WHERE b.resource = e.resource AND b.state = 2 LIMIT 1) IS NULL`
+
+// wait is how long row e is not due yet.
+const wait = `CASE WHEN {row}.state IN (1, 5) AND {row}.due > {now} THEN {row}.due - {now} ELSE 0 END`
+
+// rest is the state of an event that is neither claimed nor done nor dead.
+const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
+
+// nextFrom claims due rows of a lane: the oldest come straight from an index, a
+// bounded number of them however long the queue is; those that are due and the
+// first of their resource are what may be claimed. Another process that looks at
+// the same moment finds them locked, and not their successors either.
+const nextFrom = `WITH w AS (SELECT seq, due, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
+		FROM (SELECT seq, due, resource FROM {t} WHERE {lane} ORDER BY due, seq LIMIT ?) AS oldest WHERE due <= {now})
+	UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
+	WHERE seq IN (SELECT e.seq FROM w JOIN {t} AS e ON e.seq = w.seq WHERE w.place = 1 AND e.state = {state} AND {free}
+		ORDER BY w.due, w.seq LIMIT ?{skip_e})
+	RETURNING {columns}`
 
 func newQueries(d Dialect, table string) queries {
 	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
@@ -38,40 +62,33 @@ func newQueries(d Dialect, table string) queries {
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
 	}
 	sql := func(text string) string {
-		text = strings.NewReplacer("{columns}", columns, "{free}", isFree).Replace(text)
+		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait).Replace(text)
 		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip, "{skip_e}", skipE).Replace(text)
 		return bind(d, text)
 	}
 	q := queries{
-		insert: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, body, confirmed,
-			state, attempts, token, due, lease, since, matched, reason)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 0, '', {now}, 0, {now}, '', '') ON CONFLICT (key) DO NOTHING`),
-		entry: sql(`SELECT COALESCE(w.key, e.key), COALESCE(w.state, e.state) FROM {t} AS e
-			LEFT JOIN {t} AS w ON w.seq = e.stands_in WHERE e.key = ?`),
+		insert: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, body, confirmed,
+			state, reason, attempts, token, due, lease, since, arrived, matched)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', {now}, 0, {now}, {now}, '') ON CONFLICT (key) DO NOTHING`),
+		entry: sql(`SELECT COALESCE(w.key, e.key), COALESCE(w.state, e.state), e.digest,
+			CASE WHEN w.seq IS NULL THEN ` + strings.ReplaceAll(wait, "{row}", "e") + ` ELSE ` + strings.ReplaceAll(wait, "{row}", "w") + ` END
+			FROM {t} AS e LEFT JOIN {t} AS w ON w.seq = e.stands_in WHERE e.key = ?`),
 		twinOfConfirmed: sql(`SELECT key FROM {t} WHERE key <> ? AND fact <> '' AND (fact = ? OR (event_id = ? AND signed = 1))
 			ORDER BY seq LIMIT 1`),
-		twinOfSigned: sql(`SELECT seq, key, state FROM {t} WHERE signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
+		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
 			AND (fact = ? OR (event_id = ? AND kind = ? AND resource = ?)) ORDER BY CASE WHEN fact = ? THEN 0 ELSE 1 END, seq LIMIT 1`),
 		match: sql(`UPDATE {t} SET matched = ? WHERE seq = ?`),
 		standIn: sql(`UPDATE {t} SET state = 3, stands_in = ?, position = 0, since = {now}, body = NULL, confirmed = NULL
 			WHERE key = ?`),
 
 		claim: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state = 1 AND {free}{skip})
+			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state IN (1, 5) AND e.due <= {now} AND {free}{skip})
 			RETURNING {columns}`),
-		// The oldest waiting rows come straight from an index, a bounded number
-		// of them however long the queue is; those that are due and the first of
-		// their resource are what may be claimed. Another process that looks at
-		// the same moment finds them locked, and not their successors either.
-		next: sql(`WITH w AS (SELECT seq, due, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
-				FROM (SELECT seq, due, resource FROM {t} WHERE state = 1 ORDER BY due, seq LIMIT ?) AS oldest WHERE due <= {now})
-			UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-			WHERE seq IN (SELECT e.seq FROM w JOIN {t} AS e ON e.seq = w.seq WHERE w.place = 1 AND e.state = 1 AND {free}
-				ORDER BY w.due, w.seq LIMIT ?{skip_e})
-			RETURNING {columns}`),
+		next:      sql(strings.NewReplacer("{lane}", "state = 1", "{state}", "1").Replace(nextFrom)),
+		nextAside: sql(strings.NewReplacer("{lane}", "state = 5 AND aside = ?", "{state}", "5").Replace(nextFrom)),
 		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE state = 1 ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
 			WHERE due <= {now}`),
-		expire: sql(`UPDATE {t} SET state = 1, token = '', due = {now}, since = {now}
+		expire: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}
 			WHERE seq IN (SELECT seq FROM {t} WHERE state = 2 AND lease <= {now}{skip})`),
 
 		// A row that its handler's transaction has locked can't be extended and
@@ -81,20 +98,47 @@ func newQueries(d Dialect, table string) queries {
 		holds: sql(`SELECT COUNT(*) FROM {t} WHERE key = ? AND token = ? AND state = 2`),
 		complete: sql(`UPDATE {t} SET state = 3, since = {now}, body = NULL, confirmed = NULL, reason = ''
 			WHERE key = ? AND token = ? AND state = 2`),
-		retry: sql(`UPDATE {t} SET state = 1, token = '', since = {now}, due = {now} + ?, reason = ?
+		retry: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now} + ?, reason = ?
 			WHERE key = ? AND token = ? AND state = 2`),
 		bury: sql(`UPDATE {t} SET state = 4, token = '', since = {now}, reason = ?
 			WHERE key = ? AND token = ? AND state = 2`),
-		release: sql(`UPDATE {t} SET state = 1, token = '', since = {now}, due = {now}, attempts = attempts - 1
+		release: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now}, attempts = attempts - 1
+			WHERE key = ? AND token = ? AND state = 2`),
+		setAside: sql(`UPDATE {t} SET state = 5, token = '', since = {now}, due = {now}, attempts = attempts - 1, aside = ?
 			WHERE key = ? AND token = ? AND state = 2`),
 
-		deadLetters: sql(`SELECT key, event_id, kind, resource, attempts, reason, since, body FROM {t}
-			WHERE state = 4 ORDER BY since, seq LIMIT ?`),
-		requeue: sql(`UPDATE {t} SET state = 1, due = {now}, since = {now}, attempts = 0 WHERE key = ? AND state = 4`),
+		// One look into the index for each value of aside, however many rows.
+		asides: sql(`WITH RECURSIVE k(aside) AS (SELECT MIN(aside) FROM {t} WHERE state = 5
+			UNION ALL SELECT (SELECT MIN(aside) FROM {t} WHERE state = 5 AND aside > k.aside) FROM k WHERE k.aside IS NOT NULL)
+			SELECT aside FROM k WHERE aside IS NOT NULL`),
+		unhandled: sql(`SELECT aside, COUNT(*), MIN(since) FROM {t} WHERE state = 5 GROUP BY aside ORDER BY aside`),
+
+		// What was written before the clock was set back would wait for it to catch
+		// up. Counted from now, it waits for as long as it had to wait then.
+		clock: sql(`SELECT {now}`),
+		stepBack: sql(`UPDATE {t} SET due = CASE WHEN due > since THEN {now} + due - since ELSE {now} END,
+			lease = CASE WHEN lease > since THEN {now} + lease - since ELSE lease END, since = {now}
+			WHERE seq IN (SELECT seq FROM {t} WHERE (state = 1 OR state = 2 OR state = 5) AND since > {now} + ?{skip})`),
+
+		deadLetters: sql(`SELECT key, event_id, kind, resource, attempts, reason, since, body, seq FROM {t}
+			WHERE state = 4 AND (since > ? OR (since = ? AND seq > ?))
+			AND (? = '' OR kind = ?) AND (? = '' OR resource = ?) AND since >= ? ORDER BY since, seq LIMIT ?`),
+		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0 WHERE key = ? AND state = 4`),
+		discard: sql(`UPDATE {t} SET state = 3, since = {now}, position = 0, body = NULL, confirmed = NULL, reason = ''
+			WHERE key = ? AND state = 4`),
 		purge: sql(`DELETE FROM {t} WHERE seq IN
 			(SELECT seq FROM {t} WHERE state = 3 AND since < {now} - ? ORDER BY since LIMIT ?)`),
+		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq IN (SELECT seq FROM {t} WHERE state = 5 AND since < {now} - ? LIMIT ?)`),
+		meta: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position,
+			state, attempts, token, due, lease, since, matched, reason)
+			SELECT '` + metaKey + `', '', '', '', '', 0, '', 0, ` + strconv.Itoa(schemaVersion) + `,
+			0, 0, '', 0, 0, COALESCE((SELECT MIN(since) FROM {t}), {now}), '', '' WHERE 1 = 1
+			ON CONFLICT (key) DO UPDATE SET position = excluded.position`),
+		version: sql(`SELECT position FROM {t} WHERE key = '` + metaKey + `'`),
+		since:   sql(`SELECT {now} - since FROM {t} WHERE key = '` + metaKey + `'`),
+		forget:  sql(`UPDATE {t} SET since = {now} - ? WHERE key = '` + metaKey + `' AND since < {now} - ?`),
 		counts: sql(`SELECT (SELECT COUNT(*) FROM {t} WHERE state = 1), (SELECT COUNT(*) FROM {t} WHERE state = 2),
-			(SELECT COUNT(*) FROM {t} WHERE state = 4),
+			(SELECT COUNT(*) FROM {t} WHERE state = 4), (SELECT COUNT(*) FROM {t} WHERE state = 5),
 			COALESCE((SELECT {now} - MIN(due) FROM {t} WHERE state = 1), 0)`),
 	}
 	if d == Postgres {

@@ -41,7 +41,7 @@ const DefaultTable = "gateway_webhook_events"
 
 // DefaultRetention is how long done events are remembered, where
 // [WithRetention] does not say otherwise. The gateway gives up a delivery
-// after days; the rest is for those who send old ones again.
+// after a day; the rest is for those who send old ones again.
 const DefaultRetention = 90 * 24 * time.Hour
 
 // Store keeps events in a database. It implements [webhook.Store].
@@ -53,6 +53,7 @@ type Store struct {
 	err       error // of New's arguments, returned by every method
 	q         queries
 	expired   atomic.Int64 // when leases were last looked at, Unix milliseconds
+	clock     clock
 }
 
 var _ webhook.Store = (*Store)(nil)
@@ -64,7 +65,8 @@ type Option func(*Store)
 // and a dot if need be.
 func WithTable(name string) Option { return func(s *Store) { s.table = name } }
 
-// WithRetention sets how long done events are remembered.
+// WithRetention sets how long done events are remembered, and unhandled ones are
+// kept: at least [webhook.MinRetention].
 func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention = d } }
 
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0,40}$`)
@@ -83,8 +85,9 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 		s.err = errors.New("sqlstore: unknown Dialect")
 	case !tableName.MatchString(s.table):
 		s.err = fmt.Errorf("sqlstore: %q is no table name: small letters, digits and underscores", s.table)
-	case s.retention <= 0:
-		s.err = errors.New("sqlstore: the retention must be positive")
+	case s.retention < webhook.MinRetention:
+		s.err = fmt.Errorf("sqlstore: WithRetention(%v) is shorter than %v: the gateway redelivers for 24 hours, and an event that is forgotten "+
+			"earlier would be handled twice", s.retention, webhook.MinRetention)
 	default:
 		s.q = newQueries(dialect, s.table)
 	}
@@ -96,9 +99,6 @@ func (s *Store) Table() string { return s.table }
 
 // Durable reports true.
 func (s *Store) Durable() bool { return true }
-
-// Remembers returns the retention.
-func (s *Store) Remembers() time.Duration { return s.retention }
 
 // HandleTx makes a handler of fn that shares one database transaction with the
 // note that its event is done: both are written or neither is, so that what fn

@@ -38,16 +38,35 @@ type execer interface {
 
 // putPlain is for events that can be known by their key only: one statement.
 func (s *Store) putPlain(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
-	added, err := s.insert(ctx, s.db, rec)
-	if err != nil || added {
-		return webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: added}, err
-	}
-	return s.entry(ctx, s.db, rec.Key)
+	return s.putAs(ctx, rec, webhook.StateWaiting, "")
 }
 
-func (s *Store) insert(ctx context.Context, db execer, rec webhook.Record) (added bool, err error) {
+func (s *Store) putAs(ctx context.Context, rec webhook.Record, state webhook.State, reason string) (webhook.Entry, error) {
+	added, err := s.insert(ctx, s.db, rec, state, reason)
+	if err != nil || added {
+		return webhook.Entry{Key: rec.Key, State: state, Added: added}, err
+	}
+	return s.entry(ctx, s.db, rec.Key, rec.Digest)
+}
+
+// PutDead implements [webhook.Store].
+func (s *Store) PutDead(ctx context.Context, rec webhook.Record, reason string) (entry webhook.Entry, err error) {
+	if s.err != nil {
+		return entry, s.err
+	}
+	err = s.try(ctx, func() error {
+		entry, err = s.putAs(ctx, rec, webhook.StateDead, text(reason))
+		return err
+	})
+	return entry, err
+}
+
+func (s *Store) insert(
+	ctx context.Context, db execer, rec webhook.Record, state webhook.State, reason string,
+) (added bool, err error) {
 	res, err := db.ExecContext(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
-		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Body, rec.Confirmed)
+		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, rec.KeyID, rec.Body, rec.Confirmed,
+		int64(state), reason)
 	if err != nil {
 		return false, err
 	}
@@ -55,9 +74,13 @@ func (s *Store) insert(ctx context.Context, db execer, rec webhook.Record) (adde
 	return n == 1, err
 }
 
-func (s *Store) entry(ctx context.Context, db execer, key string) (webhook.Entry, error) {
+func (s *Store) entry(ctx context.Context, db execer, key, digest string) (webhook.Entry, error) {
 	var e webhook.Entry
-	err := db.QueryRowContext(ctx, s.q.entry, key).Scan(&e.Key, &e.State)
+	var known string
+	var wait int64
+	err := db.QueryRowContext(ctx, s.q.entry, key).Scan(&e.Key, &e.State, &known, &wait)
+	e.Wait = time.Duration(wait) * time.Millisecond
+	e.Conflict = digest != "" && known != "" && digest != known
 	return e, err
 }
 
@@ -74,19 +97,19 @@ func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.
 			return entry, err
 		}
 	}
-	added, err := s.insert(ctx, tx, rec)
+	added, err := s.insert(ctx, tx, rec, webhook.StateWaiting, "")
 	switch {
 	case err != nil:
 		return entry, err
 	case !added:
-		return s.entry(ctx, tx, rec.Key)
+		return s.entry(ctx, tx, rec.Key, rec.Digest)
 	case rec.Signed:
 		entry, err = s.putSigned(ctx, tx, rec)
 	default:
 		var twin string
 		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, rec.Key, rec.Fact, rec.EventID).Scan(&twin)
 		if err == nil {
-			return s.entry(ctx, tx, twin) // and what was inserted is rolled back
+			return s.entry(ctx, tx, twin, "") // and what was inserted is rolled back
 		}
 		entry = webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
 	}
@@ -100,13 +123,14 @@ func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.
 // twin, which is handled in its place.
 func (s *Store) putSigned(ctx context.Context, tx *sql.Tx, rec webhook.Record) (webhook.Entry, error) {
 	entry := webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
-	var twin int64
+	var twin, wait int64
 	var found webhook.Entry
 	err := tx.QueryRowContext(ctx, s.q.twinOfSigned, rec.Key, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact).
-		Scan(&twin, &found.Key, &found.State)
+		Scan(&twin, &found.Key, &found.State, &wait)
 	if err != nil {
 		return entry, err
 	}
+	found.Wait = time.Duration(wait) * time.Millisecond
 	if _, err := tx.ExecContext(ctx, s.q.match, rec.Key, twin); err != nil {
 		return entry, err
 	}
@@ -115,24 +139,25 @@ func (s *Store) putSigned(ctx context.Context, tx *sql.Tx, rec webhook.Record) (
 }
 
 // Claim implements [webhook.Store].
-func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.State, error) {
+func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
+	claimed := webhook.Entry{Key: key, State: webhook.StateClaimed}
 	if s.err != nil {
-		return nil, 0, s.err
+		return nil, webhook.Entry{}, s.err
 	}
 	claim, err := s.claimOne(ctx, key, lease)
 	if err != nil || claim != nil {
-		return claim, webhook.StateClaimed, err
+		return claim, claimed, err
 	}
 	// Perhaps a process died with it, or with another event of the resource.
 	if err := s.expire(ctx); err != nil {
-		return nil, 0, err
+		return nil, webhook.Entry{}, err
 	}
 	claim, err = s.claimOne(ctx, key, lease)
 	if err != nil || claim != nil {
-		return claim, webhook.StateClaimed, err
+		return claim, claimed, err
 	}
-	entry, err := s.entry(ctx, s.db, key)
-	return nil, entry.State, err
+	entry, err := s.entry(ctx, s.db, key, "")
+	return nil, entry, err
 }
 
 func (s *Store) claimOne(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, error) {
@@ -151,15 +176,12 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	if s.err != nil {
 		return nil, s.err
 	}
-	now, last := time.Now().UnixMilli(), s.expired.Load()
-	if now-last >= expireEvery.Milliseconds() && s.expired.CompareAndSwap(last, now) {
-		if err := s.expire(ctx); err != nil {
-			return nil, err
-		}
+	if err := s.expireNowAndThen(ctx); err != nil {
+		return nil, err
 	}
 	// The window is wide enough for the events of busy resources that stand
 	// before those that can be had; where it was not, a wider one is tried.
-	for window := 16*limit + 64; ; window *= 16 {
+	for window := firstWindow(limit); ; window *= 16 {
 		claims, err := s.claims(ctx, s.q.next, func(token string) []any {
 			return []any{window, token, lease.Milliseconds(), limit}
 		})
@@ -170,6 +192,17 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 			return nil, err
 		}
 	}
+}
+
+func firstWindow(limit int) int { return 16*limit + 64 }
+
+// expireNowAndThen looks for leases that have run out, if that was not just done.
+func (s *Store) expireNowAndThen(ctx context.Context) error {
+	now, last := time.Now().UnixMilli(), s.expired.Load()
+	if d := now - last; (d >= 0 && d < expireEvery.Milliseconds()) || !s.expired.CompareAndSwap(last, now) {
+		return nil
+	}
+	return s.expire(ctx)
 }
 
 // widestWindow bounds what one statement of Next looks at.
@@ -186,6 +219,9 @@ func (s *Store) waiting(ctx context.Context, window int) (more bool, err error) 
 }
 
 func (s *Store) expire(ctx context.Context) error {
+	if err := s.checkClock(ctx); err != nil {
+		return err
+	}
 	return s.try(ctx, func() error {
 		_, err := s.db.ExecContext(ctx, s.q.expire)
 		return err
@@ -224,11 +260,12 @@ func scanClaims(rows *sql.Rows, token string) ([]*webhook.Claim, error) {
 		r := row{claim: &webhook.Claim{Token: token}}
 		c := r.claim
 		var kind, source string
-		var signed, late int64
+		var signed, late, age int64
 		if err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
-			&late, &c.Position, &c.Body, &c.Confirmed, &c.Attempt, &c.Latest); err != nil {
+			&late, &c.Position, &c.Digest, &c.KeyID, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Latest); err != nil {
 			return nil, err
 		}
+		c.Age = time.Duration(age) * time.Millisecond
 		c.Kind, c.Source, c.Signed, c.Late = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1
 		found = append(found, r)
 	}
@@ -285,80 +322,6 @@ func (s *Store) update(ctx context.Context, query string, args ...any) error {
 		return s.err
 	}
 	return s.try(ctx, func() error { return affectsOne(s.db.ExecContext(ctx, query, args...)) })
-}
-
-// DeadLetters implements [webhook.Store].
-func (s *Store) DeadLetters(ctx context.Context, limit int) (dead []webhook.DeadLetter, err error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	rows, err := s.db.QueryContext(ctx, s.q.deadLetters, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err has what is to be known
-	for rows.Next() {
-		var d webhook.DeadLetter
-		var kind string
-		var since int64
-		if err := rows.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body); err != nil {
-			return nil, err
-		}
-		d.Kind, d.Since = webhook.Kind(kind), time.UnixMilli(since).UTC()
-		dead = append(dead, d)
-	}
-	return dead, rows.Err()
-}
-
-// Requeue implements [webhook.Store].
-func (s *Store) Requeue(ctx context.Context, keys ...string) (int, error) {
-	n := 0
-	for _, key := range keys {
-		switch err := s.update(ctx, s.q.requeue, key); {
-		case err == nil:
-			n++
-		case !errors.Is(err, webhook.ErrClaimLost): // which here means: no dead letter
-			return n, err
-		}
-	}
-	return n, nil
-}
-
-// purgeBatch keeps a purge from locking the table, or SQLite's only writer, for
-// long.
-const purgeBatch = 1000
-
-// Purge implements [webhook.Store].
-func (s *Store) Purge(ctx context.Context) (int, error) {
-	if s.err != nil {
-		return 0, s.err
-	}
-	for n := 0; ; {
-		var deleted int64
-		err := s.try(ctx, func() error {
-			res, err := s.db.ExecContext(ctx, s.q.purge, s.retention.Milliseconds(), purgeBatch)
-			if err == nil {
-				deleted, err = res.RowsAffected()
-			}
-			return err
-		})
-		n += int(deleted)
-		if err != nil || deleted < purgeBatch {
-			return n, err
-		}
-	}
-}
-
-// Counts implements [webhook.Store].
-func (s *Store) Counts(ctx context.Context) (webhook.Counts, error) {
-	var n webhook.Counts
-	if s.err != nil {
-		return n, s.err
-	}
-	var oldest int64
-	err := s.db.QueryRowContext(ctx, s.q.counts).Scan(&n.Waiting, &n.Claimed, &n.Dead, &oldest)
-	n.Oldest = time.Duration(max(oldest, 0)) * time.Millisecond
-	return n, err
 }
 
 func number(b bool) int64 {

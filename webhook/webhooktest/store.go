@@ -27,8 +27,18 @@ func RunStore(t TB, open func() webhook.Store) {
 		{"next takes what is due, in order", storeNextInOrder},
 		{"a long queue of one resource", storeLongQueue},
 		{"retry", storeRetry},
+		{"a backoff", storeBackoff},
 		{"release", storeRelease},
 		{"dead letters", storeDeadLetters},
+		{"pages of dead letters", storePages},
+		{"selected dead letters", storeSelected},
+		{"invalid queries of dead letters", storeInvalidQueries},
+		{"discarded dead letters", storeDiscard},
+		{"events put as dead letters", storePutDead},
+		{"events without a handler", storeUnhandled},
+		{"an unhandled event stays in its lane", storeUnhandledLane},
+		{"an unhandled event holds up no other", storeUnhandledHoldsNobodyUp},
+		{"another event with a known id", storeConflict},
 		{"a lease that runs out", storeLeaseRunsOut},
 		{"an extended lease", storeExtend},
 		{"an old token", storeOldToken},
@@ -88,17 +98,17 @@ func (c *checker) putNew(s webhook.Store, records ...webhook.Record) {
 
 func (c *checker) claim(s webhook.Store, key string) *webhook.Claim {
 	c.t.Helper()
-	claim, state, err := s.Claim(context.Background(), key, lease)
+	claim, entry, err := s.Claim(context.Background(), key, lease)
 	c.must(err)
-	c.need(claim != nil && state == webhook.StateClaimed, "Claim of the waiting %q returned %v, state %d", key, claim, state)
+	c.need(claim != nil && entry.State == webhook.StateClaimed, "Claim of the waiting %q returned %v, %+v", key, claim, entry)
 	return claim
 }
 
 func (c *checker) refused(s webhook.Store, key string, want webhook.State) {
 	c.t.Helper()
-	claim, state, err := s.Claim(context.Background(), key, lease)
+	claim, entry, err := s.Claim(context.Background(), key, lease)
 	c.must(err)
-	c.need(claim == nil && state == want, "Claim of %q returned %v, state %d; want none, state %d", key, claim, state, want)
+	c.need(claim == nil && entry.State == want, "Claim of %q returned %v, %+v; want none, state %d", key, claim, entry, want)
 }
 
 func (c *checker) next(s webhook.Store, limit int) []*webhook.Claim {
@@ -163,13 +173,14 @@ func storeOneEntryPerKey(c *checker, s webhook.Store) {
 func storeKeepsTheEvent(c *checker, s webhook.Store) {
 	want := confirmedFact("e1", "f")
 	want.Position, want.Late, want.Source = 7<<40, true, webhook.SourceReconciler
-	want.Body = []byte("\x00\xff any bytes")
+	want.Body, want.Digest, want.KeyID = []byte("\x00\xff any bytes"), "d1", "k1"
 	c.putNew(s, want)
 	got := c.claim(s, want.Key)
 	c.that(got.Attempt == 1 && got.Latest == 0 && got.Token != "", "the claim is %+v", got)
 	c.that(string(got.Body) == string(want.Body) && string(got.Confirmed) == string(want.Confirmed), "body %q, confirmed %q", got.Body, got.Confirmed)
 	c.that(got.EventID == want.EventID && got.Kind == want.Kind && got.Resource == want.Resource && got.Fact == want.Fact &&
-		got.Signed == want.Signed && got.Late == want.Late && got.Source == want.Source && got.Position == want.Position,
+		got.Signed == want.Signed && got.Late == want.Late && got.Source == want.Source && got.Position == want.Position &&
+		got.Digest == want.Digest && got.KeyID == want.KeyID,
 		"put %+v, claimed %+v", want, got.Record)
 }
 
@@ -215,12 +226,33 @@ func storeRetry(c *checker, s webhook.Store) {
 	claims := c.next(s, 10)
 	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v: e1 waits, and holds nobody up", eventIDs(claims))
 	c.must(s.Complete(ctx, claims[0]))
-	again := c.claim(s, "id e1") // a delivery does not wait
+	c.putNew(s, rec("e3", "tx3"))
+	c.must(s.Retry(ctx, c.claim(s, "id e3"), 0, ""))
+	again := c.claim(s, "id e3")
 	c.that(again.Attempt == 2, "attempt %d, want 2", again.Attempt)
 	c.that(len(again.Body) > 0, "the body is lost")
+	c.that(again.Age >= 0 && again.Age < time.Minute, "age %v of a new event", again.Age)
 	c.must(s.Retry(ctx, again, 0, ""))
 	c.need(len(c.next(s, 10)) == 1, "an event that is due was not returned")
 }
+
+// A delivery must not cut a backoff short: anybody may repeat it.
+func storeBackoff(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "tx"))
+	c.must(s.Retry(ctx, c.claim(s, "id e1"), time.Hour, "no database"))
+	for range 3 {
+		claim, entry, err := s.Claim(ctx, "id e1", lease)
+		c.must(err)
+		c.need(claim == nil && entry.State == webhook.StateWaiting && soonAfter(entry.Wait, time.Hour),
+			"Claim within a backoff of an hour returned %v, %+v", claim, entry)
+	}
+	e := c.put(s, rec("e1", "tx"))
+	c.that(soonAfter(e.Wait, time.Hour), "Put within a backoff of an hour returned %+v", e)
+}
+
+// soonAfter reports whether d is what is left of span a moment later.
+func soonAfter(d, span time.Duration) bool { return d <= span && d > span-time.Minute }
 
 func storeRelease(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e1", "tx"))
@@ -240,7 +272,7 @@ func storeDeadLetters(c *checker, s webhook.Store) {
 	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
 	c.must(s.Bury(ctx, claims[0], "either"))
 
-	dead, err := s.DeadLetters(ctx, 1)
+	dead, err := s.DeadLetters(ctx, webhook.DeadLetterQuery{Limit: 1})
 	c.must(err)
 	c.need(len(dead) == 1, "DeadLetters(1) returned %d", len(dead))
 	d := dead[0]
@@ -274,7 +306,7 @@ func storeLeaseRunsOut(c *checker, s webhook.Store) {
 	c.must(err)
 	c.that(soon(func() bool {
 		claim, _, err := s.Claim(ctx, "id e3", lease)
-		return err == nil && claim != nil
+		return err == nil && claim != nil && claim.Attempt == 2
 	}), "a delivery can't take over from a dead process")
 }
 
@@ -341,10 +373,12 @@ func storeCounts(c *checker, s webhook.Store) {
 	c.must(err)
 	n.Oldest = min(n.Oldest, 0)
 	c.that(n == webhook.Counts{Waiting: 1, Claimed: 1, Dead: 1}, "%+v", n)
-	c.that(s.Remembers() > 0, "Remembers returned %v", s.Remembers())
+	remembers, err := s.Remembers(ctx)
+	c.must(err)
+	c.that(remembers >= 0 && remembers < time.Minute, "a new store remembers %v", remembers)
 	purged, err := s.Purge(ctx)
 	c.must(err)
-	c.that(purged == 0, "Purge forgot %d young events", purged)
+	c.that(purged == webhook.Purged{}, "Purge forgot %+v, of young events", purged)
 }
 
 func storeOddTexts(c *checker, s webhook.Store) {
@@ -354,7 +388,5 @@ func storeOddTexts(c *checker, s webhook.Store) {
 	claim := c.claim(s, r.Key)
 	c.that(claim.EventID == r.EventID && claim.Resource == r.Resource, "%+v", claim.Record)
 	c.must(s.Bury(ctx, claim, "a \x00 and \xff"))
-	dead, err := s.DeadLetters(ctx, 10)
-	c.must(err)
-	c.that(len(dead) == 1, "%d dead letters, want 1", len(dead))
+	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is gone")
 }

@@ -1,0 +1,182 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DeadLetter is an event that could not be handled: its handler returned
+// [Permanent], it failed too often, or its id was used for another event before.
+type DeadLetter struct {
+	Key      string // for Requeue and Discard
+	EventID  string
+	Kind     Kind
+	Resource string // family and id: "transaction/0198…"
+	Attempts int
+	Reason   string // the last error
+	Since    time.Time
+	Body     []byte
+
+	Cursor string // for DeadLetterQuery.After
+}
+
+// DeadLetterFilter selects dead letters. A zero member selects all.
+type DeadLetterFilter struct {
+	Kind     Kind
+	Resource string    // family and id: "transaction/0198…"
+	Since    time.Time // those that became dead letters at or after this time
+}
+
+// DeadLetterQuery is one page of the dead letters that a filter selects.
+type DeadLetterQuery struct {
+	DeadLetterFilter
+
+	Limit int    // 1 to 1000; 0 stands for 100
+	After string // the Cursor of the last dead letter of the previous page
+}
+
+const (
+	defaultLetters = 100
+	maxLetters     = 1000
+)
+
+// Check returns q with its default limit, or an error that names the invalid
+// member.
+func (q DeadLetterQuery) Check() (DeadLetterQuery, error) {
+	if q.Limit < 0 || q.Limit > maxLetters {
+		return q, fmt.Errorf("webhook: DeadLetterQuery.Limit is %d; it must be 1 to %d, or 0 for %d", q.Limit, maxLetters, defaultLetters)
+	}
+	if q.Limit == 0 {
+		q.Limit = defaultLetters
+	}
+	if _, _, err := q.Position(); err != nil {
+		return q, err
+	}
+	return q, nil
+}
+
+// Position returns what After stands for: the time, in Unix milliseconds, and
+// the number, within the store, of the last dead letter of the previous page.
+// Both are 0 for the first page.
+func (q DeadLetterQuery) Position() (since, number int64, err error) {
+	if q.After == "" {
+		return 0, 0, nil
+	}
+	left, right, _ := strings.Cut(q.After, ".")
+	since, err = strconv.ParseInt(left, 10, 64)
+	if err == nil {
+		number, err = strconv.ParseInt(right, 10, 64)
+	}
+	if err != nil {
+		return 0, 0, errors.New("webhook: DeadLetterQuery.After must be the Cursor of a dead letter")
+	}
+	return since, number, nil
+}
+
+// CursorAt returns the cursor of a dead letter, for a [Store].
+func CursorAt(since, number int64) string {
+	return strconv.FormatInt(since, 10) + "." + strconv.FormatInt(number, 10)
+}
+
+// DeadLetters returns one page of the events that could not be handled, the
+// oldest first.
+func (rx *Receiver) DeadLetters(ctx context.Context, q DeadLetterQuery) ([]DeadLetter, error) {
+	return rx.cfg.Store.DeadLetters(ctx, q)
+}
+
+// Requeue has dead letters, named by their keys, handled again as if they were
+// new, and returns how many there were. In Inbox mode the workers do that. In
+// Sync mode it is done before Requeue returns: those that fail again are dead
+// letters again, and the error names them.
+func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
+	if !rx.enter() {
+		return 0, ErrShutdown
+	}
+	defer rx.running.Done()
+	if rx.cfg.Mode == Sync && rx.runs.isPaused() {
+		return 0, ErrPaused
+	}
+	if rx.cfg.Mode == Inbox {
+		n, err := rx.cfg.Store.Requeue(ctx, keys...)
+		rx.poke() //nolint:contextcheck // the workers outlive whoever wakes them
+		return n, err
+	}
+	n := 0
+	var failed []error
+	for _, key := range keys {
+		found, err := rx.cfg.Store.Requeue(ctx, key)
+		if err != nil {
+			return n, errors.Join(append(failed, err)...)
+		}
+		if found == 0 {
+			continue
+		}
+		n++
+		if o := rx.requeueNow(ctx, key); o == OutcomeDead || !o.settled() {
+			failed = append(failed, fmt.Errorf("webhook: requeue of %s: %s", key, o))
+		}
+	}
+	return n, errors.Join(failed...)
+}
+
+// requeueNow waits for a busy resource as long as it may: nobody else handles the
+// event.
+func (rx *Receiver) requeueNow(ctx context.Context, key string) Outcome {
+	for {
+		r := rx.handleNow(ctx, key, Record{EventID: key}, rx.handleLastTime)
+		if r.Outcome != OutcomeBusy || ctx.Err() != nil || rx.stopping() {
+			return r.Outcome
+		}
+	}
+}
+
+// RequeueAll is [Receiver.Requeue] of all dead letters that the filter selects
+// when it is called; the zero filter selects all.
+func (rx *Receiver) RequeueAll(ctx context.Context, f DeadLetterFilter) (int, error) {
+	return rx.eachLetter(ctx, f, rx.Requeue)
+}
+
+// Discard makes dead letters, named by their keys, done without handling them,
+// and returns how many there were. Their bodies are erased.
+func (rx *Receiver) Discard(ctx context.Context, keys ...string) (int, error) {
+	return rx.cfg.Store.Discard(ctx, keys...)
+}
+
+// DiscardAll is [Receiver.Discard] of all dead letters that the filter selects
+// when it is called; the zero filter selects all.
+func (rx *Receiver) DiscardAll(ctx context.Context, f DeadLetterFilter) (int, error) {
+	return rx.eachLetter(ctx, f, rx.Discard)
+}
+
+// eachLetter collects the keys first: what fails again becomes a dead letter
+// again, behind those that are still to come.
+func (rx *Receiver) eachLetter(ctx context.Context, f DeadLetterFilter, do func(context.Context, ...string) (int, error)) (int, error) {
+	var keys []string
+	for q := (DeadLetterQuery{DeadLetterFilter: f, Limit: maxLetters}); ; {
+		letters, err := rx.cfg.Store.DeadLetters(ctx, q)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range letters {
+			keys = append(keys, l.Key)
+		}
+		if len(letters) < q.Limit {
+			break
+		}
+		q.After = letters[len(letters)-1].Cursor
+	}
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	return do(ctx, keys...)
+}
+
+// Unhandled counts the events that were set aside because no process with a
+// handler for them has seen them, by family and kind.
+func (rx *Receiver) Unhandled(ctx context.Context) ([]UnhandledKind, error) {
+	return rx.cfg.Store.Unhandled(ctx)
+}

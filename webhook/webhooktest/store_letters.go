@@ -1,0 +1,227 @@
+package webhooktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+)
+
+func (c *checker) letters(s webhook.Store, q webhook.DeadLetterQuery) []webhook.DeadLetter {
+	c.t.Helper()
+	dead, err := s.DeadLetters(context.Background(), q)
+	c.must(err)
+	return dead
+}
+
+func letterIDs(dead []webhook.DeadLetter) []string {
+	var ids []string
+	for _, d := range dead {
+		ids = append(ids, d.EventID)
+	}
+	return ids
+}
+
+func (c *checker) bury(s webhook.Store, r webhook.Record) {
+	c.t.Helper()
+	c.putNew(s, r)
+	c.must(s.Bury(context.Background(), c.claim(s, r.Key), "no such order"))
+}
+
+func storePages(c *checker, s webhook.Store) {
+	const letters = 7
+	for i := range letters {
+		c.bury(s, rec(fmt.Sprintf("e%d", i), fmt.Sprintf("tx%d", i)))
+	}
+	want := letterIDs(c.letters(s, webhook.DeadLetterQuery{}))
+	c.need(len(want) == letters, "%d dead letters, want %d", len(want), letters)
+	var got []string
+	for q := (webhook.DeadLetterQuery{Limit: 3}); ; {
+		page := c.letters(s, q)
+		if len(page) == 0 {
+			break
+		}
+		c.need(len(page) <= 3 && len(got) < letters, "a page has %d dead letters, after %d", len(page), len(got))
+		got = append(got, letterIDs(page)...)
+		q.After = page[len(page)-1].Cursor
+		// The cursor is good for the next page also if its own letter is gone.
+		_, err := s.Requeue(context.Background(), page[len(page)-1].Key)
+		c.must(err)
+	}
+	c.that(slices.Equal(got, want), "the pages have %v, want %v", got, want)
+}
+
+func storeSelected(c *checker, s webhook.Store) {
+	refund := rec("e2", "tx2")
+	refund.Kind = webhook.TransactionRefunded
+	c.bury(s, rec("e1", "tx1"))
+	c.bury(s, refund)
+	young := time.Now().Add(24 * time.Hour) // of a clock that need not be the store's
+	for _, one := range []struct {
+		filter webhook.DeadLetterFilter
+		want   []string
+	}{
+		{webhook.DeadLetterFilter{}, []string{"e1", "e2"}},
+		{webhook.DeadLetterFilter{Kind: webhook.TransactionRefunded}, []string{"e2"}},
+		{webhook.DeadLetterFilter{Kind: webhook.TransactionChargedback}, nil},
+		{webhook.DeadLetterFilter{Resource: "transaction/tx1"}, []string{"e1"}},
+		{webhook.DeadLetterFilter{Resource: "transaction/tx1", Kind: webhook.TransactionRefunded}, nil},
+		{webhook.DeadLetterFilter{Since: young.Add(-48 * time.Hour)}, []string{"e1", "e2"}},
+		{webhook.DeadLetterFilter{Since: young}, nil},
+	} {
+		got := letterIDs(c.letters(s, webhook.DeadLetterQuery{DeadLetterFilter: one.filter}))
+		c.that(slices.Equal(got, one.want), "%+v selects %v, want %v", one.filter, got, one.want)
+	}
+	last := c.letters(s, webhook.DeadLetterQuery{})[1]
+	got := letterIDs(c.letters(s, webhook.DeadLetterQuery{DeadLetterFilter: webhook.DeadLetterFilter{Since: last.Since}}))
+	c.that(slices.Contains(got, "e2"), "a dead letter is not selected by its own time")
+}
+
+func storeInvalidQueries(c *checker, s webhook.Store) {
+	for _, q := range []webhook.DeadLetterQuery{{Limit: -1}, {Limit: 1001}, {After: "nowhere"}, {After: "1.x"}} {
+		_, err := s.DeadLetters(context.Background(), q)
+		c.that(err != nil, "DeadLetters(%+v) returned no error", q)
+	}
+}
+
+func storeDiscard(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	first := rec("e1", "tx")
+	first.Position = 7
+	c.bury(s, first)
+	c.putNew(s, rec("e2", "tx"))
+	n, err := s.Discard(ctx, "id e1", "id unknown", "id e2", "id e1")
+	c.must(err)
+	c.that(n == 1, "Discard returned %d, want 1: a waiting event is no dead letter", n)
+	e := c.put(s, first)
+	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDone}, "Put of a discarded event returned %+v", e)
+	c.that(c.claim(s, "id e2").Latest == 0, "the position of a discarded event counts, though it was not handled")
+	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 0, "a discarded dead letter is listed")
+}
+
+func storePutDead(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	for i, added := range []bool{true, false} {
+		e, err := s.PutDead(ctx, rec("e1", "tx"), "strange")
+		c.must(err)
+		c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDead, Added: added}, "PutDead number %d returned %+v", i+1, e)
+	}
+	c.that(len(c.next(s, 10)) == 0, "a dead letter was claimed")
+	dead := c.letters(s, webhook.DeadLetterQuery{})
+	c.need(len(dead) == 1 && dead[0].Reason == "strange" && len(dead[0].Body) > 0, "%+v", dead)
+	_, err := s.Requeue(ctx, "id e1")
+	c.must(err)
+	c.that(c.claim(s, "id e1").Attempt == 1, "a requeued event starts anew")
+}
+
+func storeConflict(c *checker, s webhook.Store) {
+	first, other, unknown := rec("e1", "tx"), rec("e1", "tx"), rec("e1", "tx")
+	first.Digest, other.Digest = "one", "another"
+	c.putNew(s, first)
+	expect := func(r webhook.Record, want bool, when string) {
+		c.t.Helper()
+		e := c.put(s, r)
+		c.that(e.Key == "id e1" && !e.Added && e.Conflict == want, "%s, Put with the digest %q returned %+v", when, r.Digest, e)
+	}
+	expect(first, false, "while it waits")
+	expect(other, true, "while it waits")
+	expect(unknown, false, "while it waits")
+	claim := c.claim(s, "id e1")
+	c.that(claim.Digest == "one", "the digest is %q", claim.Digest)
+	c.must(s.Complete(context.Background(), claim))
+	expect(first, false, "when it is done")
+	expect(other, true, "when it is done")
+}
+
+// handling is a process that has handlers for these kinds only.
+func handling(kinds ...webhook.Kind) func(webhook.Family, webhook.Kind) bool {
+	return func(_ webhook.Family, k webhook.Kind) bool { return slices.Contains(kinds, k) }
+}
+
+func (c *checker) nextUnhandled(s webhook.Store, limit int, kinds ...webhook.Kind) []*webhook.Claim {
+	c.t.Helper()
+	claims, err := s.NextUnhandled(context.Background(), handling(kinds...), limit, lease)
+	c.must(err)
+	c.need(len(claims) <= limit, "NextUnhandled returned %d claims, the limit is %d", len(claims), limit)
+	return claims
+}
+
+func (c *checker) setAside(s webhook.Store, r webhook.Record) {
+	c.t.Helper()
+	c.putNew(s, r)
+	c.must(s.SetAside(context.Background(), c.claim(s, r.Key), webhook.FamilyTransaction))
+}
+
+func storeUnhandled(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	refund := rec("e3", "tx3")
+	refund.Kind = webhook.TransactionRefunded
+	c.setAside(s, rec("e1", "tx1"))
+	c.setAside(s, rec("e2", "tx2"))
+	c.setAside(s, refund)
+	c.that(len(c.next(s, 10)) == 0, "Next returned an unhandled event")
+	e := c.put(s, refund)
+	c.that(e == webhook.Entry{Key: "id e3", State: webhook.StateUnhandled}, "Put of an unhandled event returned %+v", e)
+	n, err := s.Counts(ctx)
+	c.must(err)
+	c.that(n == webhook.Counts{Unhandled: 3}, "%+v", n)
+	list, err := s.Unhandled(ctx)
+	c.must(err)
+	c.need(len(list) == 2, "%+v", list)
+	c.that(list[0].Kind == webhook.TransactionPaid && list[0].Events == 2 && list[0].Family == webhook.FamilyTransaction &&
+		!list[0].Since.IsZero() && list[1].Kind == webhook.TransactionRefunded && list[1].Events == 1, "%+v", list)
+
+	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPending)) == 0, "an event was claimed by a process without a handler for it")
+	claims := c.nextUnhandled(s, 10, webhook.TransactionRefunded, webhook.TransactionPending)
+	c.need(slices.Equal(eventIDs(claims), []string{"e3"}), "NextUnhandled returned %v, want e3", eventIDs(claims))
+	c.that(claims[0].Attempt == 1 && len(claims[0].Body) > 0, "%+v", claims[0])
+	c.must(s.Complete(ctx, claims[0]))
+	c.putKnown(s, refund, "id e3", webhook.StateDone)
+	c.that(len(c.nextUnhandled(s, 1, webhook.TransactionPaid)) == 1, "the limit is 1")
+	c.that(len(c.nextUnhandled(s, 9, webhook.TransactionPaid)) == 1, "one is left")
+	c.that(len(c.nextUnhandled(s, 9, webhook.TransactionPaid)) == 0, "an event was claimed twice")
+}
+
+func storeUnhandledLane(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.setAside(s, rec("e1", "tx1"))
+	claim := c.claim(s, "id e1") // by a delivery to a process that has a handler
+	c.must(s.Retry(ctx, claim, 0, "no database"))
+	c.that(len(c.next(s, 10)) == 0, "a retried event left its lane")
+	claims := c.nextUnhandled(s, 10, webhook.TransactionPaid)
+	c.need(len(claims) == 1 && claims[0].Attempt == 2, "%v", eventIDs(claims))
+	c.must(s.Release(ctx, claims[0]))
+	claims = c.nextUnhandled(s, 10, webhook.TransactionPaid)
+	c.need(len(claims) == 1 && claims[0].Attempt == 2, "%v", eventIDs(claims))
+	c.must(s.Retry(ctx, claims[0], time.Hour, "no database"))
+	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 0, "an event was claimed within its backoff")
+	_, entry, err := s.Claim(ctx, "id e1", lease)
+	c.must(err)
+	c.that(entry.State == webhook.StateUnhandled && soonAfter(entry.Wait, time.Hour), "%+v", entry)
+
+	c.setAside(s, rec("e2", "tx2"))
+	old, err := s.NextUnhandled(ctx, handling(webhook.TransactionPaid), 1, 50*time.Millisecond)
+	c.must(err)
+	c.need(len(old) == 1, "%v", eventIDs(old))
+	c.need(soon(func() bool {
+		claims = c.nextUnhandled(s, 1, webhook.TransactionPaid)
+		return len(claims) > 0
+	}), "the unhandled event of a dead process stays claimed")
+	c.that(errors.Is(s.Complete(ctx, old[0]), webhook.ErrClaimLost), "the dead process completed it")
+	c.must(s.Bury(ctx, claims[0], "no such order"))
+	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "no dead letter")
+}
+
+func storeUnhandledHoldsNobodyUp(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.setAside(s, rec("e1", "tx"))
+	c.putNew(s, rec("e2", "tx"))
+	claims := c.next(s, 10)
+	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
+	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 0, "two events of one resource are claimed")
+	c.must(s.Complete(ctx, claims[0]))
+	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 1, "the resource is free")
+}
