@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// raceDetector multiplies what the process takes.
+const raceDetector = true
