@@ -31,7 +31,8 @@ func (c Checkout) Pay(slug string) error {
 	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
 			if engine.Ready(s) || engine.Processing(s) {
-				return engine.PayCheckout(d.Env, l, s, d.Transactions.Get(s.TransactionID), d.Catalog())
+				c, refusal := engine.PayCheckout(d.Env, l, s, d.Transactions.Get(s.TransactionID), d.Catalog())
+				return d.Exhaust(c), refusal
 			}
 		}
 		return engine.Change{}, notReady()

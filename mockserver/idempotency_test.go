@@ -27,11 +27,23 @@ func payOnce(t *testing.T, gw *mockserver.Server, header ...string) (reply, erro
 	t.Helper()
 	const body = `{"amount":1000,"method":"pix","products":[{"name":"Book","price":1000}],
 		"buyer":{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"52998224725"}}}`
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v2/transactions", strings.NewReader(body))
+	return send(t, gw, "/v2/transactions", body, append([]string{"Idempotency-Key", "order-1"}, header...)...)
+}
+
+// post sends a body to a path; its connection must not break.
+func post(t *testing.T, gw *mockserver.Server, path, body string) reply {
+	t.Helper()
+	r, err := send(t, gw, path, body)
+	require.NoError(t, err)
+	return r
+}
+
+func send(t *testing.T, gw *mockserver.Server, path, body string, header ...string) (reply, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+path, strings.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+gw.Key())
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Idempotency-Key", "order-1")
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

@@ -17,6 +17,7 @@ func CheckoutLink(o *Object) {
 	o.Enum("currency", Optional, BillingCurrencies)
 	o.String("title", Optional).Len(1, MaxLinkTitle)
 	o.Array("products", Optional).Len(MinLinkProducts, MaxLinkProducts).Each(product)
+	oneCurrency(o)
 
 	// What the document shows on a link only.
 	o.String("description", Nullable)
@@ -26,6 +27,28 @@ func CheckoutLink(o *Object) {
 	o.String("cancel_url", Nullable)
 	o.Array("payment_methods", Optional).EachEnum(Methods)
 	o.Object("metadata", Nullable, nil)
+}
+
+// oneCurrency checks that the products of a link and the link itself name one
+// currency: a buyer pays one amount.
+func oneCurrency(o *Object) {
+	at, first := o.locate("products"), o.Text("currency")
+	if at == 0 || o.c.doc.nodes[at].kind != '[' {
+		return
+	}
+	nodes := o.c.doc.nodes
+	for i, e := 0, at+1; e < int(nodes[at].end); i, e = i+1, int(nodes[e].end) {
+		if nodes[e].kind != '{' {
+			continue
+		}
+		p := &Object{c: o.c, parent: o, name: "products", index: i, at: e}
+		switch currency := p.Text("currency"); {
+		case first == "":
+			first = currency
+		case currency != "" && currency != first && BillingCurrencies.Has(currency) && BillingCurrencies.Has(first):
+			p.Fail("currency", CodeInvalid, "must be %s: all products of a checkout link have the link's currency", first)
+		}
+	}
 }
 
 // linkProduct shares the limits of any other product where it has the same

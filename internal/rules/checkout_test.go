@@ -67,7 +67,7 @@ func TestCheckoutLinkProductEdges(t *testing.T) {
 		{"products[0].compare_price", "null", "-1", rules.CodeTooSmall},
 		{"products[0].compare_price", "100000000", "100000001", rules.CodeTooBig},
 		{"products[0].type", `"digital"`, `"virtual"`, rules.CodeInvalidEnum},
-		{"products[0].currency", `"USD"`, `"usd"`, rules.CodeInvalidEnum},
+		{"products[0].currency", `"BRL"`, `"usd"`, rules.CodeInvalidEnum},
 		{"products[0].metadata", "null", `"blue"`, rules.CodeInvalidType},
 	})
 }

@@ -24,6 +24,8 @@ type Document struct {
 	nodes []node
 	query bool // made from query parameters: every value is a text
 
+	plain []plainValue // values that Go reads only in another spelling
+
 	// What one run and the slower reading need is kept for the next body.
 	checker checker
 	objects []Object
@@ -78,6 +80,38 @@ func Parse(body []byte) (*Document, error) {
 	return d, nil
 }
 
+// plainValue is a value in the spelling that Go reads.
+type plainValue struct {
+	raw, rawEnd int32
+	text        string
+}
+
+// rewrite notes the plain spelling of a value.
+func (d *Document) rewrite(n *node, text string) {
+	d.plain = append(d.plain, plainValue{n.raw, n.rawEnd, text})
+}
+
+// Plain returns the body with every integer that the rules accept as digits,
+// which may have come as 1000.0 or 1e3, and every timestamp in upper case: as Go
+// reads them. It is for after [Document.Check], and is the body itself where
+// there is nothing to change.
+func (d *Document) Plain() []byte {
+	if len(d.plain) == 0 {
+		return d.body
+	}
+	slices.SortFunc(d.plain, func(a, b plainValue) int { return int(a.raw - b.raw) })
+	var out []byte
+	at := int32(0)
+	for _, p := range d.plain {
+		if p.raw < at {
+			continue // checked by two rules
+		}
+		out = append(append(out, d.body[at:p.raw]...), p.text...)
+		at = p.rawEnd
+	}
+	return append(out, d.body[at:]...)
+}
+
 // Release gives the document back for reuse; nothing of it may be used after.
 func (d *Document) Release() {
 	const keep = 4096 // nodes; a body of a megabyte has a hundred times as many
@@ -85,6 +119,8 @@ func (d *Document) Release() {
 		d.nodes = nil
 	}
 	d.body, d.buf = nil, bytes.Buffer{}
+	clear(d.plain)
+	d.plain = d.plain[:0]
 	clear(d.objects)
 	d.objects = d.objects[:0]
 	d.checker = checker{}

@@ -198,7 +198,11 @@ func (o *Object) Int(name string, p Presence) IntRule {
 		n, err := strconv.ParseInt(o.Text(name), 10, 64)
 		v, m.ok = n, err == nil
 	} else {
-		v, m.ok = integer(view(o.c.doc.raw(&o.c.doc.nodes[i])))
+		n := &o.c.doc.nodes[i]
+		raw := view(o.c.doc.raw(n))
+		if v, m.ok = integer(raw); m.ok && strings.ContainsAny(raw, ".eE") {
+			o.c.doc.rewrite(n, strconv.FormatInt(v, 10))
+		}
 	}
 	if !m.ok {
 		o.Fail(name, CodeInvalidType, "must be an integer")
@@ -342,11 +346,19 @@ func (r StringRule) HTTPS() StringRule {
 
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
+	if i := r.o.locate(r.name); r.ok && strings.ContainsAny(r.v, "tz") && !r.o.c.doc.query {
+		r.o.c.doc.rewrite(&r.o.c.doc.nodes[i], strconv.Quote(strings.ToUpper(r.v)))
+	}
 	return r.Match(func(s string) bool {
-		t, err := time.Parse(time.RFC3339, s)
+		t, err := ParseTime(s)
 		// A zone can move the last hours of 9999 into a year that RFC 3339 can't write.
 		return err == nil && t.UTC().Year() >= 0 && t.UTC().Year() <= 9999
 	}, "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
+}
+
+// ParseTime reads an RFC 3339 timestamp, whose T and Z may be lower case.
+func ParseTime(s string) (time.Time, error) {
+	return time.Parse(time.RFC3339, strings.ToUpper(s))
 }
 
 // Enum checks that a member is one of the values of s.
@@ -560,12 +572,11 @@ func alphanumeric(s string) bool {
 }
 
 func isDate(s string) bool {
-	for _, layout := range [...]string{time.RFC3339, time.DateOnly} {
-		if _, err := time.Parse(layout, s); err == nil {
-			return true
-		}
+	if _, err := ParseTime(s); err == nil {
+		return true
 	}
-	return false
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
 }
 
 // IsUUID reports whether s is a UUID as the gateway writes ids.

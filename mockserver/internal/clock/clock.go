@@ -188,6 +188,14 @@ func (c *Clock) Next(ctx context.Context) (moved bool, err error) {
 // advance fires, in order, what is due until the moment that target names, and
 // ends there. An error leaves the clock where it was met.
 func (c *Clock) advance(ctx context.Context, target func(now time.Time) time.Time) error {
+	err := c.turnTo(ctx, target)
+	if err == nil {
+		c.RunDue() // what a request made due meanwhile
+	}
+	return err
+}
+
+func (c *Clock) turnTo(ctx context.Context, target func(now time.Time) time.Time) error {
 	if c.cfg.Refuse != nil {
 		if err := c.cfg.Refuse(); err != nil {
 			return err
@@ -244,6 +252,33 @@ func (c *Clock) finish() {
 	c.mu.Unlock()
 	<-c.turn
 	c.nudge()
+}
+
+// RunDue fires the timers whose time has come on a standing clock: a change at
+// this moment may have made some. It does nothing while timers are fired
+// elsewhere, which looks again at its end, and on a running clock. Call it
+// without a lock that Fire takes.
+func (c *Clock) RunDue() {
+	for fired := 0; c.standingDue() && fired < c.cfg.MaxTimers; {
+		select {
+		case c.turn <- struct{}{}:
+		default:
+			return
+		}
+		for fired < c.cfg.MaxTimers && c.standingDue() {
+			if t, due := c.pop(c.Now()); due {
+				c.cfg.Fire(t)
+				fired++
+			}
+		}
+		<-c.turn
+	}
+}
+
+func (c *Clock) standingDue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.base.IsZero() && len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.now)
 }
 
 func (c *Clock) fireUntil(ctx context.Context, to time.Time) error {

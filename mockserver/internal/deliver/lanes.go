@@ -104,7 +104,11 @@ func (s *Sender) done(j *job, a Attempt) {
 			d.state = Failed
 		}
 	case d.tries < len(s.schedule):
-		s.wait(d, d.first.Add(s.schedule[d.tries]))
+		if at := d.first.Add(s.schedule[d.tries]); at.After(s.cfg.Clock.Now()) {
+			s.wait(d, at)
+		} else { // it was held for longer than the schedule waits
+			s.due(d)
+		}
 	default:
 		d.state = Failed
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,6 +53,9 @@ func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
 	l.Slug = strings.ToLower(env.IDs.Alphanumeric(12))
 	l.PublicToken = publicKey(env)
 	l.Status = linkActive
+	for _, sold := range in.Sold { // the rules make sure that they agree
+		l.Currency = or(l.Currency, sold.Currency)
+	}
 	l.Currency = or(l.Currency, "BRL")
 	if len(l.PaymentMethods) == 0 {
 		l.PaymentMethods = []string{pix, voucher, card}
@@ -59,6 +63,10 @@ func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
 	l.CreatedAt, l.UpdatedAt = env.Now, env.Now
 	shelf := catalogue{found: found}
 	for i, sold := range in.Sold {
+		if known := shelf.known(sold.ExternalID); known != nil && known.Currency != "" && known.Currency != l.CurrencyOf(&sold.CatalogProduct) {
+			return Change{}, Invalid("products["+strconv.Itoa(i)+"].currency", rules.CodeInvalid,
+				"must be "+known.Currency+", in which earlier links sell this external_id")
+		}
 		p := shelf.upsert(sold.CatalogProduct)
 		l.Items = append(l.Items, LinkItem{
 			ID:        l.ID*100 + int64(i+1),
@@ -116,8 +124,8 @@ func (c *catalogue) known(externalID string) *CatalogProduct {
 	return c.found.Product(externalID)
 }
 
-// CurrencyOf returns the currency of a product in l: that of the link where
-// the product was sent without one.
+// CurrencyOf returns the currency of a product in l. It is that of the link,
+// but for a link of an earlier version, which may sell in two.
 func (l *Link) CurrencyOf(p *CatalogProduct) string { return or(p.Currency, l.Currency) }
 
 // Catalog finds a product by its id.
@@ -209,11 +217,14 @@ func (l *Link) to(now time.Time, status string) *Link {
 	return &next
 }
 
+// Exhausted reports whether l has been paid as often as its max_uses allows.
+func Exhausted(l *Link) bool { return l.MaxUses > 0 && l.UsedCount >= l.MaxUses }
+
 // use counts a completed session.
 func (l *Link) use(now time.Time) *Link {
 	next := l.to(now, l.Status)
 	next.UsedCount++
-	if next.Status == linkActive && next.MaxUses > 0 && next.UsedCount >= next.MaxUses {
+	if next.Status == linkActive && Exhausted(next) {
 		next.Status = linkExhausted
 	}
 	return next

@@ -187,25 +187,54 @@ func PayCheckout(env Env, l *Link, s *Session, t *Transaction, products Catalog)
 	if refusal != nil {
 		return Change{}, refusal
 	}
-	return c.And(payment).And(FollowSession(env, l, s, payment.Transactions[0])), nil
+	next, refusal := FollowSession(env, l, s, payment.Transactions[0])
+	if refusal != nil {
+		return Change{}, refusal
+	}
+	return c.And(payment).And(next), nil
 }
 
 // FollowSession is what a transition of its transaction means to s and its
-// link; t is the transaction after it. It is to be applied together with t.
-func FollowSession(env Env, l *Link, s *Session, t *Transaction) Change {
+// link; t is the transaction after it. It is to be applied together with t, and
+// refuses the payment of a link that is used up.
+func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refusal) {
 	switch {
 	case s.Status == sessionCompleted:
-		return Change{}
+		return Change{}, nil
+	case settled(t) && Exhausted(l):
+		return Change{}, Conflict(CodeInvalidState, "The checkout link of this transaction has been paid as often as its max_uses allows.")
 	case settled(t):
 		next := s.to(env.Now, sessionCompleted)
 		next.TransactionID = t.ID
-		return Change{Sessions: []*Session{next}, Links: []*Link{l.use(env.Now)}}
+		return Change{Sessions: []*Session{next}, Links: []*Link{l.use(env.Now)}}, nil
+	case s.Status == sessionExpired: // with its link
+		return Change{}, nil
 	case s.TransactionID != t.ID || open(t): // an earlier attempt, or still the same one
-		return Change{}
+		return Change{}, nil
 	}
 	// The buyer may choose again, with the time of a new session.
 	next := s.to(env.Now, sessionReady)
 	next.TransactionID = ""
 	next.ExpiresAt = env.Now.Add(SessionLifetime)
-	return Change{Sessions: []*Session{next}, Timers: next.deadline()}
+	return Change{Sessions: []*Session{next}, Timers: next.deadline()}, nil
+}
+
+// CloseSessions ends the sessions of a link that is used up, but for those in
+// done: payments that wait are canceled, so that nobody pays for what is sold.
+func CloseSessions(env Env, sessions, done []*Session, transaction func(id string) *Transaction) (c Change) {
+	for _, s := range sessions {
+		if slices.ContainsFunc(done, func(d *Session) bool { return d.ID == s.ID }) {
+			continue
+		}
+		t := transaction(s.TransactionID)
+		switch {
+		case s.waiting():
+		case s.Status == sessionProcessing && t != nil && open(t):
+			c = c.And(end(env, t, canceled, eventCanceled))
+		default:
+			continue
+		}
+		c.Sessions = append(c.Sessions, s.to(env.Now, sessionExpired))
+	}
+	return c
 }

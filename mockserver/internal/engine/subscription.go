@@ -198,7 +198,7 @@ func (b *billing) beginTrial() {
 	b.s.CurrentPeriodStart, b.s.CurrentPeriodEnd = b.env.Now, b.s.TrialEnd
 	if notice := b.s.TrialEnd.Add(-TrialNotice); notice.After(b.env.Now) {
 		b.after(notice, TimerTrialWillEnd, b.s.ID)
-	} else {
+	} else if b.s.TrialEnd.After(b.env.Now) { // a challenge may outlast the trial
 		b.tell(eventSubTrialWillEnd)
 	}
 	b.after(b.s.TrialEnd, TimerPeriodEnd, b.s.ID)

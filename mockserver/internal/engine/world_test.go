@@ -206,7 +206,8 @@ func (w *world) move(id string, do transition) *engine.Refusal {
 		c = c.And(engine.FollowSubscription(w.env, s, t))
 	}
 	if s := w.sessions.rows[t.SessionID]; s != nil {
-		c = c.And(engine.FollowSession(w.env, w.links.rows[s.Slug], s, t))
+		next, _ := engine.FollowSession(w.env, w.links.rows[s.Slug], s, t)
+		c = c.And(next)
 	}
 	w.apply(c)
 	return nil

@@ -253,7 +253,11 @@ func subscriptionEdges() []edge {
 func linkEdges() []edge {
 	return []edge{
 		{field: "amount", refused: "1", code: "invalid_string"}, // beside the products
-		{field: "currency", allowed: words(billingCurrencies), refused: `"XXX"`, code: "invalid_enum_value"},
+		{
+			field: "currency", allowed: words(billingCurrencies), refused: `"XXX"`, code: "invalid_enum_value",
+			with: values("products[0].currency", golden.Missing),
+		},
+		{field: "products[0].currency", allowed: words("BRL"), refused: `"USD"`, code: "invalid_string"}, // the link's
 		{field: "expires_at", allowed: words("2027-01-04T12:00:00.001Z"), refused: `"2027-02-04"`, code: "invalid_string"},
 		{field: "expires_at", refused: `"2027-01-04T12:00:00Z"`, code: "invalid_string"}, // now
 		{field: "max_uses", allowed: values("1", "1000000"), refused: "0", code: "too_small"},
@@ -266,7 +270,10 @@ func linkEdges() []edge {
 		{field: "products[0].compare_price", allowed: values("0"), refused: "-1", code: "too_small"},
 		{field: "products[0].compare_price", allowed: values("100000000"), refused: "100000001", code: "too_big"},
 		{field: "products[0].type", allowed: words("physical digital"), refused: `"service"`, code: "invalid_enum_value"},
-		{field: "products[0].currency", allowed: words(billingCurrencies), refused: `"XXX"`, code: "invalid_enum_value"},
+		{
+			field: "products[0].currency", allowed: words(billingCurrencies), refused: `"XXX"`, code: "invalid_enum_value",
+			with: values("currency", golden.Missing),
+		},
 	}
 }
 

@@ -63,7 +63,7 @@ func integers(q url.Values, name string) []string {
 // day reads a timestamp, or a date in UTC, to which more is added; "" is the
 // zero time.
 func day(s string, more time.Duration) time.Time {
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
+	if t, err := rules.ParseTime(s); err == nil {
 		return t
 	}
 	if t, err := time.Parse(time.DateOnly, s); err == nil {

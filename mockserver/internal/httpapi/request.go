@@ -156,20 +156,21 @@ func malformed(detail string) *problem {
 
 // decode checks body by rule and decodes it into v.
 func (rq *request) decode(body []byte, rule rules.Rule, v any) *problem {
-	fields, err := rules.Check(body, rule, rq.api.variant())
+	doc, err := rules.Parse(body)
 	if err != nil {
 		return malformed("The body is no valid JSON object: " + err.Error() + ".")
 	}
-	if len(fields) > 0 {
+	defer doc.Release()
+	if fields := doc.Check(rule, rq.api.variant()); len(fields) > 0 {
 		return invalid(fields)
 	}
-	err = wire.DecodeExact(body, v)
+	err = wire.DecodeExact(doc.Plain(), v)
 	var wrong *json.SemanticError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		// A number that is whole but written as no Go integer: 1e3, 10.0.
+		// No rule lets a value of another type through.
 		field := rules.FieldPath(wrong.JSONPointer)
 		return invalid([]rules.Violation{{
 			Field: field, Code: rules.CodeInvalidType, Message: "must be written as a plain value of its type",

@@ -32,6 +32,7 @@ type core struct {
 	mu   sync.RWMutex
 	data Data
 	ids  IDs
+	due  bool // a commit has made a timer that is due at once
 }
 
 // Data is the content of an account. It may be used only within [Account.View]
@@ -78,6 +79,17 @@ func newData(opening int64) Data {
 	}
 }
 
+// unlock ends a change. What it has made due happens now, and not only when a
+// manual clock is advanced.
+func (a *core) unlock() {
+	due := a.due
+	a.due = false
+	a.mu.Unlock()
+	if due {
+		a.store.cfg.Clock.RunDue()
+	}
+}
+
 // View lets read see the account at one moment. Records may be kept beyond it,
 // tables not.
 func (a *Account) View(read func(d *Data)) {
@@ -93,7 +105,7 @@ func (a *Account) View(read func(d *Data)) {
 func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal)) *engine.Refusal {
 	if a.draft == nil {
 		a.mu.Lock()
-		defer a.mu.Unlock()
+		defer a.unlock()
 	}
 	a.data.Env = a.env()
 	c, refusal := transition(&a.data)
@@ -172,6 +184,7 @@ func (a *Account) keep(c Commit) (send func(), refusal *engine.Refusal) {
 
 func (a *Account) schedule(timers []engine.Timer) {
 	for _, t := range timers {
+		a.due = a.due || !t.At.After(a.data.Env.Now)
 		a.store.cfg.Clock.Add(clock.Timer{At: t.At, Account: a.key, Kind: string(t.Kind), ID: t.ID})
 	}
 }

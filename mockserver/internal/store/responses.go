@@ -50,7 +50,7 @@ func (a *Account) Once(
 	key, fingerprint string, do func(held *Account) (*engine.Response, *engine.Refusal),
 ) (response *engine.Response, replayed bool, refusal *engine.Refusal) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.unlock()
 	env := a.env()
 	response, refusal = engine.Replay(env, a.data.responses.byKey[key], fingerprint)
 	if response != nil || refusal != nil {

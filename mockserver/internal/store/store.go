@@ -24,6 +24,7 @@ type Clock interface {
 	Now() time.Time
 	Add(timers ...clock.Timer)
 	Drop(match func(clock.Timer) bool)
+	RunDue() // fires what is due now
 }
 
 // IDs is a source of ids that a snapshot can keep.

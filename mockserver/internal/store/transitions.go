@@ -18,10 +18,10 @@ type Transition[R any] func(env engine.Env, r *R) (engine.Change, *engine.Refusa
 func (a *Account) Transaction(id string, do Transition[engine.Transaction]) (*engine.Transaction, *engine.Refusal) {
 	return transition(a, "transaction", id, transactionsOf, func(d *Data, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		c, refusal := do(d.Env, t)
-		if refusal == nil {
-			c = d.follow(c)
+		if refusal != nil {
+			return c, refusal
 		}
-		return c, refusal
+		return d.follow(c)
 	})
 }
 
@@ -80,13 +80,28 @@ func transition[R any](
 
 // follow adds to a change of transactions what it means to the records that
 // they belong to.
-func (d *Data) follow(c engine.Change) engine.Change {
+func (d *Data) follow(c engine.Change) (engine.Change, *engine.Refusal) {
 	for _, t := range c.Transactions {
 		if s := d.Subscriptions.Get(t.SubscriptionID); s != nil {
 			c = c.And(engine.FollowSubscription(d.Env, s, t))
 		}
 		if s := d.Sessions.Get(t.SessionID); s != nil {
-			c = c.And(engine.FollowSession(d.Env, d.Links.Get(s.Slug), s, t))
+			next, refusal := engine.FollowSession(d.Env, d.Links.Get(s.Slug), s, t)
+			if refusal != nil {
+				return engine.Change{}, refusal
+			}
+			c = c.And(next)
+		}
+	}
+	return d.Exhaust(c), nil
+}
+
+// Exhaust adds to a change that uses a link up what becomes of the link's other
+// sessions and of their payments.
+func (d *Data) Exhaust(c engine.Change) engine.Change {
+	for _, l := range c.Links {
+		if engine.Exhausted(l) && !engine.Exhausted(d.Links.Get(l.Slug)) {
+			c = c.And(engine.CloseSessions(d.Env, d.SessionsOf(l), c.Sessions, d.Transactions.Get))
 		}
 	}
 	return c
@@ -103,7 +118,7 @@ func (a *Account) fire(t clock.Timer) {
 	if refusal != nil {
 		c = engine.Change{}
 	} else if resourceOf(kind) == "transaction" {
-		c = a.data.follow(c)
+		c, _ = a.data.follow(c) // empty where it is refused
 	}
 	_ = a.commit(c, &t) // nobody to tell
 }
