@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 
 	"github.com/google/go-querystring/query"
+	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/internal/transport"
@@ -70,9 +72,12 @@ func call[T any](ctx context.Context, c *Client, op *operation, params any, opts
 	return decode[T](r, &res)
 }
 
-// decode reads the resource out of a 2xx answer.
+// decode reads the resource out of a 2xx response.
 func decode[T any](r *request, res *transport.Result) (*T, error) {
 	data, requestID, err := wire.DecodeEnvelope[T](res.Body)
+	if err == nil {
+		err = whole(data)
+	}
 	if err != nil {
 		return nil, r.undecodable(res, err)
 	}
@@ -90,6 +95,7 @@ type request struct {
 	query     url.Values
 	body      []byte
 	reference string
+	key       string // the Idempotency-Key that is sent; "" for none
 	o         callOptions
 	transport transport.Request
 }
@@ -101,7 +107,15 @@ func (c *Client) request(op *operation, params any, opts []RequestOption, path [
 		return nil, err
 	}
 	r.url, err = c.resolve(op, path, r.query)
-	return r, err
+	return r, misuse(op, err)
+}
+
+// misuse returns err as the error of a call that can't be made as it stands.
+func misuse(op *operation, err error) error {
+	if err == nil || errors.Is(err, ErrValidation) {
+		return err
+	}
+	return &Error{Op: op.Name, Err: err, kind: http.StatusBadRequest}
 }
 
 // prepare does all of request but the URL.
@@ -112,7 +126,7 @@ func (c *Client) prepare(op *operation, params any, opts []RequestOption) (*requ
 		err = r.o.credential.check(c.host)
 	}
 	if err != nil {
-		return nil, err
+		return nil, misuse(op, err)
 	}
 	if r.o.operation.Name != "" {
 		named := *op
@@ -125,7 +139,7 @@ func (c *Client) prepare(op *operation, params any, opts []RequestOption) (*requ
 		err = r.encodeBody(params)
 	}
 	if err != nil {
-		return nil, err
+		return nil, misuse(r.op, err)
 	}
 	return r, nil
 }
@@ -136,12 +150,12 @@ func isRead(method string) bool {
 
 func (r *request) encodeQuery(params any) error {
 	if len(r.o.body) > 0 {
-		return fmt.Errorf("gateway: %s: BodyField: a %s has no body", r.op.Name, r.op.Method)
+		return fmt.Errorf("BodyField: a %s has no body", r.op.Method)
 	}
 	if params != nil {
 		values, err := query.Values(params)
 		if err != nil {
-			return fmt.Errorf("gateway: %s: query: %w", r.op.Name, err)
+			return fmt.Errorf("query: %w", err)
 		}
 		r.query = values
 	}
@@ -157,7 +171,7 @@ func (r *request) encodeBody(params any) error {
 	if params != nil {
 		body, err := wire.Encode(params)
 		if err != nil {
-			return fmt.Errorf("gateway: %s: body: %w", r.op.Name, err)
+			return fmt.Errorf("body: %w", err)
 		}
 		r.body = body
 	}
@@ -173,7 +187,7 @@ func (r *request) encodeBody(params any) error {
 	}
 	found, err := rules.Check(r.body, rule, r.client.variant)
 	if err != nil {
-		return fmt.Errorf("gateway: %s: body: %w", r.op.Name, err)
+		return fmt.Errorf("body: %w", err)
 	}
 	return violations(r.op.Name, found)
 }
@@ -189,15 +203,21 @@ func merge(q, more url.Values) url.Values {
 	return q
 }
 
-// send makes the attempts and returns a 2xx answer, or the error.
+// send makes the attempts and returns a 2xx response, or the error.
 func (r *request) send(ctx context.Context) (transport.Result, error) {
-	res := r.attempt(ctx)
+	res, err := r.attempt(ctx)
+	if err != nil {
+		return res, err
+	}
 	return res, r.failure(&res)
 }
 
-// attempt makes the attempts.
-func (r *request) attempt(ctx context.Context) transport.Result {
+// attempt makes the attempts. The error is that nothing could be sent.
+func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 	s := &r.client.settings
+	if err := r.useKey(s.idempotencyKeys); err != nil {
+		return transport.Result{}, err
+	}
 	r.transport = transport.Request{
 		Operation:      r.op.Operation,
 		Class:          r.class,
@@ -208,7 +228,33 @@ func (r *request) attempt(ctx context.Context) transport.Result {
 		MaxAttempts:    firstOf(r.o.maxAttempts, s.maxAttempts),
 		AttemptTimeout: firstOf(r.o.attemptTimeout, s.attemptTimeout),
 	}
-	return r.client.engine.Do(ctx, &r.transport)
+	return r.client.engine.Do(ctx, &r.transport), nil
+}
+
+// useKey settles the call's Idempotency-Key. Where the gateway honours them,
+// an unsafe write always has one, the same on every attempt, and may then be
+// repeated.
+func (r *request) useKey(honoured bool) error {
+	r.key = r.o.idempotencyKey
+	if !honoured || r.class != transport.Unsafe {
+		return nil
+	}
+	r.class = transport.Keyed
+	if r.key != "" {
+		return nil
+	}
+	var err error
+	r.key, err = r.newKey()
+	return err
+}
+
+// newKey makes a reference or an idempotency key.
+func (r *request) newKey() (string, error) {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return "", &Error{Op: r.op.Name, Err: fmt.Errorf("no idempotency key could be made: %w", err), notSent: true}
+	}
+	return id.String(), nil
 }
 
 // Authorize sets the headers of the credential that the call is made with.
@@ -225,10 +271,13 @@ func (r *request) headers() http.Header {
 	if r.body != nil {
 		base = r.client.header
 	}
-	if r.o.header == nil {
+	if r.o.header == nil && r.key == "" {
 		return base
 	}
 	h := base.Clone()
 	maps.Copy(h, r.o.header)
+	if r.key != "" {
+		h.Set(idempotencyKeyHeader, r.key)
+	}
 	return h
 }

@@ -183,7 +183,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 		return err
 	}
 	if r.url, err = c.rawURL(path, r.query); err != nil {
-		return err
+		return misuse(r.op, err)
 	}
 	res, err := r.send(ctx)
 	if err != nil {

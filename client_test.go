@@ -253,7 +253,7 @@ func TestErrorTextsAreClean(t *testing.T) {
 	assert.NotContains(t, e.LogValue().String(), "52998224725")
 	outcome := &gateway.OutcomeError{Op: "transactions.create", Reference: "r", ResourceID: "tx-1", Err: e}
 	assert.NotContains(t, outcome.Error(), "52998224725")
-	assert.True(t, strings.HasPrefix(outcome.Error(), "gateway: transactions.create: the outcome is unknown, the answer names the resource tx-1: 422"))
+	assert.True(t, strings.HasPrefix(outcome.Error(), "gateway: transactions.create: the outcome is unknown, the response names the resource tx-1: 422"))
 }
 
 // TestSentinelsAreConstants: nobody can change what errors.Is compares with.

@@ -44,40 +44,75 @@
 //
 // # Errors
 //
-// A refusal is an [*Error] with the status, the gateway's code and words, the
-// fields at fault and the request's id for a question to support. Ask for its
-// kind with errors.Is:
+// A rejected call returns an [*Error] with the status, the gateway's code and
+// words, the fields at fault and the request's id for a question to support.
+// Every error of every method is of exactly one kind, and the kind says what to
+// do. Ask for it with errors.Is:
 //
 //	switch {
 //	case errors.Is(err, gateway.ErrOutcomeUnknown):
-//		return "look it up" // it may have been carried out: see below
+//		return "look it up" // the write may have been applied: see below
+//	case errors.Is(err, gateway.ErrNotSent):
+//		return "try again" // nothing reached the gateway
 //	case errors.Is(err, gateway.ErrDuplicate):
 //		return "read the first one" // the reference was used before
+//	case errors.Is(err, gateway.ErrConflict):
+//		return "read the resource" // its state does not allow the call
 //	case errors.Is(err, gateway.ErrValidation):
-//		return "mend the request" // err names the fields
+//		return "fix the request" // err names the fields
+//	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrRetired):
+//		return "stop" // there is no such resource, or no longer such an endpoint
+//	case errors.Is(err, gateway.ErrUnauthorized), errors.Is(err, gateway.ErrForbidden):
+//		return "fix the key" // it is wrong, or it is not allowed to do this
 //	case errors.Is(err, gateway.ErrRateLimited), errors.Is(err, gateway.ErrServer):
 //		return "try later" // the client has already tried a few times
 //	}
 //
-// No error prints a key, a body or a query.
+// The two kinds that a status does not name: [ErrNotSent] is a gateway that
+// could not be reached (dial, DNS, TLS, a proxy), a credential that could not be
+// had, or a context that ended first; nothing was done, and the same call may be
+// made again. [ErrOutcomeUnknown] is the opposite: the next section is about it.
+// [ErrServer] is also a read without a response, a redirect and a response that
+// can't be read; a write never is, unless the gateway says that it failed.
+//
+// Where a 409 names the resource that has the reference, [Error.ResourceID] is
+// its id. No error prints a key, a body or a query.
 //
 // # When the outcome is unknown
 //
-// A write whose answer was lost (a timeout, a broken connection, a server
-// error) may have been carried out or not. Where the gateway can tell a repeat
-// from a new request, the client has already found out by itself. What is left
-// is [ErrOutcomeUnknown]; the [*OutcomeError] around it carries the operation,
-// the reference under which the write was sent and, where an answer gave it
-// away, the id of the resource. Never answer it with a new reference: that is
-// how buyers are charged twice. Do one of these:
+// A write whose response was lost (a timeout, a broken connection, a server
+// error) may have been applied or not. So may one whose repeat is rejected: a
+// token that is "already used" was perhaps used by the lost attempt. Where the
+// resource can be found by its reference, the client has found it and returns
+// it. What is left is [ErrOutcomeUnknown]; the [*OutcomeError] around it carries
+// the operation, the reference and the idempotency key under which the write
+// was sent and, where a response names it, the id of the resource. Never send
+// the write again with a new reference: that is how buyers are charged twice. Do
+// one of these:
 //
 //   - Repeat the call with the same ExternalRef or IdempotencyKey, the one in
 //     [OutcomeError.Reference] where the client made it. If the first call was
-//     carried out, nothing happens twice.
+//     applied, nothing happens twice.
 //   - Look: [TransactionsService.FindByExternalRef], or Get where there is an
 //     id. For a refund, read the transaction and compare its RefundedAmount
 //     with what it was before.
 //   - Leave the order open until the webhook comes.
+//
+// # Idempotency keys
+//
+// A refund, a cancellation and an update have no reference of their own. Some
+// gateways honour the header Idempotency-Key instead: they carry out a request
+// with the same key once and return the first response again. The interface
+// document knows no such header, so ask your gateway; if it does, make the
+// client with [WithIdempotencyKeys]. Each of these writes then has a key and is
+// repeated with it, and a lost response no longer leaves it unknown. Without
+// the option a refund of 500 that is repeated by hand after a lost response may
+// refund 1000.
+//
+// Give the call a key of your own with the option [IdempotencyKey], stored
+// before the call, so that it survives a crash of your process. Otherwise the
+// client makes one for the call, and [OutcomeError.IdempotencyKey] returns it
+// where all attempts were lost: repeat the call with it later.
 //
 // # Retries
 //
@@ -86,8 +121,8 @@
 // with a reference is safe, since the gateway carries a reference out only
 // once; where you give none the client makes one and hands it back in
 // [Response.Reference] and in every error. Refunds, cancellations and updates
-// are repeated only where it is sure that nothing was sent, or where the
-// gateway said that it was too busy. [NoRetry], [MaxAttempts] and
+// are repeated only where it is certain that nothing was sent, where the
+// gateway said that it was too busy, or with idempotency keys. [NoRetry], [MaxAttempts] and
 // [AttemptTimeout] change this for one call.
 //
 // A reference is best made by you and stored with the order before the first

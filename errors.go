@@ -15,23 +15,33 @@ type sentinelError string
 
 func (e sentinelError) Error() string { return "gateway: " + string(e) }
 
-// What went wrong, for errors.Is.
+// What went wrong and so what to do, for errors.Is. Every error of every method
+// is exactly one of them, but for ErrDuplicate, which is ErrConflict too. The
+// manual says what to do for each.
 const (
-	ErrValidation   sentinelError = "the request breaks a rule"                      // 400, 422, or found by Validate
+	// ErrOutcomeUnknown is a write that was sent and may have been applied; see
+	// [OutcomeError]. What the gateway said is in the [Error] that it wraps; no
+	// other sentinel matches, so that "rejected" is never read into it.
+	ErrOutcomeUnknown sentinelError = "it is not known whether the request was applied"
+	// ErrNotSent is a request that never left: the gateway could not be reached
+	// (dial, DNS, TLS, proxy), there was no credential for it, or the context
+	// ended first. Nothing was applied.
+	ErrNotSent sentinelError = "the request was not sent"
+
+	ErrValidation   sentinelError = "the request breaks a rule"                      // 400, 422, another 4xx, or found before it was sent
 	ErrUnauthorized sentinelError = "the credentials are missing or invalid"         // 401
 	ErrForbidden    sentinelError = "the resource is forbidden to these credentials" // 403
 	ErrNotFound     sentinelError = "there is no such resource"                      // 404
-	ErrDuplicate    sentinelError = "the reference was used before"                  // 409 of a reference
-	ErrConflict     sentinelError = "the resource's state does not allow it"         // any 409
+	ErrDuplicate    sentinelError = "the reference was used before"                  // 409 of a reference or an idempotency key
+	ErrConflict     sentinelError = "the resource's state does not allow it"         // any 409, and 412
 	ErrRetired      sentinelError = "the endpoint is retired"                        // 410
 	ErrRateLimited  sentinelError = "too many requests"                              // 429
-	ErrServer       sentinelError = "the gateway failed"                             // 500 and above
-	// ErrOutcomeUnknown is a write that was sent and may have been applied; see
-	// [OutcomeError].
-	ErrOutcomeUnknown sentinelError = "it is not known whether the request was applied"
+	// ErrServer is a gateway that failed: 5xx, 408, no response to a read, or a
+	// response that the interface does not define, such as a redirect.
+	ErrServer sentinelError = "the gateway failed"
 )
 
-// Error is a call that failed: refused by the gateway, or never answered.
+// Error is a call that failed: rejected by the gateway, or without a response.
 // errors.Is tells the kinds apart with the Err… constants; errors.As gives
 // the details.
 type Error struct {
@@ -54,48 +64,45 @@ type Error struct {
 	Body       []byte        // of the answer, at most 4 KiB; it may hold personal data
 
 	// Existing is the older resource that has the reference, where the gateway
-	// answered it: a *[Transaction], *[Transfer], … as the call returns it.
+	// returned it: a *[Transaction], *[Transfer], … as the call returns it.
 	Existing any
+	// ResourceID is the id of the resource that has the reference, where a 409
+	// names it: read it instead of creating it again.
+	ResourceID string
 
-	// Err is why there is no answer, or the error of the context that ended the
-	// call; nil where the gateway refused it.
+	// Err is why there is no response, or the error of the context that ended
+	// the call; nil where the gateway rejected it.
 	Err error
 
 	duplicate bool // a 409 of a reference
+	otherBody bool // a 409 of an idempotency key that was used with another body
+	notSent   bool // no attempt left
+	unknown   bool // inside an OutcomeError: what was said settles nothing
 	hopeless  bool // another call would fail alike
 	kind      int  // the status that the sentinels match, where it is not StatusCode
 }
 
 // Error says on one line what failed. It holds no secrets and no query.
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("gateway: " + e.Op + ":")
+	parts := []string{"gateway: " + e.Op}
 	if e.StatusCode != 0 {
-		b.WriteString(" " + strconv.Itoa(e.StatusCode))
-		b.WriteString(" " + firstOf(e.Title, http.StatusText(e.StatusCode)))
+		parts = append(parts, strconv.Itoa(e.StatusCode)+" "+firstOf(e.Title, http.StatusText(e.StatusCode)))
 	}
 	if e.Code != "" {
-		b.WriteString(" (" + e.Code + ")")
+		parts[len(parts)-1] += " (" + e.Code + ")"
 	}
-	if e.Detail != "" && e.Detail != e.Title {
-		b.WriteString(": " + e.Detail)
+	fields := joinFields(e.Fields)
+	if said := parts[len(parts)-1] + " " + fields; !strings.Contains(said, strings.TrimRight(e.Detail, ".")) {
+		parts = append(parts, e.Detail)
 	}
-	if len(e.Fields) > 0 {
-		b.WriteString(": " + joinFields(e.Fields))
+	if fields != "" {
+		parts[len(parts)-1] = strings.TrimRight(parts[len(parts)-1], ".")
+		parts = append(parts, fields)
 	}
 	if e.Err != nil {
-		b.WriteString(e.cause())
+		parts = append(parts, strings.TrimPrefix(e.Err.Error(), "gateway: "))
 	}
-	return oneLine(mask(b.String()) + e.context())
-}
-
-// cause returns the text of Err, as it stands behind the status.
-func (e *Error) cause() string {
-	text := strings.TrimPrefix(e.Err.Error(), "gateway: ")
-	if e.StatusCode != 0 {
-		return ": " + text
-	}
-	return " " + text
+	return oneLine(mask(strings.Join(parts, ": ")) + e.context())
 }
 
 // context returns what helps to find the call again.
@@ -124,33 +131,40 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether e is of the kind that target names.
 func (e *Error) Is(target error) bool {
-	status := e.StatusCode
-	if e.kind != 0 {
-		status = e.kind
-	}
-	switch target {
-	case ErrValidation:
-		return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity
-	case ErrUnauthorized:
-		return status == http.StatusUnauthorized
-	case ErrForbidden:
-		return status == http.StatusForbidden
-	case ErrNotFound:
-		return status == http.StatusNotFound
-	case ErrDuplicate:
-		return e.duplicate
-	case ErrConflict:
-		return status == http.StatusConflict || e.duplicate
-	case ErrRetired:
-		return status == http.StatusGone
-	case ErrRateLimited:
-		return status == http.StatusTooManyRequests
-	case ErrServer:
-		return status >= http.StatusInternalServerError
-	default:
+	if e.unknown {
 		return false
 	}
+	sentinel := e.sentinel()
+	return target == sentinel || target == ErrConflict && sentinel == ErrDuplicate
 }
+
+func (e *Error) sentinel() sentinelError {
+	switch status := e.status(); {
+	case e.duplicate:
+		return ErrDuplicate
+	case e.notSent:
+		return ErrNotSent
+	case status == http.StatusUnauthorized:
+		return ErrUnauthorized
+	case status == http.StatusForbidden:
+		return ErrForbidden
+	case status == http.StatusNotFound:
+		return ErrNotFound
+	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		return ErrConflict
+	case status == http.StatusGone:
+		return ErrRetired
+	case status == http.StatusTooManyRequests:
+		return ErrRateLimited
+	case status >= 400 && status <= 499 && status != http.StatusRequestTimeout:
+		return ErrValidation
+	default:
+		return ErrServer
+	}
+}
+
+// status is the one that the sentinels go by.
+func (e *Error) status() int { return firstOf(e.kind, e.StatusCode) }
 
 // LogValue groups what a log may show.
 func (e *Error) LogValue() slog.Value {
@@ -165,21 +179,25 @@ func (e *Error) LogValue() slog.Value {
 	)
 }
 
-// OutcomeError is a write that was sent and whose outcome nobody knows: the
-// answer was lost, unreadable, or a failure of the gateway's. Do not simply
-// send it again with another reference: that may pay twice.
+// OutcomeError is a write that was sent and may have been applied: the response
+// was lost or unreadable, the gateway failed, or it rejected a repeat for a
+// reason that the first request may have caused. Do not send it again with
+// another reference: that may pay twice.
 //
 //   - A create: find it by Reference ([TransactionsService.FindByExternalRef]),
-//     or repeat it with the same reference, which the gateway refuses as
+//     or repeat it with the same reference, which the gateway rejects as
 //     [ErrDuplicate] where the first one was applied.
+//   - A write with an IdempotencyKey, of a client with [WithIdempotencyKeys]:
+//     repeat it with that key and the same params.
 //   - Any other write: read the resource and see whether it changed.
 //
-// errors.Is(err, [ErrOutcomeUnknown]) holds; errors.As finds the [*Error]
-// behind it too.
+// errors.Is(err, [ErrOutcomeUnknown]) holds and no other sentinel does;
+// errors.As finds the [*Error] with what the gateway said.
 type OutcomeError struct {
 	Op             string
 	Reference      string // the reference that was sent, also one that the client made
-	ResourceID     string // where the answer, though unreadable, names what has the reference: an older one too
+	IdempotencyKey string // the header that was sent, also one that the client made; "" for none
+	ResourceID     string // where a response names what has the reference: an older one too
 	ResourceStatus string // as ResourceID
 	Err            error  // an *Error
 }
@@ -188,10 +206,13 @@ type OutcomeError struct {
 func (e *OutcomeError) Error() string {
 	text := "gateway: " + e.Op + ": the outcome is unknown"
 	if e.ResourceID != "" {
-		text += ", the answer names the resource " + e.ResourceID
+		text += ", the response names the resource " + e.ResourceID
 	}
 	if e.Err != nil {
 		text += ": " + strings.TrimPrefix(e.Err.Error(), "gateway: "+e.Op+": ")
+	}
+	if e.IdempotencyKey != "" {
+		text += " [idempotency key " + e.IdempotencyKey + "]"
 	}
 	return oneLine(text)
 }
@@ -207,6 +228,7 @@ func (e *OutcomeError) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("op", e.Op),
 		slog.String("reference", e.Reference),
+		slog.String("idempotency_key", e.IdempotencyKey),
 		slog.String("resource_id", e.ResourceID),
 		slog.String("error", e.Error()),
 	)

@@ -20,7 +20,7 @@ func sentinels() map[string]error {
 	return map[string]error{
 		"validation": gateway.ErrValidation, "unauthorized": gateway.ErrUnauthorized, "forbidden": gateway.ErrForbidden,
 		"not found": gateway.ErrNotFound, "duplicate": gateway.ErrDuplicate, "conflict": gateway.ErrConflict, "retired": gateway.ErrRetired,
-		"rate limited": gateway.ErrRateLimited, "server": gateway.ErrServer, "unknown": gateway.ErrOutcomeUnknown,
+		"not sent": gateway.ErrNotSent, "rate limited": gateway.ErrRateLimited, "server": gateway.ErrServer, "unknown": gateway.ErrOutcomeUnknown,
 	}
 }
 
@@ -28,7 +28,7 @@ func sentinels() map[string]error {
 func kinds(err error) []string {
 	var out []string
 	for _, name := range []string{
-		"validation", "unauthorized", "forbidden", "not found", "duplicate", "conflict", "retired", "rate limited", "server", "unknown",
+		"validation", "unauthorized", "forbidden", "not found", "duplicate", "conflict", "retired", "rate limited", "server", "unknown", "not sent",
 	} {
 		if errors.Is(err, sentinels()[name]) {
 			out = append(out, name)
@@ -60,9 +60,9 @@ func TestGoldenErrors(t *testing.T) {
 		"gone.410.json":              {"LEGACY_TOKENIZATION_RETIRED", "Gone", []string{"retired"}, "retired"},
 		"checkout_link.422.json":     {"INVALID_CHECKOUT_LINK", "", []string{"validation"}, "never both"},
 		"rate_limited.429.json":      {"RATE_LIMITED", "Too Many Requests", []string{"rate limited"}, "429 Too Many Requests"},
-		"server.500.json":            {"INTERNAL", "Internal Server Error", []string{"server", "unknown"}, "500 Internal Server Error"},
+		"server.500.json":            {"INTERNAL", "Internal Server Error", []string{"unknown"}, "500 Internal Server Error"},
 		"failed.200.json":            {"", "", []string{"server"}, "The issuer is not available"},
-		"bad_gateway.502.html":       {"", "", []string{"server", "unknown"}, "502 Bad Gateway"},
+		"bad_gateway.502.html":       {"", "", []string{"unknown"}, "502 Bad Gateway"},
 	}
 	entries, err := os.ReadDir("testdata/errors")
 	require.NoError(t, err)
@@ -172,8 +172,8 @@ func TestLongErrorBodiesAreBounded(t *testing.T) {
 func TestSuccessFalse(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{
-		`{"success":false}`: nil,
-		`{"success":false,"data":{"id":"x"},"error":"NOPE"}`:             nil,
+		`{"success":false}`: {"server"},
+		`{"success":false,"data":{"id":"x"},"error":"NOPE"}`:             {"server"},
 		`{"success":false,"status":409,"code":"DUPLICATE_EXTERNAL_REF"}`: {"duplicate", "conflict"},
 		`{"success":false,"status":422,"message":"no"}`:                  {"validation"},
 		`{"success":false,"error":{"code":"X"},"statusCode":404}`:        {"not found"},
@@ -194,7 +194,7 @@ func TestErrorsWithoutAnAnswer(t *testing.T) {
 	s := play(fail(errDial))
 	_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.NoRetry())
 	assert.Equal(t, "gateway: transactions.get: dial tcp: connection refused", err.Error())
-	assert.Empty(t, kinds(err))
+	assert.Equal(t, []string{"not sent"}, kinds(err))
 }
 
 // TestURLsStayOutOfErrors: a query may name people.

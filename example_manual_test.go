@@ -37,11 +37,19 @@ func manualPay(ctx context.Context, client *gateway.Client, show func(string)) e
 func manualErrors(err error) string {
 	switch {
 	case errors.Is(err, gateway.ErrOutcomeUnknown):
-		return "look it up" // it may have been carried out: see below
+		return "look it up" // the write may have been applied: see below
+	case errors.Is(err, gateway.ErrNotSent):
+		return "try again" // nothing reached the gateway
 	case errors.Is(err, gateway.ErrDuplicate):
 		return "read the first one" // the reference was used before
+	case errors.Is(err, gateway.ErrConflict):
+		return "read the resource" // its state does not allow the call
 	case errors.Is(err, gateway.ErrValidation):
-		return "mend the request" // err names the fields
+		return "fix the request" // err names the fields
+	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrRetired):
+		return "stop" // there is no such resource, or no longer such an endpoint
+	case errors.Is(err, gateway.ErrUnauthorized), errors.Is(err, gateway.ErrForbidden):
+		return "fix the key" // it is wrong, or it is not allowed to do this
 	case errors.Is(err, gateway.ErrRateLimited), errors.Is(err, gateway.ErrServer):
 		return "try later" // the client has already tried a few times
 	}

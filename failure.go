@@ -23,44 +23,47 @@ func (r *request) failure(res *transport.Result) error {
 		problem = wire.DecodeProblem(res.Body)
 	}
 	e := r.newError(res, problem)
-	switch {
-	case r.class == transport.Safe, !res.Maybe && !isSuccess(res.Status):
-		return e
-	case e.Is(ErrValidation), e.duplicate:
-		// The gateway judged these very bytes, so the attempt before was refused
-		// too, or made what the reference names.
-		return e
-	default:
-		return r.unknown(res, e)
+	if isSuccess(res.Status) { // and its body is not whole
+		return r.doubt(res, e)
 	}
+	return r.rejected(res, e)
 }
 
-func isSuccess(status int) bool { return status >= 200 && status <= 299 }
-
-// undecodable returns the error of a 2xx answer that can't be read.
-func (r *request) undecodable(res *transport.Result, err error) error {
-	if errors.Is(err, wire.ErrFailed) {
-		problem := wire.DecodeProblem(res.Body)
-		e := r.newError(res, problem)
-		e.kind = problem.Status
-		e.duplicate = problem.Status == http.StatusConflict && r.isDuplicate(problem.Code)
-		return e
+// rejected returns the error of a response that says that nothing was done. It
+// says so of one attempt: where an earlier one may have been applied it may be
+// just what caused the rejection (a token that is used, a balance that is
+// spent), whatever the status.
+func (r *request) rejected(res *transport.Result, e *Error) error {
+	if res.Maybe && !e.otherBody {
+		return r.doubt(res, e)
 	}
-	e := r.newError(res, wire.Problem{Title: "unreadable answer", RequestID: wire.DecodeProblem(res.Body).RequestID})
-	e.Err = wire.DescribeError(err)
+	return e
+}
+
+// doubt returns e for a read, and for a write that its outcome is not known.
+func (r *request) doubt(res *transport.Result, e *Error) error {
 	if isRead(r.op.Method) {
 		return e
 	}
-	return r.unknown(res, e)
-}
-
-// unknown returns the error of a write that may have been applied.
-func (r *request) unknown(res *transport.Result, e *Error) error {
-	o := &OutcomeError{Op: e.Op, Reference: e.Reference, Err: e}
+	e.unknown = true
+	o := &OutcomeError{Op: e.Op, Reference: e.Reference, IdempotencyKey: r.key, ResourceID: e.ResourceID, Err: e}
 	if isSuccess(res.Status) {
 		o.ResourceID, o.ResourceStatus = wire.Salvage(res.Body)
 	}
 	return o
+}
+
+func isSuccess(status int) bool { return status >= 200 && status <= 299 }
+
+// undecodable returns the error of a 2xx response that holds no resource.
+func (r *request) undecodable(res *transport.Result, err error) error {
+	if errors.Is(err, wire.ErrFailed) {
+		problem := wire.DecodeProblem(res.Body)
+		return r.rejected(res, r.newError(res, problem))
+	}
+	e := r.newError(res, wire.Problem{Title: "unreadable answer", RequestID: wire.DecodeProblem(res.Body).RequestID})
+	e.Err = wire.DescribeError(err)
+	return r.doubt(res, e)
 }
 
 func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
@@ -71,6 +74,10 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 		RequestID: firstOf(transport.RequestID(res.Header), p.RequestID), Reference: r.reference,
 		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
 		Header: allowedHeader(res.Header), Err: res.Err, hopeless: res.Hopeless,
+		notSent: res.Status == 0 && !res.Maybe,
+	}
+	if isSuccess(res.Status) {
+		e.kind = p.Status // a failure in a 200 may say what it is
 	}
 	if res.Ended != nil {
 		e.Err = res.Ended
@@ -81,7 +88,15 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	if body := res.Body[:min(len(res.Body), maxErrorBody)]; len(body) > 0 {
 		e.Body = append([]byte(nil), body...)
 	}
-	e.duplicate = res.Status == http.StatusConflict && r.isDuplicate(p.Code)
+	if e.status() == http.StatusConflict {
+		e.ResourceID = idIn(p.Instance, r.op.Path)
+		e.otherBody = r.key != "" && strings.HasPrefix(p.Code, "IDEMPOTENCY_KEY")
+		e.duplicate = e.otherBody || r.isDuplicate(p.Code)
+	}
+	if e.otherBody && (e.Detail == "" || e.Detail == e.Title) {
+		e.Detail = "the idempotency key " + r.key + " was used before with another request: " +
+			"repeat that one unchanged, or use a new key for a new request"
+	}
 	return e
 }
 

@@ -33,6 +33,8 @@ type settings struct {
 	firstWait      time.Duration
 	longestWait    time.Duration
 	jitter         func() float64
+
+	idempotencyKeys bool // the gateway honours the header
 }
 
 func defaultSettings() settings {
@@ -113,6 +115,23 @@ func WithAutoReference(on bool) Option {
 	}
 }
 
+// WithIdempotencyKeys is for a gateway that honours the header
+// Idempotency-Key: one that carries a request with the same key out once and
+// returns the first response again. Ask your gateway before you use it: where
+// the header is ignored, a lost response then refunds twice.
+//
+// With it every write that has no reference of its own (a refund, a
+// cancellation, an update, a checkout link, a POST of [Client.Do]) sends a key,
+// yours from [IdempotencyKey] or one that the client makes for the call, and is
+// repeated with it like a create with its reference. The key is in
+// [OutcomeError.IdempotencyKey] where the outcome stays unknown.
+func WithIdempotencyKeys() Option {
+	return func(s *settings) error {
+		s.idempotencyKeys = true
+		return nil
+	}
+}
+
 // WithMaxAttempts sets how many requests a call may make; 3 unless set.
 func WithMaxAttempts(n int) Option {
 	return func(s *settings) error {
@@ -170,6 +189,7 @@ type callOptions struct {
 	body           []bodyField
 	credential     *Credential
 	operation      transport.Operation
+	idempotencyKey string
 }
 
 type bodyField struct {
@@ -209,11 +229,28 @@ func AttemptTimeout(d time.Duration) RequestOption {
 	}
 }
 
-// IdempotencyKey sends the header Idempotency-Key, for a proxy that honours it.
-// The interface does not: use the external_ref or idempotency_key of the
-// params. It does not change what the client tries again, but net/http itself
-// repeats a request that has it when a kept connection turns out dead.
-func IdempotencyKey(key string) RequestOption { return Header("Idempotency-Key", key) }
+const (
+	idempotencyKeyHeader = "Idempotency-Key"
+	maxIdempotencyKey    = 255
+)
+
+// IdempotencyKey sends the header Idempotency-Key, 1 to 255 characters. A
+// client with [WithIdempotencyKeys] repeats the call with it; store the key
+// with the order before the call, and another process can repeat it too. The
+// same key with another body is [ErrDuplicate].
+//
+// Without that option the header is only sent: the interface document knows no
+// such header, so what the client retries does not change. Creates have an
+// external_ref or idempotency_key in their params instead.
+func IdempotencyKey(key string) RequestOption {
+	return func(o *callOptions) error {
+		if key == "" || len(key) > maxIdempotencyKey || !validHeaderValue(key) {
+			return fmt.Errorf("IdempotencyKey: the key must have 1 to %d printable characters", maxIdempotencyKey)
+		}
+		o.idempotencyKey = key
+		return nil
+	}
+}
 
 // Header sends a header beside those of the client. Credentials are set with
 // [UseCredential].
@@ -225,6 +262,8 @@ func Header(name, value string) RequestOption {
 			return errors.New("gateway: send credentials with UseCredential, not with Header")
 		case "Content-Length", "Content-Type", "Host", "Transfer-Encoding", "Connection", "Accept-Encoding":
 			return fmt.Errorf("gateway: the header %s is the client's own", canonical)
+		case idempotencyKeyHeader:
+			return IdempotencyKey(value)(o)
 		}
 		if !validHeaderName(name) || !validHeaderValue(value) {
 			return fmt.Errorf("gateway: header %q has a name or a value that can't be sent", name)

@@ -92,6 +92,9 @@ func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 		return nil, err
 	}
 	list, err := wire.DecodeList[T](res.Body)
+	if err == nil {
+		err = wholeItems(list.Items)
+	}
 	if err != nil {
 		return nil, r.undecodable(&res, err)
 	}
@@ -234,5 +237,5 @@ func (p *pager[T]) count(page *Page[T]) bool {
 }
 
 func (p *pager[T]) circle(format string, args ...any) error {
-	return fmt.Errorf("gateway: %s: the list goes in circles: "+format, append([]any{p.op.Name}, args...)...)
+	return &Error{Op: p.op.Name, Err: fmt.Errorf("the list goes in circles: "+format, args...)}
 }

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
@@ -45,15 +44,15 @@ func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], para
 	if err := k.refer(r, params); err != nil {
 		return nil, err
 	}
-	res := r.attempt(ctx)
-	if res.Status == http.StatusConflict && res.Maybe && res.Ended == nil && k.search != nil && r.reference != "" {
-		return k.recover(ctx, r, &res, params)
-	}
-	if err := r.failure(&res); err != nil {
+	res, err := r.attempt(ctx)
+	if err != nil {
 		return nil, err
 	}
-	got, err := decode[T](r, &res)
-	if err != nil || r.reference == "" {
+	got, err := received[T](r, &res)
+	switch {
+	case err != nil && res.Maybe && res.Stands && k.search != nil && r.reference != "":
+		return k.recover(ctx, r, &res, params, err)
+	case err != nil || r.reference == "":
 		return got, err
 	}
 	if !k.same(params, got) {
@@ -63,6 +62,14 @@ func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], para
 		r.o.response.Existing, r.o.response.Recovered = true, res.Maybe
 	}
 	return got, nil
+}
+
+// received returns the resource that the attempts brought, or their error.
+func received[T any](r *request, res *transport.Result) (*T, error) {
+	if err := r.failure(res); err != nil {
+		return nil, err
+	}
+	return decode[T](r, res)
 }
 
 // refer settles the call's reference and, where there is none, its class.
@@ -76,11 +83,10 @@ func (k *keyedCreate[P, T]) refer(r *request, params *P) error {
 		}
 	}
 	if r.reference == "" && automatic {
-		id, err := uuid.NewRandom()
-		if err != nil {
-			return fmt.Errorf("gateway: %s: no reference could be made: %w", r.op.Name, err)
+		var err error
+		if r.reference, err = r.newKey(); err != nil {
+			return err
 		}
-		r.reference = id.String()
 		r.splice(k.member, []byte(`"`+r.reference+`"`))
 	}
 	if r.reference == "" {
@@ -110,14 +116,18 @@ func (r *request) splice(name string, value []byte) {
 	r.body = append(body, rest...)
 }
 
-// recover looks for what an earlier attempt made, whose answer was lost: the
-// gateway has just refused the reference as used.
-func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transport.Result, params *P) (*T, error) {
-	conflict := r.failure(res)
-	got, err := k.find(ctx, r, res)
+// recover looks for what an earlier attempt made, whose response was lost: a
+// later one was rejected with failed, which that attempt may have caused.
+func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transport.Result, params *P, failed error) (*T, error) {
+	e, ok := errors.AsType[*Error](failed)
+	if !ok || !e.unknown {
+		return nil, failed
+	}
+	got, err := k.find(ctx, r, res, e.ResourceID)
 	switch {
 	case err != nil:
-		return nil, &OutcomeError{Op: r.op.Name, Reference: r.reference, Err: fmt.Errorf("%w; %w", conflict, err)}
+		e.Err = lookUpError{e.Err, err}
+		return nil, failed
 	case !k.same(params, got):
 		return nil, r.older(res, got)
 	}
@@ -127,12 +137,31 @@ func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transp
 	return got, nil
 }
 
-// find reads the resource that has the request's reference: at the path that
-// the refusal names, else through the newest pages of the list.
-func (k *keyedCreate[P, T]) find(ctx context.Context, r *request, res *transport.Result) (*T, error) {
+// lookUpError is why a resource was not found after a lost response. What kind of
+// error that is says nothing about the create, so no sentinel is found in it.
+type lookUpError struct{ before, err error }
+
+// Error says why, behind what the create said.
+func (l lookUpError) Error() string {
+	text := strings.TrimPrefix(l.err.Error(), "gateway: ")
+	if l.before != nil {
+		text = l.before.Error() + "; " + text
+	}
+	return text
+}
+
+// Is reports whether target, which is no sentinel, is in the chain of either.
+func (l lookUpError) Is(target error) bool {
+	_, sentinel := target.(sentinelError)
+	return !sentinel && (errors.Is(l.before, target) || errors.Is(l.err, target))
+}
+
+// find reads the resource that has the request's reference: the one that a
+// rejection names, else one of the newest pages of the list.
+func (k *keyedCreate[P, T]) find(ctx context.Context, r *request, res *transport.Result, named string) (*T, error) {
 	opts := r.sameCaller()
-	if id := idIn(wire.DecodeProblem(res.Body).Instance, r.op.Path); id != "" {
-		got, reference, err := k.get(ctx, r.client, id, opts)
+	if named != "" {
+		got, reference, err := k.get(ctx, r.client, named, opts)
 		if err == nil && reference == r.reference {
 			return got, nil
 		}
@@ -170,7 +199,7 @@ func (r *request) older(res *transport.Result, existing any) error {
 	e := r.newError(res, wire.Problem{
 		Title: "Duplicate reference", Detail: "the reference belongs to an older resource that differs from the one asked for",
 	})
-	e.Existing, e.duplicate = existing, true
+	e.Existing, e.ResourceID, e.duplicate = existing, idOf(existing), true
 	return e
 }
 
@@ -192,12 +221,13 @@ func searchNewest[T any](
 	item func(*T) (id, reference string, created time.Time),
 ) (string, error) {
 	var newest time.Time
-	n := 0
+	n, read := 0, 0
 	for page, err := range pages {
 		if err != nil {
 			return "", err
 		}
 		oldest := time.Time{}
+		read += len(page.Items)
 		for i := range page.Items {
 			id, ref, created := item(&page.Items[i])
 			if ref == reference {
@@ -212,5 +242,5 @@ func searchNewest[T any](
 			break
 		}
 	}
-	return "", fmt.Errorf("no resource with reference %s among the newest ones: %w", reference, ErrNotFound)
+	return "", fmt.Errorf("none of the newest %d resources has the reference", read)
 }

@@ -174,6 +174,17 @@ type Transaction struct {
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
 func (t *Transaction) Settled() bool { return t.Status.Settled() }
 
+// RefusalReason returns why a card was refused, such as "insufficient_funds": the
+// information "refusal_reason". It is "" where the gateway gives no reason.
+func (t *Transaction) RefusalReason() string {
+	for _, i := range t.Informations {
+		if i.Key == "refusal_reason" {
+			return i.Value
+		}
+	}
+	return ""
+}
+
 // MarshalJSON writes t as the gateway would: every member that was read, null
 // for what is nullable and empty.
 func (t Transaction) MarshalJSON() ([]byte, error) {

@@ -77,7 +77,7 @@ type TransactionSummary struct {
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
 func (t *TransactionSummary) Settled() bool { return t.Status.Settled() }
 
-func (t *TransactionSummary) identity() (id, reference string, created time.Time) {
+func (t *TransactionSummary) listed() (id, reference string, created time.Time) {
 	return t.ID, t.ExternalRef, t.CreatedAt.Time
 }
 

@@ -41,7 +41,7 @@ var (
 		},
 		search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
 			pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: rules.MaxPageSize}, opts...)
-			return searchNewest(pages, age, reference, (*TransactionSummary).identity)
+			return searchNewest(pages, age, reference, (*TransactionSummary).listed)
 		},
 	}
 )
@@ -83,7 +83,8 @@ func (s *TransactionsService) All(ctx context.Context, params TransactionListPar
 // Refund pays a transaction back, whole or in part: PUT
 // /v2/transactions/{id}/refund. [ErrConflict]: it is not in a state to be
 // refunded. A refund has no reference: on [ErrOutcomeUnknown] read the
-// transaction and look at its RefundedAmount before you try again.
+// transaction and look at its RefundedAmount before you try again, or use a
+// gateway with [WithIdempotencyKeys] and repeat it with its key.
 func (s *TransactionsService) Refund(ctx context.Context, id string, params RefundParams, opts ...RequestOption) (*Refund, error) {
 	if err := params.choice(refundTransaction.Name); err != nil {
 		return nil, err
@@ -93,7 +94,8 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 
 // UpdateDelivery keeps the tracking of a paid transaction's goods: PUT
 // /v2/transactions/{id}/delivery. [ErrConflict]: the status would go back
-// from delivered.
+// from delivered, or IfMatch no longer matches. [ErrOutcomeUnknown]: call it
+// again, or with IfMatch read the transaction first.
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
 	op := updateDelivery
 	if params.IfMatch != "" {
@@ -105,7 +107,7 @@ func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, par
 
 // SetSandboxStatus puts a transaction of the sandbox into a state, with its
 // webhook: PUT /v2/transactions/{id}. With a production key it is
-// [ErrForbidden].
+// [ErrForbidden]. [ErrOutcomeUnknown]: read the transaction.
 func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
 	answer, err := call[sandboxAnswer](ctx, s.client, &setSandboxStatus, &params, opts, id)
 	if err != nil {

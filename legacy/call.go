@@ -88,7 +88,10 @@ func (a *answer[T]) UnmarshalJSON(b []byte) error {
 	if err := wire.Decode(b, &members); err != nil {
 		return err
 	}
-	says := func(name string) bool { v := members[name]; return len(v) > 0 && v.Kind() != 'n' }
+	says := func(name string) bool {
+		v := members[name]
+		return len(v) > 0 && v.Kind() != 'n' && string(v) != `""`
+	}
 	if !slices.ContainsFunc(a.must, says) {
 		return wire.ErrNoData
 	}
@@ -103,6 +106,9 @@ type tokenAnswer struct{ value *PaymentToken }
 func (a *tokenAnswer) UnmarshalJSON(b []byte) error {
 	var err error
 	a.value, _, err = wire.DecodeEnvelope[PaymentToken](b)
+	if err == nil && a.value.Token == "" {
+		return wire.ErrNoData
+	}
 	if !errors.Is(err, wire.ErrNoData) {
 		return err
 	}

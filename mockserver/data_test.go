@@ -92,7 +92,7 @@ func TestAClosedDataFileTakesNothing(t *testing.T) {
 	gw := reopen(t, nil, path)
 	require.NoError(t, gw.Close())
 	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"), gateway.NoRetry())
-	require.ErrorIs(t, err, gateway.ErrServer)
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 	gw = reopen(t, nil, path)
 	page, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{})
 	require.NoError(t, err)

@@ -74,6 +74,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 // begin forgets the answer of the attempt before.
 func (c *call) begin() {
 	c.began, c.told = time.Now(), false
+	c.connections.reset()
 	r := &c.result
 	r.Status, r.Header, r.Body, r.Err, r.RetryAfter = 0, nil, nil, nil, 0
 	r.Attempts++
@@ -93,7 +94,9 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 		return nil
 	}
 	out.ContentLength = int64(len(c.req.Body))
-	out.GetBody = c.body
+	if c.req.Class != Unsafe || !replayable(header) {
+		out.GetBody = c.body // without it net/http replays nothing that was sent
+	}
 	var err error
 	out.Body, err = c.body()
 	return err
@@ -178,7 +181,7 @@ func (c *call) fail(caller, timed context.Context, err error) {
 		c.ending = endingOf(r.Status) // a refusal is one even if its text is cut
 		return
 	}
-	c.ending = endingOfError(err)
+	c.ending = c.endingOfError(timed, err)
 	switch {
 	case caller.Err() != nil:
 		r.Err = ended(caller)

@@ -1,13 +1,17 @@
 package transport
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 )
 
 // ending is how an attempt ended, as far as trying again goes.
@@ -15,11 +19,11 @@ type ending uint8
 
 const (
 	none     ending = iota // not yet
-	answered               // with an answer that stands
-	unsent                 // nothing was sent: dial, name lookup
+	answered               // with a response that stands
+	unsent                 // nothing was sent, and the next attempt may work: dial, name lookup
 	limited                // 429: the gateway says that it did nothing
 	unsure                 // it may have been applied: reset, timeout, cut body, 5xx
-	refused                // it can't succeed however often: certificate, credential
+	refused                // nothing was sent, and the next attempt would fail alike: certificate, proxy, credential
 )
 
 // retryable is the retry table.
@@ -40,27 +44,71 @@ func endingOf(status int) ending {
 	switch {
 	case status == http.StatusTooManyRequests:
 		return limited
-	case status == http.StatusRequestTimeout, status >= 500 && status != http.StatusNotImplemented:
+	case status == http.StatusRequestTimeout, status >= 500:
 		return unsure
 	default:
 		return answered
 	}
 }
 
-func endingOfError(err error) ending {
-	var op *net.OpError
-	var dns *net.DNSError
+// endingOfError returns how an attempt ended that has no whole response. The
+// trace of its connections goes before the kind of the error, which says
+// nothing where a proxy refuses a CONNECT, and the wrong thing where net/http
+// sent the request, lost it and failed to dial for its replay.
+func (c *call) endingOfError(timed context.Context, err error) ending {
 	switch {
 	case errors.Is(err, errTooLong):
 		return answered
+	case c.connections.got.Load() && replayable(c.req.Header):
+		return unsure
 	case isCertificate(err):
 		return refused
-	case errors.As(err, &dns), errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"),
-		strings.Contains(err.Error(), "TLS handshake timeout"): // a type that net/http keeps to itself
+	case isUnsent(err), c.connections.none() && (timed.Err() != nil || passes(err)):
 		return unsent
+	case c.connections.none():
+		return refused
 	default:
 		return unsure
 	}
+}
+
+// connections is what net/http tells of an attempt's connections. A
+// RoundTripper of the caller's may tell nothing.
+type connections struct{ wanted, got atomic.Bool }
+
+func (s *connections) want(string)                  { s.wanted.Store(true) }
+func (s *connections) take(_ httptrace.GotConnInfo) { s.got.Store(true) }
+
+// none reports that the attempt asked for a connection and never had one.
+func (s *connections) none() bool { return s.wanted.Load() && !s.got.Load() }
+
+func (s *connections) reset() {
+	s.wanted.Store(false)
+	s.got.Store(false)
+}
+
+// replayable reports whether net/http takes a write with these headers for one
+// that it may send again by itself.
+func replayable(h http.Header) bool {
+	return h["Idempotency-Key"] != nil || h["X-Idempotency-Key"] != nil
+}
+
+func isUnsent(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
+		strings.Contains(err.Error(), "TLS handshake timeout") // a type that net/http keeps to itself
+}
+
+// passes reports whether a handshake that failed with err may succeed later: it
+// timed out or was cut off. Alerts of TLS and refusals of a proxy stay.
+func passes(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op != "remote error" && op.Op != "local error" // alerts
+	}
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, io.EOF) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // isCertificate reports whether the gateway's certificate was refused, or the

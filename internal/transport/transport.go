@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"time"
 
@@ -53,6 +54,7 @@ type Result struct {
 	Ended      error       // the error of the caller's context, where that ended the call
 	Attempts   int
 	Maybe      bool          // an attempt may have been applied without our knowing
+	Stands     bool          // the last attempt ended with a response that is not tried again
 	Hopeless   bool          // another call would fail alike: a certificate, a credential
 	RetryAfter time.Duration // what the last answer asked for
 	Started    time.Time
@@ -83,7 +85,9 @@ func (e *Engine) Do(ctx context.Context, req *Request) Result {
 	if e.HTTP.Jar != nil {
 		r.Header = http.Header{}
 	}
-	c.request.Request = r.WithContext(context.WithValue(ctx, contextKey{}, c))
+	c.trace = httptrace.ClientTrace{GetConn: c.connections.want, GotConn: c.connections.take}
+	traced := httptrace.WithClientTrace(ctx, &c.trace)
+	c.request.Request = r.WithContext(context.WithValue(traced, contextKey{}, c))
 	// An attempt leaves its answer in c.result; what comes back here has no body.
 	_, err := c.client.Do(&c.request) //nolint:bodyclose // see above
 	return c.finish(ctx, err)
@@ -100,6 +104,9 @@ type call struct {
 	began   time.Time
 	told    bool // the last answer says when to come back
 	wait    time.Duration
+
+	connections connections // of the last attempt
+	trace       httptrace.ClientTrace
 }
 
 // again decides, after an attempt, whether there is another one.
@@ -131,7 +138,7 @@ func (c *call) finish(ctx context.Context, err error) Result {
 	if r.Status == 0 && r.Err == nil {
 		r.Err = err
 	}
-	r.Hopeless = c.ending == refused
+	r.Hopeless, r.Stands = c.ending == refused, c.ending == answered
 	if ctx.Err() != nil && c.ending != answered && c.ending != refused {
 		r.Ended = ended(ctx)
 	}

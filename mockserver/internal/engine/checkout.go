@@ -46,7 +46,7 @@ type FoundForLink struct {
 // already is updated in the catalogue, and so in every link that sells it.
 func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(env.Now) {
-		return Change{}, Invalid("expires_at", rules.CodeInvalid, "must be in the future")
+		return Change{}, notInFuture(env, "expires_at")
 	}
 	l := in.Link
 	l.ID = int64(found.Links + 1)

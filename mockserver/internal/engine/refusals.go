@@ -1,6 +1,11 @@
 package engine
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/rules"
+)
 
 // The codes of a Refusal.
 const (
@@ -53,4 +58,10 @@ func Invalid(field, fieldCode, detail string) *Refusal {
 		Field:     field,
 		FieldCode: fieldCode,
 	}
+}
+
+// notInFuture is a time that must be after the gateway's, whose clock is not
+// the caller's: a test may have moved it by months.
+func notInFuture(env Env, field string) *Refusal {
+	return Invalid(field, rules.CodeInvalid, "must be after the gateway's clock, which is at "+env.Now.UTC().Format(time.RFC3339))
 }

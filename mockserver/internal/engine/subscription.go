@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 )
 
@@ -121,7 +120,7 @@ func checkSubscription(env Env, in NewSubscription, found FoundForSubscription) 
 			Instance: SubscriptionPath(found.Key.ID),
 		}
 	case !in.TrialEnd.IsZero() && !in.TrialEnd.After(env.Now):
-		return Invalid("trial_end", rules.CodeInvalid, "must be in the future")
+		return notInFuture(env, "trial_end")
 	case found.Customer == nil:
 		return NotFound("customer")
 	case in.PaymentMethod != pixAutomatic:

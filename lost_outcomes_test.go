@@ -1,0 +1,453 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// TestALostCreateIsFoundWhateverItsRepeatIsTold: the first attempt used up the
+// card token, the balance or the reference, so the second one is rejected; what
+// the first one made is found and returned.
+func TestALostCreateIsFoundWhateverItsRepeatIsTold(t *testing.T) {
+	t.Parallel()
+	transfer := `{"id":"p-1","external_ref":"payout-1","amount":"1000","pix_key_type":"EMAIL","pix_key":"ana@example.com","status":"pending"}`
+	customer := `{"id":"c-1","externalRef":"customer-1","email":"ana@example.com","name":"Ana"}`
+	calls := map[string]struct {
+		id, item string
+		run      func(context.Context, *gateway.Client, *gateway.Response) (string, error)
+	}{
+		"transaction": {orderID, transactionJSON(orderID, "order-1001", 15990), func(ctx context.Context, c *gateway.Client, r *gateway.Response) (string, error) {
+			tx, err := c.Transactions.Create(ctx, pixOrder(), gateway.ResponseInto(r))
+			if err != nil {
+				return "", err
+			}
+			return tx.ID, nil
+		}},
+		"transfer": {"p-1", transfer, func(ctx context.Context, c *gateway.Client, r *gateway.Response) (string, error) {
+			p, err := c.Transfers.Create(ctx, gateway.TransferParams{
+				PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@example.com", Amount: 1000, ExternalRef: "payout-1",
+			}, gateway.ResponseInto(r))
+			if err != nil {
+				return "", err
+			}
+			return p.ID, nil
+		}},
+		"customer": {"c-1", customer, func(ctx context.Context, c *gateway.Client, r *gateway.Response) (string, error) {
+			p, err := c.Customers.Create(ctx, gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", ExternalRef: "customer-1"},
+				gateway.ResponseInto(r))
+			if err != nil {
+				return "", err
+			}
+			return p.ID, nil
+		}},
+	}
+	for name, call := range calls {
+		for _, told := range []roundTrip{
+			reply(422, `{"code":"TOKEN_ALREADY_USED"}`), reply(400, `{"detail":"the balance is too low"}`), reply(409, "{}"), reply(404, "{}"),
+			reply(200, `{"success":false,"status":422}`), reply(200, `{"success":false}`), reply(302, ""), reply(200, "<html>"),
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := play(fail(errReset), told,
+					reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, call.item)),
+					reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, call.item)))
+				var resp gateway.Response
+				id, err := call.run(t.Context(), clientOf(t, s), &resp)
+				require.NoError(t, err, name)
+				assert.Equal(t, call.id, id)
+				assert.True(t, resp.Recovered)
+			})
+		}
+	}
+}
+
+// TestALostCreateOfAnotherIsADuplicate: the reference belongs to something
+// else, so no attempt can have made anything.
+func TestALostCreateOfAnotherIsADuplicate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		other := transactionJSON(orderID, "order-1001", 1)
+		s := play(fail(errReset), reply(422, "{}"),
+			reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, other)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, other)))
+		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
+		require.ErrorIs(t, err, gateway.ErrDuplicate)
+		e, ok := errors.AsType[*gateway.Error](err)
+		require.True(t, ok)
+		assert.Equal(t, orderID, e.ResourceID)
+	})
+}
+
+// TestAnUnknownOutcomeKeepsWhatWasSaid: the rejection is there to read, and no
+// sentinel takes it for one.
+func TestAnUnknownOutcomeKeepsWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(fail(errReset), reply(422, `{"title":"Validation Error","code":"TOKEN_ALREADY_USED"}`), reply(403, `{}`))
+		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
+		assert.Equal(t, []string{"unknown"}, kinds(err))
+		e, ok := errors.AsType[*gateway.Error](err)
+		require.True(t, ok)
+		assert.Equal(t, "TOKEN_ALREADY_USED", e.Code)
+		assert.Equal(t, 422, e.StatusCode)
+		assert.Equal(t, "gateway: transactions.create: the outcome is unknown: 422 Validation Error (TOKEN_ALREADY_USED): "+
+			"transactions.list: 403 Forbidden [2 attempts, reference order-1001]", err.Error())
+	})
+}
+
+// TestALostSubscriptionThatConflictsIsUnknown, with the id that the 409 names.
+func TestALostSubscriptionThatConflictsIsUnknown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conflict := reply(409, `{"code":"IDEMPOTENCY_KEY_REUSED","instance":"/v2/subscriptions/sub-1"}`)
+		params := gateway.SubscriptionParams{
+			CustomerID: buyerID, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth, IdempotencyKey: "s-1",
+		}
+		_, err := clientOf(t, play(fail(errReset), conflict)).Subscriptions.Create(t.Context(), params)
+		outcome, ok := errors.AsType[*gateway.OutcomeError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, "sub-1", outcome.ResourceID)
+		assert.Equal(t, "s-1", outcome.Reference)
+
+		_, err = clientOf(t, play(conflict)).Subscriptions.Create(t.Context(), params)
+		require.ErrorIs(t, err, gateway.ErrDuplicate, "the first attempt can't have been lost")
+		e, ok := errors.AsType[*gateway.Error](err)
+		require.True(t, ok)
+		assert.Equal(t, "sub-1", e.ResourceID)
+	})
+}
+
+// paidOrder returns a live gateway with a paid transaction of 1000, and a
+// client whose network loses the responses to the first n writes.
+func paidOrder(t *testing.T, n int64, opts ...gateway.Option) (lossy, sound *gateway.Client, id string) {
+	t.Helper()
+	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
+	order := pixOrder()
+	order.Amount = 1000
+	sound = gw.Client(opts...)
+	tx, err := sound.Transactions.Create(t.Context(), order)
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(tx.ID))
+	var left atomic.Int64
+	left.Store(n)
+	network := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		response, err := gw.Transport().RoundTrip(r)
+		if err != nil || r.Method == http.MethodGet || left.Add(-1) < 0 {
+			return response, err
+		}
+		_ = response.Body.Close()
+		return nil, syscall.ECONNRESET
+	})
+	return gw.Client(append(opts, gateway.WithHTTPClient(&http.Client{Transport: network}))...), sound, tx.ID
+}
+
+func refunded(t *testing.T, c *gateway.Client, id string) int64 {
+	t.Helper()
+	tx, err := c.Transactions.Get(t.Context(), id)
+	require.NoError(t, err)
+	return tx.RefundedAmount
+}
+
+// TestALostRefundIsRefundedOnceWithItsKey: the client repeats it by itself.
+func TestALostRefundIsRefundedOnceWithItsKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lossy, sound, id := paidOrder(t, 2, gateway.WithIdempotencyKeys())
+		refund, err := lossy.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 500})
+		require.NoError(t, err)
+		assert.Equal(t, int64(500), refund.AmountRefunded)
+		assert.Equal(t, int64(500), refunded(t, sound, id))
+	})
+}
+
+// TestALostRefundIsRepeatedLaterWithItsKey, by another process.
+func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
+	t.Parallel()
+	for _, own := range []string{"", "refund-of-order-1001"} {
+		synctest.Test(t, func(t *testing.T) {
+			lossy, sound, id := paidOrder(t, 3, gateway.WithIdempotencyKeys())
+			var opts []gateway.RequestOption
+			if own != "" {
+				opts = append(opts, gateway.IdempotencyKey(own))
+			}
+			_, err := lossy.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 500}, opts...)
+			outcome, ok := errors.AsType[*gateway.OutcomeError](err)
+			require.True(t, ok, "%v", err)
+			require.NotEmpty(t, outcome.IdempotencyKey)
+			assert.Contains(t, err.Error(), outcome.IdempotencyKey)
+			if own != "" {
+				assert.Equal(t, own, outcome.IdempotencyKey)
+			}
+			time.Sleep(time.Hour)
+			_, err = sound.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 500}, gateway.IdempotencyKey(outcome.IdempotencyKey))
+			require.NoError(t, err)
+			assert.Equal(t, int64(500), refunded(t, sound, id))
+
+			_, err = sound.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 400}, gateway.IdempotencyKey(outcome.IdempotencyKey))
+			require.ErrorIs(t, err, gateway.ErrDuplicate, "the key belongs to another refund")
+			assert.Equal(t, int64(500), refunded(t, sound, id))
+		})
+	}
+}
+
+// TestAKeyOfAnotherRequestIsDefinite also after a lost response: that request
+// was rejected for the same reason.
+func TestAKeyOfAnotherRequestIsDefinite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(fail(errReset), reply(409, `{"status":409,"code":"IDEMPOTENCY_KEY_REUSED"}`))
+		_, err := clientOf(t, s, gateway.WithIdempotencyKeys()).Transactions.Refund(
+			t.Context(), orderID, gateway.RefundParams{Amount: 5}, gateway.IdempotencyKey("k-1"))
+		require.ErrorIs(t, err, gateway.ErrDuplicate)
+		require.NotErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		require.ErrorContains(t, err, "the idempotency key k-1 was used before with another request")
+	})
+}
+
+// TestWithoutTheOptionAKeyChangesNothing: the refund is not repeated, also not
+// by net/http, which replays requests that have the header by itself.
+func TestWithoutTheOptionAKeyChangesNothing(t *testing.T) {
+	t.Parallel()
+	var refunds atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, transactionAnswer(orderID, "order-1001", 15990))
+			return
+		}
+		refunds.Add(1)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = conn.Close() // carried out, and the response is lost
+		}
+	}))
+	t.Cleanup(server.Close)
+	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		refunds.Store(0)
+		client, err := gateway.New(server.URL, gateway.BearerToken(testKey))
+		require.NoError(t, err)
+		_, err = client.Transactions.Get(t.Context(), orderID) // so that there is a kept connection
+		require.NoError(t, err)
+		_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500}, gateway.Header(header, "k-1"))
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		assert.Equal(t, int32(1), refunds.Load(), header)
+		client.CloseIdleConnections()
+	}
+}
+
+// TestNothingWasSentThroughARealNetwork: a proxy that refuses the CONNECT, a
+// gateway that breaks off the TLS handshake or shows a foreign certificate, a
+// port that nobody listens on.
+func TestNothingWasSentThroughARealNetwork(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	t.Cleanup(proxy.Close)
+	proxyURL, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	foreign := httptest.NewUnstartedServer(http.NotFoundHandler())
+	foreign.Config.ErrorLog = log.New(io.Discard, "", 0)
+	foreign.StartTLS()
+	t.Cleanup(foreign.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	for name, tc := range map[string]struct {
+		url       string
+		transport *http.Transport
+		attempts  int
+	}{
+		"refused CONNECT":     {"https://gateway.example", &http.Transport{Proxy: http.ProxyURL(proxyURL)}, 1},
+		"foreign certificate": {foreign.URL, &http.Transport{}, 1},
+		"no TLS":              {"https://" + plain.Listener.Addr().String(), &http.Transport{}, 1},
+		"no common TLS version": {foreign.URL, &http.Transport{
+			TLSClientConfig: &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10, InsecureSkipVerify: true},
+		}, 1},
+		"handshake cut off": {"https://" + closing(t), &http.Transport{}, 2},
+		"closed port":       {"http://" + closed(t), &http.Transport{}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(tc.transport.CloseIdleConnections)
+			client, err := gateway.New(tc.url, gateway.BearerToken(testKey), gateway.WithHTTPClient(&http.Client{Transport: tc.transport}),
+				gateway.WithMaxAttempts(2), gateway.WithBackoff(time.Microsecond, time.Microsecond))
+			require.NoError(t, err)
+			_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500})
+			assert.Equal(t, []string{"not sent"}, kinds(err), "%v", err)
+			e, ok := errors.AsType[*gateway.Error](err)
+			require.True(t, ok)
+			assert.Equal(t, tc.attempts, e.Attempts, "%v", err)
+		})
+	}
+}
+
+// TestASentRequestIsNotForgottenByItsReplay: net/http sent it, lost the
+// connection, and could not dial again.
+func TestASentRequestIsNotForgottenByItsReplay(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		in := bufio.NewReader(conn)
+		for n := range 2 {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if n == 0 {
+				body := transactionAnswer(orderID, "order-1001", 15990)
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+				continue
+			}
+			_ = listener.Close()
+		}
+	}()
+	client, err := gateway.New("http://"+listener.Addr().String(), gateway.BearerToken(testKey), gateway.WithIdempotencyKeys())
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	_, err = client.Transactions.Get(t.Context(), orderID)
+	require.NoError(t, err)
+	_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500}, gateway.NoRetry())
+	assert.Equal(t, []string{"unknown"}, kinds(err), "%v", err)
+}
+
+// closing returns the address of a peer that closes every connection.
+func closing(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// closed returns an address that nobody listens on.
+func closed(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// TestAnErrorSaysThingsOnce: what the detail and the fields both say.
+func TestAnErrorSaysThingsOnce(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"detail":"trial_end must be in the future.","errors":[{"field":"trial_end","message":"must be in the future"}]}`: "trial_end must be in the future",
+		`{"detail":"must be in the future.","errors":[{"field":"trial_end","message":"must be in the future"}]}`:           "trial_end must be in the future",
+		`{"detail":"See below.","errors":[{"field":"amount","message":"is required"}]}`:                                    "See below: amount is required",
+		`<html><title>422 Unprocessable Entity</title></html>`:                                                             "",
+	} {
+		_, err := clientOf(t, play(reply(422, body))).Transactions.Get(t.Context(), orderID)
+		text := "gateway: transactions.get: 422 Unprocessable Entity"
+		if want != "" {
+			text += ": " + want
+		}
+		require.EqualError(t, err, text)
+	}
+}
+
+// TestFindByExternalRefLooksWhereTheGatewaySays: a 409 names the transaction,
+// which spares the search.
+func TestFindByExternalRefLooksWhereTheGatewaySays(t *testing.T) {
+	t.Parallel()
+	_, client := withCharges(t, 3)
+	first, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{})
+	require.NoError(t, err)
+	_, err = client.Transactions.Create(t.Context(), pixCharge("order-1"))
+	e, ok := errors.AsType[*gateway.Error](err)
+	require.True(t, ok)
+	assert.Equal(t, first.ID, e.ResourceID)
+
+	var resp gateway.Response
+	found, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{ID: e.ResourceID}, gateway.ResponseInto(&resp))
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, found.ID)
+
+	found, err = client.Transactions.FindByExternalRef(t.Context(), "order-2", gateway.FindOptions{ID: e.ResourceID})
+	require.NoError(t, err, "what has another reference is not it")
+	assert.Equal(t, "order-2", found.ExternalRef)
+	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-9", gateway.FindOptions{ID: buyerID})
+	require.EqualError(t, err, "gateway: transactions.find_by_external_ref: none of the 3 transactions has this reference [reference order-9]")
+	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-9", gateway.FindOptions{MaxPages: -1})
+	require.ErrorIs(t, err, gateway.ErrValidation)
+}
+
+// TestFindByExternalRefBounds: ten pages where nothing else is asked for, all
+// of them back to a Since.
+func TestFindByExternalRefBounds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		find  gateway.FindOptions
+		pages int32
+		is    error
+	}{
+		"no bound": {gateway.FindOptions{}, 10, gateway.ErrOutcomeUnknown},
+		"pages":    {gateway.FindOptions{MaxPages: 3}, 3, gateway.ErrOutcomeUnknown},
+		"since":    {gateway.FindOptions{Since: time.Now()}, 30, gateway.ErrNotFound},
+		"enough":   {gateway.FindOptions{MaxPages: 30}, 30, gateway.ErrNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var pages atomic.Int32
+			client := clientOf(t, roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				n, next := pages.Add(1), ""
+				if n < 30 {
+					next = fmt.Sprintf("c%d", n)
+				}
+				return reply(200, fmt.Sprintf(`{"success":true,"data":[%s],"next_cursor":%q}`,
+					transactionJSON("x", fmt.Sprintf("other-%d", n), 1), next))(r)
+			}))
+			_, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", tc.find)
+			require.ErrorIs(t, err, tc.is)
+			assert.Len(t, kinds(err), 1)
+			assert.Equal(t, tc.pages, pages.Load())
+			require.ErrorContains(t, err, fmt.Sprintf(" %d transactions", tc.pages))
+		})
+	}
+}
+
+// TestRefusalReason comes from the informations of a refused card.
+func TestRefusalReason(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	for token, want := range map[gateway.CardToken]string{
+		"pgct_refused_insufficient_funds": "insufficient_funds", "pgct_refused_fraud": "fraud", "pgct_refused": "declined", "pgct_paid": "",
+	} {
+		order := pixOrder()
+		order.Method, order.Token, order.ExternalRef = gateway.CreditCard, token, string(token)
+		tx, err := gw.Client().Transactions.Create(t.Context(), order)
+		require.NoError(t, err)
+		assert.Equal(t, want, tx.RefusalReason(), token)
+	}
+}

@@ -1,0 +1,454 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/legacy"
+)
+
+// effect is what a call may do at the gateway, as the retry table divides them.
+type effect int
+
+const (
+	reads  effect = iota
+	sets          // a write that may be repeated at will
+	keyed         // a create with a reference that can be searched for
+	opaque        // a create with a reference that can't
+	adds          // a write that must not be repeated
+)
+
+type callOf struct {
+	name   string
+	effect effect
+	run    func(context.Context, *gateway.Client, ...gateway.RequestOption) error
+}
+
+// any1 drops the result of a call.
+func any1[T any](_ T, err error) error { return err }
+
+// allCalls has every method that makes requests, but for those that range over
+// the pages of another.
+func allCalls() []callOf {
+	type ctx = context.Context
+	const id = orderID
+	slug := gateway.Secret("session-token")
+	v1 := func(c *gateway.Client) *legacy.Client {
+		client, err := legacy.New(c, testKey)
+		if err != nil {
+			panic(err)
+		}
+		return client
+	}
+	customer := gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"}
+	referred := customer
+	referred.ExternalRef = "customer-1"
+	payout := gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@example.com", Amount: 1000, ExternalRef: "payout-1"}
+	subscription := gateway.SubscriptionParams{CustomerID: id, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth, IdempotencyKey: "s-1"}
+	return []callOf{
+		{"transactions.create", keyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transactions.Create(x, pixOrder(), o...))
+		}},
+		{"transactions.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transactions.Get(x, id, o...))
+		}},
+		{"transactions.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transactions.List(x, gateway.TransactionListParams{}, o...))
+		}},
+		{"transactions.refund", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transactions.Refund(x, id, gateway.RefundParams{Amount: 500}, o...))
+		}},
+		{"transactions.update_delivery", sets, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transactions.UpdateDelivery(x, id, gateway.DeliveryParams{TrackingCode: "BR1"}, o...))
+		}},
+		{"transactions.update_delivery if it matches", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transactions.UpdateDelivery(x, id, gateway.DeliveryParams{TrackingCode: "BR1", IfMatch: `"1"`}, o...))
+		}},
+		{"transactions.set_sandbox_status", sets, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transactions.SetSandboxStatus(x, id, gateway.SandboxStatusParams{Status: gateway.TransactionPaid}, o...))
+		}},
+		{"transfers.create", keyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transfers.Create(x, payout, o...))
+		}},
+		{"transfers.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transfers.Get(x, id, o...))
+		}},
+		{"transfers.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transfers.List(x, gateway.TransferListParams{}, o...))
+		}},
+		{"transfers.cancel", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Transfers.Cancel(x, id, gateway.TransferCancelParams{}, o...))
+		}},
+		{"customers.create", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Customers.Create(x, customer, o...))
+		}},
+		{"customers.create with a reference", keyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Customers.Create(x, referred, o...))
+		}},
+		{"customers.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Customers.Get(x, id, o...))
+		}},
+		{"customers.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Customers.List(x, gateway.CustomerListParams{}, o...))
+		}},
+		{"subscriptions.create", opaque, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Subscriptions.Create(x, subscription, o...))
+		}},
+		{"subscriptions.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Subscriptions.Get(x, id, o...))
+		}},
+		{"subscriptions.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Subscriptions.List(x, gateway.SubscriptionListParams{}, o...))
+		}},
+		{"subscriptions.update", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Subscriptions.Update(x, id, gateway.SubscriptionUpdateParams{FailurePolicy: gateway.ImmediateCancel}, o...))
+		}},
+		{"subscriptions.cancel", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Subscriptions.Cancel(x, id, gateway.SubscriptionCancelParams{}, o...))
+		}},
+		{"subscriptions.pending_challenge", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.Subscriptions.PendingChallenge(x, id, o...))
+		}},
+		{"checkout_links.create", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.CheckoutLinks.Create(x, gateway.CheckoutLinkParams{Amount: 4990}, o...))
+		}},
+		{"checkout_sessions.open", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.CheckoutSessions.Open(x, "mugs", o...))
+		}},
+		{"checkout_sessions.resume", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.CheckoutSessions.Resume(x, "mugs", slug, o...))
+		}},
+		{"checkout_sessions.update", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(c.CheckoutSessions.Update(x, "mugs", slug, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix}, o...))
+		}},
+		{"do GET", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			var out map[string]any
+			return c.Do(x, http.MethodGet, "/v2/x", nil, &out, o...)
+		}},
+		{"do POST", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			var out map[string]any
+			return c.Do(x, http.MethodPost, "/v2/x", map[string]int{"a": 1}, &out, o...)
+		}},
+		{"legacy.configure_integration", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(v1(c).ConfigureIntegration(x, legacy.IntegrationParams{PixWebhookURL: "https://shop.example/pix"}, o...))
+		}},
+		{"legacy.balance", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(v1(c).Balance(x, o...))
+		}},
+		{"legacy.create_pix_payment", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(v1(c).CreatePixPayment(x, legacy.PixPaymentParams{Transaction: legacy.PixCharge{Value: 4990}}, o...))
+		}},
+		{"legacy.payment_token", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(v1(c).PaymentToken(x, "public", o...))
+		}},
+		{"legacy.create_payment_token", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			return any1(v1(c).CreatePaymentToken(x, "public", nil, o...)) //nolint:staticcheck // it is still there
+		}},
+	}
+}
+
+// success is a response that every call takes.
+const success = `{"success":true,"requestId":"r","data":{"id":"x","status":"paid","url":"https://pay.example/mugs","session_token":"t",
+	"amount_refunded":500,"transaction":{"id":"x"},"token":"pgct_x","data":[]},"transactionId":"x","id":"x","balance":5}`
+
+// verdict is what an end of an attempt says.
+type verdict int
+
+const (
+	unreached  verdict = iota // nothing was sent, and the next attempt may work
+	hopeless                  // nothing was sent, and the next attempt would fail alike
+	limited                   // the gateway did nothing
+	lost                      // it may have been applied
+	rejected                  // the gateway refused it
+	unreadable                // the gateway took it, and says nothing else
+)
+
+type end struct {
+	name    string
+	how     roundTrip
+	verdict verdict
+	is      error // of a rejection
+}
+
+// neverConnected is an attempt of net/http that got no connection.
+func neverConnected(err error) roundTrip {
+	return func(r *http.Request) (*http.Response, error) {
+		httptrace.ContextClientTrace(r.Context()).GetConn("api.gateway.example:443")
+		return nil, err
+	}
+}
+
+func allEnds() []end {
+	ends := []end{
+		{"dial", fail(errDial), unreached, nil},
+		{"DNS", fail(errDNS), unreached, nil},
+		{"TLS handshake timeout", fail(errors.New("net/http: TLS handshake timeout")), unreached, nil},
+		{"TLS handshake cut", neverConnected(io.EOF), unreached, nil},
+		{"certificate", fail(x509.UnknownAuthorityError{}), hopeless, nil},
+		{"TLS alert", neverConnected(errors.New("remote error: tls: handshake failure")), hopeless, nil},
+		{"refused CONNECT", neverConnected(errors.New("Forbidden")), hopeless, nil},
+		{"429", reply(429, "{}"), limited, nil},
+		{"reset", fail(errReset), lost, nil},
+		{"EOF", fail(io.EOF), lost, nil},
+		{"attempt timeout", hang, lost, nil},
+		{"cut body", cut(200, `{"success":true,"data":{"id":"`), lost, nil},
+		{"success:false", reply(200, `{"success":false}`), rejected, gateway.ErrServer},
+		{"success:false, 422", reply(200, `{"success":false,"status":422}`), rejected, gateway.ErrValidation},
+		{"success:false, token used", reply(200, `{"success":false,"status":400,"code":"TOKEN_ALREADY_USED"}`), rejected, gateway.ErrValidation},
+		{"TOKEN_ALREADY_USED", reply(422, `{"code":"TOKEN_ALREADY_USED"}`), rejected, gateway.ErrValidation},
+		{"422 with a cut body", cut(422, "{"), rejected, gateway.ErrValidation},
+		{"HTML 2xx", reply(200, "<html>ok</html>"), unreadable, nil},
+		{"empty 2xx", reply(200, ""), unreadable, nil},
+	}
+	for _, status := range []int{408, 500, 501, 502, 503, 504, 599} {
+		ends = append(ends, end{http.StatusText(status), reply(status, ""), lost, nil})
+	}
+	for status, is := range map[int]error{
+		302: gateway.ErrServer, 307: gateway.ErrServer,
+		400: gateway.ErrValidation, 401: gateway.ErrUnauthorized, 402: gateway.ErrValidation, 403: gateway.ErrForbidden,
+		404: gateway.ErrNotFound, 405: gateway.ErrValidation, 409: gateway.ErrConflict, 410: gateway.ErrRetired,
+		412: gateway.ErrConflict, 413: gateway.ErrValidation, 415: gateway.ErrValidation, 422: gateway.ErrValidation,
+	} {
+		ends = append(ends, end{http.StatusText(status), reply(status, "{}"), rejected, is})
+	}
+	return ends
+}
+
+// onlySentinel returns the one documented sentinel that err is.
+func onlySentinel(t *testing.T, err error) error {
+	t.Helper()
+	require.Error(t, err)
+	names := kinds(err)
+	if slices.Contains(names, "duplicate") {
+		require.Contains(t, names, "conflict", "a duplicate is a conflict")
+		return gateway.ErrConflict
+	}
+	require.Len(t, names, 1, "%v", err)
+	return sentinels()[names[0]]
+}
+
+// want is what the retry table says of a call whose attempts end so: how many
+// there are, and what its error is.
+func (v verdict) want(e effect, after bool, is error) (attempts int, err error) {
+	before := 0
+	if after {
+		before = 1
+	}
+	switch {
+	case after && e == adds:
+		return 1, gateway.ErrOutcomeUnknown // it stopped there
+	case v == unreached:
+		attempts, err = 3, gateway.ErrNotSent
+	case v == hopeless:
+		attempts, err = 1+before, gateway.ErrNotSent
+	case v == limited:
+		attempts, err = 3, gateway.ErrRateLimited
+	case v == rejected:
+		attempts, err = 1+before, is
+	case v == lost && e == adds:
+		return 1, gateway.ErrOutcomeUnknown
+	case v == lost:
+		attempts, err = 3, gateway.ErrOutcomeUnknown
+	default:
+		attempts, err = 1+before, gateway.ErrOutcomeUnknown
+	}
+	switch {
+	case e != reads && after:
+		err = gateway.ErrOutcomeUnknown
+	case e == reads && (after && err == gateway.ErrNotSent || err == gateway.ErrOutcomeUnknown): //nolint:errorlint // not wrapped
+		err = gateway.ErrServer
+	}
+	return attempts, err
+}
+
+// TestEveryCallAtEveryEnd has every cell of the retry table: each call, each
+// end of an attempt, at first and after an attempt whose response was lost,
+// with and without idempotency keys.
+func TestEveryCallAtEveryEnd(t *testing.T) {
+	t.Parallel()
+	for _, call := range allCalls() {
+		t.Run(call.name, func(t *testing.T) {
+			t.Parallel()
+			for _, end := range allEnds() {
+				for _, after := range []bool{false, true} {
+					for _, keys := range []bool{false, true} {
+						synctest.Test(t, func(t *testing.T) {
+							call.check(t, end, after, keys)
+						})
+					}
+				}
+			}
+		})
+	}
+}
+
+func (c callOf) check(t *testing.T, end end, after, keys bool) {
+	t.Helper()
+	e := c.effect
+	var opts []gateway.Option
+	if keys {
+		opts = append(opts, gateway.WithIdempotencyKeys())
+		if e == adds {
+			e = opaque
+		}
+	}
+	s := play(end.how, end.how, end.how)
+	if after {
+		s = play(fail(errReset), end.how, end.how)
+	}
+	attempts, want := end.verdict.want(e, after, end.is)
+	s.steps = s.steps[:min(len(s.steps), attempts)]
+	looks := e == keyed && after && (end.verdict == rejected || end.verdict == unreadable)
+	if looks {
+		s.steps = append(s.steps, reply(200, `{"success":true,"data":[]}`))
+		attempts++
+	}
+	err := c.run(t.Context(), clientOf(t, s, opts...))
+	cell := end.name
+	if after {
+		cell += " after a lost response"
+	}
+	require.ErrorIs(t, onlySentinel(t, err), want, "%s, keys %v: %v", cell, keys, err)
+	assert.Len(t, s.at, attempts, "%s, keys %v: %v", cell, keys, err)
+	checkKeys(t, s, keys && c.effect == adds, err)
+}
+
+// checkKeys wants the same key on every attempt, or none.
+func checkKeys(t *testing.T, s *stage, want bool, err error) {
+	t.Helper()
+	key := s.requests[0].Header.Get("Idempotency-Key")
+	assert.Equal(t, want, key != "")
+	for _, r := range s.requests {
+		assert.Equal(t, key, r.Header.Get("Idempotency-Key"))
+	}
+	if outcome, ok := errors.AsType[*gateway.OutcomeError](err); ok {
+		assert.Equal(t, key, outcome.IdempotencyKey)
+	}
+}
+
+// TestEveryRetriedCallSucceeds: what is repeated after a lost response, and
+// only that, ends well with the next one.
+func TestEveryRetriedCallSucceeds(t *testing.T) {
+	t.Parallel()
+	for _, call := range allCalls() {
+		for _, keys := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				var opts []gateway.Option
+				if keys {
+					opts = append(opts, gateway.WithIdempotencyKeys())
+				}
+				s := play(fail(errReset), reply(501, ""), reply(200, success))
+				err := call.run(t.Context(), clientOf(t, s, opts...))
+				if call.effect == adds && !keys {
+					require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, call.name)
+					return
+				}
+				require.NoError(t, err, call.name)
+				assert.Equal(t, s.bodies[0], s.bodies[2])
+			})
+		}
+	}
+}
+
+// TestEveryCallWhoseContextEnds: before it was sent nothing was done, after it
+// a write is unknown.
+func TestEveryCallWhoseContextEnds(t *testing.T) {
+	t.Parallel()
+	for _, call := range allCalls() {
+		synctest.Test(t, func(t *testing.T) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			err := call.run(ended, clientOf(t, play()))
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, onlySentinel(t, err), gateway.ErrNotSent, call.name)
+
+			ending, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err = call.run(ending, clientOf(t, play(func(r *http.Request) (*http.Response, error) {
+				httptrace.ContextClientTrace(r.Context()).GetConn("api.gateway.example:443")
+				return hang(r)
+			})))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, onlySentinel(t, err), gateway.ErrNotSent, "%s: it ended while dialling", call.name)
+
+			ending, cancel = context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err = call.run(ending, clientOf(t, play(hang)))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			want := error(gateway.ErrOutcomeUnknown)
+			if call.effect == reads {
+				want = gateway.ErrServer
+			}
+			require.ErrorIs(t, onlySentinel(t, err), want, call.name)
+		})
+	}
+}
+
+// TestEveryCallThatCannotBeMade: a mistake in the call itself is one to fix,
+// and a credential that can't be had sends nothing.
+func TestEveryCallThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	for _, call := range allCalls() {
+		for name, option := range map[string]gateway.RequestOption{
+			"nil option":  nil,
+			"no attempts": gateway.MaxAttempts(0),
+			"own header":  gateway.Header("Content-Type", "text/plain"),
+			"no key":      gateway.IdempotencyKey(""),
+			"public key":  gateway.UseCredential(gateway.BearerToken("pk_test_1")),
+		} {
+			s := play()
+			err := call.run(t.Context(), clientOf(t, s), option)
+			require.ErrorIs(t, onlySentinel(t, err), gateway.ErrValidation, "%s, %s: %v", call.name, name, err)
+			assert.Empty(t, s.at)
+		}
+		broken := gateway.CredentialFunc(func(context.Context) (gateway.Credential, error) {
+			return gateway.Credential{}, errors.New("the vault is sealed")
+		})
+		s := play()
+		client := clientOf(t, s, gateway.WithCredential(broken))
+		if len(call.name) > 6 && call.name[:6] == "legacy" {
+			continue // it has its own credential
+		}
+		err := call.run(t.Context(), client)
+		require.ErrorIs(t, onlySentinel(t, err), gateway.ErrNotSent, "%s: %v", call.name, err)
+		assert.Empty(t, s.at)
+	}
+}
+
+// TestNoCallTakesAnEmptyResource: a 2xx that lacks what makes it a resource is
+// no success.
+func TestNoCallTakesAnEmptyResource(t *testing.T) {
+	t.Parallel()
+	for _, call := range allCalls() {
+		if call.name == "do GET" || call.name == "do POST" {
+			continue // what they return is the caller's to judge
+		}
+		for _, body := range []string{
+			`{"success":true,"data":{}}`, `{"success":true,"data":null}`, `{"success":true,"data":[null]}`, `{"success":true,"data":[{}]}`,
+			`{"success":true,"data":{"data":[null]}}`, `{"success":true,"data":{"data":[{"id":""}]}}`,
+			`{"success":true,"data":{"id":null,"status":null,"url":null,"session_token":null,"transaction":{},"token":""}}`,
+			`{"success":true,"data":{"id":""},"id":"","token":"","transactionId":"","balance":null}`,
+		} {
+			s := play(reply(200, body))
+			err := call.run(t.Context(), clientOf(t, s))
+			want := error(gateway.ErrOutcomeUnknown)
+			if call.effect == reads {
+				want = gateway.ErrServer
+			}
+			require.ErrorIs(t, onlySentinel(t, err), want, "%s took %s", call.name, body)
+			assert.Len(t, s.at, 1)
+		}
+	}
+}
