@@ -174,10 +174,11 @@
 // # Subscriptions
 //
 //	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
-//		CustomerID: customer.ID,
-//		Amount:     4990, // every month
-//		Token:      token,
-//		Interval:   gateway.IntervalMonth,
+//		CustomerID:     customer.ID,
+//		Amount:         4990, // every month
+//		Token:          token,
+//		Interval:       gateway.IntervalMonth,
+//		IdempotencyKey: "club-" + customer.ID, // the same in every retry
 //	})
 //	if err != nil {
 //		return err

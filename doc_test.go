@@ -10,29 +10,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every piece of code in the package's manual stands in an example, which is
+// Every code block in the documentation of a package is a copy of code that is
 // compiled and run.
 func TestManualShowsCodeThatRuns(t *testing.T) {
 	t.Parallel()
-	examples, err := filepath.Glob("example*_test.go")
-	require.NoError(t, err)
-	var source strings.Builder
-	for _, name := range examples {
-		text, err := os.ReadFile(name)
+	for manual, shown := range map[string]struct {
+		from   string
+		blocks int // at least
+	}{
+		"doc.go":                       {"example*_test.go", 7},
+		"webhook/doc.go":               {"webhook/example*_test.go", 1},
+		"webhook/sqlstore/sqlstore.go": {"integration/webhooks/samples_test.go", 2},
+	} {
+		examples, err := filepath.Glob(filepath.FromSlash(shown.from))
 		require.NoError(t, err)
-		source.WriteString(unindented(string(text)))
-	}
-	blocks := manualBlocks(t)
-	assert.GreaterOrEqual(t, len(blocks), 7)
-	for _, block := range blocks {
-		assert.True(t, strings.Contains(source.String(), block), "no example has this:\n%s", block) //nolint:testifylint // Contains prints it all
+		var source strings.Builder
+		for _, name := range examples {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			source.WriteString(unindented(string(text)))
+		}
+		blocks := manualBlocks(t, manual)
+		assert.GreaterOrEqual(t, len(blocks), shown.blocks, manual)
+		for _, block := range blocks {
+			assert.True(t, strings.Contains(source.String(), block), "%s: no example has this:\n%s", manual, block) //nolint:testifylint // Contains prints it all
+		}
 	}
 }
 
-// manualBlocks returns the indented blocks of the comment in doc.go.
-func manualBlocks(t *testing.T) []string {
+// manualBlocks returns the indented blocks of the comments in a file.
+func manualBlocks(t *testing.T, file string) []string {
 	t.Helper()
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile(filepath.FromSlash(file))
 	require.NoError(t, err)
 	var blocks []string
 	var block strings.Builder

@@ -38,8 +38,8 @@ func ExampleCustomersService_Create_duplicate() {
 	_, err := client.Customers.Create(ctx, params)
 	if errors.Is(err, gateway.ErrDuplicate) {
 		page, err := client.Customers.List(ctx, gateway.CustomerListParams{ExternalRef: "customer-1001"})
-		if err != nil {
-			fmt.Println(err)
+		if err != nil || len(page.Items) == 0 {
+			fmt.Println("not found:", err)
 			return
 		}
 		fmt.Println("known as", page.Items[0].Name)

@@ -68,10 +68,11 @@ func manualList(ctx context.Context, client *gateway.Client) error {
 
 func manualSubscribe(ctx context.Context, client *gateway.Client, customer *gateway.Customer, token gateway.CardToken, show func(string)) error {
 	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
-		CustomerID: customer.ID,
-		Amount:     4990, // every month
-		Token:      token,
-		Interval:   gateway.IntervalMonth,
+		CustomerID:     customer.ID,
+		Amount:         4990, // every month
+		Token:          token,
+		Interval:       gateway.IntervalMonth,
+		IdempotencyKey: "club-" + customer.ID, // the same in every retry
 	})
 	if err != nil {
 		return err
@@ -170,10 +171,9 @@ func ExampleNew() {
 func Example_subscription() {
 	_, client := mock()
 	ctx := context.Background()
-	customer := newCustomer(ctx, client)
 	show := func(secret string) { fmt.Println("challenge for the payment element:", secret != "") }
-	fmt.Println("error:", manualSubscribe(ctx, client, customer, "pgct_ok_1", show))
-	fmt.Println("error:", manualSubscribe(ctx, client, customer, "pgct_3ds_1", show))
+	fmt.Println("error:", manualSubscribe(ctx, client, newCustomer(ctx, client), "pgct_ok_1", show))
+	fmt.Println("error:", manualSubscribe(ctx, client, newCustomer(ctx, client), "pgct_3ds_1", show))
 
 	// Output:
 	// error: <nil>

@@ -80,6 +80,8 @@ func ExampleSubscriptionsService_Create_pixAutomatico() {
 		Amount:        2990,
 		PaymentMethod: gateway.SubscriptionPixAutomatic, // no token: the payer authorises in the bank's app
 		Interval:      gateway.IntervalMonth,
+
+		IdempotencyKey: "order-17", // stored with the order before the call
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -111,7 +113,9 @@ func ExampleSubscriptionsService_Create_trial() {
 		Amount:     4990,
 		Token:      "pgct_ok_trial",
 		Interval:   gateway.IntervalMonth,
-		TrialEnd:   gw.Clock.Now().AddDate(0, 0, 14),
+
+		IdempotencyKey: "order-17", // stored with the order before the call
+		TrialEnd:       gw.Clock.Now().AddDate(0, 0, 14),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -266,6 +270,8 @@ func ExampleSubscriptionsService_PendingChallenge() {
 		Amount:     4990,
 		Token:      "pgct_3ds_ana", // the issuer wants to see the buyer
 		Interval:   gateway.IntervalMonth,
+
+		IdempotencyKey: "order-17", // stored with the order before the call
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -65,6 +65,7 @@ func ExampleTransactionsService_Create_card() {
 	gw, client := mock()
 	ctx := context.Background()
 	tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+		ExternalRef:  "order-17", // stored with the order before the call
 		Amount:       29900,
 		Method:       gateway.CreditCard,
 		Installments: 3,
@@ -300,10 +301,10 @@ func ExampleTransactionsService_Wait() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(tx.Status)
+	fmt.Println(tx.Status, "ship:", tx.Settled() && tx.PaidAmount == 4990)
 
 	// Output:
-	// paid
+	// paid ship: true
 }
 
 func ExampleTransactionsService_FindByExternalRef() {
@@ -319,6 +320,7 @@ func ExampleTransactionsService_FindByExternalRef() {
 	}
 	fmt.Println(tx.ExternalRef, tx.Status)
 
+	// If not, send the create again with the same reference.
 	_, err = client.Transactions.FindByExternalRef(ctx, "order-18", gateway.FindOptions{})
 	fmt.Println("not made:", errors.Is(err, gateway.ErrNotFound))
 

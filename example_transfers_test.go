@@ -76,7 +76,7 @@ func ExampleTransfersService_Get() {
 	ctx := context.Background()
 
 	created, err := client.Transfers.Create(ctx, gateway.TransferParams{
-		PixKeyType: gateway.PixKeyPhone, PixKeyValue: "11987654321", Amount: 150_00,
+		PixKeyType: gateway.PixKeyPhone, PixKeyValue: "11987654321", Amount: 150_00, ExternalRef: "payout-2001",
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -96,7 +96,7 @@ func ExampleTransfersService_Cancel() {
 	ctx := context.Background()
 
 	created, err := client.Transfers.Create(ctx, gateway.TransferParams{
-		PixKeyType: gateway.PixKeyEmail, PixKeyValue: "maria@example.com", Amount: 150_00,
+		PixKeyType: gateway.PixKeyEmail, PixKeyValue: "maria@example.com", Amount: 150_00, ExternalRef: "payout-2001",
 	})
 	if err != nil {
 		fmt.Println(err)

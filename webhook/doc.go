@@ -4,11 +4,15 @@
 //	rx, err := webhook.New(webhook.Config{
 //		Keys: []webhook.SigningKey{{Key: gateway.Secret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
 //	})
+//	if err != nil {
+//		return err
+//	}
 //	webhook.OnTransaction(rx, webhook.TransactionPaid,
 //		func(ctx context.Context, e *webhook.TransactionEvent) error {
-//			return orders.MarkPaid(ctx, e.CorrelationID)
+//			// An error brings the event back: also that of an order which is not stored yet.
+//			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
 //		})
-//	http.Handle("POST /webhooks/gateway", rx)
+//	mux.Handle("POST /webhooks/gateway", rx)
 //
 // # Whom to believe
 //

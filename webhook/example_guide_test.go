@@ -17,6 +17,8 @@ import (
 // A receiver for a registered endpoint, whose deliveries are signed.
 func Example() {
 	secret := gateway.Secret("whsec_from_the_environment")
+	orders := map[string]gateway.TransactionParams{"order-1001": {Amount: 1990}} // stored before they were charged
+
 	rx, err := webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: secret}},
 	})
@@ -25,6 +27,13 @@ func Example() {
 		return
 	}
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+		order, stored := orders[e.CorrelationID]
+		switch {
+		case !stored: // yet: an error brings the event back
+			return fmt.Errorf("no order %q", e.CorrelationID)
+		case e.Data.Amount != order.Amount || e.Data.Currency != gateway.BRL:
+			return webhook.Permanent(fmt.Errorf("order %q was paid with another amount", e.CorrelationID))
+		}
 		fmt.Println("ship", e.CorrelationID, "for", gateway.FormatAmount(e.Data.Amount, e.Data.Currency))
 		return nil
 	})
@@ -131,10 +140,10 @@ func ExampleReceiver_Requeue() {
 		fmt.Println(err)
 		return
 	}
-	known := false
+	approved := false
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
-		if !known {
-			return webhook.Permanent(errors.New("no such order"))
+		if !approved {
+			return webhook.Permanent(errors.New("another amount was paid"))
 		}
 		fmt.Println("shipped")
 		return nil
@@ -143,7 +152,7 @@ func ExampleReceiver_Requeue() {
 	answer := deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
 	fmt.Println(answer.Status, answer.Outcome)
 
-	known = true // somebody imported the missing order
+	approved = true // somebody asked the buyer
 
 	ctx := context.Background()
 	dead, err := rx.DeadLetters(ctx, webhook.DeadLetterQuery{})
@@ -159,7 +168,7 @@ func ExampleReceiver_Requeue() {
 	}
 	// Output:
 	// 200 dead
-	// transaction.paid no such order
+	// transaction.paid another amount was paid
 	// shipped
 }
 

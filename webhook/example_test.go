@@ -4,11 +4,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
+
+// orderBook is a merchant's own: MarkPaid checks what was paid, and returns an
+// error for an order that it does not have yet.
+type orderBook interface {
+	MarkPaid(ctx context.Context, reference string, amount int64, currency gateway.Currency) error
+}
+
+// openingSnippet is the code of the package's documentation. A test compares
+// the two.
+func openingSnippet(mux *http.ServeMux, orders orderBook) error {
+	rx, err := webhook.New(webhook.Config{
+		Keys: []webhook.SigningKey{{Key: gateway.Secret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
+	})
+	if err != nil {
+		return err
+	}
+	webhook.OnTransaction(rx, webhook.TransactionPaid,
+		func(ctx context.Context, e *webhook.TransactionEvent) error {
+			// An error brings the event back: also that of an order which is not stored yet.
+			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
+		})
+	mux.Handle("POST /webhooks/gateway", rx)
+	return nil
+}
+
+// paidOrders notes what is paid.
+type paidOrders map[string]int64
+
+func (o paidOrders) MarkPaid(_ context.Context, reference string, amount int64, _ gateway.Currency) error {
+	o[reference] = amount
+	return nil
+}
+
+func TestTheOpeningSnippetWorks(t *testing.T) {
+	t.Setenv("GATEWAY_WEBHOOK_SECRET", string(webhooktest.Secret))
+	mux, orders := http.NewServeMux(), paidOrders{}
+	require.NoError(t, openingSnippet(mux, orders))
+	r := webhooktest.Signed(webhooktest.Secret, webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body())
+	r.URL.Path = "/webhooks/gateway"
+	assert.Equal(t, received, answer(mux, r))
+	assert.Equal(t, paidOrders{"order-1001": 1990}, orders)
+}
 
 // During a rotation the receiver knows both secrets.
 func ExampleVerifier() {
@@ -56,18 +105,32 @@ func ExampleReceiver_Receive() {
 	// Output: 200 {"received":true}
 }
 
-// An error has the event handled again, later.
+// A webhook can overtake the commit of the order that it pays. An error brings
+// it back.
 func ExampleRetryAfter() {
+	orders := map[string]int64{} // cents, by reference
 	handle := func(_ context.Context, e *webhook.TransactionEvent) error {
+		cents, stored := orders[e.CorrelationID]
 		switch {
 		case e.CorrelationID == "":
-			return webhook.Permanent(errors.New("no order of ours")) // a dead letter at once
-		case e.Data.Amount == 0:
-			return fmt.Errorf("the warehouse is closed: %w", webhook.RetryAfter(time.Hour))
+			return nil // the charge of a subscription: subscription.renewed reports it
+		case !stored:
+			return fmt.Errorf("order %s is not stored yet: %w", e.CorrelationID, webhook.RetryAfter(30*time.Second))
+		case e.Data.Amount != cents:
+			return webhook.Permanent(errors.New("another amount was paid")) // a dead letter at once
 		default:
-			return nil
+			return nil // ship it
 		}
 	}
-	fmt.Println(handle(context.Background(), &webhook.TransactionEvent{Event: &webhook.Event{CorrelationID: "order-7"}}))
-	// Output: the warehouse is closed: try again after 1h0m0s
+	paid := &webhook.TransactionEvent{Event: &webhook.Event{CorrelationID: "order-7"}, Data: webhook.TransactionData{Amount: 1990}}
+	for _, cents := range []int64{0, 2990, 1990} {
+		if cents > 0 {
+			orders["order-7"] = cents
+		}
+		fmt.Println(handle(context.Background(), paid))
+	}
+	// Output:
+	// order order-7 is not stored yet: try again after 30s
+	// another amount was paid
+	// <nil>
 }

@@ -40,5 +40,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	if !charge.Settled() { // Wait also returns what expired or was refused
+		log.Fatal("not paid: ", charge.Status)
+	}
 	fmt.Println("Paid:", gateway.FormatAmount(charge.PaidAmount, charge.Currency))
 }

@@ -20,8 +20,10 @@ const Path = "/webhooks/gateway"
 
 // Shop is what the receiver's handlers act on.
 type Shop interface {
-	// Paid ships the order. It may be called again for the same payment after
-	// a crash, see [webhook.OnTransaction].
+	// Paid ships the order e.CorrelationID if e.Data has its amount and currency.
+	// It returns an error where the order does not exist yet, so that the event
+	// comes back, and may be called again for the same payment after a crash, see
+	// [webhook.OnTransaction].
 	Paid(ctx context.Context, e *webhook.TransactionEvent) error
 	// Refunded takes the order back, in full or in part.
 	Refunded(ctx context.Context, e *webhook.TransactionEvent) error

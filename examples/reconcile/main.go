@@ -56,7 +56,7 @@ type shop struct {
 	receiver *webhook.Receiver
 
 	mu     sync.Mutex
-	orders map[string]order // by transaction
+	orders map[string]order // by reference
 }
 
 // listen mounts the receiver. The same handler serves webhooks and what the
@@ -79,20 +79,20 @@ func (s *shop) listen() error {
 func (s *shop) book(_ context.Context, e *webhook.TransactionEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, ok := s.orders[e.ResourceID]
+	o, ok := s.orders[e.CorrelationID]
 	if !ok {
-		return nil // not ours, or not booked yet
+		return fmt.Errorf("no order %q is booked yet", e.CorrelationID) // the error brings the event back
 	}
 	status := gateway.TransactionStatus(cmp.Or(e.ConfirmedStatus, e.Status))
 	if status != o.status {
 		s.Say("%-10s %s -> %s, told by %s %s", o.name, o.status, status, e.Source, e.Kind)
 	}
-	o.status = status
-	s.orders[e.ResourceID] = o
+	o.status, o.transaction = status, e.ResourceID
+	s.orders[e.CorrelationID] = o
 	return nil
 }
 
-// sell makes four charges and books them as pending.
+// sell books four orders as pending and charges them.
 func (s *shop) sell(ctx context.Context) error {
 	s.Title("Four orders")
 	for _, sale := range []struct {
@@ -105,20 +105,28 @@ func (s *shop) sell(ctx context.Context) error {
 		{"expired", gateway.Pix, ""},
 		{"refused", gateway.CreditCard, "pgct_ok_until_the_issuer_says_no"},
 	} {
+		ref := "order-" + sale.name
+		s.put(ref, func(o *order) { o.name, o.status = sale.name, gateway.TransactionPending }) // its webhooks may be faster than the response
 		tx, err := s.client.Transactions.Create(ctx, gateway.TransactionParams{
-			ExternalRef: "order-" + sale.name, Amount: 9_900, Method: sale.method, Token: sale.token,
+			ExternalRef: ref, Amount: 9_900, Method: sale.method, Token: sale.token,
 			Buyer:    gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
 			Products: []gateway.Product{{Name: "Café em grãos, 500 g", Price: 9_900}},
 		})
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		s.orders[tx.ID] = order{name: sale.name, transaction: tx.ID, status: tx.Status}
-		s.mu.Unlock()
+		s.put(ref, func(o *order) { o.transaction = tx.ID }) // the status is the webhooks'
 		s.Say("%-10s %s, %s", sale.name, tx.Method, tx.Status)
 	}
 	return s.mock.Wait(ctx)
+}
+
+func (s *shop) put(ref string, change func(*order)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.orders[ref]
+	change(&o)
+	s.orders[ref] = o
 }
 
 // goOn is the webhook that arrives.

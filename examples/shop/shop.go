@@ -6,6 +6,7 @@ package shop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type Shop struct {
 	gateway *gateway.Client
 
 	mu      sync.Mutex
+	orders  map[string]int64     // cents, by order: what was stored before the charge
 	shipped map[string]int       // by order
 	members map[string]time.Time // by e-mail: paid until
 }
@@ -32,13 +34,16 @@ type Shop struct {
 // New returns a shop. Its tests hand it the client of a mock, and production
 // one of [gateway.New]: it can't tell them apart.
 func New(client *gateway.Client) *Shop {
-	return &Shop{gateway: client, shipped: map[string]int{}, members: map[string]time.Time{}}
+	return &Shop{gateway: client, orders: map[string]int64{}, shipped: map[string]int{}, members: map[string]time.Time{}}
 }
 
 // Charge asks the buyer for the order's money and returns the transaction, with
 // the Pix code to show. It may be called again for the same order, such as when
 // the page is reloaded, or when its outcome was unknown.
 func (s *Shop) Charge(ctx context.Context, o Order) (*gateway.Transaction, error) {
+	s.mu.Lock()
+	s.orders[o.ID] = o.Cents
+	s.mu.Unlock()
 	tx, err := s.gateway.Transactions.Create(ctx, gateway.TransactionParams{
 		ExternalRef: o.ID,
 		Amount:      o.Cents,
@@ -60,6 +65,8 @@ func (s *Shop) Join(ctx context.Context, customerID, cardToken string) (*gateway
 		Interval:      gateway.IntervalMonth,
 		Token:         gateway.CardToken(cardToken),
 		FailurePolicy: gateway.ImmediateCancel,
+
+		IdempotencyKey: "membership-" + customerID, // one each, however often this is repeated
 	})
 }
 
@@ -76,16 +83,28 @@ func (s *Shop) Receiver(secret gateway.Secret) (*webhook.Receiver, error) {
 }
 
 func (s *Shop) paid(_ context.Context, e *webhook.TransactionEvent) error {
+	if e.CorrelationID == "" {
+		return nil // the charge of a membership, which renewed counts
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shipped[e.Data.CorrelationID]++
+	cents, ok := s.orders[e.CorrelationID]
+	switch {
+	case !ok: // not stored yet: an error brings the event back
+		return fmt.Errorf("no order %q", e.CorrelationID)
+	case e.Data.Amount != cents || e.Data.Currency != gateway.BRL:
+		return webhook.Permanent(fmt.Errorf("order %q was paid with %s", e.CorrelationID, gateway.FormatAmount(e.Data.Amount, e.Data.Currency)))
+	}
+	s.shipped[e.CorrelationID]++
 	return nil
 }
 
 func (s *Shop) renewed(_ context.Context, e *webhook.SubscriptionEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.members[e.Data.CustomerEmail] = e.Data.CurrentPeriodEnd.Time
+	if until := e.Data.CurrentPeriodEnd.Time; until.After(s.members[e.Data.CustomerEmail]) { // a late event takes nothing away
+		s.members[e.Data.CustomerEmail] = until
+	}
 	return nil
 }
 

@@ -2,10 +2,14 @@
 // SQLite database, through [database/sql] and a driver of your choice. Several
 // processes may share it.
 //
-//	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
-//	store := sqlstore.New(db, sqlstore.Postgres)
-//	err = store.Migrate(ctx)
+//	store := sqlstore.New(db, sqlstore.Postgres) // db is of sql.Open("pgx", …)
+//	if err := store.Migrate(ctx); err != nil {
+//		return nil, err
+//	}
 //	rx, err := webhook.New(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox})
+//	if err != nil {
+//		return nil, err
+//	}
 //
 // [HandleTx] runs a handler in the transaction that makes its event done, so
 // that what it writes to this database is written exactly once.
@@ -106,9 +110,14 @@ func (s *Store) Durable() bool { return true }
 //
 //	webhook.OnTransaction(rx, webhook.TransactionPaid,
 //		sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
-//			_, err := tx.ExecContext(ctx, `UPDATE orders SET paid = true WHERE id = $1`, e.CorrelationID)
-//			return err
+//			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
+//				e.CorrelationID, e.Data.Amount, string(e.Data.Currency))
+//			return changedOne(res, err)
 //		}))
+//
+// changedOne is yours: it returns an error where RowsAffected is 0. To the
+// database an UPDATE of a row that does not exist yet is a success, and to HandleTx
+// too: the event would be done, and the payment lost.
 //
 // E is an event as the registering function wants it. fn must neither commit
 // nor roll back. What fn does beside tx is done again when the transaction

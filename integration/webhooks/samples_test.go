@@ -1,0 +1,92 @@
+package webhooks_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The code of sqlstore's documentation. A test of the root module compares it
+// with this.
+func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
+	store := sqlstore.New(db, sqlstore.Postgres) // db is of sql.Open("pgx", …)
+	if err := store.Migrate(ctx); err != nil {
+		return nil, err
+	}
+	rx, err := webhook.New(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox})
+	if err != nil {
+		return nil, err
+	}
+	webhook.OnTransaction(rx, webhook.TransactionPaid,
+		sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
+			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
+				e.CorrelationID, e.Data.Amount, string(e.Data.Currency))
+			return changedOne(res, err)
+		}))
+	return rx, nil
+}
+
+// changedOne turns an UPDATE that found no row into an error.
+func changedOne(res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d rows were changed: %w", n, webhook.RetryAfter(10*time.Millisecond))
+	}
+	return err
+}
+
+// A webhook that overtakes the commit of its order is not lost, and an order
+// that was paid with another amount is not shipped.
+func TestThePaymentOfAnOrderThatIsNotStoredYetComesBack(t *testing.T) {
+	t.Parallel()
+	db := privateDatabase(t)
+	_, err := db.ExecContext(t.Context(), `CREATE TABLE orders (ref TEXT PRIMARY KEY, amount BIGINT, currency TEXT, state TEXT)`)
+	require.NoError(t, err)
+	rx, err := sample(t.Context(), db)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, rx.Shutdown(context.WithoutCancel(t.Context()))) })
+	for _, id := range []string{"1001", "1002"} {
+		body := webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: id}.Body() // order-<id>, BRL 19.90
+		answer := rx.Receive(t.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body})
+		require.Equal(t, 200, answer.Status)
+	}
+	state := func(ref string) (s string) {
+		require.NoError(t, db.QueryRowContext(t.Context(), `SELECT state FROM orders WHERE ref = $1`, ref).Scan(&s))
+		return s
+	}
+	failed := func() bool { return rx.Stats()[webhook.OutcomeFailed] >= 2 }
+	require.Eventually(t, failed, 20*time.Second, time.Millisecond)
+
+	_, err = db.ExecContext(t.Context(), `INSERT INTO orders VALUES ('order-1001', 1990, 'BRL', 'new'), ('order-1002', 2990, 'BRL', 'new')`)
+	require.NoError(t, err) // the commit that came late
+	require.Eventually(t, func() bool { return state("order-1001") == "paid" }, 20*time.Second, time.Millisecond)
+	assert.Equal(t, "new", state("order-1002"))
+}
+
+// privateDatabase is a schema of PostgreSQL, in which tables have any name.
+func privateDatabase(t *testing.T) *sql.DB {
+	t.Helper()
+	list := databases(t)
+	d := list[len(list)-1]
+	if d.dialect != sqlstore.Postgres {
+		t.Skip("the sample is for PostgreSQL; integration/run starts one")
+	}
+	schema := table("sample")
+	_, err := d.open(t).ExecContext(t.Context(), "CREATE SCHEMA "+schema)
+	require.NoError(t, err)
+	db, err := sql.Open(d.driver, d.dsn(t)+"&search_path="+schema)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
