@@ -359,9 +359,10 @@ func TestReadingIsLinear(t *testing.T) {
 			var v any
 			require.NoError(t, json.Unmarshal(raw, &v))
 		}
+		const tick = 10 * time.Millisecond // of a kernel's accounting
 		// Looking for each member from the start takes some 80 times as long.
 		ours, linear := processorTime(read), processorTime(decode)
-		assert.Less(t, ours, 25*linear, "%s: %s, and encoding/json takes %s", name, ours, linear)
+		assert.Less(t, ours, 25*max(linear, tick), "%s: %s, and encoding/json takes %s", name, ours, linear)
 	}
 }
 
