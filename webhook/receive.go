@@ -186,11 +186,12 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 	if err := contradiction(e, res); err != nil {
 		return Record{}, err
 	}
-	switch {
-	case c.verdict == refuted:
+	switch c.verdict {
+	case refuted:
 		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
-	case c.verdict == behind:
+	case behind:
 		return Record{}, fmt.Errorf("%w: the resource is still %s", ErrNotConfirmedYet, c.status)
+	case confirmed:
 	}
 	if err := rx.recalls(ctx, c.moment); err != nil {
 		return Record{}, err

@@ -1,12 +1,13 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,24 @@ import (
 
 	"github.com/gateway-go/gateway/webhook"
 )
+
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
 
 // release starts a receiver that handles these kinds of transactions.
 func release(t *testing.T, cfg webhook.Config, got *effects, kinds ...webhook.Kind) *webhook.Receiver {
@@ -70,7 +89,7 @@ func TestAKindThatNobodyHandlesIsKeptAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDurable()
 		cfg := inbox(store)
-		var logged bytes.Buffer
+		var logged logBuffer
 		cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 		var got effects
 		first := release(t, cfg, &got, webhook.TransactionPaid)
@@ -111,9 +130,9 @@ func TestAKindThatNobodyHandlesIsKeptAndCounted(t *testing.T) {
 func TestUnhandledEventsAreForgottenInTheEndAndThatIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var logged bytes.Buffer
+		var logged logBuffer
 		cfg := inbox(newDurable())
-		cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+		cfg.Logger, cfg.PollInterval = slog.New(slog.NewTextHandler(&logged, nil)), time.Hour
 		rx := release(t, cfg, &effects{})
 		answer(rx, signed(paid("evt_1", "tx_1")))
 		time.Sleep(8 * 24 * time.Hour) // the memory store remembers 7 days
@@ -137,9 +156,9 @@ func TestAFailedUnhandledEventIsRetriedAndBuried(t *testing.T) {
 				answer(oldRelease, signed(txBody("evt_1", webhook.TransactionRefunded, "tx_1", "refunded")))
 				time.Sleep(time.Minute)
 				newRelease := receiver(t, cfg)
-				runs := 0
+				var runs atomic.Int64
 				webhook.OnTransaction(newRelease, webhook.TransactionRefunded, func(context.Context, *webhook.TransactionEvent) error {
-					runs++
+					runs.Add(1)
 					return errors.New("no database")
 				})
 				newRelease.Start()
@@ -148,7 +167,7 @@ func TestAFailedUnhandledEventIsRetriedAndBuried(t *testing.T) {
 					newRelease.Start() // in Sync mode: look again
 				}
 				synctest.Wait()
-				assert.Equal(t, 3, runs)
+				assert.Equal(t, int64(3), runs.Load())
 				counts, err := newRelease.Counts(t.Context())
 				require.NoError(t, err)
 				assert.Equal(t, webhook.Counts{Dead: 1}, counts)
@@ -163,7 +182,7 @@ func TestAnotherEventWithAKnownIDIsNeverTakenForTheFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var logged bytes.Buffer
+				var logged logBuffer
 				cfg := inbox(newDurable())
 				cfg.Mode, cfg.Logger = mode, slog.New(slog.NewTextHandler(&logged, nil))
 				var got effects
@@ -203,13 +222,13 @@ func TestDeadLettersAreRequeuedAndDiscardedByFilter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rx := receiver(t, inbox(newDurable()))
-		broken := true
-		handled := 0
+		var fixed atomic.Bool
+		var handled atomic.Int64
 		webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
-			if broken {
+			if !fixed.Load() {
 				return webhook.Permanent(errors.New("no such order"))
 			}
-			handled++
+			handled.Add(1)
 			return nil
 		})
 		const letters = 1500 // more than a page
@@ -220,8 +239,8 @@ func TestDeadLettersAreRequeuedAndDiscardedByFilter(t *testing.T) {
 			}
 			answer(rx, signed(txBody(fmt.Sprint(i), kind, fmt.Sprint(i), "")))
 		}
-		time.Sleep(time.Hour)
-		broken = false
+		time.Sleep(10 * time.Second)
+		fixed.Store(true)
 		_, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{Limit: -1})
 		require.ErrorContains(t, err, "Limit is -1; it must be 1 to 1000")
 		n, err := rx.DiscardAll(t.Context(), webhook.DeadLetterFilter{Kind: webhook.TransactionRefunded, Resource: "transaction/1"})
@@ -233,8 +252,8 @@ func TestDeadLettersAreRequeuedAndDiscardedByFilter(t *testing.T) {
 		n, err = rx.RequeueAll(t.Context(), webhook.DeadLetterFilter{Since: time.Now()})
 		require.NoError(t, err)
 		assert.Zero(t, n)
-		time.Sleep(time.Hour)
-		assert.Equal(t, letters/2-1, handled)
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, int64(letters/2-1), handled.Load())
 		n, err = rx.DiscardAll(t.Context(), webhook.DeadLetterFilter{})
 		require.NoError(t, err)
 		assert.Equal(t, letters/2, n)
