@@ -189,7 +189,7 @@
 //			return err
 //		}
 //		if challenge != nil {
-//			show(challenge.ClientSecret)
+//			show(string(challenge.ClientSecret))
 //		}
 //	}
 //

@@ -83,7 +83,7 @@ func manualSubscribe(ctx context.Context, client *gateway.Client, customer *gate
 			return err
 		}
 		if challenge != nil {
-			show(challenge.ClientSecret)
+			show(string(challenge.ClientSecret))
 		}
 	}
 	return nil

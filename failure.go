@@ -20,7 +20,7 @@ func (r *request) failure(res *transport.Result) error {
 	}
 	problem := wire.Problem{}
 	if !isSuccess(res.Status) {
-		problem = wire.DecodeProblem(res.Body)
+		problem = wire.DecodeProblem(concealed(res))
 	}
 	e := r.newError(res, problem)
 	if isSuccess(res.Status) { // and its body is not whole
@@ -58,10 +58,10 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 // undecodable returns the error of a 2xx response that holds no resource.
 func (r *request) undecodable(res *transport.Result, err error) error {
 	if errors.Is(err, wire.ErrFailed) {
-		problem := wire.DecodeProblem(res.Body)
+		problem := wire.DecodeProblem(concealed(res))
 		return r.rejected(res, r.newError(res, problem))
 	}
-	e := r.newError(res, wire.Problem{Title: "unreadable answer", RequestID: wire.DecodeProblem(res.Body).RequestID})
+	e := r.newError(res, wire.Problem{Title: "unreadable answer", RequestID: wire.DecodeProblem(concealed(res)).RequestID})
 	e.Err = wire.DescribeError(err)
 	return r.doubt(res, e)
 }
@@ -71,7 +71,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	e := &Error{
 		Op: r.op.Name, StatusCode: res.Status,
 		Type: p.Type, Title: p.Title, Detail: p.Detail, Instance: p.Instance, Code: p.Code,
-		RequestID: firstOf(transport.RequestID(res.Header), p.RequestID), Reference: r.reference,
+		RequestID: firstOf(res.RequestID(), p.RequestID), Reference: r.reference,
 		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
 		Header: allowedHeader(res.Header), Err: res.Err, hopeless: res.Hopeless,
 		notSent: res.Status == 0 && !res.Maybe,
@@ -85,8 +85,8 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	for _, f := range p.Fields {
 		e.Fields = append(e.Fields, FieldError(f))
 	}
-	if body := res.Body[:min(len(res.Body), maxErrorBody)]; len(body) > 0 {
-		e.Body = append([]byte(nil), body...)
+	if body := concealed(res); len(body) > 0 {
+		e.Body = append([]byte(nil), body[:min(len(body), maxErrorBody)]...)
 	}
 	if e.status() == http.StatusConflict {
 		e.ResourceID = idIn(p.Instance, r.op.Path)
@@ -97,6 +97,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 		e.Detail = "the idempotency key " + r.key + " was used before with another request: " +
 			"repeat that one unchanged, or use a new key for a new request"
 	}
+	e.conceal(&res.Secrets)
 	return e
 }
 
@@ -112,7 +113,7 @@ func (r *request) answered(res *transport.Result, requestID string) {
 	}
 	*r.o.response = Response{
 		StatusCode: res.Status,
-		RequestID:  firstOf(transport.RequestID(res.Header), requestID),
+		RequestID:  firstOf(res.RequestID(), res.Secrets.Hide(requestID)),
 		Header:     res.Header,
 		Attempts:   res.Attempts,
 		Reference:  r.reference,

@@ -3,6 +3,8 @@ package gateway
 import (
 	"strings"
 	"unicode"
+
+	"github.com/gateway-go/gateway/internal/transport"
 )
 
 // oneLine makes a text fit for one line of a log.
@@ -75,6 +77,32 @@ func number(s string) (end, digits int) {
 
 func isWord(c byte) bool {
 	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// concealed returns a copy of a response's body without the credentials of the
+// request. They are taken out before any text is cut, so that no half of one
+// stays at its end.
+func concealed(res *transport.Result) []byte { return []byte(res.Secrets.Hide(string(res.Body))) }
+
+// conceal takes the credentials of the request out of e: a gateway, or a proxy,
+// may repeat a header in what it returns.
+func (e *Error) conceal(secrets *transport.Secrets) {
+	texts := []*string{&e.Type, &e.Title, &e.Detail, &e.Instance, &e.Code, &e.RequestID}
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		texts = append(texts, &f.Field, &f.Message, &f.Code)
+	}
+	for _, text := range texts {
+		*text = secrets.Hide(*text)
+	}
+	for name, values := range e.Header {
+		shown := make([]string, len(values))
+		for i, value := range values {
+			shown[i] = secrets.Hide(value)
+		}
+		e.Header[name] = shown
+	}
+	e.Err = secrets.HideErr(e.Err)
 }
 
 // firstOf returns the first value that is not the zero value.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -270,11 +271,16 @@ type Split struct {
 // NextAction is what the payer must do before a card is charged: hand
 // ClientSecret to the client-side payment element, which shows the challenge.
 type NextAction struct {
-	Type               string    `json:"type"` // "three_ds_challenge"
-	ChallengeSessionID string    `json:"challenge_session_id"`
-	ClientSecret       string    `json:"client_secret"` // for the payer's browser; do not log it
-	ExpiresAt          Timestamp `json:"expires_at"`
+	Type               string       `json:"type"` // "three_ds_challenge"
+	ChallengeSessionID string       `json:"challenge_session_id"`
+	ClientSecret       ClientSecret `json:"client_secret"` // for the payer's browser
+	ExpiresAt          Timestamp    `json:"expires_at"`
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// Format writes what the action is and when it expires, whatever the verb.
+func (a NextAction) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "{%s %s expires %s}", a.Type, a.ClientSecret, a.ExpiresAt)
 }

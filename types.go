@@ -14,6 +14,10 @@ import (
 // Secret is a string that must never be printed: an API key, a session token,
 // a webhook secret. Every verb of fmt, slog and JSON shows "[redacted]";
 // [Secret.Reveal] gives the text.
+//
+// Package fmt calls no methods of a value in an unexported field, so that a
+// Secret there prints as it is with its struct. Keep a *Secret in such a field,
+// of which fmt prints the address, or give the struct a Format method.
 type Secret string
 
 const redacted = "[redacted]"
@@ -56,8 +60,33 @@ func (t CardToken) String() string {
 // GoString returns what String does, quoted.
 func (t CardToken) GoString() string { return strconv.Quote(t.String()) }
 
+// Format writes what String returns, whatever the verb.
+func (t CardToken) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String())) }
+
 // LogValue returns what String does.
 func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// ClientSecret hands a challenge to the client-side payment element. It marshals
+// as it is, since it must reach the payer's browser, and prints "[redacted]"
+// under every verb of fmt and in slog. string(s) is its text.
+type ClientSecret string
+
+// String returns "[redacted]", or "" where there is none.
+func (s ClientSecret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString returns what String does.
+func (s ClientSecret) GoString() string { return s.String() }
+
+// Format writes what String returns, whatever the verb.
+func (s ClientSecret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
+
+// LogValue returns what String does.
+func (s ClientSecret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // Timestamp is a moment as the gateway wrote it. Decoding accepts RFC 3339, a
 // date and time without a zone (taken as UTC), a date, and Unix seconds or
@@ -301,6 +330,9 @@ func (d Document) String() string { return string(d.Type) + " ***" }
 
 // GoString returns what String does.
 func (d Document) GoString() string { return d.String() }
+
+// Format writes what String returns, whatever the verb.
+func (d Document) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }
 
 // LogValue returns what String does.
 func (d Document) LogValue() slog.Value { return slog.StringValue(d.String()) }

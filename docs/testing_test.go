@@ -178,7 +178,9 @@ func TestTheGuideHasEveryControl(t *testing.T) {
 		require.True(t, found, name)
 		var have []string
 		for m := range field.Type.Methods() {
-			have = append(have, m.Name)
+			if m.Name != "Format" { // how it prints, for package fmt
+				have = append(have, m.Name)
+			}
 		}
 		assert.ElementsMatch(t, have, methods, name)
 	}

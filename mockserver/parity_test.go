@@ -93,7 +93,9 @@ func TestEachControlHasItsCall(t *testing.T) {
 	var controls []string
 	add := func(name string, of reflect.Type) {
 		for m := range of.Methods() {
-			controls = append(controls, name+"."+m.Name)
+			if m.Name != "Format" { // how it prints, for package fmt
+				controls = append(controls, name+"."+m.Name)
+			}
 		}
 	}
 	server := reflect.TypeFor[mockserver.Server]()

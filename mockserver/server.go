@@ -45,7 +45,7 @@ type Server struct {
 	Faults        Faults
 	Requests      Requests
 
-	settings settings
+	settings *settings // a pointer: fmt shows only its address where it can't call Format
 	room     *room.Room
 	store    *store.Store
 	clock    *clock.Clock
@@ -75,7 +75,7 @@ func New(opts ...Option) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{settings: cfg, requestIDs: cfg.ids(""), room: room.New(cmp.Or(cfg.memory, defaultMemory))}
+	s := &Server{settings: &cfg, requestIDs: cfg.ids(""), room: room.New(cmp.Or(cfg.memory, defaultMemory))}
 	s.clock = clock.New(clock.Config{
 		Start:  cfg.start,
 		Speed:  cfg.speed,
@@ -262,7 +262,7 @@ func (s *Server) Account(key string) *Account {
 		Subscriptions: Subscriptions{of},
 		Checkout:      Checkout{of},
 		Legacy:        Legacy{of},
-		Webhooks:      Webhooks{sender: s.sender, faults: s.faults, secret: s.settings.secret, account: key},
+		Webhooks:      Webhooks{sender: s.sender, faults: s.faults, secret: &s.settings.secret, account: key},
 		Faults:        Faults{set: s.faults, account: key},
 		Requests:      Requests{journal: s.journal, account: key},
 		server:        s,

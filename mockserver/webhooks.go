@@ -23,7 +23,7 @@ import (
 type Webhooks struct {
 	sender  *deliver.Sender
 	faults  *faults.Set
-	secret  gateway.Secret
+	secret  *gateway.Secret
 	account string
 }
 
@@ -47,7 +47,7 @@ func (w Webhooks) Send(h http.Handler) {
 	if h == nil {
 		panic("mockserver: Webhooks.Send: the handler is nil")
 	}
-	_, _ = w.AddEndpoint(Endpoint{Handler: h, Secret: w.secret}) // a handler alone is never refused
+	_, _ = w.AddEndpoint(Endpoint{Handler: h, Secret: *w.secret}) // a handler alone is never refused
 }
 
 // SendTo is [Webhooks.Send] to a handler that expects its requests at a path:
@@ -58,7 +58,7 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 	if path == "" || h == nil {
 		return errors.New("mockserver: Webhooks.SendTo needs a path, such as /webhooks, and a handler")
 	}
-	_, err := w.AddEndpoint(Endpoint{Handler: h, Path: path, Secret: w.secret})
+	_, err := w.AddEndpoint(Endpoint{Handler: h, Path: path, Secret: *w.secret})
 	return err
 }
 

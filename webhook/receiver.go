@@ -13,8 +13,10 @@ import (
 // the handlers with [OnTransaction] and its kind, and mount it: it is an
 // [net/http.Handler]. It is safe for concurrent use.
 type Receiver struct {
-	cfg      Config
-	verifier Verifier
+	// Pointers: fmt shows only the address of what they hold where it can't call
+	// Format, and that holds the signing keys.
+	cfg      *Config
+	verifier *Verifier
 	signed   lane
 	unsigned lane
 	bodies   bodyPool
@@ -48,8 +50,8 @@ func New(cfg Config) (*Receiver, error) {
 		return nil, err
 	}
 	rx := &Receiver{
-		cfg:      cfg,
-		verifier: Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
+		cfg:      &cfg,
+		verifier: &Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
 		bodies:   bodyPool{size: bodyMemory(&cfg)},
 		routes:   make(map[route]*handler),
 		hung:     make(chan struct{}, max(cfg.MaxHung, 0)),

@@ -90,6 +90,7 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 	if err := c.req.Credential.Authorize(ctx, header); err != nil {
 		return err
 	}
+	c.result.Secrets.learn(header)
 	if c.req.Body == nil {
 		return nil
 	}
@@ -188,7 +189,7 @@ func (c *call) fail(caller, timed context.Context, err error) {
 	case timed.Err() != nil:
 		r.Err = &TimeoutError{After: min(c.req.AttemptTimeout, time.Since(c.began))}
 	default:
-		r.Err = withoutURL(err)
+		r.Err = r.Secrets.HideErr(withoutURL(err))
 	}
 }
 

@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"time"
 )
 
@@ -32,7 +31,7 @@ func (c *call) log(ctx context.Context, retry bool) {
 	if c.result.Status != 0 {
 		attrs = append(attrs, slog.Int("status", c.result.Status))
 	}
-	if id := RequestID(c.result.Header); id != "" {
+	if id := c.result.RequestID(); id != "" {
 		attrs = append(attrs, slog.String("request_id", id))
 	}
 	if retry {
@@ -41,8 +40,10 @@ func (c *call) log(ctx context.Context, retry bool) {
 	logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // one of the three texts above
 }
 
-// RequestID returns the trace id of an answer, bounded, or "".
-func RequestID(h http.Header) string {
-	id := h.Get("X-Request-Id")
+// RequestID returns the trace id of the last response, bounded, or "". An id
+// that repeats the request's credential is masked.
+func (r *Result) RequestID() string {
+	id := r.Header.Get("X-Request-Id")
+	id = r.Secrets.Hide(id)
 	return id[:min(len(id), 128)]
 }

@@ -58,6 +58,7 @@ type Result struct {
 	Hopeless   bool          // another call would fail alike: a certificate, a credential
 	RetryAfter time.Duration // what the last answer asked for
 	Started    time.Time
+	Secrets    Secrets // of the last attempt
 
 	buffer *[]byte // of Body, for Release
 }
