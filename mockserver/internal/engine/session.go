@@ -230,7 +230,7 @@ func CloseSessions(env Env, sessions, done []*Session, transaction func(id strin
 		switch {
 		case s.waiting():
 		case s.Status == sessionProcessing && t != nil && open(t):
-			c = c.And(end(env, t, canceled, eventCanceled))
+			c = c.And(end(env, t))
 		default:
 			continue
 		}

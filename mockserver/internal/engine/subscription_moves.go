@@ -157,7 +157,7 @@ func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refus
 	b := bill(env, s)
 	b.cancel(reason)
 	if s.Latest != nil && open(s.Latest) {
-		c := end(env, s.Latest, canceled, eventCanceled)
+		c := end(env, s.Latest)
 		b.s.Latest = c.Transactions[0]
 		return b.change().And(c), nil
 	}

@@ -46,7 +46,7 @@ func Pay(env Env, t *Transaction) (Change, *Refusal) {
 func Expire(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
 	case t.NextAction != nil:
-		return end(env, t, canceled, eventCanceled), nil
+		return end(env, t), nil
 	case t.Status != pending || t.Method == card:
 		return wrongState(t, "expired")
 	}
@@ -78,7 +78,7 @@ func Cancel(env Env, t *Transaction) (Change, *Refusal) {
 	if !open(t) {
 		return wrongState(t, "canceled")
 	}
-	return end(env, t, canceled, eventCanceled), nil
+	return end(env, t), nil
 }
 
 // PassChallenge is the payer's 3-D Secure success: row X13.
@@ -97,9 +97,9 @@ func FailChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { refuse(t, "three_ds_failed") }), nil
 }
 
-// end ends a transaction that waits, with a challenge or without.
-func end(env Env, t *Transaction, status, event string) Change {
-	return move(env, t, func(t *Transaction) { t.Status, t.NextAction = status, nil }, event)
+// end cancels a transaction that waits, with a challenge or without.
+func end(env Env, t *Transaction) Change {
+	return move(env, t, func(t *Transaction) { t.Status, t.NextAction = canceled, nil }, eventCanceled)
 }
 
 // Chargeback takes a card payment back: row X18.
