@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/google/go-querystring/query"
 	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -153,9 +152,9 @@ func (r *request) encodeQuery(params any) error {
 		return fmt.Errorf("BodyField: a %s has no body", r.op.Method)
 	}
 	if params != nil {
-		values, err := query.Values(params)
+		values, err := queryOf(r.op.Name, params)
 		if err != nil {
-			return fmt.Errorf("query: %w", err)
+			return err
 		}
 		r.query = values
 	}

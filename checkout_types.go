@@ -124,6 +124,12 @@ type CheckoutLinkDetails struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes c as the gateway would.
+func (c CheckoutLinkDetails) MarshalJSON() ([]byte, error) {
+	type plain CheckoutLinkDetails
+	return wire.Marshal((*plain)(&c))
+}
+
 // CheckoutItem is one position of a checkout link. Prices are in cents.
 type CheckoutItem struct {
 	ID           int64    `json:"id"`
@@ -140,6 +146,12 @@ type CheckoutItem struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes c as the gateway would.
+func (c CheckoutItem) MarshalJSON() ([]byte, error) {
+	type plain CheckoutItem
+	return wire.Marshal((*plain)(&c))
 }
 
 // CheckoutSessionState is a checkout session after an update.

@@ -155,10 +155,14 @@
 //
 // In an answer null and "" are both ""; states and other enums are strings that
 // are kept even where this version does not know them, which Known tells.
-// Unknown members are kept in Extra. An answer encodes to what the gateway
-// wrote, under encoding/json too. To decode one that you stored, use JSON v2
+// Unknown members are kept in Extra. A result encodes to the members and values
+// that the gateway sent, under encoding/json too, with two exceptions: what was
+// absent, null or "" may become another of the three, and a number where the
+// interface has a string, or the other way round, is written as the interface
+// has it. To decode a result that you stored, use JSON v2
 // (github.com/go-json-experiment/json, from Go 1.27 on encoding/json/v2): the
-// older encoding/json does not know how to fill Extra.
+// older encoding/json does not know how to fill Extra, and it writes an Extra of
+// null in a Document or an Address that is encoded alone.
 //
 // # Cards and 3-D Secure
 //

@@ -195,6 +195,12 @@ type SubscriptionProduct struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes s as the gateway would.
+func (s SubscriptionProduct) MarshalJSON() ([]byte, error) {
+	type plain SubscriptionProduct
+	return wire.Marshal((*plain)(&s))
+}
+
 // RecurringAuthorization is the payer's consent to a Pix Automatico.
 type RecurringAuthorization struct {
 	Status         AuthorizationStatus `json:"status"`
@@ -203,6 +209,12 @@ type RecurringAuthorization struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes r as the gateway would.
+func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
+	type plain RecurringAuthorization
+	return wire.Marshal((*plain)(&r))
 }
 
 // SubscriptionTransaction is one charge of a subscription, in short; read the
@@ -220,4 +232,10 @@ type SubscriptionTransaction struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes s as the gateway would.
+func (s SubscriptionTransaction) MarshalJSON() ([]byte, error) {
+	type plain SubscriptionTransaction
+	return wire.Marshal((*plain)(&s))
 }

@@ -208,6 +208,12 @@ type Buyer struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes b as the gateway would.
+func (b Buyer) MarshalJSON() ([]byte, error) {
+	type plain Buyer
+	return wire.Marshal((*plain)(&b))
+}
+
 // Fee is what the gateway keeps of a transaction, in cents.
 type Fee struct {
 	NetAmount    int64 `json:"net_amount"`
@@ -215,6 +221,12 @@ type Fee struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes f as the gateway would.
+func (f Fee) MarshalJSON() ([]byte, error) {
+	type plain Fee
+	return wire.Marshal((*plain)(&f))
 }
 
 // Information is a key and a text, such as the reason of a refusal.
@@ -234,6 +246,12 @@ type PixDetails struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes p as the gateway would.
+func (p PixDetails) MarshalJSON() ([]byte, error) {
+	type plain PixDetails
+	return wire.Marshal((*plain)(&p))
+}
+
 // VoucherDetails is a local payment instruction. Every member is nullable; in
 // other currencies than BRL there is no barcode.
 type VoucherDetails struct {
@@ -248,6 +266,12 @@ type VoucherDetails struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes v as the gateway would.
+func (v VoucherDetails) MarshalJSON() ([]byte, error) {
+	type plain VoucherDetails
+	return wire.Marshal((*plain)(&v))
+}
+
 // ProductLine is a product in an answer.
 type ProductLine struct {
 	Name     string `json:"name"`
@@ -256,6 +280,12 @@ type ProductLine struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes p as the gateway would.
+func (p ProductLine) MarshalJSON() ([]byte, error) {
+	type plain ProductLine
+	return wire.Marshal((*plain)(&p))
 }
 
 // Split is a recipient's share of a transaction, in cents.
@@ -268,6 +298,12 @@ type Split struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes s as the gateway would.
+func (s Split) MarshalJSON() ([]byte, error) {
+	type plain Split
+	return wire.Marshal((*plain)(&s))
+}
+
 // NextAction is what the payer must do before a card is charged: hand
 // ClientSecret to the client-side payment element, which shows the challenge.
 type NextAction struct {
@@ -278,6 +314,12 @@ type NextAction struct {
 
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes a as the gateway would, with the client secret.
+func (a NextAction) MarshalJSON() ([]byte, error) {
+	type plain NextAction
+	return wire.Marshal((*plain)(&a))
 }
 
 // Format writes what the action is and when it expires, whatever the verb.

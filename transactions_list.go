@@ -136,7 +136,7 @@ func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
 		t.Products = make([]ProductLine, len(item.Products))
 	}
 	for i, p := range item.Products {
-		t.titled = t.titled || p.Title != ""
+		t.titled = t.titled || p.Title != "" || p.UnitPrice != 0
 		t.Products[i] = ProductLine{
 			Name: firstOf(p.Name, p.Title), Price: firstOf(p.Price, p.UnitPrice), Quantity: p.Quantity, Extra: p.Extra,
 		}
@@ -171,6 +171,9 @@ func (t TransactionSummary) MarshalJSON() ([]byte, error) {
 		t.unflatten(t.payment)
 	}
 	item := summaryItem{Summary: (*plainSummary)(&t), Payment: t.payment}
+	if t.Products != nil {
+		item.Products = make([]summaryProduct, 0, len(t.Products))
+	}
 	for _, p := range t.Products {
 		product := summaryProduct{Quantity: p.Quantity, Extra: p.Extra}
 		if t.titled {

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -191,6 +192,96 @@ func TestResultsUnderEncodingJSON(t *testing.T) {
 	back, err := again.Transactions.Get(t.Context(), "tx-1")
 	require.NoError(t, err)
 	assert.Equal(t, tx.Extra, back.Extra)
+}
+
+// A part of a result that is encoded alone, say a buyer that a merchant stores,
+// has no Extra member either.
+func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
+	t.Parallel()
+	byV2Only := map[reflect.Type]bool{ // see the manual: they are parts of requests too
+		reflect.TypeFor[gateway.Document](): true, reflect.TypeFor[gateway.Address](): true,
+	}
+	seen := map[reflect.Type]bool{}
+	var check func(reflect.Type)
+	check = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || seen[typ] || typ.PkgPath() != reflect.TypeFor[gateway.Buyer]().PkgPath() {
+			return
+		}
+		seen[typ] = true
+		for f := range typ.Fields() {
+			if f.IsExported() {
+				check(f.Type)
+			}
+		}
+		if _, extra := typ.FieldByName("Extra"); !extra || byV2Only[typ] {
+			return
+		}
+		part := reflect.New(typ).Elem()
+		part.FieldByName("Extra").Set(reflect.ValueOf(map[string]stdjson.RawMessage{"new": stdjson.RawMessage("1")}))
+		for _, v := range []reflect.Value{part, reflect.New(typ).Elem()} {
+			b, err := stdjson.Marshal(v.Interface())
+			require.NoError(t, err, typ)
+			assert.NotContains(t, string(b), "Extra", typ)
+		}
+		b, err := stdjson.Marshal(part.Interface())
+		require.NoError(t, err, typ)
+		assert.Contains(t, string(b), `"new":1`, typ)
+	}
+	for _, result := range []any{
+		gateway.Transaction{}, gateway.TransactionSummary{}, gateway.Refund{}, gateway.Delivery{}, gateway.SandboxTransaction{},
+		gateway.Subscription{}, gateway.Customer{}, gateway.Transfer{},
+		gateway.CheckoutLink{}, gateway.CheckoutSession{}, gateway.CheckoutSessionState{},
+	} {
+		check(reflect.TypeOf(result))
+	}
+	assert.Greater(t, len(seen), 20)
+}
+
+// A list item goes back to the shape that it came in.
+func TestListItemsEncodeToTheirShape(t *testing.T) {
+	t.Parallel()
+	for _, item := range []string{
+		`{"id":"tx-1","products":[]}`,
+		`{"id":"tx-1","products":[{"title":"","unit_price":500,"quantity":2}]}`,
+		`{"id":"tx-1","products":[{"title":"Café","unit_price":500,"quantity":2}]}`,
+		`{"id":"tx-1","products":[{"name":"Café","price":500,"quantity":2}]}`,
+	} {
+		var summary gateway.TransactionSummary
+		require.NoError(t, json.Unmarshal([]byte(item), &summary))
+		var want, got struct {
+			Products []map[string]any `json:"products"`
+		}
+		require.NoError(t, stdjson.Unmarshal([]byte(item), &want))
+		for _, p := range want.Products {
+			if p["title"] == "" {
+				delete(p, "title") // may come back as absent
+			}
+		}
+		require.NoError(t, stdjson.Unmarshal(mustMarshal(t, summary), &got))
+		assert.Equal(t, want, got, item)
+	}
+}
+
+// The gateway splits lists at commas: a product's name with one would ask for
+// two other products, and find nothing.
+func TestAListOfFiltersRejectsACommaInAValue(t *testing.T) {
+	t.Parallel()
+	params := gateway.TransactionListParams{
+		Products: []string{"Filtro", "Café em grãos, 500 g"}, ID: []string{"a,b"}, Name: "Oliveira, Maria", // is no list
+	}
+	want := "products[1] must not contain a comma: the gateway splits the list of values at commas"
+	err := params.Validate()
+	require.ErrorIs(t, err, gateway.ErrValidation)
+	require.ErrorContains(t, err, want)
+	require.ErrorContains(t, err, "id[0]")
+	_, err = clientOf(t, play()).Transactions.List(t.Context(), params)
+	require.ErrorIs(t, err, gateway.ErrValidation)
+	require.ErrorContains(t, err, want)
+	params.Products, params.ID = params.Products[:1], nil
+	require.NoError(t, params.Validate())
 }
 
 func mustMarshal(t *testing.T, v any) []byte {
