@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,8 +225,8 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 		Header:         r.headers(),
 		Body:           r.body,
 		Credential:     r,
-		MaxAttempts:    firstOf(r.o.maxAttempts, s.maxAttempts),
-		AttemptTimeout: firstOf(r.o.attemptTimeout, s.attemptTimeout),
+		MaxAttempts:    cmp.Or(r.o.maxAttempts, s.maxAttempts),
+		AttemptTimeout: cmp.Or(r.o.attemptTimeout, s.attemptTimeout),
 	}
 	return r.client.engine.Do(ctx, &r.transport), nil
 }

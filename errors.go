@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -86,7 +87,7 @@ type Error struct {
 func (e *Error) Error() string {
 	parts := []string{"gateway: " + e.Op}
 	if e.StatusCode != 0 {
-		parts = append(parts, strconv.Itoa(e.StatusCode)+" "+firstOf(e.Title, http.StatusText(e.StatusCode)))
+		parts = append(parts, strconv.Itoa(e.StatusCode)+" "+cmp.Or(e.Title, http.StatusText(e.StatusCode)))
 	}
 	if e.Code != "" {
 		parts[len(parts)-1] += " (" + e.Code + ")"
@@ -164,7 +165,7 @@ func (e *Error) sentinel() sentinelError {
 }
 
 // status is the one that the sentinels go by.
-func (e *Error) status() int { return firstOf(e.kind, e.StatusCode) }
+func (e *Error) status() int { return cmp.Or(e.kind, e.StatusCode) }
 
 // LogValue groups what a log may show.
 func (e *Error) LogValue() slog.Value {

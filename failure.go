@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -71,7 +72,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	e := &Error{
 		Op: r.op.Name, StatusCode: res.Status,
 		Type: p.Type, Title: p.Title, Detail: p.Detail, Instance: p.Instance, Code: p.Code,
-		RequestID: firstOf(res.RequestID(), p.RequestID), Reference: r.reference,
+		RequestID: cmp.Or(res.RequestID(), p.RequestID), Reference: r.reference,
 		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
 		Header: allowedHeader(res.Header), Err: res.Err, hopeless: res.Hopeless,
 		notSent: res.Status == 0 && !res.Maybe,
@@ -113,7 +114,7 @@ func (r *request) answered(res *transport.Result, requestID string) {
 	}
 	*r.o.response = Response{
 		StatusCode: res.Status,
-		RequestID:  firstOf(res.RequestID(), res.Secrets.Hide(requestID)),
+		RequestID:  cmp.Or(res.RequestID(), res.Secrets.Hide(requestID)),
 		Header:     res.Header,
 		Attempts:   res.Attempts,
 		Reference:  r.reference,

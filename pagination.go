@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -105,8 +106,8 @@ func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 		NextCursor: list.NextCursor, PrevCursor: list.PrevCursor,
 	}
 	if r.numbered(page) {
-		page.Number = firstOf(list.Page, r.number("page"), 1)
-		page.Limit = firstOf(list.Limit, r.number("limit"))
+		page.Number = cmp.Or(list.Page, r.number("page"), 1)
+		page.Limit = cmp.Or(list.Limit, r.number("limit"))
 	}
 	return page, nil
 }
@@ -230,7 +231,7 @@ func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 func (p *pager[T]) count(page *Page[T]) bool {
 	n := len(page.Items)
 	if p.last == nil {
-		p.seen = (page.Number - 1) * firstOf(page.Limit, n)
+		p.seen = (page.Number - 1) * cmp.Or(page.Limit, n)
 	}
 	p.seen += n
 	return n > 0 && (p.seen < page.Total || page.Limit == 0 && page.Total == 0 || page.Limit > 0 && n >= page.Limit)

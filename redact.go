@@ -104,14 +104,3 @@ func (e *Error) conceal(secrets *transport.Secrets) {
 	}
 	e.Err = secrets.HideErr(e.Err)
 }
-
-// firstOf returns the first value that is not the zero value.
-func firstOf[T comparable](values ...T) T {
-	var none T
-	for _, v := range values {
-		if v != none {
-			return v
-		}
-	}
-	return none
-}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*T
 		until = func(t *Transaction) bool { return t.Settled() || t.Status.Final() }
 	}
 	var last *Transaction
-	pause, longest := firstOf(wait.First, time.Second), firstOf(wait.Longest, 15*time.Second)
+	pause, longest := cmp.Or(wait.First, time.Second), cmp.Or(wait.Longest, 15*time.Second)
 	for {
 		t, err := s.Get(ctx, id, opts...)
 		if err == nil {

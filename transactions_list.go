@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -138,7 +139,7 @@ func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
 	for i, p := range item.Products {
 		t.titled = t.titled || p.Title != "" || p.UnitPrice != 0
 		t.Products[i] = ProductLine{
-			Name: firstOf(p.Name, p.Title), Price: firstOf(p.Price, p.UnitPrice), Quantity: p.Quantity, Extra: p.Extra,
+			Name: cmp.Or(p.Name, p.Title), Price: cmp.Or(p.Price, p.UnitPrice), Quantity: p.Quantity, Extra: p.Extra,
 		}
 	}
 	if item.Payment != nil {
@@ -150,13 +151,13 @@ func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
 // flatten takes over what the item itself does not say.
 func (t *TransactionSummary) flatten(p *summaryPayment) {
 	t.payment = p
-	t.Method = firstOf(t.Method, p.Method)
-	t.Currency = firstOf(t.Currency, p.Currency)
-	t.Country = firstOf(t.Country, p.Country)
-	t.ExternalRef = firstOf(t.ExternalRef, p.ExternalRef)
-	t.Amount = firstOf(t.Amount, p.Amount)
-	t.BasePrice = firstOf(t.BasePrice, p.BasePrice)
-	t.Installments = firstOf(t.Installments, p.Installments)
+	t.Method = cmp.Or(t.Method, p.Method)
+	t.Currency = cmp.Or(t.Currency, p.Currency)
+	t.Country = cmp.Or(t.Country, p.Country)
+	t.ExternalRef = cmp.Or(t.ExternalRef, p.ExternalRef)
+	t.Amount = cmp.Or(t.Amount, p.Amount)
+	t.BasePrice = cmp.Or(t.BasePrice, p.BasePrice)
+	t.Installments = cmp.Or(t.Installments, p.Installments)
 	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
 		_ = wire.Decode(p.Fee, &t.Fee) // what is no fee stays in the payment
 	}

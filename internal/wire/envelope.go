@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 
@@ -148,17 +149,10 @@ func DecodeList[T any](body []byte) (*List[T], error) {
 	return &List[T]{
 		Items:      e.Data.Items,
 		Total:      max(in.Total, e.Total, e.Metadata.Total),
-		NextCursor: either(in.NextCursor, e.NextCursor),
-		PrevCursor: either(in.PrevCursor, e.PrevCursor),
+		NextCursor: cmp.Or(in.NextCursor, e.NextCursor),
+		PrevCursor: cmp.Or(in.PrevCursor, e.PrevCursor),
 		Page:       e.Metadata.Page,
 		Limit:      e.Metadata.Limit,
 		RequestID:  e.RequestID,
 	}, nil
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,9 +55,9 @@ func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
 	l.PublicToken = publicKey(env)
 	l.Status = linkActive
 	for _, sold := range in.Sold { // the rules make sure that they agree
-		l.Currency = or(l.Currency, sold.Currency)
+		l.Currency = cmp.Or(l.Currency, sold.Currency)
 	}
-	l.Currency = or(l.Currency, "BRL")
+	l.Currency = cmp.Or(l.Currency, "BRL")
 	if len(l.PaymentMethods) == 0 {
 		l.PaymentMethods = []string{pix, voucher, card}
 	}
@@ -100,7 +101,7 @@ type catalogue struct {
 
 // upsert adds a product, or replaces what is known under its external id.
 func (c *catalogue) upsert(p CatalogProduct) *CatalogProduct {
-	p.Type = or(p.Type, "physical")
+	p.Type = cmp.Or(p.Type, "physical")
 	if known := c.known(p.ExternalID); known != nil {
 		p.ID = known.ID
 	} else {
@@ -126,7 +127,7 @@ func (c *catalogue) known(externalID string) *CatalogProduct {
 
 // CurrencyOf returns the currency of a product in l. It is that of the link,
 // but for a link of an earlier version, which may sell in two.
-func (l *Link) CurrencyOf(p *CatalogProduct) string { return or(p.Currency, l.Currency) }
+func (l *Link) CurrencyOf(p *CatalogProduct) string { return cmp.Or(p.Currency, l.Currency) }
 
 // Catalog finds a product by its id.
 type Catalog func(id int64) *CatalogProduct
@@ -149,7 +150,7 @@ func (l *Link) Total(products Catalog) int64 {
 // positions returns what is sold as a transaction lists it.
 func (l *Link) positions(products Catalog) []Product {
 	if len(l.Items) == 0 {
-		return []Product{{Name: or(l.Title, "Checkout"), Price: l.Amount, Quantity: 1}}
+		return []Product{{Name: cmp.Or(l.Title, "Checkout"), Price: l.Amount, Quantity: 1}}
 	}
 	list := make([]Product, len(l.Items))
 	for i, item := range l.Items {

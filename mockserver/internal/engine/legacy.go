@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"hash/fnv"
 	"net/http"
 	"strconv"
@@ -39,7 +40,7 @@ func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
 			Method:       pix,
 			Buyer:        &in.Buyer,
 			Installments: 1,
-			Products:     []Product{{Name: or(in.Description, "Pix"), Price: in.Amount, Quantity: 1}},
+			Products:     []Product{{Name: cmp.Or(in.Description, "Pix"), Price: in.Amount, Quantity: 1}},
 			Legacy:       &in.LegacyPayment,
 		},
 		PixLifetime: in.Lifetime,

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -136,10 +137,10 @@ func newSubscription(env Env, s Subscription, customer *Customer) *billing {
 	s.ID = env.IDs.UUID(env.Now)
 	s.Customer = &customer.Buyer
 	s.Status = subIncomplete
-	s.PaymentMethod = or(s.PaymentMethod, card)
-	s.Currency = or(s.Currency, "BRL")
+	s.PaymentMethod = cmp.Or(s.PaymentMethod, card)
+	s.Currency = cmp.Or(s.Currency, "BRL")
 	s.IntervalCount = max(s.IntervalCount, 1)
-	s.FailurePolicy = or(s.FailurePolicy, retryThenCancel)
+	s.FailurePolicy = cmp.Or(s.FailurePolicy, retryThenCancel)
 	if len(s.RetryOffsetsDays) == 0 {
 		s.RetryOffsetsDays = defaultRetryOffsets()
 	}

@@ -1,5 +1,7 @@
 package engine
 
+import "cmp"
+
 // FireSubscription runs a timer of s. One that no longer fits changes nothing:
 // a period's end that has moved, a retry of a charge that was paid.
 func FireSubscription(env Env, s *Subscription, kind TimerKind) Change {
@@ -142,7 +144,7 @@ func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
 // still waits is canceled too, so that nobody pays for what is gone. The reason
 // "" is user_requested.
 func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refusal) {
-	reason = or(reason, reasonRequested)
+	reason = cmp.Or(reason, reasonRequested)
 	switch {
 	case s.Status == subCanceled || s.Status == subScheduled:
 		return s.refuse("be canceled")
@@ -180,7 +182,7 @@ func UpdateSubscription(env Env, s *Subscription, in SubscriptionPatch) (Change,
 	if in.Metadata != nil {
 		b.s.Metadata = *in.Metadata
 	}
-	b.s.FailurePolicy = or(in.FailurePolicy, s.FailurePolicy)
+	b.s.FailurePolicy = cmp.Or(in.FailurePolicy, s.FailurePolicy)
 	if len(in.RetryOffsetsDays) > 0 {
 		b.s.RetryOffsetsDays = in.RetryOffsetsDays
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -135,8 +136,8 @@ func buyerOf(env Env, sent *Buyer, customer *Customer) *Buyer {
 		return &customer.Buyer
 	}
 	b := customer.Buyer
-	b.Phone = or(sent.Phone, b.Phone)
-	b.BirthDate = or(sent.BirthDate, b.BirthDate)
+	b.Phone = cmp.Or(sent.Phone, b.Phone)
+	b.BirthDate = cmp.Or(sent.BirthDate, b.BirthDate)
 	if sent.Document != nil {
 		b.Document = sent.Document
 	}
@@ -144,13 +145,6 @@ func buyerOf(env Env, sent *Buyer, customer *Customer) *Buyer {
 		b.Address = sent.Address
 	}
 	return &b
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // issuePix is row X1.

@@ -1,5 +1,7 @@
 package engine
 
+import "cmp"
+
 // The states of a delivery that have rules of their own.
 const (
 	inTransit = "in_transit"
@@ -28,7 +30,7 @@ func UpdateDelivery(env Env, t *Transaction, in DeliveryUpdate) (Change, *Refusa
 		return Change{}, Conflict(CodeDeliveryState, "What is delivered can't go back to "+in.Status+".")
 	}
 	d.Code = in.Code
-	d.Status = or(in.Status, d.Status)
+	d.Status = cmp.Or(in.Status, d.Status)
 	if in.URL != nil {
 		d.URL = *in.URL
 	}

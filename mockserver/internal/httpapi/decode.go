@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
@@ -38,7 +39,7 @@ func addressFrom(a *gateway.Address) *engine.Address {
 		City:         a.City,
 		State:        a.State,
 		ZipCode:      a.ZipCode,
-		Country:      string(orDefault(a.Country, gateway.Brazil)),
+		Country:      string(cmp.Or(a.Country, gateway.Brazil)),
 	}
 }
 
@@ -48,19 +49,10 @@ func productsFrom(products []gateway.Product) []engine.Product {
 		list[i] = engine.Product{
 			Name:     p.Name,
 			Price:    p.Price,
-			Quantity: orDefault(p.Quantity, 1),
+			Quantity: cmp.Or(p.Quantity, 1),
 			Tangible: p.Tangible,
 			SKU:      p.SKU,
 		}
 	}
 	return list
-}
-
-// orDefault returns v, or fallback where v was not sent.
-func orDefault[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
 }

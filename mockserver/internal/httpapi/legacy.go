@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"strings"
@@ -234,11 +235,11 @@ func (a *legacyAddress) record() *engine.Address {
 	return &engine.Address{
 		Street:       a.Street,
 		Number:       a.Number,
-		Neighborhood: orDefault(a.Neighborhood, a.Neighboor),
+		Neighborhood: cmp.Or(a.Neighborhood, a.Neighboor),
 		City:         a.City,
 		State:        a.State,
 		ZipCode:      a.ZipCode,
-		Country:      orDefault(a.Country, "BR"),
+		Country:      cmp.Or(a.Country, "BR"),
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,8 +43,8 @@ func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransactio
 		Transaction: engine.Transaction{
 			ExternalRef:  in.ExternalRef,
 			Amount:       in.Amount,
-			Currency:     string(orDefault(in.Currency, gateway.BRL)),
-			Method:       string(orDefault(in.Method, gateway.Pix)),
+			Currency:     string(cmp.Or(in.Currency, gateway.BRL)),
+			Method:       string(cmp.Or(in.Method, gateway.Pix)),
 			Buyer:        buyerFrom(in.Buyer),
 			Installments: installments,
 			Products:     productsFrom(in.Products),
