@@ -156,40 +156,28 @@ func classOf(name string) class {
 	}
 }
 
-// cardData reports every member, at any depth, that is card data; see
+// checkCardData reports every member, at any depth, that is card data; see
 // [CardData].
-func (c *checker) cardData() {
-	for i := range c.doc.nodes {
-		n := &c.doc.nodes[i]
-		name := c.doc.name(n)
-		if c.isCard(name, n) || n.kind == '[' && classOf(name) != noCard {
-			c.scan(c.doc.object(Object{index: -1}))
-			return
-		}
-	}
-}
-
-// scan looks at the members of o.
-func (c *checker) scan(o *Object) {
+func (c *checker) checkCardData(o *Object) {
 	nodes := c.doc.nodes
 	for i := o.at + 1; i < int(nodes[o.at].end); i = int(nodes[i].end) {
-		c.scanMember(o, c.doc.name(&nodes[i]), -1, i)
+		c.checkCardMember(o, c.doc.name(&nodes[i]), -1, i)
 	}
 }
 
-func (c *checker) scanMember(o *Object, name string, index, at int) {
+func (c *checker) checkCardMember(o *Object, name string, index, at int) {
 	nodes := c.doc.nodes
 	n := &nodes[at]
-	child := Object{c: c, parent: o, name: MaskCardNumbers(name), index: index, at: at}
+	child := Object{c: c, parent: o, name: name, index: index, at: at}
 	switch {
 	case c.isCard(name, n):
 		child.Fail("", CodeInvalid, noCardData)
 	case n.kind == '[':
 		for j, e := 0, at+1; e < int(n.end); j, e = j+1, int(nodes[e].end) {
-			c.scanMember(o, name, j, e)
+			c.checkCardMember(o, name, j, e)
 		}
 	case n.kind == '{':
-		c.scan(c.doc.object(child))
+		c.checkCardData(c.doc.object(child))
 	}
 }
 

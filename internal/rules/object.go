@@ -54,8 +54,9 @@ type Object struct {
 // Check runs rule over the whole document and then looks for card data.
 func (d *Document) Check(rule Rule, v Variant) []Violation {
 	d.checker = checker{doc: d, variant: v}
-	rule(d.object(Object{index: -1}))
-	d.checker.cardData()
+	root := d.object(Object{index: -1})
+	rule(root)
+	d.checker.checkCardData(root)
 	return d.checker.found
 }
 
@@ -91,7 +92,7 @@ func (o *Object) path() string {
 	if path != "" {
 		path += "."
 	}
-	path += o.name
+	path += MaskCardNumbers(o.name) // of card data, a name may be one
 	if o.index >= 0 {
 		path += "[" + strconv.Itoa(o.index) + "]"
 	}
