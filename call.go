@@ -82,7 +82,6 @@ func decode[T any](r *request, res *transport.Result) (*T, error) {
 		return nil, r.undecodable(res, err)
 	}
 	r.answered(res, requestID)
-	res.Release()
 	return data, nil
 }
 

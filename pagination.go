@@ -100,7 +100,6 @@ func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 		return nil, r.undecodable(&res, err)
 	}
 	r.answered(&res, list.RequestID)
-	res.Release()
 	page := &Page[T]{
 		Items: list.Items, Total: list.Total,
 		NextCursor: list.NextCursor, PrevCursor: list.PrevCursor,

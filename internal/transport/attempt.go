@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -130,35 +129,19 @@ func (c *call) read(resp *http.Response) error {
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read to its end, or failed before
 	var err error
-	r.buffer, _ = buffers.Get().(*[]byte)
-	r.Body, err = readAll(*r.buffer, resp.Body, resp.ContentLength)
+	r.Body, err = readAll(resp.Body, resp.ContentLength)
 	if err == nil && resp.ContentLength > int64(len(r.Body)) && !resp.Uncompressed && c.req.Method != http.MethodHead {
 		err = io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// buffers holds what the bodies of earlier answers were read into.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// maxBuffer is the longest body whose memory is used again.
+// maxBuffer bounds the memory that is allocated on the word of Content-Length.
 const maxBuffer = 1 << 20
 
-// Release gives the memory of Body back. Nothing may refer to it any more.
-func (r *Result) Release() {
-	if r.buffer != nil && cap(r.Body) <= maxBuffer {
-		*r.buffer = r.Body[:0]
-		buffers.Put(r.buffer)
-	}
-	r.buffer, r.Body = nil, nil
-}
-
-func readAll(buf []byte, body io.Reader, length int64) ([]byte, error) {
-	// One byte more than the answer, so that the read that finds its end fits.
-	if size := int(min(max(length, 511), maxBuffer)) + 1; cap(buf) < size {
-		buf = make([]byte, 0, size)
-	}
-	buf = buf[:0]
+func readAll(body io.Reader, length int64) ([]byte, error) {
+	// One byte more than the response, so that the read that finds its end fits.
+	buf := make([]byte, 0, min(max(length, 511), maxBuffer)+1)
 	for {
 		n, err := body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]

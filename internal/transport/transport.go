@@ -59,8 +59,6 @@ type Result struct {
 	RetryAfter time.Duration // what the last answer asked for
 	Started    time.Time
 	Secrets    Secrets // of the last attempt
-
-	buffer *[]byte // of Body, for Release
 }
 
 var noHeader = http.Header{} // nothing writes to it
