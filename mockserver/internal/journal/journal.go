@@ -19,7 +19,6 @@ import (
 const (
 	defaultSize = 1000
 	maxBody     = 64 << 10 // bytes of a body that are kept
-	maxRoom     = 8 << 10  // bytes of memory for a body that are used again
 )
 
 // Config is what a Journal needs. All but Size and Room are required.
@@ -42,8 +41,6 @@ type Journal struct {
 	count uint64    // requests so far
 
 	statuses map[int]uint64 // how many were answered so
-
-	spare sync.Pool // of records that are forgotten and that nobody has looked at
 }
 
 // New returns an empty journal.
@@ -65,12 +62,10 @@ type record struct {
 	body     capture
 	status   int
 	header   http.Header
-	values   []string // what header's values are parts of
 	answer   capture
 	duration time.Duration
 	fault    string
 	broken   bool // the connection was broken before the answer's end
-	seen     bool // [Journal.records] has returned it
 	size     int64
 
 	reader reader
@@ -81,7 +76,7 @@ type record struct {
 func (j *Journal) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		rec := j.record()
+		rec := new(record)
 		rec.at, rec.broken = j.cfg.Now(), true
 		rec.request = http.Request{
 			Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header, RequestURI: r.RequestURI, RemoteAddr: r.RemoteAddr,
@@ -102,21 +97,6 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// record returns an empty record, one that was used before where there is one.
-func (j *Journal) record() *record {
-	old, ok := j.spare.Get().(*record)
-	if !ok {
-		return &record{header: http.Header{}}
-	}
-	clear(old.header)
-	clear(old.values)
-	*old = record{
-		header: old.header, values: old.values[:0],
-		body: old.body.again(), answer: old.answer.again(),
-	}
-	return old
-}
-
 func (j *Journal) add(rec *record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -128,12 +108,8 @@ func (j *Journal) add(rec *record) {
 	j.take(rec.size)
 	part, n := j.cfg.Room.Part(8), 0
 	for ; n < len(j.list)-1 && (len(j.list)-n > j.cfg.Size || j.bytes > part); n++ {
-		old := j.list[n]
+		j.take(-j.list[n].size)
 		j.list[n] = nil
-		j.take(-old.size)
-		if !old.seen {
-			j.spare.Put(old)
-		}
 	}
 	j.list = j.list[n:] // append moves what is left to the front of a new array now and then
 }
@@ -185,23 +161,13 @@ func (j *Journal) Statuses() []Answered {
 func (j *Journal) Clear(account string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.list = slices.DeleteFunc(j.records(), func(rec *record) bool {
+	j.list = slices.DeleteFunc(j.list, func(rec *record) bool {
 		gone := account == "" || j.cfg.Account(&rec.request) == account
 		if gone {
 			j.take(-rec.size)
 		}
 		return gone
 	})
-}
-
-// records returns a copy of the list. The records that it has returned stay as
-// they are.
-func (j *Journal) records() []*record {
-	list := slices.Clone(j.list)
-	for _, rec := range list {
-		rec.seen = true
-	}
-	return list
 }
 
 // Entry is a request and its answer, masked.
@@ -226,7 +192,7 @@ type Entry struct {
 // first, masked.
 func (j *Journal) Entries(account string) []Entry {
 	j.mu.Lock()
-	records := j.records()
+	records := slices.Clone(j.list)
 	j.mu.Unlock()
 	var list []Entry
 	for _, rec := range records {
@@ -267,14 +233,6 @@ func (c *capture) expect(length int64) {
 	if length = min(length, maxBody); length > int64(cap(c.kept)) {
 		c.kept = make([]byte, 0, length)
 	}
-}
-
-// again returns an empty capture that uses the memory of c.
-func (c *capture) again() capture {
-	if cap(c.kept) > maxRoom {
-		return capture{}
-	}
-	return capture{kept: c.kept[:0]}
 }
 
 func (c *capture) add(b []byte) {
@@ -323,11 +281,7 @@ func (w *writer) note(status int) {
 		return
 	}
 	rec.status = status
-	for name, values := range w.Header() {
-		from := len(rec.values)
-		rec.values = append(rec.values, values...)
-		rec.header[name] = rec.values[from:len(rec.values):len(rec.values)]
-	}
+	rec.header = w.Header().Clone()
 }
 
 // Write implements http.ResponseWriter.
