@@ -3,6 +3,8 @@ package mockserver_test
 import (
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -115,4 +117,33 @@ func onceLink(t *testing.T, gw *mockserver.Server) string {
 	}
 	require.Fail(t, "no slug", r.body)
 	return ""
+}
+
+// A process may die between a change and the timer that the change made due.
+func TestARestartFiresWhatWasDueWhenTheProcessDied(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	gw := mockserver.Run(t, mockserver.WithDataFile(path))
+	client := gw.Client()
+	params := subscriber(t, client)
+	params.Interval = gateway.IntervalDay
+	made, err := client.Subscriptions.Create(t.Context(), params)
+	require.NoError(t, err)
+	require.NoError(t, gw.Subscriptions.FailNextCharges(made.ID, 1))
+	require.NoError(t, gw.Clock.Advance(3*24*time.Hour+time.Hour))
+	read, err := client.Subscriptions.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	// The renewals that the unpaid one holds up are due at once.
+	_, err = client.Transactions.SetSandboxStatus(t.Context(), read.Transactions[0].ID, gateway.SandboxStatusParams{Status: gateway.TransactionPaid})
+	require.NoError(t, err)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, gw.Close())
+
+	for i, end := range recordEnds(content) {
+		restarted := cutOff(t, content[:end])
+		for _, timer := range restarted.Clock.Timers() {
+			assert.True(t, timer.At.After(restarted.Clock.Now()), "after record %d the %s of %s still waits", i+1, timer.Kind, timer.ID)
+		}
+	}
 }

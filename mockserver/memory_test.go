@@ -1,9 +1,11 @@
 package mockserver_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -112,4 +114,35 @@ func TestSnapshotsCountTowardsTheLimit(t *testing.T) {
 	}
 	_, err := gw.Client().Transactions.Create(t.Context(), large(4000))
 	require.NoError(t, err)
+}
+
+// A full server rejects what needs room, but a renewal that comes due meanwhile
+// is charged as soon as there is room again.
+func TestARenewalThatMeetsAFullServerIsNotLost(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithMemoryLimit(1<<20))
+	client, filler := gw.Client(), gw.Account("sk_test_filler")
+	params := subscriber(t, client)
+	params.Interval = gateway.IntervalMonth
+	made, err := client.Subscriptions.Create(t.Context(), params)
+	require.NoError(t, err)
+	for _, size := range []int{8000, 500, 1} {
+		for err = nil; err == nil; {
+			_, err = filler.Client().Transactions.Create(t.Context(), large(size), gateway.NoRetry())
+		}
+	}
+
+	err = gw.Clock.Advance(32 * 24 * time.Hour)
+	require.ErrorContains(t, err, "subscription.period_end")
+	require.ErrorContains(t, err, "full")
+	resp := plane{t: t, gw: gw}.raw(http.MethodGet, "/metrics", "") //nolint:bodyclose // closed by its Cleanup
+	metrics, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Contains(t, string(metrics), "mockgateway_timer_failures_total 1\n")
+	do[object](plane{t: t, gw: gw, key: "sk_test_filler"}, http.MethodPost, "/reset", "")
+	require.NoError(t, gw.Clock.Advance(24*time.Hour))
+	read, err := client.Subscriptions.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	assert.Len(t, read.Transactions, 2, "the first charge and the renewal")
+	assert.True(t, read.CurrentPeriodEnd.After(gw.Clock.Now()))
 }

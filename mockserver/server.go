@@ -143,6 +143,7 @@ func (s *Server) begin() error {
 	}
 	s.sender.Resume()
 	s.clock.Run()
+	s.clock.RunDue() // what an earlier process committed and did not live to fire
 	return nil
 }
 
@@ -185,12 +186,12 @@ func known(api *httpapi.API, webhooks bool, pattern string) bool {
 }
 
 // fire does what a due timer asks for.
-func (s *Server) fire(t clock.Timer) {
+func (s *Server) fire(t clock.Timer) error {
 	if t.Kind == deliver.TimerKind {
 		s.sender.Fire(t)
-		return
+		return nil
 	}
-	s.store.Fire(t)
+	return s.store.Fire(t)
 }
 
 // fits reports whether a timer will do anything.

@@ -66,7 +66,7 @@ func problemOf(r *http.Request, err error) wire.Problem {
 	case errors.Is(err, deliver.ErrUnknownDelivery), errors.Is(err, deliver.ErrUnknownEndpoint):
 		return wire.NewProblem(r, http.StatusNotFound, "NOT_FOUND", err.Error())
 	case errors.Is(err, deliver.ErrNotHeld), errors.Is(err, deliver.ErrNoTarget), errors.Is(err, deliver.ErrBusy),
-		errors.Is(err, clock.ErrAdvancing), errors.Is(err, clock.ErrRunaway):
+		errors.Is(err, clock.ErrAdvancing), errors.Is(err, clock.ErrRunaway), errors.Is(err, clock.ErrFire):
 		return wire.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
 	case errors.Is(err, clock.ErrBackwards), errors.Is(err, clock.ErrRange):
 		return wire.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", err.Error())

@@ -108,6 +108,8 @@ func (p *Plane) metrics(c *call) (any, error) {
 	fmt.Fprintf(&b, "mockgateway_clock_seconds %d\n", p.cfg.Clock.Now().Unix())
 	gauge("mockgateway_timers", "Timers that wait.")
 	fmt.Fprintf(&b, "mockgateway_timers %d\n", p.cfg.Clock.Len())
+	fmt.Fprintf(&b, "# HELP mockgateway_timer_failures_total Due timers that failed, such as on a full server, and will be tried again.\n"+
+		"# TYPE mockgateway_timer_failures_total counter\nmockgateway_timer_failures_total %d\n", p.cfg.Clock.Failures())
 	gauge("mockgateway_accounts", "Accounts that were opened.")
 	fmt.Fprintf(&b, "mockgateway_accounts %d\n", len(p.cfg.Store.Accounts()))
 	gauge("mockgateway_records", "Records of all accounts.")

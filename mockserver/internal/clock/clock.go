@@ -39,6 +39,8 @@ var (
 		"advance it from the test, not from inside a webhook handler or a second goroutine")
 	// ErrRunaway: timers kept making timers.
 	ErrRunaway = errors.New("the advance was stopped")
+	// ErrFire: a timer could not do what it is for, and stays due.
+	ErrFire = errors.New("a due timer failed and will be tried again")
 	// ErrRange: beyond the last year.
 	ErrRange = fmt.Errorf("the clock ends with the year %d", LastYear)
 )
@@ -59,8 +61,10 @@ type Config struct {
 	// a manual clock.
 	Speed float64
 	// Fire runs a due timer. It is called by one goroutine at a time, with no
-	// lock held, and may add timers.
-	Fire func(Timer)
+	// lock held, and may add timers. After an error the timer stays due and
+	// blocks those behind it: an advance stops and returns the error, a running
+	// clock tries again every second.
+	Fire func(Timer) error
 	// Settle waits until what the timers caused has been done (webhooks
 	// delivered). An advance calls it before the first timer and after each.
 	// Nil settles nothing.
@@ -85,6 +89,7 @@ type Clock struct {
 	now       time.Time // the moment, or of a running clock the moment at base
 	base      time.Time // wall time at which now was true; zero while standing
 	timers    queue
+	failures  uint64 // of Fire so far
 	advancing bool
 
 	wake chan struct{} // tells the runner that an earlier timer came
@@ -157,6 +162,13 @@ func (c *Clock) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.timers.items)
+}
+
+// Failures returns how often a due timer has failed so far.
+func (c *Clock) Failures() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failures
 }
 
 // Advance moves the clock by d, firing the timers on its way.
@@ -266,10 +278,11 @@ func (c *Clock) RunDue() {
 			return
 		}
 		for fired < c.cfg.MaxTimers && c.standingDue() {
-			if t, due := c.pop(c.Now()); due {
-				c.cfg.Fire(t)
-				fired++
+			if t, due := c.pop(c.Now()); due && c.fire(t) != nil {
+				<-c.turn
+				return
 			}
+			fired++
 		}
 		<-c.turn
 	}
@@ -294,25 +307,47 @@ func (c *Clock) fireUntil(ctx context.Context, to time.Time) error {
 			return nil
 		}
 		if fired == budget {
-			c.Add(t)
+			c.putBack(t)
 			return fmt.Errorf("%w at %s after %d timers, the last a %s of %s: advance in smaller steps, "+
 				"or look for timers that keep making timers", ErrRunaway, t.At.Format(time.RFC3339), fired, t.Kind, t.ID)
 		}
-		c.cfg.Fire(t)
+		if err := c.fire(t); err != nil {
+			return err
+		}
 		if err := c.settle(ctx); err != nil {
 			return err
 		}
 	}
 }
 
+// fire runs a due timer. One that fails is put back in its place.
+func (c *Clock) fire(t item) error {
+	err := c.cfg.Fire(t.Timer)
+	if err == nil {
+		return nil
+	}
+	c.putBack(t)
+	c.mu.Lock()
+	c.failures++
+	c.mu.Unlock()
+	return fmt.Errorf("%w: %s of %s, due at %s: %w", ErrFire, t.Kind, t.ID, t.At.Format(time.RFC3339), err)
+}
+
+// putBack returns a timer to where it was in the queue.
+func (c *Clock) putBack(t item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timers.insert(t)
+}
+
 // pop takes the next timer that is due by to and moves the clock to it, or,
 // where none is left, to the end.
-func (c *Clock) pop(to time.Time) (Timer, bool) {
+func (c *Clock) pop(to time.Time) (item, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.timers.items) == 0 || c.timers.items[0].At.After(to) {
 		c.now = later(c.now, to)
-		return Timer{}, false
+		return item{}, false
 	}
 	t := c.timers.pop()
 	c.now = later(c.now, t.At)

@@ -26,6 +26,7 @@ type recorder struct {
 	mu    sync.Mutex
 	log   []string
 	react func(clock.Timer)
+	fails func(clock.Timer) error // nil: no timer fails
 }
 
 func (r *recorder) note(line string) {
@@ -46,11 +47,17 @@ func (r *recorder) fired() []string {
 func newRecorder(cfg clock.Config) *recorder {
 	r := &recorder{}
 	cfg.Start = start
-	cfg.Fire = func(t clock.Timer) {
+	cfg.Fire = func(t clock.Timer) error {
+		if r.fails != nil {
+			if err := r.fails(t); err != nil {
+				return err
+			}
+		}
 		r.note(fmt.Sprintf("%s@%s", t.ID, r.Now().Sub(start)))
 		if r.react != nil {
 			r.react(t)
 		}
+		return nil
 	}
 	r.Clock = clock.New(cfg)
 	return r
@@ -139,10 +146,11 @@ func TestManyTimersFireInOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var last time.Time
 	count := 0
-	c := clock.New(clock.Config{Start: start, Fire: func(tm clock.Timer) {
+	c := clock.New(clock.Config{Start: start, Fire: func(tm clock.Timer) error {
 		assert.False(t, tm.At.Before(last))
 		last = tm.At
 		count++
+		return nil
 	}})
 	for i := range 5000 {
 		c.Add(after(time.Duration(random.IntN(1000))*time.Second, strconv.Itoa(i)))
@@ -310,4 +318,54 @@ func TestCloseEndsTheRunner(t *testing.T) {
 	manual := clock.New(clock.Config{Start: start})
 	manual.Run()
 	manual.Close()
+}
+
+// A renewal that meets a full server must not be lost.
+func TestATimerThatFailsStaysDueInItsPlace(t *testing.T) {
+	t.Parallel()
+	full := errors.New("full")
+	r := newRecorder(clock.Config{})
+	r.fails = func(tm clock.Timer) error {
+		if tm.ID == "renewal" {
+			return full
+		}
+		return nil
+	}
+	r.Add(after(time.Second, "first"), after(time.Minute, "renewal"), after(time.Minute, "next"))
+
+	err := r.Advance(t.Context(), time.Hour)
+	require.ErrorIs(t, err, clock.ErrFire)
+	require.ErrorIs(t, err, full)
+	require.ErrorContains(t, err, "renewal")
+	assert.Equal(t, []string{"first@1s"}, r.fired())
+	assert.Equal(t, start.Add(time.Minute), r.Now(), "the clock stops where the timer failed")
+	assert.Equal(t, []clock.Timer{after(time.Minute, "renewal"), after(time.Minute, "next")}, r.Timers())
+
+	r.RunDue()
+	assert.Empty(t, r.fired(), "no later timer overtakes it")
+	assert.EqualValues(t, 2, r.Failures())
+
+	r.fails = nil
+	require.NoError(t, r.Advance(t.Context(), time.Hour))
+	assert.Equal(t, []string{"renewal@1m0s", "next@1m0s"}, r.fired())
+	assert.Empty(t, r.Timers())
+}
+
+func TestARunningClockRetriesATimerThatFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder(clock.Config{Speed: 1})
+		r.fails = func(clock.Timer) error {
+			if r.Failures() < 3 {
+				return errors.New("full")
+			}
+			return nil
+		}
+		r.Add(after(time.Second, "renewal"))
+		r.Run()
+		defer r.Close()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"renewal@4s"}, r.fired(), "after three failures, a second apart")
+	})
 }

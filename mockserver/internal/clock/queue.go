@@ -29,8 +29,12 @@ func (q *queue) less(i, j int) bool { return compare(q.items[i], q.items[j]) < 0
 
 func (q *queue) push(t Timer) {
 	t.At = t.At.UTC()
-	q.items = append(q.items, item{t, q.count})
+	q.insert(item{t, q.count})
 	q.count++
+}
+
+func (q *queue) insert(it item) {
+	q.items = append(q.items, it)
 	for i := len(q.items) - 1; i > 0; {
 		parent := (i - 1) / 2
 		if !q.less(i, parent) {
@@ -41,8 +45,8 @@ func (q *queue) push(t Timer) {
 	}
 }
 
-func (q *queue) pop() Timer {
-	first, last := q.items[0].Timer, len(q.items)-1
+func (q *queue) pop() item {
+	first, last := q.items[0], len(q.items)-1
 	q.items[0] = q.items[last]
 	q.items[last] = item{}
 	q.items = q.items[:last]

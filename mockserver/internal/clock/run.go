@@ -10,6 +10,10 @@ import (
 // its bearings again: far below what a Duration holds, at any speed.
 const maxStretch = 50 * 365 * 24 * time.Hour
 
+// retryAfter is how much wall time a running clock waits after a timer that
+// failed.
+const retryAfter = time.Second
+
 // Run lets a clock with a speed run, firing timers as they come due, until
 // Close. It returns at once; a manual clock stands as before.
 //
@@ -41,37 +45,40 @@ func (c *Clock) Close() {
 func (c *Clock) loop(ctx context.Context) {
 	defer close(c.done)
 	for {
-		if !c.fireDue(ctx) {
-			return
+		wait := retryAfter
+		if c.fireDue(ctx) == nil {
+			wait = c.untilNext()
 		}
-		if !c.sleep(ctx, c.untilNext()) {
+		if !c.sleep(ctx, wait) {
 			return
 		}
 	}
 }
 
-// fireDue fires what is due now. It reports false when the clock is closed.
-func (c *Clock) fireDue(ctx context.Context) bool {
+// fireDue fires what is due now, until a timer fails or the clock is closed.
+func (c *Clock) fireDue(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
 	defer func() { <-c.turn }()
 	for ctx.Err() == nil {
 		c.mu.Lock()
 		due := len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.moment())
-		var t Timer
+		var t item
 		if due {
 			t = c.timers.pop()
 		}
 		c.mu.Unlock()
 		if !due {
-			return true
+			return nil
 		}
-		c.cfg.Fire(t)
+		if err := c.fire(t); err != nil {
+			return err
+		}
 	}
-	return false
+	return ctx.Err()
 }
 
 // untilNext returns the wall time until the next timer, or until it is time to

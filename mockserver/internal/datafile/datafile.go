@@ -165,8 +165,9 @@ func (f *File) Compact(record []byte) error {
 		return err
 	}
 	fresh := f.path + ".new"
-	// One may be left of a process that died here.
-	_ = os.Remove(fresh)
+	if err := removeLeftover(fresh); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the user's own choice of file
 	if err != nil {
 		return err
@@ -185,6 +186,20 @@ func (f *File) Compact(record []byte) error {
 	}
 	f.file, f.size, f.broken = file, int64(len(content)), nil
 	return nil
+}
+
+// removeLeftover removes the file of a process that died while it compacted.
+// Anything but a regular file was put there by somebody else.
+func removeLeftover(path string) error {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: %w: move it away, the data file is written anew under this name", path, ErrNotRegular)
+	}
+	return os.Remove(path)
 }
 
 // Append writes a record in one piece. Where that fails, the file is as it was,

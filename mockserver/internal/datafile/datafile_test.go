@@ -211,3 +211,28 @@ func TestASymbolicLinkToADataFileStaysOne(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one"}, records)
 }
+
+// Compact replaces the leftover of a process that died, and nothing that
+// somebody else put beside the file.
+func TestCompactRemovesOnlyARegularLeftover(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "data")
+	precious := filepath.Join(dir, "precious")
+	require.NoError(t, os.WriteFile(precious, []byte("keep me"), 0o600))
+	require.NoError(t, os.Symlink(precious, path+".new"))
+	f, _, err := open(t, path)
+	require.NoError(t, err)
+	err = f.Compact([]byte("one"))
+	require.ErrorIs(t, err, datafile.ErrNotRegular)
+	require.ErrorContains(t, err, path+".new")
+	_, err = os.Lstat(path + ".new")
+	require.NoError(t, err, "the link must still be there")
+
+	require.NoError(t, os.Remove(path+".new"))
+	require.NoError(t, os.WriteFile(path+".new", []byte("half"), 0o600))
+	require.NoError(t, f.Compact([]byte("one")))
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, written(t, "one"), content)
+}

@@ -40,7 +40,7 @@ func newSystem(t *testing.T) *system {
 	sys := &system{}
 	sys.clock = clock.New(clock.Config{
 		Start:  start,
-		Fire:   func(tm clock.Timer) { sys.Fire(tm) },
+		Fire:   func(tm clock.Timer) error { sys.Fire(tm); return nil },
 		Settle: func(ctx context.Context) error { return sys.Wait(ctx) },
 		Refuse: func() error {
 			if deliver.Inside() {
@@ -590,7 +590,7 @@ func TestCloseBreaksOffWhatIsRunning(t *testing.T) {
 
 func TestTheLogForgetsOnlyWhatIsFinished(t *testing.T) {
 	t.Parallel()
-	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) {}})
+	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) error { return nil }})
 	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Log: 10})
 	t.Cleanup(s.Close)
 	_, err := s.AddEndpoint(deliver.Endpoint{Account: "a", Handler: &receiver{}})
@@ -755,7 +755,7 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 		last deliver.Registry
 		full error
 	)
-	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) {}})
+	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) error { return nil }})
 	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Keep: func(k deliver.Kept) error {
 		last = *k.Registry
 		return full
@@ -794,7 +794,7 @@ func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
 	t.Parallel()
 	shop := &receiver{status: func(string) int { return 500 }}
 	s := deliver.New(deliver.Config{
-		Clock: clock.New(clock.Config{Start: start, Fire: func(clock.Timer) {}}), Wall: time.Now, Paused: true,
+		Clock: clock.New(clock.Config{Start: start, Fire: func(clock.Timer) error { return nil }}), Wall: time.Now, Paused: true,
 	})
 	t.Cleanup(s.Close)
 	ep, err := s.AddEndpoint(deliver.Endpoint{Handler: shop})

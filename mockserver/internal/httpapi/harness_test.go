@@ -41,7 +41,7 @@ type option = func(*httpapi.Config, *store.Config)
 func newMock(t *testing.T, change ...option) *mock {
 	t.Helper()
 	m := &mock{t: t}
-	m.clock = clock.New(clock.Config{Start: noon, Fire: func(timer clock.Timer) { m.store.Fire(timer) }})
+	m.clock = clock.New(clock.Config{Start: noon, Fire: func(timer clock.Timer) error { return m.store.Fire(timer) }})
 	sc := store.Config{Clock: m.clock, IDs: func(string) store.IDs { return artefact.NewSeededIDs(1) }, Sandbox: true}
 	hc := httpapi.Config{Now: m.clock.Now, IDs: artefact.NewSeededIDs(2)}
 	for _, c := range change {

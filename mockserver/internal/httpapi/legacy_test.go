@@ -86,7 +86,7 @@ func TestPaymentToken(t *testing.T) {
 	const path = "/v2/payment_token/pgct_ok_4242"
 	at := func(moment time.Time) *mock {
 		return newMock(t, func(hc *httpapi.Config, sc *store.Config) {
-			c := clock.New(clock.Config{Start: moment, Fire: func(clock.Timer) {}})
+			c := clock.New(clock.Config{Start: moment, Fire: func(clock.Timer) error { return nil }})
 			hc.Now, sc.Clock = c.Now, c
 		})
 	}

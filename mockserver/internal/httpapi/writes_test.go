@@ -278,7 +278,7 @@ func legacyWrites(t *testing.T) []write {
 
 // before is a mock at a moment when tokens can still be made through the API.
 func before(hc *httpapi.Config, sc *store.Config) {
-	c := clock.New(clock.Config{Start: time.Date(2026, time.July, 1, 0, 0, 0, 0, time.UTC), Fire: func(clock.Timer) {}})
+	c := clock.New(clock.Config{Start: time.Date(2026, time.July, 1, 0, 0, 0, 0, time.UTC), Fire: func(clock.Timer) error { return nil }})
 	hc.Now, sc.Clock = c.Now, c
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -208,6 +209,24 @@ func TestWhatCannotBeKept(t *testing.T) {
 		assert.Zero(t, d.Balance)
 	})
 	assert.Len(t, w.sent, 2)
+}
+
+// A due timer whose commit fails has changed nothing and is still due.
+func TestATimerWhoseCommitFailsIsFiredAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(nil)
+	a := w.Account("a")
+	made := mustCreate(t, a, pixPayment("one"))
+	w.fails = errors.New("disk full")
+	err := w.clock.Advance(t.Context(), 25*time.Hour)
+	require.ErrorIs(t, err, clock.ErrFire)
+	require.ErrorContains(t, err, "disk full")
+	a.View(func(d *store.Data) { assert.Equal(t, "pending", d.Transactions.Get(made.ID).Status) })
+	require.Len(t, w.clock.Timers(), 1)
+
+	w.fails = nil
+	require.NoError(t, w.clock.Advance(t.Context(), 0))
+	a.View(func(d *store.Data) { assert.Equal(t, "expired", d.Transactions.Get(made.ID).Status) })
 }
 
 // A read that is stale on purpose shows the record before its last change, of

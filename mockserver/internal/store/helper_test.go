@@ -39,7 +39,7 @@ func (w *world) Keep(c store.Commit) (func(), error) {
 
 func newWorld(change func(*store.Config)) *world {
 	w := &world{}
-	w.clock = clock.New(clock.Config{Start: noon, Fire: func(t clock.Timer) { w.Fire(t) }})
+	w.clock = clock.New(clock.Config{Start: noon, Fire: func(t clock.Timer) error { return w.Fire(t) }})
 	cfg := store.Config{
 		Clock:   w.clock,
 		IDs:     func(string) store.IDs { return artefact.NewSeededIDs(1) },

@@ -8,6 +8,7 @@
 package store
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -146,7 +147,11 @@ func (s *Store) Accounts() []string {
 func (s *Store) Fits(t clock.Timer) bool { return s.Account(t.Account).fits(t) }
 
 // Fire does what a due timer asks for. A timer that no longer fits its
-// record's state changes nothing.
-func (s *Store) Fire(t clock.Timer) {
-	s.Account(t.Account).fire(t)
+// record's state changes nothing. After an error nothing has changed, and the
+// timer must be fired again.
+func (s *Store) Fire(t clock.Timer) error {
+	if refusal := s.Account(t.Account).fire(t); refusal != nil {
+		return errors.New(refusal.Detail)
+	}
+	return nil
 }

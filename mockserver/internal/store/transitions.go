@@ -107,9 +107,11 @@ func (d *Data) Exhaust(c engine.Change) engine.Change {
 	return c
 }
 
-// fire does what a due timer asks for. A refusal says only that the record has
-// moved on: nothing changes then.
-func (a *Account) fire(t clock.Timer) {
+// fire does what a due timer asks for. An engine's refusal says only that the
+// record has moved on: nothing changes then. The refusal that it returns is of
+// the commit, which found no room or could not be written: the timer is still
+// to be fired.
+func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.data.Env = a.env()
@@ -120,7 +122,7 @@ func (a *Account) fire(t clock.Timer) {
 	} else if resourceOf(kind) == "transaction" {
 		c, _ = a.data.follow(c) // empty where it is refused
 	}
-	_ = a.commit(c, &t) // nobody to tell
+	return a.commit(c, &t)
 }
 
 // fits reports whether a timer would change anything, if nothing else happened
