@@ -8,6 +8,9 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -279,4 +282,185 @@ func (r *request) headers() http.Header {
 		h.Set(idempotencyKeyHeader, r.key)
 	}
 	return h
+}
+
+// Operation names a call without saying whom it is about: what a log or a span
+// may show.
+type Operation struct {
+	Name   string // "transactions.refund"
+	Method string // "PUT"
+	Path   string // the template: "/v2/transactions/{id}/refund"
+}
+
+// OperationFromContext returns the operation that a request of the client
+// belongs to, for an http.RoundTripper given with [WithHTTPClient]: it has
+// the same name for every attempt and no id in its path, as a span wants it.
+// It is false for a request that this client did not make.
+func OperationFromContext(ctx context.Context) (Operation, bool) {
+	op, ok := transport.OperationFromContext(ctx)
+	return Operation(op), ok
+}
+
+// resolve returns the URL of op with args in the place of its placeholders.
+func (c *Client) resolve(op *operation, args []string, query url.Values) (*url.URL, error) {
+	u := *c.base
+	u.RawQuery = query.Encode()
+	if len(args) == 0 {
+		u.Path += op.Path
+		if u.RawPath != "" {
+			u.RawPath += op.Path
+		}
+		return &u, nil
+	}
+	var plain, escaped strings.Builder
+	rest := op.Path
+	for _, arg := range args {
+		before, after, _ := strings.Cut(rest, "{")
+		name, after, _ := strings.Cut(after, "}")
+		if err := checkPathElement(op.Name, name, arg); err != nil {
+			return nil, err
+		}
+		plain.WriteString(before + arg)
+		escaped.WriteString(before + url.PathEscape(arg))
+		rest = after
+	}
+	u.RawPath = c.base.EscapedPath() + escaped.String() + rest
+	u.Path += plain.String() + rest
+	return &u, nil
+}
+
+// checkPathElement refuses what would name another endpoint than meant, such
+// as "" or "..", before anything is sent.
+func checkPathElement(op, name, value string) error {
+	refuse := func(code, format string, args ...any) error {
+		return &ValidationError{Op: op, Fields: []FieldError{{Field: name, Message: fmt.Sprintf(format, args...), Code: code}}}
+	}
+	switch {
+	case strings.TrimSpace(value) == "":
+		return refuse(rules.CodeRequired, "is required: pass the %s as the gateway answered it", name)
+	case value == "." || value == "..":
+		return refuse(rules.CodeInvalid, "must not be a relative path: pass the %s as the gateway answered it", name)
+	case strings.ContainsAny(value, `/\`) || !printable(value):
+		return refuse(rules.CodeInvalid, "must not hold slashes or control characters: pass the %s alone, not a path", name)
+	}
+	if name != "slug" {
+		return nil
+	}
+	switch n := utf8.RuneCountInString(value); {
+	case n < rules.MinSlug:
+		return refuse(rules.CodeTooSmall, "must have at least %d characters", rules.MinSlug)
+	case n > rules.MaxSlug:
+		return refuse(rules.CodeTooBig, "must have at most %d characters", rules.MaxSlug)
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	for _, r := range s {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return false
+		}
+	}
+	return true
+}
+
+// rawURL returns the URL of a path that the caller escaped.
+func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
+	plain, err := url.PathUnescape(path)
+	switch {
+	case err != nil || !strings.HasPrefix(path, "/"):
+		return nil, fmt.Errorf("gateway: the path %q must start with a slash and be escaped", path)
+	case strings.ContainsAny(path, "?#"):
+		return nil, fmt.Errorf("gateway: the path %q must have no query: pass it as in, or with Query", path)
+	}
+	for element := range strings.SplitSeq(plain, "/") {
+		if element == "." || element == ".." {
+			return nil, fmt.Errorf("gateway: the path %q must not be relative", path)
+		}
+	}
+	u := *c.base
+	u.RawQuery = query.Encode()
+	u.RawPath = c.base.EscapedPath() + path
+	u.Path += plain
+	return &u, nil
+}
+
+// resource is what a response of the gateway holds. An empty object decodes
+// too: the member that identity names tells a resource from it.
+type resource interface{ identity() (member, value string) }
+
+func (t *Transaction) identity() (member, value string)        { return "id", t.ID }
+func (t *TransactionSummary) identity() (member, value string) { return "id", t.ID }
+func (a *sandboxAnswer) identity() (member, value string)      { return "transaction.id", a.Transaction.ID }
+func (t *Transfer) identity() (member, value string)           { return "id", t.ID }
+func (c *Customer) identity() (member, value string)           { return "id", c.ID }
+func (s *Subscription) identity() (member, value string)       { return "id", s.ID }
+func (l *CheckoutLink) identity() (member, value string)       { return "url", l.URL }
+
+func (d *Delivery) identity() (member, value string) {
+	return "status", cmp.Or(string(d.Status), d.Code)
+}
+
+func (r *Refund) identity() (member, value string) {
+	return "amount_refunded", strconv.FormatInt(r.AmountRefunded, 10)
+}
+
+func (s *CheckoutSession) identity() (member, value string) {
+	return "session_token", s.SessionToken.Reveal()
+}
+
+func (s *CheckoutSessionState) identity() (member, value string) {
+	return "status", string(s.Status)
+}
+
+// whole returns an error where v lacks the member that makes it a resource.
+func whole(v any) error {
+	r, ok := v.(resource)
+	if !ok {
+		return nil
+	}
+	if member, value := r.identity(); value == "" || value == "0" {
+		return fmt.Errorf("the response has no %s", member)
+	}
+	return nil
+}
+
+// wholeItems does so for the items of a list.
+func wholeItems[T any](items []T) error {
+	for i := range items {
+		if err := whole(&items[i]); err != nil {
+			return fmt.Errorf("item %d of the list: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// idOf returns what identifies a resource.
+func idOf(v any) string {
+	if r, ok := v.(resource); ok {
+		_, id := r.identity()
+		return id
+	}
+	return ""
+}
+
+// Response is what an answer says beside the resource. [ResponseInto] asks for
+// it; it is filled for a failed call too, as far as there was an answer.
+type Response struct {
+	StatusCode int
+	RequestID  string      // the gateway's trace id
+	Header     http.Header // as it came
+	Attempts   int         // how many requests were made
+
+	// Reference is the external_ref or idempotency_key that was sent. Where the
+	// params have none the client made it, once for all attempts of the call.
+	Reference string
+
+	// Recovered says that an earlier attempt of this call, whose answer was
+	// lost, had made the resource, and that it was found again.
+	Recovered bool
+
+	// Existing says that the gateway answered a resource that was there before
+	// this call, made with the same reference and equal to what was asked for.
+	Existing bool
 }

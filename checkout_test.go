@@ -1,10 +1,15 @@
 package gateway_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -49,7 +54,7 @@ func TestCheckoutBodies(t *testing.T) {
 		"checkout_sessions/update.request.json":     sessionUpdate(),
 	} {
 		require.NoError(t, params.Validate(), file)
-		body, err := json.Marshal(params, json.Deterministic(true))
+		body, err := jsonv2.Marshal(params, jsonv2.Deterministic(true))
 		require.NoError(t, err)
 		assert.Equal(t, goldenBody(t, file), string(body), file)
 	}
@@ -58,7 +63,7 @@ func TestCheckoutBodies(t *testing.T) {
 func TestCheckoutSessionAnswer(t *testing.T) {
 	t.Parallel()
 	var got gateway.CheckoutSession
-	require.NoError(t, json.Unmarshal(goldenData(t, "checkout_sessions/open.response.json"), &got))
+	require.NoError(t, jsonv2.Unmarshal(goldenData(t, "checkout_sessions/open.response.json"), &got))
 
 	var metadata struct{ Order int }
 	require.NoError(t, got.Link.Metadata.Decode(&metadata))
@@ -88,13 +93,13 @@ func TestCheckoutAnswersKeepEveryMember(t *testing.T) {
 	for _, operation := range []string{"open", "resume"} {
 		data := goldenData(t, "checkout_sessions/"+operation+".response.json")
 		var got gateway.CheckoutSession
-		require.NoError(t, json.Unmarshal(data, &got))
+		require.NoError(t, jsonv2.Unmarshal(data, &got))
 		assert.Equal(t, operation == "resume", got.Resumed)
 		assert.Equal(t, sessionToken, got.SessionToken)
 		assert.Empty(t, got.Extra)
 		assert.Empty(t, got.Link.Extra)
 
-		encoded, err := json.Marshal(got)
+		encoded, err := jsonv2.Marshal(got)
 		require.NoError(t, err)
 		assert.NotContains(t, string(encoded), sessionToken.Reveal(), "a secret is not written back")
 		assertKeepsMembers(t, redacted(t, data), got)
@@ -102,14 +107,14 @@ func TestCheckoutAnswersKeepEveryMember(t *testing.T) {
 
 	data := goldenData(t, "checkout_links/create.response.json")
 	var link gateway.CheckoutLink
-	require.NoError(t, json.Unmarshal(data, &link))
+	require.NoError(t, jsonv2.Unmarshal(data, &link))
 	assert.Equal(t, "https://checkout.example/pay/order-17-k3f9", link.URL)
 	assert.Equal(t, "order-17-k3f9", link.Slug())
 	assertKeepsMembers(t, data, link)
 
 	data = goldenData(t, "checkout_sessions/update.response.json")
 	var state gateway.CheckoutSessionState
-	require.NoError(t, json.Unmarshal(data, &state))
+	require.NoError(t, jsonv2.Unmarshal(data, &state))
 	assert.Equal(t, gateway.CheckoutSessionState{
 		ExpiresAt: at(t, "2027-01-04T12:30:00Z"), Status: gateway.SessionReady, UpdatedAt: at(t, "2027-01-04T12:01:00Z"),
 		SelectedPaymentMethod: gateway.Pix, SelectedPaymentMethodAt: at(t, "2027-01-04T12:01:00Z"),
@@ -121,9 +126,9 @@ func TestCheckoutAnswersKeepEveryMember(t *testing.T) {
 func redacted(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var members map[string]any
-	require.NoError(t, json.Unmarshal(data, &members))
+	require.NoError(t, jsonv2.Unmarshal(data, &members))
 	members["session_token"] = "[redacted]"
-	b, err := json.Marshal(members)
+	b, err := jsonv2.Marshal(members)
 	require.NoError(t, err)
 	return b
 }
@@ -159,4 +164,138 @@ func TestCheckoutEnums(t *testing.T) {
 		assert.True(t, s.Known(), s)
 	}
 	assert.False(t, gateway.SessionStatus("lost").Known())
+}
+
+const (
+	linksRoute   = "/v2/checkout-links"
+	slug         = "order-17-k3f9"
+	slugRoute    = "/v2/checkout/" + slug
+	sessionRoute = slugRoute + "/session"
+	tokenHeader  = "X-Checkout-Session-Token"
+)
+
+func TestCheckoutLinksCreate(t *testing.T) {
+	t.Parallel()
+	for file, params := range map[string]gateway.CheckoutLinkParams{
+		"checkout_links/create.request.json":        productLink(),
+		"checkout_links/create_amount.request.json": {Amount: 4990, Currency: gateway.BRL, Title: "Order 18"},
+	} {
+		answer := answerOf(t, http.StatusCreated, "checkout_links/create.response.json")
+		client := answering(t, "POST "+linksRoute, answer)
+		got, err := client.CheckoutLinks.Create(t.Context(), params)
+		require.NoError(t, err)
+		assertSent(t, answer.Only(t), file)
+		assert.Equal(t, slug, got.Slug())
+	}
+}
+
+func TestCheckoutSessionsOpen(t *testing.T) {
+	t.Parallel()
+	answer := answerOf(t, http.StatusOK, "checkout_sessions/open.response.json")
+	client := answering(t, "GET "+slugRoute, answer)
+	got, err := client.CheckoutSessions.Open(t.Context(), slug)
+	require.NoError(t, err)
+	sent := answer.Only(t)
+	assertSent(t, sent, "")
+	assert.Empty(t, sent.Header.Values(tokenHeader))
+	assert.False(t, got.Resumed)
+	assert.Equal(t, sessionToken, got.SessionToken)
+	assert.Equal(t, int64(7980), got.Link.Amount)
+}
+
+func TestCheckoutSessionsResume(t *testing.T) {
+	t.Parallel()
+	answer := answerOf(t, http.StatusOK, "checkout_sessions/resume.response.json")
+	client := answering(t, "GET "+slugRoute, answer)
+	got, err := client.CheckoutSessions.Resume(t.Context(), slug, sessionToken)
+	require.NoError(t, err)
+	sent := answer.Only(t)
+	assertSent(t, sent, "")
+	assert.Equal(t, []string{sessionToken.Reveal()}, sent.Header.Values(tokenHeader))
+	assert.True(t, got.Resumed)
+}
+
+func TestCheckoutSessionsUpdate(t *testing.T) {
+	t.Parallel()
+	answer := answerOf(t, http.StatusOK, "checkout_sessions/update.response.json")
+	client := answering(t, "PATCH "+sessionRoute, answer)
+	// A header of the caller's own does not stand beside the token.
+	got, err := client.CheckoutSessions.Update(t.Context(), slug, sessionToken, sessionUpdate(),
+		gateway.Header("x-checkout-session-token", "other"))
+	require.NoError(t, err)
+	sent := answer.Only(t)
+	assertSent(t, sent, "checkout_sessions/update.request.json")
+	assert.Equal(t, []string{sessionToken.Reveal()}, sent.Header.Values(tokenHeader))
+	assert.Equal(t, gateway.SessionReady, got.Status)
+	assert.Equal(t, gateway.Pix, got.SelectedPaymentMethod)
+}
+
+func TestCheckoutFailures(t *testing.T) {
+	t.Parallel()
+	checkFailures(t, "checkout_links.create", "POST "+linksRoute, true, func(ctx context.Context, c *gateway.Client) error {
+		_, err := c.CheckoutLinks.Create(ctx, productLink())
+		return err
+	})
+	checkFailures(t, "checkout_sessions.open", "GET "+slugRoute, false, func(ctx context.Context, c *gateway.Client) error {
+		_, err := c.CheckoutSessions.Open(ctx, slug)
+		return err
+	})
+	checkFailures(t, "checkout_sessions.resume", "GET "+slugRoute, false, func(ctx context.Context, c *gateway.Client) error {
+		_, err := c.CheckoutSessions.Resume(ctx, slug, sessionToken)
+		return err
+	})
+	checkFailures(t, "checkout_sessions.update", "PATCH "+sessionRoute, true, func(ctx context.Context, c *gateway.Client) error {
+		_, err := c.CheckoutSessions.Update(ctx, slug, sessionToken, sessionUpdate())
+		return err
+	})
+}
+
+func TestCheckoutSendsNothingWrong(t *testing.T) {
+	t.Parallel()
+	answer := answerOf(t, http.StatusOK, "checkout_sessions/open.response.json")
+	client := answering(t, "GET "+slugRoute, answer)
+	for _, bad := range []string{"", "..", "ab", "a/b/c", strings.Repeat("s", 256), "a\x00b"} {
+		_, err := client.CheckoutSessions.Open(t.Context(), bad)
+		require.ErrorIs(t, err, gateway.ErrValidation, bad)
+		_, err = client.CheckoutSessions.Resume(t.Context(), bad, sessionToken)
+		require.ErrorIs(t, err, gateway.ErrValidation, bad)
+		_, err = client.CheckoutSessions.Update(t.Context(), bad, sessionToken, sessionUpdate())
+		require.ErrorIs(t, err, gateway.ErrValidation, bad)
+	}
+	for token, words := range map[gateway.Secret]string{"": "session_token is required", "tok\nen-of-mine": "control character"} {
+		_, err := client.CheckoutSessions.Resume(t.Context(), slug, token)
+		require.ErrorIs(t, err, gateway.ErrValidation)
+		require.ErrorContains(t, err, words)
+		assert.NotContains(t, err.Error(), "en-of-mine")
+		_, err = client.CheckoutSessions.Update(t.Context(), slug, token, sessionUpdate())
+		require.ErrorIs(t, err, gateway.ErrValidation)
+	}
+	params := productLink()
+	params.Amount = 1
+	_, err := client.CheckoutLinks.Create(t.Context(), params)
+	require.ErrorContains(t, err, "amount must not be sent together with products")
+	_, err = client.CheckoutLinks.Create(t.Context(), gateway.CheckoutLinkParams{Title: "Nothing"})
+	require.ErrorContains(t, err, "products is required")
+	assert.Empty(t, answer.Requests())
+}
+
+func TestCheckoutNeverLogsTheSessionToken(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	answer := answerOf(t, http.StatusUnauthorized, "checkout_sessions/update.response.json")
+	client := answering(t, "PATCH "+sessionRoute, answer, gateway.WithLogger(logger))
+	_, err := client.CheckoutSessions.Update(t.Context(), slug, sessionToken, sessionUpdate())
+	require.ErrorIs(t, err, gateway.ErrUnauthorized)
+	logger.ErrorContext(t.Context(), "update failed", slog.Any("error", err), slog.Any("token", sessionToken))
+
+	open := answering(t, "GET "+slugRoute, answerOf(t, http.StatusOK, "checkout_sessions/open.response.json"), gateway.WithLogger(logger))
+	session, err := open.CheckoutSessions.Open(t.Context(), slug)
+	require.NoError(t, err)
+	logger.InfoContext(t.Context(), "session", slog.Any("session", session))
+
+	assert.Contains(t, log.String(), "checkout_sessions.update")
+	assert.NotContains(t, log.String(), sessionToken.Reveal())
+	assert.NotContains(t, log.String(), "39053344705")
+	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", session, session, session), sessionToken.Reveal())
 }

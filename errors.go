@@ -2,12 +2,23 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/google/go-querystring/query"
+
+	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/transport"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // sentinelError is what errors.Is compares with. The sentinels are constants,
@@ -273,4 +284,311 @@ func joinFields(fields []FieldError) string {
 		parts = append(parts, strings.TrimSpace(f.Field+" "+f.Message))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// maxErrorBody bounds what an Error keeps of a body.
+const maxErrorBody = 4 << 10
+
+// failure returns the error that an answer, or the lack of one, stands for;
+// nil for a 2xx that came whole.
+func (r *request) failure(res *transport.Result) error {
+	if res.Err == nil && res.Ended == nil && isSuccess(res.Status) {
+		return nil
+	}
+	problem := wire.Problem{}
+	if !isSuccess(res.Status) {
+		problem = wire.DecodeProblem(concealed(res))
+	}
+	e := r.newError(res, problem)
+	if isSuccess(res.Status) { // and its body is not whole
+		return r.doubt(res, e)
+	}
+	return r.rejected(res, e)
+}
+
+// rejected returns the error of a response that says that nothing was done. It
+// says so of one attempt: where an earlier one may have been applied it may be
+// just what caused the rejection (a token that is used, a balance that is
+// spent), whatever the status.
+func (r *request) rejected(res *transport.Result, e *Error) error {
+	if res.Maybe && !e.otherBody {
+		return r.doubt(res, e)
+	}
+	return e
+}
+
+// doubt returns e for a read, and for a write that its outcome is not known.
+func (r *request) doubt(res *transport.Result, e *Error) error {
+	if isRead(r.op.Method) {
+		return e
+	}
+	e.unknown = true
+	o := &OutcomeError{Op: e.Op, Reference: e.Reference, IdempotencyKey: r.key, ResourceID: e.ResourceID, Err: e}
+	if isSuccess(res.Status) {
+		o.ResourceID, o.ResourceStatus = wire.Salvage(res.Body)
+	}
+	return o
+}
+
+func isSuccess(status int) bool { return status >= 200 && status <= 299 }
+
+// undecodable returns the error of a 2xx response that holds no resource.
+func (r *request) undecodable(res *transport.Result, err error) error {
+	if errors.Is(err, wire.ErrFailed) {
+		problem := wire.DecodeProblem(concealed(res))
+		return r.rejected(res, r.newError(res, problem))
+	}
+	e := r.newError(res, wire.Problem{Title: "unreadable answer", RequestID: wire.DecodeProblem(concealed(res)).RequestID})
+	e.Err = wire.DescribeError(err)
+	return r.doubt(res, e)
+}
+
+func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
+	r.answered(res, p.RequestID)
+	e := &Error{
+		Op: r.op.Name, StatusCode: res.Status,
+		Type: p.Type, Title: p.Title, Detail: p.Detail, Instance: p.Instance, Code: p.Code,
+		RequestID: cmp.Or(res.RequestID(), p.RequestID), Reference: r.reference,
+		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
+		Header: allowedHeader(res.Header), Err: res.Err, hopeless: res.Hopeless,
+		notSent: res.Status == 0 && !res.Maybe,
+	}
+	if isSuccess(res.Status) {
+		e.kind = p.Status // a failure in a 200 may say what it is
+	}
+	if res.Ended != nil {
+		e.Err = res.Ended
+	}
+	for _, f := range p.Fields {
+		e.Fields = append(e.Fields, FieldError(f))
+	}
+	if body := concealed(res); len(body) > 0 {
+		e.Body = append([]byte(nil), body[:min(len(body), maxErrorBody)]...)
+	}
+	if e.status() == http.StatusConflict {
+		e.ResourceID = idIn(p.Instance, r.op.Path)
+		e.otherBody = r.key != "" && strings.HasPrefix(p.Code, "IDEMPOTENCY_KEY")
+		e.duplicate = e.otherBody || r.isDuplicate(p.Code)
+	}
+	if e.otherBody && (e.Detail == "" || e.Detail == e.Title) {
+		e.Detail = "the idempotency key " + r.key + " was used before with another request: " +
+			"repeat that one unchanged, or use a new key for a new request"
+	}
+	e.conceal(&res.Secrets)
+	return e
+}
+
+// isDuplicate reports whether a 409 is about the reference.
+func (r *request) isDuplicate(code string) bool {
+	return r.reference != "" || strings.HasPrefix(code, "DUPLICATE")
+}
+
+// answered fills the caller's Response.
+func (r *request) answered(res *transport.Result, requestID string) {
+	if r.o.response == nil {
+		return
+	}
+	*r.o.response = Response{
+		StatusCode: res.Status,
+		RequestID:  cmp.Or(res.RequestID(), res.Secrets.Hide(requestID)),
+		Header:     res.Header,
+		Attempts:   res.Attempts,
+		Reference:  r.reference,
+	}
+}
+
+// allowedHeader copies the headers that hold no secret.
+func allowedHeader(from http.Header) http.Header {
+	to := http.Header{}
+	for _, name := range [...]string{
+		"Allow", "Content-Type", "Date", "Etag", "Retry-After", "Server", "Via", "X-Request-Id",
+		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
+	} {
+		if values := from[name]; len(values) > 0 {
+			to[name] = values
+		}
+	}
+	return to
+}
+
+// validate checks the wire form of params, so that it can never disagree with
+// what would be sent.
+func validate(params any, rule rules.Rule) error {
+	body, err := wire.Encode(params)
+	if err != nil {
+		return err
+	}
+	found, err := rules.Check(body, rule, rules.Variant{})
+	if err != nil {
+		return err
+	}
+	return violations("", found)
+}
+
+// validateQuery does so for params that are a query.
+func validateQuery(params any, rule rules.Rule) error {
+	values, err := queryOf("", params)
+	if err != nil {
+		return err
+	}
+	return violations("", rules.CheckQuery(values, rule, rules.Variant{}))
+}
+
+// queryOf returns params as a query. The gateway splits a list at its commas,
+// so a value that has one would be sent as two.
+func queryOf(op string, params any) (url.Values, error) {
+	var found []rules.Violation
+	for name, list := range joinedLists(params) {
+		for i, value := range list {
+			if strings.Contains(value, ",") {
+				found = append(found, rules.Violation{
+					Field: fmt.Sprintf("%s[%d]", name, i), Code: rules.CodeInvalid,
+					Message: "must not contain a comma: the gateway splits the list of values at commas",
+				})
+			}
+		}
+	}
+	if len(found) > 0 {
+		return nil, violations(op, found)
+	}
+	values, err := query.Values(params)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	return values, nil
+}
+
+// joinedLists ranges over the lists of strings in params that are sent as one
+// parameter, joined by commas.
+func joinedLists(params any) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		v := reflect.Indirect(reflect.ValueOf(params))
+		if v.Kind() != reflect.Struct {
+			return
+		}
+		for i := range v.NumField() {
+			name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("url"), ",")
+			f := v.Field(i)
+			if f.Kind() != reflect.Slice || f.Type().Elem().Kind() != reflect.String || !strings.Contains(options, "comma") {
+				continue
+			}
+			list := make([]string, f.Len())
+			for n := range list {
+				list[n] = f.Index(n).String()
+			}
+			if !yield(name, list) {
+				return
+			}
+		}
+	}
+}
+
+// violations returns what was found as an error, nil for nothing.
+func violations(op string, found []rules.Violation) error {
+	if len(found) == 0 {
+		return nil
+	}
+	e := &ValidationError{Op: op, Fields: make([]FieldError, len(found))}
+	for i, v := range found {
+		e.Fields[i] = FieldError(v)
+	}
+	return e
+}
+
+// oneLine makes a text fit for one line of a log.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// mask takes keys, card tokens, and numbers long enough to be a document or a
+// card out of a text that someone else wrote.
+func mask(s string) string {
+	for _, prefix := range [...]string{"sk_test_", "sk_live_", "pk_test_", "pk_live_", "pgct_", "pgpm_"} {
+		s = maskAfter(s, prefix)
+	}
+	return maskNumbers(s)
+}
+
+// maskAfter masks the letters and digits that follow each prefix.
+func maskAfter(s, prefix string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, prefix)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		b.WriteString(prefix + "…")
+		s = strings.TrimLeftFunc(after, func(r rune) bool {
+			return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)
+		})
+	}
+}
+
+// maskNumbers masks runs of 11 digits and more, also written as 000.000.000-00
+// or in groups. A UUID, whose groups hold letters, stays.
+func maskNumbers(s string) string {
+	const shortest = 11 // a CPF
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		end, digits := number(s[i:])
+		word := i > 0 && isWord(s[i-1]) || i+end < len(s) && isWord(s[i+end])
+		if digits >= shortest && !word {
+			b.WriteString("***")
+		} else {
+			b.WriteString(s[i : i+max(end, 1)])
+		}
+		i += max(end, 1)
+	}
+	return b.String()
+}
+
+// number returns the length of the digits and separators that s starts with,
+// and how many digits they are.
+func number(s string) (end, digits int) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+			end, digits = i+1, digits+1
+		case digits > 0 && (c == '.' || c == '-' || c == '/' || c == ' ') && i == end:
+		default:
+			return end, digits
+		}
+	}
+	return end, digits
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// concealed returns a copy of a response's body without the credentials of the
+// request. They are taken out before any text is cut, so that no half of one
+// stays at its end.
+func concealed(res *transport.Result) []byte { return []byte(res.Secrets.Hide(string(res.Body))) }
+
+// conceal takes the credentials of the request out of e: a gateway, or a proxy,
+// may repeat a header in what it returns.
+func (e *Error) conceal(secrets *transport.Secrets) {
+	texts := []*string{&e.Type, &e.Title, &e.Detail, &e.Instance, &e.Code, &e.RequestID}
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		texts = append(texts, &f.Field, &f.Message, &f.Code)
+	}
+	for _, text := range texts {
+		*text = secrets.Hide(*text)
+	}
+	for name, values := range e.Header {
+		shown := make([]string, len(values))
+		for i, value := range values {
+			shown[i] = secrets.Hide(value)
+		}
+		e.Header[name] = shown
+	}
+	e.Err = secrets.HideErr(e.Err)
 }

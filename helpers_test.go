@@ -1,23 +1,342 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	files "github.com/gateway-go/gateway/internal/golden"
 )
 
-// listItems returns the items of a golden list's data, in either shape.
-func listItems(t *testing.T, data []byte) []json.RawMessage {
+// golden returns a file of testdata.
+func golden(t *testing.T, name string) []byte {
 	t.Helper()
-	var items []json.RawMessage
-	if data[0] == '{' {
-		var object struct {
-			Data []json.RawMessage `json:"data"`
-		}
-		require.NoError(t, json.Unmarshal(data, &object))
+	return files.Read(t, name)
+}
+
+// goldenBody returns a golden request as it must be on the wire: the same
+// members in the same order, without white space.
+func goldenBody(t *testing.T, name string) string {
+	t.Helper()
+	return files.Body(t, name)
+}
+
+// goldenData returns the data member of a golden response.
+func goldenData(t *testing.T, name string) []byte {
+	t.Helper()
+	return files.Data(t, golden(t, name))
+}
+
+// goldenItems returns the items of a golden list, in either shape.
+func goldenItems(t *testing.T, name string) []json.RawMessage {
+	t.Helper()
+	data := goldenData(t, name)
+	var object struct {
+		Data []json.RawMessage `json:"data"`
+	}
+	if json.Unmarshal(data, &object) == nil {
 		return object.Data
 	}
+	var items []json.RawMessage
 	require.NoError(t, json.Unmarshal(data, &items))
 	return items
+}
+
+// assertKeepsMembers checks that v, decoded from text, encodes to every member
+// and value of text. Absent, null and "" mean the same in an answer.
+func assertKeepsMembers(t *testing.T, text []byte, v any) {
+	t.Helper()
+	encoded, err := jsonv2.Marshal(v, jsonv2.Deterministic(true))
+	require.NoError(t, err)
+	files.Keeps(t, text, encoded)
+}
+
+const (
+	baseURL = "https://api.gateway.example"
+	testKey = "sk_test_wire"
+)
+
+// answering returns a client to whose calls of route, such as
+// "GET /v2/customers", one answer is given, and the record of what was sent.
+// Any other request fails.
+func answering(t *testing.T, route string, answer *files.Exchange, opts ...gateway.Option) *gateway.Client {
+	t.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	transport := httpmock.NewMockTransport()
+	transport.RegisterResponder(method, baseURL+path, answer.Respond)
+	opts = append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: transport})}, opts...)
+	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), opts...)
+	require.NoError(t, err)
+	return client
+}
+
+// answerOf returns the golden answer of an operation with a status.
+func answerOf(t *testing.T, status int, file string) *files.Exchange {
+	t.Helper()
+	return &files.Exchange{Status: status, Body: golden(t, file)}
+}
+
+// assertSent checks a request's headers, and its body against a golden request;
+// a file of "" means no body.
+func assertSent(t *testing.T, sent files.Request, file string) {
+	t.Helper()
+	assert.Equal(t, "Bearer "+testKey, sent.Header.Get("Authorization"))
+	assert.Contains(t, sent.Header.Get("Accept"), "application/json")
+	assert.Contains(t, sent.Header.Get("User-Agent"), "gateway-go")
+	assert.Empty(t, sent.Header.Values("Idempotency-Key"))
+	if file == "" {
+		assert.Empty(t, sent.Body)
+		assert.Empty(t, sent.Header.Values("Content-Type"))
+		return
+	}
+	assert.Equal(t, goldenBody(t, file), string(sent.Body))
+	assert.Equal(t, []string{"application/json"}, sent.Header.Values("Content-Type"))
+}
+
+// failures are the refusals of the interface in each body that they are seen
+// with.
+func failures() []failure {
+	problem := func(status int, title, code string) string {
+		return fmt.Sprintf(`{"type":"https://errors.gateway.example/x","title":%q,"status":%d,"detail":"in words",`+
+			`"instance":"/v2/x","code":%q}`, title, status, code)
+	}
+	const (
+		invalid = `{"type":"https://errors.gateway.example/validation-error","title":"Validation Error","status":400,` +
+			`"detail":"in words","instance":"/v2/x","errors":[{"field":"amount","message":"must be at least 1","code":"too_small"}]}`
+		invalidToo = `{"title":"Validation Error","detail":"in words","validation_errors":[{"field":"amount","message":"is required"}]}`
+	)
+	return []failure{
+		{400, invalid, gateway.ErrValidation, "too_small"},
+		{401, problem(401, "Unauthorized", "UNAUTHORIZED"), gateway.ErrUnauthorized, "UNAUTHORIZED"},
+		{403, problem(403, "Forbidden", "FORBIDDEN"), gateway.ErrForbidden, "FORBIDDEN"},
+		{403, `{"error":"SUBSCRIPTIONS_DISABLED","message":"in words","status":403}`, gateway.ErrForbidden, "SUBSCRIPTIONS_DISABLED"},
+		{404, problem(404, "Not Found", "NOT_FOUND"), gateway.ErrNotFound, "NOT_FOUND"},
+		{409, problem(409, "Conflict", "CONFLICT"), gateway.ErrConflict, "CONFLICT"},
+		{410, problem(410, "Gone", "GONE"), gateway.ErrRetired, "GONE"},
+		{422, invalidToo, gateway.ErrValidation, ""},
+		{422, `{"error":"VALIDATION_ERROR","message":"in words","status":422}`, gateway.ErrValidation, "VALIDATION_ERROR"},
+		{429, problem(429, "Too Many Requests", "RATE_LIMITED"), gateway.ErrRateLimited, "RATE_LIMITED"},
+		{500, `{"error":"INTERNAL_ERROR","message":"in words","status":500}`, gateway.ErrServer, "INTERNAL_ERROR"},
+		{500, "", gateway.ErrServer, ""},
+		{502, "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>", gateway.ErrServer, ""},
+		{404, "<html><body>not here</body></html>", gateway.ErrNotFound, ""},
+		{403, `{"title":"Forbidd`, gateway.ErrForbidden, ""},
+	}
+}
+
+type failure struct {
+	status int
+	body   string
+	kind   error
+	code   string
+}
+
+// checkFailures makes a call end in every failure and checks the error. A write
+// that a failing gateway may have carried out has an unknown outcome.
+func checkFailures(t *testing.T, op, route string, write bool, call func(context.Context, *gateway.Client) error) {
+	t.Helper()
+	for _, f := range failures() {
+		t.Run(fmt.Sprintf("%s %d %.12s", op, f.status, f.body), func(t *testing.T) {
+			t.Parallel()
+			answer := &files.Exchange{Status: f.status, Body: []byte(f.body), Header: http.Header{"X-Request-Id": {"req-7"}}}
+			if strings.HasPrefix(f.body, "<") {
+				answer.Header["Content-Type"] = []string{"text/html"}
+			}
+			client := answering(t, route, answer, gateway.WithMaxAttempts(1))
+			err := call(t.Context(), client)
+			kind := f.kind
+			if write && f.status >= 500 {
+				kind = gateway.ErrOutcomeUnknown
+			}
+			require.ErrorIs(t, err, kind)
+
+			var e *gateway.Error
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, op, e.Op)
+			assert.Equal(t, f.status, e.StatusCode)
+			assert.Equal(t, f.code, e.Code)
+			assert.Equal(t, "req-7", e.RequestID)
+			assert.Equal(t, 1, e.Attempts)
+			assert.NotContains(t, err.Error(), testKey)
+			assert.NotContains(t, err.Error(), "\n")
+			assert.NotContains(t, err.Error(), "nginx", "a page is not an explanation")
+			answer.Only(t)
+		})
+	}
+	for _, f := range files.Failures(t) {
+		t.Run(op+" "+f.Name, func(t *testing.T) {
+			t.Parallel()
+			err := call(t.Context(), answering(t, route, &f.Exchange, gateway.WithMaxAttempts(1)))
+			var e *gateway.Error
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, op, e.Op)
+			assert.Equal(t, f.Status, e.StatusCode)
+			assert.Equal(t, f.Code, e.Code)
+			assert.Equal(t, f.Detail, e.Detail)
+			fields := []string{}
+			for _, field := range e.Fields {
+				fields = append(fields, field.Field)
+			}
+			assert.ElementsMatch(t, f.Fields, fields)
+		})
+	}
+}
+
+// serviceCall is one operation of a service, with params that match its golden
+// request.
+type serviceCall struct {
+	op       string
+	method   string
+	path     string
+	request  string // file under testdata; "" for no body
+	response string // file under testdata
+	status   int
+	class    string   // "safe", "keyed" or "unsafe"
+	unset    []string // fields that the answer leaves empty; see files.Filled
+	run      func(context.Context, *gateway.Client, ...gateway.RequestOption) (any, error)
+}
+
+// clientOver returns a client whose every request is given to respond.
+func clientOver(t *testing.T, respond httpmock.Responder, opts ...gateway.Option) *gateway.Client {
+	t.Helper()
+	transport := httpmock.NewMockTransport()
+	transport.RegisterNoResponder(respond)
+	opts = append([]gateway.Option{
+		gateway.WithHTTPClient(&http.Client{Transport: transport}),
+		gateway.WithBackoff(time.Microsecond, time.Microsecond),
+	}, opts...)
+	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), opts...)
+	require.NoError(t, err)
+	return client
+}
+
+func testServiceCalls(t *testing.T, calls []serviceCall) {
+	t.Helper()
+	for _, c := range calls {
+		t.Run(c.response, func(t *testing.T) {
+			t.Parallel()
+			c.testRequest(t)
+			c.testAnswer(t)
+			c.testUnreadableAnswer(t)
+			checkFailures(t, c.op, c.method+" "+c.path, c.class != "safe", func(ctx context.Context, client *gateway.Client) error {
+				_, err := c.run(ctx, client)
+				return err
+			})
+		})
+	}
+}
+
+func (c serviceCall) testRequest(t *testing.T) {
+	t.Helper()
+	e := answerOf(t, c.status, c.response)
+	_, err := c.run(t.Context(), clientOver(t, e.Respond))
+	require.NoError(t, err)
+	sent := e.Only(t)
+	assert.Equal(t, c.method, sent.Method)
+	assert.Equal(t, c.path, sent.Path)
+	assert.Empty(t, sent.Query)
+	assertSent(t, sent, c.request)
+}
+
+// testAnswer checks that the golden answer fills every field, and that it and
+// one of a later version come out of decode and encode whole.
+func (c serviceCall) testAnswer(t *testing.T) {
+	t.Helper()
+	body := golden(t, c.response)
+	for _, answer := range [][]byte{body, files.Scramble(t, body)} {
+		e := &files.Exchange{Status: c.status, Body: answer}
+		got, err := c.run(t.Context(), clientOver(t, e.Respond))
+		require.NoError(t, err)
+		files.Filled(t, got, c.unset...)
+		for _, marshal := range []func(any) ([]byte, error){json.Marshal, marshalV2} {
+			encoded, err := marshal(got)
+			require.NoError(t, err)
+			files.Keeps(t, files.Data(t, answer), encoded)
+		}
+	}
+}
+
+func marshalV2(v any) ([]byte, error) { return jsonv2.Marshal(v) }
+
+// testUnreadableAnswer checks that a write whose 2xx can't be read is never
+// taken for one that failed.
+func (c serviceCall) testUnreadableAnswer(t *testing.T) {
+	t.Helper()
+	for _, body := range []string{
+		"", "null", "<html>ok</html>", `{"success":true,"data":{"id":"r-1","status":"paid","am`, `{"success":true}`,
+		`{"success":true,"data":{}}`, `{"success":true,"data":[]}`,
+	} {
+		e := &files.Exchange{Status: c.status, Body: []byte(body)}
+		_, err := c.run(t.Context(), clientOver(t, e.Respond), gateway.NoRetry())
+		require.Error(t, err, body)
+		assert.Equal(t, c.class != "safe", errors.Is(err, gateway.ErrOutcomeUnknown), body)
+		if outcome, ok := errors.AsType[*gateway.OutcomeError](err); ok && strings.Contains(body, "r-1") {
+			assert.Equal(t, "r-1", outcome.ResourceID)
+			assert.Equal(t, "paid", outcome.ResourceStatus)
+		}
+	}
+}
+
+// refusedUnsent checks that a call breaks the rule of a member, before
+// anything is sent.
+func refusedUnsent(t *testing.T, op, field string, run func(*gateway.Client) error) {
+	t.Helper()
+	e := &files.Exchange{Status: http.StatusOK, Body: []byte(`{"data":{}}`)}
+	err := run(clientOver(t, e.Respond))
+	require.ErrorIs(t, err, gateway.ErrValidation)
+	refused, ok := errors.AsType[*gateway.ValidationError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, op, refused.Op)
+	if assert.Len(t, refused.Fields, 1, "%v", err) {
+		assert.Equal(t, field, refused.Fields[0].Field)
+	}
+	assert.Empty(t, e.Requests(), "nothing may be sent")
+}
+
+// script is what the requests of one client must be, in turn, and how each is
+// answered.
+type script []step
+
+type step struct {
+	asked  string // "GET /path?query"
+	status int    // of the answer; 0 loses it
+	body   string
+}
+
+// answer is a step that is answered.
+func answer(asked string, status int, body string) step { return step{asked, status, body} }
+
+// lose is a step that may have been applied and whose answer is lost.
+func lose(asked string) step { return step{asked: asked} }
+
+// client returns a client whose requests must be those of the script.
+func (s script) client(t *testing.T) *gateway.Client {
+	t.Helper()
+	next := 0
+	t.Cleanup(func() { assert.Equal(t, len(s), next, "the steps that were asked for") })
+	return clientOver(t, func(r *http.Request) (*http.Response, error) {
+		asked := r.Method + " " + r.URL.RequestURI()
+		if next == len(s) {
+			return nil, errors.New("a request too many: " + asked)
+		}
+		step := s[next]
+		next++
+		assert.Equal(t, step.asked, asked)
+		if step.status == 0 {
+			return nil, errors.New("connection reset by peer")
+		}
+		e := files.Exchange{Status: step.status, Body: []byte(step.body)}
+		return e.Respond(r)
+	})
 }

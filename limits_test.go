@@ -1,13 +1,13 @@
 package gateway_test
 
 import (
-	stdjson "encoding/json"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -117,7 +117,7 @@ func TestLimitsInTheMock(t *testing.T) {
 			if l.request == subscribe {
 				base = files.Edit(t, base, "customer_id", `"`+customer.ID+`"`)
 			}
-			refused := stdjson.RawMessage(files.Edit(t, base, l.field, l.refused))
+			refused := json.RawMessage(files.Edit(t, base, l.field, l.refused))
 			err := client.Do(t.Context(), http.MethodPost, "/v2/"+resource(l.request), refused, nil)
 			var e *gateway.Error
 			require.ErrorAs(t, err, &e, "%s %s", l.row, l.code)
@@ -132,7 +132,7 @@ func TestLimitsInTheMock(t *testing.T) {
 				assert.Equal(t, l.code, e.Fields[0].Code, l.row)
 			}
 
-			allowed := stdjson.RawMessage(files.Edit(t, base, l.field, l.allowed))
+			allowed := json.RawMessage(files.Edit(t, base, l.field, l.allowed))
 			require.NoError(t, client.Do(t.Context(), http.MethodPost, "/v2/"+resource(l.request), allowed, nil), "%s %s", l.row, l.code)
 		}
 	}
@@ -181,18 +181,18 @@ func decodeParams(t *testing.T, request, body string) validator {
 func decodeAs[T validator](t *testing.T, body string) validator {
 	t.Helper()
 	var params T
-	require.NoError(t, json.Unmarshal([]byte(body), &params))
+	require.NoError(t, jsonv2.Unmarshal([]byte(body), &params))
 	return params
 }
 
 // sends reports whether params would be sent with the value at the field.
 func sends(t *testing.T, params validator, field, value string) bool {
 	t.Helper()
-	body, err := json.Marshal(params)
+	body, err := jsonv2.Marshal(params)
 	require.NoError(t, err)
 	var sent, edited any
-	require.NoError(t, json.Unmarshal(body, &sent))
-	require.NoError(t, json.Unmarshal([]byte(files.Edit(t, string(body), field, value)), &edited))
+	require.NoError(t, jsonv2.Unmarshal(body, &sent))
+	require.NoError(t, jsonv2.Unmarshal([]byte(files.Edit(t, string(body), field, value)), &edited))
 	return assert.ObjectsAreEqual(sent, edited)
 }
 

@@ -1,9 +1,15 @@
 package gateway
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
+	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/internal/wire"
@@ -325,4 +331,301 @@ func (a NextAction) MarshalJSON() ([]byte, error) {
 // Format writes what the action is and when it expires, whatever the verb.
 func (a NextAction) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "{%s %s expires %s}", a.Type, a.ClientSecret, a.ExpiresAt)
+}
+
+// RefundParams says how much is paid back: an Amount, or all that is left.
+// There is no zero that means all: exactly one of the two must be set.
+type RefundParams struct {
+	Amount int64  `json:"amount,omitzero"` // cents, at least 1
+	Full   bool   `json:"-"`               // everything that is left
+	Reason string `json:"reason,omitzero"` // at most 500 characters
+}
+
+// Validate checks p as the gateway would; see [ValidationError].
+func (p RefundParams) Validate() error {
+	if err := p.choice(""); err != nil {
+		return err
+	}
+	return validate(p, rules.Refund)
+}
+
+func (p RefundParams) choice(op string) error {
+	if (p.Amount == 0) == p.Full {
+		return nil
+	}
+	message := "is required, unless Full is set"
+	if p.Full {
+		message = "must not be set together with Full"
+	}
+	return &ValidationError{Op: op, Fields: []FieldError{{Field: "amount", Message: message, Code: rules.CodeRequired}}}
+}
+
+// Refund is what a refund did. Amounts are in cents.
+type Refund struct {
+	Message          string `json:"message"`
+	AmountRefunded   int64  `json:"amount_refunded"` // by this call
+	RemainingBalance int64  `json:"remaining_balance"`
+	IsFullRefund     bool   `json:"is_full_refund"`
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes r as the gateway would.
+func (r Refund) MarshalJSON() ([]byte, error) {
+	type plain Refund
+	return wire.Marshal((*plain)(&r))
+}
+
+// DeliveryStatus is how far the goods are.
+type DeliveryStatus string
+
+// The delivery states.
+const (
+	DeliveryWaiting   DeliveryStatus = "waiting"
+	DeliveryInTransit DeliveryStatus = "in_transit"
+	DeliveryDelivered DeliveryStatus = "delivered"
+)
+
+// Known reports whether the interface names s.
+func (s DeliveryStatus) Known() bool { return rules.DeliveryStatuses.Has(string(s)) }
+
+// DeliveryParams is the tracking of a transaction's goods. What is not sent
+// stays as it is; [Null] clears it.
+type DeliveryParams struct {
+	TrackingCode    string         `json:"tracking_code"`             // 1 to 255 characters; required
+	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // in_transit at first
+	TrackingURL     Opt[string]    `json:"tracking_url,omitzero"`     // http or https, at most 255 characters
+	TrackingCompany Opt[string]    `json:"tracking_company,omitzero"` // 1 to 64 characters
+
+	// IfMatch is the ETag of the read that the update is based on
+	// ([Response.Header]); the update is refused with status 412 where the
+	// transaction changed since.
+	IfMatch string `json:"-"`
+}
+
+// Validate checks p as the gateway would; see [ValidationError].
+func (p DeliveryParams) Validate() error { return validate(p, rules.Delivery) }
+
+// Delivery is the tracking as the gateway keeps it.
+type Delivery struct {
+	Status     DeliveryStatus `json:"status"`
+	Code       string         `json:"code"`
+	URL        string         `json:"url"`     // nullable
+	Company    string         `json:"company"` // nullable
+	LastUpdate Timestamp      `json:"last_update"`
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes d as the gateway would.
+func (d Delivery) MarshalJSON() ([]byte, error) {
+	type plain Delivery
+	return wire.Marshal((*plain)(&d))
+}
+
+// SandboxStatusParams names the state that a sandbox transaction is put into.
+type SandboxStatusParams struct {
+	Status TransactionStatus `json:"status"` // required
+}
+
+// Validate checks p as the gateway would; see [ValidationError].
+func (p SandboxStatusParams) Validate() error { return validate(p, rules.LiveSandboxStatus) }
+
+type sandboxAnswer struct {
+	Transaction SandboxTransaction `json:"transaction"`
+}
+
+// SandboxTransaction is what a change of state in the sandbox answers.
+type SandboxTransaction struct {
+	ID          string            `json:"id"`
+	Status      TransactionStatus `json:"status"`
+	Method      Method            `json:"method"`
+	Amount      int64             `json:"amount"` // cents
+	Currency    Currency          `json:"currency"`
+	ExternalRef string            `json:"external_ref"` // nullable
+
+	// Extra holds the members that this version does not know.
+	Extra map[string]json.RawMessage `json:",embed"`
+}
+
+// MarshalJSON writes t as the gateway would.
+func (t SandboxTransaction) MarshalJSON() ([]byte, error) {
+	type plain SandboxTransaction
+	return wire.Marshal((*plain)(&t))
+}
+
+// TransactionsService holds the calls about transactions.
+type TransactionsService struct{ client *Client }
+
+const (
+	transactionsPath = "/v2/transactions"
+	transactionPath  = transactionsPath + "/{id}"
+)
+
+var (
+	getTransaction    = endpoint("transactions.get", http.MethodGet, transactionPath, classSafe, nil)
+	listTransactions  = endpoint("transactions.list", http.MethodGet, transactionsPath, classSafe, rules.TransactionList)
+	refundTransaction = endpoint("transactions.refund", http.MethodPut, transactionPath+"/refund", classUnsafe, rules.Refund)
+	updateDelivery    = endpoint("transactions.update_delivery", http.MethodPut, transactionPath+"/delivery", classSafe, rules.Delivery)
+	setSandboxStatus  = endpoint("transactions.set_sandbox_status", http.MethodPut, transactionPath, classSafe, rules.LiveSandboxStatus)
+
+	createTransaction = keyedCreate[TransactionParams, Transaction]{
+		operation: endpoint("transactions.create", http.MethodPost, transactionsPath, classKeyed, rules.Transaction),
+		member:    "external_ref",
+		automatic: true,
+		reference: func(p *TransactionParams) string { return p.ExternalRef },
+		same: func(p *TransactionParams, t *Transaction) bool {
+			return agrees(p.Amount, t.Amount) && agrees(p.Method, t.Method) && agrees(p.currency(), t.Currency)
+		},
+		get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transaction, string, error) {
+			t, err := c.Transactions.Get(ctx, id, opts...)
+			if err != nil {
+				return nil, "", err
+			}
+			return t, t.ExternalRef, nil
+		},
+		search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
+			pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: rules.MaxPageSize}, opts...)
+			return searchNewest(pages, age, reference, (*TransactionSummary).listed)
+		},
+	}
+)
+
+// Create makes a transaction: POST /v2/transactions. Without an ExternalRef
+// the client makes one, so that lost answers don't pay twice; see
+// [Response.Reference].
+//
+// Errors: [ErrValidation] where a rule is broken, found before anything is
+// sent as far as it can be; [ErrDuplicate] where the ExternalRef was used
+// before; [ErrNotFound] for an unknown buyer id; [ErrOutcomeUnknown] where it
+// may have been made all the same: see [OutcomeError] before you try again.
+func (s *TransactionsService) Create(ctx context.Context, params TransactionParams, opts ...RequestOption) (*Transaction, error) {
+	return create(ctx, s.client, &createTransaction, &params, opts)
+}
+
+// Get reads a transaction: GET /v2/transactions/{id}. An unknown id is
+// [ErrNotFound].
+func (s *TransactionsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Transaction, error) {
+	return call[Transaction](ctx, s.client, &getTransaction, nil, opts, id)
+}
+
+// List reads one page of transactions, newest first: GET /v2/transactions.
+func (s *TransactionsService) List(ctx context.Context, params TransactionListParams, opts ...RequestOption) (*Page[TransactionSummary], error) {
+	return listPage[TransactionSummary](ctx, s.client, &listTransactions, &params, opts)
+}
+
+// Pages ranges over the pages of a list from the one that params ask for. An
+// error comes once and ends it.
+func (s *TransactionsService) Pages(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*Page[TransactionSummary], error] {
+	return listPages[TransactionSummary](ctx, s.client, &listTransactions, &params, opts)
+}
+
+// All ranges over the transactions of all pages.
+func (s *TransactionsService) All(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*TransactionSummary, error] {
+	return items(s.Pages(ctx, params, opts...))
+}
+
+// Refund pays a transaction back, whole or in part: PUT
+// /v2/transactions/{id}/refund. [ErrConflict]: it is not in a state to be
+// refunded. A refund has no reference: on [ErrOutcomeUnknown] read the
+// transaction and look at its RefundedAmount before you try again, or use a
+// gateway with [WithIdempotencyKeys] and repeat it with its key.
+func (s *TransactionsService) Refund(ctx context.Context, id string, params RefundParams, opts ...RequestOption) (*Refund, error) {
+	if err := params.choice(refundTransaction.Name); err != nil {
+		return nil, err
+	}
+	return call[Refund](ctx, s.client, &refundTransaction, &params, opts, id)
+}
+
+// UpdateDelivery keeps the tracking of a paid transaction's goods: PUT
+// /v2/transactions/{id}/delivery. [ErrConflict]: the status would go back
+// from delivered, or IfMatch no longer matches. [ErrOutcomeUnknown]: call it
+// again, or with IfMatch read the transaction first.
+func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
+	op := updateDelivery
+	if params.IfMatch != "" {
+		op.class = classUnsafe // the second one would no longer match
+		opts = append(opts[:len(opts):len(opts)], Header("If-Match", params.IfMatch))
+	}
+	return call[Delivery](ctx, s.client, &op, &params, opts, id)
+}
+
+// SetSandboxStatus puts a transaction of the sandbox into a state, with its
+// webhook: PUT /v2/transactions/{id}. With a production key it is
+// [ErrForbidden]. [ErrOutcomeUnknown]: read the transaction.
+func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
+	answer, err := call[sandboxAnswer](ctx, s.client, &setSandboxStatus, &params, opts, id)
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Transaction, nil
+}
+
+// WaitOptions says how often [TransactionsService.Wait] reads.
+type WaitOptions struct {
+	First   time.Duration // before the second read; 1 s where it is 0
+	Longest time.Duration // waits grow by a half up to this; 15 s where it is 0
+}
+
+// Wait reads a transaction until it is as wanted, or ctx ends: GET
+// /v2/transactions/{id}. A nil until waits until the transaction is settled or
+// final. Webhooks tell sooner and cost less; Wait is for what runs at a
+// person's side.
+//
+// Failures that pass, such as an overloaded gateway, are waited out too. When
+// ctx ends Wait returns the transaction as last read, or nil, with ctx's error.
+func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*Transaction) bool, wait WaitOptions, opts ...RequestOption) (*Transaction, error) {
+	if until == nil {
+		until = func(t *Transaction) bool { return t.Settled() || t.Status.Final() }
+	}
+	var last *Transaction
+	pause, longest := cmp.Or(wait.First, time.Second), cmp.Or(wait.Longest, 15*time.Second)
+	for {
+		t, err := s.Get(ctx, id, opts...)
+		if err == nil {
+			last = t
+		}
+		if err == nil && until(t) || err != nil && !passes(ctx, err) {
+			return last, err
+		}
+		if err := sleep(ctx, max(pause, retryAfterOf(err))); err != nil {
+			return last, &Error{Op: "transactions.wait", Err: err}
+		}
+		pause = min(pause+pause/2, longest)
+	}
+}
+
+// passes reports whether a failed read may succeed later.
+func passes(ctx context.Context, err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || ctx.Err() != nil || e.hopeless {
+		return false
+	}
+	switch e.status() {
+	case 0, http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return true
+	default:
+		return e.status() >= http.StatusInternalServerError
+	}
+}
+
+func retryAfterOf(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

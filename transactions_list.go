@@ -2,7 +2,11 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -204,4 +208,114 @@ func drop[T comparable](v *T, said T) {
 		var none T
 		*v = none
 	}
+}
+
+// FindOptions bounds a search by reference. The interface has no filter for it,
+// so the list is read from its newest page on: to the transaction, to Since, to
+// MaxPages or to the end, whichever comes first.
+type FindOptions struct {
+	// ID is looked at first: [Error.ResourceID] or [OutcomeError.ResourceID],
+	// where the gateway named one. A search then takes one request.
+	ID string
+
+	// Since is when the reference can first have been used, such as the time of
+	// the order less some minutes for the difference of the clocks. Older
+	// transactions are not read. The zero time has no bound.
+	Since time.Time
+
+	// MaxPages is how many pages of 100 are read. Where it is 0 it is all pages
+	// back to Since, or 10 without a Since.
+	MaxPages int
+}
+
+const (
+	findByReference = "transactions.find_by_external_ref"
+	findPages       = 10 // without any bound of the caller's
+)
+
+// FindByExternalRef looks for the transaction that has your reference and
+// reads it: GET /v2/transactions, page by page, then GET
+// /v2/transactions/{id}. It settles an [ErrOutcomeUnknown].
+//
+// [ErrNotFound]: no transaction back to Since has the reference.
+// [ErrOutcomeUnknown]: the search came to MaxPages before that, so there may be
+// one; the error says how far it looked. A create with the same reference
+// settles that too: it is rejected where there is one.
+func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string, find FindOptions, opts ...RequestOption) (*Transaction, error) {
+	if err := find.check(ref); err != nil {
+		return nil, err
+	}
+	if find.ID != "" {
+		t, err := s.Get(ctx, find.ID, opts...)
+		if err == nil && t.ExternalRef == ref {
+			return t, nil
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	read, pages := 0, 0
+	var oldest Timestamp
+	for page, err := range s.Pages(ctx, TransactionListParams{Limit: rules.MaxPageSize, From: find.Since}, opts...) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if page.Items[i].ExternalRef == ref {
+				return s.Get(ctx, page.Items[i].ID, opts...)
+			}
+			oldest = page.Items[i].CreatedAt
+		}
+		read += len(page.Items)
+		if pages++; pages == find.pages() && page.HasMore() {
+			return nil, unfinished(ref, read, oldest)
+		}
+	}
+	return nil, &Error{
+		Op: findByReference, Reference: ref, kind: http.StatusNotFound,
+		Title: "Not Found", Detail: fmt.Sprintf("none of the %d transactions%s has this reference", read, find.since()),
+	}
+}
+
+func (f FindOptions) check(ref string) error {
+	switch {
+	case ref == "":
+		return &ValidationError{Op: findByReference, Fields: []FieldError{
+			{Field: "external_ref", Message: "is required", Code: rules.CodeRequired},
+		}}
+	case f.MaxPages < 0:
+		return &ValidationError{Op: findByReference, Fields: []FieldError{
+			{Field: "max_pages", Message: "must be at least 0", Code: rules.CodeTooSmall},
+		}}
+	default:
+		return nil
+	}
+}
+
+// pages is how many are read; 0 is all.
+func (f FindOptions) pages() int {
+	if f.MaxPages == 0 && f.Since.IsZero() {
+		return findPages
+	}
+	return f.MaxPages
+}
+
+func (f FindOptions) since() string {
+	if f.Since.IsZero() {
+		return ""
+	}
+	return " since " + f.Since.UTC().Format(time.RFC3339)
+}
+
+// unfinished is a search that its bound ended.
+func unfinished(ref string, read int, oldest Timestamp) error {
+	back := ""
+	if !oldest.IsZero() {
+		back = ", back to " + oldest.UTC().Format(time.RFC3339)
+	}
+	return &OutcomeError{Op: findByReference, Reference: ref, Err: &Error{
+		Op: findByReference, Reference: ref, unknown: true,
+		Detail: fmt.Sprintf("none of the newest %d transactions%s has this reference, and there are more: "+
+			"set Since or a larger MaxPages to look further", read, back),
+	}}
 }

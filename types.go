@@ -1,12 +1,17 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/google/go-querystring/query"
 
 	"github.com/gateway-go/gateway/internal/rules"
 )
@@ -360,4 +365,172 @@ type Product struct {
 	Quantity int    `json:"quantity,omitzero"` // 1 to 999999; 1 where it is not sent
 	Tangible bool   `json:"tangible,omitzero"` // true for a physical good
 	SKU      string `json:"sku,omitzero"`      // nullable, at most 255 characters
+}
+
+// minorDigits are the digits after the decimal point of the currencies that
+// have not two (ISO 4217). The interface counts the smallest unit.
+func minorDigits(c Currency) int {
+	switch c {
+	case "CLP", "PYG", "KRW", "JPY":
+		return 0
+	case "BHD", "KWD", "OMR":
+		return 3
+	default:
+		return 2
+	}
+}
+
+// FormatAmount writes an amount in the smallest unit for people, with the
+// currency before it: FormatAmount(123450, BRL) is "BRL 1234.50" and
+// FormatAmount(1990, CLP) is "CLP 1990". An empty currency is left out.
+func FormatAmount(amount int64, currency Currency) string {
+	sign, magnitude := "", uint64(amount) //nolint:gosec // the least number has no positive, but this is right for it too
+	if amount < 0 {
+		sign, magnitude = "-", -magnitude
+	}
+	digits := strconv.FormatUint(magnitude, 10)
+	if minor := minorDigits(currency); minor > 0 {
+		for len(digits) <= minor {
+			digits = "0" + digits
+		}
+		digits = digits[:len(digits)-minor] + "." + digits[len(digits)-minor:]
+	}
+	if currency == "" {
+		return sign + digits
+	}
+	return string(currency) + " " + sign + digits
+}
+
+// Metadata is a transaction's metadata as the gateway answers it: the text
+// that was sent, or, from the live gateway, an object made of it. It is
+// nullable; the zero Metadata is null.
+type Metadata struct{ raw string }
+
+// MetadataText returns the Metadata that holds a text.
+func MetadataText(s string) Metadata {
+	raw, err := json.Marshal(s)
+	if err != nil { // a string always encodes
+		return Metadata{}
+	}
+	return Metadata{raw: string(raw)}
+}
+
+// IsZero reports whether there is no metadata.
+func (m Metadata) IsZero() bool { return m.raw == "" || m.raw == "null" }
+
+// Text returns the text that was sent; for an object, its JSON.
+func (m Metadata) Text() string {
+	var s string
+	if m.IsZero() {
+		return ""
+	}
+	if json.Unmarshal([]byte(m.raw), &s) != nil {
+		return m.raw
+	}
+	return s
+}
+
+// String returns what Text does.
+func (m Metadata) String() string { return m.Text() }
+
+// Decode stores the metadata's JSON in v, whether it came as an object or as a
+// text that holds JSON.
+func (m Metadata) Decode(v any) error { return json.Unmarshal([]byte(m.Text()), v) }
+
+// MarshalJSON writes what was decoded.
+func (m Metadata) MarshalJSON() ([]byte, error) {
+	if m.IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(m.raw), nil
+}
+
+// UnmarshalJSON keeps any JSON value.
+func (m *Metadata) UnmarshalJSON(b []byte) error {
+	m.raw = string(b)
+	return nil
+}
+
+// Opt is a request member for which "not sent", null and a value, even a zero
+// value, mean three different things. The zero Opt is not sent; [Set] and
+// [Null] make the other two.
+//
+//	gateway.SubscriptionUpdateParams{Metadata: gateway.Null[map[string]any]()} // clears it
+type Opt[T any] struct {
+	value T
+	state optState
+}
+
+type optState uint8
+
+const (
+	optAbsent optState = iota
+	optNull
+	optSet
+)
+
+// Set returns an Opt that sends v, also when v is the zero value of its type.
+func Set[T any](v T) Opt[T] { return Opt[T]{value: v, state: optSet} }
+
+// Null returns an Opt that sends null, which clears the member.
+func Null[T any]() Opt[T] { return Opt[T]{state: optNull} }
+
+// Get returns the value and whether there is one; it is false for an Opt that
+// is absent or null.
+func (o Opt[T]) Get() (T, bool) { return o.value, o.state == optSet }
+
+// IsNull reports whether the member is sent as null.
+func (o Opt[T]) IsNull() bool { return o.state == optNull }
+
+// IsZero reports whether the member is not sent at all.
+func (o Opt[T]) IsZero() bool { return o.state == optAbsent }
+
+// String returns the value's text, "null", or "absent".
+func (o Opt[T]) String() string {
+	switch o.state {
+	case optSet:
+		return fmt.Sprint(o.value)
+	case optNull:
+		return "null"
+	default:
+		return "absent"
+	}
+}
+
+// MarshalJSON writes the value or null. An absent Opt inside a struct needs
+// the tag option omitzero, or it is written as null.
+func (o Opt[T]) MarshalJSON() ([]byte, error) {
+	if o.state != optSet {
+		return []byte("null"), nil
+	}
+	return jsonv2.Marshal(o.value, jsonv2.Deterministic(true))
+}
+
+// UnmarshalJSON reads a value or null; a member that is missing stays absent.
+func (o *Opt[T]) UnmarshalJSON(b []byte) error {
+	if string(bytes.TrimSpace(b)) == "null" {
+		*o = Null[T]()
+		return nil
+	}
+	var v T
+	if err := jsonv2.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*o = Set(v)
+	return nil
+}
+
+var _ query.Encoder = Opt[int]{}
+
+// EncodeValues writes the value as a query parameter; null becomes an empty
+// one and an absent Opt none.
+func (o Opt[T]) EncodeValues(key string, v *url.Values) error {
+	switch o.state {
+	case optSet:
+		v.Set(key, fmt.Sprint(o.value))
+	case optNull:
+		v.Set(key, "")
+	case optAbsent:
+	}
+	return nil
 }

@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
-	stdjson "encoding/json"
+	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"reflect"
@@ -13,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/go-querystring/query"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,19 +53,19 @@ func TestTimestampForms(t *testing.T) {
 		`""`:                              {},
 	} {
 		var ts gateway.Timestamp
-		require.NoError(t, json.Unmarshal([]byte(text), &ts), text)
+		require.NoError(t, jsonv2.Unmarshal([]byte(text), &ts), text)
 		assert.True(t, want.Equal(ts.Time), "%s is %s", text, ts.Time)
-		back, err := json.Marshal(ts)
+		back, err := jsonv2.Marshal(ts)
 		require.NoError(t, err)
 		if text == `""` {
 			text = `null`
 		}
 		assert.JSONEq(t, text, string(back), "what came is written back")
-		std, err := stdjson.Marshal(ts)
+		std, err := json.Marshal(ts)
 		require.NoError(t, err)
 		assert.JSONEq(t, text, string(std))
 	}
-	back, err := json.Marshal(gateway.TimestampOf(noon.In(time.FixedZone("", 7200))))
+	back, err := jsonv2.Marshal(gateway.TimestampOf(noon.In(time.FixedZone("", 7200))))
 	require.NoError(t, err)
 	assert.Equal(t, `"2027-01-04T12:00:00.000Z"`, string(back))
 }
@@ -76,14 +78,14 @@ func FuzzTimestamp(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if !stdjson.Valid(text) {
+		if !json.Valid(text) {
 			return
 		}
 		var ts gateway.Timestamp
-		require.NoError(t, stdjson.Unmarshal(text, &ts))
+		require.NoError(t, json.Unmarshal(text, &ts))
 		back, err := ts.MarshalJSON()
 		require.NoError(t, err)
-		require.True(t, stdjson.Valid(back), "%q became %q", text, back)
+		require.True(t, json.Valid(back), "%q became %q", text, back)
 		var again gateway.Timestamp
 		require.NoError(t, again.UnmarshalJSON(back))
 		assert.True(t, ts.Time.Equal(again.Time), "%q", text)
@@ -112,17 +114,17 @@ func TestOpt(t *testing.T) {
 			`{"n":null,"s":null,"b":null,"m":null}`, "b=&n=&s=",
 		},
 	} {
-		body, err := json.Marshal(tc.p)
+		body, err := jsonv2.Marshal(tc.p)
 		require.NoError(t, err)
 		assert.Equal(t, tc.body, string(body))
-		std, err := stdjson.Marshal(tc.p)
+		std, err := json.Marshal(tc.p)
 		require.NoError(t, err)
 		assert.Equal(t, tc.body, string(std), "encoding/json sends the same")
 		values, err := query.Values(tc.p)
 		require.NoError(t, err)
 		assert.Equal(t, tc.url, values.Encode())
 		var back params
-		require.NoError(t, json.Unmarshal(body, &back))
+		require.NoError(t, jsonv2.Unmarshal(body, &back))
 		assert.Equal(t, tc.p.N, back.N)
 		assert.Equal(t, tc.p.S, back.S)
 		assert.Equal(t, tc.p.B, back.B)
@@ -148,12 +150,12 @@ func FuzzOpt(f *testing.F) {
 			N gateway.Opt[int64]  `json:"n,omitzero" url:"n"`
 		}
 		in := params{gateway.Set(s), gateway.Set(n)}
-		body, err := json.Marshal(in)
+		body, err := jsonv2.Marshal(in)
 		if err != nil {
 			return // no valid UTF-8
 		}
 		var out params
-		require.NoError(t, json.Unmarshal(body, &out))
+		require.NoError(t, jsonv2.Unmarshal(body, &out))
 		assert.Equal(t, in, out)
 		values, err := query.Values(in)
 		require.NoError(t, err)
@@ -172,10 +174,10 @@ func TestResultsUnderEncodingJSON(t *testing.T) {
 	client := clientOf(t, play(reply(200, `{"success":true,"data":`+body+`}`)))
 	tx, err := client.Transactions.Get(t.Context(), "tx-1")
 	require.NoError(t, err)
-	std, err := stdjson.Marshal(map[string]any{"value": *tx, "pointer": tx})
+	std, err := json.Marshal(map[string]any{"value": *tx, "pointer": tx})
 	require.NoError(t, err)
-	var got map[string]map[string]stdjson.RawMessage
-	require.NoError(t, stdjson.Unmarshal(std, &got))
+	var got map[string]map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(std, &got))
 	for _, form := range []string{"value", "pointer"} {
 		m := got[form]
 		assert.JSONEq(t, `[1,{"a":null}]`, string(m["new_member"]))
@@ -220,13 +222,13 @@ func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
 			return
 		}
 		part := reflect.New(typ).Elem()
-		part.FieldByName("Extra").Set(reflect.ValueOf(map[string]stdjson.RawMessage{"new": stdjson.RawMessage("1")}))
+		part.FieldByName("Extra").Set(reflect.ValueOf(map[string]json.RawMessage{"new": json.RawMessage("1")}))
 		for _, v := range []reflect.Value{part, reflect.New(typ).Elem()} {
-			b, err := stdjson.Marshal(v.Interface())
+			b, err := json.Marshal(v.Interface())
 			require.NoError(t, err, typ)
 			assert.NotContains(t, string(b), "Extra", typ)
 		}
-		b, err := stdjson.Marshal(part.Interface())
+		b, err := json.Marshal(part.Interface())
 		require.NoError(t, err, typ)
 		assert.Contains(t, string(b), `"new":1`, typ)
 	}
@@ -250,17 +252,17 @@ func TestListItemsEncodeToTheirShape(t *testing.T) {
 		`{"id":"tx-1","products":[{"name":"Café","price":500,"quantity":2}]}`,
 	} {
 		var summary gateway.TransactionSummary
-		require.NoError(t, json.Unmarshal([]byte(item), &summary))
+		require.NoError(t, jsonv2.Unmarshal([]byte(item), &summary))
 		var want, got struct {
 			Products []map[string]any `json:"products"`
 		}
-		require.NoError(t, stdjson.Unmarshal([]byte(item), &want))
+		require.NoError(t, json.Unmarshal([]byte(item), &want))
 		for _, p := range want.Products {
 			if p["title"] == "" {
 				delete(p, "title") // may come back as absent
 			}
 		}
-		require.NoError(t, stdjson.Unmarshal(mustMarshal(t, summary), &got))
+		require.NoError(t, json.Unmarshal(mustMarshal(t, summary), &got))
 		assert.Equal(t, want, got, item)
 	}
 }
@@ -286,7 +288,7 @@ func TestAListOfFiltersRejectsACommaInAValue(t *testing.T) {
 
 func mustMarshal(t *testing.T, v any) []byte {
 	t.Helper()
-	b, err := stdjson.Marshal(v)
+	b, err := json.Marshal(v)
 	require.NoError(t, err)
 	return b
 }
@@ -294,8 +296,8 @@ func mustMarshal(t *testing.T, v any) []byte {
 // TestExtraMembersKeepTheirNames, also the one without any.
 func TestExtraMembersKeepTheirNames(t *testing.T) {
 	t.Parallel()
-	tx := gateway.Transaction{ID: "x", Extra: map[string]stdjson.RawMessage{"": stdjson.RawMessage(`1`), "b": stdjson.RawMessage(`""`)}}
-	b, err := stdjson.Marshal(tx)
+	tx := gateway.Transaction{ID: "x", Extra: map[string]json.RawMessage{"": json.RawMessage(`1`), "b": json.RawMessage(`""`)}}
+	b, err := json.Marshal(tx)
 	require.NoError(t, err)
 	assert.Contains(t, string(b), `"":1`)
 	assert.Contains(t, string(b), `"b":""`)
@@ -324,9 +326,9 @@ func TestMetadata(t *testing.T) {
 	t.Parallel()
 	for raw, text := range map[string]string{`null`: "", `"campaign=summer"`: "campaign=summer", `{"a":"b"}`: `{"a":"b"}`, `"{\"a\":\"b\"}"`: `{"a":"b"}`} {
 		var m gateway.Metadata
-		require.NoError(t, json.Unmarshal([]byte(raw), &m))
+		require.NoError(t, jsonv2.Unmarshal([]byte(raw), &m))
 		assert.Equal(t, text, m.Text())
-		back, err := json.Marshal(m)
+		back, err := jsonv2.Marshal(m)
 		require.NoError(t, err)
 		assert.Equal(t, raw, string(back))
 		assert.Equal(t, text == "", m.IsZero())
@@ -344,11 +346,11 @@ func TestMetadata(t *testing.T) {
 func TestBuyerID(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[gateway.BuyerID]string{"4711": `4711`, "0": `0`, "-1": `-1`, "007": `"007"`, "+1": `"+1"`, "1e3": `"1e3"`, orderID: `"` + orderID + `"`, "9223372036854775808": `"9223372036854775808"`} {
-		b, err := json.Marshal(id)
+		b, err := jsonv2.Marshal(id)
 		require.NoError(t, err)
 		assert.Equal(t, want, string(b))
 		var back gateway.BuyerID
-		require.NoError(t, json.Unmarshal(b, &back))
+		require.NoError(t, jsonv2.Unmarshal(b, &back))
 		assert.Equal(t, id, back)
 	}
 }
@@ -404,4 +406,43 @@ func TestConstantsAreTheKnownValues(t *testing.T) {
 		assert.ElementsMatch(t, values, offered[name], name)
 	}
 	assert.Len(t, offered, len(known), "a type whose values no rule knows")
+}
+
+// printable are the exported types that have methods which print or encode.
+func printable() []any {
+	return []any{
+		gateway.Error{}, gateway.OutcomeError{}, gateway.ValidationError{}, gateway.FieldError{},
+		gateway.Secret(""), gateway.CardToken(""), gateway.Credential{}, gateway.Timestamp{}, gateway.Document{},
+		gateway.BuyerID(""), gateway.Opt[int]{}, gateway.Client{}, gateway.Response{},
+		gateway.Transaction{}, gateway.TransactionSummary{}, gateway.Refund{}, gateway.Transfer{},
+		gateway.Customer{}, gateway.Subscription{}, gateway.CheckoutLink{}, gateway.CheckoutSession{},
+		gateway.NextAction{}, gateway.Fee{}, gateway.PixDetails{},
+		gateway.TransactionParams{}, gateway.CustomerParams{}, gateway.SubscriptionParams{}, gateway.TransferParams{},
+		gateway.CheckoutLinkParams{}, gateway.CheckoutSessionParams{},
+	}
+}
+
+// A zero value is what a test double or an errors.As gone wrong leaves: to print
+// it must not panic.
+func TestZeroValuesPrintAndEncode(t *testing.T) {
+	t.Parallel()
+	for _, v := range printable() {
+		p := reflect.New(reflect.TypeOf(v)).Interface()
+		for _, v := range []any{v, p} {
+			name := fmt.Sprintf("%T", v)
+			assert.NotPanics(t, func() {
+				for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+					assert.NotContains(t, fmt.Sprintf(verb, v), "PANIC", name+" "+verb)
+				}
+				_, _ = json.Marshal(v)
+				_, _ = jsonv2.Marshal(v)
+				if err, ok := v.(error); ok {
+					_ = err.Error()
+				}
+				if l, ok := v.(slog.LogValuer); ok {
+					_ = l.LogValue()
+				}
+			}, name)
+		}
+	}
 }
