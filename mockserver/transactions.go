@@ -1,6 +1,9 @@
 package mockserver
 
-import "github.com/gateway-go/gateway/mockserver/internal/engine"
+import (
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+)
 
 // Transactions does to transactions what payers and issuers do: those of one
 // account, or as a field of [Server] those of every account. Each method is refused with an error where the transaction's state does
@@ -41,7 +44,7 @@ func controlError(refusal *engine.Refusal) error {
 	if refusal == nil {
 		return nil
 	}
-	return &ControlError{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail}
+	return &ControlError{Status: httpapi.StatusOf(refusal), Code: refusal.Code, Detail: refusal.Detail}
 }
 
 // ControlError says why a control was refused.

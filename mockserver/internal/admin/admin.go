@@ -16,7 +16,9 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -167,7 +169,7 @@ func (p *Plane) identify(c *call, rt *route) error {
 		c.key = key
 	}
 	if _, refusal := p.cfg.Store.Open(c.key); refusal != nil {
-		return &RefusedError{refusal.Status, refusal.Code, refusal.Detail}
+		return refused(refusal)
 	}
 	return nil
 }
@@ -206,6 +208,9 @@ type RefusedError struct {
 	Code   string
 	Detail string
 }
+
+// refused turns the engine's refusal into the error of a call.
+func refused(r *engine.Refusal) error { return &RefusedError{httpapi.StatusOf(r), r.Code, r.Detail} }
 
 // Error returns the detail.
 func (r *RefusedError) Error() string { return r.Detail }

@@ -46,7 +46,7 @@ type resetView struct {
 // journal. The clock stays where it is.
 func (p *Plane) reset(c *call) (any, error) {
 	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
-		return nil, &RefusedError{refusal.Status, refusal.Code, refusal.Detail}
+		return nil, refused(refusal)
 	}
 	if err := p.cfg.Sender.Reset(c.key); err != nil {
 		return nil, err

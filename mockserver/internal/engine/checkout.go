@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -172,7 +171,6 @@ func (l *Link) gone() *Refusal {
 		return nil
 	}
 	return &Refusal{
-		Status: http.StatusGone,
 		Code:   CodeCheckoutGone,
 		Detail: "This checkout link is " + l.Status + ".",
 	}

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +106,7 @@ func TestLinkStates(t *testing.T) {
 		assert.Equal(t, 2, w.links.rows[slug].UsedCount)
 		refusal := w.buy(late)
 		require.NotNil(t, refusal, "who comes late can't pay any more")
-		assert.Equal(t, http.StatusGone, refusal.Status)
+		assert.Equal(t, engine.CodeCheckoutGone, refusal.Code)
 		assert.Len(t, w.transactions.order, 2)
 	})
 	t.Run("active to expired in time", func(t *testing.T) {
@@ -165,10 +164,10 @@ func TestLinkStates(t *testing.T) {
 			assert.Equal(t, status, w.links.rows[slug].Status)
 			_, refusal := end(w.env, w.links.rows[slug], nil)
 			require.NotNil(t, refusal)
-			assert.Equal(t, http.StatusConflict, refusal.Status)
+			assert.Equal(t, engine.CodeInvalidState, refusal.Code)
 			_, refusal = engine.OpenSession(w.env, w.links.rows[slug], nil)
 			require.NotNil(t, refusal)
-			assert.Equal(t, http.StatusGone, refusal.Status)
+			assert.Equal(t, engine.CodeCheckoutGone, refusal.Code)
 		}
 	})
 }
@@ -191,7 +190,7 @@ func TestSessionStates(t *testing.T) {
 		assert.NotEqual(t, first, w.visit(slug, first))
 		refusal := w.fill(first, engine.SessionUpdate{Method: "pix"})
 		require.NotNil(t, refusal)
-		assert.Equal(t, http.StatusGone, refusal.Status)
+		assert.Equal(t, engine.CodeCheckoutGone, refusal.Code)
 		w.advance(0)
 		assert.Equal(t, "expired", w.sessions.rows[first].Status)
 		second := w.visit(slug, first)
@@ -206,7 +205,6 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "open", w.sessions.rows[id].Status)
 		refusal := w.begin(id)
 		require.NotNil(t, refusal, "not ready")
-		assert.Equal(t, http.StatusConflict, refusal.Status)
 		assert.Equal(t, "INVALID_STATE", refusal.Code)
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Name = "Ana" }}))
 		assert.Equal(t, "open", w.sessions.rows[id].Status)
@@ -274,8 +272,7 @@ func TestSessionStates(t *testing.T) {
 		w.advance(time.Hour)
 		refusal := w.fill(id, engine.SessionUpdate{Method: "voucher"})
 		require.NotNil(t, refusal, "too late to choose")
-		assert.Equal(t, http.StatusConflict, refusal.Status, "it has not expired: it waits for its payment")
-		assert.Equal(t, "INVALID_STATE", refusal.Code)
+		assert.Equal(t, "INVALID_STATE", refusal.Code, "it has not expired: it waits for its payment")
 		require.Nil(t, w.move(tx.ID, engine.Pay))
 		assert.Equal(t, "completed", w.sessions.rows[id].Status)
 		assert.Equal(t, 1, w.links.rows[slug].UsedCount)
@@ -366,7 +363,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "processing", w.sessions.rows[id].Status)
 		refusal := w.buy(id)
 		require.NotNil(t, refusal)
-		assert.Equal(t, http.StatusConflict, refusal.Status)
+		assert.Equal(t, engine.CodeInvalidState, refusal.Code)
 	})
 	t.Run("tokens", func(t *testing.T) {
 		t.Parallel()
@@ -374,12 +371,12 @@ func TestSessionStates(t *testing.T) {
 		slug := w.link(amountLink(4990))
 		_, refusal := engine.UpdateSession(w.env, w.links.rows[slug], nil, engine.SessionUpdate{})
 		require.NotNil(t, refusal)
-		assert.Equal(t, http.StatusUnauthorized, refusal.Status)
+		assert.Equal(t, engine.CodeSessionToken, refusal.Code)
 		id := w.visit(slug, "")
 		w.advance(time.Hour)
 		refusal = w.fill(id, engine.SessionUpdate{Method: "pix"})
 		require.NotNil(t, refusal)
-		assert.Equal(t, http.StatusGone, refusal.Status)
+		assert.Equal(t, engine.CodeCheckoutGone, refusal.Code)
 	})
 }
 

@@ -105,7 +105,6 @@ type TimerKind string
 
 // Refusal is a transition that its guard refused: nothing changes.
 type Refusal struct {
-	Status   int    // the HTTP status of the document dialect
 	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF, NOT_REFUNDABLE
 	Detail   string // one sentence for people
 	Instance string // the path of the record that is in the way, where there is one

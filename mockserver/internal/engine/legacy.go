@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"hash/fnv"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -148,8 +147,7 @@ func TokenizationEnded(now time.Time) *Refusal {
 		return nil
 	}
 	return &Refusal{
-		Status: http.StatusGone,
-		Code:   "LEGACY_TOKENIZATION_RETIRED",
+		Code:   CodeTokenizationRetired,
 		Detail: "Tokenization by API has been retired: collect cards with the client-side payment element.",
 	}
 }

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -116,7 +115,7 @@ func TestLegacyStatusByControl(t *testing.T) {
 		assert.Equal(t, "status", refusal.Field)
 		refusal = w.move(w.sub(w.subscribe("pgct_ok")).Latest.ID, set("PAID"))
 		require.NotNil(t, refusal)
-		assert.Equal(t, http.StatusNotFound, refusal.Status)
+		assert.Equal(t, engine.CodeNotFound, refusal.Code)
 	})
 }
 
@@ -158,7 +157,6 @@ func TestTokenizationRetires(t *testing.T) {
 	assert.Nil(t, engine.TokenizationEnded(time.Date(2026, time.August, 1, 2, 59, 59, 999e6, time.UTC)))
 	refusal := engine.TokenizationEnded(time.Date(2026, time.August, 1, 0, 0, 0, 0, time.FixedZone("", -3*60*60)))
 	require.NotNil(t, refusal)
-	assert.Equal(t, http.StatusGone, refusal.Status)
 	assert.Equal(t, "LEGACY_TOKENIZATION_RETIRED", refusal.Code)
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/rules"
@@ -25,23 +24,23 @@ const (
 	CodeIdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
 	CodeCheckoutGone         = "CHECKOUT_GONE"
 	CodeSessionToken         = "INVALID_SESSION_TOKEN"
+	CodeTokenizationRetired  = "LEGACY_TOKENIZATION_RETIRED"
 )
 
 // NotFound says that there is no such record: kind is "transaction".
 func NotFound(kind string) *Refusal {
-	return &Refusal{Status: http.StatusNotFound, Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
+	return &Refusal{Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
 }
 
 // Conflict says that a record's state does not allow a transition.
 func Conflict(code, detail string) *Refusal {
-	return &Refusal{Status: http.StatusConflict, Code: code, Detail: detail}
+	return &Refusal{Code: code, Detail: detail}
 }
 
 // Duplicate says that the reference belongs to an earlier record of that kind,
 // whose path is instance.
 func Duplicate(kind, instance string) *Refusal {
 	return &Refusal{
-		Status:   http.StatusConflict,
 		Code:     CodeDuplicateReference,
 		Detail:   "A " + kind + " with this external reference already exists",
 		Instance: instance,
@@ -52,7 +51,6 @@ func Duplicate(kind, instance string) *Refusal {
 // one of the rules package's codes.
 func Invalid(field, fieldCode, detail string) *Refusal {
 	return &Refusal{
-		Status:    http.StatusBadRequest,
 		Code:      CodeValidation,
 		Detail:    detail,
 		Field:     field,

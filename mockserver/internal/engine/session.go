@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"net/http"
 	"slices"
 	"time"
 
@@ -83,13 +82,11 @@ func checkSession(env Env, l *Link, s *Session) *Refusal {
 	switch {
 	case s == nil || s.Slug != l.Slug:
 		return &Refusal{
-			Status: http.StatusUnauthorized,
 			Code:   CodeSessionToken,
 			Detail: "The header x-checkout-session-token must hold the session_token of this checkout link's read.",
 		}
 	case s.Status == sessionExpired, s.waiting() && !env.Now.Before(s.ExpiresAt):
 		return &Refusal{
-			Status: http.StatusGone,
 			Code:   CodeCheckoutGone,
 			Detail: "The checkout session has expired: read the link again to open a new one.",
 		}

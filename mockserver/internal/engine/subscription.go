@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"time"
 
@@ -115,7 +114,6 @@ func checkSubscription(env Env, in NewSubscription, found FoundForSubscription) 
 	switch {
 	case found.Key != nil:
 		return &Refusal{
-			Status:   http.StatusConflict,
 			Code:     CodeIdempotencyKeyReused,
 			Detail:   "This idempotency_key belongs to a subscription that was made of another request.",
 			Instance: SubscriptionPath(found.Key.ID),

@@ -1,7 +1,5 @@
 package engine
 
-import "net/http"
-
 // SetStatus is row X19: the sandbox's way into any state, with the effects
 // that the state's own row would have had. The state that t is in already
 // changes nothing, so that the call may be repeated.
@@ -28,7 +26,7 @@ func StatusForbidden(sandbox bool) *Refusal {
 		return nil
 	}
 	return &Refusal{
-		Status: http.StatusForbidden, Code: CodeForbidden,
+		Code:   CodeForbidden,
 		Detail: "A transaction's status can be set in the sandbox only.",
 	}
 }

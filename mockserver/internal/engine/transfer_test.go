@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -67,7 +66,7 @@ func TestTransferRows(t *testing.T) {
 			c, refusal := test.move(w.env, before)
 			if test.want == "" {
 				require.NotNil(t, refusal)
-				assert.Equal(t, http.StatusConflict, refusal.Status)
+				assert.Equal(t, engine.CodeInvalidState, refusal.Code)
 				assert.Empty(t, c)
 				assert.Equal(t, test.balance, w.balance)
 				return
@@ -113,7 +112,7 @@ func TestTransferCreateRows(t *testing.T) {
 		c, refusal := engine.CreateTransfer(w.env, first, in)
 		assert.Empty(t, c)
 		assert.Equal(t, &engine.Refusal{
-			Status: http.StatusConflict, Code: "DUPLICATE_EXTERNAL_REF", Instance: "/v2/transfers/" + first.ID,
+			Code: "DUPLICATE_EXTERNAL_REF", Instance: "/v2/transfers/" + first.ID,
 			Detail: "A transfer with this external reference already exists",
 		}, refusal)
 	})

@@ -93,7 +93,7 @@ func (rq *request) response(data any) (*engine.Response, *engine.Refusal) {
 	body, err := marshal(rq.body(data))
 	if err != nil {
 		return nil, &engine.Refusal{
-			Status: http.StatusInternalServerError, Code: "ENCODING_FAILED", Detail: "The response could not be encoded.",
+			Code: "ENCODING_FAILED", Detail: "The response could not be encoded.",
 		}
 	}
 	return &engine.Response{

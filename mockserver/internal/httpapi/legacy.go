@@ -160,7 +160,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 	picture, err := pngOf(t.QRCode())
 	if err != nil {
 		return nil, &engine.Refusal{
-			Status: http.StatusInternalServerError, Code: "QR_FAILED", Detail: "The QR picture could not be drawn.",
+			Code: "QR_FAILED", Detail: "The QR picture could not be drawn.",
 		}
 	}
 	return legacyPaymentView{

@@ -35,12 +35,37 @@ func refused(r *engine.Refusal) *problem {
 	if r == nil {
 		return nil
 	}
-	p := &problem{status: r.Status, code: r.Code, detail: r.Detail, instance: r.Instance}
+	p := &problem{status: StatusOf(r), code: r.Code, detail: r.Detail, instance: r.Instance}
 	if r.Field != "" {
 		p.detail = r.Field + " " + r.Detail + "."
 		p.fields = []rules.Violation{{Field: r.Field, Message: r.Detail, Code: r.FieldCode}}
 	}
 	return p
+}
+
+// StatusOf returns the status of a refusal in the document dialect.
+func StatusOf(r *engine.Refusal) int {
+	switch r.Code {
+	case engine.CodeValidation, engine.CodeTokenUsed, engine.CodeTokenExpired:
+		return http.StatusBadRequest
+	case engine.CodeSessionToken:
+		return http.StatusUnauthorized
+	case engine.CodeForbidden:
+		return http.StatusForbidden
+	case engine.CodeNotFound:
+		return http.StatusNotFound
+	case engine.CodeDuplicateReference, engine.CodeIdempotencyKeyReused, engine.CodeInvalidState,
+		engine.CodeNotRefundable, engine.CodeDeliveryState:
+		return http.StatusConflict
+	case engine.CodeCheckoutGone, engine.CodeTokenizationRetired:
+		return http.StatusGone
+	case engine.CodePreconditionFailed:
+		return http.StatusPreconditionFailed
+	case engine.CodeMemoryLimit:
+		return http.StatusInsufficientStorage
+	default:
+		return http.StatusInternalServerError
+	}
 }
 
 // settle decides what the dialect and the route leave open: the status of a

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -212,7 +211,7 @@ func (a *API) updateDelivery(rq *request, in *deliveryBody) (any, *engine.Refusa
 	t, refusal := rq.account.Transaction(rq.param, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		if !matches(wanted, etag(&t.Row)) {
 			return engine.Change{}, &engine.Refusal{
-				Status: http.StatusPreconditionFailed, Code: engine.CodePreconditionFailed,
+				Code:   engine.CodePreconditionFailed,
 				Detail: "The transaction has changed since it was read with the ETag in If-Match.",
 			}
 		}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"net/http"
 	"sync"
 	"time"
 
@@ -177,7 +176,7 @@ func (a *Account) keep(c Commit) (send func(), refusal *engine.Refusal) {
 		return send, nil
 	}
 	return nil, &engine.Refusal{
-		Status: http.StatusInternalServerError, Code: engine.CodeLogFailed,
+		Code:   engine.CodeLogFailed,
 		Detail: "The change could not be written to the data file: " + err.Error(),
 	}
 }

@@ -3,7 +3,6 @@ package store_test
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,7 +44,7 @@ func TestOneWinner(t *testing.T) {
 	for _, refusal := range lost {
 		if refusal != nil {
 			refused++
-			assert.Equal(t, http.StatusConflict, refusal.Status)
+			assert.Equal(t, engine.CodeDuplicateReference, refusal.Code)
 			assert.Equal(t, "/v2/transactions/"+won.Load().ID, refusal.Instance)
 		}
 	}
@@ -62,7 +61,7 @@ func TestAccountsAreApart(t *testing.T) {
 	assert.Equal(t, []string{"sk_test_1", "sk_test_2"}, w.Accounts())
 	_, refusal := w.Account("sk_test_3").Transaction(first.ID, engine.Pay)
 	require.NotNil(t, refusal)
-	assert.Equal(t, http.StatusNotFound, refusal.Status)
+	assert.Equal(t, engine.CodeNotFound, refusal.Code)
 }
 
 func TestCommit(t *testing.T) {
@@ -154,7 +153,6 @@ func TestMemoryLimit(t *testing.T) {
 	for ; refusal == nil; n++ {
 		_, refusal = create(a, pixPayment(fmt.Sprintf("order-%d", n)))
 	}
-	assert.Equal(t, http.StatusInsufficientStorage, refusal.Status)
 	assert.Equal(t, engine.CodeMemoryLimit, refusal.Code)
 	assert.Greater(t, n, 20)
 	assert.LessOrEqual(t, w.room.Used(), int64(64<<10))
@@ -179,7 +177,6 @@ func TestMemoryLimitOfAccounts(t *testing.T) {
 		require.Less(t, n, 64)
 		_, refusal = w.Open(fmt.Sprintf("sk_test_%d", n))
 	}
-	assert.Equal(t, http.StatusInsufficientStorage, refusal.Status)
 	assert.Equal(t, engine.CodeMemoryLimit, refusal.Code)
 	assert.Greater(t, n, 10)
 	assert.Len(t, w.Accounts(), n-1)
@@ -203,7 +200,7 @@ func TestWhatCannotBeKept(t *testing.T) {
 	w.fails = errors.New("disk full")
 	_, refusal := a.Transaction(made.ID, engine.Pay)
 	require.NotNil(t, refusal)
-	assert.Equal(t, http.StatusInternalServerError, refusal.Status)
+	assert.Equal(t, engine.CodeLogFailed, refusal.Code)
 	a.View(func(d *store.Data) {
 		assert.Equal(t, "pending", d.Transactions.Get(made.ID).Status)
 		assert.Zero(t, d.Balance)

@@ -10,7 +10,6 @@ package store
 import (
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -129,7 +128,7 @@ func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
 // full is the answer to whatever needs more room than there is.
 func full() *engine.Refusal {
 	return &engine.Refusal{
-		Status: http.StatusInsufficientStorage, Code: engine.CodeMemoryLimit,
+		Code: engine.CodeMemoryLimit,
 		Detail: "The mock gateway is full: accounts, resources, deliveries and the journal are held in memory up to a limit. " +
 			"Raise the limit (-memory, WithMemoryLimit), reset an account, or use a new server.",
 	}
