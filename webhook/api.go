@@ -18,7 +18,7 @@ func (a clientAPI) read(ctx context.Context, family Family, id string) (*resourc
 		return nil, errUnknownResource // the id is the sender's: one that can't be an id is unknown too
 	case err != nil:
 		return nil, err
-	case r.id() != id:
+	case r.head().id != id:
 		// An API that reads ids leniently would give one resource many names,
 		// and one event many identities.
 		return nil, errUnknownResource

@@ -27,3 +27,26 @@ func Verdict(k Kind, state any, now time.Time) string {
 	c := confirm(&Event{Kind: k, Family: k.Family(), ResourceID: "x"}, &r, now)
 	return [...]string{confirmed: "confirmed", behind: "behind", refuted: "refuted"}[c.verdict]
 }
+
+// KindRow is what a test sees of a row of the table of kinds.
+type KindRow struct {
+	Kind         Kind
+	Documented   bool
+	Rank         int64
+	SkipLate     bool
+	HasProof     bool
+	DerivedFrom  []string
+	Occasion     bool
+	OccasionData []string
+}
+
+// KindRows returns the table of kinds.
+func KindRows() (rows []KindRow) {
+	for _, row := range kindTable {
+		rows = append(rows, KindRow{
+			Kind: row.kind, Documented: !row.undocumented, Rank: row.rank, SkipLate: row.skipLate, HasProof: row.proof != nil,
+			DerivedFrom: row.derivedFrom, Occasion: row.occasion != nil, OccasionData: row.occasionMember,
+		})
+	}
+	return rows
+}

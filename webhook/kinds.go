@@ -74,13 +74,23 @@ const (
 
 // DocumentedKinds lists the kinds of the interface document, family by family.
 func DocumentedKinds() []Kind {
-	return []Kind{
-		TransactionCreated, TransactionPending, TransactionPaid, TransactionCancelled, TransactionRefunded,
-		TransactionChargedback, TransactionThreeDSRequired,
-		PayoutCreated, PayoutInAnalysis, PayoutProcessing, PayoutTransferred, PayoutFailed, PayoutCanceled,
-		SubscriptionCreated, SubscriptionStarted, SubscriptionRenewed, SubscriptionUpdated, SubscriptionCanceled,
-		SubscriptionPaymentFailed, SubscriptionPastDue, SubscriptionTrialWillEnd, SubscriptionChargebackReceived,
+	var documented []Kind
+	for _, row := range kindTable {
+		if !row.undocumented {
+			documented = append(documented, row.kind)
+		}
 	}
+	return documented
+}
+
+// Status returns the state that the resource is in when the gateway sends k,
+// "" for an unknown kind. Kinds and states are not spelled alike: that of
+// [TransactionCancelled] is "canceled".
+func (k Kind) Status() string {
+	if row := rowOf(k); row != nil {
+		return row.status
+	}
+	return ""
 }
 
 // prefix is how the names of the family's kinds begin.

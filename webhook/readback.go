@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	jsonv2 "github.com/go-json-experiment/json"
-
-	"github.com/gateway-go/gateway"
 )
 
 // ReadBack bounds the calls that unsigned deliveries cause: whoever knows the
@@ -22,76 +18,9 @@ type ReadBack struct {
 	Timeout    time.Duration // of one call; default 5 s, so that the sender still gets its answer
 }
 
-// resource is what the API returned: exactly one member is set.
-type resource struct {
-	transaction  *gateway.Transaction
-	subscription *gateway.Subscription
-	transfer     *gateway.Transfer
-}
-
-// status returns the resource's state, "" where there is no resource.
-func (r *resource) status() string {
-	switch {
-	case r == nil:
-		return ""
-	case r.transaction != nil:
-		return string(r.transaction.Status)
-	case r.subscription != nil:
-		return string(r.subscription.Status)
-	default:
-		return string(r.transfer.Status)
-	}
-}
-
-func (r *resource) id() string {
-	switch {
-	case r.transaction != nil:
-		return r.transaction.ID
-	case r.subscription != nil:
-		return r.subscription.ID
-	default:
-		return r.transfer.ID
-	}
-}
-
 // api reads resources of the gateway.
 type api interface {
 	read(ctx context.Context, family Family, id string) (*resource, error)
-}
-
-// encode writes the resource for a store.
-func (r *resource) encode() ([]byte, error) {
-	switch {
-	case r == nil:
-		return nil, nil
-	case r.transaction != nil:
-		return jsonv2.Marshal(r.transaction, lenient())
-	case r.subscription != nil:
-		return jsonv2.Marshal(r.subscription, lenient())
-	default:
-		return jsonv2.Marshal(r.transfer, lenient())
-	}
-}
-
-func decodeResource(family Family, raw []byte) (*resource, error) {
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	var r resource
-	var into any
-	switch family {
-	case FamilyTransaction:
-		r.transaction = new(gateway.Transaction)
-		into = r.transaction
-	case FamilySubscription:
-		r.subscription = new(gateway.Subscription)
-		into = r.subscription
-	default:
-		r.transfer = new(gateway.Transfer)
-		into = r.transfer
-	}
-	err := jsonv2.Unmarshal(raw, into, lenient())
-	return &r, err
 }
 
 // reader reads resources for deliveries: at most one call per resource at a

@@ -36,7 +36,7 @@ func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	}
 	again.Source, again.ConfirmedStatus, again.Stale = e.Source, c.status, c.late
 	rec, err := record(again, c.fact, res)
-	if e.ID != "" && factNeedsAPI(e.Kind) {
+	if row := rowOf(e.Kind); e.ID != "" && row != nil && row.needsAPI() {
 		rec.EventID = e.ID
 	}
 	return rec, err

@@ -171,7 +171,7 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 	switch {
 	case !e.Family.Known() || e.ResourceID == "":
 		return Record{}, fmt.Errorf("%w: there is no resource to ask the API for", ErrUnconfirmed)
-	case !known(e.Kind):
+	case rowOf(e.Kind) == nil:
 		return Record{}, fmt.Errorf("%w: no state proves an event of an unknown kind", ErrUnconfirmed)
 	case ambiguous(e):
 		return Record{}, fmt.Errorf("%w: the body names more than one resource", ErrUnconfirmed)
@@ -235,9 +235,10 @@ func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *reso
 			}
 			return confirmation{}, nil, err
 		}
-		c := confirm(e, res, rx.cfg.Now())
+		now := rx.cfg.Now()
+		c := confirm(e, res, now)
 		if !e.Signed {
-			c.verdict = max(c.verdict, statusVerdict(e, res))
+			c.verdict = max(c.verdict, statusVerdict(e, res, now))
 		}
 		if c.verdict != behind || !joined {
 			return c, res, nil

@@ -1,96 +1,52 @@
 package webhook
 
-import "github.com/gateway-go/gateway"
+import (
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
 
 // happenedSince lists the kinds of what must have happened to the resource
 // since the records were written, in order.
-func happenedSince(open OpenResource, res *resource) []Kind {
-	switch {
-	case res.transaction != nil:
-		return transactionSince(gateway.TransactionStatus(open.Status), res.transaction)
-	case res.transfer != nil:
-		return transferSince(gateway.TransferStatus(open.Status), res.transfer.Status)
-	default:
-		return subscriptionSince(open, res.subscription)
+func happenedSince(open OpenResource, r *resource, now time.Time) []Kind {
+	if r.subscription != nil {
+		return subscriptionSince(open, r, now)
 	}
-}
-
-func transactionSince(was gateway.TransactionStatus, tx *gateway.Transaction) []Kind {
-	if tx.Status == was {
+	if open.Status == r.status() {
 		return nil
 	}
 	var since []Kind
-	paidBefore := was.Settled() || was == gateway.TransactionPartiallyRefunded
-	if !paidBefore && paidVerdict(tx) == confirmed {
+	if r.transaction != nil && !wasPaid(gateway.TransactionStatus(open.Status)) && r.proves(TransactionPaid, now) {
 		since = append(since, TransactionPaid)
 	}
-	switch tx.Status {
-	case gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionPending:
+	switch row := derivedRow(open.Family, r.status()); {
+	case r.status() == "pending", row != nil && row.kind == TransactionPaid:
 		return since
-	case gateway.TransactionThreeDSRequired:
-		return append(since, TransactionThreeDSRequired)
-	case gateway.TransactionPartiallyRefunded, gateway.TransactionRefunded:
-		return append(since, TransactionRefunded)
-	case gateway.TransactionChargedback:
-		return append(since, TransactionChargedback)
-	case gateway.TransactionCanceled:
-		return append(since, TransactionCancelled)
-	case gateway.TransactionExpired:
-		return append(since, TransactionExpired)
-	case gateway.TransactionRefused:
-		return append(since, TransactionRefused)
-	default: // a state without a kind: tell it by its own name
-		return append(since, Kind("transaction."+string(tx.Status)))
-	}
-}
-
-func transferSince(was, is gateway.TransferStatus) []Kind {
-	if was == is {
-		return nil
-	}
-	switch is {
-	case gateway.TransferInAnalysis:
-		return []Kind{PayoutInAnalysis}
-	case gateway.TransferProcessing:
-		return []Kind{PayoutProcessing}
-	case gateway.TransferPaid:
-		return []Kind{PayoutTransferred}
-	case gateway.TransferError:
-		return []Kind{PayoutFailed}
-	case gateway.TransferRejected:
-		return []Kind{PayoutRejected}
-	case gateway.TransferCancelled:
-		return []Kind{PayoutCanceled}
-	case gateway.TransferPending:
-		return nil
+	case row == nil: // a state without a kind is reported by its own name
+		return append(since, Kind(open.Family.prefix()+"."+r.status()))
 	default:
-		return []Kind{Kind("payout." + string(is))}
+		return append(since, row.kind)
 	}
 }
 
-func subscriptionSince(open OpenResource, sub *gateway.Subscription) []Kind {
-	was := gateway.SubscriptionStatus(open.Status)
+func wasPaid(was gateway.TransactionStatus) bool {
+	return was.Settled() || was == gateway.TransactionPartiallyRefunded
+}
+
+func subscriptionSince(open OpenResource, r *resource, now time.Time) []Kind {
+	was, sub := gateway.SubscriptionStatus(open.Status), r.subscription
 	var since []Kind
 	begun := was != "" && was != gateway.SubscriptionIncomplete && was != gateway.SubscriptionTrialing
-	if !begun && startedVerdict(sub) == confirmed {
+	if !begun && r.proves(SubscriptionStarted, now) {
 		since = append(since, SubscriptionStarted)
 	}
 	recovered := was == gateway.SubscriptionPastDue && sub.Status == gateway.SubscriptionActive
 	later := !open.PeriodEnd.IsZero() && sub.CurrentPeriodEnd.After(open.PeriodEnd)
-	if (begun && (recovered || later)) && renewed(sub) {
+	if begun && (recovered || later) && r.proves(SubscriptionRenewed, now) {
 		since = append(since, SubscriptionRenewed)
 	}
-	if sub.Status == was {
-		return since
+	if row := derivedRow(FamilySubscription, r.status()); row != nil && sub.Status != was {
+		since = append(since, row.kind)
 	}
-	switch sub.Status {
-	case gateway.SubscriptionPastDue:
-		return append(since, SubscriptionPastDue)
-	case gateway.SubscriptionCanceled:
-		return append(since, SubscriptionCanceled)
-	case gateway.SubscriptionTrialing, gateway.SubscriptionCancelScheduled:
-		return append(since, SubscriptionUpdated)
-	default:
-		return since
-	}
+	return since
 }

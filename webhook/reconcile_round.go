@@ -130,7 +130,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 	case err != nil:
 		return fail(err)
 	}
-	for _, kind := range happenedSince(open, res) {
+	for _, kind := range happenedSince(open, res, ro.rx.cfg.Now()) {
 		if err := ro.pass(ctx, open, kind, res, &one); err != nil {
 			return fail(err) // what follows would be out of order
 		}

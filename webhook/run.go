@@ -120,7 +120,7 @@ func (rx *Receiver) toHandler(ctx context.Context, c *Claim, e *Event, r *result
 	case h == nil:
 		r.Outcome, r.family = OutcomeUnhandled, family
 		rx.missing(ctx, family, e.Kind)
-	case e.Stale && overtaken(e.Kind) && !rx.cfg.HandleStale:
+	case e.Stale && e.Kind.skippedLate() && !rx.cfg.HandleStale:
 		r.Outcome = OutcomeStale
 	case h.ignored:
 		r.Outcome = OutcomeIgnored

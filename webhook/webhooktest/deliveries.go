@@ -2,6 +2,7 @@ package webhooktest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -78,7 +79,7 @@ func (e Event) withDefaults() Event {
 		e.ResourceID = NewID()
 	}
 	if e.Status == "" {
-		e.Status = stateOf(e.Kind)
+		e.Status = cmp.Or(e.Kind.Status(), "pending")
 	}
 	return e
 }
@@ -113,45 +114,6 @@ func (e Event) subscription() map[string]any {
 func (e Event) transfer() map[string]any {
 	return map[string]any{
 		"id": e.ResourceID, "status": e.Status, "type": "pix", "amount": 1200, "fee": 50, "net_amount": 1150, "transferred_at": nil,
-	}
-}
-
-// stateOf is the state in which the gateway sends a kind. Mind that the kinds
-// and the states are not spelled alike.
-func stateOf(k webhook.Kind) string {
-	switch k {
-	case webhook.TransactionPaid:
-		return string(gateway.TransactionPaid)
-	case webhook.TransactionCancelled:
-		return string(gateway.TransactionCanceled)
-	case webhook.TransactionRefunded:
-		return string(gateway.TransactionRefunded)
-	case webhook.TransactionPartiallyRefunded:
-		return string(gateway.TransactionPartiallyRefunded)
-	case webhook.TransactionChargedback:
-		return string(gateway.TransactionChargedback)
-	case webhook.PayoutInAnalysis:
-		return string(gateway.TransferInAnalysis)
-	case webhook.PayoutProcessing:
-		return string(gateway.TransferProcessing)
-	case webhook.PayoutTransferred:
-		return string(gateway.TransferPaid)
-	case webhook.PayoutFailed:
-		return string(gateway.TransferError)
-	case webhook.PayoutCanceled:
-		return string(gateway.TransferCancelled)
-	case webhook.PayoutRejected:
-		return string(gateway.TransferRejected)
-	case webhook.SubscriptionStarted, webhook.SubscriptionRenewed, webhook.SubscriptionUpdated:
-		return string(gateway.SubscriptionActive)
-	case webhook.SubscriptionPaymentFailed, webhook.SubscriptionPastDue:
-		return string(gateway.SubscriptionPastDue)
-	case webhook.SubscriptionCanceled, webhook.SubscriptionChargebackReceived:
-		return string(gateway.SubscriptionCanceled)
-	case webhook.SubscriptionTrialWillEnd:
-		return string(gateway.SubscriptionTrialing)
-	default:
-		return "pending"
 	}
 }
 

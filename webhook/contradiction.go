@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+// terms are what an event says about its resource that never changes. A zero
+// member says nothing.
+type terms struct {
+	amount              int64
+	currency, reference string
+}
+
+// termsOf returns what the event's body says. It is an error if an amount can't
+// be read.
+func termsOf(e *Event) (terms, error) {
+	var data terms
+	var fault error
+	o := dataOf(e, &fault)
+	switch e.Family {
+	case FamilyTransaction:
+		d := readTransactionData(o)
+		data = terms{amount: d.Amount, currency: string(d.Currency), reference: d.CorrelationID}
+	case FamilySubscription:
+		d := readSubscriptionData(o)
+		data = terms{amount: d.Amount, currency: string(d.Currency)}
+	default:
+		d := readTransferData(o)
+		data = terms{amount: d.Amount, reference: d.ExternalRef}
+	}
+	return data, fault
+}
+
+func (r *resource) terms() terms {
+	switch {
+	case r.transaction != nil:
+		tx := r.transaction
+		return terms{amount: tx.Amount, currency: string(tx.Currency), reference: tx.ExternalRef}
+	case r.subscription != nil:
+		return terms{amount: r.subscription.Amount, currency: string(r.subscription.Currency)}
+	default:
+		return terms{amount: r.transfer.Amount, reference: r.transfer.ExternalRef}
+	}
+}
+
+// contradicts names the first member of which both say something, but not the
+// same; "" where there is none.
+func (w terms) contradicts(other terms) string {
+	switch {
+	case w.amount != 0 && other.amount != 0 && w.amount != other.amount:
+		return "amount"
+	case w.currency != "" && other.currency != "" && w.currency != other.currency:
+		return "currency"
+	case w.reference != "" && other.reference != "" && w.reference != other.reference:
+		return "reference"
+	default:
+		return ""
+	}
+}
+
+// contradiction is the error of an unproven event that says about its resource
+// what the API denies.
+func contradiction(e *Event, r *resource) error {
+	said, err := termsOf(e)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	}
+	if member := said.contradicts(r.terms()); member != "" {
+		return fmt.Errorf("%w: the resource has another %s", ErrUnconfirmed, member)
+	}
+	return nil
+}
+
+// ambiguous reports whether an unproven body names more than one resource, or
+// hides one where the family has none.
+func ambiguous(e *Event) bool {
+	var env envelope
+	if !env.read(string(e.Raw)) {
+		return true
+	}
+	inner := env.payload.inner
+	if inner == nil {
+		return false
+	}
+	beside, inside := firstOf(env.payload.id), firstOf(inner.id)
+	return !e.Family.mayNest() || inner.object != "" || (beside != "" && inside != "" && beside != inside)
+}
+
+// statusVerdict judges the state that an unproven event says its resource is in:
+// the resource must be in it or have been.
+func statusVerdict(e *Event, r *resource, now time.Time) verdict {
+	if e.Status == "" || e.Status == r.status() {
+		return confirmed
+	}
+	tx := r.transaction
+	switch {
+	case r.subscription != nil:
+		return stageVerdict(gateway.SubscriptionStatus(e.Status), r.subscription.Status)
+	case tx != nil && e.Status == string(gateway.TransactionRefunded) && (tx.Amount <= 0 || tx.RefundedAmount < tx.Amount):
+		return reached(gateway.TransactionRefunded)(tx) // a part of it proves another state
+	}
+	if row := derivedRow(e.Family, e.Status); row != nil {
+		return row.proof(r, now)
+	}
+	return confirmed // a state on the way, such as processing, that nothing proves or denies
+}
+
+// stageVerdict knows no state that is over for good: a subscription goes round.
+// It may only not be ahead of itself.
+func stageVerdict(said, is gateway.SubscriptionStatus) verdict {
+	if subscriptionStage(said) > subscriptionStage(is) {
+		return behind
+	}
+	return confirmed
+}
+
+func subscriptionStage(s gateway.SubscriptionStatus) int {
+	switch s {
+	case gateway.SubscriptionIncomplete:
+		return 1
+	case gateway.SubscriptionTrialing:
+		return 2
+	case gateway.SubscriptionActive, gateway.SubscriptionPastDue, gateway.SubscriptionCancelScheduled:
+		return 3
+	case gateway.SubscriptionCanceled:
+		return 4
+	default:
+		return 0
+	}
+}

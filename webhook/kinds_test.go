@@ -1,0 +1,114 @@
+package webhook_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// documentedKinds is the table of events of the interface document.
+const documentedKinds = `
+transaction.created transaction.pending transaction.paid transaction.cancelled transaction.refunded transaction.chargedback
+transaction.three_ds_required
+payout.created payout.in_analysis payout.processing payout.transferred payout.failed payout.canceled
+subscription.created subscription.started subscription.renewed subscription.updated subscription.canceled
+subscription.payment_failed subscription.past_due subscription.trial_will_end subscription.chargeback_received`
+
+func TestEveryDocumentedKindHasOneRow(t *testing.T) {
+	t.Parallel()
+	var documented []string
+	for _, kind := range webhook.DocumentedKinds() {
+		documented = append(documented, string(kind))
+	}
+	assert.ElementsMatch(t, strings.Fields(documentedKinds), documented)
+	rows := map[webhook.Kind]int{}
+	for _, row := range webhook.KindRows() {
+		rows[row.Kind]++
+		assert.Equal(t, 1, rows[row.Kind], "%s has two rows", row.Kind)
+	}
+}
+
+func TestEveryRowOfTheTableOfKindsIsComplete(t *testing.T) {
+	t.Parallel()
+	for _, row := range webhook.KindRows() {
+		family := row.Kind.Family()
+		assert.True(t, family.Known(), "%s belongs to no family", row.Kind)
+		assert.True(t, row.HasProof, "%s can't be confirmed", row.Kind)
+		for _, status := range append([]string{row.Kind.Status()}, row.DerivedFrom...) {
+			assert.True(t, isState(family, status), "%q of %s is no state of a %s", status, row.Kind, family)
+		}
+		// What moves money is never dropped, and only a chargeback has no place in a
+		// subscription's cycle.
+		assert.True(t, row.Rank > 0 || row.Kind == webhook.SubscriptionChargebackReceived, "%s has no rank", row.Kind)
+		assert.True(t, row.Occasion || row.OccasionData == nil, "%s names the member of an occasion that it doesn't have", row.Kind)
+	}
+}
+
+func isState(family webhook.Family, status string) bool {
+	switch family {
+	case webhook.FamilyTransaction:
+		return gateway.TransactionStatus(status).Known()
+	case webhook.FamilyTransfer:
+		return gateway.TransferStatus(status).Known()
+	default:
+		return gateway.SubscriptionStatus(status).Known()
+	}
+}
+
+// The guide lists which late events are skipped, family by family.
+func TestTheGuideListsWhichLateEventsAreSkipped(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../docs/webhooks.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(guide), "| late and skipped | late and handled |\n|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	name := regexp.MustCompile("`([a-z_.]+)`")
+	var skipped, handled []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		require.Len(t, cells, 4)
+		for i, list := range []*[]string{&skipped, &handled} {
+			var prefix string
+			for _, m := range name.FindAllStringSubmatch(cells[i+1], -1) {
+				if before, rest, ok := strings.Cut(m[1], "."); ok {
+					prefix, m[1] = before, rest
+				}
+				*list = append(*list, prefix+"."+m[1])
+			}
+		}
+	}
+	var wantSkipped, wantHandled []string
+	for _, row := range webhook.KindRows() {
+		if row.SkipLate {
+			wantSkipped = append(wantSkipped, string(row.Kind))
+		} else {
+			wantHandled = append(wantHandled, string(row.Kind))
+		}
+	}
+	assert.ElementsMatch(t, wantSkipped, skipped)
+	assert.ElementsMatch(t, wantHandled, handled)
+}
+
+// docs/states.md lists every transition of the mock gateway with the events that
+// it emits.
+func TestEveryKindThatTheMockEmitsHasARow(t *testing.T) {
+	t.Parallel()
+	states, err := os.ReadFile("../docs/states.md")
+	require.NoError(t, err)
+	emitted := regexp.MustCompile("`((?:transaction|payout|subscription)\\.[a-z_]+)`").FindAllStringSubmatch(string(states), -1)
+	require.NotEmpty(t, emitted)
+	for _, m := range emitted {
+		assert.True(t, slices.ContainsFunc(webhook.KindRows(), func(row webhook.KindRow) bool {
+			return string(row.Kind) == m[1]
+		}), "%s has no row", m[1])
+	}
+}
