@@ -1,6 +1,13 @@
 package webhook
 
-import "strings"
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
 
 // Family is what an event is about.
 type Family string
@@ -115,3 +122,178 @@ func (k Kind) Family() Family {
 		return ""
 	}
 }
+
+// kindRow is everything that the package knows about one kind of event. A new
+// kind is a constant and a row.
+type kindRow struct {
+	kind         Kind
+	undocumented bool // seen live, or sent by no gateway and made by the Reconciler
+
+	// status is the state of the resource when the gateway sends the event.
+	status string
+	// derivedFrom are the states from which the Reconciler derives that the
+	// event happened. A body that claims one of them needs the same proof.
+	derivedFrom []string
+
+	// rank orders the events of a resource: an event is late if one with a higher
+	// rank was handled before. Kinds that describe the same state share a rank.
+	// 0 is never late. Transactions: 1 waiting, 2 ended (a late payment may still
+	// follow), 3 paid, 4 partly refunded, 5 refunded, 6 charged back.
+	rank int64
+	// skipLate drops the event when it is late: it announces a state that the
+	// resource has left, and moved no money. A payment, a refund, a chargeback, a
+	// renewal, a failed charge or a payout is handled however late: whoever books
+	// a refund and never its payment has wrong books.
+	skipLate bool
+
+	// proof judges by the API's state of the resource whether the event happened.
+	proof func(r *resource, now time.Time) verdict
+	// at returns when it happened; nil stands for the resource's last update.
+	// What can't change once it has happened is better, because any change moves
+	// the last update.
+	at func(r *resource) time.Time
+	// passed reports whether the resource is past the state that the event
+	// announces; nil stands for never.
+	passed func(r *resource) bool
+
+	// occasion tells apart the times that the event happened to the resource; nil
+	// stands for an event that happens once.
+	occasion func(r *resource) string
+	// occasionMember names the timestamp of the event's own data that is its
+	// occasion. An event that has an occasion and no such member doesn't say
+	// which time it was: only the API's state does, which may have changed between
+	// two deliveries of the event.
+	occasionMember []string
+}
+
+var kindTable = [...]kindRow{
+	{kind: TransactionCreated, status: "pending", rank: 1, skipLate: true, proof: exists, at: createdAt},
+	{kind: TransactionPending, status: "pending", rank: 1, skipLate: true, proof: exists, at: createdAt, passed: beyondWaiting},
+	{
+		kind: TransactionPaid, status: "paid", derivedFrom: []string{"paid", "captured"}, rank: 3,
+		proof: transaction(paid),
+		at:    atOr(func(r *resource) gateway.Timestamp { return r.transaction.PaidAt }),
+	},
+	{
+		kind: TransactionCancelled, status: "canceled", derivedFrom: []string{"canceled"}, rank: 2, skipLate: true,
+		proof: transaction(ended(gateway.TransactionCanceled)),
+	},
+	{
+		kind: TransactionRefunded, status: "refunded", derivedFrom: []string{"refunded", "partially_refunded"}, rank: 5,
+		proof: transaction(refunded), occasion: refundedAmount,
+	},
+	{
+		kind: TransactionChargedback, status: "chargedback", derivedFrom: []string{"chargedback"}, rank: 6,
+		proof: transaction(reached(gateway.TransactionChargedback)),
+	},
+	{
+		kind: TransactionThreeDSRequired, status: "pending", derivedFrom: []string{"three_ds_required"}, rank: 1, skipLate: true,
+		proof: transaction(challenged), at: createdAt, passed: beyondWaiting,
+	},
+	{
+		kind: TransactionPartiallyRefunded, undocumented: true, status: "partially_refunded", rank: 4,
+		proof: transaction(refunded), occasion: refundedAmount,
+	},
+	{
+		kind: TransactionExpired, undocumented: true, status: "expired", derivedFrom: []string{"expired"}, rank: 2, skipLate: true,
+		proof: transaction(ended(gateway.TransactionExpired)),
+	},
+	{
+		kind: TransactionRefused, undocumented: true, status: "refused", derivedFrom: []string{"refused"}, rank: 2, skipLate: true,
+		proof: transaction(ended(gateway.TransactionRefused)),
+	},
+
+	{kind: PayoutCreated, status: "pending", rank: 1, proof: exists, at: createdAt},
+	{
+		kind: PayoutInAnalysis, status: "in_analysis", derivedFrom: []string{"in_analysis"}, rank: 2, skipLate: true,
+		proof: transfer(
+			gateway.TransferInAnalysis, gateway.TransferProcessing, gateway.TransferPaid,
+			gateway.TransferError, gateway.TransferRejected, gateway.TransferCancelled,
+		),
+		passed: func(r *resource) bool { return r.transfer.Status != gateway.TransferInAnalysis },
+	},
+	{
+		kind: PayoutProcessing, status: "processing", derivedFrom: []string{"processing"}, rank: 3, skipLate: true,
+		proof:  transfer(gateway.TransferProcessing, gateway.TransferPaid, gateway.TransferError),
+		at:     atOr(func(r *resource) gateway.Timestamp { return r.transfer.ProcessedAt }),
+		passed: func(r *resource) bool { return r.transfer.Status != gateway.TransferProcessing },
+	},
+	{
+		kind: PayoutTransferred, status: "paid", derivedFrom: []string{"paid"}, rank: 4,
+		proof: transfer(gateway.TransferPaid),
+		at:    atOr(func(r *resource) gateway.Timestamp { return r.transfer.TransferredAt }),
+	},
+	{
+		kind: PayoutFailed, status: "error", derivedFrom: []string{"error"}, rank: 4,
+		proof: transfer(gateway.TransferError, gateway.TransferRejected),
+	},
+	{
+		kind: PayoutCanceled, status: "cancelled", derivedFrom: []string{"cancelled"}, rank: 4,
+		proof: transfer(gateway.TransferCancelled),
+	},
+	{
+		kind: PayoutRejected, undocumented: true, status: "rejected", derivedFrom: []string{"rejected"}, rank: 4,
+		proof: transfer(gateway.TransferError, gateway.TransferRejected),
+	},
+
+	{kind: SubscriptionCreated, status: "incomplete", rank: 1, skipLate: true, proof: exists, at: createdAt},
+	{kind: SubscriptionStarted, status: "active", rank: 2, proof: started, at: startedAt},
+	{
+		kind: SubscriptionRenewed, status: "active", rank: 2, proof: subscription(renewed), at: lastCharge(paidCharges),
+		occasion:       func(r *resource) string { return instant(r.subscription.CurrentPeriodStart) },
+		occasionMember: []string{"current_period_start", "currentPeriodStart"},
+	},
+	{
+		kind: SubscriptionUpdated, status: "active", derivedFrom: []string{"trialing", "cancel_scheduled"}, rank: 2, skipLate: true,
+		proof: exists, occasion: lastUpdate,
+	},
+	{
+		kind: SubscriptionCanceled, status: "canceled", derivedFrom: []string{"canceled"}, rank: 3,
+		proof: subscription(func(sub *gateway.Subscription) bool { return sub.Status.Final() }),
+	},
+	{
+		kind: SubscriptionPaymentFailed, status: "past_due", rank: 2,
+		proof: subscription(chargeFailed), at: lastCharge(refusedCharges), occasion: failedCharges,
+	},
+	{
+		kind: SubscriptionPastDue, status: "past_due", derivedFrom: []string{"past_due"}, rank: 2, skipLate: true,
+		proof: subscription(pastDue), at: lastCharge(refusedCharges),
+		occasion:       func(r *resource) string { return instant(r.subscription.CurrentPeriodEnd) },
+		occasionMember: []string{"current_period_end", "currentPeriodEnd"},
+	},
+	{kind: SubscriptionTrialWillEnd, status: "trialing", rank: 2, skipLate: true, proof: trialNearEnd},
+	{
+		kind: SubscriptionChargebackReceived, status: "canceled",
+		proof: subscription(chargedBack), occasion: func(r *resource) string { return strconv.Itoa(len(disputedCharges(r.subscription))) },
+	},
+}
+
+// rowOf returns the row of a kind, nil for an unknown one.
+func rowOf(k Kind) *kindRow {
+	for i := range kindTable {
+		if kindTable[i].kind == k {
+			return &kindTable[i]
+		}
+	}
+	return nil
+}
+
+// derivedRow returns the row of the kind that is derived from a resource's
+// state, nil where there is none.
+func derivedRow(f Family, status string) *kindRow {
+	for i := range kindTable {
+		if row := &kindTable[i]; row.kind.Family() == f && slices.Contains(row.derivedFrom, status) {
+			return row
+		}
+	}
+	return nil
+}
+
+func (k Kind) skippedLate() bool {
+	row := rowOf(k)
+	return row != nil && row.skipLate
+}
+
+// needsAPI reports whether only the API's state says which occurrence an event
+// of the kind is.
+func (row *kindRow) needsAPI() bool { return row.occasion != nil && row.occasionMember == nil }
