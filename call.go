@@ -19,51 +19,25 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// How to add an endpoint. Its row of the interface is an operation, its method
-// one line that hands the operation to one of four functions:
-//
-//	var getThing = endpoint("things.get", http.MethodGet, "/v2/things/{id}", classSafe, nil)
+// A method of a service is one line that hands its operation, a row of
+// [rules.Operations], to one of four functions:
 //
 //	func (s *ThingsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Thing, error) {
-//		return call[Thing](ctx, s.client, &getThing, nil, opts, id)
+//		return call[Thing](ctx, s.client, &rules.Things.Get, nil, opts, id)
 //	}
 //
-//   - call sends params (or nil) and decodes the answer's data into a new T;
+//   - call sends params (or nil) and decodes the response's data into a new T;
 //   - create does so for a create with a reference: see keyedCreate;
 //   - listPage and listPages read lists, by cursor or by page number.
 //
 // Params are passed as a pointer or nil: the body, or for GET the query. They
 // are encoded, the rule of the operation is run over exactly what will be sent,
-// and only then are references made and requests sent. Arguments for the
-// placeholders of the path come last, in their order; they are checked and
-// escaped. Then: the service gets a field in Client and a line in attach, the
-// rule a function in internal/rules, the method its golden files in testdata,
-// a row in docs/interface.md and an Example.
-
-// operation is one row of the interface: what every call of it has in common.
-type operation struct {
-	transport.Operation
-
-	class    transport.Class
-	rule     rules.Rule // of the body or the query; nil for none
-	numbered bool       // a list by page number
-}
-
-const (
-	classSafe   = transport.Safe   // may be repeated at will
-	classKeyed  = transport.Keyed  // may be repeated with the same reference
-	classUnsafe = transport.Unsafe // may be repeated only where nothing was applied
-)
-
-func endpoint(name, method, path string, class transport.Class, rule rules.Rule) operation {
-	return operation{
-		Operation: transport.Operation{Name: name, Method: method, Path: path},
-		class:     class, rule: rule,
-	}
-}
+// and only then are requests sent. Arguments for the placeholders of the path
+// come last, in their order; they are checked and escaped. CONTRIBUTING.md
+// lists what else an endpoint needs.
 
 // call makes one call whose answer is an envelope with one resource.
-func call[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption, path ...string) (*T, error) {
+func call[T any](ctx context.Context, c *Client, op *rules.Operation, params any, opts []RequestOption, path ...string) (*T, error) {
 	r, err := c.request(op, params, opts, path)
 	if err != nil {
 		return nil, err
@@ -90,9 +64,9 @@ func decode[T any](r *request, res *transport.Result) (*T, error) {
 
 // request is one call, made ready.
 type request struct {
-	op        *operation
+	op        *rules.Operation
 	client    *Client
-	class     transport.Class
+	class     rules.Class
 	url       *url.URL
 	query     url.Values
 	body      []byte
@@ -103,7 +77,7 @@ type request struct {
 }
 
 // request makes a call of op ready: options, body or query, rules, path.
-func (c *Client) request(op *operation, params any, opts []RequestOption, path []string) (*request, error) {
+func (c *Client) request(op *rules.Operation, params any, opts []RequestOption, path []string) (*request, error) {
 	r, err := c.prepare(op, params, opts)
 	if err != nil {
 		return nil, err
@@ -113,7 +87,7 @@ func (c *Client) request(op *operation, params any, opts []RequestOption, path [
 }
 
 // misuse returns err as the error of a call that can't be made as it stands.
-func misuse(op *operation, err error) error {
+func misuse(op *rules.Operation, err error) error {
 	if err == nil || errors.Is(err, ErrValidation) {
 		return err
 	}
@@ -121,8 +95,8 @@ func misuse(op *operation, err error) error {
 }
 
 // prepare does all of request but the URL.
-func (c *Client) prepare(op *operation, params any, opts []RequestOption) (*request, error) {
-	r := &request{op: op, client: c, class: op.class}
+func (c *Client) prepare(op *rules.Operation, params any, opts []RequestOption) (*request, error) {
+	r := &request{op: op, client: c, class: op.Class}
 	err := applyOptions(&r.o, opts)
 	if err == nil && r.o.credential != nil {
 		err = r.o.credential.check(c.host)
@@ -162,10 +136,10 @@ func (r *request) encodeQuery(params any) error {
 		r.query = values
 	}
 	r.query = merge(r.query, r.o.query)
-	if r.op.rule == nil {
+	if r.op.Rule == nil {
 		return nil
 	}
-	return violations(r.op.Name, rules.CheckQuery(r.query, r.op.rule, r.client.variant))
+	return violations(r.op.Name, rules.CheckQuery(r.query, r.op.Rule, r.client.variant))
 }
 
 func (r *request) encodeBody(params any) error {
@@ -177,7 +151,7 @@ func (r *request) encodeBody(params any) error {
 		}
 		r.body = body
 	}
-	rule := r.op.rule
+	rule := r.op.Rule
 	for _, f := range r.o.body {
 		r.splice(f.name, f.json)
 		if rule == nil {
@@ -221,7 +195,7 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 		return transport.Result{}, err
 	}
 	r.transport = transport.Request{
-		Operation:      r.op.Operation,
+		Operation:      transport.Operation{Name: r.op.Name, Method: r.op.Method, Path: r.op.Path},
 		Class:          r.class,
 		URL:            r.url,
 		Header:         r.headers(),
@@ -238,10 +212,10 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 // repeated.
 func (r *request) useKey(honoured bool) error {
 	r.key = r.o.idempotencyKey
-	if !honoured || r.class != transport.Unsafe {
+	if !honoured || r.class != rules.Unsafe {
 		return nil
 	}
-	r.class = transport.Keyed
+	r.class = rules.Keyed
 	if r.key != "" {
 		return nil
 	}
@@ -302,7 +276,7 @@ func OperationFromContext(ctx context.Context) (Operation, bool) {
 }
 
 // resolve returns the URL of op with args in the place of its placeholders.
-func (c *Client) resolve(op *operation, args []string, query url.Values) (*url.URL, error) {
+func (c *Client) resolve(op *rules.Operation, args []string, query url.Values) (*url.URL, error) {
 	u := *c.base
 	u.RawQuery = query.Encode()
 	if len(args) == 0 {

@@ -232,14 +232,6 @@ type CheckoutLinksService struct{ client *Client }
 // page, for merchants that draw the page themselves.
 type CheckoutSessionsService struct{ client *Client }
 
-var (
-	createCheckoutLink    = endpoint("checkout_links.create", http.MethodPost, "/v2/checkout-links", classUnsafe, rules.CheckoutLink)
-	openCheckoutSession   = endpoint("checkout_sessions.open", http.MethodGet, "/v2/checkout/{slug}", classSafe, nil)
-	resumeCheckoutSession = endpoint("checkout_sessions.resume", http.MethodGet, "/v2/checkout/{slug}", classSafe, nil)
-	updateCheckoutSession = endpoint("checkout_sessions.update", http.MethodPatch, "/v2/checkout/{slug}/session", classUnsafe,
-		rules.CheckoutSession)
-)
-
 // Create makes a payment page: POST /v2/checkout-links. Send the buyer to the
 // URL of the answer.
 //
@@ -247,7 +239,7 @@ var (
 // carried out. After [ErrOutcomeUnknown] calling it again is harmless: at worst
 // there are two links, of which you use one.
 func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkParams, opts ...RequestOption) (*CheckoutLink, error) {
-	return call[CheckoutLink](ctx, s.client, &createCheckoutLink, &params, opts)
+	return call[CheckoutLink](ctx, s.client, &rules.CheckoutLinks.Create, &params, opts)
 }
 
 // Open reads the link called slug, 3 to 255 characters, and begins a session:
@@ -255,7 +247,7 @@ func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkPa
 // An unknown slug is [ErrNotFound]; a link that takes no more buyers is
 // [ErrRetired].
 func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ...RequestOption) (*CheckoutSession, error) {
-	return call[CheckoutSession](ctx, s.client, &openCheckoutSession, nil, opts, slug)
+	return call[CheckoutSession](ctx, s.client, &rules.CheckoutSessions.Open, nil, opts, slug)
 }
 
 // Resume reads the link called slug and comes back to the session of token:
@@ -263,8 +255,8 @@ func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ..
 // new one: Resumed says which it is, and SessionToken is to be used from then
 // on.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {
-	opts = withSessionToken(resumeCheckoutSession.Name, token, opts)
-	return call[CheckoutSession](ctx, s.client, &resumeCheckoutSession, nil, opts, slug)
+	opts = withSessionToken(rules.CheckoutSessions.Resume.Name, token, opts)
+	return call[CheckoutSession](ctx, s.client, &rules.CheckoutSessions.Resume, nil, opts, slug)
 }
 
 // Update sets the buyer and the payment method of a session:
@@ -277,8 +269,8 @@ func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token
 func (s *CheckoutSessionsService) Update(
 	ctx context.Context, slug string, token Secret, params CheckoutSessionParams, opts ...RequestOption,
 ) (*CheckoutSessionState, error) {
-	opts = withSessionToken(updateCheckoutSession.Name, token, opts)
-	return call[CheckoutSessionState](ctx, s.client, &updateCheckoutSession, &params, opts, slug)
+	opts = withSessionToken(rules.CheckoutSessions.Update.Name, token, opts)
+	return call[CheckoutSessionState](ctx, s.client, &rules.CheckoutSessions.Update, &params, opts, slug)
 }
 
 const sessionTokenHeader = "X-Checkout-Session-Token" //nolint:gosec // the name of a header

@@ -170,10 +170,10 @@ func parseBase(baseURL string) (*url.URL, error) {
 // where nothing was applied. The errors are those of the other methods; name
 // the call for them with [Named].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
-	op := operation{Operation: transport.Operation{Name: "do", Method: method, Path: "-"}, class: transport.Unsafe}
+	op := rules.Operation{Name: "do", Method: method, Path: "-", Class: rules.Unsafe}
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		op.class = transport.Safe
+		op.Class = rules.Safe
 	}
 	if isRead(method) && !wire.Finite(in) {
 		return errors.New("gateway: do: query: the value contains itself or is nested too deeply")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"net/http"
 	"strings"
 	"time"
 
@@ -89,43 +88,27 @@ func (p CustomerListParams) Validate() error { return validateQuery(p, rules.Cus
 // CustomersService holds the calls about customers.
 type CustomersService struct{ client *Client }
 
-const (
-	customersPath = "/v2/customers"
-	customerPath  = customersPath + "/{id}"
-)
-
-var (
-	getCustomer   = endpoint("customers.get", http.MethodGet, customerPath, classSafe, nil)
-	listCustomers = byPageNumber(endpoint("customers.list", http.MethodGet, customersPath, classSafe, rules.CustomerList))
-
-	createCustomer = keyedCreate[CustomerParams, Customer]{
-		operation: endpoint("customers.create", http.MethodPost, customersPath, classKeyed, rules.Customer),
-		member:    "externalRef",
-		automatic: false, // a made-up reference would stay on a record that lives for years
-		reference: func(p *CustomerParams) string { return p.ExternalRef },
-		same: func(p *CustomerParams, c *Customer) bool {
-			return agrees(strings.ToLower(p.Email), strings.ToLower(c.Email))
-		},
-		get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Customer, string, error) {
-			customer, err := c.Customers.Get(ctx, id, opts...)
-			if err != nil {
-				return nil, "", err
-			}
-			return customer, customer.ExternalRef, nil
-		},
-		search: func(ctx context.Context, c *Client, reference string, _ time.Duration, opts []RequestOption) (string, error) {
-			pages := c.Customers.Pages(ctx, CustomerListParams{ExternalRef: reference}, opts...)
-			return searchNewest(pages, 0, reference, func(c *Customer) (string, string, time.Time) {
-				return c.ID, c.ExternalRef, time.Time{}
-			})
-		},
-	}
-)
-
-// byPageNumber marks a list whose pages have numbers instead of cursors.
-func byPageNumber(op operation) operation {
-	op.numbered = true
-	return op
+var createCustomer = keyedCreate[CustomerParams, Customer]{
+	operation: &rules.Customers.Create,
+	member:    "externalRef",
+	automatic: false, // a made-up reference would stay on a record that lives for years
+	reference: func(p *CustomerParams) string { return p.ExternalRef },
+	same: func(p *CustomerParams, c *Customer) bool {
+		return agrees(strings.ToLower(p.Email), strings.ToLower(c.Email))
+	},
+	get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Customer, string, error) {
+		customer, err := c.Customers.Get(ctx, id, opts...)
+		if err != nil {
+			return nil, "", err
+		}
+		return customer, customer.ExternalRef, nil
+	},
+	search: func(ctx context.Context, c *Client, reference string, _ time.Duration, opts []RequestOption) (string, error) {
+		pages := c.Customers.Pages(ctx, CustomerListParams{ExternalRef: reference}, opts...)
+		return searchNewest(pages, 0, reference, func(c *Customer) (string, string, time.Time) {
+			return c.ID, c.ExternalRef, time.Time{}
+		})
+	},
 }
 
 // Create makes a customer: POST /v2/customers. Give it an ExternalRef: without
@@ -142,20 +125,20 @@ func (s *CustomersService) Create(ctx context.Context, params CustomerParams, op
 // Get reads a customer: GET /v2/customers/{id}. An unknown id is
 // [ErrNotFound].
 func (s *CustomersService) Get(ctx context.Context, id string, opts ...RequestOption) (*Customer, error) {
-	return call[Customer](ctx, s.client, &getCustomer, nil, opts, id)
+	return call[Customer](ctx, s.client, &rules.Customers.Get, nil, opts, id)
 }
 
 // List reads one page of customers, newest first: GET /v2/customers. Unlike
 // the other lists it goes by page number.
 func (s *CustomersService) List(ctx context.Context, params CustomerListParams, opts ...RequestOption) (*Page[Customer], error) {
-	return listPage[Customer](ctx, s.client, &listCustomers, &params, opts)
+	return listPage[Customer](ctx, s.client, &rules.Customers.List, &params, opts)
 }
 
 // Pages ranges over the pages of a list from the one that params ask for. An
 // error comes once and ends it. A customer made while the pages are read may
 // show one of them twice: numbered pages shift.
 func (s *CustomersService) Pages(ctx context.Context, params CustomerListParams, opts ...RequestOption) iter.Seq2[*Page[Customer], error] {
-	return listPages[Customer](ctx, s.client, &listCustomers, &params, opts)
+	return listPages[Customer](ctx, s.client, &rules.Customers.List, &params, opts)
 }
 
 // All ranges over the customers of all pages; see Pages.

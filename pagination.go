@@ -114,7 +114,7 @@ func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 // numbered reports whether a page belongs to a list by page number. A gateway
 // that sends cursors where page numbers are documented is followed by cursor.
 func (r *request) numbered(page interface{ hasCursor() bool }) bool {
-	return r.op.numbered && !page.hasCursor() && !r.query.Has("cursor")
+	return r.op.Numbered && !page.hasCursor() && !r.query.Has("cursor")
 }
 
 func (p *Page[T]) hasCursor() bool { return p.NextCursor != "" || p.PrevCursor != "" }
@@ -140,7 +140,7 @@ func (r *request) turn(name, value string) {
 }
 
 // listPage reads one page of a list.
-func listPage[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) (*Page[T], error) {
+func listPage[T any](ctx context.Context, c *Client, op *rules.Operation, params any, opts []RequestOption) (*Page[T], error) {
 	r, err := c.request(op, params, opts, nil)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func listPage[T any](ctx context.Context, c *Client, op *operation, params any, 
 
 // listPages ranges over the pages from the one that params ask for. Nothing is
 // sent before the range starts.
-func listPages[T any](ctx context.Context, c *Client, op *operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
+func listPages[T any](ctx context.Context, c *Client, op *rules.Operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
 	return func(yield func(*Page[T], error) bool) {
 		r, err := c.request(op, params, opts, nil)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -20,7 +21,7 @@ import (
 // refuses, or answers, the second one with the same reference. P are its
 // params, T the resource.
 type keyedCreate[P, T any] struct {
-	operation
+	operation *rules.Operation
 
 	member    string            // that holds the reference: "external_ref"
 	automatic bool              // the client makes a reference where the caller has none
@@ -37,7 +38,7 @@ type keyedCreate[P, T any] struct {
 // create makes one call of k. A reference that the params don't have is made
 // here, once for all attempts, after the params passed the rules.
 func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], params *P, opts []RequestOption) (*T, error) {
-	r, err := c.request(&k.operation, params, opts, nil)
+	r, err := c.request(k.operation, params, opts, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (k *keyedCreate[P, T]) refer(r *request, params *P) error {
 		r.splice(k.member, []byte(`"`+r.reference+`"`))
 	}
 	if r.reference == "" {
-		r.class = transport.Unsafe
+		r.class = rules.Unsafe
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"net/http"
 	"strings"
 	"time"
 
@@ -332,19 +331,13 @@ func (p SubscriptionListParams) Validate() error { return validateQuery(p, rules
 // call is [ErrForbidden].
 type SubscriptionsService struct{ client *Client }
 
-var (
-	createSubscription = keyedCreate[SubscriptionParams, Subscription]{
-		operation: endpoint("subscriptions.create", http.MethodPost, "/v2/subscriptions", classKeyed, rules.Subscription),
-		member:    "idempotency_key",
-		automatic: true,
-		reference: func(p *SubscriptionParams) string { return p.IdempotencyKey },
-		same:      isSubscriptionOf,
-	}
-	getSubscription    = endpoint("subscriptions.get", http.MethodGet, "/v2/subscriptions/{id}", classSafe, nil)
-	listSubscriptions  = endpoint("subscriptions.list", http.MethodGet, "/v2/subscriptions", classSafe, rules.SubscriptionList)
-	updateSubscription = endpoint("subscriptions.update", http.MethodPatch, "/v2/subscriptions/{id}", classUnsafe, rules.SubscriptionUpdate)
-	cancelSubscription = endpoint("subscriptions.cancel", http.MethodPost, "/v2/subscriptions/{id}/cancel", classUnsafe, rules.SubscriptionCancel)
-)
+var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
+	operation: &rules.Subscriptions.Create,
+	member:    "idempotency_key",
+	automatic: true,
+	reference: func(p *SubscriptionParams) string { return p.IdempotencyKey },
+	same:      isSubscriptionOf,
+}
 
 // isSubscriptionOf reports whether s is what p asks for, rather than an older
 // subscription under the same key.
@@ -373,13 +366,13 @@ func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionPa
 // Get reads a subscription with its charges: GET /v2/subscriptions/{id}. An
 // unknown id is [ErrNotFound].
 func (s *SubscriptionsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Subscription, error) {
-	return call[Subscription](ctx, s.client, &getSubscription, nil, opts, id)
+	return call[Subscription](ctx, s.client, &rules.Subscriptions.Get, nil, opts, id)
 }
 
 // List reads one page of the subscriptions, newest first: GET /v2/subscriptions.
 // They come without their charges.
 func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionListParams, opts ...RequestOption) (*Page[Subscription], error) {
-	return listPage[Subscription](ctx, s.client, &listSubscriptions, &params, opts)
+	return listPage[Subscription](ctx, s.client, &rules.Subscriptions.List, &params, opts)
 }
 
 // Pages ranges over the pages of the list, from the one that params ask for.
@@ -387,7 +380,7 @@ func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionList
 func (s *SubscriptionsService) Pages(
 	ctx context.Context, params SubscriptionListParams, opts ...RequestOption,
 ) iter.Seq2[*Page[Subscription], error] {
-	return listPages[Subscription](ctx, s.client, &listSubscriptions, &params, opts)
+	return listPages[Subscription](ctx, s.client, &rules.Subscriptions.List, &params, opts)
 }
 
 // All ranges over the subscriptions of all pages. The first error ends it.
@@ -405,7 +398,7 @@ func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListP
 func (s *SubscriptionsService) Update(
 	ctx context.Context, id string, params SubscriptionUpdateParams, opts ...RequestOption,
 ) (*Subscription, error) {
-	return call[Subscription](ctx, s.client, &updateSubscription, &params, opts, id)
+	return call[Subscription](ctx, s.client, &rules.Subscriptions.Update, &params, opts, id)
 }
 
 // Cancel ends a subscription: POST /v2/subscriptions/{id}/cancel. What a card
@@ -419,7 +412,7 @@ func (s *SubscriptionsService) Update(
 func (s *SubscriptionsService) Cancel(
 	ctx context.Context, id string, params SubscriptionCancelParams, opts ...RequestOption,
 ) (*Subscription, error) {
-	return call[Subscription](ctx, s.client, &cancelSubscription, &params, opts, id)
+	return call[Subscription](ctx, s.client, &rules.Subscriptions.Cancel, &params, opts, id)
 }
 
 // PendingChallenge finds the 3-D Secure challenge that a subscription waits

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -155,37 +154,26 @@ func (p TransferListParams) Validate() error { return validateQuery(p, rules.Tra
 // TransfersService holds the calls about transfers, which are Pix payouts.
 type TransfersService struct{ client *Client }
 
-const (
-	transfersPath = "/v2/transfers"
-	transferPath  = transfersPath + "/{id}"
-)
-
-var (
-	getTransfer    = endpoint("transfers.get", http.MethodGet, transferPath, classSafe, nil)
-	listTransfers  = endpoint("transfers.list", http.MethodGet, transfersPath, classSafe, rules.TransferList)
-	cancelTransfer = endpoint("transfers.cancel", http.MethodPost, transferPath+"/cancel", classUnsafe, rules.TransferCancel)
-
-	createTransfer = keyedCreate[TransferParams, Transfer]{
-		operation: endpoint("transfers.create", http.MethodPost, transfersPath, classKeyed, rules.Transfer),
-		member:    "external_ref",
-		automatic: true,
-		reference: func(p *TransferParams) string { return p.ExternalRef },
-		same:      sameTransfer,
-		get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transfer, string, error) {
-			t, err := c.Transfers.Get(ctx, id, opts...)
-			if err != nil {
-				return nil, "", err
-			}
-			return t, t.ExternalRef, nil
-		},
-		search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
-			pages := c.Transfers.Pages(ctx, TransferListParams{Limit: rules.MaxPageSize}, opts...)
-			return searchNewest(pages, age, reference, func(t *Transfer) (string, string, time.Time) {
-				return t.ID, t.ExternalRef, t.CreatedAt.Time
-			})
-		},
-	}
-)
+var createTransfer = keyedCreate[TransferParams, Transfer]{
+	operation: &rules.Transfers.Create,
+	member:    "external_ref",
+	automatic: true,
+	reference: func(p *TransferParams) string { return p.ExternalRef },
+	same:      sameTransfer,
+	get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transfer, string, error) {
+		t, err := c.Transfers.Get(ctx, id, opts...)
+		if err != nil {
+			return nil, "", err
+		}
+		return t, t.ExternalRef, nil
+	},
+	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
+		pages := c.Transfers.Pages(ctx, TransferListParams{Limit: rules.MaxPageSize}, opts...)
+		return searchNewest(pages, age, reference, func(t *Transfer) (string, string, time.Time) {
+			return t.ID, t.ExternalRef, t.CreatedAt.Time
+		})
+	},
+}
 
 // sameTransfer reports whether t pays what p asks for to whom p asks for. A key
 // may come back in another spelling: without punctuation, with a country code.
@@ -214,25 +202,25 @@ func (s *TransfersService) Create(ctx context.Context, params TransferParams, op
 // Get reads a transfer: GET /v2/transfers/{id}. An unknown id is
 // [ErrNotFound].
 func (s *TransfersService) Get(ctx context.Context, id string, opts ...RequestOption) (*Transfer, error) {
-	return call[Transfer](ctx, s.client, &getTransfer, nil, opts, id)
+	return call[Transfer](ctx, s.client, &rules.Transfers.Get, nil, opts, id)
 }
 
 // Cancel stops a transfer that no bank has yet, one that is pending or in
 // analysis: POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too late, or
 // was cancelled before. On [ErrOutcomeUnknown] read the transfer.
 func (s *TransfersService) Cancel(ctx context.Context, id string, params TransferCancelParams, opts ...RequestOption) (*Transfer, error) {
-	return call[Transfer](ctx, s.client, &cancelTransfer, &params, opts, id)
+	return call[Transfer](ctx, s.client, &rules.Transfers.Cancel, &params, opts, id)
 }
 
 // List reads one page of transfers, newest first: GET /v2/transfers.
 func (s *TransfersService) List(ctx context.Context, params TransferListParams, opts ...RequestOption) (*Page[Transfer], error) {
-	return listPage[Transfer](ctx, s.client, &listTransfers, &params, opts)
+	return listPage[Transfer](ctx, s.client, &rules.Transfers.List, &params, opts)
 }
 
 // Pages ranges over the pages of a list from the one that params ask for. An
 // error comes once and ends it.
 func (s *TransfersService) Pages(ctx context.Context, params TransferListParams, opts ...RequestOption) iter.Seq2[*Page[Transfer], error] {
-	return listPages[Transfer](ctx, s.client, &listTransfers, &params, opts)
+	return listPages[Transfer](ctx, s.client, &rules.Transfers.List, &params, opts)
 }
 
 // All ranges over the transfers of all pages.

@@ -6,13 +6,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
 )
@@ -34,14 +33,21 @@ type row struct {
 
 func TestInterfaceTableHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
-	written := map[string]string{}
+	written, known := map[string]string{}, map[string]bool{}
 	for _, r := range interfaceTable(t) {
-		assert.NotContains(t, written, r.route, "it stands twice")
+		assert.NotContains(t, written, r.route, "docs/interface.md has two rows for it")
 		written[r.route] = r.class
 	}
-	declared := endpoints(t, "..")
-	maps.Copy(declared, endpoints(t, "../legacy"))
-	assert.Equal(t, declared, written)
+	for op := range rules.Operations() {
+		route := op.Method + " " + op.Path
+		if class, ok := written[route]; assert.True(t, ok, "docs/interface.md has no row for %s", route) {
+			assert.Equal(t, op.Class.String(), class, "the class of %s in docs/interface.md", route)
+		}
+		known[route] = true
+	}
+	for route := range written {
+		assert.True(t, known[route], "docs/interface.md has a row for %s, internal/rules has none", route)
+	}
 }
 
 func TestInterfaceTableHasEveryMethod(t *testing.T) {
@@ -184,107 +190,6 @@ func serviceMethods() []string {
 		out = append(out, "legacy."+m.Name)
 	}
 	return out
-}
-
-// endpoints returns the routes that the package in dir declares, each with its
-// class: calls of endpoint(name, method, path, class, rule) and literals
-// operation{name: …, method: …, path: …}, which Client.Do makes safe for GET.
-func endpoints(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := parseDir(t, dir, func(name string) bool { return !isTestFile(name) })
-	texts := constants(files)
-	found := map[string]string{}
-	for _, f := range files {
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if fn, ok := n.Fun.(*ast.Ident); ok && fn.Name == "endpoint" {
-					class := strings.ToLower(strings.TrimPrefix(n.Args[3].(*ast.Ident).Name, "class"))
-					found[httpMethod(n.Args[1])+" "+textOf(t, n.Args[2], texts)] = class
-				}
-			case *ast.CompositeLit:
-				if route := operationLiteral(t, n, texts); route != "" {
-					class := "unsafe"
-					if strings.HasPrefix(route, "GET ") {
-						class = "safe"
-					}
-					found[route] = class
-				}
-			}
-			return true
-		})
-	}
-	require.NotEmpty(t, found, dir)
-	return found
-}
-
-func operationLiteral(t *testing.T, n *ast.CompositeLit, texts map[string]string) string {
-	t.Helper()
-	members := map[string]ast.Expr{}
-	for _, e := range n.Elts {
-		if kv, ok := e.(*ast.KeyValueExpr); ok {
-			if key, ok := kv.Key.(*ast.Ident); ok {
-				members[key.Name] = kv.Value
-			}
-		}
-	}
-	name, ok := n.Type.(*ast.Ident)
-	if !ok || name.Name != "operation" || members["method"] == nil {
-		return ""
-	}
-	return httpMethod(members["method"]) + " " + textOf(t, members["path"], texts)
-}
-
-// httpMethod reads http.MethodGet and the like.
-func httpMethod(e ast.Expr) string {
-	if s, ok := e.(*ast.SelectorExpr); ok {
-		return strings.ToUpper(strings.TrimPrefix(s.Sel.Name, "Method"))
-	}
-	return "?"
-}
-
-// constants returns the string constants of files, for textOf.
-func constants(files []*ast.File) map[string]string {
-	out := map[string]string{}
-	for range 2 { // a constant may be made of others
-		for _, f := range files {
-			ast.Inspect(f, func(n ast.Node) bool {
-				if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Names) == len(spec.Values) {
-					for i, value := range spec.Values {
-						if text, ok := evaluate(value, out); ok {
-							out[spec.Names[i].Name] = text
-						}
-					}
-				}
-				return true
-			})
-		}
-	}
-	return out
-}
-
-func textOf(t *testing.T, e ast.Expr, texts map[string]string) string {
-	t.Helper()
-	text, ok := evaluate(e, texts)
-	require.True(t, ok, "a path must be a constant text")
-	return text
-}
-
-func evaluate(e ast.Expr, texts map[string]string) (string, bool) {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		text, err := strconv.Unquote(e.Value)
-		return text, err == nil && e.Kind == token.STRING
-	case *ast.Ident:
-		text, ok := texts[e.Name]
-		return text, ok
-	case *ast.BinaryExpr:
-		left, ok := evaluate(e.X, texts)
-		right, also := evaluate(e.Y, texts)
-		return left + right, ok && also && e.Op == token.ADD
-	default:
-		return "", false
-	}
 }
 
 // testPackages returns the functions in the test files of each folder below

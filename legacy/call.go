@@ -16,25 +16,26 @@ import (
 
 // operation is one row of the v1 interface.
 type operation struct {
-	name, method, path string
-	element            string // what stands in the place of {public_token}
+	*rules.Operation
+
+	element string // what stands in the place of {public_token}
 }
 
 func (c *Client) do(ctx context.Context, op operation, in, out any, opts []gateway.RequestOption) error {
-	path := op.path
+	path := op.Path
 	if op.element != "" {
 		path = strings.Replace(path, "{public_token}", url.PathEscape(op.element), 1)
 	}
-	own := []gateway.RequestOption{gateway.Named(op.name, op.path)}
+	own := []gateway.RequestOption{gateway.Named(op.Name, op.Path)}
 	own = append(own, opts...)
-	return c.api.Do(ctx, op.method, path, in, out, append(own, c.apiKey)...)
+	return c.api.Do(ctx, op.Method, path, in, out, append(own, c.apiKey)...)
 }
 
-// write runs the rule over what will be sent, and sends it.
-func (c *Client) write(ctx context.Context, op operation, rule rules.Rule, in, out any, opts []gateway.RequestOption) error {
-	if err := validate(in, rule); err != nil {
+// write runs the operation's rule over what will be sent, and sends it.
+func (c *Client) write(ctx context.Context, op operation, in, out any, opts []gateway.RequestOption) error {
+	if err := validate(in, op.Rule); err != nil {
 		if refused, ok := errors.AsType[*gateway.ValidationError](err); ok {
-			refused.Op = op.name
+			refused.Op = op.Name
 		}
 		return err
 	}
@@ -59,13 +60,11 @@ func validate(params any, rule rules.Rule) error {
 	return e
 }
 
-const paymentTokenPath = "/v2/payment_token/{public_token}" //nolint:gosec // a path, no token
-
 // of returns the operation on a token. It refuses what would name another
 // endpoint than a token's.
 func (op operation) of(publicToken string) (operation, error) {
 	if strings.TrimSpace(publicToken) == "" || publicToken == "." || publicToken == ".." || strings.ContainsAny(publicToken, `/\`) {
-		return operation{}, &gateway.ValidationError{Op: op.name, Fields: []gateway.FieldError{{
+		return operation{}, &gateway.ValidationError{Op: op.Name, Fields: []gateway.FieldError{{
 			Field: "public_token", Code: rules.CodeInvalid,
 			Message: "must be the token alone, not empty and not a path",
 		}}}

@@ -12,7 +12,6 @@ package legacy
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/rules"
@@ -54,8 +53,8 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 // A URL that the gateway does not take is [gateway.ErrValidation] (422).
 func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationParams, opts ...gateway.RequestOption) (*Integration, error) {
 	out := answer[Integration]{must: []string{"id", "status", "pixWebhookUrl", "webhookUrl"}}
-	op := operation{name: "legacy.configure_integration", method: http.MethodPost, path: "/v1/business/integration"}
-	if err := c.write(ctx, op, rules.LegacyIntegration, params, &out, opts); err != nil {
+	op := operation{Operation: &rules.Legacy.ConfigureIntegration}
+	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
 	}
 	return &out.value, nil
@@ -65,7 +64,7 @@ func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationPar
 // call of this package that a v2 account needs too: transfers are paid from it.
 func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*Balance, error) {
 	out := answer[Balance]{must: []string{"balance"}}
-	op := operation{name: "legacy.balance", method: http.MethodGet, path: "/v1/account/balance"}
+	op := operation{Operation: &rules.Legacy.Balance}
 	if err := c.do(ctx, op, nil, &out, opts); err != nil {
 		return nil, err
 	}
@@ -83,8 +82,8 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 // which has neither problem.
 func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, opts ...gateway.RequestOption) (*PixPayment, error) {
 	out := answer[PixPayment]{must: []string{"transactionId"}}
-	op := operation{name: "legacy.create_pix_payment", method: http.MethodPost, path: "/pix/v1/payment"}
-	if err := c.write(ctx, op, rules.LegacyPayment, params, &out, opts); err != nil {
+	op := operation{Operation: &rules.Legacy.CreatePixPayment}
+	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
 	}
 	return &out.value, nil
@@ -93,7 +92,7 @@ func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, 
 // PaymentToken reads a card token of the retired tokenization: GET
 // /v2/payment_token/{public_token}. It goes on working.
 func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...gateway.RequestOption) (*PaymentToken, error) {
-	op := operation{name: "legacy.payment_token", method: http.MethodGet, path: paymentTokenPath}
+	op := operation{Operation: &rules.Legacy.PaymentToken}
 	op, err := op.of(publicToken)
 	if err != nil {
 		return nil, err
@@ -116,7 +115,7 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 func (c *Client) CreatePaymentToken(
 	ctx context.Context, publicToken string, params map[string]any, opts ...gateway.RequestOption,
 ) (*PaymentToken, error) {
-	op := operation{name: "legacy.create_payment_token", method: http.MethodPost, path: paymentTokenPath}
+	op := operation{Operation: &rules.Legacy.CreatePaymentToken}
 	op, err := op.of(publicToken)
 	if err != nil {
 		return nil, err
@@ -125,7 +124,7 @@ func (c *Client) CreatePaymentToken(
 		params = map[string]any{}
 	}
 	var out tokenAnswer
-	if err := c.write(ctx, op, rules.LegacyToken, params, &out, opts); err != nil {
+	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
 	}
 	return out.value, nil

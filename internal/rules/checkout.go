@@ -1,5 +1,18 @@
 package rules
 
+// CheckoutLinks are the calls of /v2/checkout-links.
+var CheckoutLinks = struct{ Create Operation }{
+	Create: operation("checkout_links.create", "POST /v2/checkout-links", Unsafe, CheckoutLink),
+}
+
+// CheckoutSessions are the calls of /v2/checkout/{slug}. Open and Resume are one
+// endpoint: a session token in the header makes the difference.
+var CheckoutSessions = struct{ Open, Resume, Update Operation }{
+	Open:   operation("checkout_sessions.open", "GET /v2/checkout/{slug}", Safe, nil),
+	Resume: operation("checkout_sessions.resume", "GET /v2/checkout/{slug}", Safe, nil),
+	Update: operation("checkout_sessions.update", "PATCH /v2/checkout/{slug}/session", Unsafe, CheckoutSession),
+}
+
 // CheckoutLink holds the rules of POST /v2/checkout-links: a link sells either
 // products or a bare amount.
 func CheckoutLink(o *Object) {

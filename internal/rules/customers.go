@@ -2,6 +2,13 @@ package rules
 
 import "strings"
 
+// Customers are the calls of /v2/customers.
+var Customers = struct{ Create, List, Get Operation }{
+	Create: operation("customers.create", "POST /v2/customers", Keyed, Customer),
+	List:   numbered(operation("customers.list", "GET /v2/customers", Safe, CustomerList)),
+	Get:    operation("customers.get", "GET /v2/customers/{id}", Safe, nil),
+}
+
 // livePhoneDigits is an area code and a mobile number in Brazil.
 const livePhoneDigits = 11
 

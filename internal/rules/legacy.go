@@ -1,5 +1,14 @@
 package rules
 
+// Legacy are the calls of the v1 surface and of the retired tokenization.
+var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentToken, CreatePaymentToken Operation }{
+	ConfigureIntegration: operation("legacy.configure_integration", "POST /v1/business/integration", Unsafe, LegacyIntegration),
+	Balance:              operation("legacy.balance", "GET /v1/account/balance", Safe, nil),
+	CreatePixPayment:     operation("legacy.create_pix_payment", "POST /pix/v1/payment", Unsafe, LegacyPayment),
+	PaymentToken:         operation("legacy.payment_token", "GET /v2/payment_token/{public_token}", Safe, nil),
+	CreatePaymentToken:   operation("legacy.create_payment_token", "POST /v2/payment_token/{public_token}", Unsafe, LegacyToken),
+}
+
 // LegacyIntegration holds the rules of POST /v1/business/integration. The
 // document gives two variants of the body: webhookUrl and pixWebhookUrl, both
 // optional URIs; or pixWebhookUrl alone, which must then be https.

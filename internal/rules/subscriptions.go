@@ -2,6 +2,15 @@ package rules
 
 import "strings"
 
+// Subscriptions are the calls of /v2/subscriptions.
+var Subscriptions = struct{ Create, List, Get, Update, Cancel Operation }{
+	Create: operation("subscriptions.create", "POST /v2/subscriptions", Keyed, Subscription),
+	List:   operation("subscriptions.list", "GET /v2/subscriptions", Safe, SubscriptionList),
+	Get:    operation("subscriptions.get", "GET /v2/subscriptions/{id}", Safe, nil),
+	Update: operation("subscriptions.update", "PATCH /v2/subscriptions/{id}", Unsafe, SubscriptionUpdate),
+	Cancel: operation("subscriptions.cancel", "POST /v2/subscriptions/{id}/cancel", Unsafe, SubscriptionCancel),
+}
+
 // Subscription holds the rules of POST /v2/subscriptions, by card and by Pix
 // Automatico. A Pix Automatico has no token: its payer authorises in the bank.
 func Subscription(o *Object) {

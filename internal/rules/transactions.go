@@ -2,6 +2,16 @@ package rules
 
 import "strings"
 
+// Transactions are the calls of /v2/transactions.
+var Transactions = struct{ Create, List, Get, SetSandboxStatus, Refund, UpdateDelivery Operation }{
+	Create:           operation("transactions.create", "POST /v2/transactions", Keyed, Transaction),
+	List:             operation("transactions.list", "GET /v2/transactions", Safe, TransactionList),
+	Get:              operation("transactions.get", "GET /v2/transactions/{id}", Safe, nil),
+	SetSandboxStatus: operation("transactions.set_sandbox_status", "PUT /v2/transactions/{id}", Safe, SandboxStatus),
+	Refund:           operation("transactions.refund", "PUT /v2/transactions/{id}/refund", Unsafe, Refund),
+	UpdateDelivery:   operation("transactions.update_delivery", "PUT /v2/transactions/{id}/delivery", Safe, Delivery),
+}
+
 // Transaction holds the rules of POST /v2/transactions.
 func Transaction(o *Object) {
 	v := o.Variant()

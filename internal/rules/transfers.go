@@ -1,5 +1,13 @@
 package rules
 
+// Transfers are the calls of /v2/transfers.
+var Transfers = struct{ Create, List, Get, Cancel Operation }{
+	Create: operation("transfers.create", "POST /v2/transfers", Keyed, Transfer),
+	List:   operation("transfers.list", "GET /v2/transfers", Safe, TransferList),
+	Get:    operation("transfers.get", "GET /v2/transfers/{id}", Safe, nil),
+	Cancel: operation("transfers.cancel", "POST /v2/transfers/{id}/cancel", Unsafe, TransferCancel),
+}
+
 // Transfer holds the rules of POST /v2/transfers.
 func Transfer(o *Object) {
 	least := int64(MinAmount)

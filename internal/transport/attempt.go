@@ -9,6 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/rules"
 )
 
 // maxBody is the longest answer that is read. A list page of 100 transactions
@@ -94,7 +96,7 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 		return nil
 	}
 	out.ContentLength = int64(len(c.req.Body))
-	if c.req.Class != Unsafe || !replayable(header) {
+	if c.req.Class != rules.Unsafe || !replayable(header) {
 		out.GetBody = c.body // without it net/http replays nothing that was sent
 	}
 	var err error

@@ -10,21 +10,6 @@ type Operation struct {
 	Path   string // the template: "/v2/transactions/{id}/refund"
 }
 
-// Class says what may be done with an operation whose outcome is not known.
-type Class uint8
-
-const (
-	// Safe operations may be repeated at will: reads, and writes that set a
-	// state rather than add to it.
-	Safe Class = iota
-	// Keyed operations carry a reference that makes the gateway refuse, or
-	// answer, a second one. They may be repeated with the same bytes.
-	Keyed
-	// Unsafe operations are repeated only where nothing was sent or the gateway
-	// said that it did nothing.
-	Unsafe
-)
-
 type contextKey struct{}
 
 // OperationFromContext returns the operation that a request belongs to, for a

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+
+	"github.com/gateway-go/gateway/internal/rules"
 )
 
 // ending is how an attempt ended, as far as trying again goes.
@@ -27,12 +29,12 @@ const (
 )
 
 // retryable is the retry table.
-func (e ending) retryable(c Class) bool {
+func (e ending) retryable(c rules.Class) bool {
 	switch e {
 	case unsent, limited:
 		return true
 	case unsure:
-		return c != Unsafe
+		return c != rules.Unsafe
 	case none, answered, refused:
 		return false
 	default:

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/gateway-go/gateway/internal/rules"
 )
 
 // Engine is what all calls of a client share.
@@ -31,7 +33,7 @@ type Engine struct {
 type Request struct {
 	Operation
 
-	Class          Class
+	Class          rules.Class
 	URL            *url.URL
 	Header         http.Header // without credentials; never changed
 	Body           []byte      // nil for none; the same bytes on every attempt

@@ -2,14 +2,14 @@
 // authentication, the order of checks, both dialects and the exact bodies of
 // answers and errors.
 //
-// To add an endpoint: a rule in internal/rules, a transition in engine, a view
-// struct in view_*.go with every key of the interface, a handler beside its
-// kin that is one [store.Account.Apply] or [store.Account.View], and a line in
-// [API.routes]. A handler is called only for an authenticated request whose
-// body or query keeps the rule; what it returns is put into the envelope:
+// An endpoint is a row of internal/rules, a transition in engine, a view struct
+// in view_*.go with every key of the interface, a handler beside its kin that
+// is one [store.Account.Apply] or [store.Account.View], and a line in the
+// routes of its resource. A handler is called only for an authenticated request
+// whose body or query keeps the row's rule; what it returns is put into the
+// envelope:
 //
-//	{op: "transfers.create", method: "POST", path: "/v2/transfers", status: 201,
-//		do: withBody(rules.Transfer, a.createTransfer)},
+//	{Operation: rules.Transfers.Create, status: 201, do: withBody(a.createTransfer)},
 //
 //	func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *engine.Refusal) { … }
 package httpapi
@@ -59,7 +59,7 @@ func New(cfg Config) *API {
 // "transactions.create", or "" where it is none.
 func (a *API) Operation(r *http.Request) string {
 	if route, _, problem := a.router.find(r); problem == nil {
-		return route.op
+		return route.Name
 	}
 	return ""
 }
@@ -71,7 +71,7 @@ type Operation struct{ Name, Method, Path string }
 func (a *API) Operations() []Operation {
 	var list []Operation
 	for _, r := range a.routes() {
-		list = append(list, Operation{r.op, r.method, r.path})
+		list = append(list, Operation{r.Name, r.Method, r.Path})
 	}
 	return list
 }

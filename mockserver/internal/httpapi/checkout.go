@@ -16,20 +16,20 @@ import (
 func (a *API) checkoutRoutes() []route {
 	return []route{
 		{
-			op: "checkout_links.create", method: "POST", path: "/v2/checkout-links", status: 201, list: true,
+			Operation: rules.CheckoutLinks.Create, status: 201, list: true,
 			plain: []int{http.StatusUnprocessableEntity, http.StatusInternalServerError},
-			do:    withBody(rules.CheckoutLink, a.createLink),
+			do:    withBody(a.createLink),
 		},
 		{
-			op: "checkout_sessions.open", method: "GET", path: "/v2/checkout/{slug}", status: 200, list: true,
+			Operation: rules.CheckoutSessions.Open, status: 200, list: true,
 			do: slugged(a.openSession),
 		},
 		{
-			op: "checkout_sessions.update", method: "PATCH", path: "/v2/checkout/{slug}/session", status: 200,
-			do: slugged(withBody(rules.CheckoutSession, a.updateSession)),
+			Operation: rules.CheckoutSessions.Update, status: 200,
+			do: slugged(withBody(a.updateSession)),
 		},
 		{
-			op: "checkout_links.page", method: "GET", path: "/pay/{slug}", status: 200, public: true,
+			Operation: rules.Operation{Name: "checkout_links.page", Method: "GET", Path: "/pay/{slug}"}, status: 200, public: true,
 			do: a.showLink,
 		},
 	}

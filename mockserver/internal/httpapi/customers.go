@@ -14,15 +14,15 @@ import (
 func (a *API) customerRoutes() []route {
 	return []route{
 		{
-			op: "customers.create", method: "POST", path: "/v2/customers", status: 201,
-			do: withBody(rules.Customer, a.createCustomer),
+			Operation: rules.Customers.Create, status: 201,
+			do: withBody(a.createCustomer),
 		},
 		{
-			op: "customers.list", method: "GET", path: "/v2/customers", status: 200, list: true,
-			do: withQuery(rules.CustomerList, a.listCustomers),
+			Operation: rules.Customers.List, status: 200, list: true,
+			do: withQuery(a.listCustomers),
 		},
 		{
-			op: "customers.get", method: "GET", path: "/v2/customers/{id}", status: 200,
+			Operation: rules.Customers.Get, status: 200,
 			do: plainly(a.getCustomer),
 		},
 	}

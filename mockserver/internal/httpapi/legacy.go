@@ -18,24 +18,24 @@ import (
 func (a *API) legacyRoutes() []route {
 	return []route{
 		{
-			op: "legacy.configure_integration", method: "POST", path: "/v1/business/integration", status: 200, legacy: true,
-			do: withBody(rules.LegacyIntegration, a.configureIntegration),
+			Operation: rules.Legacy.ConfigureIntegration, status: 200, legacy: true,
+			do: withBody(a.configureIntegration),
 		},
 		{
-			op: "legacy.balance", method: "GET", path: "/v1/account/balance", status: 200, legacy: true,
+			Operation: rules.Legacy.Balance, status: 200, legacy: true,
 			do: plainly(a.getBalance),
 		},
 		{
-			op: "legacy.create_pix_payment", method: "POST", path: "/pix/v1/payment", status: 201, legacy: true,
-			do: withBody(rules.LegacyPayment, a.createLegacyPayment),
+			Operation: rules.Legacy.CreatePixPayment, status: 201, legacy: true,
+			do: withBody(a.createLegacyPayment),
 		},
 		{
-			op: "legacy.payment_token", method: "GET", path: "/v2/payment_token/{public_token}", status: 200,
+			Operation: rules.Legacy.PaymentToken, status: 200,
 			do: plainly(a.getPaymentToken),
 		},
 		{
-			op: "legacy.create_payment_token", method: "POST", path: "/v2/payment_token/{public_token}", status: 200,
-			do: retired(withBody(rules.LegacyToken, a.createPaymentToken)),
+			Operation: rules.Legacy.CreatePaymentToken, status: 200,
+			do: retired(withBody(a.createPaymentToken)),
 		},
 	}
 }

@@ -43,18 +43,18 @@ func read[R any](rq *request, t *store.Table[R]) *R {
 // maxBody is the longest body that is read.
 const maxBody = 1 << 20
 
-// withBody reads a JSON body, checks it by rule and decodes it for do.
-func withBody[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engine.Refusal)) handler {
-	return bodyHandler(rule, do, false)
+// withBody reads a JSON body, checks it by the route's rule and decodes it for do.
+func withBody[T any](do func(rq *request, in *T) (any, *engine.Refusal)) handler {
+	return bodyHandler(do, false)
 }
 
 // withOptionalBody is withBody for requests that may have no body at all,
 // which counts as an empty object.
-func withOptionalBody[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engine.Refusal)) handler {
-	return bodyHandler(rule, do, true)
+func withOptionalBody[T any](do func(rq *request, in *T) (any, *engine.Refusal)) handler {
+	return bodyHandler(do, true)
 }
 
-func bodyHandler[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engine.Refusal), optional bool) handler {
+func bodyHandler[T any](do func(rq *request, in *T) (any, *engine.Refusal), optional bool) handler {
 	return func(rq *request) (any, *problem) {
 		buf, ok := bodies.Get().(*bytes.Buffer)
 		if !ok {
@@ -65,7 +65,7 @@ func bodyHandler[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engi
 			return nil, p
 		}
 		in := new(T)
-		if p := rq.decode(buf.Bytes(), rule, in); p != nil {
+		if p := rq.decode(buf.Bytes(), in); p != nil {
 			return nil, p
 		}
 		if keys := rq.idempotencyKeys(); keys != nil {
@@ -76,15 +76,15 @@ func bodyHandler[T any](rule rules.Rule, do func(rq *request, in *T) (any, *engi
 	}
 }
 
-// withQuery checks the query by rule and hands it to do. A repeated key is one
+// withQuery checks the query by the route's rule and hands it to do. A repeated key is one
 // comma-joined list; one that is sent empty counts as not sent.
-func withQuery(rule rules.Rule, do func(rq *request, q url.Values) (any, *problem)) handler {
+func withQuery(do func(rq *request, q url.Values) (any, *problem)) handler {
 	return func(rq *request) (any, *problem) {
 		q, err := url.ParseQuery(rq.r.URL.RawQuery)
 		if err != nil {
 			return nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "The query is malformed."}
 		}
-		if fields := rules.CheckQuery(q, rule, rq.api.variant()); len(fields) > 0 {
+		if fields := rules.CheckQuery(q, rq.route.Rule, rq.api.variant()); len(fields) > 0 {
 			return nil, invalid(fields)
 		}
 		for name, values := range q {
@@ -154,14 +154,14 @@ func malformed(detail string) *problem {
 	return &problem{status: http.StatusBadRequest, code: "MALFORMED_JSON", detail: detail}
 }
 
-// decode checks body by rule and decodes it into v.
-func (rq *request) decode(body []byte, rule rules.Rule, v any) *problem {
+// decode checks body by the route's rule and decodes it into v.
+func (rq *request) decode(body []byte, v any) *problem {
 	doc, err := rules.Parse(body)
 	if err != nil {
 		return malformed("The body is no valid JSON object: " + err.Error() + ".")
 	}
 	defer doc.Release()
-	if fields := doc.Check(rule, rq.api.variant()); len(fields) > 0 {
+	if fields := doc.Check(rq.route.Rule, rq.api.variant()); len(fields) > 0 {
 		return invalid(fields)
 	}
 	err = wire.DecodeExact(doc.Plain(), v)

@@ -5,14 +5,15 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/gateway-go/gateway/internal/rules"
 )
 
 // route is one operation of the interface.
 type route struct {
-	op     string // "transactions.create"
-	method string
-	path   string // at most one element is a parameter: "/v2/transactions/{id}"
-	status int    // of success
+	rules.Operation // at most one element of its path is a parameter
+
+	status int // of success
 	do     handler
 
 	public      bool  // no credentials
@@ -40,14 +41,14 @@ type element struct {
 
 func (rt *router) add(r route) {
 	at := &rt.root
-	for name := range strings.SplitSeq(r.path[1:], "/") {
+	for name := range strings.SplitSeq(r.Path[1:], "/") {
 		at = at.child(name)
 	}
 	if at.methods == nil {
 		at.methods = map[string]*route{}
 	}
-	r.uuid = strings.Contains(r.path, "{id}")
-	at.methods[r.method] = &r
+	r.uuid = strings.Contains(r.Path, "{id}")
+	at.methods[r.Method] = &r
 }
 
 func (e *element) child(name string) *element {

@@ -22,30 +22,30 @@ func (a *API) transactionRoutes() []route {
 	coded := []int{409}
 	return []route{
 		{
-			op: "transactions.create", method: "POST", path: "/v2/transactions", status: 201, livePlain: coded,
-			do: withBody(rules.Transaction, a.createTransaction),
+			Operation: rules.Transactions.Create, status: 201, livePlain: coded,
+			do: withBody(a.createTransaction),
 		},
 		{
-			op: "transactions.list", method: "GET", path: "/v2/transactions", status: 200, list: true,
-			do: withQuery(rules.TransactionList, a.listTransactions),
+			Operation: rules.Transactions.List, status: 200, list: true,
+			do: withQuery(a.listTransactions),
 		},
 		{
-			op: "transactions.get", method: "GET", path: "/v2/transactions/{id}", status: 200,
+			Operation: rules.Transactions.Get, status: 200,
 			do: plainly(a.getTransaction),
 		},
 		{
-			op: "transactions.set_sandbox_status", method: "PUT", path: "/v2/transactions/{id}", status: 200, livePlain: coded,
+			Operation: rules.Transactions.SetSandboxStatus, status: 200, livePlain: coded,
 			sandboxOnly: true,
-			do:          withBody(rules.SandboxStatus, a.setTransactionStatus),
+			do:          withBody(a.setTransactionStatus),
 		},
 		{
-			op: "transactions.refund", method: "PUT", path: "/v2/transactions/{id}/refund", status: 200,
-			do: withOptionalBody(rules.Refund, a.refundTransaction),
+			Operation: rules.Transactions.Refund, status: 200,
+			do: withOptionalBody(a.refundTransaction),
 		},
 		{
-			op: "transactions.update_delivery", method: "PUT", path: "/v2/transactions/{id}/delivery", status: 200,
+			Operation: rules.Transactions.UpdateDelivery, status: 200,
 			liveJSON: true,
-			do:       withBody(rules.Delivery, a.updateDelivery),
+			do:       withBody(a.updateDelivery),
 		},
 	}
 }

@@ -17,24 +17,24 @@ func (a *API) subscriptionRoutes() []route {
 	plain := []int{403, 404, 409}
 	return []route{
 		{
-			op: "subscriptions.create", method: "POST", path: "/v2/subscriptions", status: 201, livePlain: plain,
-			do: withBody(rules.Subscription, a.createSubscription),
+			Operation: rules.Subscriptions.Create, status: 201, livePlain: plain,
+			do: withBody(a.createSubscription),
 		},
 		{
-			op: "subscriptions.list", method: "GET", path: "/v2/subscriptions", status: 200, list: true, livePlain: plain,
-			do: withQuery(rules.SubscriptionList, a.listSubscriptions),
+			Operation: rules.Subscriptions.List, status: 200, list: true, livePlain: plain,
+			do: withQuery(a.listSubscriptions),
 		},
 		{
-			op: "subscriptions.get", method: "GET", path: "/v2/subscriptions/{id}", status: 200, livePlain: plain,
+			Operation: rules.Subscriptions.Get, status: 200, livePlain: plain,
 			do: plainly(a.getSubscription),
 		},
 		{
-			op: "subscriptions.update", method: "PATCH", path: "/v2/subscriptions/{id}", status: 200, livePlain: plain,
-			do: withBody(rules.SubscriptionUpdate, a.updateSubscription),
+			Operation: rules.Subscriptions.Update, status: 200, livePlain: plain,
+			do: withBody(a.updateSubscription),
 		},
 		{
-			op: "subscriptions.cancel", method: "POST", path: "/v2/subscriptions/{id}/cancel", status: 200, livePlain: plain,
-			do: withOptionalBody(rules.SubscriptionCancel, a.cancelSubscription),
+			Operation: rules.Subscriptions.Cancel, status: 200, livePlain: plain,
+			do: withOptionalBody(a.cancelSubscription),
 		},
 	}
 }

@@ -14,20 +14,20 @@ import (
 func (a *API) transferRoutes() []route {
 	return []route{
 		{
-			op: "transfers.create", method: "POST", path: "/v2/transfers", status: 201,
-			do: withBody(rules.Transfer, a.createTransfer),
+			Operation: rules.Transfers.Create, status: 201,
+			do: withBody(a.createTransfer),
 		},
 		{
-			op: "transfers.list", method: "GET", path: "/v2/transfers", status: 200, list: true,
-			do: withQuery(rules.TransferList, a.listTransfers),
+			Operation: rules.Transfers.List, status: 200, list: true,
+			do: withQuery(a.listTransfers),
 		},
 		{
-			op: "transfers.get", method: "GET", path: "/v2/transfers/{id}", status: 200,
+			Operation: rules.Transfers.Get, status: 200,
 			do: plainly(a.getTransfer),
 		},
 		{
-			op: "transfers.cancel", method: "POST", path: "/v2/transfers/{id}/cancel", status: 200,
-			do: withOptionalBody(rules.TransferCancel, a.cancelTransfer),
+			Operation: rules.Transfers.Cancel, status: 200,
+			do: withOptionalBody(a.cancelTransfer),
 		},
 	}
 }
