@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // Event is one webhook. Its ID, its Kind and the ResourceID may be relied on;
@@ -65,7 +67,7 @@ const maxName = 255
 // The error is [ErrInvalidJSON] or [ErrMissingEventID]. Parse proves nothing
 // about where the body came from: see [Verify].
 func Parse(body []byte) (*Event, error) {
-	if !wellFormed(body) {
+	if !jsonread.Valid(body) {
 		return nil, ErrInvalidJSON
 	}
 	var env envelope

@@ -8,26 +8,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/scan"
-	"github.com/gateway-go/gateway/internal/wire"
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
-
-// lenient is what the client's own decoding accepts: one Latin-1 name must not
-// hide a payment.
-func lenient() jsontext.Options {
-	return jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-}
-
-// wellFormed reports whether body is one JSON value. The quick look accepts
-// what arrives every day.
-func wellFormed(body []byte) bool {
-	s := scan.Scanner{Body: body}
-	return scan.Valid(body) && s.Skip(scan.MaxDepth) && s.End() || jsontext.Value(body).IsValid(lenient())
-}
 
 // object reads the members of a JSON object. Members that were not read, or
 // whose value has an unexpected type, end up in the Extra, so that an odd
@@ -172,7 +157,7 @@ func text(value string) (s string, ok bool) {
 		return plain, true
 	}
 	unquoted, err := jsontext.AppendUnquote(nil, value)
-	return string(unquoted), err == nil || jsontext.Value(value).IsValid(lenient())
+	return string(unquoted), err == nil || jsontext.Value(value).IsValid(jsonread.Lenient)
 }
 
 func isNumber(value string) bool {
@@ -191,7 +176,7 @@ func (o *object) integer(rule string, names []string) (n int64) {
 	m := o.take(names, func(value string) (ok bool) {
 		digits, ok := text(value)
 		if ok {
-			n, ok = wire.Integer(digits)
+			n, ok = jsonread.Integer(digits)
 		}
 		return ok
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // An event that carries no proof is rebuilt from the resource that the API
@@ -76,7 +77,7 @@ func eventBody(id string, kind Kind, res *resource) ([]byte, error) {
 			"latest_transaction": latestCharge(sub),
 		}
 	}
-	return jsonv2.Marshal(body, jsonv2.Deterministic(true), lenient())
+	return jsonv2.Marshal(body, jsonv2.Deterministic(true), jsonread.Lenient)
 }
 
 func eventProducts(lines []gateway.ProductLine) []map[string]any {

@@ -6,6 +6,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // resource is what the API returned: exactly one member is set.
@@ -52,11 +53,11 @@ func (r *resource) encode() ([]byte, error) {
 	case r == nil:
 		return nil, nil
 	case r.transaction != nil:
-		return jsonv2.Marshal(r.transaction, lenient())
+		return jsonv2.Marshal(r.transaction, jsonread.Lenient)
 	case r.subscription != nil:
-		return jsonv2.Marshal(r.subscription, lenient())
+		return jsonv2.Marshal(r.subscription, jsonread.Lenient)
 	default:
-		return jsonv2.Marshal(r.transfer, lenient())
+		return jsonv2.Marshal(r.transfer, jsonread.Lenient)
 	}
 }
 
@@ -77,6 +78,6 @@ func decodeResource(family Family, raw []byte) (*resource, error) {
 		r.transfer = new(gateway.Transfer)
 		into = r.transfer
 	}
-	err := jsonv2.Unmarshal(raw, into, lenient())
+	err := jsonv2.Unmarshal(raw, into, jsonread.Lenient)
 	return &r, err
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // HasTokenPrefix reports whether s starts like a payment token of the
@@ -47,7 +49,7 @@ func holdsNumber(name string, kind jsontext.Kind, text string) bool {
 		return false
 	case kind == '0':
 		if strings.ContainsAny(text, ".eE") {
-			v, ok := integer(text)
+			v, ok := jsonread.Integer(text)
 			if !ok {
 				return false
 			}
@@ -159,37 +161,34 @@ func classOf(name string) class {
 // checkCardData reports every member, at any depth, that is card data; see
 // [CardData].
 func (c *checker) checkCardData(o *Object) {
-	nodes := c.doc.nodes
-	for i := o.at + 1; i < int(nodes[o.at].end); i = int(nodes[i].end) {
-		c.checkCardMember(o, c.doc.name(&nodes[i]), -1, i)
+	for _, i := range c.doc.Children(o.at) {
+		c.checkCardMember(o, c.doc.Name(i), -1, i)
 	}
 }
 
 func (c *checker) checkCardMember(o *Object, name string, index, at int) {
-	nodes := c.doc.nodes
-	n := &nodes[at]
 	child := Object{c: c, parent: o, name: name, index: index, at: at}
-	switch {
-	case c.isCard(name, n):
+	switch kind := c.doc.Kind(at); {
+	case c.isCard(name, at):
 		child.Fail("", CodeInvalid, noCardData)
-	case n.kind == '[':
-		for j, e := 0, at+1; e < int(n.end); j, e = j+1, int(nodes[e].end) {
+	case kind == '[':
+		for j, e := range c.doc.Children(at) {
 			c.checkCardMember(o, name, j, e)
 		}
-	case n.kind == '{':
+	case kind == '{':
 		c.checkCardData(c.doc.object(child))
 	}
 }
 
 // isCard reports whether a member is card data. An array is judged by its
 // elements.
-func (c *checker) isCard(name string, n *node) bool {
-	switch n.kind {
+func (c *checker) isCard(name string, at int) bool {
+	switch kind := c.doc.Kind(at); kind {
 	case '"':
-		return CardData(name, n.kind, c.doc.text(n))
+		return CardData(name, kind, c.doc.Text(at))
 	case '[':
 		return len(name) >= 13 && HoldsCardNumber(name)
 	default:
-		return CardData(name, n.kind, view(c.doc.raw(n)))
+		return CardData(name, kind, c.doc.Raw(at))
 	}
 }

@@ -71,7 +71,7 @@ func findGroups(s string, i, j int) (end int) {
 		if j == first || j-first > 8 {
 			return 0
 		}
-		if len(digits) >= 13 && closes(s, j) && isCardNumber(view(digits)) {
+		if len(digits) >= 13 && closes(s, j) && isCardNumber(string(digits)) {
 			return j
 		}
 	}

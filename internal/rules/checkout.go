@@ -19,7 +19,7 @@ func CheckoutLink(o *Object) {
 	switch {
 	case o.Has("amount") && o.Has("products"):
 		o.Fail("amount", CodeInvalid, "must not be sent together with products")
-	case o.find("amount") == nil && o.find("products") == nil:
+	case o.locate("amount") == 0 && o.locate("products") == 0:
 		o.Fail("products", CodeRequired, "is required where amount is not sent")
 	}
 	product := linkProduct
@@ -46,12 +46,11 @@ func CheckoutLink(o *Object) {
 // currency: a buyer pays one amount.
 func oneCurrency(o *Object) {
 	at, first := o.locate("products"), o.Text("currency")
-	if at == 0 || o.c.doc.nodes[at].kind != '[' {
+	if at == 0 || o.c.doc.Kind(at) != '[' {
 		return
 	}
-	nodes := o.c.doc.nodes
-	for i, e := 0, at+1; e < int(nodes[at].end); i, e = i+1, int(nodes[e].end) {
-		if nodes[e].kind != '{' {
+	for i, e := range o.c.doc.Children(at) {
+		if o.c.doc.Kind(e) != '{' {
 			continue
 		}
 		p := &Object{c: o.c, parent: o, name: "products", index: i, at: e}

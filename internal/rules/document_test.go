@@ -66,23 +66,13 @@ func TestUnusualForms(t *testing.T) {
 	}
 }
 
-// FuzzDocument holds the quick scan to what the JSON package reads: where it
-// accepts, both make the same of a body.
-func FuzzDocument(f *testing.F) {
-	for _, body := range []string{
-		transactionBase, `{}`, `{"a":"\u00e9\"\\"}`, `{"a":"\ud800"}`, `{"a":-0.5e+10,"b":[true,false,null,{}]}`, `{"a":1,"a":2}`, `{"":0,"":1}`,
-		`{"a":01}`, `{"a":1.}`, `{"a":-}`, "{\"a\":\"\xff\"}", "{\"a\":\"\x01\"}", `{"a":[1,]}`, `{"a" 1}`, `{"a":tru}`, "\ufeff{}", `{"a":{}}x`, `[]`,
-		`{"ab":1,"ba":2,"aab":3}`,
-	} {
+// FuzzCheck: whatever a body holds, it is checked or is a syntax error.
+func FuzzCheck(f *testing.F) {
+	for _, body := range []string{transactionBase, `{}`, `{"a":1,"a":2}`, `{"a":tru}`, `{"a":{}}x`, `[]`, "{\"a\":\"\xff\"}"} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		quick, scanned, whole, err := rules.BothReadings(body)
-		if scanned {
-			require.NoError(t, err, "%q", body)
-			assert.Equal(t, whole, quick, "%q", body)
-		}
-		_, err = rules.Check(body, rules.Transaction, rules.Variant{})
+		_, err := rules.Check(body, rules.Transaction, rules.Variant{})
 		if _, isSyntax := errors.AsType[*rules.SyntaxError](err); err != nil && !isSyntax {
 			t.Errorf("%T for %q", err, body)
 		}

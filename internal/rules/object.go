@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // Presence says what a member may be beside its type.
@@ -101,51 +103,26 @@ func (o *Object) path() string {
 
 // Has reports whether the member is there and not null.
 func (o *Object) Has(name string) bool {
-	n := o.find(name)
-	return n != nil && n.kind != 'n'
+	k := o.kind(name)
+	return k != 0 && k != 'n'
 }
 
 // Text returns the member's text, or "" where it is missing or no string. It
 // lives as long as the document.
 func (o *Object) Text(name string) string {
-	if n := o.find(name); n != nil && n.kind == '"' {
-		return o.c.doc.text(n)
+	if i := o.locate(name); i > 0 && o.c.doc.Kind(i) == '"' {
+		return o.c.doc.Text(i)
 	}
 	return ""
 }
 
-func (o *Object) find(name string) *node {
-	if i := o.locate(name); i > 0 {
-		return &o.c.doc.nodes[i]
-	}
-	return nil
-}
-
 // locate returns the node of the member called name; 0, the root, is none.
-func (o *Object) locate(name string) int {
-	if o.c.doc.nodes[o.at].names&nameBit(name) == 0 {
-		return 0
-	}
-	first, end := o.at+1, int(o.c.doc.nodes[o.at].end)
-	from := max(o.hint, first)
-	i := o.search(name, from, end)
-	if i == 0 {
-		i = o.search(name, first, from)
-	}
-	if i > 0 {
-		o.hint = int(o.c.doc.nodes[i].end)
-	}
-	return i
-}
+func (o *Object) locate(name string) int { return o.c.doc.Find(o.at, name, &o.hint) }
 
-func (o *Object) search(name string, from, end int) int {
-	d := o.c.doc
-	for i := from; i < end; i = int(d.nodes[i].end) {
-		n := &d.nodes[i]
-		if int(n.nameEnd-n.name) == len(name) && !n.escaped && string(d.body[n.name:n.nameEnd]) == name ||
-			n.escaped && d.name(n) == name {
-			return i
-		}
+// kind returns the kind of the member called name, 0 where there is none.
+func (o *Object) kind(name string) jsontext.Kind {
+	if i := o.locate(name); i > 0 {
+		return o.c.doc.Kind(i)
 	}
 	return 0
 }
@@ -169,22 +146,21 @@ func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) 
 		}
 		return m, 0
 	}
-	n := &o.c.doc.nodes[i]
-	switch {
-	case n.kind == kind, n.kind == 'f' && kind == 't':
+	switch k := o.c.doc.Kind(i); {
+	case k == kind, k == 'f' && kind == 't':
 		m.ok = true
-	case n.kind == 'n' && p == Nullable:
-	case o.c.doc.query && o.c.doc.readsAs(n, kind):
+	case k == 'n' && p == Nullable:
+	case o.c.doc.query && o.c.doc.readsAs(i, kind):
 		m.ok = true
 	default:
-		o.Fail(name, CodeInvalidType, "must be %s, not %s", want, kindName(n.kind))
+		o.Fail(name, CodeInvalidType, "must be %s, not %s", want, jsonread.KindName(k))
 	}
 	return m, i
 }
 
 // readsAs reports whether a query parameter may be read as a value of kind.
-func (d *Document) readsAs(n *node, kind jsontext.Kind) bool {
-	text := string(d.raw(n))
+func (d *Document) readsAs(i int, kind jsontext.Kind) bool {
+	text := d.Raw(i)
 	return kind == '0' || kind == 't' && (text == `"true"` || text == `"false"`)
 }
 
@@ -199,28 +175,15 @@ func (o *Object) Int(name string, p Presence) IntRule {
 		n, err := strconv.ParseInt(o.Text(name), 10, 64)
 		v, m.ok = n, err == nil
 	} else {
-		n := &o.c.doc.nodes[i]
-		raw := view(o.c.doc.raw(n))
-		if v, m.ok = integer(raw); m.ok && strings.ContainsAny(raw, ".eE") {
-			o.c.doc.rewrite(n, strconv.FormatInt(v, 10))
+		raw := o.c.doc.Raw(i)
+		if v, m.ok = jsonread.Integer(raw); m.ok && strings.ContainsAny(raw, ".eE") {
+			o.c.doc.rewrite(i, strconv.FormatInt(v, 10))
 		}
 	}
 	if !m.ok {
 		o.Fail(name, CodeInvalidType, "must be an integer")
 	}
 	return IntRule{member: m, v: v}
-}
-
-// integer reads a whole number, also one written as 1e3 or 10.0.
-func integer(raw string) (int64, bool) {
-	if v, err := strconv.ParseInt(raw, 10, 64); err == nil {
-		return v, true
-	}
-	f, err := strconv.ParseFloat(raw, 64)
-	if err != nil || f != float64(int64(f)) || f >= 1<<53 || f <= -1<<53 {
-		return 0, false
-	}
-	return int64(f), true
 }
 
 // IntRule is an integer under check.
@@ -254,8 +217,7 @@ func (o *Object) Number(name string, p Presence, lo, hi float64) {
 	if !m.ok {
 		return
 	}
-	raw := view(o.c.doc.raw(&o.c.doc.nodes[i]))
-	v, err := strconv.ParseFloat(raw, 64)
+	v, err := strconv.ParseFloat(o.c.doc.Raw(i), 64)
 	switch {
 	case err != nil || v > hi:
 		o.Fail(name, CodeTooBig, "must be at most %v", hi)
@@ -274,7 +236,7 @@ func (o *Object) String(name string, p Presence) StringRule {
 	m, i := o.take(name, p, '"', "a string")
 	r := StringRule{member: m}
 	if m.ok {
-		r.v = o.c.doc.text(&o.c.doc.nodes[i])
+		r.v = o.c.doc.Text(i)
 	}
 	return r
 }
@@ -348,7 +310,7 @@ func (r StringRule) HTTPS() StringRule {
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
 	if i := r.o.locate(r.name); r.ok && strings.ContainsAny(r.v, "tz") && !r.o.c.doc.query {
-		r.o.c.doc.rewrite(&r.o.c.doc.nodes[i], strconv.Quote(strings.ToUpper(r.v)))
+		r.o.c.doc.rewrite(i, strconv.Quote(strings.ToUpper(r.v)))
 	}
 	return r.Match(func(s string) bool {
 		t, err := ParseTime(s)
@@ -452,8 +414,8 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 func (r ArrayRule) Each(rule Rule) {
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
-		if k := r.o.c.doc.nodes[at].kind; k != '{' {
-			element.Fail("", CodeInvalidType, "must be an object, not %s", kindName(k))
+		if k := r.o.c.doc.Kind(at); k != '{' {
+			element.Fail("", CodeInvalidType, "must be an object, not %s", jsonread.KindName(k))
 			continue
 		}
 		rule(element)
@@ -464,10 +426,9 @@ func (r ArrayRule) Each(rule Rule) {
 func (r ArrayRule) EachInt(lo, hi int64) {
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
-		n := &r.o.c.doc.nodes[at]
-		v, ok := integer(view(r.o.c.doc.raw(n)))
+		v, ok := jsonread.Integer(r.o.c.doc.Raw(at))
 		switch {
-		case n.kind != '0' || !ok:
+		case r.o.c.doc.Kind(at) != '0' || !ok:
 			element.Fail("", CodeInvalidType, "must be an integer")
 		case v < lo:
 			element.Fail("", CodeTooSmall, "must be at least %d", lo)
@@ -481,11 +442,10 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 func (r ArrayRule) EachEnum(s Set) {
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
-		n := &r.o.c.doc.nodes[at]
-		switch {
-		case n.kind != '"':
-			element.Fail("", CodeInvalidType, "must be a string, not %s", kindName(n.kind))
-		case !s.Has(r.o.c.doc.text(n)):
+		switch k := r.o.c.doc.Kind(at); {
+		case k != '"':
+			element.Fail("", CodeInvalidType, "must be a string, not %s", jsonread.KindName(k))
+		case !s.Has(r.o.c.doc.Text(at)):
 			element.Fail("", CodeInvalidEnum, "must be one of %s", s)
 		}
 	}
@@ -493,17 +453,10 @@ func (r ArrayRule) EachEnum(s Set) {
 
 // elements ranges over the positions and nodes of the array.
 func (r ArrayRule) elements() func(yield func(int, int) bool) {
-	return func(yield func(int, int) bool) {
-		if !r.ok {
-			return
-		}
-		nodes := r.o.c.doc.nodes
-		for i, at := 0, r.at+1; at < int(nodes[r.at].end); i, at = i+1, int(nodes[at].end) {
-			if !yield(i, at) {
-				return
-			}
-		}
+	if !r.ok {
+		return func(func(int, int) bool) {}
 	}
+	return r.o.c.doc.Children(r.at)
 }
 
 // IsLoopback reports whether host is localhost or a loopback address.

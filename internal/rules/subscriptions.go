@@ -38,7 +38,7 @@ func subscriptionToken(o *Object) {
 	case !o.Has("payment_method"), o.Text("payment_method") == "credit_card":
 		singleUse(o.String("token", Required))
 	case o.Text("payment_method") == "pix_automatic":
-		if o.find("token") != nil {
+		if o.locate("token") > 0 {
 			o.Fail("token", CodeInvalid, "must not be sent with pix_automatic: the payer authorises in the bank's app")
 		}
 	default:
@@ -72,12 +72,12 @@ func SubscriptionUpdate(o *Object) {
 	o.Object("metadata", Nullable, nil)
 	dunning(o)
 	for _, name := range fixedSubscriptionMembers {
-		if o.find(name) != nil {
+		if o.locate(name) > 0 {
 			o.Fail(name, CodeInvalid, "can't be changed: only metadata, failure_policy and retry_offsets_days can")
 		}
 	}
 	for _, name := range [...][2]string{{"failurePolicy", "failure_policy"}, {"retryOffsetsDays", "retry_offsets_days"}} {
-		if o.find(name[0]) != nil {
+		if o.locate(name[0]) > 0 {
 			o.Fail(name[0], CodeInvalid, "is the record's spelling: send it as %s", name[1])
 		}
 	}

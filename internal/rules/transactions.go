@@ -1,6 +1,10 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
+)
 
 // Transactions are the calls of /v2/transactions.
 var Transactions = struct{ Create, List, Get, SetSandboxStatus, Refund, UpdateDelivery Operation }{
@@ -88,14 +92,13 @@ func buyer(o *Object) {
 
 // buyerID checks the one member that may be a number or a text.
 func buyerID(o *Object) {
-	n := o.find("id")
-	switch {
-	case n == nil, n.kind == 'n':
-	case n.kind == '"':
+	switch k := o.kind("id"); {
+	case k == 0, k == 'n':
+	case k == '"':
 		o.String("id", Nullable).MinLen(1)
-	case n.kind != '0':
-		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", kindName(n.kind))
-	case strings.ContainsAny(view(o.c.doc.raw(n)), ".eE"): // compared as it is written
+	case k != '0':
+		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", jsonread.KindName(k))
+	case strings.ContainsAny(o.c.doc.Raw(o.locate("id")), ".eE"): // compared as it is written
 		o.Fail("id", CodeInvalidType, "must be an integer or a string")
 	}
 }
@@ -125,7 +128,7 @@ func postal(o *Object) {
 // voucherAddress checks what a voucher needs of the buyer's address beyond the
 // address's own rules; the country's default satisfies it.
 func voucherAddress(o *Object) {
-	if at := o.locate("buyer"); at > 0 && o.c.doc.nodes[at].kind == '{' {
+	if at := o.locate("buyer"); at > 0 && o.c.doc.Kind(at) == '{' {
 		b := &Object{c: o.c, parent: o, name: "buyer", index: -1, at: at}
 		if !b.Has("address") {
 			b.Fail("address", CodeRequired, "is required for a voucher")

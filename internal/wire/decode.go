@@ -13,14 +13,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// One name in Latin-1 or a member that stands twice must not hide a payment:
-// answers are read with both allowed. What the client sends never has either.
-var (
-	strict  = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	lenient = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
-)
+// converting also reads values of another type than wanted.
+var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
 
 // Decode reads an answer into v. Where a value has another type than v wants,
 // it reads once more and converts what can be converted without loss: numbers,
@@ -37,23 +35,23 @@ func Decode[T any](body []byte, v *T) error {
 // before each reading.
 func DecodeFresh(body []byte, v any, fresh func()) error {
 	fresh()
-	if decodeFast(body, v) {
+	if jsonread.Decode(body, v) {
 		return nil
 	}
 	fresh()
-	err := json.Unmarshal(body, v, strict)
+	err := json.Unmarshal(body, v, jsonread.Lenient)
 	var wrongType *json.SemanticError
 	if err == nil || !errors.As(err, &wrongType) {
 		return err
 	}
 	fresh()
-	return json.Unmarshal(body, v, lenient)
+	return json.Unmarshal(body, v, converting)
 }
 
 // DecodeExact reads a body into v, which points to a zero value, where it has
 // to be as v wants it: nothing is converted.
 func DecodeExact(body []byte, v any) error {
-	if decodeFast(body, v) {
+	if jsonread.Decode(body, v) {
 		return nil
 	}
 	reflect.ValueOf(v).Elem().SetZero()
@@ -62,12 +60,12 @@ func DecodeExact(body []byte, v any) error {
 
 // DecodeAny reads a body into what out points to, as Decode does.
 func DecodeAny(body []byte, out any) error {
-	err := json.Unmarshal(body, out, strict)
+	err := json.Unmarshal(body, out, jsonread.Lenient)
 	var wrongType *json.SemanticError
 	if err == nil || !errors.As(err, &wrongType) {
 		return err
 	}
-	return json.Unmarshal(body, out, lenient)
+	return json.Unmarshal(body, out, converting)
 }
 
 // DescribeError returns what is wrong with an answer and where, without any of
@@ -79,32 +77,13 @@ func DescribeError(err error) error {
 	case errors.Is(err, ErrNoData):
 		return ErrNoData
 	case errors.As(err, &wrongType):
-		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), kindName(wrongType.JSONKind))
+		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), jsonread.KindName(wrongType.JSONKind))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s is no complete JSON", place(syntax.JSONPointer, syntax.ByteOffset))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return errors.New("the answer is no complete JSON")
 	default:
 		return err
-	}
-}
-
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "boolean"
-	case '"':
-		return "string"
-	case '0':
-		return "number"
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	default:
-		return "unknown"
 	}
 }
 
@@ -193,7 +172,7 @@ func convert(raw jsontext.Value, target reflect.Value) bool {
 		target.SetBool(b)
 		return err == nil
 	case reflect.Int, reflect.Int64:
-		n, ok := Integer(text)
+		n, ok := jsonread.Integer(text)
 		target.SetInt(n)
 		return ok
 	case reflect.Float64:

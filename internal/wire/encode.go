@@ -33,7 +33,7 @@ func Marshal(v any) ([]byte, error) { return json.Marshal(v, asAnswer) }
 
 var asAnswer = json.JoinOptions(
 	json.Deterministic(true),
-	jsontext.AllowInvalidUTF8(true), // as what was read: see strict
+	jsontext.AllowInvalidUTF8(true), // as what was read: see jsonread.Lenient
 	jsontext.AllowDuplicateNames(true),
 	json.FormatNilSliceAsNull(true),
 	json.FormatNilMapAsNull(true),

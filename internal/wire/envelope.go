@@ -3,10 +3,11 @@ package wire
 import (
 	"cmp"
 	"errors"
-	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // Envelope is what surrounds every v2 answer.
@@ -118,19 +119,19 @@ func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 }
 
-// readFast does what UnmarshalJSONFrom does.
-func (d *listData[T]) readFast(r *fastReader) bool {
-	switch r.Peek() {
+// DecodeNode does what UnmarshalJSONFrom does.
+func (d *listData[T]) DecodeNode(r *jsonread.Decoder, at int) bool {
+	switch r.Kind(at) {
 	case 'n':
-		return r.null()
+		return true
 	case '{':
 		var o listObject[T]
-		ok := planFor(reflect.TypeFor[listObject[T]]())(r, reflect.ValueOf(&o).Elem())
+		ok := r.Decode(at, &o)
 		d.Items, d.cursors, d.there = o.Data, o.cursors, o.Data != nil
 		return ok
 	default:
 		d.there = true
-		return planFor(reflect.TypeFor[[]T]())(r, reflect.ValueOf(&d.Items).Elem())
+		return r.Decode(at, &d.Items)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // Problem is an error body of any shape, read as far as it can be.
@@ -31,7 +33,7 @@ const (
 // cut off. It never fails.
 func DecodeProblem(body []byte) Problem {
 	var p Problem
-	dec := jsontext.NewDecoder(bytes.NewReader(body), strict)
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
 	if dec.PeekKind() == '{' {
 		p.object(dec, 0)
 	} else {
@@ -100,7 +102,7 @@ func (p *Problem) text(name, text string) {
 			p.Title = text
 		}
 	case "status", "statusCode":
-		if n, ok := Integer(text); ok && n >= 100 && n <= 999 {
+		if n, ok := jsonread.Integer(text); ok && n >= 100 && n <= 999 {
 			p.Status = int(n)
 		}
 	case "requestId", "request_id":

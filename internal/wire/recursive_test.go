@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -26,7 +27,7 @@ func TestARecursiveTypeIsReadAndWritten(t *testing.T) {
 	t.Parallel()
 	const body = `{"name":"a","left":{"name":"b","rest":[{"name":"c"}]},"other":[{"name":"d"}]}`
 	var v tree
-	require.True(t, wire.DecodeFast([]byte(body), &v))
+	require.True(t, jsonread.Decode([]byte(body), &v))
 	assert.Equal(t, "c", v.Left.Rest[0].Name)
 	written, err := wire.Encode(&v)
 	require.NoError(t, err)
@@ -35,7 +36,7 @@ func TestARecursiveTypeIsReadAndWritten(t *testing.T) {
 
 func TestATypeThatEmbedsItselfEndsInNoLoop(t *testing.T) {
 	t.Parallel()
-	assert.NotPanics(t, func() { wire.DecodeFast([]byte(`{"name":"a"}`), new(self)) })
+	assert.NotPanics(t, func() { jsonread.Decode([]byte(`{"name":"a"}`), new(self)) })
 }
 
 func TestAValueThatContainsItselfIsAnError(t *testing.T) {

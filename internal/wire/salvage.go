@@ -4,13 +4,15 @@ import (
 	"bytes"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // Salvage reads the id and the status of a resource from an answer that could
 // not be decoded, however little of it came: of "data", else of the body
 // itself. Both are "" where there is none.
 func Salvage(body []byte) (id, status string) {
-	dec := jsontext.NewDecoder(bytes.NewReader(body), strict)
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
 	var s salvage
 	s.object(dec, 0)
 	return s.id, s.status

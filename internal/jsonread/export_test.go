@@ -1,12 +1,12 @@
-package rules
+package jsonread
 
 import "fmt"
 
 // BothReadings reads body by the quick scan and by the JSON package and returns
 // what each made of it; scanned is false where the scan gave up.
 func BothReadings(body []byte) (quick []string, scanned bool, whole []string, err error) {
-	d := &Document{body: body}
-	scanned = d.scan() && d.nodes[0].kind == '{'
+	d := new(Document)
+	scanned = d.Scan(body) && d.Kind(0) == '{'
 	if scanned {
 		quick = d.describe()
 	}
@@ -20,12 +20,11 @@ func BothReadings(body []byte) (quick []string, scanned bool, whole []string, er
 func (d *Document) describe() []string {
 	var out []string
 	for i := range d.nodes {
-		n := &d.nodes[i]
-		text := string(d.raw(n))
-		if n.kind == '"' {
-			text = d.text(n)
+		text := d.Raw(i)
+		if d.Kind(i) == '"' {
+			text = d.Text(i)
 		}
-		out = append(out, fmt.Sprintf("%s %s %q ends %d", n.kind, d.name(n), text, n.end))
+		out = append(out, fmt.Sprintf("%s %s %q ends %d", d.Kind(i), d.Name(i), text, d.nodes[i].end))
 	}
 	return out
 }

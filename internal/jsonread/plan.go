@@ -1,4 +1,4 @@
-package wire
+package jsonread
 
 import (
 	stdjson "encoding/json"
@@ -8,8 +8,6 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
-
-	"github.com/gateway-go/gateway/internal/scan"
 )
 
 // plans are the reading functions of the types read so far. They are made from
@@ -29,7 +27,7 @@ func planFor(t reflect.Type) readFunc {
 var (
 	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
 	unmarshalerFrom = reflect.TypeFor[json.UnmarshalerFrom]()
-	ownReader       = reflect.TypeFor[interface{ readFast(r *fastReader) bool }]()
+	ownReader       = reflect.TypeFor[NodeDecoder]()
 	rawMembers      = reflect.TypeFor[map[string]stdjson.RawMessage]()
 )
 
@@ -68,16 +66,15 @@ func makePlan(t reflect.Type) readFunc {
 
 // structPlan is how a struct is read.
 type structPlan struct {
-	fields []fieldPlan // in the order of the struct, which is that of the answers
+	fields []fieldPlan // in the order of the struct, which is that of the responses
 	extra  []int       // where unknown members are kept; nil drops them
 }
 
 type fieldPlan struct {
-	name   string
-	quoted string
-	index  int   // in its struct
-	path   []int // to it, where it is embedded; else nil
-	read   readFunc
+	name  string
+	index int   // in its struct
+	path  []int // to it, where it is embedded; else nil
+	read  readFunc
 }
 
 // of returns the field of v.
@@ -91,7 +88,7 @@ func (f *fieldPlan) of(v reflect.Value) reflect.Value {
 // planStruct returns nil for a struct that is not read fast.
 func planStruct(t reflect.Type) *structPlan {
 	p := &structPlan{}
-	if !p.add(t, nil) || len(p.fields) > 64 {
+	if !p.add(t, nil) {
 		return nil
 	}
 	return p
@@ -122,7 +119,7 @@ func (p *structPlan) add(t reflect.Type, at []int) bool {
 			if name == "" {
 				name = f.Name
 			}
-			field := fieldPlan{name: name, quoted: `"` + name + `"`, index: i, read: planFor(f.Type)}
+			field := fieldPlan{name: name, index: i, read: planFor(f.Type)}
 			if at != nil {
 				field.path = append(slices.Clone(at), i)
 			}
@@ -145,85 +142,52 @@ func (p *structPlan) has(name string) bool {
 	return slices.ContainsFunc(p.fields, func(f fieldPlan) bool { return f.name == name })
 }
 
-// read reads an object. A member that stands twice makes it give up: which of
-// the two holds is the JSON package's to say.
-func (p *structPlan) read(r *fastReader, v reflect.Value) bool {
-	if r.null() {
-		return true
+// read reads an object, whose names are unique.
+func (p *structPlan) read(d *Decoder, i int, v reflect.Value) bool {
+	if k := d.nodes[i].kind; k != '{' {
+		return k == 'n'
 	}
-	if !r.Byte('{') {
-		return false
-	}
-	if r.Byte('}') {
-		return true
-	}
-	seen, next := uint64(0), 0
-	for {
-		r.Peek()
-		i, name, ok := p.member(r, next)
-		if !ok || !r.Byte(':') {
+	next := 0
+	for _, m := range d.Children(i) {
+		f := p.field(view(d.body[d.nodes[m].name:d.nodes[m].nameEnd]), next)
+		switch {
+		case f < 0:
+			p.keep(d, m, v)
+			continue
+		case !p.fields[f].read(d, m, p.fields[f].of(v)):
 			return false
 		}
-		r.Peek()
-		if i >= 0 {
-			f, bit := &p.fields[i], uint64(1)<<i
-			if seen&bit != 0 || !f.read(r, f.of(v)) {
-				return false
-			}
-			seen, next = seen|bit, i+1
-		} else if !p.keep(r, v, name) {
-			return false
-		}
-		if r.Byte('}') {
-			return true
-		}
-		if !r.Byte(',') {
-			return false
-		}
+		next = f + 1
 	}
+	return true
 }
 
-// member reads a name and returns its field, or -1 and the name. It is most
-// often the field after the last one, or one soon after that.
-func (p *structPlan) member(r *fastReader, next int) (i int, name []byte, ok bool) {
-	if next < len(p.fields) && r.Literal(p.fields[next].quoted) {
-		return next, nil, true
-	}
-	name, escaped, ok := r.String()
-	if !ok || escaped {
-		return 0, nil, false
-	}
+// field returns the field of a member, or -1. It is most often the one after the
+// last one, or one soon after that.
+func (p *structPlan) field(name string, next int) int {
 	for i := next; i < len(p.fields); i++ {
-		if p.fields[i].name == string(name) {
-			return i, nil, true
+		if p.fields[i].name == name {
+			return i
 		}
 	}
 	for i := range p.fields[:next] {
-		if p.fields[i].name == string(name) {
-			return i, nil, true
+		if p.fields[i].name == name {
+			return i
 		}
 	}
-	return -1, name, true
+	return -1
 }
 
-// keep reads a member that the struct has no field for.
-func (p *structPlan) keep(r *fastReader, v reflect.Value, name []byte) bool {
-	start := r.At
-	if !r.Skip(scan.MaxDepth) {
-		return false
-	}
+// keep keeps a member that the struct has no field for.
+func (p *structPlan) keep(d *Decoder, i int, v reflect.Value) {
 	if p.extra == nil {
-		return true
+		return
 	}
 	members, _ := fieldAt(v, p.extra).Addr().Interface().(*map[string]stdjson.RawMessage)
 	if *members == nil {
 		*members = map[string]stdjson.RawMessage{}
 	}
-	if _, twice := (*members)[string(name)]; twice {
-		return false
-	}
-	(*members)[string(name)] = slices.Clone(r.Body[start:r.At])
-	return true
+	(*members)[strings.Clone(d.Name(i))] = slices.Clone(d.raw(i))
 }
 
 // fieldAt returns the field at path, making the structs on the way to it.

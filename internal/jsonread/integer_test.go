@@ -1,4 +1,4 @@
-package wire_test
+package jsonread_test
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/gateway-go/gateway/internal/wire"
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 func TestIntegersAreReadExactlyOrNotAtAll(t *testing.T) {
@@ -18,7 +18,7 @@ func TestIntegersAreReadExactlyOrNotAtAll(t *testing.T) {
 		"9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
 		"0." + strings.Repeat("0", 30) + "1e31": 1,
 	} {
-		got, ok := wire.Integer(text)
+		got, ok := jsonread.Integer(text)
 		assert.True(t, ok, text)
 		assert.Equal(t, want, got, text)
 	}
@@ -27,7 +27,7 @@ func TestIntegersAreReadExactlyOrNotAtAll(t *testing.T) {
 		"1e9223372036854775807", "10e9223372036854775807", "1.5e-9223372036854775808", "1_000", "1_000.0", "0x10", "0x1p4", "Inf", "NaN",
 		"1,000", " 1", "1 ", "1.0 ", "--1.0", "1e", "1e1.0", "1.0.0", "ten",
 	} {
-		_, ok := wire.Integer(text)
+		_, ok := jsonread.Integer(text)
 		assert.False(t, ok, text)
 	}
 }

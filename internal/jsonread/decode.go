@@ -1,0 +1,186 @@
+package jsonread
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Decode reads body into v, which points to a zero value, in two thirds of the
+// JSON package's time for the responses that come every day. It reads a struct by
+// a plan that is made once per type, and reports false where it gave up, as at a
+// wrong type: v then holds anything, and the caller uses the JSON package. A fuzz
+// test holds the two to the same results.
+func Decode(body []byte, v any) bool {
+	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
+	defer release(d)
+	return d.Scan(body) && d.Decode(v)
+}
+
+var documents = sync.Pool{New: func() any { return new(Document) }}
+
+func release(d *Document) {
+	d.Reset()
+	documents.Put(d)
+}
+
+// Decode fills v, which points to a zero value, as [Decode] does.
+func (d *Document) Decode(v any) bool {
+	return (&Decoder{Document: d}).Decode(0, v)
+}
+
+// Decoder fills values from one document.
+type Decoder struct {
+	*Document
+
+	chunk strings.Builder // of the strings read so far
+}
+
+// Decode reads node i into v, which points to a zero value. It reports false
+// where it gave up.
+func (d *Decoder) Decode(i int, v any) bool {
+	target := reflect.ValueOf(v).Elem()
+	return planFor(target.Type())(d, i, target)
+}
+
+// NodeDecoder is a type that reads itself, as [Decoder.Decode] does.
+type NodeDecoder interface{ DecodeNode(d *Decoder, i int) bool }
+
+// readFunc reads node i into v, which is zero. It reports false where it gave
+// up.
+type readFunc func(d *Decoder, i int, v reflect.Value) bool
+
+const (
+	chunkSize  = 1 << 10 // a string that is kept keeps at most this much
+	longString = chunkSize / 4
+)
+
+// text returns a copy of the string of node i. Short ones share a chunk of
+// memory, so that a response's strings take a few allocations; half of what is
+// left to read is names and punctuation.
+func (d *Decoder) text(i int) (string, bool) {
+	n := &d.nodes[i]
+	if n.escapes {
+		unquoted, err := jsontext.AppendUnquote(nil, d.raw(i))
+		return string(unquoted), err == nil
+	}
+	b := d.body[n.raw+1 : n.rawEnd-1]
+	switch {
+	case len(b) == 0:
+		return "", true
+	case len(b) > longString:
+		return string(b), true
+	}
+	if d.chunk.Cap()-d.chunk.Len() < len(b) {
+		d.chunk.Reset()
+		d.chunk.Grow(max(min(chunkSize, (len(d.body)-int(n.rawEnd))/2), len(b)))
+	}
+	start := d.chunk.Len()
+	d.chunk.Write(b)
+	return d.chunk.String()[start:], true
+}
+
+func readString(d *Decoder, i int, v reflect.Value) bool {
+	if k := d.nodes[i].kind; k != '"' {
+		return k == 'n'
+	}
+	s, ok := d.text(i)
+	v.SetString(s)
+	return ok
+}
+
+func readBool(d *Decoder, i int, v reflect.Value) bool {
+	k := d.nodes[i].kind
+	v.SetBool(k == 't')
+	return k == 't' || k == 'f' || k == 'n'
+}
+
+func readInt(d *Decoder, i int, v reflect.Value) bool {
+	digits := d.raw(i)
+	if k := d.nodes[i].kind; k != '0' || len(digits) > 18 { // more digits may overflow
+		return k == 'n'
+	}
+	negative := digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	n := int64(0)
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return false // 1.0 and 1e3 are for the lenient reading
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if negative {
+		n = -n
+	}
+	v.SetInt(n)
+	return !v.OverflowInt(n)
+}
+
+// readPointer and readSlice make the plan of the type they lead to when they
+// first read one: a type may lead to itself.
+func readPointer(t reflect.Type) readFunc {
+	plan := sync.OnceValue(func() readFunc { return planFor(t) })
+	return func(d *Decoder, i int, v reflect.Value) bool {
+		if d.nodes[i].kind == 'n' {
+			return true
+		}
+		p := reflect.New(t)
+		v.Set(p)
+		return plan()(d, i, p.Elem())
+	}
+}
+
+func readSlice(t reflect.Type) readFunc {
+	plan := sync.OnceValue(func() readFunc { return planFor(t.Elem()) })
+	none := reflect.MakeSlice(t, 0, 0)
+	return func(d *Decoder, i int, v reflect.Value) bool {
+		if k := d.nodes[i].kind; k != '[' {
+			return k == 'n'
+		}
+		v.Set(none)
+		read := plan()
+		for n, e := range d.Children(i) {
+			if n == v.Cap() {
+				v.Grow(d.more(i, e, n))
+			}
+			v.SetLen(n + 1)
+			if !read(d, e, v.Index(n)) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// more guesses how many further elements array i has from e on, after n: as many
+// as its other nodes make, if all are alike.
+func (d *Decoder) more(i, e, n int) int {
+	const few, many = 4, 1 << 10
+	if n == 0 {
+		return few
+	}
+	size := (e - i - 1) / n
+	return max(few, min((int(d.nodes[i].end)-e)/size, many, n*32))
+}
+
+// readOwn reads with the type's own DecodeNode.
+func readOwn(d *Decoder, i int, v reflect.Value) bool {
+	own, _ := v.Addr().Interface().(NodeDecoder)
+	return own.DecodeNode(d, i)
+}
+
+// readMethod reads with the type's own UnmarshalJSON.
+func readMethod(d *Decoder, i int, v reflect.Value) bool {
+	u, _ := v.Addr().Interface().(json.Unmarshaler)
+	return u.UnmarshalJSON(d.raw(i)) == nil
+}
+
+// readOther leaves the value to the JSON package.
+func readOther(d *Decoder, i int, v reflect.Value) bool {
+	return json.Unmarshal(d.raw(i), v.Addr().Interface(), Lenient) == nil
+}

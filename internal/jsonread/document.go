@@ -1,0 +1,279 @@
+// Package jsonread reads JSON once, into a [Document]: a flat list of nodes. The
+// rules check a document, [Decode] fills structs from one, and a webhook's
+// members are read from one. It is the only package that reads JSON by hand, and
+// the only one that uses unsafe to avoid copies.
+package jsonread
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"unsafe"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Lenient is how responses and webhooks are read: one name in Latin-1 or a
+// member that appears twice must not hide a payment.
+var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// Document is a JSON value, read into a flat list of nodes in the order of the
+// text. A node is named by its index; 0 is the whole value, whose first child is
+// node 1. The zero Document is ready for use, and may be used again for another
+// body.
+type Document struct {
+	body  []byte
+	nodes []node
+
+	// What the JSON package reads with.
+	buf bytes.Buffer
+	dec jsontext.Decoder
+}
+
+// node is a value and its name, as places in the body. Its first child is the
+// node after it, end is the node after its last descendant.
+type node struct {
+	name, nameEnd int32 // the member's name, without its quotes; empty in an array
+	raw, rawEnd   int32 // the value's text
+	end           int32
+	names         uint64 // of an object: the bits of its members' names, see nameBit
+	kind          jsontext.Kind
+	escaped       bool // the name has escapes
+	escapes       bool // the value is a string that has
+}
+
+// SyntaxError says where a body stops being a JSON object with unique names.
+type SyntaxError struct {
+	Offset  int64            // bytes before the fault
+	Pointer jsontext.Pointer // the member it was found in; may be ""
+	Reason  string
+}
+
+// Error names the reason and repeats nothing of the body.
+func (e *SyntaxError) Error() string { return e.Reason }
+
+// Parse reads body, which must be one JSON object without duplicate names. The
+// document refers to body until [Document.Reset].
+func (d *Document) Parse(body []byte) error {
+	if d.Scan(body) && d.nodes[0].kind == '{' {
+		return nil
+	}
+	if len(body) > math.MaxInt32 {
+		return &SyntaxError{Offset: math.MaxInt32, Reason: "the body is too long"}
+	}
+	return d.parse()
+}
+
+// Reset drops the body, and memory that few bodies need.
+func (d *Document) Reset() {
+	const keep = 1 << 14 // nodes; a page of 100 transactions has half of that
+	if cap(d.nodes) > keep {
+		d.nodes = nil
+	}
+	d.body, d.buf = nil, bytes.Buffer{}
+}
+
+// parse reads the body in any form that JSON has.
+func (d *Document) parse() error {
+	d.nodes = d.nodes[:0]
+	d.buf = *bytes.NewBuffer(d.body)
+	d.dec.Reset(&d.buf)
+	if err := d.read(node{}); err != nil {
+		return err
+	}
+	if k := d.nodes[0].kind; k != '{' {
+		return &SyntaxError{Reason: "the body must be a JSON object, it is " + KindName(k)}
+	}
+	if d.dec.PeekKind() != 0 {
+		return &SyntaxError{Offset: d.dec.InputOffset(), Reason: "unexpected text after the JSON object"}
+	}
+	// PeekKind is 0 both at the end and before malformed text.
+	if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return syntaxError(err)
+	}
+	return nil
+}
+
+// read appends the next value to the nodes; n has its name.
+func (d *Document) read(n node) error {
+	at := len(d.nodes)
+	n.kind = d.dec.PeekKind()
+	if n.kind != '{' && n.kind != '[' {
+		raw, err := d.dec.ReadValue()
+		if err != nil {
+			return syntaxError(err)
+		}
+		n.kind = raw.Kind()
+		n.escapes = n.kind == '"' && bytes.IndexByte(raw, '\\') >= 0
+		n.raw, n.rawEnd = d.place(len(raw))
+		n.end = int32(at + 1) //nolint:gosec // Parse bounds the body
+		d.nodes = append(d.nodes, n)
+		return nil
+	}
+	open := n.kind
+	d.nodes = append(d.nodes, n)
+	if _, err := d.dec.ReadToken(); err != nil {
+		return syntaxError(err)
+	}
+	start, _ := d.place(1)
+	for next := d.dec.PeekKind(); next != '}' && next != ']'; next = d.dec.PeekKind() {
+		child := node{}
+		if open == '{' {
+			raw, err := d.dec.ReadValue()
+			if err != nil {
+				return syntaxError(err)
+			}
+			child.name, child.nameEnd = d.place(len(raw))
+			child.name, child.nameEnd = child.name+1, child.nameEnd-1
+			child.escaped = bytes.IndexByte(raw, '\\') >= 0
+		}
+		if err := d.read(child); err != nil {
+			return err
+		}
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return syntaxError(err)
+	}
+	_, end := d.place(1)
+	d.nodes[at].raw, d.nodes[at].rawEnd = start, end
+	d.nodes[at].names = ^uint64(0)
+	d.nodes[at].end = int32(len(d.nodes)) //nolint:gosec // as above
+	return nil
+}
+
+// place returns where the text of n bytes that was just read is.
+func (d *Document) place(n int) (start, end int32) {
+	at := d.dec.InputOffset()
+	return int32(at) - int32(n), int32(at) //nolint:gosec // as above
+}
+
+func syntaxError(err error) error {
+	var at *jsontext.SyntacticError
+	if !errors.As(err, &at) {
+		return &SyntaxError{Reason: "the body is empty"}
+	}
+	reason := "malformed JSON"
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		reason = "a member stands twice in its object"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		reason = "the JSON ends too early"
+	}
+	return &SyntaxError{Offset: at.ByteOffset, Pointer: at.JSONPointer, Reason: reason}
+}
+
+// Kind returns the kind of node i.
+func (d *Document) Kind(i int) jsontext.Kind { return d.nodes[i].kind }
+
+// Children ranges over the positions and nodes of an object's members or an
+// array's elements.
+func (d *Document) Children(i int) func(yield func(position, child int) bool) {
+	return func(yield func(int, int) bool) {
+		for n, at := 0, i+1; at < int(d.nodes[i].end); n, at = n+1, int(d.nodes[at].end) {
+			if !yield(n, at) {
+				return
+			}
+		}
+	}
+}
+
+// Find returns the member of object i that is called name, 0 where there is
+// none. *hint is where to begin, and then the node after the one that was found:
+// members are mostly asked for in the order of the text.
+func (d *Document) Find(i int, name string, hint *int) int {
+	if d.nodes[i].names&nameBit(name) == 0 {
+		return 0
+	}
+	first, end := i+1, int(d.nodes[i].end)
+	from := max(*hint, first)
+	found := d.search(name, from, end)
+	if found == 0 {
+		found = d.search(name, first, from)
+	}
+	if found > 0 {
+		*hint = int(d.nodes[found].end)
+	}
+	return found
+}
+
+func (d *Document) search(name string, from, end int) int {
+	for i := from; i < end; i = int(d.nodes[i].end) {
+		n := &d.nodes[i]
+		if int(n.nameEnd-n.name) == len(name) && !n.escaped && string(d.body[n.name:n.nameEnd]) == name ||
+			n.escaped && d.Name(i) == name {
+			return i
+		}
+	}
+	return 0
+}
+
+// Name returns the name of a member. It is valid until the body changes.
+func (d *Document) Name(i int) string {
+	n := &d.nodes[i]
+	if n.escaped {
+		return unquote(d.body[n.name-1 : n.nameEnd+1])
+	}
+	return view(d.body[n.name:n.nameEnd])
+}
+
+// Raw returns the JSON of node i. It is valid until the body changes.
+func (d *Document) Raw(i int) string { return view(d.raw(i)) }
+
+func (d *Document) raw(i int) []byte { return d.body[d.nodes[i].raw:d.nodes[i].rawEnd] }
+
+// Text returns the string that a JSON string stands for. It is valid until the
+// body changes.
+func (d *Document) Text(i int) string {
+	if n := &d.nodes[i]; !n.escapes {
+		return view(d.body[n.raw+1 : n.rawEnd-1])
+	}
+	return unquote(d.raw(i))
+}
+
+func unquote(raw []byte) string {
+	s, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return ""
+	}
+	return string(s)
+}
+
+// view returns b as a string without a copy: half of the time that the rules
+// took went into copies.
+func view(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // see above
+}
+
+// Place returns where the JSON of node i is in the body.
+func (d *Document) Place(i int) (start, end int) {
+	return int(d.nodes[i].raw), int(d.nodes[i].rawEnd)
+}
+
+// KindName names a kind as in "must be a string, not null".
+func KindName(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	default:
+		return "nothing"
+	}
+}
+
+// Valid reports whether body is one JSON value, read leniently.
+func Valid(body []byte) bool {
+	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
+	defer release(d)
+	return d.Scan(body) || jsontext.Value(body).IsValid(Lenient)
+}

@@ -1,0 +1,34 @@
+package jsonread_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/internal/jsonread"
+)
+
+// FuzzDocument holds the quick scan to what the JSON package reads: where it
+// accepts, both make the same of a body.
+func FuzzDocument(f *testing.F) {
+	for _, body := range []string{
+		string(golden.Read(f, "transactions/create.request.json")), `{}`, `{"a":"\u00e9\"\\"}`, `{"a":"\ud800"}`, `{"a":-0.5e+10,"b":[true,false,null,{}]}`, `{"a":1,"a":2}`, `{"":0,"":1}`,
+		`{"a":01}`, `{"a":1.}`, `{"a":-}`, "{\"a\":\"\xff\"}", "{\"a\":\"\x01\"}", `{"a":[1,]}`, `{"a" 1}`, `{"a":tru}`, "\ufeff{}", `{"a":{}}x`, `[]`,
+		`{"ab":1,"ba":2,"aab":3}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		quick, scanned, whole, err := jsonread.BothReadings(body)
+		if scanned {
+			require.NoError(t, err, "%q", body)
+			assert.Equal(t, whole, quick, "%q", body)
+		}
+		if _, isSyntax := errors.AsType[*jsonread.SyntaxError](err); err != nil && !isSyntax {
+			t.Errorf("%T for %q", err, body)
+		}
+	})
+}

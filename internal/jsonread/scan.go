@@ -1,0 +1,295 @@
+package jsonread
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// What a scan gives up at. The members of an object are compared with each
+// other, and each value takes the memory of a node.
+const (
+	maxDepth   = 32
+	maxMembers = 64
+	maxNodes   = 1 << 17
+)
+
+// scanner fills the nodes of a document with JSON as it nearly always is, in a
+// third of the JSON package's time and without allocations. It gives up at
+// anything unusual and at anything malformed: a member that appears twice,
+// escapes in a name, surrogates, invalid UTF-8. What it accepts is JSON; a fuzz
+// test holds it to that.
+type scanner struct {
+	body  []byte
+	at    int
+	nodes []node
+}
+
+// Scan reads body, any JSON value, and reports false where it gave up.
+func (d *Document) Scan(body []byte) bool {
+	d.body, d.nodes = body, d.nodes[:0]
+	if len(body) > math.MaxInt32 || !utf8.Valid(body) {
+		return false
+	}
+	s := scanner{body: body, nodes: d.nodes}
+	ok := s.value(node{}, 0) && s.end()
+	d.nodes = s.nodes
+	return ok
+}
+
+// value reads one value into n, which has its name, and appends it.
+func (s *scanner) value(n node, depth int) bool {
+	c := s.peek()
+	at := len(s.nodes)
+	if at == maxNodes {
+		return false
+	}
+	n.raw, n.kind = int32(s.at), jsontext.Kind(c) //nolint:gosec // Scan bounds the body
+	var ok bool
+	switch {
+	case c == '{' || c == '[':
+		s.nodes = append(s.nodes, n)
+		ok = depth < maxDepth && s.children(c, at, depth+1)
+	case c == '-' || c >= '0' && c <= '9':
+		n.kind = '0'
+		s.nodes = append(s.nodes, n)
+		ok = s.number()
+	case c == '"':
+		_, n.escapes, ok = s.readString()
+		s.nodes = append(s.nodes, n)
+	default:
+		s.nodes = append(s.nodes, n)
+		ok = s.word(c)
+	}
+	s.nodes[at].rawEnd, s.nodes[at].end = int32(s.at), int32(len(s.nodes)) //nolint:gosec // as above
+	return ok
+}
+
+// children reads the members or elements of the node at parent, with the
+// brackets.
+func (s *scanner) children(open byte, parent, depth int) bool {
+	end := open + 2 // '}' and ']' are two after their partners
+	s.at++
+	if s.readByte(end) {
+		return true
+	}
+	for n := 0; ; n++ {
+		child := node{}
+		if open == '{' && (n == maxMembers || !s.name(&child, parent)) {
+			return false
+		}
+		if !s.value(child, depth) {
+			return false
+		}
+		if s.readByte(end) {
+			return true
+		}
+		if !s.readByte(',') {
+			return false
+		}
+	}
+}
+
+// name reads a member's name and the colon. It gives up at a name that has
+// escapes, or that the object at parent has already.
+func (s *scanner) name(n *node, parent int) bool {
+	s.peek()
+	name, escaped, ok := s.readString()
+	if !ok || escaped {
+		return false
+	}
+	n.nameEnd = int32(s.at - 1)           //nolint:gosec // as above
+	n.name = n.nameEnd - int32(len(name)) //nolint:gosec // as above
+	seen, bit := &s.nodes[parent].names, nameBit(name)
+	if *seen&bit != 0 && s.has(parent, string(name)) {
+		return false
+	}
+	*seen |= bit
+	return s.readByte(':')
+}
+
+// nameBit returns the bit of a name in an object's names, which several names
+// may share.
+func nameBit[T string | []byte](name T) uint64 {
+	if len(name) == 0 {
+		return 1
+	}
+	return 1 << ((len(name)*7 + int(name[0]) + int(name[len(name)-1])*3) & 63)
+}
+
+func (s *scanner) has(parent int, name string) bool {
+	for i := parent + 1; i < len(s.nodes); i = int(s.nodes[i].end) {
+		if string(s.body[s.nodes[i].name:s.nodes[i].nameEnd]) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// peek returns the next byte after white space, 0 at the end.
+func (s *scanner) peek() byte {
+	for s.at < len(s.body) {
+		switch c := s.body[s.at]; c {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// readByte reads c, after white space.
+func (s *scanner) readByte(c byte) bool {
+	if s.peek() != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+// end reports whether nothing is left but white space.
+func (s *scanner) end() bool { return s.peek() == 0 && s.at == len(s.body) }
+
+// readString reads a string that at stands at and returns what is between its
+// quotes, and whether that has escapes.
+func (s *scanner) readString() (text []byte, escaped, ok bool) {
+	if s.at >= len(s.body) || s.body[s.at] != '"' {
+		return nil, false, false
+	}
+	start := s.at + 1
+	for i := start; ; {
+		i = plainPrefix(s.body, i)
+		if i >= len(s.body) {
+			return nil, false, false
+		}
+		switch s.body[i] {
+		case '"':
+			s.at = i + 1
+			return s.body[start:i], escaped, true
+		case '\\':
+			n := escape(s.body[i+1:])
+			if n == 0 {
+				return nil, false, false
+			}
+			escaped = true
+			i += n + 1
+		default:
+			return nil, false, false
+		}
+	}
+}
+
+// plainPrefix returns the place of the first byte from i on that is a quote, a
+// backslash or a control character. It looks at eight bytes at a time.
+func plainPrefix(b []byte, i int) int {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x8080808080808080
+	)
+	for ; i+8 <= len(b); i += 8 {
+		v := binary.LittleEndian.Uint64(b[i : i+8])
+		quote, slash := v^ones*'"', v^ones*'\\'
+		// A byte's high bit is set where it is below 0x20, or zero after the xor;
+		// one above a match may be set too, never one below: the lowest is right.
+		if found := ((v - ones*' ') | (quote - ones) | (slash - ones)) &^ v & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < ' ' {
+			break
+		}
+	}
+	return i
+}
+
+// escape returns how many bytes after the backslash belong to it, 0 to give
+// up, as at surrogates.
+func escape(rest []byte) int {
+	if len(rest) == 0 {
+		return 0
+	}
+	switch rest[0] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 1
+	case 'u':
+	default:
+		return 0
+	}
+	if len(rest) < 5 {
+		return 0
+	}
+	v := 0
+	for _, c := range rest[1:5] {
+		switch {
+		case c >= '0' && c <= '9':
+			v = v<<4 + int(c-'0')
+		case c >= 'a' && c <= 'f':
+			v = v<<4 + int(c-'a') + 10
+		case c >= 'A' && c <= 'F':
+			v = v<<4 + int(c-'A') + 10
+		default:
+			return 0
+		}
+	}
+	if v >= 0xd800 && v <= 0xdfff {
+		return 0
+	}
+	return 5
+}
+
+func (s *scanner) literal(want string) bool {
+	if len(s.body)-s.at < len(want) || string(s.body[s.at:s.at+len(want)]) != want {
+		return false
+	}
+	s.at += len(want)
+	return true
+}
+
+// number reads a number.
+func (s *scanner) number() bool {
+	_ = s.next('-')
+	if !s.next('0') && !s.digits() {
+		return false
+	}
+	if s.next('.') && !s.digits() {
+		return false
+	}
+	if s.next('e') || s.next('E') {
+		_ = s.next('+') || s.next('-')
+		return s.digits()
+	}
+	return true
+}
+
+func (s *scanner) next(c byte) bool {
+	if s.at < len(s.body) && s.body[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+func (s *scanner) digits() bool {
+	start := s.at
+	for s.at < len(s.body) && s.body[s.at] >= '0' && s.body[s.at] <= '9' {
+		s.at++
+	}
+	return s.at > start
+}
+
+// word reads true, false or null, whose first byte is c.
+func (s *scanner) word(c byte) bool {
+	switch c {
+	case 't':
+		return s.literal("true")
+	case 'f':
+		return s.literal("false")
+	default:
+		return s.literal("null")
+	}
+}
