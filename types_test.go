@@ -233,9 +233,17 @@ func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
 		assert.Contains(t, string(b), `"new":1`, typ)
 	}
 	for _, result := range []any{
-		gateway.Transaction{}, gateway.TransactionSummary{}, gateway.Refund{}, gateway.Delivery{}, gateway.SandboxTransaction{},
-		gateway.Subscription{}, gateway.Customer{}, gateway.Transfer{},
-		gateway.CheckoutLink{}, gateway.CheckoutSession{}, gateway.CheckoutSessionState{},
+		gateway.Transaction{},
+		gateway.TransactionSummary{},
+		gateway.Refund{},
+		gateway.Delivery{},
+		gateway.SandboxTransaction{},
+		gateway.Subscription{},
+		gateway.Customer{},
+		gateway.Transfer{},
+		gateway.CheckoutLink{},
+		gateway.CheckoutSession{},
+		gateway.CheckoutSessionState{},
 	} {
 		check(reflect.TypeOf(result))
 	}

@@ -32,13 +32,22 @@ func TestNoVerbShowsASecret(t *testing.T) {
 	for _, v := range []any{
 		client, gw, account, account.Transactions, account.Transfers, account.Subscriptions, account.Checkout, account.Legacy,
 		account.Webhooks, account.Faults, account.Requests, gw.Webhooks, gw.Webhooks.Endpoints(), *account,
-		config, &config, receiver, webhook.Verifier{Keys: config.Keys}, &webhook.Verifier{Keys: config.Keys}, config.Keys,
-		gateway.BearerToken(key), gateway.Secret(secret), struct{ C gateway.Credential }{gateway.BasicToken(key)},
-		struct{ held *gateway.Secret }{secretOf(secret)}, struct{ rx *webhook.Receiver }{receiver}, struct{ gw *mockserver.Server }{gw},
-		struct{ hooks mockserver.Webhooks }{gw.Webhooks}, struct{ client *gateway.Client }{client}, &struct{ rx any }{receiver},
+		config, &config, receiver,
+		webhook.Verifier{Keys: config.Keys},
+		&webhook.Verifier{Keys: config.Keys}, config.Keys,
+		gateway.BearerToken(key), gateway.Secret(secret),
+		struct{ C gateway.Credential }{gateway.BasicToken(key)},
+		struct{ held *gateway.Secret }{new(gateway.Secret(secret))},
+		struct{ rx *webhook.Receiver }{receiver},
+		struct{ gw *mockserver.Server }{gw},
+		struct{ hooks mockserver.Webhooks }{gw.Webhooks},
+		struct{ client *gateway.Client }{client},
+		&struct{ rx any }{receiver},
 		gateway.CheckoutSession{SessionToken: secret},
-		gateway.Transaction{NextAction: &gateway.NextAction{ClientSecret: secret}}, gateway.NextAction{ClientSecret: secret},
-		gateway.TransactionParams{Token: "pgct_printedsecret"}, gateway.Document{Number: "printedsecret"},
+		gateway.Transaction{NextAction: &gateway.NextAction{ClientSecret: secret}},
+		gateway.NextAction{ClientSecret: secret},
+		gateway.TransactionParams{Token: "pgct_printedsecret"},
+		gateway.Document{Number: "printedsecret"},
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
 			assertHidden(t, fmt.Sprintf(verb, v), fmt.Sprintf("%T under %s", v, verb))
@@ -48,12 +57,10 @@ func TestNoVerbShowsASecret(t *testing.T) {
 		assertHidden(t, log.String(), fmt.Sprintf("%T in slog", v))
 	}
 	for _, v := range []any{gw, account, receiver, config.Keys, client} {
-		text, _ := json.Marshal(v)
+		text, _ := json.Marshal(v) //nolint:errchkjson // an error shows nothing either
 		assertHidden(t, string(text), fmt.Sprintf("%T as JSON", v))
 	}
 }
-
-func secretOf(s gateway.Secret) *gateway.Secret { return &s }
 
 func assertHidden(t *testing.T, text, where string) {
 	t.Helper()

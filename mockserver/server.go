@@ -273,7 +273,7 @@ func (s *Server) Account(key string) *Account {
 
 // Account holds the controls of one account: what payers, banks and issuers
 // do, as against what the merchant does through the API.
-type Account struct {
+type Account struct { //nolint:recvcheck // a copy prints as the original does
 	Transactions  Transactions
 	Transfers     Transfers
 	Subscriptions Subscriptions

@@ -107,9 +107,18 @@ func (rx *Receiver) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Counts tells how many events wait, are being handled, are dead letters, and
-// have no handler.
-func (rx *Receiver) Counts(ctx context.Context) (Counts, error) { return rx.cfg.Store.Counts(ctx) }
+// Counts returns how many events wait, are being handled, are dead letters, and
+// have no handler, in the store that the processes share. Hung is this
+// process's own.
+func (rx *Receiver) Counts(ctx context.Context) (Counts, error) {
+	counts, err := rx.cfg.Store.Counts(ctx)
+	for _, run := range rx.Running() {
+		if run.Overdue {
+			counts.Hung++
+		}
+	}
+	return counts, err
+}
 
 const purgeEvery = time.Hour
 

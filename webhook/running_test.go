@@ -84,6 +84,7 @@ func TestHungHandlersAreReportedAndGiveTheirWorkersBack(t *testing.T) {
 		counts, err := rx.Counts(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, 4, counts.Claimed, "the leases are held")
+		assert.Equal(t, 4, counts.Hung)
 
 		close(h.release)
 		time.Sleep(time.Minute)

@@ -191,6 +191,7 @@ type Counts struct {
 	Claimed   int
 	Dead      int
 	Unhandled int           // set aside because no process that saw them has a handler; see [Store.Unhandled]
+	Hung      int           // claimed by handlers of this process that outlast their timeout; see [Receiver.Running]
 	Oldest    time.Duration // how long the longest waiting event has been due
 }
 

@@ -1,6 +1,9 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // HoldsCardNumber reports whether a text holds a card number: 13 to 19 digits
 // that stand alone or in groups as cards print them, start like those of an
@@ -119,8 +122,9 @@ func isCardNumber(digits string) bool {
 	switch n {
 	case 13: // the old Visa length, and an EAN-13
 		return !isGTIN(digits)
-	case 14: // a Diners card, and a CNPJ
-		return !isCNPJ(digits)
+	case 14: // a Diners card, a CNPJ, and ddmmyyyyhhmmss
+		_, err := time.Parse("02012006150405", digits)
+		return err != nil && !isCNPJ(digits)
 	default:
 		return true
 	}

@@ -23,8 +23,8 @@ func finite(v reflect.Value, depth int, left *int) bool {
 	case reflect.Pointer, reflect.Interface:
 		return v.IsNil() || finite(v.Elem(), depth-1, left)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if !finite(v.Field(i), depth-1, left) {
+		for _, field := range v.Fields() {
+			if !finite(field, depth-1, left) {
 				return false
 			}
 		}

@@ -18,7 +18,7 @@ type tree struct {
 }
 
 type self struct {
-	*self
+	*self //nolint:unused // the type embeds itself, which is what the test is about
 
 	Name string `json:"name"`
 }
