@@ -18,12 +18,12 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
@@ -56,7 +56,7 @@ type Server struct {
 	down     atomic.Bool
 	handler  http.Handler
 
-	requestIDs *artefact.IDs
+	requestIDs *ids.Source
 
 	mu        sync.Mutex
 	listening []*http.Server
@@ -221,13 +221,13 @@ func (c settings) seedOr(other uint64) uint64 {
 
 // ids returns the source of ids of an account, or of the server for "". Each
 // has its own, so that what one account does leaves the others' ids alone.
-func (c settings) ids(account string) *artefact.IDs {
+func (c settings) ids(account string) *ids.Source {
 	if c.seed == nil {
-		return artefact.NewIDs()
+		return ids.New()
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(account)) // never fails
-	return artefact.NewSeededIDs(*c.seed ^ h.Sum64())
+	return ids.Seeded(*c.seed ^ h.Sum64())
 }
 
 // Key returns the API key of the default account: sk_test_mock, in production

@@ -20,9 +20,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
 
 // Prefix is where the control plane's paths begin.
@@ -40,7 +40,7 @@ type Config struct {
 	// API answers a read of the interface, and Authenticate says whose a
 	// request with credentials is.
 	API          http.Handler
-	Authenticate func(*http.Request) (key string, refused *wire.Problem)
+	Authenticate func(*http.Request) (key string, refused *respond.Problem)
 	// Default is the key of requests without credentials.
 	Default string
 	// Control does to a record what payers, banks and issuers do.
@@ -131,10 +131,10 @@ func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		problem := problemOf(r, err)
-		wire.Write(w, problem.Status, wire.ProblemJSON, problem)
+		respond.Write(w, problem.Status, respond.ProblemJSON, problem)
 	case data == nil: // the handler wrote its own answer
 	default:
-		wire.Write(w, http.StatusOK, wire.JSON, map[string]any{"data": data})
+		respond.Write(w, http.StatusOK, respond.JSON, map[string]any{"data": data})
 	}
 }
 

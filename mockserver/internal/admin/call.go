@@ -11,7 +11,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 const maxBody = 1 << 20
@@ -58,19 +58,19 @@ func (c *call) decode(v any) error {
 }
 
 // problemOf turns an error of any part of the gateway into the answer.
-func problemOf(r *http.Request, err error) wire.Problem {
+func problemOf(r *http.Request, err error) respond.Problem {
 	var refusal *RefusedError
 	switch {
 	case errors.As(err, &refusal):
-		return wire.NewProblem(r, refusal.Status, refusal.Code, refusal.Detail)
+		return respond.NewProblem(r, refusal.Status, refusal.Code, refusal.Detail)
 	case errors.Is(err, deliver.ErrUnknownDelivery), errors.Is(err, deliver.ErrUnknownEndpoint):
-		return wire.NewProblem(r, http.StatusNotFound, "NOT_FOUND", err.Error())
+		return respond.NewProblem(r, http.StatusNotFound, "NOT_FOUND", err.Error())
 	case errors.Is(err, deliver.ErrNotHeld), errors.Is(err, deliver.ErrNoTarget), errors.Is(err, deliver.ErrBusy),
 		errors.Is(err, clock.ErrAdvancing), errors.Is(err, clock.ErrRunaway), errors.Is(err, clock.ErrFire):
-		return wire.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
+		return respond.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
 	case errors.Is(err, clock.ErrBackwards), errors.Is(err, clock.ErrRange):
-		return wire.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", err.Error())
+		return respond.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", err.Error())
 	default:
-		return wire.NewProblem(r, http.StatusInternalServerError, "INTERNAL", err.Error())
+		return respond.NewProblem(r, http.StatusInternalServerError, "INTERNAL", err.Error())
 	}
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
 
 type healthView struct {
-	Status      string     `json:"status"`
-	Environment string     `json:"environment"`
-	Dialect     string     `json:"dialect"`
-	Now         wire.Stamp `json:"now"`
+	Status      string        `json:"status"`
+	Environment string        `json:"environment"`
+	Dialect     string        `json:"dialect"`
+	Now         respond.Stamp `json:"now"`
 }
 
 func (p *Plane) health(*call) (any, error) {
-	v := healthView{Status: "ok", Environment: "production", Dialect: "document", Now: wire.Stamp(p.cfg.Clock.Now())}
+	v := healthView{Status: "ok", Environment: "production", Dialect: "document", Now: respond.Stamp(p.cfg.Clock.Now())}
 	if p.cfg.Sandbox {
 		v.Environment = "sandbox"
 	}
@@ -76,10 +76,10 @@ func (p *Plane) clockRoutes() []route {
 }
 
 type clockView struct {
-	Now wire.Stamp `json:"now"`
+	Now respond.Stamp `json:"now"`
 }
 
-func (p *Plane) clock(*call) (any, error) { return clockView{wire.Stamp(p.cfg.Clock.Now())}, nil }
+func (p *Plane) clock(*call) (any, error) { return clockView{respond.Stamp(p.cfg.Clock.Now())}, nil }
 
 func (p *Plane) advance(c *call) (any, error) {
 	var in struct {
@@ -118,16 +118,16 @@ func (p *Plane) advance(c *call) (any, error) {
 }
 
 type timerView struct {
-	At   wire.Stamp `json:"at"`
-	Kind string     `json:"kind"`
-	ID   string     `json:"id"`
+	At   respond.Stamp `json:"at"`
+	Kind string        `json:"kind"`
+	ID   string        `json:"id"`
 }
 
 func (p *Plane) timers(c *call) (any, error) {
 	list := []timerView{}
 	for _, t := range p.cfg.Clock.Timers() {
 		if t.Account == c.key {
-			list = append(list, timerView{wire.Stamp(t.At), t.Kind, t.ID})
+			list = append(list, timerView{respond.Stamp(t.At), t.Kind, t.ID})
 		}
 	}
 	return list, nil

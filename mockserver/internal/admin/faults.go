@@ -5,7 +5,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 func (p *Plane) faultRoutes() []route {
@@ -106,27 +106,27 @@ func (p *Plane) removeFault(c *call) (any, error) {
 }
 
 type requestView struct {
-	ID             uint64      `json:"id"`
-	At             wire.Stamp  `json:"at"`
-	Operation      string      `json:"operation"`
-	Method         string      `json:"method"`
-	Path           string      `json:"path"`
-	Query          string      `json:"query"`
-	Header         http.Header `json:"header"`
-	Body           string      `json:"body"`
-	Status         int         `json:"status"`
-	ResponseHeader http.Header `json:"response_header"`
-	Response       string      `json:"response"`
-	DurationMS     float64     `json:"duration_ms"`
-	Fault          string      `json:"fault"`
-	Broken         bool        `json:"broken"`
+	ID             uint64        `json:"id"`
+	At             respond.Stamp `json:"at"`
+	Operation      string        `json:"operation"`
+	Method         string        `json:"method"`
+	Path           string        `json:"path"`
+	Query          string        `json:"query"`
+	Header         http.Header   `json:"header"`
+	Body           string        `json:"body"`
+	Status         int           `json:"status"`
+	ResponseHeader http.Header   `json:"response_header"`
+	Response       string        `json:"response"`
+	DurationMS     float64       `json:"duration_ms"`
+	Fault          string        `json:"fault"`
+	Broken         bool          `json:"broken"`
 }
 
 func viewRequests(entries []journal.Entry) []requestView {
 	list := []requestView{}
 	for _, e := range entries {
 		list = append(list, requestView{
-			ID: e.ID, At: wire.Stamp(e.At), Operation: e.Operation, Method: e.Method, Path: e.Path, Query: e.Query,
+			ID: e.ID, At: respond.Stamp(e.At), Operation: e.Operation, Method: e.Method, Path: e.Path, Query: e.Query,
 			Header: e.Header, Body: e.Body, Status: e.Status, ResponseHeader: e.Answer, Response: e.Response,
 			DurationMS: float64(e.Duration.Microseconds()) / 1000, Fault: e.Fault, Broken: e.Broken,
 		})
@@ -149,7 +149,7 @@ func (p *Plane) requests(c *call) (any, error) {
 	if v.Count == 0 {
 		v.NearMisses = viewRequests(p.cfg.Journal.NearMisses(c.key, match))
 	}
-	wire.Write(c.w, http.StatusOK, wire.JSON, v)
+	respond.Write(c.w, http.StatusOK, respond.JSON, v)
 	return nil, nil //nolint:nilnil // the answer is written
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
 
 // maxSnapshots is how many are kept; they are whole servers.
@@ -18,7 +18,7 @@ const maxSnapshots = 16
 // saved is a snapshot in memory. It holds keys, so its bytes are never shown.
 type saved struct {
 	id    string
-	at    wire.Stamp
+	at    respond.Stamp
 	bytes []byte
 }
 
@@ -32,9 +32,9 @@ func (p *Plane) snapshotRoutes() []route {
 }
 
 type snapshotView struct {
-	ID    string     `json:"id"`
-	At    wire.Stamp `json:"at"`
-	Bytes int        `json:"bytes"`
+	ID    string        `json:"id"`
+	At    respond.Stamp `json:"at"`
+	Bytes int           `json:"bytes"`
 }
 
 func (s saved) view() snapshotView { return snapshotView{s.id, s.at, len(s.bytes)} }
@@ -45,7 +45,7 @@ func (p *Plane) snapshot(*call) (any, error) {
 	if len(p.snapshots) == maxSnapshots {
 		return nil, &RefusedError{http.StatusConflict, "TOO_MANY_SNAPSHOTS", fmt.Sprintf("%d snapshots are kept already; delete one", maxSnapshots)}
 	}
-	at := wire.Stamp(p.cfg.Clock.Now())
+	at := respond.Stamp(p.cfg.Clock.Now())
 	b, err := p.cfg.Snapshot()
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -114,21 +114,21 @@ type deliveryView struct {
 	Attempt        int           `json:"attempt"` // how many were made
 	Status         string        `json:"status"`
 	ResponseStatus int           `json:"response_status"` // of the latest attempt; 0 without an answer
-	CreatedAt      wire.Stamp    `json:"created_at"`
-	NextAttemptAt  wire.Stamp    `json:"next_attempt_at"`
+	CreatedAt      respond.Stamp `json:"created_at"`
+	NextAttemptAt  respond.Stamp `json:"next_attempt_at"`
 	Body           string        `json:"body"` // as it was signed
 	Attempts       []attemptView `json:"attempts"`
 }
 
 type attemptView struct {
-	Attempt        int        `json:"attempt"`
-	At             wire.Stamp `json:"at"`
-	ResponseStatus int        `json:"response_status"`
-	Response       string     `json:"response"`
-	Error          string     `json:"error"`
-	DurationMS     float64    `json:"duration_ms"`
-	Signed         bool       `json:"signed"`
-	Fault          string     `json:"fault"`
+	Attempt        int           `json:"attempt"`
+	At             respond.Stamp `json:"at"`
+	ResponseStatus int           `json:"response_status"`
+	Response       string        `json:"response"`
+	Error          string        `json:"error"`
+	DurationMS     float64       `json:"duration_ms"`
+	Signed         bool          `json:"signed"`
+	Fault          string        `json:"fault"`
 }
 
 func viewDelivery(d deliver.Delivery) deliveryView {
@@ -141,8 +141,8 @@ func viewDelivery(d deliver.Delivery) deliveryView {
 		URL:           d.URL,
 		Attempt:       len(d.Attempts),
 		Status:        string(d.State),
-		CreatedAt:     wire.Stamp(d.Created),
-		NextAttemptAt: wire.Stamp(d.Next),
+		CreatedAt:     respond.Stamp(d.Created),
+		NextAttemptAt: respond.Stamp(d.Next),
 		Body:          string(d.Body),
 		Attempts:      []attemptView{},
 	}
@@ -150,7 +150,7 @@ func viewDelivery(d deliver.Delivery) deliveryView {
 		v.ResponseStatus = a.Status
 		v.Attempts = append(v.Attempts, attemptView{
 			Attempt:        a.Number,
-			At:             wire.Stamp(a.At),
+			At:             respond.Stamp(a.At),
 			ResponseStatus: a.Status,
 			Response:       a.Response,
 			Error:          a.Error,

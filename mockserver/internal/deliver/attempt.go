@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"runtime"
 	"strings"
 	"time"
@@ -197,23 +198,28 @@ func inMemory(h http.Handler) *http.Client {
 	}
 }
 
-// receiver marks the stack of a handler in memory, so that [Inside] finds it.
+// receiver runs a handler in memory under [deliverTo], so that [Inside] finds it.
 type receiver struct{ http.Handler }
 
 // ServeHTTP implements http.Handler.
-func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.Handler.ServeHTTP(w, req) }
+func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { deliverTo(r.Handler, w, req) }
+
+// deliverTo is the frame that marks the stack of a handler in memory.
+//
+//go:noinline
+func deliverTo(h http.Handler, w http.ResponseWriter, req *http.Request) { h.ServeHTTP(w, req) }
 
 // Inside reports whether it is called from within a handler in memory that is
 // being delivered to. Such a handler must not wait for deliveries: its own
-// would be among them.
+// would be among them. A context can't say so, since the clock's methods take
+// none.
 func Inside() bool {
+	marker := reflect.ValueOf(deliverTo).Pointer()
 	callers := make([]uintptr, 64)
 	for skip := 1; ; skip += len(callers) {
 		n := runtime.Callers(skip, callers)
-		frames := runtime.CallersFrames(callers[:n])
-		for more := n > 0; more; {
-			var f runtime.Frame
-			if f, more = frames.Next(); strings.HasSuffix(f.Function, "internal/deliver.receiver.ServeHTTP") {
+		for _, pc := range callers[:n] {
+			if f := runtime.FuncForPC(pc - 1); f != nil && f.Entry() == marker {
 				return true
 			}
 		}

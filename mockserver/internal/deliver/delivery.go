@@ -10,6 +10,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
 // State is what has become of a delivery.
@@ -71,7 +72,7 @@ type message struct {
 // hold gives the message its event.
 func (m *message) hold(e *engine.Event) {
 	m.event = e
-	m.size.Store(int64(e.Size()))
+	m.size.Store(room.OfEvent(e))
 }
 
 func (m *message) bytes() ([]byte, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 // apiVersion is the version of the interface's machine-readable description.
@@ -39,7 +39,7 @@ func render(e *engine.Event) ([]byte, error) {
 	default:
 		body.Type, body.Data = e.Kind, transferData{viewTransfer(e.Transfer)}
 	}
-	return wire.Marshal(body)
+	return respond.Marshal(body)
 }
 
 // resource returns the id of the record that an event is about.
@@ -62,7 +62,7 @@ type transactionView struct {
 	Status        string            `json:"status"`
 	Amount        int64             `json:"amount"`
 	Currency      string            `json:"currency"`
-	PaidAt        wire.Stamp        `json:"paid_at"`
+	PaidAt        respond.Stamp     `json:"paid_at"`
 	Customer      customerView      `json:"customer"`
 	Products      []productView     `json:"products"`
 	Informations  []informationView `json:"informations,omitempty"`
@@ -95,11 +95,11 @@ func viewTransaction(e *engine.Event) transactionView {
 		Status:        t.Status,
 		Amount:        t.Amount,
 		Currency:      t.Currency,
-		PaidAt:        wire.Stamp(t.PaidAt),
+		PaidAt:        respond.Stamp(t.PaidAt),
 		Products:      make([]productView, len(t.Products)),
 	}
 	if b := t.Buyer; b != nil {
-		v.Customer = customerView{wire.Nullable(&b.Name), wire.Nullable(&b.Email), wire.Nullable(&b.Phone)}
+		v.Customer = customerView{respond.Nullable(&b.Name), respond.Nullable(&b.Email), respond.Nullable(&b.Phone)}
 	}
 	for i, p := range t.Products {
 		v.Products[i] = productView{p.Name, p.Price, p.Quantity}
@@ -113,7 +113,7 @@ func viewTransaction(e *engine.Event) transactionView {
 // correlation returns the merchant's own reference, or null.
 func correlation(t *engine.Transaction) *string {
 	ref := t.Reference()
-	return wire.Nullable(&ref)
+	return respond.Nullable(&ref)
 }
 
 type transferData struct {
@@ -121,13 +121,13 @@ type transferData struct {
 }
 
 type transferView struct {
-	ID            string     `json:"id"`
-	Status        string     `json:"status"`
-	Type          string     `json:"type"`
-	Amount        int64      `json:"amount"`
-	Fee           int64      `json:"fee"`
-	NetAmount     int64      `json:"net_amount"` // what arrives
-	TransferredAt wire.Stamp `json:"transferred_at"`
+	ID            string        `json:"id"`
+	Status        string        `json:"status"`
+	Type          string        `json:"type"`
+	Amount        int64         `json:"amount"`
+	Fee           int64         `json:"fee"`
+	NetAmount     int64         `json:"net_amount"` // what arrives
+	TransferredAt respond.Stamp `json:"transferred_at"`
 }
 
 func viewTransfer(t *engine.Transfer) transferView {
@@ -138,7 +138,7 @@ func viewTransfer(t *engine.Transfer) transferView {
 		Amount:        t.Amount,
 		Fee:           t.Fee,
 		NetAmount:     t.NetAmount(),
-		TransferredAt: wire.Stamp(t.TransferredAt),
+		TransferredAt: respond.Stamp(t.TransferredAt),
 	}
 }
 
@@ -152,15 +152,15 @@ type subscriptionView struct {
 	Currency           string         `json:"currency"`
 	Interval           string         `json:"interval"`
 	IntervalCount      int            `json:"interval_count"`
-	CurrentPeriodStart wire.Stamp     `json:"current_period_start"`
-	CurrentPeriodEnd   wire.Stamp     `json:"current_period_end"`
+	CurrentPeriodStart respond.Stamp  `json:"current_period_start"`
+	CurrentPeriodEnd   respond.Stamp  `json:"current_period_end"`
 	CancelAtPeriodEnd  bool           `json:"cancel_at_period_end"`
 	CycleCount         int            `json:"cycle_count"`
 	CustomerEmail      *string        `json:"customer_email"`
 	FailurePolicy      string         `json:"failure_policy"`
-	TrialEnd           wire.Stamp     `json:"trial_end"`
+	TrialEnd           respond.Stamp  `json:"trial_end"`
 	Metadata           jsontext.Value `json:"metadata"`
-	OccurredAt         wire.Stamp     `json:"occurred_at"`
+	OccurredAt         respond.Stamp  `json:"occurred_at"`
 	LatestTransaction  *chargeView    `json:"latest_transaction"`
 	AttemptNumber      int            `json:"attempt_number,omitzero"`
 	FailureReason      string         `json:"failure_reason,omitzero"`
@@ -168,15 +168,15 @@ type subscriptionView struct {
 
 // chargeView is a charge of a subscription. Its paid amount is a text.
 type chargeView struct {
-	ID             string     `json:"id"`
-	Status         string     `json:"status"`
-	Amount         int64      `json:"amount"`
-	PaidAmount     int64      `json:"paid_amount,string"`
-	RefundedAmount int64      `json:"refunded_amount"`
-	Currency       string     `json:"currency"`
-	ExternalRef    *string    `json:"external_ref"`
-	CreatedAt      wire.Stamp `json:"created_at"`
-	PaidAt         wire.Stamp `json:"paid_at"`
+	ID             string        `json:"id"`
+	Status         string        `json:"status"`
+	Amount         int64         `json:"amount"`
+	PaidAmount     int64         `json:"paid_amount,string"`
+	RefundedAmount int64         `json:"refunded_amount"`
+	Currency       string        `json:"currency"`
+	ExternalRef    *string       `json:"external_ref"`
+	CreatedAt      respond.Stamp `json:"created_at"`
+	PaidAt         respond.Stamp `json:"paid_at"`
 }
 
 func viewSubscription(e *engine.Event) subscriptionView {
@@ -185,23 +185,23 @@ func viewSubscription(e *engine.Event) subscriptionView {
 		ID:                 s.ID,
 		EventType:          e.Kind,
 		Status:             s.Status,
-		PreviousStatus:     wire.Nullable(&e.PreviousStatus),
+		PreviousStatus:     respond.Nullable(&e.PreviousStatus),
 		Amount:             s.Amount,
 		Currency:           s.Currency,
 		Interval:           s.Interval,
 		IntervalCount:      s.IntervalCount,
-		CurrentPeriodStart: wire.Stamp(s.CurrentPeriodStart),
-		CurrentPeriodEnd:   wire.Stamp(s.CurrentPeriodEnd),
+		CurrentPeriodStart: respond.Stamp(s.CurrentPeriodStart),
+		CurrentPeriodEnd:   respond.Stamp(s.CurrentPeriodEnd),
 		CancelAtPeriodEnd:  s.CancelAtPeriodEnd,
 		CycleCount:         s.Cycle,
 		FailurePolicy:      s.FailurePolicy,
-		TrialEnd:           wire.Stamp(s.TrialEnd),
-		OccurredAt:         wire.Stamp(e.At),
+		TrialEnd:           respond.Stamp(s.TrialEnd),
+		OccurredAt:         respond.Stamp(e.At),
 		AttemptNumber:      e.Attempt,
 		FailureReason:      e.FailureReason,
 	}
 	if s.Customer != nil {
-		v.CustomerEmail = wire.Nullable(&s.Customer.Email)
+		v.CustomerEmail = respond.Nullable(&s.Customer.Email)
 	}
 	if text := jsontext.Value(strings.Clone(s.Metadata)); text.IsValid() {
 		v.Metadata = text
@@ -214,9 +214,9 @@ func viewSubscription(e *engine.Event) subscriptionView {
 			PaidAmount:     t.PaidAmount,
 			RefundedAmount: t.RefundedAmount,
 			Currency:       t.Currency,
-			ExternalRef:    wire.Nullable(&t.ExternalRef),
-			CreatedAt:      wire.Stamp(t.CreatedAt),
-			PaidAt:         wire.Stamp(t.PaidAt),
+			ExternalRef:    respond.Nullable(&t.ExternalRef),
+			CreatedAt:      respond.Stamp(t.CreatedAt),
+			PaidAt:         respond.Stamp(t.PaidAt),
 		}
 	}
 	return v

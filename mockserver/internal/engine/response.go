@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"time"
-	"unsafe"
-)
+import "time"
 
 // ResponseLifetime is how long the response to an idempotency key is stored.
 const ResponseLifetime = 24 * time.Hour
@@ -37,9 +34,4 @@ func Replay(env Env, stored *Response, fingerprint string) (*Response, *Refusal)
 	default:
 		return stored, nil
 	}
-}
-
-// Size returns about what the response takes.
-func (r *Response) Size() int {
-	return indexEntries + int(unsafe.Sizeof(*r)) + len(r.Key) + len(r.Fingerprint) + len(r.ETag) + len(r.Body)
 }

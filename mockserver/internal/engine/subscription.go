@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
+	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
 // The states of a subscription.
@@ -175,7 +175,7 @@ func (b *billing) startByCard(token string) Change {
 func (b *billing) awaitAuthorization() Change {
 	b.s.Authorization = &Authorization{
 		Status:         authorizationPending,
-		QRCode:         artefact.ConsentCode(b.s.ID, b.s.Amount),
+		QRCode:         paymentcode.ConsentCode(b.s.ID, b.s.Amount),
 		ExpirationDate: b.env.Now.Add(AuthorizationLifetime),
 	}
 	b.after(b.s.Authorization.ExpirationDate, TimerExpireAuthorization, b.s.ID)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/rules"
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
+	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
 // The payment methods.
@@ -164,7 +164,7 @@ func issueVoucher(env Env, t *Transaction) Change {
 	due := env.Now.Add(VoucherLifetime)
 	t.Voucher = &Voucher{ExpirationDate: due}
 	if t.Currency == string(gateway.BRL) {
-		boleto := artefact.Boleto{Due: due, Amount: t.Amount, Free: t.ID}
+		boleto := paymentcode.Boleto{Due: due, Amount: t.Amount, Free: t.ID}
 		t.Voucher.Barcode, t.Voucher.DigitableLine = boleto.Barcode(), boleto.Line()
 	}
 	return Change{

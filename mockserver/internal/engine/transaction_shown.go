@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/gateway-go/gateway/mockserver/internal/artefact"
+import "github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 
 // What a payer is shown beside the record is made of it each time: a million
 // of these texts would double an account's memory.
@@ -17,7 +17,7 @@ func (t *Transaction) QRCode() string {
 	if t.Pix == nil || t.Pix.ExpirationDate.IsZero() {
 		return ""
 	}
-	return artefact.ChargeCode(t.ID, t.Amount)
+	return paymentcode.ChargeCode(t.ID, t.Amount)
 }
 
 // VoucherURL returns where the voucher of t can be seen.

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
+	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
 // The rows of the state table of transactions, by their names X1 to X20.
@@ -18,7 +19,7 @@ import (
 var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 
 func paymentEnv() engine.Env {
-	return engine.Env{Now: noon, Sandbox: true, IDs: artefact.NewSeededIDs(7)}
+	return engine.Env{Now: noon, Sandbox: true, IDs: ids.Seeded(7)}
 }
 
 func liveEnv() engine.Env {
@@ -92,7 +93,7 @@ func TestTransactionCreation(t *testing.T) {
 			[]engine.TimerKind{engine.TimerExpire},
 			func(t *testing.T, tx *engine.Transaction) {
 				t.Helper()
-				code, err := artefact.ParseBRCode(tx.QRCode())
+				code, err := paymentcode.ParseBRCode(tx.QRCode())
 				require.NoError(t, err)
 				assert.Equal(t, tx.Amount, code.Amount)
 				assert.Equal(t, noon.Add(24*time.Hour), tx.Pix.ExpirationDate)
@@ -104,11 +105,11 @@ func TestTransactionCreation(t *testing.T) {
 			[]engine.TimerKind{engine.TimerExpire},
 			func(t *testing.T, tx *engine.Transaction) {
 				t.Helper()
-				barcode, err := artefact.BarcodeOfLine(tx.Voucher.DigitableLine)
+				barcode, err := paymentcode.BarcodeOfLine(tx.Voucher.DigitableLine)
 				require.NoError(t, err)
 				assert.Equal(t, barcode, tx.Voucher.Barcode)
 				assert.Equal(t, "0000001000", barcode[9:19], "the amount")
-				other, _ := create(t, engine.Env{Now: noon, IDs: artefact.NewSeededIDs(8)}, payment("voucher", ""))
+				other, _ := create(t, engine.Env{Now: noon, IDs: ids.Seeded(8)}, payment("voucher", ""))
 				assert.NotEqual(t, barcode, other.Voucher.Barcode, "each has its own")
 				assert.Empty(t, tx.QRCode())
 				assert.Equal(t, noon.Add(3*24*time.Hour), tx.Voucher.ExpirationDate)

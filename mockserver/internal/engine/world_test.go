@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
 
 // world is a store and a clock as small as they can be: it applies changes,
@@ -80,7 +80,7 @@ func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	return &world{
 		tb:       tb,
-		env:      engine.Env{Now: start(), Sandbox: true, IDs: artefact.NewSeededIDs(1), Fee: 149},
+		env:      engine.Env{Now: start(), Sandbox: true, IDs: ids.Seeded(1), Fee: 149},
 		products: map[int64]*engine.CatalogProduct{},
 		spent:    map[string]bool{},
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 // Header is the request header that asks for a fault of that very request, in
@@ -34,8 +34,8 @@ func (in *Injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, ok, err := in.choose(r)
 	switch {
 	case err != nil:
-		p := wire.NewProblem(r, http.StatusBadRequest, "INVALID_FAULT", Header+": "+err.Error())
-		wire.Write(w, p.Status, wire.ProblemJSON, p)
+		p := respond.NewProblem(r, http.StatusBadRequest, "INVALID_FAULT", Header+": "+err.Error())
+		respond.Write(w, p.Status, respond.ProblemJSON, p)
 	case !ok:
 		in.Next.ServeHTTP(w, r)
 	default:
@@ -239,8 +239,8 @@ func (f Fault) answer(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Length", "0")
 		w.WriteHeader(f.Status)
 	case f.Body == BodyCoded:
-		wire.Write(w, f.Status, wire.JSON, wire.Plain{Error: code, Message: detail, Status: f.Status})
+		respond.Write(w, f.Status, respond.JSON, respond.Plain{Error: code, Message: detail, Status: f.Status})
 	default:
-		wire.Write(w, f.Status, wire.ProblemJSON, wire.NewProblem(r, f.Status, code, detail))
+		respond.Write(w, f.Status, respond.ProblemJSON, respond.NewProblem(r, f.Status, code, detail))
 	}
 }

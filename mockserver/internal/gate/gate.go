@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 // BodyTimeout is how long a request's body may take to arrive.
@@ -51,7 +51,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func foreign(w http.ResponseWriter, r *http.Request) {
-	wire.Write(w, http.StatusMisdirectedRequest, wire.ProblemJSON, wire.NewProblem(r, http.StatusMisdirectedRequest, "FOREIGN_HOST",
+	respond.Write(w, http.StatusMisdirectedRequest, respond.ProblemJSON, respond.NewProblem(r, http.StatusMisdirectedRequest, "FOREIGN_HOST",
 		"The mock gateway does not answer to the host name "+r.Host+", so that web pages can't reach it under a name of their own. "+
 			"Call it by IP address or as localhost, or allow the name with -allow-host (in Go, WithAllowedHosts)."))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
 
 // Config is what an API needs.
@@ -87,12 +87,12 @@ func (a *API) Account(r *http.Request) string {
 }
 
 // Authenticate returns the key of a request's account, or why it has none.
-func (a *API) Authenticate(r *http.Request) (key string, refused *wire.Problem) {
+func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Problem) {
 	key, p := a.authenticate(r, false)
 	if p == nil {
 		return key, nil
 	}
-	body := wire.NewProblem(r, p.status, p.code, p.detail)
+	body := respond.NewProblem(r, p.status, p.code, p.detail)
 	return "", &body
 }
 

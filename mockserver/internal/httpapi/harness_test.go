@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -42,8 +42,8 @@ func newMock(t *testing.T, change ...option) *mock {
 	t.Helper()
 	m := &mock{t: t}
 	m.clock = clock.New(clock.Config{Start: noon, Fire: func(timer clock.Timer) error { return m.store.Fire(timer) }})
-	sc := store.Config{Clock: m.clock, IDs: func(string) store.IDs { return artefact.NewSeededIDs(1) }, Sandbox: true}
-	hc := httpapi.Config{Now: m.clock.Now, IDs: artefact.NewSeededIDs(2)}
+	sc := store.Config{Clock: m.clock, IDs: func(string) store.IDs { return ids.Seeded(1) }, Sandbox: true}
+	hc := httpapi.Config{Now: m.clock.Now, IDs: ids.Seeded(2)}
 	for _, c := range change {
 		c(&hc, &sc)
 	}

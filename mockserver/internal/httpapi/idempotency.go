@@ -11,8 +11,8 @@ import (
 
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
 )
 
 // The live dialect's idempotency keys (D16). A key belongs to one request:
@@ -97,7 +97,7 @@ func (rq *request) response(data any) (*engine.Response, *engine.Refusal) {
 		}
 	}
 	return &engine.Response{
-		Status: rq.status, ContentType: wire.JSON, ETag: rq.w.Header().Get("ETag"), Body: string(body),
+		Status: rq.status, ContentType: respond.JSON, ETag: rq.w.Header().Get("ETag"), Body: string(body),
 	}, nil
 }
 
@@ -110,7 +110,7 @@ func (rq *request) writeStored(s storedResponse) {
 	if s.ETag != "" {
 		h.Set("ETag", s.ETag)
 	}
-	wire.WriteText(rq.w, s.Status, s.ContentType, []byte(s.Body))
+	respond.WriteText(rq.w, s.Status, s.ContentType, []byte(s.Body))
 }
 
 // hash returns the hash of a prefix and a JSON body. Bodies with the same

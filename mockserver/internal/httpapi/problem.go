@@ -8,7 +8,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/rules"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 // problem is an error on its way to the wire.
@@ -92,17 +92,17 @@ func (rq *request) writeProblem(p *problem) {
 		rq.w.Header().Set(p.header[0], p.header[1])
 	}
 	if p.plain(rq) {
-		rq.write(p.status, wire.JSON, wire.Plain{Error: p.code, Message: p.message(), Status: p.status})
+		rq.write(p.status, respond.JSON, respond.Plain{Error: p.code, Message: p.message(), Status: p.status})
 		return
 	}
-	body := wire.NewProblem(rq.r, p.status, p.code, p.detail)
+	body := respond.NewProblem(rq.r, p.status, p.code, p.detail)
 	body.Errors = p.fields
 	if p.instance != "" {
 		body.Instance = p.instance
 	}
-	contentType := wire.ProblemJSON
+	contentType := respond.ProblemJSON
 	if rq.route != nil && rq.route.liveJSON && rq.api.cfg.Live {
-		contentType = wire.JSON
+		contentType = respond.JSON
 	}
 	rq.write(p.status, contentType, body)
 }

@@ -258,12 +258,12 @@ func TestTransactionFilters(t *testing.T) {
 	} {
 		a := m.call(http.MethodGet, "/v2/transactions?"+query, "")
 		require.Equal(t, http.StatusOK, a.Status, query)
-		assert.Equal(t, want, ids(a), query)
+		assert.Equal(t, want, idsOf(a), query)
 		assert.InDelta(t, len(strings.Fields(want)), a.at("data.total"), 0, query)
 	}
 }
 
-func ids(a answer) string {
+func idsOf(a answer) string {
 	a.t.Helper()
 	items, ok := a.at("data.data").([]any)
 	require.True(a.t, ok)
@@ -289,12 +289,12 @@ func TestListPages(t *testing.T) {
 	assert.Len(t, items, 20)
 	assert.Nil(t, first.at("data.prev_cursor"))
 	first = page("limit=9")
-	assert.Equal(t, strings.Join(made[:9], " "), ids(first))
+	assert.Equal(t, strings.Join(made[:9], " "), idsOf(first))
 	m.create(charge()) // while someone pages
 	second := page("limit=9&" + cursor(first, "next_cursor"))
-	assert.Equal(t, strings.Join(made[9:18], " "), ids(second))
-	assert.Equal(t, ids(second), ids(page("limit=9&direction=next&"+cursor(first, "next_cursor"))))
-	assert.Equal(t, ids(first), ids(page("limit=9&direction=prev&"+cursor(second, "prev_cursor"))))
+	assert.Equal(t, strings.Join(made[9:18], " "), idsOf(second))
+	assert.Equal(t, idsOf(second), idsOf(page("limit=9&direction=next&"+cursor(first, "next_cursor"))))
+	assert.Equal(t, idsOf(first), idsOf(page("limit=9&direction=prev&"+cursor(second, "prev_cursor"))))
 	last := page("limit=100&" + cursor(second, "next_cursor"))
 	assert.Nil(t, last.at("data.next_cursor"))
 	assert.InDelta(t, 46, last.at("data.total"), 0)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -42,7 +42,7 @@ func newWorld(change func(*store.Config)) *world {
 	w.clock = clock.New(clock.Config{Start: noon, Fire: func(t clock.Timer) error { return w.Fire(t) }})
 	cfg := store.Config{
 		Clock:   w.clock,
-		IDs:     func(string) store.IDs { return artefact.NewSeededIDs(1) },
+		IDs:     func(string) store.IDs { return ids.Seeded(1) },
 		Outbox:  w,
 		Sandbox: true,
 	}

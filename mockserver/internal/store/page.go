@@ -21,27 +21,36 @@ type Query[R any] struct {
 	Since, Until time.Time       // both inclusive; zero is open
 	Match        func(r *R) bool // beyond what is indexed; nil takes all
 
-	facets   []choice
-	postings []choice
+	facets   []choice[Facet[R]]
+	postings []choice[Posting[R]]
 }
 
+// Facet is an index of a table over strings with few values, which many
+// resources share.
+type Facet[R any] int
+
+// Posting is an index of a table over strings with many values, of which few
+// resources share one.
+type Posting[R any] int
+
 // choice is what an index must hold: one of values.
-type choice struct {
-	index  int
+type choice[I any] struct {
+	index  I
 	values []string
 }
 
-// In keeps the records whose facet has one of the values; no value keeps all.
-func (q *Query[R]) In(facet int, values ...string) {
+// In selects the resources whose facet has one of the values; no value selects
+// all.
+func (q *Query[R]) In(facet Facet[R], values ...string) {
 	if len(values) > 0 {
-		q.facets = append(q.facets, choice{facet, values})
+		q.facets = append(q.facets, choice[Facet[R]]{facet, values})
 	}
 }
 
-// Is keeps the records whose posting has the value; "" keeps all.
-func (q *Query[R]) Is(posting int, value string) {
+// Is selects the resources whose posting has the value; "" selects all.
+func (q *Query[R]) Is(posting Posting[R], value string) {
 	if value != "" {
-		q.postings = append(q.postings, choice{posting, []string{value}})
+		q.postings = append(q.postings, choice[Posting[R]]{posting, []string{value}})
 	}
 }
 
@@ -279,7 +288,7 @@ func (s *selection[R]) countWords() int {
 			words[i] = ^uint64(0)
 		}
 		for _, sets := range s.sets {
-			keep(words, union(some[:len(words)], sets, from))
+			intersect(words, union(some[:len(words)], sets, from))
 		}
 		if outside := s.lo - from*64; outside > 0 {
 			words[0] &= ^uint64(0) << outside
@@ -309,8 +318,8 @@ func union(dst []uint64, sets []*bitset, from int) []uint64 {
 	return dst
 }
 
-// keep keeps of words what others have too, which may be shorter.
-func keep(words, others []uint64) {
+// intersect clears in words what others, which may be shorter, do not have.
+func intersect(words, others []uint64) {
 	clear(words[len(others):])
 	for i, other := range others {
 		words[i] &= other

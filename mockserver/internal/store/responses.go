@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
 // responses are the stored responses of an account, by idempotency key.
@@ -27,14 +28,14 @@ func (r *responses) forget(now time.Time) (bytes int64) {
 		if r.byKey[oldest.Key] == oldest { // the data file may hold a later request with the key
 			delete(r.byKey, oldest.Key)
 		}
-		bytes += int64(oldest.Size())
+		bytes += room.OfResponse(oldest)
 	}
 	return bytes
 }
 
 func sizeOfResponses(list []*engine.Response) (bytes int64) {
 	for _, r := range list {
-		bytes += int64(r.Size())
+		bytes += room.OfResponse(r)
 	}
 	return bytes
 }

@@ -1,12 +1,14 @@
 package store
 
-import "github.com/gateway-go/gateway/mockserver/internal/engine"
+import (
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
+)
 
 // record is what the tables keep.
 type record[R any] interface {
 	*R
 	Stamp() *engine.Row
-	Size() int
 }
 
 // stamp gives every record of c its place and version.
@@ -35,7 +37,7 @@ func (d *Data) growth(c engine.Change) int64 {
 // eventsSize returns about how many bytes the webhooks of c will take.
 func eventsSize(c engine.Change) (bytes int64) {
 	for i := range c.Events {
-		bytes += int64(c.Events[i].Size())
+		bytes += room.OfEvent(&c.Events[i])
 	}
 	return bytes
 }
@@ -74,11 +76,11 @@ func stampAll[R any, P record[R]](t *Table[R], records []*R) {
 	}
 }
 
-func growthOf[R any, P record[R]](t *Table[R], records []*R) (bytes int64) {
+func growthOf[R any](t *Table[R], records []*R) (bytes int64) {
 	for i, r := range records {
-		bytes += int64(P(r).Size())
+		bytes += t.schema.size(r)
 		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
-			bytes -= int64(P(old).Size())
+			bytes -= t.schema.size(old)
 		}
 	}
 	return bytes

@@ -6,28 +6,29 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
 // The schemas say which indexes each table has. Postings, for [Query.Is], are
-// texts with many values; facets, for [Query.In], are texts with few. Both are
-// numbered by the constants here.
+// strings with many values; facets, for [Query.In], are strings with few.
 
 // The facets and postings of transactions.
 const (
-	TransactionStatus = iota
+	TransactionStatus Facet[engine.Transaction] = iota
 	TransactionMethod
 	TransactionCurrency
 	TransactionDelivery // "" without one
 	TransactionInstallments
 	TransactionTraceable // "true" or "false"
 
-	TransactionEmail = 0 // lower case
+	TransactionEmail Posting[engine.Transaction] = 0 // lower case
 )
 
 func transactions() schema[engine.Transaction] {
 	return schema[engine.Transaction]{
 		name:    "transactions",
 		id:      func(t *engine.Transaction) string { return t.ID },
+		size:    room.OfTransaction,
 		created: func(t *engine.Transaction) time.Time { return t.CreatedAt },
 		ref:     func(t *engine.Transaction) string { return t.ExternalRef },
 		facets: []func(*engine.Transaction) string{
@@ -51,9 +52,9 @@ func transactions() schema[engine.Transaction] {
 
 // The facets and postings of customers.
 const (
-	CustomerStatus = 0
+	CustomerStatus Facet[engine.Customer] = 0
 
-	CustomerEmail = iota - 1 // lower case
+	CustomerEmail Posting[engine.Customer] = iota - 1 // lower case
 	CustomerDocument
 	CustomerPhone
 	CustomerIP
@@ -63,6 +64,7 @@ func customers() schema[engine.Customer] {
 	return schema[engine.Customer]{
 		name:    "customers",
 		id:      func(c *engine.Customer) string { return c.ID },
+		size:    room.OfCustomer,
 		created: func(c *engine.Customer) time.Time { return c.CreatedAt },
 		ref:     func(c *engine.Customer) string { return c.ExternalRef },
 		facets: []func(*engine.Customer) string{
@@ -83,12 +85,13 @@ func customers() schema[engine.Customer] {
 }
 
 // TransferStatus is the facet of transfers.
-const TransferStatus = 0
+const TransferStatus Facet[engine.Transfer] = 0
 
 func transfers() schema[engine.Transfer] {
 	return schema[engine.Transfer]{
 		name: "transfers",
 		id:   func(t *engine.Transfer) string { return t.ID },
+		size: room.OfTransfer,
 		ref:  func(t *engine.Transfer) string { return t.ExternalRef },
 		facets: []func(*engine.Transfer) string{
 			TransferStatus: func(t *engine.Transfer) string { return t.Status },
@@ -98,8 +101,8 @@ func transfers() schema[engine.Transfer] {
 
 // The facet and the posting of subscriptions.
 const (
-	SubscriptionStatus = 0
-	SubscriptionEmail  = 0 // lower case
+	SubscriptionStatus Facet[engine.Subscription]   = 0
+	SubscriptionEmail  Posting[engine.Subscription] = 0 // lower case
 )
 
 // A subscription's reference is its idempotency key.
@@ -107,6 +110,7 @@ func subscriptions() schema[engine.Subscription] {
 	return schema[engine.Subscription]{
 		name:    "subscriptions",
 		id:      func(s *engine.Subscription) string { return s.ID },
+		size:    room.OfSubscription,
 		created: func(s *engine.Subscription) time.Time { return s.CreatedAt },
 		ref:     func(s *engine.Subscription) string { return s.IdempotencyKey },
 		facets: []func(*engine.Subscription) string{
@@ -128,6 +132,7 @@ func links() schema[engine.Link] {
 	return schema[engine.Link]{
 		name: "links",
 		id:   func(l *engine.Link) string { return l.Slug },
+		size: room.OfLink,
 	}
 }
 
@@ -136,18 +141,20 @@ func products() schema[engine.CatalogProduct] {
 	return schema[engine.CatalogProduct]{
 		name: "products",
 		id:   func(p *engine.CatalogProduct) string { return strconv.FormatInt(p.ID, 10) },
+		size: room.OfProduct,
 		ref:  func(p *engine.CatalogProduct) string { return p.ExternalID },
 	}
 }
 
 // SessionSlug is the posting of sessions.
-const SessionSlug = 0
+const SessionSlug Posting[engine.Session] = 0
 
 // A session's reference is its token.
 func sessions() schema[engine.Session] {
 	return schema[engine.Session]{
 		name: "sessions",
 		id:   func(s *engine.Session) string { return s.ID },
+		size: room.OfSession,
 		ref:  func(s *engine.Session) string { return s.Token },
 		postings: []func(*engine.Session) string{
 			SessionSlug: func(s *engine.Session) string { return s.Slug },

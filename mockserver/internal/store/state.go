@@ -135,9 +135,9 @@ func (d *Data) size() int64 {
 		sizeOf(&d.Links) + sizeOf(&d.Products) + sizeOf(&d.Sessions) + sizeOfResponses(d.responses.order)
 }
 
-func sizeOf[R any, P record[R]](t *Table[R]) (bytes int64) {
+func sizeOf[R any](t *Table[R]) (bytes int64) {
 	for _, r := range t.rows {
-		bytes += int64(P(r).Size())
+		bytes += t.schema.size(r)
 	}
 	return bytes + t.remembered
 }

@@ -12,6 +12,7 @@ import (
 type schema[R any] struct {
 	name string // for cursors: one of another table is refused
 	id   func(*R) string
+	size func(*R) int64 // an estimate, for the memory limit
 	// created is for lists by date. Nil: none.
 	created func(*R) time.Time
 	// ref is the caller's own reference, unique where it is not "". Nil: none.
@@ -84,26 +85,20 @@ func (t *Table[R]) remember(id string, old *R) {
 	if t.before == nil {
 		t.before = map[string]*R{}
 	}
-	if _, again := t.before[id]; !again {
+	if earlier, again := t.before[id]; again {
+		t.remembered -= t.schema.size(earlier)
+	} else {
 		if len(t.replaced) < maxBefore {
 			t.replaced = append(t.replaced, id)
 		} else {
-			t.remembered -= sizeOfRow(t.before[t.replaced[t.oldest]])
+			t.remembered -= t.schema.size(t.before[t.replaced[t.oldest]])
 			delete(t.before, t.replaced[t.oldest])
 			t.replaced[t.oldest] = id
 			t.oldest = (t.oldest + 1) % maxBefore
 		}
 	}
-	t.remembered += sizeOfRow(old) - sizeOfRow(t.before[id])
+	t.remembered += t.schema.size(old)
 	t.before[id] = old
-}
-
-// sizeOfRow returns about what a record takes; nil takes nothing.
-func sizeOfRow[R any](r *R) int64 {
-	if sized, ok := any(r).(interface{ Size() int }); ok && r != nil {
-		return int64(sized.Size())
-	}
-	return 0
 }
 
 // ByRef returns the record with a reference, or nil; "" is none.

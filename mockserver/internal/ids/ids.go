@@ -1,4 +1,5 @@
-package artefact
+// Package ids makes the ids and codes of new resources.
+package ids
 
 import (
 	"bytes"
@@ -13,32 +14,32 @@ import (
 	"github.com/google/uuid"
 )
 
-// IDs makes ids and codes. With a seed the same calls give the same ids; without
+// Source makes ids and codes. With a seed the same calls give the same ids; without
 // one it is seeded by the operating system and can't be predicted. It may be
 // used by several goroutines at once.
-type IDs struct {
+type Source struct {
 	mu      sync.Mutex
 	random  *rand.ChaCha8
 	repeats bool // seeded by the caller
 }
 
-// NewIDs returns a source that can't be predicted.
-func NewIDs() *IDs {
+// New returns a source that can't be predicted.
+func New() *Source {
 	var key [32]byte
 	_, _ = cryptorand.Read(key[:]) // never fails: it ends the process instead
-	return &IDs{random: rand.NewChaCha8(key)}
+	return &Source{random: rand.NewChaCha8(key)}
 }
 
-// NewSeededIDs returns a source that repeats itself.
-func NewSeededIDs(seed uint64) *IDs {
+// Seeded returns a source that repeats itself.
+func Seeded(seed uint64) *Source {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
-	return &IDs{random: rand.NewChaCha8(key), repeats: true}
+	return &Source{random: rand.NewChaCha8(key), repeats: true}
 }
 
 // UUID returns a version 7 UUID for the moment of now, to the millisecond. Two
 // of one millisecond are in no order.
-func (s *IDs) UUID(now time.Time) string {
+func (s *Source) UUID(now time.Time) string {
 	var id uuid.UUID
 	s.fill(id[6:])
 	var ms [8]byte
@@ -52,12 +53,12 @@ func (s *IDs) UUID(now time.Time) string {
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 // Alphanumeric returns n characters of A-Z and 0-9, each as likely as any other.
-func (s *IDs) Alphanumeric(n int) string { return s.pick(alphanumeric, n) }
+func (s *Source) Alphanumeric(n int) string { return s.pick(alphanumeric, n) }
 
 // Digits returns n decimal digits.
-func (s *IDs) Digits(n int) string { return s.pick(alphanumeric[26:], n) }
+func (s *Source) Digits(n int) string { return s.pick(alphanumeric[26:], n) }
 
-func (s *IDs) pick(alphabet string, n int) string {
+func (s *Source) pick(alphabet string, n int) string {
 	var (
 		out   = make([]byte, 0, n)
 		buf   [32]byte
@@ -74,7 +75,7 @@ func (s *IDs) pick(alphabet string, n int) string {
 	return string(out)
 }
 
-func (s *IDs) fill(b []byte) {
+func (s *Source) fill(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = s.random.Read(b) // never fails
@@ -82,7 +83,7 @@ func (s *IDs) fill(b []byte) {
 
 // MarshalBinary returns where a seeded source stands, and nothing for one that
 // can't be predicted.
-func (s *IDs) MarshalBinary() ([]byte, error) {
+func (s *Source) MarshalBinary() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.repeats {
@@ -93,8 +94,8 @@ func (s *IDs) MarshalBinary() ([]byte, error) {
 
 // UnmarshalBinary puts the source where it stood at MarshalBinary. After an
 // error it is as it was.
-func (s *IDs) UnmarshalBinary(state []byte) error {
-	from := NewIDs()
+func (s *Source) UnmarshalBinary(state []byte) error {
+	from := New()
 	if from.repeats = len(state) > 0; from.repeats {
 		if err := from.random.UnmarshalBinary(bytes.Clone(state)); err != nil {
 			return fmt.Errorf("id source: %w", errors.Join(errors.New("damaged state"), err))
@@ -109,6 +110,6 @@ func (s *IDs) UnmarshalBinary(state []byte) error {
 // EndToEndID returns the id that names a settled Pix payment in both banks: E,
 // the payer's bank (an eight-digit ISPB, here one that no bank has), the minute
 // in UTC, eleven characters.
-func (s *IDs) EndToEndID(now time.Time) string {
+func (s *Source) EndToEndID(now time.Time) string {
 	return "E99999999" + now.UTC().Format("200601021504") + s.Alphanumeric(11)
 }

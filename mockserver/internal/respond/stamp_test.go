@@ -1,4 +1,4 @@
-package wire_test
+package respond_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/gateway-go/gateway/mockserver/internal/wire"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 func TestStamp(t *testing.T) {
@@ -19,7 +19,7 @@ func TestStamp(t *testing.T) {
 		`"2028-02-29T00:00:00.070Z"`: time.Date(2028, time.February, 29, 0, 0, 0, 70_000_000, time.UTC),
 		`"0999-02-03T04:05:06.789Z"`: time.Date(999, time.February, 3, 4, 5, 6, 789_000_000, time.UTC),
 	} {
-		assert.Equal(t, want, string(wire.Stamp(moment).AppendJSON(nil)))
-		assert.Equal(t, "x"+want, string(wire.Stamp(moment).AppendJSON([]byte("x"))))
+		assert.Equal(t, want, string(respond.Stamp(moment).AppendJSON(nil)))
+		assert.Equal(t, "x"+want, string(respond.Stamp(moment).AppendJSON([]byte("x"))))
 	}
 }

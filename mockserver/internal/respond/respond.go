@@ -1,4 +1,4 @@
-package wire
+package respond
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package artefact_test
+package ids_test
 
 import (
 	"strings"
@@ -10,88 +10,88 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
 
-var _ engine.IDs = (*artefact.IDs)(nil)
+var _ engine.IDs = (*ids.Source)(nil)
 
 var start = time.Date(2027, time.January, 4, 12, 0, 0, 123_000_000, time.UTC)
 
 func TestUUIDIsVersion7OnItsClock(t *testing.T) {
 	t.Parallel()
-	for name, ids := range map[string]*artefact.IDs{"seeded": artefact.NewSeededIDs(42), "random": artefact.NewIDs()} {
-		id, err := uuid.Parse(ids.UUID(start))
+	for name, source := range map[string]*ids.Source{"seeded": ids.Seeded(42), "random": ids.New()} {
+		id, err := uuid.Parse(source.UUID(start))
 		require.NoError(t, err, name)
 		assert.Equal(t, uuid.Version(7), id.Version(), name)
 		assert.Equal(t, uuid.RFC4122, id.Variant(), name)
 		seconds, nanoseconds := id.Time().UnixTime()
 		assert.True(t, start.Equal(time.Unix(seconds, nanoseconds)), name)
 
-		later := ids.UUID(start.Add(time.Millisecond))
+		later := source.UUID(start.Add(time.Millisecond))
 		assert.Less(t, id.String(), later, "%s: a later millisecond sorts after", name)
 	}
-	assert.Regexp(t, "^00000000-0000-7", artefact.NewIDs().UUID(time.Unix(-1, 0)), "before 1970")
+	assert.Regexp(t, "^00000000-0000-7", ids.New().UUID(time.Unix(-1, 0)), "before 1970")
 }
 
 func TestSeedRepeats(t *testing.T) {
 	t.Parallel()
-	one, other := artefact.NewSeededIDs(42), artefact.NewSeededIDs(42)
+	one, other := ids.Seeded(42), ids.Seeded(42)
 	assert.Equal(t, draw(one), draw(other))
-	assert.NotEqual(t, draw(artefact.NewSeededIDs(42)), draw(artefact.NewSeededIDs(43)))
+	assert.NotEqual(t, draw(ids.Seeded(42)), draw(ids.Seeded(43)))
 
-	one, other = artefact.NewIDs(), artefact.NewIDs()
+	one, other = ids.New(), ids.New()
 	assert.NotEqual(t, draw(one), draw(other))
 }
 
 func TestStateGoesOnWhereItStood(t *testing.T) {
 	t.Parallel()
-	ids := artefact.NewSeededIDs(7)
-	draw(ids)
-	state, err := ids.MarshalBinary()
+	source := ids.Seeded(7)
+	draw(source)
+	state, err := source.MarshalBinary()
 	require.NoError(t, err)
-	want := draw(ids)
+	want := draw(source)
 
-	again := artefact.NewIDs()
+	again := ids.New()
 	require.NoError(t, again.UnmarshalBinary(state))
 	assert.Equal(t, want, draw(again))
 
-	require.NoError(t, ids.UnmarshalBinary(state))
-	assert.Equal(t, want, draw(ids), "back to where it stood")
+	require.NoError(t, source.UnmarshalBinary(state))
+	assert.Equal(t, want, draw(source), "back to where it stood")
 
-	require.ErrorContains(t, ids.UnmarshalBinary([]byte("damaged")), "damaged state")
-	assert.Len(t, draw(ids), len(want))
+	require.ErrorContains(t, source.UnmarshalBinary([]byte("damaged")), "damaged state")
+	assert.Len(t, draw(source), len(want))
 }
 
 func TestRandomSourceHasNoState(t *testing.T) {
 	t.Parallel()
-	ids := artefact.NewIDs()
-	state, err := ids.MarshalBinary()
+	source := ids.New()
+	state, err := source.MarshalBinary()
 	require.NoError(t, err)
 	assert.Empty(t, state)
 
-	seeded := artefact.NewSeededIDs(1)
+	seeded := ids.Seeded(1)
 	require.NoError(t, seeded.UnmarshalBinary(state))
-	assert.NotEqual(t, draw(artefact.NewSeededIDs(1)), draw(seeded))
+	assert.NotEqual(t, draw(ids.Seeded(1)), draw(seeded))
 }
 
-func draw(ids *artefact.IDs) []string {
+func draw(source *ids.Source) []string {
 	return []string{
-		ids.UUID(start), ids.Alphanumeric(11), ids.UUID(start), ids.Digits(4), ids.EndToEndID(start), ids.Alphanumeric(100),
+		source.UUID(start), source.Alphanumeric(11), source.UUID(start), source.Digits(4), source.EndToEndID(start), source.Alphanumeric(100),
 	}
 }
 
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	ids := artefact.NewSeededIDs(1)
+	source := ids.Seeded(1)
 
-	assert.Empty(t, ids.Alphanumeric(0))
-	assert.Regexp(t, `^[A-Z0-9]{40}$`, ids.Alphanumeric(40))
-	assert.Regexp(t, `^\d{25}$`, ids.Digits(25))
+	assert.Empty(t, source.Alphanumeric(0))
+	assert.Regexp(t, `^[A-Z0-9]{40}$`, source.Alphanumeric(40))
+	assert.Regexp(t, `^\d{25}$`, source.Digits(25))
 	brasilia := start.In(time.FixedZone("BRT", -3*60*60))
-	assert.Regexp(t, `^E99999999202701041200[A-Z0-9]{11}$`, ids.EndToEndID(brasilia))
+	assert.Regexp(t, `^E99999999202701041200[A-Z0-9]{11}$`, source.EndToEndID(brasilia))
 
-	long := ids.Alphanumeric(36_000)
+	long := source.Alphanumeric(36_000)
 	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789" {
 		assert.InDelta(t, 1000, strings.Count(long, string(c)), 200, "%c is as likely as the others", c)
 	}
@@ -99,7 +99,7 @@ func TestCodes(t *testing.T) {
 
 func TestIDsOfManyGoroutinesDiffer(t *testing.T) {
 	t.Parallel()
-	for _, ids := range []*artefact.IDs{artefact.NewSeededIDs(1), artefact.NewIDs()} {
+	for _, source := range []*ids.Source{ids.Seeded(1), ids.New()} {
 		var (
 			wg   sync.WaitGroup
 			mu   sync.Mutex
@@ -108,7 +108,7 @@ func TestIDsOfManyGoroutinesDiffer(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 500 {
-					id := ids.UUID(start)
+					id := source.UUID(start)
 					mu.Lock()
 					seen[id] = true
 					mu.Unlock()

@@ -1,4 +1,4 @@
-package artefact
+package paymentcode
 
 import (
 	"fmt"

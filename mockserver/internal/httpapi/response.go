@@ -1,6 +1,15 @@
 package httpapi
 
-import "github.com/gateway-go/gateway/mockserver/internal/wire"
+import "github.com/gateway-go/gateway/mockserver/internal/respond"
+
+// stamp is a time on the wire, or null.
+type stamp = respond.Stamp
+
+// nullable returns nil for "": null on the wire.
+func nullable(s *string) *string { return respond.Nullable(s) }
+
+// marshal encodes a body; the same value always gives the same bytes.
+func marshal(v any) ([]byte, error) { return respond.Marshal(v) }
 
 // envelope is the body of a success.
 type envelope struct {
@@ -54,7 +63,7 @@ func (rq *request) writeData(data any) {
 	case storedResponse:
 		rq.writeStored(d)
 	default:
-		rq.write(rq.status, wire.JSON, rq.body(data))
+		rq.write(rq.status, respond.JSON, rq.body(data))
 	}
 }
 
@@ -77,5 +86,5 @@ func (rq *request) body(data any) any {
 
 func (rq *request) write(status int, contentType string, body any) {
 	rq.w.Header().Set("X-Request-Id", rq.id)
-	wire.Write(rq.w, status, contentType, body)
+	respond.Write(rq.w, status, contentType, body)
 }

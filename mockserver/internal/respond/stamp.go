@@ -1,6 +1,6 @@
-// Package wire writes values as the interface does, for answers and webhooks
-// alike.
-package wire
+// Package respond writes responses, and the values in them and in webhooks, as
+// the interface does.
+package respond
 
 import (
 	"strconv"

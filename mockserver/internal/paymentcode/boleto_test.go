@@ -1,4 +1,4 @@
-package artefact_test
+package paymentcode_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/mockserver/internal/artefact"
+	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
 // The vector of a boleto that Banco do Brasil printed: 1 real, factor 3737.
@@ -20,19 +20,19 @@ const (
 func TestBoletoVector(t *testing.T) {
 	t.Parallel()
 
-	barcode, err := artefact.BarcodeOfLine(vectorLine)
+	barcode, err := paymentcode.BarcodeOfLine(vectorLine)
 	require.NoError(t, err)
 	assert.Equal(t, vectorBarcode, barcode)
 
-	line, err := artefact.LineOfBarcode(vectorBarcode)
+	line, err := paymentcode.LineOfBarcode(vectorBarcode)
 	require.NoError(t, err)
 	assert.Equal(t, strings.NewReplacer(".", "", " ", "").Replace(vectorLine), line)
-	assert.Equal(t, vectorLine, artefact.FormatLine(line))
+	assert.Equal(t, vectorLine, paymentcode.FormatLine(line))
 }
 
 func TestBoleto(t *testing.T) {
 	t.Parallel()
-	b := artefact.Boleto{
+	b := paymentcode.Boleto{
 		Due:    time.Date(2027, time.January, 7, 12, 0, 0, 0, time.UTC),
 		Amount: 123_456,
 		Free:   "42",
@@ -47,10 +47,10 @@ func TestBoleto(t *testing.T) {
 	assert.Equal(t, "0000123456", barcode[9:19], "amount")
 	assert.Equal(t, "0000000000000000000000042", barcode[19:], "free field")
 
-	back, err := artefact.BarcodeOfLine(line)
+	back, err := paymentcode.BarcodeOfLine(line)
 	require.NoError(t, err)
 	assert.Equal(t, barcode, back)
-	forth, err := artefact.LineOfBarcode(barcode)
+	forth, err := paymentcode.LineOfBarcode(barcode)
 	require.NoError(t, err)
 	assert.Equal(t, line, forth)
 }
@@ -60,21 +60,21 @@ func TestBoleto(t *testing.T) {
 // pass there, as they do in a bank.
 func TestBoletoOneWrongDigit(t *testing.T) {
 	t.Parallel()
-	for _, b := range []artefact.Boleto{
+	for _, b := range []paymentcode.Boleto{
 		{Due: time.Date(2027, 1, 7, 12, 0, 0, 0, time.UTC), Amount: 100, Free: "1234567890123456789012345"},
 		{Due: time.Date(2025, 2, 22, 12, 0, 0, 0, time.UTC), Amount: 100_000_000, Free: "9"},
 	} {
 		line := b.Line()
 		for i := range line[:32] { // the fields with a digit of their own
-			_, err := artefact.BarcodeOfLine(wrongDigit(line, i))
+			_, err := paymentcode.BarcodeOfLine(wrongDigit(line, i))
 			require.Error(t, err, "digit %d of %s", i, line)
 		}
 		barcode := b.Barcode()
-		_, err := artefact.LineOfBarcode(wrongDigit(barcode, 4))
+		_, err := paymentcode.LineOfBarcode(wrongDigit(barcode, 4))
 		require.Error(t, err)
 	}
 	for i := range vectorBarcode { // its check digit, 3, stands for one remainder
-		_, err := artefact.LineOfBarcode(wrongDigit(vectorBarcode, i))
+		_, err := paymentcode.LineOfBarcode(wrongDigit(vectorBarcode, i))
 		require.Error(t, err, "digit %d", i)
 	}
 }
@@ -86,14 +86,14 @@ func wrongDigit(s string, i int) string {
 func TestBoletoRefusesOtherTexts(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "1", vectorLine + "0", vectorBarcode, strings.Replace(vectorLine, "1", "x", 1)} {
-		_, err := artefact.BarcodeOfLine(s)
+		_, err := paymentcode.BarcodeOfLine(s)
 		require.Error(t, err, s)
 	}
 	for _, s := range []string{"", vectorLine, vectorBarcode + "0", "x" + vectorBarcode[1:]} {
-		_, err := artefact.LineOfBarcode(s)
+		_, err := paymentcode.LineOfBarcode(s)
 		require.Error(t, err, s)
 	}
-	assert.Equal(t, "too short", artefact.FormatLine("too short"))
+	assert.Equal(t, "too short", paymentcode.FormatLine("too short"))
 }
 
 func TestDueFactor(t *testing.T) {
@@ -119,7 +119,7 @@ func TestDueFactor(t *testing.T) {
 		{"still the 21st in Brasília", time.Date(2025, 2, 22, 2, 59, 0, 0, time.UTC), 9999},
 		{"the 22nd in Brasília", time.Date(2025, 2, 22, 3, 0, 0, 0, time.UTC), 1000},
 	} {
-		assert.Equal(t, tc.want, artefact.DueFactor(tc.at), tc.name)
+		assert.Equal(t, tc.want, paymentcode.DueFactor(tc.at), tc.name)
 	}
 }
 
@@ -131,8 +131,8 @@ func FuzzBoleto(f *testing.F) {
 		if amount < 0 || due < 0 || due > 1e11 {
 			return
 		}
-		b := artefact.Boleto{Due: time.Unix(due, 0), Amount: amount, Free: free}
-		barcode, err := artefact.BarcodeOfLine(artefact.FormatLine(b.Line()))
+		b := paymentcode.Boleto{Due: time.Unix(due, 0), Amount: amount, Free: free}
+		barcode, err := paymentcode.BarcodeOfLine(paymentcode.FormatLine(b.Line()))
 		require.NoError(t, err)
 		assert.Equal(t, b.Barcode(), barcode)
 	})
