@@ -325,7 +325,7 @@ func (r *request) doubt(res *transport.Result, e *Error) error {
 	e.unknown = true
 	o := &OutcomeError{Op: e.Op, Reference: e.Reference, IdempotencyKey: r.key, ResourceID: e.ResourceID, Err: e}
 	if isSuccess(res.Status) {
-		o.ResourceID, o.ResourceStatus = wire.Salvage(res.Body)
+		o.ResourceID, o.ResourceStatus = wire.ExtractIdentity(res.Body)
 	}
 	return o
 }

@@ -149,7 +149,7 @@ func (p *structPlan) read(d *Decoder, i int, v reflect.Value) bool {
 	}
 	next := 0
 	for _, m := range d.Children(i) {
-		f := p.field(view(d.body[d.nodes[m].name:d.nodes[m].nameEnd]), next)
+		f := p.field(d.Name(m), next)
 		switch {
 		case f < 0:
 			p.keep(d, m, v)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -73,11 +74,10 @@ func (d *Document) rewrite(i int, text string) {
 	d.plain = append(d.plain, plainValue{start, end, text})
 }
 
-// Plain returns the body with every integer that the rules accept as digits,
-// which may have come as 1000.0 or 1e3, and every timestamp in upper case: as Go
-// reads them. It is for after [Document.Check], and is the body itself where
-// there is nothing to change.
-func (d *Document) Plain() []byte {
+// plainBody returns the body with every integer that the rules accept as
+// digits, which may have come as 1000.0 or 1e3, and every timestamp in upper
+// case: as Go reads them. It is the body itself where there is nothing to change.
+func (d *Document) plainBody() []byte {
 	if len(d.plain) == 0 {
 		return d.body
 	}
@@ -92,6 +92,16 @@ func (d *Document) Plain() []byte {
 		at = p.end
 	}
 	return append(out, d.body[at:]...)
+}
+
+// Decode reads the document into v, which points to a zero value, after
+// [Document.Check]. Nothing but values in another spelling, such as 1e3, is converted.
+func (d *Document) Decode(v any) error {
+	if len(d.plain) == 0 && d.Document.Decode(v) {
+		return nil
+	}
+	reflect.ValueOf(v).Elem().SetZero()
+	return json.Unmarshal(d.plainBody(), v)
 }
 
 // Release gives the document back for reuse; nothing of it may be used after.

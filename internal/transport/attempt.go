@@ -44,7 +44,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, _ := req.Context().Value(contextKey{}).(*call)
 	caller := c.request.Context() // req's may end sooner, by the http.Client's timeout
 	if caller.Err() != nil {
-		c.ending = unsent
+		c.outcome = unsent
 		return nil, caller.Err()
 	}
 	c.begin()
@@ -52,7 +52,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer cancel()
 	out := req.WithContext(timed)
 	if err := c.prepare(timed, out); err != nil {
-		c.ending, c.result.Err = refused, err
+		c.outcome, c.result.Err = refused, err
 		return nil, err
 	}
 	resp, err := a.base.RoundTrip(out)
@@ -62,9 +62,9 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		c.fail(caller, timed, err)
 	} else {
-		c.ending = endingOf(c.result.Status)
+		c.outcome = outcomeOf(c.result.Status)
 	}
-	c.result.Maybe = c.result.Maybe || c.ending == unsure
+	c.result.Maybe = c.result.Maybe || c.outcome == unsure
 	if c.result.Status == 0 {
 		return nil, c.result.Err
 	}
@@ -164,10 +164,10 @@ func readAll(body io.Reader, length int64) ([]byte, error) {
 func (c *call) fail(caller, timed context.Context, err error) {
 	r := &c.result
 	if r.Status != 0 && (r.Status < 200 || r.Status > 299) {
-		c.ending = endingOf(r.Status) // a refusal is one even if its text is cut
+		c.outcome = outcomeOf(r.Status) // a refusal is one even if its text is cut
 		return
 	}
-	c.ending = c.endingOfError(timed, err)
+	c.outcome = c.outcomeOfError(timed, err)
 	switch {
 	case caller.Err() != nil:
 		r.Err = ended(caller)

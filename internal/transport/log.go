@@ -13,7 +13,7 @@ func (c *call) log(ctx context.Context, retry bool) {
 	switch {
 	case retry:
 		level, message = slog.LevelWarn, "gateway: request failed, trying again"
-	case c.ending != answered:
+	case c.outcome != answered:
 		level, message = slog.LevelError, "gateway: request failed"
 	}
 	logger := c.engine.Logger

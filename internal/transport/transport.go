@@ -101,7 +101,7 @@ type call struct {
 	client  retryablehttp.Client
 	request retryablehttp.Request
 	result  Result
-	ending  ending // of the last attempt
+	outcome outcome // of the last attempt
 	began   time.Time
 	told    bool // the last answer says when to come back
 	wait    time.Duration
@@ -112,12 +112,12 @@ type call struct {
 
 // again decides, after an attempt, whether there is another one.
 func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, error) {
-	if c.ending == none {
+	if c.outcome == none {
 		// net/http refused the request before it reached a RoundTripper.
-		c.result.Err, c.ending = err, refused
+		c.result.Err, c.outcome = err, refused
 	}
 	c.wait = 0
-	retry := ctx.Err() == nil && c.ending.retryable(c.req.Class) && c.result.Attempts < c.req.MaxAttempts
+	retry := ctx.Err() == nil && c.outcome.retryable(c.req.Class) && c.result.Attempts < c.req.MaxAttempts
 	if retry {
 		c.wait, retry = c.nextWait(ctx)
 	}
@@ -126,7 +126,7 @@ func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, er
 }
 
 func (c *call) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
-	c.ending = none
+	c.outcome = none
 	if c.engine.HTTP.Jar != nil {
 		c.request.Header = http.Header{} // or the next attempt sends this one's cookies too
 	}
@@ -139,8 +139,8 @@ func (c *call) finish(ctx context.Context, err error) Result {
 	if r.Status == 0 && r.Err == nil {
 		r.Err = err
 	}
-	r.Hopeless, r.Stands = c.ending == refused, c.ending == answered
-	if ctx.Err() != nil && c.ending != answered && c.ending != refused {
+	r.Hopeless, r.Stands = c.outcome == refused, c.outcome == answered
+	if ctx.Err() != nil && c.outcome != answered && c.outcome != refused {
 		r.Ended = ended(ctx)
 	}
 	return *r

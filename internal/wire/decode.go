@@ -48,16 +48,6 @@ func DecodeFresh(body []byte, v any, fresh func()) error {
 	return json.Unmarshal(body, v, converting)
 }
 
-// DecodeExact reads a body into v, which points to a zero value, where it has
-// to be as v wants it: nothing is converted.
-func DecodeExact(body []byte, v any) error {
-	if jsonread.Decode(body, v) {
-		return nil
-	}
-	reflect.ValueOf(v).Elem().SetZero()
-	return json.Unmarshal(body, v)
-}
-
 // DecodeAny reads a body into what out points to, as Decode does.
 func DecodeAny(body []byte, out any) error {
 	err := json.Unmarshal(body, out, jsonread.Lenient)

@@ -37,7 +37,7 @@ func FuzzAnyBody(f *testing.F) {
 		}
 		assert.LessOrEqual(t, len(p.Fields), 200)
 		assert.True(t, p.Status == 0 || p.Status >= 100 && p.Status <= 999)
-		wire.Salvage(body)
+		wire.ExtractIdentity(body)
 		wire.Failed(body)
 	})
 }

@@ -89,7 +89,7 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	case Slow:
 		in.Next.ServeHTTP(w, r)
 	default:
-		in.distort(w, r, f)
+		in.corrupt(w, r, f)
 	}
 }
 
@@ -110,8 +110,8 @@ func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
 	f.answer(w, r)
 }
 
-// distort lets the gateway answer and spoils the answer.
-func (in *Injector) distort(w http.ResponseWriter, r *http.Request, f Fault) {
+// corrupt lets the gateway respond and changes the response.
+func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 	rec := newRecording(w)
 	in.Next.ServeHTTP(rec, r)
 	if f.Applied && !wait(r.Context(), f.Latency) {

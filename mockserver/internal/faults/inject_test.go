@@ -245,7 +245,7 @@ func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
 	assert.True(t, g.stale.Load())
 }
 
-// What is no JSON, such as a page, is not distorted.
+// What is no JSON, such as a page, is not corrupted.
 func TestWhatIsNoJSONStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	const page = `<p>{"status":"paid"}</p>`

@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway/internal/rules"
-	"github.com/gateway-go/gateway/internal/wire"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -164,7 +163,7 @@ func (rq *request) decode(body []byte, v any) *problem {
 	if fields := doc.Check(rq.route.Rule, rq.api.variant()); len(fields) > 0 {
 		return invalid(fields)
 	}
-	err = wire.DecodeExact(doc.Plain(), v)
+	err = doc.Decode(v)
 	var wrong *json.SemanticError
 	switch {
 	case err == nil:

@@ -1,11 +1,8 @@
 package journal
 
 import (
-	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/rules"
 )
 
@@ -210,47 +208,15 @@ func secretMember(path []string, t jsontext.Token) bool {
 	return slices.ContainsFunc(path, rules.IsCardObject) || rules.CardData(name, t.Kind(), t.String())
 }
 
-// rewrite copies a JSON text with the values that change returns. Names are
-// copied as they are, but for card numbers.
+// rewrite copies a JSON text with the values that change returns, and with the
+// card numbers in its names masked.
 func rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
-	loose := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
-	in := jsontext.NewDecoder(bytes.NewReader(text), loose...)
-	var to bytes.Buffer
-	out := jsontext.NewEncoder(&to, loose...)
-	var path []string // a name for each open object or array, and that of the next value
-	for {
-		kind, length := in.StackIndex(in.StackDepth())
-		t, err := in.ReadToken()
-		if errors.Is(err, io.EOF) {
-			return strings.TrimSuffix(to.String(), "\n"), nil
-		}
-		if err != nil {
-			return "", err
-		}
-		switch t.Kind() {
-		case '{', '[':
-			path = append(path, lastOf(path))
-		case '}', ']':
-			path = path[:len(path)-1]
-		default:
-			if kind == '{' && length%2 == 0 {
-				path[len(path)-1] = t.String()
-				t = jsontext.String(rules.MaskCardNumbers(t.String()))
-			} else {
-				t = change(path, t)
-			}
-		}
-		if err := out.WriteToken(t); err != nil {
-			return "", err
-		}
+	r := jsonread.Rewriter{
+		Name: rules.MaskCardNumbers,
+		Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
+			return out.WriteToken(change(path, t))
+		},
 	}
-}
-
-// lastOf returns the name of the value that begins: an array's elements and an
-// object's members are below the name that the array or object itself has.
-func lastOf(path []string) string {
-	if len(path) == 0 {
-		return ""
-	}
-	return path[len(path)-1]
+	shown, err := r.Rewrite(text)
+	return string(shown), err
 }

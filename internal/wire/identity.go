@@ -8,20 +8,20 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Salvage reads the id and the status of a resource from an answer that could
-// not be decoded, however little of it came: of "data", else of the body
+// ExtractIdentity reads the id and the status of a resource from a response that
+// could not be decoded, however little of it came: of "data", else of the body
 // itself. Both are "" where there is none.
-func Salvage(body []byte) (id, status string) {
+func ExtractIdentity(body []byte) (id, status string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
-	var s salvage
-	s.object(dec, 0)
-	return s.id, s.status
+	var found identity
+	found.object(dec, 0)
+	return found.id, found.status
 }
 
-type salvage struct{ id, status string }
+type identity struct{ id, status string }
 
 // object reads members until the text ends; the first id and status are kept.
-func (s *salvage) object(dec *jsontext.Decoder, depth int) {
+func (found *identity) object(dec *jsontext.Decoder, depth int) {
 	if dec.PeekKind() != '{' {
 		return
 	}
@@ -35,14 +35,14 @@ func (s *salvage) object(dec *jsontext.Decoder, depth int) {
 		}
 		member := name.String()
 		if dec.PeekKind() == '{' && depth < 2 && wraps(member) {
-			s.object(dec, depth+1)
+			found.object(dec, depth+1)
 			continue
 		}
 		value, err := dec.ReadValue()
 		if err != nil {
 			return
 		}
-		s.keep(member, value)
+		found.keep(member, value)
 	}
 	_, _ = dec.ReadToken()
 }
@@ -52,7 +52,7 @@ func wraps(member string) bool {
 	return member == "data" || member == "transaction" || member == "object"
 }
 
-func (s *salvage) keep(member string, value jsontext.Value) {
+func (found *identity) keep(member string, value jsontext.Value) {
 	var text string
 	switch value.Kind() {
 	case '"':
@@ -65,9 +65,9 @@ func (s *salvage) keep(member string, value jsontext.Value) {
 	}
 	switch {
 	case len(text) > 256:
-	case (member == "id" || member == "transactionId") && s.id == "": // v1 calls it transactionId
-		s.id = text
-	case member == "status" && s.status == "":
-		s.status = text
+	case (member == "id" || member == "transactionId") && found.id == "": // v1 calls it transactionId
+		found.id = text
+	case member == "status" && found.status == "":
+		found.status = text
 	}
 }

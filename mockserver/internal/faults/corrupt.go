@@ -1,0 +1,58 @@
+package faults
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
+)
+
+// UnknownStatus is the state that an unknown-enum fault answers.
+const UnknownStatus = "mock_unknown_status"
+
+// ExtraName and ExtraValue are the member that an extra-field fault adds.
+const (
+	ExtraName  = "mock_extra_field"
+	ExtraValue = "a member that no client knows"
+)
+
+// unknownEnums gives every state in a JSON text a value that nobody knows.
+func unknownEnums(body []byte) []byte {
+	return rewrite(body, func(out *jsontext.Encoder, name string, t jsontext.Token) error {
+		if name == "status" && t.Kind() == '"' {
+			t = jsontext.String(UnknownStatus)
+		}
+		return out.WriteToken(t)
+	})
+}
+
+// extraFields adds a member to every object of a JSON text, except to those
+// whose members are the caller's own.
+func extraFields(body []byte) []byte {
+	return rewrite(body, func(out *jsontext.Encoder, name string, t jsontext.Token) error {
+		if err := out.WriteToken(t); err != nil || t.Kind() != '{' || name == "metadata" {
+			return err
+		}
+		return errors.Join(
+			out.WriteToken(jsontext.String(ExtraName)),
+			out.WriteToken(jsontext.String(ExtraValue)),
+		)
+	})
+}
+
+// rewrite returns what write makes of the values of body, each with the name of
+// its member, or body as it is where that is not JSON.
+func rewrite(body []byte, write func(out *jsontext.Encoder, name string, t jsontext.Token) error) []byte {
+	r := jsonread.Rewriter{Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
+		if len(path) == 0 {
+			return write(out, "", t)
+		}
+		return write(out, path[len(path)-1], t)
+	}}
+	text, err := r.Rewrite(body)
+	if err != nil {
+		return body
+	}
+	return text
+}
