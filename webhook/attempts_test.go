@@ -102,7 +102,7 @@ func TestSyncModeGivesUpWithTheGateway(t *testing.T) {
 		assert.Equal(t, "evt_1", dead[0].EventID)
 		assert.Equal(t, "always", dead[0].Reason)
 		assert.Equal(t, paid("evt_1", "tx_1"), string(dead[0].Body))
-		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 
 		n, err := rx.Requeue(t.Context(), dead[0].Key)
 		assert.Equal(t, 1, n)
@@ -127,7 +127,7 @@ func TestSyncModeInMemoryNeverGivesUp(t *testing.T) {
 		assert.Equal(t, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 500}, responses)
 		*fail = false
 		time.Sleep(time.Hour)
-		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))), "a person had it delivered again")
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))), "a person had it delivered again")
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeHandled])
 	})
 }
@@ -140,7 +140,7 @@ func TestAPermanentErrorMakesADeadLetterAtOnce(t *testing.T) {
 	})
 	body := txBody("evt_2", webhook.TransactionRefunded, "tx_2", "refunded")
 	for range 3 {
-		assert.Equal(t, received, answer(rx, signed(body)))
+		assert.Equal(t, received, response(rx, signed(body)))
 	}
 	dead, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 	require.NoError(t, err)

@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// lane is the capacity of deliveries of one kind. Signed and unsigned ones have
-// a lane each: whoever knows the receiver's URL can fill the unsigned one.
-type lane struct {
+// deliveryPool is the capacity for deliveries of one kind. Signed and unsigned
+// ones have a pool each: whoever knows the receiver's URL can fill the unsigned one.
+type deliveryPool struct {
 	slots  chan struct{}
 	reader *reader // nil without an API
 }
 
-func newLane(cfg *Config) lane {
-	l := lane{slots: make(chan struct{}, cfg.MaxConcurrent)}
+func newDeliveryPool(cfg *Config) deliveryPool {
+	l := deliveryPool{slots: make(chan struct{}, cfg.MaxConcurrent)}
 	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
 		l.reader = newReader(clientAPI{client: cfg.API}, cfg.ReadBack)
 	}
@@ -22,7 +22,7 @@ func newLane(cfg *Config) lane {
 }
 
 // enter takes a slot, if there is one.
-func (l *lane) enter() bool {
+func (l *deliveryPool) enter() bool {
 	select {
 	case l.slots <- struct{}{}:
 		return true
@@ -31,11 +31,11 @@ func (l *lane) enter() bool {
 	}
 }
 
-func (l *lane) leave() { <-l.slots }
+func (l *deliveryPool) leave() { <-l.slots }
 
-// laneOf returns the lane of an event. What the receiver's own Reconciler
+// poolOf returns the pool of an event. What the receiver's own Reconciler
 // reports is as good as signed.
-func (rx *Receiver) laneOf(e *Event) *lane {
+func (rx *Receiver) poolOf(e *Event) *deliveryPool {
 	if e.Signed || e.Source == SourceReconciler {
 		return &rx.signed
 	}

@@ -53,12 +53,12 @@ func TestAFloodOfUnsignedDeliveriesDoesNotAffectSignedOnes(t *testing.T) {
 			id := fmt.Sprintf("tx_%d", i)
 			api.setTransaction(id, "refunded", "refunded_amount", 1990)
 			real.Go(func() {
-				assert.Equal(t, received, answer(rx, signed(txBody("r_"+id, webhook.TransactionRefunded, id, "refunded"))), "a refund reads the API")
+				assert.Equal(t, received, response(rx, signed(txBody("r_"+id, webhook.TransactionRefunded, id, "refunded"))), "a refund reads the API")
 			})
 		}
 		real.Wait()
 		for i := range 50 {
-			assert.Equal(t, received, answer(rx, signed(paid(fmt.Sprintf("p_%d", i), "guess_0"))), "a payment reads nothing")
+			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("p_%d", i), "guess_0"))), "a payment reads nothing")
 		}
 		assert.Zero(t, time.Since(began))
 		assert.Len(t, got.all(), 100)
@@ -124,7 +124,7 @@ func TestBodiesThatDoNotArriveDoNotAffectSignedDeliveries(t *testing.T) {
 		assert.GreaterOrEqual(t, busy, uint64(196), "the memory of four bodies")
 		assert.Less(t, busy, uint64(200))
 		for i := range 50 {
-			assert.Equal(t, received, answer(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1"))))
+			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1"))))
 		}
 		w := serve(rx, signed(strings.Repeat(" ", 1<<20)))
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code, "a large body has to wait")
@@ -186,7 +186,7 @@ func TestABodyIsReadWhateverItsSenderAnnounces(t *testing.T) {
 			body += strings.Repeat(" ", size-len(body))
 			r := signed(body)
 			r.ContentLength = announced
-			assert.Equal(t, received, answer(rx, r), "%d bytes, announced %d", size, announced)
+			assert.Equal(t, received, response(rx, r), "%d bytes, announced %d", size, announced)
 		}
 	}
 	cfg := signedConfig()
@@ -195,13 +195,13 @@ func TestABodyIsReadWhateverItsSenderAnnounces(t *testing.T) {
 	for _, size := range []int{130_000, 149_999, 150_000} {
 		body := paid(fmt.Sprintf("evt_%d", size), "tx_1")
 		body += strings.Repeat(" ", size-len(body))
-		assert.Equal(t, received, answer(small, chunked(signed(body))), "one body always fits, here of %d bytes", size)
+		assert.Equal(t, received, response(small, chunked(signed(body))), "one body always fits, here of %d bytes", size)
 	}
 	cfg.MaxBody = math.MaxInt64
 	assert.Equal(t, http.StatusBadRequest, serve(receiver(t, cfg), signed(strings.Repeat(" ", 1<<21))).Code, "no limit")
 	for _, announced := range []int64{-1, 0, 100} {
 		r := signed(strings.Repeat(" ", 1<<20+1))
 		r.ContentLength = announced
-		assert.Equal(t, `413 {"error":"body_too_large"}`, answer(rx, r))
+		assert.Equal(t, `413 {"error":"body_too_large"}`, response(rx, r))
 	}
 }

@@ -2,9 +2,6 @@ package webhook
 
 import (
 	"fmt"
-	"time"
-
-	"github.com/gateway-go/gateway"
 )
 
 // terms are what an event says about its resource that never changes. A zero
@@ -87,47 +84,4 @@ func ambiguous(e *Event) bool {
 	}
 	beside, inside := firstOf(env.payload.id), firstOf(inner.id)
 	return !e.Family.mayNest() || inner.object != "" || (beside != "" && inside != "" && beside != inside)
-}
-
-// statusVerdict judges the state that an unproven event says its resource is in:
-// the resource must be in it or have been.
-func statusVerdict(e *Event, r *resource, now time.Time) verdict {
-	if e.Status == "" || e.Status == r.status() {
-		return confirmed
-	}
-	tx := r.transaction
-	switch {
-	case r.subscription != nil:
-		return stageVerdict(gateway.SubscriptionStatus(e.Status), r.subscription.Status)
-	case tx != nil && e.Status == string(gateway.TransactionRefunded) && (tx.Amount <= 0 || tx.RefundedAmount < tx.Amount):
-		return reached(gateway.TransactionRefunded)(tx) // a part of it proves another state
-	}
-	if row := derivedRow(e.Family, e.Status); row != nil {
-		return row.proof(r, now)
-	}
-	return confirmed // a state on the way, such as processing, that nothing proves or denies
-}
-
-// stageVerdict knows no state that is over for good: a subscription goes round.
-// It may only not be ahead of itself.
-func stageVerdict(said, is gateway.SubscriptionStatus) verdict {
-	if subscriptionStage(said) > subscriptionStage(is) {
-		return behind
-	}
-	return confirmed
-}
-
-func subscriptionStage(s gateway.SubscriptionStatus) int {
-	switch s {
-	case gateway.SubscriptionIncomplete:
-		return 1
-	case gateway.SubscriptionTrialing:
-		return 2
-	case gateway.SubscriptionActive, gateway.SubscriptionPastDue, gateway.SubscriptionCancelScheduled:
-		return 3
-	case gateway.SubscriptionCanceled:
-		return 4
-	default:
-		return 0
-	}
 }

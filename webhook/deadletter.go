@@ -102,7 +102,7 @@ func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
 	}
 	if rx.cfg.Mode == Inbox {
 		n, err := rx.cfg.Store.Requeue(ctx, keys...)
-		rx.poke() //nolint:contextcheck // the workers outlive whoever wakes them
+		rx.wakeWorkers() //nolint:contextcheck // the workers outlive whoever wakes them
 		return n, err
 	}
 	n := 0

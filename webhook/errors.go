@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// DeliveryError is why a delivery is not accepted, a constant of this package. Its text is what the sender is
-// answered: {"error":"invalid_signature"}.
+// DeliveryError is why a delivery is not accepted, a constant of this package. The response's
+// body has its text: {"error":"invalid_signature"}.
 type DeliveryError string
 
 // Error returns the machine-readable code.
 func (r DeliveryError) Error() string { return "webhook: " + string(r) }
 
-// The refusals of [Parse] (answered with 400) and of [Verify] (401).
+// The refusals of [Parse] (400) and of [Verify] (401).
 const (
 	ErrInvalidJSON    DeliveryError = "invalid_json"
 	ErrMissingEventID DeliveryError = "missing_event_id"
@@ -27,6 +27,17 @@ const (
 const (
 	ErrUnconfirmed     DeliveryError = "unconfirmed_event"       // 401: the API says otherwise
 	ErrNotConfirmedYet DeliveryError = "event_not_confirmed_yet" // 503: the API is behind, or can't be asked now
+)
+
+// The refusals of ServeHTTP and of Receive that have nothing to do with the
+// event.
+const (
+	errNotFound   DeliveryError = "not_found"
+	errMethod     DeliveryError = "method_not_allowed"
+	errMediaType  DeliveryError = "unsupported_media_type"
+	errTooLarge   DeliveryError = "body_too_large"
+	errBodyLost   DeliveryError = "body_not_received"
+	errSlowSender DeliveryError = "body_too_slow"
 )
 
 // permanentError is an error that trying again does not help.

@@ -232,7 +232,7 @@ func TestOddBytesInASignedBodyCostNoEvent(t *testing.T) {
 		"deep": `{"name":"Joao","x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
 	} {
 		body := fmt.Sprintf(`{"id":%q,"event":"transaction","data":{"id":"tx_%s","event_type":"transaction.paid","amount":1990,"customer":%s}}`, id, id, customer)
-		assert.Equal(t, received, answer(rx, signed(body)), id)
+		assert.Equal(t, received, response(rx, signed(body)), id)
 	}
 	assert.ElementsMatch(t, []string{
 		"latin-1 1990 Jo\ufffdo", "lone surrogate 1990 Jo\ufffdo", "duplicate 1990 Joao", "duplicate deeper 1990 Joao",
@@ -302,7 +302,7 @@ func TestAnUnreadableAmountIsADeadLetterAndNotAZero(t *testing.T) {
 		return nil
 	})
 	body := `{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid","amount":10.5}}`
-	assert.Equal(t, received, answer(rx, signed(body)))
+	assert.Equal(t, received, response(rx, signed(body)))
 	dead, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 	require.NoError(t, err)
 	require.Len(t, dead, 1)

@@ -172,6 +172,6 @@ func ExampleReceiver_Requeue() {
 	// shipped
 }
 
-func deliver(rx *webhook.Receiver, header http.Header, body []byte) webhook.Answer {
+func deliver(rx *webhook.Receiver, header http.Header, body []byte) webhook.Response {
 	return rx.Receive(context.Background(), webhook.Delivery{Header: header, Body: body})
 }

@@ -55,7 +55,7 @@ func TestTheOpeningSnippetWorks(t *testing.T) {
 	require.NoError(t, openingSnippet(mux, orders))
 	r := webhooktest.Signed(webhooktest.Secret, webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body())
 	r.URL.Path = "/webhooks/gateway"
-	assert.Equal(t, received, answer(mux, r))
+	assert.Equal(t, received, response(mux, r))
 	assert.Equal(t, paidOrders{"order-1001": 1990}, orders)
 }
 

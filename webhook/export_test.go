@@ -24,7 +24,7 @@ func Verdict(k Kind, state any, now time.Time) string {
 	case *gateway.Subscription:
 		r.subscription = s
 	}
-	c := confirm(&Event{Kind: k, Family: k.Family(), ResourceID: "x"}, &r, now)
+	c := judge(&Event{Kind: k, Family: k.Family(), ResourceID: "x"}, &r, now)
 	return [...]string{confirmed: "confirmed", behind: "behind", refuted: "refuted"}[c.verdict]
 }
 

@@ -52,7 +52,7 @@ func TestAPayingForgerShipsNothingButItsOwnOrder(t *testing.T) {
 			mine, victim := create("order-cheap", 100), create("order-expensive", 1000000)
 			require.NoError(t, gw.Transactions.Pay(mine.ID))
 
-			forge := func(format string, args ...any) string { return answer(rx, request(fmt.Sprintf(format, args...))) }
+			forge := func(format string, args ...any) string { return response(rx, request(fmt.Sprintf(format, args...))) }
 			for _, members := range []string{
 				`"id":"` + victim.ID + `","correlation_id":"order-expensive","amount":1000000,"object":{"id":"` + mine.ID + `"}`,
 				`"id":"` + mine.ID + `","correlation_id":"order-expensive","amount":1000000`,
@@ -78,7 +78,7 @@ func TestAPayingForgerShipsNothingButItsOwnOrder(t *testing.T) {
 			if cfg.Keys != nil {
 				genuine := fmt.Sprintf(`{"id":"x","event":"transaction","data":{"id":%q,"event_type":"transaction.paid","status":"paid",`+
 					`"correlation_id":"order-cheap","amount":100}}`, mine.ID)
-				assert.Equal(t, received, answer(rx, signed(genuine)), "no forgery hides the genuine event")
+				assert.Equal(t, received, response(rx, signed(genuine)), "no forgery hides the genuine event")
 			} else {
 				assert.Equal(t, received, forge(`{"id":"x","event":"transaction","data":{"id":%q,"event_type":"transaction.paid"}}`, mine.ID))
 			}
@@ -126,7 +126,7 @@ func TestAnUnsignedEventHasNothingInItButTheAPIsWords(t *testing.T) {
 		`{"id":"evil","type":"payout.transferred","evil":1,"data":{"evil":"evil","object":{"id":"po_1",` + lies + `}}}`,
 		`{"id":"evil","event":"subscription","evil":1,"data":{"id":"sub_1","event_type":"subscription.started",` + lies + `}}`,
 	} {
-		require.Equal(t, received, answer(rx, request(body)), body)
+		require.Equal(t, received, response(rx, request(body)), body)
 	}
 	require.Len(t, seen, 3)
 	for family, e := range seen {
@@ -170,10 +170,10 @@ func TestAForgedTransferIsRejected(t *testing.T) {
 		`{"id":"po_1","correlation_id":"payout-2"}`,
 		`{"id":"po_1","status":"error"}`,
 	} {
-		assert.Equal(t, unconfirmed, answer(rx, request(`{"id":"e","type":"payout.transferred","data":`+data+`}`)), data)
+		assert.Equal(t, unconfirmed, response(rx, request(`{"id":"e","type":"payout.transferred","data":`+data+`}`)), data)
 	}
 	assert.Empty(t, got.all())
-	assert.Equal(t, received, answer(rx, request(`{"id":"e","type":"payout.transferred","data":{"object":{"id":"po_1","amount":1200,"status":"paid"}}}`)))
+	assert.Equal(t, received, response(rx, request(`{"id":"e","type":"payout.transferred","data":{"object":{"id":"po_1","amount":1200,"status":"paid"}}}`)))
 	assert.Equal(t, []string{"payout.transferred po_1 paid"}, got.all())
 }
 
@@ -190,7 +190,7 @@ func TestAForgedSubscriptionIsRejected(t *testing.T) {
 		`"amount":"100","currency":"BRL"`: received,
 	} {
 		body := `{"id":"e","event":"subscription","data":{"id":"sub_1","event_type":"subscription.started",` + data + `}}`
-		assert.Equal(t, want, answer(rx, request(body)), data)
+		assert.Equal(t, want, response(rx, request(body)), data)
 	}
 	assert.Equal(t, []string{"subscription.started sub_1 active"}, got.all())
 }
@@ -201,10 +201,10 @@ func TestAnUnsignedEventMayLagBehindTheAPI(t *testing.T) {
 	api := &fakeAPI{}
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
 	api.setTransaction("tx_1", "refunded", "refunded_amount", 1990)
-	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_1"))))
-	assert.Equal(t, received, answer(rx, request(txBody("evt_2", webhook.TransactionRefunded, "tx_1", "partially_refunded"))))
+	assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, request(txBody("evt_2", webhook.TransactionRefunded, "tx_1", "partially_refunded"))))
 	api.setTransaction("tx_2", "partially_refunded", "refunded_amount", 500)
-	assert.Equal(t, notConfirmedYet, answer(rx, request(txBody("evt_3", webhook.TransactionRefunded, "tx_2", "refunded"))), "the rest may follow")
+	assert.Equal(t, notConfirmedYet, response(rx, request(txBody("evt_3", webhook.TransactionRefunded, "tx_2", "refunded"))), "the rest may follow")
 	assert.Equal(t, []string{"transaction.paid tx_1 refunded", "transaction.refunded tx_1 refunded"}, got.all())
 }
 
@@ -214,8 +214,8 @@ func TestTheIDOfAnUnsignedEventIsThatOfItsFact(t *testing.T) {
 	api.setTransaction("tx_1", "paid")
 	var ids []string
 	for _, deliver := range []func(*webhook.Receiver){
-		func(rx *webhook.Receiver) { assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_1")))) },
-		func(rx *webhook.Receiver) { assert.Equal(t, received, answer(rx, request(paid("another", "tx_1")))) },
+		func(rx *webhook.Receiver) { assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_1")))) },
+		func(rx *webhook.Receiver) { assert.Equal(t, received, response(rx, request(paid("another", "tx_1")))) },
 		func(rx *webhook.Receiver) {
 			_, err := reconciler(t, rx, pendingTx("tx_1")...).Once(t.Context())
 			assert.NoError(t, err)
@@ -244,9 +244,9 @@ func TestASignedEventWhoseWordsDifferIsHandledToo(t *testing.T) {
 	api.setTransaction("tx_1", "paid", "external_ref", "order-1")
 	rx, got := trusting(t, mixed(t, api))
 	other := `{"id":"evt_2","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid","amount":1990,"correlation_id":"order-2"}}`
-	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_1"))))
-	assert.Equal(t, received, answer(rx, signed(other)))
-	assert.Equal(t, received, answer(rx, signed(other)))
+	assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, signed(other)))
+	assert.Equal(t, received, response(rx, signed(other)))
 	assert.Equal(t, []string{
 		"transaction.paid paid tx_1/tx_1 order-1/order-1 1990",
 		"transaction.paid  tx_1/tx_1 order-2/order-2 1990",
@@ -258,14 +258,14 @@ func TestASignedTwinThatSaysTheSameIsADuplicate(t *testing.T) {
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid", "external_ref", "order-1", "currency", "BRL")
 	rx, got := trusting(t, mixed(t, api))
-	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_1"))))
 	for range 2 {
-		assert.Equal(t, received, answer(rx, signed(`{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid",`+
+		assert.Equal(t, received, response(rx, signed(`{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid",`+
 			`"amount":"1990.00","currency":"BRL","correlation_id":"order-1"}}`)))
 	}
 	assert.Len(t, got.all(), 1)
 	api.fail(503)
-	assert.Equal(t, notConfirmedYet, answer(rx, signed(paid("evt_1", "tx_1"))), "whether it says the same can't be told now")
+	assert.Equal(t, notConfirmedYet, response(rx, signed(paid("evt_1", "tx_1"))), "whether it says the same can't be told now")
 }
 
 // A renewal that is late must not be taken for the one that an unsigned
@@ -291,11 +291,11 @@ func TestALateRenewalIsNotHiddenByAnotherPeriods(t *testing.T) {
 			`"current_period_start":"2027-%02d-04T12:00:00.000Z"}}`, id, month)
 	}
 	show(3)
-	assert.Equal(t, received, answer(rx, request(renewed("evt_2", 3))), "with the id of another, guessed")
-	assert.Equal(t, received, answer(rx, signed(renewed("evt_2", 2))), "late")
-	assert.Equal(t, received, answer(rx, signed(renewed("evt_3", 3))), "known")
+	assert.Equal(t, received, response(rx, request(renewed("evt_2", 3))), "with the id of another, guessed")
+	assert.Equal(t, received, response(rx, signed(renewed("evt_2", 2))), "late")
+	assert.Equal(t, received, response(rx, signed(renewed("evt_3", 3))), "known")
 	show(4)
-	assert.Equal(t, received, answer(rx, signed(renewed("evt_4", 4))))
-	assert.Equal(t, received, answer(rx, request(renewed("evt_4", 4))))
+	assert.Equal(t, received, response(rx, signed(renewed("evt_4", 4))))
+	assert.Equal(t, received, response(rx, request(renewed("evt_4", 4))))
 	assert.Equal(t, []string{"2027-03", "2027-02", "2027-04"}, got.all())
 }

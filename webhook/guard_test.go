@@ -33,7 +33,7 @@ func TestAPanickingObserverEndsNeitherDeliveriesNorWorkers(t *testing.T) {
 			return nil
 		})
 		for _, id := range []string{"a", "b"} {
-			assert.Equal(t, received, answer(rx, signed(paid(id, id))))
+			assert.Equal(t, received, response(rx, signed(paid(id, id))))
 			synctest.Wait()
 		}
 		assert.Equal(t, []string{"a", "b"}, got.all())
@@ -48,7 +48,7 @@ func TestAnObserverThatDoesNotReturnIsLogged(t *testing.T) {
 		var out bytes.Buffer
 		cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
 		cfg.Observe = func(context.Context, webhook.Observation) { time.Sleep(6 * time.Second) }
-		assert.Equal(t, received, answer(receiver(t, cfg), signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(receiver(t, cfg), signed(paid("evt_1", "tx_1"))))
 		synctest.Wait()
 		assert.Contains(t, out.String(), `level=ERROR msg="webhook: Observe does not return" outcome=unhandled event_id=evt_1`)
 	})
@@ -129,7 +129,7 @@ func TestAPanickingStoreIsAnErrorOfTheStore(t *testing.T) {
 				assert.Equal(t, want, w.Code)
 				time.Sleep(time.Minute)
 				store.in.Store("")
-				assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+				assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 				time.Sleep(3 * time.Minute)
 				assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeHandled])
 			})
@@ -145,7 +145,7 @@ func TestOtherPanickingCallbacks(t *testing.T) {
 		cfg.Backoff = func(int) time.Duration { panic("no table for this attempt") }
 		rx := receiver(t, cfg)
 		webhook.OnOther(rx, func(context.Context, *webhook.Event) error { return assert.AnError })
-		assert.Equal(t, failedNow, answer(rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))))
 	})
 	t.Run("Now: the delivery is not acknowledged", func(t *testing.T) {
 		t.Parallel()
@@ -168,14 +168,14 @@ func TestOtherPanickingCallbacks(t *testing.T) {
 		t.Parallel()
 		cfg := signedConfig()
 		cfg.Logger = slog.New(panickyHandler{slog.DiscardHandler})
-		assert.Equal(t, received, answer(receiver(t, cfg), signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(receiver(t, cfg), signed(paid("evt_1", "tx_1"))))
 	})
 	t.Run("the transport: the event is not confirmed", func(t *testing.T) {
 		t.Parallel()
 		client, err := newClient(panickyTransport{})
 		require.NoError(t, err)
 		rx, _ := shop(t, webhook.Config{API: client})
-		assert.Equal(t, notConfirmedYet, answer(rx, request(paid("evt_1", "tx_1"))))
+		assert.Equal(t, notConfirmedYet, response(rx, request(paid("evt_1", "tx_1"))))
 	})
 }
 

@@ -77,7 +77,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 }
 
 // answer is what a test compares: the status and the body.
-func answer(h http.Handler, r *http.Request) string {
+func response(h http.Handler, r *http.Request) string {
 	w := serve(h, r)
 	return fmt.Sprintf("%d %s", w.Code, w.Body)
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -13,7 +14,7 @@ import (
 
 var _ http.Handler = (*Receiver)(nil)
 
-// ServeHTTP answers a delivery:
+// ServeHTTP responds to a delivery:
 //
 //	200 {"received":true}   handled, stored, a duplicate, or nothing that we know
 //	400 {"error":"invalid_json"|"missing_event_id"}
@@ -27,36 +28,42 @@ var _ http.Handler = (*Receiver)(nil)
 //
 //	http.Handle("POST /webhooks/gateway", rx)
 func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := rx.serve(w, r)
-	maps.Copy(w.Header(), answer.Header())
-	w.WriteHeader(answer.Status)
-	_, _ = w.Write(answer.Body) // the sender has gone; it will come back
+	response := rx.serve(w, r)
+	maps.Copy(w.Header(), response.Header())
+	w.WriteHeader(response.Status)
+	_, _ = w.Write(response.Body) // the sender has gone; it will come back
 }
 
-func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Answer {
+func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
 	ctx := r.Context()
 	switch {
 	case !rx.secretPathMatches(r.URL.Path):
-		return rx.refuse(ctx, errNotFound)
+		return rx.reject(ctx, refused(errNotFound))
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return rx.refuse(ctx, errMethod)
+		return rx.reject(ctx, refused(errMethod))
 	case !acceptable(r.Header):
-		return rx.refuse(ctx, errMediaType)
+		return rx.reject(ctx, refused(errMediaType))
 	case r.ContentLength > rx.cfg.MaxBody:
 		w.Header().Set("Connection", "close") // the rest is not read
-		return rx.refuse(ctx, errTooLarge)
+		return rx.reject(ctx, refused(errTooLarge))
 	}
 	body, err := rx.readBody(w, r)
 	defer rx.bodies.resize(cap(body), 0)
 	switch {
 	case errors.Is(err, errBodyMemory):
 		w.Header().Set("Connection", "close")
-		return rx.overloaded(ctx, err)
+		return rx.reject(ctx, busy(err))
 	case err != nil:
-		return rx.refuse(ctx, err)
+		return rx.reject(ctx, refused(err))
 	}
 	return rx.Receive(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body})
+}
+
+// reject responds to a request that never becomes a delivery.
+func (rx *Receiver) reject(ctx context.Context, r result) Response {
+	rx.report(ctx, r.Observation)
+	return responseOf(r)
 }
 
 // acceptable wants JSON, or no claim at all: the body will tell. A signature

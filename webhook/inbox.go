@@ -13,7 +13,7 @@ import (
 // the second time. Register the handlers before.
 func (rx *Receiver) Start() {
 	if rx.cfg.Workers > 0 {
-		rx.takeUp()
+		rx.handleSetAside()
 	}
 	if rx.cfg.Mode != Inbox || rx.cfg.Workers < 0 {
 		return
@@ -29,13 +29,13 @@ func (rx *Receiver) Start() {
 	})
 }
 
-// poke says that there is work, without waiting for anybody to hear it.
-func (rx *Receiver) poke() {
+// wakeWorkers says that there is work, without waiting for anybody to hear it.
+func (rx *Receiver) wakeWorkers() {
 	rx.Start()
-	rx.hint()
+	rx.signalWork()
 }
 
-func (rx *Receiver) hint() {
+func (rx *Receiver) signalWork() {
 	select {
 	case rx.wake <- struct{}{}:
 	default: // a hint is pending already
@@ -59,9 +59,9 @@ func newDispatcher(rx *Receiver) *dispatcher {
 	return &dispatcher{rx: rx, idle: rx.cfg.Workers, ended: make(chan struct{}, rx.cfg.Workers)}
 }
 
-// linger is how long a few idle workers wait for others, so that one claim of
+// batchDelay is how long a few idle workers wait for others, so that one claim of
 // the store serves many of them.
-const linger = 5 * time.Millisecond
+const batchDelay = 5 * time.Millisecond
 
 const longestPause = 30 * time.Second
 
@@ -77,10 +77,10 @@ func (d *dispatcher) run(ctx context.Context) {
 		case <-d.ended:
 			d.idle++
 			next.Reset(d.delay())
-		case question := <-d.rx.asked:
+		case query := <-d.rx.idleQueries:
 			d.looked, d.turn = time.Time{}, false
 			next.Reset(d.claim(ctx))
-			question <- d.idle == d.rx.cfg.Workers && d.fails == 0
+			query <- d.idle == d.rx.cfg.Workers && d.fails == 0
 		case <-next.C:
 			next.Reset(d.claim(ctx))
 			d.rx.purge(ctx)
@@ -95,7 +95,7 @@ func (d *dispatcher) delay() time.Duration {
 	case d.fails > 0:
 		return d.pause()
 	case 2*d.idle < d.rx.cfg.Workers:
-		return linger
+		return batchDelay
 	default:
 		return 0
 	}
@@ -126,7 +126,7 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 		go d.work(ctx, c)
 	}
 	if len(claims) == limit || d.more {
-		return linger // there may be more
+		return batchDelay // there may be more
 	}
 	return d.rx.cfg.PollInterval
 }
@@ -182,7 +182,7 @@ func (rx *Receiver) begin(ctx context.Context, c *Claim) result {
 		rx.settle(ctx, c, &r, false)
 		return r
 	}
-	return rx.attend(ctx, c, rx.handle)
+	return rx.supervise(ctx, c, rx.handle)
 }
 
 func (rx *Receiver) stopping() bool {

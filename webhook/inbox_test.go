@@ -45,12 +45,12 @@ func TestTheInboxAnswersFirstAndHandlesThen(t *testing.T) {
 		})
 		began := time.Now()
 		for range 3 {
-			assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+			assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 		}
 		assert.Zero(t, time.Since(began))
 		assert.Empty(t, got.all())
 		time.Sleep(time.Minute)
-		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"evt_1"}, got.all())
 		assert.Equal(t, map[webhook.Outcome]uint64{webhook.OutcomeStored: 1, webhook.OutcomeDuplicate: 3, webhook.OutcomeHandled: 1}, rx.Stats())
@@ -76,7 +76,7 @@ func TestTheInboxRetriesWithBackoffAndGivesUp(t *testing.T) {
 				return errors.New("no database")
 			}
 		})
-		answer(rx, signed(paid("evt_1", "tx_1")))
+		response(rx, signed(paid("evt_1", "tx_1")))
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		assert.Equal(t, []time.Duration{0, 10 * time.Second, 10*time.Second + time.Hour, 40*time.Second + time.Hour, 80*time.Second + time.Hour}, at)
@@ -165,9 +165,9 @@ func TestAKilledProcessIsTakenOverFrom(t *testing.T) {
 			}
 		}
 		webhook.OnOther(first, handler("first", doomed.kill)) // killed between claim and completion
-		assert.Equal(t, received, answer(first, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(first, signed(paid("evt_1", "tx_1"))))
 		synctest.Wait()
-		assert.Equal(t, `503 {"error":"unavailable"}`, answer(first, signed(paid("evt_2", "tx_2"))), "what is not stored is not acknowledged")
+		assert.Equal(t, `503 {"error":"unavailable"}`, response(first, signed(paid("evt_2", "tx_2"))), "what is not stored is not acknowledged")
 
 		second := receiver(t, inbox(shared))
 		webhook.OnOther(second, handler("second", func() {}))
@@ -197,7 +197,7 @@ func TestAnEventThatKillsEveryProcessIsBuried(t *testing.T) {
 			})
 			rx.Start()
 			if runs.Load() == 0 {
-				answer(rx, signed(paid("evt_1", "tx_1")))
+				response(rx, signed(paid("evt_1", "tx_1")))
 			}
 			time.Sleep(2 * time.Minute)
 		}
@@ -220,8 +220,8 @@ func TestTheInboxKeepsTheOrderOfAResource(t *testing.T) {
 			return nil
 		})
 		for i := range 6 {
-			answer(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1")))
-			answer(rx, signed(paid(fmt.Sprintf("other_%d", i), fmt.Sprintf("tx_%d", 10+i))))
+			response(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1")))
+			response(rx, signed(paid(fmt.Sprintf("other_%d", i), fmt.Sprintf("tx_%d", 10+i))))
 		}
 		time.Sleep(time.Minute)
 		var ofOne []string
@@ -246,7 +246,7 @@ func TestAWorkerWithoutWorkersOnlyReceives(t *testing.T) {
 			t.Error("handled by the process that only receives")
 			return nil
 		})
-		assert.Equal(t, received, answer(front, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(front, signed(paid("evt_1", "tx_1"))))
 		time.Sleep(time.Hour)
 		counts, err := front.Counts(t.Context())
 		require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestShutdownOfAnInbox(t *testing.T) {
 			}
 		})
 		for _, id := range []string{"a", "b", "c"} {
-			assert.Equal(t, received, answer(rx, signed(paid(id, id))))
+			assert.Equal(t, received, response(rx, signed(paid(id, id))))
 		}
 		time.Sleep(time.Second)
 		require.NoError(t, rx.Shutdown(t.Context()), "what runs is finished")
@@ -290,7 +290,7 @@ func TestShutdownOfAnInbox(t *testing.T) {
 		counts, err := shared.Counts(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, 2, counts.Waiting, "nothing new was begun")
-		assert.Equal(t, `503 {"error":"unavailable"}`, answer(rx, signed(paid("d", "d"))))
+		assert.Equal(t, `503 {"error":"unavailable"}`, response(rx, signed(paid("d", "d"))))
 		_, err = rx.Requeue(t.Context(), "x")
 		require.ErrorIs(t, err, webhook.ErrShutdown)
 
@@ -323,16 +323,16 @@ func TestTheInboxOutlivesAStoreThatIsDown(t *testing.T) {
 			got.add("%s", e.ID)
 			return nil
 		})
-		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 		flaky.down(true)
 		time.Sleep(10 * time.Minute)
 		reads := flaky.count()
 		time.Sleep(10 * time.Minute)
 		assert.InDelta(t, 20, flaky.count()-reads, 1, "asked every 30 s")
-		assert.Equal(t, `503 {"error":"unavailable"}`, answer(rx, signed(paid("evt_2", "tx_2"))))
+		assert.Equal(t, `503 {"error":"unavailable"}`, response(rx, signed(paid("evt_2", "tx_2"))))
 		flaky.down(false)
 		time.Sleep(time.Minute)
-		assert.Equal(t, received, answer(rx, signed(paid("evt_2", "tx_2"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_2", "tx_2"))))
 		synctest.Wait()
 		assert.Equal(t, []string{"evt_1", "evt_2"}, got.all())
 	})
@@ -393,9 +393,9 @@ func TestADoneEventIsNotedAlsoIfTheStoreStumbles(t *testing.T) {
 		cfg.Store = stumbling
 		rx := receiver(t, cfg)
 		webhook.OnOther(rx, func(context.Context, *webhook.Event) error { return nil })
-		assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 		stumbling.left = 100
-		assert.Equal(t, `503 {"error":"unavailable"}`, answer(rx, signed(paid("evt_2", "tx_2"))), "handled, but nobody knows")
+		assert.Equal(t, `503 {"error":"unavailable"}`, response(rx, signed(paid("evt_2", "tx_2"))), "handled, but nobody knows")
 	})
 }
 

@@ -66,21 +66,21 @@ type memoryStore struct {
 type memoryEntry struct {
 	Record
 
-	number   uint64 // in the order of arrival
-	arrived  time.Time
-	aside    bool   // its lane is that of the unhandled events
-	family   Family // of the handler that it was set aside for the lack of
-	counted  bool   // in its resource's memory
-	state    State
-	standsIn *memoryEntry // a signed event's confirmed twin, which is handled in its place
-	matched  string       // the key of a confirmed event's signed twin
-	attempts int
-	token    string
-	due      time.Time
-	lease    time.Time
-	since    time.Time // of the state
-	reason   string
-	place    *list.Element // in the list of its state
+	number    uint64 // in the order of arrival
+	arrived   time.Time
+	aside     bool   // its queue is that of the unhandled events
+	family    Family // of the handler that it was set aside for the lack of
+	counted   bool   // in its resource's memory
+	state     State
+	canonical *memoryEntry // a signed event's confirmed twin, which is handled in its place
+	matched   string       // the key of a confirmed event's signed twin
+	attempts  int
+	token     string
+	due       time.Time
+	lease     time.Time
+	since     time.Time // of the state
+	reason    string
+	place     *list.Element // in the list of its state
 }
 
 type resourceMemory struct {
@@ -129,7 +129,7 @@ func (s *memoryStore) Put(_ context.Context, rec Record) (Entry, error) {
 	if twin := s.twin(rec); twin != nil {
 		// The signed event is done as such; what becomes of it is the twin's.
 		twin.matched = e.Key
-		e.standsIn = twin
+		e.canonical = twin
 		s.add(e, StateDone)
 		return s.entry(twin, rec), nil
 	}
@@ -142,7 +142,7 @@ func (s *memoryStore) PutDead(_ context.Context, rec Record, reason string) (Ent
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[rec.Key]; e != nil {
-		return s.entry(e.acting(), rec), nil
+		return s.entry(e.resolve(), rec), nil
 	}
 	if !s.makeRoom() {
 		return Entry{}, ErrStoreFull
@@ -173,17 +173,17 @@ func (s *memoryStore) entry(e *memoryEntry, rec Record) Entry {
 // known returns the entry of the event that rec stands for, by rules 1 and 2.
 func (s *memoryStore) known(rec Record) *memoryEntry {
 	if e := s.entries[rec.Key]; e != nil {
-		return e.acting()
+		return e.resolve()
 	}
 	if rec.Signed || rec.Fact == "" {
 		return nil
 	}
 	if same := s.facts[rec.Fact]; len(same) > 0 {
-		return same[0].acting()
+		return same[0].resolve()
 	}
 	for _, e := range s.ids[rec.EventID] {
 		if e.Signed {
-			return e.acting()
+			return e.resolve()
 		}
 	}
 	return nil
@@ -213,10 +213,10 @@ func (e *memoryEntry) matches(rec Record) bool {
 	return !e.Signed && (e.matched == "" || e.matched == rec.Key)
 }
 
-// acting returns the entry that is handled for e.
-func (e *memoryEntry) acting() *memoryEntry {
-	if e.standsIn != nil {
-		return e.standsIn
+// resolve returns the entry that is handled for e.
+func (e *memoryEntry) resolve() *memoryEntry {
+	if e.canonical != nil {
+		return e.canonical
 	}
 	return e
 }
@@ -374,8 +374,8 @@ func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, re
 	})
 }
 
-// Bury is as in [Store].
-func (s *memoryStore) Bury(_ context.Context, c *Claim, reason string) error {
+// MarkDead is as in [Store].
+func (s *memoryStore) MarkDead(_ context.Context, c *Claim, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.reason = reason
 		s.enter(e, StateDead)

@@ -64,7 +64,7 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 			require.NoError(t, err)
 			require.NotNil(t, c)
 			if id == "d" {
-				require.NoError(t, s.Bury(t.Context(), c, "for ever"))
+				require.NoError(t, s.MarkDead(t.Context(), c, "for ever"))
 			}
 		}
 		_, err = put("e")
@@ -110,13 +110,13 @@ func TestAfterARestartAStrangerCantRepeatAnOldPayment(t *testing.T) {
 			})
 			return rx
 		}
-		assert.Equal(t, received, answer(start(), request(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(start(), request(paid("evt_1", "tx_1"))))
 		time.Sleep(time.Minute)
-		assert.Equal(t, received, answer(start(), request(paid("evt_1", "tx_1"))), "most likely on its way while the process was restarted")
+		assert.Equal(t, received, response(start(), request(paid("evt_1", "tx_1"))), "most likely on its way while the process was restarted")
 		time.Sleep(6 * 24 * time.Hour)
 		restarted := start()
 		time.Sleep(time.Hour)
-		assert.Equal(t, `401 {"error":"unconfirmed_event"}`, answer(restarted, request(paid("evt_2", "tx_1"))))
+		assert.Equal(t, `401 {"error":"unconfirmed_event"}`, response(restarted, request(paid("evt_2", "tx_1"))))
 		assert.Equal(t, 2, shipped)
 	})
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"sync"
@@ -11,7 +12,7 @@ import (
 // Outcome is what became of a delivery, or of a run of a handler.
 type Outcome string
 
-// The outcomes. The first group is answered with 200.
+// The outcomes. The receiver responds to the first group with 200.
 const (
 	OutcomeHandled   Outcome = "handled"
 	OutcomeStored    Outcome = "stored"    // in the inbox; the workers report the rest
@@ -56,6 +57,51 @@ type Observation struct {
 	Duration   time.Duration
 	Err        error // of the handler or the store, or the DeliveryError
 	FromWorker bool  // a run in the background, not a delivery
+}
+
+// result is the outcome of a delivery on its way to a Response.
+type result struct {
+	Observation
+
+	retryAfter time.Duration // what a handler asked for, or the rest of a backoff
+	state      State         // of a duplicate, in the store
+	family     Family        // of the handler that there is none of
+}
+
+func outcome(rec Record, o Outcome) result {
+	return result{Observation: Observation{Outcome: o, EventID: rec.id(), Kind: rec.Kind, Resource: rec.Resource, KeyID: rec.KeyID}}
+}
+
+func duplicate(rec Record, state State) result {
+	r := outcome(rec, OutcomeDuplicate)
+	r.state = state
+	return r
+}
+
+func storeError(rec Record, err error) result {
+	r := outcome(rec, OutcomeStoreError)
+	r.Err = err
+	return r
+}
+
+func refused(err error) result {
+	return result{Observation: Observation{Outcome: OutcomeRefused, Err: err}}
+}
+
+// busy is the result of a delivery that can't be processed now.
+func busy(err error) result {
+	return result{Observation: Observation{Outcome: OutcomeBusy, Err: err}}
+}
+
+func unconfirmed(err error) result {
+	o := OutcomeUnconfirmed
+	switch {
+	case errors.Is(err, ErrUnconfirmed):
+		o = OutcomeRefused
+	case errors.Is(err, errStore):
+		o = OutcomeStoreError
+	}
+	return result{Observation: Observation{Outcome: o, Err: err}}
 }
 
 // Stats returns how often each outcome happened since the receiver was made.

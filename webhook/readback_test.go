@@ -52,17 +52,17 @@ func TestReadBackBelievesTheAPIOnly(t *testing.T) {
 	api := &fakeAPI{}
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
 
-	assert.Equal(t, unconfirmed, answer(rx, request(paid("evt_1", "tx_1"))), "no such transaction")
+	assert.Equal(t, unconfirmed, response(rx, request(paid("evt_1", "tx_1"))), "no such transaction")
 	api.setTransaction("tx_1", "pending")
 	w := serve(rx, request(paid("evt_1", "tx_1")))
 	assert.Equal(t, notConfirmedYet, fmt.Sprintf("%d %s", w.Code, w.Body))
 	assert.Equal(t, "5", w.Header().Get("Retry-After"))
 	api.setTransaction("tx_1", "refused")
-	assert.Equal(t, unconfirmed, answer(rx, request(paid("evt_1", "tx_1"))), "it never can be paid")
+	assert.Equal(t, unconfirmed, response(rx, request(paid("evt_1", "tx_1"))), "it never can be paid")
 	assert.Empty(t, got.all())
 
 	api.setTransaction("tx_1", "captured")
-	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_1"))))
 	assert.Equal(t, []string{"transaction.paid tx_1 captured"}, got.all(), "the handler has the confirmed state")
 
 	for _, body := range []string{
@@ -72,7 +72,7 @@ func TestReadBackBelievesTheAPIOnly(t *testing.T) {
 		`{"id":"e","event":"transaction","data":{"id":"TX_1","event_type":"transaction.paid"}}`,
 		`{"id":"e","event":"transfer","type":"payout.transferred","data":{"id":"tx_1"}}`, // another family's id
 	} {
-		assert.Equal(t, unconfirmed, answer(rx, request(body)), body)
+		assert.Equal(t, unconfirmed, response(rx, request(body)), body)
 	}
 	assert.Len(t, got.all(), 1)
 }
@@ -83,8 +83,8 @@ func TestAnAPIThatReadsIDsLenientlyGivesOneEventOneIdentity(t *testing.T) {
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
 	api.setTransaction("tx_1", "paid")
 	api.set("transactions/TX_1", map[string]any{"id": "tx_1", "status": "paid"})
-	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_1"))))
-	assert.Equal(t, unconfirmed, answer(rx, request(paid("evt_2", "TX_1"))))
+	assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_1"))))
+	assert.Equal(t, unconfirmed, response(rx, request(paid("evt_2", "TX_1"))))
 	assert.Len(t, got.all(), 1)
 }
 
@@ -95,10 +95,10 @@ func TestAnUnreachableAPIIsNoRefusal(t *testing.T) {
 	api.setTransaction("tx_1", "paid")
 	for _, status := range []int{500, 503, 429, 401, 403} {
 		api.fail(status)
-		assert.Equal(t, notConfirmedYet, answer(rx, request(paid("evt_1", "tx_1"))), status)
+		assert.Equal(t, notConfirmedYet, response(rx, request(paid("evt_1", "tx_1"))), status)
 	}
 	api.fail(0)
-	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_1"))))
 	assert.Len(t, got.all(), 1)
 }
 
@@ -108,14 +108,14 @@ func TestUnderReadBackOneFactIsOneEvent(t *testing.T) {
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
 	api.setTransaction("tx_1", "paid")
 	for i := range 5 {
-		assert.Equal(t, received, answer(rx, request(paid(fmt.Sprintf("forged_%d", i), "tx_1"))))
+		assert.Equal(t, received, response(rx, request(paid(fmt.Sprintf("forged_%d", i), "tx_1"))))
 	}
 	for _, refunded := range []int{500, 500, 900} {
 		api.setTransaction("tx_1", "partially_refunded", "refunded_amount", refunded)
-		assert.Equal(t, received, answer(rx, request(txBody(fmt.Sprintf("r_%d", refunded), webhook.TransactionRefunded, "tx_1", ""))))
+		assert.Equal(t, received, response(rx, request(txBody(fmt.Sprintf("r_%d", refunded), webhook.TransactionRefunded, "tx_1", ""))))
 	}
 	api.setTransaction("tx_1", "partially_refunded", "refunded_amount", 900, "extra", 1)
-	assert.Equal(t, received, answer(rx, request(paid("forged_again", "tx_1"))), "the state has moved on, the payment is the same")
+	assert.Equal(t, received, response(rx, request(paid("forged_again", "tx_1"))), "the state has moved on, the payment is the same")
 	assert.Equal(t, []string{
 		"transaction.paid tx_1 paid",
 		"transaction.refunded tx_1 partially_refunded",
@@ -129,7 +129,7 @@ func TestRefundsOfAnAPIThatDoesNotTellTheAmount(t *testing.T) {
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
 	for _, status := range []string{"partially_refunded", "refunded", "refunded"} {
 		api.setTransaction("tx_1", status)
-		assert.Equal(t, received, answer(rx, request(txBody("evt_"+status, webhook.TransactionRefunded, "tx_1", status))))
+		assert.Equal(t, received, response(rx, request(txBody("evt_"+status, webhook.TransactionRefunded, "tx_1", status))))
 	}
 	assert.Equal(t, []string{"transaction.refunded tx_1 partially_refunded", "transaction.refunded tx_1 refunded"}, got.all())
 }
@@ -152,10 +152,10 @@ func TestAnUnsignedEventOfAnUnknownKindIsNotConfirmed(t *testing.T) {
 		`{"id":"e","event":"subscription","data":{"id":"sub_1","event_type":"subscription.upgraded"}}`,
 		`{"id":"e","event":"subscription","data":{"id":"sub_1","event_type":"transaction.paid"}}`,
 	} {
-		assert.Equal(t, unconfirmed, answer(rx, request(body)), body)
+		assert.Equal(t, unconfirmed, response(rx, request(body)), body)
 	}
 	assert.Empty(t, got.all())
-	assert.Equal(t, received, answer(rx, signed(txBody("e", "transaction.approved", "tx_1", ""))), "the gateway may add kinds")
+	assert.Equal(t, received, response(rx, signed(txBody("e", "transaction.approved", "tx_1", ""))), "the gateway may add kinds")
 	assert.Equal(t, []string{"transaction.approved tx_1 "}, got.all())
 }
 
@@ -170,7 +170,7 @@ func TestSignedAndUnsignedDeliveriesOfOneEventAreOne(t *testing.T) {
 			deliveries[0], deliveries[1] = deliveries[1], deliveries[0]
 		}
 		for _, r := range append(deliveries, signed(paid("evt_1", "tx_1")), request(paid("evt_1", "tx_1")), request(paid("forged", "tx_1"))) {
-			assert.Equal(t, received, answer(rx, r), name)
+			assert.Equal(t, received, response(rx, r), name)
 		}
 		assert.Len(t, got.all(), 1, name)
 	}
@@ -186,16 +186,16 @@ func TestAConfirmedForgeryIsTheRealEventAndHidesNoOther(t *testing.T) {
 	// Two refunds happened. Somebody who knows the URL and the id tells of them
 	// before the gateway does: that is true, and it is one event's worth.
 	api.setTransaction("tx_1", "partially_refunded", "refunded_amount", 900)
-	assert.Equal(t, received, answer(rx, request(refund("forged"))))
-	assert.Equal(t, received, answer(rx, request(refund("forged again"))))
+	assert.Equal(t, received, response(rx, request(refund("forged"))))
+	assert.Equal(t, received, response(rx, request(refund("forged again"))))
 	assert.Len(t, got.all(), 1)
-	assert.Equal(t, received, answer(rx, signed(refund("evt_1"))))
+	assert.Equal(t, received, response(rx, signed(refund("evt_1"))))
 	assert.Len(t, got.all(), 1, "the first real one is what was handled")
-	assert.Equal(t, received, answer(rx, signed(refund("evt_2"))))
+	assert.Equal(t, received, response(rx, signed(refund("evt_2"))))
 	assert.Len(t, got.all(), 2, "the second one is not lost")
 	for _, id := range []string{"evt_1", "evt_2"} {
-		assert.Equal(t, received, answer(rx, signed(refund(id))))
-		assert.Equal(t, received, answer(rx, request(refund(id))))
+		assert.Equal(t, received, response(rx, signed(refund(id))))
+		assert.Equal(t, received, response(rx, request(refund(id))))
 	}
 	assert.Len(t, got.all(), 2)
 }
@@ -206,9 +206,9 @@ func TestAForgeryWithARealIDCannotTakeItsPlace(t *testing.T) {
 	api.setTransaction("tx_1", "paid")
 	api.setTransaction("tx_2", "paid")
 	rx, got := shop(t, mixed(t, api))
-	assert.Equal(t, received, answer(rx, request(txBody("evt_1", webhook.TransactionCreated, "tx_1", ""))))
-	assert.Equal(t, received, answer(rx, request(paid("evt_1", "tx_2"))))
-	assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))), "the real evt_1")
+	assert.Equal(t, received, response(rx, request(txBody("evt_1", webhook.TransactionCreated, "tx_1", ""))))
+	assert.Equal(t, received, response(rx, request(paid("evt_1", "tx_2"))))
+	assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))), "the real evt_1")
 	assert.Equal(t, []string{"transaction.created tx_1 paid", "transaction.paid tx_2 paid", "transaction.paid tx_1 paid"}, got.all())
 }
 
@@ -217,10 +217,10 @@ func TestABadSignatureIsNotReadBack(t *testing.T) {
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid")
 	rx, got := shop(t, mixed(t, api))
-	assert.Equal(t, `401 {"error":"invalid_signature"}`, answer(rx, forged(paid("evt_1", "tx_1"))))
+	assert.Equal(t, `401 {"error":"invalid_signature"}`, response(rx, forged(paid("evt_1", "tx_1"))))
 	half := request(paid("evt_1", "tx_1"))
 	half.Header.Set(webhook.DefaultTimestampHeader, "1700000000")
-	assert.Equal(t, `401 {"error":"missing_signature"}`, answer(rx, half))
+	assert.Equal(t, `401 {"error":"missing_signature"}`, response(rx, half))
 	assert.Empty(t, got.all())
 	assert.Zero(t, api.count())
 }
@@ -231,11 +231,11 @@ func TestASignedRefundWaitsForAnAPIThatIsDownButNotForOneThatIsBehind(t *testing
 	rx, got := shop(t, mixed(t, api))
 	refund := txBody("evt_1", webhook.TransactionRefunded, "tx_1", "refunded")
 	api.fail(503)
-	assert.Equal(t, notConfirmedYet, answer(rx, signed(refund)))
-	assert.Equal(t, received, answer(rx, signed(paid("evt_0", "tx_1"))), "what happens once needs no API")
+	assert.Equal(t, notConfirmedYet, response(rx, signed(refund)))
+	assert.Equal(t, received, response(rx, signed(paid("evt_0", "tx_1"))), "what happens once needs no API")
 	api.fail(0)
 	api.setTransaction("tx_1", "paid")
-	assert.Equal(t, received, answer(rx, signed(refund)), "the signature outweighs it")
+	assert.Equal(t, received, response(rx, signed(refund)), "the signature outweighs it")
 	assert.Equal(t, []string{"transaction.paid tx_1 paid", "transaction.refunded tx_1 refunded"}, got.all())
 }
 
@@ -245,7 +245,7 @@ func TestWhatHappenedBeforeTheStoresMemoryIsNotBelievedAgain(t *testing.T) {
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
 	old := time.Now().Add(-8 * 24 * time.Hour).UTC().Format(time.RFC3339)
 	api.setTransaction("tx_1", "paid", "paid_at", old)
-	assert.Equal(t, unconfirmed, answer(rx, request(paid("evt_1", "tx_1"))), "though it was updated just now")
+	assert.Equal(t, unconfirmed, response(rx, request(paid("evt_1", "tx_1"))), "though it was updated just now")
 	assert.Empty(t, got.all())
 }
 
@@ -258,7 +258,7 @@ func TestManyDeliveriesOfOneResourceAskOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				assert.Equal(t, received, answer(rx, request(paid(fmt.Sprintf("evt_%d", i), "tx_1"))))
+				assert.Equal(t, received, response(rx, request(paid(fmt.Sprintf("evt_%d", i), "tx_1"))))
 			})
 		}
 		synctest.Wait()
@@ -276,7 +276,7 @@ func TestReadsAreLimited(t *testing.T) {
 		rx, _ := shop(t, webhook.Config{API: api.client(t), ReadBack: webhook.ReadBack{PerSecond: 5}})
 		flood := func() (asked int) {
 			for i := range 100 {
-				if answer(rx, request(paid("e", fmt.Sprintf("guess_%d", i)))) == unconfirmed {
+				if response(rx, request(paid("e", fmt.Sprintf("guess_%d", i)))) == unconfirmed {
 					asked++
 				}
 			}
@@ -297,8 +297,8 @@ func TestASlowAPIIsGivenUp(t *testing.T) {
 		rx, _ := shop(t, webhook.Config{API: api.client(t), ReadBack: webhook.ReadBack{Concurrent: 1}})
 		began := time.Now()
 		done := make(chan string)
-		go func() { done <- answer(rx, request(paid("evt_2", "tx_2"))) }() // waits for the one call that is allowed
-		assert.Equal(t, notConfirmedYet, answer(rx, request(paid("evt_1", "tx_1"))))
+		go func() { done <- response(rx, request(paid("evt_2", "tx_2"))) }() // waits for the one call that is allowed
+		assert.Equal(t, notConfirmedYet, response(rx, request(paid("evt_1", "tx_1"))))
 		assert.Equal(t, notConfirmedYet, <-done)
 		assert.Equal(t, 5*time.Second, time.Since(began))
 	})

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/jsonread"
@@ -15,13 +14,6 @@ import (
 // returned: nothing in its body, the id included, comes from the sender. Whoever
 // owns a paid transaction could otherwise have any amount, reference or metadata
 // confirmed with it.
-
-// factID is the id of an event that is known by its fact. It is the same in every
-// process, for every delivery and reconciliation that reports the fact, so that
-// handlers can use it as an idempotency key.
-func factID(fact string) string {
-	return "fact-" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(fact)).String()
-}
 
 // rebuilt returns the record of an event that the API confirmed. e says what
 // happened to which resource. The id of its delivery is kept only where a signed

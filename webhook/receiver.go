@@ -15,14 +15,14 @@ import (
 type Receiver struct {
 	// Pointers: fmt shows only the address of what they hold where it can't call
 	// Format, and that holds the signing keys.
-	cfg      *Config
-	verifier *Verifier
-	signed   lane
-	unsigned lane
-	bodies   bodyPool
-	stats    stats
-	runs     runs
-	hung     chan struct{} // a place for every handler that hangs without a slot
+	cfg       *Config
+	verifier  *Verifier
+	signed    deliveryPool
+	unsigned  deliveryPool
+	bodies    bodyPool
+	stats     stats
+	runs      runs
+	hungSlots chan struct{} // a place for every handler that hangs without a slot
 
 	mu       sync.Mutex
 	routes   map[route]*handler
@@ -32,14 +32,14 @@ type Receiver struct {
 	unrouted map[route]struct{} // kinds without a handler that were logged
 	running  sync.WaitGroup     // deliveries and workers
 
-	started sync.Once
-	aborted sync.Once
-	quit    chan struct{}  // closed by Shutdown: begin nothing new
-	abort   chan struct{}  // closed when Shutdown has no more time: end what runs
-	wake    chan struct{}  // there is work in the inbox
-	asked   chan chan bool // Idle asks the dispatcher
-	purged  atomic.Int64   // when old events were last forgotten, Unix seconds
-	looked  atomic.Int64   // when unhandled events were last looked for, Unix milliseconds
+	started     sync.Once
+	aborted     sync.Once
+	quit        chan struct{}  // closed by Shutdown: begin nothing new
+	abort       chan struct{}  // closed when Shutdown has no more time: end what runs
+	wake        chan struct{}  // there is work in the inbox
+	idleQueries chan chan bool // Idle asks the dispatcher
+	lastPurge   atomic.Int64   // when old events were last forgotten, Unix seconds
+	lastScan    atomic.Int64   // when unhandled events were last looked for, Unix milliseconds
 }
 
 // New returns a receiver, or an error that says which promise the
@@ -50,18 +50,18 @@ func New(cfg Config) (*Receiver, error) {
 		return nil, err
 	}
 	rx := &Receiver{
-		cfg:      &cfg,
-		verifier: &Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
-		bodies:   bodyPool{size: bodyMemory(&cfg)},
-		routes:   make(map[route]*handler),
-		hung:     make(chan struct{}, max(cfg.MaxHung, 0)),
-		unrouted: make(map[route]struct{}),
-		quit:     make(chan struct{}),
-		abort:    make(chan struct{}),
-		wake:     make(chan struct{}, 1),
-		asked:    make(chan chan bool),
+		cfg:         &cfg,
+		verifier:    &Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
+		bodies:      bodyPool{size: bodyMemory(&cfg)},
+		routes:      make(map[route]*handler),
+		hungSlots:   make(chan struct{}, max(cfg.MaxHung, 0)),
+		unrouted:    make(map[route]struct{}),
+		quit:        make(chan struct{}),
+		abort:       make(chan struct{}),
+		wake:        make(chan struct{}, 1),
+		idleQueries: make(chan chan bool),
 	}
-	rx.signed, rx.unsigned = newLane(&cfg), newLane(&cfg)
+	rx.signed, rx.unsigned = newDeliveryPool(&cfg), newDeliveryPool(&cfg)
 	if cfg.Trust == UnsafeTrustBody {
 		cfg.Logger.WarnContext(context.Background(), "webhook: every delivery is believed, signed or not: UnsafeTrustBody is for tests")
 	}
@@ -124,8 +124,8 @@ const purgeEvery = time.Hour
 
 // purge has the store forget old events now and then, beside the work.
 func (rx *Receiver) purge(ctx context.Context) {
-	now, last := time.Now().Unix(), rx.purged.Load()
-	if now-last < int64(purgeEvery/time.Second) || !rx.purged.CompareAndSwap(last, now) || !rx.enter() {
+	now, last := time.Now().Unix(), rx.lastPurge.Load()
+	if now-last < int64(purgeEvery/time.Second) || !rx.lastPurge.CompareAndSwap(last, now) || !rx.enter() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)

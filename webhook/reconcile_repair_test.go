@@ -65,7 +65,7 @@ func TestAnEventThatWasDoneAndNeverAppliedIsRepairedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
 		b.apply = nothing // an UPDATE that matched no row, unchecked
-		assert.Equal(t, received, answer(b.rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(b.rx, signed(paid("evt_1", "tx_1"))))
 		r := b.reconciler(t, webhook.ReconcilerConfig{})
 		other := b.reconciler(t, webhook.ReconcilerConfig{}) // of another process
 
@@ -88,7 +88,7 @@ func TestARecordThatWasClosedInBetweenIsNotRepaired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
-		assert.Equal(t, received, answer(b.rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(b.rx, signed(paid("evt_1", "tx_1"))))
 		open := pendingTx("tx_1")
 		r, err := webhook.NewReconciler(b.rx, webhook.ReconcilerConfig{
 			Open: func(ctx context.Context) iter.Seq2[webhook.OpenResource, error] { return openOnes(open...)(ctx) },
@@ -109,7 +109,7 @@ func TestAnEventThatIsTriedAgainOrADeadLetterIsNotRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
 		b.apply = func() error { return webhook.Permanent(errors.New("no such order")) }
-		assert.Equal(t, received, answer(b.rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(b.rx, signed(paid("evt_1", "tx_1"))))
 		r := b.reconciler(t, webhook.ReconcilerConfig{})
 		for range 3 {
 			assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1}, once(t, r))
@@ -124,7 +124,7 @@ func TestRepairsCanBeSwitchedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
 		b.apply = nothing
-		assert.Equal(t, received, answer(b.rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(b.rx, signed(paid("evt_1", "tx_1"))))
 		r := b.reconciler(t, webhook.ReconcilerConfig{RepairAfter: -1})
 		for range 3 {
 			assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1}, once(t, r))
@@ -139,9 +139,9 @@ func TestAnOldEventIsRepairedAlthoughLaterOnesWereHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
 		b.apply = nothing
-		assert.Equal(t, received, answer(b.rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(b.rx, signed(paid("evt_1", "tx_1"))))
 		b.api.setTransaction("tx_1", "refunded", "refunded_amount", 1990)
-		assert.Equal(t, received, answer(b.rx, signed(txBody("evt_2", webhook.TransactionRefunded, "tx_1", "refunded"))))
+		assert.Equal(t, received, response(b.rx, signed(txBody("evt_2", webhook.TransactionRefunded, "tx_1", "refunded"))))
 		r := b.reconciler(t, webhook.ReconcilerConfig{})
 		assert.Equal(t, 2, once(t, r).Known)
 		time.Sleep(time.Hour)
@@ -153,7 +153,7 @@ func TestAnOldEventIsRepairedAlthoughLaterOnesWereHandled(t *testing.T) {
 func TestAnOperatorReplaysAResource(t *testing.T) {
 	t.Parallel()
 	b := newBooks(t)
-	assert.Equal(t, received, answer(b.rx, signed(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(b.rx, signed(paid("evt_1", "tx_1"))))
 	r := b.reconciler(t, webhook.ReconcilerConfig{})
 	for range 2 {
 		sum, err := r.Replay(t.Context(), pendingTx("tx_1")[0])

@@ -216,7 +216,7 @@ func (ro *round) accept(ctx context.Context, rec Record) (result, error) {
 // record makes the event of a kind, if the resource proves it.
 func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, error) {
 	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
-	c := confirm(e, res, ro.rx.cfg.Now())
+	c := judge(e, res, ro.rx.cfg.Now())
 	if c.verdict != confirmed {
 		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
 	}

@@ -77,17 +77,17 @@ func TestAWebhookAndTheReconcilerTellOneEventOnce(t *testing.T) {
 	api.setTransaction("tx_1", "paid")
 	api.setTransaction("tx_2", "paid")
 	api.setTransaction("tx_3", "refunded", "refunded_amount", 1990)
-	assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 	found, err := reconciler(t, rx, pendingTx("tx_1", "tx_2")...).Once(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, webhook.Reconciliation{Checked: 2, Found: 1, Known: 1}, found)
-	assert.Equal(t, received, answer(rx, signed(paid("evt_2", "tx_2"))), "late, but the same")
+	assert.Equal(t, received, response(rx, signed(paid("evt_2", "tx_2"))), "late, but the same")
 
 	paidBefore := webhook.OpenResource{Family: webhook.FamilyTransaction, ID: "tx_3", Status: "paid"}
 	found, err = reconciler(t, rx, paidBefore).Once(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 1, found.Found)
-	assert.Equal(t, received, answer(rx, signed(txBody("evt_3", webhook.TransactionRefunded, "tx_3", "refunded"))))
+	assert.Equal(t, received, response(rx, signed(txBody("evt_3", webhook.TransactionRefunded, "tx_3", "refunded"))))
 	assert.Equal(t, []string{"transaction.paid tx_1 paid", "transaction.paid tx_2 paid", "transaction.refunded tx_3 refunded"}, got.all())
 }
 

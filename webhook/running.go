@@ -156,7 +156,7 @@ func (rx *Receiver) Pause() { rx.runs.pause(true) }
 // Resume ends a [Receiver.Pause].
 func (rx *Receiver) Resume() {
 	rx.runs.pause(false)
-	rx.hint()
+	rx.signalWork()
 }
 
 // Idle waits until this process has nothing to do: no handler runs, and the
@@ -193,10 +193,10 @@ func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
 	if rx.cfg.Mode == Sync || rx.cfg.Workers < 0 {
 		return len(rx.Running()) == 0, ctx.Err()
 	}
-	question := make(chan bool, 1)
+	query := make(chan bool, 1)
 	select {
-	case rx.asked <- question:
-		return <-question && len(rx.Running()) == 0, nil
+	case rx.idleQueries <- query:
+		return <-query && len(rx.Running()) == 0, nil
 	case <-rx.quit:
 		return false, ErrShutdown
 	case <-ctx.Done():
@@ -204,12 +204,12 @@ func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
 	}
 }
 
-// attend has a claimed event handled on a goroutine of its own, and returns the
+// supervise has a claimed event handled on a goroutine of its own, and returns the
 // result. If the handler hangs, attend returns without it: the slot of the
 // delivery or the worker is free for other events, and the event stays claimed
 // for as long as the handler runs. There are only MaxHung places for such
 // handlers; one that finds none keeps its slot.
-func (rx *Receiver) attend(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result) result {
+func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result) result {
 	one := rx.runs.add(c)
 	if one == nil {
 		r := outcome(c.Record, OutcomeReleased)
@@ -228,7 +228,7 @@ func (rx *Receiver) attend(ctx context.Context, c *Claim, handle func(context.Co
 	r := outcome(c.Record, OutcomeHung)
 	r.Attempt, r.Duration = c.Attempt, time.Since(one.Since)
 	select {
-	case rx.hung <- struct{}{}:
+	case rx.hungSlots <- struct{}{}:
 		r.Err = errHung
 		rx.running.Add(1)
 		go rx.awaitHung(ctx, one.Since, done)
@@ -270,7 +270,7 @@ func (rx *Receiver) finish(ctx context.Context, c *Claim, handle func(context.Co
 func (rx *Receiver) awaitHung(ctx context.Context, since time.Time, done <-chan result) {
 	defer rx.running.Done()
 	r := <-done
-	<-rx.hung
+	<-rx.hungSlots
 	r.Duration, r.FromWorker = time.Since(since), true
 	rx.report(ctx, r.Observation)
 	rx.runs.notify()

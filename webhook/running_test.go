@@ -55,7 +55,7 @@ func TestHungHandlersAreReportedAndGiveTheirWorkersBack(t *testing.T) {
 		h := newHanging()
 		webhook.OnOther(rx, h.handle)
 		for i := range 4 {
-			assert.Equal(t, received, answer(rx, signed(paid(fmt.Sprintf("hang_%d", i), fmt.Sprintf("tx_%d", i)))))
+			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("hang_%d", i), fmt.Sprintf("tx_%d", i)))))
 			synctest.Wait()
 			if i%2 == 1 {
 				time.Sleep(35 * time.Second) // the timeout and the grace
@@ -63,8 +63,8 @@ func TestHungHandlersAreReportedAndGiveTheirWorkersBack(t *testing.T) {
 		}
 		synctest.Wait()
 		assert.Equal(t, uint64(4), rx.Stats()[webhook.OutcomeHung])
-		assert.Equal(t, received, answer(rx, signed(paid("evt_other", "tx_9"))))
-		assert.Equal(t, received, answer(rx, signed(paid("evt_same", "tx_0"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_other", "tx_9"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_same", "tx_0"))))
 		synctest.Wait()
 		assert.Contains(t, h.all(), "evt_other", "other events go on")
 		assert.NotContains(t, h.all(), "evt_same", "an event of a resource that is being handled waits")
@@ -103,7 +103,7 @@ func TestTooManyHungHandlersKeepTheirWorkers(t *testing.T) {
 		h := newHanging()
 		webhook.OnOther(rx, h.handle)
 		for i := range 4 {
-			assert.Equal(t, received, answer(rx, signed(paid(fmt.Sprintf("hang_%d", i), fmt.Sprintf("tx_%d", i)))))
+			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("hang_%d", i), fmt.Sprintf("tx_%d", i)))))
 		}
 		time.Sleep(time.Hour)
 		assert.Len(t, rx.Running(), 3, "one place, two workers")
@@ -125,16 +125,16 @@ func TestADeliveryDoesNotWaitForAHungHandler(t *testing.T) {
 		h := newHanging()
 		webhook.OnOther(rx, h.handle)
 		began := time.Now()
-		assert.Equal(t, unavailable, answer(rx, signed(paid("hang_1", "tx_1"))))
+		assert.Equal(t, unavailable, response(rx, signed(paid("hang_1", "tx_1"))))
 		assert.Equal(t, 35*time.Second, time.Since(began))
-		assert.Equal(t, received, answer(rx, signed(paid("evt_2", "tx_2"))), "the slot is free")
+		assert.Equal(t, received, response(rx, signed(paid("evt_2", "tx_2"))), "the slot is free")
 		for range 5 {
 			time.Sleep(time.Hour)
-			assert.Equal(t, unavailable, answer(rx, signed(paid("hang_1", "tx_1"))), "it is not begun again while it runs")
+			assert.Equal(t, unavailable, response(rx, signed(paid("hang_1", "tx_1"))), "it is not begun again while it runs")
 		}
 		close(h.release)
 		synctest.Wait()
-		assert.Equal(t, received, answer(rx, signed(paid("hang_1", "tx_1"))))
+		assert.Equal(t, received, response(rx, signed(paid("hang_1", "tx_1"))))
 		assert.Equal(t, []string{"hang_1", "evt_2"}, h.all())
 	})
 }
@@ -150,7 +150,7 @@ func TestAHandlerThatReturnsLateIsNotHung(t *testing.T) {
 			time.Sleep(900 * time.Millisecond) // a rollback
 			return ctx.Err()
 		})
-		assert.Equal(t, failedNow, answer(rx, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))))
 		assert.Equal(t, map[webhook.Outcome]uint64{webhook.OutcomeFailed: 1}, rx.Stats())
 	})
 }
@@ -163,7 +163,7 @@ func TestAShutdownDoesNotWaitForAHungHandlerForEver(t *testing.T) {
 		require.NoError(t, err)
 		h := newHanging()
 		webhook.OnOther(rx, h.handle)
-		answer(rx, signed(paid("hang_1", "tx_1")))
+		response(rx, signed(paid("hang_1", "tx_1")))
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -197,7 +197,7 @@ func TestAHandlerCanHaveATimeoutOfItsOwn(t *testing.T) {
 			txBody("evt_2", webhook.TransactionRefunded, "tx_2", "refunded"): 30 * time.Second,
 		} {
 			began := time.Now()
-			assert.Equal(t, failedNow, answer(rx, signed(body)))
+			assert.Equal(t, failedNow, response(rx, signed(body)))
 			assert.Equal(t, want, time.Since(began))
 		}
 	})
@@ -216,8 +216,8 @@ func TestAHandlerThatEndsItsGoroutineFails(t *testing.T) {
 		}
 		return nil
 	})
-	assert.Equal(t, failedNow, answer(rx, signed(paid("evt_1", "tx_1"))))
-	assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+	assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 	assert.Equal(t, 2, calls)
 }
 
@@ -242,8 +242,8 @@ func TestMiddlewareWrapsHandlersInTheOrderOfRegistration(t *testing.T) {
 		return errors.New("no database")
 	})
 	rx.Use(trace("second"), trace("third"))
-	assert.Equal(t, failedNow, answer(rx, signed(paid("evt_1", "tx_1"))))
-	assert.Equal(t, received, answer(rx, signed(txBody("evt_2", webhook.TransactionRefunded, "tx_2", "refunded"))))
+	assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, signed(txBody("evt_2", webhook.TransactionRefunded, "tx_2", "refunded"))))
 	assert.Equal(t, []string{
 		"first begins transaction.paid", "second begins transaction.paid", "third begins transaction.paid",
 		"handler of evt_1 in third, claimed true",
@@ -259,7 +259,7 @@ func TestBadMiddleware(t *testing.T) {
 	rx.Use(func(webhook.Handler) webhook.Handler {
 		return func(context.Context, *webhook.Event) error { panic("a nil span") }
 	})
-	assert.Equal(t, failedNow, answer(rx, signed(paid("evt_1", "tx_1"))), "its panic is a failure")
+	assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))), "its panic is a failure")
 
 	for _, bad := range []webhook.Middleware{nil, func(webhook.Handler) webhook.Handler { return nil }} {
 		rx := receiver(t, signedConfig())
@@ -274,10 +274,10 @@ func TestAPausedInboxStoresAndHandlesLater(t *testing.T) {
 		rx := receiver(t, inbox(newDurable()))
 		h := newHanging()
 		webhook.OnOther(rx, h.handle)
-		answer(rx, signed(paid("hang_1", "tx_1")))
+		response(rx, signed(paid("hang_1", "tx_1")))
 		synctest.Wait()
 		rx.Pause()
-		assert.Equal(t, received, answer(rx, signed(paid("evt_2", "tx_2"))))
+		assert.Equal(t, received, response(rx, signed(paid("evt_2", "tx_2"))))
 		time.Sleep(10 * time.Second)
 		assert.Equal(t, []string{"hang_1"}, h.all(), "nothing is begun")
 		idle := make(chan error, 1)
@@ -306,12 +306,12 @@ func TestAPausedReceiverInSyncModeAsksTheGatewayToComeBack(t *testing.T) {
 	w := serve(rx, signed(paid("evt_1", "tx_1")))
 	assert.Equal(t, unavailable, fmt.Sprintf("%d %s", w.Code, w.Body))
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
-	assert.Equal(t, `401 {"error":"invalid_signature"}`, answer(rx, forged(paid("evt_1", "tx_1"))))
+	assert.Equal(t, `401 {"error":"invalid_signature"}`, response(rx, forged(paid("evt_1", "tx_1"))))
 	_, err := rx.Requeue(t.Context(), "id evt_1")
 	require.ErrorIs(t, err, webhook.ErrPaused)
 	assert.Empty(t, got.all())
 	rx.Resume()
-	assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_1"))))
+	assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 	assert.Equal(t, []string{"evt_1"}, got.all())
 }
 
@@ -332,8 +332,8 @@ func TestIdleWaitsForWhatIsDue(t *testing.T) {
 		})
 		require.NoError(t, rx.Idle(t.Context()), "nothing to do")
 		for i := range 10 {
-			answer(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1"))) // one after the other
-			answer(rx, signed(paid(fmt.Sprintf("oth_%d", i), fmt.Sprintf("tx_%d", 10+i))))
+			response(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1"))) // one after the other
+			response(rx, signed(paid(fmt.Sprintf("oth_%d", i), fmt.Sprintf("tx_%d", 10+i))))
 		}
 		require.NoError(t, rx.Idle(t.Context()))
 		assert.Len(t, got.all(), 20)
@@ -357,7 +357,7 @@ func TestIdleEndsWithItsContextAndWithTheReceiver(t *testing.T) {
 			require.NoError(t, err)
 			h := newHanging()
 			webhook.OnOther(rx, h.handle)
-			go answer(rx, signed(paid("hang_1", "tx_1")))
+			go response(rx, signed(paid("hang_1", "tx_1")))
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -16,7 +16,7 @@ import (
 //
 // An event that the claiming process has no handler for is set aside: it is
 // unhandled, keeps its body, and is claimed by [Store.NextUnhandled] in a process
-// that has one. It stays in that lane until it is done or dead: retries, releases
+// that has one. It stays in that queue until it is done or dead: retries, releases
 // and expired leases make it unhandled again, not waiting.
 //
 // webhooktest.RunStore checks an implementation.
@@ -63,8 +63,8 @@ type Store interface {
 	// Retry makes the event wait that long.
 	Retry(ctx context.Context, c *Claim, delay time.Duration, reason string) error
 
-	// Bury makes the event a dead letter.
-	Bury(ctx context.Context, c *Claim, reason string) error
+	// MarkDead makes the event a dead letter.
+	MarkDead(ctx context.Context, c *Claim, reason string) error
 
 	// Release makes the event wait as if it had not been claimed: the attempt
 	// is not counted.
@@ -138,7 +138,7 @@ type Record struct {
 	Digest string
 
 	Body      []byte // as it arrived signed, or as it was rebuilt from Confirmed
-	Confirmed []byte // the resource as the API had it, JSON; nil where nobody asked
+	Confirmed []byte // the resource as the API had it, JSON; nil where nobody idleQueries
 }
 
 // id is the event's ID as its handler sees it.

@@ -2,14 +2,8 @@ package webhook
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"log/slog"
 	"time"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxMissing bounds the memory of kinds that were logged.
@@ -32,15 +26,15 @@ func (rx *Receiver) missing(ctx context.Context, family Family, kind Kind) {
 	}
 }
 
-// takeUp handles, in Sync mode and beside the deliveries, what other processes
+// handleSetAside handles, in Sync mode and beside the deliveries, what other processes
 // set aside: those events were acknowledged, so no delivery brings them again.
 // Inbox mode has its workers for that, and a memory store no other processes.
-func (rx *Receiver) takeUp() {
+func (rx *Receiver) handleSetAside() {
 	if rx.cfg.Mode != Sync || !rx.cfg.Store.Durable() {
 		return
 	}
-	now, last := time.Now().UnixMilli(), rx.looked.Load()
-	if d := now - last; (d >= 0 && d < rx.cfg.PollInterval.Milliseconds()) || !rx.looked.CompareAndSwap(last, now) || !rx.enter() {
+	now, last := time.Now().UnixMilli(), rx.lastScan.Load()
+	if d := now - last; (d >= 0 && d < rx.cfg.PollInterval.Milliseconds()) || !rx.lastScan.CompareAndSwap(last, now) || !rx.enter() {
 		return
 	}
 	go func() {
@@ -67,45 +61,4 @@ func (rx *Receiver) nextUnhandled(ctx context.Context, limit int) (claims []*Cla
 		return err
 	})
 	return claims, err
-}
-
-// errConflict is the reason of a dead letter whose id was used before.
-var errConflict = errors.New("webhook: an event with this id and other content was received before")
-
-// conflict keeps an event whose id is that of another event. Handling it as the
-// first would lose it, and to handle it as a new one is for a person to decide:
-// the gateway may have sent the first event again, with other content.
-func (rx *Receiver) conflict(ctx context.Context, rec Record) result {
-	rec.Key += " " + rec.Digest
-	rec.Resource = "event/" + rec.Key // it waits for no other event
-	rec.Fact, rec.Position = "", 0
-	if _, err := rx.cfg.Store.PutDead(ctx, rec, reason(errConflict)); err != nil {
-		return storeError(rec, err)
-	}
-	r := outcome(rec, OutcomeConflict)
-	r.Err = errConflict
-	return r
-}
-
-// digest identifies what an event says: its kind, its resource and its data,
-// however they are spelled. The rest of the envelope may differ between two
-// deliveries of one event.
-func digest(e *Event) string {
-	var env struct {
-		Data jsontext.Value `json:"data"`
-	}
-	data := jsontext.Value(e.Raw)
-	if err := jsonv2.Unmarshal(e.Raw, &env); err == nil && len(env.Data) > 0 {
-		data = env.Data
-	}
-	if canonical := data.Clone(); canonical.Canonicalize(jsontext.AllowDuplicateNames(true)) == nil {
-		data = canonical
-	}
-	h := sha256.New()
-	for _, part := range []string{string(e.Kind), string(e.Family), e.ResourceID} {
-		h.Write([]byte(part))
-		h.Write([]byte{0})
-	}
-	h.Write(data)
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }

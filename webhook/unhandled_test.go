@@ -68,11 +68,11 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 						rx = newRelease
 					}
 					tx := fmt.Sprintf("tx_%d", i)
-					assert.Equal(t, received, answer(rx, signed(paid("paid_"+tx, tx))))
-					assert.Equal(t, received, answer(rx, signed(txBody("refunded_"+tx, webhook.TransactionRefunded, tx, "refunded"))))
+					assert.Equal(t, received, response(rx, signed(paid("paid_"+tx, tx))))
+					assert.Equal(t, received, response(rx, signed(txBody("refunded_"+tx, webhook.TransactionRefunded, tx, "refunded"))))
 				}
 				time.Sleep(time.Minute)
-				answer(newRelease, signed(paid("last", "tx_last"))) // in Sync mode the work is done beside deliveries
+				response(newRelease, signed(paid("last", "tx_last"))) // in Sync mode the work is done beside deliveries
 				time.Sleep(time.Minute)
 				assert.Len(t, append(byOld.all(), byNew.all()...), 2*events+1)
 				assert.NotContains(t, strings.Join(byOld.all(), "\n"), "refunded")
@@ -94,11 +94,11 @@ func TestAKindThatNobodyHandlesIsKeptAndCounted(t *testing.T) {
 		var got effects
 		first := release(t, cfg, &got, webhook.TransactionPaid)
 		for i := range 3 {
-			assert.Equal(t, received, answer(first, signed(txBody(fmt.Sprint(i), webhook.TransactionRefunded, "tx_1", "refunded"))))
+			assert.Equal(t, received, response(first, signed(txBody(fmt.Sprint(i), webhook.TransactionRefunded, "tx_1", "refunded"))))
 		}
 		unknown := `{"id":"new","event":"brand_new","data":{"id":"x","event_type":"brand_new.thing"}}`
-		assert.Equal(t, received, answer(first, signed(unknown)))
-		assert.Equal(t, received, answer(first, signed(paid("evt_1", "tx_1"))))
+		assert.Equal(t, received, response(first, signed(unknown)))
+		assert.Equal(t, received, response(first, signed(paid("evt_1", "tx_1"))))
 		time.Sleep(24 * time.Hour)
 		assert.Equal(t, []string{"transaction.paid evt_1"}, got.all(), "an unhandled event holds up no later one of its resource")
 		kinds, err := first.Unhandled(t.Context())
@@ -134,7 +134,7 @@ func TestUnhandledEventsAreForgottenInTheEndAndThatIsLogged(t *testing.T) {
 		cfg := inbox(newDurable())
 		cfg.Logger, cfg.PollInterval = slog.New(slog.NewTextHandler(&logged, nil)), time.Hour
 		rx := release(t, cfg, &effects{})
-		answer(rx, signed(paid("evt_1", "tx_1")))
+		response(rx, signed(paid("evt_1", "tx_1")))
 		time.Sleep(8 * 24 * time.Hour) // the memory store remembers 7 days
 		synctest.Wait()
 		counts, err := rx.Counts(t.Context())
@@ -153,7 +153,7 @@ func TestAFailedUnhandledEventIsRetriedAndBuried(t *testing.T) {
 				cfg := inbox(newDurable())
 				cfg.Mode, cfg.MaxAttempts = mode, 3
 				oldRelease := release(t, cfg, &effects{}, webhook.TransactionPaid)
-				answer(oldRelease, signed(txBody("evt_1", webhook.TransactionRefunded, "tx_1", "refunded")))
+				response(oldRelease, signed(txBody("evt_1", webhook.TransactionRefunded, "tx_1", "refunded")))
 				time.Sleep(time.Minute)
 				newRelease := receiver(t, cfg)
 				var runs atomic.Int64
@@ -192,16 +192,16 @@ func TestAnotherEventWithAKnownIDIsNeverTakenForTheFirst(t *testing.T) {
 					return nil
 				})
 				first := paid("evt_1", "tx_1")
-				assert.Equal(t, received, answer(rx, signed(first)))
+				assert.Equal(t, received, response(rx, signed(first)))
 				synctest.Wait()
 				same := strings.Replace(strings.ReplaceAll(first, ",", " ,\n"), `"id":"evt_1"`, `"sent_at":"now","id":"evt_1"`, 1)
-				assert.Equal(t, received, answer(rx, signed(same)))
+				assert.Equal(t, received, response(rx, signed(same)))
 				assert.Zero(t, rx.Stats()[webhook.OutcomeConflict], "the gateway may spell an event anew")
 
 				for range 2 {
-					assert.Equal(t, received, answer(rx, signed(paid("evt_1", "tx_2"))))
-					assert.Equal(t, received, answer(rx, signed(strings.Replace(first, "1990", "5", 1))))
-					assert.Equal(t, received, answer(rx, signed(first)))
+					assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_2"))))
+					assert.Equal(t, received, response(rx, signed(strings.Replace(first, "1990", "5", 1))))
+					assert.Equal(t, received, response(rx, signed(first)))
 				}
 				synctest.Wait()
 				assert.Equal(t, []string{"transaction.paid tx_1 1990"}, got.all())
@@ -237,7 +237,7 @@ func TestDeadLettersAreRequeuedAndDiscardedByFilter(t *testing.T) {
 			if i%2 == 1 {
 				kind = webhook.TransactionRefunded
 			}
-			answer(rx, signed(txBody(fmt.Sprint(i), kind, fmt.Sprint(i), "")))
+			response(rx, signed(txBody(fmt.Sprint(i), kind, fmt.Sprint(i), "")))
 		}
 		time.Sleep(10 * time.Second)
 		fixed.Store(true)
@@ -257,7 +257,7 @@ func TestDeadLettersAreRequeuedAndDiscardedByFilter(t *testing.T) {
 		n, err = rx.DiscardAll(t.Context(), webhook.DeadLetterFilter{})
 		require.NoError(t, err)
 		assert.Equal(t, letters/2, n)
-		assert.Equal(t, received, answer(rx, signed(txBody("0", webhook.TransactionPaid, "0", ""))))
+		assert.Equal(t, received, response(rx, signed(txBody("0", webhook.TransactionPaid, "0", ""))))
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeDuplicate], "a discarded event is known")
 	})
 }

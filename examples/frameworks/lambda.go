@@ -43,7 +43,7 @@ func bodyOf(r events.APIGatewayV2HTTPRequest) (body []byte, ok bool) {
 	return body, err == nil
 }
 
-func respond(a webhook.Answer) events.APIGatewayV2HTTPResponse {
+func respond(a webhook.Response) events.APIGatewayV2HTTPResponse {
 	headers := make(map[string]string)
 	for name, values := range a.Header() {
 		headers[name] = values[0]

@@ -97,7 +97,7 @@ func TestPurgeForgetsWhatWasDoneLongAgo(t *testing.T) {
 		for id, settle := range map[string]func(*webhook.Claim) error{
 			"done":      func(c *webhook.Claim) error { return s.Complete(ctx, c) },
 			"unhandled": func(c *webhook.Claim) error { return s.SetAside(ctx, c, webhook.FamilyTransaction) },
-			"dead":      func(c *webhook.Claim) error { return s.Bury(ctx, c, "") },
+			"dead":      func(c *webhook.Claim) error { return s.MarkDead(ctx, c, "") },
 			"claimed":   func(*webhook.Claim) error { return nil },
 		} {
 			c, _, err := s.Claim(ctx, "id "+id, time.Minute)

@@ -43,12 +43,12 @@ const wait = `CASE WHEN {row}.state IN (1, 5) AND {row}.due > {now} THEN {row}.d
 // rest is the state of an event that is neither claimed nor done nor dead.
 const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
 
-// nextFrom claims due rows of a lane: the oldest come straight from an index, a
+// nextFrom claims due rows of a queue: the oldest come straight from an index, a
 // bounded number of them however long the queue is; those that are due and the
 // first of their resource are what may be claimed. Another process that looks at
 // the same moment finds them locked, and not their successors either.
 const nextFrom = `WITH w AS (SELECT seq, due, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
-		FROM (SELECT seq, due, resource FROM {t} WHERE {lane} ORDER BY due, seq LIMIT ?) AS oldest WHERE due <= {now})
+		FROM (SELECT seq, due, resource FROM {t} WHERE {queue} ORDER BY due, seq LIMIT ?) AS oldest WHERE due <= {now})
 	UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 	WHERE seq IN (SELECT e.seq FROM w JOIN {t} AS e ON e.seq = w.seq WHERE w.place = 1 AND e.state = {state} AND {free}
 		ORDER BY w.due, w.seq LIMIT ?{skip_e})
@@ -84,8 +84,8 @@ func newQueries(d Dialect, table string) queries {
 		claim: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state IN (1, 5) AND e.due <= {now} AND {free}{skip})
 			RETURNING {columns}`),
-		next:      sql(strings.NewReplacer("{lane}", "state = 1", "{state}", "1").Replace(nextFrom)),
-		nextAside: sql(strings.NewReplacer("{lane}", "state = 5 AND aside = ?", "{state}", "5").Replace(nextFrom)),
+		next:      sql(strings.NewReplacer("{queue}", "state = 1", "{state}", "1").Replace(nextFrom)),
+		nextAside: sql(strings.NewReplacer("{queue}", "state = 5 AND aside = ?", "{state}", "5").Replace(nextFrom)),
 		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE state = 1 ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
 			WHERE due <= {now}`),
 		expire: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// patience is how long a statement that the database was too busy for is tried
+// busyTimeout is how long a statement that the database was too busy for is tried
 // again. It is longer than a handler's transaction should hold SQLite's only
 // writer.
-const patience = 15 * time.Second
+const busyTimeout = 15 * time.Second
 
 // try runs work again while another session is in its way.
 func (s *Store) try(ctx context.Context, work func() error) error {
-	giveUp := time.Now().Add(patience)
+	giveUp := time.Now().Add(busyTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := work()
 		if err == nil || !inTheWay(err) || time.Now().After(giveUp) {

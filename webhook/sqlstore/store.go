@@ -306,8 +306,8 @@ func (s *Store) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration
 	return s.update(ctx, s.q.retry, delay.Milliseconds(), text(reason), c.Key, c.Token)
 }
 
-// Bury implements [webhook.Store].
-func (s *Store) Bury(ctx context.Context, c *webhook.Claim, reason string) error {
+// MarkDead implements [webhook.Store].
+func (s *Store) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
 	return s.update(ctx, s.q.bury, text(reason), c.Key, c.Token)
 }
 

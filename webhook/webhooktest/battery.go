@@ -38,9 +38,9 @@ type Target struct {
 	// Path is the URL's path; default "/webhooks/gateway".
 	Path string
 
-	// Patience is how long a handler that answers first may take for the
+	// EffectTimeout is how long a handler that answers first may take for the
 	// effect; default 5 s.
-	Patience time.Duration
+	EffectTimeout time.Duration
 }
 
 // Effect is what a handler did about an event.
@@ -54,8 +54,8 @@ type Effect struct {
 // nothing that the gateway did not send.
 func Run(t TB, target Target) {
 	t.Helper()
-	if target.Patience <= 0 {
-		target.Patience = 5 * time.Second
+	if target.EffectTimeout <= 0 {
+		target.EffectTimeout = 5 * time.Second
 	}
 	if target.Handler == nil || target.Effects == nil || (target.Secret == "" && target.SetAPI == nil) {
 		t.Errorf("webhooktest: a Target needs Handler, Effects, and Secret or SetAPI")
@@ -186,7 +186,7 @@ func (b *battery) expect(resource string, n int, what string) {
 }
 
 func (b *battery) wait(done func() bool) {
-	for giveUp := time.Now().Add(b.Patience); !done() && time.Now().Before(giveUp); {
+	for giveUp := time.Now().Add(b.EffectTimeout); !done() && time.Now().Before(giveUp); {
 		<-time.After(2 * time.Millisecond)
 	}
 }

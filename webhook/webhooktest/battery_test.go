@@ -246,7 +246,7 @@ func TestWrongHandlersFail(t *testing.T) {
 			t.Parallel()
 			tc.handler.shop = &shop{}
 			target := tc.handler.target(tc.handler)
-			target.Patience = 50 * time.Millisecond
+			target.EffectTimeout = 50 * time.Millisecond
 			var got report
 			webhooktest.Run(&got, target)
 			if tc.finds == nil {

@@ -36,7 +36,7 @@ func RunStore(t TB, open func() webhook.Store) {
 		{"discarded dead letters", storeDiscard},
 		{"events put as dead letters", storePutDead},
 		{"events without a handler", storeUnhandled},
-		{"an unhandled event stays in its lane", storeUnhandledLane},
+		{"an unhandled event stays in its queue", storeUnhandledQueue},
 		{"an unhandled event holds up no other", storeUnhandledHoldsNobodyUp},
 		{"another event with a known id", storeConflict},
 		{"a lease that runs out", storeLeaseRunsOut},
@@ -264,13 +264,13 @@ func storeRelease(c *checker, s webhook.Store) {
 func storeDeadLetters(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
-	c.must(s.Bury(ctx, c.claim(s, "id e1"), "no such order"))
+	c.must(s.MarkDead(ctx, c.claim(s, "id e1"), "no such order"))
 	c.refused(s, "id e1", webhook.StateDead)
 	e := c.put(s, rec("e1", "tx"))
 	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDead}, "Put of a dead letter returned %+v", e)
 	claims := c.next(s, 10)
 	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
-	c.must(s.Bury(ctx, claims[0], "either"))
+	c.must(s.MarkDead(ctx, claims[0], "either"))
 
 	dead, err := s.DeadLetters(ctx, webhook.DeadLetterQuery{Limit: 1})
 	c.must(err)
@@ -333,7 +333,7 @@ func storeOldToken(c *checker, s webhook.Store) {
 		"Extend":   func() error { return s.Extend(ctx, old, lease) },
 		"Complete": func() error { return s.Complete(ctx, old) },
 		"Retry":    func() error { return s.Retry(ctx, old, 0, "") },
-		"Bury":     func() error { return s.Bury(ctx, old, "") },
+		"MarkDead": func() error { return s.MarkDead(ctx, old, "") },
 		"Release":  func() error { return s.Release(ctx, old) },
 	} {
 		err := do()
@@ -355,7 +355,7 @@ func storePositions(c *checker, s webhook.Store) {
 	c.must(s.Complete(ctx, first))
 	second := c.claim(s, "id e1")
 	c.that(second.Latest == 3, "latest %d, want 3", second.Latest)
-	c.must(s.Bury(ctx, second, ""))
+	c.must(s.MarkDead(ctx, second, ""))
 	other := rec("e9", "other")
 	c.putNew(s, other)
 	c.that(c.claim(s, "id e9").Latest == 0, "the position of another resource counts")
@@ -367,7 +367,7 @@ func storeCounts(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "a"), rec("e2", "b"), rec("e3", "c"), rec("e4", "d"))
 	c.must(s.Complete(ctx, c.claim(s, "id e1")))
-	c.must(s.Bury(ctx, c.claim(s, "id e2"), ""))
+	c.must(s.MarkDead(ctx, c.claim(s, "id e2"), ""))
 	c.claim(s, "id e3")
 	n, err := s.Counts(ctx)
 	c.must(err)
@@ -387,6 +387,6 @@ func storeOddTexts(c *checker, s webhook.Store) {
 	c.putNew(s, r)
 	claim := c.claim(s, r.Key)
 	c.that(claim.EventID == r.EventID && claim.Resource == r.Resource, "%+v", claim.Record)
-	c.must(s.Bury(ctx, claim, "a \x00 and \xff"))
+	c.must(s.MarkDead(ctx, claim, "a \x00 and \xff"))
 	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is gone")
 }

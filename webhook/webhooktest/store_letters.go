@@ -28,7 +28,7 @@ func letterIDs(dead []webhook.DeadLetter) []string {
 func (c *checker) bury(s webhook.Store, r webhook.Record) {
 	c.t.Helper()
 	c.putNew(s, r)
-	c.must(s.Bury(context.Background(), c.claim(s, r.Key), "no such order"))
+	c.must(s.MarkDead(context.Background(), c.claim(s, r.Key), "no such order"))
 }
 
 func storePages(c *checker, s webhook.Store) {
@@ -185,12 +185,12 @@ func storeUnhandled(c *checker, s webhook.Store) {
 	c.that(len(c.nextUnhandled(s, 9, webhook.TransactionPaid)) == 0, "an event was claimed twice")
 }
 
-func storeUnhandledLane(c *checker, s webhook.Store) {
+func storeUnhandledQueue(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.setAside(s, rec("e1", "tx1"))
 	claim := c.claim(s, "id e1") // by a delivery to a process that has a handler
 	c.must(s.Retry(ctx, claim, 0, "no database"))
-	c.that(len(c.next(s, 10)) == 0, "a retried event left its lane")
+	c.that(len(c.next(s, 10)) == 0, "a retried event left its queue")
 	claims := c.nextUnhandled(s, 10, webhook.TransactionPaid)
 	c.need(len(claims) == 1 && claims[0].Attempt == 2, "%v", eventIDs(claims))
 	c.must(s.Release(ctx, claims[0]))
@@ -211,7 +211,7 @@ func storeUnhandledLane(c *checker, s webhook.Store) {
 		return len(claims) > 0
 	}), "the unhandled event of a dead process stays claimed")
 	c.that(errors.Is(s.Complete(ctx, old[0]), webhook.ErrClaimLost), "the dead process completed it")
-	c.must(s.Bury(ctx, claims[0], "no such order"))
+	c.must(s.MarkDead(ctx, claims[0], "no such order"))
 	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "no dead letter")
 }
 

@@ -23,28 +23,28 @@ func ClaimFromContext(ctx context.Context) (*Claim, bool) {
 	return c, ok
 }
 
-// patience is how long a delivery waits while another event of its resource is
+// busyTimeout is how long a delivery waits while another event of its resource is
 // being handled.
 const (
-	patience  = 2 * time.Second
-	firstLook = 5 * time.Millisecond
-	lastLook  = 200 * time.Millisecond
+	busyTimeout = 2 * time.Second
+	firstPoll   = 5 * time.Millisecond
+	lastPoll    = 200 * time.Millisecond
 )
 
 // handleNow claims the event and handles it, in Sync mode. An event of the same
 // resource that is being handled is waited for; a backoff is not, and deliveries
 // do not shorten it: a stranger may repeat them as often as he likes.
 func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handle func(context.Context, *Claim) result) result {
-	giveUp := time.NewTimer(patience)
+	giveUp := time.NewTimer(busyTimeout)
 	defer giveUp.Stop()
-	for look := firstLook; ; look = min(2*look, lastLook) {
+	for interval := firstPoll; ; interval = min(2*interval, lastPoll) {
 		claim, entry, err := rx.cfg.Store.Claim(ctx, key, rx.cfg.Lease)
 		switch {
 		case err != nil:
 			return storeError(rec, err)
 		case claim != nil:
 			// The sender may hang up; what was begun is finished all the same.
-			return rx.attend(context.WithoutCancel(ctx), claim, handle)
+			return rx.supervise(context.WithoutCancel(ctx), claim, handle)
 		case entry.State == StateDone || entry.State == StateDead:
 			return duplicate(rec, entry.State)
 		case entry.Wait > 0:
@@ -52,7 +52,7 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handl
 			r.retryAfter = entry.Wait
 			return r
 		}
-		pause := time.NewTimer(look)
+		pause := time.NewTimer(interval)
 		select {
 		case <-pause.C:
 			continue
@@ -78,16 +78,16 @@ func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
 	return rx.run(ctx, c, c.Attempt >= rx.cfg.MaxAttempts)
 }
 
-// syncPatience is how long deliveries have an event retried at least, however
+// syncRetryPeriod is how long deliveries have an event retried at least, however
 // many attempts that takes: almost as long as the gateway redelivers it. Without
 // it a stranger who repeats deliveries would use up the attempts.
-const syncPatience = 23 * time.Hour
+const syncRetryPeriod = 23 * time.Hour
 
 // handleDelivered is handle for Sync mode, where the gateway retries. In a memory
 // store an event never becomes a dead letter for its number of attempts: the
 // gateway would take it for handled, and a restart would forget it.
 func (rx *Receiver) handleDelivered(ctx context.Context, c *Claim) result {
-	return rx.run(ctx, c, rx.cfg.Store.Durable() && c.Attempt >= rx.cfg.MaxAttempts && c.Age >= syncPatience)
+	return rx.run(ctx, c, rx.cfg.Store.Durable() && c.Attempt >= rx.cfg.MaxAttempts && c.Age >= syncRetryPeriod)
 }
 
 // handleLastTime makes the event a dead letter if its handler fails: it was
@@ -105,15 +105,15 @@ func (rx *Receiver) run(ctx context.Context, c *Claim, last bool) result {
 	case err != nil:
 		r.Err = Permanent(err)
 	default:
-		rx.toHandler(ctx, c, e, &r)
+		rx.dispatch(ctx, c, e, &r)
 	}
 	rx.settle(ctx, c, &r, last)
 	return r
 }
 
-// toHandler calls the handler of an event, if there is one and the event is not
+// dispatch calls the handler of an event, if there is one and the event is not
 // too late for it.
-func (rx *Receiver) toHandler(ctx context.Context, c *Claim, e *Event, r *result) {
+func (rx *Receiver) dispatch(ctx context.Context, c *Claim, e *Event, r *result) {
 	family := routeFamily(e)
 	h := rx.route(family, e.Kind)
 	switch {
@@ -129,21 +129,6 @@ func (rx *Receiver) toHandler(ctx context.Context, c *Claim, e *Event, r *result
 	}
 }
 
-// restore makes the event of a claim again.
-func (rx *Receiver) restore(c *Claim) (*Event, error) {
-	e, err := Parse(c.Body)
-	if err != nil {
-		return nil, err
-	}
-	e.Signed, e.KeyID, e.Source, e.Attempt = c.Signed, c.KeyID, c.Source, c.Attempt
-	e.Stale = c.Late || (c.Position > 0 && c.Position < c.Latest)
-	if e.confirmed, err = decodeResource(e.Family, c.Confirmed); err != nil {
-		return nil, err
-	}
-	e.ConfirmedStatus = e.confirmed.status()
-	return e, nil
-}
-
 // call runs the handler within its time, and keeps the lease alive meanwhile.
 func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) error {
 	timeout := cmp.Or(h.timeout, rx.cfg.HandlerTimeout)
@@ -153,7 +138,7 @@ func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) er
 	defer rx.runs.expect(c, storeTimeout+longestGrace) // what remains is to note the result
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	end := rx.keepLease(ctx, c, lose)
+	end := rx.renewLease(ctx, c, lose)
 	defer end()
 	err := rx.safely(ctx, e, h.run)
 	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
@@ -162,9 +147,9 @@ func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) er
 	return err
 }
 
-// keepLease extends the lease until the returned function is called, also for
+// renewLease extends the lease until the returned function is called, also for
 // a handler that outstays its context: as long as it runs, nobody else may.
-func (rx *Receiver) keepLease(ctx context.Context, c *Claim, lose context.CancelCauseFunc) (end func()) {
+func (rx *Receiver) renewLease(ctx context.Context, c *Claim, lose context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 	go func() {
@@ -213,7 +198,7 @@ func (rx *Receiver) safely(ctx context.Context, e *Event, h Handler) (err error)
 func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result, last bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	err := rx.note(ctx, c, r, last)
+	err := rx.persist(ctx, c, r, last)
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrClaimLost):
@@ -225,7 +210,7 @@ func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result, last bool) 
 	}
 }
 
-func (rx *Receiver) note(ctx context.Context, c *Claim, r *result, last bool) error {
+func (rx *Receiver) persist(ctx context.Context, c *Claim, r *result, last bool) error {
 	var hopeless *permanentError
 	var later *retryAfterError
 	store := rx.cfg.Store
@@ -239,7 +224,7 @@ func (rx *Receiver) note(ctx context.Context, c *Claim, r *result, last bool) er
 		return store.Release(ctx, c)
 	case errors.As(r.Err, &hopeless), last:
 		r.Outcome = OutcomeDead
-		return store.Bury(ctx, c, reason(r.Err))
+		return store.MarkDead(ctx, c, reason(r.Err))
 	case errors.As(r.Err, &later):
 		r.Outcome, r.retryAfter = OutcomeFailed, later.delay
 		return store.Retry(ctx, c, later.delay, reason(r.Err))
