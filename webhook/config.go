@@ -25,8 +25,8 @@ type Config struct {
 	// Tolerance is how far the timestamp of a signature may lie from the
 	// receiver's clock, in both directions, in whole seconds; the default is
 	// the constant Tolerance, 5 min. A longer one lets recorded deliveries be
-	// sent again for longer: the Store has to remember events for more than
-	// twice as long.
+	// replayed for longer. It is at most half of MinRetention, so that the Store
+	// still knows every event that can be replayed.
 	Tolerance time.Duration
 	// Trust is what a delivery must show before it is acted upon. The default
 	// is RequireSignature where there are Keys and ReadBackOnly where there are
@@ -168,6 +168,10 @@ func (c *Config) check() error {
 	}
 	if c.Tolerance != 0 && c.Tolerance < time.Second {
 		return fmt.Errorf("webhook: Tolerance is %v, it must be at least 1s, or 0 for the default of %v", c.Tolerance, Tolerance)
+	}
+	if c.Tolerance > MinRetention/2 {
+		return fmt.Errorf("webhook: Tolerance is %v, it must be at most %v: the store may have forgotten an event that is replayed later",
+			c.Tolerance, MinRetention/2)
 	}
 	if err := c.checkTrust(); err != nil {
 		return err

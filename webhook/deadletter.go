@@ -116,20 +116,21 @@ func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
 			continue
 		}
 		n++
-		if o := rx.requeueNow(ctx, key); o == OutcomeDead || !o.settled() {
+		if o := rx.handleLastTime(ctx, key, Record{EventID: key}).Outcome; o == OutcomeDead || !o.settled() {
 			failed = append(failed, fmt.Errorf("webhook: requeue of %s: %s", key, o))
 		}
 	}
 	return n, errors.Join(failed...)
 }
 
-// requeueNow waits for a busy resource as long as it may: nobody else handles the
-// event.
-func (rx *Receiver) requeueNow(ctx context.Context, key string) Outcome {
+// handleLastTime handles, in Sync mode, an event that no delivery brings again. It
+// becomes a dead letter if its handler fails. A busy resource is waited for as long
+// as ctx allows.
+func (rx *Receiver) handleLastTime(ctx context.Context, key string, rec Record) result {
 	for {
-		r := rx.handleNow(ctx, key, Record{EventID: key}, rx.handleLastTime)
+		r := rx.handleNow(ctx, key, rec, func(ctx context.Context, c *Claim) result { return rx.run(ctx, c, true) })
 		if r.Outcome != OutcomeBusy || ctx.Err() != nil || rx.stopping() {
-			return r.Outcome
+			return r
 		}
 	}
 }

@@ -90,12 +90,6 @@ func (rx *Receiver) handleDelivered(ctx context.Context, c *Claim) result {
 	return rx.run(ctx, c, rx.cfg.Store.Durable() && c.Attempt >= rx.cfg.MaxAttempts && c.Age >= syncRetryPeriod)
 }
 
-// handleLastTime makes the event a dead letter if its handler fails: it was
-// acknowledged, and in Sync mode no delivery brings it again.
-func (rx *Receiver) handleLastTime(ctx context.Context, c *Claim) result {
-	return rx.run(ctx, c, true)
-}
-
 // run runs the handler. An error is final if it is the last attempt.
 func (rx *Receiver) run(ctx context.Context, c *Claim, last bool) result {
 	r := outcome(c.Record, OutcomeHandled)

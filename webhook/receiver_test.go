@@ -32,6 +32,7 @@ func TestNewRefusesWhatCannotKeepThePromise(t *testing.T) {
 		"Keys[0] and Keys[1] have the same ID":                   {Keys: []webhook.SigningKey{{ID: "a", Key: secret}, {ID: "a", Key: "another secret"}}},
 		"the ID of Keys[0] is the key itself":                    {Keys: []webhook.SigningKey{{ID: string(secret), Key: secret}}},
 		"Tolerance is -1ns, it must be at least 1s":              {Keys: key, Tolerance: -1},
+		"Tolerance is 13h0m0s, it must be at most 12h30m0s":      {Keys: key, Tolerance: 13 * time.Hour},
 		"RequireSignature needs Keys":                            {Trust: webhook.RequireSignature, API: client},
 		"needs Keys and API":                                     {Trust: webhook.SignatureOrReadBack, Keys: key},
 		"ReadBackOnly needs API":                                 {Trust: webhook.ReadBackOnly, Keys: key},

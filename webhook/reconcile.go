@@ -168,7 +168,8 @@ func (r *Reconciler) Once(ctx context.Context) (Reconciliation, error) {
 // open.Status, whatever the store has as done. It is for an operator who has
 // repaired a handler or restored a database; a handler must not double what it
 // did before. An event that waits in the inbox is handled too, beside the
-// replay.
+// replay. In Sync mode an event whose handler fails is a dead letter, and in the
+// error.
 func (r *Reconciler) Replay(ctx context.Context, open OpenResource) (Reconciliation, error) {
 	ro := r.begin()
 	ro.replay = true

@@ -167,3 +167,31 @@ func TestAnOperatorReplaysAResource(t *testing.T) {
 	require.ErrorContains(t, err, "no database")
 	assert.Equal(t, 1, sum.Failed)
 }
+
+func TestAFailedReplayIsADeadLetterNotAnEventThatWaitsForEver(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t)
+	b.apply = func() error { return errors.New("no database") }
+	_, err := b.reconciler(t, webhook.ReconcilerConfig{}).Replay(t.Context(), pendingTx("tx_1")[0])
+	require.ErrorContains(t, err, "no database")
+	counts, err := b.rx.Counts(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, webhook.Counts{Dead: 1}, counts)
+
+	b.apply = func() error { return nil }
+	n, err := b.rx.RequeueAll(t.Context(), webhook.DeadLetterFilter{})
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	assert.Equal(t, 2, b.runs)
+}
+
+func TestAPausedReceiverRejectsAReplay(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t)
+	b.rx.Pause()
+	_, err := b.reconciler(t, webhook.ReconcilerConfig{}).Replay(t.Context(), pendingTx("tx_1")[0])
+	require.ErrorIs(t, err, webhook.ErrPaused)
+	counts, err := b.rx.Counts(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, counts)
+}

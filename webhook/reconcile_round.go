@@ -205,12 +205,29 @@ func (ro *round) again(ctx context.Context, rec Record, label string, one *Recon
 
 // accept has the receiver handle or store an event.
 func (ro *round) accept(ctx context.Context, rec Record) (result, error) {
-	result := ro.rx.accept(ctx, rec)
+	handle := ro.rx.accept
+	if ro.replay && ro.rx.cfg.Mode == Sync {
+		handle = ro.rx.acceptOnce
+	}
+	result := handle(ctx, rec)
 	ro.rx.report(ctx, result.Observation)
-	if !result.Outcome.settled() {
+	if !result.Outcome.settled() || (ro.replay && result.Outcome == OutcomeDead) {
 		return result, fmt.Errorf("webhook: %s of %s: %s: %w", rec.Kind, rec.Resource, result.Outcome, result.Err)
 	}
 	return result, nil
+}
+
+// acceptOnce is accept for an event whose key is used once: nothing would retry it,
+// so it becomes a dead letter if its handler fails.
+func (rx *Receiver) acceptOnce(ctx context.Context, rec Record) result {
+	if rx.runs.isPaused() {
+		return busy(ErrPaused)
+	}
+	entry, err := rx.cfg.Store.Put(ctx, rec)
+	if err != nil {
+		return storeError(rec, err)
+	}
+	return rx.handleLastTime(ctx, entry.Key, rec)
 }
 
 // record makes the event of a kind, if the resource proves it.
