@@ -58,7 +58,7 @@ func decode[T any](r *request, res *transport.Result) (*T, error) {
 	if err != nil {
 		return nil, r.undecodable(res, err)
 	}
-	r.answered(res, requestID)
+	r.fillResponse(res, requestID)
 	return data, nil
 }
 
@@ -78,12 +78,21 @@ type request struct {
 
 // request makes a call of op ready: options, body or query, rules, path.
 func (c *Client) request(op *rules.Operation, params any, opts []RequestOption, path []string) (*request, error) {
-	r, err := c.prepare(op, params, opts)
+	r, err := c.newRequest(op, opts)
 	if err != nil {
 		return nil, err
 	}
-	r.url, err = c.resolve(op, path, r.query)
-	return r, misuse(op, err)
+	return r, r.prepare(params, path)
+}
+
+// prepare encodes the params, checks them and resolves the path.
+func (r *request) prepare(params any, path []string) error {
+	if err := r.encode(params); err != nil {
+		return err
+	}
+	var err error
+	r.url, err = r.client.resolve(r.op, path, r.query)
+	return misuse(r.op, err)
 }
 
 // misuse returns err as the error of a call that can't be made as it stands.
@@ -94,8 +103,8 @@ func misuse(op *rules.Operation, err error) error {
 	return &Error{Op: op.Name, Err: err, kind: http.StatusBadRequest}
 }
 
-// prepare does all of request but the URL.
-func (c *Client) prepare(op *rules.Operation, params any, opts []RequestOption) (*request, error) {
+// newRequest applies the options of a call of op.
+func (c *Client) newRequest(op *rules.Operation, opts []RequestOption) (*request, error) {
 	r := &request{op: op, client: c, class: op.Class}
 	err := applyOptions(&r.o, opts)
 	if err == nil && r.o.credential != nil {
@@ -109,15 +118,15 @@ func (c *Client) prepare(op *rules.Operation, params any, opts []RequestOption) 
 		named.Name, named.Path = r.o.operation.Name, r.o.operation.Path
 		r.op = &named
 	}
-	if isRead(op.Method) {
-		err = r.encodeQuery(params)
-	} else {
-		err = r.encodeBody(params)
-	}
-	if err != nil {
-		return nil, misuse(r.op, err)
-	}
 	return r, nil
+}
+
+// encode makes params the query or the body and checks what will be sent.
+func (r *request) encode(params any) error {
+	if isRead(r.op.Method) {
+		return misuse(r.op, r.encodeQuery(params))
+	}
+	return misuse(r.op, r.encodeBody(params))
 }
 
 func isRead(method string) bool {
@@ -365,11 +374,13 @@ type resource interface{ identity() (member, value string) }
 
 func (t *Transaction) identity() (member, value string)        { return "id", t.ID }
 func (t *TransactionSummary) identity() (member, value string) { return "id", t.ID }
-func (a *sandboxAnswer) identity() (member, value string)      { return "transaction.id", a.Transaction.ID }
-func (t *Transfer) identity() (member, value string)           { return "id", t.ID }
-func (c *Customer) identity() (member, value string)           { return "id", c.ID }
-func (s *Subscription) identity() (member, value string)       { return "id", s.ID }
-func (l *CheckoutLink) identity() (member, value string)       { return "url", l.URL }
+func (a *sandboxResponse) identity() (member, value string) {
+	return "transaction.id", a.Transaction.ID
+}
+func (t *Transfer) identity() (member, value string)     { return "id", t.ID }
+func (c *Customer) identity() (member, value string)     { return "id", c.ID }
+func (s *Subscription) identity() (member, value string) { return "id", s.ID }
+func (l *CheckoutLink) identity() (member, value string) { return "url", l.URL }
 
 func (d *Delivery) identity() (member, value string) {
 	return "status", cmp.Or(string(d.Status), d.Code)

@@ -33,8 +33,8 @@ type Client struct {
 	variant  rules.Variant
 }
 
-// attach gives the client its services.
-func (c *Client) attach() {
+// initServices gives the client its services.
+func (c *Client) initServices() {
 	c.Transactions = &TransactionsService{c}
 	c.Customers = &CustomersService{c}
 	c.Transfers = &TransfersService{c}
@@ -129,7 +129,7 @@ func (c *Client) configure(opts []Option) error {
 		client = s.own
 	}
 	c.engine = &transport.Engine{
-		HTTP: transport.Shield(client), Logger: s.logger,
+		HTTP: transport.WrapClient(client), Logger: s.logger,
 		FirstWait: s.firstWait, LongestWait: s.longestWait, Jitter: s.jitter,
 	}
 	c.headless = http.Header{
@@ -139,7 +139,7 @@ func (c *Client) configure(opts []Option) error {
 	c.header = c.headless.Clone()
 	c.header.Set("Content-Type", "application/json")
 	c.variant = rules.Variant{LoopbackHTTP: loopback}
-	c.attach()
+	c.initServices()
 	return nil
 }
 
@@ -178,8 +178,11 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 	if isRead(method) && !wire.Finite(in) {
 		return errors.New("gateway: do: query: the value contains itself or is nested too deeply")
 	}
-	r, err := c.prepare(&op, in, opts)
+	r, err := c.newRequest(&op, opts)
 	if err != nil {
+		return err
+	}
+	if err := r.encode(in); err != nil {
 		return err
 	}
 	if r.url, err = c.rawURL(path, r.query); err != nil {
@@ -192,7 +195,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 	if wire.Failed(res.Body) {
 		return r.undecodable(&res, wire.ErrFailed)
 	}
-	r.answered(&res, "")
+	r.fillResponse(&res, "")
 	if out == nil {
 		return nil
 	}

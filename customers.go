@@ -92,7 +92,7 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 	operation: &rules.Customers.Create,
 	member:    "externalRef",
 	automatic: false, // a made-up reference would stay on a record that lives for years
-	reference: func(p *CustomerParams) string { return p.ExternalRef },
+	reference: func(p *CustomerParams) *string { return &p.ExternalRef },
 	same: func(p *CustomerParams, c *Customer) bool {
 		return agrees(strings.ToLower(p.Email), strings.ToLower(c.Email))
 	},

@@ -311,7 +311,7 @@ func (r *request) failure(res *transport.Result) error {
 // just what caused the rejection (a token that is used, a balance that is
 // spent), whatever the status.
 func (r *request) rejected(res *transport.Result, e *Error) error {
-	if res.Maybe && !e.otherBody {
+	if res.MayHaveApplied && !e.otherBody {
 		return r.doubt(res, e)
 	}
 	return e
@@ -344,14 +344,14 @@ func (r *request) undecodable(res *transport.Result, err error) error {
 }
 
 func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
-	r.answered(res, p.RequestID)
+	r.fillResponse(res, p.RequestID)
 	e := &Error{
 		Op: r.op.Name, StatusCode: res.Status,
 		Type: p.Type, Title: p.Title, Detail: p.Detail, Instance: p.Instance, Code: p.Code,
 		RequestID: cmp.Or(res.RequestID(), p.RequestID), Reference: r.reference,
 		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
 		Header: allowedHeader(res.Header), Err: res.Err, hopeless: res.Hopeless,
-		notSent: res.Status == 0 && !res.Maybe,
+		notSent: res.Status == 0 && !res.MayHaveApplied,
 	}
 	if isSuccess(res.Status) {
 		e.kind = p.Status // a failure in a 200 may say what it is
@@ -383,8 +383,8 @@ func (r *request) isDuplicate(code string) bool {
 	return r.reference != "" || strings.HasPrefix(code, "DUPLICATE")
 }
 
-// answered fills the caller's Response.
-func (r *request) answered(res *transport.Result, requestID string) {
+// fillResponse fills the caller's Response.
+func (r *request) fillResponse(res *transport.Result, requestID string) {
 	if r.o.response == nil {
 		return
 	}

@@ -99,7 +99,7 @@ func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	if err != nil {
 		return nil, r.undecodable(&res, err)
 	}
-	r.answered(&res, list.RequestID)
+	r.fillResponse(&res, list.RequestID)
 	page := &Page[T]{
 		Items: list.Items, Total: list.Total,
 		NextCursor: list.NextCursor, PrevCursor: list.PrevCursor,

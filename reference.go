@@ -25,7 +25,7 @@ type keyedCreate[P, T any] struct {
 
 	member    string            // that holds the reference: "external_ref"
 	automatic bool              // the client makes a reference where the caller has none
-	reference func(*P) string   // the caller's
+	reference func(*P) *string  // where the params have it
 	same      func(*P, *T) bool // whether a resource is what the params ask for; see agrees
 
 	// get reads a resource and its reference by id, search finds the id that
@@ -36,13 +36,16 @@ type keyedCreate[P, T any] struct {
 }
 
 // create makes one call of k. A reference that the params don't have is made
-// here, once for all attempts, after the params passed the rules.
+// here, once for all attempts, and put into params.
 func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], params *P, opts []RequestOption) (*T, error) {
-	r, err := c.request(k.operation, params, opts, nil)
+	r, err := c.newRequest(k.operation, opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.refer(r, params); err != nil {
+	if err := k.setReference(r, params); err != nil {
+		return nil, err
+	}
+	if err := r.prepare(params, nil); err != nil {
 		return nil, err
 	}
 	res, err := r.attempt(ctx)
@@ -51,7 +54,7 @@ func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], para
 	}
 	got, err := received[T](r, &res)
 	switch {
-	case err != nil && res.Maybe && res.Stands && k.search != nil && r.reference != "":
+	case err != nil && res.MayHaveApplied && res.Final && k.search != nil && r.reference != "":
 		return k.recover(ctx, r, &res, params, err)
 	case err != nil || r.reference == "":
 		return got, err
@@ -60,7 +63,7 @@ func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], para
 		return nil, r.older(&res, got)
 	}
 	if r.o.response != nil && res.Status == http.StatusOK {
-		r.o.response.Existing, r.o.response.Recovered = true, res.Maybe
+		r.o.response.Existing, r.o.response.Recovered = true, res.MayHaveApplied
 	}
 	return got, nil
 }
@@ -73,9 +76,10 @@ func received[T any](r *request, res *transport.Result) (*T, error) {
 	return decode[T](r, res)
 }
 
-// refer settles the call's reference and, where there is none, its class.
-func (k *keyedCreate[P, T]) refer(r *request, params *P) error {
-	r.reference = k.reference(params)
+// setReference settles the call's reference and, where there is none, its class.
+func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
+	inParams := k.reference(params)
+	r.reference = *inParams
 	automatic := k.automatic && r.client.settings.autoReference
 	for _, f := range r.o.body {
 		if f.name == k.member {
@@ -88,7 +92,7 @@ func (k *keyedCreate[P, T]) refer(r *request, params *P) error {
 		if r.reference, err = r.newKey(); err != nil {
 			return err
 		}
-		r.splice(k.member, []byte(`"`+r.reference+`"`))
+		*inParams = r.reference
 	}
 	if r.reference == "" {
 		r.class = rules.Unsafe
@@ -96,7 +100,7 @@ func (k *keyedCreate[P, T]) refer(r *request, params *P) error {
 	return nil
 }
 
-// splice puts a member in front of those of the body.
+// splice puts the member of a BodyField in front of those of the body.
 func (r *request) splice(name string, value []byte) {
 	quoted, err := json.Marshal(name)
 	if err != nil { // a string always encodes

@@ -335,7 +335,7 @@ var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	operation: &rules.Subscriptions.Create,
 	member:    "idempotency_key",
 	automatic: true,
-	reference: func(p *SubscriptionParams) string { return p.IdempotencyKey },
+	reference: func(p *SubscriptionParams) *string { return &p.IdempotencyKey },
 	same:      isSubscriptionOf,
 }
 

@@ -433,7 +433,7 @@ type SandboxStatusParams struct {
 // Validate checks p as the gateway would; see [ValidationError].
 func (p SandboxStatusParams) Validate() error { return validate(p, rules.LiveSandboxStatus) }
 
-type sandboxAnswer struct {
+type sandboxResponse struct {
 	Transaction SandboxTransaction `json:"transaction"`
 }
 
@@ -463,7 +463,7 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 	operation: &rules.Transactions.Create,
 	member:    "external_ref",
 	automatic: true,
-	reference: func(p *TransactionParams) string { return p.ExternalRef },
+	reference: func(p *TransactionParams) *string { return &p.ExternalRef },
 	same: func(p *TransactionParams, t *Transaction) bool {
 		return agrees(p.Amount, t.Amount) && agrees(p.Method, t.Method) && agrees(p.currency(), t.Currency)
 	},
@@ -545,11 +545,11 @@ func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, par
 func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
 	op := rules.Transactions.SetSandboxStatus
 	op.Rule = rules.LiveSandboxStatus
-	answer, err := call[sandboxAnswer](ctx, s.client, &op, &params, opts, id)
+	response, err := call[sandboxResponse](ctx, s.client, &op, &params, opts, id)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Transaction, nil
+	return &response.Transaction, nil
 }
 
 // WaitOptions says how often [TransactionsService.Wait] reads.

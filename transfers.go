@@ -158,7 +158,7 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 	operation: &rules.Transfers.Create,
 	member:    "external_ref",
 	automatic: true,
-	reference: func(p *TransferParams) string { return p.ExternalRef },
+	reference: func(p *TransferParams) *string { return &p.ExternalRef },
 	same:      sameTransfer,
 	get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transfer, string, error) {
 		t, err := c.Transfers.Get(ctx, id, opts...)

@@ -13,28 +13,28 @@ import (
 	"github.com/gateway-go/gateway/internal/rules"
 )
 
-// maxBody is the longest answer that is read. A list page of 100 transactions
+// maxBody is the longest response that is read. A list page of 100 transactions
 // has some 200 KiB.
 const maxBody = 64 << 20
 
 var (
-	errTooLong  = fmt.Errorf("the answer is longer than %d bytes", maxBody)
-	errNoAnswer = errors.New("the RoundTripper returned neither an answer nor an error")
+	errTooLong    = fmt.Errorf("the answer is longer than %d bytes", maxBody)
+	errNoResponse = errors.New("the RoundTripper returned neither an answer nor an error")
 )
 
-// Shield returns a copy of client that makes attempts: it reads every answer
+// WrapClient returns a copy of client that makes attempts: it reads every response
 // whole and never follows a redirect, which would carry the apiKey header and
 // session tokens to another host. The copy has no CloseIdleConnections, so
 // that the caller's pool outlives a failed call.
-func Shield(client *http.Client) *http.Client {
-	shielded := *client
+func WrapClient(client *http.Client) *http.Client {
+	wrapped := *client
 	base := client.Transport
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	shielded.Transport = attempts{base}
-	shielded.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &shielded
+	wrapped.Transport = attempts{base}
+	wrapped.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &wrapped
 }
 
 type attempts struct{ base http.RoundTripper }
@@ -62,9 +62,9 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		c.fail(caller, timed, err)
 	} else {
-		c.outcome = outcomeOf(c.result.Status)
+		c.outcome = outcomeOfStatus(c.result.Status)
 	}
-	c.result.Maybe = c.result.Maybe || c.outcome == unsure
+	c.result.MayHaveApplied = c.result.MayHaveApplied || c.outcome == unsure
 	if c.result.Status == 0 {
 		return nil, c.result.Err
 	}
@@ -72,9 +72,9 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// begin forgets the answer of the attempt before.
+// begin forgets the response of the attempt before.
 func (c *call) begin() {
-	c.began, c.told = time.Now(), false
+	c.began, c.hasRetryAfter = time.Now(), false
 	c.connections.reset()
 	r := &c.result
 	r.Status, r.Header, r.Body, r.Err, r.RetryAfter = 0, nil, nil, nil, 0
@@ -116,15 +116,15 @@ type requestBody struct{ bytes.Reader }
 // Close does nothing.
 func (*requestBody) Close() error { return nil }
 
-// read reads the answer whole.
+// read reads the response whole.
 func (c *call) read(resp *http.Response) error {
 	if resp == nil {
-		return errNoAnswer
+		return errNoResponse
 	}
 	r := &c.result
 	r.Status, r.Header = resp.StatusCode, resp.Header
 	if header := resp.Header.Get("Retry-After"); header != "" {
-		r.RetryAfter, c.told = retryAfter(header, time.Now())
+		r.RetryAfter, c.hasRetryAfter = retryAfter(header, time.Now())
 	}
 	if resp.Body == nil {
 		return nil
@@ -160,11 +160,11 @@ func readAll(body io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// fail records why an attempt has no whole answer.
+// fail records why an attempt has no whole response.
 func (c *call) fail(caller, timed context.Context, err error) {
 	r := &c.result
 	if r.Status != 0 && (r.Status < 200 || r.Status > 299) {
-		c.outcome = outcomeOf(r.Status) // a refusal is one even if its text is cut
+		c.outcome = outcomeOfStatus(r.Status) // a refusal is one even if its text is cut
 		return
 	}
 	c.outcome = c.outcomeOfError(timed, err)

@@ -16,13 +16,13 @@ const maxRetryAfter = time.Minute
 // wait at all: a Retry-After that is too long, or past the caller's deadline,
 // is handed to the caller instead.
 func (c *call) nextWait(ctx context.Context) (time.Duration, bool) {
-	if !c.told {
+	if !c.hasRetryAfter {
 		return c.exponential(), true
 	}
 	asked := c.result.RetryAfter
 	deadline, bounded := ctx.Deadline()
-	fits := asked <= maxRetryAfter && (!bounded || time.Until(deadline) > asked)
-	return asked, fits
+	stillApplies := asked <= maxRetryAfter && (!bounded || time.Until(deadline) > asked)
+	return asked, stillApplies
 }
 
 // exponential doubles from the first wait to the longest and takes up to a

@@ -16,20 +16,20 @@ import (
 	"github.com/gateway-go/gateway/internal/rules"
 )
 
-// outcome is how an attempt ended, as far as trying again goes.
-type outcome uint8
+// attemptOutcome is how an attempt ended, as far as trying again goes.
+type attemptOutcome uint8
 
 const (
-	none     outcome = iota // not yet
-	answered                // with a response that stands
-	unsent                  // nothing was sent, and the next attempt may work: dial, name lookup
-	limited                 // 429: the gateway says that it did nothing
-	unsure                  // it may have been applied: reset, timeout, cut body, 5xx
-	refused                 // nothing was sent, and the next attempt would fail alike: certificate, proxy, credential
+	none     attemptOutcome = iota // not yet
+	answered                       // with a response that stands
+	unsent                         // nothing was sent, and the next attempt may work: dial, name lookup
+	limited                        // 429: the gateway says that it did nothing
+	unsure                         // it may have been applied: reset, timeout, cut body, 5xx
+	refused                        // nothing was sent, and the next attempt would fail alike: certificate, proxy, credential
 )
 
 // retryable is the retry table.
-func (e outcome) retryable(c rules.Class) bool {
+func (e attemptOutcome) retryable(c rules.Class) bool {
 	switch e {
 	case unsent, limited:
 		return true
@@ -42,7 +42,7 @@ func (e outcome) retryable(c rules.Class) bool {
 	}
 }
 
-func outcomeOf(status int) outcome {
+func outcomeOfStatus(status int) attemptOutcome {
 	switch {
 	case status == http.StatusTooManyRequests:
 		return limited
@@ -57,7 +57,7 @@ func outcomeOf(status int) outcome {
 // trace of its connections goes before the kind of the error, which says
 // nothing where a proxy refuses a CONNECT, and the wrong thing where net/http
 // sent the request, lost it and failed to dial for its replay.
-func (c *call) outcomeOfError(timed context.Context, err error) outcome {
+func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	switch {
 	case errors.Is(err, errTooLong):
 		return answered

@@ -1,7 +1,7 @@
 // Package transport sends one call of the interface in as many attempts as its
 // class allows. It is the only place that knows go-retryablehttp.
 //
-// An attempt is a request and its whole answer: the body is read inside the
+// An attempt is a request and its whole response: the body is read inside the
 // attempt, so that a cut body is a failed attempt like a reset, and the
 // attempt's timeout covers it. What is known of the attempts so far lives in
 // one value per call; the [Engine] is never changed and may be shared.
@@ -22,7 +22,7 @@ import (
 
 // Engine is what all calls of a client share.
 type Engine struct {
-	HTTP        *http.Client // made by [Shield]
+	HTTP        *http.Client // made by [WrapClient]
 	Logger      *slog.Logger // nil logs nothing
 	FirstWait   time.Duration
 	LongestWait time.Duration
@@ -47,25 +47,25 @@ type Credential interface {
 	Authorize(ctx context.Context, h http.Header) error
 }
 
-// Result is what came of a call: an answer, whatever its status, or an error.
+// Result is what came of a call: a response, whatever its status, or an error.
 type Result struct {
-	Status     int         // of the last answer; 0 where there is none
-	Header     http.Header // of the last answer
-	Body       []byte      // of the last answer; the part that came where Err is set
-	Err        error       // why there is no whole last answer
-	Ended      error       // the error of the caller's context, where that ended the call
-	Attempts   int
-	Maybe      bool          // an attempt may have been applied without our knowing
-	Stands     bool          // the last attempt ended with a response that is not tried again
-	Hopeless   bool          // another call would fail alike: a certificate, a credential
-	RetryAfter time.Duration // what the last answer asked for
-	Started    time.Time
-	Secrets    Secrets // of the last attempt
+	Status         int         // of the last response; 0 where there is none
+	Header         http.Header // of the last response
+	Body           []byte      // of the last response; the part that came where Err is set
+	Err            error       // why there is no whole last response
+	Ended          error       // the error of the caller's context, where that ended the call
+	Attempts       int
+	MayHaveApplied bool          // an attempt may have been applied without our knowing
+	Final          bool          // the last attempt ended with a response that is not tried again
+	Hopeless       bool          // another call would fail alike: a certificate, a credential
+	RetryAfter     time.Duration // what the last response asked for
+	Started        time.Time
+	Secrets        Secrets // of the last attempt
 }
 
 var noHeader = http.Header{} // nothing writes to it
 
-// Do makes the attempts. It returns when there is an answer that stands, when
+// Do makes the attempts. It returns when there is a response that stands, when
 // the attempts are used up, or when ctx ends.
 func (e *Engine) Do(ctx context.Context, req *Request) Result {
 	c := &call{engine: e, req: req}
@@ -89,22 +89,22 @@ func (e *Engine) Do(ctx context.Context, req *Request) Result {
 	c.trace = httptrace.ClientTrace{GetConn: c.connections.want, GotConn: c.connections.take}
 	traced := httptrace.WithClientTrace(ctx, &c.trace)
 	c.request.Request = r.WithContext(context.WithValue(traced, contextKey{}, c))
-	// An attempt leaves its answer in c.result; what comes back here has no body.
+	// An attempt leaves its response in c.result; what comes back here has no body.
 	_, err := c.client.Do(&c.request) //nolint:bodyclose // see above
 	return c.finish(ctx, err)
 }
 
 // call is the state of one call.
 type call struct {
-	engine  *Engine
-	req     *Request
-	client  retryablehttp.Client
-	request retryablehttp.Request
-	result  Result
-	outcome outcome // of the last attempt
-	began   time.Time
-	told    bool // the last answer says when to come back
-	wait    time.Duration
+	engine        *Engine
+	req           *Request
+	client        retryablehttp.Client
+	request       retryablehttp.Request
+	result        Result
+	outcome       attemptOutcome // of the last attempt
+	began         time.Time
+	hasRetryAfter bool // the last response says when to come back
+	wait          time.Duration
 
 	connections connections // of the last attempt
 	trace       httptrace.ClientTrace
@@ -139,7 +139,7 @@ func (c *call) finish(ctx context.Context, err error) Result {
 	if r.Status == 0 && r.Err == nil {
 		r.Err = err
 	}
-	r.Hopeless, r.Stands = c.outcome == refused, c.outcome == answered
+	r.Hopeless, r.Final = c.outcome == refused, c.outcome == answered
 	if ctx.Err() != nil && c.outcome != answered && c.outcome != refused {
 		r.Ended = ended(ctx)
 	}

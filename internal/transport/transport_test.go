@@ -57,7 +57,7 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts th
 	}))
 	pool := &http.Transport{MaxIdleConnsPerHost: 4}
 	engine := &transport.Engine{
-		HTTP: transport.Shield(&http.Client{Transport: pool}), FirstWait: time.Millisecond, LongestWait: time.Millisecond,
+		HTTP: transport.WrapClient(&http.Client{Transport: pool}), FirstWait: time.Millisecond, LongestWait: time.Millisecond,
 		Jitter: func() float64 { return 1 },
 	}
 	before := runtime.NumGoroutine()
@@ -94,7 +94,7 @@ func TestCookiesOfTheCallersJar(t *testing.T) {
 	u := &url.URL{Scheme: "https", Host: "api.example.com", Path: "/x"}
 	for _, jar := range []http.CookieJar{jar{}, nil} {
 		engine := &transport.Engine{
-			HTTP: transport.Shield(&http.Client{Transport: seen, Jar: jar}), FirstWait: 1, LongestWait: 1, Jitter: func() float64 { return 0 },
+			HTTP: transport.WrapClient(&http.Client{Transport: seen, Jar: jar}), FirstWait: 1, LongestWait: 1, Jitter: func() float64 { return 0 },
 		}
 		engine.Do(t.Context(), &transport.Request{
 			Operation: transport.Operation{Method: http.MethodGet}, URL: u, Credential: noCredential{}, MaxAttempts: 2, AttemptTimeout: time.Minute,
