@@ -14,16 +14,16 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // A method of a service is one line that hands its operation, a row of
-// [rules.Operations], to one of four functions:
+// [spec.Operations], to one of four functions:
 //
 //	func (s *ThingsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Thing, error) {
-//		return call[Thing](ctx, s.client, &rules.Things.Get, nil, opts, id)
+//		return call[Thing](ctx, s.client, &spec.Things.Get, nil, opts, id)
 //	}
 //
 //   - call sends params (or nil) and decodes the response's data into a new T;
@@ -37,7 +37,7 @@ import (
 // lists what else an endpoint needs.
 
 // call makes one call whose answer is an envelope with one resource.
-func call[T any](ctx context.Context, c *Client, op *rules.Operation, params any, opts []RequestOption, path ...string) (*T, error) {
+func call[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption, path ...string) (*T, error) {
 	r, err := c.request(op, params, opts, path)
 	if err != nil {
 		return nil, err
@@ -64,9 +64,9 @@ func decode[T any](r *request, res *transport.Result) (*T, error) {
 
 // request is one call, made ready.
 type request struct {
-	op        *rules.Operation
+	op        *spec.Operation
 	client    *Client
-	class     rules.Class
+	class     spec.Class
 	url       *url.URL
 	query     url.Values
 	body      []byte
@@ -77,7 +77,7 @@ type request struct {
 }
 
 // request makes a call of op ready: options, body or query, rules, path.
-func (c *Client) request(op *rules.Operation, params any, opts []RequestOption, path []string) (*request, error) {
+func (c *Client) request(op *spec.Operation, params any, opts []RequestOption, path []string) (*request, error) {
 	r, err := c.newRequest(op, opts)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (r *request) prepare(params any, path []string) error {
 }
 
 // misuse returns err as the error of a call that can't be made as it stands.
-func misuse(op *rules.Operation, err error) error {
+func misuse(op *spec.Operation, err error) error {
 	if err == nil || errors.Is(err, ErrValidation) {
 		return err
 	}
@@ -104,7 +104,7 @@ func misuse(op *rules.Operation, err error) error {
 }
 
 // newRequest applies the options of a call of op.
-func (c *Client) newRequest(op *rules.Operation, opts []RequestOption) (*request, error) {
+func (c *Client) newRequest(op *spec.Operation, opts []RequestOption) (*request, error) {
 	r := &request{op: op, client: c, class: op.Class}
 	err := applyOptions(&r.o, opts)
 	if err == nil && r.o.credential != nil {
@@ -148,7 +148,7 @@ func (r *request) encodeQuery(params any) error {
 	if r.op.Rule == nil {
 		return nil
 	}
-	return violations(r.op.Name, rules.CheckQuery(r.query, r.op.Rule, r.client.variant))
+	return violations(r.op.Name, spec.CheckQuery(r.query, r.op.Rule, r.client.variant))
 }
 
 func (r *request) encodeBody(params any) error {
@@ -164,13 +164,13 @@ func (r *request) encodeBody(params any) error {
 	for _, f := range r.o.body {
 		r.splice(f.name, f.json)
 		if rule == nil {
-			rule = func(*rules.Object) {} // still looks for names that stand twice
+			rule = func(*spec.Object) {} // still looks for names that stand twice
 		}
 	}
 	if rule == nil || r.body == nil {
 		return nil
 	}
-	found, err := rules.Check(r.body, rule, r.client.variant)
+	found, err := spec.Check(r.body, rule, r.client.variant)
 	if err != nil {
 		return fmt.Errorf("body: %w", err)
 	}
@@ -221,10 +221,10 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 // repeated.
 func (r *request) useKey(honoured bool) error {
 	r.key = r.o.idempotencyKey
-	if !honoured || r.class != rules.Unsafe {
+	if !honoured || r.class != spec.Unsafe {
 		return nil
 	}
-	r.class = rules.Keyed
+	r.class = spec.Keyed
 	if r.key != "" {
 		return nil
 	}
@@ -285,7 +285,7 @@ func OperationFromContext(ctx context.Context) (Operation, bool) {
 }
 
 // resolve returns the URL of op with args in the place of its placeholders.
-func (c *Client) resolve(op *rules.Operation, args []string, query url.Values) (*url.URL, error) {
+func (c *Client) resolve(op *spec.Operation, args []string, query url.Values) (*url.URL, error) {
 	u := *c.base
 	u.RawQuery = query.Encode()
 	if len(args) == 0 {
@@ -320,20 +320,20 @@ func checkPathElement(op, name, value string) error {
 	}
 	switch {
 	case strings.TrimSpace(value) == "":
-		return refuse(rules.CodeRequired, "is required: pass the %s as the gateway answered it", name)
+		return refuse(spec.CodeRequired, "is required: pass the %s as the gateway answered it", name)
 	case value == "." || value == "..":
-		return refuse(rules.CodeInvalid, "must not be a relative path: pass the %s as the gateway answered it", name)
+		return refuse(spec.CodeInvalid, "must not be a relative path: pass the %s as the gateway answered it", name)
 	case strings.ContainsAny(value, `/\`) || !printable(value):
-		return refuse(rules.CodeInvalid, "must not hold slashes or control characters: pass the %s alone, not a path", name)
+		return refuse(spec.CodeInvalid, "must not hold slashes or control characters: pass the %s alone, not a path", name)
 	}
 	if name != "slug" {
 		return nil
 	}
 	switch n := utf8.RuneCountInString(value); {
-	case n < rules.MinSlug:
-		return refuse(rules.CodeTooSmall, "must have at least %d characters", rules.MinSlug)
-	case n > rules.MaxSlug:
-		return refuse(rules.CodeTooBig, "must have at most %d characters", rules.MaxSlug)
+	case n < spec.MinSlug:
+		return refuse(spec.CodeTooSmall, "must have at least %d characters", spec.MinSlug)
+	case n > spec.MaxSlug:
+		return refuse(spec.CodeTooBig, "must have at most %d characters", spec.MaxSlug)
 	}
 	return nil
 }

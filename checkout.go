@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"path"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // Known reports whether this version knows t.
-func (t ItemType) Known() bool { return rules.ItemTypes.Has(string(t)) }
+func (t ItemType) Known() bool { return spec.ItemTypes.Has(string(t)) }
 
 // LinkStatus is a state of a checkout link.
 type LinkStatus string
@@ -35,7 +35,7 @@ const (
 )
 
 // Known reports whether this version knows s.
-func (s LinkStatus) Known() bool { return rules.LinkStatuses.Has(string(s)) }
+func (s LinkStatus) Known() bool { return spec.LinkStatuses.Has(string(s)) }
 
 // SessionStatus is a state of a checkout session.
 type SessionStatus string
@@ -50,7 +50,7 @@ const (
 )
 
 // Known reports whether this version knows s.
-func (s SessionStatus) Known() bool { return rules.SessionStatuses.Has(string(s)) }
+func (s SessionStatus) Known() bool { return spec.SessionStatuses.Has(string(s)) }
 
 // CheckoutLink is a new hosted checkout page.
 type CheckoutLink struct {
@@ -185,7 +185,7 @@ type CheckoutLinkParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p CheckoutLinkParams) Validate() error { return validate(p, rules.CheckoutLink) }
+func (p CheckoutLinkParams) Validate() error { return validate(p, spec.CheckoutLink) }
 
 // CheckoutProduct is one position of a new checkout link.
 type CheckoutProduct struct {
@@ -212,7 +212,7 @@ type CheckoutSessionParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p CheckoutSessionParams) Validate() error { return validate(p, rules.CheckoutSession) }
+func (p CheckoutSessionParams) Validate() error { return validate(p, spec.CheckoutSession) }
 
 // CheckoutBuyer is what a checkout session knows of who pays.
 type CheckoutBuyer struct {
@@ -239,7 +239,7 @@ type CheckoutSessionsService struct{ client *Client }
 // carried out. After [ErrOutcomeUnknown] calling it again is harmless: at worst
 // there are two links, of which you use one.
 func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkParams, opts ...RequestOption) (*CheckoutLink, error) {
-	return call[CheckoutLink](ctx, s.client, &rules.CheckoutLinks.Create, &params, opts)
+	return call[CheckoutLink](ctx, s.client, &spec.CheckoutLinks.Create, &params, opts)
 }
 
 // Open reads the link called slug, 3 to 255 characters, and begins a session:
@@ -247,7 +247,7 @@ func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkPa
 // An unknown slug is [ErrNotFound]; a link that takes no more buyers is
 // [ErrRetired].
 func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ...RequestOption) (*CheckoutSession, error) {
-	return call[CheckoutSession](ctx, s.client, &rules.CheckoutSessions.Open, nil, opts, slug)
+	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Open, nil, opts, slug)
 }
 
 // Resume reads the link called slug and comes back to the session of token:
@@ -255,8 +255,8 @@ func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ..
 // new one: Resumed says which it is, and SessionToken is to be used from then
 // on.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {
-	opts = withSessionToken(rules.CheckoutSessions.Resume.Name, token, opts)
-	return call[CheckoutSession](ctx, s.client, &rules.CheckoutSessions.Resume, nil, opts, slug)
+	opts = withSessionToken(spec.CheckoutSessions.Resume.Name, token, opts)
+	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Resume, nil, opts, slug)
 }
 
 // Update sets the buyer and the payment method of a session:
@@ -269,8 +269,8 @@ func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token
 func (s *CheckoutSessionsService) Update(
 	ctx context.Context, slug string, token Secret, params CheckoutSessionParams, opts ...RequestOption,
 ) (*CheckoutSessionState, error) {
-	opts = withSessionToken(rules.CheckoutSessions.Update.Name, token, opts)
-	return call[CheckoutSessionState](ctx, s.client, &rules.CheckoutSessions.Update, &params, opts, slug)
+	opts = withSessionToken(spec.CheckoutSessions.Update.Name, token, opts)
+	return call[CheckoutSessionState](ctx, s.client, &spec.CheckoutSessions.Update, &params, opts, slug)
 }
 
 const sessionTokenHeader = "X-Checkout-Session-Token" //nolint:gosec // the name of a header
@@ -281,12 +281,12 @@ func withSessionToken(op string, token Secret, opts []RequestOption) []RequestOp
 	return append(opts[:len(opts):len(opts)], func(o *callOptions) error {
 		if token == "" {
 			return &ValidationError{Op: op, Fields: []FieldError{{
-				Field: "session_token", Code: rules.CodeRequired, Message: "is required: pass the SessionToken that Open answered",
+				Field: "session_token", Code: spec.CodeRequired, Message: "is required: pass the SessionToken that Open answered",
 			}}}
 		}
 		if !validHeaderValue(token.Reveal()) {
 			return &ValidationError{Op: op, Fields: []FieldError{{
-				Field: "session_token", Code: rules.CodeInvalid, Message: "holds a control character: pass the SessionToken as Open answered it",
+				Field: "session_token", Code: spec.CodeInvalid, Message: "holds a control character: pass the SessionToken as Open answered it",
 			}}}
 		}
 		if o.header == nil {

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -30,7 +30,7 @@ type Client struct {
 	host     string      // with the port, as in base
 	header   http.Header // of a request with a body
 	headless http.Header // of one without
-	variant  rules.Variant
+	variant  spec.Variant
 }
 
 // initServices gives the client its services.
@@ -138,7 +138,7 @@ func (c *Client) configure(opts []Option) error {
 	}
 	c.header = c.headless.Clone()
 	c.header.Set("Content-Type", "application/json")
-	c.variant = rules.Variant{LoopbackHTTP: loopback}
+	c.variant = spec.Variant{LoopbackHTTP: loopback}
 	c.initServices()
 	return nil
 }
@@ -170,10 +170,10 @@ func parseBase(baseURL string) (*url.URL, error) {
 // where nothing was applied. The errors are those of the other methods; name
 // the call for them with [Named].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
-	op := rules.Operation{Name: "do", Method: method, Path: "-", Class: rules.Unsafe}
+	op := spec.Operation{Name: "do", Method: method, Path: "-", Class: spec.Unsafe}
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		op.Class = rules.Safe
+		op.Class = spec.Safe
 	}
 	if isRead(method) && !wire.Finite(in) {
 		return errors.New("gateway: do: query: the value contains itself or is nested too deeply")

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // Credential is how a client proves who it is. It prints "[redacted]" under
@@ -132,7 +132,7 @@ func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return rules.IsLoopback(strings.Trim(host, "[]"))
+	return spec.IsLoopback(strings.Trim(host, "[]"))
 }
 
 // String returns "[redacted]".

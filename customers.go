@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -19,7 +19,7 @@ type CustomerStatus string
 const CustomerActive CustomerStatus = "active"
 
 // Known reports whether this version knows s.
-func (s CustomerStatus) Known() bool { return rules.CustomerStatuses.Has(string(s)) }
+func (s CustomerStatus) Known() bool { return spec.CustomerStatuses.Has(string(s)) }
 
 // CustomerParams is the body of POST /v2/customers. A member at its zero value
 // is not sent.
@@ -40,7 +40,7 @@ type CustomerParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p CustomerParams) Validate() error { return validate(p, rules.Customer) }
+func (p CustomerParams) Validate() error { return validate(p, spec.Customer) }
 
 // Customer is a reusable buyer profile. A transaction may name it by
 // [BuyerParams.ID], a subscription must. Nullable texts are "", nullable
@@ -83,13 +83,13 @@ type CustomerListParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p CustomerListParams) Validate() error { return validateQuery(p, rules.CustomerList) }
+func (p CustomerListParams) Validate() error { return validateQuery(p, spec.CustomerList) }
 
 // CustomersService holds the calls about customers.
 type CustomersService struct{ client *Client }
 
 var createCustomer = keyedCreate[CustomerParams, Customer]{
-	operation: &rules.Customers.Create,
+	operation: &spec.Customers.Create,
 	member:    "externalRef",
 	automatic: false, // a made-up reference would stay on a record that lives for years
 	reference: func(p *CustomerParams) *string { return &p.ExternalRef },
@@ -125,20 +125,20 @@ func (s *CustomersService) Create(ctx context.Context, params CustomerParams, op
 // Get reads a customer: GET /v2/customers/{id}. An unknown id is
 // [ErrNotFound].
 func (s *CustomersService) Get(ctx context.Context, id string, opts ...RequestOption) (*Customer, error) {
-	return call[Customer](ctx, s.client, &rules.Customers.Get, nil, opts, id)
+	return call[Customer](ctx, s.client, &spec.Customers.Get, nil, opts, id)
 }
 
 // List reads one page of customers, newest first: GET /v2/customers. Unlike
 // the other lists it goes by page number.
 func (s *CustomersService) List(ctx context.Context, params CustomerListParams, opts ...RequestOption) (*Page[Customer], error) {
-	return listPage[Customer](ctx, s.client, &rules.Customers.List, &params, opts)
+	return listPage[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }
 
 // Pages ranges over the pages of a list from the one that params ask for. An
 // error comes once and ends it. A customer made while the pages are read may
 // show one of them twice: numbered pages shift.
 func (s *CustomersService) Pages(ctx context.Context, params CustomerListParams, opts ...RequestOption) iter.Seq2[*Page[Customer], error] {
-	return listPages[Customer](ctx, s.client, &rules.Customers.List, &params, opts)
+	return listPages[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }
 
 // All ranges over the customers of all pages; see Pages.

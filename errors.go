@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-querystring/query"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -413,12 +413,12 @@ func allowedHeader(from http.Header) http.Header {
 
 // validate checks the wire form of params, so that it can never disagree with
 // what would be sent.
-func validate(params any, rule rules.Rule) error {
+func validate(params any, rule spec.Rule) error {
 	body, err := wire.Encode(params)
 	if err != nil {
 		return err
 	}
-	found, err := rules.Check(body, rule, rules.Variant{})
+	found, err := spec.Check(body, rule, spec.Variant{})
 	if err != nil {
 		return err
 	}
@@ -426,23 +426,23 @@ func validate(params any, rule rules.Rule) error {
 }
 
 // validateQuery does so for params that are a query.
-func validateQuery(params any, rule rules.Rule) error {
+func validateQuery(params any, rule spec.Rule) error {
 	values, err := queryOf("", params)
 	if err != nil {
 		return err
 	}
-	return violations("", rules.CheckQuery(values, rule, rules.Variant{}))
+	return violations("", spec.CheckQuery(values, rule, spec.Variant{}))
 }
 
 // queryOf returns params as a query. The gateway splits a list at its commas,
 // so a value that has one would be sent as two.
 func queryOf(op string, params any) (url.Values, error) {
-	var found []rules.Violation
+	var found []spec.Violation
 	for name, list := range joinedLists(params) {
 		for i, value := range list {
 			if strings.Contains(value, ",") {
-				found = append(found, rules.Violation{
-					Field: fmt.Sprintf("%s[%d]", name, i), Code: rules.CodeInvalid,
+				found = append(found, spec.Violation{
+					Field: fmt.Sprintf("%s[%d]", name, i), Code: spec.CodeInvalid,
 					Message: "must not contain a comma: the gateway splits the list of values at commas",
 				})
 			}
@@ -484,7 +484,7 @@ func joinedLists(params any) iter.Seq2[string, []string] {
 }
 
 // violations returns what was found as an error, nil for nothing.
-func violations(op string, found []rules.Violation) error {
+func violations(op string, found []spec.Violation) error {
 	if len(found) == 0 {
 		return nil
 	}

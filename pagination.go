@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -23,7 +23,7 @@ const (
 )
 
 // Known reports whether the interface names d.
-func (d Direction) Known() bool { return rules.Directions.Has(string(d)) }
+func (d Direction) Known() bool { return spec.Directions.Has(string(d)) }
 
 // Page is one page of a list.
 type Page[T any] struct {
@@ -140,7 +140,7 @@ func (r *request) turn(name, value string) {
 }
 
 // listPage reads one page of a list.
-func listPage[T any](ctx context.Context, c *Client, op *rules.Operation, params any, opts []RequestOption) (*Page[T], error) {
+func listPage[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption) (*Page[T], error) {
 	r, err := c.request(op, params, opts, nil)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func listPage[T any](ctx context.Context, c *Client, op *rules.Operation, params
 
 // listPages ranges over the pages from the one that params ask for. Nothing is
 // sent before the range starts.
-func listPages[T any](ctx context.Context, c *Client, op *rules.Operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
+func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
 	return func(yield func(*Page[T], error) bool) {
 		r, err := c.request(op, params, opts, nil)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -21,7 +21,7 @@ import (
 // refuses, or answers, the second one with the same reference. P are its
 // params, T the resource.
 type keyedCreate[P, T any] struct {
-	operation *rules.Operation
+	operation *spec.Operation
 
 	member    string            // that holds the reference: "external_ref"
 	automatic bool              // the client makes a reference where the caller has none
@@ -95,7 +95,7 @@ func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 		*inParams = r.reference
 	}
 	if r.reference == "" {
-		r.class = rules.Unsafe
+		r.class = spec.Unsafe
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -35,7 +35,7 @@ const (
 )
 
 // Known reports whether this version knows s.
-func (s SubscriptionStatus) Known() bool { return rules.SubscriptionStatuses.Has(string(s)) }
+func (s SubscriptionStatus) Known() bool { return spec.SubscriptionStatuses.Has(string(s)) }
 
 // Running reports whether the customer has what was subscribed for: trialing,
 // active, or cancel_scheduled, which is paid to the end of its period. Whether
@@ -61,7 +61,7 @@ const (
 )
 
 // Known reports whether the interface names m.
-func (m SubscriptionMethod) Known() bool { return rules.SubscriptionMethods.Has(string(m)) }
+func (m SubscriptionMethod) Known() bool { return spec.SubscriptionMethods.Has(string(m)) }
 
 // Interval is the unit of a billing period.
 type Interval string
@@ -75,7 +75,7 @@ const (
 )
 
 // Known reports whether the interface names i.
-func (i Interval) Known() bool { return rules.Intervals.Has(string(i)) }
+func (i Interval) Known() bool { return spec.Intervals.Has(string(i)) }
 
 // FailurePolicy is what the gateway does when a renewal fails.
 type FailurePolicy string
@@ -90,7 +90,7 @@ const (
 )
 
 // Known reports whether the interface names p.
-func (p FailurePolicy) Known() bool { return rules.FailurePolicies.Has(string(p)) }
+func (p FailurePolicy) Known() bool { return spec.FailurePolicies.Has(string(p)) }
 
 // CancellationReason is why a subscription ended, or will end.
 type CancellationReason string
@@ -104,7 +104,7 @@ const (
 )
 
 // Known reports whether this version knows r.
-func (r CancellationReason) Known() bool { return rules.CancellationReasons.Has(string(r)) }
+func (r CancellationReason) Known() bool { return spec.CancellationReasons.Has(string(r)) }
 
 // AuthorizationStatus is a state of a Pix Automatico's authorisation.
 type AuthorizationStatus string
@@ -119,7 +119,7 @@ const (
 )
 
 // Known reports whether this version knows s.
-func (s AuthorizationStatus) Known() bool { return rules.AuthorizationStatuses.Has(string(s)) }
+func (s AuthorizationStatus) Known() bool { return spec.AuthorizationStatuses.Has(string(s)) }
 
 // Subscription is a recurring charge as the gateway keeps it. Amounts are in
 // cents. Nullable texts are "", nullable numbers 0, nullable objects nil,
@@ -287,7 +287,7 @@ type SubscriptionParams struct {
 
 // Validate checks p as the gateway would, but for what only the gateway's
 // clock and data can tell; see [ValidationError].
-func (p SubscriptionParams) Validate() error { return validate(p, rules.Subscription) }
+func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}: the
 // members that can change after the create. A member at its zero value stays
@@ -299,7 +299,7 @@ type SubscriptionUpdateParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p SubscriptionUpdateParams) Validate() error { return validate(p, rules.SubscriptionUpdate) }
+func (p SubscriptionUpdateParams) Validate() error { return validate(p, spec.SubscriptionUpdate) }
 
 // SubscriptionCancelParams is the body of POST /v2/subscriptions/{id}/cancel;
 // the zero value is fine.
@@ -308,7 +308,7 @@ type SubscriptionCancelParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p SubscriptionCancelParams) Validate() error { return validate(p, rules.SubscriptionCancel) }
+func (p SubscriptionCancelParams) Validate() error { return validate(p, spec.SubscriptionCancel) }
 
 // SubscriptionListParams is the query of GET /v2/subscriptions. A member at its
 // zero value is not sent; all filters together must match.
@@ -324,7 +324,7 @@ type SubscriptionListParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p SubscriptionListParams) Validate() error { return validateQuery(p, rules.SubscriptionList) }
+func (p SubscriptionListParams) Validate() error { return validateQuery(p, spec.SubscriptionList) }
 
 // SubscriptionsService calls /v2/subscriptions: recurring charges of a card or
 // by Pix Automatico. Where subscriptions are not enabled for the account every
@@ -332,7 +332,7 @@ func (p SubscriptionListParams) Validate() error { return validateQuery(p, rules
 type SubscriptionsService struct{ client *Client }
 
 var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
-	operation: &rules.Subscriptions.Create,
+	operation: &spec.Subscriptions.Create,
 	member:    "idempotency_key",
 	automatic: true,
 	reference: func(p *SubscriptionParams) *string { return &p.IdempotencyKey },
@@ -366,13 +366,13 @@ func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionPa
 // Get reads a subscription with its charges: GET /v2/subscriptions/{id}. An
 // unknown id is [ErrNotFound].
 func (s *SubscriptionsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Subscription, error) {
-	return call[Subscription](ctx, s.client, &rules.Subscriptions.Get, nil, opts, id)
+	return call[Subscription](ctx, s.client, &spec.Subscriptions.Get, nil, opts, id)
 }
 
 // List reads one page of the subscriptions, newest first: GET /v2/subscriptions.
 // They come without their charges.
 func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionListParams, opts ...RequestOption) (*Page[Subscription], error) {
-	return listPage[Subscription](ctx, s.client, &rules.Subscriptions.List, &params, opts)
+	return listPage[Subscription](ctx, s.client, &spec.Subscriptions.List, &params, opts)
 }
 
 // Pages ranges over the pages of the list, from the one that params ask for.
@@ -380,7 +380,7 @@ func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionList
 func (s *SubscriptionsService) Pages(
 	ctx context.Context, params SubscriptionListParams, opts ...RequestOption,
 ) iter.Seq2[*Page[Subscription], error] {
-	return listPages[Subscription](ctx, s.client, &rules.Subscriptions.List, &params, opts)
+	return listPages[Subscription](ctx, s.client, &spec.Subscriptions.List, &params, opts)
 }
 
 // All ranges over the subscriptions of all pages. The first error ends it.
@@ -398,7 +398,7 @@ func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListP
 func (s *SubscriptionsService) Update(
 	ctx context.Context, id string, params SubscriptionUpdateParams, opts ...RequestOption,
 ) (*Subscription, error) {
-	return call[Subscription](ctx, s.client, &rules.Subscriptions.Update, &params, opts, id)
+	return call[Subscription](ctx, s.client, &spec.Subscriptions.Update, &params, opts, id)
 }
 
 // Cancel ends a subscription: POST /v2/subscriptions/{id}/cancel. What a card
@@ -412,7 +412,7 @@ func (s *SubscriptionsService) Update(
 func (s *SubscriptionsService) Cancel(
 	ctx context.Context, id string, params SubscriptionCancelParams, opts ...RequestOption,
 ) (*Subscription, error) {
-	return call[Subscription](ctx, s.client, &rules.Subscriptions.Cancel, &params, opts, id)
+	return call[Subscription](ctx, s.client, &spec.Subscriptions.Cancel, &params, opts, id)
 }
 
 // PendingChallenge finds the 3-D Secure challenge that a subscription waits

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -27,7 +27,7 @@ const (
 )
 
 // Known reports whether the interface names m.
-func (m Method) Known() bool { return rules.Methods.Has(string(m)) }
+func (m Method) Known() bool { return spec.Methods.Has(string(m)) }
 
 // TransactionStatus is a state of a transaction. An answer may hold states that
 // this version does not know; they are kept as they came.
@@ -56,7 +56,7 @@ const (
 )
 
 // Known reports whether this version knows s.
-func (s TransactionStatus) Known() bool { return rules.LiveTransactionStatuses.Has(string(s)) }
+func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
 // Settled reports whether the money was paid: paid or captured. Goods may be
 // handed over; test this rather than one state, since cards end in captured.
@@ -99,7 +99,7 @@ type TransactionParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p TransactionParams) Validate() error { return validate(p, rules.Transaction) }
+func (p TransactionParams) Validate() error { return validate(p, spec.Transaction) }
 
 // currency returns what the gateway takes the currency for.
 func (p TransactionParams) currency() Currency {
@@ -346,7 +346,7 @@ func (p RefundParams) Validate() error {
 	if err := p.choice(""); err != nil {
 		return err
 	}
-	return validate(p, rules.Refund)
+	return validate(p, spec.Refund)
 }
 
 func (p RefundParams) choice(op string) error {
@@ -357,7 +357,7 @@ func (p RefundParams) choice(op string) error {
 	if p.Full {
 		message = "must not be set together with Full"
 	}
-	return &ValidationError{Op: op, Fields: []FieldError{{Field: "amount", Message: message, Code: rules.CodeRequired}}}
+	return &ValidationError{Op: op, Fields: []FieldError{{Field: "amount", Message: message, Code: spec.CodeRequired}}}
 }
 
 // Refund is what a refund did. Amounts are in cents.
@@ -388,7 +388,7 @@ const (
 )
 
 // Known reports whether the interface names s.
-func (s DeliveryStatus) Known() bool { return rules.DeliveryStatuses.Has(string(s)) }
+func (s DeliveryStatus) Known() bool { return spec.DeliveryStatuses.Has(string(s)) }
 
 // DeliveryParams is the tracking of a transaction's goods. What is not sent
 // stays as it is; [Null] clears it.
@@ -405,7 +405,7 @@ type DeliveryParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p DeliveryParams) Validate() error { return validate(p, rules.Delivery) }
+func (p DeliveryParams) Validate() error { return validate(p, spec.Delivery) }
 
 // Delivery is the tracking as the gateway keeps it.
 type Delivery struct {
@@ -431,7 +431,7 @@ type SandboxStatusParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p SandboxStatusParams) Validate() error { return validate(p, rules.LiveSandboxStatus) }
+func (p SandboxStatusParams) Validate() error { return validate(p, spec.LiveSandboxStatus) }
 
 type sandboxResponse struct {
 	Transaction SandboxTransaction `json:"transaction"`
@@ -460,7 +460,7 @@ func (t SandboxTransaction) MarshalJSON() ([]byte, error) {
 type TransactionsService struct{ client *Client }
 
 var createTransaction = keyedCreate[TransactionParams, Transaction]{
-	operation: &rules.Transactions.Create,
+	operation: &spec.Transactions.Create,
 	member:    "external_ref",
 	automatic: true,
 	reference: func(p *TransactionParams) *string { return &p.ExternalRef },
@@ -475,7 +475,7 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 		return t, t.ExternalRef, nil
 	},
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
-		pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: rules.MaxPageSize}, opts...)
+		pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize}, opts...)
 		return searchNewest(pages, age, reference, (*TransactionSummary).listed)
 	},
 }
@@ -495,18 +495,18 @@ func (s *TransactionsService) Create(ctx context.Context, params TransactionPara
 // Get reads a transaction: GET /v2/transactions/{id}. An unknown id is
 // [ErrNotFound].
 func (s *TransactionsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Transaction, error) {
-	return call[Transaction](ctx, s.client, &rules.Transactions.Get, nil, opts, id)
+	return call[Transaction](ctx, s.client, &spec.Transactions.Get, nil, opts, id)
 }
 
 // List reads one page of transactions, newest first: GET /v2/transactions.
 func (s *TransactionsService) List(ctx context.Context, params TransactionListParams, opts ...RequestOption) (*Page[TransactionSummary], error) {
-	return listPage[TransactionSummary](ctx, s.client, &rules.Transactions.List, &params, opts)
+	return listPage[TransactionSummary](ctx, s.client, &spec.Transactions.List, &params, opts)
 }
 
 // Pages ranges over the pages of a list from the one that params ask for. An
 // error comes once and ends it.
 func (s *TransactionsService) Pages(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*Page[TransactionSummary], error] {
-	return listPages[TransactionSummary](ctx, s.client, &rules.Transactions.List, &params, opts)
+	return listPages[TransactionSummary](ctx, s.client, &spec.Transactions.List, &params, opts)
 }
 
 // All ranges over the transactions of all pages.
@@ -520,10 +520,10 @@ func (s *TransactionsService) All(ctx context.Context, params TransactionListPar
 // transaction and look at its RefundedAmount before you try again, or use a
 // gateway with [WithIdempotencyKeys] and repeat it with its key.
 func (s *TransactionsService) Refund(ctx context.Context, id string, params RefundParams, opts ...RequestOption) (*Refund, error) {
-	if err := params.choice(rules.Transactions.Refund.Name); err != nil {
+	if err := params.choice(spec.Transactions.Refund.Name); err != nil {
 		return nil, err
 	}
-	return call[Refund](ctx, s.client, &rules.Transactions.Refund, &params, opts, id)
+	return call[Refund](ctx, s.client, &spec.Transactions.Refund, &params, opts, id)
 }
 
 // UpdateDelivery keeps the tracking of a paid transaction's goods: PUT
@@ -531,9 +531,9 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 // from delivered, or IfMatch no longer matches. [ErrOutcomeUnknown]: call it
 // again, or with IfMatch read the transaction first.
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
-	op := rules.Transactions.UpdateDelivery
+	op := spec.Transactions.UpdateDelivery
 	if params.IfMatch != "" {
-		op.Class = rules.Unsafe // the second one would no longer match
+		op.Class = spec.Unsafe // the second one would no longer match
 		opts = append(opts[:len(opts):len(opts)], Header("If-Match", params.IfMatch))
 	}
 	return call[Delivery](ctx, s.client, &op, &params, opts, id)
@@ -543,8 +543,8 @@ func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, par
 // webhook: PUT /v2/transactions/{id}. With a production key it is
 // [ErrForbidden]. [ErrOutcomeUnknown]: read the transaction.
 func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
-	op := rules.Transactions.SetSandboxStatus
-	op.Rule = rules.LiveSandboxStatus
+	op := spec.Transactions.SetSandboxStatus
+	op.Rule = spec.LiveSandboxStatus
 	response, err := call[sandboxResponse](ctx, s.client, &op, &params, opts, id)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -37,7 +37,7 @@ type TransactionListParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p TransactionListParams) Validate() error { return validateQuery(p, rules.TransactionList) }
+func (p TransactionListParams) Validate() error { return validateQuery(p, spec.TransactionList) }
 
 // TransactionSummary is a transaction in a list. The gateway writes list items
 // in two shapes, one like a read transaction, one with the payment in an object
@@ -256,7 +256,7 @@ func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string,
 	}
 	read, pages := 0, 0
 	var oldest Timestamp
-	for page, err := range s.Pages(ctx, TransactionListParams{Limit: rules.MaxPageSize, From: find.Since}, opts...) {
+	for page, err := range s.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize, From: find.Since}, opts...) {
 		if err != nil {
 			return nil, err
 		}
@@ -281,11 +281,11 @@ func (f FindOptions) check(ref string) error {
 	switch {
 	case ref == "":
 		return &ValidationError{Op: findByReference, Fields: []FieldError{
-			{Field: "external_ref", Message: "is required", Code: rules.CodeRequired},
+			{Field: "external_ref", Message: "is required", Code: spec.CodeRequired},
 		}}
 	case f.MaxPages < 0:
 		return &ValidationError{Op: findByReference, Fields: []FieldError{
-			{Field: "max_pages", Message: "must be at least 0", Code: rules.CodeTooSmall},
+			{Field: "max_pages", Message: "must be at least 0", Code: spec.CodeTooSmall},
 		}}
 	default:
 		return nil

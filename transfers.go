@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 // Known reports whether the interface names t.
-func (t PixKeyType) Known() bool { return rules.PixKeyTypes.Has(string(t)) }
+func (t PixKeyType) Known() bool { return spec.PixKeyTypes.Has(string(t)) }
 
 // PixKey is a receiver's Pix key. It marshals as it is and prints masked: it is
 // a document, an address or a phone number. string(key) gives the text.
@@ -65,7 +65,7 @@ const (
 )
 
 // Known reports whether this version knows s.
-func (s TransferStatus) Known() bool { return rules.LiveTransferStatuses.Has(string(s)) }
+func (s TransferStatus) Known() bool { return spec.LiveTransferStatuses.Has(string(s)) }
 
 // Final reports whether the transfer ended: paid, or error, cancelled or
 // rejected, in which no money left.
@@ -100,7 +100,7 @@ type TransferParams struct {
 
 // Validate checks p as the gateway would; see [ValidationError]. A CPF or CNPJ
 // with a wrong check digit is refused here, before money is on its way.
-func (p TransferParams) Validate() error { return validate(p, rules.Transfer) }
+func (p TransferParams) Validate() error { return validate(p, spec.Transfer) }
 
 // TransferCancelParams is the body of POST /v2/transfers/{id}/cancel.
 type TransferCancelParams struct {
@@ -108,7 +108,7 @@ type TransferCancelParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p TransferCancelParams) Validate() error { return validate(p, rules.TransferCancel) }
+func (p TransferCancelParams) Validate() error { return validate(p, spec.TransferCancel) }
 
 // Transfer is a Pix payout. Amounts are in cents, whether the gateway writes
 // them as numbers or, as the live one does, as texts. Nullable texts are "",
@@ -149,13 +149,13 @@ type TransferListParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError].
-func (p TransferListParams) Validate() error { return validateQuery(p, rules.TransferList) }
+func (p TransferListParams) Validate() error { return validateQuery(p, spec.TransferList) }
 
 // TransfersService holds the calls about transfers, which are Pix payouts.
 type TransfersService struct{ client *Client }
 
 var createTransfer = keyedCreate[TransferParams, Transfer]{
-	operation: &rules.Transfers.Create,
+	operation: &spec.Transfers.Create,
 	member:    "external_ref",
 	automatic: true,
 	reference: func(p *TransferParams) *string { return &p.ExternalRef },
@@ -168,7 +168,7 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 		return t, t.ExternalRef, nil
 	},
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
-		pages := c.Transfers.Pages(ctx, TransferListParams{Limit: rules.MaxPageSize}, opts...)
+		pages := c.Transfers.Pages(ctx, TransferListParams{Limit: spec.MaxPageSize}, opts...)
 		return searchNewest(pages, age, reference, func(t *Transfer) (string, string, time.Time) {
 			return t.ID, t.ExternalRef, t.CreatedAt.Time
 		})
@@ -178,8 +178,8 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 // sameTransfer reports whether t pays what p asks for to whom p asks for. A key
 // may come back in another spelling: without punctuation, with a country code.
 func sameTransfer(p *TransferParams, t *Transfer) bool {
-	asked, _ := rules.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
-	answered, _ := rules.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
+	asked, _ := spec.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
+	answered, _ := spec.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
 	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, answered)
 }
 
@@ -202,25 +202,25 @@ func (s *TransfersService) Create(ctx context.Context, params TransferParams, op
 // Get reads a transfer: GET /v2/transfers/{id}. An unknown id is
 // [ErrNotFound].
 func (s *TransfersService) Get(ctx context.Context, id string, opts ...RequestOption) (*Transfer, error) {
-	return call[Transfer](ctx, s.client, &rules.Transfers.Get, nil, opts, id)
+	return call[Transfer](ctx, s.client, &spec.Transfers.Get, nil, opts, id)
 }
 
 // Cancel stops a transfer that no bank has yet, one that is pending or in
 // analysis: POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too late, or
 // was cancelled before. On [ErrOutcomeUnknown] read the transfer.
 func (s *TransfersService) Cancel(ctx context.Context, id string, params TransferCancelParams, opts ...RequestOption) (*Transfer, error) {
-	return call[Transfer](ctx, s.client, &rules.Transfers.Cancel, &params, opts, id)
+	return call[Transfer](ctx, s.client, &spec.Transfers.Cancel, &params, opts, id)
 }
 
 // List reads one page of transfers, newest first: GET /v2/transfers.
 func (s *TransfersService) List(ctx context.Context, params TransferListParams, opts ...RequestOption) (*Page[Transfer], error) {
-	return listPage[Transfer](ctx, s.client, &rules.Transfers.List, &params, opts)
+	return listPage[Transfer](ctx, s.client, &spec.Transfers.List, &params, opts)
 }
 
 // Pages ranges over the pages of a list from the one that params ask for. An
 // error comes once and ends it.
 func (s *TransfersService) Pages(ctx context.Context, params TransferListParams, opts ...RequestOption) iter.Seq2[*Page[Transfer], error] {
-	return listPages[Transfer](ctx, s.client, &rules.Transfers.List, &params, opts)
+	return listPages[Transfer](ctx, s.client, &spec.Transfers.List, &params, opts)
 }
 
 // All ranges over the transfers of all pages.

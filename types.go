@@ -13,7 +13,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/go-querystring/query"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // Secret is a string that must never be printed: an API key, a session token,
@@ -53,7 +53,7 @@ type CardToken string
 
 // String returns the token's prefix and a mask.
 func (t CardToken) String() string {
-	if i := strings.IndexByte(string(t), '_'); i >= 0 && rules.HasTokenPrefix(string(t)) {
+	if i := strings.IndexByte(string(t), '_'); i >= 0 && spec.HasTokenPrefix(string(t)) {
 		return string(t[:i+1]) + "…"
 	}
 	if t == "" {
@@ -260,7 +260,7 @@ const (
 // Known reports whether the interface names c, for transactions or for
 // subscriptions and checkout links.
 func (c Currency) Known() bool {
-	return rules.Currencies.Has(string(c)) || rules.BillingCurrencies.Has(string(c))
+	return spec.Currencies.Has(string(c)) || spec.BillingCurrencies.Has(string(c))
 }
 
 // Country is a country code of ISO 3166-1, of the countries the gateway serves.
@@ -284,7 +284,7 @@ const (
 )
 
 // Known reports whether the interface names c.
-func (c Country) Known() bool { return rules.Countries.Has(string(c)) }
+func (c Country) Known() bool { return spec.Countries.Has(string(c)) }
 
 // DocumentType is the kind of a personal or company document.
 type DocumentType string
@@ -318,7 +318,7 @@ const (
 )
 
 // Known reports whether a buyer or a customer may have a document of type t.
-func (t DocumentType) Known() bool { return rules.CustomerDocumentTypes.Has(string(t)) }
+func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(string(t)) }
 
 // Document identifies a person or a company. Both members are required where
 // a document is given. It prints without its number.

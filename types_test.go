@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 func TestTimestampForms(t *testing.T) {
@@ -367,28 +367,28 @@ func TestBuyerID(t *testing.T) {
 // offers it also sends, and what the gateway may answer has a name.
 func TestConstantsAreTheKnownValues(t *testing.T) {
 	t.Parallel()
-	currencies := slices.AppendSeq(slices.Collect(rules.Currencies.All()), rules.BillingCurrencies.All())
+	currencies := slices.AppendSeq(slices.Collect(spec.Currencies.All()), spec.BillingCurrencies.All())
 	slices.Sort(currencies)
 	known := map[string][]string{
-		"AuthorizationStatus": slices.Collect(rules.AuthorizationStatuses.All()),
-		"CancellationReason":  slices.Collect(rules.CancellationReasons.All()),
-		"Country":             slices.Collect(rules.Countries.All()),
+		"AuthorizationStatus": slices.Collect(spec.AuthorizationStatuses.All()),
+		"CancellationReason":  slices.Collect(spec.CancellationReasons.All()),
+		"Country":             slices.Collect(spec.Countries.All()),
 		"Currency":            slices.Compact(currencies),
-		"CustomerStatus":      slices.Collect(rules.CustomerStatuses.All()),
-		"DeliveryStatus":      slices.Collect(rules.DeliveryStatuses.All()),
-		"Direction":           slices.Collect(rules.Directions.All()),
-		"DocumentType":        slices.Collect(rules.CustomerDocumentTypes.All()),
-		"FailurePolicy":       slices.Collect(rules.FailurePolicies.All()),
-		"Interval":            slices.Collect(rules.Intervals.All()),
-		"ItemType":            slices.Collect(rules.ItemTypes.All()),
-		"LinkStatus":          slices.Collect(rules.LinkStatuses.All()),
-		"Method":              slices.Collect(rules.Methods.All()),
-		"PixKeyType":          slices.Collect(rules.PixKeyTypes.All()),
-		"SessionStatus":       slices.Collect(rules.SessionStatuses.All()),
-		"SubscriptionMethod":  slices.Collect(rules.SubscriptionMethods.All()),
-		"SubscriptionStatus":  slices.Collect(rules.SubscriptionStatuses.All()),
-		"TransactionStatus":   slices.Collect(rules.LiveTransactionStatuses.All()),
-		"TransferStatus":      slices.Collect(rules.LiveTransferStatuses.All()),
+		"CustomerStatus":      slices.Collect(spec.CustomerStatuses.All()),
+		"DeliveryStatus":      slices.Collect(spec.DeliveryStatuses.All()),
+		"Direction":           slices.Collect(spec.Directions.All()),
+		"DocumentType":        slices.Collect(spec.CustomerDocumentTypes.All()),
+		"FailurePolicy":       slices.Collect(spec.FailurePolicies.All()),
+		"Interval":            slices.Collect(spec.Intervals.All()),
+		"ItemType":            slices.Collect(spec.ItemTypes.All()),
+		"LinkStatus":          slices.Collect(spec.LinkStatuses.All()),
+		"Method":              slices.Collect(spec.Methods.All()),
+		"PixKeyType":          slices.Collect(spec.PixKeyTypes.All()),
+		"SessionStatus":       slices.Collect(spec.SessionStatuses.All()),
+		"SubscriptionMethod":  slices.Collect(spec.SubscriptionMethods.All()),
+		"SubscriptionStatus":  slices.Collect(spec.SubscriptionStatuses.All()),
+		"TransactionStatus":   slices.Collect(spec.LiveTransactionStatuses.All()),
+		"TransferStatus":      slices.Collect(spec.LiveTransferStatuses.All()),
 	}
 	offered := map[string][]string{}
 	files, err := filepath.Glob("*.go")

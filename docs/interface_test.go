@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
 )
@@ -38,7 +38,7 @@ func TestInterfaceTableHasEveryEndpoint(t *testing.T) {
 		assert.NotContains(t, written, r.route, "docs/interface.md has two rows for it")
 		written[r.route] = r.class
 	}
-	for op := range rules.Operations() {
+	for op := range spec.Operations() {
 		route := op.Method + " " + op.Path
 		if class, ok := written[route]; assert.True(t, ok, "docs/interface.md has no row for %s", route) {
 			assert.Equal(t, op.Class.String(), class, "the class of %s in docs/interface.md", route)
@@ -46,7 +46,7 @@ func TestInterfaceTableHasEveryEndpoint(t *testing.T) {
 		known[route] = true
 	}
 	for route := range written {
-		assert.True(t, known[route], "docs/interface.md has a row for %s, internal/rules has none", route)
+		assert.True(t, known[route], "docs/interface.md has a row for %s, internal/spec has none", route)
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // operation is one row of the v1 interface.
 type operation struct {
-	*rules.Operation
+	*spec.Operation
 
 	element string // what stands in the place of {public_token}
 }
@@ -44,12 +44,12 @@ func (c *Client) write(ctx context.Context, op operation, in, out any, opts []ga
 
 // validate checks the wire form of params. A URL of this machine may be plain
 // http: only the gateway can tell whether it reaches it.
-func validate(params any, rule rules.Rule) error {
+func validate(params any, rule spec.Rule) error {
 	body, err := wire.Encode(params)
 	if err != nil {
 		return err
 	}
-	found, err := rules.Check(body, rule, rules.Variant{LoopbackHTTP: true})
+	found, err := spec.Check(body, rule, spec.Variant{LoopbackHTTP: true})
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -65,7 +65,7 @@ func validate(params any, rule rules.Rule) error {
 func (op operation) of(publicToken string) (operation, error) {
 	if strings.TrimSpace(publicToken) == "" || publicToken == "." || publicToken == ".." || strings.ContainsAny(publicToken, `/\`) {
 		return operation{}, &gateway.ValidationError{Op: op.Name, Fields: []gateway.FieldError{{
-			Field: "public_token", Code: rules.CodeInvalid,
+			Field: "public_token", Code: spec.CodeInvalid,
 			Message: "must be the token alone, not empty and not a path",
 		}}}
 	}

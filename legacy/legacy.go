@@ -14,7 +14,7 @@ import (
 	"errors"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // Client calls the v1 surface. Make one with [New]; it is safe for concurrent
@@ -53,7 +53,7 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 // A URL that the gateway does not take is [gateway.ErrValidation] (422).
 func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationParams, opts ...gateway.RequestOption) (*Integration, error) {
 	out := answer[Integration]{must: []string{"id", "status", "pixWebhookUrl", "webhookUrl"}}
-	op := operation{Operation: &rules.Legacy.ConfigureIntegration}
+	op := operation{Operation: &spec.Legacy.ConfigureIntegration}
 	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationPar
 // call of this package that a v2 account needs too: transfers are paid from it.
 func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*Balance, error) {
 	out := answer[Balance]{must: []string{"balance"}}
-	op := operation{Operation: &rules.Legacy.Balance}
+	op := operation{Operation: &spec.Legacy.Balance}
 	if err := c.do(ctx, op, nil, &out, opts); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 // which has neither problem.
 func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, opts ...gateway.RequestOption) (*PixPayment, error) {
 	out := answer[PixPayment]{must: []string{"transactionId"}}
-	op := operation{Operation: &rules.Legacy.CreatePixPayment}
+	op := operation{Operation: &spec.Legacy.CreatePixPayment}
 	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, 
 // PaymentToken reads a card token of the retired tokenization: GET
 // /v2/payment_token/{public_token}. It goes on working.
 func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...gateway.RequestOption) (*PaymentToken, error) {
-	op := operation{Operation: &rules.Legacy.PaymentToken}
+	op := operation{Operation: &spec.Legacy.PaymentToken}
 	op, err := op.of(publicToken)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 func (c *Client) CreatePaymentToken(
 	ctx context.Context, publicToken string, params map[string]any, opts ...gateway.RequestOption,
 ) (*PaymentToken, error) {
-	op := operation{Operation: &rules.Legacy.CreatePaymentToken}
+	op := operation{Operation: &spec.Legacy.CreatePaymentToken}
 	op, err := op.of(publicToken)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -19,7 +19,7 @@ type IntegrationParams struct {
 }
 
 // Validate checks p as the gateway would; see [gateway.ValidationError].
-func (p IntegrationParams) Validate() error { return validate(p, rules.LegacyIntegration) }
+func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyIntegration) }
 
 // Balance is the answer of GET /v1/account/balance.
 type Balance struct {
@@ -55,7 +55,7 @@ func (p PixPaymentParams) MarshalJSON() ([]byte, error) {
 }
 
 // Validate checks p as the gateway would; see [gateway.ValidationError].
-func (p PixPaymentParams) Validate() error { return validate(p, rules.LegacyPayment) }
+func (p PixPaymentParams) Validate() error { return validate(p, spec.LegacyPayment) }
 
 // Payer is who is asked to pay.
 type Payer struct {
@@ -121,7 +121,7 @@ const (
 )
 
 // Known reports whether this version knows t.
-func (t SplitKeyType) Known() bool { return rules.LegacySplitKeyTypes.Has(string(t)) }
+func (t SplitKeyType) Known() bool { return spec.LegacySplitKeyTypes.Has(string(t)) }
 
 // SplitRule gives a share of a payment to somebody else: a Percent or an
 // Amount.
@@ -164,7 +164,7 @@ const (
 )
 
 // Known reports whether this version knows s.
-func (s PaymentStatus) Known() bool { return rules.LegacyStatuses.Has(string(s)) }
+func (s PaymentStatus) Known() bool { return spec.LegacyStatuses.Has(string(s)) }
 
 // PixPayment is the answer of POST /pix/v1/payment.
 type PixPayment struct {

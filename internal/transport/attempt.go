@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // maxBody is the longest response that is read. A list page of 100 transactions
@@ -96,7 +96,7 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 		return nil
 	}
 	out.ContentLength = int64(len(c.req.Body))
-	if c.req.Class != rules.Unsafe || !replayable(header) {
+	if c.req.Class != spec.Unsafe || !replayable(header) {
 		out.GetBody = c.body // without it net/http replays nothing that was sent
 	}
 	var err error

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // attemptOutcome is how an attempt ended, as far as trying again goes.
@@ -29,12 +29,12 @@ const (
 )
 
 // retryable is the retry table.
-func (e attemptOutcome) retryable(c rules.Class) bool {
+func (e attemptOutcome) retryable(c spec.Class) bool {
 	switch e {
 	case unsent, limited:
 		return true
 	case unsure:
-		return c != rules.Unsafe
+		return c != spec.Unsafe
 	case none, answered, refused:
 		return false
 	default:

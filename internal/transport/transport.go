@@ -17,7 +17,7 @@ import (
 
 	"github.com/hashicorp/go-retryablehttp"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // Engine is what all calls of a client share.
@@ -33,7 +33,7 @@ type Engine struct {
 type Request struct {
 	Operation
 
-	Class          rules.Class
+	Class          spec.Class
 	URL            *url.URL
 	Header         http.Header // without credentials; never changed
 	Body           []byte      // nil for none; the same bytes on every attempt

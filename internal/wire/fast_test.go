@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway"
 	files "github.com/gateway-go/gateway/internal/golden"
 	"github.com/gateway-go/gateway/internal/jsonread"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -71,7 +71,7 @@ func sameDecodes(t *testing.T, body []byte) {
 // JSON package decodes it, type errors included.
 func sameExact[T any](t *testing.T, body []byte) {
 	t.Helper()
-	doc, err := rules.Parse(body)
+	doc, err := spec.Parse(body)
 	if err != nil {
 		return // no object with unique names
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // The states of a checkout link.
@@ -64,7 +64,7 @@ func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
 	shelf := catalogue{found: found}
 	for i, sold := range in.Sold {
 		if known := shelf.known(sold.ExternalID); known != nil && known.Currency != "" && known.Currency != l.CurrencyOf(&sold.CatalogProduct) {
-			return Change{}, Invalid("products["+strconv.Itoa(i)+"].currency", rules.CodeInvalid,
+			return Change{}, Invalid("products["+strconv.Itoa(i)+"].currency", spec.CodeInvalid,
 				"must be "+known.Currency+", in which earlier links sell this external_id")
 		}
 		p := shelf.upsert(sold.CatalogProduct)
@@ -138,8 +138,8 @@ func (l *Link) Total(products Catalog) int64 {
 	sum := l.Amount
 	for _, item := range l.Items {
 		price := products(item.ProductID).Price
-		if price > 0 && int64(item.Quantity) > (rules.MaxSafeAmount-sum)/price {
-			return rules.MaxSafeAmount
+		if price > 0 && int64(item.Quantity) > (spec.MaxSafeAmount-sum)/price {
+			return spec.MaxSafeAmount
 		}
 		sum += price * int64(item.Quantity)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
@@ -151,7 +151,7 @@ func TestLinkStates(t *testing.T) {
 		_, refusal := engine.CreateLink(newWorld(t).env, in, engine.FoundForLink{})
 		require.NotNil(t, refusal)
 		assert.Equal(t, "expires_at", refusal.Field)
-		assert.Equal(t, rules.CodeInvalid, refusal.FieldCode)
+		assert.Equal(t, spec.CodeInvalid, refusal.FieldCode)
 	})
 	t.Run("active to expired and to inactive by control, not twice", func(t *testing.T) {
 		t.Parallel()
@@ -408,7 +408,7 @@ func TestLinkProducts(t *testing.T) {
 
 	nothing := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Gift"})), "pix")
 	require.NotNil(t, w.buy(nothing), "nothing to pay")
-	tooMuch := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Ship", Price: rules.MaxAmount})), "pix")
+	tooMuch := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Ship", Price: spec.MaxAmount})), "pix")
 	require.NotNil(t, w.buy(tooMuch), "more than a transaction may have")
 	assert.Empty(t, w.transactions.order)
 
@@ -435,7 +435,7 @@ func TestLinkProducts(t *testing.T) {
 // largest.
 func TestLinkTotals(t *testing.T) {
 	t.Parallel()
-	for total, payable := range map[int64]bool{0: false, rules.MinAmount: true, rules.MaxAmount: true, rules.MaxAmount + 1: false} {
+	for total, payable := range map[int64]bool{0: false, spec.MinAmount: true, spec.MaxAmount: true, spec.MaxAmount + 1: false} {
 		w := newWorld(t)
 		in := engine.NewLink{Sold: []engine.NewLinkItem{{CatalogProduct: engine.CatalogProduct{Name: "Thing", Price: total}}}}
 		in.Currency = "USD"

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // The v1 states that follow the transaction; all others exist by control only.
@@ -89,8 +89,8 @@ func SetLegacyStatus(env Env, t *Transaction, status string) (Change, *Refusal) 
 	switch {
 	case t.Legacy == nil:
 		return Change{}, NotFound("legacy payment")
-	case !rules.LegacyStatuses.Has(status):
-		return Change{}, Invalid("status", rules.CodeInvalidEnum, "must be one of "+rules.LegacyStatuses.String())
+	case !spec.LegacyStatuses.Has(status):
+		return Change{}, Invalid("status", spec.CodeInvalidEnum, "must be one of "+spec.LegacyStatuses.String())
 	case status == legacyStatusOf(t):
 		return label(env, t, ""), nil
 	case status == legacyPaid:
@@ -155,7 +155,7 @@ func TokenizationEnded(now time.Time) *Refusal {
 // PaymentToken returns the card behind the public token of the retired
 // tokenization: the same one each time.
 func PaymentToken(publicToken string) *Card {
-	if rules.HasTokenPrefix(publicToken) {
+	if spec.HasTokenPrefix(publicToken) {
 		return cardOf(publicToken)
 	}
 	h := fnv.New64a()

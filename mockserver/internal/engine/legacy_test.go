@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
@@ -71,7 +71,7 @@ func TestLegacyStatusByControl(t *testing.T) {
 	}
 	t.Run("every state", func(t *testing.T) {
 		t.Parallel()
-		for status := range rules.LegacyStatuses.All() {
+		for status := range spec.LegacyStatuses.All() {
 			w := newWorld(t)
 			id := w.legacyPayment()
 			if status == "REFUND" {
@@ -165,6 +165,6 @@ func TestPaymentTokenIsTheSameEachTime(t *testing.T) {
 	first := engine.PaymentToken("public-1")
 	assert.Equal(t, first, engine.PaymentToken("public-1"))
 	assert.NotEqual(t, first.Token, engine.PaymentToken("public-2").Token)
-	assert.True(t, rules.HasTokenPrefix(first.Token))
+	assert.True(t, spec.HasTokenPrefix(first.Token))
 	assert.Equal(t, &engine.Card{Token: "pgpm_ok_4242", Last4: "4242"}, engine.PaymentToken("pgpm_ok_4242"))
 }

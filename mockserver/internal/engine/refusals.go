@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // The codes of a Refusal.
@@ -61,5 +61,5 @@ func Invalid(field, fieldCode, detail string) *Refusal {
 // notInFuture is a time that must be after the gateway's, whose clock is not
 // the caller's: a test may have moved it by months.
 func notInFuture(env Env, field string) *Refusal {
-	return Invalid(field, rules.CodeInvalid, "must be after the gateway's clock, which is at "+env.Now.UTC().Format(time.RFC3339))
+	return Invalid(field, spec.CodeInvalid, "must be after the gateway's clock, which is at "+env.Now.UTC().Format(time.RFC3339))
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // The states of a checkout session.
@@ -61,7 +61,7 @@ func UpdateSession(env Env, l *Link, s *Session, in SessionUpdate) (Change, *Ref
 		return Change{}, refusal
 	}
 	if in.Method != "" && !slices.Contains(l.PaymentMethods, in.Method) {
-		return Change{}, Invalid("payment_method", rules.CodeInvalidEnum, "is not offered by this checkout link")
+		return Change{}, Invalid("payment_method", spec.CodeInvalidEnum, "is not offered by this checkout link")
 	}
 	next := s.to(env.Now, sessionOpen)
 	if in.Buyer != nil {
@@ -138,7 +138,7 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 			"The checkout session is not ready: its buyer's name, e-mail and payment method must be set first.")
 	}
 	total := l.Total(products)
-	if total < rules.MinAmount || total > rules.MaxAmount {
+	if total < spec.MinAmount || total > spec.MaxAmount {
 		return Change{}, Conflict(CodeInvalidState, "The products of the checkout link sum to no amount that can be paid.")
 	}
 	in := NewTransaction{Transaction: Transaction{

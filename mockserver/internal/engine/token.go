@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // A card token decides what becomes of its charges, by the text after its
@@ -97,7 +97,7 @@ func checkToken(token string, spent bool) *Refusal {
 }
 
 func tokenRefusal(code, detail string) *Refusal {
-	refusal := Invalid("token", rules.CodeInvalid, detail)
+	refusal := Invalid("token", spec.CodeInvalid, detail)
 	refusal.Code = code
 	return refusal
 }

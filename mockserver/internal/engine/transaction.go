@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
@@ -177,7 +177,7 @@ func issueVoucher(env Env, t *Transaction) Change {
 func charge(env Env, t *Transaction, token string) Change {
 	t.Card = cardOf(token)
 	c := Change{}
-	if rules.IsSingleUse(token) {
+	if spec.IsSingleUse(token) {
 		c.Spent = []string{token}
 	}
 	switch outcomeOf(token) {

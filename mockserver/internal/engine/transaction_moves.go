@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/gateway-go/gateway/internal/rules"
+import "github.com/gateway-go/gateway/internal/spec"
 
 // move copies t, lets change work on the copy and returns the whole transition:
 // the record, its events and what it does to the balance.
@@ -124,7 +124,7 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	case !settled(t):
 		return Change{}, Conflict(CodeNotRefundable, "A transaction in state "+t.Status+" can't be refunded.")
 	case in.Amount > left:
-		return Change{}, Invalid("amount", rules.CodeTooBig, "is more than what is left to refund")
+		return Change{}, Invalid("amount", spec.CodeTooBig, "is more than what is left to refund")
 	case in.Amount == 0:
 		in.Amount = left
 	}

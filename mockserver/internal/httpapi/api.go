@@ -2,14 +2,14 @@
 // authentication, the order of checks, both dialects and the exact bodies of
 // answers and errors.
 //
-// An endpoint is a row of internal/rules, a transition in engine, a view struct
+// An endpoint is a row of internal/spec, a transition in engine, a view struct
 // in view_*.go with every key of the interface, a handler beside its kin that
 // is one [store.Account.Apply] or [store.Account.View], and a line in the
 // routes of its resource. A handler is called only for an authenticated request
 // whose body or query keeps the row's rule; what it returns is put into the
 // envelope:
 //
-//	{Operation: rules.Transfers.Create, status: 201, do: withBody(a.createTransfer)},
+//	{Operation: spec.Transfers.Create, status: 201, do: withBody(a.createTransfer)},
 //
 //	func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *engine.Refusal) { … }
 package httpapi
@@ -18,7 +18,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -144,13 +144,13 @@ func (a *API) admissible(route *route, param string) *problem {
 			return refused(refusal)
 		}
 	}
-	if a.cfg.Live && route.uuid && !rules.IsUUID(param) {
-		return invalid([]rules.Violation{{Field: "id", Code: rules.CodeInvalid, Message: "must be a UUID"}})
+	if a.cfg.Live && route.uuid && !spec.IsUUID(param) {
+		return invalid([]spec.Violation{{Field: "id", Code: spec.CodeInvalid, Message: "must be a UUID"}})
 	}
 	return nil
 }
 
 // variant returns the reading of the rules that holds here.
-func (a *API) variant() rules.Variant {
-	return rules.Variant{Live: a.cfg.Live, Loose: a.cfg.Loose, LoopbackHTTP: true}
+func (a *API) variant() spec.Variant {
+	return spec.Variant{Live: a.cfg.Live, Lenient: a.cfg.Loose, LoopbackHTTP: true}
 }

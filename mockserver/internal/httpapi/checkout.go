@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -16,20 +16,20 @@ import (
 func (a *API) checkoutRoutes() []route {
 	return []route{
 		{
-			Operation: rules.CheckoutLinks.Create, status: 201, list: true,
+			Operation: spec.CheckoutLinks.Create, status: 201, list: true,
 			plain: []int{http.StatusUnprocessableEntity, http.StatusInternalServerError},
 			do:    withBody(a.createLink),
 		},
 		{
-			Operation: rules.CheckoutSessions.Open, status: 200, list: true,
+			Operation: spec.CheckoutSessions.Open, status: 200, list: true,
 			do: slugged(a.openSession),
 		},
 		{
-			Operation: rules.CheckoutSessions.Update, status: 200,
+			Operation: spec.CheckoutSessions.Update, status: 200,
 			do: slugged(withBody(a.updateSession)),
 		},
 		{
-			Operation: rules.Operation{Name: "checkout_links.page", Method: "GET", Path: "/pay/{slug}"}, status: 200, public: true,
+			Operation: spec.Operation{Name: "checkout_links.page", Method: "GET", Path: "/pay/{slug}"}, status: 200, public: true,
 			do: a.showLink,
 		},
 	}
@@ -41,7 +41,7 @@ const sessionHeader = "X-Checkout-Session-Token"
 // slugged checks the slug in the path before anything else.
 func slugged(do handler) handler {
 	return func(rq *request) (any, *problem) {
-		if fields := rules.CheckQuery(url.Values{"slug": {rq.param}}, rules.CheckoutSlug, rq.api.variant()); len(fields) > 0 {
+		if fields := spec.CheckQuery(url.Values{"slug": {rq.param}}, spec.CheckoutSlug, rq.api.variant()); len(fields) > 0 {
 			return nil, invalid(fields)
 		}
 		return do(rq)
@@ -87,7 +87,7 @@ type linkURL struct {
 func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
 	n, err := newLink(in)
 	if err != nil {
-		return nil, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object")
+		return nil, engine.Invalid("metadata", spec.CodeInvalidType, "must be an object")
 	}
 	var made *engine.Link
 	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -14,15 +14,15 @@ import (
 func (a *API) customerRoutes() []route {
 	return []route{
 		{
-			Operation: rules.Customers.Create, status: 201,
+			Operation: spec.Customers.Create, status: 201,
 			do: withBody(a.createCustomer),
 		},
 		{
-			Operation: rules.Customers.List, status: 200, list: true,
+			Operation: spec.Customers.List, status: 200, list: true,
 			do: withQuery(a.listCustomers),
 		},
 		{
-			Operation: rules.Customers.Get, status: 200,
+			Operation: spec.Customers.Get, status: 200,
 			do: plainly(a.getCustomer),
 		},
 	}

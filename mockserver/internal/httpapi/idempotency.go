@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -73,19 +73,19 @@ func oneKey(keys []string) (string, *problem) {
 	key := keys[0]
 	switch {
 	case len(keys) > 1:
-		return "", invalidKey(rules.CodeInvalid, "must be sent once")
+		return "", invalidKey(spec.CodeInvalid, "must be sent once")
 	case key == "":
-		return "", invalidKey(rules.CodeTooSmall, "must have at least 1 character")
+		return "", invalidKey(spec.CodeTooSmall, "must have at least 1 character")
 	case len(key) > maxIdempotencyKey:
-		return "", invalidKey(rules.CodeTooBig, "must have at most 255 characters")
+		return "", invalidKey(spec.CodeTooBig, "must have at most 255 characters")
 	case strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
-		return "", invalidKey(rules.CodeInvalid, "must be printable ASCII characters")
+		return "", invalidKey(spec.CodeInvalid, "must be printable ASCII characters")
 	}
 	return key, nil
 }
 
 func invalidKey(code, message string) *problem {
-	return invalid([]rules.Violation{{Field: idempotencyHeader, Code: code, Message: message}})
+	return invalid([]spec.Violation{{Field: idempotencyHeader, Code: code, Message: message}})
 }
 
 // response encodes data as it will be sent, now and again.

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/qr"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -18,23 +18,23 @@ import (
 func (a *API) legacyRoutes() []route {
 	return []route{
 		{
-			Operation: rules.Legacy.ConfigureIntegration, status: 200, legacy: true,
+			Operation: spec.Legacy.ConfigureIntegration, status: 200, legacy: true,
 			do: withBody(a.configureIntegration),
 		},
 		{
-			Operation: rules.Legacy.Balance, status: 200, legacy: true,
+			Operation: spec.Legacy.Balance, status: 200, legacy: true,
 			do: plainly(a.getBalance),
 		},
 		{
-			Operation: rules.Legacy.CreatePixPayment, status: 201, legacy: true,
+			Operation: spec.Legacy.CreatePixPayment, status: 201, legacy: true,
 			do: withBody(a.createLegacyPayment),
 		},
 		{
-			Operation: rules.Legacy.PaymentToken, status: 200,
+			Operation: spec.Legacy.PaymentToken, status: 200,
 			do: plainly(a.getPaymentToken),
 		},
 		{
-			Operation: rules.Legacy.CreatePaymentToken, status: 200,
+			Operation: spec.Legacy.CreatePaymentToken, status: 200,
 			do: retired(withBody(a.createPaymentToken)),
 		},
 	}

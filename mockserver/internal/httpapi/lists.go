@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -36,8 +36,8 @@ func cursorListOf[R, V any](p store.Page[R], view func(*R) V) cursorList {
 }
 
 func badCursor() *problem {
-	return invalid([]rules.Violation{{
-		Field: "cursor", Message: "must be the next_cursor or prev_cursor of an earlier page of this list", Code: rules.CodeInvalid,
+	return invalid([]spec.Violation{{
+		Field: "cursor", Message: "must be the next_cursor or prev_cursor of an earlier page of this list", Code: spec.CodeInvalid,
 	}})
 }
 
@@ -63,7 +63,7 @@ func integers(q url.Values, name string) []string {
 // day reads a timestamp, or a date in UTC, to which more is added; "" is the
 // zero time.
 func day(s string, more time.Duration) time.Time {
-	if t, err := rules.ParseTime(s); err == nil {
+	if t, err := spec.ParseTime(s); err == nil {
 		return t
 	}
 	if t, err := time.Parse(time.DateOnly, s); err == nil {

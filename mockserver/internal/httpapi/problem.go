@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
@@ -17,12 +17,12 @@ type problem struct {
 	code     string
 	detail   string
 	instance string // "" is the request's path
-	fields   []rules.Violation
+	fields   []spec.Violation
 	header   [2]string // one more header and its value
 }
 
 // invalid is the problem of a body or a query that breaks rules.
-func invalid(fields []rules.Violation) *problem {
+func invalid(fields []spec.Violation) *problem {
 	detail := "1 member of the request breaks a rule."
 	if len(fields) > 1 {
 		detail = strconv.Itoa(len(fields)) + " members of the request break a rule."
@@ -38,7 +38,7 @@ func refused(r *engine.Refusal) *problem {
 	p := &problem{status: StatusOf(r), code: r.Code, detail: r.Detail, instance: r.Instance}
 	if r.Field != "" {
 		p.detail = r.Field + " " + r.Detail + "."
-		p.fields = []rules.Violation{{Field: r.Field, Message: r.Detail, Code: r.FieldCode}}
+		p.fields = []spec.Violation{{Field: r.Field, Message: r.Detail, Code: r.FieldCode}}
 	}
 	return p
 }

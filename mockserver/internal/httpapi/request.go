@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -83,11 +83,11 @@ func withQuery(do func(rq *request, q url.Values) (any, *problem)) handler {
 		if err != nil {
 			return nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "The query is malformed."}
 		}
-		if fields := rules.CheckQuery(q, rq.route.Rule, rq.api.variant()); len(fields) > 0 {
+		if fields := spec.CheckQuery(q, rq.route.Rule, rq.api.variant()); len(fields) > 0 {
 			return nil, invalid(fields)
 		}
 		for name, values := range q {
-			q[name] = []string{rules.Joined(values)}
+			q[name] = []string{spec.Joined(values)}
 		}
 		return do(rq, q)
 	}
@@ -155,7 +155,7 @@ func malformed(detail string) *problem {
 
 // decode checks body by the route's rule and decodes it into v.
 func (rq *request) decode(body []byte, v any) *problem {
-	doc, err := rules.Parse(body)
+	doc, err := spec.Parse(body)
 	if err != nil {
 		return malformed("The body is no valid JSON object: " + err.Error() + ".")
 	}
@@ -170,9 +170,9 @@ func (rq *request) decode(body []byte, v any) *problem {
 		return nil
 	case errors.As(err, &wrong):
 		// No rule lets a value of another type through.
-		field := rules.FieldPath(wrong.JSONPointer)
-		return invalid([]rules.Violation{{
-			Field: field, Code: rules.CodeInvalidType, Message: "must be written as a plain value of its type",
+		field := spec.FieldPath(wrong.JSONPointer)
+		return invalid([]spec.Violation{{
+			Field: field, Code: spec.CodeInvalidType, Message: "must be written as a plain value of its type",
 		}})
 	default:
 		return malformed("The body could not be decoded.")

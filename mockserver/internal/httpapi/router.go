@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // route is one operation of the interface.
 type route struct {
-	rules.Operation // at most one element of its path is a parameter
+	spec.Operation // at most one element of its path is a parameter
 
 	status int // of success
 	do     handler

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"slices"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // routes lists every operation, a group for each resource.
@@ -22,28 +22,28 @@ func (a *API) transactionRoutes() []route {
 	coded := []int{409}
 	return []route{
 		{
-			Operation: rules.Transactions.Create, status: 201, livePlain: coded,
+			Operation: spec.Transactions.Create, status: 201, livePlain: coded,
 			do: withBody(a.createTransaction),
 		},
 		{
-			Operation: rules.Transactions.List, status: 200, list: true,
+			Operation: spec.Transactions.List, status: 200, list: true,
 			do: withQuery(a.listTransactions),
 		},
 		{
-			Operation: rules.Transactions.Get, status: 200,
+			Operation: spec.Transactions.Get, status: 200,
 			do: plainly(a.getTransaction),
 		},
 		{
-			Operation: rules.Transactions.SetSandboxStatus, status: 200, livePlain: coded,
+			Operation: spec.Transactions.SetSandboxStatus, status: 200, livePlain: coded,
 			sandboxOnly: true,
 			do:          withBody(a.setTransactionStatus),
 		},
 		{
-			Operation: rules.Transactions.Refund, status: 200,
+			Operation: spec.Transactions.Refund, status: 200,
 			do: withOptionalBody(a.refundTransaction),
 		},
 		{
-			Operation: rules.Transactions.UpdateDelivery, status: 200,
+			Operation: spec.Transactions.UpdateDelivery, status: 200,
 			liveJSON: true,
 			do:       withBody(a.updateDelivery),
 		},

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -17,23 +17,23 @@ func (a *API) subscriptionRoutes() []route {
 	plain := []int{403, 404, 409}
 	return []route{
 		{
-			Operation: rules.Subscriptions.Create, status: 201, livePlain: plain,
+			Operation: spec.Subscriptions.Create, status: 201, livePlain: plain,
 			do: withBody(a.createSubscription),
 		},
 		{
-			Operation: rules.Subscriptions.List, status: 200, list: true, livePlain: plain,
+			Operation: spec.Subscriptions.List, status: 200, list: true, livePlain: plain,
 			do: withQuery(a.listSubscriptions),
 		},
 		{
-			Operation: rules.Subscriptions.Get, status: 200, livePlain: plain,
+			Operation: spec.Subscriptions.Get, status: 200, livePlain: plain,
 			do: plainly(a.getSubscription),
 		},
 		{
-			Operation: rules.Subscriptions.Update, status: 200, livePlain: plain,
+			Operation: spec.Subscriptions.Update, status: 200, livePlain: plain,
 			do: withBody(a.updateSubscription),
 		},
 		{
-			Operation: rules.Subscriptions.Cancel, status: 200, livePlain: plain,
+			Operation: spec.Subscriptions.Cancel, status: 200, livePlain: plain,
 			do: withOptionalBody(a.cancelSubscription),
 		},
 	}
@@ -50,7 +50,7 @@ type subscriptionBody struct {
 func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engine.Refusal) {
 	n, err := newSubscription(in)
 	if err != nil {
-		return nil, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object")
+		return nil, engine.Invalid("metadata", spec.CodeInvalidType, "must be an object")
 	}
 	var s *engine.Subscription
 	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
@@ -170,7 +170,7 @@ func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engi
 		object, _ := in.Metadata.Get()
 		metadata, err := compact(object)
 		if err != nil {
-			return nil, engine.Invalid("metadata", rules.CodeInvalidType, "must be an object or null")
+			return nil, engine.Invalid("metadata", spec.CodeInvalidType, "must be an object or null")
 		}
 		patch.Metadata = &metadata
 	}

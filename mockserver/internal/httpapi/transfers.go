@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -14,19 +14,19 @@ import (
 func (a *API) transferRoutes() []route {
 	return []route{
 		{
-			Operation: rules.Transfers.Create, status: 201,
+			Operation: spec.Transfers.Create, status: 201,
 			do: withBody(a.createTransfer),
 		},
 		{
-			Operation: rules.Transfers.List, status: 200, list: true,
+			Operation: spec.Transfers.List, status: 200, list: true,
 			do: withQuery(a.listTransfers),
 		},
 		{
-			Operation: rules.Transfers.Get, status: 200,
+			Operation: spec.Transfers.Get, status: 200,
 			do: plainly(a.getTransfer),
 		},
 		{
-			Operation: rules.Transfers.Cancel, status: 200,
+			Operation: spec.Transfers.Cancel, status: 200,
 			do: withOptionalBody(a.cancelTransfer),
 		},
 	}

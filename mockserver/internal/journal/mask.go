@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/jsonread"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 const masked = "***"
@@ -110,8 +110,8 @@ func (m *mask) text(s string) string {
 
 // path shows a path as it was escaped, unless it holds a card number.
 func (m *mask) path(u *url.URL) string {
-	if rules.HoldsCardNumber(u.Path) {
-		return m.text(rules.MaskCardNumbers(u.Path))
+	if spec.HoldsCardNumber(u.Path) {
+		return m.text(spec.MaskCardNumbers(u.Path))
 	}
 	return m.text(u.EscapedPath())
 }
@@ -124,11 +124,11 @@ func (m *mask) query(raw string) string {
 	shown := make(url.Values, len(q))
 	for name, values := range q {
 		for _, v := range values {
-			if secretParameter(name) || rules.CardData(name, '"', v) {
+			if secretParameter(name) || spec.CardData(name, '"', v) {
 				v = masked
 			}
-			name := rules.MaskCardNumbers(name)
-			shown[name] = append(shown[name], rules.MaskCardNumbers(v))
+			name := spec.MaskCardNumbers(name)
+			shown[name] = append(shown[name], spec.MaskCardNumbers(v))
 		}
 	}
 	return m.text(strings.ReplaceAll(shown.Encode(), url.QueryEscape(masked), masked))
@@ -147,7 +147,7 @@ func (m *mask) header(h http.Header) http.Header {
 // value shows a header's value; of a credential only its scheme.
 func (m *mask) value(name, v string) string {
 	if !secretHeader(name) {
-		return m.text(rules.MaskCardNumbers(v))
+		return m.text(spec.MaskCardNumbers(v))
 	}
 	if scheme, _, found := strings.Cut(v, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
 		return scheme + " " + masked
@@ -205,14 +205,14 @@ func secretMember(path []string, t jsontext.Token) bool {
 	case "number":
 		return len(path) > 1 && path[len(path)-2] == "document"
 	}
-	return slices.ContainsFunc(path, rules.IsCardObject) || rules.CardData(name, t.Kind(), t.String())
+	return slices.ContainsFunc(path, spec.IsCardObject) || spec.CardData(name, t.Kind(), t.String())
 }
 
 // rewrite copies a JSON text with the values that change returns, and with the
 // card numbers in its names masked.
 func rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
 	r := jsonread.Rewriter{
-		Name: rules.MaskCardNumbers,
+		Name: spec.MaskCardNumbers,
 		Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
 			return out.WriteToken(change(path, t))
 		},

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -16,13 +16,13 @@ const problemTypes = "https://gateway.invalid/problems/"
 
 // Problem is the shape of most errors.
 type Problem struct {
-	Type     string            `json:"type"`
-	Title    string            `json:"title"`
-	Status   int               `json:"status"`
-	Detail   string            `json:"detail"`
-	Instance string            `json:"instance"`
-	Code     string            `json:"code"`
-	Errors   []rules.Violation `json:"errors,omitempty"`
+	Type     string           `json:"type"`
+	Title    string           `json:"title"`
+	Status   int              `json:"status"`
+	Detail   string           `json:"detail"`
+	Instance string           `json:"instance"`
+	Code     string           `json:"code"`
+	Errors   []spec.Violation `json:"errors,omitempty"`
 }
 
 // NewProblem returns the problem of a request, with the type and title that

@@ -1,4 +1,4 @@
-package rules_test
+package spec_test
 
 import (
 	"slices"
@@ -7,26 +7,26 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 func TestLegacyIntegration(t *testing.T) {
 	t.Parallel()
 	wrongURL := []refusal{
 		null(),
-		{`7`, rules.CodeInvalidType},
-		{`""`, rules.CodeInvalid},
-		{`"/webhooks"`, rules.CodeInvalid},
-		{`"ftp://shop.example/"`, rules.CodeInvalid},
+		{`7`, spec.CodeInvalidType},
+		{`""`, spec.CodeInvalid},
+		{`"/webhooks"`, spec.CodeInvalid},
+		{`"ftp://shop.example/"`, spec.CodeInvalid},
 	}
 	both := `{"webhookUrl": "https://shop.example/all", "pixWebhookUrl": "https://shop.example/pix"}`
-	checkValues(t, rules.LegacyIntegration, rules.Variant{}, both, []values{
+	checkValues(t, spec.LegacyIntegration, spec.Variant{}, both, []values{
 		{field: "webhookUrl", allowed: []string{missing, `"http://shop.example/"`}, refused: wrongURL[1:]},
 		{field: "pixWebhookUrl", allowed: []string{missing, `"http://shop.example/"`}, refused: wrongURL},
 	})
 	alone := `{"pixWebhookUrl": "https://shop.example/pix"}`
-	checkValues(t, rules.LegacyIntegration, rules.Variant{}, alone, []values{
-		{field: "pixWebhookUrl", allowed: []string{missing}, refused: append(wrongURL, refusal{`"http://shop.example/"`, rules.CodeInvalid})},
+	checkValues(t, spec.LegacyIntegration, spec.Variant{}, alone, []values{
+		{field: "pixWebhookUrl", allowed: []string{missing}, refused: append(wrongURL, refusal{`"http://shop.example/"`, spec.CodeInvalid})},
 	})
 }
 
@@ -48,24 +48,24 @@ const legacyPaymentBase = `{
 func TestLegacyPayment(t *testing.T) {
 	t.Parallel()
 	members := []values{
-		enum("type", rules.LegacyPaymentTypes),
+		enum("type", spec.LegacyPaymentTypes),
 		{field: "type", refused: []refusal{gone(), null()}},
 		{field: "payer", allowed: []string{`{}`}, refused: notA("object", gone(), null())},
 		{field: "payer.contact", allowed: []string{missing, `{}`}, refused: notA("object", null())},
 		{field: "payer.address", allowed: []string{missing, `{}`}, refused: notA("object", null())},
 		{field: "transaction", refused: notA("object", gone(), null())},
 		{field: "transaction.value", allowed: []string{`1`, `9007199254740991`}, refused: notA("integer", gone(), null(),
-			refusal{`0`, rules.CodeTooSmall}, refusal{`9007199254740992`, rules.CodeTooBig})},
+			refusal{`0`, spec.CodeTooSmall}, refusal{`9007199254740992`, spec.CodeTooBig})},
 		{field: "transaction.expirationTime", allowed: []string{missing, `1`, `2147483647`}, refused: notA("integer", null(),
-			refusal{`0`, rules.CodeTooSmall}, refusal{`2147483648`, rules.CodeTooBig})},
+			refusal{`0`, spec.CodeTooSmall}, refusal{`2147483648`, spec.CodeTooBig})},
 		{field: "splits", allowed: []string{missing, `[]`, list(1000, `{}`)}, refused: notA("array", null())},
-		{field: "splits", reported: "splits[0]", refused: []refusal{{`["x"]`, rules.CodeInvalidType}, {`[null]`, rules.CodeInvalidType}}},
-		enum("splits[0].pixKeyType", rules.LegacySplitKeyTypes),
+		{field: "splits", reported: "splits[0]", refused: []refusal{{`["x"]`, spec.CodeInvalidType}, {`[null]`, spec.CodeInvalidType}}},
+		enum("splits[0].pixKeyType", spec.LegacySplitKeyTypes),
 		{field: "splits[0].percent", allowed: []string{missing, `0`, `0.01`, `100`}, refused: []refusal{
-			null(), {`"10"`, rules.CodeInvalidType}, {`-0.01`, rules.CodeTooSmall}, {`100.01`, rules.CodeTooBig}, {`1e999`, rules.CodeTooBig},
+			null(), {`"10"`, spec.CodeInvalidType}, {`-0.01`, spec.CodeTooSmall}, {`100.01`, spec.CodeTooBig}, {`1e999`, spec.CodeTooBig},
 		}},
 		{field: "splits[0].amount", allowed: []string{missing, `0`, `9007199254740991`}, refused: notA("integer", null(),
-			refusal{`-1`, rules.CodeTooSmall}, refusal{`9007199254740992`, rules.CodeTooBig})},
+			refusal{`-1`, spec.CodeTooSmall}, refusal{`9007199254740992`, spec.CodeTooBig})},
 	}
 	for _, path := range slices.Concat(
 		[]string{"payer.fullName", "payer.document", "payer.contact.mail", "payer.contact.phone"},
@@ -76,7 +76,7 @@ func TestLegacyPayment(t *testing.T) {
 	) {
 		members = append(members, values{field: path, allowed: []string{missing, `""`, text(500)}, refused: notA("string", null())})
 	}
-	checkValues(t, rules.LegacyPayment, rules.Variant{}, legacyPaymentBase, members)
+	checkValues(t, spec.LegacyPayment, spec.Variant{}, legacyPaymentBase, members)
 }
 
 func TestLegacyTokenTakesEverythingButCardData(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLegacyTokenTakesEverythingButCardData(t *testing.T) {
 		`{"holder": {"cvv": "123"}}`:                                "holder.cvv",
 		`{"a": [{"b": "4111 1111 1111 1111"}]}`:                     "a[0].b",
 	} {
-		found, err := rules.Check([]byte(body), rules.LegacyToken, rules.Variant{})
+		found, err := spec.Check([]byte(body), spec.LegacyToken, spec.Variant{})
 		require.NoError(t, err)
 		if field == "" {
 			assert.Empty(t, found, body)
@@ -98,6 +98,6 @@ func TestLegacyTokenTakesEverythingButCardData(t *testing.T) {
 		assert.Equal(t, field, found[0].Field)
 		assert.NotContains(t, found[0].Message, "4111")
 	}
-	_, err := rules.Check([]byte(`[]`), rules.LegacyToken, rules.Variant{})
+	_, err := spec.Check([]byte(`[]`), spec.LegacyToken, spec.Variant{})
 	assert.Error(t, err, "a body that is no object")
 }

@@ -1,4 +1,4 @@
-package rules
+package spec
 
 // The limits of the interface document's Limits table, and below them those of
 // its other tables and of docs/assumptions.md. Both edges are allowed values.

@@ -1,8 +1,8 @@
-// Package rules holds the rules of the interface document once, for both
-// halves of the project: the client runs them over the body it is about to
-// send, the mock gateway over the body that came. Because a rule sees the
-// bytes on the wire, absent, null, a wrong type and a value, even a zero
-// value, are four different things to it.
+// Package spec holds the interface document once, for both halves of the
+// project: its operations, rules, limits and enums. The client runs a rule over
+// the body it is about to send, the mock gateway over the body that came.
+// Because a rule sees the bytes on the wire, absent, null, a wrong type and a
+// value, even a zero value, are four different things to it.
 //
 // A rule is a function over an [Object], one per request:
 //
@@ -14,7 +14,7 @@
 //
 // A new limit is a constant in limits.go and a line in its rule; a new enum is
 // a [Set] in enums.go.
-package rules
+package spec
 
 import "net/url"
 
@@ -26,7 +26,7 @@ type Rule func(*Object)
 // interface document's own reading.
 type Variant struct {
 	Live         bool // the published gateway's reading; see docs/assumptions.md
-	Loose        bool // products and buyer may be missing
+	Lenient      bool // products and buyer may be missing
 	LoopbackHTTP bool // notify_url may be plain http to a loopback host
 }
 

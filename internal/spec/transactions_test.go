@@ -1,4 +1,4 @@
-package rules_test
+package spec_test
 
 import (
 	"net/url"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 const transactionBase = `{
@@ -32,37 +32,37 @@ const transactionBase = `{
 
 func TestTransaction(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Transaction, rules.Variant{}, transactionBase, append([]values{
+	checkValues(t, spec.Transaction, spec.Variant{}, transactionBase, append([]values{
 		{field: "external_ref", allowed: []string{missing, `null`, `""`, text(4000)}, refused: notA("string")},
 		{field: "amount", allowed: []string{`1`, `99`, `100`, `100000000`, `1e8`, `5.0`}, refused: notA("integer", gone(), null(),
-			refusal{`0`, rules.CodeTooSmall}, refusal{`-1`, rules.CodeTooSmall}, refusal{`100000001`, rules.CodeTooBig},
-			refusal{`0.5`, rules.CodeInvalidType}, refusal{`1e99`, rules.CodeInvalidType})},
-		{field: "currency", allowed: []string{missing}, refused: notA("string", null(), refusal{`"EUR"`, rules.CodeInvalidEnum})},
-		enum("currency", rules.Currencies),
+			refusal{`0`, spec.CodeTooSmall}, refusal{`-1`, spec.CodeTooSmall}, refusal{`100000001`, spec.CodeTooBig},
+			refusal{`0.5`, spec.CodeInvalidType}, refusal{`1e99`, spec.CodeInvalidType})},
+		{field: "currency", allowed: []string{missing}, refused: notA("string", null(), refusal{`"EUR"`, spec.CodeInvalidEnum})},
+		enum("currency", spec.Currencies),
 		{field: "method", allowed: []string{`"pix"`, `"voucher"`}, refused: []refusal{
 			gone(), null(),
-			{`7`, rules.CodeInvalidType},
-			{`"PIX"`, rules.CodeInvalidEnum},
-			{`"boleto"`, rules.CodeInvalidEnum},
-			{`""`, rules.CodeInvalidEnum},
+			{`7`, spec.CodeInvalidType},
+			{`"PIX"`, spec.CodeInvalidEnum},
+			{`"boleto"`, spec.CodeInvalidEnum},
+			{`""`, spec.CodeInvalidEnum},
 		}},
 		{field: "installments", allowed: []string{missing, `null`, `1`, `12`}, refused: notA("integer",
-			refusal{`0`, rules.CodeTooSmall}, refusal{`13`, rules.CodeTooBig})},
+			refusal{`0`, spec.CodeTooSmall}, refusal{`13`, spec.CodeTooBig})},
 		{field: "interest_rate", allowed: []string{missing, `null`, `0`, `0.01`, `99.99`, `100`}, refused: []refusal{
-			{`-0.01`, rules.CodeTooSmall}, {`100.01`, rules.CodeTooBig}, {`"1"`, rules.CodeInvalidType}, {`true`, rules.CodeInvalidType},
+			{`-0.01`, spec.CodeTooSmall}, {`100.01`, spec.CodeTooBig}, {`"1"`, spec.CodeInvalidType}, {`true`, spec.CodeInvalidType},
 		}},
 		{field: "notify_url", allowed: []string{missing, `null`, httpsURL(2048)}, refused: notA("string",
-			refusal{httpsURL(2049), rules.CodeTooBig}, refusal{`""`, rules.CodeInvalid}, refusal{`"shop.example"`, rules.CodeInvalid},
-			refusal{`"http://shop.example/"`, rules.CodeInvalid}, refusal{`"http://localhost/"`, rules.CodeInvalid},
-			refusal{`"https://user:secret@shop.example/"`, rules.CodeInvalid}, refusal{`"https:///hook"`, rules.CodeInvalid},
-			refusal{`"https://:443/hook"`, rules.CodeInvalid}, refusal{`"https://shop.example/a hook"`, rules.CodeInvalid})},
+			refusal{httpsURL(2049), spec.CodeTooBig}, refusal{`""`, spec.CodeInvalid}, refusal{`"shop.example"`, spec.CodeInvalid},
+			refusal{`"http://shop.example/"`, spec.CodeInvalid}, refusal{`"http://localhost/"`, spec.CodeInvalid},
+			refusal{`"https://user:secret@shop.example/"`, spec.CodeInvalid}, refusal{`"https:///hook"`, spec.CodeInvalid},
+			refusal{`"https://:443/hook"`, spec.CodeInvalid}, refusal{`"https://shop.example/a hook"`, spec.CodeInvalid})},
 		{field: "metadata", allowed: []string{missing, `null`, `""`, text(4000)}, refused: notA("string")},
 		{field: "traceable", allowed: []string{missing, `true`, `false`}, refused: notA("boolean", null())},
 		{field: "ip_address", allowed: []string{missing, `null`, `"203.0.113.7"`, `"2001:db8::1"`, `"::ffff:1.2.3.4"`}, refused: notA("string",
-			refusal{`""`, rules.CodeInvalid}, refusal{`"203.0.113.256"`, rules.CodeInvalid}, refusal{`"fe80::1%eth0"`, rules.CodeInvalid},
-			refusal{`"203.0.113.7:80"`, rules.CodeInvalid})},
-		{field: "products", refused: notA("array", gone(), null(), refusal{`[]`, rules.CodeTooSmall})},
-		{field: "products", allowed: []string{list(1, product), list(100, product)}, refused: []refusal{{list(101, product), rules.CodeTooBig}}},
+			refusal{`""`, spec.CodeInvalid}, refusal{`"203.0.113.256"`, spec.CodeInvalid}, refusal{`"fe80::1%eth0"`, spec.CodeInvalid},
+			refusal{`"203.0.113.7:80"`, spec.CodeInvalid})},
+		{field: "products", refused: notA("array", gone(), null(), refusal{`[]`, spec.CodeTooSmall})},
+		{field: "products", allowed: []string{list(1, product), list(100, product)}, refused: []refusal{{list(101, product), spec.CodeTooBig}}},
 		{field: "buyer", refused: notA("object", gone(), null())[:4]},
 	}, productValues("products[0]")...))
 }
@@ -73,21 +73,21 @@ const product = `{"name":"x","price":0}`
 func productValues(path string) []values {
 	return []values{
 		{field: path + ".name", allowed: []string{text(1), text(255)}, refused: notA("string", gone(), null(),
-			refusal{`""`, rules.CodeTooSmall}, refusal{text(256), rules.CodeTooBig})},
+			refusal{`""`, spec.CodeTooSmall}, refusal{text(256), spec.CodeTooBig})},
 		{field: path + ".price", allowed: []string{`0`, `100000000`}, refused: notA("integer", gone(), null(),
-			refusal{`-1`, rules.CodeTooSmall}, refusal{`100000001`, rules.CodeTooBig})},
+			refusal{`-1`, spec.CodeTooSmall}, refusal{`100000001`, spec.CodeTooBig})},
 		{field: path + ".quantity", allowed: []string{missing, `1`, `999999`}, refused: notA("integer", null(),
-			refusal{`0`, rules.CodeTooSmall}, refusal{`1000000`, rules.CodeTooBig})},
+			refusal{`0`, spec.CodeTooSmall}, refusal{`1000000`, spec.CodeTooBig})},
 		{field: path + ".tangible", allowed: []string{missing, `true`, `false`}, refused: notA("boolean", null())},
 		{field: path + ".sku", allowed: []string{missing, `null`, `""`, text(255)}, refused: notA("string",
-			refusal{text(256), rules.CodeTooBig})},
+			refusal{text(256), spec.CodeTooBig})},
 	}
 }
 
 func TestProducts(t *testing.T) {
 	t.Parallel()
 	body := edit(t, transactionBase, "products", `[{"name":"a","price":1},7,null,{"name":"","price":-1}]`)
-	found := check(t, body, rules.Transaction)
+	found := check(t, body, spec.Transaction)
 	require.Len(t, found, 4)
 	assert.Equal(t, "products[1]", found[0].Field)
 	assert.Equal(t, "products[2]", found[1].Field)
@@ -97,18 +97,18 @@ func TestProducts(t *testing.T) {
 
 func TestBuyer(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Transaction, rules.Variant{}, transactionBase, append([]values{
-		{field: "buyer.name", allowed: []string{text(1)}, refused: notA("string", gone(), null(), refusal{`""`, rules.CodeTooSmall})},
+	checkValues(t, spec.Transaction, spec.Variant{}, transactionBase, append([]values{
+		{field: "buyer.name", allowed: []string{text(1)}, refused: notA("string", gone(), null(), refusal{`""`, spec.CodeTooSmall})},
 		{field: "buyer.email", allowed: []string{`"a@b"`, `"a.b+c@x-y.example"`, `"mar\u00eda@example.com"`, `"o'neil@example.com"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, rules.CodeInvalid}, refusal{`"maria"`, rules.CodeInvalid}, refusal{`"@example.com"`, rules.CodeInvalid},
-			refusal{`"a@"`, rules.CodeInvalid}, refusal{`"a..b@example.com"`, rules.CodeInvalid},
-			refusal{`"Maria <a@b>"`, rules.CodeInvalid}, refusal{`"a@b,c@d"`, rules.CodeInvalid})},
+			refusal{`""`, spec.CodeInvalid}, refusal{`"maria"`, spec.CodeInvalid}, refusal{`"@example.com"`, spec.CodeInvalid},
+			refusal{`"a@"`, spec.CodeInvalid}, refusal{`"a..b@example.com"`, spec.CodeInvalid},
+			refusal{`"Maria <a@b>"`, spec.CodeInvalid}, refusal{`"a@b,c@d"`, spec.CodeInvalid})},
 		{field: "buyer.phone", allowed: []string{missing, `null`, `""`}, refused: notA("string")},
 		{field: "buyer.birth_date", allowed: []string{missing, `null`, `""`}, refused: notA("string")},
 		{field: "buyer.document", allowed: []string{missing, `null`}, refused: notA("object")},
 		{field: "buyer.document.type", refused: notA("string", gone(), null())},
-		enum("buyer.document.type", rules.DocumentTypes),
-		{field: "buyer.document.number", allowed: []string{`"1"`}, refused: notA("string", gone(), null(), refusal{`""`, rules.CodeTooSmall})},
+		enum("buyer.document.type", spec.DocumentTypes),
+		{field: "buyer.document.number", allowed: []string{`"1"`}, refused: notA("string", gone(), null(), refusal{`""`, spec.CodeTooSmall})},
 		{field: "buyer.address", allowed: []string{missing, `null`}, refused: notA("object")},
 	}, addressValues("buyer.address")...))
 }
@@ -116,24 +116,24 @@ func TestBuyer(t *testing.T) {
 func TestBuyerID(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],"buyer":{"id":"01945f2c-1c00-7a10-b3f4-6d2e8c9a0b1f"}}`
-	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{
+	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{
 		{field: "buyer.id", allowed: []string{`4711`, `"4711"`}, refused: []refusal{
-			{`true`, rules.CodeInvalidType},
-			{`{}`, rules.CodeInvalidType},
-			{`[]`, rules.CodeInvalidType},
-			{`""`, rules.CodeTooSmall},
-			{`4711.0`, rules.CodeInvalidType},
-			{`1e3`, rules.CodeInvalidType},
-			{`4.5`, rules.CodeInvalidType},
+			{`true`, spec.CodeInvalidType},
+			{`{}`, spec.CodeInvalidType},
+			{`[]`, spec.CodeInvalidType},
+			{`""`, spec.CodeTooSmall},
+			{`4711.0`, spec.CodeInvalidType},
+			{`1e3`, spec.CodeInvalidType},
+			{`4.5`, spec.CodeInvalidType},
 		}},
 		{field: "buyer.name", allowed: []string{missing, `null`, `"Maria"`}},
-		{field: "buyer.email", allowed: []string{missing, `null`, `"a@b"`}, refused: []refusal{{`"a"`, rules.CodeInvalid}}},
+		{field: "buyer.email", allowed: []string{missing, `null`, `"a@b"`}, refused: []refusal{{`"a"`, spec.CodeInvalid}}},
 	})
 	for _, gone := range []string{missing, `null`} {
-		found := check(t, edit(t, base, "buyer.id", gone), rules.Transaction)
+		found := check(t, edit(t, base, "buyer.id", gone), spec.Transaction)
 		require.Len(t, found, 2, "without an id both are needed")
-		assert.Equal(t, rules.Violation{Field: "buyer.name", Message: "is required", Code: rules.CodeRequired}, found[0])
-		assert.Equal(t, rules.Violation{Field: "buyer.email", Message: "is required", Code: rules.CodeRequired}, found[1])
+		assert.Equal(t, spec.Violation{Field: "buyer.name", Message: "is required", Code: spec.CodeRequired}, found[0])
+		assert.Equal(t, spec.Violation{Field: "buyer.email", Message: "is required", Code: spec.CodeRequired}, found[1])
 	}
 }
 
@@ -143,19 +143,19 @@ func TestLivePixDocument(t *testing.T) {
 	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],
 		"buyer":{"name":"x","email":"a@b","document":{"type":"CPF","number":"1"}}}`
 	documents := values{field: "buyer.document", refused: []refusal{gone(), null()}}
-	checkValues(t, rules.Transaction, rules.Variant{Live: true}, base, []values{documents})
-	checkValues(t, rules.Transaction, rules.Variant{Live: true}, edit(t, base, "method", missing), []values{documents})
+	checkValues(t, spec.Transaction, spec.Variant{Live: true}, base, []values{documents})
+	checkValues(t, spec.Transaction, spec.Variant{Live: true}, edit(t, base, "method", missing), []values{documents})
 	documents = values{field: "buyer.document", allowed: []string{missing, `null`}}
-	checkValues(t, rules.Transaction, rules.Variant{Live: true}, edit(t, base, "method", `"voucher"`), []values{documents})
-	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{documents})
+	checkValues(t, spec.Transaction, spec.Variant{Live: true}, edit(t, base, "method", `"voucher"`), []values{documents})
+	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{documents})
 }
 
 func TestLiveBuyerID(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"products":[{"name":"x","price":0}],"buyer":{"id":4711}}`
-	checkValues(t, rules.Transaction, rules.Variant{Live: true}, base, []values{
-		{field: "buyer.name", allowed: []string{missing, `null`}, refused: []refusal{{`"Maria"`, rules.CodeInvalid}, {`""`, rules.CodeInvalid}, {`7`, rules.CodeInvalid}}},
-		{field: "buyer.email", allowed: []string{missing, `null`}, refused: []refusal{{`"a@b"`, rules.CodeInvalid}, {`"a"`, rules.CodeInvalid}}},
+	checkValues(t, spec.Transaction, spec.Variant{Live: true}, base, []values{
+		{field: "buyer.name", allowed: []string{missing, `null`}, refused: []refusal{{`"Maria"`, spec.CodeInvalid}, {`""`, spec.CodeInvalid}, {`7`, spec.CodeInvalid}}},
+		{field: "buyer.email", allowed: []string{missing, `null`}, refused: []refusal{{`"a@b"`, spec.CodeInvalid}, {`"a"`, spec.CodeInvalid}}},
 		{field: "method", allowed: []string{missing, `"voucher"`}, refused: []refusal{null()}},
 	})
 }
@@ -163,32 +163,32 @@ func TestLiveBuyerID(t *testing.T) {
 func TestCard(t *testing.T) {
 	t.Parallel()
 	base := edit(t, edit(t, transactionBase, "method", `"credit_card"`), "token", `"pgct_ok"`)
-	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{
+	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{
 		{field: "token", allowed: []string{`"pgct_ok"`, `"pgpm_ok"`, `"pgct_"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, rules.CodeInvalid}, refusal{`"tok_1"`, rules.CodeInvalid}, refusal{`"PGCT_ok"`, rules.CodeInvalid},
-			refusal{`"4111111111111111"`, rules.CodeInvalid}, refusal{`"4111 1111 1111 1111"`, rules.CodeInvalid})[1:]},
+			refusal{`""`, spec.CodeInvalid}, refusal{`"tok_1"`, spec.CodeInvalid}, refusal{`"PGCT_ok"`, spec.CodeInvalid},
+			refusal{`"4111111111111111"`, spec.CodeInvalid}, refusal{`"4111 1111 1111 1111"`, spec.CodeInvalid})[1:]},
 	})
-	found := check(t, edit(t, base, "token", `"4111111111111111"`), rules.Transaction)
+	found := check(t, edit(t, base, "token", `"4111111111111111"`), spec.Transaction)
 	require.Len(t, found, 1)
 	assert.Contains(t, found[0].Message, "client-side payment element")
 	assert.NotContains(t, found[0].Message, "4111")
 
-	pix := []values{{field: "token", allowed: []string{missing, `"pgct_ok"`}, refused: []refusal{{`"tok_1"`, rules.CodeInvalid}, null()}}}
-	checkValues(t, rules.Transaction, rules.Variant{}, transactionBase, pix)
+	pix := []values{{field: "token", allowed: []string{missing, `"pgct_ok"`}, refused: []refusal{{`"tok_1"`, spec.CodeInvalid}, null()}}}
+	checkValues(t, spec.Transaction, spec.Variant{}, transactionBase, pix)
 }
 
 func TestVoucher(t *testing.T) {
 	t.Parallel()
 	base := edit(t, transactionBase, "method", `"voucher"`)
-	checkValues(t, rules.Transaction, rules.Variant{}, base, []values{
+	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{
 		{field: "buyer", refused: notA("object", gone(), null())},
-		{field: "buyer.address", refused: []refusal{gone(), {`null`, rules.CodeRequired}}},
+		{field: "buyer.address", refused: []refusal{gone(), {`null`, spec.CodeRequired}}},
 		{field: "buyer.address.zipCode", allowed: []string{`"01001000"`}, refused: []refusal{
-			gone(), {`""`, rules.CodeRequired}, {`"  "`, rules.CodeRequired},
+			gone(), {`""`, spec.CodeRequired}, {`"  "`, spec.CodeRequired},
 		}},
 		{field: "buyer.address.country", allowed: []string{missing}},
 	})
-	checkValues(t, rules.Transaction, rules.Variant{Live: true}, base, []values{
+	checkValues(t, spec.Transaction, spec.Variant{Live: true}, base, []values{
 		{field: "buyer.address", allowed: []string{missing, `null`}},
 		{field: "buyer.address.zipCode", allowed: []string{missing}},
 	})
@@ -196,81 +196,81 @@ func TestVoucher(t *testing.T) {
 
 func TestLooseTransaction(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Transaction, rules.Variant{Loose: true}, transactionBase, []values{
+	checkValues(t, spec.Transaction, spec.Variant{Lenient: true}, transactionBase, []values{
 		{field: "buyer", allowed: []string{missing}, refused: []refusal{null()}},
-		{field: "products", allowed: []string{missing}, refused: []refusal{null(), {`[]`, rules.CodeTooSmall}}},
+		{field: "products", allowed: []string{missing}, refused: []refusal{null(), {`[]`, spec.CodeTooSmall}}},
 		{field: "amount", refused: []refusal{gone()}},
 	})
 }
 
 func TestTransactionLoopbackNotifyURL(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Transaction, rules.Variant{LoopbackHTTP: true}, transactionBase, []values{
+	checkValues(t, spec.Transaction, spec.Variant{LoopbackHTTP: true}, transactionBase, []values{
 		{field: "notify_url", allowed: []string{`"http://127.0.0.1:9000/x"`, `"http://localhost"`, `"http://[::1]:9000/"`}, refused: []refusal{
-			{`"http://192.168.0.1/"`, rules.CodeInvalid}, {`"http://127.0.0.1.example/"`, rules.CodeInvalid}, {`"ftp://localhost/"`, rules.CodeInvalid},
+			{`"http://192.168.0.1/"`, spec.CodeInvalid}, {`"http://127.0.0.1.example/"`, spec.CodeInvalid}, {`"ftp://localhost/"`, spec.CodeInvalid},
 		}},
 	})
 }
 
 func TestRefund(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Refund, rules.Variant{}, `{"amount":5000,"reason":"returned"}`, []values{
+	checkValues(t, spec.Refund, spec.Variant{}, `{"amount":5000,"reason":"returned"}`, []values{
 		{field: "amount", allowed: []string{missing, `1`, `100000001`}, refused: notA("integer", null(),
-			refusal{`0`, rules.CodeTooSmall}, refusal{`-1`, rules.CodeTooSmall})},
-		{field: "reason", allowed: []string{missing, `""`, text(500)}, refused: notA("string", null(), refusal{text(501), rules.CodeTooBig})},
+			refusal{`0`, spec.CodeTooSmall}, refusal{`-1`, spec.CodeTooSmall})},
+		{field: "reason", allowed: []string{missing, `""`, text(500)}, refused: notA("string", null(), refusal{text(501), spec.CodeTooBig})},
 	})
 }
 
 func TestDelivery(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Delivery, rules.Variant{}, `{"tracking_code":"BR1"}`, []values{
+	checkValues(t, spec.Delivery, spec.Variant{}, `{"tracking_code":"BR1"}`, []values{
 		{field: "tracking_code", allowed: []string{text(1), text(255)}, refused: notA("string", gone(), null(),
-			refusal{`""`, rules.CodeTooSmall}, refusal{text(256), rules.CodeTooBig})},
+			refusal{`""`, spec.CodeTooSmall}, refusal{text(256), spec.CodeTooBig})},
 		{field: "delivery_status", allowed: []string{missing}, refused: []refusal{null()}},
-		enum("delivery_status", rules.DeliveryStatuses),
+		enum("delivery_status", spec.DeliveryStatuses),
 		{field: "tracking_url", allowed: []string{missing, `null`, httpsURL(255), `"http://track.example/1"`}, refused: notA("string",
-			refusal{httpsURL(256), rules.CodeTooBig}, refusal{`"ftp://track.example/"`, rules.CodeInvalid}, refusal{`""`, rules.CodeInvalid})},
+			refusal{httpsURL(256), spec.CodeTooBig}, refusal{`"ftp://track.example/"`, spec.CodeInvalid}, refusal{`""`, spec.CodeInvalid})},
 		{field: "tracking_company", allowed: []string{missing, `null`, text(1), text(64)}, refused: notA("string",
-			refusal{`""`, rules.CodeTooSmall}, refusal{text(65), rules.CodeTooBig})},
+			refusal{`""`, spec.CodeTooSmall}, refusal{text(65), spec.CodeTooBig})},
 	})
 }
 
 func TestSandboxStatus(t *testing.T) {
 	t.Parallel()
 	status := []values{{field: "status", refused: notA("string", gone(), null())}}
-	checkValues(t, rules.SandboxStatus, rules.Variant{}, `{"status":"paid"}`, append(status, enum("status", rules.TransactionStatuses)))
-	checkValues(t, rules.SandboxStatus, rules.Variant{Live: true}, `{"status":"paid"}`, append(status, enum("status", rules.LiveTransactionStatuses)))
-	checkValues(t, rules.LiveSandboxStatus, rules.Variant{}, `{"status":"paid"}`, append(status, enum("status", rules.LiveTransactionStatuses)))
+	checkValues(t, spec.SandboxStatus, spec.Variant{}, `{"status":"paid"}`, append(status, enum("status", spec.TransactionStatuses)))
+	checkValues(t, spec.SandboxStatus, spec.Variant{Live: true}, `{"status":"paid"}`, append(status, enum("status", spec.LiveTransactionStatuses)))
+	checkValues(t, spec.LiveSandboxStatus, spec.Variant{}, `{"status":"paid"}`, append(status, enum("status", spec.LiveTransactionStatuses)))
 }
 
 func TestTransactionList(t *testing.T) {
 	t.Parallel()
-	invalidEnum := []refusal{{"nothing", rules.CodeInvalidEnum}, {"pix,nothing", rules.CodeInvalidEnum}, {",", rules.CodeInvalidEnum}}
-	checkQueryValues(t, rules.TransactionList, []values{
+	invalidEnum := []refusal{{"nothing", spec.CodeInvalidEnum}, {"pix,nothing", spec.CodeInvalidEnum}, {",", spec.CodeInvalidEnum}}
+	checkQueryValues(t, spec.TransactionList, []values{
 		{field: "limit", allowed: []string{"", "1", "100"}, refused: []refusal{
-			{"0", rules.CodeTooSmall}, {"101", rules.CodeTooBig}, {"ten", rules.CodeInvalidType}, {"1.5", rules.CodeInvalidType},
+			{"0", spec.CodeTooSmall}, {"101", spec.CodeTooBig}, {"ten", spec.CodeInvalidType}, {"1.5", spec.CodeInvalidType},
 		}},
-		{field: "direction", allowed: []string{"", "next", "prev"}, refused: []refusal{{"up", rules.CodeInvalidEnum}}},
+		{field: "direction", allowed: []string{"", "next", "prev"}, refused: []refusal{{"up", spec.CodeInvalidEnum}}},
 		{field: "paymentMethods", allowed: []string{"", "pix", "pix,voucher,credit_card"}, refused: invalidEnum},
 		{field: "currency", allowed: []string{"BRL", "BRL,USD"}, refused: invalidEnum},
 		{field: "status", allowed: []string{"paid", "paid,captured,med"}, refused: invalidEnum},
 		{field: "deliveryStatus", allowed: []string{"waiting,delivered"}, refused: invalidEnum},
 		{field: "installments", allowed: []string{"", "1", "1,12"}, refused: []refusal{
-			{"x", rules.CodeInvalidType},
-			{"1,", rules.CodeInvalidType},
-			{"1.5", rules.CodeInvalidType},
-			{"0", rules.CodeTooSmall},
-			{"1,13", rules.CodeTooBig},
+			{"x", spec.CodeInvalidType},
+			{"1,", spec.CodeInvalidType},
+			{"1.5", spec.CodeInvalidType},
+			{"0", spec.CodeTooSmall},
+			{"1,13", spec.CodeTooBig},
 		}},
-		{field: "traceable", allowed: []string{"true", "false"}, refused: []refusal{{"yes", rules.CodeInvalidType}, {"1", rules.CodeInvalidType}}},
+		{field: "traceable", allowed: []string{"true", "false"}, refused: []refusal{{"yes", spec.CodeInvalidType}, {"1", spec.CodeInvalidType}}},
 		{field: "dateFrom", allowed: []string{"", "2027-01-04", "2027-01-04T12:00:00Z", "2027-01-04T12:00:00.5-03:00"}, refused: []refusal{
-			{"yesterday", rules.CodeInvalid}, {"2027-13-01", rules.CodeInvalid}, {"2027-01-04T12:00:00", rules.CodeInvalid},
+			{"yesterday", spec.CodeInvalid}, {"2027-13-01", spec.CodeInvalid}, {"2027-01-04T12:00:00", spec.CodeInvalid},
 		}},
-		{field: "dateTo", allowed: []string{"2027-01-04"}, refused: []refusal{{"04/01/2027", rules.CodeInvalid}}},
+		{field: "dateTo", allowed: []string{"2027-01-04"}, refused: []refusal{{"04/01/2027", spec.CodeInvalid}}},
 	})
 	repeated := url.Values{"status": {"paid", "nothing"}}
-	assert.Len(t, rules.CheckQuery(repeated, rules.TransactionList, rules.Variant{}), 1, "a repeated key is one list")
-	assert.Len(t, rules.CheckQuery(url.Values{"name": {"4111111111111111"}}, rules.TransactionList, rules.Variant{}), 1, "no card number in a URL")
+	assert.Len(t, spec.CheckQuery(repeated, spec.TransactionList, spec.Variant{}), 1, "a repeated key is one list")
+	assert.Len(t, spec.CheckQuery(url.Values{"name": {"4111111111111111"}}, spec.TransactionList, spec.Variant{}), 1, "no card number in a URL")
 }
 
 // TestCardData: card data is found wherever it stands, and nothing else is
@@ -285,9 +285,9 @@ func TestCardData(t *testing.T) {
 		"list": `[1,` + card + `]`, "escaped": `"\u0034111111111111111"`, "cvv2": `"123"`, "buyer.phone": card, "buyer.document.number": card,
 		"note": `"paid with 4111111111111111"`,
 	} {
-		found := check(t, edit(t, transactionBase, field, value), rules.Transaction)
+		found := check(t, edit(t, transactionBase, field, value), spec.Transaction)
 		if assert.Len(t, found, 1, "%s = %s", field, value) {
-			assert.Equal(t, rules.CodeInvalid, found[0].Code)
+			assert.Equal(t, spec.CodeInvalid, found[0].Code)
 			assert.True(t, strings.HasPrefix(found[0].Field, strings.SplitN(field, ".", 2)[0]), "%s: %s", field, found[0].Field)
 			assert.NotContains(t, found[0].Message, "4111")
 		}
@@ -298,7 +298,7 @@ func TestCardData(t *testing.T) {
 		"issuer": `"1111111111111117"`, "stamp": `1700000000000`, "short": `"411111111111"`, "long": `"41111111111111111111"`,
 		"letters": `"4111x11111111111"`,
 	} {
-		assert.Empty(t, check(t, edit(t, transactionBase, field, value), rules.Transaction), "%s = %s", field, value)
+		assert.Empty(t, check(t, edit(t, transactionBase, field, value), spec.Transaction), "%s = %s", field, value)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestCardDataUnderAnEscapedName(t *testing.T) {
 		`{"c\u0076v2":"123","a":{}}`: "cvv2",
 		`{"c\u0076v9":"123","a":{}}`: "",
 	} {
-		found, err := rules.Check([]byte(body), func(*rules.Object) {}, rules.Variant{})
+		found, err := spec.Check([]byte(body), func(*spec.Object) {}, spec.Variant{})
 		require.NoError(t, err)
 		if field == "" {
 			assert.Empty(t, found)

@@ -1,4 +1,4 @@
-package rules_test
+package spec_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 const transferBase = `{
@@ -21,28 +21,28 @@ const transferBase = `{
 
 func TestTransfer(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Transfer, rules.Variant{}, transferBase, []values{
+	checkValues(t, spec.Transfer, spec.Variant{}, transferBase, []values{
 		{field: "pix_key_type", allowed: []string{`"EMAIL"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, rules.CodeInvalidEnum}, refusal{`"email"`, rules.CodeInvalidEnum})},
+			refusal{`""`, spec.CodeInvalidEnum}, refusal{`"email"`, spec.CodeInvalidEnum})},
 		{field: "pix_key_value", allowed: []string{`"a@b"`}, refused: []refusal{
-			gone(), null(), {`7`, rules.CodeInvalidType}, {`""`, rules.CodeTooSmall},
+			gone(), null(), {`7`, spec.CodeInvalidType}, {`""`, spec.CodeTooSmall},
 		}},
 		{field: "amount", allowed: []string{`1`, `1e2`, `100000001`, `9007199254740991`}, refused: notA("integer", gone(), null(),
-			refusal{`0`, rules.CodeTooSmall}, refusal{`-1`, rules.CodeTooSmall},
-			refusal{`9007199254740992`, rules.CodeTooBig}, refusal{`9223372036854775807`, rules.CodeTooBig},
-			refusal{`9223372036854775808`, rules.CodeInvalidType}, refusal{`"1500"`, rules.CodeInvalidType})},
+			refusal{`0`, spec.CodeTooSmall}, refusal{`-1`, spec.CodeTooSmall},
+			refusal{`9007199254740992`, spec.CodeTooBig}, refusal{`9223372036854775807`, spec.CodeTooBig},
+			refusal{`9223372036854775808`, spec.CodeInvalidType}, refusal{`"1500"`, spec.CodeInvalidType})},
 		{field: "description", allowed: []string{missing, `""`, text(140)}, refused: notA("string", null(),
-			refusal{text(141), rules.CodeTooBig})},
+			refusal{text(141), spec.CodeTooBig})},
 		{field: "external_ref", allowed: []string{missing, `""`, text(100)}, refused: notA("string", null(),
-			refusal{text(101), rules.CodeTooBig})},
+			refusal{text(101), spec.CodeTooBig})},
 		{field: "origin", allowed: []string{missing, `""`, text(50)}, refused: notA("string", null(),
-			refusal{text(51), rules.CodeTooBig})},
+			refusal{text(51), spec.CodeTooBig})},
 		{field: "notify_url", allowed: []string{missing, `null`, httpsURL(2048)}, refused: []refusal{
-			{`7`, rules.CodeInvalidType},
-			{httpsURL(2049), rules.CodeTooBig},
-			{`"http://shop.example/"`, rules.CodeInvalid},
-			{`"http://localhost/"`, rules.CodeInvalid},
-			{`""`, rules.CodeInvalid},
+			{`7`, spec.CodeInvalidType},
+			{httpsURL(2049), spec.CodeTooBig},
+			{`"http://shop.example/"`, spec.CodeInvalid},
+			{`"http://localhost/"`, spec.CodeInvalid},
+			{`""`, spec.CodeInvalid},
 		}},
 	})
 }
@@ -50,24 +50,24 @@ func TestTransfer(t *testing.T) {
 func TestTransferKeyLength(t *testing.T) {
 	t.Parallel()
 	local := func(n int) string { return `"` + strings.Repeat("a", n-len("@example.com")) + `@example.com"` }
-	checkValues(t, rules.Transfer, rules.Variant{}, transferBase, []values{
-		{field: "pix_key_value", allowed: []string{local(77)}, refused: []refusal{{local(78), rules.CodeTooBig}}},
+	checkValues(t, spec.Transfer, spec.Variant{}, transferBase, []values{
+		{field: "pix_key_value", allowed: []string{local(77)}, refused: []refusal{{local(78), spec.CodeTooBig}}},
 	})
 }
 
 func TestTransferLiveMinimum(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Transfer, rules.Variant{Live: true}, transferBase, []values{
-		{field: "amount", allowed: []string{`1000`}, refused: []refusal{{`999`, rules.CodeTooSmall}}},
+	checkValues(t, spec.Transfer, spec.Variant{Live: true}, transferBase, []values{
+		{field: "amount", allowed: []string{`1000`}, refused: []refusal{{`999`, spec.CodeTooSmall}}},
 	})
 }
 
 func TestTransferLoopbackNotifyURL(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.Transfer, rules.Variant{LoopbackHTTP: true}, transferBase, []values{
+	checkValues(t, spec.Transfer, spec.Variant{LoopbackHTTP: true}, transferBase, []values{
 		{field: "notify_url", allowed: []string{`"http://127.0.0.1:8080/hook"`, `"http://[::1]/"`, `"http://localhost/"`}, refused: []refusal{
-			{`"http://shop.example/"`, rules.CodeInvalid},
-			{`"http://localhost.shop.example/"`, rules.CodeInvalid},
+			{`"http://shop.example/"`, spec.CodeInvalid},
+			{`"http://localhost.shop.example/"`, spec.CodeInvalid},
 		}},
 	})
 }
@@ -134,38 +134,38 @@ func TestPixKeys(t *testing.T) {
 		base = edit(t, base, "pix_key_value", `"`+c.normal+`"`)
 		m := values{field: "pix_key_value"}
 		for _, s := range c.same {
-			normal, ok := rules.NormalPixKey(c.keyType, s)
+			normal, ok := spec.NormalPixKey(c.keyType, s)
 			assert.True(t, ok, "%s %s", c.keyType, s)
 			assert.Equal(t, c.normal, normal, "%s %s", c.keyType, s)
 			m.allowed = append(m.allowed, `"`+s+`"`)
 		}
 		for _, s := range c.wrong {
-			_, ok := rules.NormalPixKey(c.keyType, s)
+			_, ok := spec.NormalPixKey(c.keyType, s)
 			assert.False(t, ok, "%s %s", c.keyType, s)
 			if s != "" {
-				m.refused = append(m.refused, refusal{`"` + s + `"`, rules.CodeInvalid})
+				m.refused = append(m.refused, refusal{`"` + s + `"`, spec.CodeInvalid})
 			}
 		}
-		checkValues(t, rules.Transfer, rules.Variant{}, base, []values{m})
+		checkValues(t, spec.Transfer, spec.Variant{}, base, []values{m})
 	}
-	_, ok := rules.NormalPixKey("RANDOM", "maria@example.com")
+	_, ok := spec.NormalPixKey("RANDOM", "maria@example.com")
 	assert.False(t, ok)
 }
 
 // FuzzNormalPixKey checks that a normal form is a key of its own and its own
 // normal form.
 func FuzzNormalPixKey(f *testing.F) {
-	for keyType := range rules.PixKeyTypes.All() {
+	for keyType := range spec.PixKeyTypes.All() {
 		for _, s := range []string{"", "+", "529.982.247-25", "11.222.333/0001-81", "Maria@example.com", "5511987654321"} {
 			f.Add(keyType, s)
 		}
 	}
 	f.Fuzz(func(t *testing.T, keyType, s string) {
-		normal, ok := rules.NormalPixKey(keyType, s)
+		normal, ok := spec.NormalPixKey(keyType, s)
 		if !ok {
 			return
 		}
-		again, ok := rules.NormalPixKey(keyType, normal)
+		again, ok := spec.NormalPixKey(keyType, normal)
 		assert.True(t, ok)
 		assert.Equal(t, normal, again)
 	})
@@ -173,26 +173,26 @@ func FuzzNormalPixKey(f *testing.F) {
 
 func TestTransferCancel(t *testing.T) {
 	t.Parallel()
-	checkValues(t, rules.TransferCancel, rules.Variant{}, `{}`, []values{
+	checkValues(t, spec.TransferCancel, spec.Variant{}, `{}`, []values{
 		{field: "reason", allowed: []string{missing, `""`, text(250)}, refused: notA("string", null(),
-			refusal{text(251), rules.CodeTooBig})},
+			refusal{text(251), spec.CodeTooBig})},
 	})
 }
 
 func TestTransferList(t *testing.T) {
 	t.Parallel()
 	status := values{field: "status", allowed: []string{""}, refused: []refusal{
-		{"canceled", rules.CodeInvalidEnum}, {"paid,error", rules.CodeInvalidEnum}, {",", rules.CodeInvalidEnum},
+		{"canceled", spec.CodeInvalidEnum}, {"paid,error", spec.CodeInvalidEnum}, {",", spec.CodeInvalidEnum},
 	}}
-	for v := range rules.LiveTransferStatuses.All() {
+	for v := range spec.LiveTransferStatuses.All() {
 		status.allowed = append(status.allowed, v)
 	}
-	checkQueryValues(t, rules.TransferList, []values{
+	checkQueryValues(t, spec.TransferList, []values{
 		status,
 		{field: "cursor", allowed: []string{"", "opaque"}},
 		{field: "limit", allowed: []string{"", "1", "100"}, refused: []refusal{
-			{"0", rules.CodeTooSmall}, {"101", rules.CodeTooBig}, {"x", rules.CodeInvalidType},
+			{"0", spec.CodeTooSmall}, {"101", spec.CodeTooBig}, {"x", spec.CodeInvalidType},
 		}},
-		{field: "direction", allowed: []string{"next", "prev"}, refused: []refusal{{"back", rules.CodeInvalidEnum}}},
+		{field: "direction", allowed: []string{"next", "prev"}, refused: []refusal{{"back", spec.CodeInvalidEnum}}},
 	})
 }

@@ -1,4 +1,4 @@
-package rules
+package spec
 
 // CheckoutLinks are the calls of /v2/checkout-links.
 var CheckoutLinks = struct{ Create Operation }{

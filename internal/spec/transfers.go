@@ -1,4 +1,4 @@
-package rules
+package spec
 
 // Transfers are the calls of /v2/transfers.
 var Transfers = struct{ Create, List, Get, Cancel Operation }{

@@ -1,4 +1,4 @@
-package rules_test
+package spec_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 func TestSyntaxErrors(t *testing.T) {
@@ -31,8 +31,8 @@ func TestSyntaxErrors(t *testing.T) {
 		`{"products":[{"name":"x","name":1}]}`: "a member stands twice in its object at byte 25 in products[0].name",
 		`{"amount":1,"am\u006funt":2}`:         "a member stands twice in its object at byte 12 in amount",
 	} {
-		_, err := rules.Check([]byte(body), rules.Refund, rules.Variant{})
-		var syntax *rules.SyntaxError
+		_, err := spec.Check([]byte(body), spec.Refund, spec.Variant{})
+		var syntax *spec.SyntaxError
 		require.ErrorAs(t, err, &syntax, body)
 		assert.Equal(t, want, err.Error(), body)
 	}
@@ -41,7 +41,7 @@ func TestSyntaxErrors(t *testing.T) {
 // TestSyntaxErrorRepeatsNothing: what is malformed may be a card number.
 func TestSyntaxErrorRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	_, err := rules.Check([]byte(`{"amount": 4111111111111111x}`), rules.Refund, rules.Variant{})
+	_, err := spec.Check([]byte(`{"amount": 4111111111111111x}`), spec.Refund, spec.Variant{})
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "4111")
 }
@@ -58,10 +58,10 @@ func TestUnusualForms(t *testing.T) {
 		`{"am\u006funt":0}`, `{"reason":"\ud83d\ude00","amount":0}`, `{"deep":` + deep + `,"amount":0}`, "\t{ \"amount\" : 0 }\r\n",
 		`{` + many.String() + `"amount":0}`,
 	} {
-		found := check(t, body, rules.Refund)
+		found := check(t, body, spec.Refund)
 		if assert.Len(t, found, 1, shorten(body)) {
 			assert.Equal(t, "amount", found[0].Field)
-			assert.Equal(t, rules.CodeTooSmall, found[0].Code)
+			assert.Equal(t, spec.CodeTooSmall, found[0].Code)
 		}
 	}
 }
@@ -72,8 +72,8 @@ func FuzzCheck(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_, err := rules.Check(body, rules.Transaction, rules.Variant{})
-		if _, isSyntax := errors.AsType[*rules.SyntaxError](err); err != nil && !isSyntax {
+		_, err := spec.Check(body, spec.Transaction, spec.Variant{})
+		if _, isSyntax := errors.AsType[*spec.SyntaxError](err); err != nil && !isSyntax {
 			t.Errorf("%T for %q", err, body)
 		}
 	})

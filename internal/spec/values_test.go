@@ -1,4 +1,4 @@
-package rules_test
+package spec_test
 
 import (
 	"net/url"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // values are all the interesting values of one member, as JSON or, in a query,
@@ -25,10 +25,10 @@ type values struct {
 type refusal struct{ value, code string }
 
 // checkValues tries each value on an otherwise right body.
-func checkValues(t *testing.T, rule rules.Rule, v rules.Variant, base string, members []values) {
+func checkValues(t *testing.T, rule spec.Rule, v spec.Variant, base string, members []values) {
 	t.Helper()
-	find := func(body string) []rules.Violation {
-		found, err := rules.Check([]byte(body), rule, v)
+	find := func(body string) []spec.Violation {
+		found, err := spec.Check([]byte(body), rule, v)
 		require.NoError(t, err)
 		return found
 	}
@@ -44,21 +44,21 @@ func checkValues(t *testing.T, rule rules.Rule, v rules.Variant, base string, me
 }
 
 // checkQueryValues tries each value as the only parameter of a query.
-func checkQueryValues(t *testing.T, rule rules.Rule, members []values) {
+func checkQueryValues(t *testing.T, rule spec.Rule, members []values) {
 	t.Helper()
-	require.Empty(t, rules.CheckQuery(url.Values{}, rule, rules.Variant{}), "no parameters")
+	require.Empty(t, spec.CheckQuery(url.Values{}, rule, spec.Variant{}), "no parameters")
 	for _, m := range members {
 		for _, value := range m.allowed {
-			found := rules.CheckQuery(url.Values{m.field: {value}}, rule, rules.Variant{})
+			found := spec.CheckQuery(url.Values{m.field: {value}}, rule, spec.Variant{})
 			assert.Empty(t, found, "%s allowed: %s", m.field, shorten(value))
 		}
 		for _, r := range m.refused {
-			checkRefused(t, m, r, rules.CheckQuery(url.Values{m.field: {r.value}}, rule, rules.Variant{}))
+			checkRefused(t, m, r, spec.CheckQuery(url.Values{m.field: {r.value}}, rule, spec.Variant{}))
 		}
 	}
 }
 
-func checkRefused(t *testing.T, m values, r refusal, found []rules.Violation) {
+func checkRefused(t *testing.T, m values, r refusal, found []spec.Violation) {
 	t.Helper()
 	field := m.reported
 	if field == "" {
@@ -89,31 +89,31 @@ func notA(want string, more ...refusal) []refusal {
 		{"boolean", `true`},
 	} {
 		if v.kind != want {
-			out = append(out, refusal{v.value, rules.CodeInvalidType})
+			out = append(out, refusal{v.value, spec.CodeInvalidType})
 		}
 	}
 	if want == "integer" {
-		out = append(out, refusal{`1.5`, rules.CodeInvalidType})
+		out = append(out, refusal{`1.5`, spec.CodeInvalidType})
 	}
 	return append(out, more...)
 }
 
 // null is the refusal of null.
-func null() refusal { return refusal{`null`, rules.CodeInvalidType} }
+func null() refusal { return refusal{`null`, spec.CodeInvalidType} }
 
 // gone is the refusal of a body without the member.
-func gone() refusal { return refusal{missing, rules.CodeRequired} }
+func gone() refusal { return refusal{missing, spec.CodeRequired} }
 
 // enum returns the values of a member that takes those of s and nothing else.
-func enum(field string, s rules.Set) values {
+func enum(field string, s spec.Set) values {
 	m := values{field: field, refused: []refusal{
-		{`""`, rules.CodeInvalidEnum},
-		{`"no such value"`, rules.CodeInvalidEnum},
+		{`""`, spec.CodeInvalidEnum},
+		{`"no such value"`, spec.CodeInvalidEnum},
 	}}
 	for v := range s.All() {
 		m.allowed = append(m.allowed, `"`+v+`"`)
 		if other := flipCase(v); !s.Has(other) {
-			m.refused = append(m.refused, refusal{`"` + other + `"`, rules.CodeInvalidEnum})
+			m.refused = append(m.refused, refusal{`"` + other + `"`, spec.CodeInvalidEnum})
 		}
 	}
 	return m
@@ -130,7 +130,7 @@ func flipCase(s string) string {
 func TestViolationsOutliveTheBody(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"cvv":1,"made_up":{"card_number":1},"list":[{"pan":1}]}`)
-	found, err := rules.Check(body, func(*rules.Object) {}, rules.Variant{})
+	found, err := spec.Check(body, func(*spec.Object) {}, spec.Variant{})
 	require.NoError(t, err)
 	clear(body)
 	var fields []string

@@ -1,4 +1,4 @@
-package rules_test
+package spec_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/golden"
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // edge is one limit: the last value that a member may have and the first that
@@ -24,7 +24,7 @@ type edge struct {
 const missing = golden.Missing
 
 // checkEdges tries each edge on an otherwise right body.
-func checkEdges(t *testing.T, rule rules.Rule, base string, edges []edge) {
+func checkEdges(t *testing.T, rule spec.Rule, base string, edges []edge) {
 	t.Helper()
 	require.Empty(t, check(t, base, rule), "the base body must be right")
 	for _, e := range edges {
@@ -40,9 +40,9 @@ func checkEdges(t *testing.T, rule rules.Rule, base string, edges []edge) {
 	}
 }
 
-func check(t *testing.T, body string, rule rules.Rule) []rules.Violation {
+func check(t *testing.T, body string, rule spec.Rule) []spec.Violation {
 	t.Helper()
-	found, err := rules.Check([]byte(body), rule, rules.Variant{})
+	found, err := spec.Check([]byte(body), rule, spec.Variant{})
 	require.NoError(t, err)
 	return found
 }

@@ -1,4 +1,4 @@
-package rules
+package spec
 
 // Legacy are the calls of the v1 surface and of the retired tokenization.
 var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentToken, CreatePaymentToken Operation }{

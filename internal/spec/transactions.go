@@ -1,4 +1,4 @@
-package rules
+package spec
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ var Transactions = struct{ Create, List, Get, SetSandboxStatus, Refund, UpdateDe
 func Transaction(o *Object) {
 	v := o.Variant()
 	body := Required
-	if v.Loose {
+	if v.Lenient {
 		body = Optional
 	}
 	method := Required

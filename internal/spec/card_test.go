@@ -1,4 +1,4 @@
-package rules_test
+package spec_test
 
 import (
 	"crypto/sha256"
@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/rules"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // testCards are the numbers that issuers and acquirers publish for tests.
@@ -77,11 +77,11 @@ func found(t *testing.T, v any) bool {
 	t.Helper()
 	body, err := json.Marshal(v, json.Deterministic(true))
 	require.NoError(t, err)
-	violations, err := rules.Check(body, func(*rules.Object) {}, rules.Variant{})
+	violations, err := spec.Check(body, func(*spec.Object) {}, spec.Variant{})
 	require.NoError(t, err)
 	for _, v := range violations {
 		assert.Contains(t, v.Message, "card data must never go to the API")
-		assert.False(t, rules.HoldsCardNumber(v.Field+" "+v.Message), "the error repeats the number")
+		assert.False(t, spec.HoldsCardNumber(v.Field+" "+v.Message), "the error repeats the number")
 	}
 	return len(violations) > 0
 }
@@ -115,7 +115,7 @@ func TestCardNumbersOfEveryBrandAreFoundInEveryPlace(t *testing.T) {
 				assert.True(t, found(t, m{"buyer": m{"document": m{"number": text}}}), "%s as a document: %s", brand, text)
 				assert.True(t, found(t, m{"number": text}), "%s as a number: %s", brand, text)
 			}
-			assert.NotContains(t, rules.MaskCardNumbers("a "+text+" b "+text), number[:6])
+			assert.NotContains(t, spec.MaskCardNumbers("a "+text+" b "+text), number[:6])
 		}
 		assert.True(t, found(t, m{"external_ref": inGroups(number, " ", 4)}), "%s written as on a card is no reference", brand)
 		if len(number) < 19 {
@@ -123,7 +123,7 @@ func TestCardNumbersOfEveryBrandAreFoundInEveryPlace(t *testing.T) {
 			require.NoError(t, err)
 			assert.True(t, found(t, m{"n": n}), "%s as a JSON number", brand)
 		}
-		assert.Len(t, rules.CheckQuery(url.Values{"search": {"x", number}}, func(*rules.Object) {}, rules.Variant{}), 1, brand)
+		assert.Len(t, spec.CheckQuery(url.Values{"search": {"x", number}}, func(*spec.Object) {}, spec.Variant{}), 1, brand)
 	})
 	assert.True(t, found(t, m{"n": 4.111111111111111e15}))
 }
@@ -158,20 +158,20 @@ func TestEverydayNumbersAreNoCardData(t *testing.T) {
 		at := day.Add(time.Duration(second) * time.Second).Add(123_456_789)
 		for _, n := range []int64{at.Unix(), at.UnixMilli(), at.UnixMicro(), at.UnixNano()} {
 			for _, text := range []string{strconv.FormatInt(n, 10), "order-" + strconv.FormatInt(n, 10), "at " + strconv.FormatInt(n, 10)} {
-				if rules.HoldsCardNumber(text) {
+				if spec.HoldsCardNumber(text) {
 					t.Fatal(text)
 				}
 			}
 		}
 		for _, layout := range []string{"20060102150405", "20060102150405.000", time.RFC3339Nano, time.DateTime, "2006-01-02 15-04-05", "060102150405000"} {
-			if text := at.Format(layout); rules.HoldsCardNumber(text) {
+			if text := at.Format(layout); spec.HoldsCardNumber(text) {
 				t.Fatal(text)
 			}
 		}
 	}
 	for second := range 86_400 { // and of a day whose number begins as a Diners card does
 		at := time.Date(2027, time.May, 30, 0, 0, second, 0, time.UTC)
-		if text := at.Format("02012006150405"); rules.HoldsCardNumber(text) {
+		if text := at.Format("02012006150405"); spec.HoldsCardNumber(text) {
 			t.Fatal(text)
 		}
 	}
@@ -183,7 +183,7 @@ func TestEverydayNumbersAreNoCardData(t *testing.T) {
 			id.String(), hex.EncodeToString(sum[:8]) + "f", "ref_" + hex.EncodeToString(sum[:]), strings.ToUpper(id.String()),
 			strconv.FormatFloat(-46.633308+float64(i)/1e9, 'f', 14, 64), strconv.FormatFloat(float64(i)/7, 'g', -1, 64),
 		} {
-			assert.False(t, rules.HoldsCardNumber(text), text)
+			assert.False(t, spec.HoldsCardNumber(text), text)
 		}
 	}
 }
@@ -218,11 +218,11 @@ func TestProductCodesPhonesAndDocumentsAreNoCardData(t *testing.T) {
 	cnpjs := 0
 	for i := range 300_000 {
 		text := strconv.Itoa(30_000_000_000_100 + i*4_999_967)
-		if _, ok := rules.NormalPixKey("CNPJ", text); !ok {
+		if _, ok := spec.NormalPixKey("CNPJ", text); !ok {
 			continue
 		}
 		cnpjs++
-		require.False(t, rules.HoldsCardNumber(text), text)
+		require.False(t, spec.HoldsCardNumber(text), text)
 	}
 	assert.Greater(t, cnpjs, 1000)
 	for _, body := range []any{
