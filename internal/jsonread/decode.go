@@ -144,7 +144,7 @@ func readSlice(t reflect.Type) readFunc {
 		}
 		v.Set(none)
 		read := plan()
-		for n, e := range d.Children(i) {
+		for n, e := 0, i+1; e < d.End(i); n, e = n+1, d.End(e) {
 			if n == v.Cap() {
 				v.Grow(d.more(i, e, n))
 			}
@@ -165,7 +165,7 @@ func (d *Decoder) more(i, e, n int) int {
 		return few
 	}
 	size := (e - i - 1) / n
-	return max(few, min((int(d.nodes[i].end)-e)/size, many, n*32))
+	return max(few, min((d.End(i)-e)/size, many, n*32))
 }
 
 // readOwn reads with the type's own DecodeNode.

@@ -167,17 +167,9 @@ func syntaxError(err error) error {
 // Kind returns the kind of node i.
 func (d *Document) Kind(i int) jsontext.Kind { return d.nodes[i].kind }
 
-// Children ranges over the positions and nodes of an object's members or an
-// array's elements.
-func (d *Document) Children(i int) func(yield func(position, child int) bool) {
-	return func(yield func(int, int) bool) {
-		for n, at := 0, i+1; at < int(d.nodes[i].end); n, at = n+1, int(d.nodes[at].end) {
-			if !yield(n, at) {
-				return
-			}
-		}
-	}
-}
+// End returns the node after the last descendant of node i, which is its next
+// sibling where it has one. The first child of i is i+1.
+func (d *Document) End(i int) int { return int(d.nodes[i].end) }
 
 // Find returns the member of object i that is called name, 0 where there is
 // none. *hint is where to begin, and then the node after the one that was found:

@@ -161,7 +161,7 @@ func classOf(name string) class {
 // checkCardData reports every member, at any depth, that is card data; see
 // [CardData].
 func (c *checker) checkCardData(o *Object) {
-	for _, i := range c.doc.Children(o.at) {
+	for i := o.at + 1; i < c.doc.End(o.at); i = c.doc.End(i) {
 		c.checkCardMember(o, c.doc.Name(i), -1, i)
 	}
 }
@@ -172,7 +172,7 @@ func (c *checker) checkCardMember(o *Object, name string, index, at int) {
 	case c.isCard(name, at):
 		child.Fail("", CodeInvalid, noCardData)
 	case kind == '[':
-		for j, e := range c.doc.Children(at) {
+		for j, e := 0, at+1; e < c.doc.End(at); j, e = j+1, c.doc.End(e) {
 			c.checkCardMember(o, name, j, e)
 		}
 	case kind == '{':

@@ -49,7 +49,7 @@ func oneCurrency(o *Object) {
 	if at == 0 || o.c.doc.Kind(at) != '[' {
 		return
 	}
-	for i, e := range o.c.doc.Children(at) {
+	for i, e := 0, at+1; e < o.c.doc.End(at); i, e = i+1, o.c.doc.End(e) {
 		if o.c.doc.Kind(e) != '{' {
 			continue
 		}

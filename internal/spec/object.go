@@ -453,10 +453,17 @@ func (r ArrayRule) EachEnum(s Set) {
 
 // elements ranges over the positions and nodes of the array.
 func (r ArrayRule) elements() func(yield func(int, int) bool) {
-	if !r.ok {
-		return func(func(int, int) bool) {}
+	return func(yield func(int, int) bool) {
+		if !r.ok {
+			return
+		}
+		doc := r.o.c.doc
+		for i, at := 0, r.at+1; at < doc.End(r.at); i, at = i+1, doc.End(at) {
+			if !yield(i, at) {
+				return
+			}
+		}
 	}
-	return r.o.c.doc.Children(r.at)
 }
 
 // IsLoopback reports whether host is localhost or a loopback address.
