@@ -388,16 +388,6 @@ func TestALongListIsKeptAsItIs(t *testing.T) {
 	assert.Len(t, tx.Data.Extra["products"], len(list))
 }
 
-func TestEveryDocumentedKindHasItsFamily(t *testing.T) {
-	t.Parallel()
-	seen := map[webhook.Family]int{}
-	for _, k := range webhook.DocumentedKinds() {
-		seen[k.Family()]++
-	}
-	assert.Equal(t, map[webhook.Family]int{webhook.FamilyTransaction: 7, webhook.FamilyTransfer: 6, webhook.FamilySubscription: 9}, seen)
-	assert.Empty(t, webhook.Kind("dispute.opened").Family())
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(vectorBody))
 	f.Add([]byte(`{"id":"e","type":"payout.failed","data":{"object":{"id":"po_1","amount":"12"}}}`))

@@ -304,7 +304,7 @@ func TestASlowAPIIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestEvidence(t *testing.T) {
+func TestWhichStatesConfirmAnEvent(t *testing.T) {
 	t.Parallel()
 	tx := func(status gateway.TransactionStatus) *gateway.Transaction {
 		return &gateway.Transaction{ID: "x", Status: status, Method: gateway.CreditCard}
@@ -319,6 +319,7 @@ func TestEvidence(t *testing.T) {
 		}
 		return s
 	}
+	tested := map[webhook.Kind]bool{}
 	for _, tc := range []struct {
 		kind                       webhook.Kind
 		confirmed, behind, refuted []any
@@ -399,11 +400,15 @@ func TestEvidence(t *testing.T) {
 			[]any{trial("active", 1), trial("canceled", 1)},
 		},
 	} {
+		tested[tc.kind] = true
 		for verdict, states := range map[string][]any{"confirmed": tc.confirmed, "behind": tc.behind, "refuted": tc.refuted} {
 			for _, state := range states {
 				assert.Equal(t, verdict, webhook.Verdict(tc.kind, state, trialNow), "%s %+v", tc.kind, state)
 			}
 		}
+	}
+	for _, row := range webhook.KindRows() {
+		assert.True(t, tested[row.Kind], "no state confirms %s here", row.Kind)
 	}
 }
 
