@@ -114,7 +114,7 @@ func (env *envelope) read(body string) bool {
 	if kind := strings.TrimLeft(body, " \t\r\n"); kind == "" || !isObject(kind) {
 		return false
 	}
-	for name, value := range membersOf(body) {
+	for name, value := range jsonread.Members(body) {
 		into := env.member(name)
 		switch {
 		case into == nil:
@@ -161,7 +161,7 @@ func (env *envelope) member(name string) *string {
 // read reports false for a duplicate name. A value that is no object is
 // skipped.
 func (p *payload) read(value string) bool {
-	for name, value := range membersOf(value) {
+	for name, value := range jsonread.Members(value) {
 		if into := p.member(name); into != nil {
 			if *into != "" {
 				return false
@@ -229,7 +229,7 @@ func (f Family) mayNest() bool { return f != FamilyTransaction && f != FamilySub
 // not empty. Only ids and kinds may be relied on, so that others are skipped.
 func firstOf(values ...string) string {
 	for _, value := range values {
-		if s, _ := text(value); s != "" {
+		if s, _ := jsonread.Text(value); s != "" {
 			return s
 		}
 	}

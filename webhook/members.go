@@ -3,12 +3,7 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"strconv"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/jsonread"
@@ -39,7 +34,7 @@ type member struct {
 // dataOf returns the members of the event's data.
 func dataOf(e *Event, fault *error) *object {
 	o := &object{members: make([]member, 0, usual), path: func() string { return "data" }, fault: fault}
-	for name, value := range membersOf(string(e.Raw)) {
+	for name, value := range jsonread.Members(string(e.Raw)) {
 		if name == "data" {
 			o.read(value, false)
 			break
@@ -61,7 +56,7 @@ func timestampOf(e *Event, names ...string) gateway.Timestamp {
 // has none.
 func (o *object) read(value string, nested bool) {
 	o.index = nil
-	for name, value := range membersOf(value) {
+	for name, value := range jsonread.Members(value) {
 		o.members = append(o.members, member{name: name, value: value, nested: nested})
 	}
 }
@@ -137,31 +132,10 @@ func (o *object) findIndexed(name string) *member {
 
 func (o *object) text(names ...string) (s string) {
 	o.take(names, func(value string) (ok bool) {
-		s, ok = text(value)
+		s, ok = jsonread.Text(value)
 		return ok
 	})
 	return s
-}
-
-// text reads a string, or a number as its digits. Invalid UTF-8 becomes U+FFFD.
-func text(value string) (s string, ok bool) {
-	switch {
-	case value == "":
-		return "", false
-	case isNumber(value):
-		return value, true
-	case value[0] != '"' || len(value) < 2:
-		return "", false
-	}
-	if plain := value[1 : len(value)-1]; strings.IndexByte(plain, '\\') < 0 && utf8.ValidString(plain) {
-		return plain, true
-	}
-	unquoted, err := jsontext.AppendUnquote(nil, value)
-	return string(unquoted), err == nil || jsontext.Value(value).IsValid(jsonread.Lenient)
-}
-
-func isNumber(value string) bool {
-	return value[0] == '-' || (value[0] >= '0' && value[0] <= '9')
 }
 
 // amount reads an integer of cents: a number or a string that has an exact
@@ -174,7 +148,7 @@ func (o *object) count(names ...string) int { return int(o.integer("is not an in
 
 func (o *object) integer(rule string, names []string) (n int64) {
 	m := o.take(names, func(value string) (ok bool) {
-		digits, ok := text(value)
+		digits, ok := jsonread.Text(value)
 		if ok {
 			n, ok = jsonread.Integer(digits)
 		}
@@ -206,7 +180,7 @@ func (o *object) must(m *member, rule string) {
 
 func (o *object) timestamp(names ...string) (t gateway.Timestamp) {
 	o.take(names, func(value string) bool {
-		if value[0] != '"' && !isNumber(value) {
+		if value[0] != '"' && !jsonread.IsNumber(value) {
 			return false
 		}
 		return t.UnmarshalJSON([]byte(value)) == nil && !t.IsZero()
@@ -255,10 +229,8 @@ func listOf[T any](o *object, name string, read func(*object) T) (list []T) {
 		if value[0] != '[' {
 			return false
 		}
-		s := scanner{text: value, at: 1}
-		for ; s.more(']'); n++ {
-			one := s.value()
-			if one == "" || !isObject(one) || n == mostElements {
+		for one := range jsonread.Elements(value) {
+			if !isObject(one) || n == mostElements {
 				return false
 			}
 			if list == nil {
@@ -267,6 +239,7 @@ func listOf[T any](o *object, name string, read func(*object) T) (list []T) {
 			element.members = element.members[:0]
 			element.read(one, false)
 			list = append(list, read(element))
+			n++
 		}
 		return true
 	})
@@ -275,114 +248,4 @@ func listOf[T any](o *object, name string, read func(*object) T) (list []T) {
 		return nil
 	}
 	return list
-}
-
-// membersOf ranges over the members of an object, one level deep.
-func membersOf(value string) iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		s := scanner{text: value}
-		if !s.skip('{') {
-			return
-		}
-		for s.more('}') {
-			name, ok := text(s.value())
-			if !ok || !s.skip(':') {
-				return
-			}
-			value := s.value()
-			if value == "" || !yield(name, value) {
-				return
-			}
-		}
-	}
-}
-
-// scanner finds where the values of a JSON text begin and end. It does not
-// check them: the text has been through [Parse]. One that has not may read
-// oddly, but no further than its end.
-type scanner struct {
-	text string
-	at   int
-}
-
-func (s *scanner) space() {
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case ' ', '\t', '\n', '\r':
-			s.at++
-		default:
-			return
-		}
-	}
-}
-
-// skip steps over one character, if it is the next.
-func (s *scanner) skip(c byte) bool {
-	s.space()
-	if s.at >= len(s.text) || s.text[s.at] != c {
-		return false
-	}
-	s.at++
-	return true
-}
-
-// more steps over a comma and reports whether there is a value before the end
-// of the object or list.
-func (s *scanner) more(end byte) bool {
-	s.skip(',')
-	s.space()
-	return s.at < len(s.text) && s.text[s.at] != end
-}
-
-// value steps over the next value and returns it, empty at the end.
-func (s *scanner) value() string {
-	s.space()
-	begin, depth := s.at, 0
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case '"':
-			s.quoted()
-		case '{', '[':
-			depth++
-			s.at++
-		case '}', ']':
-			if depth == 0 {
-				return s.text[begin:s.at] // of what surrounds a number or a word
-			}
-			depth--
-			s.at++
-		case ',', ':', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return s.text[begin:s.at]
-			}
-			s.at++
-			continue
-		default:
-			s.at++
-			continue
-		}
-		if depth == 0 {
-			return s.text[begin:s.at]
-		}
-	}
-	return s.text[begin:s.at]
-}
-
-// quoted steps over a string. Few have escapes.
-func (s *scanner) quoted() {
-	s.at++
-	if end := strings.IndexByte(s.text[s.at:], '"'); end >= 0 && strings.IndexByte(s.text[s.at:s.at+end], '\\') < 0 {
-		s.at += end + 1
-		return
-	}
-	for ; s.at < len(s.text); s.at++ {
-		switch s.text[s.at] {
-		case '\\':
-			s.at++
-		case '"':
-			s.at++
-			return
-		}
-	}
-	s.at = len(s.text)
 }
