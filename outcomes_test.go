@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/legacy"
 )
 
@@ -276,6 +277,17 @@ func (v verdict) want(e effect, after bool, is error) (attempts int, err error) 
 // TestEveryCallAtEveryEnd has every cell of the retry table: each call, each
 // end of an attempt, at first and after an attempt whose response was lost,
 // with and without idempotency keys.
+func TestEveryOperationIsInAllCalls(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, call := range allCalls() {
+		listed[call.name] = true
+	}
+	for op := range spec.Operations() {
+		assert.True(t, listed[op.Name], "allCalls in outcomes_test.go has no call named %s", op.Name)
+	}
+}
+
 func TestEveryCallAtEveryEnd(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {

@@ -57,7 +57,14 @@ func TestInterfaceTableHasEveryMethod(t *testing.T) {
 		assert.NotEmpty(t, r.methods, r.route)
 		written = append(written, r.methods...)
 	}
-	assert.ElementsMatch(t, serviceMethods(), written)
+	methods := serviceMethods()
+	for _, method := range methods {
+		assert.True(t, slices.Contains(written, method), "docs/interface.md has no row with the method %s", method)
+	}
+	for i, method := range written {
+		assert.True(t, slices.Contains(methods, method), "docs/interface.md has the method %s, the client has not", method)
+		assert.False(t, slices.Contains(written[:i], method), "docs/interface.md has the method %s twice", method)
+	}
 }
 
 // The mock gateway serves every endpoint of the table: it says so when asked
@@ -74,7 +81,7 @@ func TestInterfaceTableIsWhatTheMockServes(t *testing.T) {
 		answer, err := gw.Transport().RoundTrip(request)
 		require.NoError(t, err)
 		assert.NoError(t, answer.Body.Close())
-		assert.Equal(t, http.StatusMethodNotAllowed, answer.StatusCode, r.route)
+		assert.Equal(t, http.StatusMethodNotAllowed, answer.StatusCode, "the mock has no route for %s: add it to mockserver/internal/httpapi", r.route)
 		assert.Contains(t, strings.Split(answer.Header.Get("Allow"), ", "), method, r.route)
 	}
 }
@@ -135,12 +142,12 @@ func TestEveryMethodHasAnExample(t *testing.T) {
 	for f := range reflect.TypeFor[gateway.Client]().Fields() {
 		if f.IsExported() {
 			for m := range f.Type.Methods() {
-				assert.True(t, shown[".. "+f.Type.Elem().Name()+"_"+m.Name], "Example%s_%s", f.Type.Elem().Name(), m.Name)
+				assert.True(t, shown[".. "+f.Type.Elem().Name()+"_"+m.Name], "there is no Example%s_%s with an output", f.Type.Elem().Name(), m.Name)
 			}
 		}
 	}
 	for m := range reflect.TypeFor[*legacy.Client]().Methods() {
-		assert.True(t, shown["../legacy Client_"+m.Name], "legacy.ExampleClient_%s", m.Name)
+		assert.True(t, shown["../legacy Client_"+m.Name], "package legacy has no ExampleClient_%s with an output", m.Name)
 	}
 }
 

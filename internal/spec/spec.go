@@ -12,8 +12,8 @@
 //		o.Int("quantity", Optional).Between(1, MaxQuantity)
 //	}
 //
-// A new limit is a constant in limits.go and a line in its rule; a new enum is
-// a [Set] in enums.go.
+// A new endpoint is an [Operation] in the file of its resource, a new limit a
+// constant in limits.go and a line in its rule, a new enum a [Set] in enums.go.
 package spec
 
 import "net/url"
