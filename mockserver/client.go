@@ -15,12 +15,12 @@ const BaseURL = "http://localhost"
 // Transport returns the way to the gateway that needs no socket, for an
 // [http.Client] of your own. The host of a request does not matter.
 func (s *Server) Transport() http.RoundTripper {
-	return &memory.Transport{Handler: s.Handler(), Prompt: prompt}
+	return &memory.Transport{Handler: s.Handler(), Inline: inline}
 }
 
-// prompt reports whether a request is one of the gateway's own. Those of the
+// inline reports whether a request is one of the gateway's own. Those of the
 // control plane may wait for the handlers of webhooks.
-func prompt(r *http.Request) bool { return !admin.Serves(r) }
+func inline(r *http.Request) bool { return !admin.Serves(r) }
 
 // Client returns a client of the default account over [Server.Transport].
 // Options come after its own, so that they can replace them. It panics where

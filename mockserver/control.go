@@ -84,11 +84,11 @@ func (s *Server) advance(ctx context.Context, step admin.Step) error {
 	default:
 		err = s.clock.Advance(ctx, step.By)
 	}
-	return errors.Join(err, s.data.keep(entry{}))
+	return errors.Join(err, s.data.persist(entry{}))
 }
 
 // next is advance to the next timer. It reports whether there was one.
 func (s *Server) next(ctx context.Context) (bool, error) {
 	moved, err := s.clock.Next(ctx)
-	return moved, errors.Join(err, s.data.keep(entry{}))
+	return moved, errors.Join(err, s.data.persist(entry{}))
 }

@@ -32,7 +32,7 @@ type entry struct {
 	Delivery   *deliver.SavedDelivery  `json:",omitempty"`
 }
 
-func (d *data) keep(e entry) error {
+func (d *data) persist(e entry) error {
 	if d.file == nil {
 		return nil
 	}
@@ -44,10 +44,10 @@ func (d *data) keep(e entry) error {
 	return d.file.Append(b)
 }
 
-// Keep implements store.Outbox. A commit and its deliveries are one record, so
+// Persist implements store.Outbox. A commit and its deliveries are one record, so
 // that whenever the process dies either both have happened or neither. The
 // events themselves are left out: the deliveries have their bodies.
-func (d *data) Keep(c store.Commit) (send func(), err error) {
+func (d *data) Persist(c store.Commit) (send func(), err error) {
 	posting := d.sender.Prepare(c.Account, c.Change.Events, c.Integration)
 	if d.file == nil {
 		return posting.Send, nil
@@ -58,12 +58,12 @@ func (d *data) Keep(c store.Commit) (send func(), err error) {
 	}
 	written := c // so that without a file c takes no memory
 	written.Change.Events = nil
-	return posting.Send, d.keep(entry{Commit: &written, Deliveries: saved})
+	return posting.Send, d.persist(entry{Commit: &written, Deliveries: saved})
 }
 
-// keepWebhooks writes down what the sender of webhooks must not forget.
-func (d *data) keepWebhooks(k deliver.Kept) error {
-	return d.keep(entry{Endpoints: k.Registry, Delivery: k.Delivery})
+// persistWebhooks writes down what the sender of webhooks must not forget.
+func (d *data) persistWebhooks(k deliver.Changed) error {
+	return d.persist(entry{Endpoints: k.Registry, Delivery: k.Delivery})
 }
 
 func (d *data) close() error {

@@ -40,7 +40,7 @@ type settings struct {
 	start       time.Time
 	dialect     Dialect
 	environment Environment
-	loose       bool
+	lenient     bool
 	basicTokenX string
 	autoPay     time.Duration
 	fee         int64
@@ -103,8 +103,13 @@ func WithDialect(d Dialect) Option { return func(s *settings) { s.dialect = d } 
 // WithEnvironment chooses the environment.
 func WithEnvironment(e Environment) Option { return func(s *settings) { s.environment = e } }
 
-// WithLoose accepts transactions without products or buyer.
-func WithLoose() Option { return func(s *settings) { s.loose = true } }
+// WithLenient accepts transactions without products or buyer.
+func WithLenient() Option { return func(s *settings) { s.lenient = true } }
+
+// WithLoose is [WithLenient].
+//
+// Deprecated: use WithLenient.
+func WithLoose() Option { return WithLenient() }
 
 // WithBasicTokenX lets the literal Basic credential "token:x" stand for a key.
 // Otherwise it identifies no account and is answered with 401.

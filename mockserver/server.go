@@ -77,19 +77,19 @@ func New(opts ...Option) (*Server, error) {
 	}
 	s := &Server{settings: &cfg, requestIDs: cfg.ids(""), room: room.New(cmp.Or(cfg.memory, defaultMemory))}
 	s.clock = clock.New(clock.Config{
-		Start:  cfg.start,
-		Speed:  cfg.speed,
-		Fire:   s.fire,
-		Fits:   s.fits,
-		Settle: s.Wait,
-		Refuse: refuseInside,
+		Start:        cfg.start,
+		Speed:        cfg.speed,
+		Fire:         s.fire,
+		StillApplies: s.stillApplies,
+		Settle:       s.Wait,
+		Refuse:       refuseInside,
 	})
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64())} //nolint:gosec // chooses which request fails
 	webhooks := deliver.Config{
-		Clock: s.clock, Wall: time.Now, Disturb: s.faults.ForWebhook, Headers: cfg.headers, Room: s.room,
+		Clock: s.clock, Wall: time.Now, InjectFault: s.faults.ForWebhook, Headers: cfg.headers, Room: s.room,
 	}
 	if cfg.dataFile != "" {
-		webhooks.Keep, webhooks.Paused = s.data.keepWebhooks, true
+		webhooks.Persist, webhooks.Paused = s.data.persistWebhooks, true
 	}
 	s.sender = deliver.New(webhooks)
 	s.data.now, s.data.sender = s.clock.Now, s.sender
@@ -110,7 +110,7 @@ func New(opts ...Option) (*Server, error) {
 		Now:         s.clock.Now,
 		IDs:         s.requestIDs,
 		Live:        cfg.dialect == Live,
-		Loose:       cfg.loose,
+		Lenient:     cfg.lenient,
 		Production:  cfg.environment == Production,
 		BasicTokenX: cfg.basicTokenX,
 	}))
@@ -194,12 +194,12 @@ func (s *Server) fire(t clock.Timer) error {
 	return s.store.Fire(t)
 }
 
-// fits reports whether a timer will do anything.
-func (s *Server) fits(t clock.Timer) bool {
+// stillApplies reports whether a timer will do anything.
+func (s *Server) stillApplies(t clock.Timer) bool {
 	if t.Kind == deliver.TimerKind {
-		return s.sender.Fits(t)
+		return s.sender.StillApplies(t)
 	}
-	return s.store.Fits(t)
+	return s.store.StillApplies(t)
 }
 
 // refuseInside keeps a webhook's handler from advancing the clock, which would

@@ -85,7 +85,7 @@ func (s *Server) Restore(b []byte) error {
 	if err := s.load(snap); err != nil {
 		return errors.Join(err, s.load(before))
 	}
-	return s.data.keep(entry{Snapshot: &snap})
+	return s.data.persist(entry{Snapshot: &snap})
 }
 
 // accepts returns why a snapshot is not of a server like this one, or nil.

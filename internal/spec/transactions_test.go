@@ -194,7 +194,7 @@ func TestVoucher(t *testing.T) {
 	})
 }
 
-func TestLooseTransaction(t *testing.T) {
+func TestLenientTransaction(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transaction, spec.Variant{Lenient: true}, transactionBase, []values{
 		{field: "buyer", allowed: []string{missing}, refused: []refusal{null()}},

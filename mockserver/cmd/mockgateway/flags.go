@@ -110,7 +110,8 @@ type flags struct {
 
 	timestampHeader, signatureHeader string
 
-	loose   bool
+	lenient bool
+	loose   bool // deprecated, the same
 	version bool
 	speed   float64
 	autoPay time.Duration
@@ -169,7 +170,8 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.portFile, "port-file", "", "`file` that gets host:port once the gateway is ready, and is removed at the start and at the end")
 	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
 	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: responds as the interface document says, or as the published gateway does")
-	s.BoolVar(&f.loose, "loose", false, "accept transactions without products or buyer")
+	s.BoolVar(&f.lenient, "lenient", false, "accept transactions without products or buyer")
+	s.BoolVar(&f.loose, "loose", false, "deprecated: use -lenient")
 	s.StringVar(&f.clock, "clock", "realtime", "`realtime|manual`: whether the virtual clock runs by itself")
 	s.Float64Var(&f.speed, "speed", 1, "virtual seconds per second of a realtime clock, at most 1000000")
 	s.StringVar(&f.start, "start", "", "first `time` of the virtual clock, such as 2027-01-04T12:00:00Z; now, if empty")
@@ -210,8 +212,8 @@ func (f *flags) config() (config, error) {
 	if f.dialect == "live" {
 		add(mockserver.WithDialect(mockserver.Live))
 	}
-	if f.loose {
-		add(mockserver.WithLoose())
+	if f.lenient || f.loose {
+		add(mockserver.WithLenient())
 	}
 	add(mockserver.WithSignatureHeaders(webhook.HeaderNames{Timestamp: f.timestampHeader, Signature: f.signatureHeader}))
 	if f.basicTokenX != "" {

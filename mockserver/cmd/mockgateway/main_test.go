@@ -160,7 +160,7 @@ func TestHelpExplainsEachFlag(t *testing.T) {
 	guide, err := os.ReadFile("../../../docs/mockgateway.md")
 	require.NoError(t, err)
 	for _, flag := range []string{
-		"addr", "port-file", "environment", "dialect", "loose", "clock", "speed", "start", "seed", "webhook",
+		"addr", "port-file", "environment", "dialect", "lenient", "clock", "speed", "start", "seed", "webhook",
 		"webhook-secret", "auto-pay", "basic-token-x", "opening-balance", "fee", "memory", "allow-host", "data", "log",
 		"timestamp-header", "signature-header",
 	} {
@@ -216,7 +216,7 @@ func TestTheFlagsReachTheGateway(t *testing.T) {
 	got := make(chan http.Header, 100)
 	hook := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
 	g := start(t, "-environment", "production", "-dialect", "live", "-clock", "manual", "-start", "2030-01-01T00:00:00Z",
-		"-seed", "7", "-webhook", hook, "-webhook-secret", "s", "-auto-pay", "5s", "-loose", "-log", "off",
+		"-seed", "7", "-webhook", hook, "-webhook-secret", "s", "-auto-pay", "5s", "-lenient", "-log", "off",
 		"-basic-token-x", "sk_live_x", "-allow-host", "gateway.test", "-opening-balance", "100", "-fee", "1", "-memory", "10",
 		"-timestamp-header", "X-Acme-Timestamp", "-signature-header", "X-Acme-Signature")
 	status, v, err := g.call(http.MethodGet, "/__mock/health", "")
@@ -235,7 +235,7 @@ func TestTheFlagsReachTheGateway(t *testing.T) {
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
-	assert.Equal(t, http.StatusCreated, resp.StatusCode, "-loose and -basic-token-x")
+	assert.Equal(t, http.StatusCreated, resp.StatusCode, "-lenient and -basic-token-x")
 	signed := <-got
 	assert.NotEmpty(t, signed.Get("X-Acme-Timestamp"))
 	assert.NotEmpty(t, signed.Get("X-Acme-Signature"))

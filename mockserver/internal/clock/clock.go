@@ -72,9 +72,9 @@ type Config struct {
 	// Refuse says why an advance must not begin now, or returns nil. Nil
 	// refuses nothing.
 	Refuse func() error
-	// Fits reports whether a timer will do anything when it fires, so that the
+	// StillApplies reports whether a timer will do anything when it fires, so that the
 	// others are not shown and not waited for. Nil is all.
-	Fits func(Timer) bool
+	StillApplies func(Timer) bool
 	// MaxTimers guards against timers that make timers forever; 0 is
 	// DefaultMaxTimers.
 	MaxTimers int
@@ -151,8 +151,8 @@ func (c *Clock) Timers() []Timer {
 	c.mu.Lock()
 	list := c.timers.list()
 	c.mu.Unlock()
-	if c.cfg.Fits != nil {
-		list = slices.DeleteFunc(list, func(t Timer) bool { return !c.cfg.Fits(t) })
+	if c.cfg.StillApplies != nil {
+		list = slices.DeleteFunc(list, func(t Timer) bool { return !c.cfg.StillApplies(t) })
 	}
 	return list
 }

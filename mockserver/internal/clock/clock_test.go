@@ -125,7 +125,7 @@ func TestNext(t *testing.T) {
 
 func TestTimersThatDoNothingAreNeitherShownNorWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newRecorder(clock.Config{Fits: func(tm clock.Timer) bool { return tm.ID != "paid" }})
+	r := newRecorder(clock.Config{StillApplies: func(tm clock.Timer) bool { return tm.ID != "paid" }})
 	r.Add(after(time.Hour, "paid"), after(2*time.Hour, "open"))
 	assert.Equal(t, []clock.Timer{after(2*time.Hour, "open")}, r.Timers())
 	assert.Equal(t, 2, r.Len())

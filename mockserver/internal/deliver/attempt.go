@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	maxAnswer  = 64 << 10 // bytes of an answer that are read
-	keptAnswer = 512      // bytes of it that the log keeps
+	maxResponse  = 64 << 10 // bytes of an answer that are read
+	keptResponse = 512      // bytes of it that the log keeps
 )
 
 // staleBy is how old a stale signature is: well outside any window.
@@ -114,11 +114,11 @@ func (s *Sender) send(r prepared, now time.Time) (status int, answer string, err
 		return 0, "", err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	if err != nil {
 		err = fmt.Errorf("the answer broke off: %w", err)
 	}
-	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), keptAnswer)]), "\uFFFD"), err
+	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), keptResponse)]), "\uFFFD"), err
 }
 
 // sign adds the two headers of a signature, where there is a secret.

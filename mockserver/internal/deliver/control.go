@@ -68,7 +68,7 @@ func (s *Sender) release(account string, ids []string) error {
 	}
 	for _, d := range chosen {
 		d.state = Pending
-		s.line(&job{d: d, scheduled: true})
+		s.enqueueReleased(&job{d: d, scheduled: true})
 	}
 	return nil
 }
@@ -94,5 +94,5 @@ func (s *Sender) Reset(account string) error {
 		s.held[holder] = slices.DeleteFunc(waiting, gone)
 	}
 	delete(s.held, account)
-	return s.keepEndpoints()
+	return s.persistEndpoints()
 }

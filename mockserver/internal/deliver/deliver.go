@@ -52,12 +52,12 @@ type Config struct {
 	// Wall is wall time: a signature's timestamp is the one place where the
 	// receiver's clock matters, and the duration of an attempt the other.
 	Wall func() time.Time
-	// Disturb says what happens to the delivery of an event of a kind; nil is
+	// InjectFault says what happens to the delivery of an event of a kind; nil is
 	// nothing.
-	Disturb func(account, kind string) faults.Webhook
-	// Keep writes down what must outlive the process; nil keeps nothing. It is
+	InjectFault func(account, kind string) faults.Webhook
+	// Persist writes what must outlive the process; nil writes nothing. It is
 	// called under the sender's lock.
-	Keep func(Kept) error
+	Persist func(Changed) error
 	// Paused makes no attempt until [Sender.Resume].
 	Paused bool
 	// Headers are the names of the signature's headers; "" is the default one.
@@ -94,10 +94,10 @@ type Sender struct {
 	sweptBytes int64                   // and what it took then
 	byID       map[string]*delivery
 	held       map[string][]*delivery // by account that holds: "" holds everybody's
-	lanes      map[laneKey]*lane
-	ready      []*lane
+	queues     map[queueKey]*queue
+	ready      []*queue
 	workers    int
-	queue      []*job // released in a chosen order; the first of them is in its lane
+	released   []*job // released in a chosen order; the first of them is in its queue
 	active     int    // jobs that wait for their turn or run
 	idle       []chan struct{}
 }
@@ -110,16 +110,16 @@ func New(cfg Config) *Sender {
 	if cfg.Room == nil {
 		cfg.Room = room.Endless()
 	}
-	if cfg.Disturb == nil {
-		cfg.Disturb = func(string, string) faults.Webhook { return faults.Webhook{} }
+	if cfg.InjectFault == nil {
+		cfg.InjectFault = func(string, string) faults.Webhook { return faults.Webhook{} }
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
 		cfg: cfg, schedule: Schedule(), ctx: ctx, stop: stop, paused: cfg.Paused,
-		hosts: map[string]http.Handler{},
-		byID:  map[string]*delivery{},
-		held:  map[string][]*delivery{},
-		lanes: map[laneKey]*lane{},
+		hosts:  map[string]http.Handler{},
+		byID:   map[string]*delivery{},
+		held:   map[string][]*delivery{},
+		queues: map[queueKey]*queue{},
 	}
 	s.network = &http.Client{
 		Transport:     &router{sender: s, network: networkTransport()},
@@ -166,7 +166,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	d := s.record(account, m, t)
 	d.first = s.cfg.Clock.Now()
-	d.fault = s.cfg.Disturb(account, m.event.Kind)
+	d.fault = s.cfg.InjectFault(account, m.event.Kind)
 	switch {
 	case d.fault.Drop:
 		d.state = Dropped
@@ -199,7 +199,7 @@ func (p *Posting) Send() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range p.deliveries {
-		s.keep(d)
+		s.remember(d)
 		switch {
 		case d.state != Pending:
 		case !d.next.IsZero():
@@ -219,8 +219,8 @@ func (s *Sender) Fire(t clock.Timer) {
 	}
 }
 
-// Fits reports whether the attempt that a timer asks for is still to be made.
-func (s *Sender) Fits(t clock.Timer) bool {
+// StillApplies reports whether the attempt that a timer asks for is still to be made.
+func (s *Sender) StillApplies(t clock.Timer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.byID[t.ID]
@@ -238,8 +238,8 @@ func (s *Sender) due(d *delivery) {
 		}
 	}
 	j := &job{d: d, scheduled: true}
-	if len(s.queue) > 0 { // what was released before comes before
-		s.line(j)
+	if len(s.released) > 0 { // what was released before comes before
+		s.enqueueReleased(j)
 		return
 	}
 	s.enqueue(j)
@@ -299,5 +299,5 @@ func (s *Sender) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active = 0
-	s.tellIdle()
+	s.signalIdle()
 }

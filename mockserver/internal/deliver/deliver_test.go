@@ -50,7 +50,7 @@ func newSystem(t *testing.T) *system {
 		},
 	})
 	sys.Sender = deliver.New(deliver.Config{
-		Clock: sys.clock, Wall: time.Now, Disturb: sys.faults.ForWebhook,
+		Clock: sys.clock, Wall: time.Now, InjectFault: sys.faults.ForWebhook,
 	})
 	t.Cleanup(sys.Close)
 	return sys
@@ -730,13 +730,13 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	sys.LoadDelivery(saved)
 	timers := sys.clock.Timers()
 	require.Len(t, timers, 2)
-	assert.False(t, sys.Fits(timers[0]))
-	assert.True(t, sys.Fits(timers[1]))
+	assert.False(t, sys.StillApplies(timers[0]))
+	assert.True(t, sys.StillApplies(timers[1]))
 	sys.advance(t, 5*time.Minute-time.Millisecond)
 	assert.Empty(t, shop.events())
 	sys.advance(t, time.Millisecond)
 	assert.Equal(t, []string{"evt_x"}, shop.events())
-	assert.False(t, sys.Fits(timers[1]), "it has been made")
+	assert.False(t, sys.StillApplies(timers[1]), "it has been made")
 	d, err := sys.Delivery("", "dlv_7")
 	require.NoError(t, err)
 	assert.Equal(t, 3, d.Attempts[2].Number)
@@ -756,7 +756,7 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 		full error
 	)
 	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) error { return nil }})
-	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Keep: func(k deliver.Kept) error {
+	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Persist: func(k deliver.Changed) error {
 		last = *k.Registry
 		return full
 	}})

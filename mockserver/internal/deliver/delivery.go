@@ -122,8 +122,8 @@ func (s *Sender) record(account string, m *message, t target) *delivery {
 	}
 }
 
-// keep remembers a delivery.
-func (s *Sender) keep(d *delivery) {
+// remember logs a delivery.
+func (s *Sender) remember(d *delivery) {
 	s.log = append(s.log, d)
 	s.byID[d.id] = d
 	s.count(d)

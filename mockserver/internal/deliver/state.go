@@ -141,7 +141,7 @@ func (s *Sender) load(saved SavedDelivery) {
 		tries: saved.Tries, attempts: slices.Clone(saved.Attempts),
 	}
 	d.message.size.Store(int64(len(saved.Body)))
-	s.keep(d)
+	s.remember(d)
 	if d.state == Pending && d.next.IsZero() && !s.paused {
 		s.enqueue(&job{d: d, scheduled: true})
 	}

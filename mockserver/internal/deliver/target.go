@@ -73,7 +73,7 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	}
 	s.endpoints = slices.DeleteFunc(s.endpoints, func(old *endpoint) bool { return old.ID == e.ID })
 	s.endpoints = append(s.endpoints, &endpoint{e})
-	return e, s.keepEndpoints()
+	return e, s.persistEndpoints()
 }
 
 // check returns what is wrong with where the endpoint is, or nil.
@@ -103,7 +103,7 @@ func (s *Sender) RemoveEndpoint(account, id string) error {
 		return err
 	}
 	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool { return e.ID == id })
-	return s.keepEndpoints()
+	return s.persistEndpoints()
 }
 
 // Rotate gives an endpoint another secret, with which every attempt from now
@@ -116,7 +116,7 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 		return err
 	}
 	e.Secret = secret
-	return s.keepEndpoints()
+	return s.persistEndpoints()
 }
 
 func (s *Sender) endpoint(account, id string) (*endpoint, error) {

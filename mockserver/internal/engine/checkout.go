@@ -35,8 +35,8 @@ type NewLinkItem struct {
 	Quantity int
 }
 
-// FoundForLink is what the account holds that matters to a new link.
-type FoundForLink struct {
+// ExistingForLink is what the account holds that matters to a new link.
+type ExistingForLink struct {
 	Links    int // how many there are
 	Products int // how many there are in the catalogue
 	Product  func(externalID string) *CatalogProduct
@@ -44,12 +44,12 @@ type FoundForLink struct {
 
 // CreateLink makes a checkout link. A product whose external id is known
 // already is updated in the catalogue, and so in every link that sells it.
-func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
+func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal) {
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(env.Now) {
 		return Change{}, notInFuture(env, "expires_at")
 	}
 	l := in.Link
-	l.ID = int64(found.Links + 1)
+	l.ID = int64(existing.Links + 1)
 	l.Slug = strings.ToLower(env.IDs.Alphanumeric(12))
 	l.PublicToken = publicKey(env)
 	l.Status = linkActive
@@ -61,7 +61,7 @@ func CreateLink(env Env, in NewLink, found FoundForLink) (Change, *Refusal) {
 		l.PaymentMethods = []string{pix, voucher, card}
 	}
 	l.CreatedAt, l.UpdatedAt = env.Now, env.Now
-	shelf := catalogue{found: found}
+	shelf := catalogue{existing: existing}
 	for i, sold := range in.Sold {
 		if known := shelf.known(sold.ExternalID); known != nil && known.Currency != "" && known.Currency != l.CurrencyOf(&sold.CatalogProduct) {
 			return Change{}, Invalid("products["+strconv.Itoa(i)+"].currency", spec.CodeInvalid,
@@ -93,9 +93,9 @@ func publicKey(env Env) string {
 
 // catalogue is the products of an account while a link is made.
 type catalogue struct {
-	found   FoundForLink
-	added   int
-	changed []*CatalogProduct
+	existing ExistingForLink
+	added    int
+	changed  []*CatalogProduct
 }
 
 // upsert adds a product, or replaces what is known under its external id.
@@ -105,7 +105,7 @@ func (c *catalogue) upsert(p CatalogProduct) *CatalogProduct {
 		p.ID = known.ID
 	} else {
 		c.added++
-		p.ID = int64(c.found.Products + c.added)
+		p.ID = int64(c.existing.Products + c.added)
 	}
 	c.changed = append(c.changed, &p)
 	return &p
@@ -121,7 +121,7 @@ func (c *catalogue) known(externalID string) *CatalogProduct {
 			return p
 		}
 	}
-	return c.found.Product(externalID)
+	return c.existing.Product(externalID)
 }
 
 // CurrencyOf returns the currency of a product in l. It is that of the link,

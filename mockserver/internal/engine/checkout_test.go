@@ -15,7 +15,7 @@ import (
 // link makes a checkout link and returns its slug.
 func (w *world) link(in engine.NewLink) string {
 	w.tb.Helper()
-	c, refusal := engine.CreateLink(w.env, in, engine.FoundForLink{
+	c, refusal := engine.CreateLink(w.env, in, engine.ExistingForLink{
 		Links:    len(w.links.order),
 		Products: len(w.products),
 		Product: func(externalID string) *engine.CatalogProduct {
@@ -148,7 +148,7 @@ func TestLinkStates(t *testing.T) {
 		t.Parallel()
 		in := amountLink(4990)
 		in.ExpiresAt = start()
-		_, refusal := engine.CreateLink(newWorld(t).env, in, engine.FoundForLink{})
+		_, refusal := engine.CreateLink(newWorld(t).env, in, engine.ExistingForLink{})
 		require.NotNil(t, refusal)
 		assert.Equal(t, "expires_at", refusal.Field)
 		assert.Equal(t, spec.CodeInvalid, refusal.FieldCode)
@@ -261,7 +261,7 @@ func TestSessionStates(t *testing.T) {
 		require.Nil(t, w.begin(id))
 		s := w.sessions.rows[id]
 		assert.Equal(t, "processing", s.Status)
-		assert.Equal(t, inOrder("transaction.created", "transaction.pending"), w.told())
+		assert.Equal(t, inOrder("transaction.created", "transaction.pending"), w.emitted())
 		assert.Equal(t, id, w.visit(slug, id), "a session in processing is live")
 		tx := w.transactions.rows[s.TransactionID]
 		assert.Equal(t, int64(4990), tx.Amount)

@@ -98,7 +98,7 @@ func (w *world) actPay(n byte) {
 	if in.Method == "credit_card" {
 		in.Token = w.fresh(n / 3)
 	}
-	c, _ := engine.CreateTransaction(w.env, in, engine.Found{})
+	c, _ := engine.CreateTransaction(w.env, in, engine.Existing{})
 	w.apply(c)
 }
 

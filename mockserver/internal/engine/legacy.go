@@ -43,7 +43,7 @@ func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
 			Legacy:       &in.LegacyPayment,
 		},
 		PixLifetime: in.Lifetime,
-	}, Found{})
+	}, Existing{})
 }
 
 // Reference is the merchant's own reference of t: that of a v1 payment is no

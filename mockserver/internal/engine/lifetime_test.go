@@ -116,7 +116,7 @@ func TestDunningLongerThanThePeriod(t *testing.T) {
 	w.advance(6*24*time.Hour - time.Second)
 	assert.Equal(t, 2, w.sub(id).Cycle, "day 2 waits")
 	assert.Equal(t, "past_due", w.sub(id).Status)
-	w.told()
+	w.emitted()
 	w.diary()
 	w.advance(time.Second)
 	day := "2027-01-10 "

@@ -153,7 +153,7 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 	if s.Method == card {
 		in.Token = hostedTokenPrefix + env.IDs.Alphanumeric(24)
 	}
-	c, refusal := CreateTransaction(env, in, Found{})
+	c, refusal := CreateTransaction(env, in, Existing{})
 	if refusal != nil {
 		return Change{}, refusal
 	}

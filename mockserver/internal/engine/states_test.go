@@ -303,11 +303,11 @@ func walkSubscriptions(t *testing.T, got edges, start subscriptionStart, path []
 		if len(path) == 0 {
 			got.add(nothing, start.trigger, w.sub(id).Status, subscriptionKinds(w))
 		}
-		w.told()
+		w.emitted()
 		for _, step := range path {
 			takeTrigger(w, id, step)
 		}
-		w.told()
+		w.emitted()
 		before := w.sub(id)
 		name, rejected := takeTrigger(w, id, trigger)
 		kinds := subscriptionKinds(w)
@@ -330,7 +330,7 @@ func walkSubscriptions(t *testing.T, got edges, start subscriptionStart, path []
 }
 
 func subscriptionKinds(w *world) []string {
-	return slices.DeleteFunc(w.told(), func(kind string) bool { return !strings.HasPrefix(kind, "subscription.") })
+	return slices.DeleteFunc(w.emitted(), func(kind string) bool { return !strings.HasPrefix(kind, "subscription.") })
 }
 
 func subscriptionTriggers() []string {

@@ -83,9 +83,9 @@ type NewSubscription struct {
 	Token string // of the card
 }
 
-// FoundForSubscription is what the account holds that matters to a new
+// ExistingForSubscription is what the account holds that matters to a new
 // subscription.
-type FoundForSubscription struct {
+type ExistingForSubscription struct {
 	Key        *Subscription // the one with the same idempotency_key
 	Customer   *Customer     // the one that the request names
 	TokenSpent bool
@@ -93,14 +93,14 @@ type FoundForSubscription struct {
 
 // CreateSubscription makes a subscription: rows S1 to S4, and S22, whose answer
 // to the same request is the first subscription with nothing changed.
-func CreateSubscription(env Env, in NewSubscription, found FoundForSubscription) (Change, *Refusal) {
-	if found.Key != nil && found.Key.BodyHash == in.BodyHash {
+func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscription) (Change, *Refusal) {
+	if existing.Key != nil && existing.Key.BodyHash == in.BodyHash {
 		return Change{}, nil
 	}
-	if refusal := checkSubscription(env, in, found); refusal != nil {
+	if refusal := checkSubscription(env, in, existing); refusal != nil {
 		return Change{}, refusal
 	}
-	b := newSubscription(env, in.Subscription, found.Customer)
+	b := newSubscription(env, in.Subscription, existing.Customer)
 	if b.s.PaymentMethod == pixAutomatic {
 		return b.awaitAuthorization(), nil
 	}
@@ -110,20 +110,20 @@ func CreateSubscription(env Env, in NewSubscription, found FoundForSubscription)
 // checkSubscription refuses in the order of every create: reference, records,
 // token. The moment of trial_end comes after the reference, so that a repeat
 // still gets its first answer when the trial is over.
-func checkSubscription(env Env, in NewSubscription, found FoundForSubscription) *Refusal {
+func checkSubscription(env Env, in NewSubscription, existing ExistingForSubscription) *Refusal {
 	switch {
-	case found.Key != nil:
+	case existing.Key != nil:
 		return &Refusal{
 			Code:     CodeIdempotencyKeyReused,
 			Detail:   "This idempotency_key belongs to a subscription that was made of another request.",
-			Instance: SubscriptionPath(found.Key.ID),
+			Instance: SubscriptionPath(existing.Key.ID),
 		}
 	case !in.TrialEnd.IsZero() && !in.TrialEnd.After(env.Now):
 		return notInFuture(env, "trial_end")
-	case found.Customer == nil:
+	case existing.Customer == nil:
 		return NotFound("customer")
 	case in.PaymentMethod != pixAutomatic:
-		return checkToken(in.Token, found.TokenSpent)
+		return checkToken(in.Token, existing.TokenSpent)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func newSubscription(env Env, s Subscription, customer *Customer) *billing {
 	s.CreatedAt = env.Now
 	b := bill(env, &s)
 	b.was = ""
-	b.tell(eventSubCreated)
+	b.emit(eventSubCreated)
 	return b
 }
 
@@ -197,7 +197,7 @@ func (b *billing) beginTrial() {
 	if notice := b.s.TrialEnd.Add(-TrialNotice); notice.After(b.env.Now) {
 		b.after(notice, TimerTrialWillEnd, b.s.ID)
 	} else if b.s.TrialEnd.After(b.env.Now) { // a challenge may outlast the trial
-		b.tell(eventSubTrialWillEnd)
+		b.emit(eventSubTrialWillEnd)
 	}
 	b.after(b.s.TrialEnd, TimerPeriodEnd, b.s.ID)
 }

@@ -27,7 +27,7 @@ func (b *billing) change() Change {
 	return b.c
 }
 
-func (b *billing) tell(kind string) {
+func (b *billing) emit(kind string) {
 	b.c.Events = append(b.c.Events, Event{Kind: kind, PreviousStatus: b.was, Subscription: b.s})
 }
 
@@ -105,13 +105,13 @@ func (b *billing) attempt(amount int64) *Transaction {
 	default:
 		settle(b.env, t, paid)
 	}
-	b.keep(t)
+	b.setLatest(t)
 	b.s.ChargeIDs = append(b.s.ChargeIDs[:len(b.s.ChargeIDs):len(b.s.ChargeIDs)], t.ID)
 	return t
 }
 
-// keep makes t the latest transaction, new or in a new version.
-func (b *billing) keep(t *Transaction) {
+// setLatest makes t the latest transaction, new or in a new version.
+func (b *billing) setLatest(t *Transaction) {
 	b.s.Latest = t
 	b.c.Transactions = append(b.c.Transactions, t)
 }
@@ -162,7 +162,7 @@ func (b *billing) nextPeriod() {
 func (b *billing) paid(kind string) {
 	b.s.Status = subActive
 	b.s.Attempt, b.s.FirstFailedAt, b.s.NextRetryAt = 0, time.Time{}, time.Time{}
-	b.tell(kind)
+	b.emit(kind)
 	b.after(b.s.CurrentPeriodEnd, TimerPeriodEnd, b.s.ID)
 }
 
@@ -180,7 +180,7 @@ func (b *billing) failed() {
 	b.s.Status = subPastDue
 	b.s.NextRetryAt = retry
 	if b.was != subPastDue {
-		b.tell(eventSubPastDue)
+		b.emit(eventSubPastDue)
 	}
 	b.after(retry, TimerRetry, b.s.ID)
 }
@@ -227,7 +227,7 @@ func (b *billing) cancel(reason string) {
 	if a := b.s.Authorization; a != nil && (a.Status == authorizationPending || a.Status == authorizationApproved) {
 		b.authorization(authorizationCanceled)
 	}
-	b.tell(eventSubCanceled)
+	b.emit(eventSubCanceled)
 }
 
 func (b *billing) authorization(status string) {

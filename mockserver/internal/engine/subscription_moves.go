@@ -70,7 +70,7 @@ func announceTrialEnd(env Env, s *Subscription) Change {
 		return Change{}
 	}
 	b := bill(env, s)
-	b.tell(eventSubTrialWillEnd)
+	b.emit(eventSubTrialWillEnd)
 	return b.change()
 }
 
@@ -84,7 +84,7 @@ func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	b := bill(env, s)
 	b.authorization(authorizationApproved)
 	if s.TrialEnd.After(env.Now) {
-		b.tell(eventSubUpdated)
+		b.emit(eventSubUpdated)
 		b.beginTrial()
 		return b.change(), nil
 	}
@@ -153,7 +153,7 @@ func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refus
 		b.s.Status = subScheduled
 		b.s.CancelAtPeriodEnd = true
 		b.s.CancellationReason = reason
-		b.tell(eventSubUpdated)
+		b.emit(eventSubUpdated)
 		return b.change(), nil
 	}
 	b := bill(env, s)
@@ -186,7 +186,7 @@ func UpdateSubscription(env Env, s *Subscription, in SubscriptionPatch) (Change,
 	if len(in.RetryOffsetsDays) > 0 {
 		b.s.RetryOffsetsDays = in.RetryOffsetsDays
 	}
-	b.tell(eventSubUpdated)
+	b.emit(eventSubUpdated)
 	return b.change(), nil
 }
 
@@ -207,7 +207,7 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 		b.s.Latest = t // an earlier attempt, perhaps: the period is paid, and not tried again
 		b.paid(eventSubRenewed)
 	case s.chargeable() && t.Status == chargedback:
-		b.tell(eventSubChargeback)
+		b.emit(eventSubChargeback)
 		b.cancel(reasonChargeback)
 	case latest:
 		return Change{Subscriptions: []*Subscription{b.s}}
@@ -238,7 +238,7 @@ func (b *billing) returnValidation(t *Transaction) {
 	next := *t
 	refundValidation(&next)
 	b.c.Balance += worth(&next) - worth(t)
-	b.keep(&next)
+	b.setLatest(&next)
 }
 
 func (s *Subscription) refuse(what string) (Change, *Refusal) {

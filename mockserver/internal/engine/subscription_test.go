@@ -380,11 +380,11 @@ func TestSubscriptionRows(t *testing.T) {
 			w := newWorld(t)
 			id := w.subscribe(test.token, test.edit...)
 			for _, s := range test.steps {
-				w.told()
+				w.emitted()
 				require.Nil(t, w.take(id, s))
 			}
 			assert.Equal(t, test.want, w.sub(id).Status)
-			assert.Equal(t, test.told, w.told())
+			assert.Equal(t, test.told, w.emitted())
 		})
 	}
 }
@@ -456,14 +456,14 @@ func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
 			return engine.Refund(env, tx, engine.RefundRequest{Amount: 10})
 		}))
 		require.Equal(t, "past_due", w.sub(id).Status, "a refund of last month's charge pays nothing")
-		w.told()
+		w.emitted()
 		require.Nil(t, w.move(charges[attempt], setStatus("paid")))
 		assert.Equal(t, "active", w.sub(id).Status)
 		assert.Equal(t, charges[attempt], w.sub(id).Latest.ID)
-		assert.Equal(t, inOrder("transaction.paid", "subscription.renewed"), w.told())
+		assert.Equal(t, inOrder("transaction.paid", "subscription.renewed"), w.emitted())
 		w.take(id, after(7))
 		assert.Len(t, w.sub(id).ChargeIDs, 3, "no further attempt")
-		assert.Empty(t, w.told())
+		assert.Empty(t, w.emitted())
 	}
 }
 
@@ -497,12 +497,12 @@ func TestSubscriptionRefusals(t *testing.T) {
 				require.Nil(t, w.take(id, s))
 			}
 			before := w.sub(id)
-			w.told()
+			w.emitted()
 			refusal := w.take(id, test.steps[last])
 			require.NotNil(t, refusal)
 			assert.Equal(t, "INVALID_STATE", refusal.Code)
 			assert.Same(t, before, w.sub(id), "nothing changed")
-			assert.Empty(t, w.told())
+			assert.Empty(t, w.emitted())
 		})
 	}
 }
@@ -518,61 +518,61 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 		return in
 	}
 	c, refusal := engine.CreateSubscription(w.env, request(func(*engine.NewSubscription) {}),
-		engine.FoundForSubscription{Customer: customer})
+		engine.ExistingForSubscription{Customer: customer})
 	w.do(c, refusal)
 	first := c.Subscriptions[0]
 
 	tests := []struct {
-		name  string
-		edit  func(in *engine.NewSubscription)
-		found engine.FoundForSubscription
-		want  *engine.Refusal // nil answers the first
+		name     string
+		edit     func(in *engine.NewSubscription)
+		existing engine.ExistingForSubscription
+		want     *engine.Refusal // nil answers the first
 	}{
 		{
 			"S22 same body", func(*engine.NewSubscription) {},
-			engine.FoundForSubscription{Key: first, TokenSpent: true},
+			engine.ExistingForSubscription{Key: first, TokenSpent: true},
 			nil,
 		},
 		{
 			"S22 same body, when its trial is over", func(in *engine.NewSubscription) { in.TrialEnd = start() },
-			engine.FoundForSubscription{Key: first},
+			engine.ExistingForSubscription{Key: first},
 			nil,
 		},
 		{
 			"S22 other body", func(in *engine.NewSubscription) { in.BodyHash = "other" },
-			engine.FoundForSubscription{Key: first},
+			engine.ExistingForSubscription{Key: first},
 			&engine.Refusal{Code: "IDEMPOTENCY_KEY_REUSED", Instance: "/v2/subscriptions/" + first.ID},
 		},
 		{
 			"trial_end now", func(in *engine.NewSubscription) { in.TrialEnd = start() },
-			engine.FoundForSubscription{},
+			engine.ExistingForSubscription{},
 			&engine.Refusal{Code: "VALIDATION_ERROR", Field: "trial_end", FieldCode: "invalid_string"},
 		},
 		{
 			"unknown customer, before a spent token", func(*engine.NewSubscription) {},
-			engine.FoundForSubscription{TokenSpent: true},
+			engine.ExistingForSubscription{TokenSpent: true},
 			&engine.Refusal{Code: "NOT_FOUND"},
 		},
 		{
 			"spent token", func(*engine.NewSubscription) {},
-			engine.FoundForSubscription{Customer: customer, TokenSpent: true},
+			engine.ExistingForSubscription{Customer: customer, TokenSpent: true},
 			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Field: "token", FieldCode: "invalid_string"},
 		},
 		{
 			"used token", func(in *engine.NewSubscription) { in.Token = "pgct_used" },
-			engine.FoundForSubscription{Customer: customer},
+			engine.ExistingForSubscription{Customer: customer},
 			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Field: "token", FieldCode: "invalid_string"},
 		},
 		{
 			"expired token", func(in *engine.NewSubscription) { in.Token = "pgct_expired" },
-			engine.FoundForSubscription{Customer: customer},
+			engine.ExistingForSubscription{Customer: customer},
 			&engine.Refusal{Code: "TOKEN_EXPIRED", Field: "token", FieldCode: "invalid_string"},
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c, refusal := engine.CreateSubscription(w.env, request(test.edit), test.found)
+			c, refusal := engine.CreateSubscription(w.env, request(test.edit), test.existing)
 			assert.Empty(t, c)
 			if test.want == nil {
 				assert.Nil(t, refusal)
@@ -619,10 +619,10 @@ func TestSubscriptionRecord(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_ok")
-		w.told()
+		w.emitted()
 		require.Nil(t, w.take(id, charged(setStatus("partially_refunded"))))
 		assert.Equal(t, "partially_refunded", w.sub(id).Latest.Status)
-		assert.Equal(t, inOrder("transaction.refunded"), w.told())
+		assert.Equal(t, inOrder("transaction.refunded"), w.emitted())
 	})
 	t.Run("captured", func(t *testing.T) {
 		t.Parallel()
@@ -747,9 +747,9 @@ func TestSubscriptionTimersThatNoLongerFit(t *testing.T) {
 		id := w.subscribe("pgct_renewal_fails")
 		w.advance(month * 24 * time.Hour)
 		require.Nil(t, w.take(id, does(subUpdate)))
-		w.told()
+		w.emitted()
 		w.advance(3 * 24 * time.Hour)
-		assert.Equal(t, inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"), w.told())
+		assert.Equal(t, inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"), w.emitted())
 	})
 	t.Run("changed offsets hold from the next failure on", func(t *testing.T) {
 		t.Parallel()
@@ -758,9 +758,9 @@ func TestSubscriptionTimersThatNoLongerFit(t *testing.T) {
 		w.advance(month * 24 * time.Hour)
 		c, refusal := engine.UpdateSubscription(w.env, w.sub(id), engine.SubscriptionPatch{RetryOffsetsDays: []int{1, 10}})
 		w.do(c, refusal)
-		w.told()
+		w.emitted()
 		w.advance(9 * 24 * time.Hour) // the retry of day 3 was planned already
-		assert.Equal(t, inOrder("subscription.payment_failed", "transaction.created"), w.told())
+		assert.Equal(t, inOrder("subscription.payment_failed", "transaction.created"), w.emitted())
 		w.advance(24 * time.Hour)
 		assert.Equal(t, "canceled", w.sub(id).Status)
 	})
@@ -795,9 +795,9 @@ func TestSubscriptionTimersThatNoLongerFit(t *testing.T) {
 		w := newWorld(t)
 		id := w.subscribe("pgct_ok", inTrial(10))
 		require.Nil(t, w.take(id, does(subCancel)))
-		w.told()
+		w.emitted()
 		w.advance(9 * 24 * time.Hour)
-		assert.Empty(t, w.told())
+		assert.Empty(t, w.emitted())
 	})
 	t.Run("no charge after a cancel while past due", func(t *testing.T) {
 		t.Parallel()

@@ -73,27 +73,27 @@ type NewTransaction struct {
 	PixLifetime time.Duration // 0 is [PixLifetime]
 }
 
-// Found is what the account holds that matters to a new transaction.
-type Found struct {
+// Existing is what the account holds that matters to a new transaction.
+type Existing struct {
 	Reference  *Transaction // the one with the same external_ref
 	Customer   *Customer    // the one that BuyerID names
 	TokenSpent bool
 }
 
 // CreateTransaction makes a payment: rows X1 to X7.
-func CreateTransaction(env Env, in NewTransaction, found Found) (Change, *Refusal) {
-	if found.Reference != nil {
-		return Change{}, Duplicate("transaction", TransactionPath(found.Reference.ID))
+func CreateTransaction(env Env, in NewTransaction, existing Existing) (Change, *Refusal) {
+	if existing.Reference != nil {
+		return Change{}, Duplicate("transaction", TransactionPath(existing.Reference.ID))
 	}
-	if in.BuyerID != "" && found.Customer == nil {
+	if in.BuyerID != "" && existing.Customer == nil {
 		return Change{}, NotFound("buyer")
 	}
 	if in.Method == card {
-		if refusal := checkToken(in.Token, found.TokenSpent); refusal != nil {
+		if refusal := checkToken(in.Token, existing.TokenSpent); refusal != nil {
 			return Change{}, refusal
 		}
 	}
-	t := newTransaction(env, in, found.Customer)
+	t := newTransaction(env, in, existing.Customer)
 	var c Change
 	switch t.Method {
 	case pix:

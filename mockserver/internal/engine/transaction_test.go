@@ -41,7 +41,7 @@ func payment(method, token string) engine.NewTransaction {
 
 func create(t *testing.T, env engine.Env, in engine.NewTransaction) (*engine.Transaction, engine.Change) {
 	t.Helper()
-	c, refusal := engine.CreateTransaction(env, in, engine.Found{})
+	c, refusal := engine.CreateTransaction(env, in, engine.Existing{})
 	require.Nil(t, refusal)
 	require.Len(t, c.Transactions, 1)
 	checkAmounts(t, c.Transactions[0])
@@ -217,21 +217,21 @@ func TestTransactionCreationRefused(t *testing.T) {
 	byID := payment("credit_card", "pgct_used")
 	byID.BuyerID = "nobody"
 	for _, row := range []struct {
-		name  string
-		in    engine.NewTransaction
-		found engine.Found
-		code  string
+		name     string
+		in       engine.NewTransaction
+		existing engine.Existing
+		code     string
 	}{
-		{"X7 reference seen before", payment("pix", ""), engine.Found{Reference: first}, engine.CodeDuplicateReference},
-		{"X7 comes before the buyer and the token", byID, engine.Found{Reference: first}, engine.CodeDuplicateReference},
-		{"the buyer comes before the token", byID, engine.Found{}, engine.CodeNotFound},
-		{"X3 token used", payment("credit_card", "pgct_ok"), engine.Found{TokenSpent: true}, engine.CodeTokenUsed},
-		{"X3 token used by name", payment("credit_card", "pgpm_used_1"), engine.Found{}, engine.CodeTokenUsed},
-		{"X3 token expired", payment("credit_card", "pgct_expired_1"), engine.Found{}, engine.CodeTokenExpired},
+		{"X7 reference seen before", payment("pix", ""), engine.Existing{Reference: first}, engine.CodeDuplicateReference},
+		{"X7 comes before the buyer and the token", byID, engine.Existing{Reference: first}, engine.CodeDuplicateReference},
+		{"the buyer comes before the token", byID, engine.Existing{}, engine.CodeNotFound},
+		{"X3 token used", payment("credit_card", "pgct_ok"), engine.Existing{TokenSpent: true}, engine.CodeTokenUsed},
+		{"X3 token used by name", payment("credit_card", "pgpm_used_1"), engine.Existing{}, engine.CodeTokenUsed},
+		{"X3 token expired", payment("credit_card", "pgct_expired_1"), engine.Existing{}, engine.CodeTokenExpired},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			c, refusal := engine.CreateTransaction(paymentEnv(), row.in, row.found)
+			c, refusal := engine.CreateTransaction(paymentEnv(), row.in, row.existing)
 			require.NotNil(t, refusal)
 			assert.Equal(t, row.code, refusal.Code)
 			assert.Equal(t, engine.Change{}, c, "nothing is used up")
@@ -242,7 +242,7 @@ func TestTransactionCreationRefused(t *testing.T) {
 func TestDuplicateNamesTheFirst(t *testing.T) {
 	t.Parallel()
 	first, _ := create(t, paymentEnv(), payment("pix", ""))
-	_, refusal := engine.CreateTransaction(paymentEnv(), payment("pix", ""), engine.Found{Reference: first})
+	_, refusal := engine.CreateTransaction(paymentEnv(), payment("pix", ""), engine.Existing{Reference: first})
 	require.NotNil(t, refusal)
 	assert.Equal(t, "/v2/transactions/"+first.ID, refusal.Instance)
 	assert.Equal(t, "A transaction with this external reference already exists", refusal.Detail)
@@ -697,11 +697,11 @@ func TestAutoPay(t *testing.T) {
 	env.AutoPay = 5 * time.Second
 	for token, pays := range map[string]bool{"pgct_ok": true, "pgct_3ds": false, "pgct_refused": false, "pgct_paid": false} {
 		_, c := create(t, env, payment("credit_card", token))
-		found := false
+		existing := false
 		for _, timer := range c.Timers {
-			found = found || timer.Kind == engine.TimerPay && timer.At.Equal(noon.Add(5*time.Second))
+			existing = existing || timer.Kind == engine.TimerPay && timer.At.Equal(noon.Add(5*time.Second))
 		}
-		assert.Equal(t, pays, found, token)
+		assert.Equal(t, pays, existing, token)
 	}
 }
 
@@ -723,7 +723,7 @@ func TestBuyerIsACustomer(t *testing.T) {
 	in := payment("pix", "")
 	in.BuyerID = "c1"
 	in.Buyer = &engine.Buyer{}
-	c, refusal := engine.CreateTransaction(paymentEnv(), in, engine.Found{Customer: customer})
+	c, refusal := engine.CreateTransaction(paymentEnv(), in, engine.Existing{Customer: customer})
 	require.Nil(t, refusal)
 	assert.Equal(t, customer.Buyer, *c.Transactions[0].Buyer)
 
@@ -731,7 +731,7 @@ func TestBuyerIsACustomer(t *testing.T) {
 		Phone: "22", BirthDate: "1990-01-02", Document: &engine.Document{Type: "CPF", Number: "52998224725"},
 		Address: &engine.Address{Street: "Rua A", City: "Recife", Country: "BR"},
 	}
-	c, refusal = engine.CreateTransaction(paymentEnv(), in, engine.Found{Customer: customer})
+	c, refusal = engine.CreateTransaction(paymentEnv(), in, engine.Existing{Customer: customer})
 	require.Nil(t, refusal)
 	assert.Equal(t, engine.Buyer{
 		ID: "c1", Name: "Ana", Email: "ana@example.com", Phone: "22", BirthDate: "1990-01-02",

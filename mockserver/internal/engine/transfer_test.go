@@ -23,7 +23,7 @@ func (w *world) transfer(key string, moves ...transferMove) *engine.Transfer {
 		w.do(c, refusal)
 		t = c.Transfers[0]
 	}
-	w.told()
+	w.emitted()
 	return t
 }
 
@@ -74,7 +74,7 @@ func TestTransferRows(t *testing.T) {
 			w.do(c, refusal)
 			after := c.Transfers[0]
 			assert.Equal(t, test.want, after.Status)
-			assert.Equal(t, []string{test.told}, w.told())
+			assert.Equal(t, []string{test.told}, w.emitted())
 			assert.Equal(t, test.balance, w.balance)
 			assert.Equal(t, w.env.Now, after.UpdatedAt)
 			assert.Equal(t, test.want == "processing", after.ProcessedAt.Equal(w.env.Now))
@@ -102,7 +102,7 @@ func TestTransferCreateRows(t *testing.T) {
 			CreatedAt: start(), UpdatedAt: start(),
 		}, first)
 		assert.Len(t, first.ID, 36)
-		assert.Equal(t, []string{"payout.created"}, w.told())
+		assert.Equal(t, []string{"payout.created"}, w.emitted())
 		assert.Equal(t, int64(-1200), w.balance)
 		assert.Equal(t, int64(1150), first.NetAmount())
 		assert.Zero(t, (&engine.Transfer{Amount: 49, Fee: 50}).NetAmount(), "never less than nothing")
@@ -145,7 +145,7 @@ func TestTransferRunsByItself(t *testing.T) {
 			id := w.transfer(test.key).ID
 			w.advance(24 * time.Hour)
 			assert.Equal(t, test.want, w.transfers.rows[id].Status)
-			assert.Equal(t, test.told, w.told())
+			assert.Equal(t, test.told, w.emitted())
 			assert.Equal(t, test.balance, w.balance)
 			assert.Empty(t, w.timers)
 		})
@@ -183,7 +183,7 @@ func TestTransferTimersThatNoLongerFit(t *testing.T) {
 	w.do(c, refusal)
 	w.advance(24 * time.Hour)
 	assert.Equal(t, "cancelled", w.transfers.rows[id].Status)
-	assert.Equal(t, []string{"payout.canceled"}, w.told())
+	assert.Equal(t, []string{"payout.canceled"}, w.emitted())
 
 	held := w.transfer("fail@example.com", engine.AnalyseTransfer).ID
 	w.advance(time.Minute)
@@ -212,7 +212,7 @@ func TestCustomerReferences(t *testing.T) {
 	assert.Equal(t, engine.Buyer{
 		ID: first.ID, Name: in.Name, Email: in.Email, Phone: in.Phone, Document: in.Document, Address: in.Address,
 	}, first.Buyer)
-	assert.Empty(t, w.told(), "customers have no events")
+	assert.Empty(t, w.emitted(), "customers have no events")
 
 	_, refusal = engine.CreateCustomer(w.env, first, in)
 	require.NotNil(t, refusal)

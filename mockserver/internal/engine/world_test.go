@@ -54,11 +54,11 @@ func (t *table[R]) put(tb testing.TB, id string, r *R) {
 	if t.rows == nil {
 		t.rows, t.copies = map[string]*R{}, map[*R]R{}
 	}
-	old, found := t.rows[id]
-	if !found {
+	old, existing := t.rows[id]
+	if !existing {
 		t.order = append(t.order, id)
 	}
-	if found {
+	if existing {
 		require.True(tb, reflect.DeepEqual(t.copies[old], *old), "a record was changed in place: %s", id)
 		delete(t.copies, old)
 	}
@@ -145,8 +145,8 @@ func (w *world) do(c engine.Change, refusal *engine.Refusal) {
 	w.apply(c)
 }
 
-// told returns the kinds of the events since it was last called.
-func (w *world) told() []string {
+// emitted returns the kinds of the events since it was last called.
+func (w *world) emitted() []string {
 	var kinds []string
 	for _, e := range w.events[w.read:] {
 		kinds = append(kinds, e.Kind)
@@ -239,7 +239,7 @@ func (w *world) subscribe(token string, edit ...func(*engine.NewSubscription)) s
 	for _, change := range edit {
 		change(&in)
 	}
-	c, refusal := engine.CreateSubscription(w.env, in, engine.FoundForSubscription{Customer: w.customer()})
+	c, refusal := engine.CreateSubscription(w.env, in, engine.ExistingForSubscription{Customer: w.customer()})
 	w.do(c, refusal)
 	return c.Subscriptions[0].ID
 }

@@ -107,7 +107,7 @@ func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	}
-	f.answer(w, r)
+	f.write(w, r)
 }
 
 // corrupt lets the gateway respond and changes the response.
@@ -218,8 +218,8 @@ const page = `<!DOCTYPE html>
 <body><h1>%s</h1><p>The proxy in front of the gateway answered.</p></body></html>
 `
 
-// answer writes the error of a Status or an HTMLPage.
-func (f Fault) answer(w http.ResponseWriter, r *http.Request) {
+// write writes the error of a Status or an HTMLPage.
+func (f Fault) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", retryAfter(f.RetryAfter))

@@ -31,7 +31,7 @@ type Config struct {
 	Now        func() time.Time // the virtual clock
 	IDs        engine.IDs       // makes request ids
 	Live       bool             // the live dialect; else the document's
-	Loose      bool             // transactions without products or buyer are accepted
+	Lenient    bool             // transactions without products or buyer are accepted
 	Production bool             // the environment; else sandbox
 
 	// BasicTokenX is the account of the literal Basic credential "token:x";
@@ -152,5 +152,5 @@ func (a *API) admissible(route *route, param string) *problem {
 
 // variant returns the reading of the rules that holds here.
 func (a *API) variant() spec.Variant {
-	return spec.Variant{Live: a.cfg.Live, Lenient: a.cfg.Loose, LoopbackHTTP: true}
+	return spec.Variant{Live: a.cfg.Live, Lenient: a.cfg.Lenient, LoopbackHTTP: true}
 }

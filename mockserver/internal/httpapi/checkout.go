@@ -91,7 +91,7 @@ func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
 	}
 	var made *engine.Link
 	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateLink(d.Env, n, engine.FoundForLink{
+		c, refusal := engine.CreateLink(d.Env, n, engine.ExistingForLink{
 			Links: d.Links.Len(), Products: d.Products.Len(), Product: d.Products.ByRef,
 		})
 		if refusal == nil {

@@ -307,11 +307,11 @@ func dialectOfVoucherAddresses(m *mock, dialect string) {
 	voucher(`,"address":{"street":"Rua A","zipCode":"1"}`).problem(status, "VALIDATION_ERROR").field("buyer.address.city", "required")
 }
 
-// D9: transactions without products or buyer, which only looseness accepts.
+// D9: transactions without products or buyer, which only the lenient mode accepts.
 func dialectOfBareTransactions(m *mock, dialect string) {
 	t := m.t
 	status := in(dialect, http.StatusBadRequest, http.StatusUnprocessableEntity)
-	slack := newMock(t, dialects[dialect], loose)
+	slack := newMock(t, dialects[dialect], lenient)
 	for _, member := range []string{"products", "buyer"} {
 		body := charge(member, "")
 		m.call(http.MethodPost, "/v2/transactions", body).problem(status, "VALIDATION_ERROR").field(member, "required")

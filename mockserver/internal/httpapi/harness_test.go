@@ -59,7 +59,7 @@ func newMock(t *testing.T, change ...option) *mock {
 
 func document(*httpapi.Config, *store.Config)        {}
 func live(hc *httpapi.Config, _ *store.Config)       { hc.Live = true }
-func loose(hc *httpapi.Config, _ *store.Config)      { hc.Loose = true }
+func lenient(hc *httpapi.Config, _ *store.Config)    { hc.Lenient = true }
 func production(hc *httpapi.Config, _ *store.Config) { hc.Production = true }
 func limited(_ *httpapi.Config, sc *store.Config)    { sc.Room = room.New(4000) }
 

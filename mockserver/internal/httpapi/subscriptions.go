@@ -55,7 +55,7 @@ func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engin
 	var s *engine.Subscription
 	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		s = d.Subscriptions.ByRef(in.IdempotencyKey)
-		c, refusal := engine.CreateSubscription(d.Env, n, engine.FoundForSubscription{
+		c, refusal := engine.CreateSubscription(d.Env, n, engine.ExistingForSubscription{
 			Key:        s,
 			Customer:   d.Customers.Get(in.CustomerID),
 			TokenSpent: d.Spent(n.Token),

@@ -17,7 +17,7 @@ func (a *API) createTransaction(rq *request, in *gateway.TransactionParams) (any
 	n := a.newTransaction(in)
 	var made *engine.Transaction
 	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateTransaction(d.Env, n, engine.Found{
+		c, refusal := engine.CreateTransaction(d.Env, n, engine.Existing{
 			Reference:  d.Transactions.ByRef(n.ExternalRef),
 			Customer:   d.Customers.Get(n.BuyerID),
 			TokenSpent: d.Spent(n.Token),

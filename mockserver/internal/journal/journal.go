@@ -62,7 +62,7 @@ type record struct {
 	body     capture
 	status   int
 	header   http.Header
-	answer   capture
+	response capture
 	duration time.Duration
 	fault    string
 	broken   bool // the connection was broken before the answer's end
@@ -122,7 +122,7 @@ func (j *Journal) take(n int64) {
 
 // bytes returns about how many bytes a record takes.
 func (r *record) bytes() int64 {
-	n := int(unsafe.Sizeof(*r)) + cap(r.body.kept) + cap(r.answer.kept) + len(r.request.RequestURI) + len(r.fault)
+	n := int(unsafe.Sizeof(*r)) + cap(r.body.kept) + cap(r.response.kept) + len(r.request.RequestURI) + len(r.fault)
 	if u := r.request.URL; u != nil {
 		n += int(unsafe.Sizeof(*u)) + len(u.Path) + len(u.RawPath) + len(u.RawQuery)
 	}
@@ -216,7 +216,7 @@ func (j *Journal) entry(rec *record) Entry {
 		Body:      m.body(&rec.body),
 		Status:    rec.status,
 		Answer:    m.header(rec.header),
-		Response:  m.body(&rec.answer),
+		Response:  m.body(&rec.response),
 		Duration:  rec.duration,
 		Fault:     rec.fault,
 		Broken:    rec.broken,
@@ -287,6 +287,6 @@ func (w *writer) note(status int) {
 // Write implements http.ResponseWriter.
 func (w *writer) Write(b []byte) (int, error) {
 	w.note(http.StatusOK)
-	w.rec.answer.add(b)
+	w.rec.response.add(b)
 	return w.ResponseWriter.Write(b)
 }

@@ -49,7 +49,7 @@ func maskFor(rec *record, keys *regexp.Regexp) *mask {
 			m.add(values...)
 		}
 	}
-	for _, c := range []*capture{&rec.body, &rec.answer} {
+	for _, c := range []*capture{&rec.body, &rec.response} {
 		_, _ = rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
 			if secretMember(path, t) {
 				m.add(t.String())

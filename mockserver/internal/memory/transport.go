@@ -34,10 +34,10 @@ var ErrPanic = errors.New("the handler panicked")
 type Transport struct {
 	Handler http.Handler
 
-	// Prompt reports which requests the handler answers without waiting for
+	// Inline reports which requests the handler answers without waiting for
 	// anything but their context. They run on the caller's goroutine, which
 	// saves two switches and the growing of a stack. Nil is none.
-	Prompt func(*http.Request) bool
+	Inline func(*http.Request) bool
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -50,8 +50,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	w := &answer{header: make(http.Header), head: req.Method == http.MethodHead}
-	if !t.prompt(req) {
+	w := &responseWriter{header: make(http.Header), head: req.Method == http.MethodHead}
+	if !t.inline(req) {
 		return w.aside(t.Handler, r, req)
 	}
 	w.serve(t.Handler, r)
@@ -62,15 +62,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.response(req)
 }
 
-// prompt reports whether a request may run on the caller's goroutine. A body
+// inline reports whether a request may run on the caller's goroutine. A body
 // that can be had a second time is in memory: reading it waits for nobody.
-func (t *Transport) prompt(req *http.Request) bool {
+func (t *Transport) inline(req *http.Request) bool {
 	inMemory := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
-	return inMemory && t.Prompt != nil && t.Prompt(req)
+	return inMemory && t.Inline != nil && t.Inline(req)
 }
 
 // aside lets the handler answer on a goroutine of its own.
-func (w *answer) aside(h http.Handler, r, req *http.Request) (*http.Response, error) {
+func (w *responseWriter) aside(h http.Handler, r, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	r = r.WithContext(ctx)
 	done := make(chan struct{})
@@ -178,8 +178,8 @@ func (addr) Network() string { return "memory" }
 // String implements net.Addr.
 func (a addr) String() string { return string(a) }
 
-// answer is the response writer of one request.
-type answer struct {
+// responseWriter is the response writer of one request.
+type responseWriter struct {
 	header http.Header
 	sent   http.Header // as it was when the status was written
 	status int
@@ -191,7 +191,7 @@ type answer struct {
 
 // serve runs the handler and takes a panic for what a server makes of it: the
 // end of the connection.
-func (w *answer) serve(h http.Handler, r *http.Request) {
+func (w *responseWriter) serve(h http.Handler, r *http.Request) {
 	defer func() {
 		switch p := recover(); {
 		case p == nil || w.failed != nil:
@@ -205,7 +205,7 @@ func (w *answer) serve(h http.Handler, r *http.Request) {
 }
 
 // abandon is a connection that closes: before the answer or in its body.
-func (w *answer) abandon() {
+func (w *responseWriter) abandon() {
 	if w.status == 0 {
 		w.failed = io.EOF
 		return
@@ -214,11 +214,11 @@ func (w *answer) abandon() {
 }
 
 // Abort implements [Aborter].
-func (w *answer) Abort(err error) { w.failed = err }
+func (w *responseWriter) Abort(err error) { w.failed = err }
 
 // Header implements http.ResponseWriter. What is changed after the status was
 // written is not sent.
-func (w *answer) Header() http.Header {
+func (w *responseWriter) Header() http.Header {
 	if w.header == nil {
 		w.header = w.sent.Clone()
 	}
@@ -226,7 +226,7 @@ func (w *answer) Header() http.Header {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *answer) WriteHeader(status int) {
+func (w *responseWriter) WriteHeader(status int) {
 	if w.status != 0 || status < http.StatusOK {
 		return
 	}
@@ -234,7 +234,7 @@ func (w *answer) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (w *answer) Write(b []byte) (int, error) {
+func (w *responseWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	if !bodyAllowed(w.status) {
 		return 0, http.ErrBodyNotAllowed
@@ -249,7 +249,7 @@ func (w *answer) Write(b []byte) (int, error) {
 }
 
 // Flush implements http.Flusher: the status is written, the rest waits.
-func (w *answer) Flush() { w.WriteHeader(http.StatusOK) }
+func (w *responseWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
 func bodyAllowed(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
@@ -257,7 +257,7 @@ func bodyAllowed(status int) bool {
 
 // response is what the client gets. It is called when the handler has
 // returned.
-func (w *answer) response(req *http.Request) (*http.Response, error) {
+func (w *responseWriter) response(req *http.Request) (*http.Response, error) {
 	if w.failed != nil {
 		return nil, w.failed
 	}
@@ -339,4 +339,4 @@ var _ interface {
 	http.ResponseWriter
 	http.Flusher
 	Aborter
-} = (*answer)(nil)
+} = (*responseWriter)(nil)

@@ -279,7 +279,7 @@ func onCaller(t *testing.T, req *http.Request) (same bool) {
 	t.Helper()
 	const name = "memory_test.onCaller("
 	transport := &memory.Transport{
-		Prompt: func(r *http.Request) bool { return r.URL.Path != "/slow" },
+		Inline: func(r *http.Request) bool { return r.URL.Path != "/slow" },
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			stack, _, _ := strings.Cut(string(debug.Stack()), "created by")
 			same = strings.Contains(stack, name)
@@ -306,7 +306,7 @@ func TestAPromptHandlerEndsWithTheRequestsContext(t *testing.T) {
 	cause := errors.New("the caller went home")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	transport := &memory.Transport{
-		Prompt: func(*http.Request) bool { return true },
+		Inline: func(*http.Request) bool { return true },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			cancel(cause)
 			<-r.Context().Done()

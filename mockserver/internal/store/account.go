@@ -148,7 +148,7 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	if c.Integration != nil {
 		integration = c.Integration
 	}
-	send, refusal := a.keep(Commit{Change: c, Fired: fired, Integration: integration})
+	send, refusal := a.persist(Commit{Change: c, Fired: fired, Integration: integration})
 	if refusal != nil {
 		return refusal
 	}
@@ -161,8 +161,8 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	return nil
 }
 
-// keep gives a commit to the outbox and returns what sends its webhooks.
-func (a *Account) keep(c Commit) (send func(), refusal *engine.Refusal) {
+// persist gives a commit to the outbox and returns what sends its webhooks.
+func (a *Account) persist(c Commit) (send func(), refusal *engine.Refusal) {
 	out := a.store.cfg.Outbox
 	if out == nil {
 		return func() {}, nil
@@ -170,7 +170,7 @@ func (a *Account) keep(c Commit) (send func(), refusal *engine.Refusal) {
 	var err error
 	c.Account = a.key
 	if c.IDs, err = a.ids.MarshalBinary(); err == nil {
-		send, err = out.Keep(c)
+		send, err = out.Persist(c)
 	}
 	if err == nil {
 		return send, nil

@@ -260,7 +260,7 @@ func TestTwoVersionsInOneChange(t *testing.T) {
 	t.Parallel()
 	w, apart := newWorld(nil), newWorld(nil)
 	require.Nil(t, w.Account("sk_test_1").Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateTransaction(d.Env, pixPayment("one"), engine.Found{})
+		c, refusal := engine.CreateTransaction(d.Env, pixPayment("one"), engine.Existing{})
 		require.Nil(t, refusal)
 		payment, refusal := engine.Pay(d.Env, c.Transactions[0])
 		return c.And(payment), refusal

@@ -29,7 +29,7 @@ type world struct {
 }
 
 // Keep implements store.Outbox.
-func (w *world) Keep(c store.Commit) (func(), error) {
+func (w *world) Persist(c store.Commit) (func(), error) {
 	if w.fails != nil {
 		return nil, w.fails
 	}
@@ -68,7 +68,7 @@ func pixPayment(ref string) engine.NewTransaction {
 // create makes a transaction as the HTTP interface does.
 func create(a *store.Account, in engine.NewTransaction) (made *engine.Transaction, refusal *engine.Refusal) {
 	refusal = a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateTransaction(d.Env, in, engine.Found{Reference: d.Transactions.ByRef(in.ExternalRef)})
+		c, refusal := engine.CreateTransaction(d.Env, in, engine.Existing{Reference: d.Transactions.ByRef(in.ExternalRef)})
 		if refusal == nil {
 			made = c.Transactions[0]
 		}

@@ -102,7 +102,7 @@ func (a *Account) empty() {
 func (a *Account) Reset() *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, refusal := a.keep(Commit{Reset: true}) // sends nothing
+	_, refusal := a.persist(Commit{Reset: true}) // sends nothing
 	if refusal == nil {
 		a.empty()
 	}

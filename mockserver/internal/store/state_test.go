@@ -44,11 +44,11 @@ func busy(t *testing.T, w *world) {
 			in := engine.NewSubscription{Token: "pgct_ok_sub"}
 			in.Amount, in.Interval = 4990, "month"
 			customer := &engine.Customer{Buyer: engine.Buyer{ID: "c", Email: "ana@example.com"}}
-			return engine.CreateSubscription(d.Env, in, engine.FoundForSubscription{Customer: customer})
+			return engine.CreateSubscription(d.Env, in, engine.ExistingForSubscription{Customer: customer})
 		},
 		func(d *store.Data) (engine.Change, *engine.Refusal) {
 			in := engine.NewLink{Sold: []engine.NewLinkItem{{CatalogProduct: engine.CatalogProduct{ExternalID: "MUG-1", Name: "Mug", Price: 1}}}}
-			c, refusal := engine.CreateLink(d.Env, in, engine.FoundForLink{Product: d.Products.ByRef})
+			c, refusal := engine.CreateLink(d.Env, in, engine.ExistingForLink{Product: d.Products.ByRef})
 			l = c.Links[0]
 			return c, refusal
 		},

@@ -37,10 +37,10 @@ type IDs interface {
 // Outbox takes every commit, under the account's lock and in their order. It
 // must return soon and must not call back into the store.
 type Outbox interface {
-	// Keep writes a commit and the webhooks that it causes down as one, before
+	// Persist writes a commit and the webhooks that it causes down as one, before
 	// anyone sees it: its error prevents the commit. What it returns sends the
 	// webhooks, and is called when the commit can be seen.
-	Keep(c Commit) (send func(), err error)
+	Persist(c Commit) (send func(), err error)
 }
 
 // Commit is what one transition did to an account, for [Store.Replay].
@@ -141,9 +141,9 @@ func (s *Store) Accounts() []string {
 	return slices.Sorted(maps.Keys(s.accounts))
 }
 
-// Fits reports whether a timer still fits its record's state: one that does
+// StillApplies reports whether a timer still fits its record's state: one that does
 // not changes nothing when it fires.
-func (s *Store) Fits(t clock.Timer) bool { return s.Account(t.Account).fits(t) }
+func (s *Store) StillApplies(t clock.Timer) bool { return s.Account(t.Account).stillApplies(t) }
 
 // Fire does what a due timer asks for. A timer that no longer fits its
 // record's state changes nothing. After an error nothing has changed, and the

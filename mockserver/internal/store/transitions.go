@@ -126,9 +126,9 @@ func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	return a.commit(c, &t)
 }
 
-// fits reports whether a timer would change anything, if nothing else happened
+// stillApplies reports whether a timer would change anything, if nothing else happened
 // before it.
-func (a *Account) fits(t clock.Timer) bool {
+func (a *Account) stillApplies(t clock.Timer) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	env := a.env()

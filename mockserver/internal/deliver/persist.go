@@ -8,9 +8,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 )
 
-// Kept is what has changed: all endpoints of accounts, or, after an attempt, one
+// Changed is what has changed: all endpoints of accounts, or, after an attempt, one
 // delivery. What a commit causes is kept with it: see [Posting].
-type Kept struct {
+type Changed struct {
 	Registry *Registry
 	Delivery *SavedDelivery // without its body, which never changes
 }
@@ -25,8 +25,8 @@ type Registry struct {
 // not a handler in memory, and not one that the start itself registers.
 func (e *endpoint) lasting() bool { return e.Handler == nil && e.Account != "" }
 
-func (s *Sender) keepEndpoints() error {
-	if s.cfg.Keep == nil {
+func (s *Sender) persistEndpoints() error {
+	if s.cfg.Persist == nil {
 		return nil
 	}
 	r := Registry{Registered: s.registered}
@@ -35,13 +35,13 @@ func (s *Sender) keepEndpoints() error {
 			r.Endpoints = append(r.Endpoints, e.save())
 		}
 	}
-	return s.cfg.Keep(Kept{Registry: &r})
+	return s.cfg.Persist(Changed{Registry: &r})
 }
 
-// keepDelivery writes down what has become of a delivery. Where that fails the
+// persistDelivery writes down what has become of a delivery. Where that fails the
 // next attempt writes it again, and a restart at worst repeats one.
-func (s *Sender) keepDelivery(d *delivery) {
-	if s.cfg.Keep == nil {
+func (s *Sender) persistDelivery(d *delivery) {
+	if s.cfg.Persist == nil {
 		return
 	}
 	saved, err := d.save()
@@ -49,7 +49,7 @@ func (s *Sender) keepDelivery(d *delivery) {
 		return
 	}
 	saved.Body = nil
-	_ = s.cfg.Keep(Kept{Delivery: &saved})
+	_ = s.cfg.Persist(Changed{Delivery: &saved})
 }
 
 // LoadEndpoints replaces the endpoints of all accounts.

@@ -2,13 +2,13 @@ package deliver
 
 import "time"
 
-// laneKey is what must stay in order: one record to one target.
-type laneKey struct{ target, resource string }
+// queueKey is what must stay in order: one record to one target.
+type queueKey struct{ target, resource string }
 
-// lane is the queue of one key. The lane whose first job runs is not among the
-// ready ones.
-type lane struct {
-	key  laneKey
+// queue holds the jobs of one key in order. While its first job runs it is not
+// among the ready ones.
+type queue struct {
+	key  queueKey
 	jobs []*job
 }
 
@@ -16,22 +16,22 @@ type lane struct {
 type job struct {
 	d         *delivery
 	scheduled bool // it counts as one of the schedule
-	queued    bool // it is the first of the queue
+	inRelease bool // it is the first of the released ones
 }
 
-// enqueue puts a job into its lane and sees to it that somebody does it.
+// enqueue puts a job into its queue and sees to it that somebody does it.
 func (s *Sender) enqueue(j *job) {
 	s.active++
 	s.push(j)
 }
 
-// line puts a job into the queue, whose jobs are done strictly one after the
-// other.
-func (s *Sender) line(j *job) {
+// enqueueReleased puts a job behind those released before, which are done
+// strictly one after the other.
+func (s *Sender) enqueueReleased(j *job) {
 	s.active++
-	s.queue = append(s.queue, j)
-	if len(s.queue) == 1 {
-		j.queued = true
+	s.released = append(s.released, j)
+	if len(s.released) == 1 {
+		j.inRelease = true
 		s.push(j)
 	}
 }
@@ -42,11 +42,11 @@ func (s *Sender) push(j *job) {
 		return
 	}
 	j.d.state = j.d.waitingState()
-	key := laneKey{j.d.target.key(), j.d.resource}
-	l := s.lanes[key]
+	key := queueKey{j.d.target.key(), j.d.resource}
+	l := s.queues[key]
 	if l == nil {
-		l = &lane{key: key}
-		s.lanes[key] = l
+		l = &queue{key: key}
+		s.queues[key] = l
 		s.ready = append(s.ready, l)
 	}
 	l.jobs = append(l.jobs, j)
@@ -65,7 +65,7 @@ func (d *delivery) waitingState() State {
 	return Pending
 }
 
-// worker makes attempts until no lane is ready.
+// worker makes attempts until no queue is ready.
 func (s *Sender) worker() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Sender) worker() {
 		if len(l.jobs) > 0 {
 			s.ready = append(s.ready, l)
 		} else {
-			delete(s.lanes, l.key)
+			delete(s.queues, l.key)
 		}
 	}
 	s.workers--
@@ -113,7 +113,7 @@ func (s *Sender) done(j *job, a Attempt) {
 		d.state = Failed
 	}
 	s.count(d)
-	s.keepDelivery(d)
+	s.persistDelivery(d)
 	if copies := d.fault.Copies; copies > 0 {
 		d.fault.Copies--
 		s.enqueue(&job{d: d})
@@ -124,18 +124,18 @@ func (s *Sender) done(j *job, a Attempt) {
 // next counts a job as done and goes on with what hangs on it.
 func (s *Sender) next(j *job) {
 	s.active--
-	if j.queued {
-		if s.queue = s.queue[1:]; len(s.queue) > 0 {
-			s.queue[0].queued = true
-			s.push(s.queue[0])
+	if j.inRelease {
+		if s.released = s.released[1:]; len(s.released) > 0 {
+			s.released[0].inRelease = true
+			s.push(s.released[0])
 		}
 	}
 	if s.active == 0 {
-		s.tellIdle()
+		s.signalIdle()
 	}
 }
 
-func (s *Sender) tellIdle() {
+func (s *Sender) signalIdle() {
 	for _, idle := range s.idle {
 		close(idle)
 	}
