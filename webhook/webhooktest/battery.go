@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -141,25 +142,38 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 // send delivers once and returns the status.
 func (b *battery) send(r *http.Request) int {
+	status, _ := b.deliver(r)
+	return status
+}
+
+// deliver returns the response's status and when it asks the sender to come
+// back, at once where it does not say.
+func (b *battery) deliver(r *http.Request) (status int, retryAfter time.Duration) {
 	r = Again(r)
 	r.URL.Path = b.Path
 	w := &recorder{header: http.Header{}}
 	b.Handler.ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK)
-	return w.status
+	seconds, _ := strconv.Atoi(w.header.Get("Retry-After"))
+	return w.status, time.Duration(seconds) * time.Second
 }
 
 func ok(status int) bool { return status >= 200 && status <= 299 }
 
-// sendUntilTaken delivers as the gateway does, until it is told 2xx.
+// longestRetryAfter is how long the battery waits before it delivers again. The
+// receiver's own backoff begins with up to 5 s.
+const longestRetryAfter = 10 * time.Second
+
+// sendUntilTaken delivers as the gateway does, until the response is 2xx.
 func (b *battery) sendUntilTaken(r *http.Request) {
 	b.t.Helper()
 	status := 0
 	for range 10 {
-		if status = b.send(r); ok(status) {
+		var retryAfter time.Duration
+		if status, retryAfter = b.deliver(r); ok(status) {
 			return
 		}
-		<-time.After(20 * time.Millisecond)
+		<-time.After(min(max(retryAfter, 20*time.Millisecond), longestRetryAfter))
 	}
 	b.errorf("the delivery is answered %d again and again", status)
 	panic(b.checker)
