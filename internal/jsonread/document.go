@@ -1,7 +1,7 @@
-// Package jsonread reads JSON once, into a [Document]: a flat list of nodes. The
-// rules check a document, [Decode] fills structs from one, and a webhook's
-// members are read from one. It is the only package that reads JSON by hand, and
-// the only one that uses unsafe to avoid copies.
+// Package jsonread is the only package that reads JSON by hand, and the only one
+// that uses unsafe to avoid copies. A [Document] is JSON read once, into a flat
+// list of nodes: the rules check it, and [Decode] fills structs from it. [Members]
+// and [Elements] look into a webhook without nodes.
 package jsonread
 
 import (
