@@ -110,7 +110,7 @@ func OfResponse(r *engine.Response) int64 {
 
 // of returns what v itself takes, with the bytes of its strings.
 func of[T any](v *T, strings ...string) int64 {
-	n := int64(unsafe.Sizeof(*v))
+	n := int64(unsafe.Sizeof(*v)) //nolint:gosec // a type is small
 	for _, s := range strings {
 		n += int64(len(s))
 	}
