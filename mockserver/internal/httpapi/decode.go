@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
