@@ -74,11 +74,17 @@ func findGroups(s string, i, j int) (end int) {
 		if j == first || j-first > 8 {
 			return 0
 		}
-		if len(digits) >= 13 && closes(s, j) && isCardNumber(string(digits)) {
+		if len(digits) >= 13 && closes(s, j) && !goesOn(s, j) && isCardNumber(string(digits)) {
 			return j
 		}
 	}
 	return 0
+}
+
+// goesOn reports whether a group that ends before i is followed by a hyphen and
+// another one: the first groups of a UUID may all be digits.
+func goesOn(s string, i int) bool {
+	return i+1 < len(s) && s[i] == '-' && isWord(s[i+1])
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
