@@ -34,7 +34,7 @@ func CheckoutLink(o *Object) {
 
 	// What the document shows on a link only.
 	o.String("description", Nullable)
-	o.String("expires_at", Nullable).Time()
+	o.String("expires_at", Nullable).Time().Future()
 	o.Int("max_uses", Nullable).AtLeast(1)
 	o.String("success_url", Nullable)
 	o.String("cancel_url", Nullable)

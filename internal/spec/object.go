@@ -319,6 +319,21 @@ func (r StringRule) Time() StringRule {
 	}, "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
 }
 
+// Future checks that a timestamp is after the variant's Now.
+func (r StringRule) Future() {
+	now := r.o.Variant().Now
+	t, err := ParseTime(r.v)
+	if r.ok && err == nil && !now.IsZero() && !t.After(now) {
+		r.o.Fail(r.name, CodeInvalid, "%s", MustBeAfter(now))
+	}
+}
+
+// MustBeAfter is the message about a timestamp that is not in the gateway's
+// future. It names the gateway's time, which a test may have moved by months.
+func MustBeAfter(now time.Time) string {
+	return "must be after the gateway's clock, which is at " + now.UTC().Format(time.RFC3339)
+}
+
 // ParseTime reads an RFC 3339 timestamp, whose T and Z may be lower case.
 func ParseTime(s string) (time.Time, error) {
 	return time.Parse(time.RFC3339, strings.ToUpper(s))

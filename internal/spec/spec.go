@@ -16,7 +16,10 @@
 // constant in limits.go and a line in its rule, a new enum a [Set] in enums.go.
 package spec
 
-import "net/url"
+import (
+	"net/url"
+	"time"
+)
 
 // Rule checks the members of one request body or query.
 type Rule func(*Object)
@@ -28,6 +31,10 @@ type Variant struct {
 	Live         bool // the published gateway's reading; see docs/assumptions.md
 	Lenient      bool // products and buyer may be missing
 	LoopbackHTTP bool // notify_url may be plain http to a loopback host
+
+	// Now is what times that must be in the future are compared with; the zero
+	// time accepts them all.
+	Now time.Time
 }
 
 // The codes of a Violation.

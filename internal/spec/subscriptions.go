@@ -26,7 +26,7 @@ func Subscription(o *Object) {
 	o.Array("informations", Optional).Len(0, MaxInformations).Each(information)
 	o.String("idempotency_key", o.optional()).Len(MinIdempotencyKey, MaxIdempotencyKey)
 	o.Array("products", Optional).Len(0, MaxProducts).Each(Product)
-	o.String("trial_end", o.optional()).Time()
+	o.String("trial_end", o.optional()).Time().Future()
 	o.Int("billing_day_of_month", Optional).Between(1, MaxBillingDay)
 	o.String("comment", Optional).MaxLen(MaxPixComment)
 }

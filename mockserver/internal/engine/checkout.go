@@ -46,7 +46,7 @@ type ExistingForLink struct {
 // already is updated in the catalogue, and so in every link that sells it.
 func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal) {
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(env.Now) {
-		return Change{}, notInFuture(env, "expires_at")
+		return Change{}, Invalid("expires_at", spec.CodeInvalid, spec.MustBeAfter(env.Now))
 	}
 	l := in.Link
 	l.ID = int64(existing.Links + 1)
@@ -62,10 +62,14 @@ func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal
 	}
 	l.CreatedAt, l.UpdatedAt = env.Now, env.Now
 	shelf := catalogue{existing: existing}
+	var wrong []spec.Violation
 	for i, sold := range in.Sold {
 		if known := shelf.known(sold.ExternalID); known != nil && known.Currency != "" && known.Currency != l.CurrencyOf(&sold.CatalogProduct) {
-			return Change{}, Invalid("products["+strconv.Itoa(i)+"].currency", spec.CodeInvalid,
-				"must be "+known.Currency+", in which earlier links sell this external_id")
+			wrong = append(wrong, spec.Violation{
+				Field: "products[" + strconv.Itoa(i) + "].currency", Code: spec.CodeInvalid,
+				Message: "must be " + known.Currency + ", in which earlier links sell this external_id",
+			})
+			continue
 		}
 		p := shelf.upsert(sold.CatalogProduct)
 		l.Items = append(l.Items, LinkItem{
@@ -73,6 +77,9 @@ func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal
 			ProductID: p.ID,
 			Quantity:  max(sold.Quantity, 1),
 		})
+	}
+	if wrong != nil {
+		return Change{}, InvalidFields(wrong)
 	}
 	c := Change{Links: []*Link{&l}, Products: shelf.changed}
 	if !l.ExpiresAt.IsZero() {

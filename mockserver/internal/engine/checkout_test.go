@@ -150,8 +150,8 @@ func TestLinkStates(t *testing.T) {
 		in.ExpiresAt = start()
 		_, refusal := engine.CreateLink(newWorld(t).env, in, engine.ExistingForLink{})
 		require.NotNil(t, refusal)
-		assert.Equal(t, "expires_at", refusal.Field)
-		assert.Equal(t, spec.CodeInvalid, refusal.FieldCode)
+		assert.Equal(t, "expires_at", refusal.Fields[0].Field)
+		assert.Equal(t, spec.CodeInvalid, refusal.Fields[0].Code)
 	})
 	t.Run("active to expired and to inactive by control, not twice", func(t *testing.T) {
 		t.Parallel()
@@ -251,7 +251,7 @@ func TestSessionStates(t *testing.T) {
 		in.PaymentMethods = []string{"pix"}
 		refusal := w.fill(w.visit(w.link(in), ""), engine.SessionUpdate{Method: "voucher"})
 		require.NotNil(t, refusal)
-		assert.Equal(t, "payment_method", refusal.Field)
+		assert.Equal(t, "payment_method", refusal.Fields[0].Field)
 	})
 	t.Run("ready to processing to completed", func(t *testing.T) {
 		t.Parallel()

@@ -7,7 +7,11 @@
 // it into the Change, which the store applies whole or not at all.
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/gateway-go/gateway/internal/spec"
+)
 
 // Env is what every transition may know beside its records and its input.
 type Env struct {
@@ -109,6 +113,5 @@ type Refusal struct {
 	Detail   string // one sentence for people
 	Instance string // the path of the record that is in the way, where there is one
 
-	Field     string // with FieldCode, where one member is at fault
-	FieldCode string
+	Fields []spec.Violation // the members at fault, where the request is invalid
 }

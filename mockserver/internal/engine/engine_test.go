@@ -7,8 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
+
+// invalid is what a refusal says of a member whose value is wrong.
+func invalid(field string) []spec.Violation {
+	return []spec.Violation{{Field: field, Code: spec.CodeInvalid}}
+}
 
 // eachField returns a Change for each of its fields, with only that one set.
 func eachField(t *testing.T) map[string]engine.Change {

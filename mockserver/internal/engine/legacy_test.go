@@ -112,7 +112,7 @@ func TestLegacyStatusByControl(t *testing.T) {
 		w := newWorld(t)
 		refusal := w.move(w.legacyPayment(), set("WON"))
 		require.NotNil(t, refusal)
-		assert.Equal(t, "status", refusal.Field)
+		assert.Equal(t, "status", refusal.Fields[0].Field)
 		refusal = w.move(w.sub(w.subscribe("pgct_ok")).Latest.ID, set("PAID"))
 		require.NotNil(t, refusal)
 		assert.Equal(t, engine.CodeNotFound, refusal.Code)

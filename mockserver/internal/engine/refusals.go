@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"time"
+	"strings"
 
 	"github.com/gateway-go/gateway/internal/spec"
 )
@@ -47,19 +47,21 @@ func Duplicate(kind, instance string) *Refusal {
 	}
 }
 
-// Invalid says which member of the request is at fault and why; fieldCode is
-// one of the rules package's codes.
-func Invalid(field, fieldCode, detail string) *Refusal {
-	return &Refusal{
-		Code:      CodeValidation,
-		Detail:    detail,
-		Field:     field,
-		FieldCode: fieldCode,
-	}
+// Invalid rejects one member of the request; fieldCode is one of spec's codes.
+func Invalid(field, fieldCode, message string) *Refusal {
+	return InvalidFields([]spec.Violation{{Field: field, Message: message, Code: fieldCode}})
 }
 
-// notInFuture is a time that must be after the gateway's, whose clock is not
-// the caller's: a test may have moved it by months.
-func notInFuture(env Env, field string) *Refusal {
-	return Invalid(field, spec.CodeInvalid, "must be after the gateway's clock, which is at "+env.Now.UTC().Format(time.RFC3339))
+// InvalidFields rejects several members of the request.
+func InvalidFields(fields []spec.Violation) *Refusal {
+	return &Refusal{Code: CodeValidation, Detail: Describe(fields) + ".", Fields: fields}
+}
+
+// Describe names all fields and what is wrong with each in one string.
+func Describe(fields []spec.Violation) string {
+	parts := make([]string, len(fields))
+	for i, f := range fields {
+		parts[i] = f.Field + " " + f.Message
+	}
+	return strings.Join(parts, "; ")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
@@ -119,7 +120,7 @@ func checkSubscription(env Env, in NewSubscription, existing ExistingForSubscrip
 			Instance: SubscriptionPath(existing.Key.ID),
 		}
 	case !in.TrialEnd.IsZero() && !in.TrialEnd.After(env.Now):
-		return notInFuture(env, "trial_end")
+		return Invalid("trial_end", spec.CodeInvalid, spec.MustBeAfter(env.Now))
 	case existing.Customer == nil:
 		return NotFound("customer")
 	case in.PaymentMethod != pixAutomatic:

@@ -546,7 +546,7 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 		{
 			"trial_end now", func(in *engine.NewSubscription) { in.TrialEnd = start() },
 			engine.ExistingForSubscription{},
-			&engine.Refusal{Code: "VALIDATION_ERROR", Field: "trial_end", FieldCode: "invalid_string"},
+			&engine.Refusal{Code: "VALIDATION_ERROR", Fields: invalid("trial_end")},
 		},
 		{
 			"unknown customer, before a spent token", func(*engine.NewSubscription) {},
@@ -556,17 +556,17 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 		{
 			"spent token", func(*engine.NewSubscription) {},
 			engine.ExistingForSubscription{Customer: customer, TokenSpent: true},
-			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Field: "token", FieldCode: "invalid_string"},
+			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Fields: invalid("token")},
 		},
 		{
 			"used token", func(in *engine.NewSubscription) { in.Token = "pgct_used" },
 			engine.ExistingForSubscription{Customer: customer},
-			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Field: "token", FieldCode: "invalid_string"},
+			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Fields: invalid("token")},
 		},
 		{
 			"expired token", func(in *engine.NewSubscription) { in.Token = "pgct_expired" },
 			engine.ExistingForSubscription{Customer: customer},
-			&engine.Refusal{Code: "TOKEN_EXPIRED", Field: "token", FieldCode: "invalid_string"},
+			&engine.Refusal{Code: "TOKEN_EXPIRED", Fields: invalid("token")},
 		},
 	}
 	for _, test := range tests {
@@ -581,6 +581,10 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 			require.NotNil(t, refusal)
 			assert.NotEmpty(t, refusal.Detail)
 			refusal.Detail = ""
+			for i := range refusal.Fields {
+				assert.NotEmpty(t, refusal.Fields[i].Message)
+				refusal.Fields[i].Message = ""
+			}
 			assert.Equal(t, test.want, refusal)
 		})
 	}

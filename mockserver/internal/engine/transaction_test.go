@@ -461,8 +461,8 @@ func TestRefundFieldErrorNamesAmount(t *testing.T) {
 	t.Parallel()
 	_, refusal := refund(1001)(paymentEnv(), in(t, paymentEnv(), "pix", "paid"))
 	require.NotNil(t, refusal)
-	assert.Equal(t, "amount", refusal.Field)
-	assert.Equal(t, "too_big", refusal.FieldCode)
+	assert.Equal(t, "amount", refusal.Fields[0].Field)
+	assert.Equal(t, "too_big", refusal.Fields[0].Code)
 }
 
 func TestRefundReasonIsKept(t *testing.T) {

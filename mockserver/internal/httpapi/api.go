@@ -122,8 +122,10 @@ func (a *API) serve(rq *request) (any, *problem) {
 	if p != nil {
 		return nil, p
 	}
-	if p := a.admissible(route, param); p != nil {
-		return nil, p
+	if route.sandboxOnly {
+		if refusal := engine.StatusForbidden(!a.cfg.Production); refusal != nil {
+			return nil, refused(refusal)
+		}
 	}
 	account, refusal := a.cfg.Store.Open(key)
 	if refusal != nil {
@@ -134,20 +136,6 @@ func (a *API) serve(rq *request) (any, *problem) {
 		rq.account = rq.account.Observed(w.NoteChange)
 	}
 	return route.do(rq)
-}
-
-// admissible rejects what no account and no body could make right: a production
-// key on a route of the sandbox, and, in the live dialect, a malformed id.
-func (a *API) admissible(route *route, param string) *problem {
-	if route.sandboxOnly {
-		if refusal := engine.StatusForbidden(!a.cfg.Production); refusal != nil {
-			return refused(refusal)
-		}
-	}
-	if a.cfg.Live && route.uuid && !spec.IsUUID(param) {
-		return invalid([]spec.Violation{{Field: "id", Code: spec.CodeInvalid, Message: "must be a UUID"}})
-	}
-	return nil
 }
 
 // variant returns the reading of the rules that holds here.

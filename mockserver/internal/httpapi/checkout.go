@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,11 +21,11 @@ func (a *API) checkoutRoutes() []route {
 		},
 		{
 			Operation: spec.CheckoutSessions.Open, status: 200, list: true,
-			do: slugged(a.openSession),
+			do: plainly(a.openSession),
 		},
 		{
 			Operation: spec.CheckoutSessions.Update, status: 200,
-			do: slugged(withBody(a.updateSession)),
+			do: withBody(a.updateSession),
 		},
 		{
 			Operation: spec.Operation{Name: "checkout_links.page", Method: "GET", Path: "/pay/{slug}"}, status: 200, public: true,
@@ -37,16 +36,6 @@ func (a *API) checkoutRoutes() []route {
 
 // sessionHeader holds the token of a session.
 const sessionHeader = "X-Checkout-Session-Token"
-
-// slugged checks the slug in the path before anything else.
-func slugged(do handler) handler {
-	return func(rq *request) (any, *problem) {
-		if fields := spec.CheckQuery(url.Values{"slug": {rq.param}}, spec.CheckoutSlug, rq.api.variant()); len(fields) > 0 {
-			return nil, invalid(fields)
-		}
-		return do(rq)
-	}
-}
 
 // linkBody is the body of a link's creation. The members below the products
 // are beyond the document, which shows them on the link only: they are taken
@@ -155,7 +144,7 @@ func newLink(in *linkBody) (engine.NewLink, error) {
 }
 
 // openSession resumes the session that the header names, or opens a new one.
-func (a *API) openSession(rq *request) (any, *problem) {
+func (a *API) openSession(rq *request) (any, *engine.Refusal) {
 	var view sessionView
 	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		l := d.Links.Get(rq.param)
@@ -176,7 +165,7 @@ func (a *API) openSession(rq *request) (any, *problem) {
 		return c, nil
 	})
 	if refusal != nil {
-		return nil, refused(refusal)
+		return nil, refusal
 	}
 	return view, nil
 }

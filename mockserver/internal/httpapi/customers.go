@@ -19,7 +19,7 @@ func (a *API) customerRoutes() []route {
 		},
 		{
 			Operation: spec.Customers.List, status: 200, list: true,
-			do: withQuery(a.listCustomers),
+			do: a.listCustomers,
 		},
 		{
 			Operation: spec.Customers.Get, status: 200,
@@ -63,26 +63,21 @@ func (a *API) getCustomer(rq *request) (any, *engine.Refusal) {
 // defaultCustomers is how many customers a page has where limit is not sent.
 const defaultCustomers = 10
 
-func (a *API) listCustomers(rq *request, q url.Values) (any, *problem) {
-	meta := listMetadata{Page: number(q, "page", 1), Limit: number(q, "limit", defaultCustomers)}
-	var (
-		page store.Page[engine.Customer]
-		err  error
-	)
-	rq.account.View(func(d *store.Data) {
-		query := customerQuery(d, q)
-		query.Limit, query.Skip = meta.Limit, (meta.Page-1)*meta.Limit
-		page, err = d.Customers.Page(query)
-	})
-	if err != nil {
-		return nil, badCursor()
+func (a *API) listCustomers(rq *request) (any, *problem) {
+	var meta listMetadata
+	customers := listed[engine.Customer, customerView]{
+		table: func(d *store.Data) *store.Table[engine.Customer] { return &d.Customers },
+		query: func(d *store.Data, q url.Values) store.Query[engine.Customer] {
+			meta.Page, meta.Limit = number(q, "page", 1), number(q, "limit", defaultCustomers)
+			query := customerQuery(d, q)
+			query.Limit, query.Skip = meta.Limit, (meta.Page-1)*meta.Limit
+			return query
+		},
+		view: viewCustomer,
 	}
+	page, items, p := customers.page(rq)
 	meta.Total = page.Total
-	items := make([]customerView, len(page.Rows))
-	for i, c := range page.Rows {
-		items[i] = viewCustomer(c)
-	}
-	return numberedList{Metadata: meta, Data: items}, nil
+	return numberedList{Metadata: meta, Data: items}, p
 }
 
 func number(q url.Values, name string, fallback int) int {

@@ -44,11 +44,7 @@ func (rq *request) idempotencyKeys() []string {
 // once carries a request with idempotency keys out, or returns the response
 // that it had before. The body has been read and checked, so that nobody waits
 // for a slow client under the account's lock.
-func (rq *request) once(keys []string, body []byte, do func() (any, *engine.Refusal)) (any, *problem) {
-	key, p := oneKey(keys)
-	if p != nil {
-		return nil, p
-	}
+func (rq *request) once(key string, body []byte, do func() (any, *engine.Refusal)) (any, *problem) {
 	fingerprint, err := hash(rq.r.Method+" "+rq.r.URL.EscapedPath()+"\n", bytes.Clone(body))
 	if err != nil {
 		return nil, malformed("The body could not be compared.")
@@ -68,24 +64,24 @@ func (rq *request) once(keys []string, body []byte, do func() (any, *engine.Refu
 	return storedResponse{response, replayed}, nil
 }
 
-// oneKey returns the key of a request that sent the header at least once.
-func oneKey(keys []string) (string, *problem) {
-	key := keys[0]
+// checkKeys checks the values of the header.
+func checkKeys(keys []string) []spec.Violation {
+	wrong := spec.Violation{Field: idempotencyHeader, Code: spec.CodeInvalid}
 	switch {
+	case len(keys) == 0:
+		return nil
 	case len(keys) > 1:
-		return "", invalidKey(spec.CodeInvalid, "must be sent once")
-	case key == "":
-		return "", invalidKey(spec.CodeTooSmall, "must have at least 1 character")
-	case len(key) > maxIdempotencyKey:
-		return "", invalidKey(spec.CodeTooBig, "must have at most 255 characters")
-	case strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
-		return "", invalidKey(spec.CodeInvalid, "must be printable ASCII characters")
+		wrong.Message = "must be sent once"
+	case keys[0] == "":
+		wrong.Code, wrong.Message = spec.CodeTooSmall, "must have at least 1 character"
+	case len(keys[0]) > maxIdempotencyKey:
+		wrong.Code, wrong.Message = spec.CodeTooBig, "must have at most 255 characters"
+	case strings.ContainsFunc(keys[0], func(c rune) bool { return c < ' ' || c > '~' }):
+		wrong.Message = "must be printable ASCII characters"
+	default:
+		return nil
 	}
-	return key, nil
-}
-
-func invalidKey(code, message string) *problem {
-	return invalid([]spec.Violation{{Field: idempotencyHeader, Code: code, Message: message}})
+	return []spec.Violation{wrong}
 }
 
 // response encodes data as it will be sent, now and again.

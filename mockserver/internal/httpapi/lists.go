@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -27,18 +29,54 @@ func cursorQuery[R any](q url.Values) store.Query[R] {
 	return query
 }
 
-func cursorListOf[R, V any](p store.Page[R], view func(*R) V) cursorList {
-	items := make([]V, len(p.Rows))
-	for i, r := range p.Rows {
-		items[i] = view(r)
-	}
-	return cursorList{Data: items, Total: p.Total, Next: nullable(&p.Next), Prev: nullable(&p.Prev)}
+// listed is a list of R that is shown as V.
+type listed[R, V any] struct {
+	table func(*store.Data) *store.Table[R]
+	query func(*store.Data, url.Values) store.Query[R] // of a query that keeps the route's rule
+	view  func(*R) V
 }
 
-func badCursor() *problem {
-	return invalid([]spec.Violation{{
-		Field: "cursor", Message: "must be the next_cursor or prev_cursor of an earlier page of this list", Code: spec.CodeInvalid,
-	}})
+// page checks the query by the route's rule and returns the page that it asks
+// for. A repeated parameter is one comma-joined list; one that is sent empty
+// counts as not sent.
+func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *problem) {
+	q, err := url.ParseQuery(rq.r.URL.RawQuery)
+	if err != nil {
+		return page, nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "The query is malformed."}
+	}
+	wrong := spec.CheckQuery(q, rq.route.Rule, rq.api.variant())
+	for name, values := range q {
+		q[name] = []string{spec.Joined(values)}
+	}
+	rq.account.View(func(d *store.Data) {
+		query := store.Query[R]{Cursor: q.Get("cursor")} // enough to check the cursor
+		if len(wrong) == 0 {
+			query = l.query(d, q)
+		}
+		page, err = l.table(d).Page(query)
+	})
+	if err != nil {
+		wrong = append(wrong, spec.Violation{
+			Field: "cursor", Message: "must be the next_cursor or prev_cursor of an earlier page of this list", Code: spec.CodeInvalid,
+		})
+	}
+	if len(wrong) > 0 {
+		return page, nil, invalid(wrong)
+	}
+	items = make([]V, len(page.Rows))
+	for i, r := range page.Rows {
+		items[i] = l.view(r)
+	}
+	return page, items, nil
+}
+
+// byCursor is the handler of a list by cursor.
+func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
+	page, items, p := l.page(rq)
+	if p != nil {
+		return nil, p
+	}
+	return cursorList{Data: items, Total: page.Total, Next: nullable(&page.Next), Prev: nullable(&page.Prev)}, nil
 }
 
 // list returns the values of a comma-joined parameter.

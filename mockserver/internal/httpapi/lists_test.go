@@ -151,14 +151,14 @@ func query(name, value string) string {
 	return strings.Join(parts, "&")
 }
 
-// All of them at once, in the order of the rules; a cursor is looked at after
-// them, in the list that it should be of.
+// All of them at once, in the order of the rules; the cursor, which only the
+// list itself can check, comes last.
 func TestListErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	for dialect, change := range dialects {
 		m := newMock(t, change)
 		for target, fields := range map[string][]string{
-			"/v2/transactions?dateTo=x&limit=0&direction=x&status=x&cursor=x":     {"limit", "direction", "status", "dateTo"},
+			"/v2/transactions?dateTo=x&limit=0&direction=x&status=x&cursor=x":     {"limit", "direction", "status", "dateTo", "cursor"},
 			"/v2/transfers?status=x&direction=x&limit=x":                          {"limit", "direction", "status"},
 			"/v2/subscriptions?created_before=x&created_after=x&status=x&limit=0": {"limit", "status", "created_after", "created_before"},
 			"/v2/customers?limit=0&page=0":                                        {"page", "limit"},

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
@@ -35,12 +34,7 @@ func refused(r *engine.Refusal) *problem {
 	if r == nil {
 		return nil
 	}
-	p := &problem{status: StatusOf(r), code: r.Code, detail: r.Detail, instance: r.Instance}
-	if r.Field != "" {
-		p.detail = r.Field + " " + r.Detail + "."
-		p.fields = []spec.Violation{{Field: r.Field, Message: r.Detail, Code: r.FieldCode}}
-	}
-	return p
+	return &problem{status: StatusOf(r), code: r.Code, detail: r.Detail, instance: r.Instance, fields: r.Fields}
 }
 
 // StatusOf returns the status of a refusal in the document dialect.
@@ -112,9 +106,5 @@ func (p *problem) message() string {
 	if len(p.fields) == 0 {
 		return p.detail
 	}
-	parts := make([]string, len(p.fields))
-	for i, f := range p.fields {
-		parts[i] = f.Field + " " + f.Message
-	}
-	return strings.Join(parts, "; ")
+	return engine.Describe(p.fields)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"mime"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -63,39 +62,32 @@ func bodyHandler[T any](do func(rq *request, in *T) (any, *engine.Refusal), opti
 		if p := rq.read(buf, optional); p != nil {
 			return nil, p
 		}
-		in := new(T)
-		if p := rq.decode(buf.Bytes(), in); p != nil {
+		in, keys := new(T), rq.idempotencyKeys()
+		if p := rq.decode(buf.Bytes(), in, append(rq.pathErrors(), checkKeys(keys)...)); p != nil {
 			return nil, p
 		}
-		if keys := rq.idempotencyKeys(); keys != nil {
-			return rq.once(keys, buf.Bytes(), func() (any, *engine.Refusal) { return do(rq, in) })
+		if keys != nil {
+			return rq.once(keys[0], buf.Bytes(), func() (any, *engine.Refusal) { return do(rq, in) })
 		}
 		data, refusal := do(rq, in)
 		return data, refused(refusal)
 	}
 }
 
-// withQuery checks the query by the route's rule and hands it to do. A repeated key is one
-// comma-joined list; one that is sent empty counts as not sent.
-func withQuery(do func(rq *request, q url.Values) (any, *problem)) handler {
-	return func(rq *request) (any, *problem) {
-		q, err := url.ParseQuery(rq.r.URL.RawQuery)
-		if err != nil {
-			return nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "The query is malformed."}
-		}
-		if fields := spec.CheckQuery(q, rq.route.Rule, rq.api.variant()); len(fields) > 0 {
-			return nil, invalid(fields)
-		}
-		for name, values := range q {
-			q[name] = []string{spec.Joined(values)}
-		}
-		return do(rq, q)
+// pathErrors checks the path's parameter.
+func (rq *request) pathErrors() []spec.Violation {
+	if rq.route.rule == nil {
+		return nil
 	}
+	return rq.route.rule(rq.param, rq.api.cfg.Live)
 }
 
 // plainly is for requests of which only the path matters.
 func plainly(do func(rq *request) (any, *engine.Refusal)) handler {
 	return func(rq *request) (any, *problem) {
+		if fields := rq.pathErrors(); len(fields) > 0 {
+			return nil, invalid(fields)
+		}
 		data, refusal := do(rq)
 		return data, refused(refusal)
 	}
@@ -153,24 +145,29 @@ func malformed(detail string) *problem {
 	return &problem{status: http.StatusBadRequest, code: "MALFORMED_JSON", detail: detail}
 }
 
-// decode checks body by the route's rule and decodes it into v.
-func (rq *request) decode(body []byte, v any) *problem {
+// decode checks body by the route's rule and decodes it into v. What is wrong
+// with the rest of the request is reported together with it.
+func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	doc, err := spec.Parse(body)
 	if err != nil {
 		return malformed("The body is no valid JSON object: " + err.Error() + ".")
 	}
 	defer doc.Release()
-	if fields := doc.Check(rq.route.Rule, rq.api.variant()); len(fields) > 0 {
-		return invalid(fields)
+	variant := rq.api.variant()
+	if len(doc.Check(rq.route.Rule, variant))+len(wrong) > 0 {
+		// Times are compared with the clock here only where the request is invalid
+		// anyway: else the engine does it after the idempotency key.
+		variant.Now = rq.api.cfg.Now()
+		return invalid(append(wrong, doc.Check(rq.route.Rule, variant)...))
 	}
 	err = doc.Decode(v)
-	var wrong *json.SemanticError
+	var mistyped *json.SemanticError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &wrong):
+	case errors.As(err, &mistyped):
 		// No rule lets a value of another type through.
-		field := spec.FieldPath(wrong.JSONPointer)
+		field := spec.FieldPath(mistyped.JSONPointer)
 		return invalid([]spec.Violation{{
 			Field: field, Code: spec.CodeInvalidType, Message: "must be written as a plain value of its type",
 		}})

@@ -23,7 +23,8 @@ type route struct {
 	plain       []int // statuses whose errors have the {error, message, status} body
 	livePlain   []int // the same in the live dialect only
 	liveJSON    bool  // problems are sent as application/json in the live dialect
-	uuid        bool  // the path's parameter is the id of a resource; set by [router.add]
+
+	rule func(param string, live bool) []spec.Violation // of the path's parameter; set by [router.add]
 }
 
 // handler does the operation. Its data goes into the envelope.
@@ -47,7 +48,12 @@ func (rt *router) add(r route) {
 	if at.methods == nil {
 		at.methods = map[string]*route{}
 	}
-	r.uuid = strings.Contains(r.Path, "{id}")
+	switch {
+	case strings.Contains(r.Path, "{id}"):
+		r.rule = checkID
+	case strings.Contains(r.Path, "{slug}"):
+		r.rule = checkSlug
+	}
 	at.methods[r.Method] = &r
 }
 
@@ -65,6 +71,19 @@ func (e *element) child(name string) *element {
 		e.next[name] = &element{}
 	}
 	return e.next[name]
+}
+
+// checkID checks the id of a resource.
+func checkID(id string, live bool) []spec.Violation {
+	if !live || spec.IsUUID(id) {
+		return nil
+	}
+	return []spec.Violation{{Field: "id", Code: spec.CodeInvalid, Message: "must be a UUID"}}
+}
+
+// checkSlug checks the slug of a checkout link.
+func checkSlug(slug string, _ bool) []spec.Violation {
+	return spec.CheckQuery(url.Values{"slug": {slug}}, spec.CheckoutSlug, spec.Variant{})
 }
 
 // find returns the route of a request and the value of its path's parameter.

@@ -27,7 +27,7 @@ func (a *API) transactionRoutes() []route {
 		},
 		{
 			Operation: spec.Transactions.List, status: 200, list: true,
-			do: withQuery(a.listTransactions),
+			do: a.listTransactions,
 		},
 		{
 			Operation: spec.Transactions.Get, status: 200,

@@ -22,7 +22,11 @@ func (a *API) subscriptionRoutes() []route {
 		},
 		{
 			Operation: spec.Subscriptions.List, status: 200, list: true, livePlain: plain,
-			do: withQuery(a.listSubscriptions),
+			do: listed[engine.Subscription, *subscriptionView]{
+				table: func(d *store.Data) *store.Table[engine.Subscription] { return &d.Subscriptions },
+				query: subscriptionQuery,
+				view:  viewSubscription,
+			}.byCursor,
 		},
 		{
 			Operation: spec.Subscriptions.Get, status: 200, livePlain: plain,
@@ -139,21 +143,13 @@ func (a *API) getSubscription(rq *request) (any, *engine.Refusal) {
 	return view, nil
 }
 
-func (a *API) listSubscriptions(rq *request, q url.Values) (any, *problem) {
+func subscriptionQuery(_ *store.Data, q url.Values) store.Query[engine.Subscription] {
 	query := cursorQuery[engine.Subscription](q)
 	query.In(store.SubscriptionStatus, list(q, "status")...)
 	query.Is(store.SubscriptionEmail, strings.ToLower(q.Get("customer_email")))
 	query.Since = day(q.Get("created_after"), 0)
 	query.Until = day(q.Get("created_before"), 24*time.Hour-1)
-	var (
-		page store.Page[engine.Subscription]
-		err  error
-	)
-	rq.account.View(func(d *store.Data) { page, err = d.Subscriptions.Page(query) })
-	if err != nil {
-		return nil, badCursor()
-	}
-	return cursorListOf(page, viewSubscription), nil
+	return query
 }
 
 // subscriptionPatch is the body of an update: absent leaves a member, null

@@ -76,23 +76,22 @@ func etag(r *engine.Row) string {
 	return `"` + strconv.FormatUint(r.Seq, 36) + "-" + strconv.FormatUint(r.Rev, 36) + `"`
 }
 
-func (a *API) listTransactions(rq *request, q url.Values) (any, *problem) {
-	query := transactionQuery(q)
-	var (
-		page store.Page[engine.Transaction]
-		err  error
-	)
-	rq.account.View(func(d *store.Data) { page, err = d.Transactions.Page(query) })
-	if err != nil {
-		return nil, badCursor()
-	}
+func (a *API) listTransactions(rq *request) (any, *problem) {
 	if a.cfg.Live {
-		return cursorListOf(page, viewTransactionItem), nil
+		return transactionsAs(viewTransactionItem).byCursor(rq)
 	}
-	return cursorListOf(page, a.viewTransaction), nil
+	return transactionsAs(a.viewTransaction).byCursor(rq)
 }
 
-func transactionQuery(q url.Values) store.Query[engine.Transaction] {
+func transactionsAs[V any](view func(*engine.Transaction) V) listed[engine.Transaction, V] {
+	return listed[engine.Transaction, V]{
+		table: func(d *store.Data) *store.Table[engine.Transaction] { return &d.Transactions },
+		query: transactionQuery,
+		view:  view,
+	}
+}
+
+func transactionQuery(_ *store.Data, q url.Values) store.Query[engine.Transaction] {
 	query := cursorQuery[engine.Transaction](q)
 	query.In(store.TransactionMethod, list(q, "paymentMethods")...)
 	query.In(store.TransactionCurrency, list(q, "currency")...)

@@ -19,7 +19,11 @@ func (a *API) transferRoutes() []route {
 		},
 		{
 			Operation: spec.Transfers.List, status: 200, list: true,
-			do: withQuery(a.listTransfers),
+			do: listed[engine.Transfer, transferView]{
+				table: func(d *store.Data) *store.Table[engine.Transfer] { return &d.Transfers },
+				query: transferQuery,
+				view:  a.viewTransfer,
+			}.byCursor,
 		},
 		{
 			Operation: spec.Transfers.Get, status: 200,
@@ -71,18 +75,10 @@ func (a *API) getTransfer(rq *request) (any, *engine.Refusal) {
 	return a.viewTransfer(t), nil
 }
 
-func (a *API) listTransfers(rq *request, q url.Values) (any, *problem) {
+func transferQuery(_ *store.Data, q url.Values) store.Query[engine.Transfer] {
 	query := cursorQuery[engine.Transfer](q)
 	query.In(store.TransferStatus, list(q, "status")...)
-	var (
-		page store.Page[engine.Transfer]
-		err  error
-	)
-	rq.account.View(func(d *store.Data) { page, err = d.Transfers.Page(query) })
-	if err != nil {
-		return nil, badCursor()
-	}
-	return cursorListOf(page, a.viewTransfer), nil
+	return query
 }
 
 // cancelTransfer takes a reason, which no answer shows.
