@@ -168,7 +168,8 @@ type Faults struct {
 }
 
 // Add puts faults behind those that wait already. Where several match, the
-// first that fires wins.
+// first that fires wins. At most 1,000 may wait; the oldest one that will not
+// happen again makes room for a new one.
 func (f Faults) Add(list ...Fault) error {
 	var errs []error
 	for _, fault := range list {

@@ -42,12 +42,14 @@ type Endpoint struct {
 }
 
 // Send delivers every event to a handler in memory, signed with
-// [Server.Secret]. It panics where h is nil.
+// [Server.Secret]. It panics if h is nil or the gateway has 1,000 endpoints.
 func (w Webhooks) Send(h http.Handler) {
 	if h == nil {
 		panic("mockserver: Webhooks.Send: the handler is nil")
 	}
-	_, _ = w.AddEndpoint(Endpoint{Handler: h, Secret: *w.secret}) // a handler alone is never refused
+	if _, err := w.AddEndpoint(Endpoint{Handler: h, Secret: *w.secret}); err != nil {
+		panic(err)
+	}
 }
 
 // SendTo is [Webhooks.Send] to a handler that expects its requests at a path:
@@ -64,7 +66,8 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 
 // AddEndpoint registers a receiver and returns it with its id. It fails where
 // the endpoint has not exactly one of a valid URL and a Handler, where its Path
-// is invalid, and where one of its Events is "".
+// is invalid, where one of its Events is "", where its strings exceed 16 KiB, and
+// where the gateway has 1,000 endpoints.
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
 		Account: w.account, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
@@ -57,6 +58,18 @@ func (c *call) decode(v any) error {
 	}
 }
 
+// rejected returns the error of input that another package has rejected.
+func rejected(err error) error {
+	switch {
+	case errors.Is(err, deliver.ErrLimit):
+		return &RefusedError{http.StatusConflict, "TOO_MANY_ENDPOINTS", err.Error()}
+	case errors.Is(err, faults.ErrLimit):
+		return &RefusedError{http.StatusConflict, "TOO_MANY_FAULTS", err.Error()}
+	default:
+		return invalid("%v", err)
+	}
+}
+
 // problemOf turns an error of any part of the gateway into the answer.
 func problemOf(r *http.Request, err error) respond.Problem {
 	var refusal *RefusedError
@@ -68,7 +81,7 @@ func problemOf(r *http.Request, err error) respond.Problem {
 	case errors.Is(err, deliver.ErrNotHeld), errors.Is(err, deliver.ErrNoTarget), errors.Is(err, deliver.ErrBusy),
 		errors.Is(err, clock.ErrAdvancing), errors.Is(err, clock.ErrRunaway), errors.Is(err, clock.ErrFire):
 		return respond.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
-	case errors.Is(err, clock.ErrBackwards), errors.Is(err, clock.ErrRange):
+	case errors.Is(err, clock.ErrBackwards), errors.Is(err, clock.ErrRange), errors.Is(err, deliver.ErrLong):
 		return respond.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", err.Error())
 	default:
 		return respond.NewProblem(r, http.StatusInternalServerError, "INTERNAL", err.Error())

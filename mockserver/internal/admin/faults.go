@@ -63,7 +63,7 @@ func (p *Plane) addFault(c *call) (any, error) {
 	}
 	id, err := p.cfg.Faults.Add(f)
 	if err != nil {
-		return nil, invalid("%v", err)
+		return nil, rejected(err)
 	}
 	return viewFault(faults.Report{ID: id, Fault: f}), nil
 }

@@ -64,7 +64,7 @@ func (p *Plane) addEndpoint(c *call) (any, error) {
 		Headers: webhook.HeaderNames{Timestamp: in.TimestampHeader, Signature: in.SignatureHeader},
 	})
 	if err != nil {
-		return nil, invalid("%v", err)
+		return nil, rejected(err)
 	}
 	return viewEndpoint(e), nil
 }

@@ -23,6 +23,17 @@ const (
 	pixWebhookURL = "pixWebhookUrl"
 )
 
+const (
+	maxEndpoints    = 1000
+	maxEndpointSize = 16 << 10
+)
+
+// What is wrong with an endpoint that takes too much memory.
+var (
+	ErrLimit = fmt.Errorf("the gateway has %d endpoints, its limit: remove one or reset an account", maxEndpoints)
+	ErrLong  = errors.New("the secret, events and header names of an endpoint must not exceed 16 KiB together")
+)
+
 // target is where a delivery goes: a registered endpoint by its id, or an
 // address that a record or the account's v1 integration names.
 type target struct {
@@ -41,6 +52,15 @@ type Endpoint struct {
 	Secret  gateway.Secret      // "" sends unsigned
 	Headers webhook.HeaderNames // of the signature; "" is the sender's
 	Events  []string            // kinds ("transaction.paid") or families ("transaction.*"); none is all
+}
+
+// size is about what the endpoint takes in memory beside its URL.
+func (e Endpoint) size() int {
+	size := len(e.Secret) + len(e.Headers.Timestamp) + len(e.Headers.Signature)
+	for _, pattern := range e.Events {
+		size += len(pattern) + 16
+	}
+	return size
 }
 
 type endpoint struct{ Endpoint }
@@ -65,8 +85,14 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	if i := slices.Index(e.Events, ""); i >= 0 {
 		return Endpoint{}, fmt.Errorf("events[%d] is empty; name a kind such as transaction.paid or transaction.*", i)
 	}
+	if e.size() > maxEndpointSize {
+		return Endpoint{}, ErrLong
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if e.ID == "" && len(s.endpoints) >= maxEndpoints {
+		return Endpoint{}, ErrLimit
+	}
 	if e.ID == "" {
 		s.registered++
 		e.ID = "ep_" + strconv.FormatUint(s.registered, 10)
@@ -114,6 +140,9 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 	e, err := s.endpoint(account, id)
 	if err != nil {
 		return err
+	}
+	if (Endpoint{Secret: secret, Headers: e.Headers, Events: e.Events}).size() > maxEndpointSize {
+		return ErrLong
 	}
 	e.Secret = secret
 	return s.persistEndpoints()

@@ -11,6 +11,14 @@ import (
 	"time"
 )
 
+const (
+	maxFaults  = 1000
+	maxPattern = 256 // characters of Fault.On
+)
+
+// ErrLimit says that the set holds as many faults as it takes.
+var ErrLimit = fmt.Errorf("%d faults are waiting, the gateway's limit: clear some", maxFaults)
+
 // Set holds the faults that wait for requests and webhooks. The zero Set is
 // empty and ready.
 type Set struct {
@@ -52,12 +60,22 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	if err := f.Validate(); err != nil {
 		return "", err
 	}
+	if len(f.On) > maxPattern {
+		return "", fmt.Errorf("fault %s: on must have at most %d characters", f.Kind, maxPattern)
+	}
 	if f.On != "" && s.Known != nil && !s.Known(f.Kind.Webhook(), f.On) {
 		return "", fmt.Errorf("fault %s: nothing is called %q; for requests say transactions.create, transactions.* "+
 			"or POST /v2/transactions, for webhooks transaction.paid or transaction.*", f.Kind, f.On)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.list) >= maxFaults {
+		done := slices.IndexFunc(s.list, (*waiting).done)
+		if done < 0 {
+			return "", ErrLimit
+		}
+		s.list = slices.Delete(s.list, done, done+1)
+	}
 	s.count++
 	w := &waiting{
 		Fault:  f,
@@ -154,6 +172,11 @@ func (s *Set) next(account string, webhook bool, matches func(pattern string) bo
 		}
 	}
 	return Fault{}, false
+}
+
+// done reports whether a fault will not fire again.
+func (w *waiting) done() bool {
+	return w.Times > 0 && w.fired >= w.Times || w.Nth > 0 && w.seen >= w.Nth
 }
 
 // fire counts a match and decides whether the fault hits it.
