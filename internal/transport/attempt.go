@@ -104,17 +104,11 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 	return err
 }
 
-// body returns a reader of the request's body.
+// body returns a reader of the request's body. net/http knows this type and
+// sends headers and body in one write.
 func (c *call) body() (io.ReadCloser, error) {
-	b := new(requestBody)
-	b.Reset(c.req.Body)
-	return b, nil
+	return io.NopCloser(bytes.NewReader(c.req.Body)), nil
 }
-
-type requestBody struct{ bytes.Reader }
-
-// Close does nothing.
-func (*requestBody) Close() error { return nil }
 
 // read reads the response whole.
 func (c *call) read(resp *http.Response) error {

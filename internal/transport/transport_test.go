@@ -2,10 +2,12 @@ package transport_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,3 +113,38 @@ type jar struct{}
 
 func (jar) SetCookies(*url.URL, []*http.Cookie) {}
 func (jar) Cookies(*url.URL) []*http.Cookie     { return []*http.Cookie{{Name: "lb", Value: "7"}} }
+
+// TestASmallRequestIsOneWrite: headers and body leave together. net/http writes
+// the headers on their own unless it knows the body's type.
+func TestASmallRequestIsOneWrite(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	var writes atomic.Int64
+	pool := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return &countedConn{Conn: conn, writes: &writes}, err
+	}}
+	t.Cleanup(pool.CloseIdleConnections)
+	engine := &transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: pool})}
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	for range 3 {
+		res := engine.Do(t.Context(), &transport.Request{
+			Operation: transport.Operation{Method: http.MethodPost}, URL: u,
+			Body: []byte(`{"amount":4990}`), Credential: noCredential{}, MaxAttempts: 1, AttemptTimeout: time.Minute,
+		})
+		require.NoError(t, res.Err)
+	}
+	assert.EqualValues(t, 3, writes.Load())
+}
+
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}
