@@ -151,7 +151,7 @@ func guides(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && (entry.Name() == "testdata" || len(entry.Name()) > 1 && entry.Name()[0] == '.') {
+		if entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "node_modules" || len(entry.Name()) > 1 && entry.Name()[0] == '.') {
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) == ".md" {
