@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"net/mail"
 	"net/netip"
 	"net/url"
@@ -50,7 +51,8 @@ type Object struct {
 	name   string
 	index  int // the position in the array called name; -1 outside one
 	at     int
-	hint   int // the member after the one found last, where the next one often is
+	shape  *Shape // what [Describe] is told; nil where members are checked
+	hint   int    // the member after the one found last, where the next one often is
 }
 
 // Check runs rule over the whole document and then looks for card data.
@@ -117,7 +119,12 @@ func (o *Object) Text(name string) string {
 }
 
 // locate returns the node of the member called name; 0, the root, is none.
-func (o *Object) locate(name string) int { return o.c.doc.Find(o.at, name, &o.hint) }
+func (o *Object) locate(name string) int {
+	if o.shape != nil {
+		o.shape.member(name)
+	}
+	return o.c.doc.Find(o.at, name, &o.hint)
+}
 
 // kind returns the kind of the member called name, 0 where there is none.
 func (o *Object) kind(name string) jsontext.Kind {
@@ -133,12 +140,18 @@ type member struct {
 	o    *Object
 	name string
 	ok   bool
+
+	shape *Shape // of the value; see [Object]
 }
 
 // take finds the member and reports it where it is missing, null or of
 // another kind than wanted; '0' is a number, 't' true or false.
 func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) (member, int) {
 	m := member{o: o, name: name}
+	if o.shape != nil {
+		m.shape = o.shape.take(name, p, kind, want)
+		return m, 0
+	}
 	i := o.locate(name)
 	if i == 0 || o.c.doc.query && p != Required && o.Text(name) == "" {
 		if p == Required {
@@ -195,6 +208,7 @@ type IntRule struct {
 
 // Between checks both limits, which are allowed values.
 func (r IntRule) Between(lo, hi int64) IntRule {
+	r.shape.between(float64(lo), float64(hi))
 	if r.ok && r.v < lo {
 		r.o.Fail(r.name, CodeTooSmall, "must be at least %d", lo)
 	} else if r.ok && r.v > hi {
@@ -205,6 +219,7 @@ func (r IntRule) Between(lo, hi int64) IntRule {
 
 // AtLeast checks a lower limit, which is an allowed value.
 func (r IntRule) AtLeast(lo int64) IntRule {
+	r.shape.between(float64(lo), math.Inf(1))
 	if r.ok && r.v < lo {
 		r.o.Fail(r.name, CodeTooSmall, "must be at least %d", lo)
 	}
@@ -214,6 +229,7 @@ func (r IntRule) AtLeast(lo int64) IntRule {
 // Number checks that a member of a body is a number from lo to hi.
 func (o *Object) Number(name string, p Presence, lo, hi float64) {
 	m, i := o.take(name, p, '0', "a number")
+	m.shape.between(lo, hi)
 	if !m.ok {
 		return
 	}
@@ -250,6 +266,7 @@ type StringRule struct {
 
 // Len checks the least and the greatest number of characters.
 func (r StringRule) Len(lo, hi int) StringRule {
+	r.shape.length(lo, hi)
 	if !r.ok || len(r.v) <= hi && (lo == 0 || lo == 1 && r.v != "") {
 		return r // no more bytes than there may be characters
 	}
@@ -281,6 +298,7 @@ func count(n int, noun string) string {
 
 // Match checks that fits holds; the message says what the string must be.
 func (r StringRule) Match(fits func(string) bool, must string) StringRule {
+	r.shape.must(must)
 	if r.ok && !fits(r.v) {
 		r.o.Fail(r.name, CodeInvalid, "%s", must)
 	}
@@ -342,6 +360,7 @@ func ParseTime(s string) (time.Time, error) {
 // Enum checks that a member is one of the values of s.
 func (o *Object) Enum(name string, p Presence, s Set) {
 	r := o.String(name, p)
+	r.shape.oneOf(s)
 	if r.ok && !s.Has(r.v) {
 		o.Fail(name, CodeInvalidEnum, "must be one of %s", s)
 	}
@@ -350,6 +369,7 @@ func (o *Object) Enum(name string, p Presence, s Set) {
 // EnumList checks a query parameter that holds values of s, joined by commas.
 func (o *Object) EnumList(name string, s Set) {
 	r := o.String(name, Optional)
+	r.shape.list('"').oneOf(s)
 	if !r.ok {
 		return
 	}
@@ -365,6 +385,7 @@ func (o *Object) EnumList(name string, s Set) {
 // by commas.
 func (o *Object) IntList(name string, lo, hi int64) {
 	r := o.String(name, Optional)
+	r.shape.list('0').between(float64(lo), float64(hi))
 	if !r.ok {
 		return
 	}
@@ -388,6 +409,7 @@ func (o *Object) IntList(name string, lo, hi int64) {
 // whether there is one.
 func (o *Object) Object(name string, p Presence, rule Rule) bool {
 	m, i := o.take(name, p, '{', "an object")
+	m.shape.members(o, name, rule)
 	if m.ok && rule != nil {
 		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, at: i}))
 	}
@@ -409,6 +431,7 @@ type ArrayRule struct {
 
 // Len checks the least and the greatest number of elements.
 func (r ArrayRule) Len(lo, hi int) ArrayRule {
+	r.shape.length(lo, hi)
 	if !r.ok {
 		return r
 	}
@@ -427,6 +450,7 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 
 // Each checks that every element is an object and runs rule over it.
 func (r ArrayRule) Each(rule Rule) {
+	r.shape.list('{').members(r.o, r.name, rule)
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
 		if k := r.o.c.doc.Kind(at); k != '{' {
@@ -439,6 +463,7 @@ func (r ArrayRule) Each(rule Rule) {
 
 // EachInt checks that every element is an integer from lo to hi.
 func (r ArrayRule) EachInt(lo, hi int64) {
+	r.shape.list('0').between(float64(lo), float64(hi))
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
 		v, ok := jsonread.Integer(r.o.c.doc.Raw(at))
@@ -455,6 +480,7 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 
 // EachEnum checks that every element is one of the values of s.
 func (r ArrayRule) EachEnum(s Set) {
+	r.shape.list('"').oneOf(s)
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
 		switch k := r.o.c.doc.Kind(at); {

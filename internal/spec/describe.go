@@ -1,0 +1,119 @@
+package spec
+
+import (
+	"math"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Shape is what the rules say about one value, for those who write it down:
+// the OpenAPI document is made of it. A rule is run with nothing to check and
+// tells its Shape what it would check.
+type Shape struct {
+	Name     string        // of the member
+	Presence Presence      // whether it may be missing or null
+	Kind     jsontext.Kind // of the value; 0 for a member that a rule only looks at
+	Integer  bool          // a number without a fraction
+	Joined   bool          // a query parameter that holds several values, joined by commas
+
+	Min, Max       float64  // of a number; infinite where there is no limit
+	MinLen, MaxLen int      // characters or elements; MaxLen is -1 where there is no limit
+	Enum           []string // the values of a closed list
+	Musts          []string // further rules, in the words of their violations
+
+	Members []*Shape // of an object, in the order of the rules
+	Element *Shape   // of an array
+}
+
+// Describe returns what rule says about a body without members, or about a
+// query without parameters. What a rule says only where another member is there
+// or has a certain value is not in it: [Check] such a body to find out.
+func Describe(rule Rule, v Variant) *Shape {
+	d, _ := Parse([]byte("{}"))
+	defer d.Release()
+	d.checker = checker{doc: d, variant: v}
+	root := newShape("")
+	root.Kind = '{'
+	rule(d.object(Object{index: -1, shape: root}))
+	return root
+}
+
+// Member returns the shape of the member called name, nil where no rule knows it.
+func (s *Shape) Member(name string) *Shape {
+	for _, m := range s.Members {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+func newShape(name string) *Shape {
+	return &Shape{Name: name, Min: math.Inf(-1), Max: math.Inf(1), MaxLen: -1}
+}
+
+// member finds or adds the member called name.
+func (s *Shape) member(name string) *Shape {
+	m := s.Member(name)
+	if m == nil {
+		m = newShape(name)
+		s.Members = append(s.Members, m)
+	}
+	return m
+}
+
+// The methods below do nothing to a nil Shape: nobody asked.
+
+func (s *Shape) take(name string, p Presence, kind jsontext.Kind, want string) *Shape {
+	m := s.member(name)
+	m.Presence, m.Kind, m.Integer = p, kind, want == "an integer"
+	return m
+}
+
+func (s *Shape) between(lo, hi float64) {
+	if s != nil {
+		s.Min, s.Max = lo, hi
+	}
+}
+
+func (s *Shape) length(lo, hi int) {
+	if s == nil {
+		return
+	}
+	s.MinLen = max(s.MinLen, lo)
+	if hi < math.MaxInt {
+		s.MaxLen = hi
+	}
+}
+
+func (s *Shape) must(message string) {
+	if s != nil {
+		s.Musts = append(s.Musts, message)
+	}
+}
+
+func (s *Shape) oneOf(values Set) {
+	if s != nil {
+		s.Enum = slices.Clone(values.values)
+	}
+}
+
+// list says that the value holds elements of a kind: an array does, and so does
+// a string of a query.
+func (s *Shape) list(kind jsontext.Kind) *Shape {
+	if s == nil {
+		return nil
+	}
+	s.Joined = s.Kind == '"'
+	s.Element = newShape("")
+	s.Element.Kind, s.Element.Integer = kind, kind == '0'
+	return s.Element
+}
+
+// members runs the rule of an object that o would have under name.
+func (s *Shape) members(o *Object, name string, rule Rule) {
+	if s != nil && rule != nil {
+		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, shape: s, at: 0}))
+	}
+}

@@ -1,0 +1,49 @@
+package spec_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/spec"
+)
+
+func TestDescribeTellsEveryLimitOfABody(t *testing.T) {
+	t.Parallel()
+	body := spec.Describe(spec.Transaction, spec.Variant{})
+
+	amount := body.Member("amount")
+	require.NotNil(t, amount)
+	assert.Equal(t, spec.Required, amount.Presence)
+	assert.True(t, amount.Integer)
+	assert.InDelta(t, spec.MinAmount, amount.Min, 0)
+	assert.InDelta(t, spec.MaxAmount, amount.Max, 0)
+	assert.Equal(t, []string{"pix", "voucher", "credit_card"}, body.Member("method").Enum)
+	assert.Equal(t, spec.MaxNotifyURL, body.Member("notify_url").MaxLen)
+	assert.Equal(t, []string{"must be an https URL"}, body.Member("notify_url").Musts)
+
+	products := body.Member("products")
+	assert.Equal(t, [2]int{spec.MinProducts, spec.MaxProducts}, [2]int{products.MinLen, products.MaxLen})
+	assert.Equal(t, spec.MaxProductName, products.Element.Member("name").MaxLen)
+	assert.Equal(t, spec.Nullable, products.Element.Member("sku").Presence)
+	assert.Equal(t, spec.Required, body.Member("buyer").Member("address").Member("city").Presence)
+	assert.Zero(t, body.Member("buyer").Member("id").Kind, "a rule only looks at it")
+}
+
+func TestDescribeFollowsTheVariant(t *testing.T) {
+	t.Parallel()
+	assert.InDelta(t, 1, spec.Describe(spec.Transfer, spec.Variant{}).Member("amount").Min, 0)
+	assert.InDelta(t, 1000, spec.Describe(spec.Transfer, spec.Variant{Live: true}).Member("amount").Min, 0)
+}
+
+func TestDescribeTellsTheListsOfAQuery(t *testing.T) {
+	t.Parallel()
+	query := spec.Describe(spec.TransactionList, spec.Variant{})
+	installments := query.Member("installments")
+	assert.True(t, installments.Joined)
+	assert.True(t, installments.Element.Integer)
+	assert.InDelta(t, spec.MaxInstallments, installments.Element.Max, 0)
+	assert.True(t, math.IsInf(spec.Describe(spec.Refund, spec.Variant{}).Member("amount").Max, 1))
+}
