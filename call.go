@@ -212,6 +212,7 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 		Credential:     r,
 		MaxAttempts:    cmp.Or(r.o.maxAttempts, s.maxAttempts),
 		AttemptTimeout: cmp.Or(r.o.attemptTimeout, s.attemptTimeout),
+		RepeatOf:       r.o.repeatOf,
 	}
 	return r.client.engine.Do(ctx, &r.transport), nil
 }

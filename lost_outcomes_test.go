@@ -451,3 +451,29 @@ func TestRefusalReason(t *testing.T) {
 		assert.Equal(t, want, tx.RefusalReason(), token)
 	}
 }
+
+// TestARepeatOfALostCallEndsAsItsOwnSecondAttempt: the process that sent the
+// first call died, and another one repeats it.
+func TestARepeatOfALostCallEndsAsItsOwnSecondAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		item := transactionJSON(orderID, "order-1001", 15990)
+		repeat := gateway.RepeatOf(time.Now().Add(-time.Hour))
+		for _, told := range []roundTrip{reply(409, "{}"), reply(422, `{"code":"TOKEN_ALREADY_USED"}`)} {
+			s := play(told, reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, item)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, item)))
+			var resp gateway.Response
+			tx, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), repeat, gateway.ResponseInto(&resp))
+			require.NoError(t, err)
+			assert.Equal(t, orderID, tx.ID)
+			assert.True(t, resp.Recovered)
+		}
+		for _, told := range []roundTrip{reply(401, "{}"), reply(409, "{}"), reply(422, "{}"), reply(429, "{}"), fail(errReset)} {
+			_, err := clientOf(t, play(told)).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 5}, repeat, gateway.NoRetry())
+			assert.Equal(t, []string{"unknown"}, kinds(err))
+		}
+		_, err := clientOf(t, play(reply(404, "{}"))).Transactions.Get(t.Context(), orderID, repeat)
+		require.ErrorIs(t, err, gateway.ErrNotFound, "a read has no outcome")
+		_, err = clientOf(t, play()).Transactions.Create(t.Context(), pixOrder(), gateway.RepeatOf(time.Time{}))
+		require.ErrorIs(t, err, gateway.ErrValidation)
+	})
+}

@@ -190,6 +190,7 @@ type callOptions struct {
 	credential     *Credential
 	operation      transport.Operation
 	idempotencyKey string
+	repeatOf       time.Time
 }
 
 type bodyField struct {
@@ -248,6 +249,22 @@ func IdempotencyKey(key string) RequestOption {
 			return fmt.Errorf("IdempotencyKey: the key must have 1 to %d printable characters", maxIdempotencyKey)
 		}
 		o.idempotencyKey = key
+		return nil
+	}
+}
+
+// RepeatOf says that the call repeats an earlier one with the same reference or
+// [IdempotencyKey], first sent at that time, perhaps by a process that died
+// before it read the response. The call then ends as if that one had been an
+// attempt of its own: a create that is rejected as a duplicate is found by its
+// reference and returned, with [Response.Recovered] set, and any other failure is
+// [ErrOutcomeUnknown], because the first call may have been applied.
+func RepeatOf(sent time.Time) RequestOption {
+	return func(o *callOptions) error {
+		if sent.IsZero() {
+			return errors.New("gateway: RepeatOf needs the time of the earlier call")
+		}
+		o.repeatOf = sent
 		return nil
 	}
 }

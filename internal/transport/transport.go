@@ -40,6 +40,7 @@ type Request struct {
 	Credential     Credential
 	MaxAttempts    int
 	AttemptTimeout time.Duration
+	RepeatOf       time.Time // when an earlier call was sent that may have been applied; zero for none
 }
 
 // Credential is asked before every attempt to set its headers.
@@ -70,6 +71,9 @@ var noHeader = http.Header{} // nothing writes to it
 func (e *Engine) Do(ctx context.Context, req *Request) Result {
 	c := &call{engine: e, req: req}
 	c.result.Started = time.Now()
+	if !req.RepeatOf.IsZero() {
+		c.result.Started, c.result.MayHaveApplied = req.RepeatOf, true
+	}
 	c.client = retryablehttp.Client{
 		HTTPClient:   e.HTTP,
 		RetryMax:     req.MaxAttempts - 1,
