@@ -1,166 +1,81 @@
 package mockserver_test
 
 import (
+	"cmp"
 	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// merchant calls every operation of the interface. What a call made is used by
-// those after it.
+// merchant calls the operations of the interface in the order of their rows,
+// each with its golden request. Those that name a resource get the one that the
+// create before them has made.
 type merchant struct {
-	t           *testing.T
-	customer    string
-	transaction string
-	transfer    string
-	subscribed  string
-	slug        string
-	session     gateway.Secret
+	t       *testing.T
+	gw      *mockserver.Server
+	key     string
+	ids     map[string]string // of the latest resource, by the first part of an operation's name
+	session string
 }
 
-// step is one call. want is nil where it succeeds with a key of production.
-type step struct {
-	op   string
-	want error
-	call func(*gateway.Client, *legacy.Client) error
-}
-
-// keep remembers the id of what was made.
-func keep[T any](to *string, made T, err error, id func(T) string) error {
-	if err == nil {
-		*to = id(made)
+// call returns the status of an operation, and whether its path names an unknown
+// resource: no create before it has made one.
+func (m *merchant) call(op spec.Operation) (status int, unknown bool, body object) {
+	m.t.Helper()
+	resource, call, _ := strings.Cut(op.Name, ".")
+	id := cmp.Or(m.ids[resource], "01945f2c-0000-7000-8000-000000000000")
+	unknown = strings.Contains(op.Path, "{id}") && m.ids[resource] == ""
+	request := ""
+	if op.Method != http.MethodGet {
+		file := "../testdata/" + resource + "/" + call + ".request.json"
+		golden, err := os.ReadFile(file)
+		require.NoError(m.t, err, "write the golden request of "+op.Name)
+		request = regexp.MustCompile(`("customer_id": *)"[^"]*"`).ReplaceAllString(string(golden), `$1"`+m.ids["customers"]+`"`)
 	}
-	return err
-}
-
-func (m *merchant) steps() []step {
-	ctx := m.t.Context()
-	return []step{
-		{op: "customers.create", call: func(c *gateway.Client, _ *legacy.Client) error {
-			made, err := c.Customers.Create(ctx, gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
-			return keep(&m.customer, made, err, func(c *gateway.Customer) string { return c.ID })
-		}},
-		{op: "customers.get", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Customers.Get(ctx, m.customer)
-			return err
-		}},
-		{op: "customers.list", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Customers.List(ctx, gateway.CustomerListParams{})
-			return err
-		}},
-		{op: "transactions.create", call: func(c *gateway.Client, _ *legacy.Client) error {
-			params := order("")
-			params.Method, params.Token = gateway.CreditCard, "pgpm_paid"
-			made, err := c.Transactions.Create(ctx, params)
-			return keep(&m.transaction, made, err, func(tx *gateway.Transaction) string { return tx.ID })
-		}},
-		{op: "transactions.get", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transactions.Get(ctx, m.transaction)
-			return err
-		}},
-		{op: "transactions.list", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transactions.List(ctx, gateway.TransactionListParams{})
-			return err
-		}},
-		{op: "transactions.update_delivery", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transactions.UpdateDelivery(ctx, m.transaction, gateway.DeliveryParams{TrackingCode: "BR1"})
-			return err
-		}},
-		{op: "transactions.refund", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transactions.Refund(ctx, m.transaction, gateway.RefundParams{Amount: 1})
-			return err
-		}},
-		{op: "transactions.set_sandbox_status", want: gateway.ErrForbidden, call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transactions.SetSandboxStatus(ctx, m.transaction, gateway.SandboxStatusParams{Status: gateway.TransactionChargedback})
-			return err
-		}},
-		{op: "transfers.create", call: func(c *gateway.Client, _ *legacy.Client) error {
-			made, err := c.Transfers.Create(ctx, gateway.TransferParams{
-				PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@shop.test", Amount: 5000,
-			})
-			return keep(&m.transfer, made, err, func(tr *gateway.Transfer) string { return tr.ID })
-		}},
-		{op: "transfers.get", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transfers.Get(ctx, m.transfer)
-			return err
-		}},
-		{op: "transfers.list", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transfers.List(ctx, gateway.TransferListParams{})
-			return err
-		}},
-		{op: "transfers.cancel", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Transfers.Cancel(ctx, m.transfer, gateway.TransferCancelParams{})
-			return err
-		}},
-		{op: "subscriptions.create", call: func(c *gateway.Client, _ *legacy.Client) error {
-			made, err := c.Subscriptions.Create(ctx, gateway.SubscriptionParams{
-				CustomerID: m.customer, Amount: 4990, Interval: gateway.IntervalMonth, Token: "pgct_ok_1",
-			})
-			return keep(&m.subscribed, made, err, func(s *gateway.Subscription) string { return s.ID })
-		}},
-		{op: "subscriptions.get", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Subscriptions.Get(ctx, m.subscribed)
-			return err
-		}},
-		{op: "subscriptions.list", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Subscriptions.List(ctx, gateway.SubscriptionListParams{})
-			return err
-		}},
-		{op: "subscriptions.update", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Subscriptions.Update(ctx, m.subscribed, gateway.SubscriptionUpdateParams{RetryOffsetsDays: []int{1}})
-			return err
-		}},
-		{op: "subscriptions.cancel", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.Subscriptions.Cancel(ctx, m.subscribed, gateway.SubscriptionCancelParams{})
-			return err
-		}},
-		{op: "checkout_links.create", call: func(c *gateway.Client, _ *legacy.Client) error {
-			made, err := c.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{Amount: 4990})
-			return keep(&m.slug, made, err, (*gateway.CheckoutLink).Slug)
-		}},
-		{op: "checkout_sessions.open", call: func(c *gateway.Client, _ *legacy.Client) error {
-			session, err := c.CheckoutSessions.Open(ctx, m.slug)
-			if err == nil {
-				m.session = session.SessionToken
-				assert.Regexp(m.t, "^pk_live_", session.Link.PublicToken)
-			}
-			return err
-		}},
-		{op: "checkout_sessions.update", call: func(c *gateway.Client, _ *legacy.Client) error {
-			_, err := c.CheckoutSessions.Update(ctx, m.slug, m.session, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix})
-			return err
-		}},
-		{op: "legacy.configure_integration", call: func(_ *gateway.Client, v1 *legacy.Client) error {
-			_, err := v1.ConfigureIntegration(ctx, legacy.IntegrationParams{PixWebhookURL: "https://shop.test/pix"})
-			return err
-		}},
-		{op: "legacy.balance", call: func(_ *gateway.Client, v1 *legacy.Client) error {
-			_, err := v1.Balance(ctx)
-			return err
-		}},
-		{op: "legacy.create_pix_payment", call: func(_ *gateway.Client, v1 *legacy.Client) error {
-			_, err := v1.CreatePixPayment(ctx, legacy.PixPaymentParams{
-				Payer: legacy.Payer{FullName: "Ana"}, Transaction: legacy.PixCharge{Value: 100},
-			})
-			return err
-		}},
-		{op: "legacy.create_payment_token", call: func(c *gateway.Client, _ *legacy.Client) error {
-			return c.Do(ctx, http.MethodPost, "/v2/payment_token/pub_1", struct{}{}, nil)
-		}},
-		{op: "legacy.payment_token", call: func(_ *gateway.Client, v1 *legacy.Client) error {
-			_, err := v1.PaymentToken(ctx, "pub_1")
-			return err
-		}},
+	r, err := http.NewRequestWithContext(m.t.Context(), op.Method,
+		"http://localhost"+regexp.MustCompile(`\{\w+\}`).ReplaceAllString(op.Path, id), strings.NewReader(request))
+	require.NoError(m.t, err)
+	r.Header.Set("apiKey", m.key)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Checkout-Session-Token", m.session)
+	resp, err := m.gw.Transport().RoundTrip(r)
+	require.NoError(m.t, err)
+	defer func() { assert.NoError(m.t, resp.Body.Close()) }()
+	var envelope struct {
+		Title string         `json:"title"`
+		Data  jsontext.Value `json:"data"`
 	}
+	require.NoError(m.t, json.UnmarshalRead(resp.Body, &envelope))
+	body = object{}
+	_ = json.Unmarshal(envelope.Data, &body) // a list is none
+	if m.session == "" {
+		m.session, _ = body["session_token"].(string)
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		assert.Equal(m.t, "Unauthorized", envelope.Title, "%s: a problem in both dialects", op.Name)
+	}
+	if made, _ := body["id"].(string); call == "create" && made != "" {
+		m.ids[resource] = made
+		_ = m.gw.Transactions.Pay(made) // so that it can be refunded; other resources can't be paid
+	} else if url, _ := body["url"].(string); call == "create" && url != "" {
+		m.ids["checkout_sessions"] = url[strings.LastIndexByte(url, '/')+1:]
+	}
+	return resp.StatusCode, unknown, body
 }
 
 // production starts a server of the production environment, at a moment when
@@ -184,43 +99,47 @@ func clients(t *testing.T, gw *mockserver.Server, key string) (*gateway.Client, 
 // status, and none takes a key of the sandbox.
 func TestProduction(t *testing.T) {
 	t.Parallel()
+	// The customer comes first: a subscription names one.
+	first := func(op spec.Operation) bool { return op.Name == spec.Customers.Create.Name }
+	operations := slices.Insert(slices.DeleteFunc(slices.Collect(spec.Operations()), first), 0, spec.Customers.Create)
 	for name, dialect := range map[string]mockserver.Dialect{"document": mockserver.Document, "live": mockserver.Live} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gw, m := production(t, dialect), &merchant{t: t}
+			gw := production(t, dialect)
 			assert.Equal(t, "sk_live_mock", gw.Key())
-			client, v1 := clients(t, gw, gw.Key())
-			var called []string
-			for _, s := range m.steps() {
-				called = append(called, s.op)
-				require.ErrorIs(t, s.call(client, v1), s.want, s.op)
-			}
-			var served []string
-			for _, op := range httpapi.New(httpapi.Config{}).Operations() {
-				if op.Name != "checkout_links.page" { // a page for buyers, who have no key
-					served = append(served, op.Name)
+			m := &merchant{t: t, gw: gw, key: gw.Key(), ids: map[string]string{}}
+			for _, op := range operations {
+				status, unknown, body := m.call(op)
+				switch {
+				case op.Name == spec.Transactions.SetSandboxStatus.Name:
+					assert.Equal(t, http.StatusForbidden, status)
+				case dialect == mockserver.Live: // the golden requests are the document's
+					assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, status, op.Name)
+				case unknown:
+					assert.Equal(t, http.StatusNotFound, status, op.Name)
+				default:
+					// A conflict is with the state that the operations before have left.
+					assert.Contains(t, []int{200, 201, http.StatusConflict}, status, op.Name)
+				}
+				if link, ok := body["link"].(map[string]any); ok {
+					assert.Regexp(t, "^pk_live_", link["public_token"])
 				}
 			}
-			assert.ElementsMatch(t, served, called)
-			read, err := client.Transactions.Get(t.Context(), m.transaction)
+			client, _ := clients(t, gw, gw.Key())
+			read, err := client.Transactions.Get(t.Context(), m.ids["transactions"])
 			require.NoError(t, err)
-			assert.Equal(t, gateway.TransactionPartiallyRefunded, read.Status, "the refused change changed nothing")
+			assert.Equal(t, gateway.TransactionPartiallyRefunded, read.Status, "the forbidden operation changed nothing")
 
-			const key = "sk_test_mock"
 			before := totals(t, client)
-			client, v1 = clients(t, gw, key)
-			for _, s := range m.steps() {
-				var e *gateway.Error
-				require.ErrorAs(t, s.call(client, v1), &e, s.op)
-				assert.Equal(t, http.StatusUnauthorized, e.StatusCode, s.op)
-				assert.Equal(t, "Unauthorized", e.Title, "%s: a problem in both dialects", s.op)
+			m.key = "sk_test_mock"
+			for _, op := range operations {
+				status, _, _ := m.call(op)
+				assert.Equal(t, http.StatusUnauthorized, status, op.Name)
 			}
-			assert.Equal(t, len(m.steps()), gw.Account(key).Requests.Count(""), "each was sent, once")
-			client, _ = clients(t, gw, gw.Key())
 			assert.Equal(t, before, totals(t, client))
 			snapshot, err := gw.Snapshot()
 			require.NoError(t, err)
-			assert.NotContains(t, string(snapshot), key, "a refused key opens no account")
+			assert.NotContains(t, string(snapshot), m.key, "a rejected key opens no account")
 		})
 	}
 }
@@ -298,12 +217,16 @@ func TestProductionWebhooks(t *testing.T) {
 	assert.Equal(t, want, notified.got())
 	assert.Equal(t, want, integrated.got())
 
-	m := &merchant{t: t}
-	for _, s := range m.steps() {
-		if s.op == "customers.create" || s.op == "transfers.create" || s.op == "subscriptions.create" {
-			require.NoError(t, s.call(client, v1))
-		}
-	}
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+	require.NoError(t, err)
+	_, err = client.Transfers.Create(t.Context(), gateway.TransferParams{
+		PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@shop.test", Amount: 5000,
+	})
+	require.NoError(t, err)
+	_, err = client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalMonth, Token: "pgct_ok_1",
+	})
+	require.NoError(t, err)
 	require.NoError(t, gw.Clock.Advance(32*24*time.Hour))
 	kinds := endpoint.got()
 	for _, kind := range []webhook.Kind{"payout.created", "payout.transferred", "subscription.started", "subscription.renewed"} {
