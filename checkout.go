@@ -86,8 +86,7 @@ type CheckoutSession struct {
 	Items []CheckoutItem      `json:"items"`
 
 	// SessionToken opens this session again and authorises its updates. It is
-	// redacted wherever it is printed or encoded; keep it with
-	// [Secret.Reveal] if you must.
+	// redacted wherever it is printed or encoded: to store it, call Reveal.
 	SessionToken Secret `json:"session_token"`
 
 	ExpiresAt Timestamp `json:"expires_at"`
@@ -279,7 +278,7 @@ const sessionTokenHeader = "X-Checkout-Session-Token" //nolint:gosec // the name
 // can't be one, which does not repeat it.
 func withSessionToken(op string, token Secret, opts []RequestOption) []RequestOption {
 	return append(opts[:len(opts):len(opts)], func(o *callOptions) error {
-		if token == "" {
+		if token.IsZero() {
 			return &ValidationError{Op: op, Fields: []FieldError{{
 				Field: "session_token", Code: spec.CodeRequired, Message: "is required: pass the SessionToken that Open answered",
 			}}}

@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-const sessionToken = gateway.Secret("cst_5b3d9f7e1a2c4680")
+var sessionToken = gateway.NewSecret("cst_5b3d9f7e1a2c4680")
 
 func productLink() gateway.CheckoutLinkParams {
 	return gateway.CheckoutLinkParams{
@@ -262,7 +262,7 @@ func TestCheckoutSendsNothingWrong(t *testing.T) {
 		_, err = client.CheckoutSessions.Update(t.Context(), bad, sessionToken, sessionUpdate())
 		require.ErrorIs(t, err, gateway.ErrValidation, bad)
 	}
-	for token, words := range map[gateway.Secret]string{"": "session_token is required", "tok\nen-of-mine": "control character"} {
+	for token, words := range map[gateway.Secret]string{{}: "session_token is required", gateway.NewSecret("tok\nen-of-mine"): "control character"} {
 		_, err := client.CheckoutSessions.Resume(t.Context(), slug, token)
 		require.ErrorIs(t, err, gateway.ErrValidation)
 		require.ErrorContains(t, err, words)

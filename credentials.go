@@ -28,30 +28,30 @@ type Credential struct {
 }
 
 // BearerToken sends the key as "Authorization: Bearer …".
-func BearerToken[S ~string](key S) Credential {
-	return headerCredential("Authorization", "Bearer "+string(key), string(key))
+func BearerToken(key string) Credential {
+	return headerCredential("Authorization", "Bearer "+key, key)
 }
 
 // APIKey sends the key in the header apiKey, the only form that legacy v1
 // endpoints take.
-func APIKey[S ~string](key S) Credential {
-	return headerCredential(apiKeyHeader, string(key), string(key))
+func APIKey(key string) Credential {
+	return headerCredential(apiKeyHeader, key, key)
 }
 
 // BasicAuth sends a username and a password as they are. The interface
 // document says username "token" and password "x", where "token" stands for
 // the key: [BasicToken] does that.
-func BasicAuth[S ~string](username, password S) Credential {
-	if strings.Contains(string(username), ":") {
+func BasicAuth(username, password string) Credential {
+	if strings.Contains(username, ":") {
 		return Credential{err: errors.New("gateway: a username with a colon can't be sent by basic authentication")}
 	}
-	pair := base64.StdEncoding.EncodeToString([]byte(string(username) + ":" + string(password)))
-	return headerCredential("Authorization", "Basic "+pair, string(username))
+	pair := base64.StdEncoding.EncodeToString([]byte(username + ":" + password))
+	return headerCredential("Authorization", "Basic "+pair, username)
 }
 
 // BasicToken sends the key by basic authentication: the key as the username
 // and "x" as the password.
-func BasicToken[S ~string](key S) Credential { return BasicAuth(string(key), "x") }
+func BasicToken(key string) Credential { return BasicAuth(key, "x") }
 
 // CredentialFunc asks source before every attempt of every call, for keys that
 // rotate. It should answer from memory; an error of its ends the call before

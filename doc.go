@@ -193,7 +193,7 @@
 //			return err
 //		}
 //		if challenge != nil {
-//			show(string(challenge.ClientSecret))
+//			show(challenge.ClientSecret.Reveal())
 //		}
 //	}
 //

@@ -131,7 +131,7 @@ func ExampleCheckoutSessionsService_Update() {
 	}
 	fmt.Println(state.Status, state.SelectedPaymentMethod)
 
-	_, err = client.CheckoutSessions.Update(ctx, link.Slug(), "cst_of_somebody_else", gateway.CheckoutSessionParams{})
+	_, err = client.CheckoutSessions.Update(ctx, link.Slug(), gateway.NewSecret("cst_of_somebody_else"), gateway.CheckoutSessionParams{})
 	fmt.Println("unauthorized:", errors.Is(err, gateway.ErrUnauthorized))
 
 	// Output:

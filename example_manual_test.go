@@ -83,7 +83,7 @@ func manualSubscribe(ctx context.Context, client *gateway.Client, customer *gate
 			return err
 		}
 		if challenge != nil {
-			show(string(challenge.ClientSecret))
+			show(challenge.ClientSecret.Reveal())
 		}
 	}
 	return nil

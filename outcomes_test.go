@@ -45,9 +45,9 @@ func any1[T any](_ T, err error) error { return err }
 func allCalls() []callOf {
 	type ctx = context.Context
 	const id = orderID
-	slug := gateway.Secret("session-token")
+	slug := gateway.NewSecret("session-token")
 	v1 := func(c *gateway.Client) *legacy.Client {
-		client, err := legacy.New(c, testKey)
+		client, err := legacy.New(c, gateway.NewSecret(testKey))
 		if err != nil {
 			panic(err)
 		}

@@ -541,7 +541,7 @@ func TestPendingChallengeIsFoundThroughTheCharge(t *testing.T) {
 	require.NotNil(t, got)
 	assert.Equal(t, "three_ds_challenge", got.Type)
 	assert.Equal(t, "c-1", got.ChallengeSessionID)
-	assert.Equal(t, gateway.ClientSecret("s-1"), got.ClientSecret)
+	assert.Equal(t, gateway.NewClientSecret("s-1"), got.ClientSecret)
 	assert.Equal(t, at(t, "2027-01-04T12:15:00Z"), got.ExpiresAt)
 	assert.Equal(t, 3, transport.GetTotalCallCount(), "charges that are settled or over are not read")
 }

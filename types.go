@@ -16,36 +16,6 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Secret is a string that must never be printed: an API key, a session token,
-// a webhook secret. Every verb of fmt, slog and JSON shows "[redacted]";
-// [Secret.Reveal] gives the text.
-//
-// Package fmt calls no methods of a value in an unexported field, so that a
-// Secret there prints as it is with its struct. Keep a *Secret in such a field,
-// of which fmt prints the address, or give the struct a Format method.
-type Secret string
-
-const redacted = "[redacted]"
-
-// Reveal returns the secret's text, for sending it.
-func (s Secret) Reveal() string { return string(s) }
-
-// String returns "[redacted]".
-func (Secret) String() string { return redacted }
-
-// GoString returns "[redacted]".
-func (Secret) GoString() string { return redacted }
-
-// Format writes "[redacted]" whatever the verb.
-func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
-
-// LogValue returns "[redacted]".
-func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalText returns "[redacted]": a secret that must travel is written by
-// the code that sends it, with Reveal.
-func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
-
 // CardToken is a payment token made by the client-side payment element:
 // "pgct_…" for one use, "pgpm_…" reusable. It marshals as it is and prints
 // masked: it is no card number, but it can be charged.
@@ -70,28 +40,6 @@ func (t CardToken) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String(
 
 // LogValue returns what String does.
 func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
-
-// ClientSecret hands a challenge to the client-side payment element. It marshals
-// as it is, since it must reach the payer's browser, and prints "[redacted]"
-// under every verb of fmt and in slog. string(s) is its text.
-type ClientSecret string
-
-// String returns "[redacted]", or "" where there is none.
-func (s ClientSecret) String() string {
-	if s == "" {
-		return ""
-	}
-	return redacted
-}
-
-// GoString returns what String does.
-func (s ClientSecret) GoString() string { return s.String() }
-
-// Format writes what String returns, whatever the verb.
-func (s ClientSecret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
-
-// LogValue returns what String does.
-func (s ClientSecret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // Timestamp is a moment as the gateway wrote it. Decoding accepts RFC 3339, a
 // date and time without a zone (taken as UTC), a date, and Unix seconds or

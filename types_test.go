@@ -416,48 +416,12 @@ func TestConstantsAreTheKnownValues(t *testing.T) {
 	assert.Len(t, offered, len(known), "a type whose values no rule knows")
 }
 
-// printable are the exported types that have methods which print or encode.
-func printable() []any {
-	return []any{
-		gateway.Error{},
-		gateway.OutcomeError{},
-		gateway.ValidationError{},
-		gateway.FieldError{},
-		gateway.Secret(""), gateway.CardToken(""),
-		gateway.Credential{},
-		gateway.Timestamp{},
-		gateway.Document{},
-		gateway.BuyerID(""),
-		gateway.Opt[int]{},
-		gateway.Client{},
-		gateway.Response{},
-		gateway.Transaction{},
-		gateway.TransactionSummary{},
-		gateway.Refund{},
-		gateway.Transfer{},
-		gateway.Customer{},
-		gateway.Subscription{},
-		gateway.CheckoutLink{},
-		gateway.CheckoutSession{},
-		gateway.NextAction{},
-		gateway.Fee{},
-		gateway.PixDetails{},
-		gateway.TransactionParams{},
-		gateway.CustomerParams{},
-		gateway.SubscriptionParams{},
-		gateway.TransferParams{},
-		gateway.CheckoutLinkParams{},
-		gateway.CheckoutSessionParams{},
-	}
-}
-
 // A zero value is what a test double or an errors.As gone wrong leaves: to print
 // it must not panic.
 func TestZeroValuesPrintAndEncode(t *testing.T) {
 	t.Parallel()
-	for _, v := range printable() {
-		p := reflect.New(reflect.TypeOf(v)).Interface()
-		for _, v := range []any{v, p} {
+	for _, typ := range exportedTypes(t) {
+		for _, v := range []any{reflect.Zero(typ).Interface(), reflect.New(typ).Interface()} {
 			name := fmt.Sprintf("%T", v)
 			assert.NotPanics(t, func() {
 				for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

@@ -65,7 +65,7 @@ func newTable(prefix string) string {
 func inbox(b *testing.B, store webhook.Store, workers int) *webhook.Receiver {
 	b.Helper()
 	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: webhooktest.Secret}}, Store: store, Mode: webhook.Inbox,
+		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Store: store, Mode: webhook.Inbox,
 		Workers: workers, MaxConcurrent: 1000, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(b, err)
@@ -89,7 +89,7 @@ func BenchmarkInboxInsert(b *testing.B) {
 			for pb.Next() {
 				id := fmt.Sprint(n.Add(1))
 				body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: id}.Body()
-				got := rx.Receive(b.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body})
+				got := rx.Receive(b.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body})
 				if got.Status != http.StatusOK {
 					b.Errorf("answered %d", got.Status)
 				}

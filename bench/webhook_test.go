@@ -61,10 +61,11 @@ func gatewayReceiver(now time.Time) receiver {
 				{"key":"gift","value":"yes"},{"key":"deliver","value":"after 18h, or leave it at the front desk"},
 				{"key":"invoice","value":"NF-e 000.117.204"},{"key":"seller","value":"ana"},{"key":"wish","value":"whole beans, a gift wrap, and a call before the delivery"},
 				{"key":"card","value":"Feliz aniversário, Joana"}]}}`))
-	timestamp, signature := webhook.Sign(webhookSecret, now, r.body)
+	key := gateway.NewSecret(webhookSecret)
+	timestamp, signature := webhook.Sign(key, now, r.body)
 	r.header = http.Header{"X-Gateway-Timestamp": {timestamp}, "X-Gateway-Signature": {signature}}
 	verify := func(header http.Header, body []byte) (*webhook.Event, error) {
-		if err := webhook.Verify(header, body, gateway.Secret(webhookSecret)); err != nil {
+		if err := webhook.Verify(header, body, key); err != nil {
 			return nil, err
 		}
 		return webhook.Parse(body)

@@ -18,7 +18,7 @@ func mock(opts ...mockserver.Option) (*mockserver.Server, *legacy.Client) {
 	if err != nil {
 		panic(err)
 	}
-	v1, err := legacy.New(gw.Client(), gateway.Secret(gw.Key()))
+	v1, err := legacy.New(gw.Client(), gateway.NewSecret(gw.Key()))
 	if err != nil {
 		panic(err)
 	}
@@ -31,10 +31,10 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	_, err = legacy.New(client, "sk_test_v1") // always sent in the header apiKey
+	_, err = legacy.New(client, gateway.NewSecret("sk_test_v1")) // always sent in the header apiKey
 	fmt.Println(err)
 
-	_, err = legacy.New(client, "pk_test_v1")
+	_, err = legacy.New(client, gateway.NewSecret("pk_test_v1"))
 	fmt.Println(err)
 	// Output:
 	// <nil>

@@ -36,7 +36,7 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("legacy: New needs a client: make one with gateway.New")
 	}
-	credential := gateway.APIKey(key)
+	credential := gateway.APIKey(key.Reveal())
 	api, err := client.With(gateway.WithCredential(credential))
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func client(t *testing.T, e *golden.Exchange) *legacy.Client {
 	v2, err := gateway.New("https://gateway.test/api", gateway.BearerToken("sk_test_v2"),
 		gateway.WithHTTPClient(&http.Client{Transport: transport}))
 	require.NoError(t, err)
-	v1, err := legacy.New(v2, v1Key)
+	v1, err := legacy.New(v2, gateway.NewSecret(v1Key))
 	require.NoError(t, err)
 	return v1
 }
@@ -368,18 +368,18 @@ func TestNewRefusesWhatIsNoSecretKey(t *testing.T) {
 	t.Parallel()
 	sandbox, err := gateway.New("https://sandbox.gateway.test", gateway.BearerToken("sk_test_v2"))
 	require.NoError(t, err)
-	for name, key := range map[string]gateway.Secret{
+	for name, key := range map[string]string{
 		"empty": "", "public": "pk_test_1", "production": "sk_live_1", "line break": "sk_test_1\n",
 	} {
-		_, err := legacy.New(sandbox, key)
+		_, err := legacy.New(sandbox, gateway.NewSecret(key))
 		require.Error(t, err, name)
 		if key != "" {
-			assert.NotContains(t, err.Error(), string(key))
+			assert.NotContains(t, err.Error(), key)
 		}
 	}
-	_, err = legacy.New(nil, v1Key)
+	_, err = legacy.New(nil, gateway.NewSecret(v1Key))
 	require.Error(t, err)
-	_, err = legacy.New(sandbox, v1Key)
+	_, err = legacy.New(sandbox, gateway.NewSecret(v1Key))
 	require.NoError(t, err)
 }
 

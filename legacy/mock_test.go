@@ -18,7 +18,7 @@ import (
 // v1Of returns the v1 client of a mock gateway.
 func v1Of(t *testing.T, gw *mockserver.Server) *legacy.Client {
 	t.Helper()
-	v1, err := legacy.New(gw.Client(), gateway.Secret(gw.Key()))
+	v1, err := legacy.New(gw.Client(), gateway.NewSecret(gw.Key()))
 	require.NoError(t, err)
 	return v1
 }
@@ -90,7 +90,7 @@ func TestGatewayRefusesWhatTheClientCanNotJudge(t *testing.T) {
 	_, err := v1.CreatePixPayment(t.Context(), paymentParams(), gateway.BodyField("extra", map[string]any{"cvv": "123"}))
 	require.ErrorIs(t, err, gateway.ErrValidation)
 
-	other, err := legacy.New(gw.Client(), "sk_test_revoked_1")
+	other, err := legacy.New(gw.Client(), gateway.NewSecret("sk_test_revoked_1"))
 	require.NoError(t, err)
 	_, err = other.Balance(t.Context())
 	require.ErrorIs(t, err, gateway.ErrUnauthorized)

@@ -32,7 +32,7 @@ func (s *Server) Client(opts ...gateway.Option) *gateway.Client {
 // Client returns a client of the account; see [Server.Client].
 func (a *Account) Client(opts ...gateway.Option) *gateway.Client {
 	own := []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: a.server.Transport()})}
-	c, err := gateway.New(BaseURL, gateway.BearerToken(a.key), append(own, opts...)...)
+	c, err := gateway.New(BaseURL, gateway.BearerToken(a.key.Reveal()), append(own, opts...)...)
 	if err != nil {
 		panic("mockserver: " + err.Error())
 	}

@@ -17,7 +17,7 @@ import (
 // balance reads the account's balance as a v1 merchant does.
 func balance(t *testing.T, gw *mockserver.Server) int64 {
 	t.Helper()
-	client, err := legacy.New(gw.Client(), gateway.Secret(gw.Key()))
+	client, err := legacy.New(gw.Client(), gateway.NewSecret(gw.Key()))
 	require.NoError(t, err)
 	b, err := client.Balance(t.Context())
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestCheckoutFollowsItsTransaction(t *testing.T) {
 func TestLegacyControls(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
-	client, err := legacy.New(gw.Client(), gateway.Secret(gw.Key()))
+	client, err := legacy.New(gw.Client(), gateway.NewSecret(gw.Key()))
 	require.NoError(t, err)
 	made, err := client.CreatePixPayment(t.Context(), legacy.PixPaymentParams{
 		Payer: legacy.Payer{FullName: "Ana Souza"}, Transaction: legacy.PixCharge{Value: 4990},

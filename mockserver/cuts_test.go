@@ -87,7 +87,7 @@ func busyDays(t *testing.T, gw *mockserver.Server, hook string) {
 	t.Helper()
 	const other = "sk_test_other"
 	for _, key := range []string{gw.Key(), other} {
-		_, err := gw.Account(key).Webhooks.AddEndpoint(mockserver.Endpoint{URL: hook, Secret: "whsec_mock"})
+		_, err := gw.Account(key).Webhooks.AddEndpoint(mockserver.Endpoint{URL: hook, Secret: gateway.NewSecret("whsec_mock")})
 		require.NoError(t, err)
 	}
 	client := gw.Client()

@@ -122,7 +122,7 @@ func TestAnEndpointOfTheOptions(t *testing.T) {
 	for _, want := range []int{1, 1, 0} {
 		opts := []mockserver.Option{mockserver.WithDataFile(path)}
 		if want > 0 {
-			opts = append(opts, mockserver.WithEndpoint("https://shop.test/hook", "whsec_mock"))
+			opts = append(opts, mockserver.WithEndpoint("https://shop.test/hook", gateway.NewSecret("whsec_mock")))
 		}
 		gw, shop := mockserver.Run(t, opts...), &shop{}
 		gw.Webhooks.ServeHost("shop.test", shop)
@@ -133,7 +133,7 @@ func TestAnEndpointOfTheOptions(t *testing.T) {
 		assert.Len(t, shop.got(), 2*want)
 		require.NoError(t, gw.Close())
 	}
-	_, err := mockserver.New(mockserver.WithEndpoint("shop", ""))
+	_, err := mockserver.New(mockserver.WithEndpoint("shop", gateway.Secret{}))
 	require.ErrorContains(t, err, "http or https")
 }
 
@@ -191,7 +191,7 @@ func TestADataFileOfTheLastYear(t *testing.T) {
 	params.TrialEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 	_, err = client.Subscriptions.Create(t.Context(), params)
 	require.NoError(t, err)
-	v1, err := legacy.New(client, gateway.Secret(gw.Key()))
+	v1, err := legacy.New(client, gateway.NewSecret(gw.Key()))
 	require.NoError(t, err)
 	_, err = v1.CreatePixPayment(t.Context(), legacy.PixPaymentParams{
 		Payer: legacy.Payer{FullName: "Ana"}, Transaction: legacy.PixCharge{Value: 100, ExpirationTime: 1<<31 - 1},

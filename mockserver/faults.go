@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
@@ -164,7 +165,7 @@ func (f Fault) String() string { return f.fault.String() }
 // [Webhooks], those that wait for webhooks.
 type Faults struct {
 	set     *faults.Set
-	account string
+	account gateway.Secret // its key; empty for every account
 }
 
 // Add puts faults behind those that wait already. Where several match, the
@@ -173,7 +174,7 @@ type Faults struct {
 func (f Faults) Add(list ...Fault) error {
 	var errs []error
 	for _, fault := range list {
-		fault.fault.Account = f.account
+		fault.fault.Account = f.account.Reveal()
 		_, err := f.set.Add(fault.fault)
 		errs = append(errs, err)
 	}
@@ -182,7 +183,7 @@ func (f Faults) Add(list ...Fault) error {
 
 // Clear removes the faults of requests. Those of webhooks stay:
 // [Webhooks.ClearFaults] removes them.
-func (f Faults) Clear() { f.set.Clear(f.account, false) }
+func (f Faults) Clear() { f.set.Clear(f.account.Reveal(), false) }
 
 // FaultReport is a fault that waits and what has become of it.
 type FaultReport struct {
@@ -195,7 +196,7 @@ type FaultReport struct {
 // will not happen again among them.
 func (f Faults) Reports() []FaultReport {
 	var list []FaultReport
-	for _, r := range f.set.Reports(f.account) {
+	for _, r := range f.set.Reports(f.account.Reveal()) {
 		list = append(list, FaultReport{Fault: Fault{r.Fault}, Seen: r.Seen, Fired: r.Fired})
 	}
 	return list

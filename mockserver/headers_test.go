@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -24,7 +25,7 @@ type signedShop struct {
 
 func (s *signedShop) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	v := webhook.Verifier{Keys: []webhook.SigningKey{{Key: "whsec_mock"}}, Headers: s.names}
+	v := webhook.Verifier{Keys: []webhook.SigningKey{{Key: gateway.NewSecret("whsec_mock")}}, Headers: s.names}
 	err := v.Verify(r.Header, body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +53,7 @@ func TestTheSignatureHeadersOfTheOperator(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data")
 			gw := reopen(t, nil, path, mockserver.WithSignatureHeaders(tc.server))
 			_, err := gw.Account(gw.Key()).Webhooks.AddEndpoint(mockserver.Endpoint{
-				URL: "https://shop.test/hook", Secret: "whsec_mock", Headers: tc.endpoint,
+				URL: "https://shop.test/hook", Secret: gateway.NewSecret("whsec_mock"), Headers: tc.endpoint,
 			})
 			require.NoError(t, err)
 			gw = reopen(t, gw, path, mockserver.WithSignatureHeaders(tc.server)) // endpoints keep their names

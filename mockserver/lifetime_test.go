@@ -48,7 +48,7 @@ func (d *diary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // event verifies and reads a webhook, and answers it.
 func event(w http.ResponseWriter, r *http.Request) *webhook.Event {
 	body, err := io.ReadAll(r.Body)
-	if err != nil || webhook.Verify(r.Header, body, "whsec_mock") != nil {
+	if err != nil || webhook.Verify(r.Header, body, gateway.NewSecret("whsec_mock")) != nil {
 		w.WriteHeader(http.StatusUnauthorized)
 		return nil
 	}

@@ -60,7 +60,7 @@ type settings struct {
 const defaultMemory = 2 << 30
 
 func defaults() settings {
-	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: "whsec_mock"}
+	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: gateway.NewSecret("whsec_mock")}
 }
 
 // check refuses settings that make no sense, so that a slip shows at the start.
@@ -153,7 +153,7 @@ func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = s
 func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }
 
 // WithEndpoint delivers the events of every account to a URL, signed with the
-// secret unless that is "".
+// secret unless that is empty.
 func WithEndpoint(url string, secret gateway.Secret) Option {
 	return func(s *settings) { s.endpoint, s.endpointSecret = url, secret }
 }

@@ -90,7 +90,7 @@ func production(t *testing.T, dialect mockserver.Dialect) *mockserver.Server {
 func clients(t *testing.T, gw *mockserver.Server, key string) (*gateway.Client, *legacy.Client) {
 	t.Helper()
 	client := gw.Account(key).Client()
-	v1, err := legacy.New(client, gateway.Secret(key))
+	v1, err := legacy.New(client, gateway.NewSecret(key))
 	require.NoError(t, err)
 	return client, v1
 }
@@ -244,7 +244,7 @@ func TestClientOfProduction(t *testing.T) {
 	gw := production(t, mockserver.Document)
 	over := gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()})
 	credentials := map[string]func(string) gateway.Credential{
-		"bearer": gateway.BearerToken[string], "apiKey": gateway.APIKey[string], "basic": gateway.BasicToken[string],
+		"bearer": gateway.BearerToken, "apiKey": gateway.APIKey, "basic": gateway.BasicToken,
 	}
 	for form, credential := range credentials {
 		_, err := gateway.New("https://api.sandbox.gateway.test", credential(gw.Key()), over)

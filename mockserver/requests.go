@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 )
 
@@ -11,7 +12,7 @@ import (
 // shows is masked: no key, no session or card token, no document number.
 type Requests struct {
 	journal *journal.Journal
-	account string
+	account gateway.Secret // its key; empty for every account
 }
 
 // Request is a request and its answer, masked.
@@ -40,20 +41,20 @@ func (r Requests) All() []Request { return r.Find("") }
 // method and a path ("POST /v2/transactions", "/v2/transactions/{id}"). "" is
 // all.
 func (r Requests) Find(pattern string) []Request {
-	return requestsOf(r.journal.Find(r.account, pattern))
+	return requestsOf(r.journal.Find(r.account.Reveal(), pattern))
 }
 
 // Count counts the requests that a pattern means; see [Requests.Find].
-func (r Requests) Count(pattern string) int { return len(r.journal.Find(r.account, pattern)) }
+func (r Requests) Count(pattern string) int { return len(r.journal.Find(r.account.Reveal(), pattern)) }
 
 // NearMisses lists the requests that a pattern almost means, the nearest
 // first: for a test that finds none where it expects one.
 func (r Requests) NearMisses(pattern string) []Request {
-	return requestsOf(r.journal.NearMisses(r.account, pattern))
+	return requestsOf(r.journal.NearMisses(r.account.Reveal(), pattern))
 }
 
 // Clear forgets the requests.
-func (r Requests) Clear() { r.journal.Clear(r.account) }
+func (r Requests) Clear() { r.journal.Clear(r.account.Reveal()) }
 
 func requestsOf(entries []journal.Entry) []Request {
 	var list []Request

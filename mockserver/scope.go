@@ -1,18 +1,21 @@
 package mockserver
 
-import "github.com/gateway-go/gateway/mockserver/internal/store"
+import (
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
 
-// scope is the accounts on which controls act: one, or for "" every account.
+// scope is the accounts on which controls act: one, or for an empty key every account.
 type scope struct {
 	store   *store.Store
-	account string
+	account gateway.Secret // its key; empty for every account
 }
 
 // with returns the account that has what a control names, or, where none has,
 // one that will say so. Ids are unique across accounts.
 func (s scope) with(has func(*store.Data) bool) *store.Account {
-	if s.account != "" {
-		return s.store.Account(s.account)
+	if !s.account.IsZero() {
+		return s.store.Account(s.account.Reveal())
 	}
 	var a *store.Account
 	for _, key := range s.store.Accounts() { // never empty: the default account is open from the start

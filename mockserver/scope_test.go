@@ -55,7 +55,7 @@ func TestTheServersControlsActOnEveryAccount(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.NoError(t, gw.Subscriptions.Authorize(subscription.ID))
-		v1, err := legacy.New(client, "sk_test_north")
+		v1, err := legacy.New(client, gateway.NewSecret("sk_test_north"))
 		require.NoError(t, err)
 		payment, err := v1.CreatePixPayment(t.Context(), legacy.PixPaymentParams{
 			Payer: legacy.Payer{FullName: "Ana"}, Transaction: legacy.PixCharge{Value: 100},

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
@@ -247,6 +248,10 @@ func (s *Server) Down() { s.down.Store(true) }
 // Up ends [Server.Down].
 func (s *Server) Up() { s.down.Store(false) }
 
+// Format writes the type's name, whatever the verb: what the server holds is large
+// and changes while it is printed.
+func (*Server) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("mockserver.Server")) }
+
 // Handler returns the gateway as an HTTP handler. Behind a socket it rejects
 // host names other than those of this machine and of package httptest with 421:
 // see [WithAllowedHosts].
@@ -256,24 +261,25 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // that account alone: the resources of another are not found. The controls of
 // "" are those of the server's fields, which act on every account.
 func (s *Server) Account(key string) *Account {
-	of := scope{s.store, key}
+	secret := gateway.NewSecret(key)
+	of := scope{s.store, secret}
 	return &Account{
 		Transactions:  Transactions{of},
 		Transfers:     Transfers{of},
 		Subscriptions: Subscriptions{of},
 		Checkout:      Checkout{of},
 		Legacy:        Legacy{of},
-		Webhooks:      Webhooks{sender: s.sender, faults: s.faults, secret: &s.settings.secret, account: key},
-		Faults:        Faults{set: s.faults, account: key},
-		Requests:      Requests{journal: s.journal, account: key},
+		Webhooks:      Webhooks{sender: s.sender, faults: s.faults, secret: s.settings.secret, account: secret},
+		Faults:        Faults{set: s.faults, account: secret},
+		Requests:      Requests{journal: s.journal, account: secret},
 		server:        s,
-		key:           key,
+		key:           secret,
 	}
 }
 
 // Account holds the controls of one account: what payers, banks and issuers
 // do, as against what the merchant does through the API.
-type Account struct { //nolint:recvcheck // a copy prints as the original does
+type Account struct {
 	Transactions  Transactions
 	Transfers     Transfers
 	Subscriptions Subscriptions
@@ -284,7 +290,7 @@ type Account struct { //nolint:recvcheck // a copy prints as the original does
 	Requests      Requests
 
 	server *Server
-	key    string
+	key    gateway.Secret
 }
 
 // Listen serves the gateway on a TCP address such as "127.0.0.1:0", until

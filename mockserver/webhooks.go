@@ -23,8 +23,8 @@ import (
 type Webhooks struct {
 	sender  *deliver.Sender
 	faults  *faults.Set
-	secret  *gateway.Secret
-	account string
+	secret  gateway.Secret
+	account gateway.Secret // its key; empty for every account
 }
 
 // Endpoint is a registered receiver of webhooks.
@@ -33,7 +33,7 @@ type Endpoint struct {
 	URL     string         // http or https; "" with a Handler
 	Handler http.Handler   // called in memory, without a socket
 	Path    string         // of the request that a Handler gets; "" is "/"
-	Secret  gateway.Secret // signs the deliveries; "" sends them unsigned
+	Secret  gateway.Secret // signs the deliveries; an empty one sends them unsigned
 	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
 
 	// Headers names the signature's headers; an empty name is the server's, see
@@ -47,7 +47,7 @@ func (w Webhooks) Send(h http.Handler) {
 	if h == nil {
 		panic("mockserver: Webhooks.Send: the handler is nil")
 	}
-	if _, err := w.AddEndpoint(Endpoint{Handler: h, Secret: *w.secret}); err != nil {
+	if _, err := w.AddEndpoint(Endpoint{Handler: h, Secret: w.secret}); err != nil {
 		panic(err)
 	}
 }
@@ -60,7 +60,7 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 	if path == "" || h == nil {
 		return errors.New("mockserver: Webhooks.SendTo needs a path, such as /webhooks, and a handler")
 	}
-	_, err := w.AddEndpoint(Endpoint{Handler: h, Path: path, Secret: *w.secret})
+	_, err := w.AddEndpoint(Endpoint{Handler: h, Path: path, Secret: w.secret})
 	return err
 }
 
@@ -70,7 +70,7 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 // where the gateway has 1,000 endpoints.
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
-		Account: w.account, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
+		Account: w.account.Reveal(), URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
 		Headers: e.Headers,
 	})
 	if err != nil {
@@ -81,19 +81,21 @@ func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 }
 
 // RemoveEndpoint removes a receiver. What is still on its way to it fails.
-func (w Webhooks) RemoveEndpoint(id string) error { return w.sender.RemoveEndpoint(w.account, id) }
+func (w Webhooks) RemoveEndpoint(id string) error {
+	return w.sender.RemoveEndpoint(w.account.Reveal(), id)
+}
 
 // RotateSecret gives a receiver a new secret, which signs every attempt from
 // now on.
 func (w Webhooks) RotateSecret(id string, secret gateway.Secret) error {
-	return w.sender.Rotate(w.account, id, secret)
+	return w.sender.Rotate(w.account.Reveal(), id, secret)
 }
 
 // Endpoints lists the registered receivers in the order in which they were
 // added.
 func (w Webhooks) Endpoints() []Endpoint {
 	var list []Endpoint
-	for _, e := range w.sender.Endpoints(w.account) {
+	for _, e := range w.sender.Endpoints(w.account.Reveal()) {
 		list = append(list, Endpoint{
 			ID: e.ID, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
 			Headers: e.Headers,
@@ -149,7 +151,7 @@ type DeliveryAttempt struct {
 // [WithMemoryLimit], and all that are not.
 func (w Webhooks) Deliveries() []Delivery {
 	var list []Delivery
-	for _, d := range w.sender.Deliveries(w.account) {
+	for _, d := range w.sender.Deliveries(w.account.Reveal()) {
 		list = append(list, deliveryOf(d))
 	}
 	return list
@@ -178,15 +180,15 @@ func deliveryOf(d deliver.Delivery) Delivery {
 }
 
 // Redeliver makes one more attempt of a delivery now, whatever its state.
-func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.account, id) }
+func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.account.Reveal(), id) }
 
 // Hold keeps back what would be delivered from now on.
-func (w Webhooks) Hold() { w.sender.Hold(w.account) }
+func (w Webhooks) Hold() { w.sender.Hold(w.account.Reveal()) }
 
 // Release delivers held deliveries in the order of the ids, each when the one
 // before has been answered; the others stay held. Without ids it delivers all,
 // those of one record in order, and ends the hold.
-func (w Webhooks) Release(ids ...string) error { return w.sender.Release(w.account, ids...) }
+func (w Webhooks) Release(ids ...string) error { return w.sender.Release(w.account.Reveal(), ids...) }
 
 // Drop makes the next delivery of a kind vanish; "" is any kind, and
 // "transaction.*" a family. [DropWebhook] can do more.
@@ -210,7 +212,7 @@ func (w Webhooks) StaleTimestamp(kind string) error { return w.disturb(StaleTime
 
 // ClearFaults removes the faults of webhooks, whether they were added here or
 // with [Faults.Add]. Those of requests stay: [Faults.Clear] removes them.
-func (w Webhooks) ClearFaults() { w.faults.Clear(w.account, true) }
+func (w Webhooks) ClearFaults() { w.faults.Clear(w.account.Reveal(), true) }
 
 func (w Webhooks) disturb(f Fault, kind string) error {
 	return Faults{set: w.faults, account: w.account}.Add(f.On(kind).Times(1))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -27,7 +28,7 @@ type shop struct {
 
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	if err := webhook.Verify(r.Header, body, "whsec_mock"); err != nil && !s.all {
+	if err := webhook.Verify(r.Header, body, gateway.NewSecret("whsec_mock")); err != nil && !s.all {
 		s.mu.Lock()
 		s.bad = append(s.bad, err)
 		s.mu.Unlock()
@@ -207,7 +208,7 @@ func TestEndpointsOfAnAccount(t *testing.T) {
 	gw, all, own := mockserver.Run(t), &shop{}, &shop{}
 	other := gw.Account("sk_test_other")
 	gw.Webhooks.Send(all)
-	e, err := other.Webhooks.AddEndpoint(mockserver.Endpoint{Handler: own, Secret: "whsec_mock", Events: []string{"transaction.created"}})
+	e, err := other.Webhooks.AddEndpoint(mockserver.Endpoint{Handler: own, Secret: gateway.NewSecret("whsec_mock"), Events: []string{"transaction.created"}})
 	require.NoError(t, err)
 	for _, client := range []string{gw.Key(), "sk_test_other"} {
 		_, err := gw.Account(client).Client().Transactions.Create(t.Context(), order("order-1"))
@@ -219,7 +220,7 @@ func TestEndpointsOfAnAccount(t *testing.T) {
 	assert.Len(t, other.Webhooks.Endpoints(), 1)
 	assert.Len(t, gw.Webhooks.Endpoints(), 2)
 	assert.Len(t, other.Webhooks.Deliveries(), 3)
-	require.NoError(t, other.Webhooks.RotateSecret(e.ID, "new"))
+	require.NoError(t, other.Webhooks.RotateSecret(e.ID, gateway.NewSecret("new")))
 	require.NoError(t, other.Webhooks.RemoveEndpoint(e.ID))
 	require.Error(t, other.Webhooks.RemoveEndpoint(e.ID))
 	_, err = gw.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "shop"})

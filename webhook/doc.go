@@ -2,7 +2,7 @@
 // function per kind of event, and no event is lost, handled twice or forged.
 //
 //	rx, err := webhook.New(webhook.Config{
-//		Keys: []webhook.SigningKey{{Key: gateway.Secret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
+//		Keys: []webhook.SigningKey{{Key: gateway.NewSecret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
 //	})
 //	if err != nil {
 //		return err

@@ -16,7 +16,7 @@ import (
 
 // A receiver for a registered endpoint, whose deliveries are signed.
 func Example() {
-	secret := gateway.Secret("whsec_from_the_environment")
+	secret := gateway.NewSecret("whsec_from_the_environment")
 	orders := map[string]gateway.TransactionParams{"order-1001": {Amount: 1990}} // stored before they were charged
 
 	rx, err := webhook.New(webhook.Config{
@@ -66,8 +66,8 @@ func ExampleNew_signatureOrReadBack() {
 	rx, err := webhook.New(webhook.Config{
 		Trust:      webhook.SignatureOrReadBack,
 		Keys:       []webhook.SigningKey{{Key: secret}},
-		API:        client,                     // reads what an unsigned delivery tells of
-		SecretPath: "c0ffee5eed0123456789abcd", // the last element of the URL
+		API:        client,                                        // reads what an unsigned delivery tells of
+		SecretPath: gateway.NewSecret("c0ffee5eed0123456789abcd"), // the last element of the URL
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -83,7 +83,7 @@ func ExampleNew_signatureOrReadBack() {
 
 // A secret is rotated without a lost delivery: both are known for a while.
 func ExampleSigningKey() {
-	oldSecret, newSecret := gateway.Secret("whsec_of_last_year"), gateway.Secret("whsec_of_this_year")
+	oldSecret, newSecret := gateway.NewSecret("whsec_of_last_year"), gateway.NewSecret("whsec_of_this_year")
 	rx, err := webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{
 			{Key: newSecret},
@@ -95,7 +95,7 @@ func ExampleSigningKey() {
 		return
 	}
 	body := webhooktest.Event{Kind: webhook.TransactionPending}.Body()
-	for _, secret := range []gateway.Secret{oldSecret, newSecret, "a guess"} {
+	for _, secret := range []gateway.Secret{oldSecret, newSecret, gateway.NewSecret("a guess")} {
 		fmt.Println(deliver(rx, webhooktest.Sign(secret, time.Now(), body), body).Status)
 	}
 	// Output:
@@ -106,7 +106,7 @@ func ExampleSigningKey() {
 
 // Middleware sees every run of a handler, for logs, metrics and traces.
 func ExampleReceiver_Use() {
-	secret := gateway.Secret("whsec_from_the_environment")
+	secret := gateway.NewSecret("whsec_from_the_environment")
 	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}})
 	if err != nil {
 		fmt.Println(err)
@@ -131,7 +131,7 @@ func ExampleReceiver_Use() {
 // What trying again does not help becomes a dead letter, which waits for a
 // person.
 func ExampleReceiver_Requeue() {
-	secret := gateway.Secret("whsec_from_the_environment")
+	secret := gateway.NewSecret("whsec_from_the_environment")
 	rx, err := webhook.New(webhook.Config{
 		Keys:   []webhook.SigningKey{{Key: secret}},
 		Logger: slog.New(slog.DiscardHandler),

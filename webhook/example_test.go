@@ -27,7 +27,7 @@ type orderBook interface {
 // the two.
 func openingSnippet(mux *http.ServeMux, orders orderBook) error {
 	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: gateway.Secret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
+		Keys: []webhook.SigningKey{{Key: gateway.NewSecret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
 	})
 	if err != nil {
 		return err
@@ -50,10 +50,10 @@ func (o paidOrders) MarkPaid(_ context.Context, reference string, amount int64, 
 }
 
 func TestTheOpeningSnippetWorks(t *testing.T) {
-	t.Setenv("GATEWAY_WEBHOOK_SECRET", string(webhooktest.Secret))
+	t.Setenv("GATEWAY_WEBHOOK_SECRET", webhooktest.Secret().Reveal())
 	mux, orders := http.NewServeMux(), paidOrders{}
 	require.NoError(t, openingSnippet(mux, orders))
-	r := webhooktest.Signed(webhooktest.Secret, webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body())
+	r := webhooktest.Signed(webhooktest.Secret(), webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body())
 	r.URL.Path = "/webhooks/gateway"
 	assert.Equal(t, received, response(mux, r))
 	assert.Equal(t, paidOrders{"order-1001": 1990}, orders)
@@ -63,12 +63,12 @@ func TestTheOpeningSnippetWorks(t *testing.T) {
 func ExampleVerifier() {
 	at := time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)
 	v := webhook.Verifier{
-		Keys: []webhook.SigningKey{{Key: "the new secret"}, {Key: "the old secret", NotAfter: at.Add(24 * time.Hour)}},
+		Keys: []webhook.SigningKey{{Key: gateway.NewSecret("the new secret")}, {Key: gateway.NewSecret("the old secret"), NotAfter: at.Add(24 * time.Hour)}},
 		Now:  func() time.Time { return at },
 	}
 	body := []byte(`{"id":"evt_1"}`)
-	fmt.Println(v.Verify(webhooktest.Sign("the old secret", at, body), body))
-	fmt.Println(v.Verify(webhooktest.Sign("no secret of ours", at, body), body))
+	fmt.Println(v.Verify(webhooktest.Sign(gateway.NewSecret("the old secret"), at, body), body))
+	fmt.Println(v.Verify(webhooktest.Sign(gateway.NewSecret("no secret of ours"), at, body), body))
 	// Output:
 	// <nil>
 	// webhook: invalid_signature
@@ -91,14 +91,14 @@ func ExampleParse() {
 
 // A cloud function hands over headers and a body.
 func ExampleReceiver_Receive() {
-	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: webhooktest.Secret}}})
+	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
 	answer := rx.Receive(context.Background(), webhook.Delivery{
-		Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body),
+		Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body),
 		Body:   body,
 	})
 	fmt.Println(answer.Status, string(answer.Body))

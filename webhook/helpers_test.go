@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-const secret = gateway.Secret("whsec_of_this_test")
+var secret = gateway.NewSecret("whsec_of_this_test")
 
 var quiet = slog.New(slog.DiscardHandler)
 

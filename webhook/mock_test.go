@@ -64,7 +64,7 @@ func TestARegisteredEndpointAndANotifyURLAtOnePlace(t *testing.T) {
 	gw := mockserver.Run(t)
 	rx, got := shop(t, webhook.Config{
 		Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: gw.Client(), Trust: webhook.SignatureOrReadBack,
-		SecretPath: "c0ffee00c0ffee00",
+		SecretPath: gateway.NewSecret("c0ffee00c0ffee00"),
 	})
 	arrived := map[bool]int{}
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -27,10 +27,10 @@ func TestNewRefusesWhatCannotKeepThePromise(t *testing.T) {
 	for want, cfg := range map[string]webhook.Config{
 		"set Keys":         {},
 		"Keys[1] is empty": {Keys: append(key[:1:1], webhook.SigningKey{})},
-		"Keys[0] has 7 characters, a signing key has at least 8": {Keys: []webhook.SigningKey{{Key: "1234567"}}},
-		"Keys[0] begins or ends with white space":                {Keys: []webhook.SigningKey{{Key: secret + "\n"}}},
-		"Keys[0] and Keys[1] have the same ID":                   {Keys: []webhook.SigningKey{{ID: "a", Key: secret}, {ID: "a", Key: "another secret"}}},
-		"the ID of Keys[0] is the key itself":                    {Keys: []webhook.SigningKey{{ID: string(secret), Key: secret}}},
+		"Keys[0] has 7 characters, a signing key has at least 8": {Keys: []webhook.SigningKey{{Key: gateway.NewSecret("1234567")}}},
+		"Keys[0] begins or ends with white space":                {Keys: []webhook.SigningKey{{Key: gateway.NewSecret(secret.Reveal() + "\n")}}},
+		"Keys[0] and Keys[1] have the same ID":                   {Keys: []webhook.SigningKey{{ID: "a", Key: secret}, {ID: "a", Key: gateway.NewSecret("another secret")}}},
+		"the ID of Keys[0] is the key itself":                    {Keys: []webhook.SigningKey{{ID: secret.Reveal(), Key: secret}}},
 		"Tolerance is -1ns, it must be at least 1s":              {Keys: key, Tolerance: -1},
 		"Tolerance is 13h0m0s, it must be at most 12h30m0s":      {Keys: key, Tolerance: 13 * time.Hour},
 		"RequireSignature needs Keys":                            {Trust: webhook.RequireSignature, API: client},
@@ -38,8 +38,8 @@ func TestNewRefusesWhatCannotKeepThePromise(t *testing.T) {
 		"ReadBackOnly needs API":                                 {Trust: webhook.ReadBackOnly, Keys: key},
 		"unknown Trust":                                          {Trust: 99, Keys: key},
 		"unknown Mode":                                           {Mode: 99, Keys: key},
-		"at least 16 characters":                                 {Keys: key, SecretPath: "short"},
-		"no slash":                                               {Keys: key, SecretPath: "0123456789/0123456789"},
+		"at least 16 characters":                                 {Keys: key, SecretPath: gateway.NewSecret("short")},
+		"no slash":                                               {Keys: key, SecretPath: gateway.NewSecret("0123456789/0123456789")},
 		"a durable Store":                                        {Keys: key, Mode: webhook.Inbox},
 		"needs a durable Store":                                  {Keys: key, Mode: webhook.Inbox, Store: webhook.NewMemoryStore(webhook.MemoryOptions{})},
 		"TTL of 1h0m0s is shorter":                               {Keys: key, Store: webhook.NewMemoryStore(webhook.MemoryOptions{TTL: time.Hour})},
@@ -247,7 +247,7 @@ func TestWhatWasBegunIsFinishedThoughTheSenderHangsUp(t *testing.T) {
 func TestTheSecretPath(t *testing.T) {
 	t.Parallel()
 	cfg := signedConfig()
-	cfg.SecretPath = "c0ffee00c0ffee00"
+	cfg.SecretPath = gateway.NewSecret("c0ffee00c0ffee00")
 	rx := receiver(t, cfg)
 	body := paid("evt_1", "tx_1")
 	for path, want := range map[string]string{
@@ -305,7 +305,7 @@ func TestMisplacedHandlersPanic(t *testing.T) {
 func TestTheKeyThatVerifiedAnEventIsReported(t *testing.T) {
 	t.Parallel()
 	cfg := signedConfig()
-	const old = gateway.Secret("whsec_of_last_year")
+	old := gateway.NewSecret("whsec_of_last_year")
 	cfg.Keys = []webhook.SigningKey{{ID: "2027", Key: secret}, {ID: "2026", Key: old}}
 	var seen, handled []string
 	cfg.Observe = func(_ context.Context, o webhook.Observation) { seen = append(seen, o.KeyID) }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/gateway-go/gateway"
 )
 
 func TestResponses(t *testing.T) {
@@ -52,7 +54,7 @@ func TestResponses(t *testing.T) {
 
 func forged(body string) *http.Request {
 	r := request(body)
-	sign(r, "guessed", time.Now(), body)
+	sign(r, gateway.NewSecret("guessed"), time.Now(), body)
 	return r
 }
 

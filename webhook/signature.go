@@ -227,7 +227,7 @@ func (v *Verifier) match(signatures []string, timestamp string, body []byte, now
 	}
 	var text [signatureSize]byte
 	for i, k := range v.Keys {
-		if k.Key == "" || (!k.NotAfter.IsZero() && now.After(k.NotAfter)) {
+		if k.Key.IsZero() || (!k.NotAfter.IsZero() && now.After(k.NotAfter)) {
 			continue
 		}
 		mac(&text, k.Key, timestamp, body)

@@ -16,11 +16,12 @@ import (
 
 // The published vector.
 const (
-	vectorKey       = gateway.Secret("test_security_token")
 	vectorTime      = 1700000000
 	vectorBody      = `{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid"}}`
 	vectorSignature = "sha256=2383a820c0197edf7e137a8aa980bae35abdfe9973055bdc7fdd40a54a18cf19"
 )
+
+var vectorKey = gateway.NewSecret("test_security_token")
 
 func headers(timestamp, signature string) http.Header {
 	h := http.Header{}
@@ -92,7 +93,7 @@ func TestVerifyDuringARotation(t *testing.T) {
 	at := time.Unix(vectorTime, 0)
 	signed := headers(strconv.Itoa(vectorTime), vectorSignature)
 	body := []byte(vectorBody)
-	other := webhook.SigningKey{Key: "the_new_one"}
+	other := webhook.SigningKey{Key: gateway.NewSecret("the_new_one")}
 
 	assert.NoError(t, verifierAt(at, other, webhook.SigningKey{Key: vectorKey}).Verify(signed, body))
 	assert.NoError(t, verifierAt(at, other, webhook.SigningKey{Key: vectorKey, NotAfter: at}).Verify(signed, body))
@@ -104,7 +105,7 @@ func TestVerifyDuringARotation(t *testing.T) {
 func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 	t.Parallel()
 	other := "sha256=" + strings.Repeat("0", 64)
-	v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{ID: "new", Key: "the_new_one"}, webhook.SigningKey{ID: "old", Key: vectorKey})
+	v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{ID: "new", Key: gateway.NewSecret("the_new_one")}, webhook.SigningKey{ID: "old", Key: vectorKey})
 	verify := func(signatures ...string) string {
 		id, err := v.VerifiedBy(http.Header{
 			webhook.DefaultTimestampHeader: {strconv.Itoa(vectorTime)}, webhook.DefaultSignatureHeader: signatures,
@@ -126,7 +127,7 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 	} {
 		assert.Equal(t, "old", verify(signatures...), name)
 	}
-	new1 := webhook.SignText("the_new_one", strconv.Itoa(vectorTime), []byte(vectorBody))
+	new1 := webhook.SignText(gateway.NewSecret("the_new_one"), strconv.Itoa(vectorTime), []byte(vectorBody))
 	assert.Equal(t, "new", verify(vectorSignature, new1), "the first key of the list that signed")
 	for name, signatures := range map[string][]string{
 		"none matches":     {other, other},
@@ -160,7 +161,7 @@ func TestTheToleranceCanBeSet(t *testing.T) {
 func TestAnEmptyKeyNeverSigned(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(vectorTime, 0)
-	timestamp, signature := webhook.Sign("", at, []byte(vectorBody))
+	timestamp, signature := webhook.Sign(gateway.Secret{}, at, []byte(vectorBody))
 	err := verifierAt(at, webhook.SigningKey{}).Verify(headers(timestamp, signature), []byte(vectorBody))
 	assert.Equal(t, webhook.ErrInvalidSignature, err)
 }
@@ -179,8 +180,8 @@ func TestVerifyWithTheWallClock(t *testing.T) {
 	t.Parallel()
 	timestamp, signature := webhook.Sign(vectorKey, time.Now(), []byte(vectorBody))
 	signed := headers(timestamp, signature)
-	require.NoError(t, webhook.Verify(signed, []byte(vectorBody), "another", vectorKey))
-	assert.Equal(t, webhook.ErrInvalidSignature, webhook.Verify(signed, []byte(vectorBody), "another"))
+	require.NoError(t, webhook.Verify(signed, []byte(vectorBody), gateway.NewSecret("another"), vectorKey))
+	assert.Equal(t, webhook.ErrInvalidSignature, webhook.Verify(signed, []byte(vectorBody), gateway.NewSecret("another")))
 }
 
 func FuzzVerify(f *testing.F) {

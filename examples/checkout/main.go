@@ -109,7 +109,7 @@ func (c *checkout) resume(ctx context.Context) error {
 // fill is the form that the buyer sends.
 func (c *checkout) fill(ctx context.Context) error {
 	c.Title("The buyer fills in the form")
-	_, err := c.client.CheckoutSessions.Update(ctx, c.slug, "cs_somebody_elses", gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix})
+	_, err := c.client.CheckoutSessions.Update(ctx, c.slug, gateway.NewSecret("cs_somebody_elses"), gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix})
 	if !errors.Is(err, gateway.ErrUnauthorized) {
 		return fmt.Errorf("a token of nobody's should be refused, got %w", err)
 	}

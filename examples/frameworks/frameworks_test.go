@@ -56,11 +56,11 @@ func TestDeliveries(t *testing.T) {
 				status  int
 				answer  string
 			}{
-				{"a forged body", webhooktest.Tampered(webhooktest.Secret, event.Body(), forged), 401, `{"error":"invalid_signature"}`},
+				{"a forged body", webhooktest.Tampered(webhooktest.Secret(), event.Body(), forged), 401, `{"error":"invalid_signature"}`},
 				{"no signature", webhooktest.Unsigned(forged), 401, `{"error":"missing_signature"}`},
-				{"a recording", webhooktest.Stale(webhooktest.Secret, forged), 401, `{"error":"stale_timestamp"}`},
-				{"the event", webhooktest.Signed(webhooktest.Secret, event.Body()), 200, `{"received":true}`},
-				{"a duplicate", webhooktest.Signed(webhooktest.Secret, event.Body()), 200, `{"received":true}`},
+				{"a recording", webhooktest.Stale(webhooktest.Secret(), forged), 401, `{"error":"stale_timestamp"}`},
+				{"the event", webhooktest.Signed(webhooktest.Secret(), event.Body()), 200, `{"received":true}`},
+				{"a duplicate", webhooktest.Signed(webhooktest.Secret(), event.Body()), 200, `{"received":true}`},
 			} {
 				status, answer := send(t, handler, step.request)
 				assert.Equal(t, step.status, status, step.what)
@@ -83,7 +83,7 @@ func TestFailure(t *testing.T) {
 			t.Parallel()
 			shop := &shop{}
 			handler := mount(receiver(t, shop))
-			delivery := webhooktest.Signed(webhooktest.Secret, webhooktest.Event{Kind: webhook.TransactionPaid}.Body())
+			delivery := webhooktest.Signed(webhooktest.Secret(), webhooktest.Event{Kind: webhook.TransactionPaid}.Body())
 			shop.FailNext(webhook.RetryAfter(time.Second))
 
 			recorder := httptest.NewRecorder()
@@ -105,7 +105,7 @@ func TestBattery(t *testing.T) {
 			shop := &shop{}
 			webhooktest.Run(t, webhooktest.Target{
 				Handler:  mount(receiver(t, shop)),
-				Secret:   webhooktest.Secret,
+				Secret:   webhooktest.Secret(),
 				Effects:  shop.Effects,
 				FailNext: shop.FailNext,
 				Path:     frameworks.Path,
@@ -125,7 +125,7 @@ func TestLambdaBrokenBase64(t *testing.T) {
 
 func receiver(t *testing.T, shop frameworks.Shop) *webhook.Receiver {
 	t.Helper()
-	rx, err := frameworks.NewReceiver(webhooktest.Secret, shop)
+	rx, err := frameworks.NewReceiver(webhooktest.Secret(), shop)
 	require.NoError(t, err)
 	return rx
 }

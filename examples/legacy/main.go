@@ -30,7 +30,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	defer mock.Close() //nolint:errcheck // nothing listens
 	// In production: the same client and key as for v2. Every v1 call sends the
 	// key in the apiKey header, whatever the client itself uses.
-	v1, err := legacy.New(mock.Client(), gateway.Secret(mock.Key()))
+	v1, err := legacy.New(mock.Client(), gateway.NewSecret(mock.Key()))
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	defer mock.Close() //nolint:errcheck // nothing listens
 	p := &payouts{Teller: t, mock: mock, client: mock.Client()}
 	// In production: the key of the environment, as for gateway.New.
-	if p.account, err = legacy.New(p.client, gateway.Secret(mock.Key())); err != nil {
+	if p.account, err = legacy.New(p.client, gateway.NewSecret(mock.Key())); err != nil {
 		return err
 	}
 	if err := p.listen(); err != nil {

@@ -35,8 +35,8 @@ func configFromEnv(getenv func(string) string) (config, error) {
 	c := config{
 		listen:         cmp.Or(getenv("LISTEN"), ":8080"),
 		database:       required("DATABASE_URL"),
-		webhookSecret:  gateway.Secret(required("GATEWAY_WEBHOOK_SECRET")),
-		adminToken:     gateway.Secret(required("ADMIN_TOKEN")),
+		webhookSecret:  gateway.NewSecret(required("GATEWAY_WEBHOOK_SECRET")),
+		adminToken:     gateway.NewSecret(required("ADMIN_TOKEN")),
 		matchAgain:     5 * time.Second,
 		reconcileAfter: 2 * time.Minute,
 	}

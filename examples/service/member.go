@@ -37,7 +37,7 @@ func (s *shop) member(ctx context.Context, id string) (m member, err error) {
 		return m, s.undecided(ctx, "member", m.ID, err)
 	}
 	if challenge != nil {
-		m.Challenge = string(challenge.ClientSecret)
+		m.Challenge = challenge.ClientSecret.Reveal()
 	}
 	return m, nil
 }

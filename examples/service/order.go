@@ -79,7 +79,7 @@ func paymentOf(tx *gateway.Transaction) payment {
 		p.code = tx.Pix.QRCode
 	}
 	if tx.NextAction != nil {
-		p.secret = string(tx.NextAction.ClientSecret)
+		p.secret = tx.NextAction.ClientSecret.Reveal()
 	}
 	return p
 }

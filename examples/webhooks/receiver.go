@@ -102,7 +102,7 @@ func receive(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	defer db.Close() //nolint:errcheck // everything was committed
 	diesAt, _ := strconv.ParseInt(os.Getenv(diesAtVariable), 10, 64)
-	rx, err := newReceiver(store, gateway.Secret(os.Getenv(secretVariable)), &saboteur{diesAt: diesAt, out: out}) //nolint:contextcheck // it outlives every context
+	rx, err := newReceiver(store, gateway.NewSecret(os.Getenv(secretVariable)), &saboteur{diesAt: diesAt, out: out}) //nolint:contextcheck // it outlives every context
 	if err != nil {
 		return err
 	}

@@ -242,7 +242,7 @@ func (s *stage) forge(ctx context.Context) error {
 	s.Title("Somebody else announces payments too")
 	for range forgings {
 		body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
-		forged := webhooktest.Signed("a guess", body).WithContext(ctx) //nolint:contextcheck // it has one now
+		forged := webhooktest.Signed(gateway.NewSecret("a guess"), body).WithContext(ctx) //nolint:contextcheck // it has one now
 		forged.URL.Scheme, forged.URL.Host = "http", s.running.address
 		answer, err := (&http.Client{}).Do(forged)
 		if err != nil {

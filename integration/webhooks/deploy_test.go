@@ -56,7 +56,7 @@ func release(t *testing.T, cfg webhook.Config, got *handled, kinds ...webhook.Ki
 func deliver(t *testing.T, rx *webhook.Receiver, kind webhook.Kind, id string) int {
 	t.Helper()
 	body := webhooktest.Event{Kind: kind, ID: id, ResourceID: "tx_" + id}.Body()
-	return rx.Receive(t.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body}).Status
+	return rx.Receive(t.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body}).Status
 }
 
 func TestARollingDeployLosesNoEvent(t *testing.T) {

@@ -57,7 +57,7 @@ func runReceiver(text string) error {
 	db.SetMaxOpenConns(8)
 	store := sqlstore.New(db, spec.Dialect, sqlstore.WithTable(spec.Events))
 	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: webhooktest.Secret}}, Store: store, Mode: webhook.Inbox, Logger: quiet,
+		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Store: store, Mode: webhook.Inbox, Logger: quiet,
 		Workers: 4, Lease: 3 * time.Second, PollInterval: 100 * time.Millisecond, HandleStale: true,
 	})
 	if err != nil {

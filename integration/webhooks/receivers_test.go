@@ -94,7 +94,7 @@ func storm(t *testing.T, d database, n int) {
 
 func newMock(t *testing.T, ways http.Handler) *mockserver.Server {
 	t.Helper()
-	gw, err := mockserver.New(mockserver.WithSeed(1), mockserver.WithWebhookSecret(webhooktest.Secret))
+	gw, err := mockserver.New(mockserver.WithSeed(1), mockserver.WithWebhookSecret(webhooktest.Secret()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gw.Close() })
 	gw.Webhooks.Send(ways)
@@ -228,9 +228,9 @@ func (b *balancer) forgeNowAndThen(ctx context.Context, every time.Duration) {
 		}
 		header := [...]http.Header{
 			{"Content-Type": {"application/json"}},
-			webhooktest.Sign("a guess", time.Now(), body),
-			webhooktest.Sign(webhooktest.Secret, time.Now().Add(-webhook.Tolerance-time.Minute), body),
-			webhooktest.Sign(webhooktest.Secret, time.Now(), []byte(`{"id":"another body"}`)),
+			webhooktest.Sign(gateway.NewSecret("a guess"), time.Now(), body),
+			webhooktest.Sign(webhooktest.Secret(), time.Now().Add(-webhook.Tolerance-time.Minute), body),
+			webhooktest.Sign(webhooktest.Secret(), time.Now(), []byte(`{"id":"another body"}`)),
 		}[rand.IntN(4)]
 		status, _ := b.forward(ctx, header, body)
 		b.mu.Lock()

@@ -58,7 +58,7 @@ func TestThePaymentOfAnOrderThatIsNotStoredYetComesBack(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, rx.Shutdown(context.WithoutCancel(t.Context()))) })
 	for _, id := range []string{"1001", "1002"} {
 		body := webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: id}.Body() // order-<id>, BRL 19.90
-		answer := rx.Receive(t.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body})
+		answer := rx.Receive(t.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body})
 		require.Equal(t, 200, answer.Status)
 	}
 	state := func(ref string) (s string) {

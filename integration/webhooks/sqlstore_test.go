@@ -19,7 +19,7 @@ import (
 
 var (
 	quiet = slog.New(slog.DiscardHandler)
-	keys  = []webhook.SigningKey{{Key: webhooktest.Secret}}
+	keys  = []webhook.SigningKey{{Key: webhooktest.Secret()}}
 )
 
 func newStore(t *testing.T, db *sql.DB, d database, opts ...sqlstore.Option) *sqlstore.Store {
@@ -166,7 +166,7 @@ func TestHandleTxWritesBothOrNeither(t *testing.T) {
 		webhook.OnTransaction(rx, webhook.TransactionPaid, sqlstore.HandleTx(s, handler))
 		deliver := func() int {
 			body := record("e1", "tx_1").Body
-			h := webhooktest.Sign(webhooktest.Secret, time.Now(), body)
+			h := webhooktest.Sign(webhooktest.Secret(), time.Now(), body)
 			return rx.Receive(ctx, webhook.Delivery{Header: h, Body: body}).Status
 		}
 		for i, want := range []int{500, 500, 200, 200} { // without a backoff
@@ -198,7 +198,7 @@ func TestHandleTxOfALostClaimWritesNothing(t *testing.T) {
 			return effect(ctx, e)
 		})
 		body := record("e1", "tx_1").Body
-		got := rx.Receive(ctx, webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body})
+		got := rx.Receive(ctx, webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body})
 		assert.Equal(t, webhook.OutcomeLost, got.Outcome)
 		assert.Equal(t, 503, got.Status)
 		assert.Zero(t, count())
@@ -234,7 +234,7 @@ func TestALongHandleTxHoldsNobodyUp(t *testing.T) {
 		}))
 		deliver := func(id string) {
 			body := record(id, "tx_"+id).Body
-			got := rx.Receive(ctx, webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret, time.Now(), body), Body: body})
+			got := rx.Receive(ctx, webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body})
 			assert.Equal(t, 200, got.Status)
 		}
 		deliver("slow")

@@ -58,7 +58,7 @@ func Run(t TB, target Target) {
 	if target.EffectTimeout <= 0 {
 		target.EffectTimeout = 5 * time.Second
 	}
-	if target.Handler == nil || target.Effects == nil || (target.Secret == "" && target.SetAPI == nil) {
+	if target.Handler == nil || target.Effects == nil || (target.Secret.IsZero() && target.SetAPI == nil) {
 		t.Errorf("webhooktest: a Target needs Handler, Effects, and Secret or SetAPI")
 		return
 	}
@@ -69,7 +69,7 @@ func Run(t TB, target Target) {
 		name string
 		do   func(*battery)
 	}{{"garbage", (*battery).garbage}, {"an unsigned delivery", (*battery).unsigned}}
-	if target.Secret != "" {
+	if !target.Secret.IsZero() {
 		checks = append(checks, signedChecks()...)
 	}
 	if target.SetAPI != nil {
@@ -209,7 +209,7 @@ func (b *battery) wait(done func() bool) {
 func (b *battery) barrier() {
 	b.t.Helper()
 	id := NewID()
-	if b.Secret != "" {
+	if !b.Secret.IsZero() {
 		b.sendUntilTaken(Signed(b.Secret, paidBody(NewID(), id)))
 	} else {
 		b.SetAPI(id, "paid")
@@ -315,7 +315,7 @@ func (b *battery) refuses(r *http.Request, resource, what string) {
 func (b *battery) forged() {
 	resource := NewID()
 	body := paidBody(NewID(), resource)
-	b.refuses(Signed("a guess", body), resource, "a delivery signed with another key")
+	b.refuses(Signed(gateway.NewSecret("a guess"), body), resource, "a delivery signed with another key")
 	r := Signed(b.Secret, body)
 	r.Header.Set(webhook.DefaultSignatureHeader, "sha256=")
 	b.refuses(r, resource, "a delivery with an empty signature")
@@ -330,7 +330,7 @@ func (b *battery) forged() {
 func (b *battery) shadow() {
 	event, resource, evil := NewID(), NewID(), NewID()
 	for range 3 {
-		b.send(Signed("a guess", paidBody(event, evil)))
+		b.send(Signed(gateway.NewSecret("a guess"), paidBody(event, evil)))
 		b.send(Unsigned(paidBody(event, evil)))
 	}
 	b.sendUntilTaken(Signed(b.Secret, paidBody(event, resource)))
@@ -397,7 +397,7 @@ func (b *battery) garbage() {
 		"bytes": []byte("\x00\xff\xfe"), "two megabytes": huge,
 	} {
 		r := Unsigned(body)
-		if b.Secret != "" {
+		if !b.Secret.IsZero() {
 			r = Signed(b.Secret, body)
 		}
 		status := b.send(r)
@@ -421,7 +421,7 @@ func (b *battery) confirmed() {
 	b.expect(resource, 1, "an unsigned delivery that the API confirms")
 	b.sendUntilTaken(Unsigned(barePaidBody(NewID(), resource)))
 	b.expect(resource, 1, "the same under another id")
-	if b.Secret != "" {
+	if !b.Secret.IsZero() {
 		b.sendUntilTaken(Signed(b.Secret, barePaidBody(NewID(), resource)))
 		b.expect(resource, 1, "the same with a signature")
 	}

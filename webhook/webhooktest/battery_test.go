@@ -84,7 +84,7 @@ func (s *shop) client(t *testing.T) *gateway.Client {
 }
 
 func (s *shop) target(h http.Handler) webhooktest.Target {
-	return webhooktest.Target{Handler: h, Secret: webhooktest.Secret, Effects: s.all, FailNext: s.failNext}
+	return webhooktest.Target{Handler: h, Secret: webhooktest.Secret(), Effects: s.all, FailNext: s.failNext}
 }
 
 // durable stands for a store that outlives its process.
@@ -92,7 +92,7 @@ type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }
 
-var keys = []webhook.SigningKey{{Key: webhooktest.Secret}}
+var keys = []webhook.SigningKey{{Key: webhooktest.Secret()}}
 
 func TestOurHandlerPasses(t *testing.T) {
 	t.Parallel()
@@ -108,10 +108,10 @@ func TestOurHandlerPasses(t *testing.T) {
 		},
 		"ReadBackOnly": func(s *shop, cfg *webhook.Config, target *webhooktest.Target) {
 			cfg.API = s.client(t)
-			target.SetAPI, target.Secret = s.setAPI, ""
+			target.SetAPI, target.Secret = s.setAPI, gateway.Secret{}
 		},
 		"with a secret path": func(_ *shop, cfg *webhook.Config, target *webhooktest.Target) {
-			cfg.Keys, cfg.SecretPath = keys, "c0ffeec0ffeec0ffee"
+			cfg.Keys, cfg.SecretPath = keys, gateway.NewSecret("c0ffeec0ffeec0ffee")
 			target.Path = "/hooks/c0ffeec0ffeec0ffee"
 		},
 	} {
@@ -148,7 +148,7 @@ type wrong struct {
 }
 
 func verifySignature(h http.Header, body []byte) error {
-	return webhook.Verify(h, body, webhooktest.Secret)
+	return webhook.Verify(h, body, webhooktest.Secret())
 }
 
 func byEvent(e *webhook.Event) string { return e.ID }
@@ -324,8 +324,8 @@ func TestEveryKindParses(t *testing.T) {
 		assert.Equal(t, e.Kind.Family(), got.Family)
 		assert.Equal(t, "res_1", got.ResourceID)
 		assert.NotEmpty(t, got.Status)
-		require.NoError(t, webhook.Verify(webhooktest.Signed("k", e.Body()).Header, e.Body(), "k"))
-		assert.Equal(t, webhook.ErrStaleTimestamp, webhook.Verify(webhooktest.Stale("k", e.Body()).Header, e.Body(), "k"))
+		require.NoError(t, webhook.Verify(webhooktest.Signed(gateway.NewSecret("k"), e.Body()).Header, e.Body(), gateway.NewSecret("k")))
+		assert.Equal(t, webhook.ErrStaleTimestamp, webhook.Verify(webhooktest.Stale(gateway.NewSecret("k"), e.Body()).Header, e.Body(), gateway.NewSecret("k")))
 	}
 	assert.Contains(t, string(webhooktest.Event{Kind: webhook.TransactionPaid, Data: map[string]any{"amount": 7}}.Body()), `"amount":7,`)
 }
@@ -333,16 +333,16 @@ func TestEveryKindParses(t *testing.T) {
 func TestADeliverySignedByAllKeysIsAcceptedByEach(t *testing.T) {
 	t.Parallel()
 	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
-	r := webhooktest.SignedByAll(body, "the new key", "the old key")
-	for _, key := range []gateway.Secret{"the new key", "the old key"} {
+	r := webhooktest.SignedByAll(body, gateway.NewSecret("the new key"), gateway.NewSecret("the old key"))
+	for _, key := range []gateway.Secret{gateway.NewSecret("the new key"), gateway.NewSecret("the old key")} {
 		require.NoError(t, webhook.Verify(r.Header, body, key))
 	}
-	assert.Equal(t, webhook.ErrInvalidSignature, webhook.Verify(r.Header, body, "another key"))
+	assert.Equal(t, webhook.ErrInvalidSignature, webhook.Verify(r.Header, body, gateway.NewSecret("another key")))
 }
 
 func TestADeliveryCanBeSentAgain(t *testing.T) {
 	t.Parallel()
-	r := webhooktest.Signed("k", []byte(`{"id":"e"}`))
+	r := webhooktest.Signed(gateway.NewSecret("k"), []byte(`{"id":"e"}`))
 	for range 2 {
 		body, err := io.ReadAll(webhooktest.Again(r).Body)
 		require.NoError(t, err)

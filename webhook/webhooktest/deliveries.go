@@ -16,8 +16,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Secret is a signing key for tests.
-const Secret = gateway.Secret("whsec_test_of_webhooktest")
+// Secret returns a signing key for tests.
+func Secret() gateway.Secret { return gateway.NewSecret("whsec_test_of_webhooktest") }
 
 // Event is what a delivery tells. Only Kind must be set.
 type Event struct {

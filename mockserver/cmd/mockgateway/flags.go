@@ -296,7 +296,7 @@ func (f *flags) webhooks(add func(mockserver.Option)) error {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("%s must be an http or https URL", f.name("webhook")) // which may hold a secret
 	}
-	add(mockserver.WithEndpoint(f.webhook, gateway.Secret(f.secret)))
+	add(mockserver.WithEndpoint(f.webhook, gateway.NewSecret(f.secret)))
 	return nil
 }
 

@@ -38,7 +38,7 @@ type endpointView struct {
 
 func viewEndpoint(e deliver.Endpoint) endpointView {
 	v := endpointView{
-		ID: e.ID, URL: e.URL, Signed: e.Secret != "", Events: e.Events,
+		ID: e.ID, URL: e.URL, Signed: !e.Secret.IsZero(), Events: e.Events,
 		TimestampHeader: e.Headers.Timestamp, SignatureHeader: e.Headers.Signature,
 	}
 	if v.Events == nil {
@@ -60,7 +60,7 @@ func (p *Plane) addEndpoint(c *call) (any, error) {
 		return nil, err
 	}
 	e, err := p.cfg.Sender.AddEndpoint(deliver.Endpoint{
-		Account: c.key, URL: in.URL, Secret: gateway.Secret(in.Secret), Events: in.Events,
+		Account: c.key, URL: in.URL, Secret: gateway.NewSecret(in.Secret), Events: in.Events,
 		Headers: webhook.HeaderNames{Timestamp: in.TimestampHeader, Signature: in.SignatureHeader},
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Plane) rotate(c *call) (any, error) {
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
-	if err := p.cfg.Sender.Rotate(c.key, c.args[0], gateway.Secret(in.Secret)); err != nil {
+	if err := p.cfg.Sender.Rotate(c.key, c.args[0], gateway.NewSecret(in.Secret)); err != nil {
 		return nil, err
 	}
 	for _, e := range p.cfg.Sender.Endpoints(c.key) {

@@ -71,7 +71,7 @@ func (s *Sender) prepare(j *job) prepared {
 // attempt makes one request. It is called without the lock.
 func (s *Sender) attempt(r prepared) Attempt {
 	began := s.cfg.Wall()
-	a := Attempt{Number: r.number, At: r.at, Wall: began, Signed: r.secret != ""}
+	a := Attempt{Number: r.number, At: r.at, Wall: began, Signed: !r.secret.IsZero()}
 	switch {
 	case r.corrupt:
 		a.Fault = "corrupt-signature"
@@ -123,7 +123,7 @@ func (s *Sender) send(r prepared, now time.Time) (status int, answer string, err
 
 // sign adds the two headers of a signature, where there is a secret.
 func (r prepared) sign(h http.Header, now time.Time, body []byte) {
-	if r.secret == "" {
+	if r.secret.IsZero() {
 		return
 	}
 	if r.stale {

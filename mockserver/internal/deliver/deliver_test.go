@@ -285,23 +285,23 @@ func TestSignatures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys, shop, open := newSystem(t), &receiver{}, &receiver{}
-		signed := sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: "first"})
+		signed := sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("first")})
 		sys.endpoint(t, deliver.Endpoint{Handler: open})
 
 		sys.happen("a", "transaction.paid", "tx_1")
 		sys.wait(t)
-		require.NoError(t, sys.Rotate("", signed.ID, "second"))
+		require.NoError(t, sys.Rotate("", signed.ID, gateway.NewSecret("second")))
 		sys.happen("a", "transaction.paid", "tx_1")
 		sys.wait(t)
 
-		for i, secret := range []gateway.Secret{"first", "second"} {
+		for i, secret := range []gateway.Secret{gateway.NewSecret("first"), gateway.NewSecret("second")} {
 			require.NoError(t, webhook.Verify(shop.header[i], shop.bodies[i], secret))
 			assert.Empty(t, open.header[i].Get(webhook.DefaultSignatureHeader))
 			assert.Empty(t, open.header[i].Get(webhook.DefaultTimestampHeader))
 		}
-		require.ErrorIs(t, webhook.Verify(shop.header[1], shop.bodies[1], "first"), webhook.ErrInvalidSignature)
+		require.ErrorIs(t, webhook.Verify(shop.header[1], shop.bodies[1], gateway.NewSecret("first")), webhook.ErrInvalidSignature)
 		assert.Equal(t, fmt.Sprint(time.Now().Unix()), shop.header[0].Get(webhook.DefaultTimestampHeader), "wall time")
-		require.ErrorIs(t, sys.Rotate("", "ep_9", "x"), deliver.ErrUnknownEndpoint)
+		require.ErrorIs(t, sys.Rotate("", "ep_9", gateway.NewSecret("x")), deliver.ErrUnknownEndpoint)
 	})
 }
 
@@ -460,12 +460,12 @@ func TestFaultsOfWebhooks(t *testing.T) {
 	sys := newSystem(t)
 	shop := &receiver{}
 	shop.status = func(string) int {
-		if webhook.Verify(shop.header[len(shop.header)-1], shop.bodies[len(shop.bodies)-1], "s") != nil {
+		if webhook.Verify(shop.header[len(shop.header)-1], shop.bodies[len(shop.bodies)-1], gateway.NewSecret("s")) != nil {
 			return http.StatusUnauthorized
 		}
 		return http.StatusOK
 	}
-	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: "s"})
+	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("s")})
 	for i, kind := range []faults.Kind{faults.DropWebhook, faults.DuplicateWebhook, faults.CorruptSignature, faults.StaleTimestamp, faults.DelayWebhook} {
 		_, err := sys.faults.Add(faults.Fault{Kind: kind, Times: 1, Delay: time.Hour})
 		require.NoError(t, err)
@@ -475,11 +475,11 @@ func TestFaultsOfWebhooks(t *testing.T) {
 	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4"}, shop.events())
 	assert.Equal(t, shop.bodies[0], shop.bodies[1])
 	assert.Equal(t, []deliver.State{deliver.Dropped, deliver.Delivered, deliver.Pending, deliver.Pending, deliver.Pending}, sys.states())
-	require.ErrorIs(t, webhook.Verify(shop.header[2], shop.bodies[2], "s"), webhook.ErrInvalidSignature)
-	require.ErrorIs(t, webhook.Verify(shop.header[3], shop.bodies[3], "s"), webhook.ErrStaleTimestamp)
+	require.ErrorIs(t, webhook.Verify(shop.header[2], shop.bodies[2], gateway.NewSecret("s")), webhook.ErrInvalidSignature)
+	require.ErrorIs(t, webhook.Verify(shop.header[3], shop.bodies[3], gateway.NewSecret("s")), webhook.ErrStaleTimestamp)
 	stamp, err := strconv.ParseInt(shop.header[2].Get(webhook.DefaultTimestampHeader), 10, 64)
 	require.NoError(t, err)
-	_, right := webhook.Sign("s", time.Unix(stamp, 0), shop.bodies[2])
+	_, right := webhook.Sign(gateway.NewSecret("s"), time.Unix(stamp, 0), shop.bodies[2])
 	wrong := shop.header[2].Get(webhook.DefaultSignatureHeader)
 	assert.Equal(t, right[:len(right)-1], wrong[:len(wrong)-1], "all but the last digit")
 	assert.Regexp(t, "^sha256=[0-9a-f]{64}$", wrong)
@@ -682,7 +682,7 @@ func TestSaveAndLoad(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	shop := &receiver{status: func(id string) int { return map[bool]int{true: 500, false: 200}[id == "evt_1"] }}
-	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: "s", Events: []string{"transaction.*"}})
+	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("s"), Events: []string{"transaction.*"}})
 	sys.happen("a", "transaction.paid", "tx_1")
 	sys.happen("b", "transaction.paid", "tx_2")
 	sys.wait(t)
@@ -763,7 +763,7 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 	t.Cleanup(s.Close)
 	for _, e := range []deliver.Endpoint{
 		{URL: "https://shop.test/start"},
-		{Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}},
+		{Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("s"), Events: []string{"payout.*"}},
 		{Account: "a", Handler: &receiver{}},
 	} {
 		_, err := s.AddEndpoint(e)
@@ -775,7 +775,7 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 	full = errors.New("disk full")
 	_, err := s.AddEndpoint(deliver.Endpoint{Account: "a", URL: "https://shop.test/late"})
 	require.ErrorIs(t, err, full)
-	require.ErrorIs(t, s.Rotate("a", "ep_2", "new"), full)
+	require.ErrorIs(t, s.Rotate("a", "ep_2", gateway.NewSecret("new")), full)
 	require.ErrorIs(t, s.RemoveEndpoint("a", "ep_2"), full)
 	last = deliver.Registry{Registered: 3, Endpoints: []deliver.SavedEndpoint{want}}
 
@@ -784,7 +784,7 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 	again.LoadEndpoints(last)
 	assert.Len(t, again.Endpoints(""), 2)
 	assert.Equal(t, []deliver.Endpoint{
-		{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}},
+		{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("s"), Events: []string{"payout.*"}},
 	}, again.Endpoints("a"))
 	assert.Equal(t, "ep_4", again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/next"}).ID)
 }

@@ -125,7 +125,7 @@ func (s *Sender) Load(saved Saved) error {
 
 func (e SavedEndpoint) endpoint() *endpoint {
 	return &endpoint{Endpoint{
-		ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: gateway.Secret(e.Secret), Events: e.Events,
+		ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: gateway.NewSecret(e.Secret), Events: e.Events,
 		Headers: e.Headers,
 	}}
 }

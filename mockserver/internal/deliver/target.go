@@ -49,14 +49,14 @@ type Endpoint struct {
 	URL     string              // "" of a Handler
 	Handler http.Handler        // in memory; nil of a URL
 	Path    string              // of the requests to Handler; "" is "/"
-	Secret  gateway.Secret      // "" sends unsigned
+	Secret  gateway.Secret      // an empty one sends unsigned
 	Headers webhook.HeaderNames // of the signature; "" is the sender's
 	Events  []string            // kinds ("transaction.paid") or families ("transaction.*"); none is all
 }
 
 // size is about what the endpoint takes in memory beside its URL.
 func (e Endpoint) size() int {
-	size := len(e.Secret) + len(e.Headers.Timestamp) + len(e.Headers.Signature)
+	size := len(e.Secret.Reveal()) + len(e.Headers.Timestamp) + len(e.Headers.Signature)
 	for _, pattern := range e.Events {
 		size += len(pattern) + 16
 	}

@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"unique"
+	"unsafe"
+)
+
+// Secret is a string that must never be printed: an API key, a session token, a
+// webhook secret. [NewSecret] makes one and Reveal returns its text. fmt, slog,
+// JSON and printers that work by reflection show "[redacted]" or an address,
+// also of a Secret in an unexported field of your own struct. Secrets of equal
+// text are equal under ==. The zero Secret is empty.
+type Secret struct{ hidden }
+
+const redacted = "[redacted]"
+
+// NewSecret returns the Secret that holds text.
+func NewSecret(text string) Secret { return Secret{hide(text)} }
+
+// MarshalText returns what String does: code that sends a secret calls Reveal.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalJSON writes "[redacted]", or null for an empty secret.
+func (s Secret) MarshalJSON() ([]byte, error) { return s.json(redacted) }
+
+// UnmarshalText makes s the Secret that holds text.
+func (s *Secret) UnmarshalText(text []byte) error {
+	*s = NewSecret(string(text))
+	return nil
+}
+
+// ClientSecret hands a challenge to the client-side payment element. JSON holds
+// its text, since it must reach the payer's browser. Otherwise it is as
+// unprintable as a [Secret].
+type ClientSecret struct{ hidden }
+
+// NewClientSecret returns the ClientSecret that holds text.
+func NewClientSecret(text string) ClientSecret { return ClientSecret{hide(text)} }
+
+// MarshalJSON writes the text, or null for an empty secret.
+func (s ClientSecret) MarshalJSON() ([]byte, error) { return s.json(s.Reveal()) }
+
+// hidden is a string that can be compared but not printed. In unexported fields
+// package fmt calls no methods and shows strings; spew, and testify's diffs with
+// it, follows every typed pointer. All of them stop at an unsafe.Pointer. This one
+// is a unique.Handle[string], so that == and reflect.DeepEqual compare the text.
+type hidden struct{ handle unsafe.Pointer }
+
+// This doesn't compile where a handle is anything but one pointer.
+var _ = [1]struct{}{}[unsafe.Sizeof(unique.Handle[string]{})-unsafe.Sizeof(unsafe.Pointer(nil))]
+
+func hide(text string) hidden {
+	if text == "" {
+		return hidden{}
+	}
+	handle := unique.Make(text)
+	return hidden{*(*unsafe.Pointer)(unsafe.Pointer(&handle))} //nolint:gosec // see hidden
+}
+
+// Reveal returns the secret's text, for sending it.
+func (h hidden) Reveal() string {
+	if h.IsZero() {
+		return ""
+	}
+	return (*unique.Handle[string])(unsafe.Pointer(&h.handle)).Value() //nolint:gosec // see hidden
+}
+
+// IsZero reports whether the secret is empty.
+func (h hidden) IsZero() bool { return h.handle == nil }
+
+// String returns "[redacted]", or "" for an empty secret.
+func (h hidden) String() string {
+	if h.IsZero() {
+		return ""
+	}
+	return redacted
+}
+
+// GoString returns what String does.
+func (h hidden) GoString() string { return h.String() }
+
+// Format writes what String returns, whatever the verb.
+func (h hidden) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(h.String())) }
+
+// LogValue returns what String does.
+func (h hidden) LogValue() slog.Value { return slog.StringValue(h.String()) }
+
+// UnmarshalJSON reads a string. null is the empty secret; any other value is
+// kept as its JSON, so that no response is lost over it.
+func (h *hidden) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	switch text {
+	case "null", "[]", "{}":
+		text = ""
+	}
+	if len(b) > 0 && b[0] == '"' {
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+	}
+	*h = hide(text)
+	return nil
+}
+
+func (h hidden) json(text string) ([]byte, error) {
+	if h.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(text)
+}
