@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"fmt"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // terms are what an event says about its resource that never changes. A zero
@@ -14,21 +16,19 @@ type terms struct {
 // termsOf returns what the event's body says. It is an error if an amount can't
 // be read.
 func termsOf(e *Event) (terms, error) {
-	var data terms
-	var fault error
-	o := dataOf(e, &fault)
-	switch e.Family {
-	case FamilyTransaction:
-		d := readTransactionData(o)
-		data = terms{amount: d.Amount, currency: string(d.Currency), reference: d.CorrelationID}
-	case FamilySubscription:
-		d := readSubscriptionData(o)
-		data = terms{amount: d.Amount, currency: string(d.Currency)}
-	default:
-		d := readTransferData(o)
-		data = terms{amount: d.Amount, reference: d.ExternalRef}
-	}
-	return data, fault
+	return dataOf(e, func(o object) terms {
+		switch e.Family {
+		case FamilyTransaction:
+			d := readTransactionData(o)
+			return terms{amount: d.Amount, currency: string(d.Currency), reference: d.CorrelationID}
+		case FamilySubscription:
+			d := readSubscriptionData(o)
+			return terms{amount: d.Amount, currency: string(d.Currency)}
+		default:
+			d := readTransferData(o)
+			return terms{amount: d.Amount, reference: d.ExternalRef}
+		}
+	})
 }
 
 func (r *resource) terms() terms {
@@ -74,14 +74,14 @@ func contradiction(e *Event, r *resource) error {
 // ambiguous reports whether an unproven body names more than one resource, or
 // hides one where the family has none.
 func ambiguous(e *Event) bool {
-	var env envelope
-	if !env.read(string(e.Raw)) {
-		return true
-	}
-	inner := env.payload.inner
-	if inner == nil {
-		return false
-	}
-	beside, inside := firstOf(env.payload.id), firstOf(inner.id)
-	return !e.Family.mayNest() || inner.object != "" || (beside != "" && inside != "" && beside != inside)
+	several := true
+	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
+		env := envelope{doc: d}
+		if !env.read() {
+			return
+		}
+		beside, inside := env.firstOf(env.outer.id), env.firstOf(env.inner.id)
+		several = env.nested && (!e.Family.mayNest() || env.inner.object != 0 || (beside != "" && inside != "" && beside != inside))
+	})
+	return several
 }

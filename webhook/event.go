@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"strings"
@@ -64,21 +65,22 @@ const maxName = 255
 // unknown family, is looked for under "object". The event's Raw is body itself,
 // not a copy.
 //
-// The error is [ErrInvalidJSON] or [ErrMissingEventID]. Parse proves nothing
+// The error is [ErrInvalidJSON], also for a body of more than 131,072 values, or
+// [ErrMissingEventID]. Parse proves nothing
 // about where the body came from: see [Verify].
 func Parse(body []byte) (*Event, error) {
-	if !jsonread.Valid(body) {
+	var e *Event
+	err := jsonread.Read(bytes.Clone(body), func(d *jsonread.Document) {
+		if env := (envelope{doc: d}); env.read() {
+			e = env.event()
+		}
+	})
+	switch {
+	case err != nil || e == nil:
 		return nil, ErrInvalidJSON
-	}
-	var env envelope
-	if !env.read(string(body)) {
-		return nil, ErrInvalidJSON
-	}
-	e := env.event()
-	if !usable(e.ID) || e.ID == "" {
+	case !usable(e.ID) || e.ID == "":
 		return nil, ErrMissingEventID
-	}
-	if !usable(string(e.Family)) || !usable(string(e.Kind)) || !usable(e.ResourceID) {
+	case !usable(string(e.Family)) || !usable(string(e.Kind)) || !usable(e.ResourceID):
 		return nil, ErrInvalidJSON
 	}
 	e.Raw = body
@@ -91,30 +93,31 @@ func usable(s string) bool {
 	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
 }
 
-// envelope is what the routing of an event needs, as JSON values: "" is none.
+// envelope is what the routing of an event needs: nodes of its document, 0 for a
+// member that is not there.
 type envelope struct {
-	id, family, kind, version, data string
+	doc *jsonread.Document
 
-	payload payload
-	extra   map[string]json.RawMessage
+	id, family, kind, version, data int
+
+	outer  payload // of data
+	inner  payload // of the object inside data
+	nested bool    // there is one
+	extra  map[string]json.RawMessage
 }
 
-// payload is the same of the envelope's data, and of the object inside it. Both
-// spellings are read; where both are sent the interface's own, snake_case, wins.
+// payload is what routing needs of the data. Both spellings are read; where both
+// are sent the interface's own, snake_case, wins.
 type payload struct {
-	id, kind, camelKind, status              string
-	correlation, camelCorrelation, reference string
-
-	object string
-	inner  *payload // the object, if it is one
+	id, kind, camelKind, status              int
+	correlation, camelCorrelation, reference int
+	object                                   int
 }
 
-// read reports false for what is no object or has a duplicate name.
-func (env *envelope) read(body string) bool {
-	if kind := strings.TrimLeft(body, " \t\r\n"); kind == "" || !isObject(kind) {
-		return false
-	}
-	for name, value := range jsonread.Members(body) {
+// read reports false for a duplicate name.
+func (env *envelope) read() bool {
+	for i := range env.doc.Children(0) {
+		name := env.doc.Name(i)
 		into := env.member(name)
 		switch {
 		case into == nil:
@@ -124,24 +127,21 @@ func (env *envelope) read(body string) bool {
 			if env.extra == nil {
 				env.extra = make(map[string]json.RawMessage)
 			}
-			env.extra[name] = json.RawMessage(value)
-		case *into != "":
+			env.extra[name] = json.RawMessage(env.doc.Raw(i))
+		case *into != 0:
 			return false
 		default:
-			*into = value
+			*into = i
 		}
 	}
-	if !env.payload.read(env.data) {
+	if !env.outer.read(env.doc, env.data) {
 		return false
 	}
-	if object := env.payload.object; object != "" && isObject(object) {
-		env.payload.inner = new(payload)
-		return env.payload.inner.read(object)
-	}
-	return true
+	env.nested = env.outer.object != 0 && env.doc.Kind(env.outer.object) == '{'
+	return !env.nested || env.inner.read(env.doc, env.outer.object)
 }
 
-func (env *envelope) member(name string) *string {
+func (env *envelope) member(name string) *int {
 	switch name {
 	case "id":
 		return &env.id
@@ -158,21 +158,23 @@ func (env *envelope) member(name string) *string {
 	}
 }
 
-// read reports false for a duplicate name. A value that is no object is
-// skipped.
-func (p *payload) read(value string) bool {
-	for name, value := range jsonread.Members(value) {
-		if into := p.member(name); into != nil {
-			if *into != "" {
+// read reports false for a duplicate name. A value that is no object has none.
+func (p *payload) read(doc *jsonread.Document, object int) bool {
+	if object == 0 || doc.Kind(object) != '{' {
+		return true
+	}
+	for i := range doc.Children(object) {
+		if into := p.member(doc.Name(i)); into != nil {
+			if *into != 0 {
 				return false
 			}
-			*into = value
+			*into = i
 		}
 	}
 	return true
 }
 
-func (p *payload) member(name string) *string {
+func (p *payload) member(name string) *int {
 	switch name {
 	case "id":
 		return &p.id
@@ -195,13 +197,10 @@ func (p *payload) member(name string) *string {
 	}
 }
 
-func (p *payload) correlated() string { return firstOf(p.correlation, p.camelCorrelation, p.reference) }
-
 func (env *envelope) event() *Event {
-	data := &env.payload
-	e := &Event{ID: firstOf(env.id), APIVersion: firstOf(env.version), Extra: env.extra}
-	kind, inData := firstOf(env.kind), firstOf(data.kind, data.camelKind)
-	switch family := firstOf(env.family); {
+	e := &Event{ID: env.firstOf(env.id), APIVersion: env.firstOf(env.version), Extra: env.extra}
+	kind, inData := env.firstOf(env.kind), env.firstOf(env.outer.kind, env.outer.camelKind)
+	switch family := env.firstOf(env.family); {
 	case family != "":
 		e.Family, e.Kind = Family(family), Kind(cmp.Or(inData, kind))
 	case kind != "":
@@ -214,22 +213,24 @@ func (env *envelope) event() *Event {
 	default:
 		e.Kind = Kind(inData)
 	}
-	if data.inner != nil && e.Family.mayNest() && firstOf(data.inner.id) != "" {
-		data = data.inner
+	p, outer := env.outer, env.outer
+	if e.Family.mayNest() && env.firstOf(env.inner.id) != "" {
+		p = env.inner
 	}
-	e.ResourceID, e.Status = firstOf(data.id), firstOf(data.status)
-	e.CorrelationID = cmp.Or(data.correlated(), env.payload.correlated())
+	e.ResourceID, e.Status = env.firstOf(p.id), env.firstOf(p.status)
+	e.CorrelationID = env.firstOf(p.correlation, p.camelCorrelation, p.reference,
+		outer.correlation, outer.camelCorrelation, outer.reference)
 	return e
 }
 
 // mayNest reports whether the family's data may be under "object".
 func (f Family) mayNest() bool { return f != FamilyTransaction && f != FamilySubscription }
 
-// firstOf returns the first of the JSON values that is a text, or a number, and
-// not empty. Only ids and kinds may be relied on, so that others are skipped.
-func firstOf(values ...string) string {
-	for _, value := range values {
-		if s, _ := jsonread.Text(value); s != "" {
+// firstOf returns the first of the nodes that is a string, or a number, and not
+// empty. Only ids and kinds may be relied on, so that others are skipped.
+func (env *envelope) firstOf(nodes ...int) string {
+	for _, i := range nodes {
+		if s, _ := env.doc.Scalar(i); s != "" {
 			return s
 		}
 	}

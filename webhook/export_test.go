@@ -50,3 +50,6 @@ func KindRows() (rows []KindRow) {
 	}
 	return rows
 }
+
+// Digest identifies what an event says.
+func Digest(e *Event) string { return digest(e) }

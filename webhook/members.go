@@ -1,13 +1,66 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
+
+// typed reads the data of an event of family f. It is an error if the event
+// belongs to another family, or if a number of its data can't be read.
+func typed[T any](e *Event, f Family, read func(object) T) (data T, err error) {
+	if e.Family != f {
+		return data, fmt.Errorf("webhook: the event belongs to the family %q, not %q", e.Family, f)
+	}
+	return dataOf(e, read)
+}
+
+// dataOf reads the data of an event that [Parse] accepted; one that was made by
+// hand may have none.
+func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
+	if len(e.Raw) == 0 {
+		return data, nil
+	}
+	invalid := jsonread.Read(bytes.Clone(e.Raw), func(d *jsonread.Document) {
+		for i := range d.Children(0) {
+			if d.Name(i) == "data" {
+				r := &reading{doc: d, members: make([]member, 0, usual)}
+				data = read(r.open(i))
+				err = r.fault
+				return
+			}
+		}
+	})
+	if invalid != nil {
+		return data, ErrInvalidJSON
+	}
+	return data, err
+}
+
+// usual is how many members of an event are read at a time, for most events.
+const usual = 24
+
+// timestampOf returns one timestamp of the event's data.
+func timestampOf(e *Event, names ...string) gateway.Timestamp {
+	t, _ := dataOf(e, func(o object) gateway.Timestamp { return o.timestamp(names...) }) // the zero time
+	return t
+}
+
+// reading is the state of reading one event's data.
+type reading struct {
+	doc     *jsonread.Document
+	members []member // of the objects that are being read
+	fault   error    // the first number that can't be read
+}
+
+type member struct {
+	name  string
+	node  int
+	taken bool
+}
 
 // object reads the members of a JSON object. Members that were not read, or
 // whose value has an unexpected type, end up in the Extra, so that an odd
@@ -18,234 +71,155 @@ import (
 // gateway writes some of them in snake_case and in camelCase. Of duplicate
 // names the last one counts, as in the client.
 type object struct {
-	members []member
-	index   map[string]int // of the members, where they are many
-	scratch []member       // for the objects inside, of which one is read at a time
-	path    func() string  // where the object is in the body
-	fault   *error         // the first number that can't be read
+	*reading
+
+	from, to int // its members
 }
 
-type member struct {
-	name, value string
-	taken       bool
-	nested      bool // it is in the data's "object", which is read as if it were not there
-}
-
-// dataOf returns the members of the event's data.
-func dataOf(e *Event, fault *error) *object {
-	o := &object{members: make([]member, 0, usual), path: func() string { return "data" }, fault: fault}
-	for name, value := range jsonread.Members(string(e.Raw)) {
-		if name == "data" {
-			o.read(value, false)
-			break
+// open returns the object of a node. A value that is no object has no members.
+func (r *reading) open(node int) object {
+	from := len(r.members)
+	if r.doc.Kind(node) == '{' {
+		for i := range r.doc.Children(node) {
+			r.members = append(r.members, member{name: r.doc.Name(i), node: i})
 		}
 	}
-	return o
-}
-
-// usual is how many members the data of most events has.
-const usual = 16
-
-// timestampOf returns one timestamp of the event's data.
-func timestampOf(e *Event, names ...string) gateway.Timestamp {
-	var ignored error
-	return dataOf(e, &ignored).timestamp(names...)
-}
-
-// read adds the members of an object, one level deep. A value that is no object
-// has none.
-func (o *object) read(value string, nested bool) {
-	o.index = nil
-	for name, value := range jsonread.Members(value) {
-		o.members = append(o.members, member{name: name, value: value, nested: nested})
-	}
+	return object{r, from, len(r.members)}
 }
 
 // rest returns the members that were not read, nil if there are none.
-func (o *object) rest() map[string]json.RawMessage {
+func (o object) rest() map[string]json.RawMessage {
 	var rest map[string]json.RawMessage
-	for i := range o.members {
-		if o.members[i].taken {
+	for _, m := range o.members[o.from:o.to] {
+		if m.taken {
 			continue
 		}
 		if rest == nil {
 			rest = make(map[string]json.RawMessage)
 		}
-		rest[o.members[i].name] = json.RawMessage(o.members[i].value)
+		rest[m.name] = json.RawMessage(o.doc.Raw(m.node))
 	}
 	return rest
 }
 
-// take hands the first member that exists to read, and takes it if read accepts
-// its value or if that is null. A nil is returned where nothing was there to read.
-func (o *object) take(names []string, read func(value string) bool) *member {
+// find takes the last member with the first of the names that exists: of
+// duplicates only the last is of interest. It returns nil if there is none, or
+// if it is null. The member is valid until the next open.
+func (o object) find(names ...string) *member {
 	for _, name := range names {
-		if m := o.find(name); m != nil {
-			if m.value == "null" {
+		var found *member
+		for i := o.from; i < o.to; i++ {
+			if m := &o.members[i]; m.name == name {
 				m.taken = true
-				return nil
+				found = m
 			}
-			m.taken = read(m.value)
-			return m
-		}
-	}
-	return nil
-}
-
-// few is up to how many members are looked through, one after the other. The
-// gateway sends less than 30; a stranger may send a body full of them.
-const few = 64
-
-// find returns the last member of that name. Those before it are no longer of
-// interest.
-func (o *object) find(name string) (found *member) {
-	if len(o.members) > few {
-		return o.findIndexed(name)
-	}
-	for i := range o.members {
-		if o.members[i].name != name {
-			continue
 		}
 		if found != nil {
-			found.taken = true
-		}
-		found = &o.members[i]
-	}
-	return found
-}
-
-func (o *object) findIndexed(name string) *member {
-	if o.index == nil {
-		o.index = make(map[string]int, len(o.members))
-		for i := range o.members {
-			if before, twice := o.index[o.members[i].name]; twice {
-				o.members[before].taken = true
+			if o.doc.Kind(found.node) == 'n' {
+				return nil
 			}
-			o.index[o.members[i].name] = i
+			return found
 		}
-	}
-	if i, ok := o.index[name]; ok {
-		return &o.members[i]
 	}
 	return nil
 }
 
-func (o *object) text(names ...string) (s string) {
-	o.take(names, func(value string) (ok bool) {
-		s, ok = jsonread.Text(value)
-		return ok
-	})
+func (o object) text(names ...string) (s string) {
+	if m := o.find(names...); m != nil {
+		s, m.taken = o.doc.Scalar(m.node)
+	}
 	return s
 }
 
 // amount reads an integer of cents: a number or a string that has an exact
 // integer value, such as 1990, "1990" or 1990.00.
-func (o *object) amount(names ...string) int64 {
+func (o object) amount(names ...string) int64 {
 	return o.integer("is not an integer of cents", names)
 }
 
-func (o *object) count(names ...string) int { return int(o.integer("is not an integer", names)) }
+func (o object) count(names ...string) int { return int(o.integer("is not an integer", names)) }
 
-func (o *object) integer(rule string, names []string) (n int64) {
-	m := o.take(names, func(value string) (ok bool) {
-		digits, ok := jsonread.Text(value)
-		if ok {
-			n, ok = jsonread.Integer(digits)
-		}
-		return ok
-	})
-	o.must(m, rule)
+func (o object) integer(rule string, names []string) (n int64) {
+	m := o.find(names...)
+	if m == nil {
+		return 0
+	}
+	digits, ok := o.doc.Scalar(m.node)
+	if ok {
+		n, ok = jsonread.Integer(digits)
+	}
+	o.must(m, ok, rule)
 	return n
 }
 
-func (o *object) flag(names ...string) (b bool) {
-	m := o.take(names, func(value string) bool {
-		b = value == "true" || value == `"true"`
-		return b || value == "false" || value == `"false"`
-	})
-	o.must(m, "is neither true nor false")
-	return b
+func (o object) flag(names ...string) bool {
+	m := o.find(names...)
+	if m == nil {
+		return false
+	}
+	s := o.doc.Raw(m.node)
+	yes, no := s == "true" || s == `"true"`, s == "false" || s == `"false"`
+	o.must(m, yes || no, "is neither true nor false")
+	return yes
 }
 
-// must notes that a member was there and could not be read.
-func (o *object) must(m *member, rule string) {
-	if m != nil && !m.taken && *o.fault == nil {
-		path := o.path()
-		if m.nested {
-			path += ".object"
-		}
-		*o.fault = fmt.Errorf("webhook: %s.%s %s", path, m.name, rule)
+// must notes that a member could not be read.
+func (o object) must(m *member, ok bool, rule string) {
+	m.taken = ok
+	if !ok && o.fault == nil {
+		o.fault = fmt.Errorf("webhook: %s %s", o.doc.Path(m.node), rule)
 	}
 }
 
-func (o *object) timestamp(names ...string) (t gateway.Timestamp) {
-	o.take(names, func(value string) bool {
-		if value[0] != '"' && !jsonread.IsNumber(value) {
-			return false
-		}
-		return t.UnmarshalJSON([]byte(value)) == nil && !t.IsZero()
-	})
+func (o object) timestamp(names ...string) (t gateway.Timestamp) {
+	if m := o.find(names...); m != nil {
+		_, ok := o.doc.Scalar(m.node)
+		m.taken = ok && t.UnmarshalJSON([]byte(o.doc.Raw(m.node))) == nil && !t.IsZero()
+	}
 	return t
 }
 
-func (o *object) metadata(names ...string) (md gateway.Metadata) {
-	o.take(names, func(value string) bool { return md.UnmarshalJSON([]byte(value)) == nil })
+func (o object) metadata(names ...string) (md gateway.Metadata) {
+	if m := o.find(names...); m != nil {
+		m.taken = md.UnmarshalJSON([]byte(o.doc.Raw(m.node))) == nil
+	}
 	return md
 }
 
-// object returns a member that is an object, nil where it is none. It is valid
-// until another object or list of o is read.
-func (o *object) object(names ...string) (inner *object) {
-	m := o.take(names, isObject)
-	if m == nil || !m.taken {
-		return nil
+// object opens a member that is an object.
+func (o object) object(names ...string) (inner object, ok bool) {
+	if m := o.find(names...); m != nil {
+		if m.taken = o.doc.Kind(m.node) == '{'; m.taken {
+			return o.open(m.node), true
+		}
 	}
-	name := m.name
-	inner = o.inner(func() string { return o.path() + "." + name })
-	inner.read(m.value, false)
-	o.scratch = inner.members
-	return inner
+	return object{}, false
 }
-
-func (o *object) inner(path func() string) *object {
-	if o.scratch == nil {
-		o.scratch = make([]member, 0, usual/2)
-	}
-	return &object{members: o.scratch[:0], path: path, fault: o.fault}
-}
-
-func isObject(value string) bool { return value[0] == '{' }
 
 // mostElements bounds the lists that are read element by element. The interface
 // allows 100 products and 50 informations.
 const mostElements = 1000
 
-// listOf reads a list of objects. Any other list is kept as it is. The object
-// is valid during the call of read.
-func listOf[T any](o *object, name string, read func(*object) T) (list []T) {
-	n := 0
-	element := o.inner(func() string { return o.path() + "." + name + "[" + strconv.Itoa(n) + "]" })
-	m := o.take([]string{name}, func(value string) bool {
-		if value[0] != '[' {
-			return false
-		}
-		for one := range jsonread.Elements(value) {
-			if !isObject(one) || n == mostElements {
-				return false
-			}
-			if list == nil {
-				list = make([]T, 0, usual/2)
-			}
-			element.members = element.members[:0]
-			element.read(one, false)
-			list = append(list, read(element))
-			n++
-		}
-		return true
-	})
-	o.scratch = element.members
-	if m == nil || !m.taken {
+// listOf reads a list of objects. Any other list goes to the Extra as it is.
+func listOf[T any](o object, name string, read func(object) T) (list []T) {
+	m := o.find(name)
+	if m == nil {
 		return nil
+	}
+	n := 0
+	m.taken = o.doc.Kind(m.node) == '['
+	for i := range o.doc.Children(m.node) {
+		n++
+		m.taken = m.taken && n <= mostElements && o.doc.Kind(i) == '{'
+	}
+	if !m.taken || n == 0 {
+		return nil
+	}
+	list = make([]T, 0, n)
+	top := len(o.members)
+	for i := range o.doc.Children(m.node) {
+		list = append(list, read(o.open(i)))
+		o.reading.members = o.members[:top]
 	}
 	return list
 }

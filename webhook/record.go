@@ -4,8 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // record is the event as the store keeps it. An event without a resource has
@@ -60,13 +61,14 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 // however they are spelled. The rest of the envelope may differ between two
 // deliveries of one event.
 func digest(e *Event) string {
-	var env struct {
-		Data jsontext.Value `json:"data"`
-	}
 	data := jsontext.Value(e.Raw)
-	if err := jsonv2.Unmarshal(e.Raw, &env); err == nil && len(env.Data) > 0 {
-		data = env.Data
-	}
+	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
+		for i := range d.Children(0) {
+			if d.Strict() && d.Name(i) == "data" { // stored digests of other bodies are of the whole
+				data = jsontext.Value(d.Raw(i))
+			}
+		}
+	})
 	if canonical := data.Clone(); canonical.Canonicalize(jsontext.AllowDuplicateNames(true)) == nil {
 		data = canonical
 	}

@@ -78,21 +78,18 @@ type ChargeData struct {
 // Subscription returns e as the event of a subscription. The errors are those
 // of [Event.Transaction].
 func (e *Event) Subscription() (*SubscriptionEvent, error) {
-	if e.Family != FamilySubscription {
-		return nil, e.notOf(FamilySubscription)
+	data, err := typed(e, FamilySubscription, readSubscriptionData)
+	if err != nil {
+		return nil, err
 	}
-	var fault error
-	typed := &SubscriptionEvent{Event: e, Data: readSubscriptionData(dataOf(e, &fault))}
-	if fault != nil {
-		return nil, fault
-	}
+	t := &SubscriptionEvent{Event: e, Data: data}
 	if e.confirmed != nil {
-		typed.Confirmed = e.confirmed.subscription
+		t.Confirmed = e.confirmed.subscription
 	}
-	return typed, nil
+	return t, nil
 }
 
-func readSubscriptionData(o *object) SubscriptionData {
+func readSubscriptionData(o object) SubscriptionData {
 	d := SubscriptionData{
 		ID:                 o.text("id"),
 		EventType:          Kind(o.text("event_type", "eventType")),
@@ -115,14 +112,14 @@ func readSubscriptionData(o *object) SubscriptionData {
 		AttemptNumber:      o.count("attempt_number", "attemptNumber"),
 		FailureReason:      o.text("failure_reason", "failureReason"),
 	}
-	if c := o.object("latest_transaction", "latestTransaction"); c != nil {
+	if c, ok := o.object("latest_transaction", "latestTransaction"); ok {
 		d.LatestTransaction = readChargeData(c)
 	}
 	d.Extra = o.rest()
 	return d
 }
 
-func readChargeData(o *object) *ChargeData {
+func readChargeData(o object) *ChargeData {
 	c := &ChargeData{
 		ID:             o.text("id"),
 		Status:         gateway.TransactionStatus(o.text("status")),

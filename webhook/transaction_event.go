@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/gateway-go/gateway"
 )
@@ -72,25 +71,18 @@ type EventProduct struct {
 // belongs to another family, or if an amount or a quantity of its data can't be
 // read: the error names the member.
 func (e *Event) Transaction() (*TransactionEvent, error) {
-	if e.Family != FamilyTransaction {
-		return nil, e.notOf(FamilyTransaction)
+	data, err := typed(e, FamilyTransaction, readTransactionData)
+	if err != nil {
+		return nil, err
 	}
-	var fault error
-	typed := &TransactionEvent{Event: e, Data: readTransactionData(dataOf(e, &fault))}
-	if fault != nil {
-		return nil, fault
-	}
+	t := &TransactionEvent{Event: e, Data: data}
 	if e.confirmed != nil {
-		typed.Confirmed = e.confirmed.transaction
+		t.Confirmed = e.confirmed.transaction
 	}
-	return typed, nil
+	return t, nil
 }
 
-func (e *Event) notOf(f Family) error {
-	return fmt.Errorf("webhook: the event belongs to the family %q, not %q", e.Family, f)
-}
-
-func readTransactionData(o *object) TransactionData {
+func readTransactionData(o object) TransactionData {
 	d := TransactionData{
 		ID:            o.text("id"),
 		EventType:     Kind(o.text("event_type", "eventType")),
@@ -101,18 +93,18 @@ func readTransactionData(o *object) TransactionData {
 		Currency:      gateway.Currency(o.text("currency")),
 		PaidAt:        o.timestamp("paid_at", "paidAt"),
 	}
-	if c := o.object("customer"); c != nil {
+	if c, ok := o.object("customer"); ok {
 		d.Customer = EventCustomer{Name: c.text("name"), Email: c.text("email"), Phone: c.text("phone"), Extra: c.rest()}
 	}
 	d.Products = listOf(o, "products", readEventProduct)
-	d.Informations = listOf(o, "informations", func(i *object) gateway.Information {
+	d.Informations = listOf(o, "informations", func(i object) gateway.Information {
 		return gateway.Information{Key: i.text("key"), Value: i.text("value")}
 	})
 	d.Extra = o.rest()
 	return d
 }
 
-func readEventProduct(o *object) EventProduct {
+func readEventProduct(o object) EventProduct {
 	return EventProduct{
 		Title:     o.text("title", "name"),
 		UnitPrice: o.amount("unit_price", "unitPrice", "price"),

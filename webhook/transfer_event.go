@@ -46,30 +46,22 @@ type TransferData struct {
 // Transfer returns e as the event of a transfer. The errors are those of
 // [Event.Transaction].
 func (e *Event) Transfer() (*TransferEvent, error) {
-	if e.Family != FamilyTransfer {
-		return nil, e.notOf(FamilyTransfer)
+	data, err := typed(e, FamilyTransfer, readTransferData)
+	if err != nil {
+		return nil, err
 	}
-	var fault error
-	typed := &TransferEvent{Event: e, Data: readTransferData(dataOf(e, &fault))}
-	if fault != nil {
-		return nil, fault
-	}
+	t := &TransferEvent{Event: e, Data: data}
 	if e.confirmed != nil {
-		typed.Confirmed = e.confirmed.transfer
+		t.Confirmed = e.confirmed.transfer
 	}
-	return typed, nil
+	return t, nil
 }
 
-func readTransferData(o *object) TransferData {
+func readTransferData(o object) TransferData {
 	// What is under "object" counts more than what is beside it: it comes last.
-	o.take([]string{"object"}, func(value string) bool {
-		if !isObject(value) {
-			return false
-		}
-		o.find("object").taken = true
-		o.read(value, true)
-		return true
-	})
+	if inner, ok := o.object("object"); ok {
+		o.to = inner.to
+	}
 	d := TransferData{
 		ID:            o.text("id"),
 		Status:        gateway.TransferStatus(o.text("status")),

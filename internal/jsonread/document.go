@@ -1,14 +1,17 @@
 // Package jsonread is the only package that reads JSON by hand, and the only one
 // that uses unsafe to avoid copies. A [Document] is JSON read once, into a flat
-// list of nodes: the rules check it, and [Decode] fills structs from it. [Members]
-// and [Elements] look into a webhook without nodes.
+// list of nodes: the rules check it, [Decode] fills structs from it, and a webhook
+// is read through [Read].
 package jsonread
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"math"
+	"strconv"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/go-json-experiment/json"
@@ -24,8 +27,9 @@ var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 // node 1. The zero Document is ready for use, and may be used again for another
 // body.
 type Document struct {
-	body  []byte
-	nodes []node
+	body   []byte
+	nodes  []node
+	strict bool // without duplicate names and invalid UTF-8
 
 	// What the JSON package reads with.
 	buf bytes.Buffer
@@ -40,7 +44,7 @@ type node struct {
 	end           int32
 	names         uint64 // of an object: the bits of its members' names, see nameBit
 	kind          jsontext.Kind
-	escaped       bool // the name has escapes
+	escaped       bool // the name has escapes or invalid UTF-8
 	escapes       bool // the value is a string that has
 }
 
@@ -60,11 +64,29 @@ func (d *Document) Parse(body []byte) error {
 	if d.Scan(body) && d.nodes[0].kind == '{' {
 		return nil
 	}
-	if len(body) > math.MaxInt32 {
-		return &SyntaxError{Offset: math.MaxInt32, Reason: "the body is too long"}
-	}
 	return d.parse()
 }
+
+// Read calls use with the document of body, a JSON object that is read leniently
+// (see [Lenient]). What the document returns is valid until body changes, the
+// document itself during the call. An object with more than maxNodes values is an
+// error, so that a stranger's body can't take more memory.
+func Read(body []byte, use func(d *Document)) error {
+	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
+	defer release(d)
+	err := d.Parse(body)
+	d.strict = err == nil
+	if err != nil {
+		err = d.parse(Lenient)
+	}
+	if err == nil {
+		use(d)
+	}
+	return err
+}
+
+// Strict reports whether [Read] found neither duplicate names nor invalid UTF-8.
+func (d *Document) Strict() bool { return d.strict }
 
 // Reset drops the body, and memory that few bodies need.
 func (d *Document) Reset() {
@@ -76,10 +98,13 @@ func (d *Document) Reset() {
 }
 
 // parse reads the body in any form that JSON has.
-func (d *Document) parse() error {
+func (d *Document) parse(opts ...jsontext.Options) error {
+	if len(d.body) > math.MaxInt32 {
+		return &SyntaxError{Offset: math.MaxInt32, Reason: "the body is too long"}
+	}
 	d.nodes = d.nodes[:0]
 	d.buf = *bytes.NewBuffer(d.body)
-	d.dec.Reset(&d.buf)
+	d.dec.Reset(&d.buf, opts...)
 	if err := d.read(node{}); err != nil {
 		return err
 	}
@@ -99,6 +124,9 @@ func (d *Document) parse() error {
 // read appends the next value to the nodes; n has its name.
 func (d *Document) read(n node) error {
 	at := len(d.nodes)
+	if at == maxNodes {
+		return &SyntaxError{Offset: d.dec.InputOffset(), Reason: "the body has too many values"}
+	}
 	n.kind = d.dec.PeekKind()
 	if n.kind != '{' && n.kind != '[' {
 		raw, err := d.dec.ReadValue()
@@ -106,7 +134,7 @@ func (d *Document) read(n node) error {
 			return syntaxError(err)
 		}
 		n.kind = raw.Kind()
-		n.escapes = n.kind == '"' && bytes.IndexByte(raw, '\\') >= 0
+		n.escapes = n.kind == '"' && !plain(raw)
 		n.raw, n.rawEnd = d.place(len(raw))
 		n.end = int32(at + 1) //nolint:gosec // Parse bounds the body
 		d.nodes = append(d.nodes, n)
@@ -127,7 +155,7 @@ func (d *Document) read(n node) error {
 			}
 			child.name, child.nameEnd = d.place(len(raw))
 			child.name, child.nameEnd = child.name+1, child.nameEnd-1
-			child.escaped = bytes.IndexByte(raw, '\\') >= 0
+			child.escaped = !plain(raw)
 		}
 		if err := d.read(child); err != nil {
 			return err
@@ -142,6 +170,9 @@ func (d *Document) read(n node) error {
 	d.nodes[at].end = int32(len(d.nodes)) //nolint:gosec // as above
 	return nil
 }
+
+// plain reports whether a string is what it looks like.
+func plain(raw []byte) bool { return bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) }
 
 // place returns where the text of n bytes that was just read is.
 func (d *Document) place(n int) (start, end int32) {
@@ -224,11 +255,50 @@ func (d *Document) Text(i int) string {
 	return unquote(d.raw(i))
 }
 
-func unquote(raw []byte) string {
-	s, err := jsontext.AppendUnquote(nil, raw)
-	if err != nil {
-		return ""
+// Scalar returns a string as [Document.Text] does, or a number as its digits.
+func (d *Document) Scalar(i int) (s string, ok bool) {
+	switch d.Kind(i) {
+	case '"':
+		return d.Text(i), true
+	case '0':
+		return d.Raw(i), true
+	default:
+		return "", false
 	}
+}
+
+// Children ranges over the members of an object or the elements of an array.
+func (d *Document) Children(i int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for child, end := i+1, d.End(i); child < end && yield(child); child = d.End(child) {
+		}
+	}
+}
+
+// Path names node i as in "data.products[0].price".
+func (d *Document) Path(i int) string {
+	var path []byte
+	for at := 0; at != i; {
+		child, n := at+1, 0
+		for ; d.End(child) <= i; n++ {
+			child = d.End(child)
+		}
+		switch {
+		case d.Kind(at) == '[':
+			path = append(strconv.AppendInt(append(path, '['), int64(n), 10), ']')
+		case len(path) > 0:
+			path = append(append(path, '.'), d.Name(child)...)
+		default:
+			path = append(path, d.Name(child)...)
+		}
+		at = child
+	}
+	return string(path)
+}
+
+// unquote maps invalid UTF-8 to U+FFFD.
+func unquote(raw []byte) string {
+	s, _ := jsontext.AppendUnquote(nil, raw) // the error is that of invalid UTF-8: raw is valid JSON
 	return string(s)
 }
 
@@ -261,11 +331,4 @@ func KindName(k jsontext.Kind) string {
 	default:
 		return "nothing"
 	}
-}
-
-// Valid reports whether body is one JSON value, read leniently.
-func Valid(body []byte) bool {
-	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
-	defer release(d)
-	return d.Scan(body) || jsontext.Value(body).IsValid(Lenient)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// FuzzMembers holds the members of an object to those that the JSON package reads.
-func FuzzMembers(f *testing.F) {
+// FuzzRead compares the members of a leniently read object with those that the
+// JSON package reads.
+func FuzzRead(f *testing.F) {
 	for _, body := range []string{
 		string(golden.Read(f, "transactions/create.request.json")), `{}`, `{"a":1,"a":2}`, `{ "a" : [ 1 , {"b":"}\"]"} ] , "\u0062" : null }`,
 		"{\"a\xff\":\"\xfe\"}", `{"a":"\ud83d\ude00\ud800"}`, `[]`, `{"a":{"b":{"c":[]}}}`, `{"a":"\\"}`, `7`, "{\"a\":1.5e3\t,\"b\":tru",
@@ -22,24 +23,41 @@ func FuzzMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var members []string
-		for name, value := range jsonread.Members(string(body)) {
-			members = append(members, name, value)
-		}
+		var strict bool
+		err := jsonread.Read(body, func(d *jsonread.Document) {
+			strict = d.Strict()
+			for i := range d.Children(0) {
+				members = append(members, d.Name(i), d.Raw(i))
+				assert.Equal(t, d.Name(i), d.Path(i))
+			}
+		})
 		value := jsontext.Value(body)
-		if !value.IsValid(jsonread.Lenient) {
-			return // it must only not panic
+		if isObject := value.Kind() == '{'; !isObject || !value.IsValid(jsonread.Lenient) {
+			require.Error(t, err, "%q", body)
+			return
 		}
-		require.True(t, jsonread.Valid(body))
+		require.NoError(t, err, "%q", body)
+		assert.Equal(t, value.IsValid(), strict, "%q", body)
 		assert.Equal(t, slowMembers(t, body), members, "%q", body)
 	})
+}
+
+func TestPathNamesAValueByItsPlace(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, jsonread.Read([]byte(`{"a":1,"data":{"x":[],"products":[{},{"price":"5","\u0061":2}]}}`), func(d *jsonread.Document) {
+		var paths []string
+		for i := range 9 {
+			paths = append(paths, d.Path(i))
+		}
+		assert.Equal(t, []string{
+			"", "a", "data", "data.x", "data.products", "data.products[0]", "data.products[1]", "data.products[1].price", "data.products[1].a",
+		}, paths)
+	}))
 }
 
 func slowMembers(t *testing.T, body []byte) (members []string) {
 	t.Helper()
 	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
-	if dec.PeekKind() != '{' {
-		return nil
-	}
 	_, err := dec.ReadToken()
 	require.NoError(t, err)
 	for dec.PeekKind() == '"' {
