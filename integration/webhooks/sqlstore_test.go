@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -268,4 +269,32 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 		_, err = s.Counts(t.Context())
 		require.ErrorContains(t, err, want)
 	}
+}
+
+func TestMigrateRejectsASQLiteFileWhoseProcessesLockEachOtherOut(t *testing.T) {
+	t.Parallel()
+	for pragmas, want := range map[string]string{
+		"":                             "journal_mode delete and busy_timeout 0",
+		"?_pragma=journal_mode(WAL)":   "journal_mode wal and busy_timeout 0",
+		"?_pragma=busy_timeout(10000)": "journal_mode delete and busy_timeout 10000",
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)": "",
+	} {
+		for _, name := range []string{"events", "main.events"} {
+			db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "events.db")+pragmas)
+			require.NoError(t, err)
+			err = sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(name)).Migrate(t.Context())
+			if want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, want)
+				require.ErrorContains(t, err, "_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)")
+			}
+			require.NoError(t, db.Close())
+		}
+	}
+	memory, err := sql.Open("sqlite", ":memory:")
+	require.NoError(t, err)
+	memory.SetMaxOpenConns(1)
+	require.NoError(t, sqlstore.New(memory, sqlstore.SQLite).Migrate(t.Context()), "a database in memory has one process")
+	require.NoError(t, memory.Close())
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// schemaVersion is the version of the table. The version before had no row that
-// said so.
-const schemaVersion = 2
+// schemaVersion is the version of the table. The first one had no row that said
+// so, the third one adds indexes on PostgreSQL.
+const schemaVersion = 3
 
 // metaKey is the key of the row that is no event, see queries.go.
 const metaKey = "store"
@@ -57,6 +57,13 @@ func (s *Store) Schema() []string {
 			statements = append(statements, s.addColumn("IF NOT EXISTS "+c.name, c.definition))
 		}
 	}
+	if s.dialect == Postgres {
+		// For the frontier. More than the state is in their conditions, so that no
+		// statement which needs another index takes one of these.
+		statements = append(statements,
+			s.index("", "queue", "resource, (due + 0), seq", "state = 1 AND resource <> ''"),
+			s.index("", "lease", "lease", "state = 2 AND lease > 0"))
+	}
 	// Only one event of a resource is claimed at a time: the index says so.
 	return append(statements,
 		s.index("UNIQUE ", "busy", "resource", "state = 2"),
@@ -103,9 +110,15 @@ func (s *Store) index(unique, name, on, where string) string {
 // the table of an earlier release, whose processes may go on using it. Several
 // processes may call it at once. Where there is nothing to do it only reads, so
 // that the role needs no right to create anything.
+//
+// Migrate returns an error if a SQLite file is opened without the write-ahead log
+// or without a busy timeout.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
+	}
+	if err := s.checkPragmas(ctx); err != nil {
+		return err
 	}
 	var version int64
 	if err := s.db.QueryRowContext(ctx, s.q.version).Scan(&version); err == nil && version >= schemaVersion {
@@ -123,6 +136,36 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		return tx.Commit()
 	})
+}
+
+// checkPragmas returns an error if a SQLite file is opened in a way that has
+// processes lock each other out for minutes. A database in memory has one process.
+func (s *Store) checkPragmas(ctx context.Context) error {
+	if s.dialect != SQLite {
+		return nil
+	}
+	schema, _, found := strings.Cut(s.table, ".")
+	if !found {
+		schema = "main"
+	}
+	var file, journal string
+	var timeout int
+	err := s.db.QueryRowContext(ctx, "SELECT COALESCE((SELECT file FROM pragma_database_list WHERE name = ?), '')", schema).Scan(&file)
+	if err != nil || file == "" {
+		return err
+	}
+	if err := s.db.QueryRowContext(ctx, "PRAGMA "+schema+".journal_mode").Scan(&journal); err != nil {
+		return err
+	}
+	if err := s.db.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
+		return err
+	}
+	if journal == "wal" && timeout > 0 {
+		return nil
+	}
+	return fmt.Errorf("sqlstore: SQLite is opened with journal_mode %s and busy_timeout %d, so that processes lock each other out; "+
+		`set both pragmas for every connection: with modernc.org/sqlite, open "file:events.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)"`,
+		journal, timeout)
 }
 
 // adviceOn says what to do about a role that lacks the rights.

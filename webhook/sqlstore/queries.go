@@ -19,12 +19,12 @@ import (
 
 // queries is the SQL of one dialect and table.
 type queries struct {
-	lock, insert, entry, twinOfConfirmed, twinOfSigned, match, standIn string
-	claim, next, beyond, expire, clock, stepBack                       string
-	extend, holds, complete, retry, bury, release, setAside            string
-	asides, nextAside, unhandled                                       string
-	deadLetters, requeue, discard, purge, purgeUnhandled, counts       string
-	version, since, forget, meta                                       string
+	lock, insert, entry, twinOfConfirmed, twinOfSigned, match, standIn     string
+	claim, next, beyond, behind, fronts, expire, takeBack, clock, stepBack string
+	extend, holds, complete, retry, bury, release, setAside                string
+	asides, nextAside, unhandled                                           string
+	deadLetters, requeue, discard, purge, purgeUnhandled, counts           string
+	version, since, forget, meta                                           string
 }
 
 // columns are what a claim needs, in the order of scanClaim.
@@ -45,24 +45,43 @@ const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
 
 // nextFrom claims due rows of a queue: the oldest come straight from an index, a
 // bounded number of them however long the queue is; those that are due and the
-// first of their resource are what may be claimed. Another process that looks at
-// the same moment finds them locked, and not their successors either.
-const nextFrom = `WITH w AS (SELECT seq, due, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
-		FROM (SELECT seq, due, resource FROM {t} WHERE {queue} ORDER BY due, seq LIMIT ?) AS oldest WHERE due <= {now})
+// first of their resource may be claimed. Another process that looks at the same
+// time finds them locked, and not their successors either.
+//
+// Statistics say little about a queue, which is empty one minute and full the
+// next, so the statement leaves the planner no choice: rows are looked up by
+// arrays of seq, and "state + 0" keeps partial indexes out of those lookups.
+const nextFrom = `WITH w AS (SELECT seq, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
+		FROM ({queue}) AS oldest WHERE due <= {now})
 	UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-	WHERE seq IN (SELECT e.seq FROM w JOIN {t} AS e ON e.seq = w.seq WHERE w.place = 1 AND e.state = {state} AND {free}
-		ORDER BY w.due, w.seq LIMIT ?{skip_e})
+	WHERE seq {in}(SELECT e.seq FROM {t} AS e WHERE e.seq {in}(SELECT seq FROM w WHERE place = 1){ni}
+		AND e.state + 0 = {state} AND {free} ORDER BY e.due, e.seq LIMIT ?{skip_e}){ni}
 	RETURNING {columns}`
+
+// window is the front of the queue of waiting events, from a due time on.
+const window = `SELECT seq, due, resource FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT ?`
+
+// asideWindow is the same of the events that were set aside for one handler.
+const asideWindow = `SELECT seq, due, resource FROM {t} WHERE state = 5 AND aside = ? ORDER BY due, seq LIMIT ?`
+
+// fronts are the first waiting events of resources given as a JSON array, of
+// those that have events due before the window. "due + 0" is what only the index
+// of the resources is sorted by.
+const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(CAST(? AS JSONB)) AS r(name),
+	LATERAL (SELECT seq, due, resource FROM {t} WHERE state = 1 AND resource <> '' AND resource = r.name
+		ORDER BY due + 0, seq LIMIT 1) AS f`
 
 func newQueries(d Dialect, table string) queries {
 	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
+	queue, in, ni := window, `IN `, ``
 	if d == Postgres {
 		// Stable within a statement, or no index would be used.
 		now = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
+		queue, in, ni = `(`+window+`) UNION ALL `+fronts, `= ANY(ARRAY`, `)`
 	}
 	sql := func(text string) string {
-		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait).Replace(text)
+		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni).Replace(text)
 		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip, "{skip_e}", skipE).Replace(text)
 		return bind(d, text)
 	}
@@ -82,30 +101,33 @@ func newQueries(d Dialect, table string) queries {
 			WHERE key = ?`),
 
 		claim: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state IN (1, 5) AND e.due <= {now} AND {free}{skip})
+			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state + 0 IN (1, 5) AND e.due <= {now} AND {free}{skip})
 			RETURNING {columns}`),
-		next:      sql(strings.NewReplacer("{queue}", "state = 1", "{state}", "1").Replace(nextFrom)),
-		nextAside: sql(strings.NewReplacer("{queue}", "state = 5 AND aside = ?", "{state}", "5").Replace(nextFrom)),
-		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE state = 1 ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
+		next:      sql(strings.NewReplacer("{queue}", queue, "{state}", "1").Replace(nextFrom)),
+		nextAside: sql(strings.NewReplacer("{queue}", asideWindow, "{state}", "5").Replace(nextFrom)),
+		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
 			WHERE due <= {now}`),
 		expire: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}
-			WHERE seq IN (SELECT seq FROM {t} WHERE state = 2 AND lease <= {now}{skip})`),
+			WHERE seq {in}(SELECT seq FROM {t} WHERE state = 2 AND lease > 0 AND lease >= ? AND lease <= {now}{skip}){ni}`),
+		takeBack: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}
+			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.resource = (SELECT resource FROM {t} WHERE key = ?)
+			AND b.state = 2 AND b.lease <= {now}{skip}){ni}`),
 
 		// A row that its handler's transaction has locked can't be extended and
 		// needs not be.
 		extend: sql(`UPDATE {t} SET lease = {now} + ?
-			WHERE seq IN (SELECT seq FROM {t} WHERE key = ? AND token = ? AND state = 2{skip})`),
-		holds: sql(`SELECT COUNT(*) FROM {t} WHERE key = ? AND token = ? AND state = 2`),
+			WHERE seq IN (SELECT seq FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2{skip})`),
+		holds: sql(`SELECT COUNT(*) FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2`),
 		complete: sql(`UPDATE {t} SET state = 3, since = {now}, body = NULL, confirmed = NULL, reason = ''
-			WHERE key = ? AND token = ? AND state = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2`),
 		retry: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now} + ?, reason = ?
-			WHERE key = ? AND token = ? AND state = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2`),
 		bury: sql(`UPDATE {t} SET state = 4, token = '', since = {now}, reason = ?
-			WHERE key = ? AND token = ? AND state = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2`),
 		release: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now}, attempts = attempts - 1
-			WHERE key = ? AND token = ? AND state = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2`),
 		setAside: sql(`UPDATE {t} SET state = 5, token = '', since = {now}, due = {now}, attempts = attempts - 1, aside = ?
-			WHERE key = ? AND token = ? AND state = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2`),
 
 		// One look into the index for each value of aside, however many rows.
 		asides: sql(`WITH RECURSIVE k(aside) AS (SELECT MIN(aside) FROM {t} WHERE state = 5
@@ -118,14 +140,15 @@ func newQueries(d Dialect, table string) queries {
 		clock: sql(`SELECT {now}`),
 		stepBack: sql(`UPDATE {t} SET due = CASE WHEN due > since THEN {now} + due - since ELSE {now} END,
 			lease = CASE WHEN lease > since THEN {now} + lease - since ELSE lease END, since = {now}
-			WHERE seq IN (SELECT seq FROM {t} WHERE (state = 1 OR state = 2 OR state = 5) AND since > {now} + ?{skip})`),
+			WHERE seq {in}(SELECT seq FROM {t} WHERE ((state = 1 AND due > {now}) OR (state = 2 AND lease > 0 AND lease > {now}) OR
+			(state = 5 AND due > {now})) AND since > {now} + ?{skip}){ni}`),
 
 		deadLetters: sql(`SELECT key, event_id, kind, resource, attempts, reason, since, body, seq FROM {t}
 			WHERE state = 4 AND (since > ? OR (since = ? AND seq > ?))
 			AND (? = '' OR kind = ?) AND (? = '' OR resource = ?) AND since >= ? ORDER BY since, seq LIMIT ?`),
-		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0 WHERE key = ? AND state = 4`),
+		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0 WHERE key = ? AND state + 0 = 4`),
 		discard: sql(`UPDATE {t} SET state = 3, since = {now}, position = 0, body = NULL, confirmed = NULL, reason = ''
-			WHERE key = ? AND state = 4`),
+			WHERE key = ? AND state + 0 = 4`),
 		purge: sql(`DELETE FROM {t} WHERE seq IN
 			(SELECT seq FROM {t} WHERE state = 3 AND since < {now} - ? ORDER BY since LIMIT ?)`),
 		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq IN (SELECT seq FROM {t} WHERE state = 5 AND since < {now} - ? LIMIT ?)`),
@@ -143,6 +166,9 @@ func newQueries(d Dialect, table string) queries {
 	}
 	if d == Postgres {
 		// SQLite has one writer at a time anyway.
+		q.fronts = sql(`SELECT due, resource, FALSE FROM (` + fronts + `) AS known`)
+		q.behind = sql(`SELECT e.due, e.resource, {free} FROM {t} AS e WHERE e.state = 1 AND e.due >= ? AND e.due < ?
+			AND e.resource <> ALL(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS JSONB)))) ORDER BY e.due, e.seq LIMIT ?`)
 		q.lock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('{t} ' || ?, 0))`)
 	}
 	return q

@@ -58,6 +58,7 @@ type Store struct {
 	q         queries
 	expired   atomic.Int64 // when leases were last looked at, Unix milliseconds
 	clock     clock
+	frontier  frontier
 }
 
 var _ webhook.Store = (*Store)(nil)
@@ -78,7 +79,7 @@ var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0
 // New returns a store in db, which stays the caller's to close. The table must
 // exist: see [Store.Migrate]. A wrong argument is reported by every method.
 func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
-	s := &Store{db: db, dialect: dialect, table: DefaultTable, retention: DefaultRetention}
+	s := &Store{db: db, dialect: dialect, table: DefaultTable, retention: DefaultRetention, frontier: frontier{names: "[]"}}
 	for _, o := range opts {
 		o(s)
 	}

@@ -149,7 +149,13 @@ func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*we
 		return claim, claimed, err
 	}
 	// Perhaps a process died with it, or with another event of the resource.
-	if err := s.expire(ctx); err != nil {
+	if _, err := s.checkClock(ctx); err != nil {
+		return nil, webhook.Entry{}, err
+	}
+	if err := s.try(ctx, func() error {
+		_, err := s.db.ExecContext(ctx, s.q.takeBack, key)
+		return err
+	}); err != nil {
 		return nil, webhook.Entry{}, err
 	}
 	claim, err = s.claimOne(ctx, key, lease)
@@ -181,20 +187,25 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	}
 	// The window is wide enough for the events of busy resources that stand
 	// before those that can be had; where it was not, a wider one is tried.
+	low, names := s.frontier.front()
 	for window := firstWindow(limit); ; window *= 16 {
 		claims, err := s.claims(ctx, s.q.next, func(token string) []any {
-			return []any{window, token, lease.Milliseconds(), limit}
+			queue := []any{low, window, names}
+			if s.dialect == SQLite {
+				queue = queue[:2]
+			}
+			return append(queue, token, lease.Milliseconds(), limit)
 		})
 		if err != nil || len(claims) > 0 || window > widestWindow {
 			return claims, err
 		}
-		if more, err := s.waiting(ctx, window); err != nil || !more {
+		if more, err := s.waiting(ctx, low, window); err != nil || !more {
 			return nil, err
 		}
 	}
 }
 
-func firstWindow(limit int) int { return 16*limit + 64 }
+func firstWindow(limit int) int { return 4*limit + 64 }
 
 // expireNowAndThen looks for leases that have run out, if that was not just done.
 func (s *Store) expireNowAndThen(ctx context.Context) error {
@@ -202,30 +213,24 @@ func (s *Store) expireNowAndThen(ctx context.Context) error {
 	if d := now - last; (d >= 0 && d < expireEvery.Milliseconds()) || !s.expired.CompareAndSwap(last, now) {
 		return nil
 	}
-	return s.expire(ctx)
+	at, err := s.checkClock(ctx)
+	if err != nil {
+		return err
+	}
+	return s.lookBehind(ctx, at)
 }
 
 // widestWindow bounds what one statement of Next looks at.
 const widestWindow = 1 << 20
 
 // waiting reports whether there are due events beyond a window.
-func (s *Store) waiting(ctx context.Context, window int) (more bool, err error) {
+func (s *Store) waiting(ctx context.Context, low int64, window int) (more bool, err error) {
 	var seq int64
-	err = s.db.QueryRowContext(ctx, s.q.beyond, window).Scan(&seq)
+	err = s.db.QueryRowContext(ctx, s.q.beyond, low, window).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func (s *Store) expire(ctx context.Context) error {
-	if err := s.checkClock(ctx); err != nil {
-		return err
-	}
-	return s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.expire)
-		return err
-	})
 }
 
 // claims runs a statement that claims rows. If another process took an event of

@@ -86,24 +86,25 @@ type clock struct {
 // clockSlack is what the two clocks may drift apart unnoticed.
 const clockSlack = 2 * time.Second
 
-// checkClock repairs what the database's clock did, if it was set back since the
-// last call or, in a process that has just started, perhaps before.
-func (s *Store) checkClock(ctx context.Context) error {
-	var milli int64
+// checkClock returns the database's time in Unix milliseconds. It repairs what the
+// clock did, if it was set back since the last call or, in a process that has just
+// started, perhaps before.
+func (s *Store) checkClock(ctx context.Context) (milli int64, err error) {
 	if err := s.db.QueryRowContext(ctx, s.q.clock).Scan(&milli); err != nil {
-		return err
+		return 0, err
 	}
 	if !s.clock.setBack(time.Now(), time.Duration(milli)*time.Millisecond) {
-		return nil
+		return milli, nil
 	}
-	err := s.try(ctx, func() error {
+	s.frontier.reset()
+	err = s.try(ctx, func() error {
 		_, err := s.db.ExecContext(ctx, s.q.stepBack, clockSlack.Milliseconds())
 		return err
 	})
 	if err != nil {
 		s.clock.reset()
 	}
-	return err
+	return milli, err
 }
 
 // setBack reports whether the database's clock shows less than it should.

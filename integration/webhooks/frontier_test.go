@@ -1,0 +1,112 @@
+package webhooks_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A process remembers up to where its inbox is done. What is due before that must
+// be found all the same.
+
+// passed calls Next until the store has passed what is in it now.
+func passed(t *testing.T, s *sqlstore.Store) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		claims, err := s.Next(t.Context(), 10, time.Minute)
+		require.NoError(t, err)
+		require.Empty(t, claims)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestTheNextEventOfAResourceIsFoundHoweverLongTheFirstTook(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		ctx := t.Context()
+		s := newStore(t, d.open(t), d)
+		for _, id := range []string{"e1", "e2", "e3"} {
+			_, err := s.Put(ctx, record(id, "tx"))
+			require.NoError(t, err)
+		}
+		slow, err := s.Next(ctx, 10, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, slow, 1)
+		passed(t, s)
+		_, err = s.Put(ctx, record("e4", "tx"))
+		require.NoError(t, err)
+		require.NoError(t, s.Complete(ctx, slow[0]))
+		for _, id := range []string{"e2", "e3", "e4"} {
+			claims, err := s.Next(ctx, 10, time.Minute)
+			require.NoError(t, err)
+			require.Len(t, claims, 1)
+			assert.Equal(t, id, claims[0].EventID)
+			require.NoError(t, s.Complete(ctx, claims[0]))
+		}
+	})
+}
+
+func TestAnEventThatIsCommittedLateIsFound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		if d.dialect != sqlstore.Postgres {
+			t.Skip("SQLite has one writer at a time")
+		}
+		ctx := t.Context()
+		db := d.open(t)
+		s := newStore(t, db, d)
+		late, err := db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		defer func() { _ = late.Rollback() }()
+		in := inboxTable{db: late, name: s.Table()}
+		in.add(t, "late", 1, 1, 0)
+		passed(t, s)
+		require.NoError(t, late.Commit())
+		var claims []*webhook.Claim
+		require.Eventually(t, func() bool {
+			claims, err = s.Next(ctx, 10, time.Minute)
+			require.NoError(t, err)
+			return len(claims) > 0
+		}, 20*time.Second, 100*time.Millisecond)
+		assert.Equal(t, "late1", claims[0].EventID)
+	})
+}
+
+// A lease that runs out while its row is locked, by a HandleTx that takes longer,
+// ends when the lock does.
+func TestALeaseThatRanOutUnderALockIsTakenBack(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		if d.dialect != sqlstore.Postgres {
+			t.Skip("SQLite locks no rows")
+		}
+		ctx := t.Context()
+		db := d.open(t)
+		s := newStore(t, db, d)
+		_, err := s.Put(ctx, record("e1", "tx"))
+		require.NoError(t, err)
+		claims, err := s.Next(ctx, 1, 100*time.Millisecond)
+		require.NoError(t, err)
+		require.Len(t, claims, 1)
+		handler, err := db.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		defer func() { _ = handler.Rollback() }()
+		_, err = handler.ExecContext(ctx, "SELECT seq FROM "+s.Table()+" FOR UPDATE")
+		require.NoError(t, err)
+		passed(t, s)
+		require.NoError(t, handler.Rollback())
+		require.Eventually(t, func() bool {
+			claims, err = s.Next(ctx, 1, time.Minute)
+			require.NoError(t, err)
+			return len(claims) > 0
+		}, 20*time.Second, 100*time.Millisecond)
+		assert.Equal(t, 2, claims[0].Attempt)
+	})
+}

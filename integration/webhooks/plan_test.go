@@ -1,0 +1,269 @@
+package webhooks_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// maxBuffers is how many buffers one call of Next may touch. Buffers don't
+// depend on how busy the machine is, and a claim that touches so few takes a few
+// milliseconds.
+const maxBuffers = 2000
+
+// plans collects what PostgreSQL's auto_explain reports: the plan of each
+// statement as it ran, with the buffers that it touched.
+type plans struct {
+	mu   sync.Mutex
+	seen []plan
+}
+
+type plan struct {
+	Query string   `json:"Query Text"`
+	Plan  planNode `json:"Plan"`
+}
+
+type planNode struct {
+	Type    string     `json:"Node Type"`
+	Index   string     `json:"Index Name"`
+	Rows    int        `json:"Actual Rows"`
+	Loops   int        `json:"Actual Loops"`
+	Removed int        `json:"Rows Removed by Filter"`
+	Hit     int        `json:"Shared Hit Blocks"`
+	Read    int        `json:"Shared Read Blocks"`
+	Plans   []planNode `json:"Plans"`
+}
+
+func (n planNode) buffers() int { return n.Hit + n.Read }
+
+func (p plan) String() string {
+	var b strings.Builder
+	p.Plan.print(&b, "")
+	return p.Query + "\n" + b.String()
+}
+
+// print writes a line for each node, indented.
+func (n planNode) print(b *strings.Builder, indent string) {
+	fmt.Fprintf(b, "%s%s %s: %d rows in %d loops, %d removed, %d buffers\n", indent, n.Type, n.Index, n.Rows, n.Loops, n.Removed, n.buffers())
+	for _, child := range n.Plans {
+		child.print(b, indent+"  ")
+	}
+}
+
+func (p *plans) notice(_ *pgconn.PgConn, n *pgconn.Notice) {
+	_, text, found := strings.Cut(n.Message, "plan:\n")
+	if !found {
+		return
+	}
+	var one plan
+	if err := json.Unmarshal([]byte(text), &one); err != nil {
+		one.Query = err.Error()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = append(p.seen, one)
+}
+
+// take returns the buffers of all statements since the last call, and the one that
+// touched most with its plan.
+func (p *plans) take() (buffers int, worst plan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.seen {
+		buffers += one.Plan.buffers()
+		if one.Plan.buffers() >= worst.Plan.buffers() {
+			worst = one
+		}
+	}
+	p.seen = nil
+	return buffers, worst
+}
+
+// explained is a database with one connection whose statements are explained.
+func explained(t *testing.T) (*sql.DB, *plans) {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(os.Getenv("DATABASE_URL"))
+	require.NoError(t, err)
+	var p plans
+	cfg.OnNotice = p.notice
+	for name, value := range map[string]string{
+		"session_preload_libraries": "auto_explain", "client_min_messages": "log",
+		"auto_explain.log_min_duration": "0", "auto_explain.log_format": "json", "auto_explain.log_timing": "off",
+		"auto_explain.log_analyze": "on", "auto_explain.log_buffers": "on",
+	} {
+		cfg.RuntimeParams[name] = value
+	}
+	db := stdlib.OpenDB(*cfg)
+	db.SetMaxOpenConns(1) // the plans of a session that has run for a while
+	t.Cleanup(func() { _ = db.Close() })
+	return db, &p
+}
+
+// inboxTable is a table whose statistics are what the test makes them.
+type inboxTable struct {
+	db interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	}
+	name string
+}
+
+func newInboxTable(t *testing.T, d database) inboxTable {
+	t.Helper()
+	db := d.open(t)
+	s := newStore(t, db, d)
+	in := inboxTable{db: db, name: s.Table()}
+	in.exec(t, "ALTER TABLE "+in.name+" SET (autovacuum_enabled = off)")
+	return in
+}
+
+func (in inboxTable) exec(t *testing.T, query string, args ...any) {
+	t.Helper()
+	_, err := in.db.ExecContext(t.Context(), query, args...)
+	require.NoError(t, err)
+}
+
+// add adds n events with bodies of the usual size, each of a resource of its own, that are
+// due for so long. The state is that of the table: 1 waiting, 3 done.
+func (in inboxTable) add(t *testing.T, prefix string, n, state int, due time.Duration) {
+	t.Helper()
+	in.exec(t, `INSERT INTO `+in.name+` (key, event_id, kind, resource, fact, signed, source, late, position, body,
+		state, attempts, token, due, lease, since, arrived, matched, reason)
+		SELECT 'id `+prefix+`' || i, '`+prefix+`' || i, 'transaction.paid', 'transaction/`+prefix+`' || i, '', 1, 'delivery', 0, 3,
+			convert_to(repeat('x', 600), 'UTF8'), $2::bigint, 0, '', ms.now - $3::bigint, 0, ms.now, ms.now, '', ''
+		FROM generate_series(1, $1::bigint) AS i, (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) AS now) AS ms`,
+		n, state, due.Milliseconds())
+}
+
+// A planner that believes the inbox to be empty, because it was when statistics
+// were taken, must not make claims slow once it is full.
+func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		if d.dialect != sqlstore.Postgres {
+			t.Skip("SQLite's planner has no statistics unless ANALYZE is run")
+		}
+		for name, analyzed := range map[string]int{"never": -1, "empty": 0, "almost empty": 30, "a short queue": 300, "a queue": 3000, "full": 100_000} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				const backlog = 100_000
+				in := newInboxTable(t, d)
+				in.add(t, "done", 50_000, 3, time.Hour)
+				in.add(t, "early", max(analyzed, 0), 1, 10*time.Minute)
+				if analyzed >= 0 {
+					in.exec(t, "ANALYZE "+in.name)
+				}
+				db, p := explained(t)
+				s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
+				for range 10 { // PostgreSQL settles on a plan while the inbox is like that
+					_, err := s.Next(t.Context(), 1, time.Minute)
+					require.NoError(t, err)
+				}
+				in.add(t, "late", backlog-max(analyzed, 0), 1, 0)
+				claimCheaply(t, s, p)
+
+				// A process that starts now looks at everything once.
+				db, p = explained(t)
+				s = sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
+				_, err := s.Next(t.Context(), 1, time.Minute)
+				require.NoError(t, err)
+				claimCheaply(t, s, p)
+			})
+		}
+	})
+}
+
+// claimCheaply claims and completes some batches, more than it takes PostgreSQL
+// to settle on a plan and for longer than a second, which is how often a process
+// looks for leases that have run out. It returns the buffers of the most expensive
+// call of Next.
+func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
+	t.Helper()
+	p.take()
+	ticks := time.NewTicker(150 * time.Millisecond)
+	defer ticks.Stop()
+	sweeps := 0
+	for range 12 {
+		claims, err := s.Next(t.Context(), 16, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, claims, 16)
+		buffers, worst := p.take()
+		if buffers >= maxBuffers {
+			sweeps++
+			require.False(t, strings.HasPrefix(worst.Query, "WITH w AS"), "a claim touched %d buffers:\n%s", buffers, worst)
+			require.Equal(t, 1, sweeps, "a process looks at everything once in ten seconds; now it touched %d buffers:\n%s", buffers, worst)
+			continue
+		}
+		most = max(most, buffers)
+		for _, c := range claims {
+			require.NoError(t, s.Complete(t.Context(), c))
+			buffers, worst = p.take()
+			require.Less(t, buffers, 200, "buffers of a Complete:\n%s", worst)
+		}
+		<-ticks.C
+	}
+	return most
+}
+
+// While a session holds a snapshot, a dump or a report, vacuum can remove nothing:
+// what was handled since stays before the waiting events in every index.
+func TestAClaimSkipsWhatASnapshotKeepsFromTheVacuum(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		if d.dialect != sqlstore.Postgres {
+			t.Skip("SQLite overwrites rows in place")
+		}
+		ctx := t.Context()
+		in := newInboxTable(t, d)
+		snapshot, err := d.open(t).BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		require.NoError(t, err)
+		defer func() { _ = snapshot.Rollback() }()
+		var n int
+		require.NoError(t, snapshot.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+in.name).Scan(&n))
+
+		db, p := explained(t)
+		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
+		claim := func() int {
+			t.Helper()
+			in.add(t, fmt.Sprintf("waiting%d-", n), 600, 1, 0)
+			_, err := s.Next(ctx, 1, time.Minute) // the first call of a process, and after that one in many, looks at everything
+			require.NoError(t, err)
+			return claimCheaply(t, s, p)
+		}
+		var buffers []int
+		for _, handled := range []int{1000, 30_000, 100_000} { // 100,000 is 800 events a second for two minutes
+			in.handle(t, handled)
+			buffers = append(buffers, claim())
+			n++
+		}
+		t.Log("buffers of a claim behind 1,000, 31,000 and 131,000 handled events:", buffers)
+		assert.Less(t, buffers[2], 2*buffers[1], "a claim must not walk over what was handled")
+	})
+}
+
+// handle adds n events, claims and completes them, each step as the store does it.
+func (in inboxTable) handle(t *testing.T, n int) {
+	t.Helper()
+	prefix := fmt.Sprintf("handled%d-", n)
+	in.add(t, prefix, n, 1, 2*time.Minute)
+	for _, step := range []string{
+		"state = 2, attempts = 1, token = 't', lease = due + 60000",
+		"state = 3, body = NULL",
+	} {
+		in.exec(t, "UPDATE "+in.name+" SET "+step+" WHERE key LIKE 'id "+prefix+"%'")
+	}
+}
