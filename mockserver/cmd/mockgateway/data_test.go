@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,6 +112,8 @@ func TestKilledDuringRequests(t *testing.T) {
 	for round := range 5 {
 		g := start(t, "-data", file, "-log", "off")
 		var clients sync.WaitGroup
+		enough := make(chan struct{})
+		end := sync.OnceFunc(func() { close(enough) })
 		for c := range 4 {
 			clients.Go(func() {
 				for i := 0; ; i++ {
@@ -125,11 +126,14 @@ func TestKilledDuringRequests(t *testing.T) {
 						mu.Lock()
 						answered[ref] = g.id(v)
 						mu.Unlock()
+						if i == 10*(round+1) {
+							end()
+						}
 					}
 				}
 			})
 		}
-		<-time.After(time.Duration(50+30*round) * time.Millisecond)
+		<-enough
 		g.kill()
 		clients.Wait()
 	}

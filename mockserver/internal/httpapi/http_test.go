@@ -58,6 +58,23 @@ func TestWrongMethods(t *testing.T) {
 	}
 }
 
+func TestEveryOperationIsServedAndTested(t *testing.T) {
+	t.Parallel()
+	served, tested := map[string]bool{}, map[string]bool{}
+	for _, op := range newMock(t).api.Operations() {
+		served[op.Method+" "+op.Path] = true
+	}
+	for _, w := range writes(t) {
+		tested[w.name] = true
+	}
+	for op := range spec.Operations() {
+		assert.True(t, served[op.Method+" "+op.Path], "%s has no route: add it to the routes of its resource in this package", op.Name)
+		if op.Method != http.MethodGet {
+			assert.True(t, tested[op.Name], "%s is not tested: add it to writes_test.go, and its limits to limits_test.go", op.Name)
+		}
+	}
+}
+
 // A read is refused in the order of a write, as far as it has what a write has:
 // path, method, credentials, query, and then what is stored.
 func TestEveryRead(t *testing.T) {
