@@ -1,8 +1,54 @@
-// Package operations is an outbox for money. A call to the gateway that must
-// happen (charge this order, refund that return, pay this supplier) is stored in
-// the transaction that decides it, and a River worker carries it out exactly
-// once, whatever dies in between.
+// Package operations is an outbox for money on River (riverqueue.com) and
+// PostgreSQL. A call to the gateway that must happen (charge this order, refund
+// that return, pay this supplier) is stored in the same transaction that decides
+// it. A worker sends it, finds out what became of it whatever dies in between,
+// and reports the outcome to your handler exactly once.
+//
+// # Use
+//
+// Make an [Outbox], register a handler for each kind of operation, and add it
+// to the configuration of your River client:
+//
+//	outbox, err := operations.New(operations.Config{Pool: pool, Client: client})
+//	if err != nil {
+//		return err
+//	}
+//	operations.OnResult(outbox, func(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error {
+//		if r.Err != nil {
+//			return reject(ctx, tx, r.Operation.Key, r.Err)
+//		}
+//		return refunded(ctx, tx, r.Operation.Key, r.Value.AmountRefunded)
+//	})
+//	config := &river.Config{}
+//	if err := outbox.Configure(config); err != nil {
+//		return err
+//	}
+//	riverClient, err := river.NewClient(riverpgxv5.New(pool), config)
+//
+// Then insert operations in your own transactions:
+//
+//	_, err = outbox.InsertTx(ctx, tx, operations.Refund{Key: "return-17", TransactionID: id, Amount: 500})
+//
+// The tables are made by [Outbox.Migrate], after River's own migrations.
+//
+// # How an outcome becomes known
+//
+// A create has a reference, fixed when it is inserted. After a lost response it
+// is sent again with the same reference: the gateway applies it once.
+//
+// A refund, a cancellation and an update have none. They are sent one at a time
+// per resource. What the resource was before is committed before the request is
+// sent. After a lost response nothing is sent; [Config.SettleAfter] later, when
+// the request can no longer be applied, the resource is read and compared:
+//
+//   - The change is there: the operation was applied.
+//   - It is not there, in several reads: it was not applied and is sent again.
+//   - Something else changed too, so that neither can be told: the operation is
+//     [Ambiguous]. It stops, with everything that is known, until a person
+//     decides with [Outbox.Resolve].
+//
+// A gateway that honours Idempotency-Key needs no comparison while it remembers
+// the key; see [Config.KeyLifetime].
+//
+// docs/operations.md in the root module says what is promised and what is not.
 package operations
-
-// Queue is the River queue in which operations are worked.
-const Queue = "gateway_operations"

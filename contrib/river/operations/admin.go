@@ -1,0 +1,214 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+)
+
+// Query selects operations; zero values select all.
+type Query struct {
+	States   []State
+	Kind     string
+	Key      string
+	Resource string // "transactions/ID"
+	After    int64  // the ID of the last entry of the page before
+	Limit    int    // 100 where it is 0
+}
+
+// List returns operations in the order in which they were inserted.
+func (o *Outbox) List(ctx context.Context, q Query) ([]*Entry, error) {
+	states := make([]string, len(q.States))
+	for i, s := range q.States {
+		states[i] = string(s)
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	rows, err := o.config.Pool.Query(ctx, `SELECT `+columns+` FROM `+o.store.table+` o
+		WHERE (cardinality($1::text[]) = 0 OR state = ANY ($1)) AND ($2 = '' OR kind = $2) AND ($3 = '' OR key = $3)
+			AND ($4 = '' OR resource = $4) AND id > $5 ORDER BY id LIMIT $6`, states, q.Kind, q.Key, q.Resource, q.After, limit)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Entry, error) {
+		r, err := scan(row)
+		if err != nil {
+			return nil, err
+		}
+		return &r.Entry, nil
+	})
+	return list, wrap(err)
+}
+
+// Counts returns how many operations are in each state but [Done]. Alert on
+// [Ambiguous] and [Dead].
+func (o *Outbox) Counts(ctx context.Context) (map[State]int64, error) {
+	rows, err := o.config.Pool.Query(ctx, `SELECT state, count(*) FROM `+o.store.table+` WHERE state <> 'done' GROUP BY state`)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	counts := make(map[State]int64)
+	var state State
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&state, &n}, func() error {
+		counts[state] = n
+		return nil
+	})
+	return counts, wrap(err)
+}
+
+// CancelTx cancels an operation in your transaction. [ErrState]: it was or may
+// have been sent, a worker is about to send it, or it is over. Its handler does
+// not run.
+func (o *Outbox) CancelTx(ctx context.Context, tx pgx.Tx, id int64) error {
+	tag, err := tx.Exec(ctx, `UPDATE `+o.store.table+` SET state = 'canceled', updated_at = now(), lease_until = NULL
+		WHERE id = $1 AND state = 'waiting'`, id)
+	if err != nil {
+		return wrap(err)
+	}
+	if tag.RowsAffected() == 0 {
+		return o.wrongState(ctx, tx, id)
+	}
+	return nil
+}
+
+func (o *Outbox) wrongState(ctx context.Context, tx pgx.Tx, id int64) error {
+	var state State
+	err := tx.QueryRow(ctx, `SELECT state FROM `+o.store.table+` WHERE id = $1`, id).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: %d", ErrNotFound, id)
+	}
+	if err != nil {
+		return wrap(err)
+	}
+	return fmt.Errorf("%w: operation %d is %s", ErrState, id, state)
+}
+
+// Decision is what a person decides about an [Ambiguous] operation.
+type Decision string
+
+// The decisions.
+const (
+	// Applied: the gateway carried the operation out. The handler gets the
+	// result.
+	Applied Decision = "applied"
+	// SendAgain: the gateway did not carry it out, and it shall.
+	SendAgain Decision = "send_again"
+	// Abandoned: it shall not be carried out. The handler gets [ErrAbandoned].
+	Abandoned Decision = "abandoned"
+)
+
+// Resolution resolves an [Ambiguous] operation.
+type Resolution struct {
+	Decision   Decision
+	ResourceID string // what a create made, where Decision is Applied
+	By         string // who decided, and why: it is kept in the history; required
+}
+
+// Resolve does what a person decided about an [Ambiguous] operation. Look at
+// the resource and the gateway's dashboard first: SendAgain moves the money
+// again.
+func (o *Outbox) Resolve(ctx context.Context, id int64, d Resolution) error {
+	if d.By == "" {
+		return errors.New("operations: Resolution.By must say who decided, and why")
+	}
+	return wrap(pgx.BeginFunc(ctx, o.config.Pool, func(tx pgx.Tx) error {
+		r, err := o.lock(ctx, tx, id, Ambiguous)
+		if err != nil {
+			return err
+		}
+		r.p.note(r.clock(), "resolved as "+string(d.Decision)+": "+d.By)
+		state := Decided
+		switch d.Decision {
+		case Applied:
+			err = o.resolveApplied(ctx, r, d.ResourceID)
+		case SendAgain:
+			r.p.clear()
+			state = Waiting
+		case Abandoned:
+			r.p.Outcome = &outcome{Rejection: &RejectedError{Kind: "abandoned", Text: ErrAbandoned.Error() + ": " + d.By}}
+		default:
+			err = fmt.Errorf("Resolution.Decision is %q: it must be Applied, SendAgain or Abandoned", d.Decision)
+		}
+		if err != nil {
+			return err
+		}
+		return o.reopen(ctx, tx, r, state)
+	}))
+}
+
+func (o *Outbox) resolveApplied(ctx context.Context, r *record, resourceID string) error {
+	op, err := newOperation(r.Kind, r.params)
+	if err != nil {
+		return err
+	}
+	if r.Resource == "" && resourceID == "" {
+		return errors.New("Resolution.ResourceID must name what the create made")
+	}
+	a := &attempt{Outbox: o, record: r}
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	value, err := op.decided(ctx, s, &r.p.Before, resourceID)
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if _, ok := op.(Refund); ok {
+		r.p.Refunded = r.p.Before.RefundedAmount + r.p.Before.Refund
+	}
+	r.p.Outcome = &outcome{Value: encoded}
+	return nil
+}
+
+// Retry runs the handler of a [Dead] operation again. The gateway is not called.
+func (o *Outbox) Retry(ctx context.Context, id int64) error {
+	return wrap(pgx.BeginFunc(ctx, o.config.Pool, func(tx pgx.Tx) error {
+		r, err := o.lock(ctx, tx, id, Dead)
+		if err != nil {
+			return err
+		}
+		r.p.HandlerRuns = 0
+		return o.reopen(ctx, tx, r, Decided)
+	}))
+}
+
+func (o *Outbox) lock(ctx context.Context, tx pgx.Tx, id int64, state State) (*record, error) {
+	r, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM `+o.store.table+` o WHERE id = $1 AND state = $2 FOR UPDATE`, id, string(state)))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, o.wrongState(ctx, tx, id)
+	}
+	return r, err
+}
+
+// reopen lets workers go on with an operation.
+func (o *Outbox) reopen(ctx context.Context, tx pgx.Tx, r *record, state State) error {
+	progress, err := r.encoded()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE `+o.store.table+` SET state = $2, progress = $3::json, refunded = $4, fence = fence + 1,
+		due_at = now(), lease_until = NULL, updated_at = now() WHERE id = $1`, r.ID, string(state), progress, r.refunded()); err != nil {
+		return err
+	}
+	return o.wake(ctx, tx, r.ID, r.Kind)
+}
+
+// Purge deletes the operations that were done or canceled before a time and
+// returns how many. Their keys are forgotten: an operation that is inserted again
+// with one is sent again. The gateway still rejects the references of creates; a
+// refund would be made twice. Keep them longer than anything of yours can repeat.
+func (o *Outbox) Purge(ctx context.Context, before time.Time) (int64, error) {
+	tag, err := o.config.Pool.Exec(ctx, `DELETE FROM `+o.store.table+` WHERE state IN ('done', 'canceled') AND updated_at < $1`, before)
+	return tag.RowsAffected(), wrap(err)
+}

@@ -1,0 +1,370 @@
+package operations
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+)
+
+// attempt is the work on one operation that this worker has claimed. Its
+// methods return when to come back.
+type attempt struct {
+	*Outbox
+
+	record *record
+	op     Operation
+	handle handler
+}
+
+// reads is how many reads in a row must miss a change before it counts as not
+// applied: one may have come from a replica that lags behind.
+const reads = 3
+
+func (a *attempt) run(ctx context.Context) (time.Duration, error) {
+	r := a.record
+	var err error
+	a.op, err = newOperation(r.Kind, r.params)
+	a.handle = a.handlers[r.Kind]
+	if err != nil || a.handle == nil { // inserted by a newer release, or worked by others
+		a.observe(ctx, EventUnhandled, err)
+		return a.rest(ctx, a.idle(), time.Minute)
+	}
+	switch {
+	case r.State == Decided:
+		return a.deliver(ctx)
+	case r.p.inDoubt() && !a.mayRepeat():
+		return a.look(ctx)
+	default:
+		return a.send(ctx)
+	}
+}
+
+// idle is the state of the operation while nobody works on it.
+func (a *attempt) idle() State {
+	switch {
+	case a.record.p.Outcome != nil:
+		return Decided
+	case a.record.p.inDoubt():
+		return Sent
+	default:
+		return Waiting
+	}
+}
+
+// rest gives the operation back until it is due again.
+func (a *attempt) rest(ctx context.Context, state State, wait time.Duration) (time.Duration, error) {
+	ctx, cancel := persist(ctx)
+	defer cancel()
+	if err := a.store.save(ctx, a.record, state, wait, 0); err != nil {
+		return 0, err
+	}
+	if state == Ambiguous || state == Dead {
+		return never, nil
+	}
+	return wait, nil
+}
+
+// persist returns a context for storing what was found out, which must happen
+// even where the job was canceled.
+func persist(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), handlerTimeout)
+}
+
+// mayRepeat reports whether a request in doubt can be sent again without being
+// applied twice.
+func (a *attempt) mayRepeat() bool {
+	p := &a.record.p
+	switch {
+	case p.Rejection != nil:
+		return false
+	case a.op.repeat() == byReference:
+		return true
+	}
+	return p.SendKey != "" && a.record.clock().Sub(p.DoubtSince) < a.config.KeyLifetime-a.config.SendTimeout
+}
+
+func (a *attempt) session(ctx context.Context) (*session, error) {
+	r := a.record
+	s := &session{client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince}
+	s.options = []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(a.config.SendTimeout)}
+	var err error
+	if r.Resource != "" {
+		s.refunded, err = a.store.leastRefunded(ctx, r.Resource)
+	}
+	return s, err
+}
+
+// send sends the request, for the first time or once more. What the resource is
+// now is committed before.
+func (a *attempt) send(ctx context.Context) (time.Duration, error) {
+	r, p := a.record, &a.record.p
+	s, err := a.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	doubted := p.inDoubt()
+	if !doubted {
+		before, already, err := a.op.begin(ctx, s)
+		if err != nil {
+			return a.unread(ctx, err)
+		}
+		p.Before, p.Misses = before, 0
+		if already != nil {
+			p.note(r.clock(), "nothing to do: the gateway has it already")
+			return a.succeed(ctx, already)
+		}
+	}
+	// The request must be gone, or never go, by the time that the outcome is
+	// looked for: the deadline counts from before the commit.
+	sending, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
+	defer cancel()
+	if err := a.mark(ctx); err != nil {
+		return 0, err
+	}
+	if doubted {
+		s.options = append(s.options, gateway.RepeatOf(p.DoubtSince))
+	}
+	if p.SendKey != "" {
+		s.options = append(s.options, gateway.IdempotencyKey(p.SendKey))
+	}
+	value, err := a.op.send(sending, s, &p.Before)
+	return a.sent(ctx, value, err, doubted)
+}
+
+// mark commits that the request is about to be sent.
+func (a *attempt) mark(ctx context.Context) error {
+	r, p := a.record, &a.record.p
+	p.Sends++
+	p.SentAt = r.clock()
+	if !p.inDoubt() {
+		p.DoubtSince = p.SentAt
+		if a.op.repeat() == byIdempotencyKey && a.config.KeyLifetime > 0 {
+			p.SendKey = rand.Text()
+		}
+	}
+	p.note(p.SentAt, "sending")
+	due := a.config.SettleAfter
+	if a.mayRepeat() {
+		due = 0
+	}
+	return a.store.save(ctx, r, Sent, due, a.lease())
+}
+
+// unread handles a failed read of what the request would change: nothing was
+// sent.
+func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) {
+	r, p := a.record, &a.record.p
+	p.LastError = err.Error()
+	switch {
+	case errors.Is(err, gateway.ErrValidation):
+		return a.reject(ctx, rejectionOf(err))
+	case errors.Is(err, gateway.ErrNotFound):
+		if p.Misses++; p.Misses >= reads {
+			return a.reject(ctx, rejectionOf(err))
+		}
+		return a.rest(ctx, Waiting, a.nextRead())
+	case errors.Is(err, errStale):
+		return a.rest(ctx, Waiting, a.nextRead())
+	}
+	p.note(r.clock(), "could not read the resource: "+p.LastError)
+	return a.retry(ctx, Waiting, err)
+}
+
+// nextRead is how far apart reads are whose agreement proves something.
+func (a *attempt) nextRead() time.Duration { return a.config.SettleAfter / 4 }
+
+// sent goes by the response to a request. doubted says that an earlier request
+// may have been applied.
+func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) (time.Duration, error) {
+	r, p := a.record, &a.record.p
+	if err == nil {
+		return a.succeed(ctx, value)
+	}
+	p.LastError = err.Error()
+	p.note(r.clock(), p.LastError)
+	rejection := rejectionOf(err)
+	switch {
+	case rejection == nil && !nothingDone(err):
+		return a.unknown(ctx, err, doubted)
+	case rejection == nil: // the gateway, or the way to it, is out of order
+		p.clear()
+		return a.retry(ctx, Waiting, err)
+	case rejection.Kind == "duplicate" && !doubted && a.op.repeat() == byReference:
+		// The reference exists: an earlier program of the merchant, or a repeat
+		// after this outbox forgot, made it. Find out whether it is the same.
+		p.DoubtSince = r.CreatedAt
+		return a.send(ctx)
+	case a.op.repeat() == byReference && (!doubted || rejection.Kind == "duplicate"), p.Sends == 1 && !names(a.op):
+		return a.reject(ctx, rejection)
+	}
+	// A conflict may say that the resource is already as wanted, or that an
+	// earlier request was applied after all.
+	p.Rejection, p.Answered = rejection, true
+	return a.look(ctx)
+}
+
+// names reports whether an operation names what the resource shall be, so that
+// it does not matter who makes it so.
+func names(op Operation) bool {
+	refund, ok := op.(Refund)
+	return !ok || refund.Amount == 0
+}
+
+// nothingDone reports whether an error of a write says that it was not applied.
+func nothingDone(err error) bool {
+	for _, kind := range []error{
+		gateway.ErrNotSent, gateway.ErrRateLimited, gateway.ErrUnauthorized, gateway.ErrForbidden, gateway.ErrServer,
+	} {
+		if errors.Is(err, kind) {
+			return !errors.Is(err, gateway.ErrOutcomeUnknown)
+		}
+	}
+	return false
+}
+
+// unknown handles a request that may have been applied.
+func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Duration, error) {
+	p := &a.record.p
+	a.observe(ctx, EventUnknown, err)
+	p.Misses = 0
+	if doubted {
+		p.Rejection = rejectionIn(err)
+	}
+	if a.mayRepeat() {
+		return a.retry(ctx, Sent, err)
+	}
+	return a.rest(ctx, Sent, a.config.SettleAfter)
+}
+
+// retry comes back later: as long as the gateway asks for, or longer every time.
+func (a *attempt) retry(ctx context.Context, state State, err error) (time.Duration, error) {
+	p := &a.record.p
+	a.observe(ctx, EventRetry, err)
+	wait := a.config.MaxBackoff
+	if p.Failures < 20 {
+		wait = min(wait, time.Second<<p.Failures)
+	}
+	wait = wait/2 + mathrand.N(wait/2+1) //nolint:gosec // spreads the repeats
+	p.Failures++
+	if e, ok := errors.AsType[*gateway.Error](err); ok {
+		wait = max(wait, min(e.RetryAfter, time.Hour))
+	}
+	return a.rest(ctx, state, wait)
+}
+
+// look finds out by reading whether a request was applied.
+func (a *attempt) look(ctx context.Context) (time.Duration, error) {
+	r, p := a.record, &a.record.p
+	if early := p.SentAt.Add(a.config.SettleAfter).Sub(r.clock()); early > 0 && !p.Answered {
+		return a.rest(ctx, Sent, early)
+	}
+	s, err := a.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	found, err := a.op.look(ctx, s, &p.Before)
+	definite := p.Answered && p.Sends == 1
+	switch {
+	case err != nil:
+		p.LastError = err.Error()
+		return a.retry(ctx, Sent, err)
+	case found.finding == applied:
+		p.note(r.clock(), "found applied")
+		return a.succeed(ctx, found.result)
+	case found.finding == unclear && !definite:
+		p.Ambiguity = found.why
+		p.note(r.clock(), "ambiguous: "+found.why)
+		a.observe(ctx, EventAmbiguous, errors.New(found.why))
+		return a.rest(ctx, Ambiguous, 0)
+	}
+	p.Misses++
+	p.note(r.clock(), "not found applied")
+	switch {
+	case p.Misses < reads && !p.Answered:
+		return a.rest(ctx, Sent, a.nextRead())
+	case p.Rejection != nil:
+		return a.reject(ctx, p.Rejection)
+	}
+	a.observe(ctx, EventNotApplied, nil)
+	p.clear()
+	return a.send(ctx)
+}
+
+// succeed ends an operation that was applied.
+func (a *attempt) succeed(ctx context.Context, value any) (time.Duration, error) {
+	p := &a.record.p
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return 0, fmt.Errorf("operations: the result can't be encoded: %w", err)
+	}
+	if refund, ok := value.(*gateway.Refund); ok {
+		p.Refunded = p.Before.RefundedAmount + refund.AmountRefunded
+	}
+	p.Outcome = &outcome{Value: encoded}
+	return a.deliver(ctx)
+}
+
+// reject ends an operation that was not applied and never will be.
+func (a *attempt) reject(ctx context.Context, r *RejectedError) (time.Duration, error) {
+	a.record.p.Outcome = &outcome{Rejection: r}
+	return a.deliver(ctx)
+}
+
+// deliver runs the handler in the transaction that marks the operation as done.
+func (a *attempt) deliver(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := persist(ctx)
+	defer cancel()
+	r, p := a.record, &a.record.p
+	out := p.Outcome
+	kept := *out
+	if out.Rejection == nil {
+		out.Value = nil // the handler has it; a done operation needs it no more
+	}
+	p.LastError = ""
+	err := a.store.done(ctx, r, func(tx pgx.Tx) error { return a.safely(ctx, tx, &kept) })
+	*out = kept
+	switch {
+	case err == nil && kept.Rejection != nil:
+		a.observe(ctx, EventRejected, kept.Rejection)
+		return never, nil
+	case err == nil:
+		a.observe(ctx, EventDone, nil)
+		return never, nil
+	case errors.Is(err, errLost):
+		// Whoever took it over finds the same outcome.
+		a.observe(ctx, EventLate, err)
+		return 0, err
+	}
+	p.HandlerRuns++
+	p.LastError = "handler: " + err.Error()
+	if p.HandlerRuns >= a.config.HandlerAttempts {
+		a.observe(ctx, EventDead, err)
+		return a.rest(ctx, Dead, 0)
+	}
+	a.observe(ctx, EventHandlerFailed, err)
+	wait := min(time.Second<<min(p.HandlerRuns-1, 10), a.config.MaxBackoff)
+	return a.rest(ctx, Decided, wait)
+}
+
+// safely runs the handler; a panic is an error.
+func (a *attempt) safely(ctx context.Context, tx pgx.Tx, out *outcome) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.config.Logger.LogAttrs(ctx, slog.LevelError, "gateway: a handler of an operation panicked",
+				slog.Int64("id", a.record.ID), slog.String("kind", a.record.Kind), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("operations: the handler panicked: %v", p)
+		}
+	}()
+	entry := a.record.Entry
+	entry.Sends, entry.History = a.record.p.Sends, a.record.p.History
+	return a.handle(ctx, tx, &entry, a.op, out)
+}

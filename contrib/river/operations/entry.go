@@ -1,0 +1,100 @@
+package operations
+
+import (
+	"errors"
+	"time"
+)
+
+// State is how far an operation is.
+type State string
+
+// The states of an operation.
+const (
+	Waiting   State = "waiting"   // to be sent, or to be sent again after it was surely not applied
+	Working   State = "working"   // a worker has it and has sent nothing
+	Sent      State = "sent"      // it was or may have been sent, and the outcome is not known yet
+	Ambiguous State = "ambiguous" // a person must decide; see [Outbox.Resolve]
+	Decided   State = "decided"   // the outcome is known, and the handler failed so far
+	Dead      State = "dead"      // the outcome is known, and the handler failed too often; see [Outbox.Retry]
+	Done      State = "done"      // the handler committed
+	Canceled  State = "canceled"  // it was canceled before it was sent
+)
+
+// Entry is what the outbox knows of an operation.
+type Entry struct {
+	ID       int64
+	Kind     string // "transactions.refund", as the errors of the client name it
+	Key      string
+	Resource string // "transactions/ID"; "" for a create
+	State    State
+
+	Sends     int       // how many requests were or may have been sent
+	CreatedAt time.Time // all times are the database's
+	UpdatedAt time.Time
+	DueAt     time.Time // when it is worked next
+
+	LastError string // why it is not done
+	Ambiguity string // what can't be told, where it is [Ambiguous]
+	History   []Note // what happened, the oldest first; the first and the latest ones where there are very many
+
+	// Existing says that [Outbox.InsertTx] found an earlier operation with the
+	// key.
+	Existing bool
+}
+
+// Note is something that happened to an operation.
+type Note struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+var (
+	// ErrKeyReused is an operation with a key that belongs to a different one.
+	ErrKeyReused = errors.New("operations: the key belongs to an operation that asks for something else")
+	// ErrNotFound is an id that no operation has.
+	ErrNotFound = errors.New("operations: there is no such operation")
+	// ErrState is an operation in a state that does not allow the call: one that
+	// is canceled after it was sent, or resolved without being ambiguous.
+	ErrState = errors.New("operations: the state of the operation does not allow this")
+)
+
+// progress is what a worker stores about an operation, beside what the queries
+// need as columns.
+type progress struct {
+	Sends       int            `json:"sends,omitzero"`
+	Failures    int            `json:"failures,omitzero"`    // in a row that say that nothing was applied
+	DoubtSince  time.Time      `json:"doubt_since,omitzero"` // when the first request was sent whose outcome is not known
+	SentAt      time.Time      `json:"sent_at,omitzero"`     // and the last
+	Before      snapshot       `json:"before,omitzero"`
+	SendKey     string         `json:"send_key,omitzero"`  // the Idempotency-Key of the request in doubt
+	Misses      int            `json:"misses,omitzero"`    // reads in a row that did not find what was looked for
+	Answered    bool           `json:"answered,omitzero"`  // Rejection is definite, not that of a repeat
+	Rejection   *RejectedError `json:"rejection,omitzero"` // of a request whose earlier attempt may have been applied
+	Outcome     *outcome       `json:"outcome,omitzero"`
+	Refunded    int64          `json:"refunded,omitzero"` // the refunded_amount that this operation left
+	HandlerRuns int            `json:"handler_runs,omitzero"`
+	LastError   string         `json:"last_error,omitzero"`
+	Ambiguity   string         `json:"ambiguity,omitzero"`
+	History     []Note         `json:"history,omitzero"`
+}
+
+// inDoubt reports whether a request was sent whose outcome is not known.
+func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
+
+// clear forgets the doubt: it is known that nothing was applied.
+func (p *progress) clear() {
+	p.DoubtSince, p.SentAt, p.SendKey, p.Misses, p.Rejection, p.Answered = time.Time{}, time.Time{}, "", 0, nil, false
+	p.Before, p.Ambiguity = snapshot{}, ""
+}
+
+// maxNotes bounds the history of an operation that waits for days.
+const maxNotes = 40
+
+// note adds to the history.
+func (p *progress) note(at time.Time, text string) {
+	if len(p.History) >= maxNotes {
+		half := maxNotes / 2
+		p.History = append(p.History[:half], p.History[half+1:]...)
+	}
+	p.History = append(p.History, Note{At: at.UTC(), Text: text})
+}

@@ -1,0 +1,228 @@
+package operations_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/contrib/river/operations"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// world is a merchant with a database, an outbox and a gateway of its own.
+type world struct {
+	*testing.T
+
+	gw     *mockserver.Server
+	pool   *pgxpool.Pool
+	config operations.Config
+	outbox *operations.Outbox
+
+	mu       sync.Mutex
+	events   []operations.Observation
+	rejected map[string]error // by key, as the handlers saw it
+}
+
+// schemaOf makes a schema of the test's own, with the tables of River and of
+// the outbox.
+func poolOf(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	url := os.Getenv("DATABASE_URL")
+	if url == "" {
+		t.Skip("DATABASE_URL is not set: run ../../integration/with-postgres go test ./...")
+	}
+	schema := "t_" + strings.ToLower(rand.Text()[:16])
+	admin, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	_, err = admin.Exec(t.Context(), `CREATE SCHEMA `+schema)
+	require.NoError(t, err)
+	require.NoError(t, admin.Close(t.Context()))
+	pool, err := pgxpool.New(t.Context(), url+"&search_path="+schema+"&pool_max_conns=16")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	migrate(t, pool)
+	return pool
+}
+
+func migrate(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quiet})
+	require.NoError(t, err)
+	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
+	require.NoError(t, err)
+	// One line for each run of a handler: nothing but the outbox keeps an
+	// operation from being in it twice.
+	_, err = pool.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS results (kind text NOT NULL, key text NOT NULL, error text NOT NULL, value text NOT NULL)`)
+	require.NoError(t, err)
+}
+
+// open starts a merchant. change may alter the configuration before the outbox
+// is made.
+func open(t *testing.T, change func(*operations.Config), opts ...mockserver.Option) *world {
+	t.Helper()
+	w := &world{T: t, pool: poolOf(t), rejected: make(map[string]error)}
+	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000)}, opts...)...)
+	w.config = operations.Config{
+		Pool: w.pool, Client: w.gw.Client(), Logger: quiet,
+		SendTimeout: 200 * time.Millisecond, SettleAfter: 400 * time.Millisecond,
+		MaxBackoff: 50 * time.Millisecond, SweepInterval: time.Second,
+		Observe: func(_ context.Context, o operations.Observation) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, o)
+		},
+	}
+	if change != nil {
+		change(&w.config)
+	}
+	w.outbox = w.newOutbox()
+	return w
+}
+
+func (w *world) newOutbox() *operations.Outbox {
+	w.Helper()
+	outbox, err := operations.New(w.config)
+	require.NoError(w, err)
+	require.NoError(w, outbox.Migrate(w.Context()))
+	record(w, outbox, func(r operations.TransactionResult) string { return r.Value.ID })
+	record(w, outbox, func(r operations.RefundResult) string { return fmt.Sprint(r.Value.AmountRefunded) })
+	record(w, outbox, func(r operations.TransferResult) string { return r.Value.ID })
+	record(w, outbox, func(r operations.CancelTransferResult) string { return string(r.Value.Status) })
+	record(w, outbox, func(r operations.SubscriptionResult) string { return r.Value.ID })
+	record(w, outbox, func(r operations.UpdateSubscriptionResult) string { return string(r.Value.FailurePolicy) })
+	record(w, outbox, func(r operations.CancelSubscriptionResult) string { return string(r.Value.Status) })
+	return outbox
+}
+
+// record writes what a handler got.
+func record[O operations.Returning[R], R any](w *world, outbox *operations.Outbox, value func(operations.Result[O, R]) string) {
+	operations.OnResult(outbox, func(ctx context.Context, tx pgx.Tx, r operations.Result[O, R]) error {
+		text, shown := "", ""
+		if r.Err != nil {
+			text = r.Err.Error()
+			w.mu.Lock()
+			w.rejected[r.Entry.Key] = r.Err
+			w.mu.Unlock()
+		} else {
+			shown = value(r)
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value) VALUES ($1, $2, $3, $4)`, r.Entry.Kind, r.Entry.Key, text, shown)
+		return err
+	})
+}
+
+// work starts a process's River client; the returned function stops it.
+func (w *world) work(outbox *operations.Outbox) (stop func()) {
+	w.Helper()
+	config := &river.Config{Logger: quiet, TestOnly: true, FetchCooldown: 10 * time.Millisecond, FetchPollInterval: 50 * time.Millisecond}
+	require.NoError(w, outbox.Configure(config))
+	client, err := river.NewClient(riverpgxv5.New(w.pool), config)
+	require.NoError(w, err)
+	require.NoError(w, client.Start(context.WithoutCancel(w.Context())))
+	stop = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), 20*time.Second)
+		defer cancel()
+		assert.NoError(w, client.StopAndCancel(ctx))
+	})
+	w.Cleanup(stop)
+	return stop
+}
+
+// insert inserts operations in one transaction.
+func (w *world) insert(ops ...operations.Operation) []*operations.Entry {
+	w.Helper()
+	var entries []*operations.Entry
+	require.NoError(w, pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
+		for _, op := range ops {
+			e, err := w.outbox.InsertTx(w.Context(), tx, op)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, e)
+		}
+		return nil
+	}))
+	return entries
+}
+
+// reaches waits until an operation is in a state.
+func (w *world) reaches(key string, state operations.State) *operations.Entry {
+	w.Helper()
+	var found *operations.Entry
+	require.Eventually(w, func() bool {
+		list, err := w.outbox.List(w.Context(), operations.Query{Key: key})
+		require.NoError(w, err)
+		if len(list) == 1 {
+			found = list[0]
+		}
+		return found != nil && found.State == state
+	}, 20*time.Second, 10*time.Millisecond, "%s is not %s: %+v", key, state, found)
+	return found
+}
+
+// result returns what the handler of an operation got; it must have committed
+// exactly once.
+func (w *world) result(key string) (value, rejection string) {
+	w.Helper()
+	rows, err := w.pool.Query(w.Context(), `SELECT value, error FROM results WHERE key = $1`, key)
+	require.NoError(w, err)
+	n := 0
+	_, err = pgx.ForEachRow(rows, []any{&value, &rejection}, func() error { n++; return nil })
+	require.NoError(w, err)
+	require.Equal(w, 1, n, "the handler of %s must commit once", key)
+	return value, rejection
+}
+
+// paid makes a transaction that is paid.
+func (w *world) paid(amount int64) *gateway.Transaction {
+	w.Helper()
+	tx, err := w.gw.Client().Transactions.Create(w.Context(), order("", amount))
+	require.NoError(w, err)
+	require.NoError(w, w.gw.Transactions.Pay(tx.ID))
+	return tx
+}
+
+func order(ref string, amount int64) gateway.TransactionParams {
+	return gateway.TransactionParams{
+		ExternalRef: ref, Amount: amount, Method: gateway.Pix,
+		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com", Document: &gateway.Document{Type: "CPF", Number: "52998224725"}},
+		Products: []gateway.Product{{Name: "Mug", Price: amount}},
+	}
+}
+
+// refunded returns what the gateway refunded of a transaction.
+func (w *world) refunded(id string) int64 {
+	w.Helper()
+	tx, err := w.gw.Client().Transactions.Get(w.Context(), id)
+	require.NoError(w, err)
+	return tx.RefundedAmount
+}
+
+// saw reports whether an event was observed.
+func (w *world) saw(event operations.Event) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.events {
+		if o.Event == event {
+			return true
+		}
+	}
+	return false
+}

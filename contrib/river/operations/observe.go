@@ -1,0 +1,61 @@
+package operations
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Event is something that happened to an operation, for metrics.
+type Event string
+
+// The events.
+const (
+	EventDone          Event = "done"           // applied, and the handler committed
+	EventRejected      Event = "rejected"       // rejected for good, and the handler committed
+	EventRetry         Event = "retry"          // the gateway is out of order; it is tried again later
+	EventUnknown       Event = "unknown"        // a request was sent whose outcome is not known
+	EventNotApplied    Event = "not_applied"    // reading proved so; it is sent again
+	EventAmbiguous     Event = "ambiguous"      // a person must decide
+	EventHandlerFailed Event = "handler_failed" // the handler runs again later
+	EventDead          Event = "dead"           // the handler failed too often
+	EventUnhandled     Event = "unhandled"      // this process has no handler for it
+	EventLate          Event = "late"           // a worker stalled past its lease; another one has the operation
+)
+
+// Observation is what [Config.Observe] gets. It holds no personal data.
+type Observation struct {
+	Event    Event
+	ID       int64
+	Kind     string
+	Key      string
+	Resource string
+	Sends    int
+	Age      time.Duration // since the operation was inserted
+	Err      error         // why; nil where nothing failed
+}
+
+func (a *attempt) observe(ctx context.Context, event Event, err error) {
+	r := a.record
+	if a.config.Observe != nil {
+		a.config.Observe(ctx, Observation{
+			Event: event, ID: r.ID, Kind: r.Kind, Key: r.Key, Resource: r.Resource, Sends: r.p.Sends,
+			Age: r.clock().Sub(r.CreatedAt), Err: err,
+		})
+	}
+	level := slog.LevelDebug
+	switch event {
+	case EventAmbiguous, EventDead:
+		level = slog.LevelError
+	case EventUnknown, EventRetry, EventHandlerFailed, EventUnhandled, EventLate:
+		level = slog.LevelWarn
+	case EventDone, EventRejected, EventNotApplied:
+	}
+	attrs := []slog.Attr{
+		slog.String("event", string(event)), slog.Int64("id", r.ID), slog.String("kind", r.Kind), slog.Int("sends", r.p.Sends),
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	a.config.Logger.LogAttrs(ctx, level, "gateway: operation", attrs...)
+}

@@ -1,0 +1,183 @@
+package operations
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/go-json-experiment/json"
+)
+
+// Operation is one call to the gateway that changes something:
+// [CreateTransaction], [Refund], [CreateTransfer], [CancelTransfer],
+// [CreateSubscription], [UpdateSubscription] or [CancelSubscription].
+//
+// Each has a key of yours: the reference of a create, the field Key of the
+// others. It names what the operation is for ("return-17"): inserting an
+// operation with a key that was used before finds the first one.
+type Operation interface {
+	// Validate checks the operation as [Outbox.InsertTx] does. The error is a
+	// [gateway.ValidationError].
+	Validate() error
+
+	identity() identity
+	// begin reads what the request will change. Where there is nothing left to
+	// do it returns the result.
+	begin(ctx context.Context, s *session) (before snapshot, already any, err error)
+	// send makes the request once.
+	send(ctx context.Context, s *session, before *snapshot) (any, error)
+	// look finds out what became of a request whose response was lost.
+	look(ctx context.Context, s *session, before *snapshot) (verdict, error)
+	// decided returns the result of an operation that a person found applied.
+	decided(ctx context.Context, s *session, before *snapshot, resourceID string) (any, error)
+	// repeat says what makes the request safe to send twice.
+	repeat() repeatability
+}
+
+// Returning is an [Operation] whose result is an R, for generic handlers.
+type Returning[R any] interface {
+	Operation
+	result() *R
+}
+
+// identity is what an operation is stored under.
+type identity struct {
+	kind     string // "transactions.refund"
+	key      string
+	resource string // "transactions/ID": operations on it are sent one at a time; "" for a create
+}
+
+// repeatability is what makes a request safe to send again after a lost
+// response.
+type repeatability uint8
+
+const (
+	byReading        repeatability = iota // nothing does: the resource is read first
+	byIdempotencyKey                      // the header, with a gateway that honours it
+	byReference                           // the reference in the body
+)
+
+// snapshot is stored before a request is sent: what the resource was, and what
+// the request asks for.
+type snapshot struct {
+	Status         string         `json:"status,omitzero"`
+	PaidAmount     int64          `json:"paid_amount,omitzero"`
+	RefundedAmount int64          `json:"refunded_amount,omitzero"`
+	Refund         int64          `json:"refund,omitzero"` // cents asked for; all that was left where Full is set
+	Full           bool           `json:"full,omitzero"`
+	Settings       *subscriptions `json:"settings,omitzero"` // of a subscription
+}
+
+// verdict is what reading the resource says about a request whose response was
+// lost.
+type verdict struct {
+	finding finding
+	result  any    // of an applied one
+	why     string // neither can be told
+}
+
+type finding uint8
+
+const (
+	notApplied finding = iota
+	applied
+	unclear
+)
+
+// errStale is a read that is older than what this outbox knows already: a
+// replica that lags behind.
+var errStale = errors.New("the gateway returned an older state than it returned before")
+
+// session is what an operation is carried out with.
+type session struct {
+	client   *gateway.Client
+	options  []gateway.RequestOption // of writes
+	timeout  time.Duration
+	refunded int64     // the least refunded_amount that the resource can have
+	since    time.Time // when the request in doubt was first sent
+}
+
+// read returns the options of a read.
+func (s *session) read() []gateway.RequestOption {
+	return []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(s.timeout)}
+}
+
+// newOperation decodes a stored operation.
+func newOperation(kind string, params []byte) (Operation, error) {
+	switch kind {
+	case kindCreateTransaction:
+		return decode[CreateTransaction](params)
+	case kindRefund:
+		return decode[Refund](params)
+	case kindCreateTransfer:
+		return decode[CreateTransfer](params)
+	case kindCancelTransfer:
+		return decode[CancelTransfer](params)
+	case kindCreateSubscription:
+		return decode[CreateSubscription](params)
+	case kindUpdateSubscription:
+		return decode[UpdateSubscription](params)
+	case kindCancelSubscription:
+		return decode[CancelSubscription](params)
+	default:
+		return nil, fmt.Errorf("operations: this version knows no operation %q", kind)
+	}
+}
+
+func decode[O Operation](params []byte) (Operation, error) {
+	var op O
+	if err := json.Unmarshal(params, &op); err != nil {
+		return nil, fmt.Errorf("operations: the stored operation can't be decoded: %w", err)
+	}
+	return op, nil
+}
+
+// encode returns the operation as it is stored. What would come back as
+// something else is an error, so that nothing but what was inserted is sent.
+func encode(op Operation) ([]byte, error) {
+	params, err := json.Marshal(op, json.Deterministic(true))
+	if err != nil {
+		return nil, invalid(op.identity().kind, "params", "must encode as JSON: "+err.Error())
+	}
+	if bytes.Contains(params, []byte(`\u0000`)) {
+		return nil, invalid(op.identity().kind, "params", "must not contain the character U+0000, which PostgreSQL can't store")
+	}
+	back, err := newOperation(op.identity().kind, params)
+	if err != nil {
+		return nil, err
+	}
+	again, err := json.Marshal(back, json.Deterministic(true))
+	if err != nil || !bytes.Equal(params, again) {
+		return nil, invalid(op.identity().kind, "params", "must survive encoding and decoding: write large numbers in metadata as strings")
+	}
+	return params, nil
+}
+
+func invalid(op, field, message string) error {
+	return &gateway.ValidationError{Op: op, Fields: []gateway.FieldError{{Field: field, Message: message, Code: "invalid"}}}
+}
+
+// maxKey is how long a key may be: that of an index entry is limited, and the
+// gateway's own references are shorter.
+const maxKey = 255
+
+// checkIdentity checks the key and the resource's id.
+func checkIdentity(op Operation, keyField, idField string) error {
+	i := op.identity()
+	_, id, _ := strings.Cut(i.resource, "/")
+	switch {
+	case strings.TrimSpace(i.key) == "":
+		return invalid(i.kind, keyField, "is required: it names what the operation is for, and a repeat with it finds the first")
+	case len(i.key) > maxKey:
+		return invalid(i.kind, keyField, fmt.Sprintf("must have at most %d bytes", maxKey))
+	case strings.ContainsRune(i.key, 0):
+		return invalid(i.kind, keyField, "must not contain the character U+0000")
+	case idField != "" && (id == "" || len(id) > maxKey || strings.ContainsAny(id, "/\\ \x00") || id == "." || id == ".."):
+		return invalid(i.kind, idField, "is required: pass the id as the gateway returned it")
+	}
+	return nil
+}

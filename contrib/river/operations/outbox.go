@@ -1,0 +1,187 @@
+package operations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+)
+
+// Queue is the River queue in which operations are worked. Pause and resume it
+// with River: QueuePause(ctx, operations.Queue, nil). What is inserted meanwhile
+// waits.
+const Queue = "gateway_operations"
+
+// Config makes an [Outbox]. Pool and Client are required.
+type Config struct {
+	Pool   *pgxpool.Pool
+	Client *gateway.Client
+
+	// Schema holds River's tables and the outbox's own; "" is the search path.
+	Schema string
+
+	// SendTimeout is how long one request to the gateway may take; 30 s where it
+	// is 0.
+	SendTimeout time.Duration
+
+	// SettleAfter is how long after a request was sent the gateway may still
+	// apply it, and how far its reads may lag behind its writes: an operation
+	// without a reference is not judged by a read before. It is 2 minutes where
+	// it is 0, and at least twice SendTimeout.
+	SettleAfter time.Duration
+
+	// KeyLifetime is how long the gateway remembers an Idempotency-Key. Refunds
+	// and cancellations are then sent with a stored key, and repeated with it
+	// after a lost response while that is surely remembered. Ask your gateway,
+	// and set less than it says. 0 is for a gateway that ignores the header.
+	KeyLifetime time.Duration
+
+	// MaxBackoff is the longest wait between two requests of an operation while
+	// the gateway is down or refuses the credential; 5 minutes where it is 0.
+	MaxBackoff time.Duration
+
+	// HandlerAttempts is how often a handler may fail before the operation is
+	// [Dead]; 20 where it is 0. The gateway is not called again meanwhile.
+	HandlerAttempts int
+
+	// SweepInterval is how often operations are looked for whose worker died;
+	// 30 s where it is 0.
+	SweepInterval time.Duration
+
+	Logger  *slog.Logger                       // slog.Default where it is nil
+	Observe func(context.Context, Observation) // metrics; it must not block
+}
+
+// Outbox stores operations and carries them out. It is safe for concurrent use
+// once its handlers are registered.
+type Outbox struct {
+	config   Config
+	client   *gateway.Client // as the operations use it
+	store    *store
+	river    *river.Client[pgx.Tx] // inserts only
+	handlers map[string]handler
+}
+
+var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// New returns an outbox. A process that only inserts operations needs no more.
+func New(config Config) (*Outbox, error) {
+	config.SendTimeout = cmp.Or(config.SendTimeout, 30*time.Second)
+	config.SettleAfter = cmp.Or(config.SettleAfter, max(2*time.Minute, 2*config.SendTimeout))
+	config.MaxBackoff = cmp.Or(config.MaxBackoff, 5*time.Minute)
+	config.HandlerAttempts = cmp.Or(config.HandlerAttempts, 20)
+	config.SweepInterval = cmp.Or(config.SweepInterval, 30*time.Second)
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	client := config.Client
+	if config.KeyLifetime > 0 {
+		var err error
+		if client, err = client.With(gateway.WithIdempotencyKeys()); err != nil {
+			return nil, err
+		}
+	}
+	inserter, err := river.NewClient(riverpgxv5.New(config.Pool), &river.Config{Schema: config.Schema, Logger: config.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("operations: %w", err)
+	}
+	return &Outbox{
+		config: config, client: client, river: inserter, store: newStore(config.Pool, config.Schema),
+		handlers: make(map[string]handler),
+	}, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Pool == nil:
+		return errors.New("operations: Config.Pool is required")
+	case c.Client == nil:
+		return errors.New("operations: Config.Client is required")
+	case c.Schema != "" && !schemaName.MatchString(c.Schema):
+		return errors.New("operations: Config.Schema must be letters, digits and underscores")
+	case c.SendTimeout < 0, c.KeyLifetime < 0, c.MaxBackoff < 0, c.HandlerAttempts < 0, c.SweepInterval < 0:
+		return errors.New("operations: Config: no duration and no count may be negative")
+	case c.SettleAfter < 2*c.SendTimeout:
+		return fmt.Errorf("operations: Config.SettleAfter is %s: it must be at least twice SendTimeout (%s), "+
+			"or a request could be applied after it was found missing", c.SettleAfter, c.SendTimeout)
+	}
+	return nil
+}
+
+// Configure adds the outbox to the configuration of a River client that works
+// its operations: the workers, the queue with 16 workers unless it is there
+// already, and the periodic sweep.
+//
+// A client with LeaderElectionDisabled runs no periodic jobs: another one must.
+func (o *Outbox) Configure(config *river.Config) error {
+	if config.Workers == nil {
+		config.Workers = river.NewWorkers()
+	}
+	if err := river.AddWorkerSafely(config.Workers, &worker{outbox: o}); err != nil {
+		return fmt.Errorf("operations: %w", err)
+	}
+	if err := river.AddWorkerSafely(config.Workers, &sweeper{outbox: o}); err != nil {
+		return fmt.Errorf("operations: %w", err)
+	}
+	if config.Queues == nil {
+		config.Queues = make(map[string]river.QueueConfig)
+	}
+	if _, set := config.Queues[Queue]; !set {
+		config.Queues[Queue] = river.QueueConfig{MaxWorkers: 16}
+	}
+	if !config.LeaderElectionDisabled {
+		config.PeriodicJobs = append(config.PeriodicJobs, o.sweep())
+	}
+	return nil
+}
+
+// InsertTx stores an operation in your transaction. It is sent after the
+// transaction is committed, and never if it is rolled back.
+//
+// Inserting one again with its key returns the first one, with Existing set,
+// whatever has become of it; nothing is sent twice. [ErrKeyReused]: the first
+// one asks for something else. [gateway.ErrValidation]: the operation breaks a
+// rule of the gateway; nothing was stored, and the transaction can go on.
+func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry, error) {
+	if err := op.Validate(); err != nil {
+		return nil, err
+	}
+	params, err := encode(op)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.store.insert(ctx, tx, op.identity(), params)
+	if err != nil || r.Existing {
+		return r, err
+	}
+	return r, o.wake(ctx, tx, r.ID, r.Kind)
+}
+
+// wake inserts the River job that works an operation. A job too many does
+// nothing, and one that is lost is replaced by the sweep.
+func (o *Outbox) wake(ctx context.Context, tx pgx.Tx, id int64, kind string) error {
+	job, err := o.river.InsertTx(ctx, tx, jobArgs{ID: id, Operation: kind}, nil)
+	if err != nil {
+		return fmt.Errorf("operations: %w", err)
+	}
+	return o.store.setJob(ctx, tx, id, job.Job.ID)
+}
+
+// lease is how long a worker has an operation to itself. All that it does fits
+// in: two reads and the request, or the request and the handler.
+func (o *Outbox) lease() time.Duration { return 3*o.config.SendTimeout + handlerTimeout }
+
+// handlerTimeout is how long a handler and its transaction may take.
+const handlerTimeout = 30 * time.Second

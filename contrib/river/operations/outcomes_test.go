@@ -1,0 +1,379 @@
+package operations_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/contrib/river/operations"
+)
+
+// Whatever happens to the request, the refund is made once and reported once.
+func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
+	t.Parallel()
+	faults := map[string]mockserver.Fault{
+		"the response is lost":            mockserver.LoseResponse(),
+		"the response is cut":             mockserver.Truncate(),
+		"the response is empty":           mockserver.EmptyBody(),
+		"the response is no JSON":         mockserver.BadJSON(),
+		"the gateway fails after the act": mockserver.Status(500).Applied(),
+		"the gateway hangs after the act": mockserver.HangUntilTimeout().Applied(),
+		"the gateway fails before it":     mockserver.Status(500),
+		"the proxy fails":                 mockserver.HTMLPage(),
+		"the gateway hangs":               mockserver.HangUntilTimeout(),
+		"the connection is reset before":  mockserver.ResetBefore(),
+		"too many requests":               mockserver.Status(429),
+		"the key is refused for a while":  mockserver.Status(401),
+		"states are unknown":              mockserver.UnknownEnum(),
+		"members are unknown":             mockserver.ExtraField(),
+	}
+	for name, fault := range faults {
+		for form, refund := range map[string]operations.Refund{"amount": {Amount: 300}, "target": {UpTo: 300}, "full": {Full: true}} {
+			t.Run(name+", "+form, func(t *testing.T) {
+				t.Parallel()
+				w := open(t, nil)
+				charge := w.paid(1000)
+				require.NoError(t, w.gw.Faults.Add(fault.On("transactions.refund").Times(1)))
+				w.work(w.outbox)
+				refund.Key, refund.TransactionID = "refund", charge.ID
+				w.insert(refund)
+				w.reaches("refund", operations.Done)
+				value, rejection := w.result("refund")
+				want := int64(300)
+				if refund.Full {
+					want = 1000
+				}
+				assert.Empty(t, rejection)
+				assert.Equal(t, fmt.Sprint(want), value)
+				assert.Equal(t, want, w.refunded(charge.ID))
+			})
+		}
+	}
+}
+
+// interloper is a gateway through which an operator refunds by hand after the
+// outbox's own request, before anybody knows what became of that.
+type interloper struct {
+	next  http.RoundTripper
+	after func()
+	used  atomic.Bool
+}
+
+func (i *interloper) RoundTrip(req *http.Request) (*http.Response, error) {
+	op, _ := gateway.OperationFromContext(req.Context())
+	resp, err := i.next.RoundTrip(req)
+	if op.Name == "transactions.refund" && i.used.CompareAndSwap(false, true) {
+		i.after()
+	}
+	return resp, err
+}
+
+// ambiguous returns a merchant whose refund of 300 was applied or not, without
+// a response, while an operator refunded 450 by hand.
+func ambiguous(t *testing.T, applied bool) (*world, *gateway.Transaction) {
+	t.Helper()
+	w := open(t, nil)
+	charge := w.paid(1000)
+	byHand := &interloper{next: w.gw.Transport(), after: func() {
+		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 450})
+		assert.NoError(t, err)
+	}}
+	client, err := w.gw.Client().With(gateway.WithHTTPClient(&http.Client{Transport: byHand}))
+	require.NoError(t, err)
+	w.config.Client = client
+	w.outbox = w.newOutbox()
+	fault := mockserver.ResetBefore()
+	if applied {
+		fault = mockserver.LoseResponse()
+	}
+	require.NoError(t, w.gw.Faults.Add(fault.On("transactions.refund").Times(1)))
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	return w, charge
+}
+
+func TestARefundThatNobodyCanTellStopsForAPerson(t *testing.T) {
+	t.Parallel()
+	for _, applied := range []bool{true, false} {
+		t.Run(fmt.Sprintf("applied %t", applied), func(t *testing.T) {
+			t.Parallel()
+			w, charge := ambiguous(t, applied)
+			e := w.reaches("refund", operations.Ambiguous)
+			assert.Contains(t, e.Ambiguity, "refunded_amount was 0 before this refund of 300 was sent")
+			assert.Equal(t, 1, e.Sends, "it is not sent again")
+			assert.Empty(t, w.rejected)
+
+			// What comes later on the same transaction waits.
+			w.insert(operations.Refund{Key: "later", TransactionID: charge.ID, Amount: 1})
+			before := w.refunded(charge.ID)
+			require.ErrorIs(t, w.outbox.Retry(t.Context(), e.ID), operations.ErrState)
+			require.ErrorContains(t, w.outbox.Resolve(t.Context(), e.ID, operations.Resolution{Decision: operations.Applied}), "By")
+			decision := operations.SendAgain
+			if applied {
+				decision = operations.Applied
+			}
+			require.NoError(t, w.outbox.Resolve(t.Context(), e.ID, operations.Resolution{Decision: decision, By: "Rui: looked at the dashboard"}))
+			w.reaches("refund", operations.Done)
+			value, _ := w.result("refund")
+			assert.Equal(t, "300", value)
+			assert.Equal(t, int64(750), before+map[bool]int64{true: 0, false: 300}[applied])
+			w.reaches("later", operations.Done)
+			assert.Equal(t, int64(751), w.refunded(charge.ID))
+		})
+	}
+}
+
+func TestAnAbandonedOperationIsReportedToItsHandler(t *testing.T) {
+	t.Parallel()
+	w, _ := ambiguous(t, true)
+	e := w.reaches("refund", operations.Ambiguous)
+	require.NoError(t, w.outbox.Resolve(t.Context(), e.ID, operations.Resolution{Decision: operations.Abandoned, By: "Rui"}))
+	w.reaches("refund", operations.Done)
+	require.ErrorIs(t, w.rejected["refund"], operations.ErrAbandoned)
+}
+
+// An operator who refunds less than ours proves that ours was not applied:
+// refunded_amount never falls.
+func TestASmallerRefundByHandIsNoAmbiguity(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	charge := w.paid(1000)
+	byHand := &interloper{next: w.gw.Transport(), after: func() {
+		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 100})
+		assert.NoError(t, err)
+	}}
+	client, err := w.gw.Client().With(gateway.WithHTTPClient(&http.Client{Transport: byHand}))
+	require.NoError(t, err)
+	w.config.Client = client
+	w.outbox = w.newOutbox()
+	require.NoError(t, w.gw.Faults.Add(mockserver.ResetBefore().On("transactions.refund").Times(1)))
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.reaches("refund", operations.Done)
+	assert.Equal(t, int64(400), w.refunded(charge.ID))
+}
+
+// A replica that lags behind must not make the outbox refund twice.
+func TestOneStaleReadDoesNotRefundTwice(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	charge := w.paid(1000)
+	require.NoError(t, w.gw.Faults.Add(
+		mockserver.LoseResponse().On("transactions.refund").Times(1),
+		mockserver.StaleRead().On("transactions.get").Nth(2), // the first is the read before the refund
+	))
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.reaches("refund", operations.Done)
+	assert.Equal(t, int64(300), w.refunded(charge.ID))
+	assert.Equal(t, 1, w.gw.Requests.Count("transactions.refund"))
+}
+
+// The state before a refund is not read from a replica that does not know the
+// refund before.
+func TestARefundKnowsTheOneBefore(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	charge := w.paid(1000)
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "first", TransactionID: charge.ID, Amount: 300})
+	w.reaches("first", operations.Done)
+	require.NoError(t, w.gw.Faults.Add(mockserver.StaleRead().On("transactions.get").Times(2)))
+	w.insert(operations.RefundUpTo("second", charge.ID, 500))
+	w.reaches("second", operations.Done)
+	assert.Equal(t, int64(500), w.refunded(charge.ID))
+}
+
+func TestWithIdempotencyKeysALostRefundNeedsNoComparison(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(c *operations.Config) { c.KeyLifetime = time.Hour }, mockserver.WithDialect(mockserver.Live))
+	charge := w.paid(1000)
+	byHand := &interloper{next: w.gw.Transport(), after: func() {
+		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 450})
+		assert.NoError(t, err)
+	}}
+	client, err := w.gw.Client().With(gateway.WithHTTPClient(&http.Client{Transport: byHand}))
+	require.NoError(t, err)
+	w.config.Client = client
+	w.outbox = w.newOutbox()
+	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	e := w.reaches("refund", operations.Done)
+	assert.Equal(t, 2, e.Sends)
+	assert.Equal(t, int64(750), w.refunded(charge.ID))
+	keys := make(map[string]bool)
+	for _, r := range w.gw.Requests.Find("transactions.refund") {
+		if key := r.Header.Get("Idempotency-Key"); key != "" {
+			keys[key] = true
+		}
+	}
+	assert.Len(t, keys, 1, "every repeat has the first one's key")
+}
+
+// Once the gateway may have forgotten the key, the outcome is read.
+func TestAKeyThatIsTooOldIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(c *operations.Config) { c.KeyLifetime = c.SendTimeout + time.Millisecond }, mockserver.WithDialect(mockserver.Live))
+	charge := w.paid(1000)
+	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	e := w.reaches("refund", operations.Done)
+	assert.Equal(t, 1, e.Sends)
+	assert.Equal(t, int64(300), w.refunded(charge.ID))
+}
+
+func TestACreateIsSentAgainWithItsReference(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]mockserver.Fault{
+		"lost": mockserver.LoseResponse(), "cut": mockserver.Truncate(), "500": mockserver.Status(500).Applied(), "never arrived": mockserver.ResetBefore(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t, nil)
+			require.NoError(t, w.gw.Faults.Add(
+				fault.On("transactions.create").Times(1), fault.On("transfers.create").Times(1), fault.On("subscriptions.create").Times(1)))
+			customer, err := w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+			require.NoError(t, err)
+			w.work(w.outbox)
+			w.insert(
+				operations.CreateTransaction(order("order-1", 500)),
+				operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900, ExternalRef: "payout-1"},
+				operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
+			)
+			for _, key := range []string{"order-1", "payout-1", "club-1"} {
+				e := w.reaches(key, operations.Done)
+				assert.Equal(t, 2, e.Sends, key)
+				_, rejection := w.result(key)
+				assert.Empty(t, rejection, key)
+			}
+		})
+	}
+}
+
+// The reference was used before the outbox knew of it, by a program that sent
+// the order itself.
+func TestAReferenceThatExistsAlreadyIsTheFirstOne(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	first, err := w.gw.Client().Transactions.Create(t.Context(), order("order-1", 500))
+	require.NoError(t, err)
+	_, err = w.gw.Client().Transactions.Create(t.Context(), order("order-2", 501))
+	require.NoError(t, err)
+	w.work(w.outbox)
+	w.insert(operations.CreateTransaction(order("order-1", 500)), operations.CreateTransaction(order("order-2", 500)))
+	w.reaches("order-1", operations.Done)
+	value, _ := w.result("order-1")
+	assert.Equal(t, first.ID, value)
+	w.reaches("order-2", operations.Done)
+	require.ErrorIs(t, w.rejected["order-2"], gateway.ErrDuplicate, "it has another amount")
+	require.ErrorIs(t, w.rejected["order-2"], gateway.ErrConflict)
+}
+
+// After a lost response a rejection of the repeat may be about the first one.
+func TestARejectedRepeatIsNotTakenForTheOutcome(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	require.NoError(t, w.gw.Faults.Add(
+		mockserver.LoseResponse().On("transactions.create").Times(1),
+		mockserver.Status(422).On("transactions.create").Times(1),
+		mockserver.ResetBefore().On("transfers.create").Times(1),
+		mockserver.Status(422).On("transfers.create").Times(1),
+	))
+	w.work(w.outbox)
+	w.insert(
+		operations.CreateTransaction(order("order-1", 500)),
+		operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900, ExternalRef: "payout-1"},
+	)
+	w.reaches("order-1", operations.Done)
+	value, rejection := w.result("order-1")
+	assert.NotEmpty(t, value, "the first request was applied")
+	assert.Empty(t, rejection)
+	w.reaches("payout-1", operations.Done)
+	require.ErrorIs(t, w.rejected["payout-1"], gateway.ErrValidation, "neither request was applied")
+	assert.Equal(t, 2, w.gw.Requests.Count("transfers.create"))
+}
+
+func TestAFinalRejectionGoesToTheHandler(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	charge := w.paid(1000)
+	pending, err := w.gw.Client().Transactions.Create(t.Context(), order("", 100))
+	require.NoError(t, err)
+	w.work(w.outbox)
+	w.insert(
+		operations.Refund{Key: "too much", TransactionID: charge.ID, Amount: 1001},
+		operations.Refund{Key: "not paid", TransactionID: pending.ID, Full: true},
+		operations.Refund{Key: "unknown", TransactionID: "00000000-0000-7000-8000-000000000000", Full: true},
+	)
+	for key, kind := range map[string]error{"too much": gateway.ErrValidation, "not paid": gateway.ErrConflict, "unknown": gateway.ErrNotFound} {
+		w.reaches(key, operations.Done)
+		_, rejection := w.result(key)
+		assert.NotEmpty(t, rejection)
+		require.ErrorIs(t, w.rejected[key], kind)
+		var r *operations.RejectedError
+		require.ErrorAs(t, w.rejected[key], &r)
+		assert.NotZero(t, r.StatusCode)
+	}
+	assert.Equal(t, int64(0), w.refunded(charge.ID))
+}
+
+// A handler that fails runs again with the same outcome; the gateway is not
+// called again.
+func TestAHandlerThatFailsRunsAgain(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(c *operations.Config) { c.HandlerAttempts = 3 })
+	charge := w.paid(1000)
+	var runs atomic.Int32
+	healthy := make(chan struct{})
+	operations.OnResult(w.outbox, func(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error {
+		if _, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, '', $3)`, r.Entry.Kind, r.Entry.Key, fmt.Sprint(r.Value.AmountRefunded)); err != nil {
+			return err
+		}
+		select {
+		case <-healthy:
+			return nil
+		default:
+		}
+		if runs.Add(1)%2 == 0 {
+			panic("a bug")
+		}
+		return errors.New("the ledger is closed")
+	})
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	e := w.reaches("refund", operations.Dead)
+	assert.Equal(t, int32(3), runs.Load())
+	assert.Contains(t, e.LastError, "the ledger is closed")
+	close(healthy)
+	require.NoError(t, w.outbox.Retry(t.Context(), e.ID))
+	w.reaches("refund", operations.Done)
+	value, _ := w.result("refund")
+	assert.Equal(t, "300", value)
+	assert.Equal(t, 1, w.gw.Requests.Count("transactions.refund"))
+}
+
+func TestAnOutageIsWaitedOut(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	charge := w.paid(1000)
+	w.gw.Down()
+	w.work(w.outbox)
+	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300}, operations.CreateTransaction(order("order-1", 500)))
+	require.Eventually(t, func() bool { return w.saw(operations.EventRetry) }, 10*time.Second, 10*time.Millisecond)
+	w.gw.Up()
+	w.reaches("refund", operations.Done)
+	w.reaches("order-1", operations.Done)
+	assert.Equal(t, int64(300), w.refunded(charge.ID))
+}

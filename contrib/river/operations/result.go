@@ -1,0 +1,142 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gateway-go/gateway"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+)
+
+// Result is the outcome of an operation, for its handler.
+type Result[O Operation, R any] struct {
+	Entry     *Entry
+	Operation O
+	Value     *R    // what the gateway did; nil where Err is set
+	Err       error // a [*RejectedError]; nil where the operation was applied
+}
+
+// OnResult registers the handler of a kind of operation, by the type of its
+// result:
+//
+//	operations.OnResult(outbox, func(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error { … })
+//
+// The handler runs once the outcome is known, in a transaction that also marks
+// the operation as done: its effects in tx happen exactly once. It gets
+// rejections too, in Err: a failed validation, a conflict, an unknown resource.
+// It must not commit or roll back tx. An error or a panic rolls back, and the
+// handler runs again later with the same outcome; nothing is sent again.
+//
+// An operation without a handler is not sent by this process. Register handlers
+// before the River client starts; the last one of a kind counts.
+func OnResult[O Returning[R], R any](o *Outbox, handle func(ctx context.Context, tx pgx.Tx, r Result[O, R]) error) {
+	var op O
+	o.handlers[op.identity().kind] = func(ctx context.Context, tx pgx.Tx, entry *Entry, params Operation, out *outcome) error {
+		r := Result[O, R]{Entry: entry}
+		r.Operation, _ = params.(O) // the kind names the type
+		if out.Rejection != nil {
+			r.Err = out.Rejection
+			return handle(ctx, tx, r)
+		}
+		r.Value = op.result()
+		if err := json.Unmarshal(out.Value, r.Value, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+			return fmt.Errorf("operations: the stored result can't be decoded: %w", err)
+		}
+		return handle(ctx, tx, r)
+	}
+}
+
+type handler func(ctx context.Context, tx pgx.Tx, entry *Entry, op Operation, out *outcome) error
+
+// outcome is what became of an operation.
+type outcome struct {
+	Value     jsontext.Value `json:"value,omitzero"`
+	Rejection *RejectedError `json:"rejection,omitzero"`
+}
+
+// RejectedError is why an operation was not applied and never will be.
+// errors.Is(err, [gateway.ErrConflict]) and the like hold as for the client's
+// own errors; [ErrAbandoned] where a person gave it up.
+type RejectedError struct {
+	Kind       string               `json:"kind"`
+	Text       string               `json:"text"`
+	StatusCode int                  `json:"status_code,omitzero"`
+	Code       string               `json:"code,omitzero"`
+	Fields     []gateway.FieldError `json:"fields,omitzero"`
+	RequestID  string               `json:"request_id,omitzero"`
+	ResourceID string               `json:"resource_id,omitzero"` // of an older resource with the reference
+}
+
+// ErrAbandoned is an operation that a person gave up with [Abandoned].
+var ErrAbandoned = errors.New("operations: a person gave the operation up")
+
+// Error returns what the gateway said.
+func (r *RejectedError) Error() string { return r.Text }
+
+// Is reports whether r is of the kind that target names.
+func (r *RejectedError) Is(target error) bool {
+	kind := kindOf(target)
+	return kind != "" && (kind == r.Kind || kind == "conflict" && r.Kind == "duplicate")
+}
+
+// kindOf names the sentinel that err is; "" for an error that decides nothing.
+func kindOf(err error) string {
+	switch {
+	case errors.Is(err, gateway.ErrDuplicate):
+		return "duplicate"
+	case errors.Is(err, gateway.ErrConflict):
+		return "conflict"
+	case errors.Is(err, gateway.ErrValidation):
+		return "validation"
+	case errors.Is(err, gateway.ErrNotFound):
+		return "not_found"
+	case errors.Is(err, gateway.ErrRetired):
+		return "retired"
+	case errors.Is(err, ErrAbandoned):
+		return "abandoned"
+	default:
+		return ""
+	}
+}
+
+// rejectionOf returns the rejection that err is, nil where it decides nothing.
+func rejectionOf(err error) *RejectedError {
+	r := &RejectedError{Kind: kindOf(err)}
+	if r.Kind == "" {
+		return nil
+	}
+	r.Text = err.Error()
+	if e, ok := errors.AsType[*gateway.Error](err); ok {
+		r.StatusCode, r.Code, r.Fields, r.RequestID, r.ResourceID = e.StatusCode, e.Code, e.Fields, e.RequestID, e.ResourceID
+	}
+	if e, ok := errors.AsType[*gateway.ValidationError](err); ok {
+		r.Fields = e.Fields
+	}
+	return r
+}
+
+// rejectionIn returns the rejection of a repeat whose first request has an
+// unknown outcome, nil where the repeat was not rejected for good.
+func rejectionIn(err error) *RejectedError {
+	e, ok := errors.AsType[*gateway.Error](err)
+	if !ok {
+		return nil
+	}
+	r := &RejectedError{Text: e.Error(), StatusCode: e.StatusCode, Code: e.Code, Fields: e.Fields, RequestID: e.RequestID, ResourceID: e.ResourceID}
+	switch status := e.StatusCode; {
+	case status == 404:
+		r.Kind = "not_found"
+	case status == 409, status == 412:
+		r.Kind = "conflict"
+	case status == 410:
+		r.Kind = "retired"
+	case status == 401, status == 403, status == 408, status == 429, status < 400, status > 499:
+		return nil
+	default:
+		r.Kind = "validation"
+	}
+	return r
+}

@@ -1,0 +1,275 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// store is the table of operations. The database's clock is the only one: what
+// processes think of the time does not matter.
+type store struct {
+	pool  *pgxpool.Pool
+	table string
+	jobs  string // River's
+}
+
+func newStore(pool *pgxpool.Pool, schema string) *store {
+	qualified := func(name string) string {
+		if schema == "" {
+			return pgx.Identifier{name}.Sanitize()
+		}
+		return pgx.Identifier{schema, name}.Sanitize()
+	}
+	return &store{pool: pool, table: qualified("gateway_operations"), jobs: qualified("river_job")}
+}
+
+// Migrate makes the outbox's table where it is missing. River's own tables are
+// made by River's migrations.
+func (o *Outbox) Migrate(ctx context.Context) error {
+	if _, err := o.config.Pool.Exec(ctx, fmt.Sprintf(schema, o.store.table)); err != nil {
+		return fmt.Errorf("operations: migrate: %w", err)
+	}
+	return nil
+}
+
+// The unique index on resource is what sends operations on a resource one at a
+// time, also across crashes. progress is json, not jsonb: it holds what the
+// gateway returned, which may have a U+0000 that jsonb rejects.
+const schema = `
+CREATE TABLE IF NOT EXISTS %[1]s (
+	id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	kind        text NOT NULL,
+	key         text NOT NULL,
+	resource    text,
+	state       text NOT NULL DEFAULT 'waiting',
+	params      jsonb NOT NULL,
+	progress    json NOT NULL DEFAULT '{}',
+	refunded    bigint,
+	fence       bigint NOT NULL DEFAULT 0,
+	lease_until timestamptz,
+	due_at      timestamptz NOT NULL DEFAULT now(),
+	job_id      bigint,
+	created_at  timestamptz NOT NULL DEFAULT now(),
+	updated_at  timestamptz NOT NULL DEFAULT now(),
+	UNIQUE (kind, key)
+);
+CREATE UNIQUE INDEX IF NOT EXISTS gateway_operations_in_flight ON %[1]s (resource) WHERE state IN ('working', 'sent', 'ambiguous');
+CREATE INDEX IF NOT EXISTS gateway_operations_resource ON %[1]s (resource, id) WHERE resource IS NOT NULL;
+CREATE INDEX IF NOT EXISTS gateway_operations_open ON %[1]s (due_at) WHERE state IN ('waiting', 'working', 'sent', 'decided');
+CREATE INDEX IF NOT EXISTS gateway_operations_unfinished ON %[1]s (state, id) WHERE state <> 'done';
+`
+
+const columns = `o.id, o.kind, o.key, COALESCE(o.resource, ''), o.state, o.params, o.progress, o.fence, o.created_at, o.updated_at, o.due_at, clock_timestamp()`
+
+// record is an operation as it is stored.
+type record struct {
+	Entry
+
+	params []byte
+	p      progress
+	fence  int64
+	now    time.Time // the database's, when it was read
+	read   time.Time // this process's at the same time
+}
+
+// clock returns the database's time.
+func (r *record) clock() time.Time { return r.now.Add(time.Since(r.read)) }
+
+func scan(row pgx.Row, more ...any) (*record, error) {
+	r := &record{read: time.Now()}
+	var stored []byte
+	err := row.Scan(append([]any{
+		&r.ID, &r.Kind, &r.Key, &r.Resource, &r.State, &r.params, &stored, &r.fence, &r.CreatedAt, &r.UpdatedAt, &r.DueAt, &r.now,
+	}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(stored, &r.p); err != nil {
+		return nil, fmt.Errorf("operations: the stored progress can't be decoded: %w", err)
+	}
+	r.Sends, r.LastError, r.Ambiguity, r.History = r.p.Sends, r.p.LastError, r.p.Ambiguity, r.p.History
+	return r, nil
+}
+
+func (s *store) insert(ctx context.Context, tx pgx.Tx, i identity, params []byte) (*Entry, error) {
+	r, err := scan(tx.QueryRow(ctx, `INSERT INTO `+s.table+` AS o (kind, key, resource, params)
+		VALUES ($1, $2, NULLIF($3, ''), $4::jsonb) ON CONFLICT (kind, key) DO NOTHING RETURNING `+columns,
+		i.kind, i.key, i.resource, string(params)))
+	if err == nil {
+		return &r.Entry, nil
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("operations: %w", err)
+	}
+	var same bool
+	r, err = scan(tx.QueryRow(ctx, `SELECT `+columns+`, o.params = $3::jsonb FROM `+s.table+` o WHERE kind = $1 AND key = $2`,
+		i.kind, i.key, string(params)), &same)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("operations: %w", err)
+	case !same:
+		return nil, fmt.Errorf("%w: %s %s", ErrKeyReused, i.kind, i.key)
+	}
+	r.Existing = true
+	return &r.Entry, nil
+}
+
+func (s *store) setJob(ctx context.Context, tx pgx.Tx, id, job int64) error {
+	_, err := tx.Exec(ctx, `UPDATE `+s.table+` SET job_id = $2 WHERE id = $1`, id, job)
+	return wrap(err)
+}
+
+func wrap(err error) error {
+	if err != nil {
+		return fmt.Errorf("operations: %w", err)
+	}
+	return nil
+}
+
+// earlier selects the earlier operations on the same resource that are not
+// decided yet.
+func (s *store) earlier() string {
+	return `FROM ` + s.table + ` e WHERE e.resource = o.resource AND e.id < o.id AND e.state IN ('waiting', 'working', 'sent', 'ambiguous')`
+}
+
+// claim gives an operation to this worker alone for the time of the lease. It
+// returns nil where it is not due, another worker has it, or its turn has not
+// come.
+func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*record, error) {
+	r, err := scan(s.pool.QueryRow(ctx, `UPDATE `+s.table+` o SET fence = fence + 1, lease_until = now() + $2, updated_at = now(),
+			state = CASE state WHEN 'waiting' THEN 'working' ELSE state END
+		WHERE id = $1 AND state IN ('waiting', 'working', 'sent', 'decided') AND due_at <= now()
+			AND (lease_until IS NULL OR lease_until < now()) AND NOT EXISTS (SELECT `+s.earlier()+`) RETURNING `+columns, id, lease))
+	var conflict *pgconn.PgError
+	if errors.Is(err, pgx.ErrNoRows) || errors.As(err, &conflict) && conflict.Code == uniqueViolation {
+		return nil, nil
+	}
+	return r, wrap(err)
+}
+
+const uniqueViolation = "23505" // two operations on one resource claimed at once
+
+// until returns when to try to claim an operation again; never where there is
+// nothing left to do.
+func (s *store) until(ctx context.Context, id int64) (time.Duration, error) {
+	var wait time.Duration
+	var behind *time.Duration
+	err := s.pool.QueryRow(ctx, `SELECT GREATEST(due_at, lease_until) - now(), (SELECT CASE WHEN e.state = 'ambiguous' THEN interval '1 hour'
+				WHEN e.lease_until > now() THEN interval '0' ELSE e.due_at - now() END `+s.earlier()+` ORDER BY e.id LIMIT 1)
+		FROM `+s.table+` o WHERE id = $1 AND state IN ('waiting', 'working', 'sent', 'decided')`, id).Scan(&wait, &behind)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return never, nil
+	case err != nil:
+		return 0, wrap(err)
+	case behind != nil && wait < *behind:
+		wait = min(*behind, longestTurn)
+	}
+	return max(wait, shortestWait), nil
+}
+
+const (
+	never        = time.Duration(-1)
+	shortestWait = 200 * time.Millisecond
+	longestTurn  = 30 * time.Second // until the next look whether the earlier operation is decided
+)
+
+// errLost is an operation that another worker took over, because the lease ran
+// out.
+var errLost = errors.New("operations: another worker took the operation over")
+
+// save stores what this worker found out and when the operation is due. A lease
+// of 0 gives it back.
+func (s *store) save(ctx context.Context, r *record, state State, due, lease time.Duration) error {
+	progress, err := r.encoded()
+	if err != nil {
+		return err
+	}
+	tag, err := s.pool.Exec(ctx, `UPDATE `+s.table+` SET state = $3, progress = $4::json, refunded = $7, updated_at = now(), due_at = now() + $5,
+			lease_until = CASE WHEN $6::interval > interval '0' THEN now() + $6 END
+		WHERE id = $1 AND fence = $2 AND state <> 'done'`, r.ID, r.fence, string(state), progress, due, lease, r.refunded())
+	if err != nil {
+		return wrap(err)
+	}
+	if tag.RowsAffected() == 0 {
+		return errLost
+	}
+	r.State = state
+	return nil
+}
+
+func (r *record) encoded() (string, error) {
+	b, err := json.Marshal(&r.p)
+	if err != nil {
+		return "", fmt.Errorf("operations: the progress can't be encoded: %w", err)
+	}
+	return string(b), nil
+}
+
+func (r *record) refunded() *int64 {
+	if r.p.Refunded == 0 {
+		return nil
+	}
+	return &r.p.Refunded
+}
+
+// done marks an operation as done in the transaction of its handler.
+func (s *store) done(ctx context.Context, r *record, handle func(pgx.Tx) error) error {
+	progress, err := r.encoded()
+	if err != nil {
+		return err
+	}
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return wrap(err)
+	}
+	defer tx.Rollback(ctx) //nolint:errcheck // after a commit it does nothing
+	tag, err := tx.Exec(ctx, `UPDATE `+s.table+` SET state = 'done', progress = $3::json, refunded = $4, updated_at = now(), lease_until = NULL
+		WHERE id = $1 AND fence = $2 AND state IN ('working', 'sent', 'decided')`, r.ID, r.fence, progress, r.refunded())
+	switch {
+	case err != nil:
+		return wrap(err)
+	case tag.RowsAffected() == 0:
+		return errLost
+	}
+	if err := handle(tx); err != nil {
+		return err
+	}
+	return wrap(tx.Commit(ctx))
+}
+
+// leastRefunded returns the highest refunded_amount that operations of this
+// outbox left a resource with.
+func (s *store) leastRefunded(ctx context.Context, resource string) (int64, error) {
+	var amount int64
+	err := s.pool.QueryRow(ctx, `SELECT COALESCE(max(refunded), 0) FROM `+s.table+` WHERE resource = $1`, resource).Scan(&amount)
+	return amount, wrap(err)
+}
+
+// orphans returns the operations that are due and that no River job will wake:
+// their worker died, or the job was deleted. They are locked until tx ends.
+func (s *store) orphans(ctx context.Context, tx pgx.Tx, limit int) ([]jobArgs, error) {
+	rows, err := tx.Query(ctx, `SELECT o.id, o.kind FROM `+s.table+` o LEFT JOIN `+s.jobs+` j ON j.id = o.job_id
+		WHERE o.state IN ('waiting', 'working', 'sent', 'decided') AND o.due_at < now() AND (o.lease_until IS NULL OR o.lease_until < now())
+			AND (j.id IS NULL OR j.state NOT IN ('available', 'scheduled', 'retryable', 'pending')
+				AND (j.state <> 'running' OR j.attempted_at < now() - $2::interval))
+		ORDER BY o.due_at LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit, runningJob)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a jobArgs, err error) {
+		return a, row.Scan(&a.ID, &a.Operation)
+	})
+	return found, wrap(err)
+}
+
+// runningJob is how long a job that was just fetched may take to claim its
+// operation.
+const runningJob = 5 * time.Second

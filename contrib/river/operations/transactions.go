@@ -1,0 +1,194 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+const (
+	kindCreateTransaction = "transactions.create"
+	kindRefund            = "transactions.refund"
+)
+
+// CreateTransaction charges a buyer: POST /v2/transactions. ExternalRef is
+// required and is its key.
+//
+// A card token lives for minutes, and an operation may wait longer while the
+// gateway is down; such a create is then rejected.
+type CreateTransaction gateway.TransactionParams
+
+// TransactionResult is the outcome of a [CreateTransaction]. The transaction is
+// as the gateway returned it then: usually pending.
+type TransactionResult = Result[CreateTransaction, gateway.Transaction]
+
+// Validate implements [Operation].
+func (c CreateTransaction) Validate() error {
+	return errors.Join(checkIdentity(c, "external_ref", ""), gateway.TransactionParams(c).Validate())
+}
+
+func (c CreateTransaction) identity() identity {
+	return identity{kind: kindCreateTransaction, key: c.ExternalRef}
+}
+
+func (CreateTransaction) repeat() repeatability        { return byReference }
+func (CreateTransaction) result() *gateway.Transaction { return new(gateway.Transaction) }
+
+func (CreateTransaction) begin(context.Context, *session) (snapshot, any, error) {
+	return snapshot{}, nil, nil
+}
+
+func (c CreateTransaction) send(ctx context.Context, s *session, _ *snapshot) (any, error) {
+	return s.client.Transactions.Create(ctx, gateway.TransactionParams(c), s.options...)
+}
+
+// clockSkew is how far the gateway's clock may be behind the database's.
+const clockSkew = time.Hour
+
+func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
+	found, err := s.client.Transactions.FindByExternalRef(ctx, c.ExternalRef, gateway.FindOptions{Since: s.since.Add(-clockSkew)}, s.read()...)
+	switch {
+	case errors.Is(err, gateway.ErrNotFound):
+		return verdict{finding: notApplied}, nil
+	case err != nil:
+		return verdict{}, err
+	case found.Amount != c.Amount || found.Method != c.Method:
+		return verdict{finding: unclear, why: "the transaction " + found.ID + " has the reference, and another amount or method"}, nil
+	}
+	return verdict{finding: applied, result: found}, nil
+}
+
+func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, id string) (any, error) {
+	return s.client.Transactions.Get(ctx, id, s.read()...)
+}
+
+// Refund pays a transaction back, in whole or in part: PUT
+// /v2/transactions/{id}/refund. Exactly one of Amount, UpTo and Full is set.
+//
+// UpTo and Full name a target, so they are the safer forms: whoever else refunds
+// the same transaction, no more than the target is paid back, and the outcome can
+// always be told.
+type Refund struct {
+	Key           string `json:"key"`
+	TransactionID string `json:"transaction_id"`
+
+	Amount int64  `json:"amount,omitzero"` // cents, in addition to what was refunded before
+	UpTo   int64  `json:"up_to,omitzero"`  // cents, including what was refunded before
+	Full   bool   `json:"full,omitzero"`   // everything that is left
+	Reason string `json:"reason,omitzero"` // at most 500 characters
+}
+
+// RefundUpTo refunds a transaction until total cents of it are refunded. It does
+// nothing where they are already.
+func RefundUpTo(key, transactionID string, total int64) Refund {
+	return Refund{Key: key, TransactionID: transactionID, UpTo: total}
+}
+
+// RefundResult is the outcome of a [Refund]. AmountRefunded is 0 where the target
+// was reached before. Message is "" where the outcome was found by reading the
+// transaction.
+type RefundResult = Result[Refund, gateway.Refund]
+
+// Validate implements [Operation].
+func (r Refund) Validate() error {
+	set := 0
+	for _, is := range [...]bool{r.Amount != 0, r.UpTo != 0, r.Full} {
+		if is {
+			set++
+		}
+	}
+	err := checkIdentity(r, "key", "transaction_id")
+	switch {
+	case set != 1:
+		err = errors.Join(err, invalid(kindRefund, "amount", "exactly one of amount, up_to and full must be set"))
+	case r.UpTo < 0:
+		err = errors.Join(err, invalid(kindRefund, "up_to", "must be at least 1"))
+	}
+	return errors.Join(err, gateway.RefundParams{
+		Amount: r.Amount, Full: r.Amount == 0, Reason: r.Reason,
+	}.Validate())
+}
+
+func (r Refund) identity() identity {
+	return identity{kind: kindRefund, key: r.Key, resource: "transactions/" + r.TransactionID}
+}
+
+func (Refund) repeat() repeatability   { return byIdempotencyKey }
+func (Refund) result() *gateway.Refund { return new(gateway.Refund) }
+
+// fresh reads the transaction. refunded_amount never falls, so one that is lower
+// than known is old.
+func (r Refund) fresh(ctx context.Context, s *session, atLeast int64) (*gateway.Transaction, error) {
+	t, err := s.client.Transactions.Get(ctx, r.TransactionID, s.read()...)
+	if err == nil && t.RefundedAmount < atLeast {
+		return nil, errStale
+	}
+	return t, err
+}
+
+func (r Refund) begin(ctx context.Context, s *session) (snapshot, any, error) {
+	t, err := r.fresh(ctx, s, s.refunded)
+	if err != nil {
+		return snapshot{}, nil, err
+	}
+	before := snapshot{
+		Status: string(t.Status), PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount,
+		Refund: r.Amount, Full: r.Full,
+	}
+	switch {
+	case r.Full:
+		before.Refund = t.PaidAmount - t.RefundedAmount
+	case r.UpTo > 0:
+		before.Refund = r.UpTo - t.RefundedAmount
+	}
+	if before.Refund <= 0 && t.RefundedAmount > 0 {
+		return before, before.refund(t, 0), nil
+	}
+	return before, nil, nil
+}
+
+// refund returns the response that the gateway would have sent.
+func (*snapshot) refund(t *gateway.Transaction, amount int64) *gateway.Refund {
+	left := t.PaidAmount - t.RefundedAmount
+	return &gateway.Refund{AmountRefunded: amount, RemainingBalance: left, IsFullRefund: left == 0}
+}
+
+func (r Refund) send(ctx context.Context, s *session, before *snapshot) (any, error) {
+	params := gateway.RefundParams{Amount: before.Refund, Reason: r.Reason}
+	if r.Full {
+		params.Amount, params.Full = 0, true
+	}
+	return s.client.Transactions.Refund(ctx, r.TransactionID, params, s.options...)
+}
+
+// look compares refunded_amount with what it was. It never falls, so a value
+// below the target proves that the refund was not applied, whoever refunded
+// something else. A value above it may hold this refund or not.
+func (r Refund) look(ctx context.Context, s *session, before *snapshot) (verdict, error) {
+	t, err := r.fresh(ctx, s, max(s.refunded, before.RefundedAmount))
+	if err != nil {
+		return verdict{}, err
+	}
+	target := before.RefundedAmount + before.Refund
+	switch {
+	case r.Full && t.Status != gateway.TransactionRefunded && (t.PaidAmount == 0 || t.RefundedAmount < t.PaidAmount),
+		!r.Full && t.RefundedAmount < target:
+		return verdict{finding: notApplied}, nil
+	case t.RefundedAmount > target && r.Amount > 0:
+		return verdict{finding: unclear, why: fmt.Sprintf(
+			"refunded_amount was %d before this refund of %d was sent, and is %d now: someone else refunded too, and whether this refund is part of it can't be told",
+			before.RefundedAmount, before.Refund, t.RefundedAmount)}, nil
+	}
+	return verdict{finding: applied, result: before.refund(t, before.Refund)}, nil
+}
+
+func (r Refund) decided(ctx context.Context, s *session, before *snapshot, _ string) (any, error) {
+	t, err := r.fresh(ctx, s, before.RefundedAmount+before.Refund)
+	if err != nil {
+		return nil, err
+	}
+	return before.refund(t, before.Refund), nil
+}
