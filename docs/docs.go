@@ -1,5 +1,5 @@
-// Package docs carries the list of assumptions, so that the mock gateway serves
-// the very text that people read.
+// Package docs carries the list of assumptions and the OpenAPI documents, so
+// that the mock gateway serves the very text that people read.
 package docs
 
 import (
@@ -9,6 +9,26 @@ import (
 
 //go:embed assumptions.md
 var assumptions string
+
+var (
+	//go:embed openapi.json
+	openAPI []byte
+	//go:embed openapi-live.json
+	liveOpenAPI []byte
+	//go:embed openapi-control.json
+	controlOpenAPI []byte
+)
+
+// OpenAPI returns the description of the interface in a dialect.
+func OpenAPI(live bool) []byte {
+	if live {
+		return liveOpenAPI
+	}
+	return openAPI
+}
+
+// ControlOpenAPI returns the description of the mock gateway's control plane.
+func ControlOpenAPI() []byte { return controlOpenAPI }
 
 // Assumption is one choice that the interface document leaves open.
 type Assumption struct {

@@ -119,6 +119,8 @@ func (p *Plane) routes() []route {
 		{method: http.MethodGet, path: "health", do: p.health, open: true},
 		{method: http.MethodGet, path: "assumptions", do: p.assumptions, open: true},
 		{method: http.MethodGet, path: "metrics", do: p.metrics, open: true},
+		{method: http.MethodGet, path: "openapi.json", do: p.openAPI, open: true},
+		{method: http.MethodGet, path: "openapi-control.json", do: p.controlOpenAPI, open: true},
 		{method: http.MethodPost, path: "reset", do: p.reset},
 		{method: http.MethodPost, path: "down", do: func(*call) (any, error) { return p.reachable(false), nil }},
 		{method: http.MethodPost, path: "up", do: func(*call) (any, error) { return p.reachable(true), nil }},

@@ -38,6 +38,17 @@ func (p *Plane) health(*call) (any, error) {
 
 func (*Plane) assumptions(*call) (any, error) { return docs.Assumptions(), nil }
 
+// openAPI writes the description of the interface in the server's dialect.
+func (p *Plane) openAPI(c *call) (any, error) {
+	respond.WriteText(c.w, http.StatusOK, respond.JSON, docs.OpenAPI(p.cfg.Live))
+	return nil, nil //nolint:nilnil // the response is written
+}
+
+func (*Plane) controlOpenAPI(c *call) (any, error) {
+	respond.WriteText(c.w, http.StatusOK, respond.JSON, docs.ControlOpenAPI())
+	return nil, nil //nolint:nilnil // the response is written
+}
+
 type resetView struct {
 	Reset bool `json:"reset"`
 }
@@ -81,12 +92,15 @@ type clockView struct {
 
 func (p *Plane) clock(*call) (any, error) { return clockView{respond.Stamp(p.cfg.Clock.Now())}, nil }
 
+// advanceBody has exactly one of its members.
+type advanceBody struct {
+	By   string `json:"by,omitzero"` // a duration, such as "40d" or "90m"
+	To   string `json:"to,omitzero"` // a timestamp, such as "2027-02-01T00:00:00Z"
+	Next bool   `json:"next,omitzero"`
+}
+
 func (p *Plane) advance(c *call) (any, error) {
-	var in struct {
-		By   string `json:"by"`
-		To   string `json:"to"`
-		Next bool   `json:"next"`
-	}
+	var in advanceBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
@@ -153,10 +167,12 @@ func (p *Plane) controlRoutes() []route {
 	return append(list, route{method: http.MethodPost, path: "legacy/payments/{id}/status", do: p.legacyStatus})
 }
 
+type actionBody struct {
+	Count *int `json:"count,omitzero"` // how many charges fail; fail-next only, 1 where it is not sent
+}
+
 func (p *Plane) control(c *call, resource, action string) (any, error) {
-	in := struct {
-		Count *int `json:"count"`
-	}{}
+	var in actionBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
@@ -243,10 +259,12 @@ type legacyView struct {
 	Status        string `json:"status"`
 }
 
+type legacyStatusBody struct {
+	Status string `json:"status"`
+}
+
 func (p *Plane) legacyStatus(c *call) (any, error) {
-	var in struct {
-		Status string `json:"status"`
-	}
+	var in legacyStatusBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}

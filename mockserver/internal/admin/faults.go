@@ -31,14 +31,16 @@ type faultView struct {
 	Fired       int     `json:"fired"`
 }
 
+type faultBody struct {
+	Fault       string   `json:"fault"`                // such as "status=503; retry-after=2"
+	On          string   `json:"on,omitzero"`          // an operation, a method and path, or a kind of webhook; every request where it is not sent
+	Times       *int     `json:"times,omitzero"`       // at least 1; how often it fires
+	Nth         *int     `json:"nth,omitzero"`         // at least 1; only the nth match
+	Probability *float64 `json:"probability,omitzero"` // 0 to 1, from the seed
+}
+
 func (p *Plane) addFault(c *call) (any, error) {
-	var in struct {
-		Fault       string   `json:"fault"`
-		On          string   `json:"on"`
-		Times       *int     `json:"times"`
-		Nth         *int     `json:"nth"`
-		Probability *float64 `json:"probability"`
-	}
+	var in faultBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}

@@ -47,15 +47,17 @@ func viewEndpoint(e deliver.Endpoint) endpointView {
 	return v
 }
 
-func (p *Plane) addEndpoint(c *call) (any, error) {
-	var in struct {
-		URL    string   `json:"url"`
-		Secret string   `json:"secret"`
-		Events []string `json:"events"`
+type endpointBody struct {
+	URL    string   `json:"url"`
+	Secret string   `json:"secret,omitzero"` // signs the deliveries; unsigned where it is not sent
+	Events []string `json:"events,omitzero"` // kinds or families, such as "transaction.paid" or "payout.*"; every kind where it is not sent
 
-		TimestampHeader string `json:"timestamp_header,omitzero"`
-		SignatureHeader string `json:"signature_header,omitzero"`
-	}
+	TimestampHeader string `json:"timestamp_header,omitzero"`
+	SignatureHeader string `json:"signature_header,omitzero"`
+}
+
+func (p *Plane) addEndpoint(c *call) (any, error) {
+	var in endpointBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
@@ -86,10 +88,12 @@ func (p *Plane) removeEndpoint(c *call) (any, error) {
 	return endpointView{ID: c.args[0], Events: []string{}}, nil
 }
 
+type secretBody struct {
+	Secret string `json:"secret"` // signs every attempt from now on
+}
+
 func (p *Plane) rotate(c *call) (any, error) {
-	var in struct {
-		Secret string `json:"secret"`
-	}
+	var in secretBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
@@ -225,10 +229,12 @@ func (p *Plane) holding(c *call, holding bool) holdView {
 
 // release delivers the named ones in their order, or all, and answers when they
 // have been delivered.
+type releaseBody struct {
+	IDs []string `json:"ids,omitzero"` // of deliveries, in the order in which they go out; without it all go and the hold ends
+}
+
 func (p *Plane) release(c *call) (any, error) {
-	var in struct {
-		IDs []string `json:"ids"`
-	}
+	var in releaseBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}

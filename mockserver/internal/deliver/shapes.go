@@ -1,0 +1,63 @@
+package deliver
+
+import (
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// Shape returns a value of the type of the data of a kind's events, for those
+// who describe them.
+func Shape(k webhook.Kind) any {
+	switch k.Family() {
+	case webhook.FamilyTransaction:
+		return transactionView{}
+	case webhook.FamilySubscription:
+		return subscriptionView{}
+	default:
+		return transferData{}
+	}
+}
+
+// Sample returns the body of an event of the kind, about a resource that does
+// not exist: the same bytes every time.
+func Sample(k webhook.Kind) ([]byte, error) {
+	at := time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
+	e := &engine.Event{ID: "evt_01945f2c", At: at, Kind: string(k)}
+	buyer := &engine.Buyer{Name: "Ana Souza", Email: "ana@example.com", Phone: "11987654321"}
+	charge := &engine.Transaction{
+		ID: "01945f2c-6d80-7000-8000-000000000001", ExternalRef: "order-1001", Amount: 4990, Currency: "BRL", Method: "pix",
+		Status: "paid", Buyer: buyer, Products: []engine.Product{{Name: "T-shirt", Price: 4990, Quantity: 1}},
+		PaidAmount: 4990, PaidAt: at, CreatedAt: at,
+	}
+	switch k.Family() {
+	case webhook.FamilyTransaction:
+		charge.Status = k.Status()
+		if charge.Status == "pending" || charge.Status == "canceled" {
+			charge.PaidAt, charge.PaidAmount = time.Time{}, 0
+		}
+		if k == webhook.TransactionThreeDSRequired {
+			charge.Method = "credit_card"
+		}
+		e.Transaction = charge
+	case webhook.FamilySubscription:
+		charge.Method = "credit_card"
+		s := &engine.Subscription{
+			ID: "01945f2c-6d80-7000-8000-000000000002", Customer: buyer, Status: k.Status(), Amount: 4990, Currency: "BRL",
+			Interval: "month", IntervalCount: 1, FailurePolicy: "retry_then_cancel", Metadata: `{"plan":"gold"}`, Cycle: 1,
+			CurrentPeriodStart: at, CurrentPeriodEnd: at.AddDate(0, 1, 0), Latest: charge, CreatedAt: at,
+		}
+		if k == webhook.SubscriptionPaymentFailed {
+			charge.Status, charge.PaidAt, charge.PaidAmount = "refused", time.Time{}, 0
+			e.PreviousStatus, e.Attempt, e.FailureReason = "active", 1, "insufficient_funds"
+		}
+		e.Subscription = s
+	default:
+		e.Transfer = &engine.Transfer{ID: "01945f2c-6d80-7000-8000-000000000003", Amount: 12000, Fee: 50, Status: k.Status(), CreatedAt: at}
+		if k == webhook.PayoutTransferred {
+			e.Transfer.TransferredAt = at
+		}
+	}
+	return render(e)
+}

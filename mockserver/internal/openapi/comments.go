@@ -1,0 +1,160 @@
+package openapi
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// comments holds what the doc comments of a few packages say.
+type comments struct {
+	types   map[string]string // "gateway.Transaction"
+	fields  map[string]string // "gateway.Transaction.PaidAt"
+	methods map[string]string // "gateway.TransactionsService.Create"
+	wire    map[string]string // the values of constants: "RetryThenCancel" is "retry_then_cancel"
+}
+
+// readComments parses the packages in the folders, by the names they are
+// imported under.
+func readComments(folders map[string]string) (*comments, error) {
+	c := &comments{types: map[string]string{}, fields: map[string]string{}, methods: map[string]string{}, wire: map[string]string{}}
+	for pkg, dir := range folders {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			return nil, fmt.Errorf("openapi: no Go files in %s: %w", dir, fs.ErrNotExist)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return nil, err
+			}
+			c.add(pkg, file)
+		}
+	}
+	return c, nil
+}
+
+func (c *comments) add(pkg string, file *ast.File) {
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Recv != nil {
+				c.methods[pkg+"."+receiver(d.Recv.List[0].Type)+"."+d.Name.Name] = plain(d.Doc.Text())
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					c.addType(pkg, s, d.Doc)
+				case *ast.ValueSpec:
+					c.addConstant(s)
+				}
+			}
+		}
+	}
+}
+
+func (c *comments) addType(pkg string, t *ast.TypeSpec, doc *ast.CommentGroup) {
+	name := pkg + "." + t.Name.Name
+	if t.Doc != nil {
+		doc = t.Doc
+	}
+	c.types[name] = withoutName(described(doc.Text()), t.Name.Name)
+	s, ok := t.Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	for _, f := range s.Fields.List {
+		for _, n := range f.Names {
+			c.fields[name+"."+n.Name] = described(f.Doc.Text() + " " + f.Comment.Text())
+		}
+	}
+}
+
+func (c *comments) addConstant(s *ast.ValueSpec) {
+	for i, n := range s.Names {
+		if i < len(s.Values) {
+			if lit, ok := s.Values[i].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				c.wire[n.Name] = strings.Trim(lit.Value, `"`)
+			}
+		}
+	}
+}
+
+// onTheWire writes Go names as the wire does: those of constants and of t's
+// fields.
+func (c *comments) onTheWire(s string, t reflect.Type) string {
+	return goName.ReplaceAllStringFunc(s, func(name string) string {
+		if v, ok := c.wire[name]; ok {
+			return v
+		}
+		if wire := wireName(t, name); wire != "" {
+			return wire
+		}
+		return name
+	})
+}
+
+func receiver(e ast.Expr) string {
+	if star, ok := e.(*ast.StarExpr); ok {
+		e = star.X
+	}
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
+
+// withoutName begins a type's comment with what it says: "Fee is what the
+// gateway keeps" is "What the gateway keeps".
+func withoutName(s, name string) string {
+	rest, ok := strings.CutPrefix(s, name+" ")
+	if !ok {
+		return s
+	}
+	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "is "), "holds ")
+	return strings.ToUpper(rest[:1]) + rest[1:]
+}
+
+// plain puts a comment on one line.
+func plain(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+var (
+	goLink   = regexp.MustCompile(`\[[A-Za-z.]*\]`)
+	sentence = regexp.MustCompile(`[^.]+(\.\S[^.]*)*(\.|$)`)
+	aboutGo  = regexp.MustCompile(`\b(client|zero value|at its zero|package|this version|concurrent|prints?|printed|Extra|no zero|is zero|came in|fills|nil)\b`)
+	bare1    = regexp.MustCompile(`^(Nullable|nullable|required|Required)\.?$`)
+	goName   = regexp.MustCompile(`\b[A-Z][a-z]+(?:[A-Z][a-z]*|ID|URL)+\b`)
+)
+
+// described returns what a comment says about the wire: sentences about the Go
+// types, which link to them or speak of zero values, are left out.
+func described(s string) string {
+	var kept []string
+	for _, part := range sentence.FindAllString(plain(s), -1) {
+		for clause := range strings.SplitSeq(part, ";") {
+			clause = strings.TrimSpace(clause)
+			if clause != "" && clause != "." && !bare1.MatchString(clause) && !goLink.MatchString(clause) && !aboutGo.MatchString(clause) {
+				kept = append(kept, sentenceCase(clause))
+			}
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+func sentenceCase(s string) string {
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
+}

@@ -1,0 +1,119 @@
+package openapi
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
+)
+
+// The control plane's document is made from its routes, the types that they
+// take and return, and the table in docs/mockgateway.md that says what each does.
+
+var controlRow = regexp.MustCompile("(?m)^\\| `([A-Z]+ /__mock[^`]*)` \\| (.*?) \\| `")
+
+// control writes the description of the control plane.
+func (d *document) control(root string) (object, error) {
+	manual, err := os.ReadFile(filepath.Join(root, "docs", "mockgateway.md"))
+	if err != nil {
+		return nil, err
+	}
+	about := map[string]string{}
+	for _, row := range controlRow.FindAllStringSubmatch(string(manual), -1) {
+		about[row[1]] = strings.ReplaceAll(row[2], "`", "")
+	}
+	d.failures.set("Problem", obj("description", "It was not done: 400 breaks a rule, 404 finds nothing, 409 is the wrong state.",
+		"content", obj(respond.ProblemJSON, obj("schema", d.problem()))))
+	var paths object
+	for _, s := range admin.Shapes() {
+		item, _ := paths.get(s.Path)
+		methods, _ := item.(object)
+		methods.set(strings.ToLower(s.Method), d.call(s, about[s.Method+" "+s.Path]))
+		paths.set(s.Path, methods)
+	}
+	paths.sort()
+	d.schemas.sort()
+	return obj(
+		"openapi", "3.1.0",
+		"info", obj(
+			"title", "mockgateway control plane",
+			"version", version,
+			"description", "What a test does to the mock gateway besides calling its interface. A call acts on the account of its "+
+				"credential, and without one on the default account. It binds to loopback, and a page of another origin may not call it.",
+		),
+		"servers", []object{obj("url", "http://127.0.0.1:4010", "description", "mockgateway")},
+		"security", []object{obj(), obj("bearer", []string{}), obj("apiKey", []string{}), obj("basic", []string{})},
+		"paths", paths,
+		"components", obj("schemas", d.schemas, "responses", d.failures, "securitySchemes", securitySchemes()),
+	), nil
+}
+
+// call describes one call of the plane.
+func (d *document) call(s admin.Shape, about string) object {
+	path := strings.TrimPrefix(s.Path, admin.Prefix+"/")
+	resource, _, _ := strings.Cut(path, "/")
+	out := obj(
+		"operationId", strings.ToLower(s.Method)+camel(strings.NewReplacer("{", "by/", ".json", "").Replace(path)),
+		"tags", []string{strings.TrimSuffix(resource, ".json")},
+		"summary", about,
+	)
+	if s.Open {
+		out.set("security", []object{})
+	}
+	var parameters []object
+	for name := range strings.SplitSeq(path, "/") {
+		if strings.HasPrefix(name, "{") {
+			parameters = append(parameters, obj("name", strings.Trim(name, "{}"), "in", "path", "required", true,
+				"schema", &schema{Type: oneOrAll{"string"}, MinLength: 1}))
+		}
+	}
+	for _, name := range s.Query {
+		parameters = append(parameters, obj("name", name, "in", "query", "schema", text("string")))
+	}
+	if len(parameters) > 0 {
+		out.set("parameters", parameters)
+	}
+	if s.In != nil {
+		in := d.view(reflect.TypeOf(s.In), nil, "")
+		body, _ := d.schemas.get(strings.TrimPrefix(in.Ref, components))
+		body.Additional = closedObject
+		out.set("requestBody", obj("required", len(body.Required) > 0, "content", obj(respond.JSON, obj("schema", in))))
+	}
+	media := s.MediaType
+	if media == "" {
+		media = respond.JSON
+	}
+	responses := obj(
+		"200", obj("description", "Done.", "content", obj(media, obj("schema", d.result(s)))),
+		"default", obj("$ref", "#/components/responses/Problem"),
+	)
+	for _, status := range []string{"400", "401", "404", "409"} {
+		responses.set(status, obj("$ref", "#/components/responses/Problem"))
+	}
+	responses.sort()
+	out.set("responses", responses)
+	return out
+}
+
+func (d *document) result(s admin.Shape) *schema {
+	var data *schema
+	switch _, anything := s.Out.(map[string]any); {
+	case s.Out == nil:
+		data = &schema{
+			Type: oneOrAll{"object"}, Required: []string{"id"}, Properties: named[*schema]{{"id", text("string")}},
+			Description: "The resource as its read returns it; see openapi.json.",
+		}
+	case anything:
+		data = text("object")
+	default:
+		data = d.view(reflect.TypeOf(s.Out), nil, camel(strings.TrimPrefix(s.Path, admin.Prefix)))
+	}
+	if s.Whole {
+		return data
+	}
+	return &schema{Type: oneOrAll{"object"}, Required: []string{"data"}, Properties: named[*schema]{{"data", data}}}
+}

@@ -1,0 +1,27 @@
+package openapi_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/mockserver/internal/openapi"
+)
+
+// The documents are made of doc comments, rules, views and golden files: whoever
+// changes one of those writes them again.
+func TestDocumentsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	files, err := openapi.Files(root)
+	require.NoError(t, err)
+	assert.Len(t, files, 3)
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		assert.True(t, string(want) == string(got), "%s is stale: run go generate ./mockserver/internal/openapi", name)
+	}
+}

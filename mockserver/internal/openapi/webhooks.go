@@ -1,0 +1,91 @@
+package openapi
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// webhooks has one entry for each kind of event that a gateway sends.
+func (d *document) webhooks() (object, error) {
+	var out object
+	for _, k := range append(webhook.DocumentedKinds(), webhook.TransactionPartiallyRefunded, webhook.PayoutRejected) {
+		body, err := deliver.Sample(k)
+		if err != nil {
+			return nil, err
+		}
+		out.set(string(k), obj("post", obj(
+			"operationId", strings.ReplaceAll(string(k), ".", "_"),
+			"tags", []string{string(k.Family()) + "s"},
+			"summary", string(k),
+			"description", "The "+string(k.Family())+"'s status is then "+k.Status()+". Sent to the registered endpoints and, for a transaction or a transfer, to its notify_url. "+
+				"Deduplicate by the top-level id: it is the same on every redelivery, and so are the bytes.",
+			"security", []object{},
+			"parameters", signature(),
+			"requestBody", obj("required", true, "content", obj("application/json", obj(
+				"schema", d.event(k),
+				"examples", obj("sample", obj("value", jsontext.Value(body))),
+			))),
+			"responses", obj("2XX", obj("description", "Received. Anything else, and no response within 10 seconds, is delivered again.")),
+		)))
+	}
+	return out, nil
+}
+
+// signature lists the headers of a signed delivery.
+func signature() []object {
+	about := []struct{ name, text string }{
+		{webhook.DefaultTimestampHeader, "When it was signed, in Unix seconds. Reject what is more than 300 seconds away, after the signature was verified."},
+		{webhook.DefaultSignatureHeader, "sha256= and the lower-case hex HMAC-SHA256 of \"{timestamp}.{raw body}\" under the signing secret. Missing on deliveries to a notify_url."},
+	}
+	patterns := []string{"^[0-9]+$", "^sha256=[0-9a-f]{64}$"}
+	var list []object
+	for i, h := range about {
+		list = append(list, obj("name", h.name, "in", "header", "required", false,
+			"schema", &schema{Type: oneOrAll{"string"}, Pattern: patterns[i]}, "description", h.text))
+	}
+	return list
+}
+
+// event writes the schema of an event: its envelope, with the kind fixed, and
+// the data of its family.
+func (d *document) event(k webhook.Kind) *schema {
+	data := d.view(reflect.TypeOf(deliver.Shape(k)), eventTwin(k), camel(string(k.Family()))+"EventData")
+	out := text("object")
+	out.Properties.set("id", &schema{Type: oneOrAll{"string"}, Description: "Of the event."})
+	kind := &schema{Properties: named[*schema]{{"event_type", &schema{Const: string(k)}}}}
+	switch k.Family() {
+	case webhook.FamilyTransfer:
+		out.Properties.set("type", &schema{Type: oneOrAll{"string"}, Const: string(k)})
+		out.Properties.set("api_version", text("string"))
+		out.Properties.set("data", data)
+	default:
+		out.Properties.set("event", &schema{Type: oneOrAll{"string"}, Const: string(k.Family())})
+		out.Properties.set("api_version", text("string"))
+		out.Properties.set("data", &schema{AllOf: []*schema{data, kind}})
+	}
+	out.Required = names(out.Properties)
+	name := camel(string(k)) + "Event"
+	return d.component(name, name, out)
+}
+
+func eventTwin(k webhook.Kind) reflect.Type {
+	switch k.Family() {
+	case webhook.FamilyTransaction:
+		return reflect.TypeFor[webhook.TransactionData]()
+	case webhook.FamilySubscription:
+		return reflect.TypeFor[webhook.SubscriptionData]()
+	default:
+		return reflect.TypeFor[TransferEventData]()
+	}
+}
+
+// TransferEventData nests the data as the wire does: the receiver's type is
+// flat. Its name is that of the component.
+type TransferEventData struct {
+	Object webhook.TransferData `json:"object"`
+}
