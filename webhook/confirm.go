@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // identify makes the record by which the event is known: a proven event by its
@@ -142,4 +148,332 @@ func (rx *Receiver) saysTheSame(ctx context.Context, body []byte) (bool, error) 
 		return false, nil
 	}
 	return err == nil && contradiction(e, res) == nil, err
+}
+
+// terms are what an event says about its resource that never changes. A zero
+// member says nothing.
+type terms struct {
+	amount              int64
+	currency, reference string
+}
+
+// termsOf returns what the event's body says. It is an error if an amount can't
+// be read.
+func termsOf(e *Event) (terms, error) {
+	return dataOf(e, func(o object) terms {
+		switch e.Family {
+		case FamilyTransaction:
+			d := readTransactionData(o)
+			return terms{amount: d.Amount, currency: string(d.Currency), reference: d.CorrelationID}
+		case FamilySubscription:
+			d := readSubscriptionData(o)
+			return terms{amount: d.Amount, currency: string(d.Currency)}
+		default:
+			d := readTransferData(o)
+			return terms{amount: d.Amount, reference: d.ExternalRef}
+		}
+	})
+}
+
+func (r *resource) terms() terms {
+	switch {
+	case r.transaction != nil:
+		tx := r.transaction
+		return terms{amount: tx.Amount, currency: string(tx.Currency), reference: tx.ExternalRef}
+	case r.subscription != nil:
+		return terms{amount: r.subscription.Amount, currency: string(r.subscription.Currency)}
+	default:
+		return terms{amount: r.transfer.Amount, reference: r.transfer.ExternalRef}
+	}
+}
+
+// contradicts names the first member of which both say something, but not the
+// same; "" where there is none.
+func (w terms) contradicts(other terms) string {
+	switch {
+	case w.amount != 0 && other.amount != 0 && w.amount != other.amount:
+		return "amount"
+	case w.currency != "" && other.currency != "" && w.currency != other.currency:
+		return "currency"
+	case w.reference != "" && other.reference != "" && w.reference != other.reference:
+		return "reference"
+	default:
+		return ""
+	}
+}
+
+// contradiction is the error of an unproven event that says about its resource
+// what the API denies.
+func contradiction(e *Event, r *resource) error {
+	said, err := termsOf(e)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	}
+	if member := said.contradicts(r.terms()); member != "" {
+		return fmt.Errorf("%w: the resource has another %s", ErrUnconfirmed, member)
+	}
+	return nil
+}
+
+// ambiguous reports whether an unproven body names more than one resource, or
+// hides one where the family has none.
+func ambiguous(e *Event) bool {
+	several := true
+	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
+		env := envelope{doc: d}
+		if !env.read() {
+			return
+		}
+		beside, inside := env.firstOf(env.outer.id), env.firstOf(env.inner.id)
+		several = env.nested && (!e.Family.mayNest() || env.inner.object != 0 || (beside != "" && inside != "" && beside != inside))
+	})
+	return several
+}
+
+// verdict is what the API's state of a resource says about an event.
+type verdict uint8
+
+const (
+	confirmed verdict = iota // the resource can only reach this state through the event
+	behind                   // not yet, but the resource may still get there
+	refuted                  // it can't have happened
+)
+
+// confirmation is the judgement of an event that carries no proof of its own.
+type confirmation struct {
+	verdict verdict
+	fact    string    // see factNamed
+	moment  time.Time // when it happened; later than that where the API doesn't say
+	late    bool      // the resource is past the waiting state that the event announces
+	status  string
+}
+
+// judge judges e by the resource that the API returned for it.
+func judge(e *Event, r *resource, now time.Time) confirmation {
+	c := confirmation{status: r.status(), moment: r.head().updatedAt.Time}
+	row, occasion := rowOf(e.Kind), ""
+	switch family := e.Kind.Family(); {
+	case family != "" && family != e.Family:
+		c.verdict = refuted // a payment with a subscription's id: the gateway never sends it
+		return c
+	case row == nil && string(e.Kind) != e.Family.prefix()+"."+c.status:
+		c.verdict = refuted // an unknown meaning can't be proven
+		return c
+	case row == nil && r.transfer == nil:
+		occasion = lastUpdate(r)
+	case row == nil: // a transfer only moves forward
+	default:
+		c.verdict = row.proof(r, now)
+		if row.at != nil {
+			c.moment = row.at(r)
+		}
+		c.late = row.passed != nil && row.passed(r)
+		if row.occasion != nil {
+			occasion = row.occasion(r)
+		}
+	}
+	c.fact = factNamed(e, occasion)
+	return c
+}
+
+// statusVerdict judges the state that an unproven event says its resource is in:
+// the resource must be in it or have been.
+func statusVerdict(e *Event, r *resource, now time.Time) verdict {
+	if e.Status == "" || e.Status == r.status() {
+		return confirmed
+	}
+	tx := r.transaction
+	switch {
+	case r.subscription != nil:
+		return stageVerdict(gateway.SubscriptionStatus(e.Status), r.subscription.Status)
+	case tx != nil && e.Status == string(gateway.TransactionRefunded) && (tx.Amount <= 0 || tx.RefundedAmount < tx.Amount):
+		return reached(gateway.TransactionRefunded)(tx) // a part of it proves another state
+	}
+	if row := derivedRow(e.Family, e.Status); row != nil {
+		return row.proof(r, now)
+	}
+	return confirmed // a state on the way, such as processing, that nothing proves or denies
+}
+
+// stageVerdict knows no state that is over for good: a subscription goes round.
+// It may only not be ahead of itself.
+func stageVerdict(said, is gateway.SubscriptionStatus) verdict {
+	if subscriptionStage(said) > subscriptionStage(is) {
+		return behind
+	}
+	return confirmed
+}
+
+func subscriptionStage(s gateway.SubscriptionStatus) int {
+	switch s {
+	case gateway.SubscriptionIncomplete:
+		return 1
+	case gateway.SubscriptionTrialing:
+		return 2
+	case gateway.SubscriptionActive, gateway.SubscriptionPastDue, gateway.SubscriptionCancelScheduled:
+		return 3
+	case gateway.SubscriptionCanceled:
+		return 4
+	default:
+		return 0
+	}
+}
+
+// An event that carries no proof is rebuilt from the resource that the API
+// returned: nothing in its body, the id included, comes from the sender. Whoever
+// owns a paid transaction could otherwise have any amount, reference or metadata
+// confirmed with it.
+
+// rebuilt returns the record of an event that the API confirmed. e says what
+// happened to which resource. The id of its delivery is kept only where a signed
+// twin may be found by nothing else: it may be guessed.
+func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
+	body, err := eventBody(factID(c.fact), e.Kind, res)
+	if err != nil {
+		return Record{}, fmt.Errorf("webhook: %s of %s can't be written: %w", e.Kind, e.ResourceID, err)
+	}
+	again, err := Parse(body)
+	if err != nil {
+		return Record{}, err
+	}
+	again.Source, again.ConfirmedStatus, again.Stale = e.Source, c.status, c.late
+	rec, err := record(again, c.fact, res)
+	if row := rowOf(e.Kind); e.ID != "" && row != nil && row.needsAPI() {
+		rec.EventID = e.ID
+	}
+	return rec, err
+}
+
+// eventBody writes what the gateway would have sent, from the resource. What
+// the API does not say is left out.
+func eventBody(id string, kind Kind, res *resource) ([]byte, error) {
+	type object = map[string]any
+	body := object{"id": id}
+	switch {
+	case res.transaction != nil:
+		tx := res.transaction
+		body["event"] = FamilyTransaction
+		body["data"] = object{
+			"id": tx.ID, "event_type": kind, "status": tx.Status, "correlation_id": tx.ExternalRef, "method": tx.Method,
+			"amount": tx.Amount, "currency": tx.Currency, "paid_at": tx.PaidAt, "informations": tx.Informations,
+			"customer": object{"name": tx.Buyer.Name, "email": tx.Buyer.Email, "phone": tx.Buyer.Phone},
+			"products": eventProducts(tx.Products),
+		}
+	case res.transfer != nil:
+		tr := res.transfer
+		body["type"] = kind
+		body["data"] = object{"object": object{
+			"id": tr.ID, "status": tr.Status, "type": tr.Type, "amount": tr.Amount, "fee": tr.Fee,
+			"net_amount": tr.Amount - tr.Fee, "external_ref": tr.ExternalRef, "transferred_at": tr.TransferredAt,
+		}}
+	default:
+		sub := res.subscription
+		body["event"] = FamilySubscription
+		body["data"] = object{
+			"id": sub.ID, "event_type": kind, "status": sub.Status, "customer_id": sub.CustomerID, "amount": sub.Amount,
+			"currency": sub.Currency, "interval": sub.Interval, "interval_count": sub.IntervalCount,
+			"current_period_start": sub.CurrentPeriodStart, "current_period_end": sub.CurrentPeriodEnd,
+			"cancel_at_period_end": sub.CancelAtPeriodEnd, "customer_email": sub.CustomerEmail,
+			"failure_policy": sub.FailurePolicy, "trial_end": sub.TrialEnd, "metadata": sub.Metadata,
+			"latest_transaction": latestCharge(sub),
+		}
+	}
+	return jsonv2.Marshal(body, jsonv2.Deterministic(true), jsonread.Lenient)
+}
+
+func eventProducts(lines []gateway.ProductLine) []map[string]any {
+	products := make([]map[string]any, len(lines))
+	for i, p := range lines {
+		products[i] = map[string]any{"title": p.Name, "unit_price": p.Price, "quantity": p.Quantity}
+	}
+	return products
+}
+
+// latestCharge returns the last charge of a subscription, nil where the API
+// lists none.
+func latestCharge(sub *gateway.Subscription) map[string]any {
+	if len(sub.Transactions) == 0 {
+		return nil
+	}
+	tx := slices.MaxFunc(sub.Transactions, func(a, b gateway.SubscriptionTransaction) int {
+		return a.CreatedAt.Compare(b.CreatedAt.Time)
+	})
+	return map[string]any{
+		"id": tx.ID, "status": tx.Status, "amount": tx.Amount, "paid_amount": tx.PaidAmount, "refunded_amount": tx.RefundedAmount,
+		"currency": tx.Currency, "external_ref": tx.ExternalRef, "created_at": tx.CreatedAt, "paid_at": tx.PaidAt,
+	}
+}
+
+// resource is what the API returned: exactly one member is set.
+type resource struct {
+	transaction  *gateway.Transaction
+	subscription *gateway.Subscription
+	transfer     *gateway.Transfer
+}
+
+// head is what resources of all families have.
+type head struct {
+	id, status           string
+	createdAt, updatedAt gateway.Timestamp
+}
+
+func (r *resource) head() head {
+	switch {
+	case r.transaction != nil:
+		tx := r.transaction
+		return head{tx.ID, string(tx.Status), tx.CreatedAt, tx.UpdatedAt}
+	case r.subscription != nil:
+		sub := r.subscription
+		return head{sub.ID, string(sub.Status), sub.CreatedAt, sub.UpdatedAt}
+	default:
+		tr := r.transfer
+		return head{tr.ID, string(tr.Status), tr.CreatedAt, tr.UpdatedAt}
+	}
+}
+
+// status returns the resource's state, "" where there is no resource.
+func (r *resource) status() string {
+	if r == nil {
+		return ""
+	}
+	return r.head().status
+}
+
+// proves reports whether an event of the kind must have happened to the resource.
+func (r *resource) proves(k Kind, now time.Time) bool { return rowOf(k).proof(r, now) == confirmed }
+
+// encode writes the resource for a store.
+func (r *resource) encode() ([]byte, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var state any = r.transfer
+	switch {
+	case r.transaction != nil:
+		state = r.transaction
+	case r.subscription != nil:
+		state = r.subscription
+	}
+	return jsonv2.Marshal(state, jsonread.Lenient)
+}
+
+func decodeResource(family Family, raw []byte) (*resource, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var r resource
+	var into any
+	switch family {
+	case FamilyTransaction:
+		r.transaction = new(gateway.Transaction)
+		into = r.transaction
+	case FamilySubscription:
+		r.subscription = new(gateway.Subscription)
+		into = r.subscription
+	default:
+		r.transfer = new(gateway.Transfer)
+		into = r.transfer
+	}
+	err := jsonv2.Unmarshal(raw, into, jsonread.Lenient)
+	return &r, err
 }

@@ -83,20 +83,12 @@ var (
 )
 
 func newReader(source api, limits ReadBack) *reader {
-	if limits.Concurrent <= 0 {
-		limits.Concurrent = 8
-	}
-	if limits.PerSecond <= 0 {
-		limits.PerSecond = 50
-	}
-	if limits.Timeout <= 0 {
-		limits.Timeout = 5 * time.Second
-	}
+	rate := float64(positive(limits.PerSecond, 50))
 	return &reader{
 		api:     source,
-		timeout: limits.Timeout,
-		slots:   make(chan struct{}, limits.Concurrent),
-		bucket:  bucket{perSecond: float64(limits.PerSecond), size: float64(2 * limits.PerSecond)},
+		timeout: positive(limits.Timeout, 5*time.Second),
+		slots:   make(chan struct{}, positive(limits.Concurrent, 8)),
+		bucket:  bucket{perSecond: rate, size: 2 * rate},
 		flights: make(map[string]*flight),
 	}
 }

@@ -212,8 +212,7 @@ func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
 func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result) result {
 	one := rx.runs.add(c)
 	if one == nil {
-		r := outcome(c.Record, OutcomeReleased)
-		r.Err = ErrPaused
+		r := failure(c.Record, OutcomeReleased, ErrPaused)
 		rx.settle(ctx, c, &r, false)
 		return r
 	}
@@ -253,8 +252,8 @@ func (rx *Receiver) finish(ctx context.Context, c *Claim, handle func(context.Co
 	defer func() {
 		if !returned {
 			r = rx.protected(ctx, c.Record, func() result {
-				r := outcome(c.Record, OutcomeHandled)
-				r.Attempt, r.Err = c.Attempt, errGoexit
+				r := failure(c.Record, OutcomeHandled, errGoexit)
+				r.Attempt = c.Attempt
 				rx.settle(ctx, c, &r, rx.cfg.Mode == Inbox && c.Attempt >= rx.cfg.MaxAttempts)
 				return r
 			})

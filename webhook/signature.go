@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,10 +49,7 @@ type SigningKey struct {
 
 // keyID returns the name of the ith key.
 func keyID(keys []SigningKey, i int) string {
-	if id := keys[i].ID; id != "" {
-		return id
-	}
-	return "Keys[" + strconv.Itoa(i) + "]"
+	return cmp.Or(keys[i].ID, "Keys["+strconv.Itoa(i)+"]")
 }
 
 // HeaderNames are the names of the signature's headers; an empty one stands
@@ -61,19 +59,8 @@ type HeaderNames struct {
 	Signature string
 }
 
-func (n HeaderNames) timestamp() string {
-	if n.Timestamp == "" {
-		return DefaultTimestampHeader
-	}
-	return n.Timestamp
-}
-
-func (n HeaderNames) signature() string {
-	if n.Signature == "" {
-		return DefaultSignatureHeader
-	}
-	return n.Signature
-}
+func (n HeaderNames) timestamp() string { return cmp.Or(n.Timestamp, DefaultTimestampHeader) }
+func (n HeaderNames) signature() string { return cmp.Or(n.Signature, DefaultSignatureHeader) }
 
 // Sign returns the values of the timestamp and the signature header for body:
 // Unix seconds in decimal, and "sha256=" with the lower-case hex of
@@ -165,7 +152,10 @@ func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) 
 	if !ok {
 		return 0, ErrInvalidSignature
 	}
-	now := v.now()
+	now := time.Now()
+	if v.Now != nil {
+		now = v.Now()
+	}
 	key, ok = v.match(candidates, timestamps[0], body, now)
 	if !ok {
 		return 0, ErrInvalidSignature
@@ -174,25 +164,11 @@ func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) 
 	if !ok {
 		return 0, ErrInvalidSignature
 	}
-	if age, window := now.Unix()-at, v.window(); age > window || age < -window {
+	window := int64(cmp.Or(v.Tolerance, Tolerance) / time.Second)
+	if age := now.Unix() - at; age > window || age < -window {
 		return 0, ErrStaleTimestamp
 	}
 	return key, nil
-}
-
-func (v *Verifier) now() time.Time {
-	if v.Now == nil {
-		return time.Now()
-	}
-	return v.Now()
-}
-
-// window is the tolerance in seconds.
-func (v *Verifier) window() int64 {
-	if v.Tolerance == 0 {
-		return int64(Tolerance / time.Second)
-	}
-	return int64(v.Tolerance / time.Second)
 }
 
 // appendSignatures splits the values of the signature header. It reports false

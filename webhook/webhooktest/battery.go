@@ -2,9 +2,11 @@ package webhooktest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +18,7 @@ import (
 
 // Target is a handler under test. It must have an effect for the kinds
 // transaction.paid and transaction.refunded, late ones too, and acknowledge
-// the others.
+// all others.
 type Target struct {
 	Handler http.Handler
 
@@ -27,19 +29,19 @@ type Target struct {
 	// Effects returns what the handler has done so far: one Effect each time.
 	Effects func() []Effect
 
-	// FailNext has the next effect fail with the error instead of happening:
-	// the database is down. nil leaves the checks of failures out.
+	// FailNext makes the next effect fail with the error, as if the database were
+	// down. nil skips the checks of failures.
 	FailNext func(error)
 
-	// SetAPI has the handler's API show a transaction in that state, with any
-	// amount and reference. nil leaves the checks of unsigned deliveries out, but
-	// that they are refused.
+	// SetAPI makes the handler's API return a transaction in that state, with any
+	// amount and reference. If it is nil, unsigned deliveries are only checked to
+	// be rejected.
 	SetAPI func(id, status string)
 
 	// Path is the URL's path; default "/webhooks/gateway".
 	Path string
 
-	// EffectTimeout is how long a handler that answers first may take for the
+	// EffectTimeout is how long a handler that responds first may take for the
 	// effect; default 5 s.
 	EffectTimeout time.Duration
 }
@@ -62,82 +64,42 @@ func Run(t TB, target Target) {
 		t.Errorf("webhooktest: a Target needs Handler, Effects, and Secret or SetAPI")
 		return
 	}
-	if target.Path == "" {
-		target.Path = "/webhooks/gateway"
-	}
-	checks := []struct {
-		name string
-		do   func(*battery)
-	}{{"garbage", (*battery).garbage}, {"an unsigned delivery", (*battery).unsigned}}
-	if !target.Secret.IsZero() {
-		checks = append(checks, signedChecks()...)
-	}
-	if target.SetAPI != nil {
-		checks = append(checks, readBackChecks()...)
-	}
-	for _, one := range checks {
-		check(t, one.name, func(c *checker) {
-			c.t.Helper()
-			one.do(&battery{checker: c, Target: target})
-		})
+	target.Path = cmp.Or(target.Path, "/webhooks/gateway")
+	always, signed, readBack := true, !target.Secret.IsZero(), target.SetAPI != nil
+	for _, one := range []struct {
+		name    string
+		do      func(*battery)
+		applies bool
+	}{
+		{"invalid bodies", (*battery).garbage, always},
+		{"an unsigned delivery", (*battery).unsigned, always},
+		{"every kind is acknowledged", (*battery).everyKind, signed},
+		{"an event has its effect", (*battery).effective, signed},
+		{"a redelivered event", (*battery).duplicates, signed},
+		{"concurrent deliveries of one event", (*battery).concurrentDuplicates, signed},
+		{"several events of one resource", (*battery).twoOfAResource, signed},
+		{"a failing effect", (*battery).failure, signed && target.FailNext != nil},
+		{"a forged delivery", (*battery).forged, signed},
+		{"a forged delivery before the real one", (*battery).shadow, signed},
+		{"an old signature", (*battery).stale, signed},
+		{"the signature covers the exact bytes", (*battery).exactBytes, signed},
+		{"a changed body", (*battery).tampered, signed},
+		{"an unsigned delivery that the API confirms", (*battery).confirmed, readBack},
+		{"an unsigned delivery that the API does not confirm", (*battery).unconfirmed, readBack},
+		{"an unsigned delivery that also names a paid transaction", (*battery).payingForger, readBack},
+	} {
+		if one.applies {
+			check(t, one.name, func(c *checker) {
+				c.t.Helper()
+				one.do(&battery{checker: c, Target: target})
+			})
+		}
 	}
 }
 
 type battery struct {
 	*checker
 	Target
-}
-
-type namedCheck = struct {
-	name string
-	do   func(*battery)
-}
-
-func signedChecks() []namedCheck {
-	return []namedCheck{
-		{"every kind is acknowledged", (*battery).everyKind},
-		{"an event has its effect", (*battery).effective},
-		{"an event that comes again", (*battery).duplicates},
-		{"an event that comes many times at once", (*battery).concurrentDuplicates},
-		{"two events of one resource", (*battery).twoOfAResource},
-		{"a failure", (*battery).failure},
-		{"a forged delivery", (*battery).forged},
-		{"a forged delivery before the real one", (*battery).shadow},
-		{"an old signature", (*battery).stale},
-		{"the bytes are what is signed", (*battery).exactBytes},
-		{"a changed body", (*battery).tampered},
-	}
-}
-
-func readBackChecks() []namedCheck {
-	return []namedCheck{
-		{"an unsigned delivery that is true", (*battery).confirmed},
-		{"an unsigned delivery that is not true", (*battery).unconfirmed},
-		{"an unsigned delivery of somebody who paid for something else", (*battery).payingForger},
-	}
-}
-
-// recorder is the little of a response that a check looks at.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header is as in [http.ResponseWriter].
-func (r *recorder) Header() http.Header { return r.header }
-
-// WriteHeader is as in [http.ResponseWriter].
-func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
-}
-
-// Write is as in [http.ResponseWriter].
-func (r *recorder) Write(b []byte) (int, error) {
-	r.WriteHeader(http.StatusOK)
-	return r.body.Write(b)
 }
 
 // send delivers once and returns the status.
@@ -151,11 +113,10 @@ func (b *battery) send(r *http.Request) int {
 func (b *battery) deliver(r *http.Request) (status int, retryAfter time.Duration) {
 	r = Again(r)
 	r.URL.Path = b.Path
-	w := &recorder{header: http.Header{}}
+	w := httptest.NewRecorder()
 	b.Handler.ServeHTTP(w, r)
-	w.WriteHeader(http.StatusOK)
-	seconds, _ := strconv.Atoi(w.header.Get("Retry-After"))
-	return w.status, time.Duration(seconds) * time.Second
+	seconds, _ := strconv.Atoi(w.Header().Get("Retry-After"))
+	return w.Code, time.Duration(seconds) * time.Second
 }
 
 func ok(status int) bool { return status >= 200 && status <= 299 }
@@ -164,7 +125,7 @@ func ok(status int) bool { return status >= 200 && status <= 299 }
 // receiver's own backoff begins with up to 5 s.
 const longestRetryAfter = 10 * time.Second
 
-// sendUntilTaken delivers as the gateway does, until the response is 2xx.
+// sendUntilTaken redelivers as the gateway does, until the response is 2xx.
 func (b *battery) sendUntilTaken(r *http.Request) {
 	b.t.Helper()
 	status := 0
@@ -175,7 +136,7 @@ func (b *battery) sendUntilTaken(r *http.Request) {
 		}
 		<-time.After(min(max(retryAfter, 20*time.Millisecond), longestRetryAfter))
 	}
-	b.errorf("the delivery is answered %d again and again", status)
+	b.errorf("the handler returned status %d to every delivery of an event; it must accept the event in the end", status)
 	panic(b.checker)
 }
 
@@ -189,8 +150,8 @@ func (b *battery) count(resource string) (n int) {
 	return n
 }
 
-// expect waits until the resource had n effects, then makes sure that no more
-// come: what another event causes is later than what they would have caused.
+// expect waits until the resource had n effects, then sends another event to
+// make sure that no more follow.
 func (b *battery) expect(resource string, n int, what string) {
 	b.t.Helper()
 	b.wait(func() bool { return b.count(resource) >= n })
@@ -205,7 +166,7 @@ func (b *battery) wait(done func() bool) {
 	}
 }
 
-// barrier has an unrelated event take its way.
+// barrier sends an unrelated event and waits for its effect.
 func (b *battery) barrier() {
 	b.t.Helper()
 	id := NewID()
@@ -231,21 +192,21 @@ func barePaidBody(event, resource string) []byte {
 func (b *battery) everyKind() {
 	for _, e := range append(Every(), Event{Kind: "transaction.brand_new"}, Event{Kind: webhook.TransactionPartiallyRefunded}) {
 		status := b.send(Signed(b.Secret, e.Body()))
-		b.that(ok(status), "%s is answered %d", e.Kind, status)
+		b.that(ok(status), "%s: status %d, want 2xx", e.Kind, status)
 	}
 	unknown := []byte(`{"id":"` + NewID() + `","event":"brand_new","data":{"id":"x","event_type":"brand_new.thing"}}`)
 	status := b.send(Signed(b.Secret, unknown))
-	b.that(ok(status), "an event of an unknown family is answered %d", status)
+	b.that(ok(status), "an event of an unknown family: status %d, want 2xx", status)
 }
 
 func (b *battery) effective() {
 	event, resource := NewID(), NewID()
 	status := b.send(Signed(b.Secret, paidBody(event, resource)))
-	b.that(ok(status), "answered %d", status)
+	b.that(ok(status), "status %d, want 2xx", status)
 	b.expect(resource, 1, "one event")
 	for _, e := range b.Effects() {
 		if e.Resource == resource {
-			b.that(e == Effect{EventID: event, Kind: webhook.TransactionPaid, Resource: resource}, "the effect is %+v", e)
+			b.that(e == Effect{EventID: event, Kind: webhook.TransactionPaid, Resource: resource}, "got the effect %+v", e)
 		}
 	}
 }
@@ -268,7 +229,7 @@ func (b *battery) concurrentDuplicates() {
 	}
 	all.Wait()
 	b.sendUntilTaken(r)
-	b.expect(resource, 1, "one event, delivered ten times at once")
+	b.expect(resource, 1, "one event, delivered ten times concurrently")
 }
 
 func (b *battery) twoOfAResource() {
@@ -284,32 +245,29 @@ func (b *battery) twoOfAResource() {
 }
 
 func (b *battery) failure() {
-	if b.FailNext == nil {
-		return
-	}
 	resource := NewID()
 	r := Signed(b.Secret, paidBody(NewID(), resource))
 	b.FailNext(errors.New("webhooktest: the database is down"))
 	if status := b.send(r); ok(status) {
-		// It is in an inbox: nothing will come again, it has to be there.
+		// It is in an inbox, which has to retry: no redelivery follows.
 		b.wait(func() bool { return b.count(resource) > 0 })
-		b.need(b.count(resource) == 1, "a delivery was acknowledged, its effect failed, and was not tried again")
+		b.need(b.count(resource) == 1, "the handler acknowledged an event whose effect failed, and did not retry it")
 		return
 	}
-	b.need(b.count(resource) == 0, "the failed effect is there")
+	b.need(b.count(resource) == 0, "a failed effect was counted as done")
 	b.sendUntilTaken(r)
-	b.expect(resource, 1, "an event whose first handling failed, delivered again")
+	b.expect(resource, 1, "an event that failed once, redelivered")
 	b.sendUntilTaken(r)
-	b.expect(resource, 1, "and once more")
+	b.expect(resource, 1, "the same event, redelivered after its effect")
 }
 
-// refuses sends what must not be acted upon.
+// refuses sends what must be rejected.
 func (b *battery) refuses(r *http.Request, resource, what string) {
 	b.t.Helper()
 	status := b.send(r)
-	b.that(!ok(status), "%s is answered %d", what, status)
+	b.that(!ok(status), "%s: status %d, want an error", what, status)
 	b.barrier()
-	b.that(b.count(resource) == 0, "%s has an effect", what)
+	b.that(b.count(resource) == 0, "%s had an effect, want none", what)
 }
 
 func (b *battery) forged() {
@@ -334,8 +292,8 @@ func (b *battery) shadow() {
 		b.send(Unsigned(paidBody(event, evil)))
 	}
 	b.sendUntilTaken(Signed(b.Secret, paidBody(event, resource)))
-	b.expect(resource, 1, "an event whose id a forgery had used")
-	b.expect(evil, 0, "the forgery")
+	b.expect(resource, 1, "an event whose id was used by a forged delivery")
+	b.expect(evil, 0, "the forged delivery")
 }
 
 func (b *battery) stale() {
@@ -360,11 +318,11 @@ func (b *battery) exactBytes() {
 		{"with a large number", func(body []byte) []byte {
 			return bytes.Replace(body, []byte("{"), []byte(`{"n":12345678901234567890,`), 1)
 		}},
-		{"with a line's end", func(body []byte) []byte { return append(body, '\n') }},
+		{"with a trailing newline", func(body []byte) []byte { return append(body, '\n') }},
 	} {
 		resource := NewID()
 		if status := b.send(Signed(b.Secret, body.rewrite(paidBody(NewID(), resource)))); !ok(status) {
-			b.errorf("a body %s is answered %d", body.what, status)
+			b.errorf("a body %s: status %d, want 2xx", body.what, status)
 			continue
 		}
 		b.expect(resource, 1, "a body "+body.what)
@@ -401,12 +359,12 @@ func (b *battery) garbage() {
 			r = Signed(b.Secret, body)
 		}
 		status := b.send(r)
-		b.that(!ok(status), "%s is answered %d", what, status)
+		b.that(!ok(status), "%s: status %d, want an error", what, status)
 	}
 	r := Unsigned(nil)
 	r.Method = http.MethodGet
 	status := b.send(r)
-	b.that(!ok(status), "a GET is answered %d", status)
+	b.that(!ok(status), "a GET: status %d, want an error", status)
 }
 
 func (b *battery) unsigned() {
@@ -420,10 +378,10 @@ func (b *battery) confirmed() {
 	b.sendUntilTaken(Unsigned(barePaidBody(NewID(), resource)))
 	b.expect(resource, 1, "an unsigned delivery that the API confirms")
 	b.sendUntilTaken(Unsigned(barePaidBody(NewID(), resource)))
-	b.expect(resource, 1, "the same under another id")
+	b.expect(resource, 1, "the same event under another id")
 	if !b.Secret.IsZero() {
 		b.sendUntilTaken(Signed(b.Secret, barePaidBody(NewID(), resource)))
-		b.expect(resource, 1, "the same with a signature")
+		b.expect(resource, 1, "the same event with a signature")
 	}
 }
 
@@ -452,5 +410,5 @@ func (b *battery) payingForger() {
 		b.send(Unsigned([]byte(body)))
 	}
 	b.barrier()
-	b.that(b.count(victim) == 0, "a body that names a paid transaction too has an effect on one that is not paid")
+	b.that(b.count(victim) == 0, "an unsigned body that also names a paid transaction had an effect on an unpaid one")
 }

@@ -223,23 +223,23 @@ func TestWrongHandlersFail(t *testing.T) {
 	}{
 		"none": {&wrong{verify: verifySignature, key: byEvent}, nil},
 		"no dedupe": {&wrong{verify: verifySignature}, []string{
-			"an event that comes again: one event, delivered four times: 4 effects, want 1",
-			"many times at once",
+			"a redelivered event: one event, delivered four times: 4 effects, want 1",
+			"delivered ten times concurrently",
 		}},
 		"dedupe by resource": {&wrong{verify: verifySignature, key: func(e *webhook.Event) string { return e.ResourceID }}, []string{
-			"two events of one resource: a payment and two partial refunds of one transaction: 1 effects, want 3",
+			"several events of one resource: a payment and two partial refunds of one transaction: 1 effects, want 3",
 		}},
 		"marks before handling": {&wrong{verify: verifySignature, key: byEvent, markFirst: true}, []string{
-			"a failure: an event whose first handling failed, delivered again: 0 effects, want 1",
+			"a failing effect: an event that failed once, redelivered: 0 effects, want 1",
 		}},
 		"trusts the body": {&wrong{verify: func(http.Header, []byte) error { return nil }, key: byEvent}, []string{
-			"an unsigned delivery: an unsigned delivery about an unknown resource is answered 200",
-			"a forged delivery: a delivery signed with another key has an effect",
+			"an unsigned delivery: an unsigned delivery about an unknown resource: status 200, want an error",
+			"a forged delivery: a delivery signed with another key had an effect, want none",
 			"a forged delivery before the real one", "an old signature", "a changed body",
 		}},
 		"verifies re-serialised JSON": {&wrong{verify: verifyAgain, key: byEvent}, []string{
-			"the bytes are what is signed: a body with spaces is answered 401",
-			"a changed body: a signed body with spaces that were not there is answered 200",
+			"the signature covers the exact bytes: a body with spaces: status 401, want 2xx",
+			"a changed body: a signed body with spaces that were not there: status 200, want an error",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

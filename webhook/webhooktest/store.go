@@ -22,10 +22,10 @@ func RunStore(t TB, open func() webhook.Store) {
 	}{
 		{"put and claim", storePutAndClaim},
 		{"one entry per key", storeOneEntryPerKey},
-		{"a claim keeps its event", storeKeepsTheEvent},
+		{"a claim returns the stored event", storeKeepsTheEvent},
 		{"one event of a resource at a time", storeOneOfAResource},
 		{"next takes what is due, in order", storeNextInOrder},
-		{"a long queue of one resource", storeLongQueue},
+		{"a busy resource with a long queue", storeLongQueue},
 		{"retry", storeRetry},
 		{"a backoff", storeBackoff},
 		{"release", storeRelease},
@@ -37,9 +37,9 @@ func RunStore(t TB, open func() webhook.Store) {
 		{"events put as dead letters", storePutDead},
 		{"events without a handler", storeUnhandled},
 		{"an unhandled event stays in its queue", storeUnhandledQueue},
-		{"an unhandled event holds up no other", storeUnhandledHoldsNobodyUp},
-		{"another event with a known id", storeConflict},
-		{"a lease that runs out", storeLeaseRunsOut},
+		{"an unhandled event does not block others", storeUnhandledBlocksNone},
+		{"a different event with a known id", storeConflict},
+		{"an expired lease", storeLeaseRunsOut},
 		{"an extended lease", storeExtend},
 		{"an old token", storeOldToken},
 		{"positions", storePositions},
@@ -50,7 +50,7 @@ func RunStore(t TB, open func() webhook.Store) {
 		{"concurrent puts of one fact", storeConcurrentFacts},
 		{"concurrent claims", storeConcurrentClaims},
 		{"counts", storeCounts},
-		{"odd texts", storeOddTexts},
+		{"unusual strings", storeOddTexts},
 	} {
 		check(t, one.name, func(c *checker) {
 			c.t.Helper()
@@ -127,7 +127,7 @@ func eventIDs(claims []*webhook.Claim) []string {
 	return ids
 }
 
-// soon asks until ok or for ten seconds: the clock of a database can't be set.
+// soon polls for up to ten seconds: the clock of a database can't be set.
 func soon(ok func() bool) bool {
 	for giveUp := time.Now().Add(10 * time.Second); time.Now().Before(giveUp); {
 		if ok() {
@@ -167,7 +167,7 @@ func storeOneEntryPerKey(c *checker, s webhook.Store) {
 	all.Wait()
 	n := 0
 	added.Range(func(any, any) bool { n++; return true })
-	c.that(n == 1, "%d of 16 concurrent Puts of one event were told that it is new", n)
+	c.that(n == 1, "%d of 16 concurrent Puts of one event returned Added, want 1", n)
 }
 
 func storeKeepsTheEvent(c *checker, s webhook.Store) {
@@ -204,7 +204,7 @@ func storeNextInOrder(c *checker, s webhook.Store) {
 	c.must(s.Complete(context.Background(), claims[1]))
 	claims = c.next(s, 2)
 	c.need(slices.Equal(eventIDs(claims), []string{"e03", "e06"}), "Next returned %v", eventIDs(claims))
-	c.that(len(c.next(s, 100)) == 6, "not every resource that is left gave one event")
+	c.that(len(c.next(s, 100)) == 6, "want one event of each of the 6 remaining resources")
 	c.that(len(c.next(s, 100)) == 0, "an event was claimed twice")
 }
 
@@ -216,7 +216,7 @@ func storeLongQueue(c *checker, s webhook.Store) {
 	first := c.next(s, 1)
 	c.need(slices.Equal(eventIDs(first), []string{"e000"}), "Next returned %v", eventIDs(first))
 	others := c.next(s, 1)
-	c.need(slices.Equal(eventIDs(others), []string{"last"}), "a busy resource holds up the others: Next returned %v", eventIDs(others))
+	c.need(slices.Equal(eventIDs(others), []string{"last"}), "a busy resource blocks others: Next returned %v", eventIDs(others))
 }
 
 func storeRetry(c *checker, s webhook.Store) {
@@ -224,13 +224,13 @@ func storeRetry(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
 	c.must(s.Retry(ctx, c.claim(s, "id e1"), time.Hour, "no database"))
 	claims := c.next(s, 10)
-	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v: e1 waits, and holds nobody up", eventIDs(claims))
+	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v: e1 waits, and does not block others", eventIDs(claims))
 	c.must(s.Complete(ctx, claims[0]))
 	c.putNew(s, rec("e3", "tx3"))
 	c.must(s.Retry(ctx, c.claim(s, "id e3"), 0, ""))
 	again := c.claim(s, "id e3")
 	c.that(again.Attempt == 2, "attempt %d, want 2", again.Attempt)
-	c.that(len(again.Body) > 0, "the body is lost")
+	c.that(len(again.Body) > 0, "the body is missing")
 	c.that(again.Age >= 0 && again.Age < time.Minute, "age %v of a new event", again.Age)
 	c.must(s.Retry(ctx, again, 0, ""))
 	c.need(len(c.next(s, 10)) == 1, "an event that is due was not returned")
@@ -251,7 +251,7 @@ func storeBackoff(c *checker, s webhook.Store) {
 	c.that(soonAfter(e.Wait, time.Hour), "Put within a backoff of an hour returned %+v", e)
 }
 
-// soonAfter reports whether d is what is left of span a moment later.
+// soonAfter reports whether d is what remains of span shortly after its start.
 func soonAfter(d, span time.Duration) bool { return d <= span && d > span-time.Minute }
 
 func storeRelease(c *checker, s webhook.Store) {
@@ -282,7 +282,7 @@ func storeDeadLetters(c *checker, s webhook.Store) {
 	c.must(err)
 	c.that(n == 1, "Requeue returned %d, want 1", n)
 	again := c.claim(s, "id e1")
-	c.that(again.Attempt == 1 && len(again.Body) > 0, "a requeued event starts anew: %+v", again)
+	c.that(again.Attempt == 1 && len(again.Body) > 0, "a requeued event must start at attempt 1 with its body: %+v", again)
 }
 
 func storeLeaseRunsOut(c *checker, s webhook.Store) {
@@ -291,14 +291,14 @@ func storeLeaseRunsOut(c *checker, s webhook.Store) {
 	old, _, err := s.Claim(ctx, "id e1", 50*time.Millisecond)
 	c.must(err)
 	var claims []*webhook.Claim
-	c.need(soon(func() bool { claims = c.next(s, 10); return len(claims) > 0 }), "the event of a dead process stays claimed")
+	c.need(soon(func() bool { claims = c.next(s, 10); return len(claims) > 0 }), "the event of a dead process was not claimed again after its lease")
 	c.need(len(claims) == 1, "two events of one resource are claimed: %v", eventIDs(claims))
 	if claims[0].EventID == "e2" { // either may come first
 		c.must(s.Complete(ctx, claims[0]))
 		claims = c.next(s, 10)
 	}
 	c.need(slices.Equal(eventIDs(claims), []string{"e1"}) && claims[0].Attempt == 2, "Next returned %v", eventIDs(claims))
-	c.that(errors.Is(s.Complete(ctx, old), webhook.ErrClaimLost), "the dead process completed an event of another one")
+	c.that(errors.Is(s.Complete(ctx, old), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
 	c.must(s.Complete(ctx, claims[0]))
 
 	c.putNew(s, rec("e3", "tx3"))
@@ -307,7 +307,7 @@ func storeLeaseRunsOut(c *checker, s webhook.Store) {
 	c.that(soon(func() bool {
 		claim, _, err := s.Claim(ctx, "id e3", lease)
 		return err == nil && claim != nil && claim.Attempt == 2
-	}), "a delivery can't take over from a dead process")
+	}), "Claim did not take over an event whose lease had expired")
 }
 
 func storeExtend(c *checker, s webhook.Store) {
@@ -317,9 +317,9 @@ func storeExtend(c *checker, s webhook.Store) {
 	c.must(err)
 	c.must(s.Extend(ctx, claim, lease))
 	<-time.After(1200 * time.Millisecond)
-	c.that(len(c.next(s, 10)) == 0, "an extended lease ran out")
+	c.that(len(c.next(s, 10)) == 0, "an extended lease expired too early")
 	c.must(s.Complete(ctx, claim))
-	c.that(errors.Is(s.Extend(ctx, claim, lease), webhook.ErrClaimLost), "a done event was extended")
+	c.that(errors.Is(s.Extend(ctx, claim, lease), webhook.ErrClaimLost), "Extend of a done event did not return ErrClaimLost")
 }
 
 func storeOldToken(c *checker, s webhook.Store) {
@@ -328,7 +328,7 @@ func storeOldToken(c *checker, s webhook.Store) {
 	old := c.claim(s, "id e1")
 	c.must(s.Release(ctx, old))
 	now := c.claim(s, "id e1")
-	c.that(now.Token != old.Token, "two claims have one token")
+	c.that(now.Token != old.Token, "two claims have the same token")
 	for name, do := range map[string]func() error{
 		"Extend":   func() error { return s.Extend(ctx, old, lease) },
 		"Complete": func() error { return s.Complete(ctx, old) },
@@ -340,7 +340,7 @@ func storeOldToken(c *checker, s webhook.Store) {
 		c.that(errors.Is(err, webhook.ErrClaimLost), "%s with an old token returned %v", name, err)
 	}
 	c.must(s.Complete(ctx, now))
-	c.that(errors.Is(s.Retry(ctx, now, 0, ""), webhook.ErrClaimLost), "a done event was put back")
+	c.that(errors.Is(s.Retry(ctx, now, 0, ""), webhook.ErrClaimLost), "Retry of a done event did not return ErrClaimLost")
 }
 
 func storePositions(c *checker, s webhook.Store) {
@@ -358,7 +358,7 @@ func storePositions(c *checker, s webhook.Store) {
 	c.must(s.MarkDead(ctx, second, ""))
 	other := rec("e9", "other")
 	c.putNew(s, other)
-	c.that(c.claim(s, "id e9").Latest == 0, "the position of another resource counts")
+	c.that(c.claim(s, "id e9").Latest == 0, "Latest counts the position of another resource")
 	claims := c.next(s, 1)
 	c.need(len(claims) == 1 && claims[0].Latest == 3, "latest of %v, want 3", claims)
 }
@@ -378,7 +378,7 @@ func storeCounts(c *checker, s webhook.Store) {
 	c.that(remembers >= 0 && remembers < time.Minute, "a new store remembers %v", remembers)
 	purged, err := s.Purge(ctx)
 	c.must(err)
-	c.that(purged == webhook.Purged{}, "Purge forgot %+v, of young events", purged)
+	c.that(purged == webhook.Purged{}, "Purge deleted %+v of recent events", purged)
 }
 
 func storeOddTexts(c *checker, s webhook.Store) {
@@ -388,5 +388,128 @@ func storeOddTexts(c *checker, s webhook.Store) {
 	claim := c.claim(s, r.Key)
 	c.that(claim.EventID == r.EventID && claim.Resource == r.Resource, "%+v", claim.Record)
 	c.must(s.MarkDead(ctx, claim, "a \x00 and \xff"))
-	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is gone")
+	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is missing")
+}
+
+func (c *checker) putKnown(s webhook.Store, r webhook.Record, key string, state webhook.State) {
+	c.t.Helper()
+	e := c.put(s, r)
+	c.need(e == webhook.Entry{Key: key, State: state}, "Put of %q, which is %q, returned %+v; want state %d", r.Key, key, e, state)
+}
+
+func storeFacts(c *checker, s webhook.Store) {
+	c.putNew(s, confirmedFact("e1", "f"))
+	c.putKnown(s, confirmedFact("e2", "f"), "fact f", webhook.StateWaiting)
+	c.putNew(s, confirmedFact("e1", "g")) // an id that nobody proved means nothing
+	c.must(s.Complete(context.Background(), c.claim(s, "fact f")))
+	c.putKnown(s, confirmedFact("e3", "f"), "fact f", webhook.StateDone)
+}
+
+func storeConfirmedAfterSigned(c *checker, s webhook.Store) {
+	c.putNew(s, signedFact("e1", "f"))
+	c.putKnown(s, confirmedFact("e1", "f"), "id e1", webhook.StateWaiting)
+	c.putKnown(s, confirmedFact("forged", "f"), "id e1", webhook.StateWaiting)
+	c.putKnown(s, confirmedFact("e1", "later state"), "id e1", webhook.StateWaiting)
+	c.must(s.Complete(context.Background(), c.claim(s, "id e1")))
+	c.putKnown(s, confirmedFact("forged", "f"), "id e1", webhook.StateDone)
+	c.that(len(c.next(s, 10)) == 0, "an event was claimed again under another key")
+}
+
+func storeSignedAfterConfirmed(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, confirmedFact("forged", "f"))
+	c.putKnown(s, signedFact("e1", "f"), "fact f", webhook.StateWaiting)
+	c.putKnown(s, signedFact("e1", "f"), "fact f", webhook.StateWaiting)
+	c.putNew(s, signedFact("e2", "f")) // one confirmed event stands for one signed event
+	c.putKnown(s, confirmedFact("again", "f"), "fact f", webhook.StateWaiting)
+	claims := c.next(s, 10)
+	c.need(len(claims) == 1 && claims[0].Key == "fact f", "Next returned %v", claims)
+	c.must(s.Complete(ctx, claims[0]))
+	c.putKnown(s, signedFact("e1", "f"), "fact f", webhook.StateDone)
+	claims = c.next(s, 10)
+	c.need(len(claims) == 1 && claims[0].Key == "id e2", "Next returned %v", claims)
+	c.must(s.Complete(ctx, claims[0]))
+	c.that(len(c.next(s, 10)) == 0, "the matched signed event was claimed too")
+	c.putKnown(s, signedFact("e2", "f"), "id e2", webhook.StateDone)
+}
+
+func storeSameID(c *checker, s webhook.Store) {
+	c.putNew(s, confirmedFact("e1", "state then"))
+	c.putKnown(s, signedFact("e1", "state now"), "fact state then", webhook.StateWaiting)
+	other := signedFact("e2", "another")
+	c.putNew(s, confirmedFact("e2", "made up"))
+	other.Kind = webhook.TransactionRefunded
+	c.putNew(s, other) // somebody guessed the id, not the event
+	elsewhere := signedFact("e2x", "elsewhere")
+	elsewhere.Resource = "transaction/elsewhere"
+	c.putNew(s, confirmedFact("e2x", "made up too"), elsewhere)
+}
+
+func storeConcurrentFacts(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	for round := range 10 {
+		fact := fmt.Sprintf("f%d", round)
+		var all sync.WaitGroup
+		for i := range 6 {
+			r := confirmedFact(fmt.Sprintf("c%d.%d", round, i), fact)
+			if i == 5 {
+				r = signedFact(fmt.Sprintf("s%d", round), fact)
+			}
+			all.Go(func() {
+				_, err := s.Put(ctx, r)
+				c.that(err == nil, "Put returned %v", err)
+			})
+		}
+		all.Wait()
+		claims := c.next(s, 10)
+		c.need(len(claims) == 1, "%d events of one fact were claimed, want 1", len(claims))
+		c.must(s.Complete(ctx, claims[0]))
+		c.need(len(c.next(s, 10)) == 0, "a second event of one fact was claimed")
+	}
+}
+
+func storeConcurrentClaims(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	const events, resources, workers = 120, 12, 6
+	for i := range events {
+		c.putNew(s, rec(fmt.Sprintf("e%03d", i), fmt.Sprintf("tx%d", i%resources)))
+	}
+	var mu sync.Mutex
+	claimed, busy, done := map[string]int{}, map[string]bool{}, 0
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for idle := 0; idle < 200; {
+				claims, err := s.Next(ctx, 4, lease)
+				c.that(err == nil, "Next returned %v", err)
+				if len(claims) == 0 {
+					idle++
+				}
+				mu.Lock()
+				for _, cl := range claims {
+					claimed[cl.Key]++
+					c.that(!busy[cl.Resource], "two events of %s are claimed at once", cl.Resource)
+					busy[cl.Resource] = true
+				}
+				over := done == events
+				mu.Unlock()
+				if over {
+					return
+				}
+				for _, cl := range claims {
+					mu.Lock()
+					busy[cl.Resource] = false
+					done++
+					mu.Unlock()
+					err := s.Complete(ctx, cl)
+					c.that(err == nil, "Complete returned %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for key, n := range claimed {
+		c.that(n == 1, "%s was claimed %d times", key, n)
+	}
+	c.that(len(claimed) == events, "%d of %d events were claimed", len(claimed), events)
 }

@@ -25,7 +25,7 @@ func letterIDs(dead []webhook.DeadLetter) []string {
 	return ids
 }
 
-func (c *checker) bury(s webhook.Store, r webhook.Record) {
+func (c *checker) makeDead(s webhook.Store, r webhook.Record) {
 	c.t.Helper()
 	c.putNew(s, r)
 	c.must(s.MarkDead(context.Background(), c.claim(s, r.Key), "no such order"))
@@ -34,7 +34,7 @@ func (c *checker) bury(s webhook.Store, r webhook.Record) {
 func storePages(c *checker, s webhook.Store) {
 	const letters = 7
 	for i := range letters {
-		c.bury(s, rec(fmt.Sprintf("e%d", i), fmt.Sprintf("tx%d", i)))
+		c.makeDead(s, rec(fmt.Sprintf("e%d", i), fmt.Sprintf("tx%d", i)))
 	}
 	want := letterIDs(c.letters(s, webhook.DeadLetterQuery{}))
 	c.need(len(want) == letters, "%d dead letters, want %d", len(want), letters)
@@ -57,8 +57,8 @@ func storePages(c *checker, s webhook.Store) {
 func storeSelected(c *checker, s webhook.Store) {
 	refund := rec("e2", "tx2")
 	refund.Kind = webhook.TransactionRefunded
-	c.bury(s, rec("e1", "tx1"))
-	c.bury(s, refund)
+	c.makeDead(s, rec("e1", "tx1"))
+	c.makeDead(s, refund)
 	young := time.Now().Add(24 * time.Hour) // of a clock that need not be the store's
 	for _, one := range []struct {
 		filter webhook.DeadLetterFilter
@@ -73,11 +73,11 @@ func storeSelected(c *checker, s webhook.Store) {
 		{webhook.DeadLetterFilter{Since: young}, nil},
 	} {
 		got := letterIDs(c.letters(s, webhook.DeadLetterQuery{DeadLetterFilter: one.filter}))
-		c.that(slices.Equal(got, one.want), "%+v selects %v, want %v", one.filter, got, one.want)
+		c.that(slices.Equal(got, one.want), "%+v selected %v, want %v", one.filter, got, one.want)
 	}
 	last := c.letters(s, webhook.DeadLetterQuery{})[1]
 	got := letterIDs(c.letters(s, webhook.DeadLetterQuery{DeadLetterFilter: webhook.DeadLetterFilter{Since: last.Since}}))
-	c.that(slices.Contains(got, "e2"), "a dead letter is not selected by its own time")
+	c.that(slices.Contains(got, "e2"), "Since excludes a dead letter of that very time")
 }
 
 func storeInvalidQueries(c *checker, s webhook.Store) {
@@ -91,14 +91,14 @@ func storeDiscard(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	first := rec("e1", "tx")
 	first.Position = 7
-	c.bury(s, first)
+	c.makeDead(s, first)
 	c.putNew(s, rec("e2", "tx"))
 	n, err := s.Discard(ctx, "id e1", "id unknown", "id e2", "id e1")
 	c.must(err)
 	c.that(n == 1, "Discard returned %d, want 1: a waiting event is no dead letter", n)
 	e := c.put(s, first)
 	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDone}, "Put of a discarded event returned %+v", e)
-	c.that(c.claim(s, "id e2").Latest == 0, "the position of a discarded event counts, though it was not handled")
+	c.that(c.claim(s, "id e2").Latest == 0, "Latest counts a discarded event, which was not handled")
 	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 0, "a discarded dead letter is listed")
 }
 
@@ -114,7 +114,7 @@ func storePutDead(c *checker, s webhook.Store) {
 	c.need(len(dead) == 1 && dead[0].Reason == "strange" && len(dead[0].Body) > 0, "%+v", dead)
 	_, err := s.Requeue(ctx, "id e1")
 	c.must(err)
-	c.that(c.claim(s, "id e1").Attempt == 1, "a requeued event starts anew")
+	c.that(c.claim(s, "id e1").Attempt == 1, "a requeued event must start at attempt 1")
 }
 
 func storeConflict(c *checker, s webhook.Store) {
@@ -174,14 +174,14 @@ func storeUnhandled(c *checker, s webhook.Store) {
 	c.that(list[0].Kind == webhook.TransactionPaid && list[0].Events == 2 && list[0].Family == webhook.FamilyTransaction &&
 		!list[0].Since.IsZero() && list[1].Kind == webhook.TransactionRefunded && list[1].Events == 1, "%+v", list)
 
-	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPending)) == 0, "an event was claimed by a process without a handler for it")
+	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPending)) == 0, "NextUnhandled returned a kind that the process does not handle")
 	claims := c.nextUnhandled(s, 10, webhook.TransactionRefunded, webhook.TransactionPending)
 	c.need(slices.Equal(eventIDs(claims), []string{"e3"}), "NextUnhandled returned %v, want e3", eventIDs(claims))
 	c.that(claims[0].Attempt == 1 && len(claims[0].Body) > 0, "%+v", claims[0])
 	c.must(s.Complete(ctx, claims[0]))
 	c.putKnown(s, refund, "id e3", webhook.StateDone)
-	c.that(len(c.nextUnhandled(s, 1, webhook.TransactionPaid)) == 1, "the limit is 1")
-	c.that(len(c.nextUnhandled(s, 9, webhook.TransactionPaid)) == 1, "one is left")
+	c.that(len(c.nextUnhandled(s, 1, webhook.TransactionPaid)) == 1, "want 1 claim")
+	c.that(len(c.nextUnhandled(s, 9, webhook.TransactionPaid)) == 1, "the remaining event was not claimed")
 	c.that(len(c.nextUnhandled(s, 9, webhook.TransactionPaid)) == 0, "an event was claimed twice")
 }
 
@@ -190,7 +190,7 @@ func storeUnhandledQueue(c *checker, s webhook.Store) {
 	c.setAside(s, rec("e1", "tx1"))
 	claim := c.claim(s, "id e1") // by a delivery to a process that has a handler
 	c.must(s.Retry(ctx, claim, 0, "no database"))
-	c.that(len(c.next(s, 10)) == 0, "a retried event left its queue")
+	c.that(len(c.next(s, 10)) == 0, "Next returned a retried event of the unhandled queue")
 	claims := c.nextUnhandled(s, 10, webhook.TransactionPaid)
 	c.need(len(claims) == 1 && claims[0].Attempt == 2, "%v", eventIDs(claims))
 	c.must(s.Release(ctx, claims[0]))
@@ -209,13 +209,13 @@ func storeUnhandledQueue(c *checker, s webhook.Store) {
 	c.need(soon(func() bool {
 		claims = c.nextUnhandled(s, 1, webhook.TransactionPaid)
 		return len(claims) > 0
-	}), "the unhandled event of a dead process stays claimed")
-	c.that(errors.Is(s.Complete(ctx, old[0]), webhook.ErrClaimLost), "the dead process completed it")
+	}), "an unhandled event was not claimed again after its lease")
+	c.that(errors.Is(s.Complete(ctx, old[0]), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
 	c.must(s.MarkDead(ctx, claims[0], "no such order"))
-	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "no dead letter")
+	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is missing")
 }
 
-func storeUnhandledHoldsNobodyUp(c *checker, s webhook.Store) {
+func storeUnhandledBlocksNone(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.setAside(s, rec("e1", "tx"))
 	c.putNew(s, rec("e2", "tx"))
@@ -223,5 +223,5 @@ func storeUnhandledHoldsNobodyUp(c *checker, s webhook.Store) {
 	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
 	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 0, "two events of one resource are claimed")
 	c.must(s.Complete(ctx, claims[0]))
-	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 1, "the resource is free")
+	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 1, "an event of a free resource was not claimed")
 }

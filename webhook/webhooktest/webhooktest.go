@@ -4,7 +4,22 @@
 // a [webhook.Store].
 package webhooktest
 
-import "fmt"
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+)
 
 // TB is the part of [testing.TB] that the batteries use.
 type TB interface {
@@ -60,4 +75,174 @@ func (c *checker) need(ok bool, format string, args ...any) {
 		c.errorf(format, args...)
 		panic(c)
 	}
+}
+
+// Secret returns a signing key for tests.
+func Secret() gateway.Secret { return gateway.NewSecret("whsec_test_of_webhooktest") }
+
+// Event is what a delivery tells. Only Kind must be set.
+type Event struct {
+	Kind       webhook.Kind
+	ID         string         // default: one that was never used
+	ResourceID string         // default: one that was never used
+	Status     string         // default: the state that the kind announces
+	Data       map[string]any // more members of the event's data; they replace the defaults
+}
+
+// Every returns an event of each documented kind, of new resources.
+func Every() []Event {
+	var events []Event
+	for _, k := range webhook.DocumentedKinds() {
+		events = append(events, Event{Kind: k})
+	}
+	return events
+}
+
+// NewID returns an id that was never used.
+func NewID() string {
+	id, err := uuid.NewRandom()
+	if err != nil { // the system has no entropy: there is no test to be run
+		return time.Now().Format(time.RFC3339Nano)
+	}
+	return id.String()
+}
+
+// Body writes the event as the gateway does: amounts in cents, members in the
+// spelling of the family, a transfer under "object".
+func (e Event) Body() []byte {
+	e = e.withDefaults()
+	envelope := map[string]any{"id": e.ID, "api_version": "2.0.0"}
+	var data map[string]any
+	switch e.Kind.Family() {
+	case webhook.FamilyTransfer:
+		data = e.transfer()
+		envelope["type"], envelope["data"] = e.Kind, map[string]any{"object": data}
+	case webhook.FamilySubscription:
+		data = e.subscription()
+		envelope["event"], envelope["data"] = webhook.FamilySubscription, data
+	default:
+		data = e.transaction()
+		envelope["event"], envelope["data"] = webhook.FamilyTransaction, data
+	}
+	maps.Copy(data, e.Data)
+	body, err := json.Marshal(envelope)
+	if err != nil { // Data holds something that is no JSON
+		return nil
+	}
+	return body
+}
+
+func (e Event) withDefaults() Event {
+	if e.ID == "" {
+		e.ID = NewID()
+	}
+	if e.ResourceID == "" {
+		e.ResourceID = NewID()
+	}
+	if e.Status == "" {
+		e.Status = cmp.Or(e.Kind.Status(), "pending")
+	}
+	return e
+}
+
+func (e Event) transaction() map[string]any {
+	data := map[string]any{
+		"id": e.ResourceID, "event_type": e.Kind, "status": e.Status, "correlation_id": "order-" + e.ResourceID,
+		"method": gateway.Pix, "amount": 1990, "currency": gateway.BRL, "paid_at": nil,
+		"customer": map[string]any{"name": "Ana Souza", "email": "ana@example.com", "phone": nil},
+		"products": []map[string]any{{"title": "Mug", "unit_price": 1990, "quantity": 1}},
+	}
+	if gateway.TransactionStatus(e.Status).Settled() {
+		data["paid_at"] = "2027-01-04T12:00:00.000Z"
+	}
+	return data
+}
+
+func (e Event) subscription() map[string]any {
+	return map[string]any{
+		"id": e.ResourceID, "event_type": e.Kind, "status": e.Status, "previous_status": nil, "amount": 4990,
+		"currency": gateway.BRL, "interval": gateway.IntervalMonth, "interval_count": 1,
+		"current_period_start": "2027-01-04T12:00:00.000Z", "current_period_end": "2027-02-04T12:00:00.000Z",
+		"cancel_at_period_end": false, "cycle_count": 1, "customer_email": "ana@example.com",
+		"failure_policy": gateway.RetryThenCancel, "trial_end": nil, "metadata": map[string]any{"plan": "gold"},
+		"occurred_at": "2027-01-04T12:00:00.000Z",
+		"latest_transaction": map[string]any{
+			"id": e.ResourceID + "-1", "status": "paid", "amount": 4990, "paid_amount": "4990", "currency": gateway.BRL,
+		},
+	}
+}
+
+func (e Event) transfer() map[string]any {
+	return map[string]any{
+		"id": e.ResourceID, "status": e.Status, "type": "pix", "amount": 1200, "fee": 50, "net_amount": 1150, "transferred_at": nil,
+	}
+}
+
+// Sign returns the headers of a signed delivery of body.
+func Sign(key gateway.Secret, at time.Time, body []byte) http.Header {
+	timestamp, signature := webhook.Sign(key, at, body)
+	return http.Header{
+		"Content-Type":                 {"application/json"},
+		webhook.DefaultTimestampHeader: {timestamp},
+		webhook.DefaultSignatureHeader: {signature},
+	}
+}
+
+// Unsigned returns the request of a delivery to a notify_url.
+func Unsigned(body []byte) *http.Request {
+	return deliver(http.Header{"Content-Type": {"application/json"}}, body)
+}
+
+// Signed returns the request of a delivery that is signed now.
+func Signed(key gateway.Secret, body []byte) *http.Request { return SignedAt(key, time.Now(), body) }
+
+// SignedAt returns the request of a delivery that was signed at another moment.
+func SignedAt(key gateway.Secret, at time.Time, body []byte) *http.Request {
+	return deliver(Sign(key, at, body), body)
+}
+
+// SignedByAll returns the request of a delivery that is signed now with each of
+// the keys, as a gateway signs while it rotates its secret.
+func SignedByAll(body []byte, keys ...gateway.Secret) *http.Request {
+	at := time.Now()
+	header := http.Header{"Content-Type": {"application/json"}}
+	for _, key := range keys {
+		timestamp, signature := webhook.Sign(key, at, body)
+		header.Set(webhook.DefaultTimestampHeader, timestamp)
+		header.Add(webhook.DefaultSignatureHeader, signature)
+	}
+	return deliver(header, body)
+}
+
+// Stale returns a well signed request that is a second too old: somebody
+// recorded it and sends it again.
+func Stale(key gateway.Secret, body []byte) *http.Request {
+	return SignedAt(key, time.Now().Add(-webhook.Tolerance-time.Second), body)
+}
+
+// Tampered returns a request whose body is not the one that was signed.
+func Tampered(key gateway.Secret, signed, sent []byte) *http.Request {
+	return deliver(Sign(key, time.Now(), signed), sent)
+}
+
+// Again returns the same delivery once more, as a retry of the gateway sends
+// it. A request that was served has no body left; Again gives it back.
+func Again(r *http.Request) *http.Request {
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		if body, err := r.GetBody(); err == nil {
+			again.Body = body
+		}
+	}
+	return again
+}
+
+func deliver(header http.Header, body []byte) *http.Request {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "/webhooks/gateway", bytes.NewReader(body))
+	if err != nil { // not with this method and this path
+		return &http.Request{Method: http.MethodPost, Header: header, Body: io.NopCloser(bytes.NewReader(body))}
+	}
+	r.Header = header
+	r.RemoteAddr = "192.0.2.1:4010"
+	return r
 }

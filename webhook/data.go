@@ -1,0 +1,531 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/jsonread"
+)
+
+// TransactionEvent is an event of a transaction.
+type TransactionEvent struct {
+	*Event
+
+	// Data is the event's own view of the transaction.
+	Data TransactionData
+
+	// Confirmed is the transaction as the API had it when the event was
+	// accepted, nil where the API was not asked.
+	Confirmed *gateway.Transaction
+}
+
+// State returns the best that is known of the transaction's state: the
+// confirmed one, or the event's own.
+func (e *TransactionEvent) State() gateway.TransactionStatus {
+	if e.Confirmed != nil {
+		return e.Confirmed.Status
+	}
+	return e.Data.Status
+}
+
+// TransactionData is the data of a transaction's event. Amounts are in cents;
+// what the event left out is zero.
+type TransactionData struct {
+	ID            string
+	EventType     Kind
+	CorrelationID string // the external_ref
+	Method        gateway.Method
+	Status        gateway.TransactionStatus
+	Amount        int64
+	Currency      gateway.Currency
+	PaidAt        gateway.Timestamp
+	Customer      EventCustomer
+	Products      []EventProduct
+	Informations  []gateway.Information
+
+	// Extra holds the members that this version does not know or that came in
+	// another form than expected.
+	Extra map[string]json.RawMessage
+}
+
+// EventCustomer is the buyer as an event names them.
+type EventCustomer struct {
+	Name  string
+	Email string
+	Phone string
+
+	// Extra is as in [TransactionData].
+	Extra map[string]json.RawMessage
+}
+
+// EventProduct is a product as an event names it.
+type EventProduct struct {
+	Title     string
+	UnitPrice int64 // cents
+	Quantity  int
+
+	// Extra is as in [TransactionData].
+	Extra map[string]json.RawMessage
+}
+
+// Transaction returns e as the event of a transaction. It is an error if e
+// belongs to another family, or if an amount or a quantity of its data can't be
+// read: the error names the member.
+func (e *Event) Transaction() (*TransactionEvent, error) {
+	data, err := typed(e, FamilyTransaction, readTransactionData)
+	if err != nil {
+		return nil, err
+	}
+	t := &TransactionEvent{Event: e, Data: data}
+	if e.confirmed != nil {
+		t.Confirmed = e.confirmed.transaction
+	}
+	return t, nil
+}
+
+func readTransactionData(o object) TransactionData {
+	d := TransactionData{
+		ID:            o.text("id"),
+		EventType:     Kind(o.text("event_type", "eventType")),
+		CorrelationID: o.text("correlation_id", "correlationId", "external_ref"),
+		Method:        gateway.Method(o.text("method")),
+		Status:        gateway.TransactionStatus(o.text("status")),
+		Amount:        o.amount("amount"),
+		Currency:      gateway.Currency(o.text("currency")),
+		PaidAt:        o.timestamp("paid_at", "paidAt"),
+	}
+	if c, ok := o.object("customer"); ok {
+		d.Customer = EventCustomer{Name: c.text("name"), Email: c.text("email"), Phone: c.text("phone"), Extra: c.rest()}
+	}
+	d.Products = listOf(o, "products", readEventProduct)
+	d.Informations = listOf(o, "informations", func(i object) gateway.Information {
+		return gateway.Information{Key: i.text("key"), Value: i.text("value")}
+	})
+	d.Extra = o.rest()
+	return d
+}
+
+func readEventProduct(o object) EventProduct {
+	return EventProduct{
+		Title:     o.text("title", "name"),
+		UnitPrice: o.amount("unit_price", "unitPrice", "price"),
+		Quantity:  o.count("quantity"),
+		Extra:     o.rest(),
+	}
+}
+
+// SubscriptionEvent is an event of a subscription.
+type SubscriptionEvent struct {
+	*Event
+
+	// Data is the event's own view of the subscription.
+	Data SubscriptionData
+
+	// Confirmed is the subscription as the API had it when the event was
+	// accepted, nil where the API was not asked.
+	Confirmed *gateway.Subscription
+}
+
+// State returns the best that is known of the subscription's state: the
+// confirmed one, or the event's own.
+func (e *SubscriptionEvent) State() gateway.SubscriptionStatus {
+	if e.Confirmed != nil {
+		return e.Confirmed.Status
+	}
+	return e.Data.Status
+}
+
+// SubscriptionData is the data of a subscription's event, whether it came in
+// snake_case or in camelCase. Amounts are in cents; what the event left out is
+// zero.
+type SubscriptionData struct {
+	ID                 string
+	EventType          Kind
+	CustomerID         string
+	Status             gateway.SubscriptionStatus
+	PreviousStatus     gateway.SubscriptionStatus // "" where the event created the subscription
+	Amount             int64                      // of every cycle
+	Currency           gateway.Currency
+	Interval           gateway.Interval
+	IntervalCount      int
+	CurrentPeriodStart gateway.Timestamp
+	CurrentPeriodEnd   gateway.Timestamp
+	CancelAtPeriodEnd  bool
+	CycleCount         int
+	CustomerEmail      string
+	FailurePolicy      gateway.FailurePolicy
+	TrialEnd           gateway.Timestamp
+	Metadata           gateway.Metadata // as it was sent when the subscription was made
+	OccurredAt         gateway.Timestamp
+	AttemptNumber      int    // of a failed charge
+	FailureReason      string // of a failed charge
+
+	// LatestTransaction is the last charge, nil where there is none.
+	LatestTransaction *ChargeData
+
+	// Extra is as in [TransactionData].
+	Extra map[string]json.RawMessage
+}
+
+// ChargeData is a charge of a subscription as an event names it, in cents.
+type ChargeData struct {
+	ID             string
+	Status         gateway.TransactionStatus
+	Amount         int64
+	PaidAmount     int64
+	RefundedAmount int64
+	Currency       gateway.Currency
+	ExternalRef    string
+	CreatedAt      gateway.Timestamp
+	PaidAt         gateway.Timestamp
+
+	// Extra is as in [TransactionData].
+	Extra map[string]json.RawMessage
+}
+
+// Subscription returns e as the event of a subscription. The errors are those
+// of [Event.Transaction].
+func (e *Event) Subscription() (*SubscriptionEvent, error) {
+	data, err := typed(e, FamilySubscription, readSubscriptionData)
+	if err != nil {
+		return nil, err
+	}
+	t := &SubscriptionEvent{Event: e, Data: data}
+	if e.confirmed != nil {
+		t.Confirmed = e.confirmed.subscription
+	}
+	return t, nil
+}
+
+func readSubscriptionData(o object) SubscriptionData {
+	d := SubscriptionData{
+		ID:                 o.text("id"),
+		EventType:          Kind(o.text("event_type", "eventType")),
+		CustomerID:         o.text("customer_id", "customerId"),
+		Status:             gateway.SubscriptionStatus(o.text("status")),
+		PreviousStatus:     gateway.SubscriptionStatus(o.text("previous_status", "previousStatus")),
+		Amount:             o.amount("amount"),
+		Currency:           gateway.Currency(o.text("currency")),
+		Interval:           gateway.Interval(o.text("interval")),
+		IntervalCount:      o.count("interval_count", "intervalCount"),
+		CurrentPeriodStart: o.timestamp("current_period_start", "currentPeriodStart"),
+		CurrentPeriodEnd:   o.timestamp("current_period_end", "currentPeriodEnd"),
+		CancelAtPeriodEnd:  o.flag("cancel_at_period_end", "cancelAtPeriodEnd"),
+		CycleCount:         o.count("cycle_count", "cycleCount"),
+		CustomerEmail:      o.text("customer_email", "customerEmail"),
+		FailurePolicy:      gateway.FailurePolicy(o.text("failure_policy", "failurePolicy")),
+		TrialEnd:           o.timestamp("trial_end", "trialEnd"),
+		Metadata:           o.metadata("metadata"),
+		OccurredAt:         o.timestamp("occurred_at", "occurredAt"),
+		AttemptNumber:      o.count("attempt_number", "attemptNumber"),
+		FailureReason:      o.text("failure_reason", "failureReason"),
+	}
+	if c, ok := o.object("latest_transaction", "latestTransaction"); ok {
+		d.LatestTransaction = readChargeData(c)
+	}
+	d.Extra = o.rest()
+	return d
+}
+
+func readChargeData(o object) *ChargeData {
+	c := &ChargeData{
+		ID:             o.text("id"),
+		Status:         gateway.TransactionStatus(o.text("status")),
+		Amount:         o.amount("amount"),
+		PaidAmount:     o.amount("paid_amount", "paidAmount"),
+		RefundedAmount: o.amount("refunded_amount", "refundedAmount"),
+		Currency:       gateway.Currency(o.text("currency")),
+		ExternalRef:    o.text("external_ref", "externalRef"),
+		CreatedAt:      o.timestamp("created_at", "createdAt"),
+		PaidAt:         o.timestamp("paid_at", "paidAt"),
+	}
+	c.Extra = o.rest()
+	return c
+}
+
+// TransferEvent is an event of a transfer.
+type TransferEvent struct {
+	*Event
+
+	// Data is the event's own view of the transfer.
+	Data TransferData
+
+	// Confirmed is the transfer as the API had it when the event was accepted,
+	// nil where the API was not asked.
+	Confirmed *gateway.Transfer
+}
+
+// State returns the best that is known of the transfer's state: the confirmed
+// one, or the event's own.
+func (e *TransferEvent) State() gateway.TransferStatus {
+	if e.Confirmed != nil {
+		return e.Confirmed.Status
+	}
+	return e.Data.Status
+}
+
+// TransferData is the data of a transfer's event, whether it came flat or
+// under "object". Amounts are in cents; what the event left out is zero.
+type TransferData struct {
+	ID            string
+	Status        gateway.TransferStatus
+	Type          string // "pix"
+	Amount        int64
+	Fee           int64
+	NetAmount     int64
+	ExternalRef   string
+	TransferredAt gateway.Timestamp
+
+	// Extra is as in [TransactionData].
+	Extra map[string]json.RawMessage
+}
+
+// Transfer returns e as the event of a transfer. The errors are those of
+// [Event.Transaction].
+func (e *Event) Transfer() (*TransferEvent, error) {
+	data, err := typed(e, FamilyTransfer, readTransferData)
+	if err != nil {
+		return nil, err
+	}
+	t := &TransferEvent{Event: e, Data: data}
+	if e.confirmed != nil {
+		t.Confirmed = e.confirmed.transfer
+	}
+	return t, nil
+}
+
+func readTransferData(o object) TransferData {
+	// What is under "object" counts more than what is beside it: it comes last.
+	if inner, ok := o.object("object"); ok {
+		o.to = inner.to
+	}
+	d := TransferData{
+		ID:            o.text("id"),
+		Status:        gateway.TransferStatus(o.text("status")),
+		Type:          o.text("type"),
+		Amount:        o.amount("amount"),
+		Fee:           o.amount("fee"),
+		NetAmount:     o.amount("net_amount", "netAmount"),
+		ExternalRef:   o.text("external_ref", "externalRef", "correlation_id", "correlationId"),
+		TransferredAt: o.timestamp("transferred_at", "transferredAt"),
+	}
+	d.Extra = o.rest()
+	return d
+}
+
+// typed reads the data of an event of family f. It is an error if the event
+// belongs to another family, or if a number of its data can't be read.
+func typed[T any](e *Event, f Family, read func(object) T) (data T, err error) {
+	if e.Family != f {
+		return data, fmt.Errorf("webhook: the event belongs to the family %q, not %q", e.Family, f)
+	}
+	return dataOf(e, read)
+}
+
+// dataOf reads the data of an event that [Parse] accepted; one that was made by
+// hand may have none.
+func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
+	if len(e.Raw) == 0 {
+		return data, nil
+	}
+	invalid := jsonread.Read(bytes.Clone(e.Raw), func(d *jsonread.Document) {
+		for i := range d.Children(0) {
+			if d.Name(i) == "data" {
+				r := &reading{doc: d, members: make([]member, 0, usual)}
+				data = read(r.open(i))
+				err = r.fault
+				return
+			}
+		}
+	})
+	if invalid != nil {
+		return data, ErrInvalidJSON
+	}
+	return data, err
+}
+
+// usual is how many members of an event are read at a time, for most events.
+const usual = 24
+
+// timestampOf returns one timestamp of the event's data.
+func timestampOf(e *Event, names ...string) gateway.Timestamp {
+	t, _ := dataOf(e, func(o object) gateway.Timestamp { return o.timestamp(names...) }) // the zero time
+	return t
+}
+
+// reading is the state of reading one event's data.
+type reading struct {
+	doc     *jsonread.Document
+	members []member // of the objects that are being read
+	fault   error    // the first number that can't be read
+}
+
+type member struct {
+	name  string
+	node  int
+	taken bool
+}
+
+// object reads the members of a JSON object. Members that were not read, or
+// whose value has an unexpected type, end up in the Extra, so that an odd
+// payload costs no event. A number that can't be read is an error instead: as
+// a zero it would be booked.
+//
+// Every method takes the names of one member in order of preference: the
+// gateway writes some of them in snake_case and in camelCase. Of duplicate
+// names the last one counts, as in the client.
+type object struct {
+	*reading
+
+	from, to int // its members
+}
+
+// open returns the object of a node. A value that is no object has no members.
+func (r *reading) open(node int) object {
+	from := len(r.members)
+	if r.doc.Kind(node) == '{' {
+		for i := range r.doc.Children(node) {
+			r.members = append(r.members, member{name: r.doc.Name(i), node: i})
+		}
+	}
+	return object{r, from, len(r.members)}
+}
+
+// rest returns the members that were not read, nil if there are none.
+func (o object) rest() map[string]json.RawMessage {
+	var rest map[string]json.RawMessage
+	for _, m := range o.members[o.from:o.to] {
+		if m.taken {
+			continue
+		}
+		if rest == nil {
+			rest = make(map[string]json.RawMessage)
+		}
+		rest[m.name] = json.RawMessage(o.doc.Raw(m.node))
+	}
+	return rest
+}
+
+// find takes the last member with the first of the names that exists: of
+// duplicates only the last is of interest. It returns nil if there is none, or
+// if it is null. The member is valid until the next open.
+func (o object) find(names ...string) *member {
+	for _, name := range names {
+		var found *member
+		for i := o.from; i < o.to; i++ {
+			if m := &o.members[i]; m.name == name {
+				m.taken = true
+				found = m
+			}
+		}
+		if found != nil {
+			if o.doc.Kind(found.node) == 'n' {
+				return nil
+			}
+			return found
+		}
+	}
+	return nil
+}
+
+func (o object) text(names ...string) (s string) {
+	if m := o.find(names...); m != nil {
+		s, m.taken = o.doc.Scalar(m.node)
+	}
+	return s
+}
+
+// amount reads an integer of cents: a number or a string that has an exact
+// integer value, such as 1990, "1990" or 1990.00.
+func (o object) amount(names ...string) int64 {
+	return o.integer("is not an integer of cents", names)
+}
+
+func (o object) count(names ...string) int { return int(o.integer("is not an integer", names)) }
+
+func (o object) integer(rule string, names []string) (n int64) {
+	m := o.find(names...)
+	if m == nil {
+		return 0
+	}
+	digits, ok := o.doc.Scalar(m.node)
+	if ok {
+		n, ok = jsonread.Integer(digits)
+	}
+	o.must(m, ok, rule)
+	return n
+}
+
+func (o object) flag(names ...string) bool {
+	m := o.find(names...)
+	if m == nil {
+		return false
+	}
+	s := o.doc.Raw(m.node)
+	yes, no := s == "true" || s == `"true"`, s == "false" || s == `"false"`
+	o.must(m, yes || no, "is neither true nor false")
+	return yes
+}
+
+// must notes that a member could not be read.
+func (o object) must(m *member, ok bool, rule string) {
+	m.taken = ok
+	if !ok && o.fault == nil {
+		o.fault = fmt.Errorf("webhook: %s %s", o.doc.Path(m.node), rule)
+	}
+}
+
+func (o object) timestamp(names ...string) (t gateway.Timestamp) {
+	if m := o.find(names...); m != nil {
+		_, ok := o.doc.Scalar(m.node)
+		m.taken = ok && t.UnmarshalJSON([]byte(o.doc.Raw(m.node))) == nil && !t.IsZero()
+	}
+	return t
+}
+
+func (o object) metadata(names ...string) (md gateway.Metadata) {
+	if m := o.find(names...); m != nil {
+		m.taken = md.UnmarshalJSON([]byte(o.doc.Raw(m.node))) == nil
+	}
+	return md
+}
+
+// object opens a member that is an object.
+func (o object) object(names ...string) (inner object, ok bool) {
+	if m := o.find(names...); m != nil {
+		if m.taken = o.doc.Kind(m.node) == '{'; m.taken {
+			return o.open(m.node), true
+		}
+	}
+	return object{}, false
+}
+
+// mostElements bounds the lists that are read element by element. The interface
+// allows 100 products and 50 informations.
+const mostElements = 1000
+
+// listOf reads a list of objects. Any other list goes to the Extra as it is.
+func listOf[T any](o object, name string, read func(object) T) (list []T) {
+	m := o.find(name)
+	if m == nil {
+		return nil
+	}
+	n := 0
+	m.taken = o.doc.Kind(m.node) == '['
+	for i := range o.doc.Children(m.node) {
+		n++
+		m.taken = m.taken && n <= mostElements && o.doc.Kind(i) == '{'
+	}
+	if !m.taken || n == 0 {
+		return nil
+	}
+	list = make([]T, 0, n)
+	top := len(o.members)
+	for i := range o.doc.Children(m.node) {
+		list = append(list, read(o.open(i)))
+		o.reading.members = o.members[:top]
+	}
+	return list
+}
