@@ -111,13 +111,14 @@ func TestBodiesThatDoNotArriveDoNotAffectSignedDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := signedConfig()
-		cfg.MaxConcurrent = 4 // bodies share 4 MiB
+		const size = 128 << 10
+		cfg.MaxConcurrent, cfg.MaxBody = 4, size // the bodies share four times as much memory
 		rx := receiver(t, cfg)
 		release := make(chan struct{})
 		var senders sync.WaitGroup
 		for i := range 200 {
-			announced := []int64{1 << 20, -1}[i%2]
-			senders.Go(func() { serve(rx, stalledRequest(1<<20-1, announced, release)) })
+			announced := []int64{size, -1}[i%2]
+			senders.Go(func() { serve(rx, stalledRequest(size-1, announced, release)) })
 		}
 		synctest.Wait()
 		busy := rx.Stats()[webhook.OutcomeBusy]
@@ -126,14 +127,14 @@ func TestBodiesThatDoNotArriveDoNotAffectSignedDeliveries(t *testing.T) {
 		for i := range 50 {
 			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1"))))
 		}
-		w := serve(rx, signed(strings.Repeat(" ", 1<<20)))
+		w := serve(rx, signed(strings.Repeat(" ", size)))
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code, "a large body has to wait")
 		assert.Equal(t, "close", w.Header().Get("Connection"))
 		assert.Equal(t, "1", w.Header().Get("Retry-After"))
 		close(release)
 		senders.Wait()
 		for range 20 { // the memory was given back, and is again
-			assert.Equal(t, http.StatusBadRequest, serve(rx, signed(strings.Repeat(" ", 1<<20))).Code)
+			assert.Equal(t, http.StatusBadRequest, serve(rx, signed(strings.Repeat(" ", size))).Code)
 		}
 	})
 }

@@ -205,7 +205,7 @@ func TestAnEventThatKillsEveryProcessIsBuried(t *testing.T) {
 		dead, err := shared.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 		require.NoError(t, err)
 		require.Len(t, dead, 1)
-		assert.Contains(t, dead[0].Reason, "given up after 3 attempts")
+		assert.Contains(t, dead[0].Reason, "gave up after 3 attempts")
 	})
 }
 

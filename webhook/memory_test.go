@@ -16,7 +16,9 @@ import (
 
 func TestTheMemoryStoreIsAStore(t *testing.T) {
 	t.Parallel()
-	webhooktest.RunStore(t, func() webhook.Store { return webhook.NewMemoryStore(webhook.MemoryOptions{}) })
+	synctest.Test(t, func(t *testing.T) {
+		webhooktest.RunStore(t, func() webhook.Store { return webhook.NewMemoryStore(webhook.MemoryOptions{}) })
+	})
 }
 
 func record(id string) webhook.Record {

@@ -431,6 +431,35 @@ func TestAMemberPaysEveryMonth(t *testing.T) {
 	assert.Equal(t, 1, page.Total)
 }
 
+// A subscription's webhook that overtakes the commit of its member must wait:
+// an UPDATE of a row that does not exist is no error to the database.
+func TestAWebhookBeforeItsMemberWaits(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	client := w.gw.Client()
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
+	require.NoError(t, err)
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: membershipPrice, Currency: gateway.BRL, Interval: gateway.IntervalMonth,
+		Token: "pgct_ok_ana", IdempotencyKey: "member-member01", Metadata: map[string]any{"member": "member01"},
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.gw.Clock.Advance(time.Minute))
+	_, err = client.Subscriptions.Cancel(t.Context(), sub.ID, gateway.SubscriptionCancelParams{})
+	require.NoError(t, err)
+	require.NoError(t, w.gw.Wait(t.Context()))
+	assert.Zero(t, w.count(`SELECT count(*) FROM members`))
+
+	_, err = w.db.ExecContext(t.Context(), `INSERT INTO members (id, name, email) VALUES ('member01', 'Ana Souza', 'ana@example.com')`)
+	require.NoError(t, err) // the commit that came late
+	w.settled()
+	m, err := w.shop.member(t.Context(), "member01")
+	require.NoError(t, err)
+	assert.Equal(t, "cancel_scheduled", m.State)
+	assert.NotNil(t, m.PaidUntil)
+	assert.Equal(t, 1, w.count(`SELECT count(*) FROM charges`))
+}
+
 func TestAMembershipOfUnknownOutcomeIsFoundByAnotherToken(t *testing.T) {
 	t.Parallel()
 	w := open(t)
