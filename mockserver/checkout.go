@@ -62,11 +62,12 @@ func (c Checkout) Deactivate(slug string) error {
 
 func (c Checkout) do(slug string, transition func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal)) error {
 	a := c.scope.with(func(d *store.Data) bool { return d.Links.Get(slug) != nil })
-	return controlError(a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	_, refusal := a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		l := d.Links.Get(slug)
 		if l == nil {
 			return engine.Change{}, engine.NotFound("checkout link")
 		}
 		return transition(d, l)
-	}))
+	})
+	return controlError(refusal)
 }

@@ -78,20 +78,15 @@ func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
 	if err != nil {
 		return nil, engine.Invalid("metadata", spec.CodeInvalidType, "must be an object")
 	}
-	var made *engine.Link
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateLink(d.Env, n, engine.ExistingForLink{
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		return engine.CreateLink(d.Env, n, engine.ExistingForLink{
 			Links: d.Links.Len(), Products: d.Products.Len(), Product: d.Products.ByRef,
 		})
-		if refusal == nil {
-			made = c.Links[0]
-		}
-		return c, refusal
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
-	return linkURL{baseURL(rq.r) + "/pay/" + made.Slug}, nil
+	return linkURL{baseURL(rq.r) + "/pay/" + c.Links[0].Slug}, nil
 }
 
 // baseURL returns the address under which the client found this server.
@@ -146,7 +141,7 @@ func newLink(in *linkBody) (engine.NewLink, error) {
 // openSession resumes the session that the header names, or opens a new one.
 func (a *API) openSession(rq *request) (any, *engine.Refusal) {
 	var view sessionView
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	_, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		l := d.Links.Get(rq.param)
 		if l == nil {
 			return engine.Change{}, engine.NotFound("checkout link")
@@ -217,21 +212,17 @@ func (a *API) updateSession(rq *request, in *sessionBody) (any, *engine.Refusal)
 	if in.Buyer != nil {
 		update.Buyer = in.Buyer.fill
 	}
-	var s *engine.Session
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		l := d.Links.Get(rq.param)
 		if l == nil {
 			return engine.Change{}, engine.NotFound("checkout link")
 		}
-		c, refusal := engine.UpdateSession(d.Env, l, d.Sessions.ByRef(rq.r.Header.Get(sessionHeader)), update)
-		if refusal == nil {
-			s = c.Sessions[0]
-		}
-		return c, refusal
+		return engine.UpdateSession(d.Env, l, d.Sessions.ByRef(rq.r.Header.Get(sessionHeader)), update)
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
+	s := c.Sessions[0]
 	return sessionState{
 		ExpiresAt:  stamp(s.ExpiresAt),
 		Status:     s.Status,

@@ -29,9 +29,8 @@ func (a *API) customerRoutes() []route {
 }
 
 func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *engine.Refusal) {
-	var made *engine.Customer
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateCustomer(d.Env, d.Customers.ByRef(in.ExternalRef), engine.CustomerInput{
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		return engine.CreateCustomer(d.Env, d.Customers.ByRef(in.ExternalRef), engine.CustomerInput{
 			Name:        in.Name,
 			Email:       in.Email,
 			Phone:       in.Phone,
@@ -40,15 +39,11 @@ func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *eng
 			ExternalRef: in.ExternalRef,
 			IPAddress:   in.IPAddress,
 		})
-		if refusal == nil {
-			made = c.Customers[0]
-		}
-		return c, refusal
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
-	return viewCustomer(made), nil
+	return viewCustomer(c.Customers[0]), nil
 }
 
 func (a *API) getCustomer(rq *request) (any, *engine.Refusal) {

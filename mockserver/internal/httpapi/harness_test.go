@@ -235,3 +235,6 @@ func member(a answer, name string) []byte {
 	require.NoError(a.t, json.Unmarshal(a.Body, &body), string(a.Body))
 	return body[name]
 }
+
+// refusalOf drops the change of [store.Account.Apply].
+func refusalOf(_ engine.Change, refusal *engine.Refusal) *engine.Refusal { return refusal }

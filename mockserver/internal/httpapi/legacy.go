@@ -67,20 +67,17 @@ type pixIntegration struct {
 // configureIntegration answers a body with pixWebhookUrl alone in the contract's
 // second variant, and every other in the first.
 func (a *API) configureIntegration(rq *request, in *integrationBody) (any, *engine.Refusal) {
-	var now *engine.Integration
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c := engine.ConfigureIntegration(d.Env, d.Integration, engine.IntegrationUpdate(*in))
-		now = c.Integration
-		return c, nil
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		return engine.ConfigureIntegration(d.Env, d.Integration, engine.IntegrationUpdate(*in)), nil
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
 	if in.WebhookURL == nil && in.PixWebhookURL != nil {
 		rq.status = http.StatusCreated
-		return pixIntegrationView{http.StatusCreated, "Integration saved", pixIntegration{now.PixWebhookURL}}, nil
+		return pixIntegrationView{http.StatusCreated, "Integration saved", pixIntegration{c.Integration.PixWebhookURL}}, nil
 	}
-	return integrationView(*now), nil
+	return integrationView(*c.Integration), nil
 }
 
 type balanceView struct {
@@ -146,17 +143,13 @@ type legacyPaymentView struct {
 }
 
 func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *engine.Refusal) {
-	var t *engine.Transaction
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateLegacyPayment(d.Env, newLegacyPayment(in))
-		if refusal == nil {
-			t = c.Transactions[0]
-		}
-		return c, refusal
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		return engine.CreateLegacyPayment(d.Env, newLegacyPayment(in))
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
+	t := c.Transactions[0]
 	picture, err := pngOf(t.QRCode())
 	if err != nil {
 		return nil, &engine.Refusal{

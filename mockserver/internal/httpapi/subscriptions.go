@@ -56,23 +56,22 @@ func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engin
 	if err != nil {
 		return nil, engine.Invalid("metadata", spec.CodeInvalidType, "must be an object")
 	}
-	var s *engine.Subscription
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		s = d.Subscriptions.ByRef(in.IdempotencyKey)
-		c, refusal := engine.CreateSubscription(d.Env, n, engine.ExistingForSubscription{
-			Key:        s,
+	var first *engine.Subscription
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		first = d.Subscriptions.ByRef(in.IdempotencyKey)
+		return engine.CreateSubscription(d.Env, n, engine.ExistingForSubscription{
+			Key:        first,
 			Customer:   d.Customers.Get(in.CustomerID),
 			TokenSpent: d.Spent(n.Token),
 		})
-		if len(c.Subscriptions) > 0 {
-			s = c.Subscriptions[0]
-		}
-		return c, refusal
 	})
-	if refusal != nil {
+	switch {
+	case refusal != nil:
 		return nil, refusal
+	case len(c.Subscriptions) == 0:
+		return viewSubscription(first), nil
 	}
-	return viewSubscription(s), nil
+	return viewSubscription(c.Subscriptions[0]), nil
 }
 
 func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {

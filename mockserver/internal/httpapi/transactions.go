@@ -15,22 +15,17 @@ import (
 
 func (a *API) createTransaction(rq *request, in *gateway.TransactionParams) (any, *engine.Refusal) {
 	n := a.newTransaction(in)
-	var made *engine.Transaction
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateTransaction(d.Env, n, engine.Existing{
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		return engine.CreateTransaction(d.Env, n, engine.Existing{
 			Reference:  d.Transactions.ByRef(n.ExternalRef),
 			Customer:   d.Customers.Get(n.BuyerID),
 			TokenSpent: d.Spent(n.Token),
 		})
-		if refusal == nil {
-			made = c.Transactions[0]
-		}
-		return c, refusal
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
-	return a.viewTransaction(made), nil
+	return a.viewTransaction(c.Transactions[0]), nil
 }
 
 func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransaction {

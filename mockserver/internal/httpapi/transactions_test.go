@@ -186,11 +186,11 @@ func TestBuyerByID(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	for _, id := range []string{"c-1", "4711"} {
-		require.Nil(t, m.account().Apply(func(*store.Data) (engine.Change, *engine.Refusal) {
+		require.Nil(t, refusalOf(m.account().Apply(func(*store.Data) (engine.Change, *engine.Refusal) {
 			return engine.Change{Customers: []*engine.Customer{{
 				Buyer: engine.Buyer{ID: id, Name: "Ana", Email: "ana@example.com"}, ExternalRef: id, CreatedAt: noon,
 			}}}, nil
-		}))
+		})))
 	}
 	a := m.call(http.MethodPost, "/v2/transactions", charge("buyer", `{"id":"c-1","phone":"11"}`))
 	require.Equal(t, http.StatusCreated, a.Status, string(a.Body))

@@ -39,10 +39,10 @@ func (a *API) transferRoutes() []route {
 // createTransfer answers 201 with the new transfer, or, in the live dialect,
 // 200 with the first one of the same reference.
 func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *engine.Refusal) {
-	var t *engine.Transfer
-	refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		t = d.Transfers.ByRef(in.ExternalRef)
-		c, refusal := engine.CreateTransfer(d.Env, t, engine.TransferInput{
+	var first *engine.Transfer
+	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+		first = d.Transfers.ByRef(in.ExternalRef)
+		return engine.CreateTransfer(d.Env, first, engine.TransferInput{
 			Amount:      in.Amount,
 			PixKey:      string(in.PixKeyValue),
 			PixKeyType:  string(in.PixKeyType),
@@ -51,19 +51,15 @@ func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *eng
 			Origin:      in.Origin,
 			NotifyURL:   in.NotifyURL,
 		})
-		switch {
-		case refusal != nil:
-		case len(c.Transfers) == 0:
-			rq.status = http.StatusOK
-		default:
-			t = c.Transfers[0]
-		}
-		return c, refusal
 	})
-	if refusal != nil {
+	switch {
+	case refusal != nil:
 		return nil, refusal
+	case len(c.Transfers) == 0:
+		rq.status = http.StatusOK
+		return a.viewTransfer(first), nil
 	}
-	return a.viewTransfer(t), nil
+	return a.viewTransfer(c.Transfers[0]), nil
 }
 
 func (a *API) getTransfer(rq *request) (any, *engine.Refusal) {

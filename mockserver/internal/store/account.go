@@ -99,9 +99,9 @@ func (a *Account) View(read func(d *Data)) {
 	read(&a.data)
 }
 
-// Apply runs one transition under the account's lock and commits what it
-// returns, whole or, where it is refused, not at all.
-func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal)) *engine.Refusal {
+// Apply runs one transition under the account's lock, commits the change whole
+// and returns it. A refused transition changes nothing.
+func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal)) (engine.Change, *engine.Refusal) {
 	if a.draft == nil {
 		a.mu.Lock()
 		defer a.unlock()
@@ -110,14 +110,13 @@ func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal
 	c, refusal := transition(&a.data)
 	switch {
 	case refusal != nil:
-		return refusal
 	case a.draft != nil:
 		a.data.stamp(c)
 		*a.draft = c
-		return nil
 	default:
-		return a.commit(c, nil)
+		refusal = a.commit(c, nil)
 	}
+	return c, refusal
 }
 
 func (a *Account) env() engine.Env {

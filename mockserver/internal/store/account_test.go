@@ -259,12 +259,12 @@ func TestBeforeTheLastChange(t *testing.T) {
 func TestTwoVersionsInOneChange(t *testing.T) {
 	t.Parallel()
 	w, apart := newWorld(nil), newWorld(nil)
-	require.Nil(t, w.Account("sk_test_1").Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	require.Nil(t, refusalOf(w.Account("sk_test_1").Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		c, refusal := engine.CreateTransaction(d.Env, pixPayment("one"), engine.Existing{})
 		require.Nil(t, refusal)
 		payment, refusal := engine.Pay(d.Env, c.Transactions[0])
 		return c.And(payment), refusal
-	}))
+	})))
 	_, refusal := apart.Account("sk_test_1").Transaction(mustCreate(t, apart.Account("sk_test_1"), pixPayment("one")).ID, engine.Pay)
 	require.Nil(t, refusal)
 	assert.Equal(t, apart.room.Used(), w.room.Used())

@@ -294,9 +294,9 @@ func TestARecordIsFoundByWhatItIsNow(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
 	put := func(c *engine.Customer) {
-		require.Nil(t, a.Apply(func(*store.Data) (engine.Change, *engine.Refusal) {
+		require.Nil(t, refusalOf(a.Apply(func(*store.Data) (engine.Change, *engine.Refusal) {
 			return engine.Change{Customers: []*engine.Customer{c}}, nil
-		}))
+		})))
 	}
 	customer := func(id, email, phone string) *engine.Customer {
 		return &engine.Customer{Buyer: engine.Buyer{ID: id, Email: email, Phone: phone}}

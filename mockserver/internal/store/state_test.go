@@ -31,13 +31,13 @@ func busy(t *testing.T, w *world) {
 		return engine.Refund(env, tx, engine.RefundRequest{Amount: 300, Reason: "late"})
 	})
 	require.Nil(t, refusal)
-	require.Nil(t, a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	require.Nil(t, refusalOf(a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		c, refusal := engine.CreateCustomer(d.Env, nil, engine.CustomerInput{Name: "Ana", Email: "ana@example.com"})
 		return c, refusal
-	}))
-	require.Nil(t, a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
+	})))
+	require.Nil(t, refusalOf(a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		return engine.CreateTransfer(d.Env, nil, engine.TransferInput{Amount: 100, PixKey: "a@example.com", PixKeyType: "EMAIL"})
-	}))
+	})))
 	var l *engine.Link
 	for _, transition := range []func(d *store.Data) (engine.Change, *engine.Refusal){
 		func(d *store.Data) (engine.Change, *engine.Refusal) {
@@ -58,7 +58,7 @@ func busy(t *testing.T, w *world) {
 			return engine.ConfigureIntegration(d.Env, nil, engine.IntegrationUpdate{WebhookURL: &address}), nil
 		},
 	} {
-		require.Nil(t, a.Apply(transition))
+		require.Nil(t, refusalOf(a.Apply(transition)))
 	}
 	mustCreate(t, w.Account("sk_test_2"), pixPayment("order-1"))
 	require.NoError(t, w.clock.Advance(t.Context(), time.Hour))

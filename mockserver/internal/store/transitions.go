@@ -62,7 +62,7 @@ func transition[R any](
 	do func(*Data, *R) (engine.Change, *engine.Refusal),
 ) (*R, *engine.Refusal) {
 	var after *R
-	refusal := a.Apply(func(d *Data) (engine.Change, *engine.Refusal) {
+	_, refusal := a.Apply(func(d *Data) (engine.Change, *engine.Refusal) {
 		table, _ := rows(d, engine.Change{})
 		r := table.Get(id)
 		if r == nil {
