@@ -46,22 +46,22 @@ type prepared struct {
 func (s *Sender) prepare(j *job) prepared {
 	d := j.d
 	r := prepared{
-		number:  len(d.attempts) + 1,
+		number:  len(d.Attempts) + 1,
 		at:      s.cfg.Clock.Now(),
 		message: d.message,
-		url:     d.target.url,
-		corrupt: d.fault.Corrupt && len(d.attempts) == 0,
-		stale:   d.fault.Stale && len(d.attempts) == 0,
+		url:     d.URL,
+		corrupt: d.Fault.Corrupt && len(d.Attempts) == 0,
+		stale:   d.Fault.Stale && len(d.Attempts) == 0,
 	}
-	if !d.target.endpoint {
+	if !d.Registered {
 		return r
 	}
-	e, err := s.endpoint("", d.target.name)
+	e, err := s.endpoint("", d.Endpoint)
 	if err != nil {
 		r.err = errors.New("the endpoint was removed")
 		return r
 	}
-	r.url, r.handler, r.path, r.secret, r.headers = e.URL, e.Handler, e.Path, e.Secret, s.headers(e.Endpoint)
+	r.url, r.handler, r.path, r.secret, r.headers = e.URL, e.Handler, e.Path, e.Secret, s.headers(*e)
 	if r.handler == nil && r.url == "" {
 		r.err = errors.New("the endpoint was in the memory of another process")
 	}

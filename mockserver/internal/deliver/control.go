@@ -15,9 +15,9 @@ func (s *Sender) Redeliver(account, id string) error {
 	switch {
 	case err != nil:
 		return err
-	case d.state == NoEndpoint:
+	case d.State == NoEndpoint:
 		return ErrNoTarget
-	case d.state == Held:
+	case d.State == Held:
 		return s.release(account, []string{id})
 	}
 	s.enqueue(&job{d: d})
@@ -55,7 +55,7 @@ func (s *Sender) release(account string, ids []string) error {
 	var chosen []*delivery
 	for _, id := range ids {
 		d, err := s.find(account, id)
-		if err == nil && (d.state != Held || slices.Contains(chosen, d)) {
+		if err == nil && (d.State != Held || slices.Contains(chosen, d)) {
 			err = ErrNotHeld
 		}
 		if err != nil {
@@ -67,7 +67,7 @@ func (s *Sender) release(account string, ids []string) error {
 		s.held[holder] = slices.DeleteFunc(waiting, func(d *delivery) bool { return slices.Contains(chosen, d) })
 	}
 	for _, d := range chosen {
-		d.state = Pending
+		d.State = Pending
 		s.enqueueReleased(&job{d: d, scheduled: true})
 	}
 	return nil
@@ -79,7 +79,7 @@ func (s *Sender) release(account string, ids []string) error {
 func (s *Sender) Reset(account string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := func(d *delivery) bool { return d.account == account }
+	gone := func(d *delivery) bool { return d.Account == account }
 	s.log = slices.DeleteFunc(s.log, func(d *delivery) bool {
 		if gone(d) {
 			s.forget(d)
@@ -87,7 +87,7 @@ func (s *Sender) Reset(account string) error {
 		return gone(d)
 	})
 	s.swept, s.sweptBytes = 0, s.bytes
-	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool {
+	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *Endpoint) bool {
 		return e.Account == account
 	})
 	for holder, waiting := range s.held {

@@ -84,7 +84,7 @@ type Sender struct {
 	mu         sync.Mutex
 	paused     bool
 	closed     bool
-	endpoints  []*endpoint
+	endpoints  []*Endpoint
 	hosts      map[string]http.Handler // in memory, by host
 	made       uint64                  // deliveries so far
 	registered uint64                  // endpoints so far
@@ -156,7 +156,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 		}
 		if len(targets) == 0 {
 			d := s.record(account, m, target{})
-			d.state = NoEndpoint
+			d.State = NoEndpoint
 			p.deliveries = append(p.deliveries, d)
 		}
 	}
@@ -165,14 +165,14 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 
 func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	d := s.record(account, m, t)
-	d.first = s.cfg.Clock.Now()
-	d.fault = s.cfg.InjectFault(account, m.event.Kind)
+	d.First = s.cfg.Clock.Now()
+	d.Fault = s.cfg.InjectFault(account, m.event.Kind)
 	switch {
-	case d.fault.Drop:
-		d.state = Dropped
-	case d.fault.Delay > 0:
-		d.first = d.first.Add(d.fault.Delay)
-		d.next = d.first
+	case d.Fault.Drop:
+		d.State = Dropped
+	case d.Fault.Delay > 0:
+		d.First = d.First.Add(d.Fault.Delay)
+		d.Next = d.First
 	}
 	return d
 }
@@ -201,9 +201,9 @@ func (p *Posting) Send() {
 	for _, d := range p.deliveries {
 		s.remember(d)
 		switch {
-		case d.state != Pending:
-		case !d.next.IsZero():
-			s.wait(d, d.next)
+		case d.State != Pending:
+		case !d.Next.IsZero():
+			s.wait(d, d.Next)
 		default:
 			s.due(d)
 		}
@@ -214,7 +214,7 @@ func (p *Posting) Send() {
 func (s *Sender) Fire(t clock.Timer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := s.byID[t.ID]; d != nil && d.state == Pending && d.next.Equal(t.At) {
+	if d := s.byID[t.ID]; d != nil && d.State == Pending && d.Next.Equal(t.At) {
 		s.due(d)
 	}
 }
@@ -224,15 +224,15 @@ func (s *Sender) StillApplies(t clock.Timer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.byID[t.ID]
-	return d != nil && d.state == Pending && d.next.Equal(t.At)
+	return d != nil && d.State == Pending && d.Next.Equal(t.At)
 }
 
 // due lets the next attempt of the schedule happen, unless deliveries are held.
 func (s *Sender) due(d *delivery) {
-	d.next = time.Time{}
-	for _, account := range [...]string{"", d.account} {
+	d.Next = time.Time{}
+	for _, account := range [...]string{"", d.Account} {
 		if waiting, holding := s.held[account]; holding {
-			d.state = Held
+			d.State = Held
 			s.held[account] = append(waiting, d)
 			return
 		}
@@ -247,8 +247,8 @@ func (s *Sender) due(d *delivery) {
 
 // wait sets a timer for the next attempt of the schedule.
 func (s *Sender) wait(d *delivery, at time.Time) {
-	d.next = at
-	s.cfg.Clock.Add(clock.Timer{At: at, Account: d.account, Kind: TimerKind, ID: d.id})
+	d.Next = at
+	s.cfg.Clock.Add(clock.Timer{At: at, Account: d.Account, Kind: TimerKind, ID: d.ID})
 }
 
 // Errors of the sender's controls.

@@ -721,8 +721,10 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	sys, shop := newSystem(t), &receiver{status: func(string) int { return 500 }}
 	ep := sys.endpoint(t, deliver.Endpoint{Handler: shop})
 	saved := deliver.SavedDelivery{
-		ID: "dlv_7", Target: ep.ID, Endpoint: true, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending,
-		First: start, Next: start.Add(5 * time.Second), Tries: 1,
+		Delivery: deliver.Delivery{
+			ID: "dlv_7", Endpoint: ep.ID, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending, Next: start.Add(5 * time.Second),
+		},
+		Registered: true, First: start, Tries: 1,
 	}
 	sys.LoadDelivery(saved)
 	saved.Body, saved.Next, saved.Tries = nil, start.Add(5*time.Minute), 2

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
@@ -86,46 +85,38 @@ func (m *message) bytes() ([]byte, error) {
 	return m.body, m.err
 }
 
-// delivery is a Delivery at work. It is guarded by the sender's lock.
+// delivery is a delivery at work, guarded by the sender's lock. Its body is in
+// the message, which all deliveries of an event share.
 type delivery struct {
-	id       string
-	account  string
-	eventID  string
-	kind     string
-	resource string
-	created  time.Time
-	message  *message
-	target   target
-	fault    faults.Webhook
+	SavedDelivery
 
-	state    State
-	first    time.Time // the moment from which the schedule counts
-	tries    int       // attempts of the schedule
-	next     time.Time
-	attempts []Attempt
-	counted  int64 // bytes that the sender's room counts for it
+	message *message
+	counted int64 // bytes that the sender's room counts for it
 }
 
 // record makes a delivery.
 func (s *Sender) record(account string, m *message, t target) *delivery {
 	s.made++
-	return &delivery{
-		id:       "dlv_" + strconv.FormatUint(s.made, 10),
-		account:  account,
-		eventID:  m.event.ID,
-		kind:     m.event.Kind,
-		resource: resource(m.event),
-		created:  m.event.At,
-		message:  m,
-		target:   t,
-		state:    Pending,
-	}
+	return &delivery{message: m, SavedDelivery: SavedDelivery{
+		Delivery: Delivery{
+			ID:       "dlv_" + strconv.FormatUint(s.made, 10),
+			Account:  account,
+			EventID:  m.event.ID,
+			Kind:     m.event.Kind,
+			Resource: resource(m.event),
+			Endpoint: t.name,
+			URL:      t.url,
+			State:    Pending,
+			Created:  m.event.At,
+		},
+		Registered: t.endpoint,
+	}}
 }
 
 // remember logs a delivery.
 func (s *Sender) remember(d *delivery) {
 	s.log = append(s.log, d)
-	s.byID[d.id] = d
+	s.byID[d.ID] = d
 	s.count(d)
 	s.sweep()
 }
@@ -159,7 +150,7 @@ func (s *Sender) sweep() {
 
 // forget gives back the memory of a delivery that leaves the log.
 func (s *Sender) forget(d *delivery) {
-	delete(s.byID, d.id)
+	delete(s.byID, d.ID)
 	if d.message.paid == d {
 		d.message.paid = nil
 	}
@@ -171,17 +162,17 @@ func (s *Sender) forget(d *delivery) {
 // count brings the memory that is counted for a delivery up to date. The body is
 // counted with the first delivery of its event.
 func (s *Sender) count(d *delivery) {
-	if s.byID[d.id] != d {
+	if s.byID[d.ID] != d {
 		return // forgotten meanwhile
 	}
 	if d.message.paid == nil {
 		d.message.paid = d
 	}
-	size := int64(unsafe.Sizeof(*d)) + int64(2*len(d.id)+len(d.eventID)+len(d.resource)+len(d.target.url)) + mapEntry
+	size := int64(unsafe.Sizeof(*d)) + int64(2*len(d.ID)+len(d.EventID)+len(d.Resource)+len(d.URL)) + mapEntry
 	if d.message.paid == d {
 		size += int64(unsafe.Sizeof(*d.message)) + d.message.size.Load()
 	}
-	for _, a := range d.attempts {
+	for _, a := range d.Attempts {
 		size += int64(unsafe.Sizeof(a)) + int64(len(a.Response)+len(a.Error))
 	}
 	s.bytes += size - d.counted
@@ -193,7 +184,7 @@ func (s *Sender) count(d *delivery) {
 const mapEntry = 64
 
 // finished reports whether no attempt of d is to be made any more.
-func (d *delivery) finished() bool { return d.state != Pending && d.state != Held }
+func (d *delivery) finished() bool { return d.State != Pending && d.State != Held }
 
 // Deliveries lists the deliveries of an account, or for "" all of them, the
 // oldest first.
@@ -202,7 +193,7 @@ func (s *Sender) Deliveries(account string) []Delivery {
 	defer s.mu.Unlock()
 	var list []Delivery
 	for _, d := range s.log {
-		if account == "" || d.account == account {
+		if account == "" || d.Account == account {
 			list = append(list, d.view())
 		}
 	}
@@ -215,7 +206,7 @@ func (s *Sender) Count() map[State]int {
 	defer s.mu.Unlock()
 	counts := map[State]int{}
 	for _, d := range s.log {
-		counts[d.state]++
+		counts[d.State]++
 	}
 	return counts
 }
@@ -233,26 +224,16 @@ func (s *Sender) Delivery(account, id string) (Delivery, error) {
 
 func (s *Sender) find(account, id string) (*delivery, error) {
 	d := s.byID[id]
-	if d == nil || account != "" && d.account != account {
+	if d == nil || account != "" && d.Account != account {
 		return nil, ErrUnknownDelivery
 	}
 	return d, nil
 }
 
 func (d *delivery) view() Delivery {
-	body, _ := d.message.bytes() // an attempt tells the error
-	return Delivery{
-		ID:       d.id,
-		Account:  d.account,
-		EventID:  d.eventID,
-		Kind:     d.kind,
-		Resource: d.resource,
-		Endpoint: d.target.name,
-		URL:      d.target.url,
-		State:    d.state,
-		Body:     slices.Clone(body),
-		Created:  d.created,
-		Next:     d.next,
-		Attempts: slices.Clone(d.attempts),
-	}
+	v := d.Delivery
+	v.Attempts = slices.Clone(d.Attempts)
+	body, _ := d.message.bytes() // an attempt reports the error
+	v.Body = slices.Clone(body)
+	return v
 }

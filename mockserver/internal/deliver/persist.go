@@ -23,7 +23,7 @@ type Registry struct {
 
 // lasting reports whether an endpoint is one that a restart should bring back:
 // not a handler in memory, and not one that the start itself registers.
-func (e *endpoint) lasting() bool { return e.Handler == nil && e.Account != "" }
+func (e *Endpoint) lasting() bool { return e.Handler == nil && e.Account != "" }
 
 func (s *Sender) persistEndpoints() error {
 	if s.cfg.Persist == nil {
@@ -57,7 +57,7 @@ func (s *Sender) LoadEndpoints(r Registry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.registered = max(s.registered, r.Registered)
-	s.endpoints = slices.DeleteFunc(s.endpoints, (*endpoint).lasting)
+	s.endpoints = slices.DeleteFunc(s.endpoints, (*Endpoint).lasting)
 	for _, e := range r.Endpoints {
 		s.endpoints = append(s.endpoints, e.endpoint())
 	}
@@ -85,8 +85,8 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 		s.load(saved)
 		return
 	}
-	d.state, d.first, d.next = saved.State, saved.First, saved.Next
-	d.tries, d.attempts, d.fault = saved.Tries, saved.Attempts, saved.Fault
+	saved.Body = nil // the message has it
+	d.SavedDelivery = saved
 	s.count(d)
 }
 
@@ -96,7 +96,7 @@ func (s *Sender) Resume() {
 	defer s.mu.Unlock()
 	s.paused = false
 	for _, d := range s.log {
-		if d.state == Pending && d.next.IsZero() {
+		if d.State == Pending && d.Next.IsZero() {
 			s.enqueue(&job{d: d, scheduled: true})
 		}
 	}

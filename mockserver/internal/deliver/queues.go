@@ -2,8 +2,8 @@ package deliver
 
 import "time"
 
-// queueKey is what must stay in order: one record to one target.
-type queueKey struct{ target, resource string }
+// queueKey is what must stay in order: one resource to one target.
+type queueKey struct{ endpoint, url, resource string }
 
 // queue holds the jobs of one key in order. While its first job runs it is not
 // among the ready ones.
@@ -41,8 +41,8 @@ func (s *Sender) push(j *job) {
 		s.next(j) // it will not be made
 		return
 	}
-	j.d.state = j.d.waitingState()
-	key := queueKey{j.d.target.key(), j.d.resource}
+	j.d.State = j.d.waitingState()
+	key := queueKey{j.d.Endpoint, j.d.URL, j.d.Resource}
 	l := s.queues[key]
 	if l == nil {
 		l = &queue{key: key}
@@ -59,7 +59,7 @@ func (s *Sender) push(j *job) {
 // waitingState is Pending, but a delivered one stays delivered whatever
 // becomes of further attempts.
 func (d *delivery) waitingState() State {
-	if d.state == Delivered {
+	if d.State == Delivered {
 		return Delivered
 	}
 	return Pending
@@ -91,31 +91,31 @@ func (s *Sender) worker() {
 // done writes an attempt down and decides what comes next.
 func (s *Sender) done(j *job, a Attempt) {
 	d := j.d
-	d.attempts = append(d.attempts, a)
+	d.Attempts = append(d.Attempts, a)
 	if j.scheduled {
-		d.tries++
+		d.Tries++
 	}
 	switch {
 	case a.OK():
-		d.state, d.next = Delivered, time.Time{}
-	case d.state == Delivered:
+		d.State, d.Next = Delivered, time.Time{}
+	case d.State == Delivered:
 	case !j.scheduled:
-		if d.fault.Drop || d.tries == len(s.schedule) { // no attempt is planned
-			d.state = Failed
+		if d.Fault.Drop || d.Tries == len(s.schedule) { // no attempt is planned
+			d.State = Failed
 		}
-	case d.tries < len(s.schedule):
-		if at := d.first.Add(s.schedule[d.tries]); at.After(s.cfg.Clock.Now()) {
+	case d.Tries < len(s.schedule):
+		if at := d.First.Add(s.schedule[d.Tries]); at.After(s.cfg.Clock.Now()) {
 			s.wait(d, at)
 		} else { // it was held for longer than the schedule waits
 			s.due(d)
 		}
 	default:
-		d.state = Failed
+		d.State = Failed
 	}
 	s.count(d)
 	s.persistDelivery(d)
-	if copies := d.fault.Copies; copies > 0 {
-		d.fault.Copies--
+	if copies := d.Fault.Copies; copies > 0 {
+		d.Fault.Copies--
 		s.enqueue(&job{d: d})
 	}
 	s.next(j)

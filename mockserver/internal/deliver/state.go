@@ -31,16 +31,12 @@ type SavedEndpoint struct {
 
 // SavedDelivery is a delivery with its body.
 type SavedDelivery struct {
-	ID, Account, EventID, Kind, Resource string
-	Target, URL                          string
-	Endpoint                             bool // Target is an endpoint's id
-	Body                                 []byte
-	Created                              time.Time
-	State                                State
-	First, Next                          time.Time
-	Tries                                int
-	Attempts                             []Attempt
-	Fault                                faults.Webhook
+	Delivery
+
+	Registered bool      // Endpoint is the id of a registered endpoint
+	First      time.Time // the moment from which the schedule counts
+	Tries      int       // attempts of the schedule
+	Fault      faults.Webhook
 }
 
 // Save returns all that the sender knows. What is being delivered at the
@@ -56,7 +52,7 @@ func (s *Sender) Save() (Saved, error) {
 	for holder, waiting := range s.held {
 		ids := []string{}
 		for _, d := range waiting {
-			ids = append(ids, d.id)
+			ids = append(ids, d.ID)
 		}
 		saved.Held[holder] = ids
 	}
@@ -70,18 +66,15 @@ func (s *Sender) Save() (Saved, error) {
 	return saved, nil
 }
 
-func (e *endpoint) save() SavedEndpoint {
+func (e *Endpoint) save() SavedEndpoint {
 	return SavedEndpoint{ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: e.Secret.Reveal(), Events: e.Events, Headers: e.Headers}
 }
 
-func (d *delivery) save() (SavedDelivery, error) {
-	body, err := d.message.bytes()
-	return SavedDelivery{
-		ID: d.id, Account: d.account, EventID: d.eventID, Kind: d.kind, Resource: d.resource,
-		Target: d.target.name, URL: d.target.url, Endpoint: d.target.endpoint,
-		Body: body, Created: d.created, State: d.state, First: d.first, Next: d.next,
-		Tries: d.tries, Attempts: slices.Clone(d.attempts), Fault: d.fault,
-	}, err
+func (d *delivery) save() (saved SavedDelivery, err error) {
+	saved = d.SavedDelivery
+	saved.Attempts = slices.Clone(d.Attempts)
+	saved.Body, err = d.message.bytes()
+	return saved, err
 }
 
 // ErrBusy is a Load while deliveries are being made.
@@ -123,26 +116,20 @@ func (s *Sender) Load(saved Saved) error {
 	return nil
 }
 
-func (e SavedEndpoint) endpoint() *endpoint {
-	return &endpoint{Endpoint{
+func (e SavedEndpoint) endpoint() *Endpoint {
+	return &Endpoint{
 		ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: gateway.NewSecret(e.Secret), Events: e.Events,
 		Headers: e.Headers,
-	}}
+	}
 }
 
 // load takes up one delivery. One that was due when it was saved is due now.
 func (s *Sender) load(saved SavedDelivery) {
-	d := &delivery{
-		id: saved.ID, account: saved.Account, eventID: saved.EventID, kind: saved.Kind, resource: saved.Resource,
-		created: saved.Created,
-		message: &message{body: saved.Body},
-		target:  target{name: saved.Target, endpoint: saved.Endpoint, url: saved.URL},
-		fault:   saved.Fault, state: saved.State, first: saved.First, next: saved.Next,
-		tries: saved.Tries, attempts: slices.Clone(saved.Attempts),
-	}
+	d := &delivery{SavedDelivery: saved, message: &message{body: saved.Body}}
+	d.Body, d.Attempts = nil, slices.Clone(saved.Attempts)
 	d.message.size.Store(int64(len(saved.Body)))
 	s.remember(d)
-	if d.state == Pending && d.next.IsZero() && !s.paused {
+	if d.State == Pending && d.Next.IsZero() && !s.paused {
 		s.enqueue(&job{d: d, scheduled: true})
 	}
 }

@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -63,9 +62,7 @@ func (e Endpoint) size() int {
 	return size
 }
 
-type endpoint struct{ Endpoint }
-
-func (e *endpoint) wants(account, kind string) bool {
+func (e *Endpoint) wants(account, kind string) bool {
 	if e.Account != "" && e.Account != account {
 		return false
 	}
@@ -97,8 +94,8 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 		s.registered++
 		e.ID = "ep_" + strconv.FormatUint(s.registered, 10)
 	}
-	s.endpoints = slices.DeleteFunc(s.endpoints, func(old *endpoint) bool { return old.ID == e.ID })
-	s.endpoints = append(s.endpoints, &endpoint{e})
+	s.endpoints = slices.DeleteFunc(s.endpoints, func(old *Endpoint) bool { return old.ID == e.ID })
+	s.endpoints = append(s.endpoints, &e)
 	return e, s.persistEndpoints()
 }
 
@@ -128,7 +125,7 @@ func (s *Sender) RemoveEndpoint(account, id string) error {
 	if _, err := s.endpoint(account, id); err != nil {
 		return err
 	}
-	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *endpoint) bool { return e.ID == id })
+	s.endpoints = slices.DeleteFunc(s.endpoints, func(e *Endpoint) bool { return e.ID == id })
 	return s.persistEndpoints()
 }
 
@@ -148,7 +145,7 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 	return s.persistEndpoints()
 }
 
-func (s *Sender) endpoint(account, id string) (*endpoint, error) {
+func (s *Sender) endpoint(account, id string) (*Endpoint, error) {
 	for _, e := range s.endpoints {
 		if e.ID == id && (account == "" || e.Account == account) {
 			return e, nil
@@ -165,7 +162,7 @@ func (s *Sender) Endpoints(account string) []Endpoint {
 	var list []Endpoint
 	for _, e := range s.endpoints {
 		if account == "" || e.Account == account {
-			list = append(list, e.Endpoint)
+			list = append(list, *e)
 		}
 	}
 	return list
@@ -216,6 +213,3 @@ func integrated(e *engine.Event, v1 *engine.Integration) (list []target) {
 	}
 	return list
 }
-
-// key tells targets apart, for the order of deliveries.
-func (t target) key() string { return t.name + " " + cmp.Or(t.url, "-") }
