@@ -3,7 +3,8 @@ package mockserver
 import (
 	"context"
 	"errors"
-	"net/http"
+	"maps"
+	"slices"
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
@@ -12,16 +13,19 @@ import (
 // controlPlane returns what serves the paths under /__mock.
 func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 	return admin.New(admin.Config{
-		Store:           s.store,
-		Room:            s.room,
-		Clock:           s.clock,
-		Sender:          s.sender,
-		Faults:          s.faults,
-		Journal:         s.journal,
-		API:             api,
-		Authenticate:    api.Authenticate,
-		Default:         s.Key(),
-		Control:         s.control,
+		Store:        s.store,
+		Room:         s.room,
+		Clock:        s.clock,
+		Sender:       s.sender,
+		Faults:       s.faults,
+		Journal:      s.journal,
+		API:          api,
+		Authenticate: api.Authenticate,
+		Default:      s.Key(),
+		Controls:     slices.Sorted(maps.Keys(controls(s.Account(""), 0))),
+		Control: func(key, control, id string, count int) error {
+			return refusalOf(controls(s.Account(key), count)[control](id))
+		},
 		SetLegacyStatus: func(key, id, status string) error { return refusalOf(s.Account(key).Legacy.SetStatus(id, status)) },
 		Down:            s.down.Store,
 		Advance:         s.advance,
@@ -32,10 +36,10 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 	})
 }
 
-// control does to a record what a call of the control plane names.
-func (s *Server) control(key, resource, id, action string, count int) error {
-	a := s.Account(key)
-	controls := map[string]func(id string) error{
+// controls are what calls of the control plane do to the resources of an
+// account; count is that of the call.
+func controls(a *Account, count int) map[string]func(id string) error {
+	return map[string]func(id string) error{
 		"transactions/pay":            a.Transactions.Pay,
 		"transactions/expire":         a.Transactions.Expire,
 		"transactions/refuse":         a.Transactions.Refuse,
@@ -56,11 +60,6 @@ func (s *Server) control(key, resource, id, action string, count int) error {
 		"checkout/expire":             a.Checkout.Expire,
 		"checkout/deactivate":         a.Checkout.Deactivate,
 	}
-	do := controls[resource+"/"+action]
-	if do == nil {
-		return &admin.RefusedError{Status: http.StatusNotFound, Code: "UNKNOWN_PATH", Detail: "there is no such control"}
-	}
-	return refusalOf(do(id))
 }
 
 // refusalOf makes of a control's error what the control plane answers.

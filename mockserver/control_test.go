@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -490,4 +492,18 @@ func TestHealthAssumptionsMetrics(t *testing.T) {
 	} {
 		assert.Contains(t, string(text), line+"\n")
 	}
+}
+
+// The guide's table has a line for each call, with what it does and how curl
+// sends it, and no other.
+func TestTheGuideHasEveryControlCall(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../docs/mockgateway.md")
+	require.NoError(t, err)
+	var shown []string
+	row := regexp.MustCompile("(?m)^\\| `([A-Z]+ /__mock/[^`]*)` \\| [^|]+ \\| `curl [^`]*\\$GW/__mock/[^`]+` \\|$")
+	for _, row := range row.FindAllStringSubmatch(string(guide), -1) {
+		shown = append(shown, row[1])
+	}
+	assert.ElementsMatch(t, mockserver.ControlCalls(mockserver.Run(t)), shown)
 }

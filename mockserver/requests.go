@@ -59,11 +59,7 @@ func (r Requests) Clear() { r.journal.Clear(r.account.Reveal()) }
 func requestsOf(entries []journal.Entry) []Request {
 	var list []Request
 	for _, e := range entries {
-		list = append(list, Request{
-			ID: e.ID, At: e.At, Operation: e.Operation, Method: e.Method, Path: e.Path, Query: e.Query,
-			Header: e.Header, Body: e.Body, Status: e.Status, ResponseHeader: e.Answer, Response: e.Response,
-			Duration: e.Duration, Fault: e.Fault, Broken: e.Broken,
-		})
+		list = append(list, Request(e))
 	}
 	return list
 }

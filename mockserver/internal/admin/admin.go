@@ -43,8 +43,10 @@ type Config struct {
 	Authenticate func(*http.Request) (key string, refused *respond.Problem)
 	// Default is the key of requests without credentials.
 	Default string
-	// Control does to a record what payers, banks and issuers do.
-	Control func(key, resource, id, action string, count int) error
+	// Controls are what payers, banks and issuers do to resources, such as
+	// "transactions/pay", and Control does one of them.
+	Controls []string
+	Control  func(key, control, id string, count int) error
 	// SetLegacyStatus sets a state of a v1 payment.
 	SetLegacyStatus func(key, id, status string) error
 	// Down makes the gateway unreachable, or reachable again.
@@ -84,6 +86,14 @@ func New(cfg Config) *Plane {
 	p := &Plane{cfg: cfg, origin: http.NewCrossOriginProtection()}
 	p.list = p.routes()
 	return p
+}
+
+// Calls lists the plane's calls: "POST /__mock/reset".
+func (p *Plane) Calls() (list []string) {
+	for _, r := range p.list {
+		list = append(list, r.method+" "+Prefix+"/"+r.path)
+	}
+	return list
 }
 
 // Serves reports whether a request is the plane's.

@@ -148,23 +148,16 @@ func (p *Plane) timers(c *call) (any, error) {
 }
 
 func (p *Plane) controlRoutes() []route {
-	actions := map[string]string{
-		"transactions":  "pay expire refuse cancel chargeback challenge/pass challenge/fail",
-		"transfers":     "analyse process settle fail",
-		"subscriptions": "authorize reject revoke fail-next",
-		"checkout":      "begin pay expire deactivate",
+	list := []route{{method: http.MethodPost, path: "legacy/payments/{id}/status", do: p.legacyStatus}}
+	for _, control := range p.cfg.Controls {
+		resource, action, _ := strings.Cut(control, "/")
+		list = append(list, route{
+			method: http.MethodPost,
+			path:   resource + "/{id}/" + action,
+			do:     func(c *call) (any, error) { return p.control(c, resource, action) },
+		})
 	}
-	var list []route
-	for resource, names := range actions {
-		for action := range strings.FieldsSeq(names) {
-			list = append(list, route{
-				method: http.MethodPost,
-				path:   resource + "/{id}/" + action,
-				do:     func(c *call) (any, error) { return p.control(c, resource, action) },
-			})
-		}
-	}
-	return append(list, route{method: http.MethodPost, path: "legacy/payments/{id}/status", do: p.legacyStatus})
+	return list
 }
 
 type actionBody struct {
@@ -185,7 +178,7 @@ func (p *Plane) control(c *call, resource, action string) (any, error) {
 	case in.Count != nil:
 		count = *in.Count
 	}
-	if err := p.cfg.Control(c.key, resource, c.args[0], action, count); err != nil {
+	if err := p.cfg.Control(c.key, resource+"/"+action, c.args[0], count); err != nil {
 		return nil, err
 	}
 	if resource == "checkout" {

@@ -129,7 +129,7 @@ func viewRequests(entries []journal.Entry) []requestView {
 	for _, e := range entries {
 		list = append(list, requestView{
 			ID: e.ID, At: respond.Stamp(e.At), Operation: e.Operation, Method: e.Method, Path: e.Path, Query: e.Query,
-			Header: e.Header, Body: e.Body, Status: e.Status, ResponseHeader: e.Answer, Response: e.Response,
+			Header: e.Header, Body: e.Body, Status: e.Status, ResponseHeader: e.ResponseHeader, Response: e.Response,
 			DurationMS: float64(e.Duration.Microseconds()) / 1000, Fault: e.Fault, Broken: e.Broken,
 		})
 	}

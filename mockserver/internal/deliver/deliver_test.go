@@ -802,7 +802,8 @@ func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
 	ep, err := s.AddEndpoint(deliver.Endpoint{Handler: shop})
 	require.NoError(t, err)
 	held := deliver.SavedDelivery{
-		ID: "dlv_1", Target: ep.ID, Endpoint: true, Body: []byte(`{"id":"evt_x"}`), State: deliver.Held, First: start,
+		Delivery:   deliver.Delivery{ID: "dlv_1", Endpoint: ep.ID, Body: []byte(`{"id":"evt_x"}`), State: deliver.Held},
+		Registered: true, First: start,
 	}
 	s.LoadDelivery(held)
 	later := held
@@ -829,10 +830,13 @@ func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
 func TestASavedDeliveryIsWhole(t *testing.T) {
 	t.Parallel()
 	saved := deliver.SavedDelivery{
-		ID: "dlv_3", Account: "a", EventID: "evt_3", Kind: "payout.failed", Resource: "po_1",
-		Target: "notify_url", URL: "https://shop.test/hook", Body: []byte(`{"id":"evt_3"}`), Created: start,
-		State: deliver.Pending, First: start, Next: start.Add(time.Hour), Tries: 1,
-		Attempts: []deliver.Attempt{{Number: 1, At: start, Status: 500, Signed: true}}, Fault: faults.Webhook{Copies: 2},
+		Delivery: deliver.Delivery{
+			ID: "dlv_3", Account: "a", EventID: "evt_3", Kind: "payout.failed", Resource: "po_1",
+			Endpoint: "notify_url", URL: "https://shop.test/hook", Body: []byte(`{"id":"evt_3"}`), Created: start,
+			State: deliver.Pending, Next: start.Add(time.Hour),
+			Attempts: []deliver.Attempt{{Number: 1, At: start, Status: 500, Signed: true}},
+		},
+		First: start, Tries: 1, Fault: faults.Webhook{Copies: 2},
 	}
 	sys := newSystem(t)
 	sys.LoadDelivery(saved)
@@ -865,8 +869,8 @@ func TestLoadMakesWhatWasDue(t *testing.T) {
 		Made:      1,
 		Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}, {ID: "ep_elsewhere"}},
 		Deliveries: []deliver.SavedDelivery{
-			{ID: "dlv_1", Target: ep.ID, Endpoint: true, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending},
-			{ID: "dlv_2", Target: "ep_elsewhere", Endpoint: true, Body: []byte(`{"id":"evt_y"}`), State: deliver.Pending},
+			{Delivery: deliver.Delivery{ID: "dlv_1", Endpoint: ep.ID, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending}, Registered: true},
+			{Delivery: deliver.Delivery{ID: "dlv_2", Endpoint: "ep_elsewhere", Body: []byte(`{"id":"evt_y"}`), State: deliver.Pending}, Registered: true},
 		},
 	}))
 	sys.wait(t)

@@ -227,34 +227,34 @@ func seconds(value string) (time.Duration, error) {
 
 // String returns the text form; [Parse] reads it.
 func (f Fault) String() string {
-	b := []byte(f.Kind)
+	text := string(f.Kind)
 	switch f.Kind {
 	case Slow:
-		b = append(append(b, '='), f.Latency.String()...)
+		text += "=" + f.Latency.String()
 	case Status:
-		b = strconv.AppendInt(append(b, '='), int64(f.Status), 10)
+		text += "=" + strconv.Itoa(f.Status)
 	case DelayWebhook:
-		b = append(append(b, '='), f.Delay.String()...)
+		text += "=" + f.Delay.String()
 	case HTMLPage:
-		b = strconv.AppendInt(append(b, "; status="...), int64(f.Status), 10)
+		text += "; status=" + strconv.Itoa(f.Status)
 	default: // the name says it all
 	}
 	if f.Body != "" {
-		b = append(append(b, "; body="...), f.Body...)
+		text += "; body=" + f.Body
 	}
 	if f.Code != "" {
-		b = append(append(b, "; code="...), f.Code...)
+		text += "; code=" + f.Code
 	}
 	if f.RetryAfter > 0 {
-		b = append(append(b, "; retry-after="...), retryAfter(f.RetryAfter)...)
+		text += "; retry-after=" + retryAfter(f.RetryAfter)
 	}
 	if f.Latency > 0 && f.Kind != Slow {
-		b = append(append(b, "; latency="...), f.Latency.String()...)
+		text += "; latency=" + f.Latency.String()
 	}
 	if f.Applied {
-		b = append(b, "; applied"...)
+		text += "; applied"
 	}
-	return string(b)
+	return text
 }
 
 // retryAfter writes a duration as the header Retry-After does, in seconds.

@@ -198,31 +198,28 @@ func (w *waiting) fire() bool {
 	return true
 }
 
-// Means reports whether a pattern means some request of an operation whose path
-// is given as a template.
-func (r Request) Means(pattern string) bool {
-	method, path, found := strings.Cut(pattern, " ")
-	if !found {
-		method, path = "", pattern
-	}
-	if !strings.HasPrefix(path, "/") {
-		return Glob(pattern, r.Operation)
-	}
-	return (method == "" || strings.EqualFold(method, r.Method)) && (PathMatches(path, r.Path) || PathMatches(r.Path, path))
-}
-
 // Matches reports whether a pattern means the request: the operation's name
 // ("transactions.create", "transactions.*"), or an optional method and a path
 // ("POST /v2/transactions", "/v2/transactions/{id}").
-func (r Request) Matches(pattern string) bool {
+func (r Request) Matches(pattern string) bool { return r.matches(pattern, PathMatches) }
+
+// Means reports whether a pattern means some request of an operation, whose path
+// is a template.
+func (r Request) Means(pattern string) bool {
+	return r.matches(pattern, func(path, template string) bool {
+		return PathMatches(path, template) || PathMatches(template, path)
+	})
+}
+
+func (r Request) matches(pattern string, samePath func(pattern, path string) bool) bool {
 	method, path, found := strings.Cut(pattern, " ")
-	if !found && !strings.HasPrefix(pattern, "/") {
+	switch {
+	case !found && !strings.HasPrefix(pattern, "/"):
 		return Glob(pattern, r.Operation)
-	}
-	if !found {
+	case !found:
 		method, path = "", pattern
 	}
-	return (method == "" || strings.EqualFold(method, r.Method)) && PathMatches(strings.TrimSpace(path), r.Path)
+	return (method == "" || strings.EqualFold(method, r.Method)) && samePath(strings.TrimSpace(path), r.Path)
 }
 
 // Glob compares a name with a pattern that may end in "*".

@@ -170,22 +170,22 @@ func (j *Journal) Clear(account string) {
 	})
 }
 
-// Entry is a request and its answer, masked.
+// Entry is a request and its response, masked: the fields of mockserver.Request.
 type Entry struct {
-	ID        uint64    // counts the requests, from 1
-	At        time.Time // on the virtual clock
-	Operation string    // "transactions.create"; "" where the interface has none
-	Method    string
-	Path      string
-	Query     string // as sent, masked
-	Header    http.Header
-	Body      string
-	Status    int // 0 where no answer was sent
-	Answer    http.Header
-	Response  string
-	Duration  time.Duration // wall time
-	Fault     string        // what was done to it on purpose; "" is nothing
-	Broken    bool          // the connection was broken before the answer's end
+	ID             uint64    // counts the server's requests, from 1
+	At             time.Time // on the virtual clock
+	Operation      string    // "transactions.create"; "" where the interface has none
+	Method         string
+	Path           string
+	Query          string
+	Header         http.Header
+	Body           string
+	Status         int // of the answer; 0 where none was sent
+	ResponseHeader http.Header
+	Response       string
+	Duration       time.Duration // wall time
+	Fault          string        // what was done to it on purpose; "" is nothing
+	Broken         bool          // the connection was broken before the answer's end
 }
 
 // Entries lists the requests of an account, or for "" all of them, the oldest
@@ -206,20 +206,20 @@ func (j *Journal) Entries(account string) []Entry {
 func (j *Journal) entry(rec *record) Entry {
 	m := maskFor(rec, j.keys)
 	return Entry{
-		ID:        rec.id,
-		At:        rec.at,
-		Operation: j.cfg.Operation(&rec.request),
-		Method:    rec.request.Method,
-		Path:      m.path(rec.request.URL),
-		Query:     m.query(rec.request.URL.RawQuery),
-		Header:    m.header(rec.request.Header),
-		Body:      m.body(&rec.body),
-		Status:    rec.status,
-		Answer:    m.header(rec.header),
-		Response:  m.body(&rec.response),
-		Duration:  rec.duration,
-		Fault:     rec.fault,
-		Broken:    rec.broken,
+		ID:             rec.id,
+		At:             rec.at,
+		Operation:      j.cfg.Operation(&rec.request),
+		Method:         rec.request.Method,
+		Path:           m.path(rec.request.URL),
+		Query:          m.query(rec.request.URL.RawQuery),
+		Header:         m.header(rec.request.Header),
+		Body:           m.body(&rec.body),
+		Status:         rec.status,
+		ResponseHeader: m.header(rec.header),
+		Response:       m.body(&rec.response),
+		Duration:       rec.duration,
+		Fault:          rec.fault,
+		Broken:         rec.broken,
 	}
 }
 

@@ -251,7 +251,7 @@ func TestMemoryOfForgottenRequestsLeavesNoTrace(t *testing.T) {
 	e := j.Entries("")[0]
 	e.Duration = 0
 	assert.Equal(t, journal.Entry{
-		ID: 101, At: start, Method: "GET", Path: "/quiet", Header: http.Header{}, Status: 200, Answer: http.Header{},
+		ID: 101, At: start, Method: "GET", Path: "/quiet", Header: http.Header{}, Status: 200, ResponseHeader: http.Header{},
 	}, e)
 }
 
