@@ -144,6 +144,34 @@ func drainInbox(b *testing.B, db *sql.DB, store *sqlstore.Store, transactional b
 	perSecond(b)
 }
 
+// How fast events are stored and handled at the same time, as in production: the
+// benchmark ends when the last one has been handled.
+func BenchmarkInboxBoth(b *testing.B) {
+	eachStore(b, func(b *testing.B, db *sql.DB, store *sqlstore.Store) {
+		b.Helper()
+		name := newTable("effects")
+		_, err := db.ExecContext(b.Context(), "CREATE TABLE "+name+" (event_id TEXT NOT NULL)")
+		require.NoError(b, err)
+		rx := inbox(b, store, 16)
+		done := make(chan struct{})
+		var handled atomic.Int64
+		webhook.OnOther(rx, sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO "+name+" (event_id) VALUES ($1)", e.ID)
+			if handled.Add(1) == int64(b.N) {
+				close(done)
+			}
+			return err
+		}))
+		b.ResetTimer()
+		rx.Start()
+		fillInbox(b, store, b.N)
+		<-done
+		require.NoError(b, rx.Shutdown(b.Context()))
+		b.StopTimer()
+		perSecond(b)
+	})
+}
+
 func fillInbox(b *testing.B, store *sqlstore.Store, n int) {
 	b.Helper()
 	var next atomic.Int64
