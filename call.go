@@ -154,7 +154,7 @@ func (r *request) encodeQuery(params any) error {
 func (r *request) encodeBody(params any) error {
 	r.query = r.o.query
 	if params != nil {
-		body, err := wire.Encode(params)
+		body, err := encodeRequest(params)
 		if err != nil {
 			return fmt.Errorf("body: %w", err)
 		}

@@ -161,8 +161,7 @@
 // interface has a string, or the other way round, is written as the interface
 // has it. To decode a result that you stored, use JSON v2
 // (github.com/go-json-experiment/json, from Go 1.27 on encoding/json/v2): the
-// older encoding/json does not know how to fill Extra, and it writes an Extra of
-// null in a Document or an Address that is encoded alone.
+// older encoding/json does not know how to fill Extra.
 //
 // # Cards and 3-D Secure
 //

@@ -414,7 +414,7 @@ func allowedHeader(from http.Header) http.Header {
 // validate checks the wire form of params, so that it can never disagree with
 // what would be sent.
 func validate(params any, rule spec.Rule) error {
-	body, err := wire.Encode(params)
+	body, err := encodeRequest(params)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/internal/transport"
-	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // Option sets up a client, at [New] or [Client.With]. The names of all options
@@ -311,7 +310,7 @@ func Query(name, value string) RequestOption {
 // have; v is anything that marshals.
 func BodyField(name string, v any) RequestOption {
 	return func(o *callOptions) error {
-		value, err := wire.Encode(v)
+		value, err := encodeRequest(v)
 		if err != nil || name == "" {
 			return fmt.Errorf("gateway: BodyField %q: it needs a name and a value that marshals: %w", name, err)
 		}

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-querystring/query"
 
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // CardToken is a payment token made by the client-side payment element:
@@ -278,6 +280,12 @@ type Document struct {
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
+// MarshalJSON writes d as the gateway would.
+func (d Document) MarshalJSON() ([]byte, error) {
+	type plain Document
+	return wire.Marshal((*plain)(&d))
+}
+
 // String returns the type and a mask: a document number is personal data.
 func (d Document) String() string { return string(d.Type) + " ***" }
 
@@ -305,6 +313,28 @@ type Address struct {
 	// Extra holds the members that this version does not know.
 	Extra map[string]json.RawMessage `json:",embed"`
 }
+
+// MarshalJSON writes a as the gateway would.
+func (a Address) MarshalJSON() ([]byte, error) {
+	type plain Address
+	return wire.Marshal((*plain)(&a))
+}
+
+// inRequests writes documents and addresses as they are, without the copies that
+// their MarshalJSON makes.
+var inRequests = jsonv2.JoinOptions(jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
+	jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, d *Document) error {
+		type plain Document
+		return jsonv2.MarshalEncode(enc, (*plain)(d))
+	}),
+	jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, a *Address) error {
+		type plain Address
+		return jsonv2.MarshalEncode(enc, (*plain)(a))
+	}),
+)))
+
+// encodeRequest returns the JSON of a request's params or of a part of them.
+func encodeRequest(v any) ([]byte, error) { return jsonv2.Marshal(v, inRequests) }
 
 // Product is one position of what is sold.
 type Product struct {
