@@ -164,7 +164,7 @@ func (r *request) encodeBody(params any) error {
 	for _, f := range r.o.body {
 		r.splice(f.name, f.json)
 		if rule == nil {
-			rule = func(*spec.Object) {} // still looks for names that stand twice
+			rule = func(*spec.Object) {} // still finds duplicate members
 		}
 	}
 	if rule == nil || r.body == nil {

@@ -352,7 +352,7 @@ func TestCallOptionsRefused(t *testing.T) {
 		"no query name":           gateway.Query("", "a"),
 		"no member name":          gateway.BodyField("", 1),
 		"member does not marshal": gateway.BodyField("x", func() {}),
-		"member stands twice":     gateway.BodyField("amount", 1),
+		"duplicate member":        gateway.BodyField("amount", 1),
 		"card data":               gateway.BodyField("card_number", "4111111111111111"),
 		"public key":              gateway.UseCredential(gateway.BearerToken("pk_1")),
 		"no credential":           gateway.UseCredential(gateway.Credential{}),

@@ -22,7 +22,7 @@ func TestAssumptions(t *testing.T) {
 		assert.NotEmpty(t, a.Text, a.ID)
 		assert.NotEmpty(t, a.Knob, a.ID)
 		assert.True(t, strings.HasSuffix(a.Text, "."), "%s: a sentence ends in a point", a.ID)
-		assert.False(t, seen[a.ID], "%s stands twice", a.ID)
+		assert.False(t, seen[a.ID], "remove the second row called %s", a.ID)
 		seen[a.ID] = true
 	}
 	for _, id := range []string{"D1", "D15", "pix-life", "delivery-schedule"} {

@@ -421,7 +421,7 @@ func FuzzIntegration(f *testing.F) {
 		}
 		written, err := json.Marshal(read)
 		if err != nil {
-			return // a name that stands twice among the unknown members
+			return // a duplicate name among the unknown members
 		}
 		require.NoError(t, json.Unmarshal(written, &again), "%s", written)
 		read.Extra, again.Extra = nil, nil // whitespace may differ

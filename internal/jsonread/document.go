@@ -188,7 +188,7 @@ func syntaxError(err error) error {
 	reason := "malformed JSON"
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		reason = "a member stands twice in its object"
+		reason = "duplicate member"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		reason = "the JSON ends too early"
 	}

@@ -5,6 +5,26 @@ var CheckoutLinks = struct{ Create Operation }{
 	Create: operation("checkout_links.create", "POST /v2/checkout-links", Unsafe, CheckoutLink),
 }
 
+// Limits of checkout links and sessions; see values.go for those that resources share.
+const (
+	MaxLinkTitle    = 255
+	MinLinkProducts = 1
+	MaxLinkProducts = 25
+	MinSlug         = 3
+	MaxSlug         = 255
+
+	// Not in the interface document.
+	MaxLiveExternalID  = 255  // of a checkout link's product
+	MaxLiveDescription = 2000 // of a checkout link's product
+)
+
+// Enums of checkout links and sessions.
+var (
+	LinkStatuses    = setOf("active", "exhausted", "expired", "inactive")
+	SessionStatuses = setOf("open", "ready", "processing", "completed", "expired")
+	ItemTypes       = setOf("physical", "digital")
+)
+
 // CheckoutSessions are the calls of /v2/checkout/{slug}. Open and Resume are one
 // endpoint: a session token in the header makes the difference.
 var CheckoutSessions = struct{ Open, Resume, Update Operation }{

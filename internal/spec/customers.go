@@ -9,6 +9,19 @@ var Customers = struct{ Create, List, Get Operation }{
 	Get:    operation("customers.get", "GET /v2/customers/{id}", Safe, nil),
 }
 
+// Limits of customers; see values.go for those that resources share.
+const (
+	MaxCustomerPage     = 1_000_000
+	MaxCustomerPageSize = 100
+)
+
+// Enums of customers.
+var (
+	CustomerDocumentTypes = DocumentTypes.with("EIN", "PASS", "PEP", "CEDULA", "NIN")
+	// CustomerStatuses is open: only the state of a new customer is known.
+	CustomerStatuses = setOf("active")
+)
+
 // livePhoneDigits is an area code and a mobile number in Brazil.
 const livePhoneDigits = 11
 

@@ -28,8 +28,8 @@ func TestSyntaxErrors(t *testing.T) {
 		`{"a":1}{}`:                            "unexpected text after the JSON object at byte 7",
 		`{"a":01}`:                             "malformed JSON at byte 6",
 		`{a:1}`:                                "malformed JSON at byte 1",
-		`{"products":[{"name":"x","name":1}]}`: "a member stands twice in its object at byte 25 in products[0].name",
-		`{"amount":1,"am\u006funt":2}`:         "a member stands twice in its object at byte 12 in amount",
+		`{"products":[{"name":"x","name":1}]}`: "duplicate member at byte 25 in products[0].name",
+		`{"amount":1,"am\u006funt":2}`:         "duplicate member at byte 12 in amount",
 	} {
 		_, err := spec.Check([]byte(body), spec.Refund, spec.Variant{})
 		var syntax *spec.SyntaxError

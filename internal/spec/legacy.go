@@ -9,6 +9,23 @@ var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentTok
 	CreatePaymentToken:   operation("legacy.create_payment_token", "POST /v2/payment_token/{public_token}", Unsafe, LegacyToken),
 }
 
+// Limits of the v1 surface; see values.go for those that resources share.
+const (
+	// Not in the interface document.
+	MinLegacyExpiration = 1         // seconds
+	MaxLegacyExpiration = 1<<31 - 1 // seconds, 68 years: what a duration in nanoseconds still holds
+	MaxSplitPercent     = 100
+)
+
+// Enums of the v1 surface.
+var (
+	LegacyPaymentTypes  = setOf("PIX")
+	LegacySplitKeyTypes = setOf("DOCUMENT", "EMAIL", "PHONE", "RANDOM")
+	LegacyStatuses      = setOf("IN_ANALYSIS", "WAITING_CONFIRMATION", "WAITING_PAYMENT", "WAITING_WITHDRAW",
+		"WITHDRAW_REQUEST", "WITHDRAW_PAID", "WEBHOOK_UPDATED", "WEBHOOK_ERROR", "PAID", "CANCELLED", "REVERSED",
+		"REFUND", "REFUND_IN", "REFUND_OUT", "SOFT_REFUND", "ERROR", "PENDING_APPROVAL", "APPROVED", "DECLINED")
+)
+
 // LegacyIntegration holds the rules of POST /v1/business/integration. The
 // document gives two variants of the body: webhookUrl and pixWebhookUrl, both
 // optional URIs; or pixWebhookUrl alone, which must then be https.

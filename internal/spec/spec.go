@@ -12,8 +12,8 @@
 //		o.Int("quantity", Optional).Between(1, MaxQuantity)
 //	}
 //
-// A new endpoint is an [Operation] in the file of its resource, a new limit a
-// constant in limits.go and a line in its rule, a new enum a [Set] in enums.go.
+// A new endpoint is an [Operation] in the file of its resource, beside the limits
+// and enums of its rule.
 package spec
 
 import (

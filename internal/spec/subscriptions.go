@@ -11,6 +11,35 @@ var Subscriptions = struct{ Create, List, Get, Update, Cancel Operation }{
 	Cancel: operation("subscriptions.cancel", "POST /v2/subscriptions/{id}/cancel", Unsafe, SubscriptionCancel),
 }
 
+// Limits of subscriptions; see values.go for those that resources share.
+const (
+	MinSubscriptionToken = 6
+	MinIntervalCount     = 1
+	MaxIntervalCount     = 365
+	MinRetryOffsets      = 1
+	MaxRetryOffsets      = 10
+	MinRetryOffset       = 1
+	MaxRetryOffset       = 30
+	MaxInformations      = 50
+	MinIdempotencyKey    = 1
+	MaxIdempotencyKey    = 255
+
+	// Not in the interface document.
+	MaxBillingDay = 31
+	MaxPixComment = 140
+)
+
+// Enums of subscriptions.
+var (
+	SubscriptionMethods  = setOf("credit_card", "pix_automatic")
+	Intervals            = setOf("day", "week", "month")
+	FailurePolicies      = setOf("immediate_cancel", "retry_then_cancel")
+	SubscriptionStatuses = setOf("incomplete", "trialing", "active", "past_due", "cancel_scheduled", "canceled")
+	CancellationReasons  = setOf("user_requested", "payment_failure", "chargeback", "system")
+	// AuthorizationStatuses are those of a Pix Automatico's authorisation.
+	AuthorizationStatuses = setOf("pending", "approved", "rejected", "expired", "canceled")
+)
+
 // Subscription holds the rules of POST /v2/subscriptions, by card and by Pix
 // Automatico. A Pix Automatico has no token: its payer authorises in the bank.
 func Subscription(o *Object) {

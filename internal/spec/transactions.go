@@ -16,6 +16,33 @@ var Transactions = struct{ Create, List, Get, SetSandboxStatus, Refund, UpdateDe
 	UpdateDelivery:   operation("transactions.update_delivery", "PUT /v2/transactions/{id}/delivery", Safe, Delivery),
 }
 
+// Limits of transactions; see values.go for those that resources share.
+const (
+	MinProducts     = 1
+	MaxSKU          = 255
+	MinInstallments = 1
+	MaxInstallments = 12
+	MinInterestRate = 0
+	MaxInterestRate = 100
+	MinState        = 2
+	MaxState        = 3
+
+	// Not in the interface document.
+	MaxRefundReason    = 500
+	MaxTrackingCode    = 255
+	MaxTrackingURL     = 255
+	MaxTrackingCompany = 64
+)
+
+// Enums of transactions.
+var (
+	TransactionStatuses = setOf("pending", "paid", "expired", "canceled", "refused", "refunded",
+		"partially_refunded", "chargedback", "captured")
+	LiveTransactionStatuses = TransactionStatuses.with("authorized", "three_ds_required", "in_protest",
+		"partially_paid", "processing", "processed", "med")
+	DeliveryStatuses = setOf("waiting", "in_transit", "delivered")
+)
+
 // Transaction holds the rules of POST /v2/transactions.
 func Transaction(o *Object) {
 	v := o.Variant()

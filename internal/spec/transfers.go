@@ -8,6 +8,25 @@ var Transfers = struct{ Create, List, Get, Cancel Operation }{
 	Cancel: operation("transfers.cancel", "POST /v2/transfers/{id}/cancel", Unsafe, TransferCancel),
 }
 
+// Limits of transfers; see values.go for those that resources share.
+const (
+	// Not in the interface document.
+	MinLiveTransferAmount  = 1000
+	MaxTransferDescription = 140
+	MaxTransferReference   = 100
+	MaxTransferOrigin      = 50
+	MinPixKey              = 1
+	MaxPixKey              = 77
+	MaxCancelReason        = 250
+)
+
+// Enums of transfers.
+var (
+	PixKeyTypes          = setOf("CPF", "CNPJ", "EMAIL", "PHONE", "EVP")
+	TransferStatuses     = setOf("pending", "in_analysis", "processing", "paid", "error", "cancelled")
+	LiveTransferStatuses = TransferStatuses.with("scheduled", "rejected", "unknown")
+)
+
 // Transfer holds the rules of POST /v2/transfers.
 func Transfer(o *Object) {
 	least := int64(MinAmount)
