@@ -143,7 +143,7 @@ func clientUnder(t *testing.T, fault mockserver.Fault) [3]string {
 	tx, err := client.Transactions.Get(t.Context(), made.ID, into)
 	read := guideWord(err, response)
 	if err == nil && tx.Status == gateway.TransactionPending {
-		read = "as before"
+		read = "stale"
 	}
 	hit("transactions.refund")
 	_, err = client.Transactions.Refund(t.Context(), made.ID, gateway.RefundParams{Full: true}, into)
@@ -157,11 +157,11 @@ func guideWord(err error, response gateway.Response) string {
 	case err != nil:
 		return "an error"
 	case response.Recovered:
-		return "found again"
+		return "recovered"
 	case response.Attempts > 1:
-		return "repeated"
+		return "retried"
 	default:
-		return "as ever"
+		return "unaffected"
 	}
 }
 
