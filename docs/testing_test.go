@@ -199,7 +199,7 @@ func TestTheGuidesTokens(t *testing.T) {
 			Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 		})
 	}
-	for _, row := range guideRows(t, "testing.md", "| token | a charge is |") {
+	for _, row := range guideRows(t, "testing.md", "| token | status of the charge |") {
 		for _, token := range names(row[0]) {
 			tx, err := charge(strings.TrimSuffix(token, "…"))
 			if row[1] == "an error" {
