@@ -6,9 +6,10 @@ import (
 )
 
 // Checkout does to checkout links what buyers do on the hosted page: those of
-// one account, or as a field of [Server] those of every account. A link is named by its slug, the end of its URL. Each method is
-// refused with a [ControlError] where the link's or the session's state does
-// not allow it; then nothing has changed.
+// one account, or as a field of [Server] those of every account. A link is
+// named by its slug, the end of its URL. Each method is refused with a
+// [ControlError] where the link's or the session's state does not allow it;
+// then nothing has changed.
 type Checkout struct{ scope scope }
 
 // Begin is a buyer who asks for the Pix code or sends the card: the transaction

@@ -15,7 +15,7 @@ type Clock struct{ server *Server }
 type Timer struct {
 	At   time.Time
 	Kind string // "transaction.expire"
-	ID   string // of the record
+	ID   string // of the resource
 }
 
 // Now returns the moment, in UTC.

@@ -62,7 +62,7 @@ func controls(a *Account, count int) map[string]func(id string) error {
 	}
 }
 
-// refusalOf makes of a control's error what the control plane answers.
+// refusalOf turns a control's error into the control plane's.
 func refusalOf(err error) error {
 	var refused *ControlError
 	if errors.As(err, &refused) {

@@ -9,81 +9,79 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// Fault is something that goes wrong on purpose: one of the functions that
-// return it says what, its methods say when. A request can ask for a fault of
+// Fault is an injected failure: the function that returns it says what, its
+// methods say when. A request can ask for a fault of
 // itself with the header X-Mock-Fault, in the words of [Fault.String].
 //
 //	gw.Faults.Add(mockserver.Status(503).RetryAfter(2 * time.Second).On("transactions.create").Times(1))
 type Fault struct{ fault faults.Fault }
 
-// Status answers an error instead of the gateway, which does nothing. The body
-// is a problem; see [Fault.CodedBody].
+// Status returns an error without executing the request. The body is a problem;
+// see [Fault.CodedBody].
 func Status(status int) Fault { return Fault{faults.Fault{Kind: faults.Status, Status: status}} }
 
-// Latency makes the answer late, in wall time.
+// Latency delays the response, in wall time.
 func Latency(d time.Duration) Fault { return Fault{faults.Fault{Kind: faults.Slow, Latency: d}} }
 
-// ResetBefore resets the connection before anything is carried out.
+// ResetBefore resets the connection without executing the request.
 func ResetBefore() Fault { return kind(faults.ResetBefore) }
 
-// LoseResponse carries the request out and resets the connection instead of
-// answering. It does so only to requests that changed something.
+// LoseResponse executes the request and then resets the connection, but only if
+// the request changed something.
 func LoseResponse() Fault { return kind(faults.LoseResponse) }
 
-// Truncate carries the request out and breaks off in the middle of the answer.
+// Truncate executes the request and cuts the response in the middle.
 func Truncate() Fault { return kind(faults.Truncate) }
 
-// EmptyBody carries the request out and answers its status without a body.
+// EmptyBody executes the request and returns its status without a body.
 func EmptyBody() Fault { return kind(faults.EmptyBody) }
 
-// HTMLPage answers with the error page of a proxy, status 502, instead of the
-// gateway, which does nothing.
+// HTMLPage returns a proxy's error page, status 502, without executing the
+// request.
 func HTMLPage() Fault {
 	return Fault{faults.Fault{Kind: faults.HTMLPage, Status: http.StatusBadGateway}}
 }
 
-// BadJSON carries the request out and answers half of the body as if it were
-// whole.
+// BadJSON executes the request and returns the first half of the body as if it
+// were complete.
 func BadJSON() Fault { return kind(faults.BadJSON) }
 
-// HangUntilTimeout never answers, and does nothing.
+// HangUntilTimeout never responds and doesn't execute the request.
 func HangUntilTimeout() Fault { return kind(faults.Hang) }
 
-// UnknownEnum carries the request out and answers states that no version of
-// the interface knows.
+// UnknownEnum executes the request and replaces every state with an unknown one.
 func UnknownEnum() Fault { return kind(faults.UnknownEnum) }
 
-// ExtraField carries the request out and adds an unknown member to every
-// object of the answer.
+// ExtraField executes the request and adds an unknown member to every object of
+// the response.
 func ExtraField() Fault { return kind(faults.ExtraField) }
 
-// StaleRead answers a read by id as before the record's last change, as a
-// replica does that lags: 404 where that was its creation.
+// StaleRead returns a resource as it was before its last change, like a lagging
+// replica: 404 if that was its creation.
 func StaleRead() Fault { return kind(faults.StaleRead) }
 
-// DropWebhook makes a delivery vanish.
+// DropWebhook drops a delivery.
 func DropWebhook() Fault { return kind(faults.DropWebhook) }
 
-// DuplicateWebhook makes a delivery twice, the second time whatever the answer
-// to the first.
+// DuplicateWebhook makes a delivery twice, whatever the response to the first.
 func DuplicateWebhook() Fault { return kind(faults.DuplicateWebhook) }
 
-// DelayWebhook makes the first attempt of a delivery later, on the virtual
-// clock, so that other events overtake it.
+// DelayWebhook delays the first attempt of a delivery on the virtual clock, so
+// that other events overtake it.
 func DelayWebhook(d time.Duration) Fault {
 	return Fault{faults.Fault{Kind: faults.DelayWebhook, Delay: d}}
 }
 
-// CorruptSignature makes the signature of a delivery's first attempt wrong.
+// CorruptSignature invalidates the signature of a delivery's first attempt.
 func CorruptSignature() Fault { return kind(faults.CorruptSignature) }
 
-// StaleTimestamp signs a delivery's first attempt well, with a moment outside
-// the receiver's window.
+// StaleTimestamp signs a delivery's first attempt with a timestamp outside the
+// receiver's tolerance.
 func StaleTimestamp() Fault { return kind(faults.StaleTimestamp) }
 
 func kind(k faults.Kind) Fault { return Fault{faults.Fault{Kind: k}} }
 
-// RetryAfter adds the header to the answer of [Status] or [HTMLPage].
+// RetryAfter adds the header to the response of [Status] or [HTMLPage].
 func (f Fault) RetryAfter(d time.Duration) Fault {
 	f.fault.RetryAfter = d
 	return f
@@ -98,26 +96,26 @@ func (f Fault) Code(code string) Fault {
 	return f
 }
 
-// CodedBody gives the answer of [Status] the body {error, message, status}.
+// CodedBody gives the response of [Status] the body {error, message, status}.
 func (f Fault) CodedBody() Fault {
 	f.fault.Body = faults.BodyCoded
 	return f
 }
 
-// NoBody gives the answer of [Status] no body.
+// NoBody gives the response of [Status] no body.
 func (f Fault) NoBody() Fault {
 	f.fault.Body = faults.BodyEmpty
 	return f
 }
 
-// Latency makes any fault of a request late, in wall time.
+// Latency delays any fault of a request, in wall time.
 func (f Fault) Latency(d time.Duration) Fault {
 	f.fault.Latency = d
 	return f
 }
 
-// Applied lets the gateway carry the request out before [Status], [HTMLPage]
-// or [HangUntilTimeout] take its answer's place.
+// Applied executes the request before [Status], [HTMLPage] or
+// [HangUntilTimeout] replace its response.
 func (f Fault) Applied() Fault {
 	f.fault.Applied = true
 	return f

@@ -20,13 +20,13 @@ type Dialect uint8
 // The dialects; docs/assumptions.md lists what differs.
 const (
 	Document Dialect = iota // as the interface document says; the default
-	Live                    // as the published gateway answers
+	Live                    // as the published gateway responds
 )
 
 // Environment is the one environment that a server is.
 type Environment uint8
 
-// The environments. A key of the other one is answered with 401.
+// The environments. A key of the other one gets 401.
 const (
 	Sandbox    Environment = iota // sk_test_… keys; the default
 	Production                    // sk_live_… keys; no status can be set
@@ -112,7 +112,7 @@ func WithLenient() Option { return func(s *settings) { s.lenient = true } }
 func WithLoose() Option { return WithLenient() }
 
 // WithBasicTokenX lets the literal Basic credential "token:x" stand for a key.
-// Otherwise it identifies no account and is answered with 401.
+// Otherwise it identifies no account and gets 401.
 func WithBasicTokenX(key string) Option { return func(s *settings) { s.basicTokenX = key } }
 
 // WithAutoPay pays every pending transaction that needs no challenge by itself
@@ -146,7 +146,7 @@ func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = s
 
 // WithDataFile keeps the gateway's state in a file beyond the process: records,
 // balances, timers, endpoints and deliveries, each written before the call that
-// caused it is answered, and a change together with its webhooks. The file is
+// caused it returns, and a change together with its webhooks. The file is
 // read and written anew at the start; one that is damaged or of something else
 // is refused and left as it is. The journal and the faults are not kept. Close
 // the server before another one opens the file.
@@ -169,7 +169,7 @@ func WithSignatureHeaders(names webhook.HeaderNames) Option {
 // WithAllowedHosts lets the gateway be called over a socket under these host
 // names too, without a port; "*" is any. Names of loopback, IP addresses and the
 // names of package httptest are always allowed, and any name is in memory. Every
-// other name is answered with 421, so that a web page can't reach the gateway
+// other name gets 421, so that a web page can't reach the gateway
 // under a name of its own.
 func WithAllowedHosts(names ...string) Option {
 	return func(s *settings) { s.allowHosts = append(s.allowHosts, names...) }

@@ -8,14 +8,14 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 )
 
-// Requests is the journal of the latest requests and their answers. What it
+// Requests is the journal of the latest requests and responses. What it
 // shows is masked: no key, no session or card token, no document number.
 type Requests struct {
 	journal *journal.Journal
 	account gateway.Secret // its key; empty for every account
 }
 
-// Request is a request and its answer, masked.
+// Request is a request and its response, masked.
 type Request struct {
 	ID             uint64    // counts the server's requests, from 1
 	At             time.Time // on the virtual clock
@@ -25,12 +25,12 @@ type Request struct {
 	Query          string
 	Header         http.Header
 	Body           string
-	Status         int // of the answer; 0 where none was sent
+	Status         int // of the response; 0 if none was sent
 	ResponseHeader http.Header
 	Response       string
 	Duration       time.Duration // wall time
-	Fault          string        // what was done to it on purpose; "" is nothing
-	Broken         bool          // the connection was broken before the answer's end
+	Fault          string        // the injected fault; "" for none
+	Broken         bool          // the connection broke before the end of the response
 }
 
 // All lists the requests that are remembered, the oldest first.

@@ -40,7 +40,7 @@ func TestAFailedTestSeesWhatHappened(t *testing.T) {
 	}
 	for _, text := range []string{
 		"it is 2027-01-04T12:00:00Z; 2 requests", "POST /v2/transactions -> 201", "-> 409", "DUPLICATE_EXTERNAL_REF",
-		"2 webhooks", "transaction.created of", "pending after 1 attempts, answered with status 418",
+		"2 webhooks", "transaction.created of", "pending after 1 attempts, the response has status 418",
 	} {
 		assert.Contains(t, tb.log.String(), text)
 	}

@@ -64,7 +64,7 @@ func (s *Server) snapshot() (snap snapshot, err error) {
 
 // Restore puts the gateway back to a snapshot of itself or of another server
 // with the same dialect and environment: from there on the same calls give the
-// same answers, ids and webhooks, where the snapshot's server had a seed. This
+// same responses, ids and webhooks, where the snapshot's server had a seed. This
 // is the way to an earlier moment. Where it fails, nothing has changed. No
 // request may be on its way.
 func (s *Server) Restore(b []byte) error {

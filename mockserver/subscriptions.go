@@ -6,9 +6,10 @@ import (
 )
 
 // Subscriptions does to subscriptions what payers and their banks do: those of
-// one account, or as a field of [Server] those of every account; renewals, retries and trials follow the clock. Each method is
-// refused with a [ControlError] where the subscription's state does not allow
-// it; then nothing has changed.
+// one account, or as a field of [Server] those of every account; renewals,
+// retries and trials follow the clock. Each method is refused with a
+// [ControlError] where the subscription's state does not allow it; then nothing
+// has changed.
 type Subscriptions struct{ scope scope }
 
 // Authorize is the payer's yes to a Pix Automatico: without a trial the first

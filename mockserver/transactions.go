@@ -6,8 +6,9 @@ import (
 )
 
 // Transactions does to transactions what payers and issuers do: those of one
-// account, or as a field of [Server] those of every account. Each method is refused with an error where the transaction's state does
-// not allow it; then nothing has changed.
+// account, or as a field of [Server] those of every account. Each method is
+// refused with an error where the transaction's state does not allow it; then
+// nothing has changed.
 type Transactions struct{ scope scope }
 
 // Pay pays a pending transaction, or an expired voucher late.

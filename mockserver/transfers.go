@@ -6,9 +6,10 @@ import (
 )
 
 // Transfers does to transfers what banks do: those of one account, or as a
-// field of [Server] those of every account. Without it the clock does: a transfer is processed after 10 seconds and settled after 10
-// more. Each method is refused with a [ControlError] where the transfer's state
-// does not allow it; then nothing has changed.
+// field of [Server] those of every account. Without it the clock does: a
+// transfer is processed after 10 seconds and settled after 10 more. Each method
+// is refused with a [ControlError] where the transfer's state does not allow
+// it; then nothing has changed.
 type Transfers struct{ scope scope }
 
 // Analyse takes a pending transfer into a risk check, which ends after an hour

@@ -104,7 +104,7 @@ func (w Webhooks) Endpoints() []Endpoint {
 	return list
 }
 
-// ServeHost lets a handler answer, in memory, for everything that is delivered
+// ServeHost lets a handler respond, in memory, to everything that is delivered
 // to a host ("shop.test", "shop.test:8443"), such as the notify_url of a
 // transaction. A nil handler ends that.
 func (w Webhooks) ServeHost(host string, h http.Handler) { w.sender.Serve(host, h) }
@@ -112,11 +112,11 @@ func (w Webhooks) ServeHost(host string, h http.Handler) { w.sender.Serve(host, 
 // The states of a [Delivery].
 const (
 	DeliveryPending    = string(deliver.Pending)    // an attempt is being made, or will be
-	DeliveryDelivered  = string(deliver.Delivered)  // an attempt was answered with 2xx
+	DeliveryDelivered  = string(deliver.Delivered)  // an attempt got a 2xx response
 	DeliveryFailed     = string(deliver.Failed)     // every attempt failed, and no other is planned
 	DeliveryHeld       = string(deliver.Held)       // waits for Release
 	DeliveryDropped    = string(deliver.Dropped)    // a fault made it vanish
-	DeliveryNoEndpoint = string(deliver.NoEndpoint) // nobody wanted the event
+	DeliveryNoEndpoint = string(deliver.NoEndpoint) // no endpoint matches the event
 )
 
 // Delivery is one event on its way to one receiver.
@@ -138,12 +138,12 @@ type Delivery struct {
 type DeliveryAttempt struct {
 	Number   int       // from 1
 	At       time.Time // on the virtual clock
-	Status   int       // of the answer; 0 where none came
-	Response string    // the beginning of the answer
+	Status   int       // of the response; 0 without one
+	Response string    // the beginning of the response body
 	Error    string    // why it failed; "" where it did not
 	Duration time.Duration
 	Signed   bool
-	Fault    string // what was done to it on purpose; "" is nothing
+	Fault    string // the injected fault; "" for none
 }
 
 // Deliveries lists the deliveries, the oldest first. The latest 10,000 that
@@ -186,7 +186,7 @@ func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.accou
 func (w Webhooks) Hold() { w.sender.Hold(w.account.Reveal()) }
 
 // Release delivers held deliveries in the order of the ids, each when the one
-// before has been answered; the others stay held. Without ids it delivers all,
+// before has finished; the others stay held. Without ids it delivers all,
 // those of one record in order, and ends the hold.
 func (w Webhooks) Release(ids ...string) error { return w.sender.Release(w.account.Reveal(), ids...) }
 

@@ -98,7 +98,7 @@ Ctrl-C ends it.
 `, base, gw.Key(), gw.Key()[:len("sk_test_")])
 }
 
-// logged logs each request as a line: what was asked and answered, nothing of
+// logged logs each request as a line: the request and its status, nothing of
 // what was in it.
 func logged(how string, to io.Writer, next http.Handler) http.Handler {
 	var handler slog.Handler
@@ -134,7 +134,7 @@ func template(path string) string {
 	return strings.Join(elements, "/")
 }
 
-// statusWriter sees the status of the answer; 0 is a broken connection.
+// statusWriter records the status of the response; 0 is a broken connection.
 type statusWriter struct {
 	http.ResponseWriter
 

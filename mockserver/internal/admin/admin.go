@@ -37,8 +37,8 @@ type Config struct {
 	Faults  *faults.Set
 	Journal *journal.Journal
 
-	// API answers a read of the interface, and Authenticate says whose a
-	// request with credentials is.
+	// API serves reads of the interface, and Authenticate returns the key of a
+	// request with credentials.
 	API          http.Handler
 	Authenticate func(*http.Request) (key string, refused *respond.Problem)
 	// Default is the key of requests without credentials.
@@ -144,7 +144,7 @@ func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		problem := problemOf(r, err)
 		respond.Write(w, problem.Status, respond.ProblemJSON, problem)
-	case data == nil: // the handler wrote its own answer
+	case data == nil: // the handler wrote the response
 	default:
 		respond.Write(w, http.StatusOK, respond.JSON, map[string]any{"data": data})
 	}

@@ -70,7 +70,7 @@ func rejected(err error) error {
 	}
 }
 
-// problemOf turns an error of any part of the gateway into the answer.
+// problemOf turns an error of any part of the gateway into a problem body.
 func problemOf(r *http.Request, err error) respond.Problem {
 	var refusal *RefusedError
 	switch {

@@ -152,7 +152,7 @@ func (p *Plane) requests(c *call) (any, error) {
 		v.NearMisses = viewRequests(p.cfg.Journal.NearMisses(c.key, match))
 	}
 	respond.Write(c.w, http.StatusOK, respond.JSON, v)
-	return nil, nil //nolint:nilnil // the answer is written
+	return nil, nil //nolint:nilnil // the response is written
 }
 
 func (p *Plane) clearRequests(c *call) (any, error) {

@@ -125,7 +125,7 @@ func (p *Plane) metrics(c *call) (any, error) {
 	} {
 		fmt.Fprintf(&b, "mockgateway_deliveries{state=%q} %d\n", state, states[state])
 	}
-	fmt.Fprintf(&b, "# HELP mockgateway_requests_total Requests by the status of the answer, 0 where none was sent.\n"+
+	fmt.Fprintf(&b, "# HELP mockgateway_requests_total Requests by response status, 0 if none was sent.\n"+
 		"# TYPE mockgateway_requests_total counter\n")
 	for _, n := range p.cfg.Journal.Statuses() {
 		fmt.Fprintf(&b, "mockgateway_requests_total{status=\"%d\"} %d\n", n.Status, n.Count)

@@ -117,7 +117,7 @@ type deliveryView struct {
 	URL            string        `json:"url"`
 	Attempt        int           `json:"attempt"` // how many were made
 	Status         string        `json:"status"`
-	ResponseStatus int           `json:"response_status"` // of the latest attempt; 0 without an answer
+	ResponseStatus int           `json:"response_status"` // of the latest attempt; 0 without a response
 	CreatedAt      respond.Stamp `json:"created_at"`
 	NextAttemptAt  respond.Stamp `json:"next_attempt_at"`
 	Body           string        `json:"body"` // as it was signed
@@ -188,7 +188,7 @@ func (p *Plane) delivery(c *call) (any, error) {
 	return viewDelivery(d), nil
 }
 
-// redeliver answers when the attempt has been made.
+// redeliver returns when the attempt has been made.
 func (p *Plane) redeliver(c *call) (any, error) {
 	if err := p.cfg.Sender.Redeliver(c.key, c.args[0]); err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (p *Plane) redeliver(c *call) (any, error) {
 	return p.delivery(c)
 }
 
-// wait answers, with the account's deliveries, when nothing is being delivered.
+// wait returns the account's deliveries when nothing is being delivered.
 func (p *Plane) wait(c *call) (any, error) {
 	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (p *Plane) holding(c *call, holding bool) holdView {
 	return v
 }
 
-// release delivers the named ones in their order, or all, and answers when they
+// release delivers the named ones in their order, or all, and returns when they
 // have been delivered.
 type releaseBody struct {
 	IDs []string `json:"ids,omitzero"` // of deliveries, in the order in which they go out; without it all go and the hold ends

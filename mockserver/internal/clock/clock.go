@@ -50,7 +50,7 @@ type Timer struct {
 	At      time.Time
 	Account string // whose it is; "" for the server's own
 	Kind    string // "transaction.expire"
-	ID      string // of the record
+	ID      string // of the resource
 }
 
 // Config is what a Clock needs.

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	maxResponse  = 64 << 10 // bytes of an answer that are read
+	maxResponse  = 64 << 10 // bytes of a response that are read
 	keptResponse = 512      // bytes of it that the log keeps
 )
 
@@ -85,13 +85,13 @@ func (s *Sender) attempt(r prepared) Attempt {
 	if err != nil {
 		a.Error = explain(err)
 	} else if !a.OK() {
-		a.Error = fmt.Sprintf("answered with status %d", a.Status)
+		a.Error = fmt.Sprintf("the response has status %d", a.Status)
 	}
 	a.Duration = s.cfg.Wall().Sub(began)
 	return a
 }
 
-func (s *Sender) send(r prepared, now time.Time) (status int, answer string, err error) {
+func (s *Sender) send(r prepared, now time.Time) (status int, response string, err error) {
 	body, err := r.message.bytes()
 	if err != nil {
 		return 0, "", fmt.Errorf("the body can't be made: %w", err)
@@ -116,7 +116,7 @@ func (s *Sender) send(r prepared, now time.Time) (status int, answer string, err
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	if err != nil {
-		err = fmt.Errorf("the answer broke off: %w", err)
+		err = fmt.Errorf("the response broke off: %w", err)
 	}
 	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), keptResponse)]), "\uFFFD"), err
 }
@@ -146,7 +146,7 @@ func corrupt(signature string) string {
 	return signature[:len(signature)-1] + string(last)
 }
 
-// explain says in a line why there was no answer.
+// explain says in one line why there was no response.
 func explain(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -156,11 +156,11 @@ func explain(err error) string {
 	case errors.Is(err, memory.ErrPanic):
 		return err.Error() // with the stack: it is the test's own handler
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("no answer within %s", Timeout)
+		return fmt.Sprintf("no response within %s", Timeout)
 	case errors.Is(err, context.Canceled):
 		return "the gateway was closed"
 	case errors.Is(err, io.EOF):
-		return "the connection was closed without an answer"
+		return "the connection was closed without a response"
 	}
 	return err.Error()
 }

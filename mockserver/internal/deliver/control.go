@@ -35,7 +35,7 @@ func (s *Sender) Hold(account string) {
 }
 
 // Release delivers held deliveries in the order of the ids, each when the one
-// before has been answered; the others stay held. Without ids it delivers all,
+// before has finished; the others stay held. Without ids it delivers all,
 // those of one record in order, and ends the hold.
 func (s *Sender) Release(account string, ids ...string) error {
 	s.mu.Lock()

@@ -169,7 +169,7 @@ func TestTheScheduleOfAttempts(t *testing.T) {
 	for i, a := range d.Attempts {
 		at = append(at, a.At.Sub(start))
 		assert.Equal(t, i+1, a.Number)
-		assert.Equal(t, "answered with status 500", a.Error)
+		assert.Equal(t, "the response has status 500", a.Error)
 	}
 	assert.Equal(t, []time.Duration{
 		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute,
@@ -503,8 +503,8 @@ func TestReceiversThatFail(t *testing.T) {
 		want    string
 	}{
 		"panics":   {func(http.ResponseWriter, *http.Request) { panic("boom") }, "boom"},
-		"closes":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "closed without an answer"},
-		"hangs":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 10s"},
+		"closes":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "closed without a response"},
+		"hangs":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no response within 10s"},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "status 302"},
 	}
 	for name, tc := range cases {

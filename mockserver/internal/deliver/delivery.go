@@ -18,11 +18,11 @@ type State string
 // The states of a delivery.
 const (
 	Pending    State = "pending"     // an attempt is being made, or will be
-	Delivered  State = "delivered"   // an attempt was answered with 2xx
+	Delivered  State = "delivered"   // an attempt got a 2xx response
 	Failed     State = "failed"      // so was none, and no other is planned
 	Held       State = "held"        // waits for a release
 	Dropped    State = "dropped"     // a fault made it vanish
-	NoEndpoint State = "no_endpoint" // nobody wanted the event
+	NoEndpoint State = "no_endpoint" // no endpoint matches the event
 )
 
 // Delivery is one event on its way to one target.
@@ -46,12 +46,12 @@ type Attempt struct {
 	Number   int       // from 1
 	At       time.Time // on the virtual clock
 	Wall     time.Time
-	Status   int    // of the answer; 0 where none came
-	Response string // the beginning of the answer's body
+	Status   int    // of the response; 0 without one
+	Response string // the beginning of the response body
 	Error    string // why it failed; "" where it did not
 	Duration time.Duration
 	Signed   bool   // it carried a signature
-	Fault    string // what was done to it on purpose; "" is nothing
+	Fault    string // the injected fault; "" for none
 }
 
 // OK reports whether the receiver took the event.

@@ -104,7 +104,7 @@ func checkName(host string) error {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, reserved := range [...]string{"example", "invalid", "example.com", "example.net", "example.org"} {
 		if host == reserved || strings.HasSuffix(host, "."+reserved) {
-			return fmt.Errorf("%w: %s is a name for documentation only, and nothing answers there", errForbidden, host)
+			return fmt.Errorf("%w: %s is reserved for documentation, and no server has it", errForbidden, host)
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func TestDeliveriesOverTheNetwork(t *testing.T) {
 	assert.Zero(t, elsewhere)
 
 	a = network(t, shop.URL+"/close")
-	assert.Equal(t, "the connection was closed without an answer", a.Error)
+	assert.Equal(t, "the connection was closed without a response", a.Error)
 
 	shop.Close()
 	closed := network(t, shop.URL+"/ok").Error

@@ -42,7 +42,7 @@ func render(e *engine.Event) ([]byte, error) {
 	return respond.Marshal(body)
 }
 
-// resource returns the id of the record that an event is about.
+// resource returns the id of the resource that an event is about.
 func resource(e *engine.Event) string {
 	switch {
 	case e.Transaction != nil:

@@ -168,7 +168,7 @@ func (s *Sender) Endpoints(account string) []Endpoint {
 	return list
 }
 
-// Serve lets a handler answer for a host, so that deliveries to its URLs stay
+// Serve lets a handler serve a host, so that deliveries to its URLs stay
 // in memory. A nil handler ends that.
 func (s *Sender) Serve(host string, h http.Handler) {
 	s.mu.Lock()

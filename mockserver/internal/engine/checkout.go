@@ -20,7 +20,7 @@ const (
 // TimerExpireLink ends a link; its ID is the slug.
 const TimerExpireLink TimerKind = "checkout.expire_link"
 
-// NewLink is a request for a checkout link: the members of the record that the
+// NewLink is a request for a checkout link: the members of the resource that the
 // request sets, and its products. What is empty gets its default.
 type NewLink struct {
 	Link

@@ -52,7 +52,7 @@ type Change struct {
 	Timers  []Timer
 }
 
-// Event is a webhook to be sent: its kind, and the record as it is now, of
+// Event is a webhook to be sent: its kind, and the resource as it is now, of
 // which exactly one is set.
 type Event struct {
 	ID   string    // unique, made by the store
@@ -96,12 +96,12 @@ func (c Change) Empty() bool {
 }
 
 // Timer asks for a transition at a later moment. When it fires, the engine is
-// called with the record as it is then; a timer that no longer fits its
+// called with the resource as it is then; a timer that no longer fits its
 // record's state changes nothing, so timers are never taken back.
 type Timer struct {
 	At   time.Time
 	Kind TimerKind
-	ID   string // of the record
+	ID   string // of the resource
 }
 
 // TimerKind names the transition of a Timer: "transaction.expire".
@@ -111,7 +111,7 @@ type TimerKind string
 type Refusal struct {
 	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF, NOT_REFUNDABLE
 	Detail   string // one sentence for people
-	Instance string // the path of the record that is in the way, where there is one
+	Instance string // the path of the resource that is in the way, where there is one
 
 	Fields []spec.Violation // the members at fault, where the request is invalid
 }

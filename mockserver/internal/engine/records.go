@@ -9,7 +9,7 @@ import "time"
 // Row is what the store adds to a record when it keeps it.
 type Row struct {
 	Seq uint64 // creation order among the account's records of this kind, from 1
-	Rev uint64 // counts the record's versions, from 1
+	Rev uint64 // counts the resource's versions, from 1
 }
 
 // Stamp gives the store access to the Row of a record.

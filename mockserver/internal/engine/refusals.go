@@ -32,7 +32,7 @@ func NotFound(kind string) *Refusal {
 	return &Refusal{Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
 }
 
-// Conflict says that a record's state does not allow a transition.
+// Conflict says that a resource's state does not allow a transition.
 func Conflict(code, detail string) *Refusal {
 	return &Refusal{Code: code, Detail: detail}
 }

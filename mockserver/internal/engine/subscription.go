@@ -76,7 +76,7 @@ const (
 // tried again.
 func defaultRetryOffsets() []int { return []int{3, 5, 7} }
 
-// NewSubscription is a request for a subscription: the members of the record
+// NewSubscription is a request for a subscription: the members of the resource
 // that the request sets, and what is not kept. What is empty gets its default.
 type NewSubscription struct {
 	Subscription
@@ -92,8 +92,8 @@ type ExistingForSubscription struct {
 	TokenSpent bool
 }
 
-// CreateSubscription makes a subscription: rows S1 to S4, and S22, whose answer
-// to the same request is the first subscription with nothing changed.
+// CreateSubscription makes a subscription: rows S1 to S4, and S22, where
+// the same request returns the first subscription and changes nothing.
 func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscription) (Change, *Refusal) {
 	if existing.Key != nil && existing.Key.BodyHash == in.BodyHash {
 		return Change{}, nil
@@ -110,7 +110,7 @@ func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscri
 
 // checkSubscription refuses in the order of every create: reference, records,
 // token. The moment of trial_end comes after the reference, so that a repeat
-// still gets its first answer when the trial is over.
+// still gets its first response when the trial is over.
 func checkSubscription(env Env, in NewSubscription, existing ExistingForSubscription) *Refusal {
 	switch {
 	case existing.Key != nil:

@@ -106,7 +106,7 @@ func RejectSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	return s.unauthorized(env, authorizationRejected), nil
 }
 
-// Authorizing reports whether s waits for its payer's answer.
+// Authorizing reports whether s waits for its payer's decision.
 func (s *Subscription) Authorizing() bool {
 	return s.Authorization != nil && s.Authorization.Status == authorizationPending
 }

@@ -63,7 +63,7 @@ const (
 	ChargebackDelay   = 24 * time.Hour
 )
 
-// NewTransaction is a request for a payment: the members of the record that
+// NewTransaction is a request for a payment: the members of the resource that
 // the request sets, and what is not kept.
 type NewTransaction struct {
 	Transaction
@@ -249,7 +249,7 @@ func challenge(env Env, t *Transaction) {
 	}
 }
 
-// inform sets an information of t without touching the record it was copied
+// inform sets an information of t without touching the resource it was copied
 // from.
 func inform(t *Transaction, key, value string) {
 	forget(t, key)

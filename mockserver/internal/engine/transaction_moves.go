@@ -3,7 +3,7 @@ package engine
 import "github.com/gateway-go/gateway/internal/spec"
 
 // move copies t, lets change work on the copy and returns the whole transition:
-// the record, its events and what it does to the balance.
+// the resource, its events and what it does to the balance.
 func move(env Env, t *Transaction, change func(t *Transaction), kinds ...string) Change {
 	next := *t
 	change(&next)

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 
-// What a payer is shown beside the record is made of it each time: a million
+// What a payer is shown beside the resource is made of it each time: a million
 // of these texts would double an account's memory.
 
 // payPage is where vouchers and receipts would be; nothing is served there.

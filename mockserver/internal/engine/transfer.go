@@ -55,7 +55,7 @@ func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
 
 // CreateTransfer makes a transfer and reserves its amount (rows P1, P2). first
 // is the transfer that has in.ExternalRef already, or nil: the document's
-// gateway refuses the second, the live one changes nothing and answers the
+// gateway rejects the second, the live one changes nothing and returns the
 // first.
 func CreateTransfer(env Env, first *Transfer, in TransferInput) (Change, *Refusal) {
 	if first != nil && env.Live {

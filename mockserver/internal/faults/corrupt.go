@@ -8,7 +8,7 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// UnknownStatus is the state that an unknown-enum fault answers.
+// UnknownStatus is the state that an unknown-enum fault returns.
 const UnknownStatus = "mock_unknown_status"
 
 // ExtraName and ExtraValue are the member that an extra-field fault adds.

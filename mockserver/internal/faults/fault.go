@@ -19,18 +19,18 @@ type Kind string
 
 // The faults of requests.
 const (
-	Slow         Kind = "latency"            // the answer comes late, and is as ever
-	Status       Kind = "status"             // an error is answered
-	ResetBefore  Kind = "reset-before"       // the connection is reset, nothing is carried out
-	LoseResponse Kind = "lose-response"      // carried out, then the connection is reset
-	Truncate     Kind = "truncate"           // carried out, the answer breaks off
-	EmptyBody    Kind = "empty-body"         // carried out, the answer has no body
-	HTMLPage     Kind = "html-page"          // a proxy's error page is answered
-	BadJSON      Kind = "bad-json"           // carried out, the body is no JSON
-	Hang         Kind = "hang-until-timeout" // no answer comes
-	UnknownEnum  Kind = "unknown-enum"       // carried out, every status is one that nobody knows
-	ExtraField   Kind = "extra-field"        // carried out, every object has one more member
-	StaleRead    Kind = "stale-read"         // a read by id is answered as before the last change
+	Slow         Kind = "latency"            // the response is delayed
+	Status       Kind = "status"             // an error is returned
+	ResetBefore  Kind = "reset-before"       // the connection is reset, the request is not executed
+	LoseResponse Kind = "lose-response"      // executed, then the connection is reset
+	Truncate     Kind = "truncate"           // executed, the response is cut
+	EmptyBody    Kind = "empty-body"         // executed, the response has no body
+	HTMLPage     Kind = "html-page"          // a proxy's error page is returned
+	BadJSON      Kind = "bad-json"           // executed, the body is not JSON
+	Hang         Kind = "hang-until-timeout" // no response
+	UnknownEnum  Kind = "unknown-enum"       // executed, every status is unknown
+	ExtraField   Kind = "extra-field"        // executed, every object has an extra member
+	StaleRead    Kind = "stale-read"         // a read by id returns the previous version
 )
 
 // The faults of webhooks.

@@ -93,8 +93,7 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	}
 }
 
-// refuse answers instead of the gateway, which may have carried out the
-// request nevertheless.
+// refuse responds in place of the gateway, which may have executed the request.
 func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
 	if f.Applied {
 		in.Next.ServeHTTP(newRecording(w), r)
@@ -139,7 +138,7 @@ func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 }
 
 // drain reads the rest of a request, so that a client that still sends meets
-// the answer, and a socket notices when the client leaves.
+// the response, and a socket notices when the client leaves.
 func drain(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, 2<<20) }
 
 // wait waits for wall time. It reports false when the request ended before.
@@ -159,14 +158,14 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 type staleKey struct{}
 
-// Stale reports whether a read is to be answered as before the last change.
+// Stale reports whether a read returns the previous version.
 func Stale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
 
 // ChangeNoter is a response writer that wants to know whether the request
 // changed something.
 type ChangeNoter interface{ NoteChange() }
 
-// recording keeps an answer back.
+// recording holds a response back.
 type recording struct {
 	w       http.ResponseWriter
 	header  http.Header
@@ -204,7 +203,7 @@ func (r *recording) send(body []byte) {
 	_, _ = r.w.Write(body)
 }
 
-// truncate promises the whole answer, sends half of it and closes.
+// truncate announces the whole response, sends half of it and closes.
 func (r *recording) truncate() {
 	body := r.body.Bytes()
 	r.head(max(len(body), 1))

@@ -52,7 +52,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func foreign(w http.ResponseWriter, r *http.Request) {
 	respond.Write(w, http.StatusMisdirectedRequest, respond.ProblemJSON, respond.NewProblem(r, http.StatusMisdirectedRequest, "FOREIGN_HOST",
-		"The mock gateway does not answer to the host name "+r.Host+", so that web pages can't reach it under a name of their own. "+
+		"The mock gateway rejects the host name "+r.Host+", as a protection against DNS rebinding. "+
 			"Call it by IP address or as localhost, or allow the name with -allow-host (in Go, WithAllowedHosts)."))
 }
 

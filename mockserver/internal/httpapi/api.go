@@ -1,6 +1,6 @@
 // Package httpapi is the gateway's HTTP interface over the store: routes,
 // authentication, the order of checks, both dialects and the exact bodies of
-// answers and errors.
+// responses and errors.
 //
 // An endpoint is a row of internal/spec, a transition in engine, a view struct
 // in view_*.go with every key of the interface, a handler beside its kin that
@@ -96,7 +96,7 @@ func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Proble
 	return "", &body
 }
 
-// ServeHTTP answers one request. The checks come in the order of the
+// ServeHTTP serves one request. The checks come in the order of the
 // interface: path and method, credentials, body, rules, and then what the
 // handler knows.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -45,7 +45,7 @@ type integrationBody struct {
 	PixWebhookURL *string `json:"pixWebhookUrl"`
 }
 
-// integrationView is the first variant of the answer.
+// integrationView is the first variant of the response.
 type integrationView struct {
 	ID            string `json:"id"`
 	WebhookURL    string `json:"webhookUrl"`
@@ -64,8 +64,8 @@ type pixIntegration struct {
 	PixWebhookURL string `json:"pixWebhookUrl"`
 }
 
-// configureIntegration answers a body with pixWebhookUrl alone in the contract's
-// second variant, and every other in the first.
+// configureIntegration responds to pixWebhookUrl alone in the contract's second
+// variant, else in the first.
 func (a *API) configureIntegration(rq *request, in *integrationBody) (any, *engine.Refusal) {
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		return engine.ConfigureIntegration(d.Env, d.Integration, engine.IntegrationUpdate(*in)), nil
@@ -236,8 +236,7 @@ func (a *legacyAddress) record() *engine.Address {
 	}
 }
 
-// tokenView is the answer about a card token of the retired tokenization. No
-// interface shows one.
+// tokenView is a card token of the retired tokenization, undocumented.
 type tokenView struct {
 	Token    string `json:"token"`
 	Brand    string `json:"brand"`

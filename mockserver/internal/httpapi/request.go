@@ -29,7 +29,7 @@ type request struct {
 	status  int // of success; a handler may change it
 }
 
-// read returns the record that the path names, or nil. A fault may ask for it
+// read returns the resource that the path names, or nil. A fault may ask for it
 // as it was before its last change.
 func read[R any](rq *request, t *store.Table[R]) *R {
 	if faults.Stale(rq.r.Context()) {

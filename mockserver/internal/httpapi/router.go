@@ -31,7 +31,7 @@ type route struct {
 type handler func(rq *request) (data any, p *problem)
 
 // router finds routes by path elements. net/http's ServeMux is not used: it
-// answers 404 and 405 as text, serves HEAD by GET and redirects "..".
+// returns 404 and 405 as text, serves HEAD by GET and redirects "..".
 type router struct{ root element }
 
 type element struct {

@@ -36,7 +36,7 @@ func (a *API) transferRoutes() []route {
 	}
 }
 
-// createTransfer answers 201 with the new transfer, or, in the live dialect,
+// createTransfer returns 201 with the new transfer, or, in the live dialect,
 // 200 with the first one of the same reference.
 func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *engine.Refusal) {
 	var first *engine.Transfer
@@ -77,7 +77,7 @@ func transferQuery(_ *store.Data, q url.Values) store.Query[engine.Transfer] {
 	return query
 }
 
-// cancelTransfer takes a reason, which no answer shows.
+// cancelTransfer takes a reason, which no response shows.
 func (a *API) cancelTransfer(rq *request, _ *gateway.TransferCancelParams) (any, *engine.Refusal) {
 	t, refusal := rq.account.Transfer(rq.param, engine.CancelTransfer)
 	if refusal != nil {

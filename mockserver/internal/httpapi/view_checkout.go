@@ -49,7 +49,7 @@ type itemView struct {
 	ImageURL     *string        `json:"image_url"`
 }
 
-// sessionState is the answer to a session's update.
+// sessionState is the response to a session's update.
 type sessionState struct {
 	ExpiresAt  stamp   `json:"expires_at"`
 	Status     string  `json:"status"`

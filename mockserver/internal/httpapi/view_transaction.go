@@ -10,7 +10,7 @@ import (
 )
 
 // The views of a transaction. Every key is always present. Pointers are null
-// where they are nil; they point into the record, which never changes.
+// where they are nil; they point into the resource, which never changes.
 
 type transactionView struct {
 	ID             string            `json:"id"`

@@ -1,4 +1,4 @@
-// Package journal remembers the latest requests and their answers. What it
+// Package journal remembers the latest requests and responses. What it
 // shows is masked: no key, no session or card token, no document number, no card
 // data.
 package journal
@@ -40,7 +40,7 @@ type Journal struct {
 	bytes int64     // about what list takes
 	count uint64    // requests so far
 
-	statuses map[int]uint64 // how many were answered so
+	statuses map[int]uint64 // requests by response status
 }
 
 // New returns an empty journal.
@@ -65,7 +65,7 @@ type record struct {
 	response capture
 	duration time.Duration
 	fault    string
-	broken   bool // the connection was broken before the answer's end
+	broken   bool // the connection broke before the end of the response
 	size     int64
 
 	reader reader
@@ -140,13 +140,13 @@ func (r *record) bytes() int64 {
 // perHeader is about what a header takes besides its texts.
 const perHeader = 80
 
-// Answered is how many requests were answered with a status.
+// Answered is how many requests got a status.
 type Answered struct {
 	Status int // 0 where none was sent
 	Count  uint64
 }
 
-// Statuses counts all requests so far by the status of their answer.
+// Statuses counts all requests so far by response status.
 func (j *Journal) Statuses() []Answered {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -180,12 +180,12 @@ type Entry struct {
 	Query          string
 	Header         http.Header
 	Body           string
-	Status         int // of the answer; 0 where none was sent
+	Status         int // of the response; 0 if none was sent
 	ResponseHeader http.Header
 	Response       string
 	Duration       time.Duration // wall time
-	Fault          string        // what was done to it on purpose; "" is nothing
-	Broken         bool          // the connection was broken before the answer's end
+	Fault          string        // the injected fault; "" for none
+	Broken         bool          // the connection broke before the end of the response
 }
 
 // Entries lists the requests of an account, or for "" all of them, the oldest
@@ -255,7 +255,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// writer writes down what is answered.
+// writer records the response.
 type writer struct {
 	http.ResponseWriter
 
@@ -274,7 +274,7 @@ func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// note writes down the head of the answer, once.
+// note records the head of the response, once.
 func (w *writer) note(status int) {
 	rec := w.rec
 	if rec.status != 0 || status < http.StatusOK {

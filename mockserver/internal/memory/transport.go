@@ -29,12 +29,12 @@ var ErrPanic = errors.New("the handler panicked")
 // a goroutine of its own, which ends when the handler returns; a request whose
 // context ends returns at once, and the handler's context ends with it.
 //
-// An answer is handed over when the handler has returned, so handlers that
-// stream without end do not suit it.
+// The response is returned when the handler has returned, so it does not suit
+// handlers that stream without end.
 type Transport struct {
 	Handler http.Handler
 
-	// Inline reports which requests the handler answers without waiting for
+	// Inline reports which requests the handler serves without waiting for
 	// anything but their context. They run on the caller's goroutine, which
 	// saves two switches and the growing of a stack. Nil is none.
 	Inline func(*http.Request) bool
@@ -57,7 +57,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.serve(t.Handler, r)
 	closeBody(req)
 	if err := context.Cause(req.Context()); err != nil {
-		return nil, err // the answer came too late
+		return nil, err // the response came too late
 	}
 	return w.response(req)
 }
@@ -69,7 +69,7 @@ func (t *Transport) inline(req *http.Request) bool {
 	return inMemory && t.Inline != nil && t.Inline(req)
 }
 
-// aside lets the handler answer on a goroutine of its own.
+// aside runs the handler on its own goroutine.
 func (w *responseWriter) aside(h http.Handler, r, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	r = r.WithContext(ctx)
@@ -184,8 +184,8 @@ type responseWriter struct {
 	sent   http.Header // as it was when the status was written
 	status int
 	body   *bytes.Buffer // nil before its first byte
-	head   bool          // answers HEAD: no body is sent
-	failed error         // instead of an answer
+	head   bool          // of HEAD: no body is sent
+	failed error         // instead of a response
 	cut    bool          // the body ends before it should
 }
 
@@ -204,7 +204,7 @@ func (w *responseWriter) serve(h http.Handler, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-// abandon is a connection that closes: before the answer or in its body.
+// abandon is a connection that closes: before the response or in its body.
 func (w *responseWriter) abandon() {
 	if w.status == 0 {
 		w.failed = io.EOF
@@ -285,7 +285,7 @@ func (w *responseWriter) response(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// body is an answer's body. Its memory is used again once it is closed.
+// body is a response's body. Its memory is reused once it is closed.
 type body struct {
 	mu  sync.Mutex    // a Close may come while it is read
 	buf *bytes.Buffer // nil where there is none
@@ -322,7 +322,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// buffers holds what earlier answers were written into; one longer than
+// buffers holds what earlier responses were written into; one longer than
 // maxBuffer is let go.
 var buffers sync.Pool
 

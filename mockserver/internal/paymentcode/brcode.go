@@ -211,7 +211,7 @@ func crc16(b []byte) uint16 {
 	return sum
 }
 
-// remainders are those of every byte: a code is written with every answer that
+// remainders are those of every byte: a code is written with every response that
 // shows its charge, and a page of a list shows a hundred.
 var remainders = func() (table [256]uint16) {
 	for i := range table {

@@ -57,7 +57,7 @@ func titleOf(status int) (title, kind string) {
 	return title, strings.ReplaceAll(strings.ToLower(title), " ", "-")
 }
 
-// The content types of answers.
+// The content types of responses.
 const (
 	JSON        = "application/json"
 	ProblemJSON = "application/problem+json"
@@ -66,8 +66,7 @@ const (
 // Marshal encodes a body; the same value always gives the same bytes.
 func Marshal(v any) ([]byte, error) { return wire.Encode(v) }
 
-// Write answers with a body. The content type says which of the two kinds of
-// JSON it is.
+// Write sends a response with a JSON body of one of the two content types.
 func Write(w http.ResponseWriter, status int, contentType string, body any) {
 	buf, ok := buffers.Get().(*[]byte)
 	if !ok {
@@ -80,7 +79,7 @@ func Write(w http.ResponseWriter, status int, contentType string, body any) {
 		text = append(text, `{"title":"Internal Server Error","status":500}`...)
 	}
 	WriteText(w, status, contentType, text)
-	if cap(text) <= 1<<20 { // a rare long answer is let go
+	if cap(text) <= 1<<20 { // don't keep the buffer of a rare long response
 		*buf = text
 		buffers.Put(buf)
 	}
@@ -95,5 +94,5 @@ func WriteText(w http.ResponseWriter, status int, contentType string, text []byt
 	_, _ = w.Write(text) // fails only when the client is gone
 }
 
-// buffers holds what answers are encoded into.
+// buffers holds what responses are encoded into.
 var buffers sync.Pool

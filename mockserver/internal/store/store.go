@@ -125,7 +125,7 @@ func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
 	return a, nil
 }
 
-// full is the answer to whatever needs more room than there is.
+// full rejects what exceeds the memory limit.
 func full() *engine.Refusal {
 	return &engine.Refusal{
 		Code: engine.CodeMemoryLimit,

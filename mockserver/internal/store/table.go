@@ -56,7 +56,7 @@ func newTable[R any](s schema[R]) Table[R] {
 // Len returns the number of records.
 func (t *Table[R]) Len() int { return len(t.rows) }
 
-// Get returns the record with an id, or nil.
+// Get returns the resource with an id, or nil.
 func (t *Table[R]) Get(id string) *R {
 	if at, ok := t.byID[id]; ok {
 		return t.rows[at]
@@ -67,8 +67,8 @@ func (t *Table[R]) Get(id string) *R {
 // maxBefore is how many replaced records a table remembers.
 const maxBefore = 1024
 
-// Before returns the record as it was before its last change: nil where that
-// was its creation, and the record as it is where the change was too long ago.
+// Before returns the resource as it was before its last change: nil where that
+// was its creation, and the resource as it is where the change was too long ago.
 func (t *Table[R]) Before(id string) *R {
 	if old, ok := t.before[id]; ok {
 		return old
@@ -101,7 +101,7 @@ func (t *Table[R]) remember(id string, old *R) {
 	t.before[id] = old
 }
 
-// ByRef returns the record with a reference, or nil; "" is none.
+// ByRef returns the resource with a reference, or nil; "" is none.
 func (t *Table[R]) ByRef(ref string) *R {
 	if at, ok := t.byRef[ref]; ok && ref != "" {
 		return t.rows[at]

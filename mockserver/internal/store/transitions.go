@@ -14,7 +14,7 @@ type Transition[R any] func(env engine.Env, r *R) (engine.Change, *engine.Refusa
 
 // Transaction runs a transition of one transaction, together with what follows
 // from it for the subscription or the checkout session that the transaction
-// belongs to, and returns the record after it. HTTP, controls and timers all
+// belongs to, and returns the resource after it. HTTP, controls and timers all
 // come through here.
 func (a *Account) Transaction(id string, do Transition[engine.Transaction]) (*engine.Transaction, *engine.Refusal) {
 	return transition(a, "transaction", id, transactionsOf, func(d *Data, t *engine.Transaction) (engine.Change, *engine.Refusal) {
@@ -26,14 +26,14 @@ func (a *Account) Transaction(id string, do Transition[engine.Transaction]) (*en
 	})
 }
 
-// Transfer runs a transition of one transfer and returns the record after it.
+// Transfer runs a transition of one transfer and returns the resource after it.
 func (a *Account) Transfer(id string, do Transition[engine.Transfer]) (*engine.Transfer, *engine.Refusal) {
 	return transition(a, "transfer", id, transfersOf, func(d *Data, t *engine.Transfer) (engine.Change, *engine.Refusal) {
 		return do(d.Env, t)
 	})
 }
 
-// Subscription runs a transition of one subscription and returns the record
+// Subscription runs a transition of one subscription and returns the resource
 // after it.
 func (a *Account) Subscription(id string, do Transition[engine.Subscription]) (*engine.Subscription, *engine.Refusal) {
 	return transition(a, "subscription", id, subscriptionsOf, func(d *Data, s *engine.Subscription) (engine.Change, *engine.Refusal) {
@@ -55,7 +55,7 @@ func subscriptionsOf(d *Data, c engine.Change) (*Table[engine.Subscription], []*
 	return &d.Subscriptions, c.Subscriptions
 }
 
-// transition runs do on the record with an id and returns its version after
+// transition runs do on the resource with an id and returns its version after
 // the change.
 func transition[R any](
 	a *Account, kind, id string, rows func(*Data, engine.Change) (*Table[R], []*R),
