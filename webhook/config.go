@@ -24,23 +24,22 @@ type Config struct {
 	Headers HeaderNames
 	// Tolerance is how far the timestamp of a signature may lie from the
 	// receiver's clock, in both directions, in whole seconds; the default is
-	// the constant Tolerance, 5 min. A longer one lets recorded deliveries be
-	// replayed for longer. It is at most half of MinRetention, so that the Store
-	// still knows every event that can be replayed.
+	// the constant Tolerance, 5 min. It is at most half of MinRetention, so that
+	// the Store still knows every event that can be replayed.
 	Tolerance time.Duration
-	// Trust is what a delivery must show before it is acted upon. The default
+	// Trust is how a delivery proves that it came from the gateway. The default
 	// is RequireSignature where there are Keys and ReadBackOnly where there are
 	// none.
 	Trust Trust
-	// SecretPath is the last element that the URL of every delivery must have:
-	// an unguessable text of at least 16 characters without a slash. "" asks
-	// for none. Use it where deliveries come unsigned: a notify_url of
+	// SecretPath is the required last element of every delivery's URL: an
+	// unguessable string of at least 16 characters without a slash. The zero
+	// value requires none. Use it for unsigned deliveries, with a notify_url like
 	// https://shop.example/webhooks/gateway/c0ffee….
 	SecretPath gateway.Secret
 
-	// API reads the resources that unsigned deliveries tell of, see Trust. With
-	// it a signed and an unsigned delivery of one event are known to be one,
-	// even if their ids differ.
+	// API reads the resources of unsigned deliveries, see Trust. With it a signed
+	// and an unsigned delivery of one event are recognised as one, even if their
+	// ids differ.
 	API *gateway.Client
 	// ReadBack bounds the calls that unsigned deliveries cause, and separately
 	// those that signed deliveries cause.
@@ -49,84 +48,79 @@ type Config struct {
 	// Store remembers the events. The default is a memory store, for Sync mode
 	// and one process.
 	Store Store
-	// Mode is when a delivery is answered.
+	// Mode is when the response to a delivery is sent.
 	Mode Mode
 
-	// Workers handle the events of Inbox mode; default 8. A negative number
-	// means none: this process only receives, and others that share its store
-	// do the work.
+	// Workers is how many events Inbox mode handles at a time; default 8. A
+	// process with a negative number only receives, for others that share its
+	// store.
 	Workers int
-	// PollInterval is how often Inbox mode looks for work that other processes
-	// left or that waited for its time; default 1 s. Events of this process's
-	// own deliveries are begun at once.
+	// PollInterval is how often Inbox mode looks for events of other processes
+	// and for due retries; default 1 s. Events of this process's own deliveries
+	// are handled at once.
 	PollInterval time.Duration
 
 	// MaxConcurrent is how many signed deliveries are processed at a time, and
-	// how many unsigned ones beside them; default 64. More get 503 and are
-	// redelivered. Signed and unsigned deliveries have separate capacity, so
-	// that strangers can't use up what the gateway needs.
+	// separately how many unsigned ones; default 64. Any beyond get 503 and are
+	// redelivered.
 	MaxConcurrent int
 	// HandlerTimeout ends a handler's context; default 30 s. See [WithTimeout]
 	// for one handler.
 	HandlerTimeout time.Duration
-	// MaxHung is how many handlers may hang without holding up other events;
+	// MaxHung is how many handlers may hang without blocking other events;
 	// default 16, a negative number means none. A handler hangs if it has not
-	// returned 5 s after its context ended. It is reported as [OutcomeHung] and
-	// gives its worker, or in Sync mode its delivery's slot, back. Its event
-	// stays claimed for as long as it runs, and nothing else handles that event
-	// or others of its resource. A handler that hangs beyond MaxHung is reported
-	// and keeps its worker or slot. See [Receiver.Running].
+	// returned 5 s after its context ended. It is reported as [OutcomeHung], and
+	// its worker, or in Sync mode its delivery's slot, is freed. Its event stays
+	// claimed while it runs, and other events of the resource wait. A handler
+	// that hangs beyond MaxHung keeps its worker or slot. See [Receiver.Running].
 	MaxHung int
-	// Lease is how long a claim outlives a process that died; default 1 min.
-	// While a handler runs its lease is extended.
+	// Lease is how long the events of a process that died stay claimed; default
+	// 1 min. It is extended while a handler runs.
 	Lease time.Duration
 	// MaxAttempts is after how many failures an event becomes a dead letter;
 	// default 25 in Inbox mode, which is most of a day, and 8 in Sync mode. In
 	// Sync mode anybody who repeats a delivery causes an attempt, so there the
 	// event must also have failed for 23 hours, which is almost as long as the
 	// gateway redelivers; and in a memory store it never becomes a dead letter
-	// by failing, but is answered with 500 until the gateway gives up.
+	// by failing: the gateway gets 500 until it gives up.
 	MaxAttempts int
 	// Backoff is the wait after the nth failed attempt, from 1. The default
 	// doubles from 5 s to 1 h, with jitter. In Sync mode a delivery within it
 	// returns 503 with Retry-After and costs no attempt.
 	Backoff func(attempt int) time.Duration
 
-	// HandleStale has late events handled too, with Stale set: a "pending" that
-	// arrives when the "paid" of the same transaction was handled already.
-	// Without it they are acknowledged and no handler sees them. An event that
-	// moves money (a payment, a refund, a renewal, a failed charge, a payout) is
-	// handled however late, with Stale set.
+	// HandleStale passes late events to the handlers too, with Stale set: a
+	// "pending" that arrives after the "paid" of the same transaction. By default
+	// they are acknowledged and skipped. Events that move money (payments,
+	// refunds, renewals, failed charges, payouts) are always handled.
 	HandleStale bool
 
-	// MaxBody is the size of the largest body in bytes; default 1 MiB. All
-	// bodies that are being received share MaxConcurrent times as much memory;
-	// the first 16 KiB of each are not counted, so that large bodies of
-	// strangers don't affect the gateway's small ones.
+	// MaxBody is the size of the largest body in bytes; default 1 MiB. Bodies
+	// that are being received share MaxConcurrent times as much memory, not
+	// counting the first 16 KiB of each.
 	MaxBody int64
 	// ReadTimeout is how long a sender may take for the body; default 10 s.
 	ReadTimeout time.Duration
 
 	// Logger gets ids, kinds and errors, never bodies; default [slog.Default].
 	Logger *slog.Logger
-	// Observe is called after every delivery and every run of a handler, on the
-	// goroutine that did it, which waits for it. The context is that of the
-	// delivery, without its end; that of a worker has no values. Observe is
-	// called concurrently. Its panics are logged.
+	// Observe is called after every delivery and every run of a handler, on its
+	// goroutine, concurrently. The context is that of the delivery, without its
+	// end; that of a worker has no values. Panics are logged.
 	Observe func(ctx context.Context, o Observation)
 	// Now is the wall clock that timestamps are compared with; default
 	// [time.Now].
 	Now func() time.Time
 }
 
-// Trust is what a delivery must show before it is acted upon.
+// Trust is how a delivery proves that it came from the gateway.
 type Trust uint8
 
 // The trust policies.
 const (
 	trustDefault Trust = iota
 
-	// RequireSignature acts upon signed deliveries only.
+	// RequireSignature accepts signed deliveries only.
 	RequireSignature
 	// SignatureOrReadBack is for one URL that serves a registered endpoint and,
 	// as notify_url, unsigned deliveries: what claims to be signed must be, and
@@ -139,23 +133,22 @@ const (
 	// resource, names two resources, or is of a kind that no state proves is
 	// rejected. Two events that the API can't tell apart count as one.
 	ReadBackOnly
-	// UnsafeTrustBody believes everybody. It is for tests.
+	// UnsafeTrustBody accepts every delivery. It is for tests.
 	UnsafeTrustBody
 )
 
-// Mode is when a delivery is answered with 200.
+// Mode is when a delivery is acknowledged with 200.
 type Mode uint8
 
 // The modes.
 const (
-	// Sync answers when the handler is done. The gateway's own retries are the
-	// only ones, and it waits for the handler. Only what another process set
-	// aside, because it had no handler for it, is handled beside the deliveries.
+	// Sync responds when the handler is done. Only the gateway retries. Events
+	// that another process set aside, because it had no handler for them, are
+	// handled beside the deliveries.
 	Sync Mode = iota
-	// Inbox answers when the event is stored durably, and handles it after
-	// that, with retries of its own. It needs a durable store. Call
-	// [Receiver.Start] when the handlers are in place, and [Receiver.Shutdown]
-	// at the end.
+	// Inbox responds when the event is stored, and handles it afterwards, with
+	// its own retries. It needs a durable store. Call [Receiver.Start] when the
+	// handlers are registered, and [Receiver.Shutdown] at the end.
 	Inbox
 )
 

@@ -9,54 +9,52 @@
 //	}
 //	webhook.OnTransaction(rx, webhook.TransactionPaid,
 //		func(ctx context.Context, e *webhook.TransactionEvent) error {
-//			// An error brings the event back: also that of an order which is not stored yet.
+//			// An error has the event retried, also if the order is not stored yet.
 //			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
 //		})
 //	mux.Handle("POST /webhooks/gateway", rx)
 //
-// # Whom to believe
+// # Authentication
 //
 // Deliveries to an endpoint that is registered with a secret are signed;
 // deliveries to the notify_url of a transaction are not. With Keys only signed
-// ones are believed. With an API, and no Keys, every event is confirmed by
-// reading its resource; SignatureOrReadBack does either. A handler of such an
-// event has the state that the API showed in the event's Confirmed: act upon
-// that, not upon the words of the body. See [Trust].
+// deliveries are accepted. With an API and no Keys, every event is confirmed by
+// reading its resource; SignatureOrReadBack accepts both. A confirmed event is
+// rebuilt from the resource, which its handler gets as Confirmed. See [Trust].
 //
-// # When to answer
+// # Modes
 //
-// In Sync mode, the default, a delivery is answered when its handler is done:
-// the gateway waits, and tries again when the handler fails. In Inbox mode it
-// is answered as soon as the event is stored durably, and worked off after
-// that with retries of the receiver's own; package sqlstore has stores for
-// PostgreSQL and SQLite that several processes share. Inbox mode is
-// recommended: the gateway gives up a receiver that is slow or fails too often.
+// In Sync mode, the default, the response is sent when the handler is done, and
+// the gateway retries if the handler fails. In Inbox mode it is sent as soon as
+// the event is stored durably; workers handle the event and retry it. Inbox mode
+// is recommended, because the gateway disables endpoints that are slow or fail
+// too often. Package sqlstore has stores for PostgreSQL and SQLite that several
+// processes share.
 //
-// # Once
+// # Exactly once
 //
-// An event is claimed, handled, and noted as done. Whatever happens in between,
-// an error, a panic, a process that is killed, has it handled again, by the
-// next delivery or when the claim's lease ends. So a handler may run twice for
-// one event, and its effects must be idempotent; or they are written with
-// sqlstore.HandleTx in the transaction that notes the event as done, and so
-// exactly once. An event that keeps failing becomes a dead letter:
-// [Receiver.DeadLetters] lists them and [Receiver.Requeue] puts them back.
+// An event is claimed with a lease, handled, and completed. After an error, a
+// panic or a crash it is handled again, so a handler may run twice for one event.
+// Make its effects idempotent, or write them with sqlstore.HandleTx in the
+// transaction that completes the event, and they happen exactly once. An event
+// that keeps failing becomes a dead letter: [Receiver.DeadLetters] lists them and
+// [Receiver.Requeue] retries them.
 //
-// Events of one resource are handled one at a time. One that announces a state
-// which the resource has left already is late, and skipped; see
+// Events of one resource are handled one at a time. A late event, which announces
+// a state that the resource has already left, is skipped; see
 // [Config.HandleStale].
 //
 // # Catching missed webhooks
 //
 // The gateway sends nothing for transactions that expire or are refused, and
-// gives up a delivery eventually. A [Reconciler] reads what your records still
-// have as open and passes what it finds to the same handlers. It also looks up
-// creates whose outcome is unknown by their reference, and repairs events that
-// were handled without an effect.
+// gives up a delivery eventually. A [Reconciler] reads the resources that are
+// open in your records and passes what happened to the same handlers. It also
+// looks up creates whose outcome is unknown by their reference, and repairs
+// events that were handled without an effect.
 //
-// # In pieces
+// # Building blocks
 //
-// [Receiver.Receive] takes a delivery from a server that is no net/http one.
+// [Receiver.Receive] takes a delivery from a server that does not use net/http.
 // [Parse] reads a body, a [Verifier] and [Verify] check a signature, [Sign]
 // makes one.
 package webhook

@@ -42,10 +42,10 @@ func Example() {
 
 	// What the gateway does:
 	paid := webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body()
-	answer := deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
-	fmt.Println(answer.Status, answer.Outcome)
-	answer = deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
-	fmt.Println(answer.Status, answer.Outcome)
+	response := deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
+	fmt.Println(response.Status, response.Outcome)
+	response = deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
+	fmt.Println(response.Status, response.Outcome)
 	// Output:
 	// ship order-1001 for BRL 19.90
 	// 200 handled
@@ -75,8 +75,8 @@ func ExampleNew_signatureOrReadBack() {
 	}
 
 	forged := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
-	answer := rx.Receive(context.Background(), webhook.Delivery{Path: "/webhooks/gateway/c0ffee5eed0123456789abcd", Body: forged})
-	fmt.Println(answer.Status, string(answer.Body))
+	response := rx.Receive(context.Background(), webhook.Delivery{Path: "/webhooks/gateway/c0ffee5eed0123456789abcd", Body: forged})
+	fmt.Println(response.Status, string(response.Body))
 	// Output:
 	// 401 {"error":"unconfirmed_event"}
 }
@@ -149,8 +149,8 @@ func ExampleReceiver_Requeue() {
 		return nil
 	})
 	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
-	answer := deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
-	fmt.Println(answer.Status, answer.Outcome)
+	response := deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
+	fmt.Println(response.Status, response.Outcome)
 
 	approved = true // somebody asked the buyer
 

@@ -34,7 +34,7 @@ func openingSnippet(mux *http.ServeMux, orders orderBook) error {
 	}
 	webhook.OnTransaction(rx, webhook.TransactionPaid,
 		func(ctx context.Context, e *webhook.TransactionEvent) error {
-			// An error brings the event back: also that of an order which is not stored yet.
+			// An error has the event retried, also if the order is not stored yet.
 			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
 		})
 	mux.Handle("POST /webhooks/gateway", rx)
@@ -97,11 +97,11 @@ func ExampleReceiver_Receive() {
 		return
 	}
 	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
-	answer := rx.Receive(context.Background(), webhook.Delivery{
+	response := rx.Receive(context.Background(), webhook.Delivery{
 		Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body),
 		Body:   body,
 	})
-	fmt.Println(answer.Status, string(answer.Body))
+	fmt.Println(response.Status, string(response.Body))
 	// Output: 200 {"received":true}
 }
 

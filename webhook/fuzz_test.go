@@ -22,7 +22,7 @@ func newFuzzed(tb testing.TB, cfg webhook.Config) *webhook.Receiver {
 	return rx
 }
 
-// Whatever arrives, there is an answer, and it is 2xx only for a signed event.
+// Every request gets a response, and a 2xx only if it is a signed event.
 func FuzzServeHTTP(f *testing.F) {
 	api := &fakeAPI{}
 	api.setTransaction("tx_pending", "pending")
@@ -54,10 +54,10 @@ func FuzzServeHTTP(f *testing.F) {
 		e, wrong := webhook.Parse([]byte(body))
 		w := serve(signedOnly, r)
 		if accepted := w.Code/100 == 2; accepted && (!sign || wrong != nil || method != http.MethodPost) {
-			t.Fatalf("answered %d to %s %q", w.Code, method, body)
+			t.Fatalf("status %d for %s %q", w.Code, method, body)
 		}
 		if w.Code < 200 || w.Code > 599 || w.Body.Len() == 0 {
-			t.Fatalf("answered %d %q", w.Code, w.Body)
+			t.Fatalf("status %d, body %q", w.Code, w.Body)
 		}
 
 		r = httptest.NewRequest(http.MethodPost, "/webhooks", strings.NewReader(body))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
@@ -76,7 +77,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// answer is what a test compares: the status and the body.
+// response is what a test compares: the status and the body.
 func response(h http.Handler, r *http.Request) string {
 	w := serve(h, r)
 	return fmt.Sprintf("%d %s", w.Code, w.Body)
@@ -105,13 +106,21 @@ func (f *effects) all() []string {
 	return append([]string{}, f.list...)
 }
 
-// fakeAPI answers GET /v2/{resources}/{id} from a map.
+// nothingLeft checks that no event waits, runs, is dead or has no handler.
+func nothingLeft(t *testing.T, rx *webhook.Receiver) {
+	t.Helper()
+	counts, err := rx.Counts(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, webhook.Counts{}, counts)
+}
+
+// fakeAPI responds to GET /v2/{resources}/{id} from a map.
 type fakeAPI struct {
 	mu        sync.Mutex
 	resources map[string]map[string]any // by path
-	status    int                       // of every answer, if not 0
+	status    int                       // of every response, if not 0
 	calls     int
-	gate      chan struct{} // answers wait for it, if not nil
+	gate      chan struct{} // responses wait for it, if not nil
 }
 
 func (f *fakeAPI) set(path string, members map[string]any) {

@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// durable stands for a store that outlives its processes: the receivers of a
+// durable imitates a store that outlives its processes: the receivers of a
 // test share it.
 type durable struct{ webhook.Store }
 
@@ -395,7 +395,7 @@ func TestADoneEventIsNotedAlsoIfTheStoreStumbles(t *testing.T) {
 		webhook.OnOther(rx, func(context.Context, *webhook.Event) error { return nil })
 		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
 		stumbling.left = 100
-		assert.Equal(t, `503 {"error":"unavailable"}`, response(rx, signed(paid("evt_2", "tx_2"))), "handled, but nobody knows")
+		assert.Equal(t, `503 {"error":"unavailable"}`, response(rx, signed(paid("evt_2", "tx_2"))), "handled, but not completed")
 	})
 }
 

@@ -29,8 +29,8 @@ func (f Family) Known() bool {
 type Kind string
 
 // The kinds of transactions. Mind the spelling: the state is "canceled" and
-// the kind is "transaction.cancelled". A card that ends in the state captured
-// sends TransactionPaid.
+// the kind is "transaction.cancelled". A card payment in the state
+// captured sends TransactionPaid.
 const (
 	TransactionCreated           Kind = "transaction.created"
 	TransactionPending           Kind = "transaction.pending"
@@ -49,7 +49,7 @@ const (
 	TransactionRefused Kind = "transaction.refused"
 )
 
-// AnyKind stands for every kind of a family that has no handler of its own; see
+// AnyKind matches every kind of a family that has no handler of its own; see
 // [OnTransaction].
 const AnyKind Kind = "*"
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// MemoryOptions bound a memory store; a zero member stands for its default.
+// MemoryOptions bound a memory store; a zero member means its default.
 type MemoryOptions struct {
 	MaxEvents int              // default 100 000; the oldest done and unhandled events make room for new ones
 	TTL       time.Duration    // how long a done event is remembered; default 7 days, at least MinRetention
@@ -454,7 +454,7 @@ func (s *memoryStore) Purge(context.Context) (Purged, error) {
 
 // makeRoom reports whether there is room for one entry more. The oldest done or
 // unhandled entry gives way; where there is none, the oldest waiting one: this
-// store is not durable, so nobody was told that a waiting event is safe here.
+// store is not durable, so no waiting event was acknowledged.
 func (s *memoryStore) makeRoom() bool {
 	if len(s.entries) < s.max {
 		return true

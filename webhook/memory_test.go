@@ -51,7 +51,7 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, webhook.StateDone, e.State)
 
-		// Nobody was promised anything about waiting events: they give way too.
+		// Waiting events were not acknowledged, so they make room too.
 		for _, id := range []string{"a", "b", "c", "d"} {
 			_, err := put(id)
 			require.NoError(t, err)

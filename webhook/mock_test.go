@@ -323,7 +323,7 @@ func TestWhatSendsNoEventReachesTheHandlers(t *testing.T) {
 	require.NoError(t, gw.Transactions.Pay(lost.ID))
 	require.NoError(t, gw.Clock.Advance(25*time.Hour))
 	before := len(got.all())
-	require.Equal(t, 6, before, "created and pending of each: nobody told what became of them")
+	require.Equal(t, 6, before, "created and pending of each, and no webhook of what followed")
 
 	reconcile, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{
 		Open: openOnes(pendingTx(expired.ID, refused.ID, lost.ID)...),

@@ -13,11 +13,11 @@ import (
 // ReadBack bounds the calls that unsigned deliveries cause: whoever knows the
 // receiver's URL can make it call the API. Signed deliveries, which need a call
 // for refunds and renewals, have the same limits for themselves: a flood of
-// unsigned ones doesn't delay them. A zero member stands for its default.
+// unsigned ones doesn't delay them. A zero member means its default.
 type ReadBack struct {
 	Concurrent int           // calls at a time; default 8
 	PerSecond  int           // calls in the long run, twice as many at once; default 50
-	Timeout    time.Duration // of one call; default 5 s, so that the sender still gets its answer
+	Timeout    time.Duration // of one call; default 5 s, so that the sender still gets its response
 }
 
 // api reads resources of the gateway.

@@ -156,21 +156,26 @@ func TestAFailureIsTriedAgainByTheNextDeliveryAfterTheBackoff(t *testing.T) {
 	})
 }
 
-func TestAPanicIsAFailure(t *testing.T) {
+func TestAHandlerThatDoesNotReturnNormallyFailed(t *testing.T) {
 	t.Parallel()
-	cfg := signedConfig()
-	cfg.Backoff = atOnce
-	rx := receiver(t, cfg)
-	calls := 0
-	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
-		if calls++; calls == 1 {
-			panic("a nil somewhere")
-		}
-		return nil
-	})
-	assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))))
-	assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
-	assert.Equal(t, 2, calls)
+	for name, end := range map[string]func(){
+		"a panic":        func() { panic("a nil somewhere") },
+		"runtime.Goexit": runtime.Goexit, // as t.FailNow does
+	} {
+		cfg := signedConfig()
+		cfg.Backoff = atOnce
+		rx := receiver(t, cfg)
+		calls := 0
+		webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
+			if calls++; calls == 1 {
+				end()
+			}
+			return nil
+		})
+		assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))), name)
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))), name)
+		assert.Equal(t, 2, calls, name)
+	}
 }
 
 func TestARejectedForgeryNeverShadowsTheRealEvent(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -202,23 +201,6 @@ func TestAHandlerCanHaveATimeoutOfItsOwn(t *testing.T) {
 		}
 	})
 	assert.Panics(t, func() { webhook.WithTimeout(0) })
-}
-
-func TestAHandlerThatEndsItsGoroutineFails(t *testing.T) {
-	t.Parallel()
-	cfg := signedConfig()
-	cfg.Backoff = atOnce
-	rx := receiver(t, cfg)
-	calls := 0
-	webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
-		if calls++; calls == 1 {
-			runtime.Goexit() // as t.FailNow does
-		}
-		return nil
-	})
-	assert.Equal(t, failedNow, response(rx, signed(paid("evt_1", "tx_1"))))
-	assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))))
-	assert.Equal(t, 2, calls)
 }
 
 func TestMiddlewareWrapsHandlersInTheOrderOfRegistration(t *testing.T) {

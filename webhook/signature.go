@@ -52,8 +52,8 @@ func keyID(keys []SigningKey, i int) string {
 	return cmp.Or(keys[i].ID, "Keys["+strconv.Itoa(i)+"]")
 }
 
-// HeaderNames are the names of the signature's headers; an empty one stands
-// for its default.
+// HeaderNames are the names of the signature's headers; an empty one means
+// its default.
 type HeaderNames struct {
 	Timestamp string
 	Signature string

@@ -95,7 +95,7 @@ type Store interface {
 	// forgotten.
 	Purge(ctx context.Context) (Purged, error)
 
-	// Counts tells how much there is to do.
+	// Counts returns how much there is to do.
 	Counts(ctx context.Context) (Counts, error)
 
 	// Remembers returns how far back the store recognises every event that was
@@ -138,7 +138,7 @@ type Record struct {
 	Digest string
 
 	Body      []byte // as it arrived signed, or as it was rebuilt from Confirmed
-	Confirmed []byte // the resource as the API had it, JSON; nil where nobody idleQueries
+	Confirmed []byte // the resource as the API had it, JSON; nil if it was not read
 }
 
 // id is the event's ID as its handler sees it.
@@ -185,7 +185,7 @@ type Claim struct {
 	Completed bool
 }
 
-// Counts tells how much there is to do.
+// Counts returns how much there is to do.
 type Counts struct {
 	Waiting   int
 	Claimed   int

@@ -1,4 +1,4 @@
-// Reconcile finds what no webhook told: a payment whose webhooks were all lost,
+// Reconcile finds what no webhook reported: a payment whose webhooks were all lost,
 // and the two ends of a payment that have none, expired and refused.
 //
 //	go run ./examples/reconcile
@@ -85,7 +85,7 @@ func (s *shop) book(_ context.Context, e *webhook.TransactionEvent) error {
 	}
 	status := gateway.TransactionStatus(cmp.Or(e.ConfirmedStatus, e.Status))
 	if status != o.status {
-		s.Say("%-10s %s -> %s, told by %s %s", o.name, o.status, status, e.Source, e.Kind)
+		s.Say("%-10s %s -> %s, reported by %s %s", o.name, o.status, status, e.Source, e.Kind)
 	}
 	o.status, o.transaction = status, e.ResourceID
 	s.orders[e.CorrelationID] = o

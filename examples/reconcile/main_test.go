@@ -15,10 +15,10 @@ func TestReconcile(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
 	for _, want := range []string{
-		"noticed    pending -> paid, told by delivery transaction.paid",
-		"missed     pending -> paid, told by reconciler transaction.paid",
-		"expired    pending -> expired, told by reconciler transaction.expired",
-		"refused    pending -> refused, told by reconciler transaction.refused",
+		"noticed    pending -> paid, reported by delivery transaction.paid",
+		"missed     pending -> paid, reported by reconciler transaction.paid",
+		"expired    pending -> expired, reported by reconciler transaction.expired",
+		"refused    pending -> refused, reported by reconciler transaction.refused",
 		"3 checked, 3 found",
 		"0 checked, 0 found",
 	} {

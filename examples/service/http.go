@@ -24,32 +24,32 @@ const maxBody = 64 << 10
 func (s *shop) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /webhooks/gateway", s.receiver) // before anything that reads bodies
-	mux.HandleFunc("PUT /orders/{id}", s.answer(s.putOrder))
-	mux.HandleFunc("GET /orders/{id}", s.answer(func(ctx context.Context, r *http.Request) (any, error) {
+	mux.HandleFunc("PUT /orders/{id}", s.respond(s.putOrder))
+	mux.HandleFunc("GET /orders/{id}", s.respond(func(ctx context.Context, r *http.Request) (any, error) {
 		o, err := s.order(ctx, r.PathValue("id"))
 		if err != nil {
 			return nil, err
 		}
 		return s.show(ctx, o)
 	}))
-	mux.HandleFunc("PUT /members/{id}", s.answer(s.putMember))
-	mux.HandleFunc("GET /members/{id}", s.answer(func(ctx context.Context, r *http.Request) (any, error) {
+	mux.HandleFunc("PUT /members/{id}", s.respond(s.putMember))
+	mux.HandleFunc("GET /members/{id}", s.respond(func(ctx context.Context, r *http.Request) (any, error) {
 		return s.member(ctx, r.PathValue("id"))
 	}))
-	mux.HandleFunc("POST /orders/{id}/refund", s.answer(s.admin(func(ctx context.Context, r *http.Request) (any, error) {
+	mux.HandleFunc("POST /orders/{id}/refund", s.respond(s.admin(func(ctx context.Context, r *http.Request) (any, error) {
 		return s.refund(ctx, r.PathValue("id"))
 	})))
-	mux.HandleFunc("PUT /payouts/{id}", s.answer(s.admin(s.putPayout)))
-	mux.HandleFunc("GET /payouts/{id}", s.answer(s.admin(func(ctx context.Context, r *http.Request) (any, error) {
+	mux.HandleFunc("PUT /payouts/{id}", s.respond(s.admin(s.putPayout)))
+	mux.HandleFunc("GET /payouts/{id}", s.respond(s.admin(func(ctx context.Context, r *http.Request) (any, error) {
 		return s.payout(ctx, r.PathValue("id"))
 	})))
-	mux.HandleFunc("GET /healthz", s.answer(func(ctx context.Context, _ *http.Request) (any, error) {
+	mux.HandleFunc("GET /healthz", s.respond(func(ctx context.Context, _ *http.Request) (any, error) {
 		return s.receiver.Counts(ctx) // reads the database; alert on Dead and Oldest
 	}))
 	return mux
 }
 
-// endpoint answers a request with a value, or an error.
+// endpoint returns the response of a request, or an error.
 type endpoint func(ctx context.Context, r *http.Request) (any, error)
 
 func (s *shop) putOrder(ctx context.Context, r *http.Request) (any, error) {
@@ -147,7 +147,7 @@ func invalid(text string) error {
 }
 func conflict(text string) error { return &httpError{status: http.StatusConflict, text: text} }
 
-func (s *shop) answer(next endpoint) http.HandlerFunc {
+func (s *shop) respond(next endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// A buyer who closes the page does not break off a charge.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime)

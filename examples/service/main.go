@@ -59,7 +59,7 @@ func run(ctx context.Context, log *slog.Logger) error {
 // shutdownTime is shorter than what an orchestrator waits before it kills.
 const shutdownTime = 20 * time.Second
 
-// serve answers requests and works off events until ctx ends, and then finishes
+// serve handles requests and events until ctx ends, and then finishes
 // what has begun.
 func (s *shop) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{

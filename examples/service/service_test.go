@@ -534,7 +534,7 @@ func TestAPayoutIsMatchedBeforeItsIDIsStored(t *testing.T) {
 	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("transfers.create")))
 	require.Equal(t, 200, w.call("PUT", "/payouts/payout01", supplier(), nil)) // an unknown outcome
 	w.gw.Faults.Clear()
-	w.settled() // payout.created names a transfer that nobody knows
+	w.settled() // payout.created names a transfer that is not stored yet
 	assert.Equal(t, "pending", w.payout("payout01").State)
 	require.NoError(t, w.gw.Transfers.Process(w.transfer("payout01")))
 	require.NoError(t, w.gw.Transfers.Settle(w.transfer("payout01")))
@@ -548,7 +548,7 @@ func TestARestartLosesNothing(t *testing.T) {
 	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
 	w.settled()
 	w.stop()
-	require.NoError(t, w.gw.Transactions.Pay(w.transaction("order0001"))) // nobody listens
+	require.NoError(t, w.gw.Transactions.Pay(w.transaction("order0001"))) // no process receives it
 	w.start()
 	_, err := w.shop.reconciler.Once(t.Context())
 	require.NoError(t, err)
@@ -564,7 +564,7 @@ func TestConcurrentRequestsForOneOrderChargeOnce(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			if code := w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil); code != 200 {
-				t.Errorf("answered %d", code)
+				t.Errorf("status %d, want 200", code)
 			}
 		})
 	}

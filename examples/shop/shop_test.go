@@ -65,7 +65,7 @@ func TestTwoShopsOfOneGateway(t *testing.T) {
 	for _, key := range []string{"sk_test_north", "sk_test_south"} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			account := gw.Account(key) // empty, and nobody else sees it
+			account := gw.Account(key) // empty, and isolated from other accounts
 			charge, err := shop.New(account.Client()).Charge(t.Context(), order("1001"))
 			require.NoError(t, err)
 			require.NoError(t, account.Transactions.Pay(charge.ID))

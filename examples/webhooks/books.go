@@ -70,7 +70,7 @@ func compare(paid map[string]int64, booked map[string][]int64) (f findings) {
 	return f
 }
 
-// clean reports whether each of so many payments stands there once.
+// clean reports whether each of n payments is booked once.
 func (f findings) clean(payments int) bool {
 	return f.rows == payments && f.lost+f.doubled+f.wrong+f.unknown == 0
 }

@@ -83,12 +83,12 @@ func (p *process) stop() error {
 	return errors.Join(err, p.err)
 }
 
-// front is what stands before a shop's receivers, a load balancer: its address
-// stays the same whichever process answers.
+// front is the load balancer of a shop's receivers: its address
+// stays the same whichever process responds.
 type front struct {
 	target atomic.Pointer[url.URL]
-	taken  atomic.Int64 // deliveries that were answered with 200
-	failed atomic.Int64 // deliveries that reached nobody
+	taken  atomic.Int64 // deliveries that returned 200
+	failed atomic.Int64 // deliveries that reached no process
 	denied atomic.Int64 // deliveries that were not believed
 	proxy  httputil.ReverseProxy
 }

@@ -46,7 +46,7 @@ func openShop(ctx context.Context, path string) (*sql.DB, *sqlstore.Store, error
 	return db, store, nil
 }
 
-// newReceiver is the receiver of the shop: it stores an event, answers, and
+// newReceiver is the receiver of the shop: it stores an event, responds, and
 // works from the store.
 func newReceiver(store *sqlstore.Store, secret gateway.Secret, died *saboteur) (*webhook.Receiver, error) {
 	rx, err := webhook.New(webhook.Config{

@@ -18,7 +18,7 @@ import (
 
 const (
 	orders   = 120
-	killAt   = 60 // deliveries that the first process may answer
+	killAt   = 60 // deliveries that the first process acknowledges before it is killed
 	diesAt   = 20 // the payment that the second process does not survive
 	forgings = 5
 )
@@ -128,7 +128,7 @@ func (s *stage) killAnywhere(ctx context.Context) error {
 		return err
 	}
 	s.Say("the receiver is gone: %v", s.running.err)
-	s.Say("%d deliveries were answered with 200, %d reached nobody; the gateway will repeat those",
+	s.Say("%d deliveries returned 200, %d reached no process; the gateway retries those",
 		s.front.taken.Load(), s.front.failed.Load())
 	return s.backlog(ctx)
 }
@@ -159,7 +159,7 @@ func (s *stage) backlog(ctx context.Context) error {
 // killBeforeCommit starts a second process, which dies between an effect and
 // its commit.
 func (s *stage) killBeforeCommit(ctx context.Context) error {
-	s.Title("It is started again, and dies with a payment written and not committed")
+	s.Title("It is restarted, and killed with an uncommitted payment")
 	if err := s.start(ctx, fmt.Sprintf("%s=%d", diesAtVariable, diesAt)); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Say("the ledger has %d payments; that of %s was taken back with its transaction", len(booked), s.half)
+	s.Say("the ledger has %d payments; the one of %s was rolled back", len(booked), s.half)
 	if len(booked[s.half]) != 0 {
 		return errors.New("a payment that was not committed is in the ledger")
 	}
@@ -193,7 +193,7 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 
 // recover starts a third process and lets the gateway repeat what failed.
 func (s *stage) recover(ctx context.Context) error {
-	s.Title("It is started once more, and the gateway repeats what was not answered")
+	s.Title("It is restarted, and the gateway retries what was not acknowledged")
 	if err := s.start(ctx); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (s *stage) recover(ctx context.Context) error {
 			return true, nil
 		}
 		repeated = max(repeated, pending)
-		if _, err := s.mock.Clock.Next(); err != nil { //nolint:contextcheck // nobody waits for this clock
+		if _, err := s.mock.Clock.Next(); err != nil { //nolint:contextcheck // no context waits for this clock
 			return false, err
 		}
 		return false, s.mock.Wait(ctx)
@@ -212,7 +212,7 @@ func (s *stage) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Say("%d deliveries were repeated, on the mock's own clock: hours pass at once", repeated)
+	s.Say("%d redeliveries, on the virtual clock of the mock", repeated)
 	b, err := s.open(ctx)
 	if err != nil {
 		return err
@@ -239,23 +239,23 @@ func (s *stage) undelivered() (n int) {
 
 // forge sends payments that the gateway knows nothing of.
 func (s *stage) forge(ctx context.Context) error {
-	s.Title("Somebody else announces payments too")
+	s.Title("An attacker sends forged deliveries")
 	for range forgings {
 		body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
 		forged := webhooktest.Signed(gateway.NewSecret("a guess"), body).WithContext(ctx) //nolint:contextcheck // it has one now
 		forged.URL.Scheme, forged.URL.Host = "http", s.running.address
-		answer, err := (&http.Client{}).Do(forged)
+		response, err := (&http.Client{}).Do(forged)
 		if err != nil {
 			return err
 		}
-		if err := answer.Body.Close(); err != nil {
+		if err := response.Body.Close(); err != nil {
 			return err
 		}
-		if answer.StatusCode != http.StatusUnauthorized {
-			return fmt.Errorf("a forged delivery was answered %s", answer.Status)
+		if response.StatusCode != http.StatusUnauthorized {
+			return fmt.Errorf("a forged delivery returned %s", response.Status)
 		}
 	}
-	s.Say("%d forged deliveries were answered with 401", forgings)
+	s.Say("%d forged deliveries returned 401", forgings)
 	return nil
 }
 
@@ -280,7 +280,7 @@ func (s *stage) audit(ctx context.Context) error {
 		return err
 	}
 	found := compare(s.paid, booked)
-	s.Say("deliveries: %d answered with 200 (%d of them again), %d reached nobody, %d with a garbled signature were refused",
+	s.Say("deliveries: %d returned 200 (%d of them redeliveries), %d reached no process, %d with an invalid signature were rejected",
 		s.front.taken.Load(), s.front.taken.Load()-int64(len(s.paid)), s.front.failed.Load(), s.front.denied.Load())
 	s.Say("the gateway was paid %d times, the ledger has %d payments", len(s.paid), found.rows)
 	s.Say("lost %d, doubled %d, wrong amounts %d, forged %d, dead letters %d",

@@ -88,7 +88,7 @@ func (s *shop) target(h http.Handler) webhooktest.Target {
 	return webhooktest.Target{Handler: h, Secret: webhooktest.Secret(), Effects: s.all, FailNext: s.failNext}
 }
 
-// durable stands for a store that outlives its process.
+// durable imitates a store that outlives its process.
 type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }

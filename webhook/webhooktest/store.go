@@ -119,6 +119,14 @@ func (c *checker) next(s webhook.Store, limit int) []*webhook.Claim {
 	return claims
 }
 
+// nextAre is next, and stops the check unless it returns these events.
+func (c *checker) nextAre(s webhook.Store, limit int, want ...string) []*webhook.Claim {
+	c.t.Helper()
+	claims := c.next(s, limit)
+	c.need(slices.Equal(eventIDs(claims), want), "Next returned %v, want %v", eventIDs(claims), want)
+	return claims
+}
+
 func eventIDs(claims []*webhook.Claim) []string {
 	var ids []string
 	for _, cl := range claims {
@@ -188,22 +196,18 @@ func storeOneOfAResource(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"), rec("e3", "other"))
 	first := c.claim(s, "id e1")
 	c.refused(s, "id e2", webhook.StateWaiting)
-	claims := c.next(s, 10)
-	c.need(slices.Equal(eventIDs(claims), []string{"e3"}), "Next returned %v while e1 of e2's resource is claimed", eventIDs(claims))
+	c.nextAre(s, 10, "e3")
 	c.must(s.Complete(context.Background(), first))
-	claims = c.next(s, 10)
-	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
+	c.nextAre(s, 10, "e2")
 }
 
 func storeNextInOrder(c *checker, s webhook.Store) {
 	for i := range 20 {
 		c.putNew(s, rec(fmt.Sprintf("e%02d", i), fmt.Sprintf("tx%d", i/2)))
 	}
-	claims := c.next(s, 3)
-	c.need(slices.Equal(eventIDs(claims), []string{"e00", "e02", "e04"}), "Next returned %v: one of each resource, the first first", eventIDs(claims))
+	claims := c.nextAre(s, 3, "e00", "e02", "e04")
 	c.must(s.Complete(context.Background(), claims[1]))
-	claims = c.next(s, 2)
-	c.need(slices.Equal(eventIDs(claims), []string{"e03", "e06"}), "Next returned %v", eventIDs(claims))
+	claims = c.nextAre(s, 2, "e03", "e06")
 	c.that(len(c.next(s, 100)) == 6, "want one event of each of the 6 remaining resources")
 	c.that(len(c.next(s, 100)) == 0, "an event was claimed twice")
 }
@@ -213,18 +217,15 @@ func storeLongQueue(c *checker, s webhook.Store) {
 		c.putNew(s, rec(fmt.Sprintf("e%03d", i), "busy"))
 	}
 	c.putNew(s, rec("last", "other"))
-	first := c.next(s, 1)
-	c.need(slices.Equal(eventIDs(first), []string{"e000"}), "Next returned %v", eventIDs(first))
-	others := c.next(s, 1)
-	c.need(slices.Equal(eventIDs(others), []string{"last"}), "a busy resource blocks others: Next returned %v", eventIDs(others))
+	c.nextAre(s, 1, "e000")
+	c.nextAre(s, 1, "last")
 }
 
 func storeRetry(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
 	c.must(s.Retry(ctx, c.claim(s, "id e1"), time.Hour, "no database"))
-	claims := c.next(s, 10)
-	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v: e1 waits, and does not block others", eventIDs(claims))
+	claims := c.nextAre(s, 10, "e2")
 	c.must(s.Complete(ctx, claims[0]))
 	c.putNew(s, rec("e3", "tx3"))
 	c.must(s.Retry(ctx, c.claim(s, "id e3"), 0, ""))
@@ -268,8 +269,7 @@ func storeDeadLetters(c *checker, s webhook.Store) {
 	c.refused(s, "id e1", webhook.StateDead)
 	e := c.put(s, rec("e1", "tx"))
 	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDead}, "Put of a dead letter returned %+v", e)
-	claims := c.next(s, 10)
-	c.need(slices.Equal(eventIDs(claims), []string{"e2"}), "Next returned %v, want e2", eventIDs(claims))
+	claims := c.nextAre(s, 10, "e2")
 	c.must(s.MarkDead(ctx, claims[0], "either"))
 
 	dead, err := s.DeadLetters(ctx, webhook.DeadLetterQuery{Limit: 1})

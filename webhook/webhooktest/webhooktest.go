@@ -80,7 +80,7 @@ func (c *checker) need(ok bool, format string, args ...any) {
 // Secret returns a signing key for tests.
 func Secret() gateway.Secret { return gateway.NewSecret("whsec_test_of_webhooktest") }
 
-// Event is what a delivery tells. Only Kind must be set.
+// Event is the content of a delivery. Only Kind is required.
 type Event struct {
 	Kind       webhook.Kind
 	ID         string         // default: one that was never used
@@ -196,7 +196,7 @@ func Unsigned(body []byte) *http.Request {
 // Signed returns the request of a delivery that is signed now.
 func Signed(key gateway.Secret, body []byte) *http.Request { return SignedAt(key, time.Now(), body) }
 
-// SignedAt returns the request of a delivery that was signed at another moment.
+// SignedAt returns the request of a delivery that was signed at another time.
 func SignedAt(key gateway.Secret, at time.Time, body []byte) *http.Request {
 	return deliver(Sign(key, at, body), body)
 }
