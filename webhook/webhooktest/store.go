@@ -207,7 +207,7 @@ func storeNextInOrder(c *checker, s webhook.Store) {
 	}
 	claims := c.nextAre(s, 3, "e00", "e02", "e04")
 	c.must(s.Complete(context.Background(), claims[1]))
-	claims = c.nextAre(s, 2, "e03", "e06")
+	c.nextAre(s, 2, "e03", "e06")
 	c.that(len(c.next(s, 100)) == 6, "want one event of each of the 6 remaining resources")
 	c.that(len(c.next(s, 100)) == 0, "an event was claimed twice")
 }
