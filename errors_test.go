@@ -236,7 +236,7 @@ func TestAnErrorNeverRepeatsTheCredential(t *testing.T) {
 				return reply(401, body, "X-Request-Id", sent, "Server", sent)(r)
 			}
 			var response gateway.Response
-			client, err := gateway.New("https://api.test", credential, gateway.WithHTTPClient(&http.Client{Transport: roundTripFunc(echo)}))
+			client, err := gateway.New("https://api.test", credential, gateway.WithHTTPClient(&http.Client{Transport: roundTrip(echo)}))
 			require.NoError(t, err)
 			_, err = client.Transactions.Get(t.Context(), "1", gateway.ResponseInto(&response))
 			require.ErrorIs(t, err, gateway.ErrUnauthorized)
@@ -271,7 +271,7 @@ func TestAnErrorOfTheTransportShowsNoURLQueryOrCredential(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			transport := roundTripFunc(func(r *http.Request) (*http.Response, error) { return nil, fail(r) })
+			transport := roundTrip(func(r *http.Request) (*http.Response, error) { return nil, fail(r) })
 			client, err := gateway.New("https://api.test", gateway.BearerToken(oddKey),
 				gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithMaxAttempts(1))
 			require.NoError(t, err)

@@ -8,10 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,20 +64,6 @@ const (
 	baseURL = "https://api.gateway.example"
 	testKey = "sk_test_wire"
 )
-
-// answering returns a client to whose calls of route, such as
-// "GET /v2/customers", one answer is given, and the record of what was sent.
-// Any other request fails.
-func answering(t *testing.T, route string, answer *files.Exchange, opts ...gateway.Option) *gateway.Client {
-	t.Helper()
-	method, path, _ := strings.Cut(route, " ")
-	transport := httpmock.NewMockTransport()
-	transport.RegisterResponder(method, baseURL+path, answer.Respond)
-	opts = append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: transport})}, opts...)
-	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), opts...)
-	require.NoError(t, err)
-	return client
-}
 
 // answerOf returns the golden answer of an operation with a status.
 func answerOf(t *testing.T, status int, file string) *files.Exchange {
@@ -207,20 +191,6 @@ type serviceCall struct {
 	run      func(context.Context, *gateway.Client, ...gateway.RequestOption) (any, error)
 }
 
-// clientOver returns a client whose every request is given to respond.
-func clientOver(t *testing.T, respond httpmock.Responder, opts ...gateway.Option) *gateway.Client {
-	t.Helper()
-	transport := httpmock.NewMockTransport()
-	transport.RegisterNoResponder(respond)
-	opts = append([]gateway.Option{
-		gateway.WithHTTPClient(&http.Client{Transport: transport}),
-		gateway.WithBackoff(time.Microsecond, time.Microsecond),
-	}, opts...)
-	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), opts...)
-	require.NoError(t, err)
-	return client
-}
-
 func testServiceCalls(t *testing.T, calls []serviceCall) {
 	t.Helper()
 	for _, c := range calls {
@@ -302,41 +272,4 @@ func refusedUnsent(t *testing.T, op, field string, run func(*gateway.Client) err
 		assert.Equal(t, field, refused.Fields[0].Field)
 	}
 	assert.Empty(t, e.Requests(), "nothing may be sent")
-}
-
-// script is what the requests of one client must be, in turn, and how each is
-// answered.
-type script []step
-
-type step struct {
-	asked  string // "GET /path?query"
-	status int    // of the answer; 0 loses it
-	body   string
-}
-
-// answer is a step that is answered.
-func answer(asked string, status int, body string) step { return step{asked, status, body} }
-
-// lose is a step that may have been applied and whose answer is lost.
-func lose(asked string) step { return step{asked: asked} }
-
-// client returns a client whose requests must be those of the script.
-func (s script) client(t *testing.T) *gateway.Client {
-	t.Helper()
-	next := 0
-	t.Cleanup(func() { assert.Equal(t, len(s), next, "the steps that were asked for") })
-	return clientOver(t, func(r *http.Request) (*http.Response, error) {
-		asked := r.Method + " " + r.URL.RequestURI()
-		if next == len(s) {
-			return nil, errors.New("a request too many: " + asked)
-		}
-		step := s[next]
-		next++
-		assert.Equal(t, step.asked, asked)
-		if step.status == 0 {
-			return nil, errors.New("connection reset by peer")
-		}
-		e := files.Exchange{Status: step.status, Body: []byte(step.body)}
-		return e.Respond(r)
-	})
 }

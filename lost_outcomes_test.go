@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,17 +145,7 @@ func paidOrder(t *testing.T, n int64, opts ...gateway.Option) (lossy, sound *gat
 	tx, err := sound.Transactions.Create(t.Context(), order)
 	require.NoError(t, err)
 	require.NoError(t, gw.Transactions.Pay(tx.ID))
-	var left atomic.Int64
-	left.Store(n)
-	network := roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		response, err := gw.Transport().RoundTrip(r)
-		if err != nil || r.Method == http.MethodGet || left.Add(-1) < 0 {
-			return response, err
-		}
-		_ = response.Body.Close()
-		return nil, syscall.ECONNRESET
-	})
-	return gw.Client(append(opts, gateway.WithHTTPClient(&http.Client{Transport: network}))...), sound, tx.ID
+	return gw.Client(append(opts, losing(gw, func(write int64) bool { return write <= n }))...), sound, tx.ID
 }
 
 func refunded(t *testing.T, c *gateway.Client, id string) int64 {
@@ -420,7 +409,7 @@ func TestFindByExternalRefBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var pages atomic.Int32
-			client := clientOf(t, roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			client := clientOf(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 				n, next := pages.Add(1), ""
 				if n < 30 {
 					next = fmt.Sprintf("c%d", n)

@@ -10,16 +10,12 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-type roundTripFunc func(*http.Request) (*http.Response, error)
-
-func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestOperationFromContext(t *testing.T) {
 	t.Parallel()
 	answer := answerOf(t, http.StatusOK, "checkout_sessions/update.response.json")
 	var seen []gateway.Operation
 	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), gateway.WithHTTPClient(&http.Client{
-		Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			op, ok := gateway.OperationFromContext(r.Context())
 			assert.True(t, ok)
 			seen = append(seen, op)

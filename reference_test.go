@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -366,22 +365,11 @@ func TestUnreadableAnswerIsNoProblem(t *testing.T) {
 	}
 }
 
-// losingAnswers returns a client whose gateway carries every request out, and
-// whose network then loses the answers to the first n writes.
+// losingAnswers returns a client that loses the responses to its first n writes.
 func losingAnswers(t *testing.T, n int64) (lossy, sound *gateway.Client) {
 	t.Helper()
 	gw := mockserver.Run(t)
-	var left atomic.Int64
-	left.Store(n)
-	network := roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		answer, err := gw.Transport().RoundTrip(r)
-		if err != nil || r.Method == http.MethodGet || left.Add(-1) < 0 {
-			return answer, err
-		}
-		_ = answer.Body.Close()
-		return nil, syscall.ECONNRESET
-	})
-	return gw.Client(gateway.WithHTTPClient(&http.Client{Transport: network})), gw.Client()
+	return gw.Client(losing(gw, func(write int64) bool { return write <= n })), gw.Client()
 }
 
 func TestALostSubscriptionIsNotMadeTwice(t *testing.T) {

@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -22,57 +20,6 @@ import (
 
 	"github.com/gateway-go/gateway"
 )
-
-// stage answers the attempts of a client one by one and keeps when they came
-// and what they held.
-type stage struct {
-	mu       sync.Mutex
-	steps    []roundTrip
-	start    time.Time
-	at       []time.Duration
-	bodies   []string
-	requests []*http.Request
-}
-
-func play(steps ...roundTrip) *stage { return &stage{steps: steps, start: time.Now()} }
-
-func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
-	body := ""
-	if r.Body != nil {
-		b, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		body = string(b)
-	}
-	s.mu.Lock()
-	n := len(s.at)
-	s.at = append(s.at, time.Since(s.start))
-	s.bodies = append(s.bodies, body)
-	s.requests = append(s.requests, r)
-	s.mu.Unlock()
-	if n >= len(s.steps) {
-		return nil, fmt.Errorf("attempt %d was not expected", n+1)
-	}
-	return s.steps[n](r)
-}
-
-func reply(status int, body string, headers ...string) roundTrip {
-	return func(r *http.Request) (*http.Response, error) {
-		h := http.Header{"Content-Type": {"application/json"}}
-		for i := 0; i < len(headers); i += 2 {
-			h.Set(headers[i], headers[i+1])
-		}
-		return &http.Response{
-			StatusCode: status, Header: h, Request: r, ContentLength: int64(len(body)),
-			Body: io.NopCloser(strings.NewReader(body)),
-		}, nil
-	}
-}
-
-func fail(err error) roundTrip {
-	return func(*http.Request) (*http.Response, error) { return nil, err }
-}
 
 // hang answers nothing until the attempt is given up.
 func hang(r *http.Request) (*http.Response, error) {

@@ -75,18 +75,6 @@ func exchange(t *testing.T, status int, answer string) (*gateway.Client, *files.
 	return clientOf(t, roundTrip(x.Respond)), x
 }
 
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func clientOf(t *testing.T, transport http.RoundTripper, opts ...gateway.Option) *gateway.Client {
-	t.Helper()
-	opts = append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: transport})}, opts...)
-	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), opts...)
-	require.NoError(t, err)
-	return client
-}
-
 func TestTransactionCreateGolden(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -435,7 +423,7 @@ func TestWaitRetriesTransientErrors(t *testing.T) {
 		answers := []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusOK}
 		body := golden(t, "transactions/get.response.json")
 		client, err := gateway.New(baseURL, gateway.BearerToken(testKey), gateway.WithMaxAttempts(1),
-			gateway.WithHTTPClient(&http.Client{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			gateway.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 				status := answers[0]
 				answers = answers[1:]
 				return (&files.Exchange{Status: status, Body: body, Header: http.Header{"Retry-After": {"30"}}}).Respond(r)

@@ -3,13 +3,11 @@ package gateway_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -529,23 +527,6 @@ func TestTransferListByState(t *testing.T) {
 	})
 }
 
-// losing loses the answer of every nth request that was applied.
-type losing struct {
-	http.RoundTripper
-
-	nth   int64
-	count atomic.Int64
-}
-
-func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.RoundTripper.RoundTrip(r)
-	if err != nil || r.Method == http.MethodGet || l.count.Add(1)%l.nth != 0 {
-		return response, err
-	}
-	_ = response.Body.Close()
-	return nil, errors.New("connection reset by peer")
-}
-
 // TestNoPayoutIsLostOrPaidTwice makes payouts from many goroutines over a
 // network that loses every third answer.
 func TestNoPayoutIsLostOrPaidTwice(t *testing.T) {
@@ -553,7 +534,7 @@ func TestNoPayoutIsLostOrPaidTwice(t *testing.T) {
 	inBothDialects(t, func(t *testing.T, gw *mockserver.Server, _ mockserver.Dialect) {
 		t.Helper()
 		client := gw.Client(
-			gateway.WithHTTPClient(&http.Client{Transport: &losing{RoundTripper: gw.Transport(), nth: 3}}),
+			losing(gw, func(write int64) bool { return write%3 == 0 }),
 			gateway.WithBackoff(time.Microsecond, time.Microsecond), gateway.WithMaxAttempts(20),
 		)
 		const workers, each = 8, 25
