@@ -36,7 +36,7 @@ import (
 // come last, in their order; they are checked and escaped. CONTRIBUTING.md
 // lists what else an endpoint needs.
 
-// call makes one call whose answer is an envelope with one resource.
+// call makes one call whose response is an envelope with one resource.
 func call[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption, path ...string) (*T, error) {
 	r, err := c.request(op, params, opts, path)
 	if err != nil {
@@ -321,9 +321,9 @@ func checkPathElement(op, name, value string) error {
 	}
 	switch {
 	case strings.TrimSpace(value) == "":
-		return refuse(spec.CodeRequired, "is required: pass the %s as the gateway answered it", name)
+		return refuse(spec.CodeRequired, "is required: pass the %s as the gateway returned it", name)
 	case value == "." || value == "..":
-		return refuse(spec.CodeInvalid, "must not be a relative path: pass the %s as the gateway answered it", name)
+		return refuse(spec.CodeInvalid, "must not be a relative path: pass the %s as the gateway returned it", name)
 	case strings.ContainsAny(value, `/\`) || !printable(value):
 		return refuse(spec.CodeInvalid, "must not hold slashes or control characters: pass the %s alone, not a path", name)
 	}
@@ -430,8 +430,8 @@ func idOf(v any) string {
 	return ""
 }
 
-// Response is what an answer says beside the resource. [ResponseInto] asks for
-// it; it is filled for a failed call too, as far as there was an answer.
+// Response is what a response says beside the resource. [ResponseInto] asks for
+// it; it is filled for a failed call too, as far as there was a response.
 type Response struct {
 	StatusCode int
 	RequestID  string      // the gateway's trace id
@@ -442,11 +442,11 @@ type Response struct {
 	// params have none the client made it, once for all attempts of the call.
 	Reference string
 
-	// Recovered says that an earlier attempt of this call, whose answer was
+	// Recovered says that an earlier attempt of this call, whose response was
 	// lost, had made the resource, and that it was found again.
 	Recovered bool
 
-	// Existing says that the gateway answered a resource that was there before
+	// Existing says that the gateway returned a resource that existed before
 	// this call, made with the same reference and equal to what was asked for.
 	Existing bool
 }

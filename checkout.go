@@ -54,10 +54,8 @@ func (s SessionStatus) Known() bool { return spec.SessionStatuses.Has(string(s))
 
 // CheckoutLink is a new hosted checkout page.
 type CheckoutLink struct {
-	URL string `json:"url"` // where to send the buyer
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	URL   string                     `json:"url"`    // where to send the buyer
+	Extra map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // Slug returns the last element of the URL's path, by which
@@ -89,11 +87,9 @@ type CheckoutSession struct {
 	// redacted wherever it is printed or encoded: to store it, call Reveal.
 	SessionToken Secret `json:"session_token"`
 
-	ExpiresAt Timestamp `json:"expires_at"`
-	Resumed   bool      `json:"resumed"` // false for a new session
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ExpiresAt Timestamp                  `json:"expires_at"`
+	Resumed   bool                       `json:"resumed"` // false for a new session
+	Extra     map[string]json.RawMessage `json:",embed"`  // members that this version does not know
 }
 
 // MarshalJSON writes s as the gateway would, but for the redacted token.
@@ -105,24 +101,22 @@ func (s CheckoutSession) MarshalJSON() ([]byte, error) {
 // CheckoutLinkDetails is a checkout link as its buyer sees it. Amounts are in
 // cents.
 type CheckoutLinkDetails struct {
-	ID             int64      `json:"id"`
-	Slug           string     `json:"slug"`
-	Status         LinkStatus `json:"status"`
-	Title          string     `json:"title"`       // nullable
-	Description    string     `json:"description"` // nullable
-	Currency       Currency   `json:"currency"`
-	Amount         int64      `json:"amount"`            // the sum of the products, where there are any
-	ExpiresAt      Timestamp  `json:"expires_at"`        // nullable
-	MaxUses        int        `json:"max_uses,omitzero"` // nullable: without limit
-	UsedCount      int        `json:"used_count"`
-	SuccessURL     string     `json:"success_url"` // nullable
-	CancelURL      string     `json:"cancel_url"`  // nullable
-	PaymentMethods []Method   `json:"payment_methods"`
-	Metadata       Metadata   `json:"metadata"`     // nullable; an object, see [Metadata.Decode]
-	PublicToken    string     `json:"public_token"` // for the browser; no secret
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID             int64                      `json:"id"`
+	Slug           string                     `json:"slug"`
+	Status         LinkStatus                 `json:"status"`
+	Title          string                     `json:"title"`       // nullable
+	Description    string                     `json:"description"` // nullable
+	Currency       Currency                   `json:"currency"`
+	Amount         int64                      `json:"amount"`            // the sum of the products, where there are any
+	ExpiresAt      Timestamp                  `json:"expires_at"`        // nullable
+	MaxUses        int                        `json:"max_uses,omitzero"` // nullable: without limit
+	UsedCount      int                        `json:"used_count"`
+	SuccessURL     string                     `json:"success_url"` // nullable
+	CancelURL      string                     `json:"cancel_url"`  // nullable
+	PaymentMethods []Method                   `json:"payment_methods"`
+	Metadata       Metadata                   `json:"metadata"`     // nullable; an object, see [Metadata.Decode]
+	PublicToken    string                     `json:"public_token"` // for the browser; no secret
+	Extra          map[string]json.RawMessage `json:",embed"`       // members that this version does not know
 }
 
 // MarshalJSON writes c as the gateway would.
@@ -133,20 +127,18 @@ func (c CheckoutLinkDetails) MarshalJSON() ([]byte, error) {
 
 // CheckoutItem is one position of a checkout link. Prices are in cents.
 type CheckoutItem struct {
-	ID           int64    `json:"id"`
-	ProductID    int64    `json:"product_id"`
-	Name         string   `json:"name"`
-	Description  string   `json:"description"` // nullable
-	Quantity     int      `json:"quantity"`
-	Currency     Currency `json:"currency"`
-	Type         ItemType `json:"type"`
-	Price        int64    `json:"price"`                  // of one
-	ComparePrice int64    `json:"compare_price,omitzero"` // nullable: what it cost before
-	Metadata     Metadata `json:"metadata"`               // nullable; an object, see [Metadata.Decode]
-	ImageURL     string   `json:"image_url"`              // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID           int64                      `json:"id"`
+	ProductID    int64                      `json:"product_id"`
+	Name         string                     `json:"name"`
+	Description  string                     `json:"description"` // nullable
+	Quantity     int                        `json:"quantity"`
+	Currency     Currency                   `json:"currency"`
+	Type         ItemType                   `json:"type"`
+	Price        int64                      `json:"price"`                  // of one
+	ComparePrice int64                      `json:"compare_price,omitzero"` // nullable: what it cost before
+	Metadata     Metadata                   `json:"metadata"`               // nullable; an object, see [Metadata.Decode]
+	ImageURL     string                     `json:"image_url"`              // nullable
+	Extra        map[string]json.RawMessage `json:",embed"`                 // members that this version does not know
 }
 
 // MarshalJSON writes c as the gateway would.
@@ -157,14 +149,12 @@ func (c CheckoutItem) MarshalJSON() ([]byte, error) {
 
 // CheckoutSessionState is a checkout session after an update.
 type CheckoutSessionState struct {
-	ExpiresAt               Timestamp     `json:"expires_at"`
-	Status                  SessionStatus `json:"status"`
-	UpdatedAt               Timestamp     `json:"updated_at"`
-	SelectedPaymentMethod   Method        `json:"selected_payment_method"`    // nullable
-	SelectedPaymentMethodAt Timestamp     `json:"selected_payment_method_at"` // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ExpiresAt               Timestamp                  `json:"expires_at"`
+	Status                  SessionStatus              `json:"status"`
+	UpdatedAt               Timestamp                  `json:"updated_at"`
+	SelectedPaymentMethod   Method                     `json:"selected_payment_method"`    // nullable
+	SelectedPaymentMethodAt Timestamp                  `json:"selected_payment_method_at"` // nullable
+	Extra                   map[string]json.RawMessage `json:",embed"`                     // members that this version does not know
 }
 
 // MarshalJSON writes s as the gateway would.
@@ -232,7 +222,7 @@ type CheckoutLinksService struct{ client *Client }
 type CheckoutSessionsService struct{ client *Client }
 
 // Create makes a payment page: POST /v2/checkout-links. Send the buyer to the
-// URL of the answer.
+// URL of the response.
 //
 // A link has no reference, so the call is not repeated where it may have been
 // carried out. After [ErrOutcomeUnknown] calling it again is harmless: at worst
@@ -280,12 +270,12 @@ func withSessionToken(op string, token Secret, opts []RequestOption) []RequestOp
 	return append(opts[:len(opts):len(opts)], func(o *callOptions) error {
 		if token.IsZero() {
 			return &ValidationError{Op: op, Fields: []FieldError{{
-				Field: "session_token", Code: spec.CodeRequired, Message: "is required: pass the SessionToken that Open answered",
+				Field: "session_token", Code: spec.CodeRequired, Message: "is required: pass the SessionToken that Open returned",
 			}}}
 		}
 		if !validHeaderValue(token.Reveal()) {
 			return &ValidationError{Op: op, Fields: []FieldError{{
-				Field: "session_token", Code: spec.CodeInvalid, Message: "holds a control character: pass the SessionToken as Open answered it",
+				Field: "session_token", Code: spec.CodeInvalid, Message: "holds a control character: pass the SessionToken as Open returned it",
 			}}}
 		}
 		if o.header == nil {

@@ -122,7 +122,7 @@ func TestCheckoutAnswersKeepEveryMember(t *testing.T) {
 	assertKeepsMembers(t, data, state)
 }
 
-// redacted replaces the session token as the answer's encoding does.
+// redacted replaces the session token as the response's encoding does.
 func redacted(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var members map[string]any

@@ -165,7 +165,7 @@ func parseBase(baseURL string) (*url.URL, error) {
 
 // Do calls an endpoint that has no method of its own. path starts with a slash
 // and is already escaped; in is the JSON body, or for GET the query, and may be
-// nil; out gets the whole answer, envelope included, and may be nil or a
+// nil; out gets the whole response, envelope included, and may be nil or a
 // *[]byte. GET, HEAD and OPTIONS are tried again as reads are, all else only
 // where nothing was applied. The errors are those of the other methods; name
 // the call for them with [Named].

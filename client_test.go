@@ -197,7 +197,7 @@ func TestRotatingCredential(t *testing.T) {
 	require.ErrorContains(t, err, "sandbox")
 }
 
-// TestErrorTextsAreClean: what others write into an answer or an error comes
+// TestErrorTextsAreClean: what others write into a response or an error comes
 // out on one line, without keys, tokens, documents and card numbers.
 func TestErrorTextsAreClean(t *testing.T) {
 	t.Parallel()
@@ -420,7 +420,7 @@ func TestLogs(t *testing.T) {
 
 func TestDo(t *testing.T) {
 	t.Parallel()
-	t.Run("reads the whole answer", func(t *testing.T) {
+	t.Run("reads the whole response", func(t *testing.T) {
 		t.Parallel()
 		s := play(reply(200, `{"balance":"1200","currency":"BRL"}`))
 		var out struct {
@@ -449,7 +449,7 @@ func TestDo(t *testing.T) {
 		assert.Equal(t, `{"a":2,"b":1}`, s.bodies[0])
 		assert.Equal(t, "/v2/reports/a%2Fb", s.requests[0].URL.EscapedPath())
 	})
-	t.Run("no body, no answer wanted", func(t *testing.T) {
+	t.Run("no body, no response wanted", func(t *testing.T) {
 		t.Parallel()
 		s := play(reply(204, ""))
 		require.NoError(t, clientOf(t, s).Do(t.Context(), http.MethodDelete, "/v2/things/1", nil, nil))
@@ -468,7 +468,7 @@ func TestDo(t *testing.T) {
 		require.ErrorIs(t, clientOf(t, s).Do(t.Context(), http.MethodPost, "/v2/things", struct{}{}, nil), gateway.ErrOutcomeUnknown)
 		assert.Len(t, s.at, 1)
 	})
-	t.Run("an answer that can't be read", func(t *testing.T) {
+	t.Run("a response that can't be read", func(t *testing.T) {
 		t.Parallel()
 		s := play(reply(200, `{"id":"t-1"`))
 		var out map[string]any

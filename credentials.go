@@ -54,7 +54,7 @@ func BasicAuth(username, password string) Credential {
 func BasicToken(key string) Credential { return BasicAuth(key, "x") }
 
 // CredentialFunc asks source before every attempt of every call, for keys that
-// rotate. It should answer from memory; an error of its ends the call before
+// rotate. It should return from memory; its error ends the call before
 // anything is sent.
 func CredentialFunc(source func(context.Context) (Credential, error)) Credential {
 	if source == nil {

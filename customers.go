@@ -31,7 +31,7 @@ type CustomerParams struct {
 
 	// ExternalRef is the customer's reference in your own system and the
 	// idempotency key: a second create with it is refused with [ErrDuplicate].
-	// Without it a create is not repeated after a lost answer, since that could
+	// Without it a create is not repeated after a lost response, since that could
 	// make a second customer.
 	ExternalRef string `json:"externalRef,omitzero"`
 
@@ -46,18 +46,16 @@ func (p CustomerParams) Validate() error { return validate(p, spec.Customer) }
 // [BuyerParams.ID], a subscription must. Nullable texts are "", nullable
 // objects nil.
 type Customer struct {
-	ID          string         `json:"id"` // a UUID
-	Name        string         `json:"name"`
-	Email       string         `json:"email"`
-	Phone       string         `json:"phone"`       // nullable
-	ExternalRef string         `json:"externalRef"` // nullable
-	Document    *Document      `json:"document"`    // nil where none is stored
-	Address     *Address       `json:"address"`     // nil where none is stored
-	Status      CustomerStatus `json:"status"`
-	IPAddress   string         `json:"ip_address"` // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID          string                     `json:"id"` // a UUID
+	Name        string                     `json:"name"`
+	Email       string                     `json:"email"`
+	Phone       string                     `json:"phone"`       // nullable
+	ExternalRef string                     `json:"externalRef"` // nullable
+	Document    *Document                  `json:"document"`    // nil where none is stored
+	Address     *Address                   `json:"address"`     // nil where none is stored
+	Status      CustomerStatus             `json:"status"`
+	IPAddress   string                     `json:"ip_address"` // nullable
+	Extra       map[string]json.RawMessage `json:",embed"`     // members that this version does not know
 }
 
 // MarshalJSON writes c as the gateway would: every member that was read, null

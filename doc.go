@@ -153,7 +153,7 @@
 // A member of a request at its zero value is not sent. Where null or zero has a
 // meaning of its own the member is an [Opt], made with [Set] or [Null].
 //
-// In an answer null and "" are both ""; states and other enums are strings that
+// In a response null and "" are both ""; states and other enums are strings that
 // are kept even where this version does not know them, which Known tells.
 // Unknown members are kept in Extra. A result encodes to the members and values
 // that the gateway sent, under encoding/json too, with two exceptions: what was
@@ -242,7 +242,7 @@
 // The package github.com/gateway-go/gateway/mockserver is the gateway in
 // memory: its Client method returns a Client that talks to it without a socket.
 // It keeps every state and rule, moves its own clock, sends the webhooks, and
-// loses answers on demand. The command mockserver/cmd/mockgateway is the same
+// loses responses on demand. The command mockserver/cmd/mockgateway is the same
 // for other languages.
 //
 // # Logs and telemetry

@@ -58,7 +58,7 @@ const (
 // the details.
 type Error struct {
 	Op         string // the operation: "transactions.create"
-	StatusCode int    // of the answer; 0 where there was none
+	StatusCode int    // of the response; 0 where there was none
 
 	// What the body says. Each is "" where the body does not say it.
 	Type     string // a URI that names the kind of problem
@@ -72,8 +72,8 @@ type Error struct {
 	Reference  string        // the reference that was sent, also one that the client made
 	RetryAfter time.Duration // how long the gateway asks to wait; 0 where it does not
 	Attempts   int           // how many requests were made
-	Header     http.Header   // of the answer, those that hold no secret
-	Body       []byte        // of the answer, at most 4 KiB; it may hold personal data
+	Header     http.Header   // of the response, those that hold no secret
+	Body       []byte        // of the response, at most 4 KiB; it may hold personal data
 
 	// Existing is the older resource that has the reference, where the gateway
 	// returned it: a *[Transaction], *[Transfer], … as the call returns it.
@@ -289,7 +289,7 @@ func joinFields(fields []FieldError) string {
 // maxErrorBody bounds what an Error keeps of a body.
 const maxErrorBody = 4 << 10
 
-// failure returns the error that an answer, or the lack of one, stands for;
+// failure returns the error that a response, or the lack of one, stands for;
 // nil for a 2xx that came whole.
 func (r *request) failure(res *transport.Result) error {
 	if res.Err == nil && res.Ended == nil && isSuccess(res.Status) {
@@ -338,7 +338,7 @@ func (r *request) undecodable(res *transport.Result, err error) error {
 		problem := wire.DecodeProblem(concealed(res))
 		return r.rejected(res, r.newError(res, problem))
 	}
-	e := r.newError(res, wire.Problem{Title: "unreadable answer", RequestID: wire.DecodeProblem(concealed(res)).RequestID})
+	e := r.newError(res, wire.Problem{Title: "unreadable response", RequestID: wire.DecodeProblem(concealed(res)).RequestID})
 	e.Err = wire.DescribeError(err)
 	return r.doubt(res, e)
 }

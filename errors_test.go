@@ -169,7 +169,7 @@ func TestLongErrorBodiesAreBounded(t *testing.T) {
 	assert.Contains(t, err.Error(), "and 180 more")
 }
 
-// TestSuccessFalse: an answer that says it failed is no success whatever its
+// TestSuccessFalse: a response that says it failed is no success whatever its
 // status, and what the body says about it counts.
 func TestSuccessFalse(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// What an answer says beside the resource, and the reference that the client
+// What a response says beside the resource, and the reference that the client
 // made because there was none.
 func ExampleResponseInto() {
 	_, client := mock()

@@ -52,7 +52,7 @@ func goldenItems(t *testing.T, name string) []json.RawMessage {
 }
 
 // assertKeepsMembers checks that v, decoded from text, encodes to every member
-// and value of text. Absent, null and "" mean the same in an answer.
+// and value of text. Absent, null and "" mean the same in a response.
 func assertKeepsMembers(t *testing.T, text []byte, v any) {
 	t.Helper()
 	encoded, err := jsonv2.Marshal(v, jsonv2.Deterministic(true))
@@ -65,7 +65,7 @@ const (
 	testKey = "sk_test_wire"
 )
 
-// answerOf returns the golden answer of an operation with a status.
+// answerOf returns the golden response of an operation with a status.
 func answerOf(t *testing.T, status int, file string) *files.Exchange {
 	t.Helper()
 	return &files.Exchange{Status: status, Body: golden(t, file)}
@@ -187,7 +187,7 @@ type serviceCall struct {
 	response string // file under testdata
 	status   int
 	class    string   // "safe", "keyed" or "unsafe"
-	unset    []string // fields that the answer leaves empty; see files.Filled
+	unset    []string // fields that the response leaves empty; see files.Filled
 	run      func(context.Context, *gateway.Client, ...gateway.RequestOption) (any, error)
 }
 
@@ -219,7 +219,7 @@ func (c serviceCall) testRequest(t *testing.T) {
 	assertSent(t, sent, c.request)
 }
 
-// testAnswer checks that the golden answer fills every field, and that it and
+// testAnswer checks that the golden response fills every field, and that it and
 // one of a later version come out of decode and encode whole.
 func (c serviceCall) testAnswer(t *testing.T) {
 	t.Helper()

@@ -139,7 +139,7 @@ func WithMaxAttempts(n int) Option {
 	}
 }
 
-// WithAttemptTimeout sets how long one request and its whole answer may take;
+// WithAttemptTimeout sets how long one request and its whole response may take;
 // 30 seconds unless set. The call as a whole is bounded by its context.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(s *settings) error {
@@ -197,7 +197,7 @@ type bodyField struct {
 	json []byte
 }
 
-// ResponseInto stores what the answer says beside the resource in r: request
+// ResponseInto stores what the response says beside the resource in r: request
 // id, headers, attempts, the reference that was sent.
 func ResponseInto(r *Response) RequestOption {
 	return func(o *callOptions) error {
@@ -220,7 +220,7 @@ func MaxAttempts(n int) RequestOption {
 	}
 }
 
-// AttemptTimeout sets how long each request of this call and its answer may
+// AttemptTimeout sets how long each request of this call and its response may
 // take.
 func AttemptTimeout(d time.Duration) RequestOption {
 	return func(o *callOptions) error {
@@ -368,7 +368,7 @@ func validHeaderValue(s string) bool {
 }
 
 // newPool returns a client with a connection pool of its own. Dialling gives up
-// before an attempt does, so that a dead host is told apart from a lost answer.
+// before an attempt does, so that a dead host is told apart from a lost response.
 func newPool() *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{Transport: &http.Transport{

@@ -18,7 +18,7 @@ import (
 )
 
 // keyedCreate is a create that a reference makes safe to repeat: the gateway
-// refuses, or answers, the second one with the same reference. P are its
+// rejects the second one with the same reference or returns the first. P are its
 // params, T the resource.
 type keyedCreate[P, T any] struct {
 	operation *spec.Operation
@@ -198,7 +198,7 @@ func (r *request) sameCaller() []RequestOption {
 	}}
 }
 
-// older returns the error of a create that was answered with another
+// older returns the error of a create that got another
 // resource than it asked for.
 func (r *request) older(res *transport.Result, existing any) error {
 	e := r.newError(res, wire.Problem{
@@ -208,14 +208,14 @@ func (r *request) older(res *transport.Result, existing any) error {
 	return e
 }
 
-// agrees reports whether an answered value is the one asked for. What is not
-// asked for, or not answered, does not disagree.
-func agrees[T comparable](asked, answered T) bool {
+// agrees reports whether a returned value is the one asked for. What is not
+// asked for, or not returned, does not disagree.
+func agrees[T comparable](asked, returned T) bool {
 	var none T
-	return asked == none || answered == none || asked == answered
+	return asked == none || returned == none || asked == returned
 }
 
-// searchPages is how many of the newest pages are searched for a lost answer.
+// searchPages is how many of the newest pages are searched for a lost response.
 const searchPages = 10
 
 // searchNewest returns the id of the item with the reference. It reads the

@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// transactionAnswer is the answer of a create or a read of pixOrder.
+// transactionAnswer is the response of a create or a read of pixOrder.
 func transactionAnswer(id, reference string, amount int) string {
 	return fmt.Sprintf(`{"success":true,"requestId":"r-1","data":%s}`, transactionJSON(id, reference, amount))
 }
@@ -276,7 +276,7 @@ func TestOlderResource(t *testing.T) {
 		assert.True(t, resp.Existing)
 		assert.False(t, resp.Recovered)
 	})
-	t.Run("equal, after a lost answer", func(t *testing.T) {
+	t.Run("equal, after a lost response", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			s := play(fail(errReset), reply(200, transactionAnswer(orderID, "order-1001", 15990)))
@@ -303,7 +303,7 @@ func TestOlderResource(t *testing.T) {
 	}
 }
 
-// TestLostAnswerNamesTheResource: an answer that breaks off is not lost where
+// TestLostAnswerNamesTheResource: a response that breaks off is not lost where
 // it got as far as the id.
 func TestLostAnswerNamesTheResource(t *testing.T) {
 	t.Parallel()
@@ -333,7 +333,7 @@ func TestLostAnswerNamesTheResource(t *testing.T) {
 			require.ErrorAs(t, err, &e)
 			assert.Equal(t, 201, e.StatusCode)
 			assert.Equal(t, tc.body, string(e.Body))
-			assert.NotContains(t, err.Error(), "15", "the text of the answer is not printed")
+			assert.NotContains(t, err.Error(), "15", "the text of the response is not printed")
 		})
 	}
 }

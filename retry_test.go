@@ -47,7 +47,7 @@ var (
 	errDNS   = &net.DNSError{Err: "no such host", Name: "api.gateway.example", IsNotFound: true}
 )
 
-// The three classes, each by a call that belongs to it. The answer is one that
+// The three classes, each by a call that belongs to it. The response is one that
 // the call takes as success.
 type classCall struct {
 	name   string
@@ -339,7 +339,7 @@ func TestContextEnds(t *testing.T) {
 		{"in flight, keyed", keyed, []roundTrip{hang}, time.Second, 1, true, 0},
 		{"in flight, unsafe", unsafe, []roundTrip{hang}, time.Second, 1, true, 0},
 		{"waiting, safe", safe, []roundTrip{fail(errReset)}, 100 * time.Millisecond, 1, false, 0},
-		{"waiting after a lost answer", keyed, []roundTrip{fail(errReset)}, 100 * time.Millisecond, 1, true, 0},
+		{"waiting after a lost response", keyed, []roundTrip{fail(errReset)}, 100 * time.Millisecond, 1, true, 0},
 		{"waiting after a failure", keyed, []roundTrip{reply(503, `{"code":"BUSY"}`)}, 100 * time.Millisecond, 1, true, 503},
 		{"waiting, nothing sent", keyed, []roundTrip{fail(errDial)}, 100 * time.Millisecond, 1, false, 0},
 		{"waiting, limited", unsafe, []roundTrip{reply(429, "")}, 100 * time.Millisecond, 1, false, 429},
@@ -386,7 +386,7 @@ func TestAttemptTimeoutIsNotTheCallers(t *testing.T) {
 		require.ErrorAs(t, err, &timeout)
 		assert.True(t, timeout.Timeout())
 		assert.Equal(t, 2*time.Second, time.Since(s.start))
-		assert.Equal(t, "gateway: transactions.get: no answer within 2s", err.Error())
+		assert.Equal(t, "gateway: transactions.get: no response within 2s", err.Error())
 	})
 }
 
@@ -458,7 +458,7 @@ func TestTimeoutOfTheCallersHTTPClient(t *testing.T) {
 		assert.Equal(t, []time.Duration{0, 2500 * time.Millisecond, 5500 * time.Millisecond}, s.at)
 		s.steps = append(s.steps, hang)
 		err = safe.call(t.Context(), client, gateway.NoRetry())
-		require.ErrorContains(t, err, "no answer within 2s")
+		require.ErrorContains(t, err, "no response within 2s")
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// SubscriptionStatus is a state of a subscription. An answer may hold states
+// SubscriptionStatus is a state of a subscription. A response may hold states
 // that this version does not know; they are kept as they came.
 type SubscriptionStatus string
 
@@ -154,20 +154,18 @@ type Subscription struct {
 	// nil for a card.
 	RecurringAuthorization *RecurringAuthorization `json:"recurringAuthorization"`
 
-	// Authorization is what the payer of a Pix Automatico needs, in the answer
+	// Authorization is what the payer of a Pix Automatico needs, in the response
 	// to the create. [Subscription.AuthorizationQRCode] finds the code wherever
 	// it stands.
 	Authorization *RecurringAuthorization `json:"authorization,omitzero"`
 
-	// Transactions are the charges, in answers to [SubscriptionsService.Get]
+	// Transactions are the charges, in responses to [SubscriptionsService.Get]
 	// only; elsewhere the member is missing and the slice nil.
 	Transactions []SubscriptionTransaction `json:"transactions,omitzero"`
 
-	CreatedAt Timestamp `json:"createdAt"`
-	UpdatedAt Timestamp `json:"updatedAt"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	CreatedAt Timestamp                  `json:"createdAt"`
+	UpdatedAt Timestamp                  `json:"updatedAt"`
+	Extra     map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes s as the gateway would.
@@ -188,15 +186,13 @@ func (s *Subscription) AuthorizationQRCode() string {
 	return ""
 }
 
-// SubscriptionProduct is a product of a subscription in an answer.
+// SubscriptionProduct is a product of a subscription in a response.
 type SubscriptionProduct struct {
-	Name     string `json:"name"`
-	Price    int64  `json:"price"` // unit price in cents
-	Quantity int    `json:"quantity"`
-	Tangible bool   `json:"tangible"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Name     string                     `json:"name"`
+	Price    int64                      `json:"price"` // unit price in cents
+	Quantity int                        `json:"quantity"`
+	Tangible bool                       `json:"tangible"`
+	Extra    map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes s as the gateway would.
@@ -207,12 +203,10 @@ func (s SubscriptionProduct) MarshalJSON() ([]byte, error) {
 
 // RecurringAuthorization is the payer's consent to a Pix Automatico.
 type RecurringAuthorization struct {
-	Status         AuthorizationStatus `json:"status"`
-	QRCode         string              `json:"qr_code"`         // nullable
-	ExpirationDate Timestamp           `json:"expiration_date"` // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Status         AuthorizationStatus        `json:"status"`
+	QRCode         string                     `json:"qr_code"`         // nullable
+	ExpirationDate Timestamp                  `json:"expiration_date"` // nullable
+	Extra          map[string]json.RawMessage `json:",embed"`          // members that this version does not know
 }
 
 // MarshalJSON writes r as the gateway would.
@@ -224,18 +218,16 @@ func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
 // SubscriptionTransaction is one charge of a subscription, in short; read the
 // whole with [TransactionsService.Get]. Amounts are in cents.
 type SubscriptionTransaction struct {
-	ID             string            `json:"id"`
-	Status         TransactionStatus `json:"status"`
-	Amount         int64             `json:"amount"`
-	PaidAmount     int64             `json:"paidAmount"`
-	RefundedAmount int64             `json:"refundedAmount"`
-	Currency       Currency          `json:"currency"`
-	ExternalRef    string            `json:"externalRef"` // nullable
-	CreatedAt      Timestamp         `json:"createdAt"`
-	PaidAt         Timestamp         `json:"paidAt"` // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID             string                     `json:"id"`
+	Status         TransactionStatus          `json:"status"`
+	Amount         int64                      `json:"amount"`
+	PaidAmount     int64                      `json:"paidAmount"`
+	RefundedAmount int64                      `json:"refundedAmount"`
+	Currency       Currency                   `json:"currency"`
+	ExternalRef    string                     `json:"externalRef"` // nullable
+	CreatedAt      Timestamp                  `json:"createdAt"`
+	PaidAt         Timestamp                  `json:"paidAt"` // nullable
+	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes s as the gateway would.
@@ -355,9 +347,9 @@ func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
 // 3-D Secure: see [SubscriptionsService.PendingChallenge]. A Pix Automatico is
 // incomplete until its payer authorises with [Subscription.AuthorizationQRCode].
 //
-// A lost answer is safe: the client repeats the call under the same
+// A lost response is safe: the client repeats the call under the same
 // IdempotencyKey, and so may you. The key of another subscription is
-// [ErrDuplicate], with that one in [Error.Existing] where the gateway answered
+// [ErrDuplicate], with that one in [Error.Existing] where the gateway returned
 // it. An unknown customer is [ErrNotFound].
 func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
 	return create(ctx, s.client, &createSubscription, &params, opts)
@@ -416,7 +408,7 @@ func (s *SubscriptionsService) Cancel(
 }
 
 // PendingChallenge finds the 3-D Secure challenge that a subscription waits
-// for, which no answer about the subscription shows: it reads the subscription
+// for, which no response about the subscription shows: it reads the subscription
 // and then its unpaid charge. Hand the ClientSecret to the client-side payment
 // element. Without a challenge it returns nil and no error.
 func (s *SubscriptionsService) PendingChallenge(ctx context.Context, id string, opts ...RequestOption) (*NextAction, error) {

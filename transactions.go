@@ -29,7 +29,7 @@ const (
 // Known reports whether the interface names m.
 func (m Method) Known() bool { return spec.Methods.Has(string(m)) }
 
-// TransactionStatus is a state of a transaction. An answer may hold states that
+// TransactionStatus is a state of a transaction. A response may hold states that
 // this version does not know; they are kept as they came.
 type TransactionStatus string
 
@@ -150,32 +150,30 @@ func (id *BuyerID) UnmarshalJSON(b []byte) error {
 // Nullable texts are "", nullable objects nil, nullable moments the zero
 // [Timestamp].
 type Transaction struct {
-	ID             string            `json:"id"`
-	Amount         int64             `json:"amount"`
-	Currency       Currency          `json:"currency"`
-	Method         Method            `json:"method"`
-	Status         TransactionStatus `json:"status"`
-	ExternalRef    string            `json:"external_ref"` // nullable
-	Buyer          Buyer             `json:"buyer"`
-	Fee            *Fee              `json:"fee"`
-	Installments   int               `json:"installments,omitzero"` // nullable
-	Informations   []Information     `json:"informations"`
-	PaidAmount     int64             `json:"paid_amount"`
-	RefundedAmount int64             `json:"refunded_amount"`
-	PaidAt         Timestamp         `json:"paid_at"`  // nullable
-	Pix            *PixDetails       `json:"pix"`      // nil unless paid by Pix
-	Voucher        *VoucherDetails   `json:"voucher"`  // nil unless a voucher
-	Products       []ProductLine     `json:"products"` //
-	Metadata       Metadata          `json:"metadata"` // nullable
-	Traceable      bool              `json:"traceable"`
-	IPAddress      string            `json:"ip_address"` // nullable
-	Splits         []Split           `json:"splits"`
-	NextAction     *NextAction       `json:"next_action"` // set where a card needs 3-D Secure
-	CreatedAt      Timestamp         `json:"created_at"`
-	UpdatedAt      Timestamp         `json:"updated_at"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID             string                     `json:"id"`
+	Amount         int64                      `json:"amount"`
+	Currency       Currency                   `json:"currency"`
+	Method         Method                     `json:"method"`
+	Status         TransactionStatus          `json:"status"`
+	ExternalRef    string                     `json:"external_ref"` // nullable
+	Buyer          Buyer                      `json:"buyer"`
+	Fee            *Fee                       `json:"fee"`
+	Installments   int                        `json:"installments,omitzero"` // nullable
+	Informations   []Information              `json:"informations"`
+	PaidAmount     int64                      `json:"paid_amount"`
+	RefundedAmount int64                      `json:"refunded_amount"`
+	PaidAt         Timestamp                  `json:"paid_at"`  // nullable
+	Pix            *PixDetails                `json:"pix"`      // nil unless paid by Pix
+	Voucher        *VoucherDetails            `json:"voucher"`  // nil unless a voucher
+	Products       []ProductLine              `json:"products"` //
+	Metadata       Metadata                   `json:"metadata"` // nullable
+	Traceable      bool                       `json:"traceable"`
+	IPAddress      string                     `json:"ip_address"` // nullable
+	Splits         []Split                    `json:"splits"`
+	NextAction     *NextAction                `json:"next_action"` // set where a card needs 3-D Secure
+	CreatedAt      Timestamp                  `json:"created_at"`
+	UpdatedAt      Timestamp                  `json:"updated_at"`
+	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
@@ -202,16 +200,14 @@ func (t Transaction) MarshalJSON() ([]byte, error) {
 // Buyer is the buyer as the gateway keeps it. Every member but ID, Name and
 // Email is nullable.
 type Buyer struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Email     string    `json:"email"`
-	Phone     string    `json:"phone"`
-	BirthDate string    `json:"birth_date"`
-	Document  *Document `json:"document"`
-	Address   *Address  `json:"address"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID        string                     `json:"id"`
+	Name      string                     `json:"name"`
+	Email     string                     `json:"email"`
+	Phone     string                     `json:"phone"`
+	BirthDate string                     `json:"birth_date"`
+	Document  *Document                  `json:"document"`
+	Address   *Address                   `json:"address"`
+	Extra     map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes b as the gateway would.
@@ -222,11 +218,9 @@ func (b Buyer) MarshalJSON() ([]byte, error) {
 
 // Fee is what the gateway keeps of a transaction, in cents.
 type Fee struct {
-	NetAmount    int64 `json:"net_amount"`
-	EstimatedFee int64 `json:"estimated_fee"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	NetAmount    int64                      `json:"net_amount"`
+	EstimatedFee int64                      `json:"estimated_fee"`
+	Extra        map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes f as the gateway would.
@@ -243,13 +237,11 @@ type Information struct {
 
 // PixDetails is what the payer of a Pix needs and what proves the payment.
 type PixDetails struct {
-	QRCode         string    `json:"qr_code"` // the copy-paste text, also drawn as the QR picture; null for what charges itself
-	ExpirationDate Timestamp `json:"expiration_date"`
-	EndToEndID     string    `json:"end_to_end_id"` // nullable, set when paid
-	ReceiptURL     string    `json:"receipt_url"`   // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	QRCode         string                     `json:"qr_code"` // the copy-paste text, also drawn as the QR picture; null for what charges itself
+	ExpirationDate Timestamp                  `json:"expiration_date"`
+	EndToEndID     string                     `json:"end_to_end_id"` // nullable, set when paid
+	ReceiptURL     string                     `json:"receipt_url"`   // nullable
+	Extra          map[string]json.RawMessage `json:",embed"`        // members that this version does not know
 }
 
 // MarshalJSON writes p as the gateway would.
@@ -261,15 +253,13 @@ func (p PixDetails) MarshalJSON() ([]byte, error) {
 // VoucherDetails is a local payment instruction. Every member is nullable; in
 // other currencies than BRL there is no barcode.
 type VoucherDetails struct {
-	Barcode        string    `json:"barcode"`
-	DigitableLine  string    `json:"digitable_line"`
-	URL            string    `json:"url"`
-	ExpirationDate Timestamp `json:"expiration_date"`
-	Instructions   string    `json:"instructions"`
-	ReceiptURL     string    `json:"receipt_url"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Barcode        string                     `json:"barcode"`
+	DigitableLine  string                     `json:"digitable_line"`
+	URL            string                     `json:"url"`
+	ExpirationDate Timestamp                  `json:"expiration_date"`
+	Instructions   string                     `json:"instructions"`
+	ReceiptURL     string                     `json:"receipt_url"`
+	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes v as the gateway would.
@@ -278,14 +268,12 @@ func (v VoucherDetails) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&v))
 }
 
-// ProductLine is a product in an answer.
+// ProductLine is a product in a response.
 type ProductLine struct {
-	Name     string `json:"name"`
-	Price    int64  `json:"price"` // unit price in cents
-	Quantity int    `json:"quantity"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Name     string                     `json:"name"`
+	Price    int64                      `json:"price"` // unit price in cents
+	Quantity int                        `json:"quantity"`
+	Extra    map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes p as the gateway would.
@@ -296,12 +284,10 @@ func (p ProductLine) MarshalJSON() ([]byte, error) {
 
 // Split is a recipient's share of a transaction, in cents.
 type Split struct {
-	RecipientID         string `json:"recipient_id"`
-	Amount              int64  `json:"amount"`
-	ChargeProcessingFee bool   `json:"charge_processing_fee"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	RecipientID         string                     `json:"recipient_id"`
+	Amount              int64                      `json:"amount"`
+	ChargeProcessingFee bool                       `json:"charge_processing_fee"`
+	Extra               map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes s as the gateway would.
@@ -313,13 +299,11 @@ func (s Split) MarshalJSON() ([]byte, error) {
 // NextAction is what the payer must do before a card is charged: hand
 // ClientSecret to the client-side payment element, which shows the challenge.
 type NextAction struct {
-	Type               string       `json:"type"` // "three_ds_challenge"
-	ChallengeSessionID string       `json:"challenge_session_id"`
-	ClientSecret       ClientSecret `json:"client_secret"` // for the payer's browser
-	ExpiresAt          Timestamp    `json:"expires_at"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Type               string                     `json:"type"` // "three_ds_challenge"
+	ChallengeSessionID string                     `json:"challenge_session_id"`
+	ClientSecret       ClientSecret               `json:"client_secret"` // for the payer's browser
+	ExpiresAt          Timestamp                  `json:"expires_at"`
+	Extra              map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes a as the gateway would, with the client secret.
@@ -362,13 +346,11 @@ func (p RefundParams) choice(op string) error {
 
 // Refund is what a refund did. Amounts are in cents.
 type Refund struct {
-	Message          string `json:"message"`
-	AmountRefunded   int64  `json:"amount_refunded"` // by this call
-	RemainingBalance int64  `json:"remaining_balance"`
-	IsFullRefund     bool   `json:"is_full_refund"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Message          string                     `json:"message"`
+	AmountRefunded   int64                      `json:"amount_refunded"` // by this call
+	RemainingBalance int64                      `json:"remaining_balance"`
+	IsFullRefund     bool                       `json:"is_full_refund"`
+	Extra            map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes r as the gateway would.
@@ -409,14 +391,12 @@ func (p DeliveryParams) Validate() error { return validate(p, spec.Delivery) }
 
 // Delivery is the tracking as the gateway keeps it.
 type Delivery struct {
-	Status     DeliveryStatus `json:"status"`
-	Code       string         `json:"code"`
-	URL        string         `json:"url"`     // nullable
-	Company    string         `json:"company"` // nullable
-	LastUpdate Timestamp      `json:"last_update"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Status     DeliveryStatus             `json:"status"`
+	Code       string                     `json:"code"`
+	URL        string                     `json:"url"`     // nullable
+	Company    string                     `json:"company"` // nullable
+	LastUpdate Timestamp                  `json:"last_update"`
+	Extra      map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes d as the gateway would.
@@ -437,17 +417,15 @@ type sandboxResponse struct {
 	Transaction SandboxTransaction `json:"transaction"`
 }
 
-// SandboxTransaction is what a change of state in the sandbox answers.
+// SandboxTransaction is what a change of state in the sandbox returns.
 type SandboxTransaction struct {
-	ID          string            `json:"id"`
-	Status      TransactionStatus `json:"status"`
-	Method      Method            `json:"method"`
-	Amount      int64             `json:"amount"` // cents
-	Currency    Currency          `json:"currency"`
-	ExternalRef string            `json:"external_ref"` // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID          string                     `json:"id"`
+	Status      TransactionStatus          `json:"status"`
+	Method      Method                     `json:"method"`
+	Amount      int64                      `json:"amount"` // cents
+	Currency    Currency                   `json:"currency"`
+	ExternalRef string                     `json:"external_ref"` // nullable
+	Extra       map[string]json.RawMessage `json:",embed"`       // members that this version does not know
 }
 
 // MarshalJSON writes t as the gateway would.
@@ -481,7 +459,7 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 }
 
 // Create makes a transaction: POST /v2/transactions. Without an ExternalRef
-// the client makes one, so that lost answers don't pay twice; see
+// the client makes one, so that lost responses don't pay twice; see
 // [Response.Reference].
 //
 // Errors: [ErrValidation] where a rule is broken, found before anything is

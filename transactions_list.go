@@ -45,35 +45,33 @@ func (p TransactionListParams) Validate() error { return validateQuery(p, spec.T
 // What a shape does not have is at its zero value: read the transaction itself
 // where that matters. Amounts are in cents.
 type TransactionSummary struct {
-	ID             string            `json:"id"`
-	Amount         int64             `json:"amount,omitzero"`
-	Currency       Currency          `json:"currency,omitzero"`
-	Country        Country           `json:"country,omitzero"` // of the payment
-	Method         Method            `json:"method,omitzero"`
-	Status         TransactionStatus `json:"status"`
-	ExternalRef    string            `json:"external_ref,omitzero"` // nullable
-	Buyer          Buyer             `json:"buyer"`                 // often only Name and Email
-	Fee            *Fee              `json:"fee,omitzero"`
-	Installments   int               `json:"installments,omitzero"` // nullable
-	Informations   []Information     `json:"informations,omitzero"`
-	BasePrice      int64             `json:"base_price,omitzero"` // before interest and fees
-	PaidAmount     int64             `json:"paid_amount"`
-	RefundedAmount int64             `json:"refunded_amount"`
-	PaidAt         Timestamp         `json:"paid_at"` // nullable
-	Pix            *PixDetails       `json:"pix,omitzero"`
-	Voucher        *VoucherDetails   `json:"voucher,omitzero"`
-	Products       []ProductLine     `json:"products"`
-	Metadata       Metadata          `json:"metadata,omitzero"`
-	Traceable      bool              `json:"traceable"`
-	IPAddress      string            `json:"ip_address,omitzero"`
-	Splits         []Split           `json:"splits,omitzero"`
-	NextAction     *NextAction       `json:"next_action,omitzero"`
-	AttemptsCount  int               `json:"attempts_count,omitzero"`
-	CreatedAt      Timestamp         `json:"created_at"`
-	UpdatedAt      Timestamp         `json:"updated_at"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID             string                     `json:"id"`
+	Amount         int64                      `json:"amount,omitzero"`
+	Currency       Currency                   `json:"currency,omitzero"`
+	Country        Country                    `json:"country,omitzero"` // of the payment
+	Method         Method                     `json:"method,omitzero"`
+	Status         TransactionStatus          `json:"status"`
+	ExternalRef    string                     `json:"external_ref,omitzero"` // nullable
+	Buyer          Buyer                      `json:"buyer"`                 // often only Name and Email
+	Fee            *Fee                       `json:"fee,omitzero"`
+	Installments   int                        `json:"installments,omitzero"` // nullable
+	Informations   []Information              `json:"informations,omitzero"`
+	BasePrice      int64                      `json:"base_price,omitzero"` // before interest and fees
+	PaidAmount     int64                      `json:"paid_amount"`
+	RefundedAmount int64                      `json:"refunded_amount"`
+	PaidAt         Timestamp                  `json:"paid_at"` // nullable
+	Pix            *PixDetails                `json:"pix,omitzero"`
+	Voucher        *VoucherDetails            `json:"voucher,omitzero"`
+	Products       []ProductLine              `json:"products"`
+	Metadata       Metadata                   `json:"metadata,omitzero"`
+	Traceable      bool                       `json:"traceable"`
+	IPAddress      string                     `json:"ip_address,omitzero"`
+	Splits         []Split                    `json:"splits,omitzero"`
+	NextAction     *NextAction                `json:"next_action,omitzero"`
+	AttemptsCount  int                        `json:"attempts_count,omitzero"`
+	CreatedAt      Timestamp                  `json:"created_at"`
+	UpdatedAt      Timestamp                  `json:"updated_at"`
+	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
 
 	payment *summaryPayment // as it came
 	titled  bool            // products came as title and unit_price

@@ -68,7 +68,7 @@ func cardOrder() gateway.TransactionParams {
 	}
 }
 
-// exchange returns a client whose requests get the golden answer.
+// exchange returns a client whose requests get the golden response.
 func exchange(t *testing.T, status int, answer string) (*gateway.Client, *files.Exchange) {
 	t.Helper()
 	x := &files.Exchange{Status: status, Body: golden(t, answer)}

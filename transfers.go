@@ -45,7 +45,7 @@ func (k PixKey) GoString() string { return strconv.Quote(k.String()) }
 // LogValue returns what String does.
 func (k PixKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// TransferStatus is a state of a transfer. An answer may hold states that this
+// TransferStatus is a state of a transfer. A response may hold states that this
 // version does not know; they are kept as they came.
 type TransferStatus string
 
@@ -114,22 +114,20 @@ func (p TransferCancelParams) Validate() error { return validate(p, spec.Transfe
 // them as numbers or, as the live one does, as texts. Nullable texts are "",
 // nullable moments the zero [Timestamp].
 type Transfer struct {
-	ID            string         `json:"id"`
-	Amount        int64          `json:"amount"` // as asked for
-	Fee           int64          `json:"fee"`    // what the gateway keeps; webhooks also say net_amount, which is Amount less Fee
-	Type          string         `json:"type"`   // "pix"
-	PixKey        PixKey         `json:"pix_key"`
-	PixKeyType    PixKeyType     `json:"pix_key_type"`
-	Status        TransferStatus `json:"status"`
-	Description   string         `json:"description"`    // nullable
-	ExternalRef   string         `json:"external_ref"`   // nullable
-	ProcessedAt   Timestamp      `json:"processed_at"`   // nullable; when the bank took it
-	TransferredAt Timestamp      `json:"transferred_at"` // nullable; when the receiver got it
-	CreatedAt     Timestamp      `json:"created_at"`
-	UpdatedAt     Timestamp      `json:"updated_at"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	ID            string                     `json:"id"`
+	Amount        int64                      `json:"amount"` // as asked for
+	Fee           int64                      `json:"fee"`    // what the gateway keeps; webhooks also say net_amount, which is Amount less Fee
+	Type          string                     `json:"type"`   // "pix"
+	PixKey        PixKey                     `json:"pix_key"`
+	PixKeyType    PixKeyType                 `json:"pix_key_type"`
+	Status        TransferStatus             `json:"status"`
+	Description   string                     `json:"description"`    // nullable
+	ExternalRef   string                     `json:"external_ref"`   // nullable
+	ProcessedAt   Timestamp                  `json:"processed_at"`   // nullable; when the bank took it
+	TransferredAt Timestamp                  `json:"transferred_at"` // nullable; when the receiver got it
+	CreatedAt     Timestamp                  `json:"created_at"`
+	UpdatedAt     Timestamp                  `json:"updated_at"`
+	Extra         map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes t as the gateway would: every member that was read, null
@@ -179,15 +177,15 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 // may come back in another spelling: without punctuation, with a country code.
 func sameTransfer(p *TransferParams, t *Transfer) bool {
 	asked, _ := spec.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
-	answered, _ := spec.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
-	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, answered)
+	returned, _ := spec.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
+	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, returned)
 }
 
 // Create pays out by Pix: POST /v2/transfers. Without an ExternalRef the
-// client makes one, so that lost answers don't pay twice; see
+// client makes one, so that lost responses don't pay twice; see
 // [Response.Reference].
 //
-// The gateway answers a repeated ExternalRef either with [ErrDuplicate], or
+// The gateway responds to a repeated ExternalRef either with [ErrDuplicate], or
 // with the first transfer: where that pays the same amount to the same key it
 // is returned and [Response.Existing] is set, else it is [ErrDuplicate] too and
 // [Error.Existing] holds it.

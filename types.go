@@ -91,7 +91,7 @@ func (t *Timestamp) UnmarshalJSON(b []byte) error {
 
 // parseWireTime reads the form that the gateway writes, which is also the one
 // that MarshalJSON writes: "2027-01-04T12:00:00.000Z" with its quotes. An
-// answer has several, so it is read without a copy.
+// response has several, so it is read without a copy.
 func parseWireTime(b []byte) (time.Time, bool) {
 	const form = `"0000-00-00T00:00:00.000Z"`
 	if len(b) != len(form) {
@@ -273,11 +273,9 @@ func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(strin
 // Document identifies a person or a company. Both members are required where
 // a document is given. It prints without its number.
 type Document struct {
-	Type   DocumentType `json:"type"`
-	Number string       `json:"number"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Type   DocumentType               `json:"type"`
+	Number string                     `json:"number"`
+	Extra  map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes d as the gateway would.
@@ -299,19 +297,17 @@ func (d Document) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String()
 func (d Document) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // Address is a postal address. Street and City are required; Country is BR
-// where it is not sent and is always present in answers.
+// where it is not sent and is always present in responses.
 type Address struct {
-	Street       string  `json:"street,omitzero"`
-	Number       string  `json:"number,omitzero"`
-	Complement   string  `json:"complement,omitzero"` // nullable
-	Neighborhood string  `json:"neighborhood,omitzero"`
-	City         string  `json:"city,omitzero"`
-	State        string  `json:"state,omitzero"` // 2 or 3 letters or digits
-	ZipCode      string  `json:"zipCode,omitzero"`
-	Country      Country `json:"country,omitzero"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]json.RawMessage `json:",embed"`
+	Street       string                     `json:"street,omitzero"`
+	Number       string                     `json:"number,omitzero"`
+	Complement   string                     `json:"complement,omitzero"` // nullable
+	Neighborhood string                     `json:"neighborhood,omitzero"`
+	City         string                     `json:"city,omitzero"`
+	State        string                     `json:"state,omitzero"` // 2 or 3 letters or digits
+	ZipCode      string                     `json:"zipCode,omitzero"`
+	Country      Country                    `json:"country,omitzero"`
+	Extra        map[string]json.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes a as the gateway would.
@@ -379,7 +375,7 @@ func FormatAmount(amount int64, currency Currency) string {
 	return string(currency) + " " + sign + digits
 }
 
-// Metadata is a transaction's metadata as the gateway answers it: the text
+// Metadata is a transaction's metadata as the gateway returns it: the text
 // that was sent, or, from the live gateway, an object made of it. It is
 // nullable; the zero Metadata is null.
 type Metadata struct{ raw string }

@@ -73,16 +73,16 @@ func (op operation) of(publicToken string) (operation, error) {
 	return op, nil
 }
 
-// answer is a v1 answer, which has no envelope: a 2xx counts only where it has
+// response is a v1 response, which has no envelope: a 2xx counts only where it has
 // one of the members that tell it from an empty object. A balance of 0 and a
 // body that says nothing are not the same.
-type answer[T any] struct {
+type response[T any] struct {
 	value T
 	must  []string
 }
 
-// UnmarshalJSON refuses an answer that says nothing.
-func (a *answer[T]) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON refuses a response that says nothing.
+func (a *response[T]) UnmarshalJSON(b []byte) error {
 	var members map[string]jsontext.Value
 	if err := wire.Decode(b, &members); err != nil {
 		return err
@@ -97,12 +97,12 @@ func (a *answer[T]) UnmarshalJSON(b []byte) error {
 	return wire.Decode(b, &a.value)
 }
 
-// tokenAnswer is a token in an envelope or, since no answer is published,
+// tokenResponse is a token in an envelope or, since no response is published,
 // without one.
-type tokenAnswer struct{ value *PaymentToken }
+type tokenResponse struct{ value *PaymentToken }
 
 // UnmarshalJSON reads both.
-func (a *tokenAnswer) UnmarshalJSON(b []byte) error {
+func (a *tokenResponse) UnmarshalJSON(b []byte) error {
 	var err error
 	a.value, _, err = wire.DecodeEnvelope[PaymentToken](b)
 	if err == nil && a.value.Token == "" {
@@ -111,7 +111,7 @@ func (a *tokenAnswer) UnmarshalJSON(b []byte) error {
 	if !errors.Is(err, wire.ErrNoData) {
 		return err
 	}
-	flat := answer[PaymentToken]{must: []string{"token"}}
+	flat := response[PaymentToken]{must: []string{"token"}}
 	err = flat.UnmarshalJSON(b)
 	a.value = &flat.value
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Integration is the answer of POST /v1/business/integration, in either of the
+// Integration is the response of POST /v1/business/integration, in either of the
 // contract's two variants. The first fills ID, both URLs and Status; the second
 // fills PixWebhookURL, StatusCode and Message.
 type Integration struct {

@@ -52,7 +52,7 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 // [gateway.ErrOutcomeUnknown], and calling again with the same URLs is safe.
 // A URL that the gateway does not take is [gateway.ErrValidation] (422).
 func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationParams, opts ...gateway.RequestOption) (*Integration, error) {
-	out := answer[Integration]{must: []string{"id", "status", "pixWebhookUrl", "webhookUrl"}}
+	out := response[Integration]{must: []string{"id", "status", "pixWebhookUrl", "webhookUrl"}}
 	op := operation{Operation: &spec.Legacy.ConfigureIntegration}
 	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationPar
 // Balance reads the account's balance: GET /v1/account/balance. It is the one
 // call of this package that a v2 account needs too: transfers are paid from it.
 func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*Balance, error) {
-	out := answer[Balance]{must: []string{"balance"}}
+	out := response[Balance]{must: []string{"balance"}}
 	op := operation{Operation: &spec.Legacy.Balance}
 	if err := c.do(ctx, op, nil, &out, opts); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 }
 
 // CreatePixPayment asks a payer for a Pix payment: POST /pix/v1/payment. Show
-// the payer PixCode or the picture PixQRCode of the answer. Mind the unit of
+// the payer PixCode or the picture PixQRCode of the response. Mind the unit of
 // [PixCharge.Value].
 //
 // The v1 surface has no idempotency key, so a payment is not repeated once it
@@ -81,7 +81,7 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 // one and let this one expire. New code uses [gateway.TransactionsService],
 // which has neither problem.
 func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, opts ...gateway.RequestOption) (*PixPayment, error) {
-	out := answer[PixPayment]{must: []string{"transactionId"}}
+	out := response[PixPayment]{must: []string{"transactionId"}}
 	op := operation{Operation: &spec.Legacy.CreatePixPayment}
 	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 	if err != nil {
 		return nil, err
 	}
-	var out tokenAnswer
+	var out tokenResponse
 	if err := c.do(ctx, op, nil, &out, opts); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 }
 
 // CreatePaymentToken makes a card token: POST /v2/payment_token/{public_token}.
-// From 2026-08-01 03:00 UTC by the gateway's clock it answers 410, which is
+// From 2026-08-01 03:00 UTC by the gateway's clock it returns 410, which is
 // [gateway.ErrRetired] with the code LEGACY_TOKENIZATION_RETIRED. The document
 // shows no body, so params are any members; card data among them is refused
 // before it is sent, as everywhere.
@@ -123,7 +123,7 @@ func (c *Client) CreatePaymentToken(
 	if params == nil {
 		params = map[string]any{}
 	}
-	var out tokenAnswer
+	var out tokenResponse
 	if err := c.write(ctx, op, params, &out, opts); err != nil {
 		return nil, err
 	}

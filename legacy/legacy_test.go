@@ -289,7 +289,7 @@ func TestAnAnswerThatSaysNothingIsNone(t *testing.T) {
 				e := &golden.Exchange{Status: 200, Body: []byte(body)}
 				_, err := op.run(t.Context(), client(t, e))
 				require.Error(t, err)
-				assert.Len(t, e.Requests(), 1, "the answer came, so reading it again can't help")
+				assert.Len(t, e.Requests(), 1, "the response came, so reading it again can't help")
 				failed := strings.Contains(body, `"success": false`)
 				assert.Equal(t, op.class == "unsafe" && !failed, errors.Is(err, gateway.ErrOutcomeUnknown), "%v", err)
 				if outcome, ok := errors.AsType[*gateway.OutcomeError](err); ok && strings.Contains(body, "t1") {

@@ -21,13 +21,11 @@ type IntegrationParams struct {
 // Validate checks p as the gateway would; see [gateway.ValidationError].
 func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyIntegration) }
 
-// Balance is the answer of GET /v1/account/balance.
+// Balance is the response of GET /v1/account/balance.
 type Balance struct {
-	Balance  int64            `json:"balance"` // cents; negative where more was paid out than in
-	Currency gateway.Currency `json:"currency"`
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]stdjson.RawMessage `json:",embed"`
+	Balance  int64                         `json:"balance"` // cents; negative where more was paid out than in
+	Currency gateway.Currency              `json:"currency"`
+	Extra    map[string]stdjson.RawMessage `json:",embed"` // members that this version does not know
 }
 
 // MarshalJSON writes b as the gateway would: every member that was read, null
@@ -134,7 +132,7 @@ type SplitRule struct {
 	ExternalID string         `json:"externalId,omitzero"`
 }
 
-// PaymentStatus is a state of a v1 payment. An answer may hold states that this
+// PaymentStatus is a state of a v1 payment. A response may hold states that this
 // version does not know; they are kept as they came.
 type PaymentStatus string
 
@@ -166,18 +164,16 @@ const (
 // Known reports whether this version knows s.
 func (s PaymentStatus) Known() bool { return spec.LegacyStatuses.Has(string(s)) }
 
-// PixPayment is the answer of POST /pix/v1/payment.
+// PixPayment is the response of POST /pix/v1/payment.
 type PixPayment struct {
-	TransactionID  string            `json:"transactionId"`
-	Status         PaymentStatus     `json:"status"`
-	PixQRCode      string            `json:"pixQrCode"` // a PNG picture in base64
-	PixCode        string            `json:"pixCode"`   // the copy-paste text
-	GenerateTime   gateway.Timestamp `json:"generateTime"`
-	ExpirationDate gateway.Timestamp `json:"expirationDate"`
-	PaymentLink    string            `json:"paymentLink"` // nullable
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]stdjson.RawMessage `json:",embed"`
+	TransactionID  string                        `json:"transactionId"`
+	Status         PaymentStatus                 `json:"status"`
+	PixQRCode      string                        `json:"pixQrCode"` // a PNG picture in base64
+	PixCode        string                        `json:"pixCode"`   // the copy-paste text
+	GenerateTime   gateway.Timestamp             `json:"generateTime"`
+	ExpirationDate gateway.Timestamp             `json:"expirationDate"`
+	PaymentLink    string                        `json:"paymentLink"` // nullable
+	Extra          map[string]stdjson.RawMessage `json:",embed"`      // members that this version does not know
 }
 
 // MarshalJSON writes p as the gateway would: every member that was read, null
@@ -188,17 +184,15 @@ func (p PixPayment) MarshalJSON() ([]byte, error) {
 }
 
 // PaymentToken is a card token of the retired tokenization. Tokens already made
-// stay usable. The interface document shows no answer: what came beside the
+// stay usable. The interface document shows no response: what came beside the
 // token is kept in Extra where the names differ.
 type PaymentToken struct {
-	Token    gateway.CardToken `json:"token"`
-	Brand    string            `json:"brand"`
-	Last4    string            `json:"last4"`
-	ExpMonth int               `json:"exp_month,omitzero"` // 1 to 12
-	ExpYear  int               `json:"exp_year,omitzero"`  // four digits
-
-	// Extra holds the members that this version does not know.
-	Extra map[string]stdjson.RawMessage `json:",embed"`
+	Token    gateway.CardToken             `json:"token"`
+	Brand    string                        `json:"brand"`
+	Last4    string                        `json:"last4"`
+	ExpMonth int                           `json:"exp_month,omitzero"` // 1 to 12
+	ExpYear  int                           `json:"exp_year,omitzero"`  // four digits
+	Extra    map[string]stdjson.RawMessage `json:",embed"`             // members that this version does not know
 }
 
 // MarshalJSON writes t as the gateway would: every member that was read, null

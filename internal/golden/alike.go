@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Alike checks that the mock's answer got has the members and values of the
-// golden answer want, up to what no two runs have in common: ids, moments, and
+// Alike checks that the mock's response got has the members and values of the
+// golden response want, up to what no two runs have in common: ids, moments, and
 // the codes that are made of them. Members named in but may have any value.
 func Alike(tb TB, want, got []byte, but ...string) {
 	tb.Helper()
 	for _, difference := range unlike("", parse(tb, want), parse(tb, got), but) {
-		tb.Errorf("golden: the answer's %s", difference)
+		tb.Errorf("golden: the response's %s", difference)
 	}
 }
 

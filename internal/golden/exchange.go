@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Exchange answers every request alike and keeps what was asked. Its Respond
+// Exchange gives every request the same response and records the requests. Its Respond
 // method is a responder of a mock transport.
 type Exchange struct {
 	Status int
@@ -28,7 +28,7 @@ type Request struct {
 	Body   []byte
 }
 
-// Respond keeps the request and gives the answer.
+// Respond keeps the request and gives the response.
 func (e *Exchange) Respond(r *http.Request) (*http.Response, error) {
 	sent := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), Header: r.Header.Clone()}
 	if r.Body != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Failure is an error answer that every operation must be able to read, and
+// Failure is an error response that every operation must be able to read, and
 // what the client's error must say then.
 type Failure struct {
 	Exchange // its status and body
@@ -20,7 +20,7 @@ type Failure struct {
 	Fields []string // the members at fault
 }
 
-// Failures returns the error answers under testdata/errors, which are those of
+// Failures returns the error responses under testdata/errors, which are those of
 // the gateway and of a proxy in front of it. Each call returns new ones.
 func Failures(tb TB) []*Failure {
 	tb.Helper()

@@ -1,6 +1,6 @@
 // Package golden holds both halves of the project to the wire form under
 // testdata/, which was written by hand from the interface document: one file
-// per request and answer, testdata/<resource>/<operation>.request.json and
+// per request and response, testdata/<resource>/<operation>.request.json and
 // .response.json, and .live.response.json where the live dialect differs.
 // Only tests import it.
 package golden
@@ -69,14 +69,14 @@ func Body(tb TB, name string) string {
 	return b.String()
 }
 
-// Data returns the data member of an answer.
-func Data(tb TB, answer []byte) []byte {
+// Data returns the data member of a response.
+func Data(tb TB, response []byte) []byte {
 	tb.Helper()
 	var envelope struct {
 		Data json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(answer, &envelope); err != nil || envelope.Data == nil {
-		tb.Fatalf("golden: no data in %.200s: %v", answer, err)
+	if err := json.Unmarshal(response, &envelope); err != nil || envelope.Data == nil {
+		tb.Fatalf("golden: no data in %.200s: %v", response, err)
 	}
 	return envelope.Data
 }
@@ -160,7 +160,7 @@ func empty(v any) bool {
 	return v == nil || v == "" || ok && len(list) == 0
 }
 
-// zero reports whether v says nothing: a member that was not in the answer may
+// zero reports whether v says nothing: a member that was not in the response may
 // be written like this.
 func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
 
@@ -207,7 +207,7 @@ func unsetFields(v reflect.Value, path string, but []string) []string {
 }
 
 // Scramble returns the JSON object in raw with a member "x_new" of an unknown
-// kind added to it and to every object in it: what an answer of a later
+// kind added to it and to every object in it: what a response of a later
 // version of the gateway looks like.
 func Scramble(tb TB, raw []byte) []byte {
 	tb.Helper()

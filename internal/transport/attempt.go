@@ -18,8 +18,8 @@ import (
 const maxBody = 64 << 20
 
 var (
-	errTooLong    = fmt.Errorf("the answer is longer than %d bytes", maxBody)
-	errNoResponse = errors.New("the RoundTripper returned neither an answer nor an error")
+	errTooLong    = fmt.Errorf("the response is longer than %d bytes", maxBody)
+	errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 )
 
 // WrapClient returns a copy of client that makes attempts: it reads every response
@@ -177,7 +177,7 @@ func (c *call) fail(caller, timed context.Context, err error) {
 type TimeoutError struct{ After time.Duration }
 
 // Error names the time that was allowed.
-func (e *TimeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
+func (e *TimeoutError) Error() string { return fmt.Sprintf("no response within %s", e.After) }
 
 // Timeout reports true, as for the timeouts of package net.
 func (*TimeoutError) Timeout() bool { return true }

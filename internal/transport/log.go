@@ -13,7 +13,7 @@ func (c *call) log(ctx context.Context, retry bool) {
 	switch {
 	case retry:
 		level, message = slog.LevelWarn, "gateway: request failed, trying again"
-	case c.outcome != answered:
+	case c.outcome != responded:
 		level, message = slog.LevelError, "gateway: request failed"
 	}
 	logger := c.engine.Logger

@@ -20,12 +20,12 @@ import (
 type attemptOutcome uint8
 
 const (
-	none     attemptOutcome = iota // not yet
-	answered                       // with a response that stands
-	unsent                         // nothing was sent, and the next attempt may work: dial, name lookup
-	limited                        // 429: the gateway says that it did nothing
-	unsure                         // it may have been applied: reset, timeout, cut body, 5xx
-	refused                        // nothing was sent, and the next attempt would fail alike: certificate, proxy, credential
+	none      attemptOutcome = iota // not yet
+	responded                       // with a response that stands
+	unsent                          // nothing was sent, and the next attempt may work: dial, name lookup
+	limited                         // 429: the gateway says that it did nothing
+	unsure                          // it may have been applied: reset, timeout, cut body, 5xx
+	refused                         // nothing was sent, and the next attempt would fail alike: certificate, proxy, credential
 )
 
 // retryable is the retry table.
@@ -35,7 +35,7 @@ func (e attemptOutcome) retryable(c spec.Class) bool {
 		return true
 	case unsure:
 		return c != spec.Unsafe
-	case none, answered, refused:
+	case none, responded, refused:
 		return false
 	default:
 		return false
@@ -49,7 +49,7 @@ func outcomeOfStatus(status int) attemptOutcome {
 	case status == http.StatusRequestTimeout, status >= 500:
 		return unsure
 	default:
-		return answered
+		return responded
 	}
 }
 
@@ -60,7 +60,7 @@ func outcomeOfStatus(status int) attemptOutcome {
 func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	switch {
 	case errors.Is(err, errTooLong):
-		return answered
+		return responded
 	case c.connections.got.Load() && replayable(c.req.Header):
 		return unsure
 	case isCertificate(err):

@@ -143,8 +143,8 @@ func (c *call) finish(ctx context.Context, err error) Result {
 	if r.Status == 0 && r.Err == nil {
 		r.Err = err
 	}
-	r.Hopeless, r.Final = c.outcome == refused, c.outcome == answered
-	if ctx.Err() != nil && c.outcome != answered && c.outcome != refused {
+	r.Hopeless, r.Final = c.outcome == refused, c.outcome == responded
+	if ctx.Err() != nil && c.outcome != responded && c.outcome != refused {
 		r.Ended = ended(ctx)
 	}
 	return *r

@@ -20,7 +20,7 @@ import (
 // converting also reads values of another type than wanted.
 var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
 
-// Decode reads an answer into v. Where a value has another type than v wants,
+// Decode reads a response into v. Where a value has another type than v wants,
 // it reads once more and converts what can be converted without loss: numbers,
 // booleans and texts into each other, empty strings, arrays and objects into
 // null.
@@ -58,7 +58,7 @@ func DecodeAny(body []byte, out any) error {
 	return json.Unmarshal(body, out, converting)
 }
 
-// DescribeError returns what is wrong with an answer and where, without any of
+// DescribeError returns what is wrong with a response and where, without any of
 // its text.
 func DescribeError(err error) error {
 	var wrongType *json.SemanticError
@@ -71,7 +71,7 @@ func DescribeError(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s is no complete JSON", place(syntax.JSONPointer, syntax.ByteOffset))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return errors.New("the answer is no complete JSON")
+		return errors.New("the response is no complete JSON")
 	default:
 		return err
 	}
@@ -79,9 +79,9 @@ func DescribeError(err error) error {
 
 func place(p jsontext.Pointer, offset int64) string {
 	if p == "" {
-		return fmt.Sprintf("the answer at byte %d", offset)
+		return fmt.Sprintf("the response at byte %d", offset)
 	}
-	return fmt.Sprintf("the answer at byte %d, %s,", offset, p)
+	return fmt.Sprintf("the response at byte %d, %s,", offset, p)
 }
 
 // scalar is called for every value of the second reading.

@@ -106,9 +106,9 @@ func TestLenientDecode(t *testing.T) {
 func TestDescribeError(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"buyer":{"name":{}},"amount":[1]}`: "the answer at byte 30, /amount, has an unexpected type (an array)",
-		`{"buyer":{"address":{"city":"Sã`:    "the answer at byte",
-		`<html>`:                             "the answer at byte 0 is no complete JSON",
+		`{"buyer":{"name":{}},"amount":[1]}`: "the response at byte 30, /amount, has an unexpected type (an array)",
+		`{"buyer":{"address":{"city":"Sã`:    "the response at byte",
+		`<html>`:                             "the response at byte 0 is no complete JSON",
 		``:                                   "is no complete JSON",
 	} {
 		var got gateway.Transaction

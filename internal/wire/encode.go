@@ -29,9 +29,9 @@ func Append(b []byte, v any) ([]byte, error) {
 // Marshal writes a result the way the gateway does: what is nullable and empty
 // is null. It is what the MarshalJSON methods of the results use, so that they
 // come out right under encoding/json too.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, asAnswer) }
+func Marshal(v any) ([]byte, error) { return json.Marshal(v, asResponse) }
 
-var asAnswer = json.JoinOptions(
+var asResponse = json.JoinOptions(
 	json.Deterministic(true),
 	jsontext.AllowInvalidUTF8(true), // as what was read: see jsonread.Lenient
 	jsontext.AllowDuplicateNames(true),

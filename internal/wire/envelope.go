@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Envelope is what surrounds every v2 answer.
+// Envelope is what surrounds every v2 response.
 type Envelope[T any] struct {
 	Refused   refused `json:"success"`
 	RequestID string  `json:"requestId"`
@@ -27,11 +27,11 @@ func (r *refused) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ErrFailed is an answer that says success=false whatever its status is; its
+// ErrFailed is a response that says success=false whatever its status is; its
 // body is a problem.
-var ErrFailed = errors.New("the answer says success=false")
+var ErrFailed = errors.New("the response says success=false")
 
-// Failed reports whether an answer says success=false.
+// Failed reports whether a response says success=false.
 func Failed(body []byte) bool {
 	var e struct {
 		Refused refused `json:"success"`
@@ -40,9 +40,9 @@ func Failed(body []byte) bool {
 }
 
 // ErrNoData is an envelope without data.
-var ErrNoData = errors.New("the answer has no data")
+var ErrNoData = errors.New("the response has no data")
 
-// DecodeEnvelope reads an answer that holds one resource. A missing "success"
+// DecodeEnvelope reads a response that holds one resource. A missing "success"
 // counts as true.
 func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 	var e Envelope[T]
