@@ -19,11 +19,11 @@ func (a *API) customerRoutes() []route {
 		},
 		{
 			Operation: spec.Customers.List, status: 200, list: true,
-			do: a.listCustomers,
+			do: listCustomers,
 		},
 		{
 			Operation: spec.Customers.Get, status: 200,
-			do: plainly(a.getCustomer),
+			do: customers().byID("customer"),
 		},
 	}
 }
@@ -46,44 +46,38 @@ func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *eng
 	return viewCustomer(c.Customers[0]), nil
 }
 
-func (a *API) getCustomer(rq *request) (any, *engine.Refusal) {
-	var c *engine.Customer
-	rq.account.View(func(d *store.Data) { c = read(rq, &d.Customers) })
-	if c == nil {
-		return nil, engine.NotFound("customer")
-	}
-	return viewCustomer(c), nil
-}
-
 // defaultCustomers is how many customers a page has where limit is not sent.
 const defaultCustomers = 10
 
-func (a *API) listCustomers(rq *request) (any, *problem) {
-	var meta listMetadata
-	customers := listed[engine.Customer, customerView]{
+func customers() listed[engine.Customer, customerView] {
+	return listed[engine.Customer, customerView]{
 		table: func(d *store.Data) *store.Table[engine.Customer] { return &d.Customers },
-		query: func(d *store.Data, q url.Values) store.Query[engine.Customer] {
-			meta.Page, meta.Limit = number(q, "page", 1), number(q, "limit", defaultCustomers)
-			query := customerQuery(d, q)
-			query.Limit, query.Skip = meta.Limit, (meta.Page-1)*meta.Limit
-			return query
-		},
-		view: viewCustomer,
+		query: customerQuery,
+		view:  viewCustomer,
 	}
-	page, items, p := customers.page(rq)
-	meta.Total = page.Total
-	return numberedList{Metadata: meta, Data: items}, p
+}
+
+func listCustomers(rq *request) (any, *problem) {
+	page, items, p := customers().page(rq)
+	if p != nil {
+		return nil, p
+	}
+	q := rq.r.URL.Query()
+	return numberedList{
+		Metadata: listMetadata{Page: number(q, "page", 1), Limit: number(q, "limit", defaultCustomers), Total: page.Total}, Data: items,
+	}, nil
 }
 
 func number(q url.Values, name string, fallback int) int {
-	if n, err := strconv.Atoi(q.Get(name)); err == nil {
+	if n, err := strconv.Atoi(spec.Joined(q[name])); err == nil {
 		return n
 	}
 	return fallback
 }
 
 func customerQuery(d *store.Data, q url.Values) store.Query[engine.Customer] {
-	var query store.Query[engine.Customer]
+	limit := number(q, "limit", defaultCustomers)
+	query := store.Query[engine.Customer]{Limit: limit, Skip: (number(q, "page", 1) - 1) * limit}
 	query.In(store.CustomerStatus, list(q, "status")...)
 	query.Is(store.CustomerEmail, strings.ToLower(q.Get("email")))
 	query.Is(store.CustomerDocument, q.Get("document_number"))

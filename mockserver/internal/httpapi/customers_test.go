@@ -108,3 +108,16 @@ func TestCustomerAsBuyer(t *testing.T) {
 	assert.Equal(t, id, a.text("data.buyer.id"))
 	assert.Equal(t, "Ana Souza", a.text("data.buyer.name"))
 }
+
+// A form sends all of its fields, the empty ones too.
+func TestThePageOfAListIsReadBesideEmptyParameters(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	for range 3 {
+		m.person("Ana Souza")
+	}
+	a := m.get("/v2/customers?page=&limit=&page=2&limit=2")
+	assert.InDelta(t, 2, a.at("metadata.page"), 0)
+	assert.InDelta(t, 2, a.at("metadata.limit"), 0)
+	assert.Len(t, a.at("data"), 1)
+}

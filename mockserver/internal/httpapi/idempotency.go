@@ -86,7 +86,7 @@ func checkKeys(keys []string) []spec.Violation {
 
 // response encodes data as it will be sent, now and again.
 func (rq *request) response(data any) (*engine.Response, *engine.Refusal) {
-	body, err := marshal(rq.body(data))
+	body, err := respond.Marshal(rq.body(data))
 	if err != nil {
 		return nil, &engine.Refusal{
 			Code: "ENCODING_FAILED", Detail: "The response could not be encoded.",

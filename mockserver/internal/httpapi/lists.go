@@ -70,6 +70,18 @@ func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *probl
 	return page, items, nil
 }
 
+// byID is the handler of a read by id; kind is "transfer".
+func (l listed[R, V]) byID(kind string) handler {
+	return plainly(func(rq *request) (any, *engine.Refusal) {
+		var r *R
+		rq.account.View(func(d *store.Data) { r = read(rq, l.table(d)) })
+		if r == nil {
+			return nil, engine.NotFound(kind)
+		}
+		return l.view(r), nil
+	})
+}
+
 // byCursor is the handler of a list by cursor.
 func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
 	page, items, p := l.page(rq)

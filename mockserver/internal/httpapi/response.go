@@ -8,9 +8,6 @@ type stamp = respond.Stamp
 // nullable returns nil for "": null on the wire.
 func nullable(s *string) *string { return respond.Nullable(s) }
 
-// marshal encodes a body; the same value always gives the same bytes.
-func marshal(v any) ([]byte, error) { return respond.Marshal(v) }
-
 // envelope is the body of a success.
 type envelope struct {
 	Success   bool   `json:"success"`

@@ -10,6 +10,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -121,7 +122,7 @@ func compact(v jsontext.Value) (string, error) {
 
 // hashOf tells bodies apart by what they ask for.
 func hashOf(in *subscriptionBody) (string, error) {
-	body, err := marshal(in)
+	body, err := respond.Marshal(in)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,11 @@ import (
 )
 
 func (a *API) transferRoutes() []route {
+	transfers := listed[engine.Transfer, transferView]{
+		table: func(d *store.Data) *store.Table[engine.Transfer] { return &d.Transfers },
+		query: transferQuery,
+		view:  a.viewTransfer,
+	}
 	return []route{
 		{
 			Operation: spec.Transfers.Create, status: 201,
@@ -19,15 +24,11 @@ func (a *API) transferRoutes() []route {
 		},
 		{
 			Operation: spec.Transfers.List, status: 200, list: true,
-			do: listed[engine.Transfer, transferView]{
-				table: func(d *store.Data) *store.Table[engine.Transfer] { return &d.Transfers },
-				query: transferQuery,
-				view:  a.viewTransfer,
-			}.byCursor,
+			do: transfers.byCursor,
 		},
 		{
 			Operation: spec.Transfers.Get, status: 200,
-			do: plainly(a.getTransfer),
+			do: transfers.byID("transfer"),
 		},
 		{
 			Operation: spec.Transfers.Cancel, status: 200,
@@ -60,15 +61,6 @@ func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *eng
 		return a.viewTransfer(first), nil
 	}
 	return a.viewTransfer(c.Transfers[0]), nil
-}
-
-func (a *API) getTransfer(rq *request) (any, *engine.Refusal) {
-	var t *engine.Transfer
-	rq.account.View(func(d *store.Data) { t = read(rq, &d.Transfers) })
-	if t == nil {
-		return nil, engine.NotFound("transfer")
-	}
-	return a.viewTransfer(t), nil
 }
 
 func transferQuery(_ *store.Data, q url.Values) store.Query[engine.Transfer] {

@@ -53,22 +53,17 @@ func (s *Source) UUID(now time.Time) string {
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 // Alphanumeric returns n characters of A-Z and 0-9, each as likely as any other.
-func (s *Source) Alphanumeric(n int) string { return s.pick(alphanumeric, n) }
-
-// Digits returns n decimal digits.
-func (s *Source) Digits(n int) string { return s.pick(alphanumeric[26:], n) }
-
-func (s *Source) pick(alphabet string, n int) string {
+func (s *Source) Alphanumeric(n int) string {
 	var (
 		out   = make([]byte, 0, n)
 		buf   [32]byte
-		limit = 256 - 256%len(alphabet) // a byte from here on would favour the first ones
+		limit = 256 - 256%len(alphanumeric) // a byte from here on would favor the first ones
 	)
 	for len(out) < n {
 		s.fill(buf[:])
 		for _, b := range buf {
 			if int(b) < limit && len(out) < n {
-				out = append(out, alphabet[int(b)%len(alphabet)])
+				out = append(out, alphanumeric[int(b)%len(alphanumeric)])
 			}
 		}
 	}
