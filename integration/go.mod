@@ -7,6 +7,7 @@ replace github.com/gateway-go/gateway => ../
 require (
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.40.0
 )

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
@@ -105,7 +107,7 @@ func (d *document) result(s admin.Shape) *schema {
 	case s.Out == nil:
 		data = &schema{
 			Type: oneOrAll{"object"}, Required: []string{"id"}, Properties: named[*schema]{{"id", text("string")}},
-			Description: "The resource as its read returns it; see openapi.json.",
+			Description: "The resource as its read returns it; see openapi.json.", Additional: jsontext.Value("true"),
 		}
 	case anything:
 		data = text("object")

@@ -260,7 +260,7 @@ func (d *document) requestBody(op httpapi.Shape, params reflect.Type) object {
 		name = params.Name()
 	}
 	content := obj("schema", d.body(op.Rule, params, name))
-	if examples := d.samples.requests(op.Name); len(examples) > 0 {
+	if examples := d.samples.requests(op.Operation, d.variant()); len(examples) > 0 {
 		content.set("examples", examples)
 	}
 	return obj("required", !op.OptionalBody, "content", obj("application/json", content))

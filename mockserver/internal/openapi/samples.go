@@ -59,10 +59,14 @@ func (g golden) operation() string {
 	return best
 }
 
-func (s *samples) requests(operation string) object {
+// requests are those that keep the rule: a few are of one dialect only.
+func (s *samples) requests(op spec.Operation, v spec.Variant) object {
 	var out object
 	for _, g := range s.list {
-		if g.kind == "request" && g.operation() == operation {
+		if g.kind != "request" || g.operation() != op.Name {
+			continue
+		}
+		if found, err := spec.Check(g.value, op.Rule, v); err == nil && len(found) == 0 {
 			out.set(g.name, obj("value", g.value))
 		}
 	}
@@ -106,7 +110,7 @@ func (s *samples) failing(e httpapi.ErrorShape, live bool) object {
 		}
 		code, plain := g.code()
 		if plain == e.Plain && slices.Contains(e.Codes, code) {
-			out.set(g.name, obj("$ref", "#/components/examples/"+g.name))
+			out.set(g.example(), obj("$ref", "#/components/examples/"+g.example()))
 		}
 	}
 	return out
@@ -117,10 +121,20 @@ func (s *samples) failures(live bool) object {
 	var out object
 	for _, g := range s.list {
 		if v := g.error(live); v != nil {
-			out.set(g.name, obj("value", v))
+			out.set(g.example(), obj("value", v))
 		}
 	}
 	return out
+}
+
+// example is the name of an error among the examples: two files may differ in
+// their status or dialect only.
+func (g golden) example() string {
+	name := g.name + "." + g.kind
+	if g.live {
+		name += ".live"
+	}
+	return name
 }
 
 // error returns the body of an error that this gateway sends in a dialect.

@@ -13,7 +13,11 @@ import (
 // webhooks has one entry for each kind of event that a gateway sends.
 func (d *document) webhooks() (object, error) {
 	var out object
-	for _, k := range append(webhook.DocumentedKinds(), webhook.TransactionPartiallyRefunded, webhook.PayoutRejected) {
+	kinds := webhook.DocumentedKinds()
+	if d.live { // seen there, documented nowhere
+		kinds = append(kinds, webhook.TransactionPartiallyRefunded, webhook.PayoutRejected)
+	}
+	for _, k := range kinds {
 		body, err := deliver.Sample(k)
 		if err != nil {
 			return nil, err
