@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -99,13 +100,11 @@ func explained(t *testing.T) (*sql.DB, *plans) {
 	require.NoError(t, err)
 	var p plans
 	cfg.OnNotice = p.notice
-	for name, value := range map[string]string{
+	maps.Copy(cfg.RuntimeParams, map[string]string{
 		"session_preload_libraries": "auto_explain", "client_min_messages": "log",
 		"auto_explain.log_min_duration": "0", "auto_explain.log_format": "json", "auto_explain.log_timing": "off",
 		"auto_explain.log_analyze": "on", "auto_explain.log_buffers": "on",
-	} {
-		cfg.RuntimeParams[name] = value
-	}
+	})
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(1) // the plans of a session that has run for a while
 	t.Cleanup(func() { _ = db.Close() })
@@ -227,20 +226,19 @@ func TestAClaimSkipsWhatASnapshotKeepsFromTheVacuum(t *testing.T) {
 		if d.dialect != sqlstore.Postgres {
 			t.Skip("SQLite overwrites rows in place")
 		}
-		ctx := t.Context()
 		in := newInboxTable(t, d)
-		snapshot, err := d.open(t).BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		snapshot, err := d.open(t).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 		require.NoError(t, err)
 		defer func() { _ = snapshot.Rollback() }()
 		var n int
-		require.NoError(t, snapshot.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+in.name).Scan(&n))
+		require.NoError(t, snapshot.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+in.name).Scan(&n))
 
 		db, p := explained(t)
 		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
 		claim := func() int {
 			t.Helper()
 			in.add(t, fmt.Sprintf("waiting%d-", n), 600, 1, 0)
-			_, err := s.Next(ctx, 1, time.Minute) // the first call of a process, and after that one in many, looks at everything
+			_, err := s.Next(t.Context(), 1, time.Minute) // the first call of a process, and after that one in many, looks at everything
 			require.NoError(t, err)
 			return claimCheaply(t, s, p)
 		}

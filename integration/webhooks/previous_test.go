@@ -43,8 +43,10 @@ func (p previousRelease) migrate(t *testing.T, d database) {
 		number = "BIGINT"
 	}
 	statements := firstSchema(d, name)
-	for _, column := range []string{"digest TEXT NOT NULL DEFAULT ''", "arrived " + number + " NOT NULL DEFAULT 0",
-		"aside TEXT NOT NULL DEFAULT ''", "key_id TEXT NOT NULL DEFAULT ''"} {
+	for _, column := range []string{
+		"digest TEXT NOT NULL DEFAULT ''", "arrived " + number + " NOT NULL DEFAULT 0",
+		"aside TEXT NOT NULL DEFAULT ''", "key_id TEXT NOT NULL DEFAULT ''",
+	} {
 		statements = append(statements, "ALTER TABLE "+name+" ADD COLUMN "+column)
 	}
 	statements = append(statements, "CREATE INDEX IF NOT EXISTS "+name+"_aside ON "+name+" (aside, due, seq) WHERE state = 5",
