@@ -174,6 +174,34 @@ func (rx *Receiver) work(ctx context.Context, c *Claim) {
 	rx.report(ctx, r.Observation)
 }
 
+// Work claims the stored event with that key and handles it, as a worker of Inbox
+// mode does. It is for a Store that hands its events out itself, such as that of
+// contrib/river, in a receiver with negative Workers. Such a Store may have Claim
+// return another event of the resource, which is to be handled first.
+//
+// Work returns the claim that was handled; what became of it, the Store knows. If
+// nothing could be claimed, the claim is nil and the Entry says why, as
+// [Store].Claim does. When ctx ends, so does the handler's context, and the event
+// is released.
+func (rx *Receiver) Work(ctx context.Context, key string) (claim *Claim, entry Entry, err error) {
+	if !rx.enter() {
+		return nil, Entry{}, ErrShutdown
+	}
+	defer rx.running.Done()
+	err = rx.guarded(ctx, "Store.Claim", func() (err error) {
+		claim, entry, err = rx.cfg.Store.Claim(ctx, key, rx.cfg.Lease)
+		return err
+	})
+	if err != nil || claim == nil {
+		return nil, entry, err
+	}
+	running, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() { end(ErrShutdown) })()
+	rx.work(running, claim)
+	return claim, entry, nil
+}
+
 // begin handles a claimed event unless the receiver was shut down meanwhile.
 func (rx *Receiver) begin(ctx context.Context, c *Claim) result {
 	if rx.stopping() {

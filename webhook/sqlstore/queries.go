@@ -19,12 +19,12 @@ import (
 
 // queries is the SQL of one dialect and table.
 type queries struct {
-	lock, insert, entry, twinOfConfirmed, twinOfSigned, match, standIn     string
-	claim, next, beyond, behind, fronts, expire, takeBack, clock, stepBack string
-	extend, holds, complete, retry, bury, release, setAside                string
-	asides, nextAside, unhandled                                           string
-	deadLetters, requeue, discard, purge, purgeUnhandled, counts           string
-	version, since, forget, meta                                           string
+	lock, insert, entry, twinOfConfirmed, twinOfSigned, putAway, match, standIn                    string
+	claim, claimFirst, claimAside, next, beyond, behind, fronts, expire, takeBack, clock, stepBack string
+	extend, holds, complete, retry, bury, release, setAside                                        string
+	asides, nextAside, unhandled                                                                   string
+	deadLetters, requeue, discard, purge, purgeUnhandled, counts                                   string
+	version, since, forget, meta                                                                   string
 }
 
 // columns are what a claim needs, in the order of scanClaim.
@@ -42,6 +42,11 @@ const wait = `CASE WHEN {row}.state IN (1, 5) AND {row}.due > {now} THEN {row}.d
 
 // rest is the state of an event that is neither claimed nor done nor dead.
 const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
+
+// claimKey claims one row.
+const claimKey = `UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
+	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free}{skip})
+	RETURNING {columns}`
 
 // nextFrom claims due rows of a queue: the oldest come straight from an index, a
 // bounded number of them however long the queue is; those that are due and the
@@ -82,7 +87,8 @@ func newQueries(d Dialect, table string) queries {
 	}
 	sql := func(text string) string {
 		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni).Replace(text)
-		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip, "{skip_e}", skipE).Replace(text)
+		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip, "{skip_e}", skipE,
+			"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
 		return bind(d, text)
 	}
 	q := queries{
@@ -96,12 +102,17 @@ func newQueries(d Dialect, table string) queries {
 			ORDER BY seq LIMIT 1`),
 		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
 			AND (fact = ? OR (event_id = ? AND kind = ? AND resource = ?)) ORDER BY CASE WHEN fact = ? THEN 0 ELSE 1 END, seq LIMIT 1`),
-		match: sql(`UPDATE {t} SET matched = ? WHERE seq = ?`),
+		putAway: sql(`DELETE FROM {t} WHERE key = ?`),
+		match:   sql(`UPDATE {t} SET matched = ? WHERE seq = ?`),
 		standIn: sql(`UPDATE {t} SET state = 3, stands_in = ?, position = 0, since = {now}, body = NULL, confirmed = NULL
 			WHERE key = ?`),
 
-		claim: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state + 0 IN (1, 5) AND e.due <= {now} AND {free}{skip})
+		claim:      sql(strings.ReplaceAll(claimKey, "{states}", "1, 5")),
+		claimAside: sql(strings.ReplaceAll(claimKey, "{states}", "5")),
+		// It waits for a lock: to skip a locked row would be to take its successor.
+		claimFirst: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
+			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.state = 1 AND e.resource <> '' AND e.resource =
+				(SELECT resource FROM {t} WHERE key = ?) AND e.due <= {now} AND {free} ORDER BY e.due + 0, e.seq LIMIT 1{lock_e})
 			RETURNING {columns}`),
 		next:      sql(strings.NewReplacer("{queue}", queue, "{state}", "1").Replace(nextFrom)),
 		nextAside: sql(strings.NewReplacer("{queue}", asideWindow, "{state}", "5").Replace(nextFrom)),

@@ -140,9 +140,7 @@ func (s *Store) handleTx(ctx context.Context, c *webhook.Claim, fn func(*sql.Tx)
 	if s.err != nil {
 		return s.err
 	}
-	tx, err := s.begin(ctx, func(tx *sql.Tx) error {
-		return affectsOne(tx.ExecContext(ctx, s.q.complete, c.Key, c.Token))
-	})
+	tx, err := s.begin(ctx, func(tx *sql.Tx) error { return s.CompleteTx(ctx, tx, c) })
 	if err != nil {
 		return err
 	}

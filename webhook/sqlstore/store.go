@@ -30,23 +30,54 @@ func (s *Store) Put(ctx context.Context, rec webhook.Record) (entry webhook.Entr
 	return entry, err
 }
 
-// execer is a database or a transaction.
-type execer interface {
+// Tx is a transaction: a [sql.Tx], or a [sql.Conn] that is in one.
+type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// putPlain is for events that can be known by their key only: one statement.
-func (s *Store) putPlain(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
-	return s.putAs(ctx, rec, webhook.StateWaiting, "")
+// PutTx is [Store.Put] in your transaction, for what must be written with the
+// event or not at all. If it returns an error, roll back.
+func (s *Store) PutTx(ctx context.Context, tx Tx, rec webhook.Record) (webhook.Entry, error) {
+	switch {
+	case s.err != nil:
+		return webhook.Entry{}, s.err
+	case rec.Fact == "":
+		return s.putAs(ctx, tx, rec, webhook.StateWaiting, "")
+	default:
+		return s.putFactTx(ctx, tx, rec)
+	}
 }
 
-func (s *Store) putAs(ctx context.Context, rec webhook.Record, state webhook.State, reason string) (webhook.Entry, error) {
-	added, err := s.insert(ctx, s.db, rec, state, reason)
+// PutDeadTx is [Store.PutDead] in your transaction.
+func (s *Store) PutDeadTx(ctx context.Context, tx Tx, rec webhook.Record, reason string) (webhook.Entry, error) {
+	if s.err != nil {
+		return webhook.Entry{}, s.err
+	}
+	return s.putAs(ctx, tx, rec, webhook.StateDead, text(reason))
+}
+
+// CompleteTx is [Store.Complete] in your transaction. Call it first: it locks the
+// event, so that nobody takes it over meanwhile. When you have committed, set the
+// claim's Completed.
+func (s *Store) CompleteTx(ctx context.Context, tx Tx, c *webhook.Claim) error {
+	if s.err != nil {
+		return s.err
+	}
+	return affectsOne(tx.ExecContext(ctx, s.q.complete, c.Key, c.Token))
+}
+
+// putPlain is for events that can be known by their key only: one statement.
+func (s *Store) putPlain(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	return s.putAs(ctx, s.db, rec, webhook.StateWaiting, "")
+}
+
+func (s *Store) putAs(ctx context.Context, db Tx, rec webhook.Record, state webhook.State, reason string) (webhook.Entry, error) {
+	added, err := s.insert(ctx, db, rec, state, reason)
 	if err != nil || added {
 		return webhook.Entry{Key: rec.Key, State: state, Added: added}, err
 	}
-	return s.entry(ctx, s.db, rec.Key, rec.Digest)
+	return s.entry(ctx, db, rec.Key, rec.Digest)
 }
 
 // PutDead implements [webhook.Store].
@@ -55,14 +86,14 @@ func (s *Store) PutDead(ctx context.Context, rec webhook.Record, reason string) 
 		return entry, s.err
 	}
 	err = s.try(ctx, func() error {
-		entry, err = s.putAs(ctx, rec, webhook.StateDead, text(reason))
+		entry, err = s.putAs(ctx, s.db, rec, webhook.StateDead, text(reason))
 		return err
 	})
 	return entry, err
 }
 
 func (s *Store) insert(
-	ctx context.Context, db execer, rec webhook.Record, state webhook.State, reason string,
+	ctx context.Context, db Tx, rec webhook.Record, state webhook.State, reason string,
 ) (added bool, err error) {
 	res, err := db.ExecContext(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
 		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, rec.KeyID, rec.Body, rec.Confirmed,
@@ -74,7 +105,7 @@ func (s *Store) insert(
 	return n == 1, err
 }
 
-func (s *Store) entry(ctx context.Context, db execer, key, digest string) (webhook.Entry, error) {
+func (s *Store) entry(ctx context.Context, db Tx, key, digest string) (webhook.Entry, error) {
 	var e webhook.Entry
 	var known string
 	var wait int64
@@ -84,14 +115,21 @@ func (s *Store) entry(ctx context.Context, db execer, key, digest string) (webho
 	return e, err
 }
 
-// putFact looks for the same event under another key too. Of two that arrive
-// together one waits for the other.
 func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return entry, err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	if entry, err = s.putFactTx(ctx, tx, rec); err != nil {
+		return webhook.Entry{}, err
+	}
+	return entry, tx.Commit()
+}
+
+// putFactTx looks for the same event under another key too. Of two that arrive
+// together one waits for the other.
+func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry webhook.Entry, err error) {
 	if s.q.lock != "" {
 		if _, err := tx.ExecContext(ctx, s.q.lock, rec.Resource); err != nil {
 			return entry, err
@@ -109,19 +147,27 @@ func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.
 		var twin string
 		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, rec.Key, rec.Fact, rec.EventID).Scan(&twin)
 		if err == nil {
-			return s.entry(ctx, tx, twin, "") // and what was inserted is rolled back
+			return s.putAway(ctx, tx, rec.Key, twin)
 		}
 		entry = webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
 	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return entry, err
+}
+
+// putAway removes a confirmed event that was just inserted and is known as twin.
+func (s *Store) putAway(ctx context.Context, tx Tx, key, twin string) (webhook.Entry, error) {
+	if _, err := tx.ExecContext(ctx, s.q.putAway, key); err != nil {
 		return webhook.Entry{}, err
 	}
-	return entry, tx.Commit()
+	return s.entry(ctx, tx, twin, "")
 }
 
 // putSigned matches a signed event that was just inserted with its confirmed
 // twin, which is handled in its place.
-func (s *Store) putSigned(ctx context.Context, tx *sql.Tx, rec webhook.Record) (webhook.Entry, error) {
+func (s *Store) putSigned(ctx context.Context, tx Tx, rec webhook.Record) (webhook.Entry, error) {
 	entry := webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
 	var twin, wait int64
 	var found webhook.Entry
@@ -149,13 +195,7 @@ func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*we
 		return claim, claimed, err
 	}
 	// Perhaps a process died with it, or with another event of the resource.
-	if _, err := s.checkClock(ctx); err != nil {
-		return nil, webhook.Entry{}, err
-	}
-	if err := s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.takeBack, key)
-		return err
-	}); err != nil {
+	if err := s.takeBack(ctx, key); err != nil {
 		return nil, webhook.Entry{}, err
 	}
 	claim, err = s.claimOne(ctx, key, lease)
@@ -167,11 +207,52 @@ func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*we
 }
 
 func (s *Store) claimOne(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, error) {
-	claims, err := s.claims(ctx, s.q.claim, func(token string) []any { return []any{token, lease.Milliseconds(), key} })
+	return s.claimBy(ctx, s.q.claim, key, lease)
+}
+
+func (s *Store) claimBy(ctx context.Context, query, key string, lease time.Duration) (*webhook.Claim, error) {
+	claims, err := s.claims(ctx, query, func(token string) []any { return []any{token, lease.Milliseconds(), key} })
 	if err != nil || len(claims) == 0 {
 		return nil, err
 	}
 	return claims[0], nil
+}
+
+// ClaimInOrder is [Store.Claim] for a queue that hands out events in any order: if
+// an earlier event of the resource waits and is due, that one is claimed.
+func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
+	if s.err != nil {
+		return nil, webhook.Entry{}, s.err
+	}
+	for _, query := range []string{s.q.claimFirst, s.q.claimAside, s.q.claimFirst} {
+		claim, err := s.claimBy(ctx, query, key, lease)
+		if err != nil {
+			return nil, webhook.Entry{}, err
+		}
+		if claim != nil {
+			return claim, webhook.Entry{Key: claim.Key, State: webhook.StateClaimed}, nil
+		}
+		entry, err := s.entry(ctx, s.db, key, "")
+		if err != nil || entry.Wait > 0 || entry.State == webhook.StateDone || entry.State == webhook.StateDead {
+			return nil, entry, err
+		}
+		if err := s.takeBack(ctx, key); err != nil { // perhaps its process died
+			return nil, webhook.Entry{}, err
+		}
+	}
+	entry, err := s.entry(ctx, s.db, key, "")
+	return nil, entry, err
+}
+
+// takeBack returns the resource's claim to its queue if its lease has run out.
+func (s *Store) takeBack(ctx context.Context, key string) error {
+	if _, err := s.checkClock(ctx); err != nil {
+		return err
+	}
+	return s.try(ctx, func() error {
+		_, err := s.db.ExecContext(ctx, s.q.takeBack, key)
+		return err
+	})
 }
 
 // expireEvery is how often Next looks for leases that have run out.

@@ -1,0 +1,174 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+)
+
+// Queue is the River queue of events. Pause and resume it with River:
+// QueuePause(ctx, inbox.Queue, nil). What arrives meanwhile waits.
+const Queue = "gateway_webhooks"
+
+// Config makes an [Inbox]. Pool is required.
+type Config struct {
+	Pool *pgxpool.Pool
+
+	// Schema holds River's tables and the events; "" is the search path.
+	Schema string
+
+	// Store holds options of the table of events, such as
+	// [sqlstore.WithRetention]. WithTable is an option too; in a Schema its name
+	// needs the schema.
+	Store []sqlstore.Option
+
+	// SweepInterval is how often jobs are looked for whose process died; 15 s
+	// where it is 0. StuckAfter is how old a running job must be to be looked at;
+	// 1 minute where it is 0, which is the default of [webhook.Config.Lease].
+	SweepInterval, StuckAfter time.Duration
+
+	Logger *slog.Logger // slog.Default where it is nil
+}
+
+// Inbox is the [webhook.Store] of a receiver whose events River's workers handle.
+// The receiver needs [webhook.Inbox] mode and negative Workers.
+type Inbox struct {
+	*sqlstore.Store // the events
+
+	config Config
+	db     *sql.DB               // over the pool
+	river  *river.Client[pgx.Tx] // inserts and retries only
+}
+
+var _ webhook.Store = (*Inbox)(nil)
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// New returns an inbox. A process that only receives events needs no more: it
+// leaves out [Inbox.Configure].
+func New(config Config) (*Inbox, error) {
+	config.SweepInterval = cmp.Or(config.SweepInterval, 15*time.Second)
+	config.StuckAfter = cmp.Or(config.StuckAfter, time.Minute)
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	switch {
+	case config.Pool == nil:
+		return nil, errors.New("inbox: Config.Pool is required")
+	case config.Schema != "" && !schemaName.MatchString(config.Schema):
+		return nil, errors.New("inbox: Config.Schema must be small letters, digits and underscores")
+	case config.SweepInterval < 0, config.StuckAfter < 0:
+		return nil, errors.New("inbox: Config.SweepInterval and StuckAfter must not be negative")
+	}
+	options := config.Store
+	if config.Schema != "" {
+		options = append([]sqlstore.Option{sqlstore.WithTable(config.Schema + "." + sqlstore.DefaultTable)}, options...)
+	}
+	client, err := river.NewClient(riverpgxv5.New(config.Pool), &river.Config{Schema: config.Schema, Logger: config.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("inbox: %w", err)
+	}
+	db := stdlib.OpenDBFromPool(config.Pool)
+	return &Inbox{Store: sqlstore.New(db, sqlstore.Postgres, options...), config: config, db: db, river: client}, nil
+}
+
+// Configure adds the inbox to the configuration of a River client that handles its
+// events: the workers, the queue with 16 workers unless it is there already, and a
+// periodic sweep. Register the receiver's handlers before the client starts.
+//
+// A client with LeaderElectionDisabled runs no periodic jobs: another one must.
+func (in *Inbox) Configure(config *river.Config, rx *webhook.Receiver) error {
+	if config.Workers == nil {
+		config.Workers = river.NewWorkers()
+	}
+	if err := river.AddWorkerSafely(config.Workers, &worker{in: in, rx: rx}); err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	if err := river.AddWorkerSafely(config.Workers, &sweeper{in: in}); err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	if config.Queues == nil {
+		config.Queues = make(map[string]river.QueueConfig)
+	}
+	if _, set := config.Queues[Queue]; !set {
+		config.Queues[Queue] = river.QueueConfig{MaxWorkers: 16}
+	}
+	if !config.LeaderElectionDisabled {
+		config.PeriodicJobs = append(config.PeriodicJobs, in.sweep())
+	}
+	return nil
+}
+
+// HandleTx makes a handler of fn that shares one database transaction with the
+// completion of its event and of its River job: all are written or none is, so that
+// what fn does through tx happens exactly once. It is [sqlstore.HandleTx] for River.
+//
+// An UPDATE that changes no row is a success to the database: check RowsAffected.
+// fn must neither commit nor roll back. What fn does beside tx is done again when
+// the transaction fails.
+func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) error) func(ctx context.Context, e E) error {
+	return func(ctx context.Context, e E) error {
+		claim, ok := webhook.ClaimFromContext(ctx)
+		r := runFrom(ctx)
+		if !ok || r == nil {
+			return errors.New("inbox: HandleTx needs the context of a handler that a River worker runs")
+		}
+		err := in.inTx(ctx, func(conn *sql.Conn, tx pgx.Tx) error {
+			if err := in.CompleteTx(ctx, conn, claim); err != nil {
+				return err
+			}
+			if err := r.completeTx(ctx, tx, claim); err != nil {
+				return err
+			}
+			return fn(ctx, tx, e)
+		})
+		if err == nil {
+			claim.Completed = true
+			r.settle(claim, settled{})
+		}
+		return err
+	}
+}
+
+// inTx runs fn in a transaction that both database/sql, for the events, and pgx,
+// for River, can use: they share a connection.
+func (in *Inbox) inTx(ctx context.Context, fn func(conn *sql.Conn, tx pgx.Tx) error) error {
+	conn, err := in.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // back to the pool
+	var tx pgx.Tx
+	err = conn.Raw(func(driverConn any) error {
+		c, ok := driverConn.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("inbox: the connection is a %T, not pgx's", driverConn)
+		}
+		tx, err = c.Conn().Begin(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // does nothing after the commit
+	if err := fn(conn, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("inbox: the transaction was not committed: %w", err)
+	}
+	return nil
+}

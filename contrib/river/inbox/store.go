@@ -1,0 +1,125 @@
+package inbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// errWorkers is the error of a receiver that wants to hand events out itself.
+var errWorkers = errors.New("inbox: River's workers handle the events: the receiver needs Mode: webhook.Inbox and Workers: -1")
+
+// Put implements [webhook.Store]: the event and its job are stored in one
+// transaction.
+func (in *Inbox) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	return in.put(ctx, func(tx sqlstore.Tx) (webhook.Entry, error) { return in.PutTx(ctx, tx, rec) }, rec)
+}
+
+// PutDead implements [webhook.Store]. River shows it as a discarded job.
+func (in *Inbox) PutDead(ctx context.Context, rec webhook.Record, reason string) (webhook.Entry, error) {
+	return in.put(ctx, func(tx sqlstore.Tx) (webhook.Entry, error) { return in.PutDeadTx(ctx, tx, rec, reason) }, rec)
+}
+
+func (in *Inbox) put(ctx context.Context, put func(sqlstore.Tx) (webhook.Entry, error), rec webhook.Record) (entry webhook.Entry, err error) {
+	err = in.inTx(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
+		if entry, err = put(conn); err != nil || !entry.Added {
+			return err
+		}
+		_, err = in.river.InsertTx(ctx, tx, jobArgs{Key: rec.Key, Event: string(rec.Kind), Resource: rec.Resource}, nil)
+		return err
+	})
+	if err != nil {
+		return webhook.Entry{}, err
+	}
+	return entry, nil
+}
+
+// Claim implements [webhook.Store]. It claims the event whose turn it is among
+// those of the resource.
+func (in *Inbox) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
+	if runFrom(ctx) == nil {
+		return nil, webhook.Entry{}, errWorkers
+	}
+	return in.ClaimInOrder(ctx, key, lease)
+}
+
+// Next implements [webhook.Store]. It is an error: River hands the events out.
+func (in *Inbox) Next(context.Context, int, time.Duration) ([]*webhook.Claim, error) {
+	return nil, errWorkers
+}
+
+// NextUnhandled implements [webhook.Store]. It is an error: River hands the events
+// out.
+func (in *Inbox) NextUnhandled(context.Context, func(webhook.Family, webhook.Kind) bool, int, time.Duration) ([]*webhook.Claim, error) {
+	return nil, errWorkers
+}
+
+// Complete implements [webhook.Store].
+func (in *Inbox) Complete(ctx context.Context, c *webhook.Claim) error {
+	return in.note(ctx, c, settled{}, in.Store.Complete(ctx, c))
+}
+
+// Retry implements [webhook.Store].
+func (in *Inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
+	return in.note(ctx, c, settled{how: failed, delay: delay, reason: reason}, in.Store.Retry(ctx, c, delay, reason))
+}
+
+// MarkDead implements [webhook.Store].
+func (in *Inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
+	return in.note(ctx, c, settled{how: dead, reason: reason}, in.Store.MarkDead(ctx, c, reason))
+}
+
+// Release implements [webhook.Store].
+func (in *Inbox) Release(ctx context.Context, c *webhook.Claim) error {
+	return in.note(ctx, c, settled{how: released}, in.Store.Release(ctx, c))
+}
+
+// SetAside implements [webhook.Store].
+func (in *Inbox) SetAside(ctx context.Context, c *webhook.Claim, family webhook.Family) error {
+	return in.note(ctx, c, settled{how: aside}, in.Store.SetAside(ctx, c, family))
+}
+
+// note remembers, for the job that runs, what became of an event.
+func (in *Inbox) note(ctx context.Context, c *webhook.Claim, what settled, err error) error {
+	if r := runFrom(ctx); r != nil && err == nil {
+		r.settle(c, what)
+	}
+	return err
+}
+
+// Requeue implements [webhook.Store].
+func (in *Inbox) Requeue(ctx context.Context, keys ...string) (n int, err error) {
+	for _, key := range keys {
+		one, err := in.Store.Requeue(ctx, key)
+		if err != nil {
+			return n, err
+		}
+		if n += one; one == 0 {
+			continue
+		}
+		if err := in.wake(ctx, key); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// wake has River look at an event now.
+func (in *Inbox) wake(ctx context.Context, key string) error {
+	res, err := in.river.Insert(ctx, jobArgs{Key: key}, nil)
+	if err != nil || !res.UniqueSkippedAsDuplicate {
+		return err
+	}
+	if res.Job.State == rivertype.JobStateRunning { // it may just be ending
+		_, err = in.river.Insert(ctx, jobArgs{Key: key, After: res.Job.ID}, nil)
+		return err
+	}
+	_, err = in.river.JobRetry(ctx, res.Job.ID)
+	return err
+}

@@ -1,0 +1,277 @@
+package inbox
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// jobArgs names an event. River stores and shows it, so it holds no content.
+type jobArgs struct {
+	Key      string `json:"key" river:"unique"`
+	After    int64  `json:"after,omitempty" river:"unique"` // the job that this one replaces
+	Event    string `json:"event,omitempty"`                // "transaction.paid"
+	Resource string `json:"resource,omitempty"`
+
+	retryAt time.Time // set by Work, read by NextRetry
+}
+
+// Kind implements river.JobArgs.
+func (jobArgs) Kind() string { return "gateway_webhook" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts. The receiver counts the
+// attempts, see [webhook.Config.MaxAttempts], so River's limit is out of reach. A
+// job is unique whatever its state, or a redelivery would be a second job.
+func (jobArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Queue, MaxAttempts: math.MaxInt16, UniqueOpts: river.UniqueOpts{
+		ByArgs: true,
+		ByState: []rivertype.JobState{
+			rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded,
+			rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+		},
+	}}
+}
+
+// settled is what became of an event; zero: it is done.
+type settled struct {
+	how    how
+	delay  time.Duration // of a failed event
+	reason string
+}
+
+type how uint8
+
+const (
+	done how = iota
+	failed
+	dead
+	released
+	aside
+)
+
+// run is one run of a job: what its events came to.
+type run struct {
+	job *river.Job[jobArgs]
+
+	mu     sync.Mutex
+	result map[string]settled // by the event's key
+}
+
+type runKey struct{}
+
+func runFrom(ctx context.Context) *run {
+	r, _ := ctx.Value(runKey{}).(*run)
+	return r
+}
+
+func (r *run) settle(c *webhook.Claim, what settled) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result[c.Key] = what
+}
+
+// settled returns what became of an event. It is unknown if the handler hangs, the
+// claim was lost or the store failed.
+func (r *run) settled(key string) (what settled, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what, known = r.result[key]
+	return what, known
+}
+
+// completeTx completes the job in a handler's transaction, if the event is its own.
+// A job that River has given to another worker meanwhile is left alone: the event's
+// claim, not the job, says who may complete it.
+func (r *run) completeTx(ctx context.Context, tx pgx.Tx, c *webhook.Claim) error {
+	if c.Key != r.job.Args.Key {
+		return nil
+	}
+	if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, r.job); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+type worker struct {
+	river.WorkerDefaults[jobArgs]
+
+	in *Inbox
+	rx *webhook.Receiver
+}
+
+// Timeout implements river.Worker. The receiver limits its handlers itself.
+func (w *worker) Timeout(*river.Job[jobArgs]) time.Duration { return -1 }
+
+// NextRetry implements river.Worker.
+func (w *worker) NextRetry(job *river.Job[jobArgs]) time.Time { return job.Args.retryAt }
+
+const (
+	busyPause    = 200 * time.Millisecond // while another event of the resource is handled
+	asidePause   = 5 * time.Second        // until a process with a handler may have started
+	longestPause = 5 * time.Minute
+	unknownPause = 5 * time.Second // after a store failed, or while a handler hangs
+
+	// maxTurns is how many events one job may handle in a row.
+	maxTurns = 100
+)
+
+// Work implements river.Worker: it handles the job's event, after the earlier ones
+// of its resource. Then it goes on with the later ones: their jobs may have run
+// while this one was in their way.
+func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
+	r := &run{job: job, result: make(map[string]settled)}
+	ctx = context.WithValue(ctx, runKey{}, r)
+	for range maxTurns {
+		claim, entry, err := w.rx.Work(ctx, job.Args.Key)
+		if err != nil {
+			return unworked(job, err)
+		}
+		if claim == nil {
+			again, err := w.unclaimed(ctx, job, entry)
+			if !again {
+				return err
+			}
+			continue
+		}
+		what, known := r.settled(claim.Key)
+		switch {
+		case !known:
+			return river.JobSnooze(unknownPause)
+		case what.how == released, claim.Key == job.Args.Key && what.how != done:
+			return conclude(job, what)
+		}
+	}
+	return river.JobSnooze(0)
+}
+
+// unworked ends the run of a job whose event could not be claimed.
+func unworked(job *river.Job[jobArgs], err error) error {
+	switch {
+	case errors.Is(err, webhook.ErrShutdown):
+		return river.JobSnooze(0)
+	case errors.Is(err, sql.ErrNoRows):
+		return river.JobCancel(errors.New("inbox: the event was purged"))
+	}
+	job.Args.retryAt = time.Now().Add(unknownPause)
+	return err
+}
+
+// unclaimed ends the run of a job whose event is not waiting, or not yet. A dead
+// letter whose job a person retries is requeued.
+func (w *worker) unclaimed(ctx context.Context, job *river.Job[jobArgs], entry webhook.Entry) (again bool, err error) {
+	switch entry.State {
+	case webhook.StateDone:
+		return false, nil
+	case webhook.StateDead:
+		if n := len(job.Errors); n > 0 && strings.HasPrefix(job.Errors[n-1].Error, deadLetter) {
+			_, err := w.in.Store.Requeue(ctx, job.Args.Key)
+			return err == nil, err
+		}
+		return false, conclude(job, settled{how: dead, reason: "see Receiver.DeadLetters"})
+	default:
+		return false, river.JobSnooze(max(entry.Wait, pause(job, busyPause, asidePause)))
+	}
+}
+
+// deadLetter begins the last error of a job whose event is a dead letter.
+const deadLetter = "dead letter: "
+
+// conclude turns what became of an event into what becomes of its job.
+func conclude(job *river.Job[jobArgs], what settled) error {
+	switch what.how {
+	case failed:
+		job.Args.retryAt = time.Now().Add(what.delay)
+		return errors.New(what.reason)
+	case dead:
+		job.MaxAttempts = job.Attempt // River discards the job
+		return errors.New(deadLetter + what.reason)
+	case released:
+		return river.JobSnooze(time.Second)
+	case aside:
+		return river.JobSnooze(pause(job, asidePause, longestPause))
+	default:
+		return nil
+	}
+}
+
+// pause is longer the more often the job was snoozed.
+func pause(job *river.Job[jobArgs], shortest, longest time.Duration) time.Duration {
+	var metadata struct {
+		Snoozes int `json:"snoozes"` // River's
+	}
+	_ = json.Unmarshal(job.Metadata, &metadata) // unreadable is none
+	return min(shortest<<min(metadata.Snoozes, 12), longest)
+}
+
+// sweepArgs looks for jobs whose process died.
+type sweepArgs struct{}
+
+// Kind implements river.JobArgs.
+func (sweepArgs) Kind() string { return "gateway_webhook_sweep" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts.
+func (sweepArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Queue, MaxAttempts: 1}
+}
+
+func (in *Inbox) sweep() *river.PeriodicJob {
+	return river.NewPeriodicJob(river.PeriodicInterval(in.config.SweepInterval),
+		func() (river.JobArgs, *river.InsertOpts) { return sweepArgs{}, nil },
+		&river.PeriodicJobOpts{RunOnStart: true})
+}
+
+type sweeper struct {
+	river.WorkerDefaults[sweepArgs]
+
+	in *Inbox
+}
+
+// Work implements river.Worker. River rescues a job an hour after its process died;
+// an event can't wait that long. If the process lives, the job that is inserted in
+// its place finds the event claimed, and in the end done.
+func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
+	running := river.NewJobListParams().Queues(Queue).Kinds(jobArgs{}.Kind()).States(rivertype.JobStateRunning).
+		OrderBy(river.JobListOrderByID, river.SortOrderAsc).First(1000)
+	for {
+		list, err := s.in.river.JobList(ctx, running)
+		if err != nil {
+			return err
+		}
+		if err := s.replace(ctx, list.Jobs); err != nil || list.LastCursor == nil {
+			return err
+		}
+		running = running.After(list.LastCursor)
+	}
+}
+
+// replace inserts a job in the place of each that runs for too long.
+func (s *sweeper) replace(ctx context.Context, jobs []*rivertype.JobRow) error {
+	var inserts []river.InsertManyParams
+	for _, job := range jobs {
+		if job.AttemptedAt == nil || time.Since(*job.AttemptedAt) < s.in.config.StuckAfter {
+			continue
+		}
+		var args jobArgs
+		if err := json.Unmarshal(job.EncodedArgs, &args); err != nil {
+			return err
+		}
+		args.After = job.ID
+		inserts = append(inserts, river.InsertManyParams{Args: args})
+	}
+	if len(inserts) == 0 {
+		return nil
+	}
+	_, err := s.in.river.InsertMany(ctx, inserts)
+	return err
+}
