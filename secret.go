@@ -50,7 +50,7 @@ func (s ClientSecret) MarshalJSON() ([]byte, error) { return s.json(s.Reveal()) 
 type hidden struct{ handle unsafe.Pointer }
 
 // This doesn't compile where a handle is anything but one pointer.
-var _ = [1]struct{}{}[unsafe.Sizeof(unique.Handle[string]{})-unsafe.Sizeof(unsafe.Pointer(nil))]
+var _ = [1]struct{}{}[unsafe.Sizeof(unique.Handle[string]{})-unsafe.Sizeof(uintptr(0))]
 
 func hide(text string) hidden {
 	if text == "" {

@@ -12,8 +12,10 @@ const (
 	MaxLinkProducts = 25
 	MinSlug         = 3
 	MaxSlug         = 255
+)
 
-	// Not in the interface document.
+// Limits that the interface document does not state.
+const (
 	MaxLiveExternalID  = 255  // of a checkout link's product
 	MaxLiveDescription = 2000 // of a checkout link's product
 )

@@ -9,9 +9,9 @@ var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentTok
 	CreatePaymentToken:   operation("legacy.create_payment_token", "POST /v2/payment_token/{public_token}", Unsafe, LegacyToken),
 }
 
-// Limits of the v1 surface; see values.go for those that resources share.
+// Limits of the v1 surface, which the interface document does not state; see values.go
+// for those that resources share.
 const (
-	// Not in the interface document.
 	MinLegacyExpiration = 1         // seconds
 	MaxLegacyExpiration = 1<<31 - 1 // seconds, 68 years: what a duration in nanoseconds still holds
 	MaxSplitPercent     = 100

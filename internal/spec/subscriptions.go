@@ -23,8 +23,10 @@ const (
 	MaxInformations      = 50
 	MinIdempotencyKey    = 1
 	MaxIdempotencyKey    = 255
+)
 
-	// Not in the interface document.
+// Limits that the interface document does not state.
+const (
 	MaxBillingDay = 31
 	MaxPixComment = 140
 )

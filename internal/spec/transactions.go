@@ -26,8 +26,10 @@ const (
 	MaxInterestRate = 100
 	MinState        = 2
 	MaxState        = 3
+)
 
-	// Not in the interface document.
+// Limits that the interface document does not state.
+const (
 	MaxRefundReason    = 500
 	MaxTrackingCode    = 255
 	MaxTrackingURL     = 255

@@ -8,9 +8,9 @@ var Transfers = struct{ Create, List, Get, Cancel Operation }{
 	Cancel: operation("transfers.cancel", "POST /v2/transfers/{id}/cancel", Unsafe, TransferCancel),
 }
 
-// Limits of transfers; see values.go for those that resources share.
+// Limits of transfers, which the interface document does not state; see values.go
+// for those that resources share.
 const (
-	// Not in the interface document.
 	MinLiveTransferAmount  = 1000
 	MaxTransferDescription = 140
 	MaxTransferReference   = 100

@@ -32,8 +32,10 @@ const (
 	MaxProductName = 255
 	MaxQuantity    = 999_999
 	MaxNotifyURL   = 2048
+)
 
-	// Not in the interface document.
+// Limits that the interface document does not state.
+const (
 	MaxPageSize   = 100       // cursor lists
 	MaxSafeAmount = 1<<53 - 1 // of a payout and of a v1 payment: what every JSON reader keeps exactly
 )
