@@ -50,7 +50,7 @@ func (m *merchant) call(op spec.Operation) (status int, unknown bool, body objec
 	r, err := http.NewRequestWithContext(m.t.Context(), op.Method,
 		"http://localhost"+regexp.MustCompile(`\{\w+\}`).ReplaceAllString(op.Path, id), strings.NewReader(request))
 	require.NoError(m.t, err)
-	r.Header.Set("apiKey", m.key)
+	r.Header.Set("Apikey", m.key)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Checkout-Session-Token", m.session)
 	resp, err := m.gw.Transport().RoundTrip(r)

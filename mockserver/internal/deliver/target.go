@@ -54,7 +54,7 @@ type Endpoint struct {
 }
 
 // size is about what the endpoint takes in memory beside its URL.
-func (e Endpoint) size() int {
+func (e *Endpoint) size() int {
 	size := len(e.Secret.Reveal()) + len(e.Headers.Timestamp) + len(e.Headers.Signature)
 	for _, pattern := range e.Events {
 		size += len(pattern) + 16
@@ -100,7 +100,7 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 }
 
 // check returns what is wrong with where the endpoint is, or nil.
-func (e Endpoint) check() error {
+func (e *Endpoint) check() error {
 	switch {
 	case e.Handler == nil && e.Path != "":
 		return errors.New("path is for a handler; without one the url has it")
@@ -138,7 +138,7 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 	if err != nil {
 		return err
 	}
-	if (Endpoint{Secret: secret, Headers: e.Headers, Events: e.Events}).size() > maxEndpointSize {
+	if (&Endpoint{Secret: secret, Headers: e.Headers, Events: e.Events}).size() > maxEndpointSize {
 		return ErrLong
 	}
 	e.Secret = secret
