@@ -16,7 +16,7 @@ import (
 var ErrSnapshot = errors.New("mockserver: not a snapshot of such a server")
 
 // snapshotVersion changes when older snapshots can no longer be read.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 type snapshot struct {
 	Version     int

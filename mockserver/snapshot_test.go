@@ -77,7 +77,7 @@ func TestRestoreRefuses(t *testing.T) {
 	require.ErrorIs(t, live.Restore(saved), mockserver.ErrSnapshot)
 	require.ErrorIs(t, production.Restore(saved), mockserver.ErrSnapshot)
 	for _, damaged := range []string{
-		"", "{}", string(saved[:len(saved)/2]), strings.Replace(string(saved), `"Version":1`, `"Version":2`, 1),
+		"", "{}", string(saved[:len(saved)/2]), strings.Replace(string(saved), `"Version":2`, `"Version":1`, 1),
 		strings.Replace(string(saved), `"IDs":"`, `"IDs":"AAAA`, 1),
 	} {
 		err := gw.Restore([]byte(damaged))

@@ -17,7 +17,7 @@ import (
 )
 
 // magic begins every file.
-const magic = "mockgateway data file 1\n"
+const magic = "mockgateway data file 2\n"
 
 // A record is its length, the checksum of the length, the checksum of the
 // content, and the content. The length has a checksum of its own, so that a
