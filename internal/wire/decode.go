@@ -38,6 +38,13 @@ func DecodeFresh(body []byte, v any, fresh func()) error {
 	if jsonread.Decode(body, v) {
 		return nil
 	}
+	return decode(body, v, fresh)
+}
+
+// DecodeAny reads a body into what out points to, as Decode does.
+func DecodeAny(body []byte, out any) error { return decode(body, out, func() {}) }
+
+func decode(body []byte, v any, fresh func()) error {
 	fresh()
 	err := json.Unmarshal(body, v, jsonread.Lenient)
 	var wrongType *json.SemanticError
@@ -46,16 +53,6 @@ func DecodeFresh(body []byte, v any, fresh func()) error {
 	}
 	fresh()
 	return json.Unmarshal(body, v, converting)
-}
-
-// DecodeAny reads a body into what out points to, as Decode does.
-func DecodeAny(body []byte, out any) error {
-	err := json.Unmarshal(body, out, jsonread.Lenient)
-	var wrongType *json.SemanticError
-	if err == nil || !errors.As(err, &wrongType) {
-		return err
-	}
-	return json.Unmarshal(body, out, converting)
 }
 
 // DescribeError returns what is wrong with a response and where, without any of

@@ -25,26 +25,17 @@ func (found *identity) object(dec *jsontext.Decoder, depth int) {
 	if dec.PeekKind() != '{' {
 		return
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return
-	}
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return
-		}
-		member := name.String()
+	eachMember(dec, func(member string) bool {
 		if dec.PeekKind() == '{' && depth < 2 && wraps(member) {
 			found.object(dec, depth+1)
-			continue
+			return true
 		}
 		value, err := dec.ReadValue()
-		if err != nil {
-			return
+		if err == nil {
+			found.keep(member, value)
 		}
-		found.keep(member, value)
-	}
-	_, _ = dec.ReadToken()
+		return err == nil
+	})
 }
 
 // wraps reports whether a member's object holds the resource.

@@ -43,18 +43,25 @@ func DecodeProblem(body []byte) Problem {
 	return p
 }
 
-// object reads members until the text ends or stops being JSON.
-func (p *Problem) object(dec *jsontext.Decoder, depth int) {
+// eachMember calls read with the name of each member of the next value, an
+// object. It reports false if the text ends before the object does.
+func eachMember(dec *jsontext.Decoder, read func(name string) bool) bool {
 	if _, err := dec.ReadToken(); err != nil {
-		return
+		return false
 	}
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
-		if err != nil || !p.member(dec, name.String(), depth) {
-			return
+		if err != nil || !read(name.String()) {
+			return false
 		}
 	}
-	_, _ = dec.ReadToken()
+	_, err := dec.ReadToken()
+	return err == nil
+}
+
+// object reads members until the text ends or stops being JSON.
+func (p *Problem) object(dec *jsontext.Decoder, depth int) {
+	eachMember(dec, func(name string) bool { return p.member(dec, name, depth) })
 }
 
 // member reads one member; it reports false where the text ends.
@@ -138,15 +145,7 @@ func (p *Problem) fields(dec *jsontext.Decoder) bool {
 }
 
 func (f *Field) read(dec *jsontext.Decoder) bool {
-	if _, err := dec.ReadToken(); err != nil {
-		return false
-	}
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return false
-		}
-		member := name.String() // before the next read makes it void
+	return eachMember(dec, func(member string) bool {
 		value, err := dec.ReadValue()
 		if err != nil {
 			return false
@@ -159,30 +158,19 @@ func (f *Field) read(dec *jsontext.Decoder) bool {
 		case "code":
 			f.Code = text
 		}
-	}
-	_, err := dec.ReadToken()
-	return err == nil
+		return true
+	})
 }
 
 // fieldMap reads {"amount": "is required"} or {"amount": ["is required"]}.
 func (p *Problem) fieldMap(dec *jsontext.Decoder) bool {
-	if _, err := dec.ReadToken(); err != nil {
-		return false
-	}
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return false
-		}
-		field := cut(name.String())
+	return eachMember(dec, func(field string) bool {
 		value, err := dec.ReadValue()
-		if err != nil {
-			return false
+		if err == nil {
+			p.add(Field{Field: cut(field), Message: strings.Trim(scalarText(value), `[]"`)})
 		}
-		p.add(Field{Field: field, Message: strings.Trim(scalarText(value), `[]"`)})
-	}
-	_, err := dec.ReadToken()
-	return err == nil
+		return err == nil
+	})
 }
 
 func (p *Problem) add(f Field) {
