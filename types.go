@@ -68,7 +68,7 @@ func (t Timestamp) MarshalJSON() ([]byte, error) {
 	case t.Time.IsZero():
 		return []byte("null"), nil
 	default:
-		return t.UTC().AppendFormat(make([]byte, 0, len(wireTime)+2), `"`+wireTime+`"`), nil
+		return t.appendWire(make([]byte, 0, len(wireTime)+2)), nil
 	}
 }
 
@@ -78,42 +78,17 @@ func (t *Timestamp) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || string(b) == "null" || string(b) == `""` {
 		return nil
 	}
-	if at, ok := parseWireTime(b); ok {
-		t.Time = at
-		return nil
+	if t.Time.UnmarshalJSON(b) != nil {
+		t.Time = parseTime(b)
 	}
-	t.Time = parseTime(b)
-	if canonical, _ := (Timestamp{Time: t.Time}).MarshalJSON(); string(canonical) != string(b) {
+	var canonical [len(wireTime) + 2]byte
+	if t.Time.IsZero() || string(t.appendWire(canonical[:0])) != string(b) {
 		t.raw = string(b)
 	}
 	return nil
 }
 
-// parseWireTime reads the form that the gateway writes, which is also the one
-// that MarshalJSON writes: "2027-01-04T12:00:00.000Z" with its quotes. An
-// response has several, so it is read without a copy.
-func parseWireTime(b []byte) (time.Time, bool) {
-	const form = `"0000-00-00T00:00:00.000Z"`
-	if len(b) != len(form) {
-		return time.Time{}, false
-	}
-	for i := range len(form) {
-		if digit := b[i] >= '0' && b[i] <= '9'; digit != (form[i] == '0') || !digit && b[i] != form[i] {
-			return time.Time{}, false
-		}
-	}
-	n := func(from, to int) (v int) {
-		for _, c := range b[from:to] {
-			v = v*10 + int(c-'0')
-		}
-		return v
-	}
-	year, month, day, hour, minute, second := n(1, 5), n(6, 8), n(9, 11), n(12, 14), n(15, 17), n(18, 20)
-	at := time.Date(year, time.Month(month), day, hour, minute, second, n(21, 24)*int(time.Millisecond), time.UTC)
-	// Date turns what is no date, such as 31 February, into another one.
-	_, m, d := at.Date()
-	return at, int(m) == month && d == day && hour < 24 && minute < 60 && second < 60
-}
+func (t Timestamp) appendWire(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+wireTime+`"`) }
 
 func parseTime(b []byte) time.Time {
 	if b[0] != '"' {

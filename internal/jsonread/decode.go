@@ -2,6 +2,7 @@ package jsonread
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -99,26 +100,12 @@ func readBool(d *Decoder, i int, v reflect.Value) bool {
 }
 
 func readInt(d *Decoder, i int, v reflect.Value) bool {
-	digits := d.raw(i)
-	if k := d.nodes[i].kind; k != '0' || len(digits) > 18 { // more digits may overflow
+	if k := d.nodes[i].kind; k != '0' {
 		return k == 'n'
 	}
-	negative := digits[0] == '-'
-	if negative {
-		digits = digits[1:]
-	}
-	n := int64(0)
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return false // 1.0 and 1e3 are for the lenient reading
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if negative {
-		n = -n
-	}
+	n, err := strconv.ParseInt(d.Raw(i), 10, 64) // 1.0 and 1e3 are for the lenient reading
 	v.SetInt(n)
-	return !v.OverflowInt(n)
+	return err == nil && !v.OverflowInt(n)
 }
 
 // readPointer and readSlice make the plan of the type they lead to when they
@@ -146,7 +133,7 @@ func readSlice(t reflect.Type) readFunc {
 		read := plan()
 		for n, e := 0, i+1; e < d.End(i); n, e = n+1, d.End(e) {
 			if n == v.Cap() {
-				v.Grow(d.more(i, e, n))
+				v.Grow(max(4, n))
 			}
 			v.SetLen(n + 1)
 			if !read(d, e, v.Index(n)) {
@@ -155,17 +142,6 @@ func readSlice(t reflect.Type) readFunc {
 		}
 		return true
 	}
-}
-
-// more guesses how many further elements array i has from e on, after n: as many
-// as its other nodes make, if all are alike.
-func (d *Decoder) more(i, e, n int) int {
-	const few, many = 4, 1 << 10
-	if n == 0 {
-		return few
-	}
-	size := (e - i - 1) / n
-	return max(few, min((d.End(i)-e)/size, many, n*32))
 }
 
 // readOwn reads with the type's own DecodeNode.

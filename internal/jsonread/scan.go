@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -223,20 +225,8 @@ func escape(rest []byte) int {
 	if len(rest) < 5 {
 		return 0
 	}
-	v := 0
-	for _, c := range rest[1:5] {
-		switch {
-		case c >= '0' && c <= '9':
-			v = v<<4 + int(c-'0')
-		case c >= 'a' && c <= 'f':
-			v = v<<4 + int(c-'a') + 10
-		case c >= 'A' && c <= 'F':
-			v = v<<4 + int(c-'A') + 10
-		default:
-			return 0
-		}
-	}
-	if v >= 0xd800 && v <= 0xdfff {
+	v, err := strconv.ParseUint(string(rest[1:5]), 16, 16)
+	if err != nil || utf16.IsSurrogate(rune(v)) {
 		return 0
 	}
 	return 5
