@@ -14,32 +14,19 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// operation is one row of the v1 interface.
-type operation struct {
-	*spec.Operation
-
-	element string // what stands in the place of {public_token}
-}
-
-func (c *Client) do(ctx context.Context, op operation, in, out any, opts []gateway.RequestOption) error {
-	path := op.Path
-	if op.element != "" {
-		path = strings.Replace(path, "{public_token}", url.PathEscape(op.element), 1)
+// do runs the operation's rule over what will be sent, if anything, and sends it.
+func (c *Client) do(ctx context.Context, op *spec.Operation, path string, in, out any, opts []gateway.RequestOption) error {
+	if in != nil {
+		if err := validate(in, op.Rule); err != nil {
+			if refused, ok := errors.AsType[*gateway.ValidationError](err); ok {
+				refused.Op = op.Name
+			}
+			return err
+		}
 	}
 	own := []gateway.RequestOption{gateway.Named(op.Name, op.Path)}
 	own = append(own, opts...)
 	return c.api.Do(ctx, op.Method, path, in, out, append(own, c.apiKey)...)
-}
-
-// write runs the operation's rule over what will be sent, and sends it.
-func (c *Client) write(ctx context.Context, op operation, in, out any, opts []gateway.RequestOption) error {
-	if err := validate(in, op.Rule); err != nil {
-		if refused, ok := errors.AsType[*gateway.ValidationError](err); ok {
-			refused.Op = op.Name
-		}
-		return err
-	}
-	return c.do(ctx, op, in, out, opts)
 }
 
 // validate checks the wire form of params. A URL of this machine may be plain
@@ -60,17 +47,34 @@ func validate(params any, rule spec.Rule) error {
 	return e
 }
 
-// of returns the operation on a token. It refuses what would name another
+// onToken makes a call on a card token. It rejects what would name another
 // endpoint than a token's.
-func (op operation) of(publicToken string) (operation, error) {
+func (c *Client) onToken(
+	ctx context.Context, op *spec.Operation, publicToken string, in any, opts []gateway.RequestOption,
+) (*PaymentToken, error) {
 	if strings.TrimSpace(publicToken) == "" || publicToken == "." || publicToken == ".." || strings.ContainsAny(publicToken, `/\`) {
-		return operation{}, &gateway.ValidationError{Op: op.Name, Fields: []gateway.FieldError{{
+		return nil, &gateway.ValidationError{Op: op.Name, Fields: []gateway.FieldError{{
 			Field: "public_token", Code: spec.CodeInvalid,
 			Message: "must be the token alone, not empty and not a path",
 		}}}
 	}
-	op.element = publicToken
-	return op, nil
+	var out tokenResponse
+	if err := c.do(ctx, op, strings.Replace(op.Path, "{public_token}", url.PathEscape(publicToken), 1), in, &out, opts); err != nil {
+		return nil, err
+	}
+	return out.value, nil
+}
+
+// flat makes a call whose response has no envelope and needs one of the members
+// in must.
+func flat[T any](
+	ctx context.Context, c *Client, op *spec.Operation, in any, opts []gateway.RequestOption, must ...string,
+) (*T, error) {
+	out := response[T]{must: must}
+	if err := c.do(ctx, op, op.Path, in, &out, opts); err != nil {
+		return nil, err
+	}
+	return &out.value, nil
 }
 
 // response is a v1 response, which has no envelope: a 2xx counts only where it has
@@ -111,8 +115,8 @@ func (a *tokenResponse) UnmarshalJSON(b []byte) error {
 	if !errors.Is(err, wire.ErrNoData) {
 		return err
 	}
-	flat := response[PaymentToken]{must: []string{"token"}}
-	err = flat.UnmarshalJSON(b)
-	a.value = &flat.value
+	bare := response[PaymentToken]{must: []string{"token"}}
+	err = bare.UnmarshalJSON(b)
+	a.value = &bare.value
 	return err
 }

@@ -52,23 +52,13 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 // [gateway.ErrOutcomeUnknown], and calling again with the same URLs is safe.
 // A URL that the gateway does not take is [gateway.ErrValidation] (422).
 func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationParams, opts ...gateway.RequestOption) (*Integration, error) {
-	out := response[Integration]{must: []string{"id", "status", "pixWebhookUrl", "webhookUrl"}}
-	op := operation{Operation: &spec.Legacy.ConfigureIntegration}
-	if err := c.write(ctx, op, params, &out, opts); err != nil {
-		return nil, err
-	}
-	return &out.value, nil
+	return flat[Integration](ctx, c, &spec.Legacy.ConfigureIntegration, params, opts, "id", "status", "pixWebhookUrl", "webhookUrl")
 }
 
 // Balance reads the account's balance: GET /v1/account/balance. It is the one
 // call of this package that a v2 account needs too: transfers are paid from it.
 func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*Balance, error) {
-	out := response[Balance]{must: []string{"balance"}}
-	op := operation{Operation: &spec.Legacy.Balance}
-	if err := c.do(ctx, op, nil, &out, opts); err != nil {
-		return nil, err
-	}
-	return &out.value, nil
+	return flat[Balance](ctx, c, &spec.Legacy.Balance, nil, opts, "balance")
 }
 
 // CreatePixPayment asks a payer for a Pix payment: POST /pix/v1/payment. Show
@@ -81,27 +71,13 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 // one and let this one expire. New code uses [gateway.TransactionsService],
 // which has neither problem.
 func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, opts ...gateway.RequestOption) (*PixPayment, error) {
-	out := response[PixPayment]{must: []string{"transactionId"}}
-	op := operation{Operation: &spec.Legacy.CreatePixPayment}
-	if err := c.write(ctx, op, params, &out, opts); err != nil {
-		return nil, err
-	}
-	return &out.value, nil
+	return flat[PixPayment](ctx, c, &spec.Legacy.CreatePixPayment, params, opts, "transactionId")
 }
 
 // PaymentToken reads a card token of the retired tokenization: GET
 // /v2/payment_token/{public_token}. It goes on working.
 func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...gateway.RequestOption) (*PaymentToken, error) {
-	op := operation{Operation: &spec.Legacy.PaymentToken}
-	op, err := op.of(publicToken)
-	if err != nil {
-		return nil, err
-	}
-	var out tokenResponse
-	if err := c.do(ctx, op, nil, &out, opts); err != nil {
-		return nil, err
-	}
-	return out.value, nil
+	return c.onToken(ctx, &spec.Legacy.PaymentToken, publicToken, nil, opts)
 }
 
 // CreatePaymentToken makes a card token: POST /v2/payment_token/{public_token}.
@@ -115,17 +91,8 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 func (c *Client) CreatePaymentToken(
 	ctx context.Context, publicToken string, params map[string]any, opts ...gateway.RequestOption,
 ) (*PaymentToken, error) {
-	op := operation{Operation: &spec.Legacy.CreatePaymentToken}
-	op, err := op.of(publicToken)
-	if err != nil {
-		return nil, err
-	}
 	if params == nil {
 		params = map[string]any{}
 	}
-	var out tokenResponse
-	if err := c.write(ctx, op, params, &out, opts); err != nil {
-		return nil, err
-	}
-	return out.value, nil
+	return c.onToken(ctx, &spec.Legacy.CreatePaymentToken, publicToken, params, opts)
 }
