@@ -1,5 +1,4 @@
-// Package qr draws QR pictures: as SVG for pages, as PNG for APIs, and as text
-// for a terminal.
+// Package qr draws QR pictures: as PNG for APIs, and as text for a terminal.
 package qr
 
 import (
@@ -62,29 +61,6 @@ func (c Code) PNG(scale int) ([]byte, error) {
 		return nil, fmt.Errorf("qr: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// SVG returns the picture as an element that scales to its place. It holds
-// nothing of the text, so it can be put into a page as it is.
-func (c Code) SVG() string {
-	var b strings.Builder
-	size := c.Size()
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" shape-rendering="crispEdges" role="img">`, size, size)
-	fmt.Fprintf(&b, `<path fill="#fff" d="M0 0h%dv%dH0z"/><path d="`, size, size)
-	for y := range size {
-		for x := 0; x < size; x++ {
-			width := 0
-			for c.Dark(x+width, y) {
-				width++
-			}
-			if width > 0 {
-				fmt.Fprintf(&b, "M%d %dh%dv1h-%dz", x, y, width, width)
-				x += width
-			}
-		}
-	}
-	b.WriteString(`"/></svg>`)
-	return b.String()
 }
 
 // Terminal returns the picture as lines of half blocks, two rows of modules to

@@ -2,11 +2,7 @@ package qr_test
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
-	"fmt"
 	"image/png"
-	"io"
 	"strings"
 	"testing"
 
@@ -68,44 +64,6 @@ func TestPNG(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestSVG(t *testing.T) {
-	t.Parallel()
-	c := newCode(t)
-	svg := c.SVG()
-
-	decoder := xml.NewDecoder(strings.NewReader(svg))
-	var path string
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "path" {
-			path = start.Attr[len(start.Attr)-1].Value
-		}
-	}
-	drawn := make(map[[2]int]bool)
-	for part := range strings.SplitSeq(path, "z") {
-		if part == "" {
-			continue
-		}
-		var x, y, width, back int
-		_, err := fmt.Sscanf(part, "M%d %dh%dv1h-%d", &x, &y, &width, &back)
-		require.NoError(t, err, part)
-		require.Equal(t, width, back)
-		for i := range width {
-			drawn[[2]int{x + i, y}] = true
-		}
-	}
-	for y := range c.Size() {
-		for x := range c.Size() {
-			require.Equal(t, c.Dark(x, y), drawn[[2]int{x, y}], "at %d,%d", x, y)
-		}
-	}
-	assert.NotContains(t, svg, "Fulano")
 }
 
 func TestTerminal(t *testing.T) {
