@@ -8,9 +8,7 @@ import (
 
 // SignText gives the signature of Sign with any text for the timestamp.
 func SignText(key gateway.Secret, timestamp string, body []byte) string {
-	var text [signatureSize]byte
-	mac(&text, key, timestamp, body)
-	return string(text[:])
+	return mac(key, timestamp, body)
 }
 
 // Verdict judges an event of a kind by a resource.

@@ -20,16 +20,11 @@ type ReadBack struct {
 	Timeout    time.Duration // of one call; default 5 s, so that the sender still gets its response
 }
 
-// api reads resources of the gateway.
-type api interface {
-	read(ctx context.Context, family Family, id string) (*resource, error)
-}
-
-// clientAPI reads resources with the merchant's client.
-type clientAPI struct{ client *gateway.Client }
+// api reads resources with the merchant's client.
+type api struct{ client *gateway.Client }
 
 // read makes one attempt: the sender of the delivery is the one that retries.
-func (a clientAPI) read(ctx context.Context, family Family, id string) (*resource, error) {
+func (a api) read(ctx context.Context, family Family, id string) (*resource, error) {
 	r, err := a.get(ctx, family, id)
 	switch {
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrValidation):
@@ -45,7 +40,7 @@ func (a clientAPI) read(ctx context.Context, family Family, id string) (*resourc
 	}
 }
 
-func (a clientAPI) get(ctx context.Context, family Family, id string) (r *resource, err error) {
+func (a api) get(ctx context.Context, family Family, id string) (r *resource, err error) {
 	r = &resource{}
 	switch family {
 	case FamilyTransaction:

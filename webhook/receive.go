@@ -166,7 +166,7 @@ type deliveryPool struct {
 func newDeliveryPool(cfg *Config) deliveryPool {
 	l := deliveryPool{slots: make(chan struct{}, cfg.MaxConcurrent)}
 	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
-		l.reader = newReader(clientAPI{client: cfg.API}, cfg.ReadBack)
+		l.reader = newReader(api{cfg.API}, cfg.ReadBack)
 	}
 	return l
 }

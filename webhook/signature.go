@@ -67,21 +67,14 @@ func (n HeaderNames) signature() string { return cmp.Or(n.Signature, DefaultSign
 // HMAC-SHA256(key, timestamp + "." + body).
 func Sign(key gateway.Secret, at time.Time, body []byte) (timestamp, signature string) {
 	timestamp = strconv.FormatInt(at.Unix(), 10)
-	var text [signatureSize]byte
-	mac(&text, key, timestamp, body)
-	return timestamp, string(text[:])
+	return timestamp, mac(key, timestamp, body)
 }
 
-const signatureSize = len(signaturePrefix) + 2*sha256.Size
-
-func mac(text *[signatureSize]byte, key gateway.Secret, timestamp string, body []byte) {
+func mac(key gateway.Secret, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, []byte(key.Reveal()))
-	var buf [32]byte
-	_, _ = h.Write(append(append(buf[:0], timestamp...), '.')) // a hash never fails
+	_, _ = h.Write([]byte(timestamp + ".")) // a hash never fails
 	_, _ = h.Write(body)
-	var sum [sha256.Size]byte
-	copy(text[:], signaturePrefix)
-	hex.Encode(text[len(signaturePrefix):], h.Sum(sum[:0]))
+	return signaturePrefix + hex.EncodeToString(h.Sum(nil))
 }
 
 // Verify checks the signature of a delivery against the secrets, under the
@@ -91,10 +84,9 @@ func mac(text *[signatureSize]byte, key gateway.Secret, timestamp string, body [
 // The body must be the bytes that arrived: one that was decoded and encoded
 // again is a different body.
 func Verify(header http.Header, body []byte, secrets ...gateway.Secret) error {
-	var room [4]SigningKey
-	keys := room[:0]
-	for _, s := range secrets {
-		keys = append(keys, SigningKey{Key: s})
+	keys := make([]SigningKey, len(secrets))
+	for i, s := range secrets {
+		keys[i].Key = s
 	}
 	return (&Verifier{Keys: keys}).Verify(header, body)
 }
@@ -147,8 +139,7 @@ func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) 
 	if len(timestamps) > 1 {
 		return 0, ErrInvalidSignature
 	}
-	var room [maxSignatures]string
-	candidates, ok := appendSignatures(room[:0], signatures)
+	candidates, ok := splitSignatures(signatures)
 	if !ok {
 		return 0, ErrInvalidSignature
 	}
@@ -171,20 +162,11 @@ func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) 
 	return key, nil
 }
 
-// appendSignatures splits the values of the signature header. It reports false
+// splitSignatures splits the values of the signature header. It reports false
 // if there are too many.
-func appendSignatures(list, headers []string) ([]string, bool) {
-	for _, rest := range headers {
-		for rest != "" {
-			one := rest
-			if end := strings.IndexAny(rest, ", "); end >= 0 {
-				one, rest = rest[:end], rest[end+1:]
-			} else {
-				rest = ""
-			}
-			if one == "" {
-				continue
-			}
+func splitSignatures(headers []string) (list []string, ok bool) {
+	for _, h := range headers {
+		for one := range strings.FieldsFuncSeq(h, func(r rune) bool { return r == ',' || r == ' ' }) {
 			if len(list) == maxSignatures {
 				return nil, false
 			}
@@ -198,19 +180,17 @@ func appendSignatures(list, headers []string) ([]string, bool) {
 // Each key's MAC is computed once, so more signatures cost a forger's victim
 // nothing.
 func (v *Verifier) match(signatures []string, timestamp string, body []byte, now time.Time) (key int, ok bool) {
-	if !slices.ContainsFunc(signatures, func(s string) bool { return len(s) == signatureSize }) {
+	const size = len(signaturePrefix) + 2*sha256.Size
+	if !slices.ContainsFunc(signatures, func(s string) bool { return len(s) == size }) {
 		return 0, false
 	}
-	var text [signatureSize]byte
 	for i, k := range v.Keys {
 		if k.Key.IsZero() || (!k.NotAfter.IsZero() && now.After(k.NotAfter)) {
 			continue
 		}
-		mac(&text, k.Key, timestamp, body)
-		for _, s := range signatures {
-			if hmac.Equal(text[:], []byte(s)) {
-				return i, true
-			}
+		want := []byte(mac(k.Key, timestamp, body))
+		if slices.ContainsFunc(signatures, func(s string) bool { return hmac.Equal(want, []byte(s)) }) {
+			return i, true
 		}
 	}
 	return 0, false
@@ -234,15 +214,9 @@ func values(header http.Header, name string) []string {
 // unixSeconds is strict: digits only, as the gateway writes them. Twelve of
 // them last until the year 33658.
 func unixSeconds(s string) (n int64, ok bool) {
-	if s == "" || len(s) > 12 {
+	if len(s) > 12 {
 		return 0, false
 	}
-	for i := range len(s) {
-		d := s[i] - '0'
-		if d > 9 {
-			return 0, false
-		}
-		n = n*10 + int64(d)
-	}
-	return n, true
+	digits, err := strconv.ParseUint(s, 10, 63)
+	return int64(digits), err == nil //nolint:gosec // twelve digits
 }
