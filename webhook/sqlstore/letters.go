@@ -161,3 +161,27 @@ func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, er
 	}
 	return list, rows.Err()
 }
+
+// Unfinished returns up to limit events that are waiting, claimed or unhandled, in
+// the order of their keys and after the given one. The records have a Key, EventID,
+// Kind and Resource only.
+func (s *Store) Unfinished(ctx context.Context, after string, limit int) (list []webhook.Record, err error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	rows, err := s.db.QueryContext(ctx, s.q.unfinished, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // Err has what is to be known
+	for rows.Next() {
+		var rec webhook.Record
+		var kind string
+		if err := rows.Scan(&rec.Key, &rec.EventID, &kind, &rec.Resource); err != nil {
+			return nil, err
+		}
+		rec.Kind = webhook.Kind(kind)
+		list = append(list, rec)
+	}
+	return list, rows.Err()
+}

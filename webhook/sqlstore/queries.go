@@ -19,7 +19,7 @@ import (
 
 // queries is the SQL of one dialect and table.
 type queries struct {
-	lock, insert, entry, twinOfConfirmed, twinOfSigned, putAway, match, standIn                    string
+	lock, insert, entry, twinOfConfirmed, twinOfSigned, unfinished, putAway, match, standIn        string
 	claim, claimFirst, claimAside, next, beyond, behind, fronts, expire, takeBack, clock, stepBack string
 	extend, holds, complete, retry, bury, release, setAside                                        string
 	asides, nextAside, unhandled                                                                   string
@@ -102,6 +102,8 @@ func newQueries(d Dialect, table string) queries {
 			ORDER BY seq LIMIT 1`),
 		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
 			AND (fact = ? OR (event_id = ? AND kind = ? AND resource = ?)) ORDER BY CASE WHEN fact = ? THEN 0 ELSE 1 END, seq LIMIT 1`),
+		unfinished: sql(`SELECT key, event_id, kind, resource FROM {t} WHERE (state = 1 OR state = 2 OR state = 5) AND key > ?
+			ORDER BY key LIMIT ?`),
 		putAway: sql(`DELETE FROM {t} WHERE key = ?`),
 		match:   sql(`UPDATE {t} SET matched = ? WHERE seq = ?`),
 		standIn: sql(`UPDATE {t} SET state = 3, stands_in = ?, position = 0, since = {now}, body = NULL, confirmed = NULL

@@ -36,5 +36,6 @@
 //   - an event that this process has no handler for is snoozed for a process that
 //     has one, and is counted by [webhook.Receiver.Unhandled].
 //
-// A job too many does nothing. A job whose process died is replaced by a sweep.
+// A job too many does nothing. A job whose process died is made available by a sweep,
+// long before River rescues it.
 package inbox

@@ -51,6 +51,7 @@ type Inbox struct {
 	config Config
 	db     *sql.DB               // over the pool
 	river  *river.Client[pgx.Tx] // inserts and retries only
+	rescue string                // the sweep's statement
 }
 
 var _ webhook.Store = (*Inbox)(nil)
@@ -82,7 +83,13 @@ func New(config Config) (*Inbox, error) {
 		return nil, fmt.Errorf("inbox: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(config.Pool)
-	return &Inbox{Store: sqlstore.New(db, sqlstore.Postgres, options...), config: config, db: db, river: client}, nil
+	in := &Inbox{Store: sqlstore.New(db, sqlstore.Postgres, options...), config: config, db: db, river: client}
+	jobs := "river_job"
+	if config.Schema != "" {
+		jobs = config.Schema + "." + jobs
+	}
+	in.rescue = fmt.Sprintf(rescueJobs, jobs, in.Table())
+	return in, nil
 }
 
 // Configure adds the inbox to the configuration of a River client that handles its

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -19,7 +20,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/inbox"
 )
 
@@ -207,6 +207,44 @@ func TestAnUnsignedEventIsConfirmedByTheAPI(t *testing.T) {
 		return n.Waiting+n.Claimed == 0
 	})
 	assert.Len(t, s.effects(), 1, "one fact has one effect")
+}
+
+func TestEventsOfPlainSQLStoreAreAdopted(t *testing.T) {
+	t.Parallel()
+	s := open(t, newDatabase(t), everything, nil)
+	for _, id := range []string{"e1", "e2"} { // as a process without River stores them
+		body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: id}.Body()
+		_, err := s.in.Store.Put(t.Context(), webhook.Record{
+			Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + id, Signed: true, Body: body,
+		})
+		require.NoError(t, err)
+	}
+	n, err := s.in.Adopt(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 2, n)
+	s.eventually("both are handled", func() bool { return len(s.effects()) == 2 })
+	n, err = s.in.Adopt(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, n)
+}
+
+// A job that a person cancelled leaves its event where it is.
+func TestAnEventWhoseJobWasCancelledIsAdopted(t *testing.T) {
+	t.Parallel()
+	s := open(t, newDatabase(t), everything, nil)
+	paused, unsubscribe := s.client.Subscribe(river.EventKindQueuePaused)
+	defer unsubscribe()
+	require.NoError(t, s.client.QueuePause(t.Context(), inbox.Queue, nil))
+	<-paused
+	s.deliver(webhook.TransactionPaid, "e1", "tx")
+	_, err := s.client.JobCancel(t.Context(), s.job("e1").ID)
+	require.NoError(t, err)
+	require.NoError(t, s.client.QueueResume(t.Context(), inbox.Queue, nil))
+	n, err := s.in.Adopt(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	s.state("e1", rivertype.JobStateCompleted)
+	assert.Equal(t, []string{"e1"}, s.effects())
 }
 
 func TestAReceiverThatWouldHandOutEventsItselfSaysSo(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 )
 
@@ -123,3 +124,36 @@ func (in *Inbox) wake(ctx context.Context, key string) error {
 	_, err = in.river.JobRetry(ctx, res.Job.ID)
 	return err
 }
+
+// Adopt gives a job to each unfinished event that has none, and returns how many
+// it was. Call it when you switch from plain sqlstore, after the last process of
+// that has stopped, and after jobs were deleted or cancelled by hand.
+func (in *Inbox) Adopt(ctx context.Context) (n int, err error) {
+	for after := ""; ; {
+		names, err := in.Unfinished(ctx, after, adoptBatch)
+		if err != nil || len(names) == 0 {
+			return n, err
+		}
+		params := make([]river.InsertManyParams, len(names))
+		for i, e := range names {
+			params[i].Args = jobArgs{Key: e.Key, Event: string(e.Kind), Resource: e.Resource}
+		}
+		jobs, err := in.river.InsertMany(ctx, params)
+		if err != nil {
+			return n, err
+		}
+		for _, job := range jobs {
+			if job.UniqueSkippedAsDuplicate && job.Job.FinalizedAt == nil {
+				continue
+			}
+			if n++; job.UniqueSkippedAsDuplicate {
+				if _, err := in.river.JobRetry(ctx, job.Job.ID); err != nil {
+					return n, err
+				}
+			}
+		}
+		after = names[len(names)-1].Key
+	}
+}
+
+const adoptBatch = 500

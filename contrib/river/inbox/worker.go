@@ -20,7 +20,7 @@ import (
 // jobArgs names an event. River stores and shows it, so it holds no content.
 type jobArgs struct {
 	Key      string `json:"key" river:"unique"`
-	After    int64  `json:"after,omitempty" river:"unique"` // the job that this one replaces
+	After    int64  `json:"after,omitempty" river:"unique"` // the job that this one follows
 	Event    string `json:"event,omitempty"`                // "transaction.paid"
 	Resource string `json:"resource,omitempty"`
 
@@ -32,9 +32,10 @@ func (jobArgs) Kind() string { return "gateway_webhook" }
 
 // InsertOpts implements river.JobArgsWithInsertOpts. The receiver counts the
 // attempts, see [webhook.Config.MaxAttempts], so River's limit is out of reach. A
-// job is unique whatever its state, or a redelivery would be a second job.
+// job is unique whatever its state, or a redelivery would be a second job. Its
+// priority is below that of the sweep, which must not wait for a backlog.
 func (jobArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Queue, MaxAttempts: math.MaxInt16, UniqueOpts: river.UniqueOpts{
+	return river.InsertOpts{Queue: Queue, Priority: 2, MaxAttempts: math.MaxInt16, UniqueOpts: river.UniqueOpts{
 		ByArgs: true,
 		ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded,
@@ -222,7 +223,7 @@ func (sweepArgs) Kind() string { return "gateway_webhook_sweep" }
 
 // InsertOpts implements river.JobArgsWithInsertOpts.
 func (sweepArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Queue, MaxAttempts: 1}
+	return river.InsertOpts{Queue: Queue, Priority: 1, MaxAttempts: 1}
 }
 
 func (in *Inbox) sweep() *river.PeriodicJob {
@@ -238,40 +239,24 @@ type sweeper struct {
 }
 
 // Work implements river.Worker. River rescues a job an hour after its process died;
-// an event can't wait that long. If the process lives, the job that is inserted in
-// its place finds the event claimed, and in the end done.
+// an event can't wait that long. A job whose event is claimed by a living process
+// is left alone. Any other may run a second time: the events' claims decide.
 func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
-	running := river.NewJobListParams().Queues(Queue).Kinds(jobArgs{}.Kind()).States(rivertype.JobStateRunning).
-		OrderBy(river.JobListOrderByID, river.SortOrderAsc).First(1000)
 	for {
-		list, err := s.in.river.JobList(ctx, running)
-		if err != nil {
+		rescued, err := s.in.config.Pool.Exec(ctx, s.in.rescue, Queue, jobArgs{}.Kind(), s.in.config.StuckAfter.Seconds(), rescueBatch)
+		if err != nil || rescued.RowsAffected() < rescueBatch {
 			return err
 		}
-		if err := s.replace(ctx, list.Jobs); err != nil || list.LastCursor == nil {
-			return err
-		}
-		running = running.After(list.LastCursor)
 	}
 }
 
-// replace inserts a job in the place of each that runs for too long.
-func (s *sweeper) replace(ctx context.Context, jobs []*rivertype.JobRow) error {
-	var inserts []river.InsertManyParams
-	for _, job := range jobs {
-		if job.AttemptedAt == nil || time.Since(*job.AttemptedAt) < s.in.config.StuckAfter {
-			continue
-		}
-		var args jobArgs
-		if err := json.Unmarshal(job.EncodedArgs, &args); err != nil {
-			return err
-		}
-		args.After = job.ID
-		inserts = append(inserts, river.InsertManyParams{Args: args})
-	}
-	if len(inserts) == 0 {
-		return nil
-	}
-	_, err := s.in.river.InsertMany(ctx, inserts)
-	return err
-}
+const rescueBatch = 1000
+
+// rescueJobs makes the jobs of dead processes available. Sweeps that run at once
+// skip each other's jobs.
+const rescueJobs = `UPDATE %[1]s SET state = 'available', scheduled_at = now() WHERE id IN (
+	SELECT j.id FROM %[1]s AS j
+	WHERE j.state = 'running' AND j.queue = $1 AND j.kind = $2 AND j.attempted_at < now() - make_interval(secs => $3)
+		AND NOT EXISTS (SELECT FROM %[2]s AS e
+			WHERE e.key = j.args->>'key' AND e.state + 0 = 2 AND e.lease > EXTRACT(EPOCH FROM now()) * 1000)
+	ORDER BY j.id LIMIT $4 FOR UPDATE SKIP LOCKED)`
