@@ -28,7 +28,7 @@ func run(ctx context.Context, pool *pgxpool.Pool, secret gateway.Secret) error {
 	if err := in.Migrate(ctx); err != nil { // River's own migrations ran before
 		return err
 	}
-	rx, err := webhook.New(webhook.Config{ //nolint:contextcheck // it outlives the call
+	rx, err := webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: secret}}, Store: in, Mode: webhook.Inbox, Workers: -1,
 	})
 	if err != nil {
