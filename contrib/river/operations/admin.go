@@ -129,6 +129,7 @@ func (o *Outbox) Resolve(ctx context.Context, id int64, d Resolution) error {
 		case Applied:
 			err = o.resolveApplied(ctx, r, d.ResourceID)
 		case SendAgain:
+			r.p.Doubts++
 			r.p.clear()
 			state = Waiting
 		case Abandoned:

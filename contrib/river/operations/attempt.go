@@ -62,7 +62,7 @@ func (a *attempt) idle() State {
 
 // rest gives the operation back until it is due again.
 func (a *attempt) rest(ctx context.Context, state State, wait time.Duration) (time.Duration, error) {
-	ctx, cancel := persist(ctx)
+	ctx, cancel := a.persist(ctx)
 	defer cancel()
 	if err := a.store.save(ctx, a.record, state, wait, 0); err != nil {
 		return 0, err
@@ -75,8 +75,8 @@ func (a *attempt) rest(ctx context.Context, state State, wait time.Duration) (ti
 
 // persist returns a context for storing what was found out, which must happen
 // even where the job was canceled.
-func persist(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), handlerTimeout)
+func (o *Outbox) persist(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), o.config.HandlerTimeout)
 }
 
 // mayRepeat reports whether a request in doubt can be sent again without being
@@ -171,8 +171,10 @@ func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) 
 		if p.Misses++; p.Misses >= reads {
 			return a.reject(ctx, rejectionOf(err))
 		}
+		a.observe(ctx, EventRetry, err)
 		return a.rest(ctx, Waiting, a.nextRead())
 	case errors.Is(err, errStale):
+		a.observe(ctx, EventRetry, err)
 		return a.rest(ctx, Waiting, a.nextRead())
 	}
 	p.note(r.clock(), "could not read the resource: "+p.LastError)
@@ -192,23 +194,24 @@ func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) 
 	p.LastError = err.Error()
 	p.note(r.clock(), p.LastError)
 	rejection := rejectionOf(err)
+	known := a.op.repeat() == byReference
 	switch {
-	case rejection == nil && !nothingDone(err):
+	case rejection == nil && (doubted || !nothingDone(err)):
 		return a.unknown(ctx, err, doubted)
 	case rejection == nil: // the gateway, or the way to it, is out of order
 		p.clear()
 		return a.retry(ctx, Waiting, err)
-	case rejection.Kind == "duplicate" && !doubted && a.op.repeat() == byReference:
+	case known && rejection.Kind == "duplicate" && !doubted:
 		// The reference exists: an earlier program of the merchant, or a repeat
 		// after this outbox forgot, made it. Find out whether it is the same.
 		p.DoubtSince = r.CreatedAt
 		return a.send(ctx)
-	case a.op.repeat() == byReference && (!doubted || rejection.Kind == "duplicate"), p.Sends == 1 && !names(a.op):
+	case known && (rejection.Kind == "duplicate" || !doubted), !doubted && p.Doubts == 0 && !names(a.op):
 		return a.reject(ctx, rejection)
 	}
 	// A conflict may say that the resource is already as wanted, or that an
 	// earlier request was applied after all.
-	p.Rejection, p.Answered = rejection, true
+	p.Rejection, p.Answered = rejection, !doubted
 	return a.look(ctx)
 }
 
@@ -236,8 +239,16 @@ func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Du
 	p := &a.record.p
 	a.observe(ctx, EventUnknown, err)
 	p.Misses = 0
-	if doubted {
-		p.Rejection = rejectionIn(err)
+	// A gateway that had applied the first request would find it by its
+	// reference or key. One rejection may come from elsewhere, several count.
+	rejection := rejectionIn(err)
+	switch {
+	case !doubted || rejection == nil:
+		p.Rejections = 0
+	case p.Rejections+1 < reads:
+		p.Rejections++
+	default:
+		p.Rejection = rejection
 	}
 	if a.mayRepeat() {
 		return a.retry(ctx, Sent, err)
@@ -272,7 +283,7 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	found, err := a.op.look(ctx, s, &p.Before)
-	definite := p.Answered && p.Sends == 1
+	definite := p.Answered && p.Doubts == 0
 	switch {
 	case err != nil:
 		p.LastError = err.Error()
@@ -295,6 +306,7 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 		return a.reject(ctx, p.Rejection)
 	}
 	a.observe(ctx, EventNotApplied, nil)
+	p.Doubts++
 	p.clear()
 	return a.send(ctx)
 }
@@ -321,7 +333,7 @@ func (a *attempt) reject(ctx context.Context, r *RejectedError) (time.Duration, 
 
 // deliver runs the handler in the transaction that marks the operation as done.
 func (a *attempt) deliver(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := persist(ctx)
+	ctx, cancel := a.persist(ctx)
 	defer cancel()
 	r, p := a.record, &a.record.p
 	out := p.Outcome

@@ -62,14 +62,16 @@ var (
 // need as columns.
 type progress struct {
 	Sends       int            `json:"sends,omitzero"`
+	Doubts      int            `json:"doubts,omitzero"`      // requests in doubt that reads did not find
 	Failures    int            `json:"failures,omitzero"`    // in a row that say that nothing was applied
 	DoubtSince  time.Time      `json:"doubt_since,omitzero"` // when the first request was sent whose outcome is not known
 	SentAt      time.Time      `json:"sent_at,omitzero"`     // and the last
 	Before      snapshot       `json:"before,omitzero"`
-	SendKey     string         `json:"send_key,omitzero"`  // the Idempotency-Key of the request in doubt
-	Misses      int            `json:"misses,omitzero"`    // reads in a row that did not find what was looked for
-	Answered    bool           `json:"answered,omitzero"`  // Rejection is definite, not that of a repeat
-	Rejection   *RejectedError `json:"rejection,omitzero"` // of a request whose earlier attempt may have been applied
+	SendKey     string         `json:"send_key,omitzero"`   // the Idempotency-Key of the request in doubt
+	Misses      int            `json:"misses,omitzero"`     // reads in a row that did not find what was looked for
+	Rejections  int            `json:"rejections,omitzero"` // in a row, of repeats of the request in doubt
+	Answered    bool           `json:"answered,omitzero"`   // Rejection is definite, not that of a repeat
+	Rejection   *RejectedError `json:"rejection,omitzero"`  // of a request whose earlier attempt may have been applied
 	Outcome     *outcome       `json:"outcome,omitzero"`
 	Refunded    int64          `json:"refunded,omitzero"` // the refunded_amount that this operation left
 	HandlerRuns int            `json:"handler_runs,omitzero"`
@@ -83,7 +85,7 @@ func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
 
 // clear forgets the doubt: it is known that nothing was applied.
 func (p *progress) clear() {
-	p.DoubtSince, p.SentAt, p.SendKey, p.Misses, p.Rejection, p.Answered = time.Time{}, time.Time{}, "", 0, nil, false
+	p.DoubtSince, p.SentAt, p.SendKey, p.Misses, p.Rejections, p.Rejection, p.Answered = time.Time{}, time.Time{}, "", 0, 0, nil, false
 	p.Before, p.Ambiguity = snapshot{}, ""
 }
 

@@ -82,7 +82,7 @@ func open(t *testing.T, change func(*operations.Config), opts ...mockserver.Opti
 	w.config = operations.Config{
 		Pool: w.pool, Client: w.gw.Client(), Logger: quiet,
 		SendTimeout: 200 * time.Millisecond, SettleAfter: 400 * time.Millisecond,
-		MaxBackoff: 50 * time.Millisecond, SweepInterval: time.Second,
+		MaxBackoff: 50 * time.Millisecond, SweepInterval: time.Second, HandlerTimeout: 5 * time.Second,
 		Observe: func(_ context.Context, o operations.Observation) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -165,16 +165,17 @@ func (w *world) insert(ops ...operations.Operation) []*operations.Entry {
 // reaches waits until an operation is in a state.
 func (w *world) reaches(key string, state operations.State) *operations.Entry {
 	w.Helper()
-	var found *operations.Entry
-	require.Eventually(w, func() bool {
-		list, err := w.outbox.List(w.Context(), operations.Query{Key: key})
+	var list []*operations.Entry
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var err error
+		list, err = w.outbox.List(w.Context(), operations.Query{Key: key})
 		require.NoError(w, err)
-		if len(list) == 1 {
-			found = list[0]
+		if len(list) == 1 && list[0].State == state {
+			return list[0]
 		}
-		return found != nil && found.State == state
-	}, 20*time.Second, 10*time.Millisecond, "%s is not %s: %+v", key, state, found)
-	return found
+	}
+	require.Fail(w, "the operation must become "+string(state), "%s: %+v", key, list)
+	return nil
 }
 
 // result returns what the handler of an operation got; it must have committed

@@ -44,12 +44,26 @@ type Returning[R any] interface {
 	result() *R
 }
 
+var (
+	_ Returning[gateway.Transaction]  = CreateTransaction{}
+	_ Returning[gateway.Refund]       = Refund{}
+	_ Returning[gateway.Transfer]     = CreateTransfer{}
+	_ Returning[gateway.Transfer]     = CancelTransfer{}
+	_ Returning[gateway.Subscription] = CreateSubscription{}
+	_ Returning[gateway.Subscription] = UpdateSubscription{}
+	_ Returning[gateway.Subscription] = CancelSubscription{}
+)
+
 // identity is what an operation is stored under.
 type identity struct {
 	kind     string // "transactions.refund"
 	key      string
 	resource string // "transactions/ID": operations on it are sent one at a time; "" for a create
 }
+
+// resource names what operations wait for each other on. An id in capitals is
+// the same one.
+func resource(collection, id string) string { return collection + "/" + strings.ToLower(id) }
 
 // repeatability is what makes a request safe to send again after a lost
 // response.

@@ -53,6 +53,10 @@ type Config struct {
 	// [Dead]; 20 where it is 0. The gateway is not called again meanwhile.
 	HandlerAttempts int
 
+	// HandlerTimeout is how long a handler and its transaction may take; 30 s
+	// where it is 0.
+	HandlerTimeout time.Duration
+
 	// SweepInterval is how often operations are looked for whose worker died;
 	// 30 s where it is 0.
 	SweepInterval time.Duration
@@ -79,6 +83,7 @@ func New(config Config) (*Outbox, error) {
 	config.SettleAfter = cmp.Or(config.SettleAfter, max(2*time.Minute, 2*config.SendTimeout))
 	config.MaxBackoff = cmp.Or(config.MaxBackoff, 5*time.Minute)
 	config.HandlerAttempts = cmp.Or(config.HandlerAttempts, 20)
+	config.HandlerTimeout = cmp.Or(config.HandlerTimeout, 30*time.Second)
 	config.SweepInterval = cmp.Or(config.SweepInterval, 30*time.Second)
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -111,7 +116,7 @@ func (c *Config) check() error {
 		return errors.New("operations: Config.Client is required")
 	case c.Schema != "" && !schemaName.MatchString(c.Schema):
 		return errors.New("operations: Config.Schema must be letters, digits and underscores")
-	case c.SendTimeout < 0, c.KeyLifetime < 0, c.MaxBackoff < 0, c.HandlerAttempts < 0, c.SweepInterval < 0:
+	case c.SendTimeout < 0, c.KeyLifetime < 0, c.MaxBackoff < 0, c.HandlerAttempts < 0, c.HandlerTimeout < 0, c.SweepInterval < 0:
 		return errors.New("operations: Config: no duration and no count may be negative")
 	case c.SettleAfter < 2*c.SendTimeout:
 		return fmt.Errorf("operations: Config.SettleAfter is %s: it must be at least twice SendTimeout (%s), "+
@@ -155,10 +160,10 @@ func (o *Outbox) Configure(config *river.Config) error {
 // one asks for something else. [gateway.ErrValidation]: the operation breaks a
 // rule of the gateway; nothing was stored, and the transaction can go on.
 func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry, error) {
-	if err := op.Validate(); err != nil {
-		return nil, err
-	}
 	params, err := encode(op)
+	if err == nil {
+		err = op.Validate()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +186,4 @@ func (o *Outbox) wake(ctx context.Context, tx pgx.Tx, id int64, kind string) err
 
 // lease is how long a worker has an operation to itself. All that it does fits
 // in: two reads and the request, or the request and the handler.
-func (o *Outbox) lease() time.Duration { return 3*o.config.SendTimeout + handlerTimeout }
-
-// handlerTimeout is how long a handler and its transaction may take.
-const handlerTimeout = 30 * time.Second
+func (o *Outbox) lease() time.Duration { return 3*o.config.SendTimeout + o.config.HandlerTimeout }

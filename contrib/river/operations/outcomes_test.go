@@ -287,9 +287,9 @@ func TestARejectedRepeatIsNotTakenForTheOutcome(t *testing.T) {
 	w := open(t, nil)
 	require.NoError(t, w.gw.Faults.Add(
 		mockserver.LoseResponse().On("transactions.create").Times(1),
-		mockserver.Status(422).On("transactions.create").Times(1),
+		mockserver.Status(422).On("transactions.create").Times(3),
 		mockserver.ResetBefore().On("transfers.create").Times(1),
-		mockserver.Status(422).On("transfers.create").Times(1),
+		mockserver.Status(422).On("transfers.create").Times(3),
 	))
 	w.work(w.outbox)
 	w.insert(
@@ -302,7 +302,7 @@ func TestARejectedRepeatIsNotTakenForTheOutcome(t *testing.T) {
 	assert.Empty(t, rejection)
 	w.reaches("payout-1", operations.Done)
 	require.ErrorIs(t, w.rejected["payout-1"], gateway.ErrValidation, "neither request was applied")
-	assert.Equal(t, 2, w.gw.Requests.Count("transfers.create"))
+	assert.Equal(t, 4, w.gw.Requests.Count("transfers.create"))
 }
 
 func TestAFinalRejectionGoesToTheHandler(t *testing.T) {
@@ -375,5 +375,25 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 	w.gw.Up()
 	w.reaches("refund", operations.Done)
 	w.reaches("order-1", operations.Done)
+	assert.Equal(t, int64(300), w.refunded(charge.ID))
+}
+
+// The transaction that inserted the first refund is committed last: by then the
+// second one is in flight. They must not wait for each other.
+func TestOperationsThatAreCommittedOutOfOrderDoNotBlockEachOther(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(c *operations.Config) { c.SettleAfter = 2 * time.Second })
+	charge := w.paid(1000)
+	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
+	w.work(w.outbox)
+	slow, err := w.pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = w.outbox.InsertTx(t.Context(), slow, operations.Refund{Key: "first", TransactionID: charge.ID, Amount: 100})
+	require.NoError(t, err)
+	w.insert(operations.Refund{Key: "second", TransactionID: charge.ID, Amount: 200})
+	w.reaches("second", operations.Sent)
+	require.NoError(t, slow.Commit(t.Context()))
+	w.reaches("second", operations.Done)
+	w.reaches("first", operations.Done)
 	assert.Equal(t, int64(300), w.refunded(charge.ID))
 }

@@ -133,10 +133,13 @@ func wrap(err error) error {
 	return nil
 }
 
-// earlier selects the earlier operations on the same resource that are not
-// decided yet.
-func (s *store) earlier() string {
-	return `FROM ` + s.table + ` e WHERE e.resource = o.resource AND e.id < o.id AND e.state IN ('waiting', 'working', 'sent', 'ambiguous')`
+// rivals selects the operations on the same resource that must be decided
+// before one that waits is sent: the one in flight, and those that were inserted
+// before. One that is in flight itself has none, or two of which the later one
+// was committed and sent first would wait for each other.
+func (s *store) rivals() string {
+	return `FROM ` + s.table + ` e WHERE o.state = 'waiting' AND e.resource = o.resource AND e.id <> o.id
+		AND (e.state IN ('working', 'sent', 'ambiguous') OR e.state = 'waiting' AND e.id < o.id)`
 }
 
 // claim gives an operation to this worker alone for the time of the lease. It
@@ -146,7 +149,7 @@ func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*reco
 	r, err := scan(s.pool.QueryRow(ctx, `UPDATE `+s.table+` o SET fence = fence + 1, lease_until = now() + $2, updated_at = now(),
 			state = CASE state WHEN 'waiting' THEN 'working' ELSE state END
 		WHERE id = $1 AND state IN ('waiting', 'working', 'sent', 'decided') AND due_at <= now()
-			AND (lease_until IS NULL OR lease_until < now()) AND NOT EXISTS (SELECT `+s.earlier()+`) RETURNING `+columns, id, lease))
+			AND (lease_until IS NULL OR lease_until < now()) AND NOT EXISTS (SELECT `+s.rivals()+`) RETURNING `+columns, id, lease))
 	var conflict *pgconn.PgError
 	if errors.Is(err, pgx.ErrNoRows) || errors.As(err, &conflict) && conflict.Code == uniqueViolation {
 		return nil, nil
@@ -162,7 +165,7 @@ func (s *store) until(ctx context.Context, id int64) (time.Duration, error) {
 	var wait time.Duration
 	var behind *time.Duration
 	err := s.pool.QueryRow(ctx, `SELECT GREATEST(due_at, lease_until) - now(), (SELECT CASE WHEN e.state = 'ambiguous' THEN interval '1 hour'
-				WHEN e.lease_until > now() THEN interval '0' ELSE e.due_at - now() END `+s.earlier()+` ORDER BY e.id LIMIT 1)
+				WHEN e.lease_until > now() THEN interval '0' ELSE e.due_at - now() END `+s.rivals()+` ORDER BY e.state = 'waiting', e.id LIMIT 1)
 		FROM `+s.table+` o WHERE id = $1 AND state IN ('waiting', 'working', 'sent', 'decided')`, id).Scan(&wait, &behind)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -85,7 +85,7 @@ func (u UpdateSubscription) Validate() error {
 }
 
 func (u UpdateSubscription) identity() identity {
-	return identity{kind: kindUpdateSubscription, key: u.Key, resource: "subscriptions/" + u.SubscriptionID}
+	return identity{kind: kindUpdateSubscription, key: u.Key, resource: resource("subscriptions", u.SubscriptionID)}
 }
 
 // The header is documented for POST and PUT only.
@@ -199,7 +199,7 @@ func (c CancelSubscription) Validate() error {
 }
 
 func (c CancelSubscription) identity() identity {
-	return identity{kind: kindCancelSubscription, key: c.Key, resource: "subscriptions/" + c.SubscriptionID}
+	return identity{kind: kindCancelSubscription, key: c.Key, resource: resource("subscriptions", c.SubscriptionID)}
 }
 
 func (CancelSubscription) repeat() repeatability         { return byIdempotencyKey }

@@ -51,7 +51,7 @@ const clockSkew = time.Hour
 func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
 	found, err := s.client.Transactions.FindByExternalRef(ctx, c.ExternalRef, gateway.FindOptions{Since: s.since.Add(-clockSkew)}, s.read()...)
 	switch {
-	case errors.Is(err, gateway.ErrNotFound):
+	case searched(err):
 		return verdict{finding: notApplied}, nil
 	case err != nil:
 		return verdict{}, err
@@ -59,6 +59,14 @@ func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (v
 		return verdict{finding: unclear, why: "the transaction " + found.ID + " has the reference, and another amount or method"}, nil
 	}
 	return verdict{finding: applied, result: found}, nil
+}
+
+// searched reports whether err says that the whole list was read and no
+// transaction has the reference. A 404 of the gateway says no such thing: it may
+// come from a proxy, or from a replica that lags behind the list.
+func searched(err error) bool {
+	e, ok := errors.AsType[*gateway.Error](err)
+	return ok && e.StatusCode == 0 && errors.Is(err, gateway.ErrNotFound)
 }
 
 func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, id string) (any, error) {
@@ -113,7 +121,7 @@ func (r Refund) Validate() error {
 }
 
 func (r Refund) identity() identity {
-	return identity{kind: kindRefund, key: r.Key, resource: "transactions/" + r.TransactionID}
+	return identity{kind: kindRefund, key: r.Key, resource: resource("transactions", r.TransactionID)}
 }
 
 func (Refund) repeat() repeatability   { return byIdempotencyKey }

@@ -90,7 +90,7 @@ func (c CancelTransfer) Validate() error {
 }
 
 func (c CancelTransfer) identity() identity {
-	return identity{kind: kindCancelTransfer, key: c.Key, resource: "transfers/" + c.TransferID}
+	return identity{kind: kindCancelTransfer, key: c.Key, resource: resource("transfers", c.TransferID)}
 }
 
 func (CancelTransfer) repeat() repeatability     { return byIdempotencyKey }

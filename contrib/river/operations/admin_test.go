@@ -1,0 +1,222 @@
+package operations_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/contrib/river/operations"
+)
+
+const someID = "01a20000-0000-7000-8000-000000000000"
+
+func TestValidateNamesTheFieldAndTheRule(t *testing.T) {
+	t.Parallel()
+	payout := operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900}
+	for _, wrong := range []struct {
+		op    operations.Operation
+		field string
+	}{
+		{operations.CreateTransaction(order("", 500)), "external_ref is required"},
+		{operations.CreateTransaction(order("order-1", 0)), "amount"},
+		{payout, "external_ref is required"},
+		{operations.CreateSubscription{CustomerID: someID, Amount: 1, Token: "pgct_ok", Interval: gateway.IntervalMonth}, "idempotency_key is required"},
+		{operations.Refund{TransactionID: someID, Full: true}, "key is required"},
+		{operations.Refund{Key: "k", Full: true}, "transaction_id is required"},
+		{operations.Refund{Key: "k", TransactionID: "../transfers", Full: true}, "transaction_id is required"},
+		{operations.Refund{Key: "k", TransactionID: someID}, "exactly one of amount, up_to and full"},
+		{operations.Refund{Key: "k", TransactionID: someID, Amount: 1, Full: true}, "exactly one of amount, up_to and full"},
+		{operations.Refund{Key: "k", TransactionID: someID, Amount: -1}, "amount"},
+		{operations.Refund{Key: "k", TransactionID: someID, UpTo: -1}, "up_to"},
+		{operations.Refund{Key: "k", TransactionID: someID, Full: true, Reason: strings.Repeat("x", 501)}, "reason"},
+		{operations.CancelTransfer{Key: strings.Repeat("k", 256), TransferID: someID}, "key must have at most 255"},
+		{operations.CancelSubscription{Key: "k\x00", SubscriptionID: someID}, "U+0000"},
+		{operations.UpdateSubscription{Key: "k", SubscriptionID: someID, Params: gateway.SubscriptionUpdateParams{FailurePolicy: "sometimes"}}, "failure_policy"},
+	} {
+		err := wrong.op.Validate()
+		require.ErrorIs(t, err, gateway.ErrValidation, "%T", wrong.op)
+		assert.ErrorContains(t, err, wrong.field, "%T", wrong.op)
+	}
+}
+
+func TestWhatCanNotBeStoredExactlyIsRejected(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	for message, metadata := range map[string]map[string]any{
+		"large numbers": {"n": int64(1<<53 + 1)},
+		"U+0000":        {"n": "a\x00b"},
+		"encode":        {"n": make(chan int)},
+	} {
+		require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+			_, err := w.outbox.InsertTx(t.Context(), tx, operations.UpdateSubscription{
+				Key: "k", SubscriptionID: someID, Params: gateway.SubscriptionUpdateParams{Metadata: gateway.Set(metadata)},
+			})
+			assert.ErrorIs(t, err, gateway.ErrValidation)
+			assert.ErrorContains(t, err, message)
+			_, err = tx.Exec(t.Context(), `SELECT 1`)
+			return err // nil: the transaction can go on
+		}))
+	}
+}
+
+func TestAKeyFindsTheFirstOperation(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	refund := operations.Refund{Key: "return-17", TransactionID: someID, Amount: 500}
+	first := w.insert(refund)[0]
+	assert.False(t, first.Existing)
+	second := w.insert(refund)[0]
+	assert.True(t, second.Existing)
+	assert.Equal(t, first.ID, second.ID)
+	err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		refund.Amount = 501
+		_, err := w.outbox.InsertTx(t.Context(), tx, refund)
+		return err
+	})
+	require.ErrorIs(t, err, operations.ErrKeyReused)
+	var jobs int
+	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'gateway_operation'`).Scan(&jobs))
+	assert.Equal(t, 1, jobs)
+}
+
+func TestWhatIsRolledBackIsNeverSent(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.work(w.outbox)
+	tx, err := w.pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = w.outbox.InsertTx(t.Context(), tx, operations.CreateTransaction(order("never", 500)))
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback(t.Context()))
+	w.insert(operations.CreateTransaction(order("later", 500)))
+	w.reaches("later", operations.Done)
+	assert.Equal(t, 1, w.gw.Requests.Count("transactions.create"))
+}
+
+func TestAnOperationCanBeCanceledUntilItIsSent(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.insert(operations.CreateTransaction(order("order-1", 500)), operations.CreateTransaction(order("order-2", 500)))
+	cancel := func(id int64) error {
+		return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error { return w.outbox.CancelTx(t.Context(), tx, id) })
+	}
+	list, err := w.outbox.List(t.Context(), operations.Query{States: []operations.State{operations.Waiting}, Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.NoError(t, cancel(list[0].ID))
+	require.ErrorIs(t, cancel(list[0].ID), operations.ErrState)
+	require.ErrorIs(t, cancel(1<<40), operations.ErrNotFound)
+	w.work(w.outbox)
+	w.reaches("order-2", operations.Done)
+	assert.Equal(t, 1, w.gw.Requests.Count("transactions.create"))
+	rest, err := w.outbox.List(t.Context(), operations.Query{After: list[0].ID})
+	require.NoError(t, err)
+	require.Len(t, rest, 1)
+	require.ErrorIs(t, cancel(rest[0].ID), operations.ErrState)
+	counts, err := w.outbox.Counts(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[operations.State]int64{operations.Canceled: 1}, counts)
+
+	n, err := w.outbox.Purge(t.Context(), time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), n)
+}
+
+// An admin deleted the River job, or a process died with it: the operation is
+// not lost.
+func TestALostJobIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.insert(operations.CreateTransaction(order("order-1", 500)))
+	_, err := w.pool.Exec(t.Context(), `DELETE FROM river_job`)
+	require.NoError(t, err)
+	w.work(w.outbox)
+	w.reaches("order-1", operations.Done)
+}
+
+func TestAProcessWithoutAHandlerSendsNothing(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	bare, err := operations.New(w.config)
+	require.NoError(t, err)
+	stop := w.work(bare)
+	w.insert(operations.CreateTransaction(order("order-1", 500)))
+	require.Eventually(t, func() bool { return w.saw(operations.EventUnhandled) }, 10*time.Second, 10*time.Millisecond)
+	stop()
+	assert.Zero(t, w.gw.Requests.Count(""))
+	list, err := w.outbox.List(t.Context(), operations.Query{Key: "order-1"})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, operations.Waiting, list[0].State)
+	assert.Zero(t, list[0].Sends)
+}
+
+func TestAnUpdateThatSomeoneElseOverwroteStopsForAPerson(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	customer, err := w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+	require.NoError(t, err)
+	sub, err := w.gw.Client().Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth,
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("subscriptions.update").Times(1)))
+	w.work(w.outbox)
+	w.insert(operations.UpdateSubscription{Key: "update", SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
+		Metadata: gateway.Set(map[string]any{"tier": "gold"}),
+	}})
+	w.reaches("update", operations.Sent)
+	_, err = w.gw.Client().Subscriptions.Update(t.Context(), sub.ID, gateway.SubscriptionUpdateParams{Metadata: gateway.Set(map[string]any{"tier": "iron"})})
+	require.NoError(t, err)
+	e := w.reaches("update", operations.Ambiguous)
+	assert.Contains(t, e.Ambiguity, "someone else updated the subscription")
+	require.NoError(t, w.outbox.Resolve(t.Context(), e.ID, operations.Resolution{Decision: operations.SendAgain, By: "Rui"}))
+	w.reaches("update", operations.Done)
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	client, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"))
+	require.NoError(t, err)
+	pool, err := pgxpool.New(t.Context(), "postgres:///nowhere")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	for message, config := range map[string]operations.Config{
+		"Pool is required":           {Client: client},
+		"Client is required":         {Pool: pool},
+		"must be letters":            {Pool: pool, Client: client, Schema: "a; DROP TABLE orders"},
+		"may be negative":            {Pool: pool, Client: client, KeyLifetime: -1},
+		"at least twice SendTimeout": {Pool: pool, Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
+	} {
+		_, err := operations.New(config)
+		require.ErrorContains(t, err, message)
+	}
+	outbox, err := operations.New(operations.Config{Pool: pool, Client: client})
+	require.NoError(t, err)
+	config := &river.Config{}
+	require.NoError(t, outbox.Configure(config))
+	assert.Contains(t, config.Queues, operations.Queue)
+	assert.Len(t, config.PeriodicJobs, 1)
+	require.Error(t, outbox.Configure(config), "the workers are there already")
+}
+
+// What River stores and shows, what is logged and what is observed hold no
+// personal data.
+func TestRiverStoresNoPersonalData(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.insert(operations.CreateTransaction(order("order-1", 500)))
+	var args string
+	require.NoError(t, w.pool.QueryRow(context.WithoutCancel(t.Context()), `SELECT args::text || metadata::text FROM river_job`).Scan(&args))
+	assert.NotContains(t, args, "ana@example.com")
+	assert.NotContains(t, args, "52998224725")
+}

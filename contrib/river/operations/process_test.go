@@ -1,0 +1,275 @@
+package operations_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/contrib/river/operations"
+)
+
+// A test starts its own program again as a worker: a process of its own, that
+// can be killed.
+
+const processVariable = "GATEWAY_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(processVariable); spec != "" {
+		if err := runWorker(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// processSpec is what a worker process is told.
+type processSpec struct {
+	Database    string        `json:"database"`
+	Gateway     string        `json:"gateway"`
+	Key         string        `json:"key"`
+	Death       float64       `json:"death"` // how often it kills itself at each of the points
+	KeyLifetime time.Duration `json:"key_lifetime"`
+	Naive       bool          `json:"naive"` // the loop that merchants write
+}
+
+func runWorker(text string) error {
+	var spec processSpec
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	pool, err := pgxpool.New(ctx, spec.Database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	d := &death{probability: spec.Death}
+	d.next = &http.Transport{MaxIdleConnsPerHost: 16}
+	client, err := gateway.New(spec.Gateway, gateway.BearerToken(spec.Key), gateway.WithHTTPClient(&http.Client{Transport: d}))
+	if err != nil {
+		return err
+	}
+	if spec.Naive {
+		return naiveLoop(ctx, pool, client, d)
+	}
+	return outboxWorker(ctx, pool, client, d, spec)
+}
+
+func outboxWorker(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, d *death, spec processSpec) error {
+	outbox, err := operations.New(operations.Config{
+		Pool: pool, Client: client, Logger: quiet, KeyLifetime: spec.KeyLifetime,
+		SendTimeout: stormSendTimeout, SettleAfter: 3 * stormSendTimeout, HandlerTimeout: 3 * time.Second,
+		MaxBackoff: time.Second, SweepInterval: 2 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	write(outbox, d, func(v *gateway.Transaction) string { return v.ID }, operations.OnResult[operations.CreateTransaction])
+	write(outbox, d, func(v *gateway.Refund) string { return fmt.Sprint(v.AmountRefunded) }, operations.OnResult[operations.Refund])
+	write(outbox, d, func(v *gateway.Transfer) string { return v.ID }, operations.OnResult[operations.CreateTransfer])
+	write(outbox, d, func(v *gateway.Transfer) string { return string(v.Status) }, operations.OnResult[operations.CancelTransfer])
+	write(outbox, d, func(v *gateway.Subscription) string { return v.ID }, operations.OnResult[operations.CreateSubscription])
+	write(outbox, d, func(v *gateway.Subscription) string { return string(v.FailurePolicy) }, operations.OnResult[operations.UpdateSubscription])
+	write(outbox, d, func(v *gateway.Subscription) string { return string(v.Status) }, operations.OnResult[operations.CancelSubscription])
+	config := &river.Config{
+		Logger: quiet, TestOnly: true, FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 100 * time.Millisecond,
+		Queues: map[string]river.QueueConfig{operations.Queue: {MaxWorkers: 24}},
+	}
+	if err := outbox.Configure(config); err != nil {
+		return err
+	}
+	riverClient, err := river.NewClient(riverpgxv5.New(pool), config)
+	if err != nil {
+		return err
+	}
+	if err := riverClient.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return riverClient.Stop(end)
+}
+
+// write registers a handler that writes what it got, and may not live to
+// commit.
+func write[O operations.Returning[R], R any](
+	outbox *operations.Outbox, d *death, value func(*R) string,
+	register func(*operations.Outbox, func(context.Context, pgx.Tx, operations.Result[O, R]) error),
+) {
+	register(outbox, func(ctx context.Context, tx pgx.Tx, r operations.Result[O, R]) error {
+		rejection, text := "", ""
+		if r.Err != nil {
+			rejection = r.Err.Error()
+		} else {
+			text = value(r.Value)
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value) VALUES ($1, $2, $3, $4)`, r.Entry.Kind, r.Entry.Key, rejection, text)
+		d.comes("before the commit")
+		return err
+	})
+}
+
+// death kills its own process now and then, at the worst points of a write.
+type death struct {
+	next        http.RoundTripper
+	probability float64
+}
+
+func (d *death) comes(point string) {
+	if rand.Float64() >= d.probability {
+		return
+	}
+	fmt.Println(point)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+func (d *death) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet {
+		return d.next.RoundTrip(req)
+	}
+	d.comes("before the request")
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { d.comes("after the request") }}
+	resp, err := d.next.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	d.comes("after the response")
+	return resp, err
+}
+
+// fleet is a number of worker processes. One that is killed is started again.
+type fleet struct {
+	t       *testing.T
+	watched sync.WaitGroup
+
+	mu    sync.Mutex
+	spec  processSpec
+	cmds  map[*exec.Cmd]bool
+	ended bool
+	kills map[string]int // by the point of death
+}
+
+func startFleet(t *testing.T, n int, spec processSpec) *fleet {
+	t.Helper()
+	f := &fleet{t: t, spec: spec, cmds: make(map[*exec.Cmd]bool), kills: make(map[string]int)}
+	for range n {
+		require.NoError(t, f.start())
+	}
+	return f
+}
+
+func (f *fleet) start() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return nil
+	}
+	spec, err := json.Marshal(f.spec)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), processVariable+"="+string(spec))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	f.cmds[cmd] = true
+	f.watched.Go(func() { f.watch(cmd, out) })
+	return nil
+}
+
+// watch starts a process again when it was killed.
+func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
+	said, _ := bufio.NewReader(out).ReadString('\n')
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	killed := false
+	if errors.As(err, &exit) {
+		status, ok := exit.Sys().(syscall.WaitStatus)
+		killed = ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+	}
+	f.mu.Lock()
+	delete(f.cmds, cmd)
+	if killed {
+		point := strings.TrimSpace(said)
+		if point == "" {
+			point = "anywhere"
+		}
+		f.kills[point]++
+	}
+	f.mu.Unlock()
+	if killed {
+		assert.NoError(f.t, f.start())
+	} else {
+		assert.NoError(f.t, err, "a worker must end only when it is told to")
+	}
+}
+
+// killOne kills some process from outside.
+func (f *fleet) killOne() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for cmd := range f.cmds { // in no order
+		_ = cmd.Process.Kill() // it may be dead already
+		return
+	}
+}
+
+// calm lets the processes that are started from now on live.
+func (f *fleet) calm() {
+	f.mu.Lock()
+	f.spec.Death = 0
+	for cmd := range f.cmds {
+		_ = cmd.Process.Kill()
+	}
+	f.mu.Unlock()
+}
+
+func (f *fleet) killed() (total int, points string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.kills {
+		total += n
+	}
+	return total, fmt.Sprint(f.kills)
+}
+
+// stop ends every process in good order.
+func (f *fleet) stop() {
+	f.mu.Lock()
+	f.ended = true
+	for cmd := range f.cmds {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	f.mu.Unlock()
+	f.watched.Wait()
+}

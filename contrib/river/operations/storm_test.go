@@ -1,0 +1,366 @@
+package operations_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/contrib/river/operations"
+)
+
+const (
+	stormSendTimeout = time.Second
+	stormProcesses   = 4
+)
+
+func number(t *testing.T, name string, few int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, name)
+	return n
+}
+
+// Workers on one database carry out operations of every kind, through every
+// fault of the mock, while they are killed before the request, after it, after
+// the response and before the commit, and an operator refunds by hand. The
+// gateway's own books must show each operation once, and the handlers' table
+// must agree with them.
+func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"document", "live"} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			s := newStorm(t, dialect == "live", false)
+			s.run()
+			s.check()
+		})
+	}
+}
+
+// The same load, carried out by the loop that merchants write: it shows that
+// the storm is one.
+func TestTheLoopThatMerchantsWriteMovesMoneyTwice(t *testing.T) {
+	t.Parallel()
+	s := newStorm(t, false, true)
+	s.run()
+	f := s.audit()
+	t.Logf("naive loop: %s", f)
+	assert.Positive(t, f.doubled+f.lost+f.misreported, "the storm must do harm to a loop without an outbox, or it proves nothing")
+}
+
+// storm is a load with its expected result.
+type storm struct {
+	*testing.T
+
+	gw     *mockserver.Server
+	client *gateway.Client // of the test: it meets no faults
+	pool   *pgxpool.Pool
+	outbox *operations.Outbox
+	spec   processSpec
+	fleet  *fleet
+
+	ops        []operations.Operation
+	dropped    []operations.Operation // in transactions that were rolled back
+	handled    []string               // charges that an operator refunds by hand
+	mu         sync.Mutex
+	byHand     map[string]int64 // cents by charge, as the gateway confirmed them
+	inserted   time.Duration
+	took       time.Duration
+	duplicates atomic.Int64
+	journal    map[string][]mockserver.Request // refunds by charge
+}
+
+func newStorm(t *testing.T, live, naive bool) *storm {
+	t.Helper()
+	s := &storm{T: t, pool: poolOf(t), byHand: make(map[string]int64), journal: make(map[string][]mockserver.Request)}
+	dialect := mockserver.Document
+	if live {
+		dialect, s.spec.KeyLifetime = mockserver.Live, time.Hour
+	}
+	var err error
+	s.gw, err = mockserver.New(mockserver.WithStart(time.Now()), mockserver.WithRealtime(1), mockserver.WithDialect(dialect),
+		mockserver.WithMemoryLimit(8<<30), mockserver.WithOpeningBalance(1<<40))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.gw.Close() })
+	s.client = s.gw.Client()
+	s.spec.Naive = naive
+	s.spec.Key = s.gw.Key()
+	s.spec.Database = s.pool.Config().ConnString()
+	s.spec.Gateway, err = s.gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	s.outbox, err = operations.New(operations.Config{Pool: s.pool, Client: s.client, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, s.outbox.Migrate(t.Context()))
+	if naive {
+		_, err = s.pool.Exec(t.Context(), `CREATE TABLE todo (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int NOT NULL, state text NOT NULL DEFAULT 'new',
+			attempts int NOT NULL DEFAULT 0, due timestamptz NOT NULL DEFAULT now(), kind text NOT NULL, key text NOT NULL, op jsonb NOT NULL)`)
+		require.NoError(t, err)
+	}
+	return s
+}
+
+func (s *storm) run() {
+	n := number(s.T, "OPERATIONS", 600)
+	kills := number(s.T, "KILLS", max(12, min(n/20, 1000)))
+	s.prepare(n)
+	s.spec.Death = float64(kills) / (3 * float64(len(s.ops)))
+	s.disturb()
+	s.fleet = startFleet(s.T, stormProcesses, s.spec)
+	began := time.Now()
+	ctx, calm := context.WithCancel(s.Context())
+	var trouble sync.WaitGroup
+	trouble.Go(func() { s.refundByHand(ctx) })
+	journaled, enough := context.WithCancel(s.Context())
+	var journal sync.WaitGroup
+	journal.Go(func() { s.keepJournal(journaled) })
+	s.insert()
+	s.inserted = time.Since(began)
+	fmt.Println(s.Name(), "inserted", len(s.ops), "operations in", s.inserted)
+	// Killing goes on until there were enough kills and most of the work is done.
+	s.waits("most operations are done", func() bool {
+		total, _ := s.fleet.killed()
+		left := s.left()
+		if total < kills && left < len(s.ops)/5 {
+			s.fleet.killOne()
+		}
+		return left < len(s.ops)/20+1
+	})
+	for total, _ := s.fleet.killed(); total < kills; total, _ = s.fleet.killed() {
+		s.fleet.killOne()
+		time.Sleep(100 * time.Millisecond)
+	}
+	calm()
+	trouble.Wait()
+	s.fleet.calm()
+	s.waits("everything is done", func() bool { return s.left() == 0 })
+	s.took = time.Since(began)
+	s.gw.Faults.Clear()
+	s.fleet.stop()
+	enough()
+	journal.Wait()
+}
+
+func (s *storm) waits(what string, done func() bool) {
+	s.Helper()
+	require.Eventually(s, done, 3*time.Hour, 500*time.Millisecond, what)
+}
+
+// left returns how many operations are neither done nor for a person.
+func (s *storm) left() (n int) {
+	query := `SELECT count(*) FROM gateway_operations WHERE state NOT IN ('done', 'ambiguous') AND NOT (state = 'waiting' AND EXISTS (
+		SELECT FROM gateway_operations e WHERE e.resource = gateway_operations.resource AND e.state = 'ambiguous'))`
+	if s.spec.Naive {
+		query = `SELECT count(*) FROM todo WHERE state = 'new'`
+	}
+	assert.NoError(s, s.pool.QueryRow(s.Context(), query).Scan(&n))
+	return n
+}
+
+// disturb lets everything go wrong that the mock knows.
+func (s *storm) disturb() {
+	writes := []mockserver.Fault{
+		mockserver.LoseResponse(), mockserver.Truncate(), mockserver.EmptyBody(), mockserver.BadJSON(), mockserver.ResetBefore(),
+		mockserver.Status(500), mockserver.Status(500).Applied(), mockserver.Status(503).RetryAfter(time.Second), mockserver.Status(502).Applied().NoBody(),
+		mockserver.HTMLPage(), mockserver.HTMLPage().Applied(), mockserver.HangUntilTimeout(), mockserver.HangUntilTimeout().Applied(),
+		mockserver.Status(429), mockserver.Status(429).RetryAfter(time.Second), mockserver.Status(401), mockserver.Status(403),
+		mockserver.Status(422).Code("TOKEN_ALREADY_USED"), mockserver.Status(409).CodedBody(), mockserver.UnknownEnum(), mockserver.ExtraField(),
+		mockserver.Latency(300 * time.Millisecond),
+	}
+	for _, op := range []string{
+		"transactions.create", "transactions.refund", "transfers.create", "transfers.cancel",
+		"subscriptions.create", "subscriptions.update", "subscriptions.cancel",
+	} {
+		for _, f := range writes {
+			require.NoError(s, s.gw.Faults.Add(f.On(op).Probability(0.008)))
+		}
+	}
+	for _, op := range []string{"transactions.get", "transfers.get", "subscriptions.get", "transactions.list", "transfers.list", "subscriptions.list"} {
+		for _, f := range []mockserver.Fault{
+			mockserver.Status(500), mockserver.ResetBefore(), mockserver.BadJSON(), mockserver.Truncate(), mockserver.EmptyBody(),
+			mockserver.HangUntilTimeout(), mockserver.Status(429), mockserver.UnknownEnum(), mockserver.ExtraField(), mockserver.Status(404),
+		} {
+			require.NoError(s, s.gw.Faults.Add(f.On(op).Probability(0.004)))
+		}
+	}
+	for _, op := range []string{"transactions.get", "transfers.get", "subscriptions.get"} {
+		require.NoError(s, s.gw.Faults.Add(mockserver.StaleRead().On(op).Probability(0.02)))
+	}
+}
+
+// prepare makes what the operations are about, and n operations.
+func (s *storm) prepare(n int) {
+	customer := func() string {
+		c, err := s.client.Customers.Create(s.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+		require.NoError(s, err)
+		return c.ID
+	}
+	for i := 0; len(s.ops) < n; i++ {
+		id := strconv.Itoa(i)
+		s.ops = append(s.ops,
+			operations.CreateTransaction(order("order-"+id, int64(100+i%900))),
+			operations.CreateTransaction(order("again-"+id, int64(100+i%900))),
+			operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: int64(1000 + i%900), ExternalRef: "payout-" + id},
+		)
+		s.ops = append(s.ops, s.refunds(i, id)...)
+		transfer, err := s.client.Transfers.Create(s.Context(), gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "a@example.com", Amount: 1500})
+		require.NoError(s, err)
+		sub, err := s.client.Subscriptions.Create(s.Context(), gateway.SubscriptionParams{
+			CustomerID: customer(), Amount: 4990, Token: gateway.CardToken("pgct_ok_" + id), Interval: gateway.IntervalMonth,
+		})
+		require.NoError(s, err)
+		s.ops = append(s.ops,
+			operations.CancelTransfer{Key: "stop-" + id, TransferID: transfer.ID},
+			operations.CreateSubscription{
+				CustomerID: customer(), Amount: 990, Token: gateway.CardToken("pgct_ok_new_" + id), Interval: gateway.IntervalMonth, IdempotencyKey: "club-" + id,
+			},
+			operations.UpdateSubscription{Key: "update-" + id, SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
+				FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Set(map[string]any{"tier": "gold"}),
+			}},
+			operations.CancelSubscription{Key: "end-" + id, SubscriptionID: sub.ID},
+		)
+	}
+	s.ops = s.ops[:n]
+	s.gw.Requests.Clear()
+}
+
+// refunds makes a paid charge of 1000 and the operations on it.
+func (s *storm) refunds(i int, id string) []operations.Operation {
+	tx, err := s.client.Transactions.Create(s.Context(), order("", 1000))
+	require.NoError(s, err)
+	require.NoError(s, s.gw.Transactions.Pay(tx.ID))
+	switch i % 4 {
+	case 0: // an operator refunds this one too, 1 cent at a time
+		s.handled = append(s.handled, tx.ID)
+		return []operations.Operation{
+			operations.Refund{Key: "refund-" + id, TransactionID: tx.ID, Amount: 100},
+			operations.Refund{Key: "refund-2-" + id, TransactionID: tx.ID, Amount: 200},
+		}
+	case 1:
+		return []operations.Operation{
+			operations.Refund{Key: "refund-" + id, TransactionID: tx.ID, Amount: 300},
+			operations.Refund{Key: "rest-" + id, TransactionID: tx.ID, Full: true},
+		}
+	case 2:
+		return []operations.Operation{
+			operations.RefundUpTo("upto-"+id, tx.ID, 250),
+			operations.RefundUpTo("upto-2-"+id, tx.ID, 400),
+		}
+	default:
+		return []operations.Operation{
+			operations.Refund{Key: "refund-" + id, TransactionID: tx.ID, Amount: 300},
+			operations.Refund{Key: "refund-2-" + id, TransactionID: tx.ID, Amount: 300},
+		}
+	}
+}
+
+// insert inserts the operations from several goroutines: some transactions are
+// rolled back, and some operations are inserted twice.
+func (s *storm) insert() {
+	if s.spec.Naive {
+		s.insertNaive()
+		return
+	}
+	batches := slices.Collect(slices.Chunk(s.ops, 20))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(batches)); i = next.Add(1) - 1 {
+				s.insertBatch(int(i), batches[i])
+			}
+		})
+	}
+	all.Wait()
+}
+
+var errRolledBack = errors.New("rolled back on purpose")
+
+func (s *storm) insertBatch(i int, batch []operations.Operation) {
+	times := 1
+	if i%10 == 0 {
+		times = 2
+	}
+	for range times {
+		err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+			for _, op := range batch {
+				e, err := s.outbox.InsertTx(s.Context(), tx, op)
+				if err != nil {
+					return err
+				}
+				if e.Existing {
+					s.duplicates.Add(1)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			s.Errorf("insert: %v", err)
+		}
+	}
+	if i%10 != 1 {
+		return
+	}
+	never := operations.CreateTransaction(order("never-"+strconv.Itoa(i), 777))
+	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+		if _, err := s.outbox.InsertTx(s.Context(), tx, never); err != nil {
+			return err
+		}
+		return errRolledBack
+	})
+	if !errors.Is(err, errRolledBack) {
+		s.Errorf("the transaction must be rolled back: %v", err)
+	}
+	s.mu.Lock()
+	s.dropped = append(s.dropped, never)
+	s.mu.Unlock()
+}
+
+const (
+	operatorHeader = "X-Operator"
+	handful        = 101 // cents of a refund by hand: no sum of them is a refund of the outbox
+)
+
+// refundByHand is an operator at the gateway's dashboard.
+func (s *storm) refundByHand(ctx context.Context) {
+	if len(s.handled) == 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		id := s.handled[rand.IntN(len(s.handled))]
+		// A harmless fault of the request's own keeps the others away.
+		_, err := s.client.Transactions.Refund(ctx, id, gateway.RefundParams{Amount: handful},
+			gateway.Header("X-Mock-Fault", mockserver.ExtraField().String()), gateway.Header(operatorHeader, "1"), gateway.NoRetry())
+		if err == nil {
+			s.mu.Lock()
+			s.byHand[id] += handful
+			s.mu.Unlock()
+		} else if !errors.Is(err, gateway.ErrValidation) && !errors.Is(err, gateway.ErrConflict) && ctx.Err() == nil {
+			s.Errorf("the operator's refund: %v", err)
+		}
+		wait := time.NewTimer(40 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+		case <-wait.C:
+		}
+	}
+}

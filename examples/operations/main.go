@@ -1,0 +1,193 @@
+// Operations is a shop whose worker is killed after it sent one refund and
+// before it sent another. It is started again, and each refund is made once.
+//
+//	cd examples/operations && ../../integration/with-postgres go run .
+//
+// The shop, in shop.go, is what a merchant would write. The rest is the stage:
+// the mock gateway, the worker's process, the kill and the audit.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+func main() {
+	if isWorker() {
+		mainWorker()
+		return
+	}
+	tale.Main("operations", run)
+}
+
+const cents = 2500
+
+// stage is where the story plays.
+type stage struct {
+	*tale.Teller
+
+	mock   *mockserver.Server
+	base   string
+	shop   *shop
+	lost   string // the transaction whose refund is sent and never answered
+	unsent string // the one whose refund is never sent
+}
+
+// run tells the story and returns the first expectation that failed.
+func run(ctx context.Context, t *tale.Teller) (err error) {
+	if os.Getenv("DATABASE_URL") == "" {
+		return errors.New("no DATABASE_URL is set: see the package comment for the command")
+	}
+	s := &stage{Teller: t}
+	if s.mock, err = mockserver.New(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.mock.Close()) }()
+	if s.base, err = s.mock.Listen("127.0.0.1:0"); err != nil { //nolint:contextcheck // it ends with Close
+		return err
+	}
+	if s.shop, err = openShop(ctx, os.Getenv("DATABASE_URL"), s.mock.Client()); err != nil {
+		return err
+	}
+	defer s.shop.db.Close()
+	if err := s.shop.migrate(ctx); err != nil {
+		return err
+	}
+	for _, scene := range []func(context.Context) error{s.sell, s.kill, s.recover, s.audit} {
+		if err := scene(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sell makes two orders that are paid, of which goods come back.
+func (s *stage) sell(ctx context.Context) error {
+	s.Title("Two orders are paid, and half of each comes back")
+	for i, id := range []*string{&s.lost, &s.unsent} {
+		charge, err := s.mock.Client().Transactions.Create(ctx, gateway.TransactionParams{
+			ExternalRef: fmt.Sprintf("order-%d", i+1), Amount: 2 * cents, Method: gateway.Pix,
+			Buyer:    gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
+			Products: []gateway.Product{{Name: "Mug", Price: cents, Quantity: 2}},
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.mock.Transactions.Pay(charge.ID); err != nil {
+			return err
+		}
+		*id = charge.ID
+		if err := s.shop.accept(ctx, fmt.Sprintf("return-%d", i+1), charge.ID, cents); err != nil {
+			return err
+		}
+	}
+	s.Say("the returns and their refunds of %s each are stored together", gateway.FormatAmount(cents, gateway.BRL))
+	return nil
+}
+
+// kill starts a worker that dies with both refunds in its hands.
+func (s *stage) kill(ctx context.Context) error {
+	s.Title("The worker is killed: one refund was sent, the other was about to be (SIGKILL)")
+	p, err := s.start(ctx, lostVariable+"="+s.lost, unsentVariable+"="+s.unsent)
+	if err != nil {
+		return err
+	}
+	s.Say("the worker is gone: %v", <-p.ended)
+	if err := s.show(ctx); err != nil {
+		return err
+	}
+	entries, err := s.shop.outbox.List(ctx, operations.Query{States: []operations.State{operations.Sent}})
+	if err != nil {
+		return err
+	}
+	if len(entries) != 2 {
+		return fmt.Errorf("%d refunds have an unknown outcome, there should be 2", len(entries))
+	}
+	s.Say("to the shop both look alike: a request that may have been sent, and no response")
+	s.Say("to send them again would refund the first one twice; to give them up would never refund the second")
+	return nil
+}
+
+func (s *stage) start(ctx context.Context, environment ...string) (*process, error) {
+	return start(ctx, append(environment, gatewayVariable+"="+s.base, keyVariable+"="+s.mock.Key())...)
+}
+
+// recover starts another worker and waits for the returns to be settled.
+func (s *stage) recover(ctx context.Context) error {
+	s.Title("It is started again, and finds out")
+	p, err := s.start(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for open := -1; open != 0; {
+		if err := s.shop.db.QueryRow(ctx, `SELECT count(*) FROM returns WHERE state = 'refunding'`).Scan(&open); err != nil {
+			return errors.Join(err, p.stop())
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case err := <-p.ended:
+			return fmt.Errorf("the worker ended too early: %w", err)
+		}
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	for _, transaction := range []string{s.lost, s.unsent} {
+		entries, err := s.shop.outbox.List(ctx, operations.Query{Resource: "transactions/" + transaction})
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			for _, note := range e.History {
+				s.Say("%s: %s", e.Key, note.Text)
+			}
+		}
+	}
+	s.Say("both are settled after %d s", int(time.Since(began).Seconds()))
+	return nil
+}
+
+// audit compares the gateway's books with the shop's.
+func (s *stage) audit(ctx context.Context) error {
+	s.Title("One refund each")
+	if err := s.show(ctx); err != nil {
+		return err
+	}
+	for _, id := range []string{s.lost, s.unsent} {
+		tx, err := s.mock.Client().Transactions.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		var state string
+		var reports int
+		if err := s.shop.db.QueryRow(ctx, `SELECT state, reports FROM returns WHERE transaction_id = $1`, id).Scan(&state, &reports); err != nil {
+			return err
+		}
+		if tx.RefundedAmount != cents || state != "refunded" || reports != 1 {
+			return fmt.Errorf("the gateway refunded %d, the shop's return is %s, reported %d times", tx.RefundedAmount, state, reports)
+		}
+	}
+	s.Say("the gateway's books and the shop's agree")
+	return nil
+}
+
+// show says what the gateway has refunded.
+func (s *stage) show(ctx context.Context) error {
+	for i, id := range []string{s.lost, s.unsent} {
+		tx, err := s.mock.Client().Transactions.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		s.Say("refunded of order-%d at the gateway: %s", i+1, gateway.FormatAmount(tx.RefundedAmount, tx.Currency))
+	}
+	return nil
+}

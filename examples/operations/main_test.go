@@ -1,0 +1,32 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain is the worker where the test starts itself again.
+func TestMain(m *testing.M) {
+	if isWorker() {
+		mainWorker()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestEachRefundIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("DATABASE_URL") == "" {
+		t.Skip("DATABASE_URL is not set: run ../../integration/with-postgres go test ./...")
+	}
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
+	assert.Contains(t, out.String(), "return-1: found applied")
+	assert.Contains(t, out.String(), "return-2: not found applied")
+	assert.Contains(t, out.String(), "the gateway's books and the shop's agree")
+}
