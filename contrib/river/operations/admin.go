@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -161,7 +160,7 @@ func (o *Outbox) resolveApplied(ctx context.Context, r *record, resourceID strin
 	if err != nil {
 		return err
 	}
-	encoded, err := json.Marshal(value)
+	encoded, err := encodeResult(value)
 	if err != nil {
 		return err
 	}

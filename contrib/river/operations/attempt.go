@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -314,9 +313,9 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 // succeed ends an operation that was applied.
 func (a *attempt) succeed(ctx context.Context, value any) (time.Duration, error) {
 	p := &a.record.p
-	encoded, err := json.Marshal(value)
+	encoded, err := encodeResult(value)
 	if err != nil {
-		return 0, fmt.Errorf("operations: the result can't be encoded: %w", err)
+		return 0, err
 	}
 	if refund, ok := value.(*gateway.Refund); ok {
 		p.Refunded = p.Before.RefundedAmount + refund.AmountRefunded

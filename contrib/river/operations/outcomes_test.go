@@ -1,9 +1,11 @@
 package operations_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -396,4 +398,42 @@ func TestOperationsThatAreCommittedOutOfOrderDoNotBlockEachOther(t *testing.T) {
 	w.reaches("second", operations.Done)
 	w.reaches("first", operations.Done)
 	assert.Equal(t, int64(300), w.refunded(charge.ID))
+}
+
+// garbler adds a member with a broken character to responses, as a gateway does
+// that stores Latin-1, and with one that jsonb rejects.
+type garbler struct{ next http.RoundTripper }
+
+func (g garbler) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := g.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	body = bytes.ReplaceAll(body, []byte(`"traceable":`), []byte("\"nickname\":\"\xe9\\u0000\",\"traceable\":"))
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Del("Content-Length")
+	return resp, err
+}
+
+func TestABrokenCharacterInAResponseDoesNotHideACharge(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	client, err := w.gw.Client().With(gateway.WithHTTPClient(&http.Client{Transport: garbler{w.gw.Transport()}}))
+	require.NoError(t, err)
+	w.config.Client = client
+	w.outbox = w.newOutbox()
+	var failed atomic.Bool
+	operations.OnResult(w.outbox, func(ctx context.Context, tx pgx.Tx, r operations.TransactionResult) error {
+		if failed.CompareAndSwap(false, true) {
+			return errors.New("the result must be stored for a second run")
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, '', $3)`, r.Entry.Kind, r.Entry.Key, r.Value.ID)
+		return err
+	})
+	w.work(w.outbox)
+	w.insert(operations.CreateTransaction(order("order-1", 500)))
+	w.reaches("order-1", operations.Done)
+	assert.Equal(t, 1, w.gw.Requests.Count("transactions.create"))
 }

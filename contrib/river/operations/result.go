@@ -42,11 +42,25 @@ func OnResult[O Returning[R], R any](o *Outbox, handle func(ctx context.Context,
 			return handle(ctx, tx, r)
 		}
 		r.Value = op.result()
-		if err := json.Unmarshal(out.Value, r.Value, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		if err := json.Unmarshal(out.Value, r.Value, lenient()); err != nil {
 			return fmt.Errorf("operations: the stored result can't be decoded: %w", err)
 		}
 		return handle(ctx, tx, r)
 	}
+}
+
+// lenient reads and writes what the gateway returned as the client does: a
+// broken character in a name must not hide a payment.
+func lenient() json.Options {
+	return json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+func encodeResult(value any) (jsontext.Value, error) {
+	encoded, err := json.Marshal(value, lenient())
+	if err != nil {
+		return nil, fmt.Errorf("operations: the result can't be encoded: %w", err)
+	}
+	return encoded, nil
 }
 
 type handler func(ctx context.Context, tx pgx.Tx, entry *Entry, op Operation, out *outcome) error

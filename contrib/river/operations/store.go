@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -91,7 +92,7 @@ func scan(row pgx.Row, more ...any) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(stored, &r.p); err != nil {
+	if err := json.Unmarshal(stored, &r.p, lenient()); err != nil {
 		return nil, fmt.Errorf("operations: the stored progress can't be decoded: %w", err)
 	}
 	r.Sends, r.LastError, r.Ambiguity, r.History = r.p.Sends, r.p.LastError, r.p.Ambiguity, r.p.History
@@ -209,11 +210,11 @@ func (s *store) save(ctx context.Context, r *record, state State, due, lease tim
 }
 
 func (r *record) encoded() (string, error) {
-	b, err := json.Marshal(&r.p)
+	b, err := json.Marshal(&r.p, lenient())
 	if err != nil {
 		return "", fmt.Errorf("operations: the progress can't be encoded: %w", err)
 	}
-	return string(b), nil
+	return strings.ToValidUTF8(string(b), "\uFFFD"), nil // PostgreSQL takes nothing else
 }
 
 func (r *record) refunded() *int64 {

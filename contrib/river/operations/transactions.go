@@ -76,9 +76,10 @@ func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, i
 // Refund pays a transaction back, in whole or in part: PUT
 // /v2/transactions/{id}/refund. Exactly one of Amount, UpTo and Full is set.
 //
-// UpTo and Full name a target, so they are the safer forms: whoever else refunds
-// the same transaction, no more than the target is paid back, and the outcome can
-// always be told.
+// UpTo and Full name a target, so they are the safer forms: what others refunded
+// before counts towards it, and the outcome can always be told. Full is safest:
+// the gateway itself refuses to pay back more. UpTo is sent as the difference to
+// what was read just before, so a refund by hand at that very moment comes on top.
 type Refund struct {
 	Key           string `json:"key"`
 	TransactionID string `json:"transaction_id"`
