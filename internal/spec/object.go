@@ -466,7 +466,11 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 	r.shape.list('0').between(float64(lo), float64(hi))
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
-		v, ok := jsonread.Integer(r.o.c.doc.Raw(at))
+		raw := r.o.c.doc.Raw(at)
+		v, ok := jsonread.Integer(raw)
+		if ok && strings.ContainsAny(raw, ".eE") {
+			r.o.c.doc.rewrite(at, strconv.FormatInt(v, 10))
+		}
 		switch {
 		case r.o.c.doc.Kind(at) != '0' || !ok:
 			element.Fail("", CodeInvalidType, "must be an integer")

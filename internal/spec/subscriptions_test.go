@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/spec"
 )
@@ -189,4 +190,18 @@ func TestSubscriptionRefusesCardData(t *testing.T) {
 		body := strings.Replace(pixSubscription, "{", "{"+member+",", 1)
 		assert.Len(t, check(t, body, spec.Subscription), 1, member)
 	}
+}
+
+// An integer may be written as 1.0 or 1e0, in an array too.
+func TestRetryOffsetsInAnySpellingAreDecoded(t *testing.T) {
+	t.Parallel()
+	d, err := spec.Parse([]byte(`{"retry_offsets_days":[1.0,3e0,5]}`))
+	require.NoError(t, err)
+	defer d.Release()
+	require.Empty(t, d.Check(spec.SubscriptionUpdate, spec.Variant{}))
+	var in struct {
+		Days []int `json:"retry_offsets_days"`
+	}
+	require.NoError(t, d.Decode(&in))
+	require.Equal(t, []int{1, 3, 5}, in.Days)
 }

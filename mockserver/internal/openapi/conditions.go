@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -359,9 +360,7 @@ func (rq *request) conditional(c condition, base string) *schema {
 	if len(when.AllOf) == 1 {
 		when = when.AllOf[0]
 	}
-	must := value(rq.at(c.path))
-	must.Enum, must.MinItems, must.MaxItems, must.MaxLength, must.Format, must.Pattern = nil, 0, nil, nil, "", ""
-	must.Minimum, must.Maximum, must.MinLength, must.AnyOf = nil, nil, 0, nil
+	must := value(&spec.Shape{Kind: rq.at(c.path).Kind, Min: math.Inf(-1), Max: math.Inf(1), MaxLen: -1})
 	if must.Type[0] == "string" && rq.blankIsMissing(c) {
 		must.Pattern = `\S`
 	}

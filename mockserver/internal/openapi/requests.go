@@ -16,11 +16,11 @@ import (
 // they can't say is in the table of integration/openapi, with its reason.
 var forms = map[string]schema{ //nolint:gochecknoglobals // never changes
 	"must be an e-mail address":                           {Format: "email"},
-	"must be an IPv4 or IPv6 address":                     {AnyOf: []*schema{{Format: "ipv4"}, {Format: "ipv6"}}},
+	"must be an IPv4 or IPv6 address":                     {AnyOf: []*schema{{Type: oneOrAll{"string"}, Format: "ipv4"}, {Type: oneOrAll{"string"}, Format: "ipv6"}}},
 	"must be an http or https URL":                        {Format: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]?://"},
 	"must be an https URL":                                {Format: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]://"},
 	"must be a timestamp with a zone":                     {Format: "date-time"},
-	"must be a date or a timestamp with a zone":           {AnyOf: []*schema{{Format: "date-time"}, {Format: "date"}}},
+	"must be a date or a timestamp with a zone":           {AnyOf: []*schema{{Type: oneOrAll{"string"}, Format: "date-time"}, {Type: oneOrAll{"string"}, Format: "date"}}},
 	"must start with pgct_ or pgpm_":                      {Pattern: "^pg(ct|pm)_"},
 	"must start with pgct_":                               {Pattern: "^pgct_"},
 	"must be letters and digits only":                     {Pattern: "^[A-Za-z0-9]*$"},
@@ -84,7 +84,10 @@ func value(s *spec.Shape) *schema {
 	}
 	for _, must := range s.Musts {
 		f := form(must)
-		out.Format, out.Pattern, out.AnyOf = f.Format, f.Pattern, f.AnyOf
+		out.Format, out.Pattern = f.Format, f.Pattern
+		if out.AnyOf = slices.Clone(f.AnyOf); out.AnyOf != nil {
+			out.Type = nil // each of them has it
+		}
 	}
 	return out
 }
@@ -113,7 +116,7 @@ func (rq *request) members(s *spec.Shape, path string, child func(m *spec.Shape,
 			sub = child(m, at)
 		}
 		if m.Presence == spec.Nullable {
-			sub = nullable(sub)
+			sub = orNull(sub)
 		}
 		if m.Presence == spec.Required {
 			out.Required = append(out.Required, m.Name)
@@ -124,15 +127,6 @@ func (rq *request) members(s *spec.Shape, path string, child func(m *spec.Shape,
 		out.PropertyNames = &schema{Not: &schema{Enum: unwanted}}
 	}
 	return out
-}
-
-// nullable is orNull for a request's value. Formats say nothing about null.
-func nullable(s *schema) *schema {
-	if len(s.AnyOf) > 0 && len(s.Type) > 0 {
-		s.Type = append(s.Type, "null")
-		return s
-	}
-	return orNull(s)
 }
 
 func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }

@@ -131,7 +131,10 @@ func orNull(s *schema) *schema {
 	switch {
 	case len(s.AllOf) == 1 && s.AllOf[0].Ref != "" && len(s.Type) == 0:
 		return &schema{Description: s.Description, AnyOf: []*schema{s.AllOf[0], text("null")}}
-	case s.Ref != "", len(s.AnyOf) > 0:
+	case len(s.AnyOf) > 0:
+		s.AnyOf = append(s.AnyOf, text("null"))
+		return s
+	case s.Ref != "":
 		return &schema{AnyOf: []*schema{s, text("null")}}
 	case len(s.AllOf) > 0 && len(s.Type) == 0, len(s.Enum) > 0:
 		about := s.Description
