@@ -66,12 +66,12 @@ func calls() map[string]shaped {
 	}
 }
 
-// Shapes describes every call, in the order of the routes. It panics where one
-// has no row in calls.
-func Shapes() []Shape {
+// Shapes describes every call, with the given [Config.Controls], in the order of
+// the routes. It panics where one has no row in calls.
+func Shapes(controls []string) []Shape {
 	known := calls()
 	var list []Shape
-	for _, r := range (&Plane{}).routes() {
+	for _, r := range (&Plane{cfg: Config{Controls: controls}}).routes() {
 		c, ok := known[r.method+" "+r.path]
 		switch resource, _, _ := strings.Cut(r.path, "/"); {
 		case ok:
