@@ -20,12 +20,16 @@ func TestGuidesShowRealCode(t *testing.T) {
 	t.Parallel()
 	for _, guide := range guides(t) {
 		for _, block := range blocks(t, guide) {
-			if block.language != "go" {
+			sources, ok := map[string]string{
+				"go":     `^examples/.*\.go$|_test\.go$`,
+				"ts":     `^integration/clients/src/.*\.test\.ts$`,
+				"python": `^integration/clients/test_.*\.py$`,
+			}[block.language]
+			if !ok {
 				continue
 			}
-			require.NotEmpty(t, block.from, "%s:%d: a block of Go needs the line <!-- from: FILE --> above it", guide, block.line)
-			assert.Regexp(t, `^examples/.*\.go$|_test\.go$`, block.from,
-				"%s:%d: only examples and tests are sure to be compiled", guide, block.line)
+			require.NotEmpty(t, block.from, "%s:%d: a block of code needs the line <!-- from: FILE --> above it", guide, block.line)
+			assert.Regexp(t, sources, block.from, "%s:%d: only examples and tests are sure to be compiled", guide, block.line)
 			source, err := os.ReadFile(filepath.FromSlash(block.from))
 			require.NoError(t, err, "%s:%d", guide, block.line)
 			assert.True(t, holds(lines(string(source)), block.text), "%s:%d: %s has no such region", guide, block.line, block.from)
