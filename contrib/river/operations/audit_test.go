@@ -294,8 +294,17 @@ func (s *storm) justified(op operations.Operation, e *operations.Entry) bool {
 			byHand += handful
 		}
 	}
-	unexplained := func(foreign int64) bool { return foreign > 0 && foreign%handful == 0 && foreign <= byHand }
-	return unexplained(now-before) || unexplained(now-before-asked)
+	// The journal keeps the latest requests only; what it lost the gateway
+	// confirmed to the operator.
+	var confirmed int64
+	for _, at := range s.byHandAt[refund.TransactionID] {
+		if at.Before(e.UpdatedAt) {
+			confirmed += handful
+		}
+	}
+	byHand = max(byHand, confirmed)
+	explained := func(foreign int64) bool { return foreign > 0 && foreign%handful == 0 && foreign <= byHand }
+	return explained(now-before) || explained(now-before-asked)
 }
 
 // keepJournal keeps the refunds in the mock's journal, which remembers the

@@ -82,7 +82,8 @@ type storm struct {
 	dropped    []operations.Operation // in transactions that were rolled back
 	handled    []string               // charges that an operator refunds by hand
 	mu         sync.Mutex
-	byHand     map[string]int64 // cents by charge, as the gateway confirmed them
+	byHand     map[string]int64       // cents by charge, as the gateway confirmed them
+	byHandAt   map[string][]time.Time // and when
 	inserted   time.Duration
 	took       time.Duration
 	duplicates atomic.Int64
@@ -91,7 +92,7 @@ type storm struct {
 
 func newStorm(t *testing.T, live, naive bool) *storm {
 	t.Helper()
-	s := &storm{T: t, pool: poolOf(t), byHand: make(map[string]int64), journal: make(map[string][]mockserver.Request)}
+	s := &storm{T: t, pool: poolOf(t), byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time), journal: make(map[string][]mockserver.Request)}
 	dialect := mockserver.Document
 	if live {
 		dialect, s.spec.KeyLifetime = mockserver.Live, time.Hour
@@ -352,6 +353,7 @@ func (s *storm) refundByHand(ctx context.Context) {
 		if err == nil {
 			s.mu.Lock()
 			s.byHand[id] += handful
+			s.byHandAt[id] = append(s.byHandAt[id], time.Now())
 			s.mu.Unlock()
 		} else if !errors.Is(err, gateway.ErrValidation) && !errors.Is(err, gateway.ErrConflict) && ctx.Err() == nil {
 			s.Errorf("the operator's refund: %v", err)
