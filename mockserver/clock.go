@@ -2,9 +2,8 @@ package mockserver
 
 import (
 	"context"
+	"errors"
 	"time"
-
-	"github.com/gateway-go/gateway/mockserver/internal/admin"
 )
 
 // Clock is the gateway's own time. It stands still until it is advanced and
@@ -24,17 +23,20 @@ func (c *Clock) Now() time.Time { return c.server.clock.Now() }
 // Advance moves the clock by d. What becomes due on the way happens in the
 // order of its moments.
 func (c *Clock) Advance(d time.Duration) error {
-	return c.server.advance(context.Background(), admin.Step{By: d})
+	return errors.Join(c.server.clock.Advance(context.Background(), d), c.server.data.moved())
 }
 
 // AdvanceTo moves the clock to t; see [Clock.Advance].
 func (c *Clock) AdvanceTo(t time.Time) error {
-	return c.server.advance(context.Background(), admin.Step{To: t})
+	return errors.Join(c.server.clock.AdvanceTo(context.Background(), t), c.server.data.moved())
 }
 
 // Next moves the clock to the next timer and does all that is due then. It
 // reports whether there was one.
-func (c *Clock) Next() (bool, error) { return c.server.next(context.Background()) }
+func (c *Clock) Next() (bool, error) {
+	moved, err := c.server.clock.Next(context.Background())
+	return moved, errors.Join(err, c.server.data.moved())
+}
 
 // Timers lists what will become due, the earliest first: an expiry of what has
 // been paid is not among it.

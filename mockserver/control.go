@@ -1,7 +1,6 @@
 package mockserver
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -28,7 +27,7 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		},
 		SetLegacyStatus: func(key, id, status string) error { return refusalOf(s.Account(key).Legacy.SetStatus(id, status)) },
 		Down:            s.down.Store,
-		Advance:         s.advance,
+		Moved:           s.data.moved,
 		Snapshot:        s.Snapshot,
 		Restore:         s.Restore,
 		Sandbox:         s.settings.environment == Sandbox,
@@ -69,25 +68,4 @@ func refusalOf(err error) error {
 		return &admin.RefusedError{Status: refused.Status, Code: refused.Code, Detail: refused.Detail}
 	}
 	return err
-}
-
-// advance moves the clock and writes down where it is.
-func (s *Server) advance(ctx context.Context, step admin.Step) error {
-	var err error
-	switch {
-	case step.Next:
-		_, err = s.next(ctx)
-		return err
-	case !step.To.IsZero():
-		err = s.clock.AdvanceTo(ctx, step.To)
-	default:
-		err = s.clock.Advance(ctx, step.By)
-	}
-	return errors.Join(err, s.data.persist(entry{}))
-}
-
-// next is advance to the next timer. It reports whether there was one.
-func (s *Server) next(ctx context.Context) (bool, error) {
-	moved, err := s.clock.Next(ctx)
-	return moved, errors.Join(err, s.data.persist(entry{}))
 }

@@ -66,6 +66,9 @@ func (d *data) persistWebhooks(k deliver.Changed) error {
 	return d.persist(entry{Endpoints: k.Registry, Delivery: k.Delivery})
 }
 
+// moved writes down where the clock is.
+func (d *data) moved() error { return d.persist(entry{}) }
+
 func (d *data) close() error {
 	if d.file == nil {
 		return nil

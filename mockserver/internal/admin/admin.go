@@ -1,19 +1,18 @@
 // Package admin is the control plane under /__mock: what a test in any language
 // does to the gateway besides calling its interface.
 //
-// To add a call: a line in [Plane.routes] and a handler beside its kin, which
-// returns what goes into {"data": …}; an example in docs/mockgateway.md.
+// To add a call: a [Shape] beside its kin and a handler, which returns what goes
+// into {"data": …}; an example in docs/mockgateway.md.
 package admin
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
@@ -51,8 +50,8 @@ type Config struct {
 	SetLegacyStatus func(key, id, status string) error
 	// Down makes the gateway unreachable, or reachable again.
 	Down func(down bool)
-	// Advance moves the clock.
-	Advance func(context.Context, Step) error
+	// Moved writes down where the clock is.
+	Moved func() error
 	// Snapshot and Restore save and load the whole server.
 	Snapshot func() ([]byte, error)
 	Restore  func([]byte) error
@@ -61,20 +60,11 @@ type Config struct {
 	Live    bool
 }
 
-// Step is how far the clock moves: By, To or, where both are zero, to the next
-// timer.
-type Step struct {
-	By time.Duration
-	To time.Time
-	// Next is true where neither of the others is meant.
-	Next bool
-}
-
 // Plane serves the control plane. It is safe for concurrent use.
 type Plane struct {
 	cfg    Config
 	origin *http.CrossOriginProtection
-	list   []route
+	list   []Shape
 
 	mu        sync.Mutex
 	snapshots []saved
@@ -91,7 +81,7 @@ func New(cfg Config) *Plane {
 // Calls lists the plane's calls: "POST /__mock/reset".
 func (p *Plane) Calls() (list []string) {
 	for _, r := range p.list {
-		list = append(list, r.method+" "+Prefix+"/"+r.path)
+		list = append(list, r.Method+" "+Prefix+"/"+r.Path)
 	}
 	return list
 }
@@ -116,24 +106,42 @@ type call struct {
 	body []byte
 }
 
-// route is one call of the plane. Elements of its path in braces are
-// arguments.
-type route struct {
-	method, path string
-	do           func(*call) (any, error)
-	open         bool // needs no credential, and takes wrong ones
+// Shape is one call of the plane, as it is served and as its OpenAPI document
+// describes it.
+type Shape struct {
+	Method, Path string // "POST", "clock/advance"; elements of the path in braces are arguments
+
+	In    any      // a value of the body's type; nil for none
+	Out   any      // of what is in {"data": …}; nil for a resource of the interface
+	Query []string // parameters
+	Open  bool     // needs no credential, and takes wrong ones
+
+	Whole     bool   // Out is the whole response
+	MediaType string // of the response; "" is JSON
+
+	do func(*call) (any, error)
 }
 
-func (p *Plane) routes() []route {
-	return slices.Concat([]route{
-		{method: http.MethodGet, path: "health", do: p.health, open: true},
-		{method: http.MethodGet, path: "assumptions", do: p.assumptions, open: true},
-		{method: http.MethodGet, path: "metrics", do: p.metrics, open: true},
-		{method: http.MethodGet, path: "openapi.json", do: p.openAPI, open: true},
-		{method: http.MethodGet, path: "openapi-control.json", do: p.controlOpenAPI, open: true},
-		{method: http.MethodPost, path: "reset", do: p.reset},
-		{method: http.MethodPost, path: "down", do: func(*call) (any, error) { return p.reachable(false), nil }},
-		{method: http.MethodPost, path: "up", do: func(*call) (any, error) { return p.reachable(true), nil }},
+// Shapes describes every call, with the given [Config.Controls] and whole paths,
+// in the order of the routes.
+func Shapes(controls []string) []Shape {
+	list := (&Plane{cfg: Config{Controls: controls}}).routes()
+	for i := range list {
+		list[i].Path = Prefix + "/" + list[i].Path
+	}
+	return list
+}
+
+func (p *Plane) routes() []Shape {
+	return slices.Concat([]Shape{
+		{Method: http.MethodGet, Path: "health", Open: true, Out: healthView{}, do: p.health},
+		{Method: http.MethodGet, Path: "assumptions", Open: true, Out: []docs.Assumption{}, do: p.assumptions},
+		{Method: http.MethodGet, Path: "metrics", Open: true, Out: "", Whole: true, MediaType: "text/plain", do: p.metrics},
+		{Method: http.MethodGet, Path: "openapi.json", Open: true, Out: map[string]any{}, Whole: true, do: p.openAPI},
+		{Method: http.MethodGet, Path: "openapi-control.json", Open: true, Out: map[string]any{}, Whole: true, do: p.controlOpenAPI},
+		{Method: http.MethodPost, Path: "reset", Out: resetView{}, do: p.reset},
+		{Method: http.MethodPost, Path: "down", Out: reachableView{}, do: p.reachable(false)},
+		{Method: http.MethodPost, Path: "up", Out: reachableView{}, do: p.reachable(true)},
 	}, p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.snapshotRoutes())
 }
 
@@ -168,9 +176,9 @@ func (p *Plane) serve(c *call) (any, error) {
 }
 
 // identify finds out whose account is meant, and opens it.
-func (p *Plane) identify(c *call, rt *route) error {
+func (p *Plane) identify(c *call, rt *Shape) error {
 	c.key = p.cfg.Default
-	if rt.open {
+	if rt.Open {
 		return nil
 	}
 	if c.r.Header.Get("Authorization") != "" || c.r.Header.Get("Apikey") != "" {
@@ -180,26 +188,24 @@ func (p *Plane) identify(c *call, rt *route) error {
 		}
 		c.key = key
 	}
-	if _, refusal := p.cfg.Store.Open(c.key); refusal != nil {
-		return refused(refusal)
-	}
-	return nil
+	_, refusal := p.cfg.Store.Open(c.key)
+	return refused(refusal)
 }
 
 // find returns the route of a request and puts its arguments into the call.
-func (p *Plane) find(c *call) (*route, error) {
+func (p *Plane) find(c *call) (*Shape, error) {
 	path := strings.Trim(strings.TrimPrefix(c.r.URL.Path, Prefix), "/")
 	var allowed []string
 	for i, rt := range p.list {
-		if !faults.PathMatches(rt.path, path) {
+		if !faults.PathMatches(rt.Path, path) {
 			continue
 		}
-		if rt.method != c.r.Method {
-			allowed = append(allowed, rt.method)
+		if rt.Method != c.r.Method {
+			allowed = append(allowed, rt.Method)
 			continue
 		}
 		elements := strings.Split(path, "/")
-		for j, name := range strings.Split(rt.path, "/") {
+		for j, name := range strings.Split(rt.Path, "/") {
 			if strings.HasPrefix(name, "{") {
 				c.args = append(c.args, elements[j])
 			}
@@ -222,7 +228,12 @@ type RefusedError struct {
 }
 
 // refused turns the engine's refusal into the error of a call.
-func refused(r *engine.Refusal) error { return &RefusedError{httpapi.StatusOf(r), r.Code, r.Detail} }
+func refused(r *engine.Refusal) error {
+	if r == nil {
+		return nil
+	}
+	return &RefusedError{httpapi.StatusOf(r), r.Code, r.Detail}
+}
 
 // Error returns the detail.
 func (r *RefusedError) Error() string { return r.Detail }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -73,16 +74,18 @@ type reachableView struct {
 }
 
 // reachable lets the whole gateway be there for every account, or not.
-func (p *Plane) reachable(up bool) reachableView {
-	p.cfg.Down(!up)
-	return reachableView{up}
+func (p *Plane) reachable(up bool) func(*call) (any, error) {
+	return func(*call) (any, error) {
+		p.cfg.Down(!up)
+		return reachableView{up}, nil
+	}
 }
 
-func (p *Plane) clockRoutes() []route {
-	return []route{
-		{method: http.MethodGet, path: "clock", do: p.clock},
-		{method: http.MethodPost, path: "clock/advance", do: p.advance},
-		{method: http.MethodGet, path: "clock/timers", do: p.timers},
+func (p *Plane) clockRoutes() []Shape {
+	return []Shape{
+		{Method: http.MethodGet, Path: "clock", Out: clockView{}, do: p.clock},
+		{Method: http.MethodPost, Path: "clock/advance", In: advanceBody{}, Out: clockView{}, do: p.advance},
+		{Method: http.MethodGet, Path: "clock/timers", Out: []timerView{}, do: p.timers},
 	}
 }
 
@@ -104,28 +107,25 @@ func (p *Plane) advance(c *call) (any, error) {
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
-	step := Step{Next: in.Next}
-	given := 0
-	var err error
-	if in.By != "" {
-		given++
-		if step.By, err = duration.Parse(in.By); err != nil {
-			return nil, invalid(`by must be a duration such as "90m", "12h" or "40d": %v`, err)
-		}
+	by, err := duration.Parse(in.By)
+	if err != nil && in.By != "" {
+		return nil, invalid(`by must be a duration such as "90m", "12h" or "40d": %v`, err)
 	}
-	if in.To != "" {
-		given++
-		if step.To, err = time.Parse(time.RFC3339, in.To); err != nil {
-			return nil, invalid(`to must be a timestamp such as "2027-02-01T00:00:00Z", not %q`, in.To)
-		}
+	to, err := time.Parse(time.RFC3339, in.To)
+	if err != nil && in.To != "" {
+		return nil, invalid(`to must be a timestamp such as "2027-02-01T00:00:00Z", not %q`, in.To)
 	}
-	if in.Next {
-		given++
-	}
-	if given != 1 {
+	switch {
+	case in.By != "" && in == advanceBody{By: in.By}:
+		err = p.cfg.Clock.Advance(c.r.Context(), by)
+	case in.To != "" && in == advanceBody{To: in.To}:
+		err = p.cfg.Clock.AdvanceTo(c.r.Context(), to)
+	case in == advanceBody{Next: true}:
+		_, err = p.cfg.Clock.Next(c.r.Context())
+	default:
 		return nil, invalid(`the body must have exactly one of {"by": "40d"}, {"to": "2027-02-01T00:00:00Z"} and {"next": true}`)
 	}
-	if err := p.cfg.Advance(c.r.Context(), step); err != nil {
+	if err := errors.Join(err, p.cfg.Moved()); err != nil {
 		return nil, err
 	}
 	return p.clock(c)
@@ -147,15 +147,23 @@ func (p *Plane) timers(c *call) (any, error) {
 	return list, nil
 }
 
-func (p *Plane) controlRoutes() []route {
-	list := []route{{method: http.MethodPost, path: "legacy/payments/{id}/status", do: p.legacyStatus}}
+func (p *Plane) controlRoutes() []Shape {
+	list := []Shape{{
+		Method: http.MethodPost, Path: "legacy/payments/{id}/status", In: legacyStatusBody{}, Out: legacyView{}, do: p.legacyStatus,
+	}}
 	for _, control := range p.cfg.Controls {
 		resource, action, _ := strings.Cut(control, "/")
-		list = append(list, route{
-			method: http.MethodPost,
-			path:   resource + "/{id}/" + action,
-			do:     func(c *call) (any, error) { return p.control(c, resource, action) },
-		})
+		shape := Shape{
+			Method: http.MethodPost, Path: resource + "/{id}/" + action,
+			do: func(c *call) (any, error) { return p.control(c, resource, action) },
+		}
+		if resource == "checkout" {
+			shape.Out = linkView{}
+		}
+		if action == "fail-next" {
+			shape.In = actionBody{}
+		}
+		list = append(list, shape)
 	}
 	return list
 }

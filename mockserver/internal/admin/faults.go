@@ -8,15 +8,15 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-func (p *Plane) faultRoutes() []route {
-	return []route{
-		{method: http.MethodPost, path: "faults", do: p.addFault},
-		{method: http.MethodGet, path: "faults", do: p.faults},
-		{method: http.MethodDelete, path: "faults", do: p.clearFaults(false)},
-		{method: http.MethodDelete, path: "deliveries/faults", do: p.clearFaults(true)},
-		{method: http.MethodDelete, path: "faults/{id}", do: p.removeFault},
-		{method: http.MethodGet, path: "requests", do: p.requests},
-		{method: http.MethodDelete, path: "requests", do: p.clearRequests},
+func (p *Plane) faultRoutes() []Shape {
+	return []Shape{
+		{Method: http.MethodPost, Path: "faults", In: faultBody{}, Out: faultView{}, do: p.addFault},
+		{Method: http.MethodGet, Path: "faults", Out: []faultView{}, do: p.faults},
+		{Method: http.MethodDelete, Path: "faults", Out: []faultView{}, do: p.clearFaults(false)},
+		{Method: http.MethodDelete, Path: "deliveries/faults", Out: []faultView{}, do: p.clearFaults(true)},
+		{Method: http.MethodDelete, Path: "faults/{id}", Out: faultView{}, do: p.removeFault},
+		{Method: http.MethodGet, Path: "requests", Out: foundView{}, Query: []string{"match"}, Whole: true, do: p.requests},
+		{Method: http.MethodDelete, Path: "requests", Out: []requestView{}, do: p.clearRequests},
 	}
 }
 

@@ -3,7 +3,9 @@ package admin
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
@@ -22,12 +24,12 @@ type saved struct {
 	bytes []byte
 }
 
-func (p *Plane) snapshotRoutes() []route {
-	return []route{
-		{method: http.MethodPost, path: "snapshots", do: p.snapshot},
-		{method: http.MethodGet, path: "snapshots", do: p.snapshotList},
-		{method: http.MethodPost, path: "snapshots/{id}/restore", do: p.restore},
-		{method: http.MethodDelete, path: "snapshots/{id}", do: p.forget},
+func (p *Plane) snapshotRoutes() []Shape {
+	return []Shape{
+		{Method: http.MethodPost, Path: "snapshots", Out: snapshotView{}, do: p.snapshot},
+		{Method: http.MethodGet, Path: "snapshots", Out: []snapshotView{}, do: p.snapshotList},
+		{Method: http.MethodPost, Path: "snapshots/{id}/restore", Out: snapshotView{}, do: p.restore},
+		{Method: http.MethodDelete, Path: "snapshots/{id}", Out: snapshotView{}, do: p.forget},
 	}
 }
 
@@ -74,80 +76,77 @@ func (p *Plane) snapshotList(*call) (any, error) {
 func (p *Plane) restore(c *call) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.snapshots {
-		if s.id == c.args[0] {
-			return s.view(), p.cfg.Restore(s.bytes)
-		}
+	i, err := p.saved(c)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errNoSnapshot()
+	s := p.snapshots[i]
+	return s.view(), p.cfg.Restore(s.bytes)
 }
 
 func (p *Plane) forget(c *call) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, s := range p.snapshots {
-		if s.id == c.args[0] {
-			p.snapshots = append(p.snapshots[:i], p.snapshots[i+1:]...)
-			p.cfg.Room.Add(-int64(len(s.bytes)))
-			return s.view(), nil
-		}
+	i, err := p.saved(c)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errNoSnapshot()
+	s := p.snapshots[i]
+	p.snapshots = slices.Delete(p.snapshots, i, i+1)
+	p.cfg.Room.Add(-int64(len(s.bytes)))
+	return s.view(), nil
 }
 
-func errNoSnapshot() error {
-	return &RefusedError{http.StatusNotFound, "NOT_FOUND", "no snapshot has this id"}
+func (p *Plane) saved(c *call) (int, error) {
+	i := slices.IndexFunc(p.snapshots, func(s saved) bool { return s.id == c.args[0] })
+	if i < 0 {
+		return 0, &RefusedError{http.StatusNotFound, "NOT_FOUND", "no snapshot has this id"}
+	}
+	return i, nil
 }
 
 // metrics writes the gateway's numbers in Prometheus' text format.
 func (p *Plane) metrics(c *call) (any, error) {
 	var b bytes.Buffer
-	gauge := func(name, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name) }
-
-	gauge("mockgateway_clock_seconds", "The virtual clock, in Unix seconds.")
-	fmt.Fprintf(&b, "mockgateway_clock_seconds %d\n", p.cfg.Clock.Now().Unix())
-	gauge("mockgateway_timers", "Timers that wait.")
-	fmt.Fprintf(&b, "mockgateway_timers %d\n", p.cfg.Clock.Len())
-	fmt.Fprintf(&b, "# HELP mockgateway_timer_failures_total Due timers that failed, such as on a full server, and will be tried again.\n"+
-		"# TYPE mockgateway_timer_failures_total counter\nmockgateway_timer_failures_total %d\n", p.cfg.Clock.Failures())
-	gauge("mockgateway_accounts", "Accounts that were opened.")
-	fmt.Fprintf(&b, "mockgateway_accounts %d\n", len(p.cfg.Store.Accounts()))
-	gauge("mockgateway_records", "Records of all accounts.")
-	for _, n := range p.records() {
-		fmt.Fprintf(&b, "mockgateway_records{kind=%q} %d\n", n.kind, n.count)
+	head := func(kind, name, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
+	one := func(kind, name, help string, value any) {
+		head(kind, name, help)
+		fmt.Fprintf(&b, "%s %d\n", name, value)
 	}
-	gauge("mockgateway_memory_bytes", "About what counts towards the memory limit.")
-	fmt.Fprintf(&b, "mockgateway_memory_bytes %d\n", p.cfg.Room.Used())
-	gauge("mockgateway_deliveries", "Webhook deliveries that are remembered.")
+	one("gauge", "mockgateway_clock_seconds", "The virtual clock, in Unix seconds.", p.cfg.Clock.Now().Unix())
+	one("gauge", "mockgateway_timers", "Timers that wait.", p.cfg.Clock.Len())
+	one("counter", "mockgateway_timer_failures_total", "Due timers that failed, such as on a full server, and will be tried again.", p.cfg.Clock.Failures())
+	one("gauge", "mockgateway_accounts", "Accounts that were opened.", len(p.cfg.Store.Accounts()))
+	head("gauge", "mockgateway_records", "Records of all accounts.")
+	counts := p.records()
+	for i, kind := range [...]string{"transaction", "transfer", "subscription", "customer", "checkout_link"} {
+		fmt.Fprintf(&b, "mockgateway_records{kind=%q} %d\n", kind, counts[i])
+	}
+	one("gauge", "mockgateway_memory_bytes", "About what counts towards the memory limit.", p.cfg.Room.Used())
+	head("gauge", "mockgateway_deliveries", "Webhook deliveries that are remembered.")
 	states := p.cfg.Sender.Count()
 	for _, state := range []deliver.State{
 		deliver.Pending, deliver.Delivered, deliver.Failed, deliver.Held, deliver.Dropped, deliver.NoEndpoint,
 	} {
 		fmt.Fprintf(&b, "mockgateway_deliveries{state=%q} %d\n", state, states[state])
 	}
-	fmt.Fprintf(&b, "# HELP mockgateway_requests_total Requests by response status, 0 if none was sent.\n"+
-		"# TYPE mockgateway_requests_total counter\n")
-	for _, n := range p.cfg.Journal.Statuses() {
-		fmt.Fprintf(&b, "mockgateway_requests_total{status=\"%d\"} %d\n", n.Status, n.Count)
+	head("counter", "mockgateway_requests_total", "Requests by response status, 0 if none was sent.")
+	statuses := p.cfg.Journal.Statuses()
+	for _, status := range slices.Sorted(maps.Keys(statuses)) {
+		fmt.Fprintf(&b, "mockgateway_requests_total{status=\"%d\"} %d\n", status, statuses[status])
 	}
 	c.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, err := c.w.Write(b.Bytes())
 	return nil, err
 }
 
-type counted struct {
-	kind  string
-	count int
-}
-
-func (p *Plane) records() []counted {
-	list := []counted{{kind: "transaction"}, {kind: "transfer"}, {kind: "subscription"}, {kind: "customer"}, {kind: "checkout_link"}}
+func (p *Plane) records() (counts [5]int) {
 	for _, key := range p.cfg.Store.Accounts() {
 		p.cfg.Store.Account(key).View(func(d *store.Data) {
 			for i, n := range []int{d.Transactions.Len(), d.Transfers.Len(), d.Subscriptions.Len(), d.Customers.Len(), d.Links.Len()} {
-				list[i].count += n
+				counts[i] += n
 			}
 		})
 	}
-	return list
+	return counts
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func (p *Plane) webhookRoutes() []route {
-	return []route{
-		{method: http.MethodPost, path: "endpoints", do: p.addEndpoint},
-		{method: http.MethodGet, path: "endpoints", do: p.endpoints},
-		{method: http.MethodDelete, path: "endpoints/{id}", do: p.removeEndpoint},
-		{method: http.MethodPost, path: "endpoints/{id}/rotate", do: p.rotate},
-		{method: http.MethodGet, path: "deliveries", do: p.deliveries},
-		{method: http.MethodGet, path: "deliveries/{id}", do: p.delivery},
-		{method: http.MethodPost, path: "deliveries/{id}/redeliver", do: p.redeliver},
-		{method: http.MethodPost, path: "deliveries/wait", do: p.wait},
-		{method: http.MethodPost, path: "deliveries/hold", do: p.hold},
-		{method: http.MethodPost, path: "deliveries/release", do: p.release},
+func (p *Plane) webhookRoutes() []Shape {
+	filters := []string{"kind", "status", "resource_id"}
+	return []Shape{
+		{Method: http.MethodPost, Path: "endpoints", In: endpointBody{}, Out: endpointView{}, do: p.addEndpoint},
+		{Method: http.MethodGet, Path: "endpoints", Out: []endpointView{}, do: p.endpoints},
+		{Method: http.MethodDelete, Path: "endpoints/{id}", Out: endpointView{}, do: p.removeEndpoint},
+		{Method: http.MethodPost, Path: "endpoints/{id}/rotate", In: secretBody{}, Out: endpointView{}, do: p.rotate},
+		{Method: http.MethodGet, Path: "deliveries", Out: []deliveryView{}, Query: filters, do: p.deliveries},
+		{Method: http.MethodGet, Path: "deliveries/{id}", Out: deliveryView{}, do: p.delivery},
+		{Method: http.MethodPost, Path: "deliveries/{id}/redeliver", Out: deliveryView{}, do: p.redeliver},
+		{Method: http.MethodPost, Path: "deliveries/wait", Out: []deliveryView{}, Query: filters, do: p.wait},
+		{Method: http.MethodPost, Path: "deliveries/hold", Out: holdView{}, do: p.hold},
+		{Method: http.MethodPost, Path: "deliveries/release", In: releaseBody{}, Out: holdView{}, do: p.release},
 	}
 }
 

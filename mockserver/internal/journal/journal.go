@@ -140,21 +140,11 @@ func (r *record) bytes() int64 {
 // perHeader is about what a header takes besides its texts.
 const perHeader = 80
 
-// Answered is how many requests got a status.
-type Answered struct {
-	Status int // 0 where none was sent
-	Count  uint64
-}
-
-// Statuses counts all requests so far by response status.
-func (j *Journal) Statuses() []Answered {
+// Statuses counts all requests so far by response status, 0 where none was sent.
+func (j *Journal) Statuses() map[int]uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var list []Answered
-	for _, status := range slices.Sorted(maps.Keys(j.statuses)) {
-		list = append(list, Answered{status, j.statuses[status]})
-	}
-	return list
+	return maps.Clone(j.statuses)
 }
 
 // Clear forgets the requests of an account, or for "" all of them.
