@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -37,8 +38,7 @@ type prepared struct {
 	path    string
 	secret  gateway.Secret
 	headers webhook.HeaderNames
-	corrupt bool
-	stale   bool
+	fault   faults.Kind // of its signature; "" for none
 	err     error
 }
 
@@ -50,8 +50,9 @@ func (s *Sender) prepare(j *job) prepared {
 		at:      s.cfg.Clock.Now(),
 		message: d.message,
 		url:     d.URL,
-		corrupt: d.Fault.Corrupt && len(d.Attempts) == 0,
-		stale:   d.Fault.Stale && len(d.Attempts) == 0,
+	}
+	if len(d.Attempts) == 0 && (d.Fault == faults.CorruptSignature || d.Fault == faults.StaleTimestamp) {
+		r.fault = d.Fault
 	}
 	if !d.Registered {
 		return r
@@ -71,13 +72,7 @@ func (s *Sender) prepare(j *job) prepared {
 // attempt makes one request. It is called without the lock.
 func (s *Sender) attempt(r prepared) Attempt {
 	began := s.cfg.Wall()
-	a := Attempt{Number: r.number, At: r.at, Wall: began, Signed: !r.secret.IsZero()}
-	switch {
-	case r.corrupt:
-		a.Fault = "corrupt-signature"
-	case r.stale:
-		a.Fault = "stale-timestamp"
-	}
+	a := Attempt{Number: r.number, At: r.at, Wall: began, Signed: !r.secret.IsZero(), Fault: string(r.fault)}
 	err := r.err
 	if err == nil {
 		a.Status, a.Response, err = s.send(r, began)
@@ -126,11 +121,11 @@ func (r prepared) sign(h http.Header, now time.Time, body []byte) {
 	if r.secret.IsZero() {
 		return
 	}
-	if r.stale {
+	if r.fault == faults.StaleTimestamp {
 		now = now.Add(-staleBy)
 	}
 	timestamp, signature := webhook.Sign(r.secret, now, body)
-	if r.corrupt {
+	if r.fault == faults.CorruptSignature {
 		signature = corrupt(signature)
 	}
 	h.Set(r.headers.Timestamp, timestamp)

@@ -54,7 +54,7 @@ type Config struct {
 	Wall func() time.Time
 	// InjectFault says what happens to the delivery of an event of a kind; nil is
 	// nothing.
-	InjectFault func(account, kind string) faults.Webhook
+	InjectFault func(account, kind string) faults.Fault
 	// Persist writes what must outlive the process; nil writes nothing. It is
 	// called under the sender's lock.
 	Persist func(Changed) error
@@ -111,7 +111,7 @@ func New(cfg Config) *Sender {
 		cfg.Room = room.Endless()
 	}
 	if cfg.InjectFault == nil {
-		cfg.InjectFault = func(string, string) faults.Webhook { return faults.Webhook{} }
+		cfg.InjectFault = func(string, string) faults.Fault { return faults.Fault{} }
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
@@ -166,12 +166,13 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	d := s.record(account, m, t)
 	d.First = s.cfg.Clock.Now()
-	d.Fault = s.cfg.InjectFault(account, m.event.Kind)
-	switch {
-	case d.Fault.Drop:
+	f := s.cfg.InjectFault(account, m.event.Kind)
+	d.Fault = f.Kind
+	switch f.Kind {
+	case faults.DropWebhook:
 		d.State = Dropped
-	case d.Fault.Delay > 0:
-		d.First = d.First.Add(d.Fault.Delay)
+	case faults.DelayWebhook:
+		d.First = d.First.Add(f.Delay)
 		d.Next = d.First
 	}
 	return d

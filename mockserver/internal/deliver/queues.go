@@ -1,6 +1,10 @@
 package deliver
 
-import "time"
+import (
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+)
 
 // queueKey is what must stay in order: one resource to one target.
 type queueKey struct{ endpoint, url, resource string }
@@ -100,7 +104,7 @@ func (s *Sender) done(j *job, a Attempt) {
 		d.State, d.Next = Delivered, time.Time{}
 	case d.State == Delivered:
 	case !j.scheduled:
-		if d.Fault.Drop || d.Tries == len(s.schedule) { // no attempt is planned
+		if d.Fault == faults.DropWebhook || d.Tries == len(s.schedule) { // no attempt is planned
 			d.State = Failed
 		}
 	case d.Tries < len(s.schedule):
@@ -114,8 +118,7 @@ func (s *Sender) done(j *job, a Attempt) {
 	}
 	s.count(d)
 	s.persistDelivery(d)
-	if copies := d.Fault.Copies; copies > 0 {
-		d.Fault.Copies--
+	if d.Fault == faults.DuplicateWebhook && len(d.Attempts) == 1 {
 		s.enqueue(&job{d: d})
 	}
 	s.next(j)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
-	"github.com/gateway-go/gateway/webhook"
 )
 
 // Saved is all that a Sender knows, as a snapshot keeps it. Handlers in memory
@@ -23,20 +22,19 @@ type Saved struct {
 
 // SavedEndpoint is an Endpoint. Its secret is in clear.
 type SavedEndpoint struct {
-	ID, Account, URL, Path, Secret string
+	Endpoint
 
-	Events  []string
-	Headers webhook.HeaderNames
+	Secret string
 }
 
 // SavedDelivery is a delivery with its body.
 type SavedDelivery struct {
 	Delivery
 
-	Registered bool      // Endpoint is the id of a registered endpoint
-	First      time.Time // the moment from which the schedule counts
-	Tries      int       // attempts of the schedule
-	Fault      faults.Webhook
+	Registered bool        // Endpoint is the id of a registered endpoint
+	First      time.Time   // the moment from which the schedule counts
+	Tries      int         // attempts of the schedule
+	Fault      faults.Kind // that hits it; "" for none
 }
 
 // Save returns all that the sender knows. What is being delivered at the
@@ -66,9 +64,7 @@ func (s *Sender) Save() (Saved, error) {
 	return saved, nil
 }
 
-func (e *Endpoint) save() SavedEndpoint {
-	return SavedEndpoint{ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: e.Secret.Reveal(), Events: e.Events, Headers: e.Headers}
-}
+func (e *Endpoint) save() SavedEndpoint { return SavedEndpoint{*e, e.Secret.Reveal()} }
 
 func (d *delivery) save() (saved SavedDelivery, err error) {
 	saved = d.SavedDelivery
@@ -117,10 +113,8 @@ func (s *Sender) Load(saved Saved) error {
 }
 
 func (e SavedEndpoint) endpoint() *Endpoint {
-	return &Endpoint{
-		ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: gateway.NewSecret(e.Secret), Events: e.Events,
-		Headers: e.Headers,
-	}
+	e.Endpoint.Secret = gateway.NewSecret(e.Secret)
+	return &e.Endpoint
 }
 
 // load takes up one delivery. One that was due when it was saved is due now.

@@ -46,7 +46,7 @@ type Endpoint struct {
 	ID      string
 	Account string              // whose events it gets; "" is everybody's
 	URL     string              // "" of a Handler
-	Handler http.Handler        // in memory; nil of a URL
+	Handler http.Handler        `json:"-"` // in memory; nil of a URL
 	Path    string              // of the requests to Handler; "" is "/"
 	Secret  gateway.Secret      // an empty one sends unsigned
 	Headers webhook.HeaderNames // of the signature; "" is the sender's

@@ -77,15 +77,10 @@ type Fault struct {
 
 // Webhook reports whether the fault is one of webhooks.
 func (k Kind) Webhook() bool {
-	switch k {
-	case DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]Kind{DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp}, k)
 }
 
-// kinds lists every fault, for error messages.
+// kinds lists every fault.
 func kinds() []Kind {
 	return []Kind{
 		Slow, Status, ResetBefore, LoseResponse, Truncate, EmptyBody, HTMLPage, BadJSON, Hang, UnknownEnum, ExtraField,
@@ -97,7 +92,7 @@ func kinds() []Kind {
 func (f Fault) Validate() error {
 	switch {
 	case !slices.Contains(kinds(), f.Kind):
-		return fmt.Errorf("fault %q is unknown; there are %s", f.Kind, list(kinds()))
+		return fmt.Errorf("fault %q is unknown; there are %s", f.Kind, names())
 	case (f.Kind == Status || f.Kind == HTMLPage) && (f.Status < 200 || f.Status > 599):
 		return fmt.Errorf("fault %s: the status must be 200 to 599, not %d", f.Kind, f.Status)
 	case f.Kind == Slow && f.Latency <= 0, f.Kind == DelayWebhook && f.Delay <= 0:
@@ -132,12 +127,13 @@ func validCode(code string) bool {
 	})
 }
 
-func list(kinds []Kind) string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = string(k)
+// names lists every fault, for error messages.
+func names() string {
+	list := make([]string, len(kinds()))
+	for i, k := range kinds() {
+		list[i] = string(k)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(list, ", ")
 }
 
 // Parse reads the text form of what goes wrong, as the header X-Mock-Fault has
@@ -156,7 +152,7 @@ func Parse(text string) (Fault, error) {
 		}
 	}
 	if f.Kind == "" {
-		return Fault{}, fmt.Errorf("a fault must be named: one of %s", list(kinds()))
+		return Fault{}, fmt.Errorf("a fault must be named: one of %s", names())
 	}
 	return f, f.Validate()
 }

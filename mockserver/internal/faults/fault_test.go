@@ -206,12 +206,12 @@ func TestWebhooksAndRequestsAreToldApart(t *testing.T) {
 	_, hit := set.ForRequest(faults.Request{Operation: "transaction.paid"})
 	assert.False(t, hit)
 
-	assert.Equal(t, faults.Webhook{Copies: 1}, set.ForWebhook("a", "transaction.paid"))
-	assert.Equal(t, faults.Webhook{Drop: true}, set.ForWebhook("a", "subscription.renewed"))
-	assert.Equal(t, faults.Webhook{Delay: time.Hour}, set.ForWebhook("a", "payout.created"))
-	assert.Equal(t, faults.Webhook{Corrupt: true}, set.ForWebhook("a", "payout.created"))
-	assert.Equal(t, faults.Webhook{Stale: true}, set.ForWebhook("a", "payout.created"))
-	assert.Equal(t, faults.Webhook{}, set.ForWebhook("a", "payout.created"))
+	assert.Equal(t, faults.DuplicateWebhook, set.ForWebhook("a", "transaction.paid").Kind)
+	assert.Equal(t, faults.DropWebhook, set.ForWebhook("a", "subscription.renewed").Kind)
+	assert.Equal(t, time.Hour, set.ForWebhook("a", "payout.created").Delay)
+	assert.Equal(t, faults.CorruptSignature, set.ForWebhook("a", "payout.created").Kind)
+	assert.Equal(t, faults.StaleTimestamp, set.ForWebhook("a", "payout.created").Kind)
+	assert.Empty(t, set.ForWebhook("a", "payout.created"))
 }
 
 func TestAddRefuses(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 const (
@@ -131,32 +130,11 @@ func (s *Set) ForRequest(r Request) (Fault, bool) {
 	return s.next(r.Account, false, func(pattern string) bool { return r.Matches(pattern) })
 }
 
-// Webhook is what happens to a delivery.
-type Webhook struct {
-	Drop    bool
-	Copies  int // attempts to make beside the first
-	Delay   time.Duration
-	Corrupt bool
-	Stale   bool
-}
-
-// ForWebhook returns what happens to the delivery of an event.
-func (s *Set) ForWebhook(account, kind string) Webhook {
+// ForWebhook returns what happens to the delivery of an event; the zero Fault is
+// nothing.
+func (s *Set) ForWebhook(account, kind string) Fault {
 	f, _ := s.next(account, true, func(pattern string) bool { return Glob(pattern, kind) })
-	switch f.Kind {
-	case DropWebhook:
-		return Webhook{Drop: true}
-	case DuplicateWebhook:
-		return Webhook{Copies: 1}
-	case DelayWebhook:
-		return Webhook{Delay: f.Delay}
-	case CorruptSignature:
-		return Webhook{Corrupt: true}
-	case StaleTimestamp:
-		return Webhook{Stale: true}
-	default:
-		return Webhook{}
-	}
+	return f
 }
 
 func (s *Set) next(account string, webhook bool, matches func(pattern string) bool) (Fault, bool) {
