@@ -106,11 +106,6 @@ func WithEnvironment(e Environment) Option { return func(s *settings) { s.enviro
 // WithLenient accepts transactions without products or buyer.
 func WithLenient() Option { return func(s *settings) { s.lenient = true } }
 
-// WithLoose is [WithLenient].
-//
-// Deprecated: use WithLenient.
-func WithLoose() Option { return WithLenient() }
-
 // WithBasicTokenX lets the literal Basic credential "token:x" stand for a key.
 // Otherwise it identifies no account and gets 401.
 func WithBasicTokenX(key string) Option { return func(s *settings) { s.basicTokenX = key } }

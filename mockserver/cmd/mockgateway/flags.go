@@ -111,7 +111,6 @@ type flags struct {
 	timestampHeader, signatureHeader string
 
 	lenient bool
-	loose   bool // deprecated, the same
 	version bool
 	speed   float64
 	autoPay time.Duration
@@ -171,7 +170,6 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
 	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: responds as the interface document says, or as the published gateway does")
 	s.BoolVar(&f.lenient, "lenient", false, "accept transactions without products or buyer")
-	s.BoolVar(&f.loose, "loose", false, "deprecated: use -lenient")
 	s.StringVar(&f.clock, "clock", "realtime", "`realtime|manual`: whether the virtual clock runs by itself")
 	s.Float64Var(&f.speed, "speed", 1, "virtual seconds per second of a realtime clock, at most 1000000")
 	s.StringVar(&f.start, "start", "", "first `time` of the virtual clock, such as 2027-01-04T12:00:00Z; now, if empty")
@@ -212,7 +210,7 @@ func (f *flags) config() (config, error) {
 	if f.dialect == "live" {
 		add(mockserver.WithDialect(mockserver.Live))
 	}
-	if f.lenient || f.loose {
+	if f.lenient {
 		add(mockserver.WithLenient())
 	}
 	add(mockserver.WithSignatureHeaders(webhook.HeaderNames{Timestamp: f.timestampHeader, Signature: f.signatureHeader}))

@@ -25,7 +25,7 @@ func TestTheBannersCommandWorksInEachMode(t *testing.T) {
 		nil,
 		{"-environment", "production"},
 		{"-dialect", "live"},
-		{"-dialect", "live", "-environment", "production", "-loose"},
+		{"-dialect", "live", "-environment", "production", "-lenient"},
 		{"-addr", ":0"},
 		{"-addr", "0.0.0.0:0"},
 		{"-addr", "localhost:0"},
@@ -124,7 +124,7 @@ func TestAForeignHostNameReachesNothing(t *testing.T) {
 func TestFlagsFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	g, err := tryStartIn(t, []string{
-		"MOCKGATEWAY_ADDR=nowhere:1:2", "MOCKGATEWAY_ENVIRONMENT=production", "MOCKGATEWAY_LOOSE=true", "MOCKGATEWAY_AUTO_PAY=40d",
+		"MOCKGATEWAY_ADDR=nowhere:1:2", "MOCKGATEWAY_ENVIRONMENT=production", "MOCKGATEWAY_LENIENT=true", "MOCKGATEWAY_AUTO_PAY=40d",
 		"MOCKGATEWAY_CLOCK=manual", "MOCKGATEWAY_START=", "MOCKGATEWAY_LOG=json", "MOCKGATEWAY_SEEDS=1", "MOCKGATEWAY_VERSION=7",
 	}, "-log", "off")
 	require.NoError(t, err, "the flag -addr wins, and an empty variable is none")
