@@ -136,29 +136,21 @@ func isCardNumber(digits string) bool {
 	}
 }
 
-func luhn(digits string) bool {
-	sum := 0
-	for i := range len(digits) {
-		n := int(digits[i] - '0')
-		if (len(digits)-i)%2 == 0 {
-			if n *= 2; n > 9 {
-				n -= 9
-			}
-		}
-		sum += n
-	}
-	return sum%10 == 0
-}
+func luhn(digits string) bool { return endsRight(digits, "0246813579") } // doubled, the digits summed
 
-// isGTIN checks the last digit of an EAN-13 or a GTIN-14.
-func isGTIN(digits string) bool {
+// isGTIN checks the last digit of an EAN-13.
+func isGTIN(digits string) bool { return endsRight(digits, "0369258147") } // times three, the last digit
+
+// endsRight reports whether the digits, every second one from the right replaced
+// by its weighted value, sum to a multiple of ten.
+func endsRight(digits, weighted string) bool {
 	sum := 0
 	for i := range len(digits) {
-		n := int(digits[i] - '0')
+		c := digits[i]
 		if (len(digits)-i)%2 == 0 {
-			n *= 3
+			c = weighted[c-'0']
 		}
-		sum += n
+		sum += int(c - '0')
 	}
 	return sum%10 == 0
 }

@@ -568,9 +568,7 @@ func isIP(s string) bool {
 // alphanumeric reports whether s is ASCII letters and digits.
 func alphanumeric(s string) bool {
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
-		default:
+		if !isWord(s[i]) || s[i] == '_' {
 			return false
 		}
 	}
