@@ -41,7 +41,7 @@ func (c Checkout) Pay(slug string) error {
 }
 
 func notReady() *engine.Refusal {
-	return engine.Conflict(engine.CodeInvalidState,
+	return engine.NewRefusal(engine.CodeInvalidState,
 		"No session of this checkout link is ready: set the buyer's name and e-mail and the payment method first.")
 }
 

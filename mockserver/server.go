@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
@@ -181,7 +182,7 @@ func known(api *httpapi.API, webhooks bool, pattern string) bool {
 			return faults.Glob(pattern, string(k))
 		})
 	}
-	return slices.ContainsFunc(api.Operations(), func(o httpapi.Operation) bool {
+	return slices.ContainsFunc(api.Operations(), func(o spec.Operation) bool {
 		return faults.Request{Operation: o.Name, Method: o.Method, Path: o.Path}.Means(pattern)
 	})
 }

@@ -177,10 +177,8 @@ func (l *Link) gone() *Refusal {
 	if l.Status == linkActive {
 		return nil
 	}
-	return &Refusal{
-		Code:   CodeCheckoutGone,
-		Detail: "This checkout link is " + l.Status + ".",
-	}
+	return NewRefusal(CodeCheckoutGone,
+		"This checkout link is "+l.Status+".")
 }
 
 // ExpireLink ends a link, and with it the sessions that wait for their buyer.
@@ -205,7 +203,7 @@ func ExpireLinkInTime(env Env, l *Link, sessions []*Session) Change {
 
 func closeLink(env Env, l *Link, sessions []*Session, status string) (Change, *Refusal) {
 	if l.Status != linkActive {
-		return Change{}, Conflict(CodeInvalidState, "A checkout link that is "+l.Status+" can't become "+status+".")
+		return Change{}, NewRefusal(CodeInvalidState, "A checkout link that is "+l.Status+" can't become "+status+".")
 	}
 	c := Change{Links: []*Link{l.to(env.Now, status)}}
 	for _, s := range sessions {

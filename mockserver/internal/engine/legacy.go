@@ -100,7 +100,7 @@ func SetLegacyStatus(env Env, t *Transaction, status string) (Change, *Refusal) 
 	case status == legacyRefund:
 		return Refund(env, t, RefundRequest{})
 	case status == legacyWaiting:
-		return Change{}, Conflict(CodeInvalidState, "A payment that is "+t.Status+" can't wait for its payment again.")
+		return Change{}, NewRefusal(CodeInvalidState, "A payment that is "+t.Status+" can't wait for its payment again.")
 	}
 	return label(env, t, status), nil
 }
@@ -146,10 +146,8 @@ func TokenizationEnded(now time.Time) *Refusal {
 	if now.Before(TokenizationRetired()) {
 		return nil
 	}
-	return &Refusal{
-		Code:   CodeTokenizationRetired,
-		Detail: "Tokenization by API has been retired: collect cards with the client-side payment element.",
-	}
+	return NewRefusal(CodeTokenizationRetired,
+		"Tokenization by API has been retired: collect cards with the client-side payment element.")
 }
 
 // PaymentToken returns the card behind the public token of the retired

@@ -32,8 +32,8 @@ func NotFound(kind string) *Refusal {
 	return &Refusal{Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
 }
 
-// Conflict says that a resource's state does not allow a transition.
-func Conflict(code, detail string) *Refusal {
+// NewRefusal returns a refusal that is neither of a member nor of a reference.
+func NewRefusal(code, detail string) *Refusal {
 	return &Refusal{Code: code, Detail: detail}
 }
 

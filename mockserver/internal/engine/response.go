@@ -29,7 +29,7 @@ func Replay(env Env, stored *Response, fingerprint string) (*Response, *Refusal)
 	case stored == nil || stored.Expired(env.Now):
 		return nil, nil
 	case stored.Fingerprint != fingerprint:
-		return nil, Conflict(CodeIdempotencyKeyReused,
+		return nil, NewRefusal(CodeIdempotencyKeyReused,
 			"This Idempotency-Key belongs to a request with another method, path or body: use a new key for a new request.")
 	default:
 		return stored, nil

@@ -81,17 +81,13 @@ func UpdateSession(env Env, l *Link, s *Session, in SessionUpdate) (Change, *Ref
 func checkSession(env Env, l *Link, s *Session) *Refusal {
 	switch {
 	case s == nil || s.Slug != l.Slug:
-		return &Refusal{
-			Code:   CodeSessionToken,
-			Detail: "The header x-checkout-session-token must hold the session_token of this checkout link's read.",
-		}
+		return NewRefusal(CodeSessionToken,
+			"The header x-checkout-session-token must hold the session_token of this checkout link's read.")
 	case s.Status == sessionExpired, s.waiting() && !env.Now.Before(s.ExpiresAt):
-		return &Refusal{
-			Code:   CodeCheckoutGone,
-			Detail: "The checkout session has expired: read the link again to open a new one.",
-		}
+		return NewRefusal(CodeCheckoutGone,
+			"The checkout session has expired: read the link again to open a new one.")
 	case !s.waiting():
-		return Conflict(CodeInvalidState, "A checkout session that is "+s.Status+" can't be changed.")
+		return NewRefusal(CodeInvalidState, "A checkout session that is "+s.Status+" can't be changed.")
 	}
 	return l.gone()
 }
@@ -134,12 +130,12 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 		return Change{}, refusal
 	}
 	if s.Status != sessionReady {
-		return Change{}, Conflict(CodeInvalidState,
+		return Change{}, NewRefusal(CodeInvalidState,
 			"The checkout session is not ready: its buyer's name, e-mail and payment method must be set first.")
 	}
 	total := l.Total(products)
 	if total < spec.MinAmount || total > spec.MaxAmount {
-		return Change{}, Conflict(CodeInvalidState, "The products of the checkout link sum to no amount that can be paid.")
+		return Change{}, NewRefusal(CodeInvalidState, "The products of the checkout link sum to no amount that can be paid.")
 	}
 	in := NewTransaction{Transaction: Transaction{
 		Amount:       total,
@@ -199,7 +195,7 @@ func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refus
 	case s.Status == sessionCompleted:
 		return Change{}, nil
 	case settled(t) && Exhausted(l):
-		return Change{}, Conflict(CodeInvalidState, "The checkout link of this transaction has been paid as often as its max_uses allows.")
+		return Change{}, NewRefusal(CodeInvalidState, "The checkout link of this transaction has been paid as often as its max_uses allows.")
 	case settled(t):
 		next := s.to(env.Now, sessionCompleted)
 		next.TransactionID = t.ID

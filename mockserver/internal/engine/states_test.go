@@ -235,7 +235,7 @@ func TestStatesDocumentHasEveryTransitionOfATransfer(t *testing.T) {
 		"bank refuses": engine.FailTransfer, "cancel": engine.CancelTransfer,
 	}
 	w := newWorld(t)
-	c, refusal := engine.CreateTransfer(w.env, nil, engine.TransferInput{Amount: 1200, PixKey: "ana@example.com", PixKeyType: "EMAIL"})
+	c, refusal := engine.CreateTransfer(w.env, nil, engine.Transfer{Amount: 1200, PixKey: "ana@example.com", PixKeyType: "EMAIL"})
 	require.Nil(t, refusal)
 	got := edges{}
 	got.add(nothing, "create", c.Transfers[0].Status, eventKinds(c, ""))

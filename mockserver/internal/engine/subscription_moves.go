@@ -242,5 +242,5 @@ func (b *billing) returnValidation(t *Transaction) {
 }
 
 func (s *Subscription) refuse(what string) (Change, *Refusal) {
-	return Change{}, Conflict(CodeInvalidState, "A subscription that is "+s.Status+" can't "+what+".")
+	return Change{}, NewRefusal(CodeInvalidState, "A subscription that is "+s.Status+" can't "+what+".")
 }

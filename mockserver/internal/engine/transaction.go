@@ -164,8 +164,8 @@ func issueVoucher(env Env, t *Transaction) Change {
 	due := env.Now.Add(VoucherLifetime)
 	t.Voucher = &Voucher{ExpirationDate: due}
 	if t.Currency == string(gateway.BRL) {
-		boleto := paymentcode.Boleto{Due: due, Amount: t.Amount, Free: t.ID}
-		t.Voucher.Barcode, t.Voucher.DigitableLine = boleto.Barcode(), boleto.Line()
+		t.Voucher.Barcode = paymentcode.Barcode(due, t.Amount, t.ID)
+		t.Voucher.DigitableLine = paymentcode.Line(t.Voucher.Barcode)
 	}
 	return Change{
 		Events: events(t, eventCreated, eventPending),

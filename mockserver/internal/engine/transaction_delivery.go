@@ -20,14 +20,14 @@ type DeliveryUpdate struct {
 // UpdateDelivery is row X20.
 func UpdateDelivery(env Env, t *Transaction, in DeliveryUpdate) (Change, *Refusal) {
 	if t.Status != paid && t.Status != captured {
-		return Change{}, Conflict(CodeDeliveryState, "A transaction in state "+t.Status+" has nothing to deliver.")
+		return Change{}, NewRefusal(CodeDeliveryState, "A transaction in state "+t.Status+" has nothing to deliver.")
 	}
 	d := Delivery{Status: inTransit}
 	if t.Delivery != nil {
 		d = *t.Delivery
 	}
 	if d.Status == delivered && in.Status != "" && in.Status != delivered {
-		return Change{}, Conflict(CodeDeliveryState, "What is delivered can't go back to "+in.Status+".")
+		return Change{}, NewRefusal(CodeDeliveryState, "What is delivered can't go back to "+in.Status+".")
 	}
 	d.Code = in.Code
 	d.Status = cmp.Or(in.Status, d.Status)

@@ -24,19 +24,19 @@ func settled(t *Transaction) bool {
 }
 
 func wrongState(t *Transaction, what string) (Change, *Refusal) {
-	return Change{}, Conflict(CodeInvalidState, "A "+t.Method+" transaction in state "+t.Status+" can't be "+what+".")
+	return Change{}, NewRefusal(CodeInvalidState, "A "+t.Method+" transaction in state "+t.Status+" can't be "+what+".")
 }
 
 // Pay is the payer's payment: rows X8 and X10.
 func Pay(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
 	case t.NextAction != nil:
-		return Change{}, Conflict(CodeInvalidState, "The 3-D Secure challenge must be passed first.")
+		return Change{}, NewRefusal(CodeInvalidState, "The 3-D Secure challenge must be passed first.")
 	case t.Status == expired && t.Method == voucher:
 	case t.Status != pending:
 		return wrongState(t, "paid")
 	case t.Pix != nil && !env.Now.Before(t.Pix.ExpirationDate):
-		return Change{}, Conflict(CodeInvalidState, "The Pix has expired.")
+		return Change{}, NewRefusal(CodeInvalidState, "The Pix has expired.")
 	}
 	return move(env, t, func(t *Transaction) { settle(env, t, paid) }, eventPaid), nil
 }
@@ -122,7 +122,7 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	left := t.PaidAmount - t.RefundedAmount
 	switch {
 	case !settled(t):
-		return Change{}, Conflict(CodeNotRefundable, "A transaction in state "+t.Status+" can't be refunded.")
+		return Change{}, NewRefusal(CodeNotRefundable, "A transaction in state "+t.Status+" can't be refunded.")
 	case in.Amount > left:
 		return Change{}, Invalid("amount", spec.CodeTooBig, "is more than what is left to refund")
 	case in.Amount == 0:
@@ -131,7 +131,7 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	status := refunded
 	if in.Amount < left {
 		if t.Method == voucher {
-			return Change{}, Conflict(CodeNotRefundable, "A voucher can only be refunded whole.")
+			return Change{}, NewRefusal(CodeNotRefundable, "A voucher can only be refunded whole.")
 		}
 		status = partiallyRefunded
 	}

@@ -11,7 +11,7 @@ func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 		return Change{}, nil
 	}
 	if t.Amount < 2 && (status == partiallyRefunded || status == partiallyPaid) {
-		return Change{}, Conflict(CodeInvalidState, "An amount of 1 can't be split.")
+		return Change{}, NewRefusal(CodeInvalidState, "An amount of 1 can't be split.")
 	}
 	c := move(env, t, func(t *Transaction) { enter(env, t, status) }, statusEvents(status)...)
 	if next := c.Transactions[0]; open(next) {
@@ -25,10 +25,8 @@ func StatusForbidden(sandbox bool) *Refusal {
 	if sandbox {
 		return nil
 	}
-	return &Refusal{
-		Code:   CodeForbidden,
-		Detail: "A transaction's status can be set in the sandbox only.",
-	}
+	return NewRefusal(CodeForbidden,
+		"A transaction's status can be set in the sandbox only.")
 }
 
 // enter puts t into a state with amounts and moments that fit it.

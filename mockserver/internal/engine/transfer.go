@@ -39,45 +39,24 @@ const (
 	failKey     = "fail@"
 )
 
-// TransferInput is what a transfer is made of.
-type TransferInput struct {
-	Amount      int64 // cents
-	PixKey      string
-	PixKeyType  string
-	Description string
-	ExternalRef string // "" is none
-	Origin      string
-	NotifyURL   string
-}
-
 // NetAmount is what reaches the receiver, in cents.
 func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
 
-// CreateTransfer makes a transfer and reserves its amount (rows P1, P2). first
-// is the transfer that has in.ExternalRef already, or nil: the document's
-// gateway rejects the second, the live one changes nothing and returns the
-// first.
-func CreateTransfer(env Env, first *Transfer, in TransferInput) (Change, *Refusal) {
+// CreateTransfer makes a transfer of the members that the request sets, and
+// reserves its amount (rows P1, P2). first is the transfer that has
+// in.ExternalRef already, or nil: the document's gateway rejects the second, the
+// live one changes nothing and returns the first.
+func CreateTransfer(env Env, first *Transfer, in Transfer) (Change, *Refusal) {
 	if first != nil && env.Live {
 		return Change{}, nil
 	}
 	if first != nil {
 		return Change{}, Duplicate("transfer", "/v2/transfers/"+first.ID)
 	}
-	t := &Transfer{
-		ID:          env.IDs.UUID(env.Now),
-		Amount:      in.Amount,
-		Fee:         transferFee,
-		PixKey:      in.PixKey,
-		PixKeyType:  in.PixKeyType,
-		Status:      transferPending,
-		Description: in.Description,
-		ExternalRef: in.ExternalRef,
-		Origin:      in.Origin,
-		NotifyURL:   in.NotifyURL,
-		CreatedAt:   env.Now,
-		UpdatedAt:   env.Now,
-	}
+	t := &in
+	t.ID = env.IDs.UUID(env.Now)
+	t.Fee, t.Status = transferFee, transferPending
+	t.CreatedAt, t.UpdatedAt = env.Now, env.Now
 	next := Timer{At: env.Now.Add(transferProcessAfter), Kind: TimerTransferProcess, ID: t.ID}
 	if t.testKey(analysisKey) {
 		next = Timer{At: env.Now.Add(transferAnalyseAfter), Kind: TimerTransferAnalyse, ID: t.ID}
@@ -172,7 +151,7 @@ func (t *Transfer) to(env Env, status string) *Transfer {
 }
 
 func (t *Transfer) refuse(action string) *Refusal {
-	return Conflict(CodeInvalidState, "A transfer that is "+t.Status+" can't "+action+".")
+	return NewRefusal(CodeInvalidState, "A transfer that is "+t.Status+" can't "+action+".")
 }
 
 func transferChange(t *Transfer, kind string, timers ...Timer) Change {

@@ -15,7 +15,7 @@ type transferMove func(engine.Env, *engine.Transfer) (engine.Change, *engine.Ref
 // transfer makes a transfer of 1200 cents and takes it through moves.
 func (w *world) transfer(key string, moves ...transferMove) *engine.Transfer {
 	w.tb.Helper()
-	c, refusal := engine.CreateTransfer(w.env, nil, engine.TransferInput{Amount: 1200, PixKey: key, PixKeyType: "EMAIL"})
+	c, refusal := engine.CreateTransfer(w.env, nil, engine.Transfer{Amount: 1200, PixKey: key, PixKeyType: "EMAIL"})
 	w.do(c, refusal)
 	t := c.Transfers[0]
 	for _, move := range moves {
@@ -85,7 +85,7 @@ func TestTransferRows(t *testing.T) {
 
 func TestTransferCreateRows(t *testing.T) {
 	t.Parallel()
-	in := engine.TransferInput{
+	in := engine.Transfer{
 		Amount: 1200, PixKey: "52998224725", PixKeyType: "CPF",
 		Description: "Prize", ExternalRef: "payout-1", Origin: "backoffice", NotifyURL: "https://shop.example/hook",
 	}
@@ -201,10 +201,10 @@ func TestTransferTimersThatNoLongerFit(t *testing.T) {
 func TestCustomerReferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	in := engine.CustomerInput{
-		Name: "Ana Souza", Email: "ana@example.com", Phone: "11987654321", ExternalRef: "c-1", IPAddress: "203.0.113.7",
+	in := engine.Customer{ExternalRef: "c-1", IPAddress: "203.0.113.7", Buyer: engine.Buyer{
+		Name: "Ana Souza", Email: "ana@example.com", Phone: "11987654321",
 		Document: &engine.Document{Type: "CPF", Number: "52998224725"}, Address: &engine.Address{City: "São Paulo"},
-	}
+	}}
 	c, refusal := engine.CreateCustomer(w.env, nil, in)
 	w.do(c, refusal)
 	first := c.Customers[0]

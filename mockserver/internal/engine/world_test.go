@@ -225,7 +225,7 @@ func (w *world) catalog(id int64) *engine.CatalogProduct { return w.products[id]
 // customer makes a customer to subscribe.
 func (w *world) customer() *engine.Customer {
 	w.tb.Helper()
-	c, refusal := engine.CreateCustomer(w.env, nil, engine.CustomerInput{Name: "Ana Souza", Email: "ana@example.com"})
+	c, refusal := engine.CreateCustomer(w.env, nil, engine.Customer{Buyer: engine.Buyer{Name: "Ana Souza", Email: "ana@example.com"}})
 	w.do(c, refusal)
 	return c.Customers[0]
 }

@@ -64,14 +64,11 @@ func (a *API) Operation(r *http.Request) string {
 	return ""
 }
 
-// Operation is one operation of the interface.
-type Operation struct{ Name, Method, Path string }
-
 // Operations lists what the API serves.
-func (a *API) Operations() []Operation {
-	var list []Operation
+func (a *API) Operations() []spec.Operation {
+	var list []spec.Operation
 	for _, r := range a.routes() {
-		list = append(list, Operation{r.Name, r.Method, r.Path})
+		list = append(list, r.Operation)
 	}
 	return list
 }

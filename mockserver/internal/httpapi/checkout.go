@@ -17,15 +17,17 @@ func (a *API) checkoutRoutes() []route {
 		{
 			Operation: spec.CheckoutLinks.Create, status: 201, list: true,
 			plain: []int{http.StatusUnprocessableEntity, http.StatusInternalServerError},
-			do:    withBody(a.createLink),
+			do:    withBody(a.createLink), data: linkURL{},
 		},
 		{
 			Operation: spec.CheckoutSessions.Open, status: 200, list: true,
-			do: plainly(a.openSession),
+			do: plainly(a.openSession), data: sessionView{}, refusals: []string{engine.CodeNotFound, engine.CodeCheckoutGone},
 		},
 		{
 			Operation: spec.CheckoutSessions.Update, status: 200,
-			do: withBody(a.updateSession),
+			do: withBody(a.updateSession), data: sessionState{}, refusals: []string{
+				engine.CodeNotFound, engine.CodeCheckoutGone, engine.CodeSessionToken, engine.CodeInvalidState,
+			},
 		},
 		{
 			Operation: spec.Operation{Name: "checkout_links.page", Method: "GET", Path: "/pay/{slug}"}, status: 200, public: true,
@@ -74,10 +76,7 @@ type linkURL struct {
 }
 
 func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
-	n, err := newLink(in)
-	if err != nil {
-		return nil, engine.Invalid("metadata", spec.CodeInvalidType, "must be an object")
-	}
+	n := newLink(in)
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		return engine.CreateLink(d.Env, n, engine.ExistingForLink{
 			Links: d.Links.Len(), Products: d.Products.Len(), Product: d.Products.ByRef,
@@ -98,11 +97,7 @@ func baseURL(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-func newLink(in *linkBody) (engine.NewLink, error) {
-	metadata, err := compact(in.Metadata)
-	if err != nil {
-		return engine.NewLink{}, err
-	}
+func newLink(in *linkBody) engine.NewLink {
 	n := engine.NewLink{Link: engine.Link{
 		Title:          in.Title,
 		Description:    in.Description,
@@ -113,13 +108,9 @@ func newLink(in *linkBody) (engine.NewLink, error) {
 		SuccessURL:     in.SuccessURL,
 		CancelURL:      in.CancelURL,
 		PaymentMethods: in.PaymentMethods,
-		Metadata:       metadata,
+		Metadata:       compact(in.Metadata),
 	}}
 	for _, p := range in.Products {
-		metadata, err := compact(p.Metadata)
-		if err != nil {
-			return engine.NewLink{}, err
-		}
 		n.Sold = append(n.Sold, engine.NewLinkItem{
 			CatalogProduct: engine.CatalogProduct{
 				ExternalID:   p.ExternalID,
@@ -130,12 +121,12 @@ func newLink(in *linkBody) (engine.NewLink, error) {
 				Price:        p.Price,
 				ComparePrice: p.ComparePrice,
 				ImageURL:     p.ImageURL,
-				Metadata:     metadata,
+				Metadata:     compact(p.Metadata),
 			},
 			Quantity: p.Quantity,
 		})
 	}
-	return n, nil
+	return n
 }
 
 // openSession resumes the session that the header names, or opens a new one.

@@ -15,27 +15,25 @@ func (a *API) customerRoutes() []route {
 	return []route{
 		{
 			Operation: spec.Customers.Create, status: 201,
-			do: withBody(a.createCustomer),
+			do: withBody(a.createCustomer), data: customerView{}, refusals: []string{engine.CodeDuplicateReference},
 		},
 		{
 			Operation: spec.Customers.List, status: 200, list: true,
-			do: listCustomers,
+			do: listCustomers, data: customerView{},
 		},
 		{
 			Operation: spec.Customers.Get, status: 200,
-			do: customers().byID("customer"),
+			do: customers().byID("customer"), data: customerView{}, refusals: []string{engine.CodeNotFound},
 		},
 	}
 }
 
 func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *engine.Refusal) {
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		return engine.CreateCustomer(d.Env, d.Customers.ByRef(in.ExternalRef), engine.CustomerInput{
-			Name:        in.Name,
-			Email:       in.Email,
-			Phone:       in.Phone,
-			Document:    documentFrom(in.Document),
-			Address:     addressFrom(in.Address),
+		return engine.CreateCustomer(d.Env, d.Customers.ByRef(in.ExternalRef), engine.Customer{
+			Buyer: *buyerFrom(gateway.BuyerParams{
+				Name: in.Name, Email: in.Email, Phone: in.Phone, Document: in.Document, Address: in.Address,
+			}),
 			ExternalRef: in.ExternalRef,
 			IPAddress:   in.IPAddress,
 		})
@@ -63,9 +61,8 @@ func listCustomers(rq *request) (any, *problem) {
 		return nil, p
 	}
 	q := rq.r.URL.Query()
-	return numberedList{
-		Metadata: listMetadata{Page: number(q, "page", 1), Limit: number(q, "limit", defaultCustomers), Total: page.Total}, Data: items,
-	}, nil
+	metadata := listMetadata{Page: number(q, "page", 1), Limit: number(q, "limit", defaultCustomers), Total: page.Total}
+	return numberedList{true, rq.id, metadata, items}, nil
 }
 
 func number(q url.Values, name string, fallback int) int {
@@ -124,7 +121,7 @@ func viewCustomer(c *engine.Customer) customerView {
 		Email:       c.Email,
 		Phone:       nullable(&c.Phone),
 		ExternalRef: nullable(&c.ExternalRef),
-		Document:    viewDocument(c.Document),
+		Document:    (*documentView)(c.Document),
 		Address:     viewAddress(c.Address),
 		Status:      c.Status,
 		IPAddress:   c.IPAddress,

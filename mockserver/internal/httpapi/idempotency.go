@@ -88,9 +88,7 @@ func checkKeys(keys []string) []spec.Violation {
 func (rq *request) response(data any) (*engine.Response, *engine.Refusal) {
 	body, err := respond.Marshal(rq.body(data))
 	if err != nil {
-		return nil, &engine.Refusal{
-			Code: "ENCODING_FAILED", Detail: "The response could not be encoded.",
-		}
+		return nil, engine.NewRefusal("ENCODING_FAILED", "The response could not be encoded.")
 	}
 	return &engine.Response{
 		Status: rq.status, ContentType: respond.JSON, ETag: rq.w.Header().Get("ETag"), Body: string(body),

@@ -19,23 +19,23 @@ func (a *API) legacyRoutes() []route {
 	return []route{
 		{
 			Operation: spec.Legacy.ConfigureIntegration, status: 200, legacy: true,
-			do: withBody(a.configureIntegration),
+			do: withBody(a.configureIntegration), data: integrationView{}, second: pixIntegrationView{},
 		},
 		{
 			Operation: spec.Legacy.Balance, status: 200, legacy: true,
-			do: plainly(a.getBalance),
+			do: plainly(a.getBalance), data: balanceView{},
 		},
 		{
 			Operation: spec.Legacy.CreatePixPayment, status: 201, legacy: true,
-			do: withBody(a.createLegacyPayment),
+			do: withBody(a.createLegacyPayment), data: legacyPaymentView{},
 		},
 		{
 			Operation: spec.Legacy.PaymentToken, status: 200,
-			do: plainly(a.getPaymentToken),
+			do: plainly(a.getPaymentToken), data: tokenView{},
 		},
 		{
 			Operation: spec.Legacy.CreatePaymentToken, status: 200,
-			do: retired(withBody(a.createPaymentToken)),
+			do: retired(withBody(a.createPaymentToken)), data: tokenView{}, refusals: []string{engine.CodeTokenizationRetired},
 		},
 	}
 }
@@ -152,9 +152,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 	t := c.Transactions[0]
 	picture, err := pngOf(t.QRCode())
 	if err != nil {
-		return nil, &engine.Refusal{
-			Code: "QR_FAILED", Detail: "The QR picture could not be drawn.",
-		}
+		return nil, engine.NewRefusal("QR_FAILED", "The QR picture could not be drawn.")
 	}
 	return legacyPaymentView{
 		TransactionID:  t.ID,

@@ -88,7 +88,10 @@ func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
 	if p != nil {
 		return nil, p
 	}
-	return cursorList{Data: items, Total: page.Total, Next: nullable(&page.Next), Prev: nullable(&page.Prev)}, nil
+	if rq.api.cfg.Live {
+		return liveCursorList{true, rq.id, items, page.Total, nullable(&page.Next), nullable(&page.Prev)}, nil
+	}
+	return cursorList{items, page.Total, nullable(&page.Next), nullable(&page.Prev)}, nil
 }
 
 // list returns the values of a comma-joined parameter.

@@ -43,23 +43,13 @@ const maxBody = 1 << 20
 
 // withBody reads a JSON body, checks it by the route's rule and decodes it for do.
 func withBody[T any](do func(rq *request, in *T) (any, *engine.Refusal)) handler {
-	return bodyHandler(do, false)
-}
-
-// withOptionalBody is withBody for requests that may have no body at all,
-// which counts as an empty object.
-func withOptionalBody[T any](do func(rq *request, in *T) (any, *engine.Refusal)) handler {
-	return bodyHandler(do, true)
-}
-
-func bodyHandler[T any](do func(rq *request, in *T) (any, *engine.Refusal), optional bool) handler {
 	return func(rq *request) (any, *problem) {
 		buf, ok := bodies.Get().(*bytes.Buffer)
 		if !ok {
 			buf = new(bytes.Buffer)
 		}
 		defer putBody(buf)
-		if p := rq.read(buf, optional); p != nil {
+		if p := rq.read(buf); p != nil {
 			return nil, p
 		}
 		in, keys := new(T), rq.idempotencyKeys()
@@ -104,7 +94,8 @@ func putBody(b *bytes.Buffer) {
 }
 
 // read reads the body after a look at what it claims to be.
-func (rq *request) read(buf *bytes.Buffer, optional bool) *problem {
+func (rq *request) read(buf *bytes.Buffer) *problem {
+	optional := rq.route.optional
 	if rq.r.ContentLength > maxBody {
 		return tooLarge()
 	}

@@ -15,7 +15,7 @@ type envelope struct {
 	Data      any    `json:"data"`
 }
 
-// cursorList is the data of a list by cursor.
+// cursorList is the data of a list by cursor, in the document dialect.
 type cursorList struct {
 	Data  any     `json:"data"`
 	Total int     `json:"total"`
@@ -33,19 +33,14 @@ type liveCursorList struct {
 	Prev      *string `json:"prev_cursor"`
 }
 
-// numberedList is the data of a list by page number.
-type numberedList struct {
-	Metadata listMetadata
-	Data     any
-}
-
 type listMetadata struct {
 	Page  int `json:"page"`
 	Limit int `json:"limit"`
 	Total int `json:"total"`
 }
 
-type numberedEnvelope struct {
+// numberedList is the whole body of a list by page number.
+type numberedList struct {
 	Success   bool         `json:"success"`
 	RequestID string       `json:"requestId"`
 	Metadata  listMetadata `json:"metadata"`
@@ -64,19 +59,14 @@ func (rq *request) writeData(data any) {
 	}
 }
 
-// body puts data into the envelope that its kind and the dialect want.
+// body puts data into the envelope, unless it is the whole body.
 func (rq *request) body(data any) any {
-	switch d := data.(type) {
-	case cursorList:
-		if rq.api.cfg.Live {
-			return liveCursorList{true, rq.id, d.Data, d.Total, d.Next, d.Prev}
-		}
-	case numberedList:
-		return numberedEnvelope{true, rq.id, d.Metadata, d.Data}
-	default:
-		if rq.route.legacy {
-			return d
-		}
+	switch data.(type) {
+	case liveCursorList, numberedList:
+		return data
+	}
+	if rq.route.legacy {
+		return data
 	}
 	return envelope{true, rq.id, data}
 }

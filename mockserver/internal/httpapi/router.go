@@ -23,6 +23,12 @@ type route struct {
 	plain       []int // statuses whose errors have the {error, message, status} body
 	livePlain   []int // the same in the live dialect only
 	liveJSON    bool  // problems are sent as application/json in the live dialect
+	optional    bool  // a request may have no body at all, which counts as an empty object
+
+	// For those who describe the operation:
+	data, live any      // what it returns, or the element of a list; live is nil where the dialects agree
+	second     any      // what another status of success returns
+	refusals   []string // the codes of its errors, beside those that every operation has
 
 	rule func(param string, live bool) []spec.Violation // of the path's parameter; set by [router.add]
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
 // routes lists every operation, a group for each resource.
@@ -23,29 +24,31 @@ func (a *API) transactionRoutes() []route {
 	return []route{
 		{
 			Operation: spec.Transactions.Create, status: 201, livePlain: coded,
-			do: withBody(a.createTransaction),
+			do: withBody(a.createTransaction), data: transactionView{}, refusals: []string{
+				engine.CodeDuplicateReference, engine.CodeNotFound, engine.CodeTokenUsed, engine.CodeTokenExpired,
+			},
 		},
 		{
 			Operation: spec.Transactions.List, status: 200, list: true,
-			do: a.listTransactions,
+			do: a.listTransactions, data: transactionView{}, live: transactionItem{},
 		},
 		{
 			Operation: spec.Transactions.Get, status: 200,
-			do: plainly(a.getTransaction),
+			do: plainly(a.getTransaction), data: transactionView{}, refusals: []string{engine.CodeNotFound},
 		},
 		{
 			Operation: spec.Transactions.SetSandboxStatus, status: 200, livePlain: coded,
-			sandboxOnly: true,
-			do:          withBody(a.setTransactionStatus),
+			sandboxOnly: true, do: withBody(a.setTransactionStatus), data: statusView{},
+			refusals: []string{engine.CodeNotFound, engine.CodeForbidden, engine.CodeInvalidState},
 		},
 		{
 			Operation: spec.Transactions.Refund, status: 200,
-			do: withOptionalBody(a.refundTransaction),
+			do: withBody(a.refundTransaction), data: refundView{}, refusals: []string{engine.CodeNotFound, engine.CodeNotRefundable}, optional: true,
 		},
 		{
 			Operation: spec.Transactions.UpdateDelivery, status: 200,
-			liveJSON: true,
-			do:       withBody(a.updateDelivery),
+			liveJSON: true, do: withBody(a.updateDelivery), data: deliveryView{},
+			refusals: []string{engine.CodeNotFound, engine.CodeDeliveryState, engine.CodePreconditionFailed},
 		},
 	}
 }

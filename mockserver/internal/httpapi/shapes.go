@@ -35,89 +35,34 @@ type ErrorShape struct {
 	Plain     bool // the body is a [respond.Plain], else a [respond.Problem]
 }
 
-// returns is what the handler of an operation returns and how it refuses,
-// beside what every operation does.
-type returns struct {
-	data, live any // the element of a list; live is nil where the dialects agree
-	second     any // what another status of success returns
-	refusals   []string
-	optional   bool // a request may have no body
-}
-
-func returned() map[string]returns {
-	const notFound = engine.CodeNotFound
-	return map[string]returns{
-		"transactions.create": {data: transactionView{}, refusals: []string{
-			engine.CodeDuplicateReference, notFound, engine.CodeTokenUsed, engine.CodeTokenExpired,
-		}},
-		"transactions.list":               {data: transactionView{}, live: transactionItem{}},
-		"transactions.get":                {data: transactionView{}, refusals: []string{notFound}},
-		"transactions.set_sandbox_status": {data: statusView{}, refusals: []string{notFound, engine.CodeForbidden, engine.CodeInvalidState}},
-		"transactions.refund":             {data: refundView{}, refusals: []string{notFound, engine.CodeNotRefundable}, optional: true},
-		"transactions.update_delivery": {data: deliveryView{}, refusals: []string{
-			notFound, engine.CodeDeliveryState, engine.CodePreconditionFailed,
-		}},
-		"transfers.create": {data: transferView{}, refusals: []string{engine.CodeDuplicateReference}},
-		"transfers.list":   {data: transferView{}},
-		"transfers.get":    {data: transferView{}, refusals: []string{notFound}},
-		"transfers.cancel": {data: transferView{}, refusals: []string{notFound, engine.CodeInvalidState}, optional: true},
-		"customers.create": {data: customerView{}, refusals: []string{engine.CodeDuplicateReference}},
-		"customers.list":   {data: customerView{}},
-		"customers.get":    {data: customerView{}, refusals: []string{notFound}},
-		"subscriptions.create": {data: subscriptionView{}, refusals: []string{
-			notFound, engine.CodeIdempotencyKeyReused, engine.CodeTokenUsed, engine.CodeTokenExpired,
-		}},
-		"subscriptions.list":     {data: subscriptionView{}},
-		"subscriptions.get":      {data: subscriptionView{}, refusals: []string{notFound}},
-		"subscriptions.update":   {data: subscriptionView{}, refusals: []string{notFound, engine.CodeInvalidState}},
-		"subscriptions.cancel":   {data: subscriptionView{}, refusals: []string{notFound, engine.CodeInvalidState}, optional: true},
-		"checkout_links.create":  {data: linkURL{}},
-		"checkout_sessions.open": {data: sessionView{}, refusals: []string{notFound, engine.CodeCheckoutGone}},
-		"checkout_sessions.update": {data: sessionState{}, refusals: []string{
-			notFound, engine.CodeCheckoutGone, engine.CodeSessionToken, engine.CodeInvalidState,
-		}},
-		"legacy.configure_integration": {data: integrationView{}, second: pixIntegrationView{}},
-		"legacy.balance":               {data: balanceView{}},
-		"legacy.create_pix_payment":    {data: legacyPaymentView{}},
-		"legacy.payment_token":         {data: tokenView{}},
-		"legacy.create_payment_token":  {data: tokenView{}, refusals: []string{engine.CodeTokenizationRetired}},
-	}
-}
-
-// Shapes describes every operation in one of the dialects. It panics where one
-// has no row in returned.
+// Shapes describes every operation in one of the dialects.
 func Shapes(live bool) []Shape {
 	var list []Shape
-	known := returned()
 	for _, r := range (&API{}).routes() {
-		what, ok := known[r.Name]
-		switch {
-		case r.public:
+		if r.public {
 			continue // the page of a checkout link, for people
-		case !ok:
-			panic("httpapi: no row in returned for " + r.Name)
 		}
 		s := Shape{
-			Operation: r.Operation, Status: r.status, Data: what.data, Bare: r.legacy, OptionalBody: what.optional,
+			Operation: r.Operation, Status: r.status, Data: r.data, Bare: r.legacy, OptionalBody: r.optional,
 			KeyOnly: r.legacy,
 		}
-		if live && what.live != nil {
-			s.Data = what.live
+		if live && r.live != nil {
+			s.Data = r.live
 		}
 		switch {
-		case what.second != nil:
-			s.Second, s.SecondStatus = what.second, http.StatusCreated
+		case r.second != nil:
+			s.Second, s.SecondStatus = r.second, http.StatusCreated
 		case live && r.Name == spec.Transfers.Create.Name: // D4: the first transfer again
-			s.Second, s.SecondStatus, what.refusals = what.data, http.StatusOK, nil
+			s.Second, s.SecondStatus, r.refusals = r.data, http.StatusOK, nil
 		}
-		s.Errors = r.errors(what.refusals, live)
+		s.Errors = r.errors(live)
 		list = append(list, s)
 	}
 	return list
 }
 
 // errors lists the statuses of a route's errors and their codes.
-func (r *route) errors(refusals []string, live bool) []ErrorShape {
+func (r *route) errors(live bool) []ErrorShape {
 	codes := map[int][]string{}
 	add := func(status int, more ...string) { codes[status] = append(codes[status], more...) }
 	invalid := http.StatusBadRequest
@@ -144,7 +89,7 @@ func (r *route) errors(refusals []string, live bool) []ErrorShape {
 	if strings.Contains(r.Path, "{slug}") || live && strings.Contains(r.Path, "{id}") {
 		add(invalid, engine.CodeValidation)
 	}
-	for _, code := range refusals {
+	for _, code := range r.refusals {
 		status := StatusOf(&engine.Refusal{Code: code})
 		if status == http.StatusBadRequest {
 			status = invalid

@@ -19,10 +19,13 @@ func (a *API) subscriptionRoutes() []route {
 	return []route{
 		{
 			Operation: spec.Subscriptions.Create, status: 201, livePlain: plain,
-			do: withBody(a.createSubscription),
+			do: withBody(a.createSubscription), data: subscriptionView{}, refusals: []string{
+				engine.CodeNotFound, engine.CodeIdempotencyKeyReused, engine.CodeTokenUsed, engine.CodeTokenExpired,
+			},
 		},
 		{
 			Operation: spec.Subscriptions.List, status: 200, list: true, livePlain: plain,
+			data: subscriptionView{},
 			do: listed[engine.Subscription, *subscriptionView]{
 				table: func(d *store.Data) *store.Table[engine.Subscription] { return &d.Subscriptions },
 				query: subscriptionQuery,
@@ -31,15 +34,15 @@ func (a *API) subscriptionRoutes() []route {
 		},
 		{
 			Operation: spec.Subscriptions.Get, status: 200, livePlain: plain,
-			do: plainly(a.getSubscription),
+			do: plainly(a.getSubscription), data: subscriptionView{}, refusals: []string{engine.CodeNotFound},
 		},
 		{
 			Operation: spec.Subscriptions.Update, status: 200, livePlain: plain,
-			do: withBody(a.updateSubscription),
+			do: withBody(a.updateSubscription), data: subscriptionView{}, refusals: []string{engine.CodeNotFound, engine.CodeInvalidState},
 		},
 		{
 			Operation: spec.Subscriptions.Cancel, status: 200, livePlain: plain,
-			do: withOptionalBody(a.cancelSubscription),
+			do: withBody(a.cancelSubscription), data: subscriptionView{}, refusals: []string{engine.CodeNotFound, engine.CodeInvalidState}, optional: true,
 		},
 	}
 }
@@ -76,10 +79,6 @@ func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engin
 }
 
 func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {
-	metadata, err := compact(in.Metadata)
-	if err != nil {
-		return engine.NewSubscription{}, err
-	}
 	hash, err := hashOf(in)
 	if err != nil {
 		return engine.NewSubscription{}, err
@@ -99,7 +98,7 @@ func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {
 			FailurePolicy:    string(in.FailurePolicy),
 			RetryOffsetsDays: in.RetryOffsetsDays,
 			Comment:          in.Comment,
-			Metadata:         metadata,
+			Metadata:         compact(in.Metadata),
 			Informations:     informations,
 			Products:         productsFrom(in.Products),
 			IdempotencyKey:   in.IdempotencyKey,
@@ -110,14 +109,15 @@ func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {
 	}, nil
 }
 
-// compact returns a JSON object without white space, "" for none.
-func compact(v jsontext.Value) (string, error) {
+// compact returns a JSON object without white space, "" for none. v was read
+// with its body, so that it is valid.
+func compact(v jsontext.Value) string {
 	if v == nil || v.Kind() == 'n' {
-		return "", nil
+		return ""
 	}
 	c := v.Clone()
-	err := c.Compact()
-	return string(c), err
+	_ = c.Compact()
+	return string(c)
 }
 
 // hashOf tells bodies apart by what they ask for.
@@ -164,10 +164,7 @@ func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engi
 	patch := engine.SubscriptionPatch{FailurePolicy: in.FailurePolicy, RetryOffsetsDays: in.RetryOffsetsDays}
 	if !in.Metadata.IsZero() {
 		object, _ := in.Metadata.Get()
-		metadata, err := compact(object)
-		if err != nil {
-			return nil, engine.Invalid("metadata", spec.CodeInvalidType, "must be an object or null")
-		}
+		metadata := compact(object)
 		patch.Metadata = &metadata
 	}
 	s, refusal := rq.account.Subscription(rq.param, func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {

@@ -204,10 +204,8 @@ func (a *API) updateDelivery(rq *request, in *deliveryBody) (any, *engine.Refusa
 	wanted := rq.r.Header.Get("If-Match")
 	t, refusal := rq.account.Transaction(rq.param, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		if !matches(wanted, etag(&t.Row)) {
-			return engine.Change{}, &engine.Refusal{
-				Code:   engine.CodePreconditionFailed,
-				Detail: "The transaction has changed since it was read with the ETag in If-Match.",
-			}
+			return engine.Change{}, engine.NewRefusal(engine.CodePreconditionFailed,
+				"The transaction has changed since it was read with the ETag in If-Match.")
 		}
 		return engine.UpdateDelivery(env, t, engine.DeliveryUpdate{
 			Code: in.Code, Status: in.Status, URL: textOf(in.URL), Company: textOf(in.Company),

@@ -20,19 +20,19 @@ func (a *API) transferRoutes() []route {
 	return []route{
 		{
 			Operation: spec.Transfers.Create, status: 201,
-			do: withBody(a.createTransfer),
+			do: withBody(a.createTransfer), data: transferView{}, refusals: []string{engine.CodeDuplicateReference},
 		},
 		{
 			Operation: spec.Transfers.List, status: 200, list: true,
-			do: transfers.byCursor,
+			do: transfers.byCursor, data: transferView{},
 		},
 		{
 			Operation: spec.Transfers.Get, status: 200,
-			do: transfers.byID("transfer"),
+			do: transfers.byID("transfer"), data: transferView{}, refusals: []string{engine.CodeNotFound},
 		},
 		{
 			Operation: spec.Transfers.Cancel, status: 200,
-			do: withOptionalBody(a.cancelTransfer),
+			do: withBody(a.cancelTransfer), data: transferView{}, refusals: []string{engine.CodeNotFound, engine.CodeInvalidState}, optional: true,
 		},
 	}
 }
@@ -43,7 +43,7 @@ func (a *API) createTransfer(rq *request, in *gateway.TransferParams) (any, *eng
 	var first *engine.Transfer
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		first = d.Transfers.ByRef(in.ExternalRef)
-		return engine.CreateTransfer(d.Env, first, engine.TransferInput{
+		return engine.CreateTransfer(d.Env, first, engine.Transfer{
 			Amount:      in.Amount,
 			PixKey:      string(in.PixKeyValue),
 			PixKeyType:  string(in.PixKeyType),

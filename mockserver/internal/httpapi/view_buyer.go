@@ -35,16 +35,9 @@ func viewBuyer(b *engine.Buyer) buyerView {
 		Email:     nullable(&b.Email),
 		Phone:     nullable(&b.Phone),
 		BirthDate: nullable(&b.BirthDate),
-		Document:  viewDocument(b.Document),
+		Document:  (*documentView)(b.Document),
 		Address:   viewAddress(b.Address),
 	}
-}
-
-func viewDocument(d *engine.Document) *documentView {
-	if d == nil {
-		return nil
-	}
-	return &documentView{Type: d.Type, Number: d.Number}
 }
 
 func viewAddress(a *engine.Address) *addressView {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
@@ -19,81 +18,28 @@ const (
 
 func TestBoletoVector(t *testing.T) {
 	t.Parallel()
-
-	barcode, err := paymentcode.BarcodeOfLine(vectorLine)
-	require.NoError(t, err)
-	assert.Equal(t, vectorBarcode, barcode)
-
-	line, err := paymentcode.LineOfBarcode(vectorBarcode)
-	require.NoError(t, err)
-	assert.Equal(t, strings.NewReplacer(".", "", " ", "").Replace(vectorLine), line)
-	assert.Equal(t, vectorLine, paymentcode.FormatLine(line))
+	assert.Equal(t, strings.NewReplacer(".", "", " ", "").Replace(vectorLine), paymentcode.Line(vectorBarcode))
+	assert.Equal(t, vectorBarcode[4], paymentcode.CheckDigit(vectorBarcode[:4]+vectorBarcode[5:]))
 }
 
 func TestBoleto(t *testing.T) {
 	t.Parallel()
-	b := paymentcode.Boleto{
-		Due:    time.Date(2027, time.January, 7, 12, 0, 0, 0, time.UTC),
-		Amount: 123_456,
-		Free:   "42",
-	}
-
-	barcode, line := b.Barcode(), b.Line()
-
-	require.Len(t, barcode, 44)
-	require.Len(t, line, 47)
-	assert.Equal(t, "9999", barcode[:4], "bank and currency")
-	assert.Equal(t, "1684", barcode[5:9], "factor: 684 days after the first 1000")
-	assert.Equal(t, "0000123456", barcode[9:19], "amount")
-	assert.Equal(t, "0000000000000000000000042", barcode[19:], "free field")
-
-	back, err := paymentcode.BarcodeOfLine(line)
-	require.NoError(t, err)
-	assert.Equal(t, barcode, back)
-	forth, err := paymentcode.LineOfBarcode(barcode)
-	require.NoError(t, err)
-	assert.Equal(t, line, forth)
-}
-
-// Any one wrong digit of a line or a bar code is noticed. In a bar code the
-// check digit 1 stands for three remainders, so a few wrong digits of the body
-// pass there, as they do in a bank.
-func TestBoletoOneWrongDigit(t *testing.T) {
-	t.Parallel()
-	for _, b := range []paymentcode.Boleto{
-		{Due: time.Date(2027, 1, 7, 12, 0, 0, 0, time.UTC), Amount: 100, Free: "1234567890123456789012345"},
-		{Due: time.Date(2025, 2, 22, 12, 0, 0, 0, time.UTC), Amount: 100_000_000, Free: "9"},
+	due := time.Date(2027, time.January, 7, 12, 0, 0, 0, time.UTC)
+	for free, want := range map[string]string{
+		"42":                                   "0000000000000000000000042",
+		"0198c5a0-3c5e-7f2a-8d11-1234567890ab": "0001985035728111234567890",
+		"":                                     "0000000000000000000000000",
+		"12345678901234567890123456":           "2345678901234567890123456",
 	} {
-		line := b.Line()
-		for i := range line[:32] { // the fields with a digit of their own
-			_, err := paymentcode.BarcodeOfLine(wrongDigit(line, i))
-			require.Error(t, err, "digit %d of %s", i, line)
-		}
-		barcode := b.Barcode()
-		_, err := paymentcode.LineOfBarcode(wrongDigit(barcode, 4))
-		require.Error(t, err)
+		barcode := paymentcode.Barcode(due, 123_456, free)
+		assert.Len(t, barcode, 44)
+		assert.Equal(t, "9999", barcode[:4], "bank and currency")
+		assert.Equal(t, paymentcode.CheckDigit(barcode[:4]+barcode[5:]), barcode[4])
+		assert.Equal(t, "1684", barcode[5:9], "factor: 684 days after the first 1000")
+		assert.Equal(t, "0000123456", barcode[9:19], "amount")
+		assert.Equal(t, want, barcode[19:], "free field")
+		assert.Len(t, paymentcode.Line(barcode), 47)
 	}
-	for i := range vectorBarcode { // its check digit, 3, stands for one remainder
-		_, err := paymentcode.LineOfBarcode(wrongDigit(vectorBarcode, i))
-		require.Error(t, err, "digit %d", i)
-	}
-}
-
-func wrongDigit(s string, i int) string {
-	return s[:i] + string('0'+(s[i]-'0'+1)%10) + s[i+1:]
-}
-
-func TestBoletoRefusesOtherTexts(t *testing.T) {
-	t.Parallel()
-	for _, s := range []string{"", "1", vectorLine + "0", vectorBarcode, strings.Replace(vectorLine, "1", "x", 1)} {
-		_, err := paymentcode.BarcodeOfLine(s)
-		require.Error(t, err, s)
-	}
-	for _, s := range []string{"", vectorLine, vectorBarcode + "0", "x" + vectorBarcode[1:]} {
-		_, err := paymentcode.LineOfBarcode(s)
-		require.Error(t, err, s)
-	}
-	assert.Equal(t, "too short", paymentcode.FormatLine("too short"))
 }
 
 func TestDueFactor(t *testing.T) {
@@ -121,19 +67,4 @@ func TestDueFactor(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, paymentcode.DueFactor(tc.at), tc.name)
 	}
-}
-
-func FuzzBoleto(f *testing.F) {
-	f.Add(int64(1_740_000_000), int64(1), "0")
-	f.Add(int64(0), int64(9_999_999_999), "9999999999999999999999999999")
-	f.Add(int64(4_000_000_000), int64(0), "x")
-	f.Fuzz(func(t *testing.T, due, amount int64, free string) {
-		if amount < 0 || due < 0 || due > 1e11 {
-			return
-		}
-		b := paymentcode.Boleto{Due: time.Unix(due, 0), Amount: amount, Free: free}
-		barcode, err := paymentcode.BarcodeOfLine(paymentcode.FormatLine(b.Line()))
-		require.NoError(t, err)
-		assert.Equal(t, b.Barcode(), barcode)
-	})
 }

@@ -1,10 +1,7 @@
 package paymentcode
 
-import "fmt"
+// CRC16 is the check sum of a BR Code.
+func CRC16(text string) uint16 { return crc16([]byte(text)) }
 
-// WithCRC ends a text in its right check sum, so that tests reach what is
-// looked at after it.
-func WithCRC(s string) string {
-	s += crcHeader
-	return s + fmt.Sprintf("%04X", crc16([]byte(s)))
-}
+// CheckDigit is the check digit of a bar code, of the other digits.
+func CheckDigit(others string) byte { return mod11(others) }

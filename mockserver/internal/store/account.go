@@ -137,9 +137,8 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 		c.Events[i].ID = "evt_" + a.ids.UUID(a.data.Env.Now)
 		c.Events[i].At = a.data.Env.Now
 	}
-	a.data.stamp(c)
+	grown := a.data.stamp(c)
 	a.store.cfg.Room.Add(-a.data.responses.forget(a.data.Env.Now))
-	grown := a.data.growth(c)
 	if grown > 0 && !a.store.cfg.Room.Fits(grown+eventsSize(c)) {
 		return full()
 	}
@@ -174,10 +173,8 @@ func (a *Account) persist(c Commit) (send func(), refusal *engine.Refusal) {
 	if err == nil {
 		return send, nil
 	}
-	return nil, &engine.Refusal{
-		Code:   engine.CodeLogFailed,
-		Detail: "The change could not be written to the data file: " + err.Error(),
-	}
+	return nil, engine.NewRefusal(engine.CodeLogFailed,
+		"The change could not be written to the data file: "+err.Error())
 }
 
 func (a *Account) schedule(timers []engine.Timer) {

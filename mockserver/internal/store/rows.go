@@ -11,26 +11,16 @@ type record[R any] interface {
 	Stamp() *engine.Row
 }
 
-// stamp gives every record of c its place and version.
-func (d *Data) stamp(c engine.Change) {
-	stampAll(&d.Transactions, c.Transactions)
-	stampAll(&d.Customers, c.Customers)
-	stampAll(&d.Transfers, c.Transfers)
-	stampAll(&d.Subscriptions, c.Subscriptions)
-	stampAll(&d.Links, c.Links)
-	stampAll(&d.Products, c.Products)
-	stampAll(&d.Sessions, c.Sessions)
-}
-
-// growth returns by about how many bytes c makes the account grow.
-func (d *Data) growth(c engine.Change) int64 {
-	return growthOf(&d.Transactions, c.Transactions) +
-		growthOf(&d.Customers, c.Customers) +
-		growthOf(&d.Transfers, c.Transfers) +
-		growthOf(&d.Subscriptions, c.Subscriptions) +
-		growthOf(&d.Links, c.Links) +
-		growthOf(&d.Products, c.Products) +
-		growthOf(&d.Sessions, c.Sessions) +
+// stamp gives every record of c its place and version, and returns by about how
+// many bytes c makes the account grow.
+func (d *Data) stamp(c engine.Change) (grown int64) {
+	return stampAll(&d.Transactions, c.Transactions) +
+		stampAll(&d.Customers, c.Customers) +
+		stampAll(&d.Transfers, c.Transfers) +
+		stampAll(&d.Subscriptions, c.Subscriptions) +
+		stampAll(&d.Links, c.Links) +
+		stampAll(&d.Products, c.Products) +
+		stampAll(&d.Sessions, c.Sessions) +
 		sizeOfResponses(c.Responses)
 }
 
@@ -63,10 +53,12 @@ func (d *Data) put(c engine.Change) int64 {
 	return remembered
 }
 
-func stampAll[R any, P record[R]](t *Table[R], records []*R) {
+func stampAll[R any, P record[R]](t *Table[R], records []*R) (grown int64) {
 	next := uint64(len(t.rows)) + 1
 	for i, r := range records {
+		grown += t.schema.size(r)
 		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
+			grown -= t.schema.size(old)
 			last := P(old).Stamp()
 			*P(r).Stamp() = engine.Row{Seq: last.Seq, Rev: last.Rev + 1}
 			continue
@@ -74,16 +66,7 @@ func stampAll[R any, P record[R]](t *Table[R], records []*R) {
 		*P(r).Stamp() = engine.Row{Seq: next, Rev: 1}
 		next++
 	}
-}
-
-func growthOf[R any](t *Table[R], records []*R) (bytes int64) {
-	for i, r := range records {
-		bytes += t.schema.size(r)
-		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
-			bytes -= t.schema.size(old)
-		}
-	}
-	return bytes
+	return grown
 }
 
 // previous returns the version that a record with an id replaces: one earlier

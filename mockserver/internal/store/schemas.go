@@ -9,9 +9,6 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
-// The schemas say which indexes each table has. Postings, for [Query.Is], are
-// strings with many values; facets, for [Query.In], are strings with few.
-
 // The facets and postings of transactions.
 const (
 	TransactionStatus Facet[engine.Transaction] = iota

@@ -123,7 +123,7 @@ func (s *Store) Replay(c Commit) error {
 		a.empty()
 		return nil
 	}
-	grown := a.data.growth(c.Change)
+	grown := a.data.stamp(c.Change) // as they were stamped
 	s.cfg.Room.Add(grown + a.data.put(c.Change))
 	a.schedule(c.Change.Timers)
 	return nil

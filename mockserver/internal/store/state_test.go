@@ -32,11 +32,11 @@ func busy(t *testing.T, w *world) {
 	})
 	require.Nil(t, refusal)
 	require.Nil(t, refusalOf(a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		c, refusal := engine.CreateCustomer(d.Env, nil, engine.CustomerInput{Name: "Ana", Email: "ana@example.com"})
+		c, refusal := engine.CreateCustomer(d.Env, nil, engine.Customer{Buyer: engine.Buyer{Name: "Ana", Email: "ana@example.com"}})
 		return c, refusal
 	})))
 	require.Nil(t, refusalOf(a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		return engine.CreateTransfer(d.Env, nil, engine.TransferInput{Amount: 100, PixKey: "a@example.com", PixKeyType: "EMAIL"})
+		return engine.CreateTransfer(d.Env, nil, engine.Transfer{Amount: 100, PixKey: "a@example.com", PixKeyType: "EMAIL"})
 	})))
 	var l *engine.Link
 	for _, transition := range []func(d *store.Data) (engine.Change, *engine.Refusal){

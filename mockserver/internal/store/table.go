@@ -16,11 +16,9 @@ type schema[R any] struct {
 	// created is for lists by date. Nil: none.
 	created func(*R) time.Time
 	// ref is the caller's own reference, unique where it is not "". Nil: none.
-	ref func(*R) string
-	// postings are texts with many values, of which few rows share one.
-	postings []func(*R) string
-	// facets are texts with few values, which many rows share.
-	facets []func(*R) string
+	ref      func(*R) string
+	postings []func(*R) string // see [Posting]
+	facets   []func(*R) string // see [Facet]
 }
 
 // Table holds the records of one kind of one account in the order of their
