@@ -8,14 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/gateway-go/gateway/docs"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/docs"
 )
 
 // testdata/oas-3.1.json is the schema that the OpenAPI Initiative publishes for
@@ -57,7 +57,9 @@ func TestSchemasCompileAndExamplesFit(t *testing.T) {
 						for example := range d.object(append(slices.Clone(path), "examples")...) {
 							value := d.object(append(slices.Clone(path), "examples", example)...)["value"]
 							examples++
-							assert.NoError(t, s.Validate(value), "%s: %s", path, example)
+							if err := s.Validate(value); err != nil {
+								t.Errorf("%s: %s: %v", path, example, err)
+							}
 						}
 					}
 					for key, sub := range v {
@@ -67,7 +69,7 @@ func TestSchemasCompileAndExamplesFit(t *testing.T) {
 					}
 				case []any:
 					for i, sub := range v {
-						walk(sub, append(slices.Clone(path), string(rune('0'+i%10))))
+						walk(sub, append(slices.Clone(path), strconv.Itoa(i)))
 					}
 				}
 			}

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gateway-go/gateway/docs"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/docs"
 )
 
 // document is an OpenAPI document under test.

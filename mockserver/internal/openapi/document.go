@@ -14,7 +14,6 @@
 package openapi
 
 import (
-	"fmt"
 	"net/http"
 	"path/filepath"
 	"reflect"
@@ -89,10 +88,7 @@ func Files(root string) (map[string][]byte, error) {
 func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
 
 func (d *document) whole() (object, error) {
-	paths, err := d.paths()
-	if err != nil {
-		return nil, err
-	}
+	paths := d.paths()
 	webhooks, err := d.webhooks()
 	if err != nil {
 		return nil, err
@@ -166,19 +162,15 @@ func (d *document) tags() []object {
 	return list
 }
 
-func (d *document) paths() (object, error) {
+func (d *document) paths() object {
 	var paths object
 	for _, op := range httpapi.Shapes(d.live) {
 		item, _ := paths.get(op.Path)
 		methods, _ := item.(object)
-		described, err := d.operation(op)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", op.Name, err)
-		}
-		methods.set(strings.ToLower(op.Method), described)
+		methods.set(strings.ToLower(op.Method), d.operation(op))
 		paths.set(op.Path, methods)
 	}
-	return paths, nil
+	return paths
 }
 
 // method returns the client's method for an operation: its comment, the type of
@@ -228,7 +220,7 @@ func summary(comment string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-func (d *document) operation(op httpapi.Shape) (object, error) {
+func (d *document) operation(op httpapi.Shape) object {
 	about, params, result := d.method(op.Name)
 	resource, _, _ := strings.Cut(op.Name, ".")
 	out := obj(
@@ -239,17 +231,13 @@ func (d *document) operation(op httpapi.Shape) (object, error) {
 	if op.KeyOnly {
 		out.set("security", []object{obj("apiKey", []string{})})
 	}
-	parameters, err := d.operationParameters(op, params)
-	if err != nil {
-		return nil, err
-	}
-	out.set("parameters", parameters)
-	if op.Rule != nil && op.Method != "GET" {
+	out.set("parameters", d.operationParameters(op, params))
+	if op.Rule != nil && op.Method != http.MethodGet {
 		out.set("requestBody", d.requestBody(op, params))
 	}
 	out.set("responses", d.responses(op, result))
 	out.set("x-repeat", op.Class.String())
-	return out, nil
+	return out
 }
 
 func (d *document) variant() spec.Variant { return spec.Variant{Live: d.live} }
@@ -325,14 +313,14 @@ func (d *document) body(rule spec.Rule, params reflect.Type, name string) *schem
 }
 
 // operationParameters are those of the path, the query and the headers.
-func (d *document) operationParameters(op httpapi.Shape, params reflect.Type) ([]any, error) {
+func (d *document) operationParameters(op httpapi.Shape, params reflect.Type) []any {
 	list := []any{obj("$ref", "#/components/parameters/RequestID")}
 	for name := range strings.SplitSeq(op.Path, "/") {
 		if strings.HasPrefix(name, "{") {
 			list = append(list, d.pathParameter(strings.Trim(name, "{}")))
 		}
 	}
-	if op.Rule != nil && op.Method == "GET" {
+	if op.Rule != nil && op.Method == http.MethodGet {
 		list = append(list, d.query(op, params)...)
 	}
 	switch op.Name {
@@ -344,10 +332,10 @@ func (d *document) operationParameters(op httpapi.Shape, params reflect.Type) ([
 		list = append(list, obj("name", "If-Match", "in", "header", "schema", text("string"),
 			"description", "The ETag of the read that the update is based on: 412 where the transaction has changed since."))
 	}
-	if d.live && op.Rule != nil && (op.Method == "POST" || op.Method == "PUT") {
+	if d.live && op.Rule != nil && (op.Method == http.MethodPost || op.Method == http.MethodPut) {
 		list = append(list, obj("$ref", "#/components/parameters/IdempotencyKey"))
 	}
-	return list, nil
+	return list
 }
 
 func sessionToken(required bool) object {
@@ -418,7 +406,7 @@ func (d *document) parameters() object {
 		"description", "An id of your own for the request; it comes back in the response."))
 	if d.live {
 		out.set("IdempotencyKey", obj("name", "Idempotency-Key", "in", "header",
-			"schema", &schema{Type: oneOrAll{"string"}, MinLength: 1, MaxLength: pointer(255)},
+			"schema", &schema{Type: oneOrAll{"string"}, MinLength: 1, MaxLength: new(255)},
 			"description", "Makes the request repeatable: the same key and body return the first response for 24 hours."))
 	}
 	return out
@@ -486,7 +474,7 @@ func (d *document) envelope(op httpapi.Shape, data *schema) *schema {
 	out := text("object")
 	out.Properties.set("success", &schema{Type: oneOrAll{"boolean"}, Const: true})
 	out.Properties.set("requestId", text("string"))
-	page := func(to *schema, items *schema) {
+	page := func(to, items *schema) {
 		to.Properties.set("data", items)
 		to.Properties.set("total", &schema{Type: oneOrAll{"integer"}, Format: "int64", Description: "Of all pages."})
 		to.Properties.set("next_cursor", &schema{Type: oneOrAll{"string", "null"}, Description: "Null on the last page."})

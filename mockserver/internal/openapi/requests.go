@@ -59,7 +59,7 @@ func newRequest(rule spec.Rule, v spec.Variant) *request {
 // value writes the schema of one value, without its members.
 func value(s *spec.Shape) *schema {
 	out := &schema{Enum: s.Enum}
-	switch s.Kind {
+	switch s.Kind { //nolint:exhaustive // no rule takes another kind
 	case '"':
 		out.Type = oneOrAll{"string"}
 		out.MinLength, out.MaxLength = s.MinLen, limit(s.MaxLen)
@@ -69,10 +69,10 @@ func value(s *spec.Shape) *schema {
 			out.Type, out.Format = oneOrAll{"integer"}, "int64"
 		}
 		if !math.IsInf(s.Min, 0) {
-			out.Minimum = pointer(number(s.Min))
+			out.Minimum = new(number(s.Min))
 		}
 		if !math.IsInf(s.Max, 0) {
-			out.Maximum = pointer(number(s.Max))
+			out.Maximum = new(number(s.Max))
 		}
 	case 't':
 		out.Type = oneOrAll{"boolean"}

@@ -114,7 +114,7 @@ type object = named[any]
 func obj(pairs ...any) object {
 	var o object
 	for i := 0; i < len(pairs); i += 2 {
-		o = append(o, entry[any]{pairs[i].(string), pairs[i+1]}) //nolint:forcetypeassert // written in this package
+		o = append(o, entry[any]{pairs[i].(string), pairs[i+1]}) //nolint:forcetypeassert,gosec // pairs, written in this package
 	}
 	return o
 }
@@ -145,5 +145,3 @@ func orNull(s *schema) *schema {
 	}
 	return s
 }
-
-func pointer[T any](v T) *T { return &v }
