@@ -218,5 +218,5 @@ func unixSeconds(s string) (n int64, ok bool) {
 		return 0, false
 	}
 	digits, err := strconv.ParseUint(s, 10, 63)
-	return int64(digits), err == nil //nolint:gosec // twelve digits
+	return int64(digits), err == nil
 }

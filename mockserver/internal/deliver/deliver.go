@@ -174,6 +174,7 @@ func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	case faults.DelayWebhook:
 		d.First = d.First.Add(f.Delay)
 		d.Next = d.First
+	default: // the other kinds act on an attempt, or on none
 	}
 	return d
 }
