@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
