@@ -133,7 +133,7 @@ func readSlice(t reflect.Type) readFunc {
 		read := plan()
 		for n, e := 0, i+1; e < d.End(i); n, e = n+1, d.End(e) {
 			if n == v.Cap() {
-				v.Grow(max(4, n))
+				v.Grow(d.more(i, e, n))
 			}
 			v.SetLen(n + 1)
 			if !read(d, e, v.Index(n)) {
@@ -142,6 +142,17 @@ func readSlice(t reflect.Type) readFunc {
 		}
 		return true
 	}
+}
+
+// more guesses how many further elements array i has from e on, after n: as many
+// as its other nodes make, if all are alike.
+func (d *Decoder) more(i, e, n int) int {
+	const few, many = 4, 1 << 10
+	if n == 0 {
+		return few
+	}
+	size := (e - i - 1) / n
+	return max(few, min((d.End(i)-e)/size, many, n*32))
 }
 
 // readOwn reads with the type's own DecodeNode.
