@@ -166,7 +166,7 @@ func (w *world) insert(ops ...operations.Operation) []*operations.Entry {
 func (w *world) reaches(key string, state operations.State) *operations.Entry {
 	w.Helper()
 	var list []*operations.Entry
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var err error
 		list, err = w.outbox.List(w.Context(), operations.Query{Key: key})
 		require.NoError(w, err)

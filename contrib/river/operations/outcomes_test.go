@@ -256,7 +256,7 @@ func TestACreateIsSentAgainWithItsReference(t *testing.T) {
 			)
 			for _, key := range []string{"order-1", "payout-1", "club-1"} {
 				e := w.reaches(key, operations.Done)
-				assert.Equal(t, 2, e.Sends, key)
+				assert.GreaterOrEqual(t, e.Sends, 2, key) // more if a request takes longer than SendTimeout
 				_, rejection := w.result(key)
 				assert.Empty(t, rejection, key)
 			}
