@@ -66,7 +66,7 @@ func ExampleNew_signatureOrReadBack() {
 	rx, err := webhook.New(webhook.Config{
 		Trust:      webhook.SignatureOrReadBack,
 		Keys:       []webhook.SigningKey{{Key: secret}},
-		API:        client,                                        // reads what an unsigned delivery tells of
+		API:        client,                                        // reads the resource that an unsigned delivery names
 		SecretPath: gateway.NewSecret("c0ffee5eed0123456789abcd"), // the last element of the URL
 	})
 	if err != nil {

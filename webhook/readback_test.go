@@ -183,7 +183,7 @@ func TestAConfirmedForgeryIsTheRealEventAndHidesNoOther(t *testing.T) {
 	refund := func(id string) string {
 		return txBody(id, webhook.TransactionRefunded, "tx_1", "partially_refunded")
 	}
-	// Two refunds happened. Somebody who knows the URL and the id tells of them
+	// Two refunds happened. Somebody who knows the URL and the id reports them
 	// before the gateway does: that is true, and it is one event's worth.
 	api.setTransaction("tx_1", "partially_refunded", "refunded_amount", 900)
 	assert.Equal(t, received, response(rx, request(refund("forged"))))

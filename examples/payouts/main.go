@@ -52,7 +52,7 @@ type payouts struct {
 	account *legacy.Client
 }
 
-// listen mounts a receiver that tells of every payout event.
+// listen mounts a receiver that prints every payout event.
 func (p *payouts) listen() error {
 	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: p.mock.Secret()}}})
 	if err != nil {

@@ -74,7 +74,7 @@ func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	}
 }
 
-// connections is what net/http tells of an attempt's connections. A
+// connections is what net/http reports about an attempt's connections. A
 // RoundTripper of the caller's may tell nothing.
 type connections struct{ wanted, got atomic.Bool }
 

@@ -1,6 +1,6 @@
 // Package inbox is the inbox of a [webhook.Receiver] on River (riverqueue.com) and
 // PostgreSQL, for a service whose work already runs there. The receiver verifies,
-// confirms and deduplicates deliveries as ever; River decides when and where the
+// confirms and deduplicates as with any store; River decides when and where the
 // handlers run, retries them, and shows them in its UI.
 //
 //	in, err := inbox.New(inbox.Config{Pool: pool})

@@ -47,7 +47,7 @@ func (a *attempt) run(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// idle is the state of the operation while nobody works on it.
+// idle returns the state of the operation between attempts.
 func (a *attempt) idle() State {
 	switch {
 	case a.record.p.Outcome != nil:

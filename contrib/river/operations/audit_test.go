@@ -24,7 +24,7 @@ type findings struct {
 	doubled                            int // applied more than once
 	lost                               int // reported as applied, and it was not
 	misreported                        int // reported as rejected, and it was applied
-	unjustified                        int // ambiguous although the journal shows nobody else on the charge
+	unjustified                        int // ambiguous without a refund by the operator in the journal
 	repeated                           int // handlers that committed more than once
 	missing                            int // without any report
 	text                               []string
