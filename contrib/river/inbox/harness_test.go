@@ -149,7 +149,7 @@ func (s *shop) job(id string) *rivertype.JobRow {
 
 func (s *shop) eventually(what string, ok func() bool) {
 	s.Helper()
-	require.Eventually(s, ok, 30*time.Second, 20*time.Millisecond, what)
+	require.Eventually(s, ok, 2*time.Minute, 20*time.Millisecond, what)
 }
 
 func (s *shop) state(id string, want rivertype.JobState) {

@@ -150,7 +150,7 @@ func TestAProcessWithoutAHandlerSendsNothing(t *testing.T) {
 	require.NoError(t, err)
 	stop := w.work(bare)
 	w.insert(operations.CreateTransaction(order("order-1", 500)))
-	require.Eventually(t, func() bool { return w.saw(operations.EventUnhandled) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return w.saw(operations.EventUnhandled) }, time.Minute, 10*time.Millisecond)
 	stop()
 	assert.Zero(t, w.gw.Requests.Count(""))
 	list, err := w.outbox.List(t.Context(), operations.Query{Key: "order-1"})

@@ -373,7 +373,7 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 	w.gw.Down()
 	w.work(w.outbox)
 	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300}, operations.CreateTransaction(order("order-1", 500)))
-	require.Eventually(t, func() bool { return w.saw(operations.EventRetry) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return w.saw(operations.EventRetry) }, time.Minute, 10*time.Millisecond)
 	w.gw.Up()
 	w.reaches("refund", operations.Done)
 	w.reaches("order-1", operations.Done)
