@@ -1,0 +1,333 @@
+// Package console_test drives the mock's web pages in a real browser. Run it
+// with integration/with-chromium, which names the browser in CHROMIUM; with
+// SCREENSHOTS=<folder> every picture that a test takes is kept there.
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long a page may take to show what a test waits for.
+const patience = 30 * time.Second
+
+// chromium is the browser that all tests share; each page has its own profile.
+var chromium context.Context //nolint:gochecknoglobals // one process for the package
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	path := os.Getenv("CHROMIUM")
+	if path == "" {
+		return m.Run() // every test says what is missing
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.NoSandbox, // root has none, and only pages of this machine are opened
+		chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+	)...)
+	defer stop()
+	var cancel context.CancelFunc
+	chromium, cancel = chromedp.NewContext(allocator)
+	defer cancel()
+	if err := chromedp.Do(chromium); err != nil {
+		fmt.Fprintf(os.Stderr, "%s does not start: %v\n", path, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// gateway starts a gateway on a socket and returns its address.
+func gateway(t *testing.T, opts ...mockserver.Option) (*mockserver.Server, string) {
+	t.Helper()
+	gw := mockserver.Run(t, append([]mockserver.Option{mockserver.WithSeed(1)}, opts...)...)
+	base, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	return gw, base
+}
+
+// page is a browser window with a profile of its own. When the test ends it has
+// failed if the page wrote an error to its console or asked another host for
+// anything.
+type page struct {
+	t    *testing.T
+	ctx  context.Context //nolint:containedctx // chromedp keeps the window in it
+	base string
+
+	mu     sync.Mutex
+	errors []string        // of the console
+	hosts  map[string]bool // that were asked for something
+}
+
+// device is how a page is looked at.
+type device struct {
+	width    int64  // CSS pixels; 0 is 1280
+	dark     bool   // prefers a dark page
+	noScript bool   // JavaScript is switched off
+	language string // Accept-Language; "" is en-US
+}
+
+// open opens a window on base.
+func open(t *testing.T, base string, d device) *page {
+	t.Helper()
+	if chromium == nil {
+		t.Skip("CHROMIUM is not set: integration/with-chromium installs a browser and sets it")
+	}
+	window, closeWindow := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	t.Cleanup(closeWindow)
+	ctx, cancel := context.WithTimeout(window, 4*patience)
+	t.Cleanup(cancel)
+	p := &page{t: t, ctx: ctx, base: base, hosts: map[string]bool{}}
+	require.NoError(t, chromedp.Listen(ctx, p.listen))
+	if d.width == 0 {
+		d.width = 1280
+	}
+	if d.language == "" {
+		d.language = "en-US"
+	}
+	scheme := "light"
+	if d.dark {
+		scheme = "dark"
+	}
+	none := cdp.Empty{}
+	call(p, network.Enable, network.EnableParams{})
+	call(p, runtime.Enable, none)
+	call(p, log.Enable, none)
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: d.noScript})
+	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": d.language}})
+	p.do(chromedp.EmulateViewport(d.width, 900))
+	t.Cleanup(p.check)
+	return p
+}
+
+// listen notes errors and requests.
+func (p *page) listen(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err == nil && u.Host != "" {
+			p.hosts[u.Host] = true
+		}
+	case *runtime.EventExceptionThrown:
+		p.errors = append(p.errors, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			said := []string{"console." + string(e.Type)}
+			for _, arg := range e.Args {
+				said = append(said, string(arg.Value)+arg.Description)
+			}
+			p.errors = append(p.errors, strings.Join(said, " "))
+		}
+	case *log.EventEntryAdded: // CSP violations and failed loads are here
+		if e.Entry.Level == log.EntryLevelError {
+			p.errors = append(p.errors, e.Entry.Text+" "+e.Entry.URL)
+		}
+	}
+}
+
+// expectErrors returns what the page has complained about so far and forgets it:
+// for tests in which a request is to fail.
+func (p *page) expectErrors() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.errors
+	p.errors = nil
+	return list
+}
+
+func (p *page) check() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	assert.Empty(p.t, p.errors, "errors in the browser's console")
+	for host := range p.hosts {
+		assert.Equal(p.t, strings.TrimPrefix(p.base, "http://"), host, "the page asked another host")
+	}
+}
+
+// do runs actions of chromedp.
+func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	require.NoError(p.t, chromedp.Do(ctx, actions...))
+}
+
+// call runs a command of the browser's protocol.
+func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, command, params)
+	require.NoError(p.t, err)
+	return result
+}
+
+// visit loads a path.
+func (p *page) visit(path string) {
+	p.t.Helper()
+	p.do(chromedp.Navigate(p.base + path))
+}
+
+// eval returns the value of a JavaScript expression, also where the page's own
+// scripts are switched off.
+func eval[T any](p *page, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	require.NoError(p.t, err, expression[:min(len(expression), 200)])
+	return v
+}
+
+// text returns what is shown of the first element that a CSS selector finds.
+func (p *page) text(selector string) string {
+	p.t.Helper()
+	return eval[string](p, "document.querySelector("+quote(selector)+")?.innerText ?? ''")
+}
+
+// count returns how many elements a CSS selector finds.
+func (p *page) count(selector string) int {
+	p.t.Helper()
+	return eval[int](p, "document.querySelectorAll("+quote(selector)+").length")
+}
+
+// waitFor returns when a JavaScript expression is true.
+func (p *page) waitFor(expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	for {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if ok && err == nil { // a page that is being replaced fails to evaluate
+			return
+		}
+		if ctx.Err() != nil {
+			require.Failf(p.t, "waited in vain", "for %s; the page shows:\n%s", expression, p.shown())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// waitForText returns when the page shows a text.
+func (p *page) waitForText(text string) {
+	p.t.Helper()
+	p.waitFor("document.body && document.body.innerText.includes(" + quote(text) + ")")
+}
+
+// shown is the text of the page, for failures.
+func (p *page) shown() string {
+	text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
+	return text
+}
+
+// submit clicks an element, such as a button, and returns when the page that
+// follows has loaded.
+func (p *page) submit(selector string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
+	require.NoError(p.t, err, "click on %s", selector)
+}
+
+// fill types a value into the field that a CSS selector finds.
+func (p *page) fill(selector, value string) {
+	p.t.Helper()
+	p.do(chromedp.SetValue(chromedp.CSS(selector), value))
+}
+
+// shot keeps a picture of the whole page as SCREENSHOTS/<name>.png.
+func (p *page) shot(name string) {
+	p.t.Helper()
+	folder := os.Getenv("SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	require.NoError(p.t, err)
+	require.NoError(p.t, os.MkdirAll(folder, 0o755))
+	require.NoError(p.t, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644))
+}
+
+// fits fails where the page scrolls sideways.
+func (p *page) fits() {
+	p.t.Helper()
+	type size struct{ Scroll, Client int }
+	got := eval[size](p, "({Scroll: document.documentElement.scrollWidth, Client: document.documentElement.clientWidth})")
+	assert.LessOrEqual(p.t, got.Scroll, got.Client, "%s scrolls sideways", p.shown())
+}
+
+// accessible runs axe-core over the page: contrast, labels, roles and order.
+func (p *page) accessible() {
+	p.t.Helper()
+	source, err := os.ReadFile(filepath.Join("node_modules", "axe-core", "axe.min.js"))
+	require.NoError(p.t, err, "integration/with-chromium installs axe-core")
+	eval[bool](p, string(source)+";true")
+	type violation struct {
+		ID    string
+		Help  string
+		Nodes []string
+	}
+	found := eval[[]violation](p, `axe.run(document, {resultTypes: ['violations']}).then(r =>
+		r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.slice(0, 5).map(n => n.html + ' ' + n.failureSummary)})))`)
+	for _, v := range found {
+		assert.Failf(p.t, "not accessible", "%s: %s\n%s", v.ID, v.Help, strings.Join(v.Nodes, "\n"))
+	}
+}
+
+// quote writes a string as JavaScript does.
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings can always be written
+	}
+	return string(b)
+}
+
+// What this package promises is watched: a page that does what it must not fails
+// its checks.
+func TestTheBrowserTellsOfErrorsAndForeignRequests(t *testing.T) {
+	t.Parallel()
+	_, base := gateway(t)
+	p := open(t, base, device{width: 360})
+	p.visit("/__mock/health")
+	eval[bool](p, "console.error('no'), true")
+	eval[bool](p, "fetch('http://elsewhere.invalid/').then(() => true, () => true)")
+	eval[bool](p, "document.body.style.width = '3000px', true")
+	assert.Contains(t, strings.Join(p.expectErrors(), "\n"), `console.error "no"`)
+	assert.Greater(t, eval[int](p, "document.documentElement.scrollWidth"), 360)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	assert.True(t, p.hosts["elsewhere.invalid"])
+	delete(p.hosts, "elsewhere.invalid")
+}
