@@ -56,5 +56,5 @@
 //
 // [Receiver.Receive] takes a delivery from a server that does not use net/http.
 // [Parse] reads a body, a [Verifier] and [Verify] check a signature, [Sign]
-// makes one.
+// makes one, and [Diagnose] explains why one is rejected.
 package webhook

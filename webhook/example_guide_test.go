@@ -1,11 +1,15 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -126,6 +130,39 @@ func ExampleReceiver_Use() {
 	deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
 	// Output:
 	// transaction.paid attempt 1 error: <nil>
+}
+
+// During development: say what is wrong with a delivery whose signature is
+// rejected.
+func ExampleDiagnose() {
+	keys := []webhook.SigningKey{{Key: gateway.NewSecret("whsec_from_the_environment")}}
+	explained := func(rx http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+			if err != nil {
+				http.Error(w, "the body can't be read", http.StatusBadRequest)
+				return
+			}
+			d := webhook.Diagnose(webhook.Delivery{Header: r.Header, Body: body}, keys)
+			if !d.Valid {
+				fmt.Println(d)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			rx.ServeHTTP(w, r)
+		})
+	}
+
+	// A framework has parsed the JSON and written it again:
+	sent := []byte(`{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid"}}`)
+	got := `{"id": "evt_1", "event": "transaction", "data": {"id": "tx_1", "event_type": "transaction.paid"}}`
+	r := httptest.NewRequest(http.MethodPost, "/webhooks/gateway", strings.NewReader(got))
+	r.Header = webhooktest.Sign(keys[0].Key, time.Now(), sent)
+	explained(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	// Output:
+	// rejected: invalid_signature
+	// 1. reencoded_body (proven)
+	//    The JSON was parsed and written again, which changed white space. It looks like the output of Python's json.dumps, or of Python's json.dumps with ensure_ascii=False.
+	//    Fix: Verify the bytes that arrived. Let no body parser run before: use http.Request.Body itself, express.raw instead of express.json, request.get_data() instead of request.json.
 }
 
 // What trying again does not help becomes a dead letter, which waits for a

@@ -1,10 +1,13 @@
 package webhook_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -340,4 +343,54 @@ func TestWhatSendsNoEventReachesTheHandlers(t *testing.T) {
 		"transaction.paid " + lost.ID + " paid",
 		"transaction.refused " + refused.ID + " refused",
 	}, found)
+}
+
+// The diagnosis knows the gateway's order of members, of every event that the mock
+// sends, so that it recognizes a body whose members were sorted.
+func TestDiagnoseRecognizesEveryEventAfterAMap(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	type delivery struct {
+		header http.Header
+		body   []byte
+	}
+	var mu sync.Mutex
+	var got []delivery
+	gw.Webhooks.Send(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, delivery{r.Header, body})
+	}))
+	client := gw.Client()
+	tx, err := client.Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(tx.ID))
+	_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 500, Reason: "too small"})
+	require.NoError(t, err)
+	_, err = client.Transfers.Create(t.Context(), gateway.TransferParams{Amount: 100, PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@shop.test"})
+	require.NoError(t, err)
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "João", Email: "joao@shop.test"})
+	require.NoError(t, err)
+	_, err = client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 1990, Interval: gateway.IntervalMonth, Token: "pgct_renewal_fails",
+	})
+	require.NoError(t, err)
+	require.NoError(t, gw.Clock.Advance(60*24*time.Hour))
+	families := map[string]bool{}
+	for _, d := range got {
+		event, err := webhook.Parse(d.body)
+		require.NoError(t, err)
+		families[string(event.Family)] = true
+		var any map[string]any
+		require.NoError(t, json.Unmarshal(d.body, &any))
+		sorted, err := json.MarshalIndent(any, "", "  ")
+		require.NoError(t, err)
+		diagnosis := webhook.Diagnose(webhook.Delivery{Header: d.header, Body: sorted}, []webhook.SigningKey{{Key: gw.Secret()}})
+		require.Len(t, diagnosis.Findings, 1, "%s: %s", event.Kind, diagnosis)
+		assert.Equal(t, webhook.CauseReencodedBody, diagnosis.Findings[0].Cause, "%s: %s", event.Kind, diagnosis)
+		assert.True(t, diagnosis.Findings[0].Proven, "%s: %s", event.Kind, diagnosis)
+	}
+	assert.Len(t, families, 3)
 }

@@ -157,7 +157,7 @@ func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) 
 	}
 	window := int64(cmp.Or(v.Tolerance, Tolerance) / time.Second)
 	if age := now.Unix() - at; age > window || age < -window {
-		return 0, ErrStaleTimestamp
+		return key, ErrStaleTimestamp
 	}
 	return key, nil
 }
