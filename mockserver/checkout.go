@@ -16,7 +16,7 @@ type Checkout struct{ scope scope }
 // of the newest session of the link that is ready is created and waits. It is
 // listed like any other, and [Transactions] acts on it.
 func (c Checkout) Begin(slug string) error {
-	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+	return c.do("checkout/begin", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
 			if engine.Ready(s) {
 				return engine.StartPayment(d.Env, l, s, d.Catalog())
@@ -29,7 +29,7 @@ func (c Checkout) Begin(slug string) error {
 // Pay is a buyer who pays: the newest session of the link that is ready, with
 // buyer and payment method set, or whose payment has begun, is completed.
 func (c Checkout) Pay(slug string) error {
-	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+	return c.do("checkout/pay", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
 			if engine.Ready(s) || engine.Processing(s) {
 				c, refusal := engine.PayCheckout(d.Env, l, s, d.Transactions.Get(s.TransactionID), d.Catalog())
@@ -48,7 +48,7 @@ func notReady() *engine.Refusal {
 // Expire ends an active link, and with it every session that waits for its
 // buyer.
 func (c Checkout) Expire(slug string) error {
-	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+	return c.do("checkout/expire", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		return engine.ExpireLink(d.Env, l, d.SessionsOf(l))
 	})
 }
@@ -56,13 +56,15 @@ func (c Checkout) Expire(slug string) error {
 // Deactivate takes an active link off sale, as its merchant can in the
 // gateway's dashboard.
 func (c Checkout) Deactivate(slug string) error {
-	return c.do(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+	return c.do("checkout/deactivate", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		return engine.DeactivateLink(d.Env, l, d.SessionsOf(l))
 	})
 }
 
-func (c Checkout) do(slug string, transition func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal)) error {
-	a := c.scope.with(func(d *store.Data) bool { return d.Links.Get(slug) != nil })
+func (c Checkout) do(
+	control, slug string, transition func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal),
+) error {
+	a := c.scope.with(control, func(d *store.Data) bool { return d.Links.Get(slug) != nil })
 	_, refusal := a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		l := d.Links.Get(slug)
 		if l == nil {

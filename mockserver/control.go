@@ -18,6 +18,7 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		Sender:       s.sender,
 		Faults:       s.faults,
 		Journal:      s.journal,
+		Events:       s.events,
 		API:          api,
 		Authenticate: api.Authenticate,
 		Default:      s.Key(),
@@ -26,7 +27,7 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 			return refusalOf(controls(s.Account(key), count)[control](id))
 		},
 		SetLegacyStatus: func(key, id, status string) error { return refusalOf(s.Account(key).Legacy.SetStatus(id, status)) },
-		Down:            s.down.Store,
+		Down:            s.setDown,
 		Moved:           s.data.moved,
 		Snapshot:        s.Snapshot,
 		Restore:         s.Restore,

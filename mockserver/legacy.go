@@ -11,7 +11,7 @@ type Legacy struct{ scope scope }
 // move the transaction and its money and are refused where it can't move so;
 // every other state stands until the transaction moves.
 func (l Legacy) SetStatus(id, status string) error {
-	_, refusal := l.scope.transaction(id).Transaction(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+	_, refusal := l.scope.transaction("legacy/payments/status", id).Transaction(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		return engine.SetLegacyStatus(env, t, status)
 	})
 	return controlError(refusal)

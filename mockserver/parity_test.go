@@ -72,6 +72,7 @@ func callsOf() map[string]string {
 		"Requests.Clear":      "DELETE /requests",
 
 		"Server.Wait":      "POST /deliveries/wait",
+		"Server.Events":    "GET /events",
 		"Server.Down":      "POST /down",
 		"Server.Up":        "POST /up",
 		"Server.Snapshot":  "POST /snapshots",

@@ -2,6 +2,7 @@ package mockserver
 
 import (
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -9,11 +10,21 @@ import (
 type scope struct {
 	store   *store.Store
 	account gateway.Secret // its key; empty for every account
+	events  *events.Hub
 }
 
 // with returns the account that has what a control names, or, where none has,
-// one that will say so. Ids are unique across accounts.
-func (s scope) with(has func(*store.Data) bool) *store.Account {
+// one that will say so. Ids are unique across accounts. The control, such as
+// "transactions/pay", is the cause of what changes.
+func (s scope) with(control string, has func(*store.Data) bool) *store.Account {
+	a := s.find(has)
+	if s.events.Listening() {
+		a = a.CausedBy(store.Cause{Text: "control " + control})
+	}
+	return a
+}
+
+func (s scope) find(has func(*store.Data) bool) *store.Account {
 	if !s.account.IsZero() {
 		return s.store.Account(s.account.Reveal())
 	}
@@ -30,6 +41,6 @@ func (s scope) with(has func(*store.Data) bool) *store.Account {
 }
 
 // transaction returns the account that has a transaction; see with.
-func (s scope) transaction(id string) *store.Account {
-	return s.with(func(d *store.Data) bool { return d.Transactions.Get(id) != nil })
+func (s scope) transaction(control, id string) *store.Account {
+	return s.with(control, func(d *store.Data) bool { return d.Transactions.Get(id) != nil })
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
@@ -55,6 +56,7 @@ type Server struct {
 	faults   *faults.Set
 	journal  *journal.Journal
 	data     data
+	events   *events.Hub
 	down     atomic.Bool
 	handler  http.Handler
 
@@ -78,6 +80,7 @@ func New(opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{settings: &cfg, requestIDs: cfg.ids(""), room: room.New(cmp.Or(cfg.memory, defaultMemory))}
+	s.events = events.New(func() time.Time { return s.clock.Now() }, s.Key())
 	s.clock = clock.New(clock.Config{
 		Start:        cfg.start,
 		Speed:        cfg.speed,
@@ -85,10 +88,12 @@ func New(opts ...Option) (*Server, error) {
 		StillApplies: s.stillApplies,
 		Settle:       s.Wait,
 		Refuse:       refuseInside,
+		Moved:        s.tellMoved,
 	})
-	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64())} //nolint:gosec // chooses which request fails
+	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: s.events} //nolint:gosec // chooses which request fails
 	webhooks := deliver.Config{
 		Clock: s.clock, Wall: time.Now, InjectFault: s.faults.ForWebhook, Headers: cfg.headers, Room: s.room,
+		Events: s.events,
 	}
 	if cfg.dataFile != "" {
 		webhooks.Persist, webhooks.Paused = s.data.persistWebhooks, true
@@ -105,6 +110,7 @@ func New(opts ...Option) (*Server, error) {
 		Fee:     cfg.fee,
 		Opening: cfg.opening,
 		Room:    s.room,
+		Events:  s.events,
 	})
 	s.store.Account(s.Key()) // the default account has its room, whoever comes first
 	s.assemble(httpapi.New(httpapi.Config{
@@ -115,6 +121,7 @@ func New(opts ...Option) (*Server, error) {
 		Lenient:     cfg.lenient,
 		Production:  cfg.environment == Production,
 		BasicTokenX: cfg.basicTokenX,
+		Events:      s.events,
 	}))
 	s.Clock = &Clock{s}
 	all := s.Account("")
@@ -151,7 +158,9 @@ func (s *Server) begin() error {
 
 // assemble puts the journal and the faults before the API.
 func (s *Server) assemble(api *httpapi.API) {
-	s.journal = journal.New(journal.Config{Now: s.clock.Now, Operation: api.Operation, Account: api.Account, Room: s.room})
+	s.journal = journal.New(journal.Config{
+		Now: s.clock.Now, Operation: api.Operation, Account: api.Account, Room: s.room, Events: s.events,
+	})
 	s.faults.Known = func(webhook bool, pattern string) bool { return known(api, webhook, pattern) }
 	plane := s.controlPlane(api)
 	gateway := s.journal.Wrap(&faults.Injector{
@@ -161,6 +170,7 @@ func (s *Server) assemble(api *httpapi.API) {
 		Hosts:       s.settings.allowHosts,
 		Open:        admin.Harmless,
 		Strict:      admin.Serves,
+		Rejected:    s.tellForeign,
 		BodyTimeout: s.settings.bodyTimeout,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if admin.Serves(r) {
@@ -168,6 +178,7 @@ func (s *Server) assemble(api *httpapi.API) {
 				return
 			}
 			if s.down.Load() {
+				s.tellUnreachable(r)
 				memory.Refuse(w)
 			}
 			gateway.ServeHTTP(w, r)
@@ -189,6 +200,18 @@ func known(api *httpapi.API, webhooks bool, pattern string) bool {
 
 // fire does what a due timer asks for.
 func (s *Server) fire(t clock.Timer) error {
+	told := s.events.Listening() && s.stillApplies(t)
+	if told {
+		s.tellTimer(t, nil)
+	}
+	err := s.fireTimer(t)
+	if told && err != nil {
+		s.tellTimer(t, err)
+	}
+	return err
+}
+
+func (s *Server) fireTimer(t clock.Timer) error {
 	if t.Kind == deliver.TimerKind {
 		s.sender.Fire(t)
 		return nil
@@ -244,10 +267,10 @@ func (s *Server) Key() string {
 // Down makes the gateway unreachable: connections are refused, over a socket
 // reset, and nothing is carried out, until [Server.Up]. The control plane and
 // webhooks go on.
-func (s *Server) Down() { s.down.Store(true) }
+func (s *Server) Down() { s.setDown(true) }
 
 // Up ends [Server.Down].
-func (s *Server) Up() { s.down.Store(false) }
+func (s *Server) Up() { s.setDown(false) }
 
 // Format writes the type's name, whatever the verb: what the server holds is large
 // and changes while it is printed.
@@ -263,7 +286,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // "" are those of the server's fields, which act on every account.
 func (s *Server) Account(key string) *Account {
 	secret := gateway.NewSecret(key)
-	of := scope{s.store, secret}
+	of := scope{s.store, secret, s.events}
 	return &Account{
 		Transactions:  Transactions{of},
 		Transfers:     Transfers{of},
@@ -315,6 +338,7 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 func (s *Server) Close() error {
 	s.clock.Close()
 	s.sender.Close()
+	defer s.events.Close() // what happens till then is still told
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -85,6 +86,7 @@ func (s *Server) Restore(b []byte) error {
 	if err := s.load(snap); err != nil {
 		return errors.Join(err, s.load(before))
 	}
+	s.events.Publish("", events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "restore"}})
 	return s.data.persist(entry{Snapshot: &snap})
 }
 

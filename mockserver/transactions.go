@@ -12,32 +12,38 @@ import (
 type Transactions struct{ scope scope }
 
 // Pay pays a pending transaction, or an expired voucher late.
-func (t Transactions) Pay(id string) error { return t.do(id, engine.Pay) }
+func (t Transactions) Pay(id string) error { return t.do("transactions/pay", id, engine.Pay) }
 
 // Expire ends the time of a pending Pix, voucher or 3-D Secure challenge now.
-func (t Transactions) Expire(id string) error { return t.do(id, engine.Expire) }
+func (t Transactions) Expire(id string) error { return t.do("transactions/expire", id, engine.Expire) }
 
 // Refuse is the issuer's refusal of a pending card payment.
-func (t Transactions) Refuse(id string) error { return t.do(id, engine.Refuse) }
+func (t Transactions) Refuse(id string) error { return t.do("transactions/refuse", id, engine.Refuse) }
 
 // Cancel cancels a pending transaction.
-func (t Transactions) Cancel(id string) error { return t.do(id, engine.Cancel) }
+func (t Transactions) Cancel(id string) error { return t.do("transactions/cancel", id, engine.Cancel) }
 
 // Chargeback takes a card payment back.
-func (t Transactions) Chargeback(id string) error { return t.do(id, engine.Chargeback) }
+func (t Transactions) Chargeback(id string) error {
+	return t.do("transactions/chargeback", id, engine.Chargeback)
+}
 
 // PassChallenge is the payer's success in a 3-D Secure challenge: the
 // transaction is paid.
-func (t Transactions) PassChallenge(id string) error { return t.do(id, engine.PassChallenge) }
+func (t Transactions) PassChallenge(id string) error {
+	return t.do("transactions/challenge/pass", id, engine.PassChallenge)
+}
 
 // FailChallenge is the payer's failure in a 3-D Secure challenge: the
 // transaction is refused.
-func (t Transactions) FailChallenge(id string) error { return t.do(id, engine.FailChallenge) }
+func (t Transactions) FailChallenge(id string) error {
+	return t.do("transactions/challenge/fail", id, engine.FailChallenge)
+}
 
 func (t Transactions) do(
-	id string, transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal),
+	control, id string, transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal),
 ) error {
-	_, refusal := t.scope.transaction(id).Transaction(id, transition)
+	_, refusal := t.scope.transaction(control, id).Transaction(id, transition)
 	return controlError(refusal)
 }
 

@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
@@ -35,6 +37,7 @@ type Config struct {
 	Sender  *deliver.Sender
 	Faults  *faults.Set
 	Journal *journal.Journal
+	Events  *events.Hub
 
 	// API serves reads of the interface, and Authenticate returns the key of a
 	// request with credentials.
@@ -104,6 +107,9 @@ type call struct {
 	key  string // of the account
 	args []string
 	body []byte
+
+	began    time.Time
+	streamed bool // the response is a stream, which ends whenever it does
 }
 
 // Shape is one call of the plane, as it is served and as its OpenAPI document
@@ -142,15 +148,20 @@ func (p *Plane) routes() []Shape {
 		{Method: http.MethodPost, Path: "reset", Out: resetView{}, do: p.reset},
 		{Method: http.MethodPost, Path: "down", Out: reachableView{}, do: p.reachable(false)},
 		{Method: http.MethodPost, Path: "up", Out: reachableView{}, do: p.reachable(true)},
-	}, p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.snapshotRoutes())
+	}, p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.snapshotRoutes(), p.eventRoutes())
 }
 
 // ServeHTTP implements http.Handler.
 func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	data, err := p.serve(&call{w: w, r: r})
+	c := &call{w: w, r: r, began: time.Now()}
+	data, err := p.serve(c)
+	problem := respond.Problem{Status: http.StatusOK}
+	if err != nil {
+		problem = problemOf(r, err)
+	}
+	p.tell(c, problem)
 	switch {
 	case err != nil:
-		problem := problemOf(r, err)
 		respond.Write(w, problem.Status, respond.ProblemJSON, problem)
 	case data == nil: // the handler wrote the response
 	default:
@@ -175,13 +186,19 @@ func (p *Plane) serve(c *call) (any, error) {
 	return rt.do(c)
 }
 
+// authenticated reports whether a call has a credential, which [Plane.identify] has
+// checked. Without one it acts on the default account.
+func (c *call) authenticated() bool {
+	return c.r.Header.Get("Authorization") != "" || c.r.Header.Get("Apikey") != ""
+}
+
 // identify finds out whose account is meant, and opens it.
 func (p *Plane) identify(c *call, rt *Shape) error {
 	c.key = p.cfg.Default
 	if rt.Open {
 		return nil
 	}
-	if c.r.Header.Get("Authorization") != "" || c.r.Header.Get("Apikey") != "" {
+	if c.authenticated() {
 		key, problem := p.cfg.Authenticate(c.r)
 		if problem != nil {
 			return &RefusedError{problem.Status, problem.Code, problem.Detail}

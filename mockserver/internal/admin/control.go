@@ -14,6 +14,7 @@ import (
 
 	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -66,6 +67,7 @@ func (p *Plane) reset(c *call) (any, error) {
 	p.cfg.Faults.Clear(c.key, false)
 	p.cfg.Faults.Clear(c.key, true)
 	p.cfg.Journal.Clear(c.key)
+	p.cfg.Events.Publish(c.key, events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "reset"}})
 	return resetView{true}, nil
 }
 

@@ -75,6 +75,8 @@ type Config struct {
 	// StillApplies reports whether a timer will do anything when it fires, so that the
 	// others are not shown and not waited for. Nil is all.
 	StillApplies func(Timer) bool
+	// Moved is told of an advance that has moved the clock. Nil is not.
+	Moved func(from, to time.Time)
 	// MaxTimers guards against timers that make timers forever; 0 is
 	// DefaultMaxTimers.
 	MaxTimers int
@@ -228,7 +230,11 @@ func (c *Clock) turnTo(ctx context.Context, target func(now time.Time) time.Time
 	case to.After(end):
 		return ErrRange
 	}
-	return c.fireUntil(ctx, to)
+	err := c.fireUntil(ctx, to)
+	if now := c.Now(); c.cfg.Moved != nil && now.After(from) {
+		c.cfg.Moved(from, now)
+	}
+	return err
 }
 
 // begin takes the turn and stands the clock still.

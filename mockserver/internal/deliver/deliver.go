@@ -15,8 +15,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/webhook"
@@ -68,6 +70,8 @@ type Config struct {
 	// finished ones are remembered as far as a quarter of it holds them. Nil is
 	// endless.
 	Room *room.Room
+	// Events are told of webhooks and attempts; nil are not.
+	Events *events.Hub
 }
 
 // Sender sends the webhooks of one server. Its methods are safe for concurrent
@@ -133,6 +137,7 @@ func New(cfg Config) *Sender {
 type Posting struct {
 	sender     *Sender
 	deliveries []*delivery
+	notes      []note // for those who follow the events
 }
 
 // Prepare makes the deliveries of a commit's events, which only
@@ -151,6 +156,9 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 		m := &messages[i]
 		m.hold(&events[i])
 		targets := s.targets(account, m.event, v1)
+		if s.cfg.Events.Listening() {
+			p.notes = append(p.notes, noteOf(account, m.event, len(targets)))
+		}
 		for _, t := range targets {
 			p.deliveries = append(p.deliveries, s.prepareTo(t, account, m))
 		}
@@ -198,6 +206,9 @@ func (p *Posting) Send() {
 		return
 	}
 	s := p.sender
+	for _, n := range p.notes {
+		s.cfg.Events.Publish(n.account, events.Event{Type: events.TypeWebhook, Webhook: &n.webhook}, n.private...)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range p.deliveries {
@@ -236,6 +247,7 @@ func (s *Sender) due(d *delivery) {
 		if waiting, holding := s.held[account]; holding {
 			d.State = Held
 			s.held[account] = append(waiting, d)
+			s.tell(d, Attempt{}, gateway.Secret{})
 			return
 		}
 	}

@@ -59,6 +59,9 @@ func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
 		if err == nil && f.Kind.Webhook() {
 			err = fmt.Errorf("fault %s: it is one of webhooks, which no request can ask for; add it instead", f.Kind)
 		}
+		if err == nil && in.Set.Events.Listening() {
+			in.Set.hitByHeader(in.Account(r), in.Operation(r), f)
+		}
 		return f, err == nil, err
 	}
 	if in.Set.armed.Load() == 0 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 )
 
 const (
@@ -27,6 +29,8 @@ type Set struct {
 	// pattern means; nil takes any. It keeps a mistyped fault from waiting in
 	// vain.
 	Known func(webhook bool, pattern string) bool
+	// Events are told of changes and hits; nil are not.
+	Events *events.Hub
 
 	armed atomic.Int32 // spares the lock where nothing waits
 
@@ -83,6 +87,7 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	}
 	s.list = append(s.list, w)
 	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
+	s.tell("added", w)
 	return w.id, nil
 }
 
@@ -103,7 +108,13 @@ func (s *Set) remove(match func(*waiting) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.list)
-	s.list = slices.DeleteFunc(s.list, match)
+	s.list = slices.DeleteFunc(s.list, func(w *waiting) bool {
+		gone := match(w)
+		if gone {
+			s.tell("removed", w)
+		}
+		return gone
+	})
 	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
 	return len(s.list) < before
 }
@@ -127,17 +138,18 @@ type Request struct{ Account, Operation, Method, Path string }
 
 // ForRequest returns the fault that a request meets.
 func (s *Set) ForRequest(r Request) (Fault, bool) {
-	return s.next(r.Account, false, func(pattern string) bool { return r.Matches(pattern) })
+	return s.next(r.Account, r.Operation, false, func(pattern string) bool { return r.Matches(pattern) })
 }
 
 // ForWebhook returns what happens to the delivery of an event; the zero Fault is
 // nothing.
 func (s *Set) ForWebhook(account, kind string) Fault {
-	f, _ := s.next(account, true, func(pattern string) bool { return Glob(pattern, kind) })
+	f, _ := s.next(account, kind, true, func(pattern string) bool { return Glob(pattern, kind) })
 	return f
 }
 
-func (s *Set) next(account string, webhook bool, matches func(pattern string) bool) (Fault, bool) {
+// next returns the fault that hits an operation, or a kind of event.
+func (s *Set) next(account, target string, webhook bool, matches func(pattern string) bool) (Fault, bool) {
 	if s.armed.Load() == 0 {
 		return Fault{}, false
 	}
@@ -146,6 +158,7 @@ func (s *Set) next(account string, webhook bool, matches func(pattern string) bo
 	for _, w := range s.list {
 		mine := w.Account == "" || w.Account == account
 		if mine && w.Kind.Webhook() == webhook && (w.On == "" || matches(w.On)) && w.fire() {
+			s.hit(account, target, w)
 			return w.Fault, true
 		}
 	}

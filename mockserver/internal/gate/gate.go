@@ -28,6 +28,8 @@ type Gate struct {
 	// Strict reports which requests are checked even where no socket is
 	// involved. Nil is none: in memory a client may call the gateway by any name.
 	Strict func(*http.Request) bool
+	// Rejected is told of a request under a foreign host name. Nil is not.
+	Rejected func(*http.Request)
 	// BodyTimeout is how long a body may take; 0 is [BodyTimeout].
 	BodyTimeout time.Duration
 }
@@ -42,6 +44,9 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	next := g.Next
 	if !g.allows(r) {
 		next = http.HandlerFunc(foreign)
+		if g.Rejected != nil {
+			g.Rejected(r)
+		}
 	}
 	if !socket || r.Body == nil || r.Body == http.NoBody {
 		next.ServeHTTP(w, r)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -37,6 +38,9 @@ type Config struct {
 	// BasicTokenX is the account of the literal Basic credential "token:x";
 	// "" refuses it.
 	BasicTokenX string
+
+	// Events are told of what requests change; nil are not.
+	Events *events.Hub
 }
 
 // API serves the interface. It is safe for concurrent use.
@@ -129,6 +133,9 @@ func (a *API) serve(rq *request) (any, *problem) {
 		return nil, refused(refusal)
 	}
 	rq.account = account
+	if a.cfg.Events.Listening() {
+		rq.account = rq.account.CausedBy(store.Cause{Text: "request " + route.Name, RequestID: rq.id})
+	}
 	if w, ok := rq.w.(faults.ChangeNoter); ok {
 		rq.account = rq.account.Observed(w.NoteChange)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
@@ -21,13 +22,14 @@ const (
 	maxBody     = 64 << 10 // bytes of a body that are kept
 )
 
-// Config is what a Journal needs. All but Size and Room are required.
+// Config is what a Journal needs. All but Size, Room and Events are required.
 type Config struct {
 	Size      int                        // requests that are remembered; 0 is 1000
 	Room      *room.Room                 // memory shared with the server; an eighth of it bounds the journal; nil is endless
 	Now       func() time.Time           // the virtual clock
 	Operation func(*http.Request) string // "transactions.create"; "" is none
 	Account   func(*http.Request) string // the key whose request it is; "" is nobody's
+	Events    *events.Hub                // is told of each request; nil is not
 }
 
 // Journal is a ring of requests. Its methods are safe for concurrent use.
@@ -51,7 +53,7 @@ func New(cfg Config) *Journal {
 	if cfg.Room == nil {
 		cfg.Room = room.Endless()
 	}
-	return &Journal{cfg: cfg, keys: keys(), statuses: map[int]uint64{}}
+	return &Journal{cfg: cfg, keys: events.Keys(), statuses: map[int]uint64{}}
 }
 
 // record is a request as it came: not masked, and never shown.
@@ -90,6 +92,9 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 			r.Body = rec.reader.ReadCloser
 			rec.reader, rec.writer = reader{}, writer{}
 			j.add(rec)
+			if j.cfg.Events.Listening() {
+				j.tell(rec)
+			}
 		}()
 		next.ServeHTTP(&rec.writer, r)
 		rec.writer.note(http.StatusOK)

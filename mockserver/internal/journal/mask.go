@@ -24,12 +24,6 @@ type mask struct {
 	secrets []string
 }
 
-// keys are credentials and payment tokens, which show themselves by their
-// prefixes.
-func keys() *regexp.Regexp {
-	return regexp.MustCompile(`\b(sk_test_|sk_live_|pgct_|pgpm_)[^\s"'&,;<>]+`)
-}
-
 // shortest is how long a value must be to be looked for elsewhere: "x" is in
 // every text.
 const shortest = 6

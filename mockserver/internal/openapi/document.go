@@ -53,6 +53,7 @@ func Files(root string) (map[string][]byte, error) {
 		"httpapi": filepath.Join(root, "mockserver", "internal", "httpapi"),
 		"deliver": filepath.Join(root, "mockserver", "internal", "deliver"),
 		"admin":   filepath.Join(root, "mockserver", "internal", "admin"),
+		"events":  filepath.Join(root, "mockserver", "internal", "events"),
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/legacy"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
@@ -148,6 +149,9 @@ func (d *document) member(t reflect.Type, f reflect.StructField, about *reflect.
 	}
 	if t.Name()+"."+name == "itemPayment.fee" { // D17: the mock always sends one
 		return orNull(s)
+	}
+	if t.PkgPath() == reflect.TypeFor[events.Event]().PkgPath() && name != "next_at" {
+		return s // absent rather than null
 	}
 	if f.Type.Kind() == reflect.Pointer || f.Type == reflect.TypeFor[jsontext.Value]() ||
 		f.Type == reflect.TypeFor[respond.Stamp]() && !slices.Contains(alwaysSet, name) {

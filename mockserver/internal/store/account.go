@@ -13,6 +13,7 @@ type Account struct {
 	*core
 
 	changed func() // called under the lock when a commit changed something
+	cause   Cause  // of the commits
 
 	// draft collects the changes of a handle that [Account.Once] has given out,
 	// which holds the lock. Nil: every change is committed at once.
@@ -21,7 +22,21 @@ type Account struct {
 
 // Observed returns the same account, telling changed of the commits that are
 // made through it.
-func (a *Account) Observed(changed func()) *Account { return &Account{core: a.core, changed: changed} }
+func (a *Account) Observed(changed func()) *Account {
+	return &Account{core: a.core, changed: changed, cause: a.cause}
+}
+
+// Cause says what a commit comes from, for those who follow the events.
+type Cause struct {
+	Text      string // "request transactions.create", "control transactions/pay", "timer transaction.expire"
+	RequestID string // "" where it is no request
+}
+
+// CausedBy returns the same account, with a cause for the commits that are made
+// through it.
+func (a *Account) CausedBy(c Cause) *Account {
+	return &Account{core: a.core, changed: a.changed, cause: c}
+}
 
 // core is an account, however many handles there are to it.
 type core struct {
@@ -150,7 +165,9 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	if refusal != nil {
 		return refusal
 	}
+	moves := a.moves(c)
 	a.store.cfg.Room.Add(grown + a.data.put(c))
+	a.tell(moves, fired)
 	if a.changed != nil && !c.Empty() {
 		a.changed()
 	}

@@ -59,7 +59,7 @@ func (a *Account) Once(
 	}
 	a.data.Env = env
 	var draft engine.Change
-	response, refusal = do(&Account{core: a.core, changed: a.changed, draft: &draft})
+	response, refusal = do(&Account{core: a.core, changed: a.changed, cause: a.cause, draft: &draft})
 	if refusal != nil {
 		return nil, false, refusal
 	}

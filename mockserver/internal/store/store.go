@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
@@ -71,6 +72,8 @@ type Config struct {
 	// Room is the memory that accounts and records share with the rest of the
 	// server; nil is endless.
 	Room *room.Room
+	// Events gets every change of a status; nil gets none.
+	Events *events.Hub
 }
 
 // Store holds the accounts of one server.

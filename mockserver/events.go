@@ -1,0 +1,207 @@
+package mockserver
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
+)
+
+// EventType says what an [Event] is.
+type EventType string
+
+// The types of events.
+const (
+	EventRequest    EventType = events.TypeRequest    // a request got its response: Event.Request
+	EventControl    EventType = events.TypeControl    // a call of the control plane changed something or was rejected: Event.Request
+	EventTransition EventType = events.TypeTransition // a resource was created or changed its status: Event.Transition
+	EventTimer      EventType = events.TypeTimer      // a timer fired: Event.Timer
+	EventWebhook    EventType = events.TypeWebhook    // a webhook is about to be sent: Event.Webhook
+	EventDelivery   EventType = events.TypeDelivery   // an attempt to deliver it was made: Event.Delivery
+	EventClock      EventType = events.TypeClock      // the virtual clock was advanced: Event.Clock
+	EventFault      EventType = events.TypeFault      // a fault was added, removed or hit: Event.Fault
+	EventReset      EventType = events.TypeReset      // an account was reset or a snapshot restored: Event.Reset
+	EventLost       EventType = events.TypeLost       // events are missing here: Event.Lost
+)
+
+// Event is something that happened in the gateway, masked: no key, token,
+// document or card data. Of the pointers, the one that belongs to the type is
+// set.
+type Event struct {
+	Seq     uint64 // counts the server's events; numbers may be skipped
+	Type    EventType
+	At      time.Time // on the virtual clock
+	Wall    time.Time // in wall time
+	Account string    // "default", or "acct_" and a hash of its key; "" where the event belongs to none
+
+	Request    *RequestEvent
+	Transition *TransitionEvent
+	Timer      *TimerEvent
+	Webhook    *WebhookEvent
+	Delivery   *DeliveryEvent
+	Clock      *ClockEvent
+	Fault      *FaultEvent
+	Reset      *ResetEvent
+	Lost       *LostEvent
+
+	wire events.Event
+}
+
+// RequestEvent is a request and its response.
+type RequestEvent struct {
+	ID        string // X-Request-Id of the response; "" without one
+	Operation string // "transactions.create"; "" where the interface has none
+	Method    string
+	Path      string
+	Query     string
+	Status    int // of the response; 0 if none was sent
+	Duration  time.Duration
+	Code      string               // of an error: "VALIDATION_ERROR"
+	Detail    string               // of an error
+	Errors    []gateway.FieldError // the fields that break a rule
+	Fault     string               // the injected fault; "" for none
+	Broken    bool                 // the connection broke before the end of the response
+}
+
+// TransitionEvent is a resource that was created or whose status changed.
+type TransitionEvent struct {
+	Resource  string // transaction, transfer, subscription, customer, checkout_link or checkout_session
+	ID        string // of a checkout_link its slug
+	Reference string // external_ref, the idempotency key of a subscription, the slug of a session; "" for none
+	From      string // "" where the resource was created
+	To        string
+	Cause     string // "request transactions.create", "control transactions/pay" or "timer transaction.expire"
+	RequestID string // of the request that caused it; "" where none did
+}
+
+// TimerEvent is a timer that fired and had something to do.
+type TimerEvent struct {
+	Kind  string // "subscription.renew", or "webhook.attempt"
+	ID    string // of the resource, or of the delivery
+	Due   time.Time
+	Error string // why it failed, so that it will fire again; "" where it did not
+}
+
+// WebhookEvent is a webhook as it begins its way. Its attempts follow as
+// [DeliveryEvent].
+type WebhookEvent struct {
+	ID         string // "evt_…"
+	Kind       string // "transaction.paid"
+	ResourceID string
+	Reference  string
+	Endpoints  int // that receive it
+}
+
+// DeliveryEvent is an attempt to deliver a webhook, or a delivery that is held.
+type DeliveryEvent struct {
+	ID         string // of the [Delivery]
+	EventID    string // of the webhook
+	Kind       string
+	ResourceID string
+	Endpoint   string // the id of an endpoint, or notify_url, webhookUrl or pixWebhookUrl
+	URL        string // "" in memory; without user and query
+	Attempt    int    // from 1; 0 where the delivery is held
+	Status     int    // of the response; 0 without one
+	Error      string // why it failed; "" where it did not
+	Duration   time.Duration
+	Signed     bool
+	State      string    // of the delivery now: [DeliveryDelivered]
+	NextAt     time.Time // of the next attempt; zero is none
+	Fault      string    // the injected fault; "" for none
+}
+
+// ClockEvent is an advance of the virtual clock.
+type ClockEvent struct{ From, To time.Time }
+
+// FaultEvent is a change of the injected faults, or a hit.
+type FaultEvent struct {
+	Action string // added, removed, hit, down or up
+	ID     string // "" for a fault from the header X-Mock-Fault, down and up
+	Fault  string // "status=503; retry-after=2"
+	On     string // what it waits for; "" is any
+	Target string // of a hit: the operation, or the kind of webhook
+	Fired  int    // hits so far
+	Times  int    // hits at most; 0 is without end
+}
+
+// ResetEvent is an account, or for an event of no account the whole server,
+// whose content was replaced.
+type ResetEvent struct{ Cause string } // reset or restore
+
+// LostEvent says that events are missing: the reader was too slow, or came back
+// too late.
+type LostEvent struct{ Events uint64 } // how many; 0 where it is unknown
+
+// Events follows what happens from now on: every event, or those of some types.
+// The sequence waits for the next event, and ends with the context or, when all
+// is read, with the server. A reader that is more than 1,000 events behind, or
+// begins more than a minute after the call, gets an [EventLost] in their place;
+// nothing in the gateway ever waits for a reader.
+func (s *Server) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
+	return follow(ctx, s.events, "", types)
+}
+
+// Events is [Server.Events] for the account alone. Advances of the clock and
+// other events that concern every account are among them.
+func (a *Account) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
+	hub := a.server.events
+	return follow(ctx, hub, hub.Name(a.key.Reveal()), types)
+}
+
+func follow(ctx context.Context, hub *events.Hub, account string, types []EventType) iter.Seq[Event] {
+	f := events.Filter{Account: account}
+	for _, t := range types {
+		f.Types = append(f.Types, string(t))
+	}
+	from := hub.Position()
+	return func(yield func(Event) bool) {
+		r := hub.Read(from, f)
+		defer r.Close()
+		for {
+			e, ok := r.Next(ctx)
+			if !ok || !yield(eventOf(e)) {
+				return
+			}
+		}
+	}
+}
+
+// MarshalJSON returns the event as GET /__mock/events sends it.
+func (e Event) MarshalJSON() ([]byte, error) { return respond.Marshal(e.wire) }
+
+func eventOf(e events.Event) Event {
+	out := Event{
+		Seq: e.Seq, Type: EventType(e.Type), At: time.Time(e.At), Wall: time.Time(e.Wall), Account: e.Account,
+		Transition: (*TransitionEvent)(e.Transition),
+		Webhook:    (*WebhookEvent)(e.Webhook),
+		Fault:      (*FaultEvent)(e.Fault),
+		Reset:      (*ResetEvent)(e.Reset),
+		Lost:       (*LostEvent)(e.Lost),
+		wire:       e,
+	}
+	if r := e.Request; r != nil {
+		out.Request = &RequestEvent{
+			ID: r.ID, Operation: r.Operation, Method: r.Method, Path: r.Path, Query: r.Query, Status: r.Status,
+			Duration: milliseconds(r.DurationMS), Code: r.Code, Detail: r.Detail, Errors: r.Errors, Fault: r.Fault, Broken: r.Broken,
+		}
+	}
+	if t := e.Timer; t != nil {
+		out.Timer = &TimerEvent{Kind: t.Kind, ID: t.ID, Due: time.Time(t.Due), Error: t.Error}
+	}
+	if c := e.Clock; c != nil {
+		out.Clock = &ClockEvent{From: time.Time(c.From), To: time.Time(c.To)}
+	}
+	if d := e.Delivery; d != nil {
+		out.Delivery = &DeliveryEvent{
+			ID: d.ID, EventID: d.EventID, Kind: d.Kind, ResourceID: d.ResourceID, Endpoint: d.Endpoint, URL: d.URL,
+			Attempt: d.Attempt, Status: d.Status, Error: d.Error, Duration: milliseconds(d.DurationMS), Signed: d.Signed,
+			State: d.State, NextAt: time.Time(d.NextAt), Fault: d.Fault,
+		}
+	}
+	return out
+}
+
+func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

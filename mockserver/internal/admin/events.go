@@ -1,0 +1,65 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/events"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
+)
+
+func (p *Plane) eventRoutes() []Shape {
+	return []Shape{{
+		Method: http.MethodGet, Path: "events", Out: events.Event{}, Query: []string{"types", "account", "after"},
+		Whole: true, MediaType: "text/event-stream", do: p.events,
+	}}
+}
+
+// events streams what happens: with a credential in its account alone.
+func (p *Plane) events(c *call) (any, error) {
+	query := c.r.URL.Query()
+	f := events.Filter{Account: query.Get("account")}
+	for _, list := range query["types"] {
+		f.Types = append(f.Types, strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	for _, name := range f.Types {
+		if !slices.Contains(events.Types(), name) {
+			return nil, invalid("types: there is no type %q; use %s", name, strings.Join(events.Types(), ", "))
+		}
+	}
+	if own := p.cfg.Events.Name(c.key); c.authenticated() && f.Account == "" {
+		f.Account = own
+	} else if c.authenticated() && f.Account != own {
+		return nil, invalid("account: the credential belongs to the account %s; use its own, or no credential", own)
+	}
+	if c.r.Context().Value(http.LocalAddrContextKey) == nil {
+		return nil, &RefusedError{http.StatusNotImplemented, "NO_STREAM", "a stream needs a socket: use Server.Listen, or in Go Server.Events"}
+	}
+	after := c.r.Header.Get("Last-Event-ID")
+	if after == "" {
+		after = query.Get("after")
+	}
+	reader := p.cfg.Events.Read(after, f)
+	defer reader.Close()
+	c.streamed = true
+	reader.Stream(c.w, c.r)
+	return nil, nil //nolint:nilnil // the response is written
+}
+
+// tell publishes a call that changed something or was rejected.
+func (p *Plane) tell(c *call, outcome respond.Problem) {
+	reads := c.r.Method == http.MethodGet || c.r.Method == http.MethodHead
+	if !p.cfg.Events.Listening() || c.streamed || reads && outcome.Status < http.StatusBadRequest {
+		return
+	}
+	key := c.key
+	if outcome.Status == http.StatusUnauthorized {
+		key = ""
+	}
+	p.cfg.Events.Publish(key, events.Event{Type: events.TypeControl, Request: &events.RequestEvent{
+		Method: c.r.Method, Path: c.r.URL.EscapedPath(), Status: outcome.Status, Code: outcome.Code, Detail: outcome.Detail,
+		DurationMS: events.Milliseconds(time.Since(c.began)),
+	}})
+}

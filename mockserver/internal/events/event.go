@@ -1,0 +1,217 @@
+// Package events is the server's stream of events: what was requested, which
+// resources changed, which timers fired, which webhooks were sent. One [Hub] puts
+// them in order and lets any number of readers follow.
+package events
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
+)
+
+// The types of events.
+const (
+	TypeRequest    = "request"
+	TypeControl    = "control"
+	TypeTransition = "transition"
+	TypeTimer      = "timer"
+	TypeWebhook    = "webhook"
+	TypeDelivery   = "delivery"
+	TypeClock      = "clock"
+	TypeFault      = "fault"
+	TypeReset      = "reset"
+	TypeLost       = "lost"
+)
+
+// Types lists the types.
+func Types() []string {
+	return []string{
+		TypeRequest, TypeControl, TypeTransition, TypeTimer, TypeWebhook, TypeDelivery, TypeClock, TypeFault, TypeReset, TypeLost,
+	}
+}
+
+// Event is one event as it is sent. Of the members after Account, the one that
+// belongs to the type is set; TypeControl has a Request too.
+type Event struct {
+	Seq     uint64        `json:"seq"`              // counts the server's events; numbers may be skipped
+	Type    string        `json:"type"`             // one of request, control, transition, timer, webhook, delivery, clock, fault, reset and lost
+	At      respond.Stamp `json:"at"`               // on the virtual clock
+	Wall    respond.Stamp `json:"wall"`             // in wall time
+	Account string        `json:"account,omitzero"` // "default", or "acct_" and a hash of its key; absent where the event belongs to none
+
+	Request    *RequestEvent    `json:"request,omitzero"`
+	Transition *TransitionEvent `json:"transition,omitzero"`
+	Timer      *TimerEvent      `json:"timer,omitzero"`
+	Webhook    *WebhookEvent    `json:"webhook,omitzero"`
+	Delivery   *DeliveryEvent   `json:"delivery,omitzero"`
+	Clock      *ClockEvent      `json:"clock,omitzero"`
+	Fault      *FaultEvent      `json:"fault,omitzero"`
+	Reset      *ResetEvent      `json:"reset,omitzero"`
+	Lost       *LostEvent       `json:"lost,omitzero"`
+}
+
+// RequestEvent is a request and its response. Calls of the control plane that
+// succeed and change nothing are not reported.
+type RequestEvent struct {
+	ID         string               `json:"id,omitzero"`        // X-Request-Id of the response
+	Operation  string               `json:"operation,omitzero"` // "transactions.create"; absent where the interface has none
+	Method     string               `json:"method"`
+	Path       string               `json:"path"`
+	Query      string               `json:"query,omitzero"`
+	Status     int                  `json:"status"` // of the response; 0 if none was sent
+	DurationMS float64              `json:"duration_ms"`
+	Code       string               `json:"code,omitzero"`   // of an error: "VALIDATION_ERROR"
+	Detail     string               `json:"detail,omitzero"` // of an error
+	Errors     []gateway.FieldError `json:"errors,omitzero"` // the fields that break a rule
+	Fault      string               `json:"fault,omitzero"`  // the injected fault
+	Broken     bool                 `json:"broken,omitzero"` // the connection broke before the end of the response
+}
+
+// TransitionEvent is a resource that was created or whose status changed.
+type TransitionEvent struct {
+	Resource  string `json:"resource"` // one of transaction, transfer, subscription, customer, checkout_link and checkout_session
+	ID        string `json:"id"`       // of a checkout_link its slug
+	Reference string `json:"reference,omitzero"`
+	From      string `json:"from"` // "" where the resource was created
+	To        string `json:"to"`
+	Cause     string `json:"cause"`               // such as "request transactions.create", "control transactions/pay" or "timer transaction.expire"
+	RequestID string `json:"request_id,omitzero"` // of the request that caused it
+}
+
+// TimerEvent is a timer that fired and had something to do.
+type TimerEvent struct {
+	Kind  string        `json:"kind"` // "subscription.renew", or "webhook.attempt"
+	ID    string        `json:"id"`   // of the resource, or of the delivery
+	Due   respond.Stamp `json:"due"`
+	Error string        `json:"error,omitzero"` // why it failed; it will fire again
+}
+
+// WebhookEvent is an event for the merchant's endpoints. Its attempts follow as
+// deliveries.
+type WebhookEvent struct {
+	ID         string `json:"id"`   // "evt_…"
+	Kind       string `json:"kind"` // "transaction.paid"
+	ResourceID string `json:"resource_id"`
+	Reference  string `json:"reference,omitzero"`
+	Endpoints  int    `json:"endpoints"` // that receive it
+}
+
+// DeliveryEvent is an attempt to deliver a webhook, or a delivery that is held.
+type DeliveryEvent struct {
+	ID         string        `json:"id"`
+	EventID    string        `json:"event_id"`
+	Kind       string        `json:"kind"`
+	ResourceID string        `json:"resource_id"`
+	Endpoint   string        `json:"endpoint"`     // the id of an endpoint, or notify_url, webhookUrl or pixWebhookUrl
+	URL        string        `json:"url,omitzero"` // absent in memory; without user and query
+	Attempt    int           `json:"attempt"`      // from 1; 0 where the delivery is held
+	Status     int           `json:"status"`       // of the response; 0 without one
+	Error      string        `json:"error,omitzero"`
+	DurationMS float64       `json:"duration_ms"`
+	Signed     bool          `json:"signed"`
+	State      string        `json:"state"` // of the delivery afterwards: pending, delivered, failed or held
+	NextAt     respond.Stamp `json:"next_at"`
+	Fault      string        `json:"fault,omitzero"`
+}
+
+// ClockEvent is an advance of the virtual clock.
+type ClockEvent struct {
+	From respond.Stamp `json:"from"`
+	To   respond.Stamp `json:"to"`
+}
+
+// FaultEvent is a change of the injected faults, or one that hit.
+type FaultEvent struct {
+	Action string `json:"action"`          // one of added, removed, hit, down and up
+	ID     string `json:"id,omitzero"`     // absent for a fault from the header X-Mock-Fault
+	Fault  string `json:"fault,omitzero"`  // "status=503; retry-after=2"
+	On     string `json:"on,omitzero"`     // what it waits for
+	Target string `json:"target,omitzero"` // of a hit: the operation, or the kind of event
+	Fired  int    `json:"fired,omitzero"`  // hits so far
+	Times  int    `json:"times,omitzero"`  // hits at most
+}
+
+// ResetEvent is an account, or the whole server, whose content was replaced.
+type ResetEvent struct {
+	Cause string `json:"cause"` // either reset or restore
+}
+
+// LostEvent tells a reader that events are missing before the next one.
+type LostEvent struct {
+	Events uint64 `json:"events,omitzero"` // how many; absent where it is unknown
+}
+
+// everyone reports whether an event concerns every account.
+func (e *Event) everyone() bool {
+	return e.Account == "" && (e.Clock != nil || e.Fault != nil || e.Reset != nil || e.Lost != nil)
+}
+
+// texts returns the texts of an event that others have chosen.
+func (e *Event) texts() []*string {
+	switch {
+	case e.Request != nil:
+		r := e.Request
+		list := []*string{&r.ID, &r.Operation, &r.Method, &r.Path, &r.Query, &r.Code, &r.Detail, &r.Fault}
+		r.Errors = slices.Clone(r.Errors)
+		for i := range r.Errors {
+			list = append(list, &r.Errors[i].Field, &r.Errors[i].Message, &r.Errors[i].Code)
+		}
+		return list
+	case e.Transition != nil:
+		t := e.Transition
+		return []*string{&t.Resource, &t.ID, &t.Reference, &t.From, &t.To, &t.Cause, &t.RequestID}
+	case e.Timer != nil:
+		return []*string{&e.Timer.Kind, &e.Timer.ID, &e.Timer.Error}
+	case e.Webhook != nil:
+		w := e.Webhook
+		return []*string{&w.ID, &w.Kind, &w.ResourceID, &w.Reference}
+	case e.Delivery != nil:
+		d := e.Delivery
+		return []*string{&d.ID, &d.EventID, &d.Kind, &d.ResourceID, &d.Endpoint, &d.URL, &d.Error, &d.State, &d.Fault}
+	case e.Fault != nil:
+		f := e.Fault
+		return []*string{&f.Action, &f.ID, &f.Fault, &f.On, &f.Target}
+	}
+	return nil
+}
+
+// Keys are credentials and card tokens, which are recognized by their prefixes.
+func Keys() *regexp.Regexp {
+	return regexp.MustCompile(`\b(sk_test_|sk_live_|pgct_|pgpm_)[^\s"'&,;<>]+`)
+}
+
+const (
+	masked = "***"
+	// shortest is how long a private value must be to be looked for: "x" is in
+	// every text.
+	shortest = 6
+	// longest bounds a text, in bytes.
+	longest = 512
+)
+
+// Milliseconds writes a duration as events do.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// clean hides keys, card numbers and private values in a text and bounds it.
+func clean(s string, keys *regexp.Regexp, private []string) string {
+	for _, p := range private {
+		if len(p) >= shortest {
+			s = strings.ReplaceAll(s, p, masked)
+		}
+	}
+	s = keys.ReplaceAllString(spec.MaskCardNumbers(s), "$1"+masked)
+	if len(s) <= longest {
+		return s
+	}
+	end := longest
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}

@@ -1,0 +1,90 @@
+package events
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
+)
+
+const (
+	// heartbeat is how often a stream without events says that it is alive.
+	heartbeat = 15 * time.Second
+	// writeTime is how long a client may take to accept an event. One that takes
+	// longer is cut off.
+	writeTime = 10 * time.Second
+)
+
+// Stream writes events as server-sent events until the client leaves or stops
+// reading, the hub is closed or the HTTP server shuts down, which waits for its
+// requests.
+func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	if srv, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok {
+		defer context.AfterFunc(r.hub.serving(srv), cancel)() //nolint:contextcheck // the server's, not the request's
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // a proxy must not hold events back
+	s := stream{w: w, controller: http.NewResponseController(w)}
+	text := []byte("retry: 1000\n\n")
+	for s.send(text) {
+		e, found, alive := r.within(ctx, heartbeat)
+		switch {
+		case found:
+			text = r.hub.frame(text[:0], &e)
+		case alive:
+			text = append(text[:0], ": heartbeat\n\n"...)
+		default:
+			return
+		}
+	}
+}
+
+// serving returns a context that ends with a server's shutdown.
+func (h *Hub) serving(srv *http.Server) context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ctx, known := h.servers[srv]
+	if !known {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(context.Background())
+		srv.RegisterOnShutdown(cancel)
+		h.servers[srv] = ctx //nolint:fatcontext // one for each server
+	}
+	return ctx
+}
+
+// within is Next with a limit: alive reports whether events may still come.
+func (r *Reader) within(ctx context.Context, limit time.Duration) (e Event, found, alive bool) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	e, found = r.Next(limited)
+	return e, found, found || limited.Err() != nil && ctx.Err() == nil
+}
+
+// frame appends an event as it is sent.
+func (h *Hub) frame(b []byte, e *Event) []byte {
+	data, err := respond.Marshal(e)
+	if err != nil { // no event can fail to encode
+		return append(b, ": "+strconv.Quote(err.Error())+"\n\n"...)
+	}
+	b = append(b, "id: "+h.id(e.Seq)+"\nevent: "+e.Type+"\ndata: "...)
+	return append(append(b, data...), "\n\n"...)
+}
+
+type stream struct {
+	w          http.ResponseWriter
+	controller *http.ResponseController
+}
+
+// send writes a text at once. It reports false when the client is gone.
+func (s stream) send(text []byte) bool {
+	_ = s.controller.SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines has no slow client either
+	_, err := s.w.Write(text)
+	return err == nil && s.controller.Flush() == nil
+}

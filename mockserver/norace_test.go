@@ -1,0 +1,5 @@
+//go:build !race
+
+package mockserver_test
+
+const raceDetector = false

@@ -1,0 +1,6 @@
+//go:build race
+
+package mockserver_test
+
+// raceDetector changes what a call allocates.
+const raceDetector = true
