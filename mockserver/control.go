@@ -3,7 +3,9 @@ package mockserver
 import (
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
@@ -30,7 +32,8 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		Down:            s.setDown,
 		Moved:           s.data.moved,
 		Snapshot:        s.Snapshot,
-		Restore:         s.Restore,
+		Restore:         func(b []byte) error { return snapshotRefused(s.Restore(b)) },
+		Headers:         s.settings.headers,
 		Sandbox:         s.settings.environment == Sandbox,
 		Live:            s.settings.dialect == Live,
 	})
@@ -67,6 +70,15 @@ func refusalOf(err error) error {
 	var refused *ControlError
 	if errors.As(err, &refused) {
 		return &admin.RefusedError{Status: refused.Status, Code: refused.Code, Detail: refused.Detail}
+	}
+	return err
+}
+
+// snapshotRefused turns the error of a file that can't be restored into the control
+// plane's.
+func snapshotRefused(err error) error {
+	if errors.Is(err, ErrSnapshot) {
+		return &admin.RefusedError{Status: http.StatusBadRequest, Code: "SNAPSHOT_REJECTED", Detail: strings.TrimPrefix(err.Error(), "mockserver: ")}
 	}
 	return err
 }

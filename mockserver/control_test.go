@@ -330,6 +330,82 @@ func TestWebhooksByCall(t *testing.T) {
 	assert.Len(t, do[[]any](p, http.MethodGet, "/endpoints", ""), 1, "everybody's are this account's too")
 }
 
+func TestARejectedSignatureIsDiagnosedByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p := plane{t: t, gw: gw}
+	var header http.Header
+	var body []byte
+	hook := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		header = r.Header.Clone()
+		body, _ = io.ReadAll(r.Body)
+	})
+	gw.Webhooks.ServeHost("shop.test", hook)
+	const secret, other = "whsec_of_the_endpoint", "whsec_of_another_place"
+	do[object](p, http.MethodPost, "/endpoints", `{"url":"http://shop.test/hooks","secret":"`+secret+`"}`)
+	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	require.NotEmpty(t, body)
+
+	diagnose := func(body, secret string, headers http.Header) (text string, causes []any) {
+		in := object{"headers": object{}, "body": body, "secret": secret}
+		for name, values := range headers {
+			in["headers"].(object)[strings.ToLower(name)] = strings.Join(values, ",")
+		}
+		b, err := json.Marshal(in)
+		require.NoError(t, err)
+		d := do[object](p, http.MethodPost, "/deliveries/diagnose", string(b))
+		for _, f := range d["findings"].([]any) {
+			causes = append(causes, f.(object)["cause"])
+		}
+		out, err := json.Marshal(d)
+		require.NoError(t, err)
+		assert.NotContains(t, string(out), "whsec_", "no secret is returned")
+		return string(out), causes
+	}
+	text, causes := diagnose(string(body), secret, header)
+	assert.Contains(t, text, `"valid":true`)
+	assert.Empty(t, causes)
+	text, causes = diagnose(string(body), "", header)
+	assert.Contains(t, text, `"key_id":"ep_1"`, "without a secret those of the endpoints")
+	assert.Empty(t, causes)
+	text, causes = diagnose(string(body), other, header)
+	assert.Equal(t, []any{"wrong_secret"}, causes)
+	assert.Contains(t, text, "secret of the endpoint ep_1")
+	text, causes = diagnose(strings.Replace(string(body), `"paid_at":null,`, "", 1), secret, header)
+	assert.Equal(t, []any{"reencoded_body"}, causes, "the server knows what it sent")
+	assert.Contains(t, text, "bytes from number")
+	_, causes = diagnose(strings.Replace(string(body), `"id":"evt_`, `"id":"evt_x`, 1), secret, header)
+	assert.Equal(t, []any{"other_event"}, causes)
+	_, causes = diagnose(string(body), secret, http.Header{"X-Other": {"1"}})
+	assert.Equal(t, []any{"missing_header", "missing_header"}, causes)
+
+	for body, want := range map[string]string{
+		`{"headers":{},"body":"a","body_base64":"YQ=="}`: "only one of body and body_base64",
+		`{"body_base64":"%"}`:                            "body_base64 is not base64",
+		`{"received_at":"yesterday"}`:                    "received_at must be a timestamp",
+		`{"secret":["` + secret + `"]}`:                  "/secret has the wrong type",
+	} {
+		status, v := p.call(http.MethodPost, "/deliveries/diagnose", body)
+		assert.Equal(t, http.StatusBadRequest, status)
+		assert.Contains(t, v["detail"], want)
+		assert.NotContains(t, v["detail"], secret)
+	}
+	old := do[object](p, http.MethodPost, "/deliveries/diagnose", `{"received_at":"2023-11-14T22:13:20Z","secret":"test_security_token",
+		"headers":{"X-Op-Time":"1700000000","X-Op-Sign":"sha256=2383a820c0197edf7e137a8aa980bae35abdfe9973055bdc7fdd40a54a18cf19"},
+		"timestamp_header":"X-Op-Time","signature_header":"x-op-sign",
+		"body_base64":"eyJpZCI6ImV2dF8xIiwiZXZlbnQiOiJ0cmFuc2FjdGlvbiIsImRhdGEiOnsiaWQiOiJ0eF8xIiwiZXZlbnRfdHlwZSI6InRyYW5zYWN0aW9uLnBhaWQifX0="}`)
+	assert.Equal(t, true, old["valid"], old)
+
+	for _, r := range gw.Requests.All() {
+		assert.NotContains(t, r.Body+r.Path, "whsec_", "the journal has no secret")
+	}
+	snapshot, err := gw.Snapshot()
+	require.NoError(t, err)
+	assert.NotContains(t, string(snapshot), other, "nothing is stored")
+}
+
 func TestFaultsAndRequestsByCall(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -398,6 +474,84 @@ func TestSnapshotsByCall(t *testing.T) {
 	}
 	status, _ := p.call(http.MethodPost, "/snapshots", "")
 	assert.Equal(t, http.StatusConflict, status)
+}
+
+func TestSnapshotFilesByCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithSeed(1), mockserver.WithMemoryLimit(8<<20))
+	p := plane{t: t, gw: gw}
+	fetch := func(path string) (string, http.Header) {
+		resp := p.raw(http.MethodGet, path, "") //nolint:bodyclose // closed by its Cleanup
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return string(b), resp.Header
+	}
+	for range 400 { // more than the mebibyte that a body may have elsewhere
+		_, err := gw.Client().Transactions.Create(t.Context(), large(4000))
+		require.NoError(t, err)
+	}
+	do[object](p, http.MethodPost, "/snapshots", "")
+	file, header := fetch("/snapshot")
+	require.Greater(t, len(file), 1<<20)
+	assert.Equal(t, `attachment; filename="mockgateway-20270104T120000Z.json"`, header.Get("Content-Disposition"))
+	assert.Equal(t, "no-store", header.Get("Cache-Control"))
+	saved, header := fetch("/snapshots/snap_1")
+	assert.Equal(t, file, saved)
+	assert.Contains(t, header.Get("Content-Disposition"), "snap_1.json")
+	fromGo, err := gw.Snapshot()
+	require.NoError(t, err)
+	assert.Equal(t, string(fromGo), file, "Go and the control plane write the same file")
+
+	do[object](p, http.MethodPost, "/reset", "")
+	do[object](p, http.MethodPost, "/clock/advance", `{"by":"1h"}`)
+	loaded := do[object](p, http.MethodPut, "/snapshot", file)
+	assert.Equal(t, "2027-01-04T12:00:00.000Z", loaded["now"])
+	again, err := gw.Snapshot()
+	require.NoError(t, err)
+	assert.Equal(t, file, string(again))
+
+	for body, want := range map[string]string{
+		"":            "it is empty",
+		`{"a":1}`:     `it has no \"format\"`,
+		file[:100000]: "it is cut off after 100000 bytes",
+		strings.Replace(file, `"sandbox"`, `"production"`, 1): `its environment is \"production\", and this server's is \"sandbox\"`,
+	} {
+		status, v := p.call(http.MethodPut, "/snapshot", body)
+		assert.Equal(t, http.StatusBadRequest, status)
+		assert.Equal(t, "SNAPSHOT_REJECTED", v["code"])
+		assert.Contains(t, strings.ReplaceAll(v["detail"].(string), `"`, `\"`), want)
+	}
+	status, v := p.call(http.MethodPut, "/snapshot", strings.Repeat(" ", 8<<20)+"{}")
+	assert.Equal(t, http.StatusRequestEntityTooLarge, status)
+	assert.Contains(t, v["detail"], "8192 KiB")
+	status, _ = p.call(http.MethodGet, "/snapshots/snap_9", "")
+	assert.Equal(t, http.StatusNotFound, status)
+	unchanged, err := gw.Snapshot()
+	require.NoError(t, err)
+	assert.Equal(t, file, string(unchanged))
+}
+
+// A snapshot of a large server does not enter a small one.
+func TestASnapshotBeyondTheMemoryLimitIsRejected(t *testing.T) {
+	t.Parallel()
+	gw, small := mockserver.Run(t), mockserver.Run(t, mockserver.WithMemoryLimit(1<<20))
+	for range 400 {
+		_, err := gw.Client().Transactions.Create(t.Context(), large(4000))
+		require.NoError(t, err)
+	}
+	file, err := gw.Snapshot()
+	require.NoError(t, err)
+	before, err := small.Snapshot()
+	require.NoError(t, err)
+	err = small.Restore(file)
+	require.ErrorIs(t, err, mockserver.ErrSnapshot)
+	require.ErrorContains(t, err, "does not fit into the memory limit")
+	after, err := small.Snapshot()
+	require.NoError(t, err)
+	assert.Equal(t, string(before), string(after))
+	_, err = small.Client().Transactions.Create(t.Context(), large(4000))
+	require.NoError(t, err, "its room is free again")
 }
 
 func TestResetEmptiesOneAccount(t *testing.T) {

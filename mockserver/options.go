@@ -23,6 +23,14 @@ const (
 	Live                    // as the published gateway responds
 )
 
+// String returns the dialect's name: "document" or "live".
+func (d Dialect) String() string {
+	if d == Live {
+		return "live"
+	}
+	return "document"
+}
+
 // Environment is the one environment that a server is.
 type Environment uint8
 
@@ -31,6 +39,14 @@ const (
 	Sandbox    Environment = iota // sk_test_… keys; the default
 	Production                    // sk_live_… keys; no status can be set
 )
+
+// String returns the environment's name: "sandbox" or "production".
+func (e Environment) String() string {
+	if e == Production {
+		return "production"
+	}
+	return "sandbox"
+}
 
 // Option changes what [New] makes.
 type Option func(*settings)

@@ -9,14 +9,17 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
+	"github.com/gateway-go/gateway/mockserver/internal/snapfile"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
 // ErrSnapshot says that a snapshot can't be restored here: it is damaged, or of
 // a server with another dialect or environment.
-var ErrSnapshot = errors.New("mockserver: not a snapshot of such a server")
+var ErrSnapshot = errors.New("mockserver: the snapshot can't be restored")
 
-// snapshotVersion changes when older snapshots can no longer be read.
+// snapshotVersion changes when the snapshot in an older data file can no longer
+// be read; a snapshot that is a file of its own has the version of package
+// snapfile.
 const snapshotVersion = 2
 
 type snapshot struct {
@@ -34,7 +37,10 @@ type snapshot struct {
 // requests, the faults and handlers in memory are not in it. No request may be
 // on its way; deliveries are waited for.
 //
-// A snapshot holds API keys and webhook secrets in clear.
+// The bytes are a file: a JSON object with its format, version and checksum,
+// which [Server.Restore], the control plane (PUT /__mock/snapshot) and the
+// console of another process load. It holds API keys and webhook secrets in
+// clear.
 func (s *Server) Snapshot() ([]byte, error) {
 	if err := s.Wait(context.Background()); err != nil {
 		return nil, err
@@ -43,7 +49,9 @@ func (s *Server) Snapshot() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(snap) //nolint:musttag // our own format: its names are those of the records
+	return snapfile.Seal(snapfile.File{
+		Dialect: s.settings.dialect.String(), Environment: s.settings.environment.String(),
+	}, snap)
 }
 
 func (s *Server) snapshot() (snap snapshot, err error) {
@@ -66,13 +74,41 @@ func (s *Server) snapshot() (snap snapshot, err error) {
 // Restore puts the gateway back to a snapshot of itself or of another server
 // with the same dialect and environment: from there on the same calls give the
 // same responses, ids and webhooks, where the snapshot's server had a seed. This
-// is the way to an earlier moment. Where it fails, nothing has changed. No
-// request may be on its way.
+// is the way to an earlier moment. Its error matches [ErrSnapshot] where the
+// snapshot is damaged, of another version, dialect or environment, or does not
+// fit into the memory limit. Where it fails, nothing has changed. No request may
+// be on its way.
 func (s *Server) Restore(b []byte) error {
-	var snap snapshot
-	if err := json.Unmarshal(b, &snap); err != nil { //nolint:musttag // as in Snapshot
+	file, err := snapfile.Open(b)
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
+	if err := s.speaks(file); err != nil {
+		return err
+	}
+	var snap snapshot
+	if err := json.Unmarshal(file.State, &snap); err != nil { //nolint:musttag // our own format: its names are those of the records
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	return s.replace(snap)
+}
+
+// speaks returns an error unless a file is of a server like this one.
+func (s *Server) speaks(file snapfile.File) error {
+	for _, is := range []struct{ what, here, there string }{
+		{"dialect", s.settings.dialect.String(), file.Dialect},
+		{"environment", s.settings.environment.String(), file.Environment},
+	} {
+		if is.here != is.there {
+			return fmt.Errorf("%w: its %s is %q, and this server's is %q", ErrSnapshot, is.what, is.there, is.here)
+		}
+	}
+	return nil
+}
+
+// replace puts a snapshot in the place of all that the gateway knows, or leaves
+// everything as it is.
+func (s *Server) replace(snap snapshot) error {
 	if err := s.accepts(snap); err != nil {
 		return err
 	}
@@ -83,11 +119,19 @@ func (s *Server) Restore(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := s.load(snap); err != nil {
+	used := s.room.Used()
+	err = s.load(snap)
+	if err == nil && !s.room.Fits(0) && s.room.Used() > used {
+		err = fmt.Errorf("%w: it does not fit into the memory limit", ErrSnapshot)
+	}
+	if err == nil {
+		err = s.data.persist(entry{Snapshot: &snap})
+	}
+	if err != nil {
 		return errors.Join(err, s.load(before))
 	}
 	s.events.Publish("", events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "restore"}})
-	return s.data.persist(entry{Snapshot: &snap})
+	return nil
 }
 
 // accepts returns why a snapshot is not of a server like this one, or nil.
@@ -103,7 +147,14 @@ func (s *Server) accepts(snap snapshot) error {
 	return nil
 }
 
-func (s *Server) load(snap snapshot) error {
+// load panics of nothing that a snapshot may hold: one that was made by hand, with
+// a valid checksum, is an error too.
+func (s *Server) load(snap snapshot) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: it is damaged: %v", ErrSnapshot, p)
+		}
+	}()
 	if err := s.clock.Restore(snap.Clock); err != nil {
 		return err
 	}

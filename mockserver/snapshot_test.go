@@ -1,7 +1,14 @@
 package mockserver_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -76,15 +83,80 @@ func TestRestoreRefuses(t *testing.T) {
 	production := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
 	require.ErrorIs(t, live.Restore(saved), mockserver.ErrSnapshot)
 	require.ErrorIs(t, production.Restore(saved), mockserver.ErrSnapshot)
-	for _, damaged := range []string{
-		"", "{}", string(saved[:len(saved)/2]), strings.Replace(string(saved), `"Version":2`, `"Version":1`, 1),
-		strings.Replace(string(saved), `"IDs":"`, `"IDs":"AAAA`, 1),
+	text := string(saved)
+	for damaged, want := range map[string]string{
+		"":                 "it is empty",
+		"{}":               `it has no "format"`,
+		"[1]":              `it has no "format"`,
+		"shop":             "it is no JSON",
+		text[:len(text)/2]: "it is cut off after",
+		text[:len(text)-1]: "it is cut off after",
+		text + "}":         "it is no JSON",
+		replace(text, `"version":3`, `"version":2`):                           "it has version 2, and this release reads version 3",
+		replace(text, `"IDs":"`, `"IDs":"AAAA`):                               "its checksum is another",
+		replace(text, `"Status":"pending"`, `"Status":"paid"`):                "its checksum is another",
+		replace(text, `"dialect":"document"`, `"dialect":"live"`):             `its dialect is "live"`,
+		sealed(t, replace(text, `"Transactions":[`, `"Transactions":[null,`)): "it is damaged",
+		sealed(t, replace(text, `"Records":{`, `"Records":3,"x":{`)):          "cannot unmarshal",
+		sealed(t, replace(text, `"IDs":"`, `"IDs":"AAAA`)):                    "id source: damaged state",
 	} {
 		err := gw.Restore([]byte(damaged))
 		require.ErrorIs(t, err, mockserver.ErrSnapshot, damaged)
+		require.ErrorContains(t, err, want)
 		now, err := gw.Snapshot()
 		require.NoError(t, err)
-		assert.Equal(t, string(saved), string(now), "a refused restore changes nothing")
+		assert.Equal(t, text, string(now), "a refused restore changes nothing")
+	}
+}
+
+func replace(text, from, to string) string { return strings.Replace(text, from, to, 1) }
+
+// sealed gives a file that was changed by hand its checksum.
+func sealed(t *testing.T, file string) string {
+	t.Helper()
+	_, state, found := strings.Cut(file, `"state":`)
+	require.True(t, found)
+	sum := sha256.Sum256([]byte(strings.TrimSuffix(state, "}")))
+	return regexp.MustCompile(`"sha256":"[0-9a-f]+"`).ReplaceAllLiteralString(file, `"sha256":"`+hex.EncodeToString(sum[:])+`"`)
+}
+
+// A snapshot that went through a file is as good in another process: state, clock,
+// idempotency keys, timers and pending webhooks.
+func TestASnapshotThroughAFileIsTheSameServer(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		options := []mockserver.Option{mockserver.WithSeed(5), mockserver.WithDialect(dialect)}
+		gw := mockserver.Run(t, options...)
+		_, err := gw.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "http://shop.test/hooks", Secret: gateway.NewSecret("whsec_1")})
+		require.NoError(t, err)
+		down := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+		gw.Webhooks.ServeHost("shop.test", down) // every delivery is tried again later
+		client := gw.Client(gateway.WithIdempotencyKeys())
+		_, err = client.Transactions.Create(t.Context(), order("a <b>&c"))
+		require.NoError(t, err)
+		_, err = client.Subscriptions.Create(t.Context(), subscriber(t, client))
+		require.NoError(t, err)
+		_, err = gw.Account("sk_test_other").Client().Transactions.Create(t.Context(), order("a"))
+		require.NoError(t, err)
+		require.NoError(t, gw.Clock.Advance(90*time.Minute))
+		saved, err := gw.Snapshot()
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "shop.json")
+		var pretty bytes.Buffer // whoever looks at it may indent it
+		require.NoError(t, json.Indent(&pretty, saved, "", "  "))
+		require.NoError(t, os.WriteFile(path, pretty.Bytes(), 0o600))
+
+		other := mockserver.Run(t, options...)
+		other.Webhooks.ServeHost("shop.test", down)
+		file, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, other.Restore(file))
+		copied, err := other.Snapshot()
+		require.NoError(t, err)
+		assert.Equal(t, string(saved), string(copied), "the same bytes")
+		assert.Equal(t, gw.Clock.Timers(), other.Clock.Timers())
+		require.NotEmpty(t, gw.Clock.Timers())
+		assert.Equal(t, story(t, gw), story(t, other), "and the same future")
 	}
 }
 

@@ -200,7 +200,7 @@ func unLatin1(b []byte) []byte {
 			out = append(out, byte(0x80+i)) //nolint:gosec // the table has 32 runes
 			continue
 		}
-		out = append(out, byte(r))
+		out = append(out, byte(r)) //nolint:gosec // at most 255
 	}
 	return out
 }

@@ -185,17 +185,27 @@ func diagnosisCases() map[string]diagnosisCase {
 		"days old":      {after(75 * time.Hour), webhook.CauseTimestampTooOld, "3 days behind", true},
 		"in the future": {after(-10 * time.Minute), webhook.CauseTimestampInFuture, "10m0s ahead", true},
 		"a time zone":   {after(3*time.Hour + 2*time.Second), webhook.CauseTimestampTooOld, "time zone", true},
-		"signed milliseconds": {func(p *patient) { p.sign(diagnosedKey, "1700000000123", p.body) },
-			webhook.CauseTimestampMilliseconds, "milliseconds", true},
-		"header in milliseconds": {func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "1700000000000") },
-			webhook.CauseTimestampMilliseconds, "13 digits", true},
-		"header in nanoseconds": {func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "1700000000000000000") },
-			webhook.CauseTimestampMilliseconds, "nanoseconds", true},
-		"a date": {func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "2023-11-14T22:13:20Z") },
-			webhook.CauseMalformedTimestamp, "a date", true},
+		"signed milliseconds": {
+			func(p *patient) { p.sign(diagnosedKey, "1700000000123", p.body) },
+			webhook.CauseTimestampMilliseconds, "milliseconds", true,
+		},
+		"header in milliseconds": {
+			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "1700000000000") },
+			webhook.CauseTimestampMilliseconds, "13 digits", true,
+		},
+		"header in nanoseconds": {
+			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "1700000000000000000") },
+			webhook.CauseTimestampMilliseconds, "nanoseconds", true,
+		},
+		"a date": {
+			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "2023-11-14T22:13:20Z") },
+			webhook.CauseMalformedTimestamp, "a date", true,
+		},
 		"a word": {func(p *patient) { p.sign(diagnosedKey, "yesterday", p.body) }, webhook.CauseMalformedTimestamp, "Unix seconds", true},
-		"a later attempt's timestamp": {func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "1700000005") },
-			webhook.CauseOtherTimestamp, "timestamp 1700000000", true},
+		"a later attempt's timestamp": {
+			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "1700000005") },
+			webhook.CauseOtherTimestamp, "timestamp 1700000000", true,
+		},
 		"body without timestamp": {func(p *patient) {
 			p.header = headers("1700000000", "sha256="+hmacHex(diagnosedKey, p.body))
 		}, webhook.CauseSignedContent, "without the timestamp", true},
@@ -216,8 +226,10 @@ func diagnosisCases() map[string]diagnosisCase {
 		"lost members":           {body(func(s string) string { return strings.Replace(s, `,"phone":null`, "", 1) }), webhook.CauseWrongSecret, "No given key", false},
 		"lost members, indented": {func(p *patient) { remarshaled("  ")(p); p.body = strings.Replace(p.body, "null", "0", 1) }, webhook.CauseReencodedBody, "not the gateway's", false},
 		"a line break added":     {body(func(s string) string { return s + "\n" }), webhook.CauseAlteredBody, "line break around", true},
-		"trimmed": {func(p *patient) { p.sign(diagnosedKey, "1700000000", p.body+"\r\n") },
-			webhook.CauseAlteredBody, "was trimmed", true},
+		"trimmed": {
+			func(p *patient) { p.sign(diagnosedKey, "1700000000", p.body+"\r\n") },
+			webhook.CauseAlteredBody, "was trimmed", true,
+		},
 		"byte order mark":    {body(func(s string) string { return "\uFEFF" + s }), webhook.CauseAlteredBody, "byte order mark", true},
 		"base64 body":        {body(func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }), webhook.CauseAlteredBody, "base64", true},
 		"compressed":         {body(gzipped), webhook.CauseAlteredBody, "compressed", true},
@@ -227,13 +239,17 @@ func diagnosisCases() map[string]diagnosisCase {
 		"read as Latin-1":    {body(mojibake), webhook.CauseAlteredBody, "Latin-1 or Windows-1252", true},
 		"written as Latin-1": {body(latin1), webhook.CauseAlteredBody, "written as Latin-1", true},
 		"UTF-16":             {body(utf16le), webhook.CauseAlteredBody, "UTF-16", true},
-		"LF for CRLF": {func(p *patient) {
-			p.sign(diagnosedKey, "1700000000", strings.ReplaceAll(p.body, ",", ",\r\n"))
-			p.body = strings.ReplaceAll(p.body, ",", ",\n")
+		"LF for CRLF": {
+			func(p *patient) {
+				p.sign(diagnosedKey, "1700000000", strings.ReplaceAll(p.body, ",", ",\r\n"))
+				p.body = strings.ReplaceAll(p.body, ",", ",\n")
+			},
+			webhook.CauseAlteredBody, "line ends", true,
 		},
-			webhook.CauseAlteredBody, "line ends", true},
-		"cut off": {func(p *patient) { p.header.Set("Content-Length", strconv.Itoa(len(p.body))); p.body = p.body[:90] },
-			webhook.CauseAlteredBody, "announced 373 bytes, and the body has 90", false},
+		"cut off": {
+			func(p *patient) { p.header.Set("Content-Length", strconv.Itoa(len(p.body))); p.body = p.body[:90] },
+			webhook.CauseAlteredBody, "announced 373 bytes, and the body has 90", false,
+		},
 		"wrong charset": {body(func(s string) string { return strings.ReplaceAll(s, "é", "\uFFFD") }), webhook.CauseAlteredBody, "U+FFFD", false},
 		"another event's signature": {func(p *patient) {
 			p.sign(diagnosedKey, "1700000000", other)
@@ -258,8 +274,10 @@ func diagnosisCases() map[string]diagnosisCase {
 		"decoded":                  {signedWith("some bytes!", base64.StdEncoding.EncodeToString([]byte("some bytes!"))), webhook.CauseSecretForm, "signs with its base64", true},
 		"registered with echo":     {signedWith(diagnosedKey, diagnosedKey+"\n"), webhook.CauseSecretForm, "gateway's copy ends with", true},
 		"quotes and a line break":  {key("\"" + diagnosedKey + "\"\n"), webhook.CauseSecretForm, "white space or a line break around it and has quotes", true},
-		"an expired key": {func(p *patient) { p.keys[0].NotAfter = p.now.Add(-time.Hour) },
-			webhook.CauseSecretExpired, "NotAfter has passed", true},
+		"an expired key": {
+			func(p *patient) { p.keys[0].NotAfter = p.now.Add(-time.Hour) },
+			webhook.CauseSecretExpired, "NotAfter has passed", true,
+		},
 	}
 }
 

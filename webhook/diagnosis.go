@@ -13,16 +13,16 @@ type Diagnosis struct {
 	// Valid is what [Verifier.Verify] says, and Error is its error: "" for a valid
 	// delivery.
 	Valid bool          `json:"valid"`
-	Error DeliveryError `json:"error,omitempty"`
+	Error DeliveryError `json:"error,omitzero"`
 	// KeyID names the key that made the signature, as [Event] does; "" where no
 	// key was found to have made it.
-	KeyID string `json:"key_id,omitempty"`
+	KeyID string `json:"key_id,omitzero"`
 	// Findings are the faults, the one to fix first in front. A delivery that is
 	// not valid has at least one.
 	Findings []Finding `json:"findings"`
 	// Incomplete reports that the body is so long, or the keys are so many, that not
 	// every explanation was tried.
-	Incomplete bool `json:"incomplete,omitempty"`
+	Incomplete bool `json:"incomplete,omitzero"`
 }
 
 // Finding is one fault of a delivery.

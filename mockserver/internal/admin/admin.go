@@ -24,6 +24,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Prefix is where the control plane's paths begin.
@@ -56,9 +57,12 @@ type Config struct {
 	// Moved writes down where the clock is.
 	Moved func() error
 	// Snapshot and Restore save and load the whole server.
+	// Restore's error is a RefusedError where the file is at fault.
 	Snapshot func() ([]byte, error)
 	Restore  func([]byte) error
 
+	// Headers are the server's names of the signature's headers.
+	Headers webhook.HeaderNames
 	Sandbox bool
 	Live    bool
 }
@@ -124,6 +128,7 @@ type Shape struct {
 
 	Whole     bool   // Out is the whole response
 	MediaType string // of the response; "" is JSON
+	Long      bool   // the body may be as long as the memory limit, and not only 1 MiB
 
 	do func(*call) (any, error)
 }
@@ -180,7 +185,11 @@ func (p *Plane) serve(c *call) (any, error) {
 	if err := p.identify(c, rt); err != nil {
 		return nil, err
 	}
-	if err := c.read(); err != nil {
+	limit := int64(maxBody)
+	if rt.Long {
+		limit = p.cfg.Room.Part(1)
+	}
+	if err := c.read(limit); err != nil {
 		return nil, err
 	}
 	return rt.do(c)

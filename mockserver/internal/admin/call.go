@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -18,12 +19,12 @@ import (
 const maxBody = 1 << 20
 
 // read reads the body, whatever it claims to be: curl -d calls it a form.
-func (c *call) read() error {
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+func (c *call) read(limit int64) error {
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return &RefusedError{http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "the body is longer than 1 MiB"}
+		return &RefusedError{http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", fmt.Sprintf("the body is longer than %d KiB", limit>>10)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &RefusedError{http.StatusRequestTimeout, "BODY_TIMEOUT", "the body did not arrive in time"}
 	case err != nil:

@@ -11,13 +11,15 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
+	"github.com/gateway-go/gateway/mockserver/internal/snapfile"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
 // maxSnapshots is how many are kept; they are whole servers.
 const maxSnapshots = 16
 
-// saved is a snapshot in memory. It holds keys, so its bytes are never shown.
+// saved is a snapshot in memory. It holds keys: its bytes are shown only to who
+// asks for the file.
 type saved struct {
 	id    string
 	at    respond.Stamp
@@ -26,6 +28,9 @@ type saved struct {
 
 func (p *Plane) snapshotRoutes() []Shape {
 	return []Shape{
+		{Method: http.MethodGet, Path: "snapshot", Out: snapfile.File{}, Whole: true, do: p.download},
+		{Method: http.MethodPut, Path: "snapshot", In: snapfile.File{}, Out: clockView{}, Long: true, do: p.upload},
+		{Method: http.MethodGet, Path: "snapshots/{id}", Out: snapfile.File{}, Whole: true, do: p.downloadSaved},
 		{Method: http.MethodPost, Path: "snapshots", Out: snapshotView{}, do: p.snapshot},
 		{Method: http.MethodGet, Path: "snapshots", Out: []snapshotView{}, do: p.snapshotList},
 		{Method: http.MethodPost, Path: "snapshots/{id}/restore", Out: snapshotView{}, do: p.restore},
@@ -40,6 +45,47 @@ type snapshotView struct {
 }
 
 func (s saved) view() snapshotView { return snapshotView{s.id, s.at, len(s.bytes)} }
+
+// download writes the server's state as a file.
+func (p *Plane) download(c *call) (any, error) {
+	now := p.cfg.Clock.Now()
+	b, err := p.cfg.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	c.file(now.UTC().Format("20060102T150405Z"), b)
+	return nil, nil //nolint:nilnil // the response is written
+}
+
+// downloadSaved writes a snapshot that was taken as a file.
+func (p *Plane) downloadSaved(c *call) (any, error) {
+	p.mu.Lock()
+	i, err := p.saved(c)
+	if err != nil {
+		p.mu.Unlock()
+		return nil, err
+	}
+	s := p.snapshots[i]
+	p.mu.Unlock() // before a slow reader
+	c.file(s.id, s.bytes)
+	return nil, nil //nolint:nilnil // the response is written
+}
+
+// file writes a snapshot for a browser to save and for no cache to keep.
+func (c *call) file(name string, b []byte) {
+	h := c.w.Header()
+	h.Set("Content-Disposition", `attachment; filename="mockgateway-`+name+`.json"`)
+	h.Set("Cache-Control", "no-store")
+	respond.WriteText(c.w, http.StatusOK, respond.JSON, b)
+}
+
+// upload puts the server into the state of a file.
+func (p *Plane) upload(c *call) (any, error) {
+	if err := p.cfg.Restore(c.body); err != nil {
+		return nil, err
+	}
+	return p.clock(c)
+}
 
 func (p *Plane) snapshot(*call) (any, error) {
 	p.mu.Lock()

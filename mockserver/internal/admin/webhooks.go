@@ -19,6 +19,7 @@ func (p *Plane) webhookRoutes() []Shape {
 		{Method: http.MethodGet, Path: "deliveries", Out: []deliveryView{}, Query: filters, do: p.deliveries},
 		{Method: http.MethodGet, Path: "deliveries/{id}", Out: deliveryView{}, do: p.delivery},
 		{Method: http.MethodPost, Path: "deliveries/{id}/redeliver", Out: deliveryView{}, do: p.redeliver},
+		{Method: http.MethodPost, Path: "deliveries/diagnose", In: diagnoseBody{}, Out: webhook.Diagnosis{}, do: p.diagnose},
 		{Method: http.MethodPost, Path: "deliveries/wait", Out: []deliveryView{}, Query: filters, do: p.wait},
 		{Method: http.MethodPost, Path: "deliveries/hold", Out: holdView{}, do: p.hold},
 		{Method: http.MethodPost, Path: "deliveries/release", In: releaseBody{}, Out: holdView{}, do: p.release},

@@ -1,0 +1,76 @@
+// Package snapfile is the form of a snapshot outside the server: a JSON object
+// that names its format and version, and has a checksum.
+package snapfile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Format and Version name the form. The version changes when older files can no
+// longer be read.
+const (
+	Format  = "mockgateway-snapshot"
+	Version = 3
+)
+
+// ErrFile is why bytes can't be read as a snapshot.
+var ErrFile = errors.New("not a snapshot of the mock gateway")
+
+// File is a snapshot as it is saved.
+type File struct {
+	Format      string         `json:"format"`      // "mockgateway-snapshot"
+	Version     int            `json:"version"`     // of the form
+	Dialect     string         `json:"dialect"`     // of the server
+	Environment string         `json:"environment"` // of the server
+	Checksum    string         `json:"sha256"`      // of the state without white space, in hex
+	State       jsontext.Value `json:"state"`       // the gateway's own form
+}
+
+// Seal returns the bytes of a file with a state.
+func Seal(f File, state any) ([]byte, error) {
+	b, err := json.Marshal(state)
+	if err != nil {
+		return nil, err
+	}
+	f.Format, f.Version, f.State = Format, Version, b
+	f.Checksum = checksum(b)
+	return json.Marshal(f)
+}
+
+// Open reads a file and checks that it is whole. Its error says what is wrong
+// and matches [ErrFile].
+func Open(b []byte) (File, error) {
+	var f File
+	var broken *json.SyntaxError
+	switch err := json.Unmarshal(b, &f); {
+	case len(bytes.TrimSpace(b)) == 0:
+		return f, fmt.Errorf("%w: it is empty", ErrFile)
+	case errors.As(err, &broken) && broken.Error() == "unexpected end of JSON input":
+		return f, fmt.Errorf("%w: it is cut off after %d bytes", ErrFile, len(b))
+	case errors.As(err, &broken):
+		return f, fmt.Errorf("%w: it is no JSON: %w at byte %d", ErrFile, err, broken.Offset)
+	case f.Format != Format:
+		return f, fmt.Errorf(`%w: it has no "format":%q`, ErrFile, Format)
+	case f.Version != Version:
+		return f, fmt.Errorf("%w: it has version %d, and this release reads version %d", ErrFile, f.Version, Version)
+	case err != nil:
+		return f, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	var compact bytes.Buffer // so that a file may be indented
+	if err := json.Compact(&compact, f.State); err != nil || checksum(compact.Bytes()) != f.Checksum {
+		return f, fmt.Errorf("%w: it is damaged or was changed: its checksum is another", ErrFile)
+	}
+	return f, nil
+}
+
+func checksum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
