@@ -25,7 +25,7 @@ import (
 type config struct {
 	addr     string
 	portFile portFile
-	log      string
+	log      log
 	options  []mockserver.Option
 	seed     string
 }
@@ -60,6 +60,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 	}
 	if err == nil && !f.version {
 		cfg, err = f.config()
+		cfg.log.color = colored(errs, environ)
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -186,13 +187,13 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the gateway may be called, comma-separated, besides localhost and IP addresses; * is any")
 	s.StringVar(&f.data, "data", "", "`file` in which the state survives the process")
 	s.BoolVar(&f.version, versionFlag, false, "print the version and end")
-	s.StringVar(&f.log, "log", "text", "`text|json|off`: how requests are logged to standard error")
+	s.StringVar(&f.log, "log", "text", "`text|json|off`: how requests, status changes, timers, faults and webhooks are logged to standard error")
 	return s
 }
 
 // config checks the flags and turns them into options.
 func (f *flags) config() (config, error) {
-	cfg := config{addr: f.addr, portFile: portFile(f.portFile), log: f.log, seed: f.seed}
+	cfg := config{addr: f.addr, portFile: portFile(f.portFile), log: log{form: f.log}, seed: f.seed}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{
 		"environment": {f.environment, "sandbox", "production"},

@@ -18,6 +18,9 @@ import (
 // drain is how long a shutdown waits for running requests and deliveries.
 const drain = 5 * time.Second
 
+// lastLines is how long it then waits for the log to be written.
+const lastLines = time.Second
+
 // serve runs the gateway until the context ends, and then drains it.
 func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	if err := cfg.portFile.clear(); err != nil {
@@ -27,11 +30,16 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = listen(ctx, cfg, gw, out, errs)
-	return errors.Join(err, gw.Close())
+	written := cfg.log.follow(errs, gw) //nolint:contextcheck // it ends with the gateway: what is drained is logged too
+	err = errors.Join(listen(ctx, cfg, gw, out), gw.Close())
+	select {
+	case <-written:
+	case <-time.After(lastLines): // nobody reads standard error
+	}
+	return err
 }
 
-func listen(ctx context.Context, cfg config, gw *mockserver.Server, out, errs io.Writer) error {
+func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Writer) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", cfg.addr)
 	if err != nil {
@@ -41,7 +49,7 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out, errs io
 		return err
 	}
 	srv := &http.Server{
-		Handler:           logged(cfg.log, errs, gw.Handler()),
+		Handler:           gw.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
@@ -78,84 +86,3 @@ func reachable(a net.Addr) string {
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 }
-
-func welcome(out io.Writer, gw *mockserver.Server, addr string) {
-	base := "http://" + addr
-	_, _ = fmt.Fprintf(out, `The mock payment gateway is ready.
-
-  base URL       %[1]s
-  API key        %[2]s   (any other %[3]s… key is an account of its own)
-  control plane  %[1]s/__mock   (docs/mockgateway.md lists its calls)
-
-Try it:
-
-  curl -s %[1]s/v2/transactions -H 'Authorization: Bearer %[2]s' \
-    -H 'Content-Type: application/json' \
-    -d '{"amount":1990,"method":"pix","products":[{"name":"Book","price":1990}],
-      "buyer":{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"12345678909"}}}'
-
-Ctrl-C ends it.
-`, base, gw.Key(), gw.Key()[:len("sk_test_")])
-}
-
-// logged logs each request as a line: the request and its status, nothing of
-// what was in it.
-func logged(how string, to io.Writer, next http.Handler) http.Handler {
-	var handler slog.Handler
-	switch how {
-	case "json":
-		handler = slog.NewJSONHandler(to, nil)
-	case "text":
-		handler = slog.NewTextHandler(to, nil)
-	default:
-		return next
-	}
-	logger := slog.New(handler)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
-		sw := &statusWriter{ResponseWriter: w}
-		defer func() { //nolint:contextcheck // it is the request's own
-			logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
-				slog.String("method", r.Method), slog.String("path", template(r.URL.Path)),
-				slog.Int("status", sw.status), slog.Duration("duration", time.Since(began)))
-		}()
-		next.ServeHTTP(sw, r)
-	})
-}
-
-// template hides the elements of a path that look like ids, tokens or keys.
-func template(path string) string {
-	elements := strings.Split(path, "/")
-	for i, e := range elements {
-		if strings.ContainsAny(e, "0123456789") && len(e) > len("v2") {
-			elements[i] = "{id}"
-		}
-	}
-	return strings.Join(elements, "/")
-}
-
-// statusWriter records the status of the response; 0 is a broken connection.
-type statusWriter struct {
-	http.ResponseWriter
-
-	status int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (w *statusWriter) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController through.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -31,18 +31,33 @@ const (
 var tokenOutcomes = [...]struct {
 	name    string
 	outcome cardOutcome
+	about   string
 }{
-	{"ok", cardPending},
-	{"paid", cardPaid},
-	{"captured", cardCaptured},
-	{"refused", cardRefused},
-	{"3ds", cardChallenged},
-	{"used", cardUsed},
-	{"expired", cardExpired},
-	{"chargeback", cardChargedBack},
-	{"renewal_fails", cardRenewalsFail},
-	{"renewal_fails_2", cardTwoRenewalsFail},
-	{"always_fails", cardNeverPays},
+	{"ok", cardPending, "pending until it is paid; a subscription is charged at once"},
+	{"paid", cardPaid, "paid at once"},
+	{"captured", cardCaptured, "captured at once"},
+	{"refused", cardRefused, "refused; refused_insufficient_funds names the reason"},
+	{"3ds", cardChallenged, "pending until the payer passes 3-D Secure"},
+	{"used", cardUsed, "rejected: the token was used before"},
+	{"expired", cardExpired, "rejected: the token is too old"},
+	{"chargeback", cardChargedBack, "paid, and charged back a day later"},
+	{"renewal_fails", cardRenewalsFail, "a subscription's first charge is paid, no renewal is"},
+	{"renewal_fails_2", cardTwoRenewalsFail, "the first two attempts to renew fail"},
+	{"always_fails", cardNeverPays, "no charge of a subscription is paid"},
+}
+
+// TestCard is a card token with a fixed outcome.
+type TestCard struct{ Token, Outcome string }
+
+// TestCards lists the single-use test tokens. What follows the name is free, so
+// that each payment can have a token of its own; pgpm_ in place of pgct_ makes
+// it reusable.
+func TestCards() []TestCard {
+	var list []TestCard
+	for _, o := range tokenOutcomes {
+		list = append(list, TestCard{"pgct_" + o.name, o.about})
+	}
+	return list
 }
 
 // outcomeOf returns what a token stands for: the longest name that the text

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// log is how events are logged.
+type log struct {
+	form  string // text, json or off
+	color bool
+}
+
+// colored reports whether a terminal reads what is written to w, and wants
+// colors: see no-color.org.
+func colored(w io.Writer, environ []string) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	variables := map[string]string{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		variables[name] = value
+	}
+	capable := variables["TERM"] != "" && variables["TERM"] != "dumb" || variables["WT_SESSION"] != ""
+	return capable && variables["NO_COLOR"] == ""
+}
+
+// follow logs what happens in the gateway from now on. The channel is closed when
+// the gateway is, and all is written.
+func (l log) follow(to io.Writer, gw *mockserver.Server) (written <-chan struct{}) {
+	done := make(chan struct{})
+	if l.form == "off" {
+		close(done)
+		return done
+	}
+	events := gw.Events(context.Background())
+	go func() {
+		defer close(done)
+		for e := range events {
+			_, _ = to.Write(l.lines(e))
+		}
+	}()
+	return done
+}
+
+// lines returns what is written for an event: nothing where another line says it
+// too.
+func (l log) lines(e mockserver.Event) []byte {
+	if l.form == "json" {
+		b, err := json.Marshal(e)
+		if err != nil {
+			return nil
+		}
+		return append(b, '\n')
+	}
+	first, more := l.text(e)
+	if first == "" {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString(l.paint(gray, e.Wall.Local().Format(time.TimeOnly)) + "  " + first)
+	if strings.HasPrefix(e.Account, "acct_") {
+		b.WriteString("  " + l.paint(gray, e.Account))
+	}
+	b.WriteByte('\n')
+	for _, line := range more {
+		b.WriteString("          " + line + "\n")
+	}
+	return []byte(b.String())
+}
+
+// text returns an event as a line, and the lines that belong below it.
+func (l log) text(e mockserver.Event) (first string, more []string) {
+	switch {
+	case e.Request != nil:
+		return l.request(e.Request)
+	case e.Transition != nil:
+		return l.transition(e.Transition), nil
+	case e.Timer != nil:
+		return l.timer(e.Timer), nil
+	case e.Webhook != nil:
+		return l.webhook(e.Webhook), nil
+	case e.Delivery != nil:
+		return l.delivery(e.Delivery, e.At), nil
+	case e.Clock != nil:
+		return fmt.Sprintf("clock %s -> %s", stamp(e.Clock.From), stamp(e.Clock.To)), nil
+	case e.Fault != nil:
+		return l.fault(e.Fault), nil
+	case e.Reset != nil && e.Reset.Cause == "restore":
+		return "a snapshot was restored", nil
+	case e.Reset != nil:
+		return "the account was reset", nil
+	case e.Lost != nil:
+		return l.paint(yellow, fmt.Sprintf("%d events were not logged: standard error is too slow", e.Lost.Events)), nil
+	}
+	return "", nil
+}
+
+// maxErrors is how many fields of a rejected request are logged.
+const maxErrors = 10
+
+func (l log) request(r *mockserver.RequestEvent) (first string, more []string) {
+	path := r.Path
+	if r.Query != "" {
+		path += "?" + r.Query
+	}
+	parts := []string{l.status(r.Status), r.Method, plain(path)}
+	for _, text := range []string{r.Operation, r.Code} {
+		if text != "" {
+			parts = append(parts, plain(text))
+		}
+	}
+	if r.Fault != "" {
+		parts = append(parts, l.paint(yellow, "fault "+plain(r.Fault)))
+	}
+	if r.Broken && r.Fault == "" {
+		parts = append(parts, l.paint(yellow, "connection broken"))
+	}
+	for i, e := range r.Errors {
+		if i == maxErrors {
+			more = append(more, fmt.Sprintf("and %d more", len(r.Errors)-i))
+			break
+		}
+		more = append(more, fmt.Sprintf("%s %s (%s)", l.paint(bold, plain(e.Field)), plain(e.Message), plain(e.Code)))
+	}
+	if len(more) == 0 && r.Detail != "" && r.Fault == "" {
+		more = []string{plain(r.Detail)}
+	}
+	if r.Duration > 0 {
+		parts = append(parts, l.paint(gray, took(r.Duration)))
+	}
+	return strings.Join(parts, " "), more
+}
+
+func (l log) transition(t *mockserver.TransitionEvent) string {
+	line := fmt.Sprintf("%s %s %s -> %s", strings.ReplaceAll(t.Resource, "_", " "), plain(t.ID), cmp.Or(t.From, "new"), l.paint(bold, t.To))
+	if t.Reference != "" {
+		line += " " + plain(t.Reference)
+	}
+	if !strings.HasPrefix(t.Cause, "request ") && t.Cause != "" { // a request has a line of its own
+		line += " " + l.paint(gray, "by "+t.Cause)
+	}
+	return line
+}
+
+// timer is silent about attempts to deliver webhooks, which say so themselves.
+func (l log) timer(t *mockserver.TimerEvent) string {
+	switch {
+	case t.Error != "":
+		return l.paint(red, "timer "+t.Kind+" failed and will be tried again: "+plain(t.Error))
+	case t.Kind == "webhook.attempt":
+		return ""
+	}
+	return fmt.Sprintf("timer %s %s, due %s", t.Kind, plain(t.ID), stamp(t.Due))
+}
+
+func (l log) webhook(w *mockserver.WebhookEvent) string {
+	line := l.paint(cyan, "--> "+w.Kind) + " " + w.ID
+	if w.Reference != "" {
+		line += " " + plain(w.Reference)
+	}
+	if w.Endpoints == 0 {
+		line += l.paint(gray, " (no endpoint)")
+	}
+	return line
+}
+
+func (l log) delivery(d *mockserver.DeliveryEvent, now time.Time) string {
+	if d.Attempt == 0 {
+		return fmt.Sprintf("%s %s is held", l.paint(cyan, "||| "+d.Kind), d.EventID)
+	}
+	target := cmp.Or(d.URL, "in memory")
+	line := fmt.Sprintf("%s %s POST %s %s %s", l.paint(cyan, "<--"), l.status(d.Status), plain(target), d.Kind, l.paint(gray, took(d.Duration)))
+	if d.Attempt > 1 {
+		line += fmt.Sprintf(", attempt %d", d.Attempt)
+	}
+	if d.Fault != "" {
+		line += ", " + l.paint(yellow, "fault "+plain(d.Fault))
+	}
+	if d.Error != "" && d.Status == 0 {
+		line += ": " + plain(d.Error)
+	}
+	switch {
+	case d.State == mockserver.DeliveryFailed:
+		line += l.paint(red, ", given up")
+	case !d.NextAt.IsZero():
+		line += ", again in " + d.NextAt.Sub(now).Round(time.Second).String()
+	}
+	return line
+}
+
+func (l log) fault(f *mockserver.FaultEvent) string {
+	switch f.Action {
+	case "down":
+		return l.paint(yellow, "the gateway is down")
+	case "up":
+		return "the gateway is up again"
+	}
+	line := strings.TrimSuffix("fault "+f.ID, " ") + " " + f.Action + ": " + plain(f.Fault)
+	if target := cmp.Or(f.Target, f.On); target != "" {
+		line += " on " + plain(target)
+	}
+	if f.Times > 0 {
+		line += fmt.Sprintf(", %d of %d", f.Fired, f.Times)
+	}
+	return l.paint(yellow, line)
+}
+
+// status paints a status by what it means; 0 is no response.
+func (l log) status(status int) string {
+	text := strconv.Itoa(status)
+	switch {
+	case status == 0:
+		return l.paint(red, "---")
+	case status >= 500:
+		return l.paint(red, text)
+	case status >= 300:
+		return l.paint(yellow, text)
+	}
+	return l.paint(green, text)
+}
+
+// The colors, as terminals number them.
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+	gray   = "90"
+)
+
+func (l log) paint(color, text string) string {
+	if !l.color {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// plain returns a text that somebody else chose, without what a terminal would
+// obey.
+func plain(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+func stamp(t time.Time) string { return t.Format(time.RFC3339) }
+
+func took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	default:
+		return d.Round(10 * time.Millisecond).String()
+	}
+}

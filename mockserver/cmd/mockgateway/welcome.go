@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// welcome tells a new user where everything is and what to try first.
+func welcome(out io.Writer, gw *mockserver.Server, addr string) {
+	base := "http://" + addr
+	_, _ = fmt.Fprintf(out, `The mock payment gateway is ready.
+
+  base URL       %[1]s
+  API key        %[2]s   (any other %[3]s… key is an account of its own)
+  API reference  %[1]s/__mock/openapi.json
+  control plane  %[1]s/__mock   (docs/mockgateway.md lists its calls)
+  events         curl -N %[1]s/__mock/events
+
+Test cards, by token (pgct_ is for one use, pgpm_ reusable; any text may follow):
+
+`, base, gw.Key(), gw.Key()[:len("sk_test_")])
+	for _, card := range engine.TestCards() {
+		_, _ = fmt.Fprintf(out, "  %-20s  %s\n", card.Token, card.Outcome)
+	}
+	_, _ = fmt.Fprintf(out, `
+Try it:
+
+  curl -s %[1]s/v2/transactions -H 'Authorization: Bearer %[2]s' \
+    -H 'Content-Type: application/json' \
+    -d '{"amount":1990,"method":"pix","products":[{"name":"Book","price":1990}],
+      "buyer":{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"12345678909"}}}'
+
+Ctrl-C ends it.
+`, base, gw.Key())
+}
