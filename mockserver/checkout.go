@@ -19,7 +19,7 @@ func (c Checkout) Begin(slug string) error {
 	return c.do("checkout/begin", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
 			if engine.Ready(s) {
-				return engine.StartPayment(d.Env, l, s, d.Catalog())
+				return engine.StartPayment(d.Env, l, s, d.Catalog(), engine.Payment{})
 			}
 		}
 		return engine.Change{}, notReady()

@@ -25,6 +25,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
+	"github.com/gateway-go/gateway/mockserver/internal/hosted"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
@@ -158,13 +159,22 @@ func (s *Server) begin() error {
 
 // assemble puts the journal and the faults before the API.
 func (s *Server) assemble(api *httpapi.API) {
+	operation := func(r *http.Request) string { return cmp.Or(hosted.Operation(r), api.Operation(r)) }
 	s.journal = journal.New(journal.Config{
-		Now: s.clock.Now, Operation: api.Operation, Account: api.Account, Room: s.room, Events: s.events,
+		Now: s.clock.Now, Operation: operation, Account: api.Account, Room: s.room, Events: s.events,
 	})
 	s.faults.Known = func(webhook bool, pattern string) bool { return known(api, webhook, pattern) }
 	plane := s.controlPlane(api)
+	pages := hosted.New(hosted.Config{Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Live: s.settings.dialect == Live})
 	gateway := s.journal.Wrap(&faults.Injector{
-		Set: s.faults, Next: api, Operation: api.Operation, Account: api.Account,
+		Set: s.faults, Operation: operation, Account: api.Account,
+		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if hosted.Serves(r) {
+				pages.ServeHTTP(w, r)
+				return
+			}
+			api.ServeHTTP(w, r)
+		}),
 	})
 	s.handler = &gate.Gate{
 		Hosts:       s.settings.allowHosts,
@@ -181,6 +191,10 @@ func (s *Server) assemble(api *httpapi.API) {
 				s.tellUnreachable(r)
 				memory.Refuse(w)
 			}
+			if hosted.Quiet(r) {
+				pages.ServeHTTP(w, r)
+				return
+			}
 			gateway.ServeHTTP(w, r)
 		}),
 	}
@@ -193,7 +207,7 @@ func known(api *httpapi.API, webhooks bool, pattern string) bool {
 			return faults.Glob(pattern, string(k))
 		})
 	}
-	return slices.ContainsFunc(api.Operations(), func(o spec.Operation) bool {
+	return slices.ContainsFunc(append(api.Operations(), hosted.Operations()...), func(o spec.Operation) bool {
 		return faults.Request{Operation: o.Name, Method: o.Method, Path: o.Path}.Means(pattern)
 	})
 }

@@ -1,4 +1,5 @@
-// Package qr draws QR pictures: as PNG for APIs, and as text for a terminal.
+// Package qr draws QR pictures: as PNG for APIs, as SVG for pages, and as text for a
+// terminal.
 package qr
 
 import (
@@ -61,6 +62,26 @@ func (c Code) PNG(scale int) ([]byte, error) {
 		return nil, fmt.Errorf("qr: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// SVG returns the picture as an SVG element, black on white, that is as large as
+// the page makes it. Neighbors in a row are one rectangle.
+func (c Code) SVG() string {
+	var path strings.Builder
+	size := c.Size()
+	for y := range size {
+		for x := 0; x < size; x++ {
+			from := x
+			for c.Dark(x, y) {
+				x++
+			}
+			if x > from {
+				fmt.Fprintf(&path, "M%d %dh%dv1h-%dz", from, y, x-from, x-from)
+			}
+		}
+	}
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %[1]d" shape-rendering="crispEdges" aria-hidden="true">`+
+		`<path fill="#fff" d="M0 0h%[1]dv%[1]dh-%[1]dz"/><path d="%s"/></svg>`, size, path.String())
 }
 
 // Terminal returns the picture as lines of half blocks, two rows of modules to

@@ -2,7 +2,9 @@ package qr_test
 
 import (
 	"bytes"
+	"fmt"
 	"image/png"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,6 +64,28 @@ func TestPNG(t *testing.T) {
 				red, _, _, _ := decoded.At(x, y).RGBA()
 				require.Equal(t, c.Dark(x/scale, y/scale), red == 0, "scale %d at %d,%d", scale, x, y)
 			}
+		}
+	}
+}
+
+func TestSVG(t *testing.T) {
+	t.Parallel()
+	c := newCode(t)
+	svg := c.SVG()
+	assert.Contains(t, svg, fmt.Sprintf(`viewBox="0 0 %d %[1]d"`, c.Size()))
+	dark := map[[2]int]bool{}
+	for _, m := range regexp.MustCompile(`M(\d+) (\d+)h(\d+)v1h-(\d+)z`).FindAllStringSubmatch(svg, -1) {
+		var x, y, width, back int
+		_, err := fmt.Sscan(m[1]+" "+m[2]+" "+m[3]+" "+m[4], &x, &y, &width, &back)
+		require.NoError(t, err)
+		require.Equal(t, width, back)
+		for i := range width {
+			dark[[2]int{x + i, y}] = true
+		}
+	}
+	for y := range c.Size() {
+		for x := range c.Size() {
+			require.Equal(t, c.Dark(x, y), dark[[2]int{x, y}], "at %d,%d", x, y)
 		}
 	}
 }

@@ -18,6 +18,7 @@ const (
 const (
 	MaxLiveExternalID  = 255  // of a checkout link's product
 	MaxLiveDescription = 2000 // of a checkout link's product
+	MaxPaymentKey      = 255  // of a payment on the hosted page
 )
 
 // Enums of checkout links and sessions.
@@ -33,6 +34,14 @@ var CheckoutSessions = struct{ Open, Resume, Update Operation }{
 	Open:   operation("checkout_sessions.open", "GET /v2/checkout/{slug}", Safe, nil),
 	Resume: operation("checkout_sessions.resume", "GET /v2/checkout/{slug}", Safe, nil),
 	Update: operation("checkout_sessions.update", "PATCH /v2/checkout/{slug}/session", Unsafe, CheckoutSession),
+}
+
+// HostedCheckout are the calls that the page of a checkout link makes. The live
+// gateway has them, the interface document has not, and the client does not call
+// them.
+var HostedCheckout = struct{ Open, Pay Operation }{
+	Open: operation("hosted_checkout.open", "POST /v2/checkout/{slug}/session", Unsafe, HostedSession),
+	Pay:  operation("hosted_checkout.pay", "POST /v2/checkout/{slug}/pay", Keyed, HostedPayment),
 }
 
 // CheckoutLink holds the rules of POST /v2/checkout-links: a link sells either
@@ -137,4 +146,19 @@ func sessionBuyer(o *Object) {
 	o.String("birth_date", Nullable)
 	o.Object("document", Nullable, func(o *Object) { document(o, DocumentTypes) })
 	o.Object("address", Nullable, Address)
+}
+
+// HostedSession holds the rules of POST /v2/checkout/{slug}/session.
+func HostedSession(o *Object) { o.String("referrer_url", Nullable) }
+
+// HostedPayment holds the rules of POST /v2/checkout/{slug}/pay. What the
+// session has already may be left out.
+func HostedPayment(o *Object) {
+	o.String("session_token", Required).MinLen(1)
+	CheckoutSession(o)
+	o.Enum("currency", Optional, BillingCurrencies)
+	o.Int("amount", Optional).Between(MinAmount, MaxAmount)
+	cardToken(o.String("token", Nullable))
+	o.Int("installments", Nullable).Between(MinInstallments, MaxInstallments)
+	o.String("idempotency_key", Nullable).MaxLen(MaxPaymentKey)
 }

@@ -221,6 +221,9 @@ func (l *Link) to(now time.Time, status string) *Link {
 	return &next
 }
 
+// Active reports whether l can be paid.
+func Active(l *Link) bool { return l.Status == linkActive }
+
 // Exhausted reports whether l has been paid as often as its max_uses allows.
 func Exhausted(l *Link) bool { return l.MaxUses > 0 && l.UsedCount >= l.MaxUses }
 

@@ -77,7 +77,7 @@ func ana(b *engine.Buyer) { b.Name, b.Email = "Ana Souza", "ana@example.com" }
 func (w *world) begin(session string) *engine.Refusal {
 	w.tb.Helper()
 	s := w.sessions.rows[session]
-	c, refusal := engine.StartPayment(w.env, w.links.rows[s.Slug], s, w.catalog)
+	c, refusal := engine.StartPayment(w.env, w.links.rows[s.Slug], s, w.catalog, engine.Payment{})
 	w.apply(c)
 	return refusal
 }

@@ -61,7 +61,11 @@ type Session struct {
 	Method        string // selected by the buyer; "" is none yet
 	MethodAt      time.Time
 	TransactionID string
+	Attempts      []Attempt `json:",omitempty"` // to pay, the oldest first
 	ExpiresAt     time.Time
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 }
+
+// Attempt is a payment that a buyer has started.
+type Attempt struct{ Key, TransactionID string }

@@ -72,7 +72,7 @@ func UpdateSession(env Env, l *Link, s *Session, in SessionUpdate) (Change, *Ref
 	if in.Method != "" {
 		next.Method, next.MethodAt = in.Method, env.Now
 	}
-	if next.complete(env) {
+	if len(Missing(env, next)) == 0 {
 		next.Status = sessionReady
 	}
 	return Change{Sessions: []*Session{next}}, nil
@@ -82,7 +82,7 @@ func checkSession(env Env, l *Link, s *Session) *Refusal {
 	switch {
 	case s == nil || s.Slug != l.Slug:
 		return NewRefusal(CodeSessionToken,
-			"The header x-checkout-session-token must hold the session_token of this checkout link's read.")
+			"The session token is not one of this checkout link: read the link for its session_token.")
 	case s.Status == sessionExpired, s.waiting() && !env.Now.Before(s.ExpiresAt):
 		return NewRefusal(CodeCheckoutGone,
 			"The checkout session has expired: read the link again to open a new one.")
@@ -92,16 +92,26 @@ func checkSession(env Env, l *Link, s *Session) *Refusal {
 	return l.gone()
 }
 
-// complete reports whether a payment can be made of s.
-func (s *Session) complete(env Env) bool {
-	if s.Method == "" || s.Buyer.Name == "" || s.Buyer.Email == "" {
-		return false
+// Missing lists what s lacks for a payment.
+func Missing(env Env, s *Session) (missing []spec.Violation) {
+	require := func(there bool, field string) {
+		if !there {
+			missing = append(missing, spec.Violation{Field: field, Code: spec.CodeRequired, Message: "is required"})
+		}
 	}
-	address := s.Buyer.Address
-	return s.Method != voucher || env.Live || address != nil && address.ZipCode != ""
+	require(s.Method != "", "payment_method")
+	require(s.Buyer.Name != "", "buyer.name")
+	require(s.Buyer.Email != "", "buyer.email")
+	if s.Method == voucher && !env.Live {
+		require(s.Buyer.Address != nil && s.Buyer.Address.ZipCode != "", "buyer.address.zipCode")
+	}
+	return missing
 }
 
-// waiting reports whether s waits for its buyer.
+// Waiting reports whether s waits for its buyer.
+func Waiting(s *Session) bool { return s.waiting() }
+
+// waiting is [Waiting].
 func (s *Session) waiting() bool { return s.Status == sessionOpen || s.Status == sessionReady }
 
 func (s *Session) to(now time.Time, status string) *Session {
@@ -124,8 +134,22 @@ func ExpireSession(env Env, s *Session) Change {
 	return Change{Sessions: []*Session{s.to(env.Now, sessionExpired)}}
 }
 
-// StartPayment makes the transaction of a ready session.
-func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refusal) {
+// Payment is how a buyer pays a session.
+type Payment struct {
+	// Key is of this attempt: a second one with the same key changes nothing. ""
+	// is none.
+	Key          string
+	Token        string // of the card; "" is one that waits for control
+	TokenSpent   bool
+	Installments int // 0 is 1
+}
+
+// StartPayment makes the transaction of a ready session, unless an attempt with
+// the same key has made it before: see [Session.PaymentWith].
+func StartPayment(env Env, l *Link, s *Session, products Catalog, p Payment) (Change, *Refusal) {
+	if s != nil && s.Slug == l.Slug && s.PaymentWith(p.Key) != "" {
+		return Change{}, nil
+	}
 	if refusal := checkSession(env, l, s); refusal != nil {
 		return Change{}, refusal
 	}
@@ -133,34 +157,60 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog) (Change, *Refu
 		return Change{}, NewRefusal(CodeInvalidState,
 			"The checkout session is not ready: its buyer's name, e-mail and payment method must be set first.")
 	}
+	in, refusal := l.payment(env, s, products, p)
+	if refusal != nil {
+		return Change{}, refusal
+	}
+	c, refusal := CreateTransaction(env, in, Existing{TokenSpent: p.TokenSpent})
+	if refusal != nil {
+		return Change{}, refusal
+	}
+	t := c.Transactions[0]
+	next := s.to(env.Now, sessionProcessing)
+	next.TransactionID = t.ID
+	next.Attempts = append(slices.Clip(s.Attempts), Attempt{Key: p.Key, TransactionID: t.ID})
+	c.Sessions = []*Session{next}
+	outcome, refusal := FollowSession(env, l, next, t) // of a card that is charged or refused at once
+	return c.And(outcome), refusal
+}
+
+// payment is the transaction that pays s.
+func (l *Link) payment(env Env, s *Session, products Catalog, p Payment) (NewTransaction, *Refusal) {
 	total := l.Total(products)
 	if total < spec.MinAmount || total > spec.MaxAmount {
-		return Change{}, NewRefusal(CodeInvalidState, "The products of the checkout link sum to no amount that can be paid.")
+		return NewTransaction{}, NewRefusal(CodeInvalidState, "The products of the checkout link sum to no amount that can be paid.")
 	}
 	in := NewTransaction{Transaction: Transaction{
 		Amount:       total,
 		Currency:     l.Currency,
 		Method:       s.Method,
 		Buyer:        s.Buyer,
-		Installments: 1,
+		Installments: max(p.Installments, 1),
 		Products:     l.positions(products),
 		SessionID:    s.ID,
 	}}
-	if s.Method == card {
+	if in.Token = p.Token; s.Method == card && p.Token == "" {
 		in.Token = hostedTokenPrefix + env.IDs.Alphanumeric(24)
 	}
-	c, refusal := CreateTransaction(env, in, Existing{})
-	if refusal != nil {
-		return Change{}, refusal
+	return in, nil
+}
+
+// PaymentWith returns the id of the transaction that an attempt with a key has
+// made, "" where there was none.
+func (s *Session) PaymentWith(key string) string {
+	for _, a := range s.Attempts {
+		if a.Key == key && key != "" {
+			return a.TransactionID
+		}
 	}
-	next := s.to(env.Now, sessionProcessing)
-	next.TransactionID = c.Transactions[0].ID
-	c.Sessions = []*Session{next}
-	return c, nil
+	return ""
 }
 
 // Ready reports whether s has all that a payment needs.
 func Ready(s *Session) bool { return s.Status == sessionReady }
+
+// ByCard reports whether s is to be paid by card.
+func ByCard(s *Session) bool { return s.Method == card }
 
 // Processing reports whether the transaction of s waits for its payment.
 func Processing(s *Session) bool { return s.Status == sessionProcessing }
@@ -170,7 +220,7 @@ func Processing(s *Session) bool { return s.Status == sessionProcessing }
 func PayCheckout(env Env, l *Link, s *Session, t *Transaction, products Catalog) (Change, *Refusal) {
 	var c Change
 	if s.Status != sessionProcessing {
-		started, refusal := StartPayment(env, l, s, products)
+		started, refusal := StartPayment(env, l, s, products, Payment{})
 		if refusal != nil {
 			return Change{}, refusal
 		}

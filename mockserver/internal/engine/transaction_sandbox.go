@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // SetStatus is row X19: the sandbox's way into any state, with the effects
 // that the state's own row would have had. The state that t is in already
 // changes nothing, so that the call may be repeated.
@@ -87,6 +89,15 @@ func reopen(env Env, t *Transaction) {
 		v.ExpirationDate = env.Now.Add(VoucherLifetime)
 		t.Voucher = &v
 	}
+}
+
+// Deadline returns until when a transaction that is open waits, if it does not
+// wait for ever.
+func Deadline(t *Transaction) (time.Time, bool) {
+	for _, timer := range deadline(t) {
+		return timer.At, true
+	}
+	return time.Time{}, false
 }
 
 // deadline returns the timer of a transaction that waits, if it has one.

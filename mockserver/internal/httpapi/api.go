@@ -47,6 +47,7 @@ type Config struct {
 type API struct {
 	cfg     Config
 	router  router
+	inside  router // with the routes that the page of package hosted has in both dialects
 	limiter limiter
 }
 
@@ -54,15 +55,21 @@ type API struct {
 func New(cfg Config) *API {
 	a := &API{cfg: cfg}
 	for _, r := range a.routes() {
-		a.router.add(r)
+		a.inside.add(r)
+		if a.offers(&r) {
+			a.router.add(r)
+		}
 	}
 	return a
 }
 
+// offers reports whether the dialect has a route.
+func (a *API) offers(r *route) bool { return a.cfg.Live || !r.liveOnly }
+
 // Operation returns the name of the operation that a request is,
 // "transactions.create", or "" where it is none.
 func (a *API) Operation(r *http.Request) string {
-	if route, _, problem := a.router.find(r); problem == nil {
+	if route, _, problem := a.find(r, false); problem == nil {
 		return route.Name
 	}
 	return ""
@@ -72,7 +79,9 @@ func (a *API) Operation(r *http.Request) string {
 func (a *API) Operations() []spec.Operation {
 	var list []spec.Operation
 	for _, r := range a.routes() {
-		list = append(list, r.Operation)
+		if a.offers(&r) {
+			list = append(list, r.Operation)
+		}
 	}
 	return list
 }
@@ -101,7 +110,17 @@ func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Proble
 // interface: path and method, credentials, body, rules, and then what the
 // handler knows.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rq := &request{api: a, w: w, r: r, id: a.requestID(r)}
+	a.respond(&request{api: a, w: w, r: r, id: a.requestID(r)})
+}
+
+// ServeAs serves a request that the gateway's own page makes for a buyer, who
+// has no credentials: key is of the link's account. It counts against no rate
+// limit.
+func (a *API) ServeAs(key string, w http.ResponseWriter, r *http.Request) {
+	a.respond(&request{api: a, w: w, r: r, id: a.requestID(r), key: key})
+}
+
+func (a *API) respond(rq *request) {
 	data, p := a.serve(rq)
 	if p != nil {
 		rq.writeProblem(p)
@@ -111,17 +130,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) serve(rq *request) (any, *problem) {
-	route, param, p := a.router.find(rq.r)
+	key := rq.key
+	route, param, p := a.find(rq.r, key != "")
 	if p != nil {
 		return nil, p
 	}
 	rq.route, rq.param, rq.status = route, param, route.status
-	if route.public {
-		return route.do(rq)
-	}
-	key, p := a.authenticate(rq.r, route.legacy)
-	if p != nil {
-		return nil, p
+	if key == "" {
+		if key, p = a.authenticate(rq.r, route.legacy); p != nil {
+			return nil, p
+		}
 	}
 	if route.sandboxOnly {
 		if refusal := engine.StatusForbidden(!a.cfg.Production); refusal != nil {
@@ -140,6 +158,24 @@ func (a *API) serve(rq *request) (any, *problem) {
 		rq.account = rq.account.Observed(w.NoteChange)
 	}
 	return route.do(rq)
+}
+
+// find returns the route of a request and the value of its path's parameter.
+// What only the live dialect has is 404 in the other one, also where its path
+// has another method.
+func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
+	found, param, p := a.router.find(r)
+	if p == nil {
+		return found, param, nil
+	}
+	found, param, inner := a.inside.find(r)
+	switch {
+	case inner != nil:
+		return nil, "", p
+	case !inside:
+		return nil, "", unknownPath()
+	}
+	return found, param, nil
 }
 
 // variant returns the reading of the rules that holds here.

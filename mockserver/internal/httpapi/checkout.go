@@ -29,15 +29,17 @@ func (a *API) checkoutRoutes() []route {
 				engine.CodeNotFound, engine.CodeCheckoutGone, engine.CodeSessionToken, engine.CodeInvalidState,
 			},
 		},
-		{
-			Operation: spec.Operation{Name: "checkout_links.page", Method: "GET", Path: "/pay/{slug}"}, status: 200, public: true,
-			do: a.showLink,
-		},
+		{Operation: spec.HostedCheckout.Open, status: 201, liveOnly: true, optional: true, do: withBody(a.openHosted)},
+		{Operation: spec.HostedCheckout.Pay, status: 200, liveOnly: true, do: withBody(a.payHosted)},
 	}
 }
 
-// sessionHeader holds the token of a session.
-const sessionHeader = "X-Checkout-Session-Token"
+// SessionHeader holds the token of a session.
+const SessionHeader = "X-Checkout-Session-Token"
+
+// PagePath is where the hosted pages of checkout links are: data.url of a link
+// ends with it and the slug.
+const PagePath = "/pay/"
 
 // linkBody is the body of a link's creation. The members below the products
 // are beyond the document, which shows them on the link only: they are taken
@@ -85,7 +87,7 @@ func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	return linkURL{baseURL(rq.r) + "/pay/" + c.Links[0].Slug}, nil
+	return linkURL{baseURL(rq.r) + PagePath + c.Links[0].Slug}, nil
 }
 
 // baseURL returns the address under which the client found this server.
@@ -137,7 +139,7 @@ func (a *API) openSession(rq *request) (any, *engine.Refusal) {
 		if l == nil {
 			return engine.Change{}, engine.NotFound("checkout link")
 		}
-		s := d.Sessions.ByRef(rq.r.Header.Get(sessionHeader))
+		s := d.Sessions.ByRef(rq.r.Header.Get(SessionHeader))
 		c, refusal := engine.OpenSession(d.Env, l, s)
 		switch {
 		case refusal != nil:
@@ -198,17 +200,21 @@ func set(to *string, o gateway.Opt[string]) {
 	}
 }
 
-func (a *API) updateSession(rq *request, in *sessionBody) (any, *engine.Refusal) {
+func (in *sessionBody) update() engine.SessionUpdate {
 	update := engine.SessionUpdate{Method: in.Method}
 	if in.Buyer != nil {
 		update.Buyer = in.Buyer.fill
 	}
+	return update
+}
+
+func (a *API) updateSession(rq *request, in *sessionBody) (any, *engine.Refusal) {
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		l := d.Links.Get(rq.param)
 		if l == nil {
 			return engine.Change{}, engine.NotFound("checkout link")
 		}
-		return engine.UpdateSession(d.Env, l, d.Sessions.ByRef(rq.r.Header.Get(sessionHeader)), update)
+		return engine.UpdateSession(d.Env, l, d.Sessions.ByRef(rq.r.Header.Get(SessionHeader)), in.update())
 	})
 	if refusal != nil {
 		return nil, refusal

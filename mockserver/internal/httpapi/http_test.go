@@ -49,8 +49,8 @@ func TestWrongMethods(t *testing.T) {
 	for path, methods := range allowed {
 		slices.Sort(methods)
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"} {
-			if slices.Contains(methods, method) {
-				continue
+			if slices.Contains(methods, method) || method == spec.HostedCheckout.Open.Method && path == spec.HostedCheckout.Open.Path {
+				continue // the latter is the live dialect's: 404, see TestHostedRoutesAreLive
 			}
 			a := m.call(method, pathParameter.ReplaceAllString(path, "1"), "").problem(405, "METHOD_NOT_ALLOWED")
 			assert.Equal(t, strings.Join(methods, ", "), a.Header.Get("Allow"), method+" "+path)

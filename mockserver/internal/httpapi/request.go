@@ -23,6 +23,7 @@ type request struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	id      string // for X-Request-Id
+	key     string // of the account, where the gateway itself asks
 	route   *route
 	param   string // of the path
 	account *store.Account

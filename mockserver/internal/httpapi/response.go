@@ -50,8 +50,6 @@ type numberedList struct {
 // writeData writes data as its kind wants.
 func (rq *request) writeData(data any) {
 	switch d := data.(type) {
-	case html:
-		rq.writePage(d)
 	case storedResponse:
 		rq.writeStored(d)
 	default:

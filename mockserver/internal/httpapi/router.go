@@ -16,7 +16,7 @@ type route struct {
 	status int // of success
 	do     handler
 
-	public      bool  // no credentials
+	liveOnly    bool  // the document dialect has no such path
 	sandboxOnly bool  // 403 in production
 	legacy      bool  // v1: only the apiKey header, no envelope
 	list        bool  // validation failures are 422 in both dialects; so are those of legacy routes

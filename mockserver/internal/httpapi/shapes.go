@@ -39,8 +39,8 @@ type ErrorShape struct {
 func Shapes(live bool) []Shape {
 	var list []Shape
 	for _, r := range (&API{}).routes() {
-		if r.public {
-			continue // the page of a checkout link, for people
+		if r.liveOnly {
+			continue // the documents describe what the client calls, in its words
 		}
 		s := Shape{
 			Operation: r.Operation, Status: r.status, Data: r.data, Bare: r.legacy, OptionalBody: r.optional,
@@ -69,11 +69,9 @@ func (r *route) errors(live bool) []ErrorShape {
 	if live || r.list || r.legacy {
 		invalid = http.StatusUnprocessableEntity
 	}
-	if !r.public {
-		add(http.StatusUnauthorized, "UNAUTHORIZED")
-		add(http.StatusForbidden, engine.CodeForbidden)
-		add(http.StatusTooManyRequests, "RATE_LIMITED")
-	}
+	add(http.StatusUnauthorized, "UNAUTHORIZED")
+	add(http.StatusForbidden, engine.CodeForbidden)
+	add(http.StatusTooManyRequests, "RATE_LIMITED")
 	if r.Rule != nil && r.Method == http.MethodGet {
 		add(http.StatusUnprocessableEntity, engine.CodeValidation)
 	} else if r.Rule != nil {

@@ -100,7 +100,11 @@ func OfProduct(p *engine.CatalogProduct) int64 {
 
 // OfSession estimates the size of a checkout session.
 func OfSession(s *engine.Session) int64 {
-	return indexEntries + of(s, s.ID, s.Token, s.Slug, s.TransactionID) + ofBuyer(s.Buyer)
+	n := indexEntries + of(s, s.ID, s.Token, s.Slug, s.TransactionID) + ofBuyer(s.Buyer)
+	for i := range s.Attempts {
+		n += of(&s.Attempts[i], s.Attempts[i].Key, s.Attempts[i].TransactionID)
+	}
+	return n
 }
 
 // OfResponse estimates the size of a stored response.

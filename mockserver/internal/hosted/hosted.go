@@ -1,0 +1,149 @@
+// Package hosted is the checkout page behind data.url of a checkout link, on
+// which a buyer pays: plain HTML forms that work without script.
+//
+// The page has no rules of its own. It fills a session in and starts its payment
+// with the calls of package httpapi, and what a bank does to the payment is a
+// transition of package engine, so its webhooks, limits and timers are those of
+// any other payment. It never asks for a card number: a buyer chooses what
+// becomes of a test card.
+package hosted
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Config is what Pages need. All but Live are required.
+type Config struct {
+	Store *store.Store
+	Now   func() time.Time // the virtual clock
+	// ServeAs serves a request of the interface for the account of a key.
+	ServeAs func(key string, w http.ResponseWriter, r *http.Request)
+	Live    bool // the live dialect
+}
+
+// Pages serves the checkout pages of every account. It is safe for concurrent
+// use.
+type Pages struct {
+	cfg    Config
+	origin *http.CrossOriginProtection
+}
+
+// New returns the pages.
+func New(cfg Config) *Pages {
+	return &Pages{cfg: cfg, origin: http.NewCrossOriginProtection()}
+}
+
+// Operations are the requests to a page that the journal names and that faults
+// can be added to.
+func Operations() []spec.Operation {
+	return []spec.Operation{
+		{Name: "checkout_links.page", Method: http.MethodGet, Path: httpapi.PagePath + "{slug}"},
+		{Name: "checkout_links.submit", Method: http.MethodPost, Path: httpapi.PagePath + "{slug}"},
+	}
+}
+
+// Serves reports whether a request is for a page or one of its files.
+func Serves(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, httpapi.PagePath) }
+
+// Quiet reports whether a request is not worth a line in the journal: the page's
+// files, and the question whether anything is new, which it asks every second.
+func Quiet(r *http.Request) bool {
+	_, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")
+	return Serves(r) && found && rest != ""
+}
+
+// Operation returns the name of a request to a page, "" where it is none.
+func Operation(r *http.Request) string {
+	if Serves(r) && !Quiet(r) {
+		for _, op := range Operations() {
+			if op.Method == r.Method {
+				return op.Name
+			}
+		}
+	}
+	return ""
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	slug, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")
+	v := &visit{pages: p, w: w, r: r, words: choose(r)}
+	switch {
+	case slug == "assets":
+		v.asset(rest)
+	case !v.find(slug) || rest != "" && rest != "status":
+		v.render(http.StatusNotFound, &page{State: "missing"})
+	case rest == "status" && v.allows(http.MethodGet):
+		v.status()
+	case rest == "" && r.Method == http.MethodPost:
+		v.submit()
+	case rest == "" && v.allows(http.MethodGet, http.MethodPost):
+		v.show()
+	}
+}
+
+// allows rejects every method but the given ones.
+func (v *visit) allows(methods ...string) bool {
+	if slices.Contains(methods, v.r.Method) {
+		return true
+	}
+	v.w.Header().Set("Allow", strings.Join(methods, ", "))
+	v.render(http.StatusMethodNotAllowed, &page{State: "failed"})
+	return false
+}
+
+// secure sets what keeps a page's content in and others' out: no script or
+// style in the page, no other host, no frame around it, and no address of it
+// for the merchant's site.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cache-Control", "no-store")
+}
+
+// The cookies of the page. That of the session is Lax and not Strict: a buyer
+// who comes back from the merchant's site must find the same payment.
+const (
+	sessionCookie  = "checkout_session"
+	languageCookie = "checkout_language"
+)
+
+// remember keeps a session's token in the buyer's browser, for this link's page
+// alone.
+func (v *visit) remember(token string) {
+	const week = 7 * 24 * 60 * 60 // longer than any payment waits
+	age := week
+	if token == "" {
+		age = -1
+	}
+	v.cookie(&http.Cookie{Name: sessionCookie, Value: token, Path: httpapi.PagePath + v.link.Slug, MaxAge: age})
+}
+
+func (v *visit) cookie(c *http.Cookie) {
+	c.HttpOnly, c.SameSite = true, http.SameSiteLaxMode
+	c.Secure = v.r.TLS != nil || v.r.Header.Get("X-Forwarded-Proto") == "https"
+	http.SetCookie(v.w, c)
+}
+
+// formToken is what a page's forms carry: only who has the session's cookie
+// can know it.
+func formToken(session string) string {
+	sum := sha256.Sum256([]byte("checkout form " + session))
+	return hex.EncodeToString(sum[:16])
+}
+
+func sameToken(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

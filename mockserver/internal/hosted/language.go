@@ -1,0 +1,97 @@
+package hosted
+
+import (
+	_ "embed"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// A language of the page. The first is that of buyers whose browser asks for
+// none of them.
+type language struct{ Code, Name string }
+
+func languages() []language {
+	return []language{{"en", "English"}, {"pt", "Português"}, {"es", "Español"}}
+}
+
+//go:embed words.json
+var wordsText []byte
+
+// catalog holds what the page says, by key and language. It is read at the
+// first page: most servers show none.
+var catalog = sync.OnceValue(func() map[string]map[string]string { //nolint:gochecknoglobals // never changes
+	var c map[string]map[string]string
+	if err := json.Unmarshal(wordsText, &c); err != nil {
+		panic("hosted: words.json: " + err.Error())
+	}
+	return c
+})
+
+// words say things in one language.
+type words struct{ Code string }
+
+// Say returns the sentence of a key. Values are put in the place of {}.
+func (w words) Say(key string, values ...string) string {
+	text := catalog()[key][w.Code]
+	for _, v := range values {
+		text = strings.Replace(text, "{}", v, 1)
+	}
+	return text
+}
+
+// has reports whether there is a sentence.
+func (w words) has(key string) bool { return catalog()[key][w.Code] != "" }
+
+// day writes a time of day in Brasília, where vouchers are due.
+func (w words) day(t time.Time) string {
+	layout := "02/01/2006 15:04"
+	if w.Code == "en" {
+		layout = "2 Jan 2006, 15:04"
+	}
+	return t.In(time.FixedZone("BRT", -3*60*60)).Format(layout) + " (UTC−3)"
+}
+
+// choose returns the buyer's language: the one switched to, that of an earlier
+// switch, or the browser's.
+func choose(r *http.Request) words {
+	if code := known(r.URL.Query().Get("lang")); code != "" {
+		return words{code}
+	}
+	if c, err := r.Cookie(languageCookie); err == nil && known(c.Value) != "" {
+		return words{known(c.Value)}
+	}
+	return words{accepted(r.Header.Get("Accept-Language"))}
+}
+
+// known returns the language that a tag such as pt-BR begins with, "" for none
+// of the page's.
+func known(tag string) string {
+	code, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+	for _, l := range languages() {
+		if l.Code == code {
+			return code
+		}
+	}
+	return ""
+}
+
+// accepted returns the language that an Accept-Language header likes best.
+func accepted(header string) string {
+	best, most := languages()[0].Code, 0.0
+	for part := range strings.SplitSeq(header, ",") {
+		tag, quality, weighed := strings.Cut(part, ";q=")
+		q := 1.0
+		if weighed {
+			q, _ = strconv.ParseFloat(strings.TrimSpace(quality), 64) // 0, "not wanted", where it is malformed
+		}
+		if code := known(tag); code != "" && q > most {
+			best, most = code, q
+		}
+	}
+	return best
+}

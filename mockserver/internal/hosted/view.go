@@ -1,0 +1,343 @@
+package hosted
+
+import (
+	"bytes"
+	"cmp"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/qr"
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
+)
+
+// page is what the template shows. It holds strings as the buyer or the merchant
+// wrote them: html/template escapes them all.
+type page struct {
+	words
+
+	State  string // form, pix, voucher, card, challenge, paid, returned, gone, missing, failed
+	Reason string // why a page is gone or has failed
+	Notice string
+
+	Slug        string
+	Title       string
+	Description string
+	Items       []item
+	Total       string
+	Languages   []language
+	Version     string // see [visit.version]; "" is a page that does not change
+	Bank        []string
+	Return      string // the merchant's page for this state, where it has one
+	Form        *formPage
+	Payment     *paymentPage
+	FormToken   string
+	Assets      string // part of the addresses of the page's files
+}
+
+type item struct {
+	Name, Description, Price string
+	Quantity                 int
+	Sum                      string
+}
+
+func itemsOf(l *engine.Link, products engine.Catalog) []item {
+	list := make([]item, len(l.Items))
+	for i, sold := range l.Items {
+		p := products(sold.ProductID)
+		currency := l.CurrencyOf(p)
+		list[i] = item{
+			Name: p.Name, Description: p.Description, Quantity: sold.Quantity, Price: money(p.Price, currency),
+			Sum: money(min(p.Price, spec.MaxSafeAmount/int64(max(sold.Quantity, 1)))*int64(sold.Quantity), currency),
+		}
+	}
+	return list
+}
+
+// paymentPage is the payment that a session waits for or has been paid with.
+type paymentPage struct {
+	ID, Method, Status string
+	Amount             string
+	Due, Left          string
+	Code               string // to copy: the Pix's, or the voucher's digitable line
+	Picture            template.HTML
+	Last4              string
+	PaidAt, EndToEndID string
+	Again              bool // another payment can be made
+}
+
+// render writes a page.
+func (v *visit) render(status int, p *page) {
+	p.words, p.Languages, p.Assets = v.words, languages(), assetVersion()
+	if l := v.link; l != nil {
+		p.Slug, p.Title, p.Description, p.Items = l.Slug, l.Title, l.Description, v.items
+		p.Total = money(v.total, l.Currency)
+	}
+	p.Title = cmp.Or(p.Title, v.words.Say("checkout"))
+	if v.session != nil {
+		p.FormToken = formToken(v.session.Token)
+	}
+	var b bytes.Buffer
+	if err := pageTemplate().ExecuteTemplate(&b, "page", p); err != nil {
+		http.Error(v.w, "the page could not be written", http.StatusInternalServerError)
+		return
+	}
+	if code := known(v.r.URL.Query().Get("lang")); code != "" {
+		v.cookie(&http.Cookie{Name: languageCookie, Value: code, Path: httpapi.PagePath})
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Language", v.words.Code)
+	h.Set("Vary", "Accept-Language, Cookie")
+	v.w.WriteHeader(status)
+	_, _ = v.w.Write(b.Bytes()) // fails only when the buyer is gone
+}
+
+// pageOfPayment shows a payment, and what its bank could do.
+func (v *visit) pageOfPayment(notice string) *page {
+	t := v.payment
+	p := &page{Notice: notice, Version: v.version(), Payment: v.paymentPage()}
+	switch {
+	case !engine.Processing(v.session) && t.Status != string(gateway.TransactionPaid) && t.Status != string(gateway.TransactionCaptured) &&
+		v.words.has("status."+t.Status):
+		p.State = "returned"
+	case !engine.Processing(v.session):
+		p.State, p.Return = "paid", webURL(v.link.SuccessURL)
+	case t.NextAction != nil:
+		p.State, p.Bank = "challenge", []string{"expire"}
+	case t.Pix != nil:
+		p.State, p.Bank = "pix", []string{"pay", "expire"}
+	case t.Voucher != nil:
+		p.State, p.Bank = "voucher", []string{"pay", "expire"}
+	default:
+		p.State, p.Bank = "card", []string{"pay", "refuse"}
+	}
+	return p
+}
+
+func (v *visit) paymentPage() *paymentPage {
+	t := v.payment
+	p := &paymentPage{
+		ID: t.ID, Method: t.Method, Status: t.Status, Amount: money(t.Amount, t.Currency), Left: v.left(), Again: engine.Active(v.link),
+	}
+	if until, ok := engine.Deadline(t); ok {
+		p.Due = v.words.day(until)
+	}
+	if !t.PaidAt.IsZero() {
+		p.PaidAt = v.words.day(t.PaidAt)
+	}
+	if t.Card != nil {
+		p.Last4 = t.Card.Last4
+	}
+	switch {
+	case t.Pix != nil:
+		p.Code, p.EndToEndID = t.QRCode(), t.Pix.EndToEndID
+		if picture, err := qr.New(p.Code); err == nil {
+			p.Picture = template.HTML(picture.SVG()) //nolint:gosec // numbers alone
+		}
+	case t.Voucher != nil && t.Voucher.Barcode != "":
+		p.Code = t.Voucher.DigitableLine
+		p.Picture = template.HTML(paymentcode.Bars(t.Voucher.Barcode)) //nolint:gosec // numbers alone
+	}
+	return p
+}
+
+// webURL returns a merchant's address if a browser opens it as a page: a link
+// may name any other text too.
+func webURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	return s
+}
+
+// formPage is the form in which a buyer orders.
+type formPage struct {
+	Methods      []choice
+	Buyer        []field
+	Address      []field
+	Outcome      field
+	Installments field
+	Errors       []field // those with an error, for the list above the form
+	General      string  // an error of no field
+	Amount       int64
+	Currency     string
+	Attempt      int
+	Submit       string
+	Unpayable    bool
+	Last         string // what became of the attempt before
+	LastReason   string
+}
+
+type choice struct {
+	Value, Label, Hint string
+	Chosen             bool
+}
+
+// field is one input of the form.
+type field struct {
+	Name, Label, Type, Value, Error string
+	Autocomplete                    string
+	Note                            string
+	Required                        bool
+	Half                            bool // beside its neighbor where there is room
+	Options                         []choice
+}
+
+// pageOfForm shows the form with what the buyer has typed and what the interface
+// says about it.
+func (v *visit) pageOfForm(notice string, in values, found []spec.Violation) *page {
+	f := &formPage{
+		Amount: v.total, Currency: v.link.Currency, Attempt: len(v.session.Attempts) + 1,
+		Submit: v.words.Say("submit", money(v.total, v.link.Currency)), Unpayable: v.total < spec.MinAmount || v.total > spec.MaxAmount,
+	}
+	method := in["method"]
+	if !slices.Contains(v.link.PaymentMethods, method) {
+		method = v.link.PaymentMethods[0]
+	}
+	for _, m := range v.link.PaymentMethods {
+		f.Methods = append(f.Methods, choice{m, v.words.Say("method." + m), v.words.Say("hint." + m), m == method})
+	}
+	w := inputs{words: v.words, in: in, wrong: errorsOf(found), document: !v.pages.cfg.Live}
+	f.Buyer, f.Address = w.buyer(), w.address()
+	f.Outcome = w.choose("outcome", "outcome.", outcomes(), "paid")
+	f.Installments = w.choose("installments", "", installments(), "1")
+	for _, list := range [][]field{f.Buyer, f.Address, {f.Outcome, f.Installments}} {
+		for _, one := range list {
+			if one.Error != "" {
+				f.Errors = append(f.Errors, one)
+			}
+		}
+	}
+	if _, general := w.wrong[""]; general || w.wrong["method"].Code != "" {
+		f.General = v.words.Say("error.other")
+	}
+	if t := v.last; t != nil && found == nil {
+		f.Last = v.words.Say("last." + t.Status)
+		for _, info := range t.Informations {
+			f.LastReason += v.words.Say("reason." + info.Value)
+		}
+	}
+	p := &page{State: "form", Notice: notice, Version: v.version(), Form: f, Return: webURL(v.link.CancelURL)}
+	return p
+}
+
+func installments() (list []string) {
+	for n := spec.MinInstallments; n <= spec.MaxInstallments; n++ {
+		list = append(list, strconv.Itoa(n))
+	}
+	return list
+}
+
+// inputs makes the fields of a form.
+type inputs struct {
+	words
+
+	in       values
+	wrong    map[string]spec.Violation
+	document bool // the document dialect, in which a voucher needs an address
+}
+
+func (w inputs) field(name, kind, autocomplete string) field {
+	return field{
+		Name: name, Label: w.Say(name), Type: kind, Value: w.in[name], Autocomplete: autocomplete, Error: w.message(name),
+	}
+}
+
+// message says what is wrong with a field in the buyer's language.
+func (w inputs) message(name string) string {
+	violation, found := w.wrong[name]
+	switch {
+	case !found:
+		return ""
+	case spec.HoldsCardNumber(w.in[name]):
+		return w.Say("error.card")
+	case w.in[name] == "" && name != "outcome":
+		return w.Say("error.required")
+	case w.has("error." + name):
+		return w.Say("error." + name)
+	default:
+		return w.Say("error." + violation.Code)
+	}
+}
+
+func (w inputs) buyer() []field {
+	name, email := w.field("name", "text", "name"), w.field("email", "email", "email")
+	name.Required, email.Required = true, true
+	kinds := w.choose("document_type", "", slices.Collect(spec.DocumentTypes.All()), "CPF")
+	number, phone, born := w.field("document", "text", "off"), w.field("phone", "tel", "tel"), w.field("birth_date", "date", "bday")
+	kinds.Half, number.Half, phone.Half, born.Half = true, true, true, true
+	return w.note([]field{name, email, kinds, number, phone, born})
+}
+
+func (w inputs) address() []field {
+	list := []field{
+		w.field("street", "text", "address-line1"), w.field("number", "text", "off"), w.field("complement", "text", "address-line2"),
+		w.field("neighborhood", "text", "address-level3"), w.field("city", "text", "address-level2"), w.field("state", "text", "address-level1"),
+		w.field("zip", "text", "postal-code"), w.choose("country", "", slices.Collect(spec.Countries.All()), string(gateway.Brazil)),
+	}
+	for i := range list {
+		list[i].Half = i > 0
+		list[i].Required = w.document && slices.Contains([]string{"street", "city", "zip"}, list[i].Name)
+	}
+	return w.note(list)
+}
+
+// note marks the fields that may be left empty.
+func (w inputs) note(list []field) []field {
+	for i, f := range list {
+		if !f.Required && f.Options == nil {
+			list[i].Note = w.Say("optional")
+		}
+	}
+	return list
+}
+
+// choose makes a field with a list of values; prefix leads to their sentences.
+func (w inputs) choose(name, prefix string, options []string, fallback string) field {
+	f := w.field(name, "", "off")
+	f.Value = cmp.Or(f.Value, fallback)
+	for _, o := range options {
+		label := o
+		if prefix != "" {
+			label = w.Say(prefix + o)
+		} else if name == "installments" {
+			label = o + "×"
+		}
+		f.Options = append(f.Options, choice{Value: o, Label: label, Chosen: o == f.Value})
+	}
+	return f
+}
+
+// URL is the page's address, without what a visit adds.
+func (p *page) URL() string { return httpapi.PagePath + url.PathEscape(p.Slug) }
+
+// Waits reports whether the page changes by itself.
+func (p *page) Waits() bool {
+	return slices.Contains([]string{"pix", "voucher", "card", "challenge"}, p.State)
+}
+
+// Heading is the page's own title: what state the payment is in.
+func (p *page) Heading() string {
+	if p.State == "form" {
+		return p.Title
+	}
+	return p.Say(p.State + ".title")
+}
+
+// Grouped writes a digitable line in groups of ten, which are easier to type.
+func (p *paymentPage) Grouped() string {
+	var groups []string
+	for part := range slices.Chunk([]byte(p.Code), 10) {
+		groups = append(groups, string(part))
+	}
+	return strings.Join(groups, " ")
+}
