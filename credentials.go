@@ -114,17 +114,11 @@ func (c Credential) check(host string) error {
 		return c.err
 	case c.set == nil:
 		return errors.New("gateway: the credential is empty: make one with BearerToken, APIKey, BasicToken or CredentialFunc")
-	case c.live && isSandbox(host):
+	case c.live && strings.Contains(strings.ToLower(host), "sandbox"):
 		return fmt.Errorf("gateway: a production key (sk_live_…) for the sandbox host %s: "+
 			"use the sandbox key (sk_test_…), or the production address", host)
 	}
 	return nil
-}
-
-// isSandbox reports whether one of the labels of a host name is or contains
-// "sandbox", as in api-sandbox.example.com.
-func isSandbox(host string) bool {
-	return strings.Contains(strings.ToLower(host), "sandbox")
 }
 
 // isLoopback reports whether host, with a port or not, is this machine.

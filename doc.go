@@ -15,11 +15,9 @@
 //	}
 //
 // [New] takes the address of one environment, production or sandbox, and a
-// [Credential] of the same one; it refuses what can't work (a public key, plain
-// http to another host, a live key for a sandbox) before anything is sent.
-// [NewFromEnv] reads both from the environment. Options begin with With and hold
-// for every call; [Client.With] makes a copy with further ones over the same
-// connections. A [RequestOption] holds for one call.
+// [Credential] of the same one, and rejects what can't work: a public key, plain
+// http to another host, a live key for a sandbox. [NewFromEnv] reads both from
+// the environment. An [Option] holds for every call, a [RequestOption] for one.
 //
 // # First payment
 //
@@ -45,9 +43,8 @@
 // # Errors
 //
 // A rejected call returns an [*Error] with the status, the gateway's code and
-// words, the fields at fault and the request's id for a question to support.
-// Every error of every method is of exactly one kind, and the kind says what to
-// do. Ask for it with errors.Is:
+// message, the invalid fields and the request id for support. Every error
+// matches exactly one of these sentinels, which says what to do:
 //
 //	switch {
 //	case errors.Is(err, gateway.ErrOutcomeUnknown):
@@ -68,12 +65,9 @@
 //		return "try later" // the client has already tried a few times
 //	}
 //
-// The two kinds that a status does not name: [ErrNotSent] is a gateway that
-// could not be reached (dial, DNS, TLS, a proxy), a credential that could not be
-// had, or a context that ended first; nothing was done, and the same call may be
-// made again. [ErrOutcomeUnknown] is the opposite: the next section is about it.
-// [ErrServer] is also a read without a response, a redirect and a response that
-// can't be read; a write never is, unless the gateway says that it failed.
+// With [ErrNotSent] nothing was done: the gateway could not be reached, the
+// credential could not be had, or the context ended first. [ErrServer] is also a
+// read without a usable response; a write is [ErrOutcomeUnknown] then.
 //
 // Where a 409 names the resource that has the reference, [Error.ResourceID] is
 // its id. No error prints a key, a body or a query.
@@ -81,52 +75,43 @@
 // # When the outcome is unknown
 //
 // A write whose response was lost (a timeout, a broken connection, a server
-// error) may have been applied or not. So may one whose repeat is rejected: a
-// token that is "already used" was perhaps used by the lost attempt. Where the
-// resource can be found by its reference, the client has found it and returns
+// error) may have been applied or not, and so may one whose repeat is rejected.
+// Where the resource can be found by its reference, the client finds and returns
 // it. What is left is [ErrOutcomeUnknown]; the [*OutcomeError] around it carries
-// the operation, the reference and the idempotency key under which the write
-// was sent and, where a response names it, the id of the resource. Never send
-// the write again with a new reference: that is how buyers are charged twice. Do
-// one of these:
+// the operation, the reference, the idempotency key and, where a response named
+// it, the id of the resource. Never send the write again with a new reference:
+// that is how buyers are charged twice. Do one of these:
 //
-//   - Repeat the call with the same ExternalRef or IdempotencyKey, the one in
-//     [OutcomeError.Reference] where the client made it. If the first call was
-//     applied, nothing happens twice.
-//   - Look: [TransactionsService.FindByExternalRef], or Get where there is an
-//     id. For a refund, read the transaction and compare its RefundedAmount
+//   - Repeat the call with the same ExternalRef or IdempotencyKey, that of the
+//     OutcomeError where the client made it. Nothing happens twice.
+//   - Look it up: [TransactionsService.FindByExternalRef], or Get where there is
+//     an id. For a refund, read the transaction and compare its RefundedAmount
 //     with what it was before.
 //   - Leave the order open until the webhook comes.
 //
 // # Idempotency keys
 //
-// A refund, a cancellation and an update have no reference of their own. Some
-// gateways honour the header Idempotency-Key instead: they carry out a request
-// with the same key once and return the first response again. The interface
-// document knows no such header, so ask your gateway; if it does, make the
-// client with [WithIdempotencyKeys]. Each of these writes then has a key and is
-// repeated with it, and a lost response no longer leaves it unknown. Without
-// the option a refund of 500 that is repeated by hand after a lost response may
-// refund 1000.
+// A refund, a cancellation and an update have no reference. Some gateways honour
+// the header Idempotency-Key instead: the interface document does not, so ask
+// yours. With [WithIdempotencyKeys] each of these writes has a key and is
+// repeated with it. Without it a refund of 500 that is repeated by hand after a
+// lost response may refund 1000.
 //
-// Give the call a key of your own with the option [IdempotencyKey], stored
-// before the call, so that it survives a crash of your process. Otherwise the
-// client makes one for the call, and [OutcomeError.IdempotencyKey] returns it
-// where all attempts were lost: repeat the call with it later.
+// [IdempotencyKey] gives a call a key of your own; stored before the call, it
+// survives a crash of your process. Otherwise the client makes one, which
+// [OutcomeError.IdempotencyKey] returns where all attempts were lost.
 //
 // # Retries
 //
 // The client repeats what is safe to repeat, three attempts by default, with
-// growing pauses and with respect for Retry-After. Reads are safe. A create
-// with a reference is safe, since the gateway carries a reference out only
-// once; where you give none the client makes one and hands it back in
-// [Response.Reference] and in every error. Refunds, cancellations and updates
-// are repeated only where it is certain that nothing was sent, where the
-// gateway said that it was too busy, or with idempotency keys. [NoRetry], [MaxAttempts] and
-// [AttemptTimeout] change this for one call.
+// backoff and Retry-After: reads, creates with a reference, which the gateway
+// carries out only once, and any call that was certainly not carried out. Refunds,
+// cancellations and updates are repeated otherwise only with idempotency keys.
+// [NoRetry], [MaxAttempts] and [AttemptTimeout] change this for one call.
 //
-// A reference is best made by you and stored with the order before the first
-// call, so that it survives a crash of your own process.
+// Make the reference yourself and store it with the order before the first call,
+// so that it survives a crash. Where you give none the client makes one and
+// returns it in [Response.Reference] and in every error.
 //
 // # Paging
 //
@@ -153,26 +138,22 @@
 // A member of a request at its zero value is not sent. Where null or zero has a
 // meaning of its own the member is an [Opt], made with [Set] or [Null].
 //
-// In a response null and "" are both ""; states and other enums are strings that
-// are kept even where this version does not know them, which Known tells.
-// Unknown members are kept in Extra. A result encodes to the members and values
-// that the gateway sent, under encoding/json too, with two exceptions: what was
-// absent, null or "" may become another of the three, and a number where the
-// interface has a string, or the other way round, is written as the interface
-// has it. To decode a result that you stored, use JSON v2
-// (github.com/go-json-experiment/json, from Go 1.27 on encoding/json/v2): the
-// older encoding/json does not know how to fill Extra.
+// In a response null and "" are both "". Enums are strings, also those that this
+// version does not know, see their Known methods; unknown members are in Extra. A
+// result encodes to the members and values that the gateway sent, except that
+// absent, null and "" may become each other, and a number or string takes the
+// type that the interface has. Decode stored results with JSON v2
+// (github.com/go-json-experiment/json, encoding/json/v2 from Go 1.27 on): the
+// older encoding/json does not fill Extra.
 //
 // # Cards and 3-D Secure
 //
 // Card data never passes through your server or this package. The client-side
 // payment element makes a [CardToken] in the buyer's browser, "pgct_…" for one
-// use or "pgpm_…" for more, which goes into Token. A text that is no such token
-// is refused unsent.
+// use or "pgpm_…" for more; anything else in Token is rejected unsent.
 //
-// Where the issuer wants the buyer to confirm, the transaction has a
-// NextAction: give its ClientSecret to the payment element, which shows the
-// challenge, and wait for the webhook.
+// Where the issuer wants the buyer to confirm, the transaction has a NextAction:
+// give its ClientSecret to the payment element and wait for the webhook.
 //
 // # Subscriptions
 //
@@ -196,10 +177,10 @@
 //		}
 //	}
 //
-// The gateway charges by itself from then on and reports every renewal and
-// every failure by webhook. A Pix Automatico has no token: its payer authorises
-// with [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running] tells
-// whether the customer has what was subscribed for.
+// The gateway charges by itself from then on and reports renewals and failures by
+// webhook. A Pix Automatico has no token: its payer authorises with
+// [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running] tells whether
+// the customer has what was subscribed for.
 //
 // # Payouts
 //
@@ -230,25 +211,17 @@
 // [CheckoutSessionsService.Open], comes back to it with Resume, and fills in
 // buyer and payment method with Update; the session's token is a [Secret].
 //
-// # Webhooks
+// # Webhooks and tests
 //
-// The package github.com/gateway-go/gateway/webhook turns notifications into
-// calls of your functions. It verifies them or reads the resource back, and
-// neither loses nor doubles one. Webhooks are the primary channel; reading a
-// resource is what is done where one was missed.
-//
-// # Testing
-//
-// The package github.com/gateway-go/gateway/mockserver is the gateway in
-// memory: its Client method returns a Client that talks to it without a socket.
-// It keeps every state and rule, moves its own clock, sends the webhooks, and
-// loses responses on demand. The command mockserver/cmd/mockgateway is the same
-// for other languages.
+// Webhooks are the primary channel: package webhook verifies them, or reads the
+// resource back, and neither loses nor doubles one. Package mockserver is the
+// gateway in memory, with every state and rule and its own clock; its Client
+// method returns a Client that talks to it without a socket. The command
+// mockserver/cmd/mockgateway is the same for other languages.
 //
 // # Logs and telemetry
 //
 // [WithLogger] logs each attempt with operation, status, duration and request
-// id, never with a header, a body or an id of a resource. [OperationFromContext]
-// gives an http.RoundTripper of yours the operation's name and path template
-// for its spans.
+// id, never a header, a body or an id of a resource. [OperationFromContext] gives
+// an http.RoundTripper the operation's name and path template for its spans.
 package gateway

@@ -368,7 +368,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	if e.status() == http.StatusConflict {
 		e.ResourceID = idIn(p.Instance, r.op.Path)
 		e.otherBody = r.key != "" && strings.HasPrefix(p.Code, "IDEMPOTENCY_KEY")
-		e.duplicate = e.otherBody || r.isDuplicate(p.Code)
+		e.duplicate = e.otherBody || r.reference != "" || strings.HasPrefix(p.Code, "DUPLICATE") // a 409 about the reference
 	}
 	if e.otherBody && (e.Detail == "" || e.Detail == e.Title) {
 		e.Detail = "the idempotency key " + r.key + " was used before with another request: " +
@@ -376,11 +376,6 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	}
 	e.conceal(&res.Secrets)
 	return e
-}
-
-// isDuplicate reports whether a 409 is about the reference.
-func (r *request) isDuplicate(code string) bool {
-	return r.reference != "" || strings.HasPrefix(code, "DUPLICATE")
 }
 
 // fillResponse fills the caller's Response.

@@ -127,7 +127,7 @@ func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) er
 	timeout := cmp.Or(h.timeout, rx.cfg.HandlerTimeout)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, c), timeout)
 	defer cancel()
-	rx.runs.expect(c, timeout+graceOf(timeout))
+	rx.runs.expect(c, timeout+min(longestGrace, timeout))
 	defer rx.runs.expect(c, storeTimeout+longestGrace) // what remains is to note the result
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
@@ -306,7 +306,6 @@ func (rx *Receiver) backoff(ctx context.Context, attempt int) time.Duration {
 // report them.
 type quietHandler struct{ slog.Handler }
 
-// Handle is as in [slog.Handler].
 func (h quietHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -316,7 +315,6 @@ func (h quietHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	return h.Handler.Handle(ctx, r)
 }
 
-// Enabled is as in [slog.Handler].
 func (h quietHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer func() { _ = recover() }() // not enabled
 	return h.Handler.Enabled(ctx, level)

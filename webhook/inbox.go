@@ -24,7 +24,7 @@ func (rx *Receiver) Start() {
 		}
 		go func() {
 			defer rx.running.Done()
-			newDispatcher(rx).run(context.Background())
+			(&dispatcher{rx: rx, idle: rx.cfg.Workers, ended: make(chan struct{}, rx.cfg.Workers)}).run(context.Background())
 		}()
 	})
 }
@@ -53,10 +53,6 @@ type dispatcher struct {
 	looked time.Time // when unhandled events were last looked for
 	more   bool      // there may be more of them
 	turn   bool      // the last claim looked for them: now it is the turn of the rest
-}
-
-func newDispatcher(rx *Receiver) *dispatcher {
-	return &dispatcher{rx: rx, idle: rx.cfg.Workers, ended: make(chan struct{}, rx.cfg.Workers)}
 }
 
 // batchDelay is how long a few idle workers wait for others, so that one claim of

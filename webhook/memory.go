@@ -89,7 +89,6 @@ type resourceMemory struct {
 	events   int
 }
 
-// Durable is as in [Store].
 func (s *memoryStore) Durable() bool { return false }
 
 // now is the wall clock, except that it never goes back: a lease, a backoff and
@@ -104,7 +103,6 @@ func (s *memoryStore) now() time.Time {
 	return t
 }
 
-// Remembers is as in [Store].
 func (s *memoryStore) Remembers(context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +110,6 @@ func (s *memoryStore) Remembers(context.Context) (time.Duration, error) {
 	return min(s.ttl, now.Sub(s.born), now.Sub(s.forgotten)), nil
 }
 
-// Put is as in [Store].
 func (s *memoryStore) Put(_ context.Context, rec Record) (Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +132,6 @@ func (s *memoryStore) Put(_ context.Context, rec Record) (Entry, error) {
 	return Entry{Key: e.Key, State: e.state, Added: true}, nil
 }
 
-// PutDead is as in [Store].
 func (s *memoryStore) PutDead(_ context.Context, rec Record, reason string) (Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +263,6 @@ func (s *memoryStore) rest(e *memoryEntry, due time.Time) {
 	s.enter(e, StateWaiting)
 }
 
-// Claim is as in [Store].
 func (s *memoryStore) Claim(_ context.Context, key string, lease time.Duration) (*Claim, Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,12 +278,10 @@ func (s *memoryStore) Claim(_ context.Context, key string, lease time.Duration) 
 	return nil, known, nil
 }
 
-// Next is as in [Store].
 func (s *memoryStore) Next(_ context.Context, limit int, lease time.Duration) ([]*Claim, error) {
 	return s.next(limit, lease, func(e *memoryEntry) bool { return e.state == StateWaiting }), nil
 }
 
-// NextUnhandled is as in [Store].
 func (s *memoryStore) NextUnhandled(
 	_ context.Context, handles func(Family, Kind) bool, limit int, lease time.Duration,
 ) ([]*Claim, error) {
@@ -345,12 +338,10 @@ func (s *memoryStore) claimed(c *Claim, change func(*memoryEntry)) error {
 	return nil
 }
 
-// Extend is as in [Store].
 func (s *memoryStore) Extend(_ context.Context, c *Claim, lease time.Duration) error {
 	return s.claimed(c, func(e *memoryEntry) { e.lease = s.now().Add(lease) })
 }
 
-// Complete is as in [Store].
 func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		s.enter(e, StateDone)
@@ -364,7 +355,6 @@ func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
 	})
 }
 
-// Retry is as in [Store].
 func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.reason = reason
@@ -372,7 +362,6 @@ func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, re
 	})
 }
 
-// MarkDead is as in [Store].
 func (s *memoryStore) MarkDead(_ context.Context, c *Claim, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.reason = reason
@@ -380,7 +369,6 @@ func (s *memoryStore) MarkDead(_ context.Context, c *Claim, reason string) error
 	})
 }
 
-// Release is as in [Store].
 func (s *memoryStore) Release(_ context.Context, c *Claim) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.attempts--
@@ -388,7 +376,6 @@ func (s *memoryStore) Release(_ context.Context, c *Claim) error {
 	})
 }
 
-// SetAside is as in [Store].
 func (s *memoryStore) SetAside(_ context.Context, c *Claim, family Family) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.attempts--
@@ -397,7 +384,6 @@ func (s *memoryStore) SetAside(_ context.Context, c *Claim, family Family) error
 	})
 }
 
-// Counts is as in [Store].
 func (s *memoryStore) Counts(context.Context) (Counts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -431,7 +417,6 @@ func (s *memoryStore) expire() {
 	}
 }
 
-// Purge is as in [Store].
 func (s *memoryStore) Purge(context.Context) (Purged, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -502,7 +487,6 @@ func remove(index map[string][]*memoryEntry, key string, e *memoryEntry) {
 	index[key] = rest
 }
 
-// DeadLetters is as in [Store].
 func (s *memoryStore) DeadLetters(_ context.Context, q DeadLetterQuery) ([]DeadLetter, error) {
 	q, err := q.Check()
 	if err != nil {
@@ -540,7 +524,6 @@ func (e *memoryEntry) after(since, number int64) bool {
 	return cmp.Or(cmp.Compare(e.since.UnixMilli(), since), cmp.Compare(int64(e.number), number)) > 0 //nolint:gosec // as above
 }
 
-// Requeue is as in [Store].
 func (s *memoryStore) Requeue(_ context.Context, keys ...string) (int, error) {
 	return s.letters(keys, func(e *memoryEntry) {
 		e.attempts = 0
@@ -548,7 +531,6 @@ func (s *memoryStore) Requeue(_ context.Context, keys ...string) (int, error) {
 	}), nil
 }
 
-// Discard is as in [Store].
 func (s *memoryStore) Discard(_ context.Context, keys ...string) (int, error) {
 	return s.letters(keys, func(e *memoryEntry) { s.enter(e, StateDone) }), nil
 }
@@ -566,7 +548,6 @@ func (s *memoryStore) letters(keys []string, change func(*memoryEntry)) (n int) 
 	return n
 }
 
-// Unhandled is as in [Store].
 func (s *memoryStore) Unhandled(context.Context) ([]UnhandledKind, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

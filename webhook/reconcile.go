@@ -188,7 +188,9 @@ func happenedSince(open OpenResource, r *resource, now time.Time) []Kind {
 		return nil
 	}
 	var since []Kind
-	if r.transaction != nil && !wasPaid(gateway.TransactionStatus(open.Status)) && r.proves(TransactionPaid, now) {
+	was := gateway.TransactionStatus(open.Status)
+	wasPaid := was.Settled() || was == gateway.TransactionPartiallyRefunded
+	if r.transaction != nil && !wasPaid && r.proves(TransactionPaid, now) {
 		since = append(since, TransactionPaid)
 	}
 	switch row := derivedRow(open.Family, r.status()); {
@@ -199,10 +201,6 @@ func happenedSince(open OpenResource, r *resource, now time.Time) []Kind {
 	default:
 		return append(since, row.kind)
 	}
-}
-
-func wasPaid(was gateway.TransactionStatus) bool {
-	return was.Settled() || was == gateway.TransactionPartiallyRefunded
 }
 
 func subscriptionSince(open OpenResource, r *resource, now time.Time) []Kind {

@@ -32,8 +32,6 @@ var errGoexit = errors.New("webhook: the handler ended its goroutine with runtim
 // ended, or as long as its timeout where that is shorter. After that it is hung.
 const longestGrace = 5 * time.Second
 
-func graceOf(timeout time.Duration) time.Duration { return min(longestGrace, timeout) }
-
 // runs are the handlers that run.
 type runs struct {
 	mu      sync.Mutex

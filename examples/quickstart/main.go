@@ -1,5 +1,5 @@
 // Quickstart takes an order through a whole Pix payment: charge, QR code,
-// webhooks, part refund, and a create whose answer the network loses.
+// webhooks, part refund, and a create whose response is lost.
 //
 //	go run ./examples/quickstart                     # with a mock gateway in this process
 //	go run ./examples/quickstart -order FILE         # your own order; order.json shows the form
@@ -23,6 +23,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/gateway-go/gateway/examples/internal/tale"
 	"github.com/gateway-go/gateway/internal/qr"
 )
 
@@ -65,7 +66,7 @@ func run(args []string, out, problems io.Writer) int {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if err := tell(ctx, &teller{out: out, draw: drawing(out)}, shop, order); err != nil {
+	if err := tell(ctx, &story{Teller: tale.New(out), draw: drawing(out), shop: shop, order: order}); err != nil {
 		_, _ = fmt.Fprintln(problems, "\nquickstart:", err)
 		return exitUnexpected
 	}

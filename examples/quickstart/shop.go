@@ -98,7 +98,7 @@ func (s *Shop) Charge(ctx context.Context, order *Order, reference string) (*gat
 	return charge, response, err
 }
 
-// errNotPaid is a gateway that lets nobody pay but the payer.
+// errNotPaid means that only a real payer can pay at this gateway.
 var errNotPaid = errors.New("this gateway has no sandbox controls")
 
 // Pay plays the payer, who takes a while: in the mock's bank, on the mock's

@@ -39,7 +39,9 @@ func DecodeProblem(body []byte) Problem {
 	} else {
 		p.Detail = plainText(body)
 	}
-	p.deriveCode()
+	if p.Code == "" && len(p.Fields) > 0 {
+		p.Code = p.Fields[0].Code
+	}
 	return p
 }
 
@@ -176,14 +178,6 @@ func (p *Problem) fieldMap(dec *jsontext.Decoder) bool {
 func (p *Problem) add(f Field) {
 	if len(p.Fields) < maxFields && (f != Field{}) {
 		p.Fields = append(p.Fields, f)
-	}
-}
-
-// deriveCode takes the code of the only field error where the body has none
-// of its own.
-func (p *Problem) deriveCode() {
-	if p.Code == "" && len(p.Fields) > 0 {
-		p.Code = p.Fields[0].Code
 	}
 }
 

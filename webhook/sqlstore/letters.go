@@ -10,7 +10,6 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// DeadLetters implements [webhook.Store].
 func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dead []webhook.DeadLetter, err error) {
 	if s.err != nil {
 		return nil, s.err
@@ -24,7 +23,7 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 	}
 	since := int64(math.MinInt64)
 	if !q.Since.IsZero() {
-		since = ceilMilli(q.Since)
+		since = q.Since.Add(time.Millisecond - time.Nanosecond).UnixMilli() // rounded up
 	}
 	kind := string(q.Kind)
 	rows, err := s.db.QueryContext(ctx, s.q.deadLetters, after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit)
@@ -45,17 +44,10 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 	return dead, rows.Err()
 }
 
-// ceilMilli is t in Unix milliseconds, rounded up: the table has no finer times.
-func ceilMilli(t time.Time) int64 {
-	return t.Add(time.Millisecond - time.Nanosecond).UnixMilli()
-}
-
-// Requeue implements [webhook.Store].
 func (s *Store) Requeue(ctx context.Context, keys ...string) (int, error) {
 	return s.letters(ctx, s.q.requeue, keys)
 }
 
-// Discard implements [webhook.Store].
 func (s *Store) Discard(ctx context.Context, keys ...string) (int, error) {
 	return s.letters(ctx, s.q.discard, keys)
 }
@@ -74,14 +66,8 @@ func (s *Store) letters(ctx context.Context, query string, keys []string) (int, 
 	return n, nil
 }
 
-// SetAside implements [webhook.Store].
 func (s *Store) SetAside(ctx context.Context, c *webhook.Claim, family webhook.Family) error {
-	return s.update(ctx, s.q.setAside, aside(family, c.Kind), c.Key, c.Token)
-}
-
-// aside is the value of the column aside. No family has control characters.
-func aside(family webhook.Family, kind webhook.Kind) string {
-	return string(family) + "\n" + string(kind)
+	return s.update(ctx, s.q.setAside, string(family)+"\n"+string(c.Kind), c.Key, c.Token)
 }
 
 func fromAside(text string) (webhook.Family, webhook.Kind) {
@@ -89,7 +75,6 @@ func fromAside(text string) (webhook.Family, webhook.Kind) {
 	return webhook.Family(family), webhook.Kind(kind)
 }
 
-// NextUnhandled implements [webhook.Store].
 func (s *Store) NextUnhandled(
 	ctx context.Context, handles func(webhook.Family, webhook.Kind) bool, limit int, lease time.Duration,
 ) (claims []*webhook.Claim, err error) {
@@ -138,7 +123,6 @@ func (s *Store) asides(ctx context.Context) (list []string, err error) {
 	return list, rows.Err()
 }
 
-// Unhandled implements [webhook.Store].
 func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, err error) {
 	if s.err != nil {
 		return nil, s.err

@@ -107,13 +107,10 @@ type recorder struct {
 	status int
 }
 
-// Header is as in [http.ResponseWriter].
 func (r *recorder) Header() http.Header { return r.header }
 
-// WriteHeader is as in [http.ResponseWriter].
 func (r *recorder) WriteHeader(status int) { r.status = cmp.Or(r.status, status) }
 
-// Write is as in [http.ResponseWriter].
 func (r *recorder) Write(b []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
 	return len(b), nil

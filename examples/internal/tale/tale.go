@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"time"
 )
@@ -47,9 +48,11 @@ func (t *Teller) Title(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, "\n%d. %s\n", t.step, fmt.Sprintf(format, args...))
 }
 
-// Say writes a line.
+// Say writes a line, or several.
 func (t *Teller) Say(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = fmt.Fprintf(t.out, "   %s\n", fmt.Sprintf(format, args...))
+	for line := range strings.SplitSeq(strings.TrimSuffix(fmt.Sprintf(format, args...), "\n"), "\n") {
+		_, _ = fmt.Fprintln(t.out, strings.TrimRight("   "+line, " "))
+	}
 }

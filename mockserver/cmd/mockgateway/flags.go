@@ -302,14 +302,12 @@ func (f *flags) webhooks(add func(mockserver.Option)) error {
 // durationValue is a flag.Value of a duration that may have days.
 type durationValue time.Duration
 
-// Set implements flag.Value.
 func (d *durationValue) Set(text string) error {
 	parsed, err := duration.Parse(text)
 	*d = durationValue(parsed)
 	return err
 }
 
-// String implements flag.Value.
 func (d *durationValue) String() string {
 	if *d == 0 {
 		return ""

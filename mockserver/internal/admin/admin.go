@@ -156,7 +156,6 @@ func (p *Plane) routes() []Shape {
 	}, p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.snapshotRoutes(), p.eventRoutes())
 }
 
-// ServeHTTP implements http.Handler.
 func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{w: w, r: r, began: time.Now()}
 	data, err := p.serve(c)

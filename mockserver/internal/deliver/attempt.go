@@ -167,7 +167,6 @@ type router struct {
 	network *http.Transport
 }
 
-// RoundTrip implements http.RoundTripper.
 func (r *router) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := strings.ToLower(req.URL.Host)
 	r.sender.mu.Lock()
@@ -196,7 +195,6 @@ func inMemory(h http.Handler) *http.Client {
 // receiver runs a handler in memory under [deliverTo], so that [Inside] finds it.
 type receiver struct{ http.Handler }
 
-// ServeHTTP implements http.Handler.
 func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { deliverTo(r.Handler, w, req) }
 
 // deliverTo is the frame that marks the stack of a handler in memory.

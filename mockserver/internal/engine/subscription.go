@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/spec"
@@ -216,9 +215,4 @@ func (s *Subscription) BillingDayOfMonth() int {
 	default:
 		return billingDay(s.CreatedAt)
 	}
-}
-
-// retryOffsets returns the offsets in the order of their days, each once.
-func (s *Subscription) retryOffsets() []int {
-	return slices.Compact(slices.Sorted(slices.Values(s.RetryOffsetsDays)))
 }

@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // billing is one transition of a subscription in the making: a copy of the
 // record, to be changed freely, and all that goes with it. Its methods are the
@@ -188,7 +191,7 @@ func (b *billing) failed() {
 // nextRetry returns when the charge is tried again: the first of the offsets
 // from the first failure that is still to come; the zero time after the last.
 func (b *billing) nextRetry() time.Time {
-	for _, days := range b.s.retryOffsets() {
+	for _, days := range slices.Compact(slices.Sorted(slices.Values(b.s.RetryOffsetsDays))) {
 		at := b.s.FirstFailedAt.In(billingZone).AddDate(0, 0, days).UTC()
 		if at.After(b.env.Now) {
 			return at

@@ -29,7 +29,6 @@ type Injector struct {
 	Account   func(*http.Request) string // whose request it is; "" where nobody's
 }
 
-// ServeHTTP implements http.Handler.
 func (in *Injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, ok, err := in.choose(r)
 	switch {
@@ -181,16 +180,12 @@ func newRecording(w http.ResponseWriter) *recording {
 	return &recording{w: w, header: make(http.Header), status: http.StatusOK}
 }
 
-// Header implements http.ResponseWriter.
 func (r *recording) Header() http.Header { return r.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (r *recording) WriteHeader(status int) { r.status = status }
 
-// Write implements http.ResponseWriter.
 func (r *recording) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// NoteChange implements [ChangeNoter].
 func (r *recording) NoteChange() { r.changed = true }
 
 // head writes the status and the headers for a body of a length.

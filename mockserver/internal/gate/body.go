@@ -41,7 +41,6 @@ type body struct {
 	ended      bool
 }
 
-// Read implements io.Reader.
 func (b *body) Read(to []byte) (int, error) {
 	if !b.begun {
 		b.begun = true

@@ -34,7 +34,6 @@ type Gate struct {
 	BodyTimeout time.Duration
 }
 
-// ServeHTTP implements http.Handler.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	socket := r.Context().Value(http.LocalAddrContextKey) != nil
 	if !socket && (g.Strict == nil || !g.Strict(r)) {

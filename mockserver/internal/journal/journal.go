@@ -243,7 +243,6 @@ type reader struct {
 	to *capture
 }
 
-// Read implements io.Reader.
 func (r *reader) Read(b []byte) (int, error) {
 	n, err := r.ReadCloser.Read(b)
 	r.to.add(b[:n])
@@ -263,7 +262,6 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // NoteFault writes down which fault hit the request.
 func (w *writer) NoteFault(text string) { w.rec.fault = text }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *writer) WriteHeader(status int) {
 	w.note(status)
 	w.ResponseWriter.WriteHeader(status)
@@ -279,7 +277,6 @@ func (w *writer) note(status int) {
 	rec.header = w.Header().Clone()
 }
 
-// Write implements http.ResponseWriter.
 func (w *writer) Write(b []byte) (int, error) {
 	w.note(http.StatusOK)
 	w.rec.response.add(b)

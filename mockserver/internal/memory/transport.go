@@ -40,7 +40,6 @@ type Transport struct {
 	Inline func(*http.Request) bool
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	r, err := serverRequest(req)
 	if err == nil {
@@ -172,10 +171,8 @@ func abort(w http.ResponseWriter, op string, errno syscall.Errno) {
 
 type addr string
 
-// Network implements net.Addr.
 func (addr) Network() string { return "memory" }
 
-// String implements net.Addr.
 func (a addr) String() string { return string(a) }
 
 // responseWriter is the response writer of one request.
@@ -213,7 +210,6 @@ func (w *responseWriter) abandon() {
 	w.cut = true
 }
 
-// Abort implements [Aborter].
 func (w *responseWriter) Abort(err error) { w.failed = err }
 
 // Header implements http.ResponseWriter. What is changed after the status was
@@ -225,7 +221,6 @@ func (w *responseWriter) Header() http.Header {
 	return w.header
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *responseWriter) WriteHeader(status int) {
 	if w.status != 0 || status < http.StatusOK {
 		return
@@ -233,7 +228,6 @@ func (w *responseWriter) WriteHeader(status int) {
 	w.status, w.sent, w.header = status, w.header, nil
 }
 
-// Write implements http.ResponseWriter.
 func (w *responseWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	if !bodyAllowed(w.status) {
@@ -294,7 +288,6 @@ type body struct {
 	closed bool
 }
 
-// Read implements io.Reader.
 func (b *body) Read(to []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,7 +303,6 @@ func (b *body) Read(to []byte) (int, error) {
 	}
 }
 
-// Close implements io.Closer.
 func (b *body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -74,10 +74,6 @@ func (d *Data) Spent(token string) bool {
 	return ok
 }
 
-func newAccount(s *Store, key string) *Account {
-	return &Account{core: &core{store: s, key: key, ids: s.cfg.IDs(key), data: newData(s.cfg.Opening)}}
-}
-
 func newData(opening int64) Data {
 	return Data{
 		Transactions:  newTable(transactions()),

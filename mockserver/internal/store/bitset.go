@@ -39,12 +39,6 @@ func (b *bitset) word(w int) uint64 {
 	return 0
 }
 
-// part returns up to n words from one on; what is beyond them is 0.
-func (b *bitset) part(from, n int) []uint64 {
-	from = min(from, len(b.words))
-	return b.words[from:min(from+n, len(b.words))]
-}
-
 // highest and lowest return the position of a word's bit; the word is not 0.
 func highest(word uint64) int { return 63 - bits.LeadingZeros64(word) }
 func lowest(word uint64) int  { return bits.TrailingZeros64(word) }

@@ -123,7 +123,7 @@ func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
 		return nil, full()
 	}
 	s.cfg.Room.Add(size)
-	a = newAccount(s, key)
+	a = &Account{core: &core{store: s, key: key, ids: s.cfg.IDs(key), data: newData(s.cfg.Opening)}}
 	s.accounts[key] = a
 	return a, nil
 }

@@ -144,13 +144,10 @@ func (a *Account) stillApplies(t clock.Timer) bool {
 // source of ids as it is.
 type noIDs struct{}
 
-// UUID implements engine.IDs.
 func (noIDs) UUID(time.Time) string { return "" }
 
-// Alphanumeric implements engine.IDs.
 func (noIDs) Alphanumeric(int) string { return "" }
 
-// EndToEndID implements engine.IDs.
 func (noIDs) EndToEndID(time.Time) string { return "" }
 
 func resourceOf(kind engine.TimerKind) string {
