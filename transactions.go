@@ -579,8 +579,7 @@ func passes(ctx context.Context, err error) bool {
 }
 
 func retryAfterOf(err error) time.Duration {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
 	}
 	return 0

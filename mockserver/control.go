@@ -67,8 +67,7 @@ func controls(a *Account, count int) map[string]func(id string) error {
 
 // refusalOf turns a control's error into the control plane's.
 func refusalOf(err error) error {
-	var refused *ControlError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*ControlError](err); ok {
 		return &admin.RefusedError{Status: refused.Status, Code: refused.Code, Detail: refused.Detail}
 	}
 	return err

@@ -91,9 +91,8 @@ func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 
 	body, err := rx.readAll(http.MaxBytesReader(w, r.Body, rx.cfg.MaxBody), r.ContentLength)
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
+	case errors.As(err, new(*http.MaxBytesError)):
 		return body, errTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")

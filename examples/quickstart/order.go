@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 //go:embed order.json
@@ -133,9 +134,8 @@ func (o *Order) Charge(reference string) gateway.TransactionParams {
 
 // explain says where in the file the JSON is wrong, in the file's own terms.
 func explain(err error, text []byte) error {
-	var semantic *json.SemanticError
-	if errors.As(err, &semantic) {
-		field := path(semantic.JSONPointer)
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		field := spec.FieldPath(semantic.JSONPointer)
 		if field == "" {
 			field = "the file"
 		}
@@ -144,10 +144,9 @@ func explain(err error, text []byte) error {
 		}
 		return fmt.Errorf("%s: must be %s", field, wanted(semantic.GoType))
 	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		line := 1 + strings.Count(string(text[:min(int64(len(text)), syntax.ByteOffset)]), "\n")
-		if field := path(syntax.JSONPointer); field != "" {
+		if field := spec.FieldPath(syntax.JSONPointer); field != "" {
 			return fmt.Errorf("line %d: %s: %w", line, field, syntax.Err)
 		}
 		return fmt.Errorf("line %d: %w", line, syntax.Err)
@@ -168,20 +167,4 @@ func wanted(t reflect.Type) string {
 	default:
 		return "a text in quotes"
 	}
-}
-
-// path writes /items/0/price as items[0].price.
-func path(pointer jsontext.Pointer) string {
-	var b strings.Builder
-	for token := range pointer.Tokens() {
-		switch {
-		case token != "" && strings.Trim(token, "0123456789") == "":
-			b.WriteString("[" + token + "]")
-		case b.Len() > 0:
-			b.WriteString("." + token)
-		default:
-			b.WriteString(token)
-		}
-	}
-	return b.String()
 }

@@ -105,8 +105,7 @@ func isUnsent(err error) bool {
 // passes reports whether a handshake that failed with err may succeed later: it
 // timed out or was cut off. Alerts of TLS and refusals of a proxy stay.
 func passes(err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Op != "remote error" && op.Op != "local error" // alerts
 	}
 	var timeout interface{ Timeout() bool }
@@ -129,8 +128,7 @@ func isCertificate(err error) bool {
 
 // withoutURL takes the URL, whose query may name people, off an error.
 func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

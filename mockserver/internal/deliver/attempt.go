@@ -143,8 +143,7 @@ func corrupt(signature string) string {
 
 // explain says in one line why there was no response.
 func explain(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	switch {

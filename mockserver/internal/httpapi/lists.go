@@ -88,10 +88,11 @@ func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
 	if p != nil {
 		return nil, p
 	}
+	data := cursorList{items, page.Total, nullable(&page.Next), nullable(&page.Prev)}
 	if rq.api.cfg.Live {
-		return liveCursorList{true, rq.id, items, page.Total, nullable(&page.Next), nullable(&page.Prev)}, nil
+		return liveCursorList{true, rq.id, data}, nil
 	}
-	return cursorList{items, page.Total, nullable(&page.Next), nullable(&page.Prev)}, nil
+	return data, nil
 }
 
 // list returns the values of a comma-joined parameter.

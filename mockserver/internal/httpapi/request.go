@@ -111,9 +111,8 @@ func (rq *request) read(buf *bytes.Buffer) *problem {
 		}
 	}
 	_, err := buf.ReadFrom(http.MaxBytesReader(rq.w, rq.r.Body, maxBody))
-	var long *http.MaxBytesError
 	switch {
-	case errors.As(err, &long):
+	case errors.As(err, new(*http.MaxBytesError)):
 		return tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &problem{status: http.StatusRequestTimeout, code: "BODY_TIMEOUT", detail: "The body did not arrive in time."}

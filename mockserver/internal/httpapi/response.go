@@ -25,12 +25,9 @@ type cursorList struct {
 
 // liveCursorList is the same in the live dialect: the whole body.
 type liveCursorList struct {
-	Success   bool    `json:"success"`
-	RequestID string  `json:"requestId"`
-	Data      any     `json:"data"`
-	Total     int     `json:"total"`
-	Next      *string `json:"next_cursor"`
-	Prev      *string `json:"prev_cursor"`
+	Success   bool   `json:"success"`
+	RequestID string `json:"requestId"`
+	cursorList
 }
 
 type listMetadata struct {
