@@ -24,12 +24,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	}
 	defer mock.Close() //nolint:errcheck // nothing listens
 	c := &checkout{Teller: t, mock: mock, client: mock.Client()}
-	for _, step := range []func(context.Context) error{c.link, c.open, c.resume, c.fill, c.pay, c.expire} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tale.Steps(ctx, c.link, c.open, c.resume, c.fill, c.pay, c.expire)
 }
 
 // checkout is a shop and one of its buyers.

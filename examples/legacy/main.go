@@ -35,12 +35,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 		return err
 	}
 	o := &old{Teller: t, mock: mock, v1: v1}
-	for _, step := range []func(context.Context) error{o.integrate, o.charge, o.pay, o.tokenize, o.retire} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tale.Steps(ctx, o.integrate, o.charge, o.pay, o.tokenize, o.retire)
 }
 
 // old is a merchant with a v1 account.

@@ -61,12 +61,7 @@ func run(ctx context.Context, t *tale.Teller) (err error) {
 	if err := s.shop.migrate(ctx); err != nil {
 		return err
 	}
-	for _, scene := range []func(context.Context) error{s.sell, s.kill, s.recover, s.audit} {
-		if err := scene(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tale.Steps(ctx, s.sell, s.kill, s.recover, s.audit)
 }
 
 // sell makes two orders that are paid, of which goods come back.

@@ -35,12 +35,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if err := p.listen(); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{p.refuse, p.send, p.cancel, p.fail, p.lose, p.list} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tale.Steps(ctx, p.refuse, p.send, p.cancel, p.fail, p.lose, p.list)
 }
 
 // payouts is a merchant who pays suppliers.

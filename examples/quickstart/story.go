@@ -30,11 +30,8 @@ type story struct {
 func tell(ctx context.Context, s *story) error {
 	begun := time.Now()
 	s.ref = newReference(s.order)
-	steps := []func(context.Context) error{s.show, s.create, s.pay, s.refund, s.repeat, s.list}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	if err := tale.Steps(ctx, s.show, s.create, s.pay, s.refund, s.repeat, s.list); err != nil {
+		return err
 	}
 	s.Say("\nEverything went as expected, in %s.", time.Since(begun).Round(time.Millisecond))
 	return nil

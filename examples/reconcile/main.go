@@ -32,12 +32,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{s.sell, s.goOn, s.miss, s.reconcile, s.again} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tale.Steps(ctx, s.sell, s.goOn, s.miss, s.reconcile, s.again)
 }
 
 // order is a line of the shop's own books.

@@ -44,12 +44,5 @@ func run(ctx context.Context, t *tale.Teller) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	for _, scene := range []func(context.Context) error{
-		s.sell, s.killAnywhere, s.killBeforeCommit, s.recover, s.forge, s.audit,
-	} {
-		if err := scene(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tale.Steps(ctx, s.sell, s.killAnywhere, s.killBeforeCommit, s.recover, s.forge, s.audit)
 }

@@ -30,6 +30,16 @@ func Main(name string, story Story) {
 	}
 }
 
+// Steps runs steps until one fails, and returns its error.
+func Steps(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Teller writes the narration. Webhooks may tell their part at the same time.
 type Teller struct {
 	mu   sync.Mutex
