@@ -306,10 +306,9 @@ func (r *request) failure(res *transport.Result) error {
 	return r.rejected(res, e)
 }
 
-// rejected returns the error of a response that says that nothing was done. It
-// says so of one attempt: where an earlier one may have been applied it may be
-// just what caused the rejection (a token that is used, a balance that is
-// spent), whatever the status.
+// rejected returns the error of a response that says that nothing was done. That
+// holds for one attempt: an earlier one that may have been applied may be what
+// caused the rejection (a used token, a spent balance), whatever the status.
 func (r *request) rejected(res *transport.Result, e *Error) error {
 	if res.MayHaveApplied && !e.otherBody {
 		return r.doubt(res, e)

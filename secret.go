@@ -43,10 +43,9 @@ func NewClientSecret(text string) ClientSecret { return ClientSecret{hide(text)}
 // MarshalJSON writes the text, or null for an empty secret.
 func (s ClientSecret) MarshalJSON() ([]byte, error) { return s.json(s.Reveal()) }
 
-// hidden is a string that can be compared but not printed. In unexported fields
-// package fmt calls no methods and shows strings; spew, and testify's diffs with
-// it, follows every typed pointer. All of them stop at an unsafe.Pointer. This one
-// is a unique.Handle[string], so that == and reflect.DeepEqual compare the text.
+// hidden is a string that can be compared but not printed: fmt calls no methods of
+// unexported fields, and spew (testify's diffs) follows every typed pointer; both stop
+// at an unsafe.Pointer. It is a unique.Handle[string], so == compares the text.
 type hidden struct{ handle unsafe.Pointer }
 
 // This doesn't compile where a handle is anything but one pointer.

@@ -77,9 +77,8 @@ func flat[T any](
 	return &out.value, nil
 }
 
-// response is a v1 response, which has no envelope: a 2xx counts only where it has
-// one of the members that tell it from an empty object. A balance of 0 and a
-// body that says nothing are not the same.
+// response is a v1 response, which has no envelope: a 2xx counts only with one of
+// the members that tell it from an empty object.
 type response[T any] struct {
 	value T
 	must  []string

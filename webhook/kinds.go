@@ -135,22 +135,19 @@ type kindRow struct {
 	// event happened. A body that claims one of them needs the same proof.
 	derivedFrom []string
 
-	// rank orders the events of a resource: an event is late if one with a higher
-	// rank was handled before. Kinds that describe the same state share a rank.
-	// 0 is never late. Transactions: 1 waiting, 2 ended (a late payment may still
-	// follow), 3 paid, 4 partly refunded, 5 refunded, 6 charged back.
+	// rank orders the events of a resource: an event is late if one with a higher rank
+	// was handled before; 0 is never late. Transactions: 1 waiting, 2 ended (a late
+	// payment may still follow), 3 paid, 4 partly refunded, 5 refunded, 6 charged back.
 	rank int64
-	// skipLate drops the event when it is late: it announces a state that the
-	// resource has left, and moved no money. A payment, a refund, a chargeback, a
-	// renewal, a failed charge or a payout is handled however late: whoever books
-	// a refund and never its payment has wrong books.
+	// skipLate drops the event when it is late: it moved no money. A payment, a refund,
+	// a chargeback, a renewal, a failed charge or a payout is handled however late:
+	// books with a refund and no payment are wrong.
 	skipLate bool
 
 	// proof judges by the API's state of the resource whether the event happened.
 	proof func(r *resource, now time.Time) verdict
-	// at returns when it happened; nil stands for the resource's last update.
-	// What can't change once it has happened is better, because any change moves
-	// the last update.
+	// at returns when it happened; nil stands for the resource's last update, which any
+	// change moves.
 	at func(r *resource) time.Time
 	// passed reports whether the resource is past the state that the event
 	// announces; nil stands for never.
@@ -159,10 +156,9 @@ type kindRow struct {
 	// occasion tells apart the times that the event happened to the resource; nil
 	// stands for an event that happens once.
 	occasion func(r *resource) string
-	// occasionMember names the timestamp of the event's own data that is its
-	// occasion. An event that has an occasion and no such member doesn't say
-	// which time it was: only the API's state does, which may have changed between
-	// two deliveries of the event.
+	// occasionMember names the timestamp of the event's own data that is its occasion.
+	// Without one, only the API's state says which time it was, and that may have changed
+	// between two deliveries of the event.
 	occasionMember []string
 }
 

@@ -118,14 +118,12 @@ func instant(t gateway.Timestamp) string {
 	return strconv.FormatInt(t.UnixMilli(), 10)
 }
 
-// position places an event in its resource's life: an event is late if one with
-// a greater position was handled before. 0 is never late.
+// position orders the events of a resource: an event is late if one with a greater
+// position was handled before; 0 is never late.
 //
-// Transactions and transfers only move forward, so the rank of their kind is
-// enough. A subscription goes round in cycles: its events are placed by their
-// timestamp, and by their rank within one timestamp. The timestamp is the body's
-// word, so it counts in a signed event only: a forged one must not make real
-// ones late.
+// For transactions and transfers it is the rank of the kind. Subscriptions go round
+// in cycles: theirs is the timestamp, and the rank within it, of signed events only: a
+// forged one must not make real ones late.
 func position(e *Event) int64 {
 	row := rowOf(e.Kind)
 	switch {

@@ -202,11 +202,10 @@ func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
 	}
 }
 
-// supervise has a claimed event handled on a goroutine of its own, and returns the
-// result. If the handler hangs, attend returns without it: the slot of the
-// delivery or the worker is free for other events, and the event stays claimed
-// for as long as the handler runs. There are only MaxHung places for such
-// handlers; one that finds none keeps its slot.
+// supervise handles a claimed event on a goroutine of its own. If the handler hangs,
+// attend returns without it: its slot is free for other events, and the event stays
+// claimed for as long as it runs. There are only MaxHung places for such handlers; one
+// that finds none keeps its slot.
 func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result) result {
 	one := rx.runs.add(c)
 	if one == nil {

@@ -10,11 +10,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads body into v, which points to a zero value, in two thirds of the
-// JSON package's time for the responses that come every day. It reads a struct by
-// a plan that is made once per type, and reports false where it gave up, as at a
-// wrong type: v then holds anything, and the caller uses the JSON package. A fuzz
-// test holds the two to the same results.
+// Decode reads body into v, which points to a zero value, by a plan that is made
+// once per type, in two thirds of the JSON package's time. It reports false where it
+// gave up, as at a wrong type: v then holds anything, and the caller uses the JSON
+// package. A fuzz test holds the two to the same results.
 func Decode(body []byte, v any) bool {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
 	defer release(d)

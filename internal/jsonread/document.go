@@ -24,8 +24,7 @@ var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 
 // Document is a JSON value, read into a flat list of nodes in the order of the
 // text. A node is named by its index; 0 is the whole value, whose first child is
-// node 1. The zero Document is ready for use, and may be used again for another
-// body.
+// node 1. The zero Document is ready for use, and may be reused.
 type Document struct {
 	body   []byte
 	nodes  []node

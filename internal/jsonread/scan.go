@@ -19,11 +19,10 @@ const (
 	maxNodes   = 1 << 17
 )
 
-// scanner fills the nodes of a document with JSON as it nearly always is, in a
-// third of the JSON package's time and without allocations. It gives up at
-// anything unusual and at anything malformed: a member that appears twice,
-// escapes in a name, surrogates, invalid UTF-8. What it accepts is JSON; a fuzz
-// test holds it to that.
+// scanner fills the nodes of a document in a third of the JSON package's time and
+// without allocations. It gives up at anything malformed or unusual: a duplicate
+// member, escapes in a name, surrogates, invalid UTF-8. What it accepts is JSON; a
+// fuzz test holds it to that.
 type scanner struct {
 	body  []byte
 	at    int

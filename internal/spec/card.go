@@ -61,10 +61,9 @@ func holdsNumber(name string, kind jsontext.Kind, text string) bool {
 	}
 }
 
-// excused reports whether a text of digits alone is by its member's name
-// something else. References, SKUs and ids may be any number. Phones and
-// documents have at most 13 digits, a CNPJ of 14 aside, so a longer one in
-// their place is a card.
+// excused reports whether digits are something else by their member's name.
+// References, SKUs and ids may be any number. Phones and documents have at most 13
+// digits, a CNPJ 14: a longer one is a card.
 func excused(name, text string) bool {
 	if !digits(text) {
 		return false

@@ -53,10 +53,9 @@ func outcomeOfStatus(status int) attemptOutcome {
 	}
 }
 
-// outcomeOfError returns how an attempt ended that has no whole response. The
-// trace of its connections goes before the kind of the error, which says
-// nothing where a proxy refuses a CONNECT, and the wrong thing where net/http
-// sent the request, lost it and failed to dial for its replay.
+// outcomeOfError returns how an attempt without a whole response ended. The trace
+// of its connections goes before the error, which is misleading where a proxy
+// rejects a CONNECT or net/http failed to dial for a replay of a sent request.
 func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	switch {
 	case errors.Is(err, errTooLong):

@@ -1,10 +1,9 @@
 // Package transport sends one call of the interface in as many attempts as its
 // class allows. It is the only place that knows go-retryablehttp.
 //
-// An attempt is a request and its whole response: the body is read inside the
-// attempt, so that a cut body is a failed attempt like a reset, and the
-// attempt's timeout covers it. What is known of the attempts so far lives in
-// one value per call; the [Engine] is never changed and may be shared.
+// An attempt is a request and its whole response: a truncated body is a failed
+// attempt like a reset, and the attempt's timeout covers it. The state of a call's
+// attempts lives in one value per call; the [Engine] is never changed.
 package transport
 
 import (

@@ -20,10 +20,9 @@ import (
 // converting also reads values of another type than wanted.
 var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
 
-// Decode reads a response into v. Where a value has another type than v wants,
-// it reads once more and converts what can be converted without loss: numbers,
-// booleans and texts into each other, empty strings, arrays and objects into
-// null.
+// Decode reads a response into v. Where a value has another type than v wants, it
+// converts what can be converted without loss: numbers, booleans and strings into
+// each other, empty strings, arrays and objects into null.
 func Decode[T any](body []byte, v *T) error {
 	return DecodeFresh(body, v, func() {
 		var zero T

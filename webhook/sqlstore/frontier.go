@@ -9,18 +9,16 @@ import (
 	"time"
 )
 
-// frontier is where the work of a PostgreSQL queue begins. While a session holds
-// a snapshot, vacuum can't remove what has been handled since, and it stays at the
-// front of every index that is in the order of time. A scan from the start would
-// walk over all of it, so each process remembers how far the queue is done:
+// frontier is where the work of a PostgreSQL queue begins. While a session holds a
+// snapshot, vacuum can't remove what has been handled since, and a scan in the order
+// of time would walk over all of it. So each process remembers how far it is done:
 //
 //   - no waiting event is due before low, except events of the resources: another
 //     event of theirs was being handled when low passed them;
 //   - no lease ends before leases.
 //
-// A statement that commits frontierLag after it began can break that, as can
-// another session's lock on an event whose lease has run out. A sweep, which looks
-// at everything but only now and then, finds both.
+// A statement that commits frontierLag after it began can break that, as can another
+// session's lock on an event whose lease has run out. An occasional sweep finds both.
 type frontier struct {
 	mu        sync.Mutex
 	low       int64 // Unix milliseconds of the database's clock, like leases

@@ -48,14 +48,13 @@ const claimKey = `UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, 
 	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free}{skip})
 	RETURNING {columns}`
 
-// nextFrom claims due rows of a queue: the oldest come straight from an index, a
-// bounded number of them however long the queue is; those that are due and the
-// first of their resource may be claimed. Another process that looks at the same
-// time finds them locked, and not their successors either.
+// nextFrom claims due rows of a queue: a bounded number of the oldest come straight
+// from an index; those that are the first of their resource may be claimed. Another
+// process finds them locked, and not their successors either.
 //
-// Statistics say little about a queue, which is empty one minute and full the
-// next, so the statement leaves the planner no choice: rows are looked up by
-// arrays of seq, and "state + 0" keeps partial indexes out of those lookups.
+// Statistics say little about a queue, which is empty one minute and full the next,
+// so the statement leaves the planner no choice: rows are looked up by arrays of seq,
+// and "state + 0" keeps partial indexes out of those lookups.
 const nextFrom = `WITH w AS (SELECT seq, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
 		FROM ({queue}) AS oldest WHERE due <= {now})
 	UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}

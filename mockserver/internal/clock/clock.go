@@ -1,9 +1,8 @@
-// Package clock is the mock gateway's own time: a moment that moves only when
-// it is told to, or that runs at a multiple of wall time, and a queue of timers
-// that fire in the order of their moments.
+// Package clock is the mock gateway's virtual clock: manual or running at a multiple
+// of wall time, with a queue of timers.
 //
-// Timers are data, not functions: a snapshot is the moment and the list, and
-// whoever owns a timer recognises it by its kind and id when it fires.
+// Timers are data, not functions, so that a snapshot is the time and the list;
+// the owner of a timer recognises it by kind and id when it fires.
 package clock
 
 import (
@@ -60,10 +59,9 @@ type Config struct {
 	// Speed is virtual seconds per second of wall time, at most MaxSpeed; 0 is
 	// a manual clock.
 	Speed float64
-	// Fire runs a due timer. It is called by one goroutine at a time, with no
-	// lock held, and may add timers. After an error the timer stays due and
-	// blocks those behind it: an advance stops and returns the error, a running
-	// clock tries again every second.
+	// Fire runs a due timer, on one goroutine at a time, with no lock held; it may add
+	// timers. After an error the timer stays due and blocks those behind it: an advance
+	// returns the error, a running clock tries again every second.
 	Fire func(Timer) error
 	// Settle waits until what the timers caused has been done (webhooks
 	// delivered). An advance calls it before the first timer and after each.
@@ -272,9 +270,8 @@ func (c *Clock) finish() {
 	c.nudge()
 }
 
-// RunDue fires the timers whose time has come on a standing clock: a change at
-// this moment may have made some. It does nothing while timers are fired
-// elsewhere, which looks again at its end, and on a running clock. Call it
+// RunDue fires the timers that are due on a manual clock: a change may have made
+// some. It does nothing on a running clock, or while timers are being fired. Call it
 // without a lock that Fire takes.
 func (c *Clock) RunDue() {
 	for fired := 0; c.standingDue() && fired < c.cfg.MaxTimers; {

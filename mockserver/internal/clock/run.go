@@ -14,10 +14,9 @@ const maxStretch = 50 * 365 * 24 * time.Hour
 // failed.
 const retryAfter = time.Second
 
-// Run lets a clock with a speed run, firing timers as they come due, until
-// Close. It returns at once; a manual clock stands as before.
-//
-// A running clock does not settle: a receiver that hangs must not stop time.
+// Run starts a clock with a speed, which fires timers as they come due until Close.
+// It returns at once. A running clock does not settle: a receiver that hangs must
+// not stop time.
 func (c *Clock) Run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

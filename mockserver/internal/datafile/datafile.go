@@ -1,7 +1,6 @@
-// Package datafile is an append-only file of records, each with a checksum. It
-// survives the death of its process at any moment: what was appended is there,
-// and a record that was being written is dropped. It does not promise to
-// survive the death of the machine.
+// Package datafile is an append-only file of records with checksums. It survives
+// the death of its process at any moment, and drops a record that was being
+// written; it does not promise to survive the death of the machine.
 package datafile
 
 import (
@@ -50,13 +49,11 @@ type File struct {
 	broken error // an append failed and could not be undone
 }
 
-// Open locks the file at path and hands its records to replay in their order,
-// an absent or empty file having none. A last record that is cut short is
-// dropped. The file itself is not changed until [File.Compact], which has to
-// come before the first append.
+// Open locks the file at path and hands its records to replay in their order. A
+// last record that is cut short is dropped. The file is not changed until
+// [File.Compact], which has to come before the first append.
 //
-// A path that is a symbolic link means the file that it points to, so that every
-// name of a file has the same lock, and the link stays one.
+// A symbolic link means the file that it points to, and stays one.
 func Open(path string, replay func(record []byte) error) (*File, error) {
 	path, err := target(path)
 	if err != nil {

@@ -201,10 +201,9 @@ func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { deliverT
 //go:noinline
 func deliverTo(h http.Handler, w http.ResponseWriter, req *http.Request) { h.ServeHTTP(w, req) }
 
-// Inside reports whether it is called from within a handler in memory that is
-// being delivered to. Such a handler must not wait for deliveries: its own
-// would be among them. A context can't say so, since the clock's methods take
-// none.
+// Inside reports whether it is called from within a handler in memory that is being
+// delivered to, which must not wait for deliveries: its own would be among them. A
+// context can't say so, since the clock's methods take none.
 func Inside() bool {
 	marker := reflect.ValueOf(deliverTo).Pointer()
 	callers := make([]uintptr, 64)

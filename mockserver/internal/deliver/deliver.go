@@ -1,11 +1,9 @@
-// Package deliver sends webhooks: it turns the events of commits into bodies,
-// sends each to every target that wants it, tries again on a schedule, and
-// keeps a log of every attempt.
+// Package deliver sends webhooks: it renders the events of commits, sends each to
+// every matching target, retries on a schedule, and logs every attempt.
 //
-// First attempts are made at once, in wall time, by workers; later ones are
-// timers of the virtual clock. What concerns one record goes to one target one
-// at a time and in order. No lock is held while an attempt is made, so a
-// receiver may call the gateway.
+// First attempts are made at once, in wall time, by workers; later ones are timers
+// of the virtual clock. Deliveries about one resource go to one target in order,
+// one at a time. No lock is held during an attempt: a receiver may call the gateway.
 package deliver
 
 import (

@@ -16,10 +16,9 @@ import (
 // errForbidden is a delivery to an address that no merchant's server has.
 var errForbidden = errors.New("webhooks are not sent there")
 
-// networkTransport returns a transport whose every connection is looked at
-// when it is dialled, after the name was resolved: a name that resolves to a
-// forbidden address is refused like the address itself. No proxy is used,
-// since it would dial in our place.
+// networkTransport returns a transport that checks the address of every connection
+// when it is dialled, after the name was resolved. It uses no proxy, which would
+// dial in its place.
 func networkTransport() *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: Timeout,

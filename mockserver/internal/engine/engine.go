@@ -1,10 +1,7 @@
-// Package engine holds the states and rules of the gateway as pure functions:
-// each takes records, an input and the moment, and returns a [Change] or a
-// [Refusal]. It takes no lock, reads no clock and does no I/O, so every row of
-// the state tables is a table test.
-//
-// A record is never changed: a transition copies it, changes the copy and puts
-// it into the Change, which the store applies whole or not at all.
+// Package engine holds the states and rules of the gateway as pure functions: each
+// takes resources, an input and the time, and returns a [Change] or a [Refusal]. It
+// takes no lock, reads no clock and does no I/O. A transition copies a resource and
+// puts the changed copy into the Change, which the store applies whole or not at all.
 package engine
 
 import (

@@ -139,10 +139,9 @@ func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
 	return b.change(), nil
 }
 
-// CancelSubscription ends s at its merchant's wish: rows S15, S17 and S18. A
-// card's paid time is used up first. A first charge whose 3-D Secure challenge
-// still waits is canceled too, so that nobody pays for what is gone. The reason
-// "" is user_requested.
+// CancelSubscription ends s for its merchant: rows S15, S17 and S18. Time paid by
+// card is used up first. A first charge whose 3-D Secure challenge still waits is
+// canceled too. The reason "" is user_requested.
 func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refusal) {
 	reason = cmp.Or(reason, reasonRequested)
 	switch {

@@ -42,10 +42,9 @@ const (
 // NetAmount is what reaches the receiver, in cents.
 func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
 
-// CreateTransfer makes a transfer of the members that the request sets, and
-// reserves its amount (rows P1, P2). first is the transfer that has
-// in.ExternalRef already, or nil: the document's gateway rejects the second, the
-// live one changes nothing and returns the first.
+// CreateTransfer creates a transfer and reserves its amount (rows P1, P2). first is
+// the one that has in.ExternalRef already, or nil: the document dialect rejects the
+// second, the live one changes nothing and returns the first.
 func CreateTransfer(env Env, first *Transfer, in Transfer) (Change, *Refusal) {
 	if first != nil && env.Live {
 		return Change{}, nil

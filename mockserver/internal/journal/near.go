@@ -7,10 +7,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// Find lists the requests that a pattern means, the oldest first: an
-// operation's name ("transactions.create", "transactions.*") or an optional
-// method and a path ("POST /v2/transactions", "/v2/transactions/{id}"). "" means
-// all.
+// Find lists the requests that match a pattern, the oldest first; see
+// [Request.Matches] of package faults. "" matches all.
 func (j *Journal) Find(account, pattern string) []Entry {
 	return slices.DeleteFunc(j.Entries(account), func(e Entry) bool { return !e.matches(pattern) })
 }

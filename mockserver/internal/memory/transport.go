@@ -25,12 +25,10 @@ const RemoteAddr = "127.0.0.1:0"
 // panic's value and stack follow.
 var ErrPanic = errors.New("the handler panicked")
 
-// Transport is an http.RoundTripper that calls a handler. Each request runs on
-// a goroutine of its own, which ends when the handler returns; a request whose
-// context ends returns at once, and the handler's context ends with it.
-//
-// The response is returned when the handler has returned, so it does not suit
-// handlers that stream without end.
+// Transport is an http.RoundTripper that calls a handler on a goroutine of its own.
+// When the request's context ends, it returns at once, and so does the handler's
+// context. The response is returned when the handler has returned, so handlers must
+// not stream without end.
 type Transport struct {
 	Handler http.Handler
 

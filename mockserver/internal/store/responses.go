@@ -40,13 +40,12 @@ func sizeOfResponses(list []*engine.Response) (bytes int64) {
 	return bytes
 }
 
-// Once runs do for a request with an idempotency key, or returns the response
-// that is stored for it and true. It holds the account's lock until the
-// response is stored, so that of concurrent requests with one key one is
-// carried out and the others get its response.
+// Once runs do for a request with an idempotency key, or returns the response that
+// is stored for it and true. It holds the account's lock meanwhile: of concurrent
+// requests with one key one is carried out.
 //
-// do acts through the handle it gets, on which it applies one transition at
-// most. What it changes and the response that it returns are committed as one.
+// do applies at most one transition on the handle it gets. What it changes and the
+// response that it returns are committed as one.
 func (a *Account) Once(
 	key, fingerprint string, do func(held *Account) (*engine.Response, *engine.Refusal),
 ) (response *engine.Response, replayed bool, refusal *engine.Refusal) {

@@ -1,9 +1,8 @@
-// Package store keeps the accounts of a mock gateway: their records with the
-// indexes over them, and the one way to change anything, [Account.Apply].
+// Package store holds the accounts of a mock gateway: their resources, the indexes
+// over them, and the one way to change anything, [Account.Apply].
 //
-// One lock guards an account. A transition runs under it as a pure function of
-// the engine and is committed whole or not at all, so of many concurrent
-// creates with one reference exactly one wins. Records are immutable: a reader
+// One lock guards an account. A transition runs under it as a pure function of the
+// engine and is committed whole or not at all. Resources are immutable: a reader
 // takes pointers under the lock and reads them without it.
 package store
 

@@ -12,10 +12,9 @@ import (
 // Transition is a function of the engine that acts on one record.
 type Transition[R any] func(env engine.Env, r *R) (engine.Change, *engine.Refusal)
 
-// Transaction runs a transition of one transaction, together with what follows
-// from it for the subscription or the checkout session that the transaction
-// belongs to, and returns the resource after it. HTTP, controls and timers all
-// come through here.
+// Transaction runs a transition of one transaction, with what follows from it for
+// its subscription or checkout session, and returns the resource after it. HTTP,
+// controls and timers all come through here.
 func (a *Account) Transaction(id string, do Transition[engine.Transaction]) (*engine.Transaction, *engine.Refusal) {
 	return transition(a, "transaction", id, transactionsOf, func(d *Data, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		c, refusal := do(d.Env, t)
@@ -108,10 +107,9 @@ func (d *Data) Exhaust(c engine.Change) engine.Change {
 	return c
 }
 
-// fire does what a due timer asks for. An engine's refusal says only that the
-// record has moved on: nothing changes then. The refusal that it returns is of
-// the commit, which found no room or could not be written: the timer is still
-// to be fired.
+// fire runs a due timer. If the engine rejects the transition, the resource has moved
+// on and nothing changes. The refusal that fire returns is that of the commit, which
+// found no room or could not be written: the timer must fire again.
 func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
