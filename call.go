@@ -19,8 +19,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// A method of a service is one line that hands its operation, a row of
-// [spec.Operations], to one of four functions:
+// A method of a service hands its operation, a row of [spec.Operations], to one of
+// four functions:
 //
 //	func (s *ThingsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Thing, error) {
 //		return call[Thing](ctx, s.client, &spec.Things.Get, nil, opts, id)
@@ -30,11 +30,10 @@ import (
 //   - create does so for a create with a reference: see keyedCreate;
 //   - listPage and listPages read lists, by cursor or by page number.
 //
-// Params are passed as a pointer or nil: the body, or for GET the query. They
-// are encoded, the rule of the operation is run over exactly what will be sent,
-// and only then are requests sent. Arguments for the placeholders of the path
-// come last, in their order; they are checked and escaped. CONTRIBUTING.md
-// lists what else an endpoint needs.
+// Params are the body, or for GET the query: a pointer or nil. They are encoded, and
+// the operation's rule is run over exactly what will be sent. The arguments for the
+// path come last; they are checked and escaped. CONTRIBUTING.md lists what else an
+// endpoint needs.
 
 // call makes one call whose response is an envelope with one resource.
 func call[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption, path ...string) (*T, error) {

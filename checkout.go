@@ -221,12 +221,9 @@ type CheckoutLinksService struct{ client *Client }
 // page, for merchants that draw the page themselves.
 type CheckoutSessionsService struct{ client *Client }
 
-// Create makes a payment page: POST /v2/checkout-links. Send the buyer to the
-// URL of the response.
-//
-// A link has no reference, so the call is not repeated where it may have been
-// carried out. After [ErrOutcomeUnknown] calling it again is harmless: at worst
-// there are two links, of which you use one.
+// Create creates a payment page: POST /v2/checkout-links. Send the buyer to the URL
+// of the response. A link has no reference: after [ErrOutcomeUnknown] call it again;
+// at worst there are two links, of which you use one.
 func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkParams, opts ...RequestOption) (*CheckoutLink, error) {
 	return call[CheckoutLink](ctx, s.client, &spec.CheckoutLinks.Create, &params, opts)
 }
@@ -249,12 +246,9 @@ func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token
 }
 
 // Update sets the buyer and the payment method of a session:
-// PATCH /v2/checkout/{slug}/session. What params leave out stays as it is. A
-// wrong token is [ErrUnauthorized], an expired session [ErrRetired], one whose
-// payment has begun [ErrConflict].
-//
-// The call is not repeated where it may have been carried out; after
-// [ErrOutcomeUnknown] you may simply call it again: it sets values.
+// PATCH /v2/checkout/{slug}/session. What params leave out stays as it is. A wrong
+// token is [ErrUnauthorized], an expired session [ErrRetired], one whose payment has
+// begun [ErrConflict]. After [ErrOutcomeUnknown] call it again: it sets values.
 func (s *CheckoutSessionsService) Update(
 	ctx context.Context, slug string, token Secret, params CheckoutSessionParams, opts ...RequestOption,
 ) (*CheckoutSessionState, error) {

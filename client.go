@@ -163,12 +163,11 @@ func parseBase(baseURL string) (*url.URL, error) {
 	}, nil
 }
 
-// Do calls an endpoint that has no method of its own. path starts with a slash
-// and is already escaped; in is the JSON body, or for GET the query, and may be
-// nil; out gets the whole response, envelope included, and may be nil or a
-// *[]byte. GET, HEAD and OPTIONS are tried again as reads are, all else only
-// where nothing was applied. The errors are those of the other methods; name
-// the call for them with [Named].
+// Do calls an endpoint that has no method of its own. path starts with a slash and is
+// already escaped; in is the JSON body, or for GET the query, and may be nil; out gets
+// the whole response, envelope included, and may be nil or a *[]byte. GET, HEAD and
+// OPTIONS are retried as reads, all else only where nothing was applied. The errors
+// are those of the other methods; name the call for them with [Named].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
 	op := spec.Operation{Name: "do", Method: method, Path: "-", Class: spec.Unsafe}
 	switch method {

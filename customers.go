@@ -109,13 +109,12 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 	},
 }
 
-// Create makes a customer: POST /v2/customers. Give it an ExternalRef: without
-// one it is not repeated once it may have been made, which is then
-// [ErrOutcomeUnknown].
+// Create creates a customer: POST /v2/customers. With an ExternalRef it is safe to
+// repeat.
 //
 // Errors: [ErrValidation] where a rule is broken; [ErrDuplicate] where the
-// ExternalRef was used before, and [CustomerListParams.ExternalRef] finds the
-// customer who has it; [ErrOutcomeUnknown].
+// ExternalRef was used before ([CustomerListParams.ExternalRef] finds that customer);
+// [ErrOutcomeUnknown].
 func (s *CustomersService) Create(ctx context.Context, params CustomerParams, opts ...RequestOption) (*Customer, error) {
 	return create(ctx, s.client, &createCustomer, &params, opts)
 }

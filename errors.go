@@ -191,20 +191,19 @@ func (e *Error) LogValue() slog.Value {
 	)
 }
 
-// OutcomeError is a write that was sent and may have been applied: the response
-// was lost or unreadable, the gateway failed, or it rejected a repeat for a
-// reason that the first request may have caused. Do not send it again with
-// another reference: that may pay twice.
+// OutcomeError is a write that was sent and may have been applied: the response was
+// lost or unreadable, the gateway failed, or it rejected a repeat for a reason that
+// the first request may have caused. Sent again with another reference it may pay
+// twice.
 //
 //   - A create: find it by Reference ([TransactionsService.FindByExternalRef]),
-//     or repeat it with the same reference, which the gateway rejects as
-//     [ErrDuplicate] where the first one was applied.
+//     or repeat it with the same reference: it is [ErrDuplicate] if it was applied.
 //   - A write with an IdempotencyKey, of a client with [WithIdempotencyKeys]:
 //     repeat it with that key and the same params.
 //   - Any other write: read the resource and see whether it changed.
 //
-// errors.Is(err, [ErrOutcomeUnknown]) holds and no other sentinel does;
-// errors.As finds the [*Error] with what the gateway said.
+// It is [ErrOutcomeUnknown] and no other sentinel; errors.As finds the [*Error] with
+// what the gateway said.
 type OutcomeError struct {
 	Op             string
 	Reference      string // the reference that was sent, also one that the client made

@@ -114,16 +114,14 @@ func WithAutoReference(on bool) Option {
 	}
 }
 
-// WithIdempotencyKeys is for a gateway that honours the header
-// Idempotency-Key: one that carries a request with the same key out once and
-// returns the first response again. Ask your gateway before you use it: where
-// the header is ignored, a lost response then refunds twice.
+// WithIdempotencyKeys is for a gateway that honours the header Idempotency-Key: it
+// carries a request with the same key out once and returns the first response again.
+// Ask your gateway: where the header is ignored, a lost response then refunds twice.
 //
-// With it every write that has no reference of its own (a refund, a
-// cancellation, an update, a checkout link, a POST of [Client.Do]) sends a key,
-// yours from [IdempotencyKey] or one that the client makes for the call, and is
-// repeated with it like a create with its reference. The key is in
-// [OutcomeError.IdempotencyKey] where the outcome stays unknown.
+// Every write without a reference (a refund, a cancellation, an update, a checkout
+// link, a POST of [Client.Do]) then sends a key, yours from [IdempotencyKey] or a new
+// one, and is repeated with it. [OutcomeError.IdempotencyKey] has it where the outcome
+// stays unknown.
 func WithIdempotencyKeys() Option {
 	return func(s *settings) error {
 		s.idempotencyKeys = true

@@ -1,12 +1,9 @@
-// Package legacy speaks the gateway's v1 surface: the webhook integration, the
-// account's balance and the first Pix payment. It also holds the two calls of
-// the retired card tokenization. Accounts that were made for v2 need nothing of
-// it but the balance.
+// Package legacy is a client for the gateway's v1 surface: the webhook integration,
+// the balance, the first Pix payment, and the retired card tokenization. An account
+// made for v2 needs only the balance.
 //
-// Its names are those of the v1 contract, which differ from v2's: camelCase
-// members, payment states in capitals. Errors are those of package gateway:
-// [gateway.Error] with its kinds for errors.Is, [gateway.OutcomeError] for a
-// write of unknown outcome, [gateway.ValidationError] for what was not sent.
+// Names are those of the v1 contract: camelCase members, payment states in capitals.
+// Errors are those of package gateway.
 package legacy
 
 import (
@@ -24,14 +21,11 @@ type Client struct {
 	apiKey gateway.RequestOption
 }
 
-// New returns a client for the v1 surface of the gateway that client calls. It
-// shares client's connections, retries and logger. The v1 surface takes key in
-// the header apiKey and in no other form, so that is how every call sends it,
-// whatever client itself uses; a call with [gateway.UseCredential] does not
-// change it.
+// New returns a client for the v1 surface of client's gateway. It shares client's
+// connections, retries and logger. Every call sends key in the header apiKey, the
+// only form that v1 takes; [gateway.UseCredential] does not change that.
 //
-// New refuses what is no secret key: an empty one, a public one (pk_…), a
-// production key for a sandbox.
+// New rejects an empty key, a public one (pk_…), and a production key for a sandbox.
 func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("legacy: New needs a client: make one with gateway.New")
@@ -46,10 +40,7 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 
 // ConfigureIntegration sets where the gateway sends webhooks: POST
 // /v1/business/integration. Both variants of the contract are read into one
-// [Integration].
-//
-// It is not repeated once it may have been applied: the error is then
-// [gateway.ErrOutcomeUnknown], and calling again with the same URLs is safe.
+// [Integration]. After [gateway.ErrOutcomeUnknown] call it again with the same URLs.
 // A URL that the gateway does not take is [gateway.ErrValidation] (422).
 func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationParams, opts ...gateway.RequestOption) (*Integration, error) {
 	return flat[Integration](ctx, c, &spec.Legacy.ConfigureIntegration, params, opts, "id", "status", "pixWebhookUrl", "webhookUrl")
@@ -61,15 +52,12 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 	return flat[Balance](ctx, c, &spec.Legacy.Balance, nil, opts, "balance")
 }
 
-// CreatePixPayment asks a payer for a Pix payment: POST /pix/v1/payment. Show
-// the payer PixCode or the picture PixQRCode of the response. Mind the unit of
-// [PixCharge.Value].
+// CreatePixPayment creates a Pix payment: POST /pix/v1/payment. Show the payer
+// PixCode or the picture PixQRCode. Mind the unit of [PixCharge.Value].
 //
-// The v1 surface has no idempotency key, so a payment is not repeated once it
-// may have been made: the error is then [gateway.ErrOutcomeUnknown], and there
-// is no call to find the payment with; wait for its webhook, or make another
-// one and let this one expire. New code uses [gateway.TransactionsService],
-// which has neither problem.
+// The v1 surface has no idempotency key and no call to find a payment. After
+// [gateway.ErrOutcomeUnknown] wait for the webhook, or make another payment and let
+// this one expire. New code uses [gateway.TransactionsService].
 func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, opts ...gateway.RequestOption) (*PixPayment, error) {
 	return flat[PixPayment](ctx, c, &spec.Legacy.CreatePixPayment, params, opts, "transactionId")
 }

@@ -5,11 +5,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Checkout does to checkout links what buyers do on the hosted page: those of
-// one account, or as a field of [Server] those of every account. A link is
-// named by its slug, the end of its URL. Each method is refused with a
-// [ControlError] where the link's or the session's state does not allow it;
-// then nothing has changed.
+// Checkout does to checkout links what buyers do on the hosted page: those of one
+// account, or as a field of [Server] of every account. A link is named by its slug,
+// the end of its URL. A method that the state of the link or session does not allow
+// changes nothing and returns a [ControlError].
 type Checkout struct{ scope scope }
 
 // Begin is a buyer who asks for the Pix code or sends the card: the transaction

@@ -9,9 +9,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// Fault is an injected failure: the function that returns it says what, its
-// methods say when. A request can ask for a fault of
-// itself with the header X-Mock-Fault, in the words of [Fault.String].
+// Fault is an injected failure: the function that returns it says what, its methods
+// say when. A request can inject one into itself with the header X-Mock-Fault, in the
+// form of [Fault.String].
 //
 //	gw.Faults.Add(mockserver.Status(503).RetryAfter(2 * time.Second).On("transactions.create").Times(1))
 type Fault struct{ fault faults.Fault }

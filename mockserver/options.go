@@ -138,13 +138,11 @@ func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
 // otherwise.
 func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.opening = cents } }
 
-// WithMemoryLimit sets how much memory accounts, resources, deliveries, the
-// journal and the snapshots of the control plane may take together, in bytes; it
-// is 2 GiB otherwise. The count is an estimate. A write beyond the limit, and the
-// first call of a new account, gets a 507 with code MEMORY_LIMIT. No resource and
-// no pending delivery is forgotten; the journal keeps the latest requests that
-// fit into an eighth of the limit, and the log the latest finished deliveries
-// that fit into a quarter.
+// WithMemoryLimit limits the memory, by estimate, of accounts, resources, deliveries,
+// journal and snapshots together, in bytes; the default is 2 GiB. A write beyond it,
+// and the first call of a new account, gets a 507 with code MEMORY_LIMIT. No resource
+// and no pending delivery is dropped; the journal takes up to an eighth of the limit,
+// the log of finished deliveries up to a quarter.
 func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }
 
 // WithWebhookSecret sets the secret that signs the webhooks of
@@ -155,12 +153,11 @@ func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) 
 // second of wall time, at most 1,000,000. It can be advanced nevertheless.
 func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = speed } }
 
-// WithDataFile keeps the gateway's state in a file beyond the process: records,
-// balances, timers, endpoints and deliveries, each written before the call that
-// caused it returns, and a change together with its webhooks. The file is
-// read and written anew at the start; one that is damaged or of something else
-// is refused and left as it is. The journal and the faults are not kept. Close
-// the server before another one opens the file.
+// WithDataFile stores the gateway's state in a file: resources, balances, timers,
+// endpoints and deliveries, each before the call that caused it returns, a change
+// together with its webhooks. A file that is damaged or of something else is rejected
+// and left as it is. The journal and the faults are not stored. Close the server
+// before another one opens the file.
 func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }
 
 // WithEndpoint delivers the events of every account to a URL, signed with the
@@ -177,11 +174,10 @@ func WithSignatureHeaders(names webhook.HeaderNames) Option {
 	return func(s *settings) { s.headers = names }
 }
 
-// WithAllowedHosts lets the gateway be called over a socket under these host
-// names too, without a port; "*" is any. Names of loopback, IP addresses and the
-// names of package httptest are always allowed, and any name is in memory. Every
-// other name gets 421, so that a web page can't reach the gateway
-// under a name of its own.
+// WithAllowedHosts allows host names, without a port, over a socket; "*" is any.
+// Loopback names, IP addresses and the names of package httptest are always allowed.
+// Every other name gets 421, so that a web page can't reach the gateway under a name
+// of its own.
 func WithAllowedHosts(names ...string) Option {
 	return func(s *settings) { s.allowHosts = append(s.allowHosts, names...) }
 }

@@ -32,10 +32,9 @@ type snapshot struct {
 	Webhooks    deliver.Saved
 }
 
-// Snapshot returns all that the gateway knows: accounts, clock, timers, webhooks
-// and their receivers, and where the sources of ids stand. The journal of
-// requests, the faults and handlers in memory are not in it. No request may be
-// on its way; deliveries are waited for.
+// Snapshot returns all that the gateway knows: accounts, clock, timers, webhooks and
+// their receivers, and the state of the id sources; not the journal, the faults and
+// handlers in memory. It waits for deliveries; no request may be running.
 //
 // The bytes are a file: a JSON object with its format, version and checksum,
 // which [Server.Restore], the control plane (PUT /__mock/snapshot) and the
@@ -71,13 +70,11 @@ func (s *Server) snapshot() (snap snapshot, err error) {
 	return snap, err
 }
 
-// Restore puts the gateway back to a snapshot of itself or of another server
-// with the same dialect and environment: from there on the same calls give the
-// same responses, ids and webhooks, where the snapshot's server had a seed. This
-// is the way to an earlier moment. Its error matches [ErrSnapshot] where the
-// snapshot is damaged, of another version, dialect or environment, or does not
-// fit into the memory limit. Where it fails, nothing has changed. No request may
-// be on its way.
+// Restore restores a snapshot of this server or of another one with the same dialect
+// and environment: the same calls then give the same responses, and with a seed the
+// same ids and webhooks. Its error matches [ErrSnapshot] where the snapshot is damaged,
+// of another version, dialect or environment, or does not fit into the memory limit. If
+// it fails, nothing has changed. No request may be running.
 func (s *Server) Restore(b []byte) error {
 	file, err := snapfile.Open(b)
 	if err != nil {

@@ -5,11 +5,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Subscriptions does to subscriptions what payers and their banks do: those of
-// one account, or as a field of [Server] those of every account; renewals,
-// retries and trials follow the clock. Each method is refused with a
-// [ControlError] where the subscription's state does not allow it; then nothing
-// has changed.
+// Subscriptions does to subscriptions what payers and their banks do: those of one
+// account, or as a field of [Server] of every account; renewals, retries and trials
+// follow the clock. A method that the state of the subscription does not allow
+// changes nothing and returns a [ControlError].
 type Subscriptions struct{ scope scope }
 
 // Authorize is the payer's yes to a Pix Automatico: without a trial the first

@@ -5,10 +5,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 )
 
-// Transactions does to transactions what payers and issuers do: those of one
-// account, or as a field of [Server] those of every account. Each method is
-// refused with an error where the transaction's state does not allow it; then
-// nothing has changed.
+// Transactions does to transactions what payers and issuers do: those of one account,
+// or as a field of [Server] of every account. A method that the state of the transaction
+// does not allow changes nothing and returns a [ControlError].
 type Transactions struct{ scope scope }
 
 // Pay pays a pending transaction, or an expired voucher late.

@@ -5,11 +5,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Transfers does to transfers what banks do: those of one account, or as a
-// field of [Server] those of every account. Without it the clock does: a
-// transfer is processed after 10 seconds and settled after 10 more. Each method
-// is refused with a [ControlError] where the transfer's state does not allow
-// it; then nothing has changed.
+// Transfers does to transfers what banks do: those of one account, or as a field of
+// [Server] of every account. Otherwise the clock processes a transfer after 10
+// seconds and settles it after 10 more. A method that the state of the transfer does
+// not allow changes nothing and returns a [ControlError].
 type Transfers struct{ scope scope }
 
 // Analyse takes a pending transfer into a risk check, which ends after an hour

@@ -12,14 +12,12 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Webhooks says who gets webhooks, shows what was delivered, and disturbs
-// deliveries on purpose.
+// Webhooks registers receivers, shows deliveries, and injects faults into them.
 //
-// The first attempt of a delivery is made at once, in the background:
-// [Server.Wait] returns when it is through. Attempts after a failure come on
-// the virtual clock, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h
-// after the first. Events of one record reach a receiver one at a time and in
-// order, and an event has the same id and the same bytes at every attempt.
+// The first attempt of a delivery is made at once, in the background; [Server.Wait]
+// waits for it. Later attempts follow the virtual clock, 5 s, 5 min, 30 min, 2 h, 5 h,
+// 10 h, 14 h, 20 h and 24 h after the first. Events of one resource reach a receiver
+// one at a time and in order, with the same id and bytes at every attempt.
 type Webhooks struct {
 	sender  *deliver.Sender
 	faults  *faults.Set

@@ -368,14 +368,12 @@ type member struct {
 	taken bool
 }
 
-// object reads the members of a JSON object. Members that were not read, or
-// whose value has an unexpected type, end up in the Extra, so that an odd
-// payload costs no event. A number that can't be read is an error instead: as
-// a zero it would be booked.
+// object reads the members of a JSON object. Members that were not read, or have an
+// unexpected type, end up in the Extra, so that an odd payload costs no event. A number
+// that can't be read is an error: as a zero it would be booked.
 //
-// Every method takes the names of one member in order of preference: the
-// gateway writes some of them in snake_case and in camelCase. Of duplicate
-// names the last one counts, as in the client.
+// Every method takes the names of one member in order of preference: the gateway
+// writes some in snake_case and in camelCase. Of duplicates the last one counts.
 type object struct {
 	*reading
 

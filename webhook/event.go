@@ -15,11 +15,10 @@ import (
 // signature has nothing in it that the API did not say: the whole of it is
 // rebuilt from the resource, see [ReadBackOnly].
 type Event struct {
-	// ID is unique per event and the same on every redelivery. A signed event has
-	// the gateway's. An event that the API confirmed has one that is made from
-	// the fact that it reports, "fact-…", because the id of an unsigned body
-	// can't be trusted. It is the same for every delivery, and every
-	// reconciliation, that reports this fact.
+	// ID is unique per event and the same on every redelivery. A signed event has the
+	// gateway's. The id of an unsigned body can't be trusted: an event that the API
+	// confirmed has one made from the fact that it reports, "fact-…", the same for every
+	// delivery and reconciliation of it.
 	ID            string
 	Family        Family // unknown ones are kept as they came
 	Kind          Kind   // likewise; "" where there is none
@@ -55,19 +54,16 @@ type Event struct {
 // to index them.
 const maxName = 255
 
-// Parse reads the body of a delivery of any family. Kinds and families that
-// this version does not know are events too. It reads as leniently as the
-// client: invalid UTF-8 becomes U+FFFD, and duplicate names inside data are no
-// error. What names the event must be beyond doubt, though: names are matched
-// exactly, so that {"id":"real","ID":"evil"} is the event "real"; a duplicate
-// name in the envelope, or one of the id, the kind, the status, the reference
-// or the object in its data, is an error. Only the data of a transfer, or of an
-// unknown family, is looked for under "object". The event's Raw is body itself,
-// not a copy.
+// Parse reads the body of a delivery of any family, known or not. It is as lenient as
+// the client: invalid UTF-8 becomes U+FFFD, and duplicate names inside data are no
+// error. What names the event must be beyond doubt: names are matched exactly, so that
+// {"id":"real","ID":"evil"} is the event "real"; a duplicate name in the envelope, or
+// of the id, kind, status, reference or object in its data, is an error. Only the data
+// of a transfer, or of an unknown family, is looked for under "object". The event's Raw
+// is body itself, not a copy.
 //
-// The error is [ErrInvalidJSON], also for a body of more than 131,072 values, or
-// [ErrMissingEventID]. Parse proves nothing
-// about where the body came from: see [Verify].
+// The error is [ErrInvalidJSON], also for more than 131,072 values, or
+// [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].
 func Parse(body []byte) (*Event, error) {
 	var e *Event
 	err := jsonread.Read(bytes.Clone(body), func(d *jsonread.Document) {

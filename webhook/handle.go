@@ -82,9 +82,8 @@ func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
 // it a stranger who repeats deliveries would use up the attempts.
 const syncRetryPeriod = 23 * time.Hour
 
-// handleDelivered is handle for Sync mode, where the gateway retries. In a memory
-// store an event never becomes a dead letter for its number of attempts: the
-// gateway would take it for handled, and a restart would forget it.
+// handleDelivered is handle for Sync mode, where the gateway retries. In a memory store
+// an event never becomes a dead letter: a restart would forget it.
 func (rx *Receiver) handleDelivered(ctx context.Context, c *Claim) result {
 	return rx.run(ctx, c, rx.cfg.Store.Durable() && c.Attempt >= rx.cfg.MaxAttempts && c.Age >= syncRetryPeriod)
 }

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Start begins the work of Inbox mode, that which earlier processes left
-// first. The first delivery does it too, but a process that restarts should
-// not wait for one. In Sync mode Start handles the events that earlier processes
-// had no handler for. It does nothing with negative Workers, nor in Inbox mode
-// the second time. Register the handlers before.
+// Start starts the workers of Inbox mode, which begin with what earlier processes
+// left; the first delivery does it too. In Sync mode it handles the events that
+// earlier processes had no handler for. With negative Workers, or the second time, it
+// does nothing. Register the handlers before.
 func (rx *Receiver) Start() {
 	if rx.cfg.Workers > 0 {
 		rx.handleSetAside()
@@ -170,15 +169,14 @@ func (rx *Receiver) work(ctx context.Context, c *Claim) {
 	rx.report(ctx, r.Observation)
 }
 
-// Work claims the stored event with that key and handles it, as a worker of Inbox
-// mode does. It is for a Store that hands its events out itself, such as that of
-// contrib/river, in a receiver with negative Workers. Such a Store may have Claim
-// return another event of the resource, which is to be handled first.
+// Work claims the stored event with that key and handles it, as a worker of Inbox mode
+// does. It is for a Store that hands its events out itself, such as that of
+// contrib/river, with negative Workers. Its Claim may return another event of the
+// resource, which is to be handled first.
 //
-// Work returns the claim that was handled; what became of it, the Store knows. If
-// nothing could be claimed, the claim is nil and the Entry says why, as
-// [Store].Claim does. When ctx ends, so does the handler's context, and the event
-// is released.
+// Work returns the claim that was handled; the Store knows what became of it. If
+// nothing could be claimed, the claim is nil and the Entry says why. When ctx ends, so
+// does the handler's context, and the event is released.
 func (rx *Receiver) Work(ctx context.Context, key string) (claim *Claim, entry Entry, err error) {
 	if !rx.enter() {
 		return nil, Entry{}, ErrShutdown

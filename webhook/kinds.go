@@ -28,9 +28,8 @@ func (f Family) Known() bool {
 // Kind is what happened: "transaction.paid".
 type Kind string
 
-// The kinds of transactions. Mind the spelling: the state is "canceled" and
-// the kind is "transaction.cancelled". A card payment in the state
-// captured sends TransactionPaid.
+// The kinds of transactions. The state "canceled" sends "transaction.cancelled", a card
+// payment's state captured sends TransactionPaid.
 const (
 	TransactionCreated           Kind = "transaction.created"
 	TransactionPending           Kind = "transaction.pending"
@@ -53,9 +52,8 @@ const (
 // [OnTransaction].
 const AnyKind Kind = "*"
 
-// The kinds of transfers. Mind the spelling: the state is "cancelled" and the
-// kind is "payout.canceled"; the state "paid" sends PayoutTransferred and the
-// state "error" PayoutFailed.
+// The kinds of transfers. The state "cancelled" sends "payout.canceled", "paid" sends
+// PayoutTransferred and "error" PayoutFailed.
 const (
 	PayoutCreated     Kind = "payout.created"
 	PayoutInAnalysis  Kind = "payout.in_analysis"

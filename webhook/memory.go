@@ -18,12 +18,10 @@ type MemoryOptions struct {
 	Now       func() time.Time // default time.Now
 }
 
-// NewMemoryStore returns a Store in memory. It forgets everything when the
-// process ends, so that an event which is redelivered after a restart is
-// handled again; and an event that is still being handled then was never
-// acknowledged. Unsigned deliveries of events from before the restart are
-// rejected, since anybody may have sent them. Use package sqlstore where that is
-// not good enough.
+// NewMemoryStore returns a Store in memory. It forgets everything when the process
+// ends: an event that is redelivered after a restart is handled again, and unsigned
+// deliveries of events from before it are rejected, since anybody may have sent them.
+// Use package sqlstore where that is not good enough.
 func NewMemoryStore(opts MemoryOptions) Store {
 	s := &memoryStore{
 		max:     cmp.Or(opts.MaxEvents, 100_000),

@@ -72,14 +72,12 @@ type ReconcilerConfig struct {
 	Concurrent int           // calls of the API at a time; default 4
 }
 
-// Reconciler catches what no webhook reported: deliveries that were lost for
-// good, and the states for which the gateway sends none, a transaction's expired
-// and refused. It reads the resources that the merchant still has as open, and
-// passes what happened since to the receiver's handlers, as a webhook would
-// have: what a webhook reports too is handled once.
+// Reconciler finds what no webhook reported: lost deliveries, and transactions that
+// expired or were refused, for which the gateway sends none. It reads the resources
+// that the merchant has as open, and passes what happened to the receiver's handlers;
+// what a webhook reports too is handled once.
 //
-// Such an event has the Source [SourceReconciler], and the resource as
-// Confirmed.
+// Such an event has the Source [SourceReconciler], and the resource as Confirmed.
 type Reconciler struct {
 	rx  *Receiver
 	cfg ReconcilerConfig
@@ -166,12 +164,11 @@ func (r *Reconciler) Once(ctx context.Context) (Reconciliation, error) {
 	return ro.sum, err
 }
 
-// Replay passes to the handlers all that happened to one resource since
-// open.Status, whatever the store has as done. It is for an operator who has
-// repaired a handler or restored a database; a handler must not double what it
-// did before. An event that waits in the inbox is handled too, beside the
-// replay. In Sync mode an event whose handler fails is a dead letter, and in the
-// error.
+// Replay passes to the handlers all that happened to one resource since open.Status,
+// also what is done in the store: for an operator who has repaired a handler or
+// restored a database. A handler must not double what it did before. A waiting event
+// is handled too, beside the replay. In Sync mode an event whose handler fails is a
+// dead letter, and in the error.
 func (r *Reconciler) Replay(ctx context.Context, open OpenResource) (Reconciliation, error) {
 	ro := r.begin()
 	ro.replay = true

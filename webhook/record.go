@@ -143,9 +143,8 @@ func position(e *Event) int64 {
 	return at.UnixMilli()<<2 | row.rank
 }
 
-// factID is the id of an event that is known by its fact. It is the same in every
-// process, for every delivery and reconciliation that reports the fact, so that
-// handlers can use it as an idempotency key.
+// factID is the id of an event that is known by its fact: the same in every process,
+// delivery and reconciliation, so that handlers can use it as an idempotency key.
 func factID(fact string) string {
 	return "fact-" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(fact)).String()
 }

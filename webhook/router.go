@@ -66,17 +66,16 @@ type route struct {
 	kind   Kind
 }
 
-// OnTransaction has fn called for the events of transactions of that kind; of
-// every kind that has no handler of its own, if the kind is [AnyKind].
+// OnTransaction registers fn for the events of transactions of a kind, or with
+// [AnyKind] of every kind without a handler of its own.
 //
-// An event counts as handled when fn returns nil. An error has it tried again,
-// see [Permanent] and [RetryAfter]; so has a panic. A crash between fn's
-// effects and the note that it is done has fn run again, so make its effects
-// idempotent, by the resource's id and state, or write them with
-// sqlstore.HandleTx.
+// An event is handled when fn returns nil. After an error or a panic it is tried again,
+// see [Permanent] and [RetryAfter]. After a crash between fn's effects and the note
+// that it is done fn runs again: make its effects idempotent, by the resource's id and
+// state, or write them with sqlstore.HandleTx.
 //
-// Handlers are registered before the first delivery; OnTransaction panics if
-// there is one for the kind already, like [net/http.ServeMux.Handle].
+// Register handlers before the first delivery. A second one for a kind panics, like
+// [net/http.ServeMux.Handle].
 func OnTransaction(rx *Receiver, kind Kind, fn func(ctx context.Context, e *TransactionEvent) error, options ...HandlerOption) {
 	on(rx, FamilyTransaction, kind, fn, (*Event).Transaction, options)
 }
@@ -91,12 +90,11 @@ func OnTransfer(rx *Receiver, kind Kind, fn func(ctx context.Context, e *Transfe
 	on(rx, FamilyTransfer, kind, fn, (*Event).Transfer, options)
 }
 
-// OnOther has fn called for every event that no other handler takes, those of
-// unknown kinds and families among them. Without it they are acknowledged, kept
-// for a process that has a handler for them, and counted as [OutcomeUnhandled]
-// and in [Counts]. To drop the kinds that you don't need, use [Ignore]: an
-// OnOther that returns nil would also drop the kinds that your next release
-// handles, while it is being deployed.
+// OnOther registers fn for every event without another handler, unknown kinds and
+// families among them. Without it they are acknowledged, stored for a process that has
+// a handler, and counted as [OutcomeUnhandled] and in [Counts]. To drop kinds that you
+// don't need use [Ignore]: an OnOther that returns nil also drops the kinds that your
+// next release handles, while it is being deployed.
 func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error, options ...HandlerOption) {
 	on(rx, "", AnyKind, fn, func(e *Event) (*Event, error) { return e, nil }, options)
 }

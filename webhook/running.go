@@ -142,13 +142,10 @@ func (rs *runs) isPaused() bool {
 // An operator sees here which events hang.
 func (rx *Receiver) Running() []Run { return rx.runs.list() }
 
-// Pause stops handling events until [Receiver.Resume]: when it has returned, no
-// handler is begun. Handlers that run are not affected; [Receiver.Idle] waits
-// for them.
-//
-// In Inbox mode deliveries are still verified, stored and acknowledged. In Sync
-// mode they get 503, and the gateway redelivers them: pause for minutes, not for
-// days. Other processes that share the store are not paused.
+// Pause stops handling events until [Receiver.Resume]. Running handlers are not
+// affected; [Receiver.Idle] waits for them. In Inbox mode deliveries are still
+// verified, stored and acknowledged. In Sync mode they get 503, and the gateway
+// redelivers them: pause for minutes, not for days. Other processes are not paused.
 func (rx *Receiver) Pause() { rx.runs.pause(true) }
 
 // Resume ends a [Receiver.Pause].
@@ -157,10 +154,9 @@ func (rx *Receiver) Resume() {
 	rx.signalWork()
 }
 
-// Idle waits until this process has nothing to do: no handler runs, and the
-// store has no due event that it could handle. Events that wait for their
-// backoff are not due. While the receiver is paused, Idle only waits for the
-// handlers that run. It is for tests, and for maintenance after [Receiver.Pause].
+// Idle waits until no handler runs and the store has no due event that this process
+// could handle; while the receiver is paused, only for the running handlers. It is for
+// tests, and for maintenance after [Receiver.Pause].
 //
 // Idle calls [Receiver.Start]. The error is that of ctx, or [ErrShutdown].
 func (rx *Receiver) Idle(ctx context.Context) error {

@@ -77,12 +77,10 @@ func mac(key gateway.Secret, timestamp string, body []byte) string {
 	return signaturePrefix + hex.EncodeToString(h.Sum(nil))
 }
 
-// Verify checks the signature of a delivery against the secrets, under the
-// default header names and the wall clock. The error is
-// [ErrMissingSignature], [ErrInvalidSignature] or [ErrStaleTimestamp].
-//
-// The body must be the bytes that arrived: one that was decoded and encoded
-// again is a different body.
+// Verify checks the signature of a delivery against the secrets, with the default
+// header names and the wall clock. The error is [ErrMissingSignature],
+// [ErrInvalidSignature] or [ErrStaleTimestamp]. The body must be the bytes that
+// arrived: one that was decoded and encoded again is a different body.
 func Verify(header http.Header, body []byte, secrets ...gateway.Secret) error {
 	keys := make([]SigningKey, len(secrets))
 	for i, s := range secrets {

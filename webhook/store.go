@@ -6,18 +6,16 @@ import (
 	"time"
 )
 
-// Store is the receiver's memory: which events are known, who is handling
-// which, and what failed. [NewMemoryStore] is one for a single process,
-// package sqlstore has one that several processes share.
+// Store is the receiver's memory: which events are known, who is handling which, and
+// what failed. [NewMemoryStore] serves one process, package sqlstore several.
 //
-// An event goes waiting → claimed → done. A claim is a lease: if its process
-// dies, the event is waiting again when the lease has run out, and the claim's
-// token no longer counts. Only one event of a resource is claimed at a time.
+// An event goes waiting → claimed → done. A claim is a lease: when it runs out, the
+// event is waiting again and the claim's token no longer counts. Only one event of a
+// resource is claimed at a time.
 //
 // An event that the claiming process has no handler for is set aside: it is
-// unhandled, keeps its body, and is claimed by [Store.NextUnhandled] in a process
-// that has one. It stays in that queue until it is done or dead: retries, releases
-// and expired leases make it unhandled again, not waiting.
+// unhandled, keeps its body, and is claimed by [Store.NextUnhandled] in a process that
+// has one. It stays in that queue until it is done or dead.
 //
 // webhooktest.RunStore checks an implementation.
 type Store interface {

@@ -1,6 +1,5 @@
-// Payouts sends money by Pix: to three kinds of keys, one of which changes its
-// mind, one of which the bank refuses, and once over a network that loses the
-// answer.
+// Payouts sends money by Pix: one payout arrives, one is canceled, one the bank
+// refuses, and one loses its response.
 //
 //	go run ./examples/payouts
 package main

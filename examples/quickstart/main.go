@@ -1,16 +1,15 @@
-// Quickstart takes an order through a whole Pix payment: charge, QR code,
-// webhooks, part refund, and a create whose response is lost.
+// Quickstart takes an order through a whole Pix payment: charge, QR code, webhooks,
+// partial refund, and a create whose response is lost.
 //
 //	go run ./examples/quickstart                     # with a mock gateway in this process
 //	go run ./examples/quickstart -order FILE         # your own order; order.json shows the form
 //	GATEWAY_BASE_URL=… GATEWAY_API_KEY=… go run ./examples/quickstart
 //
-// With the two variables set it does the same against that gateway, leaving out
-// what only a mock can do. Use a sandbox: the charges are real ones there.
+// With the two variables it does the same, without what only a mock can do, against
+// that gateway. Use a sandbox: the charges are real.
 //
-// It ends with 0 when all went as expected, with 1 when something did not,
-// which it names, and with 2 when it could not begin: a bad flag, order file or
-// environment.
+// The exit code is 0 if all went as expected, 1 if something did not, and 2 for a bad
+// flag, order file or environment.
 package main
 
 import (

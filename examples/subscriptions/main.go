@@ -1,6 +1,5 @@
-// Subscriptions lives through a year of two subscriptions in a second and tells
-// it as a timeline, from the webhooks that a merchant would get: Ana pays by
-// card, Bia by Pix Automatico.
+// Subscriptions tells a year of two subscriptions, from a merchant's webhooks, in a
+// second: Ana pays by card, Bia by Pix Automatico.
 //
 //	go run ./examples/subscriptions
 package main

@@ -76,3 +76,13 @@ func CustomerList(o *Object) {
 }
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+
+// OnlyDigits returns the digits of s.
+func OnlyDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, s)
+}

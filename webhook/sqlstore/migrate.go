@@ -106,13 +106,12 @@ func (s *Store) index(unique, name, on, where string) string {
 	return "CREATE " + unique + "INDEX IF NOT EXISTS " + index + " ON " + table + " (" + on + ") WHERE " + where
 }
 
-// Migrate makes the table and its indexes where they are missing, and upgrades
-// the table of an earlier release, whose processes may go on using it. Several
-// processes may call it at once. Where there is nothing to do it only reads, so
-// that the role needs no right to create anything.
+// Migrate creates the table and its indexes, or upgrades those of an earlier release,
+// whose processes may go on using them. Several processes may call it at once. Where
+// there is nothing to do it only reads, so that the role needs no right to create.
 //
-// Migrate returns an error if a SQLite file is opened without the write-ahead log
-// or without a busy timeout.
+// It returns an error if a SQLite file is opened without the write-ahead log or without
+// a busy timeout.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.err != nil {
 		return s.err

@@ -62,7 +62,7 @@ func (m *mask) add(secrets ...string) {
 			continue
 		}
 		m.secrets = append(m.secrets, s, url.QueryEscape(s), url.PathEscape(s))
-		if digits := onlyDigits(s); digits != s && len(digits) >= shortest {
+		if digits := spec.OnlyDigits(s); digits != s && len(digits) >= shortest {
 			m.secrets = append(m.secrets, digits)
 		}
 	}
@@ -83,15 +83,6 @@ func (m *mask) credential(value string) {
 			m.add(string(b), user, password)
 		}
 	}
-}
-
-func onlyDigits(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, s)
 }
 
 // text hides the secrets in any text.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // Barcode returns the 44 digits of the bar code of a boleto in reais: bank,
@@ -11,7 +13,7 @@ import (
 // are those of free. Amounts have at most ten digits. No bank has the code 999.
 func Barcode(due time.Time, cents int64, free string) string {
 	const head, freeLength = "999" + "9", 25
-	free = strings.Repeat("0", freeLength) + digits(free)
+	free = strings.Repeat("0", freeLength) + spec.OnlyDigits(free)
 	tail := fmt.Sprintf("%04d%010d", DueFactor(due), cents%1e10) + free[len(free)-freeLength:]
 	return head + string(mod11(head+tail)) + tail
 }
@@ -73,13 +75,4 @@ func mod11(s string) byte {
 		dv = 1
 	}
 	return byte('0' + dv)
-}
-
-func digits(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < '0' || r > '9' {
-			return -1
-		}
-		return r
-	}, s)
 }
