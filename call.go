@@ -216,9 +216,8 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 	return r.client.engine.Do(ctx, &r.transport), nil
 }
 
-// useKey settles the call's Idempotency-Key. Where the gateway honours them,
-// an unsafe write always has one, the same on every attempt, and may then be
-// repeated.
+// useKey settles the call's Idempotency-Key. Where the gateway honours them, an unsafe
+// write always has one, and may be repeated with it.
 func (r *request) useKey(honoured bool) error {
 	r.key = r.o.idempotencyKey
 	if !honoured || r.class != spec.Unsafe {

@@ -27,9 +27,8 @@ type sentinelError string
 
 func (e sentinelError) Error() string { return "gateway: " + string(e) }
 
-// What went wrong and so what to do, for errors.Is. Every error of every method
-// is exactly one of them, but for ErrDuplicate, which is ErrConflict too. The
-// manual says what to do for each.
+// What went wrong, for errors.Is; the package documentation says what to do. Every error
+// is exactly one of them, but ErrDuplicate is ErrConflict too.
 const (
 	// ErrOutcomeUnknown is a write that was sent and may have been applied; see
 	// [OutcomeError]. What the gateway said is in the [Error] that it wraps; no
@@ -560,9 +559,8 @@ func isWord(c byte) bool {
 	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// concealed returns a copy of a response's body without the credentials of the
-// request. They are taken out before any text is cut, so that no half of one
-// stays at its end.
+// concealed returns a copy of a response's body without the credentials of the request,
+// taken out before any text is cut, so that no half of one is left.
 func concealed(res *transport.Result) []byte { return []byte(res.Secrets.Hide(string(res.Body))) }
 
 // conceal takes the credentials of the request out of e: a gateway, or a proxy,

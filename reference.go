@@ -218,9 +218,8 @@ func agrees[T comparable](asked, returned T) bool {
 // searchPages is how many of the newest pages are searched for a lost response.
 const searchPages = 10
 
-// searchNewest returns the id of the item with the reference. It reads the
-// first page and goes on while items are younger than age, measured from the
-// newest item, so that the two clocks need not agree.
+// searchNewest returns the id of the item with the reference. It reads on while items are
+// younger than age, measured from the newest item: the two clocks need not agree.
 func searchNewest[T any](
 	pages iter.Seq2[*Page[T], error], age time.Duration, reference string,
 	item func(*T) (id, reference string, created time.Time),

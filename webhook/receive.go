@@ -143,9 +143,8 @@ func (rx *Receiver) put(ctx context.Context, rec *Record) (Entry, error) {
 // errConflict is the reason of a dead letter whose id was used before.
 var errConflict = errors.New("webhook: an event with this id and other content was received before")
 
-// conflict keeps an event whose id is that of another event. Handling it as the
-// first would lose it, and to handle it as a new one is for a person to decide:
-// the gateway may have sent the first event again, with other content.
+// conflict stores an event with the id of another event as a dead letter: a person decides
+// whether it is new, or the first one with other content.
 func (rx *Receiver) conflict(ctx context.Context, rec Record) result {
 	rec.Key += " " + rec.Digest
 	rec.Resource = "event/" + rec.Key // it waits for no other event

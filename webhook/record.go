@@ -60,9 +60,8 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 	return e, nil
 }
 
-// digest identifies what an event says: its kind, its resource and its data,
-// however they are spelled. The rest of the envelope may differ between two
-// deliveries of one event.
+// digest identifies what an event says: its kind, resource and data, however spelled. The
+// rest of the envelope may differ between two deliveries of one event.
 func digest(e *Event) string {
 	data := jsontext.Value(e.Raw)
 	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it

@@ -37,9 +37,8 @@ func tell(ctx context.Context, s *story) error {
 	return nil
 }
 
-// newReference names the order at the gateway. A shop makes it once, keeps it
-// with the order and sends it with every try. Here it differs in every run, so
-// that one sandbox can be used many times.
+// newReference names the order at the gateway. A shop makes it once and stores it with
+// the order. Here every run has its own, so that a sandbox can be used many times.
 func newReference(order *Order) string {
 	return "order-" + order.Number + "-" + strings.ToLower(rand.Text()[:6])
 }

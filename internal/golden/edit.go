@@ -9,9 +9,8 @@ import (
 // Missing as the value of [Edit] takes the member away.
 const Missing = ""
 
-// Edit returns the JSON in body with the member at path, such as
-// "products[0].name", set to the JSON in value. All but the last step of the
-// path must be there.
+// Edit returns the JSON in body with the member at path, such as "products[0].name", set
+// to the JSON in value. All but the last step of the path must exist.
 func Edit(tb TB, body, path, value string) string {
 	tb.Helper()
 	root := parse(tb, []byte(body))

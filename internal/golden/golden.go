@@ -82,10 +82,9 @@ func Data(tb TB, response []byte) []byte {
 	return envelope.Data
 }
 
-// Keeps checks that got, the encoding of what was decoded from want, has every
-// member and value of want and nothing else. What is nullable and empty may
-// come back as another of its forms: absent, null, "" and an empty list. A
-// number may have come as a string.
+// Keeps checks that got, the encoding of what was decoded from want, has the members and
+// values of want and no others. Absent, null, "" and an empty list may become each
+// other. A number may have come as a string.
 func Keeps(tb TB, want, got []byte) {
 	tb.Helper()
 	compare(tb, want, got, func(_ string, want, got any) bool {
@@ -160,10 +159,9 @@ func empty(v any) bool {
 // be written like this.
 func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
 
-// Filled checks that every exported field of the struct v points to, and of
-// the structs in it, is set, so that a file decoded into v showed that each
-// field has the right name. Fields named in but may be zero, in any struct;
-// so may Extra.
+// Filled checks that every exported field of the struct v points to, and of the structs
+// in it, is set: a decoded file then shows that each field has the right name. Fields
+// named in but may be zero, in any struct; so may Extra.
 func Filled(tb TB, v any, but ...string) {
 	tb.Helper()
 	for _, path := range unset(reflect.ValueOf(v), "", append(but, "Extra")) {
@@ -202,9 +200,8 @@ func unsetFields(v reflect.Value, path string, but []string) []string {
 	return out
 }
 
-// Scramble returns the JSON object in raw with a member "x_new" of an unknown
-// kind added to it and to every object in it: what a response of a later
-// version of the gateway looks like.
+// Scramble returns the JSON object in raw with an unknown member "x_new" added to it and
+// to every object in it, as a later version of the gateway may send it.
 func Scramble(tb TB, raw []byte) []byte {
 	tb.Helper()
 	out, err := json.Marshal(scramble(parse(tb, raw)))

@@ -201,9 +201,8 @@ func (d *Document) Kind(i int) jsontext.Kind { return d.nodes[i].kind }
 // sibling where it has one. The first child of i is i+1.
 func (d *Document) End(i int) int { return int(d.nodes[i].end) }
 
-// Find returns the member of object i that is called name, 0 where there is
-// none. *hint is where to begin, and then the node after the one that was found:
-// members are mostly asked for in the order of the text.
+// Find returns the member of object i that is called name, or 0. *hint is where to begin,
+// and then the node after the one found: members are mostly read in order.
 func (d *Document) Find(i int, name string, hint *int) int {
 	if d.nodes[i].names&nameBit(name) == 0 {
 		return 0

@@ -21,9 +21,8 @@ func IsSingleUse(token string) bool { return strings.HasPrefix(token, "pgct_") }
 const noCardData = "card data must never go to the API, which would bring you and the gateway under PCI DSS: " +
 	"send the token that the client-side payment element made"
 
-// CardData reports whether a member is card data, by its name, its value, or
-// both: the one rule of the client, the mock gateway and its journal. kind is
-// the value's; text is the string, or the JSON of anything else.
+// CardData reports whether a member is card data by its name, its value or both, for
+// client, mock gateway and journal. text is the string, or the JSON of anything else.
 func CardData(name string, kind jsontext.Kind, text string) bool {
 	switch classOf(name) {
 	case cardMember:

@@ -74,9 +74,8 @@ func (d *Document) rewrite(i int, text string) {
 	d.plain = append(d.plain, plainValue{start, end, text})
 }
 
-// plainBody returns the body with every integer that the rules accept as
-// digits, which may have come as 1000.0 or 1e3, and every timestamp in upper
-// case: as Go reads them. It is the body itself where there is nothing to change.
+// plainBody returns the body with every integer as digits (it may have come as 1000.0 or
+// 1e3) and every timestamp in upper case, as Go reads them; a copy only if changed.
 func (d *Document) plainBody() []byte {
 	if len(d.plain) == 0 {
 		return d.body

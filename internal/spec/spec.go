@@ -66,9 +66,8 @@ func Check(body []byte, rule Rule, v Variant) ([]Violation, error) {
 	return d.Check(rule, v), nil
 }
 
-// CheckQuery runs rule over query parameters. Every member is a text there;
-// numbers are read from it, repeated keys are one comma-joined list, and an
-// optional one that is empty was not sent.
+// CheckQuery runs rule over query parameters, which are strings: numbers are read from
+// them, repeated keys are one comma-joined list, an empty optional one is absent.
 func CheckQuery(q url.Values, rule Rule, v Variant) []Violation {
 	d := parseQuery(q)
 	defer d.Release()

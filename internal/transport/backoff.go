@@ -12,9 +12,8 @@ import (
 // maxRetryAfter is the longest wait that the gateway can impose within a call.
 const maxRetryAfter = time.Minute
 
-// nextWait returns how long to wait before the next attempt, and whether to
-// wait at all: a Retry-After that is too long, or past the caller's deadline,
-// is handed to the caller instead.
+// nextWait returns how long to wait before the next attempt; false where a Retry-After
+// is too long or past the caller's deadline, so that the caller decides.
 func (c *call) nextWait(ctx context.Context) (time.Duration, bool) {
 	if !c.hasRetryAfter {
 		return c.exponential(), true

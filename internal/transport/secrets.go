@@ -57,9 +57,8 @@ func hide(text, value string) string {
 	return text
 }
 
-// HideErr returns err, or where its text repeats a credential or holds a URL
-// with a path or a query, an error with a text that does not and the same tree
-// of errors behind it.
+// HideErr returns err, or where its text has a credential or a URL with a path or query,
+// an error with a text that has not and the same tree of errors.
 func (s *Secrets) HideErr(err error) error {
 	if err == nil {
 		return nil

@@ -1,6 +1,5 @@
-// Package wire reads and writes the JSON of the interface: the envelope, both
-// list shapes, every error body, and values that came in another type than the
-// interface says.
+// Package wire reads and writes the JSON of the interface: the envelope, both list shapes,
+// every error body, and values of another type than the interface says.
 package wire
 
 import (

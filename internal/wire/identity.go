@@ -8,9 +8,8 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// ExtractIdentity reads the id and the status of a resource from a response that
-// could not be decoded, however little of it came: of "data", else of the body
-// itself. Both are "" where there is none.
+// ExtractIdentity reads the id and the status of a resource from a response that could not
+// be decoded, however little of it came: of "data", or else of the body. "" is none.
 func ExtractIdentity(body []byte) (id, status string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
 	var found identity

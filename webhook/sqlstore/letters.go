@@ -10,6 +10,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
+// DeadLetters implements [webhook.Store].
 func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dead []webhook.DeadLetter, err error) {
 	if s.err != nil {
 		return nil, s.err
@@ -44,10 +45,12 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 	return dead, rows.Err()
 }
 
+// Requeue implements [webhook.Store].
 func (s *Store) Requeue(ctx context.Context, keys ...string) (int, error) {
 	return s.letters(ctx, s.q.requeue, keys)
 }
 
+// Discard implements [webhook.Store].
 func (s *Store) Discard(ctx context.Context, keys ...string) (int, error) {
 	return s.letters(ctx, s.q.discard, keys)
 }
@@ -66,6 +69,7 @@ func (s *Store) letters(ctx context.Context, query string, keys []string) (int, 
 	return n, nil
 }
 
+// SetAside implements [webhook.Store].
 func (s *Store) SetAside(ctx context.Context, c *webhook.Claim, family webhook.Family) error {
 	return s.update(ctx, s.q.setAside, string(family)+"\n"+string(c.Kind), c.Key, c.Token)
 }
@@ -75,6 +79,7 @@ func fromAside(text string) (webhook.Family, webhook.Kind) {
 	return webhook.Family(family), webhook.Kind(kind)
 }
 
+// NextUnhandled implements [webhook.Store].
 func (s *Store) NextUnhandled(
 	ctx context.Context, handles func(webhook.Family, webhook.Kind) bool, limit int, lease time.Duration,
 ) (claims []*webhook.Claim, err error) {
@@ -123,6 +128,7 @@ func (s *Store) asides(ctx context.Context) (list []string, err error) {
 	return list, rows.Err()
 }
 
+// Unhandled implements [webhook.Store].
 func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, err error) {
 	if s.err != nil {
 		return nil, s.err

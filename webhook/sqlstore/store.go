@@ -14,6 +14,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
+// Put implements [webhook.Store].
 func (s *Store) Put(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
 	if s.err != nil {
 		return entry, s.err
@@ -79,6 +80,7 @@ func (s *Store) putAs(ctx context.Context, db Tx, rec webhook.Record, state webh
 	return s.entry(ctx, db, rec.Key, rec.Digest)
 }
 
+// PutDead implements [webhook.Store].
 func (s *Store) PutDead(ctx context.Context, rec webhook.Record, reason string) (entry webhook.Entry, err error) {
 	if s.err != nil {
 		return entry, s.err
@@ -182,6 +184,7 @@ func (s *Store) putSigned(ctx context.Context, tx Tx, rec webhook.Record) (webho
 	return found, err
 }
 
+// Claim implements [webhook.Store].
 func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	claimed := webhook.Entry{Key: key, State: webhook.StateClaimed}
 	if s.err != nil {
@@ -255,6 +258,7 @@ func (s *Store) takeBack(ctx context.Context, key string) error {
 // expireEvery is how often Next looks for leases that have run out.
 const expireEvery = time.Second
 
+// Next implements [webhook.Store].
 func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -362,6 +366,7 @@ func scanClaims(rows *sql.Rows, token string) ([]*webhook.Claim, error) {
 	return claims, nil
 }
 
+// Extend implements [webhook.Store].
 func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {
 	err := s.update(ctx, s.q.extend, lease.Milliseconds(), c.Key, c.Token)
 	if !errors.Is(err, webhook.ErrClaimLost) {
@@ -377,18 +382,22 @@ func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duratio
 	return nil
 }
 
+// Complete implements [webhook.Store].
 func (s *Store) Complete(ctx context.Context, c *webhook.Claim) error {
 	return s.update(ctx, s.q.complete, c.Key, c.Token)
 }
 
+// Retry implements [webhook.Store].
 func (s *Store) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
 	return s.update(ctx, s.q.retry, delay.Milliseconds(), text(reason), c.Key, c.Token)
 }
 
+// MarkDead implements [webhook.Store].
 func (s *Store) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
 	return s.update(ctx, s.q.bury, text(reason), c.Key, c.Token)
 }
 
+// Release implements [webhook.Store].
 func (s *Store) Release(ctx context.Context, c *webhook.Claim) error {
 	return s.update(ctx, s.q.release, c.Key, c.Token)
 }

@@ -28,6 +28,7 @@ func (s *Store) Remembers(ctx context.Context) (time.Duration, error) {
 // long.
 const purgeBatch = 1000
 
+// Purge implements [webhook.Store].
 func (s *Store) Purge(ctx context.Context) (n webhook.Purged, err error) {
 	if s.err != nil {
 		return n, s.err
@@ -63,6 +64,7 @@ func (s *Store) purge(ctx context.Context, query string) (n int, err error) {
 	}
 }
 
+// Counts implements [webhook.Store].
 func (s *Store) Counts(ctx context.Context) (webhook.Counts, error) {
 	var n webhook.Counts
 	if s.err != nil {

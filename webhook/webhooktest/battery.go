@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,6 +101,24 @@ type battery struct {
 	Target
 }
 
+// recorder keeps the part of a response that a check looks at.
+type recorder struct {
+	header http.Header
+	status int
+}
+
+// Header is as in [http.ResponseWriter].
+func (r *recorder) Header() http.Header { return r.header }
+
+// WriteHeader is as in [http.ResponseWriter].
+func (r *recorder) WriteHeader(status int) { r.status = cmp.Or(r.status, status) }
+
+// Write is as in [http.ResponseWriter].
+func (r *recorder) Write(b []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return len(b), nil
+}
+
 // send delivers once and returns the status.
 func (b *battery) send(r *http.Request) int {
 	status, _ := b.deliver(r)
@@ -113,10 +130,11 @@ func (b *battery) send(r *http.Request) int {
 func (b *battery) deliver(r *http.Request) (status int, retryAfter time.Duration) {
 	r = Again(r)
 	r.URL.Path = b.Path
-	w := httptest.NewRecorder()
+	w := &recorder{header: http.Header{}}
 	b.Handler.ServeHTTP(w, r)
-	seconds, _ := strconv.Atoi(w.Header().Get("Retry-After"))
-	return w.Code, time.Duration(seconds) * time.Second
+	w.WriteHeader(http.StatusOK)
+	seconds, _ := strconv.Atoi(w.header.Get("Retry-After"))
+	return w.status, time.Duration(seconds) * time.Second
 }
 
 func ok(status int) bool { return status >= 200 && status <= 299 }

@@ -21,9 +21,8 @@ const DefaultMaxTimers = 1_000_000
 // MaxSpeed is the greatest useful speed: some three thousand years a day.
 const MaxSpeed = 1_000_000
 
-// LastYear is the year with which the clock ends. Timestamps can say no year
-// after 9999, and the longest wait that may begin then, the 292 years of a
-// duration, must end before.
+// LastYear is the year with which the clock ends: the longest duration, 292 years, that
+// begins in 9999, the last year of timestamps, must end before.
 const LastYear = 9599
 
 // end is the last moment of the clock.
@@ -63,9 +62,8 @@ type Config struct {
 	// timers. After an error the timer stays due and blocks those behind it: an advance
 	// returns the error, a running clock tries again every second.
 	Fire func(Timer) error
-	// Settle waits until what the timers caused has been done (webhooks
-	// delivered). An advance calls it before the first timer and after each.
-	// Nil settles nothing.
+	// Settle waits until what the timers caused (webhooks) has been done. An advance calls it
+	// before the first timer and after each. Nil settles nothing.
 	Settle func(context.Context) error
 	// Refuse says why an advance must not begin now, or returns nil. Nil
 	// refuses nothing.

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Redeliver makes one more attempt of a delivery now, whatever its state: the
-// same id and the same bytes. The schedule goes on as if it had not happened,
-// unless it succeeds.
+// Redeliver makes one more attempt of a delivery now, whatever its state, with the same id
+// and bytes. The schedule goes on unless it succeeds.
 func (s *Sender) Redeliver(account, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,9 +72,8 @@ func (s *Sender) release(account string, ids []string) error {
 	return nil
 }
 
-// Reset forgets the deliveries and the endpoints of an account, and ends its
-// hold. Endpoints that are everybody's stay. What is being delivered at the
-// moment comes to its end.
+// Reset drops the deliveries and endpoints of an account, and ends its hold. Endpoints of
+// all accounts stay, and running deliveries finish.
 func (s *Sender) Reset(account string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -138,9 +138,8 @@ type Posting struct {
 	notes      []note // for those who follow the events
 }
 
-// Prepare makes the deliveries of a commit's events, which only
-// [Posting.Send] makes known. The account's v1 integration is nil where it has
-// none.
+// Prepare makes the deliveries of a commit's events, which only [Posting.Send] makes known.
+// v1 is the account's v1 integration, or nil.
 func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integration) *Posting {
 	p := &Posting{sender: s}
 	if len(events) == 0 {

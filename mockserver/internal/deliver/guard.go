@@ -32,9 +32,8 @@ func networkTransport() *http.Transport {
 	}
 }
 
-// checkAddress refuses what only a server inside a cloud could reach: metadata
-// services, link-local and multicast addresses. Loopback and private networks
-// are where receivers under test live.
+// checkAddress rejects metadata services, link-local and multicast addresses; receivers
+// under test are on loopback and private networks.
 func checkAddress(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

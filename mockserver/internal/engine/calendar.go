@@ -2,9 +2,8 @@ package engine
 
 import "time"
 
-// billingZone is America/Sao_Paulo, whose clocks have not moved since 2019. It
-// is written down rather than loaded so that a period ends at the same moment
-// on every machine, whatever zone data it has.
+// billingZone is America/Sao_Paulo, without daylight saving time since 2019; it is fixed so
+// that a period ends at the same moment on every machine.
 var billingZone = time.FixedZone("America/Sao_Paulo", -3*60*60)
 
 // boundary returns the end of the n-th period since s.Anchor; 0 is the anchor

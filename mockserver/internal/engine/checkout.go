@@ -138,9 +138,8 @@ func (l *Link) CurrencyOf(p *CatalogProduct) string { return cmp.Or(p.Currency, 
 // Catalog finds a product by its id.
 type Catalog func(id int64) *CatalogProduct
 
-// Total is what l asks for, in cents: its amount, or the sum of its products
-// as they are now. A sum that not every JSON reader keeps exactly is the
-// greatest one that they do: it is far more than can be paid.
+// Total is what l asks for, in cents: its amount, or the sum of its products as they are
+// now, at most the greatest integer that every JSON reader keeps exactly.
 func (l *Link) Total(products Catalog) int64 {
 	sum := l.Amount
 	for _, item := range l.Items {

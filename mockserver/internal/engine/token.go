@@ -117,9 +117,8 @@ func tokenRefusal(code, detail string) *Refusal {
 	return refusal
 }
 
-// cardOf returns what is kept of a token. Its last four digits are those that
-// the token ends with, as in pgct_ok_4242, or are made up from it, so that a
-// reusable token shows the same card every time.
+// cardOf returns what is stored of a token. Its last four digits are those that the token
+// ends with, as in pgct_ok_4242, or are derived from it: a token shows one card.
 func cardOf(token string) *Card {
 	if i := strings.LastIndexByte(token, '_'); len(token)-i == 5 && strings.Trim(token[i+1:], "0123456789") == "" {
 		return &Card{Token: token, Last4: token[i+1:]}

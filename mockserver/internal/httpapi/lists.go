@@ -36,9 +36,8 @@ type listed[R, V any] struct {
 	view  func(*R) V
 }
 
-// page checks the query by the route's rule and returns the page that it asks
-// for. A repeated parameter is one comma-joined list; one that is sent empty
-// counts as not sent.
+// page checks the query by the route's rule and returns its page. A repeated parameter is
+// one comma-joined list; an empty one is absent.
 func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *problem) {
 	q, err := url.ParseQuery(rq.r.URL.RawQuery)
 	if err != nil {

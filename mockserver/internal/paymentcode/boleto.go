@@ -8,9 +8,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Barcode returns the 44 digits of the bar code of a boleto in reais: bank,
-// currency, check digit, due factor, amount, and the bank's own 25 digits, which
-// are those of free. Amounts have at most ten digits. No bank has the code 999.
+// Barcode returns the 44 digits of a boleto in reais: bank (999, which no bank has),
+// currency, check digit, due factor, amount of at most ten digits, and 25 digits of free.
 func Barcode(due time.Time, cents int64, free string) string {
 	const head, freeLength = "999" + "9", 25
 	free = strings.Repeat("0", freeLength) + spec.OnlyDigits(free)

@@ -21,9 +21,8 @@ type schema[R any] struct {
 	facets   []func(*R) string // see [Facet]
 }
 
-// Table holds the records of one kind of one account in the order of their
-// creation. It is guarded by the account's lock; the records themselves are
-// immutable and may be read without.
+// Table holds the resources of one kind of one account in the order of their creation. The
+// account's lock guards it; the resources are immutable and may be read without.
 type Table[R any] struct {
 	schema schema[R]
 	rows   []*R // a row's position is its Seq-1
