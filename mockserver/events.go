@@ -61,9 +61,10 @@ type RequestEvent struct {
 	Duration  time.Duration
 	Code      string               // of an error: "VALIDATION_ERROR"
 	Detail    string               // of an error
-	Errors    []gateway.FieldError // the fields that break a rule
+	Errors    []gateway.FieldError // the fields that break a rule, at most 10
 	Fault     string               // the injected fault; "" for none
 	Broken    bool                 // the connection broke before the end of the response
+	Replayed  bool                 // it was not carried out again: its idempotency key was used before
 }
 
 // TransitionEvent is a resource that was created or whose status changed.
@@ -186,6 +187,7 @@ func eventOf(e events.Event) Event {
 		out.Request = &RequestEvent{
 			ID: r.ID, Operation: r.Operation, Method: r.Method, Path: r.Path, Query: r.Query, Status: r.Status,
 			Duration: milliseconds(r.DurationMS), Code: r.Code, Detail: r.Detail, Errors: r.Errors, Fault: r.Fault, Broken: r.Broken,
+			Replayed: r.Replayed,
 		}
 	}
 	if t := e.Timer; t != nil {

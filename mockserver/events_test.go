@@ -179,6 +179,21 @@ func TestARejectedRequestNamesFieldAndRule(t *testing.T) {
 	}
 }
 
+func TestARepeatedRequestIsToldAsReplayed(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
+	events := gw.Events(t.Context(), mockserver.EventRequest)
+	mustPay(t, gw)
+	mustPay(t, gw)
+	var replayed []bool
+	for e := range events {
+		if replayed = append(replayed, e.Request.Replayed); len(replayed) == 2 {
+			break
+		}
+	}
+	assert.Equal(t, []bool{false, true}, replayed)
+}
+
 // createAs posts a transaction with a key and returns the response's body.
 func createAs(t *testing.T, gw *mockserver.Server, key, body string) string {
 	t.Helper()

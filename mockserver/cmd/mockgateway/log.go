@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 )
 
 // log is how events are logged.
@@ -112,9 +113,6 @@ func (l log) text(e mockserver.Event) (first string, more []string) {
 	return "", nil
 }
 
-// maxErrors is how many fields of a rejected request are logged.
-const maxErrors = 10
-
 func (l log) request(r *mockserver.RequestEvent) (first string, more []string) {
 	path := r.Path
 	if r.Query != "" {
@@ -132,15 +130,14 @@ func (l log) request(r *mockserver.RequestEvent) (first string, more []string) {
 	if r.Broken && r.Fault == "" {
 		parts = append(parts, l.paint(yellow, "connection broken"))
 	}
-	for i, e := range r.Errors {
-		if i == maxErrors {
-			more = append(more, fmt.Sprintf("and %d more", len(r.Errors)-i))
-			break
-		}
+	for _, e := range r.Errors {
 		more = append(more, fmt.Sprintf("%s %s (%s)", l.paint(bold, plain(e.Field)), plain(e.Message), plain(e.Code)))
 	}
-	if len(more) == 0 && r.Detail != "" && r.Fault == "" {
-		more = []string{plain(r.Detail)}
+	if r.Replayed {
+		parts = append(parts, l.paint(yellow, "replayed"))
+	}
+	if full := len(more) == events.MaxErrors; (full || len(more) == 0) && r.Detail != "" && r.Fault == "" {
+		more = append(more, plain(r.Detail)) // which says how many there are
 	}
 	if r.Duration > 0 {
 		parts = append(parts, l.paint(gray, took(r.Duration)))
@@ -153,10 +150,7 @@ func (l log) transition(t *mockserver.TransitionEvent) string {
 	if t.Reference != "" {
 		line += " " + plain(t.Reference)
 	}
-	if !strings.HasPrefix(t.Cause, "request ") && t.Cause != "" { // a request has a line of its own
-		line += " " + l.paint(gray, "by "+t.Cause)
-	}
-	return line
+	return line + " " + l.paint(gray, "by "+t.Cause)
 }
 
 // timer is silent about attempts to deliver webhooks, which say so themselves.

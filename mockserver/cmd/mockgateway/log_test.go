@@ -56,7 +56,7 @@ func TestTheLogTellsWhatHappened(t *testing.T) {
 	text := g.end()
 	for _, want := range []string{
 		`200 POST /__mock/endpoints \S+`,
-		`transaction TX new -> pending order-1`,
+		`transaction TX new -> pending order-1 by request transactions.create`,
 		`--> transaction.created evt_\S+ order-1 \(no endpoint\)`,
 		`201 POST /v2/transactions transactions.create \S+`,
 		`transaction TX pending -> paid order-1 by control transactions/pay`,
@@ -124,13 +124,15 @@ func TestTheLogIsSafeToShow(t *testing.T) {
 
 func TestALongListOfErrorsIsCut(t *testing.T) {
 	t.Parallel()
-	var errs []gateway.FieldError
-	for range 200 {
-		errs = append(errs, gateway.FieldError{Field: "products", Message: "is wrong", Code: "x"})
-	}
-	text := string(log{form: "text"}.lines(mockserver.Event{Request: &mockserver.RequestEvent{Errors: errs}}))
-	assert.Equal(t, 12, strings.Count(text, "\n"))
-	assert.Contains(t, text, "and 190 more\n")
+	g := start(t)
+	status, _, err := g.call("POST", "/v2/transactions", `{"amount":1,"method":"pix","buyer":{"name":"Ana","email":"a@b.test"},"products":[`+
+		strings.Repeat("{},", 5000)+`{}]}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, status)
+	text := g.end()
+	assert.Contains(t, text, "products[0].name is required (required)\n")
+	assert.Contains(t, text, " members of the request break a rule.\n")
+	assert.Equal(t, 12, strings.Count(text, "\n"), text)
 }
 
 func TestColorsAreForTerminalsThatWantThem(t *testing.T) {

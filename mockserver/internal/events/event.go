@@ -66,11 +66,12 @@ type RequestEvent struct {
 	Query      string               `json:"query,omitzero"`
 	Status     int                  `json:"status"` // of the response; 0 if none was sent
 	DurationMS float64              `json:"duration_ms"`
-	Code       string               `json:"code,omitzero"`   // of an error: "VALIDATION_ERROR"
-	Detail     string               `json:"detail,omitzero"` // of an error
-	Errors     []gateway.FieldError `json:"errors,omitzero"` // the fields that break a rule
-	Fault      string               `json:"fault,omitzero"`  // the injected fault
-	Broken     bool                 `json:"broken,omitzero"` // the connection broke before the end of the response
+	Code       string               `json:"code,omitzero"`     // of an error: "VALIDATION_ERROR"
+	Detail     string               `json:"detail,omitzero"`   // of an error
+	Errors     []gateway.FieldError `json:"errors,omitzero"`   // the fields that break a rule, at most 10
+	Fault      string               `json:"fault,omitzero"`    // the injected fault
+	Broken     bool                 `json:"broken,omitzero"`   // the connection broke before the end of the response
+	Replayed   bool                 `json:"replayed,omitzero"` // it was not carried out again: its idempotency key was used before
 }
 
 // TransitionEvent is a resource that was created or whose status changed.
@@ -192,8 +193,11 @@ const (
 	// every text.
 	shortest = 6
 	// longest bounds a text, in bytes.
-	longest = 512
+	longest = 400
 )
+
+// MaxErrors is how many fields of a rejected request an event names.
+const MaxErrors = 10
 
 // Milliseconds writes a duration as events do.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -67,7 +67,7 @@ func (h *Hub) Name(key string) string {
 		return "default"
 	}
 	sum := sha256.Sum256([]byte(key))
-	return "acct_" + hex.EncodeToString(sum[:4])
+	return "acct_" + hex.EncodeToString(sum[:6])
 }
 
 // Publish records an event of the account with a key and wakes the readers. It

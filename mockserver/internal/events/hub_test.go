@@ -29,7 +29,7 @@ func publish(h *events.Hub, n int) {
 }
 
 // read returns the numbers of the events that are there, and how many each
-// TypeLost among them reports.
+// TypeLost among them reports. It waits in the time of a bubble.
 func read(t *testing.T, r *events.Reader) (seqs, lost []uint64) {
 	t.Helper()
 	for {
@@ -49,44 +49,50 @@ func read(t *testing.T, r *events.Reader) (seqs, lost []uint64) {
 
 func TestAHubThatNobodyReadsRecordsNothing(t *testing.T) {
 	t.Parallel()
-	h := newHub()
-	assert.False(t, h.Listening())
-	assert.False(t, (*events.Hub)(nil).Listening())
-	publish(h, 3)
-	r := h.Read("", events.Filter{})
-	defer r.Close()
-	assert.True(t, h.Listening())
-	seqs, lost := read(t, r)
-	assert.Empty(t, seqs)
-	assert.Empty(t, lost)
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		assert.False(t, h.Listening())
+		assert.False(t, (*events.Hub)(nil).Listening())
+		publish(h, 3)
+		r := h.Read("", events.Filter{})
+		defer r.Close()
+		assert.True(t, h.Listening())
+		seqs, lost := read(t, r)
+		assert.Empty(t, seqs)
+		assert.Empty(t, lost)
+	})
 }
 
 func TestEveryReaderGetsEveryEventInOrder(t *testing.T) {
 	t.Parallel()
-	h := newHub()
-	first, second := h.Read("", events.Filter{}), h.Read("", events.Filter{})
-	defer first.Close()
-	publish(h, 2)
-	seqs, _ := read(t, first)
-	assert.Equal(t, []uint64{1, 2}, seqs)
-	publish(h, 1)
-	seqs, _ = read(t, first)
-	assert.Equal(t, []uint64{3}, seqs)
-	seqs, _ = read(t, second)
-	assert.Equal(t, []uint64{1, 2, 3}, seqs)
-	second.Close()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		first, second := h.Read("", events.Filter{}), h.Read("", events.Filter{})
+		defer first.Close()
+		publish(h, 2)
+		seqs, _ := read(t, first)
+		assert.Equal(t, []uint64{1, 2}, seqs)
+		publish(h, 1)
+		seqs, _ = read(t, first)
+		assert.Equal(t, []uint64{3}, seqs)
+		seqs, _ = read(t, second)
+		assert.Equal(t, []uint64{1, 2, 3}, seqs)
+		second.Close()
+	})
 }
 
 func TestASlowReaderIsToldWhatItLost(t *testing.T) {
 	t.Parallel()
-	h := newHub()
-	r := h.Read("", events.Filter{Types: []string{events.TypeTimer}})
-	defer r.Close()
-	publish(h, 1234) // returns though nobody has read
-	seqs, lost := read(t, r)
-	assert.Equal(t, []uint64{234}, lost)
-	require.Len(t, seqs, 1000)
-	assert.Equal(t, uint64(235), seqs[0])
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		r := h.Read("", events.Filter{Types: []string{events.TypeTimer}})
+		defer r.Close()
+		publish(h, 1234) // returns though nobody has read
+		seqs, lost := read(t, r)
+		assert.Equal(t, []uint64{234}, lost)
+		require.Len(t, seqs, 1000)
+		assert.Equal(t, uint64(235), seqs[0])
+	})
 }
 
 func TestAReaderResumesWhereItStopped(t *testing.T) {
@@ -124,46 +130,50 @@ func TestAReaderResumesWhereItStopped(t *testing.T) {
 
 func TestAnUnknownPositionLosesEvents(t *testing.T) {
 	t.Parallel()
-	h := newHub()
-	defer h.Read("", events.Filter{}).Close()
-	publish(h, 2)
-	other := newHub()
-	time.Sleep(time.Nanosecond)
-	for _, after := range []string{"0", "x-1", "-", other.Position(), strings.Repeat("9", 100)} {
-		r := h.Read(after, events.Filter{})
-		seqs, lost := read(t, r)
-		r.Close()
-		assert.Equal(t, []uint64{1, 2}, seqs, after)
-		assert.Equal(t, []uint64{0}, lost, after)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		defer h.Read("", events.Filter{}).Close()
+		publish(h, 2)
+		time.Sleep(time.Nanosecond)
+		other := newHub()
+		for _, after := range []string{"0", "x-1", "-", other.Position(), strings.Repeat("9", 100)} {
+			r := h.Read(after, events.Filter{})
+			seqs, lost := read(t, r)
+			r.Close()
+			assert.Equal(t, []uint64{1, 2}, seqs, after)
+			assert.Equal(t, []uint64{0}, lost, after)
+		}
+	})
 }
 
 func TestFilters(t *testing.T) {
 	t.Parallel()
-	h := newHub()
-	all := h.Read("", events.Filter{})
-	defer all.Close()
-	at := h.Position()
-	h.Publish(key, events.Event{Type: events.TypeTimer, Timer: &events.TimerEvent{}})
-	h.Publish("sk_test_other", events.Event{Type: events.TypeTimer, Timer: &events.TimerEvent{}})
-	h.Publish("", events.Event{Type: events.TypeRequest, Request: &events.RequestEvent{}})
-	h.Publish("", events.Event{Type: events.TypeClock, Clock: &events.ClockEvent{}})
-	for name, tc := range map[string]struct {
-		filter events.Filter
-		want   []uint64
-	}{
-		"all":             {events.Filter{}, []uint64{1, 2, 3, 4}},
-		"type":            {events.Filter{Types: []string{"timer", "clock"}}, []uint64{1, 2, 4}},
-		"account":         {events.Filter{Account: "default"}, []uint64{1, 4}},
-		"another account": {events.Filter{Account: h.Name("sk_test_other")}, []uint64{2, 4}},
-		"both":            {events.Filter{Account: "default", Types: []string{"timer"}}, []uint64{1}},
-		"a key":           {events.Filter{Account: key}, []uint64{4}},
-	} {
-		r := h.Read(at, tc.filter)
-		seqs, _ := read(t, r)
-		r.Close()
-		assert.Equal(t, tc.want, seqs, name)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		all := h.Read("", events.Filter{})
+		defer all.Close()
+		at := h.Position()
+		h.Publish(key, events.Event{Type: events.TypeTimer, Timer: &events.TimerEvent{}})
+		h.Publish("sk_test_other", events.Event{Type: events.TypeTimer, Timer: &events.TimerEvent{}})
+		h.Publish("", events.Event{Type: events.TypeRequest, Request: &events.RequestEvent{}})
+		h.Publish("", events.Event{Type: events.TypeClock, Clock: &events.ClockEvent{}})
+		for name, tc := range map[string]struct {
+			filter events.Filter
+			want   []uint64
+		}{
+			"all":             {events.Filter{}, []uint64{1, 2, 3, 4}},
+			"type":            {events.Filter{Types: []string{"timer", "clock"}}, []uint64{1, 2, 4}},
+			"account":         {events.Filter{Account: "default"}, []uint64{1, 4}},
+			"another account": {events.Filter{Account: h.Name("sk_test_other")}, []uint64{2, 4}},
+			"both":            {events.Filter{Account: "default", Types: []string{"timer"}}, []uint64{1}},
+			"a key":           {events.Filter{Account: key}, []uint64{4}},
+		} {
+			r := h.Read(at, tc.filter)
+			seqs, _ := read(t, r)
+			r.Close()
+			assert.Equal(t, tc.want, seqs, name)
+		}
+	})
 }
 
 func TestReadersEndWithTheHub(t *testing.T) {
@@ -246,7 +256,7 @@ func TestAccountNames(t *testing.T) {
 	h := newHub()
 	assert.Equal(t, "default", h.Name(key))
 	assert.Empty(t, h.Name(""))
-	assert.Regexp(t, `^acct_[0-9a-f]{8}$`, h.Name("sk_test_other"))
+	assert.Regexp(t, `^acct_[0-9a-f]{12}$`, h.Name("sk_test_other"))
 	assert.Equal(t, h.Name("sk_test_other"), newHub().Name("sk_test_other"))
 	assert.NotEqual(t, h.Name("sk_test_other"), h.Name("sk_test_another"))
 }

@@ -31,6 +31,7 @@ func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // a proxy must not hold events back
 	s := stream{w: w, controller: http.NewResponseController(w)}
+	_ = s.controller.SetReadDeadline(time.Time{}) // a server's limit for requests is none for streams
 	text := []byte("retry: 1000\n\n")
 	for s.send(text) {
 		e, found, alive := r.within(ctx, heartbeat)

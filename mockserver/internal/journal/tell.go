@@ -1,9 +1,12 @@
 package journal
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
@@ -22,6 +25,7 @@ func (j *Journal) tell(rec *record) {
 		DurationMS: events.Milliseconds(rec.duration),
 		Fault:      rec.fault,
 		Broken:     rec.broken,
+		Replayed:   rec.header.Get("Idempotent-Replayed") == "true",
 	}
 	if rec.status >= http.StatusBadRequest {
 		m.explain(&request, rec)
@@ -33,24 +37,47 @@ func (j *Journal) tell(rec *record) {
 	j.cfg.Events.Publish(account, events.Event{Type: events.TypeRequest, Request: &request})
 }
 
-// explain adds why a request was rejected, as far as the response says so.
+// explain adds why a request was rejected, as far as what is kept of the response
+// says so. A long list of fields comes last in it and may be cut.
 func (m *mask) explain(to *events.RequestEvent, rec *record) {
-	var body struct {
-		Code    string               `json:"code"`
-		Detail  string               `json:"detail"`
-		Error   string               `json:"error"` // of the other form of errors
-		Message string               `json:"message"`
-		Errors  []gateway.FieldError `json:"errors"`
-	}
-	if !rec.response.whole() || json.Unmarshal(rec.response.kept, &body) != nil {
+	dec := jsontext.NewDecoder(bytes.NewReader(rec.response.kept))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return
 	}
-	if body.Code == "" {
-		body.Code, body.Detail = body.Error, body.Message
+	for {
+		name, err := dec.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return
+		}
+		switch name.String() {
+		case "code", "error": // the second one of the other form of errors
+			err = json.UnmarshalDecode(dec, &to.Code)
+			to.Code = m.text(to.Code)
+		case "detail", "message":
+			err = json.UnmarshalDecode(dec, &to.Detail)
+			to.Detail = m.text(to.Detail)
+		case "errors":
+			err = m.fields(to, dec)
+		default:
+			err = dec.SkipValue()
+		}
+		if err != nil {
+			return
+		}
 	}
-	to.Code, to.Detail, to.Errors = m.text(body.Code), m.text(body.Detail), body.Errors
-	for i := range to.Errors {
-		e := &to.Errors[i]
-		e.Field, e.Message, e.Code = m.text(e.Field), m.text(e.Message), m.text(e.Code)
+}
+
+// fields adds the first fields that broke a rule.
+func (m *mask) fields(to *events.RequestEvent, dec *jsontext.Decoder) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return err
 	}
+	for len(to.Errors) < events.MaxErrors && dec.PeekKind() == '{' {
+		var e gateway.FieldError
+		if err := json.UnmarshalDecode(dec, &e); err != nil {
+			return err
+		}
+		to.Errors = append(to.Errors, gateway.FieldError{Field: m.text(e.Field), Message: m.text(e.Message), Code: m.text(e.Code)})
+	}
+	return io.EOF // it is the last member, and may be long
 }
