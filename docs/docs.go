@@ -10,6 +10,9 @@ import (
 //go:embed assumptions.md
 var assumptions string
 
+//go:embed states.md
+var states string
+
 var (
 	//go:embed openapi.json
 	openAPI []byte
@@ -35,6 +38,8 @@ type Assumption struct {
 	ID   string `json:"id"`   // stable: "D1", "pix-life"
 	Text string `json:"text"` // what the project does, as a sentence
 	Knob string `json:"knob"` // what changes it, or the code that decides it
+
+	Section string `json:"-"` // the heading that it stands under: "Transactions"
 }
 
 // Markdown returns the document.
@@ -43,7 +48,11 @@ func Markdown() string { return assumptions }
 // Assumptions returns the rows of the document's tables, in their order.
 func Assumptions() []Assumption {
 	var list []Assumption
+	section := ""
 	for line := range strings.SplitSeq(assumptions, "\n") {
+		if title, found := strings.CutPrefix(line, "## "); found {
+			section = title
+		}
 		cells := strings.Split(strings.Trim(line, "|"), "|")
 		if !strings.HasPrefix(line, "| ") || len(cells) != 3 {
 			continue
@@ -52,6 +61,8 @@ func Assumptions() []Assumption {
 			ID:   strings.TrimSpace(cells[0]),
 			Text: strings.TrimSpace(cells[1]),
 			Knob: strings.TrimSpace(cells[2]),
+
+			Section: section,
 		}
 		if row.ID != "id" { // a table's head
 			list = append(list, row)

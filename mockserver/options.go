@@ -58,6 +58,7 @@ type settings struct {
 	environment Environment
 	lenient     bool
 	basicTokenX string
+	noConsole   bool
 	autoPay     time.Duration
 	fee         int64
 	opening     int64
@@ -121,6 +122,12 @@ func WithEnvironment(e Environment) Option { return func(s *settings) { s.enviro
 
 // WithLenient accepts transactions without products or buyer.
 func WithLenient() Option { return func(s *settings) { s.lenient = true } }
+
+// WithConsole chooses whether browsers get the console: pages that show what
+// happened and do what the control plane does, at / and under /__mock/console.
+// They do otherwise. JSON clients never see it, and it costs nothing until a
+// page is asked for.
+func WithConsole(on bool) Option { return func(s *settings) { s.noConsole = !on } }
 
 // WithBasicTokenX lets the literal Basic credential "token:x" stand for a key.
 // Otherwise it identifies no account and gets 401.

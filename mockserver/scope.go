@@ -11,6 +11,7 @@ type scope struct {
 	store   *store.Store
 	account gateway.Secret // its key; empty for every account
 	events  *events.Hub
+	dry     bool // finds out whether a control would be refused, and changes nothing
 }
 
 // with returns the account that has what a control names, or, where none has,
@@ -18,6 +19,9 @@ type scope struct {
 // "transactions/pay", is the cause of what changes.
 func (s scope) with(control string, has func(*store.Data) bool) *store.Account {
 	a := s.find(has)
+	if s.dry {
+		return a.DryRun()
+	}
 	if s.events.Listening() {
 		a = a.CausedBy(store.Cause{Text: "control " + control})
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/console"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
@@ -114,16 +115,7 @@ func New(opts ...Option) (*Server, error) {
 		Events:  s.events,
 	})
 	s.store.Account(s.Key()) // the default account has its room, whoever comes first
-	s.assemble(httpapi.New(httpapi.Config{
-		Store:       s.store,
-		Now:         s.clock.Now,
-		IDs:         s.requestIDs,
-		Live:        cfg.dialect == Live,
-		Lenient:     cfg.lenient,
-		Production:  cfg.environment == Production,
-		BasicTokenX: cfg.basicTokenX,
-		Events:      s.events,
-	}))
+	s.assemble(s.api(cfg.dialect, s.requestIDs))
 	s.Clock = &Clock{s}
 	all := s.Account("")
 	s.Transactions, s.Transfers, s.Subscriptions = all.Transactions, all.Transfers, all.Subscriptions
@@ -157,6 +149,20 @@ func (s *Server) begin() error {
 	return nil
 }
 
+// api returns the interface in a dialect.
+func (s *Server) api(dialect Dialect, requestIDs *ids.Source) *httpapi.API {
+	return httpapi.New(httpapi.Config{
+		Store:       s.store,
+		Now:         s.clock.Now,
+		IDs:         requestIDs,
+		Live:        dialect == Live,
+		Lenient:     s.settings.lenient,
+		Production:  s.settings.environment == Production,
+		BasicTokenX: s.settings.basicTokenX,
+		Events:      s.events,
+	})
+}
+
 // assemble puts the journal and the faults before the API.
 func (s *Server) assemble(api *httpapi.API) {
 	operation := func(r *http.Request) string { return cmp.Or(hosted.Operation(r), api.Operation(r)) }
@@ -176,6 +182,7 @@ func (s *Server) assemble(api *httpapi.API) {
 			api.ServeHTTP(w, r)
 		}),
 	})
+	pages := s.console(plane, gateway)
 	s.handler = &gate.Gate{
 		Hosts:       s.settings.allowHosts,
 		Open:        admin.Harmless,
@@ -183,6 +190,10 @@ func (s *Server) assemble(api *httpapi.API) {
 		Rejected:    s.tellForeign,
 		BodyTimeout: s.settings.bodyTimeout,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if pages != nil && console.Serves(r) {
+				pages.ServeHTTP(w, r)
+				return
+			}
 			if admin.Serves(r) {
 				plane.ServeHTTP(w, r)
 				return
@@ -298,9 +309,13 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Account returns the controls of the account that a key opens. They act on
 // that account alone: the resources of another are not found. The controls of
 // "" are those of the server's fields, which act on every account.
-func (s *Server) Account(key string) *Account {
+func (s *Server) Account(key string) *Account { return s.account(key, false) }
+
+// account is Account, or with dry its controls for finding out which of them
+// would be refused: they change nothing.
+func (s *Server) account(key string, dry bool) *Account {
 	secret := gateway.NewSecret(key)
-	of := scope{s.store, secret, s.events}
+	of := scope{store: s.store, account: secret, events: s.events, dry: dry}
 	return &Account{
 		Transactions:  Transactions{of},
 		Transfers:     Transfers{of},

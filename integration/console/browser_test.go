@@ -58,8 +58,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// gateway starts a gateway on a socket and returns its address.
-func gateway(t *testing.T, opts ...mockserver.Option) (*mockserver.Server, string) {
+// serve starts a gateway on a socket and returns its address.
+func serve(t *testing.T, opts ...mockserver.Option) (*mockserver.Server, string) {
 	t.Helper()
 	gw := mockserver.Run(t, append([]mockserver.Option{mockserver.WithSeed(1)}, opts...)...)
 	base, err := gw.Listen("127.0.0.1:0")
@@ -318,7 +318,7 @@ func quote(s string) string {
 // its checks.
 func TestTheBrowserTellsOfErrorsAndForeignRequests(t *testing.T) {
 	t.Parallel()
-	_, base := gateway(t)
+	_, base := serve(t)
 	p := open(t, base, device{width: 360})
 	p.visit("/__mock/health")
 	eval[bool](p, "console.error('no'), true")

@@ -112,6 +112,7 @@ type flags struct {
 	timestampHeader, signatureHeader string
 
 	lenient bool
+	console bool
 	version bool
 	speed   float64
 	autoPay time.Duration
@@ -184,6 +185,7 @@ func (f *flags) set() *flag.FlagSet {
 	s.Int64Var(&f.opening, "opening-balance", 0, "balance of a new account in `cents`")
 	s.Int64Var(&f.fee, "fee", 0, "fee per payment in `cents`")
 	s.Int64Var(&f.memory, "memory", 2048, "how much memory accounts, deliveries and the journal may take, in `MiB`; a write or a new account beyond it gets a 507")
+	s.BoolVar(&f.console, "console", true, "serve pages to browsers, at / and under /__mock/console; -console=false serves none")
 	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the gateway may be called, comma-separated, besides localhost and IP addresses; * is any")
 	s.StringVar(&f.data, "data", "", "`file` in which the state survives the process")
 	s.BoolVar(&f.version, versionFlag, false, "print the version and end")
@@ -211,6 +213,7 @@ func (f *flags) config() (config, error) {
 	if f.dialect == "live" {
 		add(mockserver.WithDialect(mockserver.Live))
 	}
+	add(mockserver.WithConsole(f.console))
 	if f.lenient {
 		add(mockserver.WithLenient())
 	}

@@ -171,9 +171,7 @@ func (p *Plane) metrics(c *call) (any, error) {
 	one("gauge", "mockgateway_memory_bytes", "About what counts towards the memory limit.", p.cfg.Room.Used())
 	head("gauge", "mockgateway_deliveries", "Webhook deliveries that are remembered.")
 	states := p.cfg.Sender.Count()
-	for _, state := range []deliver.State{
-		deliver.Pending, deliver.Delivered, deliver.Failed, deliver.Held, deliver.Dropped, deliver.NoEndpoint,
-	} {
+	for _, state := range deliver.States() {
 		fmt.Fprintf(&b, "mockgateway_deliveries{state=%q} %d\n", state, states[state])
 	}
 	head("counter", "mockgateway_requests_total", "Requests by response status, 0 if none was sent.")

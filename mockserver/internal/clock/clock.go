@@ -155,6 +155,18 @@ func (c *Clock) Timers() []Timer {
 	return list
 }
 
+// Upcoming lists the first n timers, in the order in which they will fire, less
+// those that will do nothing. It takes as long for a million timers as for a few.
+func (c *Clock) Upcoming(n int) []Timer {
+	c.mu.Lock()
+	list := c.timers.first(n)
+	c.mu.Unlock()
+	if c.cfg.StillApplies != nil {
+		list = slices.DeleteFunc(list, func(t Timer) bool { return !c.cfg.StillApplies(t) })
+	}
+	return list
+}
+
 // Len returns how many timers wait, those that will do nothing among them.
 func (c *Clock) Len() int {
 	c.mu.Lock()

@@ -86,3 +86,25 @@ func (q *queue) list() []Timer {
 	}
 	return timers
 }
+
+// first returns the n timers that fire first. Only what may come next is
+// compared: the children of what has been taken.
+func (q *queue) first(n int) []Timer {
+	var next []int // the latest first
+	add := func(i int) {
+		if i < len(q.items) {
+			at, _ := slices.BinarySearchFunc(next, i, func(a, b int) int { return compare(q.items[b], q.items[a]) })
+			next = slices.Insert(next, at, i)
+		}
+	}
+	add(0)
+	var timers []Timer
+	for len(next) > 0 && len(timers) < n {
+		i := next[len(next)-1]
+		next = next[:len(next)-1]
+		timers = append(timers, q.items[i].Timer)
+		add(2*i + 1)
+		add(2*i + 2)
+	}
+	return timers
+}

@@ -127,14 +127,17 @@ func validCode(code string) bool {
 	})
 }
 
-// names lists every fault, for error messages.
-func names() string {
+// Names lists every fault.
+func Names() []string {
 	list := make([]string, len(kinds()))
 	for i, k := range kinds() {
 		list[i] = string(k)
 	}
-	return strings.Join(list, ", ")
+	return list
 }
+
+// names lists every fault, for error messages.
+func names() string { return strings.Join(Names(), ", ") }
 
 // Parse reads the text form of what goes wrong, as the header X-Mock-Fault has
 // it: "status=503; retry-after=2", "lose-response", "latency=800ms",

@@ -10,10 +10,11 @@ import (
 // Find lists the requests that match a pattern, the oldest first; see
 // [Request.Matches] of package faults. "" matches all.
 func (j *Journal) Find(account, pattern string) []Entry {
-	return slices.DeleteFunc(j.Entries(account), func(e Entry) bool { return !e.matches(pattern) })
+	return slices.DeleteFunc(j.Entries(account), func(e Entry) bool { return !e.Matches(pattern) })
 }
 
-func (e *Entry) matches(pattern string) bool {
+// Matches reports whether a pattern means the request; see [Journal.Find].
+func (e *Entry) Matches(pattern string) bool {
 	return pattern == "" || faults.Request{Operation: e.Operation, Method: e.Method, Path: e.Path}.Matches(pattern)
 }
 
@@ -30,7 +31,7 @@ func (j *Journal) NearMisses(account, pattern string) []Entry {
 	}
 	var misses []miss
 	for _, e := range j.Entries(account) {
-		if e.matches(pattern) {
+		if e.Matches(pattern) {
 			continue
 		}
 		if d := e.distance(pattern); d <= max(3, len(pattern)/3) {

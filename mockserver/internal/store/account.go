@@ -18,6 +18,8 @@ type Account struct {
 	// draft collects the changes of a handle that [Account.Once] has given out,
 	// which holds the lock. Nil: every change is committed at once.
 	draft *engine.Change
+
+	dry bool // nothing is committed
 }
 
 // Observed returns the same account, telling changed of the commits that are
@@ -35,8 +37,12 @@ type Cause struct {
 // CausedBy returns the same account, with a cause for the commits that are made
 // through it.
 func (a *Account) CausedBy(c Cause) *Account {
-	return &Account{core: a.core, changed: a.changed, cause: c}
+	return &Account{core: a.core, changed: a.changed, cause: c, dry: a.dry}
 }
+
+// DryRun returns the same account for finding out what a transition would do:
+// [Account.Apply] runs it and throws the change away.
+func (a *Account) DryRun() *Account { return &Account{core: a.core, dry: true} }
 
 // core is an account, however many handles there are to it.
 type core struct {
@@ -64,6 +70,7 @@ type Data struct {
 
 	Integration *engine.Integration // nil before it is configured
 	Balance     int64               // cents
+	Days        []Day               // what moved the balance, the latest day last
 	spent       map[string]struct{}
 	responses   responses
 }
@@ -118,9 +125,12 @@ func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal
 		defer a.unlock()
 	}
 	a.data.Env = a.env()
+	if a.dry {
+		a.data.Env.IDs = noIDs{}
+	}
 	c, refusal := transition(&a.data)
 	switch {
-	case refusal != nil:
+	case refusal != nil, a.dry:
 	case a.draft != nil:
 		a.data.stamp(c)
 		*a.draft = c

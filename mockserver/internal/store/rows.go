@@ -47,6 +47,9 @@ func (d *Data) put(c engine.Change) int64 {
 	}
 	d.responses.put(c.Responses)
 	d.Balance += c.Balance
+	if c.Balance != 0 {
+		d.book(c)
+	}
 	for _, token := range c.Spent {
 		d.spent[token] = struct{}{}
 	}

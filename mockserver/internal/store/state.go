@@ -18,6 +18,7 @@ type AccountState struct {
 	Key     string
 	IDs     []byte        // the state of its source of ids
 	Records engine.Change // every record, with the balance and the spent tokens
+	Days    []Day         `json:",omitempty"` // what moved the balance
 }
 
 // State returns a copy of the store at one moment for each account.
@@ -38,7 +39,7 @@ func (a *Account) state() (AccountState, error) {
 	defer a.mu.RUnlock()
 	ids, err := a.ids.MarshalBinary()
 	d := &a.data
-	return AccountState{Key: a.key, IDs: ids, Records: engine.Change{
+	return AccountState{Key: a.key, IDs: ids, Days: slices.Clone(d.Days), Records: engine.Change{
 		Transactions:  slices.Clone(d.Transactions.rows),
 		Customers:     slices.Clone(d.Customers.rows),
 		Transfers:     slices.Clone(d.Transfers.rows),
@@ -81,6 +82,7 @@ func (a *Account) restore(saved AccountState, ids IDs) {
 	defer a.mu.Unlock()
 	d := newData(0)
 	d.put(saved.Records)
+	d.Days = slices.Clone(saved.Days) // not the whole balance at one moment
 	a.fill(d)
 	a.ids = ids
 }

@@ -61,6 +61,17 @@ func (t *Table[R]) Get(id string) *R {
 	return nil
 }
 
+// Counts returns how many resources have each value of a facet.
+func (t *Table[R]) Counts(facet Facet[R]) map[string]int {
+	counts := map[string]int{}
+	for value, set := range t.facets[facet] {
+		if set.count > 0 {
+			counts[value] = set.count
+		}
+	}
+	return counts
+}
+
 // maxBefore is how many replaced records a table remembers.
 const maxBefore = 1024
 

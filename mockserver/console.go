@@ -1,0 +1,46 @@
+package mockserver
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/gateway-go/gateway/mockserver/internal/console"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
+)
+
+// console returns the pages for browsers, nil where the options leave them out.
+// They act through the control plane and through gateway, which is the interface
+// with its journal and faults.
+func (s *Server) console(plane, gateway http.Handler) http.Handler {
+	if s.settings.noConsole {
+		return nil
+	}
+	return console.New(console.Config{
+		Store:    s.store,
+		Clock:    s.clock,
+		Sender:   s.sender,
+		Faults:   s.faults,
+		Journal:  s.journal,
+		Plane:    plane,
+		Gateway:  gateway,
+		Document: s.reader(Document),
+		LiveAPI:  s.reader(Live),
+		Default:  s.Key(),
+		Controls: slices.Sorted(maps.Keys(controls(s.Account(""), 0))),
+		Allowed: func(key, control, id string) bool {
+			return controls(s.account(key, true), 1)[control](id) == nil
+		},
+		Sandbox: s.settings.environment == Sandbox,
+		Live:    s.settings.dialect == Live,
+	})
+}
+
+// reader returns the interface in a dialect for reads that are no client's: its
+// request ids are its own, so that a look at a page changes nothing. It is made
+// when it is first used.
+func (s *Server) reader(dialect Dialect) http.Handler {
+	api := sync.OnceValue(func() http.Handler { return s.api(dialect, ids.New()) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { api().ServeHTTP(w, r) })
+}

@@ -1,0 +1,405 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
+)
+
+// action is a form with one button: a call of the control plane, such as
+// "POST /__mock/transactions/{id}/pay", or a request of the interface, such as
+// "PUT /v2/transactions/{id}/refund".
+type action struct {
+	Call   string
+	IDs    []string // for the call's path; with several the call is made for each
+	Label  string
+	Hint   string // what it does
+	Fields []field
+	Danger bool   // it can't be undone
+	Back   string // where to go afterwards; "" is this page
+}
+
+// field is a member of the call's body. The name says how its text is written as
+// JSON: "s.reason" is a string, "n.amount" a number, "b.next" true, "l.events" a
+// list of the words in it; "q.kind" is a parameter of the query, and "body" the
+// whole body. An empty field is not sent.
+type field struct {
+	Name, Label, Value string
+
+	Type        string // of the input: text, number, select, checkbox, textarea, hidden, datetime, password
+	Options     []string
+	Placeholder string
+	Required    bool
+	Min         string
+}
+
+// maxForm is how long a form may be.
+const maxForm = 1 << 20
+
+// act carries out a form.
+func (rq *request) act() {
+	if rq.r.Method != http.MethodPost {
+		rq.w.Header().Set("Allow", "POST")
+		rq.fail(http.StatusMethodNotAllowed, "This address takes forms.")
+		return
+	}
+	if err := rq.origin.Check(rq.r); err != nil {
+		rq.fail(http.StatusForbidden, "A page of another origin may not control the gateway.")
+		return
+	}
+	rq.r.Body = http.MaxBytesReader(rq.w, rq.r.Body, maxForm)
+	if err := rq.r.ParseForm(); err != nil {
+		rq.fail(http.StatusBadRequest, "The form can't be read: "+err.Error())
+		return
+	}
+	form := rq.r.PostForm
+	token := form.Get("token")
+	switch {
+	case !rq.token.valid(token):
+		rq.fail(http.StatusForbidden, "The form is from an earlier start of the gateway, or from somewhere else. Reload its page and try again.")
+		return
+	case !rq.token.take(token):
+		rq.done(note{Text: "This form was already sent; it was not carried out again."})
+		return
+	}
+	calls, err := callsOf(form)
+	if err != nil {
+		rq.token.giveBack(token)
+		rq.fail(http.StatusBadRequest, err.Error())
+		return
+	}
+	var last result
+	for i, call := range calls {
+		last = rq.send(call)
+		if last.Status >= http.StatusBadRequest || last.Status == 0 {
+			if i == 0 {
+				rq.token.giveBack(token)
+			}
+			break
+		}
+	}
+	rq.report(form, last)
+}
+
+// report shows what came of a form: the page it was on, or the response itself
+// where it failed or was asked for.
+func (rq *request) report(form url.Values, last result) {
+	ok := last.Status >= http.StatusOK && last.Status < http.StatusBadRequest
+	if ok && form.Get("show") == "" {
+		rq.done(note{Text: form.Get("label") + ": done.", Curl: last.Curl})
+		return
+	}
+	status := http.StatusOK
+	if !ok && form.Get("show") == "" {
+		status = max(last.Status, http.StatusBadRequest)
+	}
+	rq.render(status, &view{Title: last.Title, Template: "result", Data: last})
+}
+
+// done goes back to the page that a form was on, with a message.
+func (rq *request) done(n note) {
+	to, err := url.Parse(rq.back())
+	if err != nil {
+		to = &url.URL{Path: rq.base}
+	}
+	q := to.Query()
+	q.Set("note", rq.addNote(n))
+	to.RawQuery = q.Encode()
+	http.Redirect(rq.w, rq.r, to.String(), http.StatusSeeOther)
+}
+
+// back returns the page that a form names, if it is one of the console's.
+func (rq *request) back() string {
+	u, err := url.Parse(rq.r.PostForm.Get("back"))
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.Path != Prefix && !strings.HasPrefix(u.Path, Prefix+"/") {
+		return rq.base
+	}
+	q := u.Query()
+	q.Del("note")
+	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).String()
+}
+
+// outgoing is one call that a form asks for.
+type outgoing struct {
+	method, path string
+	body         []byte
+}
+
+// callsOf returns the calls of a form, one for each id.
+func callsOf(form url.Values) ([]outgoing, error) {
+	method, path, _ := strings.Cut(form.Get("call"), " ")
+	if method == "" || !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("the form names no call such as POST /__mock/reset, but %q", form.Get("call"))
+	}
+	body, err := bodyOf(form)
+	if err != nil {
+		return nil, err
+	}
+	if q := queryOf(form); q != "" {
+		path += "?" + q
+	}
+	before, rest, found := strings.Cut(path, "{")
+	if !found {
+		return []outgoing{{method, path, body}}, nil
+	}
+	_, after, _ := strings.Cut(rest, "}")
+	var list []outgoing
+	for _, id := range form["id"] {
+		if id != "" {
+			list = append(list, outgoing{method, before + url.PathEscape(id) + after, body})
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.New("nothing is chosen")
+	}
+	return list, nil
+}
+
+// queryOf writes the parameters that a form's fields "q.name" make.
+func queryOf(form url.Values) string {
+	q := url.Values{}
+	for name := range form {
+		if parameter, found := strings.CutPrefix(name, "q."); found && form.Get(name) != "" {
+			q.Set(parameter, form.Get(name))
+		}
+	}
+	return q.Encode()
+}
+
+// bodyOf writes the body that a form's fields make; see [field].
+func bodyOf(form url.Values) ([]byte, error) {
+	if form.Has("body") {
+		return []byte(strings.TrimSpace(form.Get("body"))), nil
+	}
+	members := map[string]jsontext.Value{}
+	for name := range form {
+		kind, member, found := strings.Cut(name, ".")
+		text := strings.TrimSpace(form.Get(name))
+		if !found || text == "" || len(kind) != 1 || kind == "q" {
+			continue
+		}
+		value, err := valueOf(kind, text, form[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", member, err)
+		}
+		members[member] = value
+	}
+	if len(members) == 0 {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(quote(name))
+		b.WriteByte(':')
+		b.Write(members[name])
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+func valueOf(kind, text string, all []string) (jsontext.Value, error) {
+	switch kind {
+	case "n":
+		value := jsontext.Value(text)
+		if !value.IsValid() || value.Kind() != '0' {
+			return nil, fmt.Errorf("must be a number, not %q", text)
+		}
+		return value, nil
+	case "b":
+		return jsontext.Value("true"), nil
+	case "t": // a local time of the virtual clock's zone, as browsers send it
+		if len(text) == len("2006-01-02T15:04") {
+			text += ":00"
+		}
+		return jsontext.Value(quote(text + "Z")), nil
+	case "l":
+		var words []string
+		for _, v := range all {
+			words = append(words, strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(", \n\r\t", r) })...)
+		}
+		quoted := make([]string, len(words))
+		for i, w := range words {
+			quoted[i] = quote(w)
+		}
+		return jsontext.Value("[" + strings.Join(quoted, ",") + "]"), nil
+	default:
+		return jsontext.Value(quote(text)), nil
+	}
+}
+
+// indented writes JSON over several lines; what is not JSON stays as it is.
+func indented(text string) string {
+	value := jsontext.Value(text)
+	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
+		return text
+	}
+	return string(value)
+}
+
+// quote writes a string as JSON.
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return `""` // every string can be written
+	}
+	return string(b)
+}
+
+// result is a response that is shown.
+type result struct {
+	Title  string
+	Status int // 0: the connection broke
+	Detail string
+	Call   string // what was sent
+	Body   string // the response, masked
+	Curl   string
+	Back   string
+}
+
+// send makes a call: the control plane's, or one of the interface.
+func (rq *request) send(call outgoing) result {
+	handler := rq.cfg.Gateway
+	if strings.HasPrefix(call.path, admin.Prefix+"/") {
+		handler = rq.cfg.Plane
+	}
+	out := result{Call: call.method + " " + call.path, Curl: rq.curl(call.method, call.path, rq.cfg.Journal.Masked(call.body)), Back: rq.back()}
+	status, text, err := rq.roundTrip(handler, call.method, call.path, call.body)
+	if err != nil {
+		out.Title, out.Detail = "No response", "The connection broke: "+err.Error()
+		return out
+	}
+	out.Status, out.Body = status, indented(rq.cfg.Journal.Masked(text))
+	out.Title = fmt.Sprintf("%d %s", status, http.StatusText(status))
+	if out.Body == "" {
+		out.Body = fmt.Sprintf("(%d bytes that are not JSON)", len(text))
+	}
+	if status >= http.StatusBadRequest {
+		out.Detail = detailOf(text)
+	}
+	return out
+}
+
+// detailOf returns the sentence in an error's body.
+func detailOf(text []byte) string {
+	var problem struct{ Detail, Message string }
+	if json.Unmarshal(text, &problem) != nil {
+		return ""
+	}
+	if problem.Detail != "" {
+		return problem.Detail
+	}
+	return problem.Message
+}
+
+// roundTrip carries a request with the account's key to a handler.
+func (rq *request) roundTrip(handler http.Handler, method, path string, body []byte) (status int, text []byte, err error) {
+	r, err := http.NewRequestWithContext(rq.r.Context(), method, "http://localhost"+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Apikey", rq.key)
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := (&memory.Transport{Handler: handler}).RoundTrip(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, text, err
+}
+
+// curl writes a request for a terminal. The key is left to the reader, as $KEY.
+func (rq *request) curl(method, path, body string) string {
+	text := "curl"
+	if method != http.MethodGet && (method != http.MethodPost || body == "") {
+		text += " -X " + method
+	}
+	text += " " + shell("http://"+rq.r.Host+path) + ` -H "Authorization: Bearer $KEY"`
+	if body != "" {
+		text += " -H 'Content-Type: application/json' -d " + shell(body)
+	}
+	return text
+}
+
+// shell quotes a word for a POSIX shell.
+func shell(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:{}", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// controls returns the buttons of a resource: those of the controls that its
+// state allows.
+func (rq *request) controls(resource, id string) (list []action) {
+	for _, control := range rq.cfg.Controls {
+		kind, name, _ := strings.Cut(control, "/")
+		if kind != resource || !rq.cfg.Allowed(rq.key, control, id) {
+			continue
+		}
+		label := labels()[control]
+		a := action{
+			Call: "POST " + admin.Prefix + "/" + resource + "/{id}/" + name, IDs: []string{id},
+			Label: label.label, Hint: label.hint, Danger: label.danger,
+		}
+		if a.Label == "" {
+			a.Label = name
+		}
+		if name == "fail-next" {
+			a.Fields = []field{{Name: "n.count", Label: "Charges", Type: "number", Value: "1", Min: "0"}}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+type label struct {
+	label, hint string
+	danger      bool
+}
+
+// labels says what the controls are called on buttons.
+func labels() map[string]label {
+	return map[string]label{
+		"transactions/pay":            {label: "Pay", hint: "The payer pays."},
+		"transactions/expire":         {label: "Expire", hint: "Its time runs out now."},
+		"transactions/refuse":         {label: "Refuse", hint: "The issuer refuses the card.", danger: true},
+		"transactions/cancel":         {label: "Cancel", hint: "It is canceled.", danger: true},
+		"transactions/chargeback":     {label: "Charge back", hint: "The payer's bank takes the payment back.", danger: true},
+		"transactions/challenge/pass": {label: "Pass 3-D Secure", hint: "The payer passes the challenge."},
+		"transactions/challenge/fail": {label: "Fail 3-D Secure", hint: "The payer fails the challenge.", danger: true},
+		"transfers/analyse":           {label: "Analyse", hint: "The transfer goes to a risk check."},
+		"transfers/process":           {label: "Process", hint: "The bank accepts the transfer."},
+		"transfers/settle":            {label: "Settle", hint: "The money reaches its receiver."},
+		"transfers/fail":              {label: "Fail", hint: "The bank refuses the transfer.", danger: true},
+		"subscriptions/authorize":     {label: "Authorize", hint: "The payer authorizes the Pix Automatico."},
+		"subscriptions/reject":        {label: "Reject", hint: "The payer rejects the Pix Automatico.", danger: true},
+		"subscriptions/revoke":        {label: "Revoke", hint: "The payer revokes the Pix Automatico.", danger: true},
+		"subscriptions/fail-next":     {label: "Fail next charges", hint: "The next charges fail; 0 takes that back."},
+		"checkout/begin":              {label: "Begin payment", hint: "The buyer asks for the Pix code or sends the card."},
+		"checkout/pay":                {label: "Pay", hint: "The buyer pays."},
+		"checkout/expire":             {label: "Expire", hint: "The link expires now.", danger: true},
+		"checkout/deactivate":         {label: "Deactivate", hint: "The merchant takes the link off sale.", danger: true},
+	}
+}

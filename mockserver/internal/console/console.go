@@ -1,0 +1,372 @@
+// Package console is the mock gateway's web pages: what happened, why, and every
+// action of the control plane as a button.
+//
+// It changes nothing itself. A form becomes a call of the control plane or a
+// request to the interface, carried in memory, so what a page can do curl can do
+// too. Pages work without JavaScript; the script reloads what is shown when
+// something happens. Nothing runs, and no template is parsed, until a page is
+// asked for.
+//
+// To add a page: a line in routes, a function that returns what its template
+// needs, and the template in pages/.
+package console
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Prefix is where the paths of the pages begin. The home page is at / too.
+const Prefix = admin.Prefix + "/console"
+
+// Config is what a Console needs.
+type Config struct {
+	Store   *store.Store
+	Clock   *clock.Clock
+	Sender  *deliver.Sender
+	Faults  *faults.Set
+	Journal *journal.Journal
+
+	// Plane is the control plane, and Gateway the interface as clients reach it,
+	// with journal and faults.
+	Plane   http.Handler
+	Gateway http.Handler
+	// Document and LiveAPI are the interface in each dialect, for reads that are
+	// no one's request.
+	Document http.Handler
+	LiveAPI  http.Handler
+
+	// Default is the key of the account that is shown first.
+	Default string
+	// Controls are those of the control plane, such as "transactions/pay", and
+	// Allowed reports whether a resource's state allows one.
+	Controls []string
+	Allowed  func(key, control, id string) bool
+
+	Sandbox bool
+	Live    bool
+}
+
+// Console serves the pages. It is safe for concurrent use.
+type Console struct {
+	cfg    Config
+	origin *http.CrossOriginProtection
+
+	parse sync.Once // of what follows
+	pages map[string]*template.Template
+	token tokens
+	docs  reference
+	err   error
+
+	mu    sync.Mutex
+	notes notes
+}
+
+// New returns the console.
+func New(cfg Config) *Console {
+	return &Console{cfg: cfg, origin: http.NewCrossOriginProtection()}
+}
+
+// Serves reports whether a request is for a page: one of the console's own paths,
+// or a browser's for / or the beginning of the control plane.
+func Serves(r *http.Request) bool {
+	path := r.URL.Path
+	if path == Prefix || strings.HasPrefix(path, Prefix+"/") {
+		return true
+	}
+	home := path == "/" || path == admin.Prefix || path == admin.Prefix+"/"
+	return home && (r.Method == http.MethodGet || r.Method == http.MethodHead) && wantsHTML(r)
+}
+
+// wantsHTML reports whether a client prefers a page, as browsers do.
+func wantsHTML(r *http.Request) bool {
+	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if kind, _, _ := strings.Cut(accepted, ";"); strings.TrimSpace(kind) == "text/html" {
+			return true
+		}
+	}
+	return false
+}
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+var (
+	//go:embed static/style.css
+	styleSheet []byte
+	//go:embed static/script.js
+	script []byte
+)
+
+// request is one look at the console.
+type request struct {
+	*Console
+
+	w    http.ResponseWriter
+	r    *http.Request
+	key  string // of the account that is shown
+	base string // of the paths of the pages that show this account
+	args []string
+}
+
+// route is a page; elements of the path in braces are arguments.
+type route struct {
+	path string
+	page func(*request) (*view, error)
+}
+
+func routes() []route {
+	return []route{
+		{"", (*request).home},
+		{"find", (*request).find},
+		{"transactions", listPage(transactionList())},
+		{"transactions/{id}", (*request).transaction},
+		{"subscriptions", listPage(subscriptionList())},
+		{"subscriptions/{id}", (*request).subscription},
+		{"transfers", listPage(transferList())},
+		{"transfers/{id}", (*request).transfer},
+		{"customers", listPage(customerList())},
+		{"customers/{id}", (*request).customer},
+		{"links", (*request).links},
+		{"links/{slug}", (*request).link},
+		{"webhooks", (*request).webhooks},
+		{"webhooks/{id}", (*request).delivery},
+		{"requests", (*request).requests},
+		{"requests/{id}", (*request).request},
+		{"faults", (*request).faultsPage},
+		{"snapshots", (*request).snapshots},
+		{"accounts", (*request).accounts},
+		{"assumptions", (*request).assumptions},
+		{"reference", (*request).reference},
+		{"reference/{id}", (*request).operation},
+	}
+}
+
+// pageError is a page that can't be shown, and why.
+type pageError struct {
+	status int
+	detail string
+}
+
+// Error implements error.
+func (e pageError) Error() string { return e.detail }
+
+// notFound says that the account has no such resource.
+func notFound() error {
+	return pageError{http.StatusNotFound, "There is no such thing here. It may belong to another account, or have been reset."}
+}
+
+// redirect is returned by a page that is another one.
+type redirect struct{ to string }
+
+// Error implements error.
+func (r redirect) Error() string { return "see " + r.to }
+
+// ServeHTTP implements http.Handler.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header(w)
+	c.parse.Do(c.load)
+	if c.err != nil {
+		http.Error(w, c.err.Error(), http.StatusInternalServerError)
+		return
+	}
+	rq := &request{Console: c, w: w, r: r}
+	rest := rq.account(strings.Trim(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, admin.Prefix), "/console"), "/"))
+	switch {
+	case rest == "do":
+		rq.act()
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		rq.fail(http.StatusMethodNotAllowed, "A page can only be read.")
+	case rest == "style.css":
+		respond.WriteText(w, http.StatusOK, "text/css; charset=utf-8", styleSheet)
+	case rest == "script.js":
+		respond.WriteText(w, http.StatusOK, "text/javascript; charset=utf-8", script)
+	default:
+		rq.show(rest)
+	}
+}
+
+// header sets what every response carries. Nothing may be loaded from elsewhere,
+// run inline, or be shown in another page's frame.
+func header(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "same-origin") // a form must name its origin
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+}
+
+// show writes the page at a path.
+func (rq *request) show(path string) {
+	for _, rt := range routes() {
+		if !faults.PathMatches(rt.path, path) {
+			continue
+		}
+		elements := strings.Split(path, "/")
+		for i, name := range strings.Split(rt.path, "/") {
+			if strings.HasPrefix(name, "{") {
+				rq.args = append(rq.args, elements[i])
+			}
+		}
+		v, err := rt.page(rq)
+		var to redirect
+		var failed pageError
+		switch {
+		case errors.As(err, &to):
+			http.Redirect(rq.w, rq.r, to.to, http.StatusSeeOther)
+		case errors.As(err, &failed):
+			rq.fail(failed.status, failed.detail)
+		case err != nil:
+			rq.fail(http.StatusInternalServerError, err.Error())
+		default:
+			rq.render(http.StatusOK, v)
+		}
+		return
+	}
+	rq.fail(http.StatusNotFound, "The console has no such page.")
+}
+
+// view is what the templates are given.
+type view struct {
+	Title    string
+	Section  string // of the navigation
+	Template string
+	Data     any
+
+	*frame
+}
+
+// frame is what every page shows around its own part.
+type frame struct {
+	Base        string
+	Token       string
+	Back        string // the path of this page
+	Account     string
+	Now         time.Time
+	Environment string
+	Dialect     string
+	Note        *note
+	Sections    []section
+}
+
+type section struct {
+	Path, Title string
+	Current     bool
+}
+
+func sections() []section {
+	return []section{
+		{Path: "", Title: "Home"},
+		{Path: "/transactions", Title: "Transactions"},
+		{Path: "/subscriptions", Title: "Subscriptions"},
+		{Path: "/transfers", Title: "Transfers"},
+		{Path: "/customers", Title: "Customers"},
+		{Path: "/links", Title: "Checkout links"},
+		{Path: "/webhooks", Title: "Webhooks"},
+		{Path: "/requests", Title: "Requests"},
+		{Path: "/faults", Title: "Faults"},
+		{Path: "/snapshots", Title: "Snapshots"},
+		{Path: "/accounts", Title: "Accounts"},
+		{Path: "/reference", Title: "API reference"},
+		{Path: "/assumptions", Title: "Assumptions"},
+	}
+}
+
+func (rq *request) frame(section string) *frame {
+	f := &frame{
+		Base: rq.base, Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
+		Account: masked(rq.key), Now: rq.cfg.Clock.Now(), Environment: "production", Dialect: "document",
+		Note: rq.takeNote(), Sections: sections(),
+	}
+	if rq.cfg.Sandbox {
+		f.Environment = "sandbox"
+	}
+	if rq.cfg.Live {
+		f.Dialect = "live"
+	}
+	if rq.r.Method == http.MethodPost {
+		f.Back = rq.back()
+	}
+	for i := range f.Sections {
+		f.Sections[i].Current = f.Sections[i].Path == section
+	}
+	return f
+}
+
+// render writes a page.
+func (rq *request) render(status int, v *view) {
+	v.frame = rq.frame(v.Section)
+	var b bytes.Buffer
+	if err := rq.pages[v.Template].ExecuteTemplate(&b, "layout", v); err != nil {
+		http.Error(rq.w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	rq.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	rq.w.WriteHeader(status)
+	_, _ = rq.w.Write(b.Bytes()) // fails only when nobody reads any more
+}
+
+// fail writes a page that says what is wrong.
+func (rq *request) fail(status int, detail string) {
+	rq.render(status, &view{Title: http.StatusText(status), Template: "result", Data: result{Status: status, Detail: detail}})
+}
+
+// load parses the templates and makes the secret of the forms.
+func (c *Console) load() {
+	c.token = newTokens()
+	c.docs = readReference(c.cfg.Live)
+	layout, err := template.New("").Funcs(functions()).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html")
+	if err != nil {
+		c.err = err
+		return
+	}
+	c.pages = map[string]*template.Template{}
+	files, err := pageFiles.ReadDir("pages")
+	if err != nil {
+		c.err = err
+		return
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".html")
+		if name == "layout" || name == "parts" {
+			continue
+		}
+		page, err := layout.Clone()
+		if err == nil {
+			page, err = page.ParseFS(pageFiles, "pages/"+file.Name())
+		}
+		if err != nil {
+			c.err = err
+			return
+		}
+		c.pages[name] = page
+	}
+}
+
+// to returns the path of a page that shows the same account.
+func (rq *request) to(elements ...string) string {
+	path := rq.base
+	for _, e := range elements {
+		path += "/" + url.PathEscape(e)
+	}
+	return path
+}

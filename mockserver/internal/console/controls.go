@@ -1,0 +1,265 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// Faults, snapshots, accounts and assumptions.
+
+type faultsData struct {
+	Faults  []faultRow
+	Presets []action
+	Add     action
+	Clear   []action
+	Kinds   []string
+}
+
+type faultRow struct {
+	faults.Report
+
+	Left   string
+	Remove action
+}
+
+func (rq *request) faultsPage() (*view, error) {
+	add := "POST " + admin.Prefix + "/faults"
+	preset := func(label, hint, fault, on string, more ...field) action {
+		return action{Call: add, Label: label, Hint: hint, Fields: append([]field{
+			{Name: "s.fault", Type: "hidden", Value: fault}, {Name: "s.on", Type: "hidden", Value: on},
+		}, more...)}
+	}
+	once := field{Name: "n.times", Type: "hidden", Value: "1"}
+	twice := field{Name: "n.times", Type: "hidden", Value: "2"}
+	data := &faultsData{
+		Presets: []action{
+			preset("Lose a response", "The next change is executed, then the connection breaks.", "lose-response", "", once),
+			preset("503 twice", "The next two requests get 503 and Retry-After.", "status=503; retry-after=1", "", twice),
+			preset("429 once", "The next request is rate limited.", "status=429; retry-after=1", "", once),
+			preset("Reset the connection", "The next request is not executed.", "reset-before", "", once),
+			preset("Slow by 2 s", "Every response takes two seconds longer.", "latency=2s", ""),
+			preset("Cut a response", "The next response ends in the middle.", "truncate", "", once),
+			preset("A proxy's page", "The next response is HTML.", "html-page", "", once),
+			preset("Unknown states", "Every status is one that no client knows.", "unknown-enum", ""),
+			preset("One in two fails", "Half of the requests get 500.", "status=500", "", field{Name: "n.probability", Type: "hidden", Value: "0.5"}),
+		},
+		Add: action{Call: add, Label: "Add the fault", Fields: []field{
+			{Name: "s.fault", Label: "Fault", Type: "text", Required: true, Placeholder: "status=503; retry-after=2"},
+			{Name: "s.on", Label: "On an operation, path or kind; empty is any", Type: "text", Placeholder: "transactions.create"},
+			{Name: "n.times", Label: "Times", Type: "number", Min: "1", Placeholder: "any"},
+			{Name: "n.nth", Label: "Only the nth", Type: "number", Min: "1", Placeholder: "each"},
+			{Name: "n.probability", Label: "Probability", Type: "text", Placeholder: "0 to 1"},
+		}},
+		Clear: []action{
+			{Call: "DELETE " + admin.Prefix + "/faults", Label: "Remove those of requests", Danger: true},
+			{Call: "DELETE " + admin.Prefix + "/deliveries/faults", Label: "Remove those of webhooks", Danger: true},
+		},
+		Kinds: faults.Names(),
+	}
+	for _, r := range rq.cfg.Faults.Reports(rq.key) {
+		data.Faults = append(data.Faults, faultRow{r, left(r), action{
+			Call: "DELETE " + admin.Prefix + "/faults/{id}", IDs: []string{r.ID}, Label: "Remove",
+		}})
+	}
+	return &view{Title: "Faults", Section: "/faults", Template: "faults", Data: data}, nil
+}
+
+// left says how often a fault can still occur.
+func left(r faults.Report) string {
+	switch {
+	case r.Fault.Never, r.Fault.Nth > 0 && r.Seen >= r.Fault.Nth:
+		return "0"
+	case r.Fault.Nth > 0:
+		return "1"
+	case r.Fault.Times > 0:
+		return strconv.Itoa(r.Fault.Times - r.Fired)
+	default:
+		return "any number"
+	}
+}
+
+type snapshotsData struct {
+	Snapshots []snapshotRow
+	Take      action
+	Error     string
+}
+
+type snapshotRow struct {
+	ID, At  string
+	Bytes   int
+	Actions []action
+}
+
+func (rq *request) snapshots() (*view, error) {
+	data := &snapshotsData{Take: action{
+		Call: "POST " + admin.Prefix + "/snapshots", Label: "Take a snapshot", Hint: "Of the whole server, with its clock.",
+	}}
+	status, text, err := rq.roundTrip(rq.cfg.Plane, http.MethodGet, admin.Prefix+"/snapshots", nil)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		data.Error = detailOf(text)
+	}
+	var list struct{ Data []snapshotRow }
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	for _, s := range list.Data {
+		s.Actions = []action{
+			{Call: "POST " + admin.Prefix + "/snapshots/{id}/restore", IDs: []string{s.ID}, Label: "Restore", Danger: true, Hint: "What happened since is lost."},
+			{Call: "DELETE " + admin.Prefix + "/snapshots/{id}", IDs: []string{s.ID}, Label: "Delete"},
+		}
+		data.Snapshots = append(data.Snapshots, s)
+	}
+	return &view{Title: "Snapshots", Section: "/snapshots", Template: "snapshots", Data: data}, nil
+}
+
+type accountsData struct {
+	Accounts []accountRow
+	Actions  []action // on this account
+	Server   []action // on all of them
+}
+
+type accountRow struct {
+	Name, Path   string
+	Current      bool
+	Balance      int64
+	Transactions int
+}
+
+// accountsShown bounds the page; a test suite may open thousands.
+const accountsShown = 500
+
+func (rq *request) accounts() (*view, error) {
+	data := &accountsData{
+		Actions: []action{{
+			Call: "POST " + admin.Prefix + "/reset", Label: "Reset this account", Danger: true,
+			Hint: "Clears resources, endpoints, deliveries, faults and requests.",
+		}},
+		Server: []action{
+			{Call: "POST " + admin.Prefix + "/down", Label: "Begin an outage", Danger: true, Hint: "Every client's connection is reset."},
+			{Call: "POST " + admin.Prefix + "/up", Label: "End the outage"},
+		},
+	}
+	for _, key := range rq.cfg.Store.Accounts() {
+		r := accountRow{Name: masked(key), Path: accountPath(key), Current: key == rq.key}
+		if key == rq.cfg.Default {
+			r.Path = Prefix
+		}
+		rq.cfg.Store.Account(key).View(func(d *store.Data) { r.Balance, r.Transactions = d.Balance, d.Transactions.Len() })
+		if data.Accounts = append(data.Accounts, r); len(data.Accounts) == accountsShown {
+			break
+		}
+	}
+	return &view{Title: "Accounts", Section: "/accounts", Template: "accounts", Data: data}, nil
+}
+
+// assumptionGroup is a part of docs/assumptions.md.
+type assumptionGroup struct {
+	Title string
+	List  []docs.Assumption
+}
+
+func (*request) assumptions() (*view, error) {
+	var groups []assumptionGroup
+	for _, a := range docs.Assumptions() {
+		if len(groups) == 0 || groups[len(groups)-1].Title != a.Section {
+			groups = append(groups, assumptionGroup{Title: a.Section})
+		}
+		g := &groups[len(groups)-1]
+		g.List = append(g.List, a)
+	}
+	return &view{Title: "Assumptions", Section: "/assumptions", Template: "assumptions", Data: groups}, nil
+}
+
+// The API reference.
+
+type referenceData struct {
+	Interface []operationGroup
+	Control   []operationGroup
+}
+
+type operationGroup struct {
+	Title      string
+	Operations []*operation
+}
+
+func (rq *request) reference() (*view, error) {
+	return &view{Title: "API reference", Section: "/reference", Template: "reference", Data: referenceData{
+		grouped(rq.docs.operations), grouped(rq.docs.control),
+	}}, nil
+}
+
+func grouped(list []*operation) (groups []operationGroup) {
+	at := map[string]int{}
+	for _, o := range list {
+		i, found := at[o.Tag]
+		if !found {
+			i = len(groups)
+			at[o.Tag] = i
+			groups = append(groups, operationGroup{Title: o.Tag})
+		}
+		groups[i].Operations = append(groups[i].Operations, o)
+	}
+	return groups
+}
+
+type operationData struct {
+	*operation
+
+	Send action
+	Mine string // the example in the form
+}
+
+func (rq *request) operation() (*view, error) {
+	for _, list := range [][]*operation{rq.docs.operations, rq.docs.control} {
+		for _, o := range list {
+			if o.ID == rq.args[0] {
+				return &view{
+					Title: o.Method + " " + o.Path, Section: "/reference", Template: "operation", Data: rq.operationData(o),
+				}, nil
+			}
+		}
+	}
+	return nil, notFound()
+}
+
+func (rq *request) operationData(o *operation) *operationData {
+	q := rq.r.URL.Query()
+	data := &operationData{operation: o, Mine: q.Get("example")}
+	data.Send = action{Call: o.Method + " " + o.Path, Label: "Send"}
+	if strings.Contains(o.Path, "{") {
+		_, name, _ := strings.Cut(o.Path, "{")
+		name, _, _ = strings.Cut(name, "}")
+		data.Send.Fields = append(data.Send.Fields, field{Name: "id", Label: name, Type: "text", Required: true, Value: q.Get("id")})
+	}
+	for _, p := range o.Parameters {
+		if p.In != "query" {
+			continue
+		}
+		f := field{Name: "q." + p.Name, Label: p.Name, Type: "text"}
+		if len(p.Values) > 0 {
+			f.Type, f.Options = "select", append([]string{""}, p.Values...)
+		}
+		data.Send.Fields = append(data.Send.Fields, f)
+	}
+	if o.HasBody {
+		body := field{Name: "body", Label: "Body", Type: "textarea"}
+		for _, e := range o.Examples {
+			if body.Value == "" || e.Name == data.Mine {
+				body.Value, data.Mine = e.Body, e.Name
+			}
+		}
+		data.Send.Fields = append(data.Send.Fields, body)
+	}
+	data.Send.Fields = append(data.Send.Fields, field{Name: "show", Type: "hidden", Value: "yes"})
+	return data
+}

@@ -1,0 +1,164 @@
+package console
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// homeData is what the first page shows.
+type homeData struct {
+	Balance    int64
+	Groups     []group
+	Timers     []clock.Timer
+	Advance    []action
+	Chart      chart
+	Requests   []journal.Entry
+	Deliveries []deliver.Delivery
+}
+
+// group is the resources of a kind, counted by their states.
+type group struct {
+	Title, Path string
+	Total       int
+	Counts      []count
+}
+
+type count struct {
+	State string
+	N     int
+}
+
+const (
+	shownTimers  = 8
+	soughtTimers = 500 // how far the next timers of an account are looked for
+	shownLatest  = 12
+	shownDays    = 30
+)
+
+func (rq *request) home() (*view, error) {
+	data := homeData{Advance: rq.advances()}
+	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
+		data.Balance = d.Balance
+		data.Chart = newChart(d.Days, rq.cfg.Clock.Now())
+		data.Groups = []group{
+			newGroup("Transactions", "transactions", d.Transactions.Len(), d.Transactions.Counts(store.TransactionStatus)),
+			newGroup("Subscriptions", "subscriptions", d.Subscriptions.Len(), d.Subscriptions.Counts(store.SubscriptionStatus)),
+			newGroup("Transfers", "transfers", d.Transfers.Len(), d.Transfers.Counts(store.TransferStatus)),
+			newGroup("Customers", "customers", d.Customers.Len(), nil),
+			newGroup("Checkout links", "links", d.Links.Len(), nil),
+		}
+	})
+	for _, t := range rq.cfg.Clock.Upcoming(soughtTimers) {
+		if t.Account == rq.key && len(data.Timers) < shownTimers {
+			data.Timers = append(data.Timers, t)
+		}
+	}
+	data.Requests, _ = rq.cfg.Journal.Latest(rq.key, shownLatest, nil)
+	data.Deliveries, _ = rq.cfg.Sender.Latest(rq.key, shownLatest, nil)
+	return &view{Title: "Home", Template: "home", Data: data}, nil
+}
+
+func newGroup(title, path string, total int, counts map[string]int) group {
+	g := group{Title: title, Path: path, Total: total}
+	for _, state := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	}) {
+		g.Counts = append(g.Counts, count{state, counts[state]})
+	}
+	return g
+}
+
+// advances are the buttons that move the clock.
+func (rq *request) advances() []action {
+	const call = "POST " + admin.Prefix + "/clock/advance"
+	by := func(label, duration string) action {
+		return action{Call: call, Label: label, Fields: []field{{Name: "s.by", Type: "hidden", Value: duration}}}
+	}
+	now := rq.cfg.Clock.Now()
+	return []action{
+		{Call: call, Label: "Next timer", Fields: []field{{Name: "b.next", Type: "hidden", Value: "true"}}},
+		by("+1 hour", "1h"), by("+1 day", "1d"),
+		{Call: call, Label: "+1 month", Fields: []field{{Name: "s.to", Type: "hidden", Value: now.AddDate(0, 1, 0).Format(time.RFC3339Nano)}}},
+		{Call: call, Label: "Advance", Fields: []field{{
+			Name: "t.to", Label: "To (UTC)", Type: "datetime-local", Required: true, Value: now.Format("2006-01-02T15:04"), Min: now.Format("2006-01-02T15:04"),
+		}}},
+	}
+}
+
+// find leads to the resource that has an id, a reference or an e-mail address.
+func (rq *request) find() (*view, error) {
+	q := strings.TrimSpace(rq.r.URL.Query().Get("q"))
+	if q == "" {
+		return nil, redirect{rq.base}
+	}
+	var to string
+	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { to = rq.locate(d, q) })
+	if to == "" {
+		if _, err := rq.cfg.Sender.Delivery(rq.key, q); err == nil {
+			to = rq.to("webhooks", q)
+		}
+	}
+	if to != "" {
+		return nil, redirect{to}
+	}
+	return nil, pageError{http.StatusNotFound, "Nothing in this account has the id, reference or e-mail address “" + q + "”."}
+}
+
+// locate returns the page of what q names, "" if there is none.
+func (rq *request) locate(d *store.Data, q string) string {
+	if t := cmp.Or(d.Transactions.Get(q), d.Transactions.ByRef(q)); t != nil {
+		return rq.to("transactions", t.ID)
+	}
+	if s := cmp.Or(d.Subscriptions.Get(q), d.Subscriptions.ByRef(q)); s != nil {
+		return rq.to("subscriptions", s.ID)
+	}
+	if t := cmp.Or(d.Transfers.Get(q), d.Transfers.ByRef(q)); t != nil {
+		return rq.to("transfers", t.ID)
+	}
+	if c := cmp.Or(d.Customers.Get(q), d.Customers.ByRef(q)); c != nil {
+		return rq.to("customers", c.ID)
+	}
+	if d.Links.Get(q) != nil {
+		return rq.to("links", q)
+	}
+	if !strings.Contains(q, "@") {
+		return ""
+	}
+	return rq.locateEmail(d, q)
+}
+
+// locateEmail returns the list of what an e-mail address has.
+func (rq *request) locateEmail(d *store.Data, email string) string {
+	lower := strings.ToLower(email)
+	if n := found(&d.Transactions, store.TransactionEmail, lower); n > 0 {
+		return rq.to("transactions") + "?" + query("email", email)
+	}
+	if n := found(&d.Customers, store.CustomerEmail, lower); n > 0 {
+		return rq.to("customers") + "?" + query("email", email)
+	}
+	if n := found(&d.Subscriptions, store.SubscriptionEmail, lower); n > 0 {
+		return rq.to("subscriptions") + "?" + query("customer_email", email)
+	}
+	return ""
+}
+
+// found reports whether a table has a resource with a value: 1 or 0.
+func found[R any](t *store.Table[R], posting store.Posting[R], value string) int {
+	q := store.Query[R]{Limit: 1}
+	q.Is(posting, value)
+	page, err := t.Page(q)
+	if err != nil {
+		return 0
+	}
+	return len(page.Rows)
+}

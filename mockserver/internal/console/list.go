@@ -1,0 +1,197 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+// listing is a list of resources: read through the interface, so with its own
+// filters, rules and pages.
+type listing struct {
+	section   string
+	title     string
+	path      string   // of the interface
+	operation string   // whose parameters are the filters
+	columns   []string // heads of the table
+	first     []string // filters that are shown first; the others fold
+	row       func(*request, map[string]any) row
+}
+
+type listData struct {
+	Filters, More []field
+	Filtered      bool
+	Columns       []string
+	Rows          []row
+	Total         int
+	Next, Prev    string
+	Error         string
+	Create        string // the operation in the reference that makes one
+}
+
+type row struct {
+	Link  string
+	Cells []cell
+}
+
+// cell is one value of a table. Its kind says how it is shown.
+type cell struct {
+	Text string
+	Kind string // "", "id", "state", "money", "time"
+}
+
+// listPage returns the page of a list.
+func listPage(l listing) func(*request) (*view, error) {
+	return func(rq *request) (*view, error) {
+		data, err := rq.list(l)
+		if err != nil {
+			return nil, err
+		}
+		return &view{Title: l.title, Section: "/" + l.section, Template: "list", Data: data}, nil
+	}
+}
+
+func (rq *request) list(l listing) (*listData, error) {
+	q := rq.r.URL.Query()
+	q.Del("note")
+	sent := url.Values{}
+	for name, values := range q {
+		values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
+		if len(values) > 0 {
+			sent.Set(name, strings.Join(values, ","))
+		}
+	}
+	data := &listData{Columns: l.columns, Create: strings.Replace(l.operation, "_list", "_create", 1)}
+	data.Filters, data.More = rq.filters(l, sent)
+	for name := range sent {
+		data.Filtered = data.Filtered || !slices.Contains([]string{"cursor", "direction", "page", "limit"}, name)
+	}
+	status, text, err := rq.roundTrip(rq.cfg.Document, http.MethodGet, l.path+"?"+sent.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		data.Error = detailOf(text)
+		return data, nil
+	}
+	var page listed
+	if err := json.Unmarshal(text, &page); err != nil {
+		return nil, err
+	}
+	items, err := page.items(data)
+	if err != nil {
+		return nil, err
+	}
+	data.pages(rq, sent, page)
+	for _, item := range items {
+		data.Rows = append(data.Rows, l.row(rq, item))
+	}
+	return data, nil
+}
+
+// listed is a list of the interface, by cursor or by page number.
+type listed struct {
+	Data     json.RawMessage
+	Metadata *struct{ Page, Limit, Total int }
+	byCursor cursors
+}
+
+type cursors struct {
+	Data       []map[string]any
+	Total      int
+	NextCursor string `json:"next_cursor"`
+	PrevCursor string `json:"prev_cursor"`
+}
+
+func (l *listed) items(data *listData) (items []map[string]any, err error) {
+	if l.Metadata != nil {
+		data.Total = l.Metadata.Total
+		return items, json.Unmarshal(l.Data, &items)
+	}
+	err = json.Unmarshal(l.Data, &l.byCursor)
+	data.Total = l.byCursor.Total
+	return l.byCursor.Data, err
+}
+
+// pages sets the links to the pages before and after.
+func (data *listData) pages(rq *request, sent url.Values, l listed) {
+	link := func(set ...string) string {
+		q := url.Values{}
+		for name, values := range sent {
+			q[name] = values
+		}
+		q.Del("cursor")
+		q.Del("direction")
+		for i := 0; i < len(set); i += 2 {
+			q.Set(set[i], set[i+1])
+		}
+		return rq.r.URL.EscapedPath() + "?" + q.Encode()
+	}
+	if m := l.Metadata; m != nil {
+		if m.Page > 1 {
+			data.Prev = link("page", strconv.Itoa(m.Page-1))
+		}
+		if m.Page*m.Limit < m.Total {
+			data.Next = link("page", strconv.Itoa(m.Page+1))
+		}
+		return
+	}
+	if c := l.byCursor.NextCursor; c != "" {
+		data.Next = link("cursor", c)
+	}
+	if c := l.byCursor.PrevCursor; c != "" {
+		data.Prev = link("cursor", c, "direction", "prev")
+	}
+}
+
+// filters returns the fields of a list's filters, as the interface describes them.
+func (rq *request) filters(l listing, sent url.Values) (first, more []field) {
+	for _, p := range rq.docs.parameters(l.operation) {
+		if slices.Contains([]string{"cursor", "direction", "page"}, p.Name) {
+			continue
+		}
+		f := field{Name: p.Name, Label: p.Name, Value: sent.Get(p.Name), Type: "text"}
+		if len(p.Values) > 0 {
+			f.Type, f.Options = "select", append([]string{""}, p.Values...)
+		}
+		if slices.Contains(l.first, p.Name) {
+			first = append(first, f)
+		} else {
+			more = append(more, f)
+		}
+	}
+	return first, more
+}
+
+// The values of an item of the interface's JSON.
+
+func str(item map[string]any, path ...string) string {
+	var v any = item
+	for _, name := range path {
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	s, _ := v.(string)
+	return s
+}
+
+func money(item map[string]any, amount, currency string) string {
+	n, _ := item[amount].(float64)
+	return gateway.FormatAmount(int64(n), gateway.Currency(currency))
+}
+
+func moment(item map[string]any, name string) cell {
+	return cell{Text: str(item, name), Kind: "time"}
+}
+
+// query writes one parameter of an address.
+func query(name, value string) string { return url.Values{name: {value}}.Encode() }
+
+// stamp writes a time as the interface does.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

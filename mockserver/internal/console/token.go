@@ -1,0 +1,121 @@
+package console
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"sync"
+)
+
+// tokens makes and checks what forms carry, so that only a page of this console
+// can send one, and each at most once: a double click acts once.
+type tokens struct {
+	secret []byte
+	used   *used
+}
+
+// used remembers the latest tokens whose forms were carried out.
+type used struct {
+	mu   sync.Mutex
+	seen map[string]bool
+	ring []string
+	next int
+}
+
+// remembered is how many used tokens are known.
+const remembered = 4096
+
+func newTokens() tokens {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return tokens{secret: secret, used: &used{seen: map[string]bool{}, ring: make([]string, remembered)}}
+}
+
+// issue returns a new token.
+func (t tokens) issue() string {
+	nonce := rand.Text()
+	return nonce + "." + t.sign(nonce)
+}
+
+func (t tokens) sign(nonce string) string {
+	mac := hmac.New(sha256.New, t.secret)
+	mac.Write([]byte(nonce))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// valid reports whether a token was issued here.
+func (t tokens) valid(token string) bool {
+	nonce, sum, _ := strings.Cut(token, ".")
+	return hmac.Equal([]byte(sum), []byte(t.sign(nonce)))
+}
+
+// take uses a token up; it reports whether it was unused.
+func (t tokens) take(token string) bool {
+	u := t.used
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.seen[token] {
+		return false
+	}
+	delete(u.seen, u.ring[u.next])
+	u.ring[u.next] = token
+	u.next = (u.next + 1) % len(u.ring)
+	u.seen[token] = true
+	return true
+}
+
+// giveBack makes a token usable again, where nothing was done with it.
+func (t tokens) giveBack(token string) {
+	t.used.mu.Lock()
+	defer t.used.mu.Unlock()
+	delete(t.used.seen, token)
+}
+
+// note is a message that the next page shows once.
+type note struct {
+	Text string
+	Curl string // the same action for a terminal
+}
+
+// notes are the messages that no page has shown yet.
+type notes struct {
+	byID map[string]note
+	ring []string
+}
+
+// maxNotes is how many messages may wait.
+const maxNotes = 64
+
+// addNote keeps a message and returns its name.
+func (c *Console) addNote(n note) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.notes.byID == nil {
+		c.notes.byID = map[string]note{}
+	}
+	if len(c.notes.ring) == maxNotes {
+		delete(c.notes.byID, c.notes.ring[0])
+		c.notes.ring = c.notes.ring[1:]
+	}
+	id := rand.Text()
+	c.notes.byID[id] = n
+	c.notes.ring = append(c.notes.ring, id)
+	return id
+}
+
+// takeNote returns the message that the address names, nil if there is none.
+func (rq *request) takeNote() *note {
+	id := rq.r.URL.Query().Get("note")
+	if id == "" {
+		return nil
+	}
+	rq.mu.Lock()
+	defer rq.mu.Unlock()
+	n, ok := rq.notes.byID[id]
+	if !ok {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,77 @@
+package journal
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Latest lists up to n requests of an account, the newest first, masked, and
+// reports whether there are more. "" is every account. Match sees a masked
+// entry; nil is all.
+func (j *Journal) Latest(account string, n int, match func(*Entry) bool) (list []Entry, more bool) {
+	return j.latest(account, n, func(*record) bool { return true }, match)
+}
+
+// Mentioning is [Journal.Latest] for requests whose path, body or response
+// contains a text, such as the id of a resource.
+func (j *Journal) Mentioning(account string, n int, text string) (list []Entry, more bool) {
+	return j.latest(account, n, func(rec *record) bool {
+		return strings.Contains(rec.request.URL.Path, text) || bytes.Contains(rec.body.kept, []byte(text)) ||
+			bytes.Contains(rec.response.kept, []byte(text))
+	}, nil)
+}
+
+// latest masks only what it returns, and what match looks at.
+func (j *Journal) latest(account string, n int, has func(*record) bool, match func(*Entry) bool) (list []Entry, more bool) {
+	j.mu.Lock()
+	records := slices.Clone(j.list)
+	j.mu.Unlock()
+	for _, rec := range slices.Backward(records) {
+		if account != "" && j.cfg.Account(&rec.request) != account || !has(rec) {
+			continue
+		}
+		e := j.entry(rec)
+		if match != nil && !match(&e) {
+			continue
+		}
+		if len(list) == n {
+			return list, true
+		}
+		list = append(list, e)
+	}
+	return list, false
+}
+
+// Entry returns one request of an account, masked; "" is any account.
+func (j *Journal) Entry(account string, id uint64) (Entry, bool) {
+	j.mu.Lock()
+	i := slices.IndexFunc(j.list, func(rec *record) bool { return rec.id == id })
+	var rec *record
+	if i >= 0 {
+		rec = j.list[i]
+	}
+	j.mu.Unlock()
+	if rec == nil || account != "" && j.cfg.Account(&rec.request) != account {
+		return Entry{}, false
+	}
+	return j.entry(rec), true
+}
+
+// Masked returns a JSON body with its secrets masked as in an [Entry], and ""
+// where it is not JSON.
+func (j *Journal) Masked(body []byte) string {
+	m := &mask{keys: j.keys}
+	shown, err := rewrite(body, func(path []string, t jsontext.Token) jsontext.Token {
+		if secretMember(path, t) {
+			return jsontext.String(masked)
+		}
+		return t
+	})
+	if err != nil {
+		return ""
+	}
+	return m.text(shown)
+}

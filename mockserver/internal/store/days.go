@@ -1,0 +1,51 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+// Day is what one day of the virtual clock, in UTC, did to an account's balance.
+type Day struct {
+	At  time.Time // its beginning
+	In  int64     // cents that came
+	Out int64     // cents that went
+}
+
+// maxDays is how many days with movements an account remembers.
+const maxDays = 400
+
+// book adds what a change does to the balance to the day on which it happened.
+func (d *Data) book(c engine.Change) {
+	at := movedAt(c).UTC().Truncate(24 * time.Hour)
+	if len(d.Days) == 0 || d.Days[len(d.Days)-1].At.Before(at) {
+		if len(d.Days) >= maxDays {
+			d.Days = slices.Delete(d.Days, 0, len(d.Days)-maxDays+1)
+		}
+		d.Days = append(d.Days, Day{At: at})
+	}
+	day := &d.Days[len(d.Days)-1]
+	if c.Balance > 0 {
+		day.In += c.Balance
+	} else {
+		day.Out -= c.Balance
+	}
+}
+
+// movedAt returns when a change of the balance was made: only transactions and
+// transfers move money.
+func movedAt(c engine.Change) (at time.Time) {
+	for _, t := range c.Transactions {
+		if t.UpdatedAt.After(at) {
+			at = t.UpdatedAt
+		}
+	}
+	for _, t := range c.Transfers {
+		if t.UpdatedAt.After(at) {
+			at = t.UpdatedAt
+		}
+	}
+	return at
+}
