@@ -28,6 +28,7 @@ func (s *Server) console(plane, gateway http.Handler) http.Handler {
 		Document: s.reader(Document),
 		LiveAPI:  s.reader(Live),
 		Default:  s.Key(),
+		Name:     s.events.Name,
 		Controls: slices.Sorted(maps.Keys(controls(s.Account(""), 0))),
 		Allowed: func(key, control, id string) bool {
 			return controls(s.account(key, true), 1)[control](id) == nil

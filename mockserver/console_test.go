@@ -427,7 +427,7 @@ func TestAPageShowsOneAccount(t *testing.T) {
 	b := browser{t, gw}
 	assert.Equal(t, http.StatusNotFound, b.ask(http.MethodGet, consoleAt+"/transactions/"+string(mine.ID), nil).status)
 	assert.NotContains(t, b.get(consoleAt+"/transactions").body, mine.ID)
-	at := regexp.MustCompile(consoleAt + `/~[0-9a-f]+`).FindString(b.get(consoleAt + "/accounts").body)
+	at := regexp.MustCompile(consoleAt + `/~acct_[0-9a-f]+`).FindString(b.get(consoleAt + "/accounts").body)
 	require.NotEmpty(t, at)
 	assert.Contains(t, b.get(at+"/transactions").body, mine.ID)
 	p := b.click(b.get(at+"/transactions/"+string(mine.ID)).form(t, "Pay"))

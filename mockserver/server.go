@@ -182,7 +182,7 @@ func (s *Server) assemble(api *httpapi.API) {
 			api.ServeHTTP(w, r)
 		}),
 	})
-	pages := s.console(plane, gateway)
+	browsers := s.console(plane, gateway)
 	s.handler = &gate.Gate{
 		Hosts:       s.settings.allowHosts,
 		Open:        admin.Harmless,
@@ -190,8 +190,8 @@ func (s *Server) assemble(api *httpapi.API) {
 		Rejected:    s.tellForeign,
 		BodyTimeout: s.settings.bodyTimeout,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if pages != nil && console.Serves(r) {
-				pages.ServeHTTP(w, r)
+			if browsers != nil && console.Serves(r) {
+				browsers.ServeHTTP(w, r)
 				return
 			}
 			if admin.Serves(r) {

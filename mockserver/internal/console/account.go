@@ -1,15 +1,13 @@
 package console
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
 	"strings"
 )
 
-// account takes the account from the beginning of a path, "~3f2a91bc/requests",
-// and returns the rest. Keys are secrets and never part of an address: a hash
-// stands for them. Without one, or with an unknown one, the default account is
+// account takes the account from the beginning of a path,
+// "~acct_3f2a91bc/requests", and returns the rest. Keys are secrets and never
+// part of an address: an account is called what events call it. Without one, or with an unknown one, the default account is
 // shown.
 func (rq *request) account(path string) string {
 	rq.key, rq.base = rq.cfg.Default, Prefix
@@ -19,19 +17,19 @@ func (rq *request) account(path string) string {
 		return path
 	}
 	for _, key := range rq.cfg.Store.Accounts() {
-		if referenceOf(key) == reference && key != rq.cfg.Default {
-			rq.key, rq.base = key, accountPath(key)
+		if key != rq.cfg.Default && rq.cfg.Name(key) == reference {
+			rq.key, rq.base = key, rq.accountPath(key)
 		}
 	}
 	return rest
 }
 
-func accountPath(key string) string { return Prefix + "/~" + url.PathEscape(referenceOf(key)) }
-
-// referenceOf names an account in addresses.
-func referenceOf(key string) string {
-	sum := sha256.Sum256([]byte("account " + key))
-	return hex.EncodeToString(sum[:6])
+// accountPath returns where the pages of an account are.
+func (c *Console) accountPath(key string) string {
+	if key == c.cfg.Default {
+		return Prefix
+	}
+	return Prefix + "/~" + url.PathEscape(c.cfg.Name(key))
 }
 
 // masked shows enough of a key to recognise it. The mock's own default keys are

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // action is a form with one button: a call of the control plane, such as
@@ -28,12 +29,14 @@ type action struct {
 	Hint   string // what it does
 	Fields []field
 	Danger bool   // it can't be undone
+	Upload bool   // the body is a file
 	Back   string // where to go afterwards; "" is this page
 }
 
 // field is a member of the call's body. The name says how its text is written as
 // JSON: "s.reason" is a string, "n.amount" a number, "b.next" true, "l.events" a
-// list of the words in it; "q.kind" is a parameter of the query, and "body" the
+// list of the words in it; "h.headers" an object of its lines "Name: value";
+// "x.body" a string that is kept to the last space; "q.kind" is a parameter of the query, and "body" the
 // whole body. An empty field is not sent.
 type field struct {
 	Name, Label, Value string
@@ -45,8 +48,12 @@ type field struct {
 	Min         string
 }
 
-// maxForm is how long a form may be.
-const maxForm = 1 << 20
+// A form may be as long as a body of the control plane, and one with a snapshot
+// as long as a large server's.
+const (
+	maxForm   = 2 << 20
+	maxUpload = 1 << 30
+)
 
 // act carries out a form.
 func (rq *request) act() {
@@ -59,12 +66,11 @@ func (rq *request) act() {
 		rq.fail(http.StatusForbidden, "A page of another origin may not control the gateway.")
 		return
 	}
-	rq.r.Body = http.MaxBytesReader(rq.w, rq.r.Body, maxForm)
-	if err := rq.r.ParseForm(); err != nil {
+	form, err := rq.form()
+	if err != nil {
 		rq.fail(http.StatusBadRequest, "The form can't be read: "+err.Error())
 		return
 	}
-	form := rq.r.PostForm
 	token := form.Get("token")
 	switch {
 	case !rq.token.valid(token):
@@ -91,6 +97,34 @@ func (rq *request) act() {
 		}
 	}
 	rq.report(form, last)
+}
+
+// form reads a form; a file in it becomes its body.
+func (rq *request) form() (url.Values, error) {
+	kind, _, _ := strings.Cut(rq.r.Header.Get("Content-Type"), ";")
+	if kind != "multipart/form-data" {
+		rq.r.Body = http.MaxBytesReader(rq.w, rq.r.Body, maxForm)
+		err := rq.r.ParseForm()
+		return rq.r.PostForm, err
+	}
+	rq.r.Body = http.MaxBytesReader(rq.w, rq.r.Body, maxUpload)
+	if err := rq.r.ParseMultipartForm(maxForm); err != nil {
+		return nil, err
+	}
+	defer func() { _ = rq.r.MultipartForm.RemoveAll() }()
+	if files := rq.r.MultipartForm.File["body"]; len(files) == 1 {
+		f, err := files[0].Open()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		text, err := io.ReadAll(f)
+		if err != nil {
+			return nil, err
+		}
+		rq.r.PostForm.Set("body", string(text))
+	}
+	return rq.r.PostForm, nil
 }
 
 // report shows what came of a form: the page it was on, or the response itself
@@ -238,9 +272,29 @@ func valueOf(kind, text string, all []string) (jsontext.Value, error) {
 			quoted[i] = quote(w)
 		}
 		return jsontext.Value("[" + strings.Join(quoted, ",") + "]"), nil
+	case "h":
+		return headersOf(text)
+	case "x": // a browser sends CR LF for the end of a line
+		return jsontext.Value(quote(strings.ReplaceAll(all[0], "\r\n", "\n"))), nil
 	default:
 		return jsontext.Value(quote(text)), nil
 	}
+}
+
+// headersOf writes the lines "Name: value" as an object.
+func headersOf(text string) (jsontext.Value, error) {
+	headers := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, found := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "" && !found {
+			continue
+		}
+		if !found || strings.TrimSpace(name) == "" {
+			return nil, fmt.Errorf("must have lines such as Name: value, not %q", strings.TrimSpace(line))
+		}
+		headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return json.Marshal(headers)
 }
 
 // indented writes JSON over several lines; what is not JSON stays as it is.
@@ -270,6 +324,8 @@ type result struct {
 	Body   string // the response, masked
 	Curl   string
 	Back   string
+
+	Diagnosis *webhook.Diagnosis // what the signature doctor found
 }
 
 // send makes a call: the control plane's, or one of the interface.
@@ -291,6 +347,11 @@ func (rq *request) send(call outgoing) result {
 	}
 	if status >= http.StatusBadRequest {
 		out.Detail = detailOf(text)
+	} else if call.path == diagnosePath {
+		var diagnosed struct{ Data *webhook.Diagnosis }
+		if err := json.Unmarshal(text, &diagnosed); err == nil {
+			out.Diagnosis, out.Title = diagnosed.Data, "Diagnosis"
+		}
 	}
 	return out
 }
@@ -326,6 +387,9 @@ func (rq *request) roundTrip(handler http.Handler, method, path string, body []b
 	return resp.StatusCode, text, err
 }
 
+// longBody is how long a body may be that is written into a command.
+const longBody = 8 << 10
+
 // curl writes a request for a terminal. The key is left to the reader, as $KEY.
 func (rq *request) curl(method, path, body string) string {
 	text := "curl"
@@ -333,7 +397,10 @@ func (rq *request) curl(method, path, body string) string {
 		text += " -X " + method
 	}
 	text += " " + shell("http://"+rq.r.Host+path) + ` -H "Authorization: Bearer $KEY"`
-	if body != "" {
+	switch {
+	case len(body) > longBody || path == admin.Prefix+"/snapshot": // which also holds secrets
+		text += " -H 'Content-Type: application/json' --data-binary @body.json"
+	case body != "":
 		text += " -H 'Content-Type: application/json' -d " + shell(body)
 	}
 	return text

@@ -51,8 +51,10 @@ type Config struct {
 	Document http.Handler
 	LiveAPI  http.Handler
 
-	// Default is the key of the account that is shown first.
+	// Default is the key of the account that is shown first, and Name returns what
+	// an account is called where its key must not be shown.
 	Default string
+	Name    func(key string) string
 	// Controls are those of the control plane, such as "transactions/pay", and
 	// Allowed reports whether a resource's state allows one.
 	Controls []string
@@ -146,6 +148,7 @@ func routes() []route {
 		{"links/{slug}", (*request).link},
 		{"webhooks", (*request).webhooks},
 		{"webhooks/{id}", (*request).delivery},
+		{"doctor", (*request).doctor},
 		{"requests", (*request).requests},
 		{"requests/{id}", (*request).request},
 		{"faults", (*request).faultsPage},
@@ -258,6 +261,7 @@ type view struct {
 // frame is what every page shows around its own part.
 type frame struct {
 	Base        string
+	Events      string // the address of the stream of what happens in this account
 	Token       string
 	Back        string // the path of this page
 	Account     string
@@ -282,6 +286,7 @@ func sections() []section {
 		{Path: "/customers", Title: "Customers"},
 		{Path: "/links", Title: "Checkout links"},
 		{Path: "/webhooks", Title: "Webhooks"},
+		{Path: "/doctor", Title: "Signature doctor"},
 		{Path: "/requests", Title: "Requests"},
 		{Path: "/faults", Title: "Faults"},
 		{Path: "/snapshots", Title: "Snapshots"},
@@ -293,7 +298,7 @@ func sections() []section {
 
 func (rq *request) frame(section string) *frame {
 	f := &frame{
-		Base: rq.base, Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
+		Base: rq.base, Events: admin.Prefix + "/events?" + query("account", rq.cfg.Name(rq.key)), Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
 		Account: masked(rq.key), Now: rq.cfg.Clock.Now(), Environment: "production", Dialect: "document",
 		Note: rq.takeNote(), Sections: sections(),
 	}

@@ -88,6 +88,7 @@ func left(r faults.Report) string {
 type snapshotsData struct {
 	Snapshots []snapshotRow
 	Take      action
+	Upload    action
 	Error     string
 }
 
@@ -98,7 +99,11 @@ type snapshotRow struct {
 }
 
 func (rq *request) snapshots() (*view, error) {
-	data := &snapshotsData{Take: action{
+	data := &snapshotsData{Upload: action{
+		Call: "PUT " + admin.Prefix + "/snapshot", Label: "Load the file", Danger: true, Upload: true,
+		Hint:   "The whole server becomes what the file holds.",
+		Fields: []field{{Name: "body", Label: "Snapshot file", Type: "file", Required: true}},
+	}, Take: action{
 		Call: "POST " + admin.Prefix + "/snapshots", Label: "Take a snapshot", Hint: "Of the whole server, with its clock.",
 	}}
 	status, text, err := rq.roundTrip(rq.cfg.Plane, http.MethodGet, admin.Prefix+"/snapshots", nil)
@@ -129,7 +134,8 @@ type accountsData struct {
 }
 
 type accountRow struct {
-	Name, Path   string
+	Name, Event  string
+	Path         string
 	Current      bool
 	Balance      int64
 	Transactions int
@@ -150,10 +156,7 @@ func (rq *request) accounts() (*view, error) {
 		},
 	}
 	for _, key := range rq.cfg.Store.Accounts() {
-		r := accountRow{Name: masked(key), Path: accountPath(key), Current: key == rq.key}
-		if key == rq.cfg.Default {
-			r.Path = Prefix
-		}
+		r := accountRow{Name: masked(key), Event: rq.cfg.Name(key), Path: rq.accountPath(key), Current: key == rq.key}
 		rq.cfg.Store.Account(key).View(func(d *store.Data) { r.Balance, r.Transactions = d.Balance, d.Transactions.Len() })
 		if data.Accounts = append(data.Accounts, r); len(data.Accounts) == accountsShown {
 			break

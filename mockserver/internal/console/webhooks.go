@@ -166,3 +166,23 @@ func (rq *request) delivery() (*view, error) {
 	}
 	return &view{Title: "Webhook " + d.ID, Section: "/webhooks", Template: "delivery", Data: data}, nil
 }
+
+// doctor asks why a receiver rejects a signature.
+func (*request) doctor() (*view, error) {
+	return &view{Title: "Signature doctor", Section: "/doctor", Template: "doctor", Data: action{
+		Call: "POST " + diagnosePath, Label: "Diagnose", Fields: []field{
+			{
+				Name: "h.headers", Label: "Headers of the request that was rejected, one a line", Type: "textarea", Required: true,
+				Placeholder: webhook.DefaultTimestampHeader + ": 1798761600\n" + webhook.DefaultSignatureHeader + ": sha256=…",
+			},
+			{Name: "x.body", Label: "Body, exactly as it was received", Type: "textarea"},
+			{Name: "s.secret", Label: "Secret; empty tries those of the endpoints", Type: "text"},
+			{Name: "s.received_at", Label: "Received at; empty is now", Type: "text", Placeholder: "2027-02-01T00:00:00Z"},
+			{Name: "s.timestamp_header", Label: "Timestamp header", Type: "text", Placeholder: "the server's"},
+			{Name: "s.signature_header", Label: "Signature header", Type: "text", Placeholder: "the server's"},
+			{Name: "show", Type: "hidden", Value: "yes"},
+		},
+	}}, nil
+}
+
+const diagnosePath = admin.Prefix + "/deliveries/diagnose"
