@@ -43,11 +43,10 @@ func (t CardToken) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String(
 // LogValue returns what String does.
 func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// Timestamp is a moment as the gateway wrote it. Decoding accepts RFC 3339, a
-// date and time without a zone (taken as UTC), a date, and Unix seconds or
-// milliseconds, and never fails: a text that is none of these leaves the zero
-// time and is kept, so that encoding gives back what came. null and "" are the
-// zero Timestamp, which encodes as null.
+// Timestamp is a time as the gateway wrote it. Decoding accepts RFC 3339, a date and
+// time without a zone (taken as UTC), a date, and Unix seconds or milliseconds, and
+// never fails: anything else leaves the zero time. Encoding writes what was decoded;
+// null and "" are the zero Timestamp, which encodes as null.
 type Timestamp struct {
 	time.Time
 
