@@ -199,7 +199,9 @@ func (s *Server) assemble(api *httpapi.API) {
 				return
 			}
 			if s.down.Load() {
-				s.tellUnreachable(r)
+				if !hosted.Quiet(r) { // an open page asks every few seconds
+					s.tellUnreachable(r)
+				}
 				memory.Refuse(w)
 			}
 			if hosted.Quiet(r) {

@@ -96,6 +96,19 @@ func open(t *testing.T, base string, d device) *page {
 	}
 	window, closeWindow := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeWindow)
+	return show(t, window, base, d)
+}
+
+// tab opens another tab of the same profile: it has the same cookies.
+func (p *page) tab(d device) *page {
+	p.t.Helper()
+	window, closeWindow := chromedp.NewContext(p.ctx)
+	p.t.Cleanup(closeWindow)
+	return show(p.t, window, p.base, d)
+}
+
+func show(t *testing.T, window context.Context, base string, d device) *page {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(window, 4*patience)
 	t.Cleanup(cancel)
 	p := &page{t: t, ctx: ctx, base: base, hosts: map[string]bool{}}

@@ -108,10 +108,7 @@ func Missing(env Env, s *Session) (missing []spec.Violation) {
 	return missing
 }
 
-// Waiting reports whether s waits for its buyer.
-func Waiting(s *Session) bool { return s.waiting() }
-
-// waiting is [Waiting].
+// waiting reports whether s waits for its buyer.
 func (s *Session) waiting() bool { return s.Status == sessionOpen || s.Status == sessionReady }
 
 func (s *Session) to(now time.Time, status string) *Session {
@@ -214,6 +211,9 @@ func ByCard(s *Session) bool { return s.Method == card }
 
 // Processing reports whether the transaction of s waits for its payment.
 func Processing(s *Session) bool { return s.Status == sessionProcessing }
+
+// Completed reports whether s has been paid.
+func Completed(s *Session) bool { return s.Status == sessionCompleted }
 
 // PayCheckout is a buyer who pays: a ready session's payment is made first. t
 // is the transaction of a session in processing.

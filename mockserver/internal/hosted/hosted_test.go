@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -268,7 +270,8 @@ func TestABuyerPaysByVoucher(t *testing.T) {
 	read, err := s.client.Transactions.Get(t.Context(), s.only().ID)
 	require.NoError(t, err)
 	line := read.Voucher.DigitableLine
-	b.shows(line[:10] + " " + line[10:20])
+	b.shows(line[:5] + "." + line[5:10] + " " + line[10:15] + "." + line[15:21] + " ")
+	b.shows(" " + line[32:33] + " " + line[33:])
 	b.press("pay")
 	assert.Equal(t, "paid", b.state())
 }
@@ -430,9 +433,9 @@ func TestExpiry(t *testing.T) {
 func TestAClosedLink(t *testing.T) {
 	t.Parallel()
 	for reason, end := range map[string]func(*mockserver.Server, string) error{
-		"has expired":          func(gw *mockserver.Server, slug string) error { return gw.Checkout.Expire(slug) },
-		"taken it off sale":    func(gw *mockserver.Server, slug string) error { return gw.Checkout.Deactivate(slug) },
-		"as often as the shop": func(gw *mockserver.Server, slug string) error { return gw.Checkout.Pay(slug) },
+		"has expired":             func(gw *mockserver.Server, slug string) error { return gw.Checkout.Expire(slug) },
+		"taken it off sale":       func(gw *mockserver.Server, slug string) error { return gw.Checkout.Deactivate(slug) },
+		"maximum number of times": func(gw *mockserver.Server, slug string) error { return gw.Checkout.Pay(slug) },
 	} {
 		s := newShop(t, `{"title":"Once","amount":4990,"max_uses":1}`)
 		begun := s.visits().pay("method", "pix")
@@ -440,7 +443,7 @@ func TestAClosedLink(t *testing.T) {
 		before := late.open("/status").page
 		late.open("")
 		form := late.order()
-		if strings.HasPrefix(reason, "as") {
+		if strings.HasPrefix(reason, "max") {
 			require.NoError(t, s.gw.Transactions.Pay(s.only().ID))
 			assert.Equal(t, "paid", begun.open("").state())
 		} else {
@@ -453,6 +456,36 @@ func TestAClosedLink(t *testing.T) {
 		late.shows(reason)
 		assert.Equal(t, "gone", s.buyer().open("").state())
 		assert.Len(t, s.transactions(), 1)
+	}
+}
+
+// Two buyers have a Pix each for what is sold once: who pays second can't, and
+// is not shown as one who has.
+func TestTheLastOneIsSoldOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, `{"title":"Once","amount":4990,"max_uses":1}`)
+	first, second := s.visits().pay("method", "pix"), s.visits().pay("method", "pix")
+	pay := second.form("do", "pay")
+	first.press("pay")
+	assert.Equal(t, "paid", first.state())
+	second.send(pay)
+	assert.Equal(t, "gone", second.state())
+	second.shows("maximum number of times")
+	assert.NotContains(t, first.page, `value="again"`)
+}
+
+// A sandbox can set any status of what has been paid: the page says which.
+func TestAStatusSetAfterThePayment(t *testing.T) {
+	t.Parallel()
+	for status := range spec.LiveTransactionStatuses.All() {
+		s := newShop(t, mugs, mockserver.WithDialect(mockserver.Live))
+		b := s.visits().pay("method", "credit_card", "outcome", "paid")
+		_, err := s.client.Transactions.SetSandboxStatus(t.Context(), s.only().ID, gateway.SandboxStatusParams{Status: gateway.TransactionStatus(status)})
+		require.NoError(t, err)
+		paid := slices.Contains([]string{"paid", "captured", "processed"}, status)
+		assert.Equal(t, paid, b.open("").state() == "paid", status)
+		assert.NotContains(t, b.page, "<h1></h1>", status)
+		assert.NotContains(t, b.page, `value="submit"`, status)
 	}
 }
 

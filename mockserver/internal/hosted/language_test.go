@@ -112,8 +112,8 @@ func TestARefund(t *testing.T) {
 	b := s.visits().pay("method", "credit_card")
 	_, err := s.client.Transactions.Refund(t.Context(), s.only().ID, gateway.RefundParams{Amount: 1})
 	require.NoError(t, err)
-	b.open("").shows("partly refunded")
+	b.open("").shows("Partly refunded")
 	require.NoError(t, s.gw.Transactions.Chargeback(s.only().ID))
-	b.open("").shows("charged back")
+	b.open("").shows("Your bank has taken the payment back")
 	assert.Equal(t, "returned", b.state())
 }

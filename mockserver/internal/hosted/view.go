@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/qr"
@@ -70,7 +69,8 @@ type paymentPage struct {
 	Picture            template.HTML
 	Last4              string
 	PaidAt, EndToEndID string
-	Again              bool // another payment can be made
+	Returned           string // the sentence about a payment that is no longer paid, where its state has one
+	Again              bool   // another payment can be made
 }
 
 // render writes a page.
@@ -105,8 +105,7 @@ func (v *visit) pageOfPayment(notice string) *page {
 	t := v.payment
 	p := &page{Notice: notice, Version: v.version(), Payment: v.paymentPage()}
 	switch {
-	case !engine.Processing(v.session) && t.Status != string(gateway.TransactionPaid) && t.Status != string(gateway.TransactionCaptured) &&
-		v.words.has("status."+t.Status):
+	case !engine.Processing(v.session) && v.words.has("status."+t.Status):
 		p.State = "returned"
 	case !engine.Processing(v.session):
 		p.State, p.Return = "paid", webURL(v.link.SuccessURL)
@@ -132,6 +131,9 @@ func (v *visit) paymentPage() *paymentPage {
 	}
 	if !t.PaidAt.IsZero() {
 		p.PaidAt = v.words.day(t.PaidAt)
+	}
+	if v.words.has("returned." + t.Status) {
+		p.Returned = "returned." + t.Status
 	}
 	if t.Card != nil {
 		p.Last4 = t.Card.Last4
@@ -327,17 +329,22 @@ func (p *page) Waits() bool {
 
 // Heading is the page's own title: what state the payment is in.
 func (p *page) Heading() string {
-	if p.State == "form" {
+	switch p.State {
+	case "form":
 		return p.Title
+	case "returned":
+		return p.Say("status." + p.Payment.Status)
+	default:
+		return p.Say(p.State + ".title")
 	}
-	return p.Say(p.State + ".title")
 }
 
-// Grouped writes a digitable line in groups of ten, which are easier to type.
-func (p *paymentPage) Grouped() string {
-	var groups []string
-	for part := range slices.Chunk([]byte(p.Code), 10) {
-		groups = append(groups, string(part))
+// Line writes a digitable line as boletos print it:
+// 00190.50095 40144.816069 06809.350314 3 37370000000100.
+func (p *paymentPage) Line() string {
+	c := p.Code
+	if len(c) != 47 {
+		return c
 	}
-	return strings.Join(groups, " ")
+	return c[:5] + "." + c[5:10] + " " + c[10:15] + "." + c[15:21] + " " + c[21:26] + "." + c[26:32] + " " + c[32:33] + " " + c[33:]
 }

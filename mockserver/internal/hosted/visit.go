@@ -90,7 +90,7 @@ func (v *visit) look(d *store.Data, l *engine.Link, token string) {
 // began reports whether the session has a payment, which is shown however the
 // link has ended.
 func (v *visit) began() bool {
-	return v.session != nil && v.payment != nil && !engine.Waiting(v.session)
+	return v.session != nil && v.payment != nil && (engine.Processing(v.session) || engine.Completed(v.session))
 }
 
 // show serves the page in the state in which the session is.

@@ -25,6 +25,8 @@ for (const button of document.querySelectorAll("[data-print]")) {
 
 document.querySelector("[data-focus]")?.focus();
 
+let leaving = false; // a form is on its way: the page that follows is newer than any look
+
 // The server takes one payment however often the button is pressed; this only
 // shows that the first press was enough.
 for (const form of document.forms) {
@@ -34,11 +36,13 @@ for (const form of document.forms) {
       return;
     }
     form.dataset.sent = "yes";
+    leaving = true;
     setTimeout(() => { for (const b of form.querySelectorAll("button")) b.disabled = true; });
   });
 }
 window.addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
+  leaving = false;
   for (const form of document.forms) {
     delete form.dataset.sent;
     for (const b of form.querySelectorAll("button")) b.disabled = false;
@@ -52,11 +56,9 @@ async function look() {
   let next = document.hidden ? 5000 : 1000;
   try {
     const response = await fetch(status, { credentials: "same-origin", cache: "no-store" });
-    if (response.status === 404) {
-      return location.replace(location.pathname);
-    }
-    const now = await response.json();
-    if (response.ok && now.version !== version) {
+    const gone = response.status === 404;
+    const now = gone ? {} : await response.json();
+    if ((gone || response.ok && now.version !== version) && !leaving) {
       return location.replace(location.pathname);
     }
     if (left && now.left) left.textContent = now.left;

@@ -1,0 +1,361 @@
+package console_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"image/png"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/makiuchi-d/gozxing"
+	"github.com/makiuchi-d/gozxing/oned"
+	"github.com/makiuchi-d/gozxing/qrcode"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	sdk "github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// shop is a merchant with a checkout link, and the path of its page.
+type shop struct {
+	t      *testing.T
+	gw     *mockserver.Server
+	client *sdk.Client
+	base   string
+	path   string
+}
+
+const mugs = `{"title":"Order 17","description":"Two mugs for the office","products":[
+	{"external_id":"MUG-1","name":"Blue mug","description":"300 ml, dishwasher safe","price":3990,"quantity":2},
+	{"external_id":"BOX","name":"Gift box","price":1250}],
+	"success_url":"https://shop.example/thanks","cancel_url":"https://shop.example/cart"}`
+
+// sells starts a gateway with a link of the given members.
+func sells(t *testing.T, link string, opts ...mockserver.Option) *shop {
+	t.Helper()
+	gw, base := gateway(t, opts...)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v2/checkout-links", strings.NewReader(link))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+gw.Key())
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusCreated, resp.StatusCode)
+	var body struct{ Data struct{ URL string } }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&body))
+	u, err := url.Parse(body.Data.URL)
+	require.NoError(t, err)
+	return &shop{t: t, gw: gw, client: gw.Client(), base: base, path: u.Path}
+}
+
+// visit is a buyer who opens the page.
+func (s *shop) visit(d device) *page {
+	s.t.Helper()
+	p := open(s.t, s.base, d)
+	p.visit(s.path)
+	return p
+}
+
+// transactions lists what the merchant has, the newest first.
+func (s *shop) transactions() (list []sdk.TransactionSummary) {
+	s.t.Helper()
+	for item, err := range s.client.Transactions.All(s.t.Context(), sdk.TransactionListParams{}) {
+		require.NoError(s.t, err)
+		list = append(list, *item)
+	}
+	return list
+}
+
+// good fails where a page scrolls sideways or is not accessible, and keeps its
+// picture.
+func (p *page) good(name string) {
+	p.t.Helper()
+	p.fits()
+	p.accessible()
+	p.shot(name)
+}
+
+// ana fills in the form, and chooses a method and a test card.
+func (p *page) ana(method, outcome string) {
+	p.t.Helper()
+	p.fill("#name", "Ana Souza")
+	p.fill("#email", "ana@example.com")
+	p.do(chromedp.Click(chromedp.CSS("#method-" + method)))
+	if outcome != "" {
+		p.fill("#outcome", outcome)
+	}
+}
+
+func (p *page) submitOrder() {
+	p.t.Helper()
+	p.submit(`button[value=submit]`)
+}
+
+// state is that of the page's main element.
+func (p *page) state() string {
+	p.t.Helper()
+	return eval[string](p, "document.querySelector('main').className")
+}
+
+// read decodes the picture in an element.
+func (p *page) read(selector string, reader gozxing.Reader) string {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(1280, 900, chromedp.EmulateScale(3))) // as sharp as a phone's screen
+	shot, err := chromedp.Run(p.ctx, chromedp.Screenshot(chromedp.CSS(selector)))
+	require.NoError(p.t, err)
+	picture, err := png.Decode(bytes.NewReader(shot))
+	require.NoError(p.t, err)
+	bitmap, err := gozxing.NewBinaryBitmapFromImage(picture)
+	require.NoError(p.t, err)
+	result, err := reader.Decode(bitmap, map[gozxing.DecodeHintType]any{gozxing.DecodeHintType_TRY_HARDER: true})
+	require.NoError(p.t, err)
+	return result.GetText()
+}
+
+// looks are the devices on which every page is looked at.
+func looks() map[string]device {
+	return map[string]device{
+		"wide-light": {width: 1280}, "wide-dark": {width: 1280, dark: true},
+		"narrow-light": {width: 360}, "narrow-dark": {width: 360, dark: true},
+		"narrow-portuguese": {width: 360, language: "pt-BR"}, "wide-spanish": {width: 1280, language: "es"},
+	}
+}
+
+// Every page, as a buyer comes to it by paying, on every device.
+func TestCheckoutPages(t *testing.T) {
+	t.Parallel()
+	for name, d := range looks() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sells(t, mugs)
+			shot := func(p *page, state string) { p.good("checkout-" + state + "-" + name) }
+			p := s.visit(d)
+			shot(p, "form")
+			p.submitOrder()
+			p.expectErrors() // the browser reports the 422
+			assert.Equal(t, 2, p.count(".error"))
+			shot(p, "errors")
+			p.ana("pix", "")
+			p.submitOrder()
+			require.Equal(t, "pix", p.state())
+			shot(p, "pix")
+			p.submit(`button[value=cancel]`)
+			shot(p, "canceled")
+			p.do(chromedp.Click(chromedp.CSS("#method-voucher")))
+			shot(p, "form-voucher")
+			p.fill("#street", "Rua A")
+			p.fill("#city", "São Paulo")
+			p.fill("#zip", "01310-100")
+			p.submitOrder()
+			require.Equal(t, "voucher", p.state())
+			shot(p, "voucher")
+			p.submit(`button[value=expire]`)
+			p.do(chromedp.Click(chromedp.CSS("#method-credit_card")))
+			shot(p, "form-card")
+			p.fill("#outcome", "refused_insufficient_funds")
+			p.submitOrder()
+			shot(p, "refused")
+			p.fill("#outcome", "ok")
+			p.submitOrder()
+			require.Equal(t, "card", p.state())
+			shot(p, "card")
+			p.submit(`button[value=refuse]`)
+			p.fill("#outcome", "3ds")
+			p.submitOrder()
+			require.Equal(t, "challenge", p.state())
+			shot(p, "challenge")
+			p.submit(`button[value=pass]`)
+			require.Equal(t, "paid", p.state())
+			shot(p, "paid")
+			require.NoError(t, s.gw.Transactions.Chargeback(s.transactions()[0].ID))
+			p.waitFor("document.querySelector('main').className == 'returned'") // by itself
+			shot(p, "returned")
+			require.NoError(t, s.gw.Checkout.Deactivate(s.path[len("/pay/"):]))
+			p = open(t, s.base, d)
+			p.visit(s.path)
+			p.expectErrors() // the browser reports the 410
+			shot(p, "gone")
+			p.visit("/pay/nothing")
+			p.expectErrors()
+			shot(p, "missing")
+		})
+	}
+}
+
+func TestAPixIsScannedAndThePageTurnsToPaid(t *testing.T) {
+	t.Parallel()
+	s := sells(t, mugs)
+	p := s.visit(device{width: 360})
+	p.ana("pix", "")
+	p.submitOrder()
+	tx, err := s.client.Transactions.Get(t.Context(), s.transactions()[0].ID)
+	require.NoError(t, err)
+	assert.Equal(t, tx.Pix.QRCode, p.read(".qr", qrcode.NewQRCodeReader()))
+	assert.Equal(t, tx.Pix.QRCode, eval[string](p, "document.querySelector('#code').value"))
+	assert.Equal(t, "24:00:00", p.text("[data-left]"))
+	p.do(chromedp.Click(chromedp.CSS("[data-copy]")))
+	p.waitForText("Copied")
+	require.NoError(t, s.gw.Clock.Advance(90*60e9))
+	p.waitFor("document.querySelector('[data-left]').textContent == '22:30:00'")
+	require.NoError(t, s.gw.Transactions.Pay(tx.ID))
+	p.waitForText("Your payment has arrived")
+	assert.Equal(t, "https://shop.example/thanks", eval[string](p, "document.querySelector('a.button.primary').href"))
+}
+
+func TestAVoucherIsScanned(t *testing.T) {
+	t.Parallel()
+	s := sells(t, mugs)
+	p := s.visit(device{})
+	p.ana("voucher", "")
+	p.fill("#street", "Rua A")
+	p.fill("#city", "São Paulo")
+	p.fill("#zip", "01310100")
+	p.submitOrder()
+	tx, err := s.client.Transactions.Get(t.Context(), s.transactions()[0].ID)
+	require.NoError(t, err)
+	assert.Equal(t, tx.Voucher.Barcode, p.read(".bars", oned.NewITFReader()))
+	assert.Equal(t, tx.Voucher.DigitableLine, strings.NewReplacer(" ", "", ".", "").Replace(eval[string](p, "document.querySelector('#code').value")))
+	assert.Equal(t, 1, p.count("[data-print]:not([hidden])"))
+	p.submit(`button[value=pay]`)
+	assert.Equal(t, "paid", p.state())
+}
+
+func TestThreeDSecureInABrowser(t *testing.T) {
+	t.Parallel()
+	s := sells(t, mugs, mockserver.WithDialect(mockserver.Live))
+	p := s.visit(device{width: 360})
+	p.ana("credit_card", "3ds")
+	p.submitOrder()
+	p.submit(`button[value=fail]`)
+	assert.Contains(t, p.text("main"), "3-D Secure failed")
+	p.do(chromedp.Click(chromedp.CSS("#method-credit_card")))
+	p.fill("#outcome", "3ds")
+	p.submitOrder()
+	p.submit(`button[value=pass]`)
+	assert.Equal(t, "paid", p.state())
+	assert.Len(t, s.transactions(), 2)
+}
+
+// The button is pressed twice as fast as a script can, and the form is sent by
+// a second tab as well: one payment.
+func TestADoubleClickAndASecondTab(t *testing.T) {
+	t.Parallel()
+	for _, noScript := range []bool{false, true} {
+		s := sells(t, mugs)
+		p := s.visit(device{noScript: noScript})
+		other := p.tab(device{noScript: noScript})
+		other.visit(s.path)
+		p.ana("credit_card", "paid")
+		other.ana("credit_card", "paid")
+		p.do(chromedp.DoubleClick(chromedp.CSS(`button[value=submit]`)))
+		p.waitForText("Your payment has arrived")
+		if noScript {
+			other.submitOrder()
+		}
+		other.waitForText("Your payment has arrived") // with script it finds out by itself
+		assert.Len(t, s.transactions(), 1)
+	}
+}
+
+// A second tab that is asked to pay while the first one pays.
+func TestTwoTabsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := sells(t, mugs)
+	p := s.visit(device{noScript: true})
+	other := p.tab(device{noScript: true})
+	other.visit(s.path)
+	p.ana("credit_card", "paid")
+	other.ana("credit_card", "paid")
+	send := "document.querySelector('button[value=submit]').click(), true"
+	eval[bool](p, send)
+	eval[bool](other, send)
+	p.waitForText("Your payment has arrived")
+	other.waitForText("Your payment has arrived")
+	assert.Len(t, s.transactions(), 1)
+}
+
+// Everything that the page does can be done without script: only the page's own
+// look whether something is new becomes a reload.
+func TestWithoutScript(t *testing.T) {
+	t.Parallel()
+	s := sells(t, mugs)
+	p := s.visit(device{noScript: true, width: 360})
+	assert.False(t, eval[bool](p, "document.querySelector('.only-voucher').checkVisibility()"), "shown by style alone")
+	p.submitOrder()
+	p.expectErrors()
+	assert.Equal(t, 2, p.count(".error"))
+	p.ana("pix", "")
+	p.submitOrder()
+	p.fits()
+	p.shot("checkout-no-script")
+	assert.Zero(t, p.count("[data-copy]:not([hidden])"), "buttons that need script are not shown")
+	require.NoError(t, s.gw.Transactions.Pay(s.transactions()[0].ID))
+	p.waitForText("Your payment has arrived")
+	p.submit(`button[value=again]`)
+	assert.Equal(t, "form", p.state())
+}
+
+func TestExpiredAndDeactivatedWhileTheBuyerTypes(t *testing.T) {
+	t.Parallel()
+	s := sells(t, mugs)
+	p := s.visit(device{})
+	p.ana("pix", "")
+	require.NoError(t, s.gw.Clock.Advance(31*60e9))
+	p.submitOrder()
+	p.expectErrors() // the 410
+	p.waitForText("Your session had expired")
+	assert.Equal(t, "Ana Souza", eval[string](p, "document.querySelector('#name').value"), "nothing has to be typed again")
+	p.submitOrder()
+	require.Equal(t, "pix", p.state())
+	require.NoError(t, s.gw.Clock.Advance(24*3600e9))
+	p.waitForText("The payment expired")
+	require.NoError(t, s.gw.Checkout.Deactivate(s.path[len("/pay/"):]))
+	p.waitForText("taken it off sale")
+	p.expectErrors()
+}
+
+// A merchant and a buyer who both try to break the page.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	const hostile = `"'><script>window.broken=1</script><img src=x onerror=window.broken=1>{{.}}`
+	quoted := strings.ReplaceAll(hostile, `"`, `\"`)
+	s := sells(t, `{"title":"`+quoted+`","description":"`+quoted+`","success_url":"javascript:window.broken=1","cancel_url":"javascript:window.broken=1",
+		"products":[{"name":"`+quoted+strings.Repeat("W", 100)+`","description":"`+strings.Repeat("W", 500)+`","price":100000000,"image_url":"https://elsewhere.example/pixel.png"}]}`)
+	p := s.visit(device{width: 360})
+	broken := func() bool { return eval[bool](p, "Boolean(window.broken)") }
+	p.good("checkout-hostile")
+	assert.False(t, broken())
+	for _, field := range []string{"name", "phone", "document", "street", "city"} {
+		p.fill("#"+field, hostile)
+	}
+	p.submitOrder()
+	p.expectErrors()
+	assert.False(t, broken())
+	p.fill("#email", "ana@example.com")
+	p.submitOrder()
+	require.Equal(t, "pix", p.state())
+	p.submit(`button[value=pay]`)
+	p.fits()
+	assert.False(t, broken())
+	assert.Zero(t, p.count("a[href^=javascript]"))
+}
+
+// A keyboard is enough, and the focus goes where the buyer must look.
+func TestTheKeyboardIsEnough(t *testing.T) {
+	t.Parallel()
+	s := sells(t, `{"amount":4990,"payment_methods":["pix"]}`)
+	p := s.visit(device{})
+	p.do(chromedp.Focus(chromedp.CSS("#name")), chromedp.KeyEvent("\r"))
+	p.waitFor("document.querySelectorAll('.error').length == 2")
+	p.expectErrors()
+	assert.True(t, eval[bool](p, "document.activeElement.hasAttribute('data-focus')"), "the list of errors has the focus")
+	assert.Equal(t, "name-error", eval[string](p, "document.querySelector('#name').getAttribute('aria-describedby')"))
+	p.do(chromedp.Focus(chromedp.CSS("#name")), chromedp.KeyEvent("Ana Souza\tana@example.com\r"))
+	p.waitFor("document.querySelector('main').className == 'pix'")
+	assert.Equal(t, "Pay with Pix – Checkout", eval[string](p, "document.title"))
+}
