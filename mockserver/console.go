@@ -1,9 +1,7 @@
 package mockserver
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/gateway-go/gateway/mockserver/internal/console"
@@ -29,7 +27,6 @@ func (s *Server) console(plane, gateway http.Handler) http.Handler {
 		LiveAPI:  s.reader(Live),
 		Default:  s.Key(),
 		Name:     s.events.Name,
-		Controls: slices.Sorted(maps.Keys(controls(s.Account(""), 0))),
 		Allowed: func(key, control, id string) bool {
 			return controls(s.account(key, true), 1)[control](id) == nil
 		},

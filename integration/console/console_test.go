@@ -1,13 +1,18 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
@@ -25,7 +30,9 @@ type shop struct {
 	client *gateway.Client
 	base   string
 
-	pix, card, challenge, voucher, subscription, transfer, customer, link string
+	pix, card, challenge, voucher, late, waiting string // transactions
+	subscription, automatic                      string
+	transfer, customer, link                     string
 
 	rejected string // the number of a request that broke rules
 }
@@ -56,8 +63,10 @@ func newShop(t *testing.T, text string, opts ...mockserver.Option) *shop {
 	}
 	s.pix = create("order-1 "+text, gateway.Pix, "")
 	s.card = create("order-2", gateway.CreditCard, "pgct_paid_1")
-	s.challenge = create("order-3", gateway.CreditCard, "pgct_3ds_1")
+	create("order-3", gateway.CreditCard, "pgct_3ds_1")
 	s.voucher = create("order-4", gateway.Voucher, "")
+	s.late = create("order-9", gateway.Voucher, "")
+	require.NoError(t, gw.Transactions.Expire(s.late))
 	customer, err := s.client.Customers.Create(ctx, gateway.CustomerParams{Name: "Bia " + text, Email: "bia@example.com", ExternalRef: "cus-1 " + text})
 	require.NoError(t, err)
 	s.customer = string(customer.ID)
@@ -80,6 +89,13 @@ func newShop(t *testing.T, text string, opts ...mockserver.Option) *shop {
 	require.NoError(t, s.Transactions.Chargeback(create("order-5", gateway.CreditCard, "pgct_paid_5")))
 	require.NoError(t, s.Clock.Advance(26*time.Hour))
 	create("order-6", gateway.CreditCard, "pgct_paid_6")
+	s.waiting = create("order-7 "+text, gateway.Pix, "")
+	s.challenge = create("order-8", gateway.CreditCard, "pgct_3ds_8")
+	automatic, err := s.client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalMonth, PaymentMethod: gateway.SubscriptionPixAutomatic,
+	})
+	require.NoError(t, err)
+	s.automatic = string(automatic.ID)
 	require.NoError(t, gw.Account(gw.Key()).Faults.Add(mockserver.Status(503).RetryAfter(time.Second).On("transfers.create").Times(2)))
 	require.NoError(t, err)
 	return s
@@ -128,7 +144,8 @@ func (s *shop) paths() map[string]string {
 	for name, path := range map[string]string{
 		"transactions": "transactions", "transactions-none": "transactions?status=refunded", "transactions-wrong": "transactions?dateFrom=no",
 		"transaction-pix": "transactions/" + s.pix, "transaction-card": "transactions/" + s.card,
-		"transaction-3ds": "transactions/" + s.challenge, "transaction-voucher": "transactions/" + s.voucher,
+		"transaction-3ds": "transactions/" + s.challenge, "transaction-voucher": "transactions/" + s.voucher, "transaction-late": "transactions/" + s.late,
+		"subscription-automatic": "subscriptions/" + s.automatic, "doctor": "doctor",
 		"subscriptions": "subscriptions", "subscription": "subscriptions/" + s.subscription,
 		"transfers": "transfers", "transfer": "transfers/" + s.transfer, "customers": "customers", "customer": "customers/" + s.customer,
 		"links": "links", "link": "links/" + s.link, "webhooks": "webhooks", "webhook": "webhooks/dlv_1",
@@ -139,4 +156,198 @@ func (s *shop) paths() map[string]string {
 		list[name] = pagesAt + "/" + path
 	}
 	return list
+}
+
+// Every button of every state works in a browser, with and without JavaScript.
+func TestButtons(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]device{"with JavaScript": {}, "without": {noScript: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, "")
+			kept, err := s.Snapshot()
+			require.NoError(t, err)
+			p := open(t, s.base, d)
+			for _, path := range s.resources() {
+				p.visit(path)
+				for i := range p.count("main form.act") {
+					require.NoError(t, s.Restore(kept))
+					p.visit(path)
+					label := p.press(i)
+					assert.Contains(t, p.text("main .note"), label+": done.", path)
+				}
+			}
+		})
+	}
+}
+
+// resources are the pages of single resources.
+func (s *shop) resources() []string {
+	var list []string
+	for _, path := range []string{
+		"transactions/" + s.pix, "transactions/" + s.card, "transactions/" + s.challenge, "transactions/" + s.voucher,
+		"transactions/" + s.late, "subscriptions/" + s.subscription, "subscriptions/" + s.automatic, "transfers/" + s.transfer, "links/" + s.link,
+	} {
+		list = append(list, pagesAt+"/"+path)
+	}
+	return list
+}
+
+// press fills in what a form requires, presses its button and returns its label.
+func (p *page) press(i int) string {
+	p.t.Helper()
+	form := fmt.Sprintf("document.querySelectorAll('main form.act')[%d]", i)
+	label := eval[string](p, form+".querySelector('button').innerText")
+	eval[bool](p, form+".querySelectorAll('input[required]:not([value])').forEach(f => f.value = '1'), true")
+	eval[bool](p, form+".querySelectorAll('input[required][value=\"\"]').forEach(f => f.value = '1'), true")
+	eval[bool](p, form+".querySelector('button').id = 'pressed', true")
+	p.submit("#pressed")
+	return label
+}
+
+// What one window does, another shows without being touched.
+func TestAnotherWindowFollows(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	here, there, home := open(t, s.base, device{}), open(t, s.base, device{}), open(t, s.base, device{})
+	here.visit(pagesAt + "/transactions/" + s.waiting)
+	there.visit(pagesAt + "/transactions/" + s.waiting)
+	home.visit("/")
+	for _, p := range []*page{there, home} {
+		p.waitFor("document.querySelector('#live').innerText === 'Live'")
+	}
+	require.Equal(t, "pending", there.text("h1 .state"))
+	here.submit("main form.act button") // Pay
+	there.waitFor("document.querySelector('h1 .state').innerText === 'paid'")
+	there.waitForText("transaction.paid")
+	home.waitFor("document.querySelector('#stream').innerText.includes('pending → paid, by control transactions/pay')")
+	assert.Empty(t, there.count("#pressed"))
+	home.shot("home-live")
+
+	require.NoError(t, s.Clock.Advance(24*time.Hour))
+	now := s.Clock.Now().Format("2006-01-02 15:04:05")
+	there.waitFor("document.querySelector('header .now').innerText.includes(" + quote(now) + ")")
+	home.waitForText(now)
+}
+
+// A form that somebody fills in is not replaced under their hands.
+func TestAFormIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	p := open(t, s.base, device{})
+	p.visit(pagesAt + "/faults")
+	p.waitFor("document.querySelector('#live').innerText === 'Live'")
+	p.do(chromedp.SendKeys(chromedp.CSS("input[name='s.fault']:not([type=hidden])"), "status=500"))
+	require.NoError(t, s.Clock.Advance(time.Hour))
+	p.waitFor("document.querySelector('#live').innerText.startsWith('Paused')")
+	assert.Equal(t, "status=500", eval[string](p, "document.querySelector('input[name=\"s.fault\"]:not([type=hidden])').value"))
+	p.submit("main section:last-of-type form.act button")
+	assert.Contains(t, p.text("main .note"), "Add the fault: done.")
+	assert.Contains(t, p.text("main"), "status=500")
+}
+
+// Whatever a merchant or a buyer writes is text: nothing of it runs.
+func TestMarkupIsText(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, xss)
+	require.NoError(t, s.Account(s.Key()).Webhooks.Drop("transaction.paid"))
+	p := open(t, s.base, device{})
+	for name, path := range s.paths() {
+		p.visit(path)
+		assert.False(t, eval[bool](p, "window.hacked === 1 || document.querySelector('main script, main img[onerror]') !== null"), name)
+	}
+	p.visit("/")
+	p.waitFor("document.querySelector('#live').innerText === 'Live'")
+	require.NoError(t, s.Transactions.Pay(s.waiting))
+	p.waitFor("document.querySelector('#stream').innerText.includes('pending → paid')")
+	assert.False(t, eval[bool](p, "window.hacked === 1"))
+	p.visit(pagesAt + "/find?q=" + url.QueryEscape(xss))
+	assert.Contains(t, p.text("main"), xss)
+	assert.False(t, eval[bool](p, "window.hacked === 1"))
+	p.expectErrors() // the page is a 404
+}
+
+// A request is sent from the reference, and what it broke is explained.
+func TestTheReferenceSendsACall(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	p := open(t, s.base, device{})
+	p.visit(pagesAt + "/reference/transactions_create?example=create_voucher")
+	p.submit("main form.act button")
+	assert.Contains(t, p.text("h1"), "201 Created")
+	p.visit(pagesAt + "/requests")
+	p.submit("tbody tr:first-child a")
+	assert.Contains(t, p.text("h1"), "POST /v2/transactions")
+	p.shot("request-sent")
+}
+
+// The find field leads to what an id, a reference or an e-mail address names.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	p := open(t, s.base, device{})
+	for text, path := range map[string]string{
+		s.card: "/transactions/" + s.card, "order-2": "/transactions/" + s.card, s.transfer: "/transfers/" + s.transfer,
+		"ana@example.com": "/transactions?email=ana%40example.com", "bia@example.com": "/transactions?email=bia%40example.com", s.link: "/links/" + s.link,
+	} {
+		p.visit("/")
+		p.fill("#q", text)
+		p.submit("header form button")
+		assert.Equal(t, pagesAt+path, eval[string](p, "location.pathname + location.search"), text)
+	}
+}
+
+// The keyboard reaches everything, and shows where it is.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	p := open(t, s.base, device{})
+	p.visit(pagesAt + "/transactions/" + s.waiting)
+	p.do(chromedp.KeyEvent("\t"))
+	assert.Equal(t, "Skip to the content", eval[string](p, "document.activeElement.innerText"))
+	p.do(chromedp.KeyEvent("\r"))
+	for range 5 {
+		p.do(chromedp.KeyEvent("\t"))
+		if eval[string](p, "document.activeElement.innerText") == "Pay" {
+			break
+		}
+	}
+	require.Equal(t, "Pay", eval[string](p, "document.activeElement.innerText"))
+	assert.Equal(t, "solid", eval[string](p, "getComputedStyle(document.activeElement).outlineStyle"))
+	p.do(chromedp.KeyEvent("\r"))
+	p.waitForText("Pay: done.")
+}
+
+// A snapshot is saved as a file and loaded again.
+func TestASnapshotIsLoadedFromAFile(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	kept, err := s.Snapshot()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "shop.json")
+	require.NoError(t, os.WriteFile(file, kept, 0o600))
+	require.NoError(t, s.Transactions.Pay(s.waiting))
+	p := open(t, s.base, device{})
+	p.visit(pagesAt + "/snapshots")
+	p.do(chromedp.SetUploadFiles(chromedp.CSS("input[type=file]"), []string{file}))
+	p.submit("form[enctype] button")
+	assert.Contains(t, p.text("main .note"), "Load the file: done.")
+	p.visit(pagesAt + "/transactions/" + s.waiting)
+	assert.Equal(t, "pending", p.text("h1 .state"))
+}
+
+// The doctor says why a signature is rejected.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	p := open(t, s.base, device{})
+	p.visit(pagesAt + "/doctor")
+	p.fill("textarea[name='h.headers']", "X-Gateway-Timestamp: 1798761600\nX-Gateway-Signature: sha256="+strings.Repeat("0", 64))
+	p.fill("textarea[name='x.body']", "{}")
+	p.fill("input[name='s.secret']", "whsec_typed_in")
+	p.submit("main form.act button")
+	assert.Contains(t, p.text("main"), "The signature is not valid")
+	assert.NotContains(t, p.text("main"), "whsec_typed_in")
+	p.accessible()
+	p.shot("doctor-result")
 }

@@ -418,20 +418,16 @@ func shell(word string) string {
 }
 
 // controls returns the buttons of a resource: those of the controls that its
-// state allows.
+// state allows, in the order of the names.
 func (rq *request) controls(resource, id string) (list []action) {
-	for _, control := range rq.cfg.Controls {
-		kind, name, _ := strings.Cut(control, "/")
-		if kind != resource || !rq.cfg.Allowed(rq.key, control, id) {
+	for _, n := range controlNames() {
+		kind, name, _ := strings.Cut(n.control, "/")
+		if kind != resource || !rq.cfg.Allowed(rq.key, n.control, id) {
 			continue
 		}
-		label := labels()[control]
 		a := action{
 			Call: "POST " + admin.Prefix + "/" + resource + "/{id}/" + name, IDs: []string{id},
-			Label: label.label, Hint: label.hint, Danger: label.danger,
-		}
-		if a.Label == "" {
-			a.Label = name
+			Label: n.label, Hint: n.hint, Danger: n.danger,
 		}
 		if name == "fail-next" {
 			a.Fields = []field{{Name: "n.count", Label: "Charges", Type: "number", Value: "1", Min: "0"}}
@@ -441,32 +437,35 @@ func (rq *request) controls(resource, id string) (list []action) {
 	return list
 }
 
-type label struct {
-	label, hint string
-	danger      bool
+// controlName is what a control is called on its button.
+type controlName struct {
+	control, label, hint string
+
+	danger bool
 }
 
-// labels says what the controls are called on buttons.
-func labels() map[string]label {
-	return map[string]label{
-		"transactions/pay":            {label: "Pay", hint: "The payer pays."},
-		"transactions/expire":         {label: "Expire", hint: "Its time runs out now."},
-		"transactions/refuse":         {label: "Refuse", hint: "The issuer refuses the card.", danger: true},
-		"transactions/cancel":         {label: "Cancel", hint: "It is canceled.", danger: true},
-		"transactions/chargeback":     {label: "Charge back", hint: "The payer's bank takes the payment back.", danger: true},
-		"transactions/challenge/pass": {label: "Pass 3-D Secure", hint: "The payer passes the challenge."},
-		"transactions/challenge/fail": {label: "Fail 3-D Secure", hint: "The payer fails the challenge.", danger: true},
-		"transfers/analyse":           {label: "Analyse", hint: "The transfer goes to a risk check."},
-		"transfers/process":           {label: "Process", hint: "The bank accepts the transfer."},
-		"transfers/settle":            {label: "Settle", hint: "The money reaches its receiver."},
-		"transfers/fail":              {label: "Fail", hint: "The bank refuses the transfer.", danger: true},
-		"subscriptions/authorize":     {label: "Authorize", hint: "The payer authorizes the Pix Automatico."},
-		"subscriptions/reject":        {label: "Reject", hint: "The payer rejects the Pix Automatico.", danger: true},
-		"subscriptions/revoke":        {label: "Revoke", hint: "The payer revokes the Pix Automatico.", danger: true},
-		"subscriptions/fail-next":     {label: "Fail next charges", hint: "The next charges fail; 0 takes that back."},
-		"checkout/begin":              {label: "Begin payment", hint: "The buyer asks for the Pix code or sends the card."},
-		"checkout/pay":                {label: "Pay", hint: "The buyer pays."},
-		"checkout/expire":             {label: "Expire", hint: "The link expires now.", danger: true},
-		"checkout/deactivate":         {label: "Deactivate", hint: "The merchant takes the link off sale.", danger: true},
+// controlNames names every control of the control plane; a test holds the two
+// lists together.
+func controlNames() []controlName {
+	return []controlName{
+		{"transactions/pay", "Pay", "The payer pays.", false},
+		{"transactions/challenge/pass", "Pass 3-D Secure", "The payer passes the challenge.", false},
+		{"transactions/challenge/fail", "Fail 3-D Secure", "The payer fails the challenge.", true},
+		{"transactions/expire", "Expire", "Its time runs out now.", false},
+		{"transactions/refuse", "Refuse", "The issuer refuses the card.", true},
+		{"transactions/cancel", "Cancel", "It is canceled.", true},
+		{"transactions/chargeback", "Charge back", "The payer's bank takes the payment back.", true},
+		{"transfers/analyse", "Analyse", "The transfer goes to a risk check.", false},
+		{"transfers/process", "Process", "The bank accepts the transfer.", false},
+		{"transfers/settle", "Settle", "The money reaches its receiver.", false},
+		{"transfers/fail", "Fail", "The bank refuses the transfer.", true},
+		{"subscriptions/authorize", "Authorize", "The payer authorizes the Pix Automatico.", false},
+		{"subscriptions/fail-next", "Fail next charges", "The next charges fail; 0 takes that back.", false},
+		{"subscriptions/reject", "Reject", "The payer rejects the Pix Automatico.", true},
+		{"subscriptions/revoke", "Revoke", "The payer revokes the Pix Automatico.", true},
+		{"checkout/begin", "Begin payment", "The buyer asks for the Pix code or sends the card.", false},
+		{"checkout/pay", "Pay", "The buyer pays.", false},
+		{"checkout/expire", "Expire", "The link expires now.", true},
+		{"checkout/deactivate", "Deactivate", "The merchant takes the link off sale.", true},
 	}
 }

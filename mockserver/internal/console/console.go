@@ -55,10 +55,9 @@ type Config struct {
 	// an account is called where its key must not be shown.
 	Default string
 	Name    func(key string) string
-	// Controls are those of the control plane, such as "transactions/pay", and
-	// Allowed reports whether a resource's state allows one.
-	Controls []string
-	Allowed  func(key, control, id string) bool
+	// Allowed reports whether a resource's state allows a control of the control
+	// plane, such as "transactions/pay".
+	Allowed func(key, control, id string) bool
 
 	Sandbox bool
 	Live    bool

@@ -1,23 +1,27 @@
-// Reloads the part of the page that shows something when the gateway reports an
-// event. Everything else works without this script.
+// Shows what happens while it happens: the gateway's stream of events reloads what
+// the page shows and feeds the list on the home page. Everything else works
+// without this script.
 "use strict";
 (() => {
+  const main = document.querySelector("main");
+  const state = document.querySelector("#live");
+  const shown = 40; // lines of the list
+  let stream = null;
   let timer = 0;
   let loading = false;
   let again = false;
 
-  // A form that is being filled in, or a text that is being read out or copied, is
-  // left alone.
+  // A form that is being filled in, or a text that is being copied, is left alone.
   const busy = () => {
     const active = document.activeElement;
-    const typing = active && active.closest("main form") && active.matches("input, select, textarea");
-    return typing || String(getSelection()) !== "" || document.querySelector("main form.changed");
+    const typing = active && main.contains(active) && active.matches("input, select, textarea");
+    return typing || main.querySelector("form.changed") || main.contains(getSelection().anchorNode) && String(getSelection()) !== "";
   };
 
   const refresh = async () => {
     timer = 0;
     if (loading) { again = true; return; }
-    if (busy()) { schedule(1000); return; }
+    if (busy()) { say("Paused while you fill in a form"); schedule(1000); return; }
     loading = true;
     try {
       const address = new URL(location.href);
@@ -25,36 +29,97 @@
       const response = await fetch(address, { headers: { Accept: "text/html" } });
       const text = await response.text();
       if (response.ok && !busy()) { replace(new DOMParser().parseFromString(text, "text/html")); }
-    } catch { /* the gateway is gone; the stream reconnects */ }
+      say("Live");
+    } catch { /* the gateway is gone; the stream connects again */ }
     loading = false;
     if (again) { again = false; schedule(300); }
   };
 
+  const focusable = () => [...main.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
+
   const replace = (page) => {
     const x = scrollX, y = scrollY;
-    const open = [...document.querySelectorAll("main details")].map((d) => d.open);
-    const note = document.querySelector("main .note");
-    const main = document.querySelector("main");
     const next = page.querySelector("main");
-    const stream = document.querySelector("#stream");
+    const focused = focusable().indexOf(document.activeElement);
     const sideways = [...main.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
+    const open = [...main.querySelectorAll("details")].map((d) => d.open);
     next.querySelectorAll("details").forEach((d, i) => { if (i < open.length) { d.open = open[i]; } });
-    if (stream) { next.querySelector("#stream")?.replaceWith(stream); }
-    main.replaceChildren(...(note ? [note] : []), ...next.childNodes);
-    main.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = sideways[i] ?? 0; });
+    const kept = [main.querySelector(".note")].filter(Boolean);
+    const list = main.querySelector("#stream");
+    if (list) { next.querySelector("#stream")?.replaceWith(list); }
+    main.replaceChildren(...kept, ...next.childNodes);
     document.querySelector("header .now")?.replaceWith(page.querySelector("header .now"));
+    main.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = sideways[i] ?? 0; });
+    if (focused >= 0) { focusable()[focused]?.focus({ preventScroll: true }); }
     scrollTo(x, y);
   };
 
   const schedule = (wait) => { if (!timer) { timer = setTimeout(refresh, wait); } };
 
+  const say = (text) => { state.hidden = false; state.textContent = text; };
+
+  const clock = (stamp) => (stamp || "").slice(0, 19).replace("T", " ");
+
+  // What an event says, in a line.
+  const lines = {
+    request: (e) => `${e.status || "no response"} ${e.method} ${e.path} ${e.code || ""}`,
+    control: (e) => `${e.status} ${e.method} ${e.path} ${e.code || ""}`,
+    transition: (e) => `${e.resource} ${e.reference || e.id}: ${e.from ? e.from + " → " : ""}${e.to}${e.cause ? ", by " + e.cause : ""}`,
+    timer: (e) => `${e.kind} of ${e.id}${e.error ? ": " + e.error : ""}`,
+    webhook: (e) => `${e.kind} of ${e.reference || e.resource_id}`,
+    delivery: (e) => `${e.kind} → ${e.url || e.endpoint}: ${e.error || e.status || e.state}`,
+    clock: (e) => `${clock(e.from)} → ${clock(e.to)}`,
+    fault: (e) => `${e.fault || ""} ${e.action} ${e.target || ""}`,
+    reset: (e) => e.cause || "",
+    lost: (e) => `${e.events || "some"} events are missing here`,
+  };
+
+  const note = (type, event) => {
+    const list = main.querySelector("#stream ol");
+    if (!list) { return; }
+    list.closest("#stream").hidden = false;
+    const inner = event[type] || event.request || {};
+    const line = document.createElement("li");
+    const time = document.createElement("time");
+    const kind = document.createElement("span");
+    time.textContent = clock(event.at);
+    kind.className = "kind";
+    kind.textContent = type;
+    line.className = "t-" + type;
+    line.classList.toggle("bad", inner.status >= 400 || Boolean(inner.error));
+    line.append(time, " ", kind, " ", lines[type](inner));
+    list.prepend(line);
+    while (list.children.length > shown) { list.lastChild.remove(); }
+  };
+
+  const listen = () => {
+    if (stream || document.hidden) { return; }
+    stream = new EventSource(document.body.dataset.events);
+    stream.onopen = () => say("Live");
+    stream.onerror = () => say("Waiting for the gateway");
+    for (const type of Object.keys(lines)) {
+      stream.addEventListener(type, (message) => {
+        note(type, JSON.parse(message.data));
+        schedule(200);
+      });
+    }
+  };
+
+  const stop = () => { stream?.close(); stream = null; };
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { stop(); } else { listen(); schedule(0); }
+  });
+  addEventListener("pagehide", stop);
+  addEventListener("pageshow", (e) => {
+    document.querySelectorAll("form").forEach((f) => { delete f.dataset.sent; });
+    if (e.persisted) { listen(); schedule(0); }
+  });
   document.addEventListener("input", (e) => { e.target.closest("main form")?.classList.add("changed"); });
   document.addEventListener("submit", (e) => {
-    const form = e.target;
-    if (form.method !== "post") { return; }
-    if (form.dataset.sent) { e.preventDefault(); return; }
-    form.dataset.sent = "yes";
-    form.querySelectorAll("button").forEach((b) => { b.setAttribute("aria-busy", "true"); });
+    if (e.target.method !== "post") { return; }
+    if (e.target.dataset.sent) { e.preventDefault(); return; }
+    e.target.dataset.sent = "yes";
   });
-  addEventListener("pageshow", () => { document.querySelectorAll("form").forEach((f) => { delete f.dataset.sent; }); });
+  listen();
 })();
