@@ -9,6 +9,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/seed"
 )
 
 // controlPlane returns what serves the paths under /__mock.
@@ -33,9 +34,14 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		Moved:           s.data.moved,
 		Snapshot:        s.Snapshot,
 		Restore:         func(b []byte) error { return snapshotRefused(s.Restore(b)) },
-		Headers:         s.settings.headers,
-		Sandbox:         s.settings.environment == Sandbox,
-		Live:            s.settings.dialect == Live,
+		Seeded:          s.Seeded,
+		Seed: func(key string, file []byte) (map[string]string, error) {
+			ids, err := s.seed("", file, key)
+			return ids, seedRefused(err)
+		},
+		Headers: s.settings.headers,
+		Sandbox: s.settings.environment == Sandbox,
+		Live:    s.settings.dialect == Live,
 	})
 }
 
@@ -80,4 +86,17 @@ func snapshotRefused(err error) error {
 		return &admin.RefusedError{Status: http.StatusBadRequest, Code: "SNAPSHOT_REJECTED", Detail: strings.TrimPrefix(err.Error(), "mockserver: ")}
 	}
 	return err
+}
+
+// seedRefused is snapshotRefused for a seed file.
+func seedRefused(err error) error {
+	var faults seed.Errors
+	switch {
+	case errors.As(err, &faults):
+		return &admin.RefusedError{Status: http.StatusBadRequest, Code: "VALIDATION_ERROR", Detail: faults.Error()}
+	case errors.Is(err, errSeedRace):
+		return &admin.RefusedError{Status: http.StatusConflict, Code: "CONFLICT", Detail: err.Error()}
+	default:
+		return snapshotRefused(err)
+	}
 }

@@ -23,7 +23,7 @@ const (
 	EventDelivery   EventType = events.TypeDelivery   // an attempt to deliver it was made: Event.Delivery
 	EventClock      EventType = events.TypeClock      // the virtual clock was advanced: Event.Clock
 	EventFault      EventType = events.TypeFault      // a fault was added, removed or hit: Event.Fault
-	EventReset      EventType = events.TypeReset      // an account was reset or a snapshot restored: Event.Reset
+	EventReset      EventType = events.TypeReset      // an account was reset, a snapshot restored, or a seed file applied: Event.Reset
 	EventLost       EventType = events.TypeLost       // events are missing here: Event.Lost
 )
 
@@ -130,7 +130,7 @@ type FaultEvent struct {
 
 // ResetEvent is an account, or for an event of no account the whole server,
 // whose content was replaced.
-type ResetEvent struct{ Cause string } // reset or restore
+type ResetEvent struct{ Cause string } // reset, restore or seed
 
 // LostEvent says that events are missing: the reader was too slow, or came back
 // too late.

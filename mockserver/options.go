@@ -66,6 +66,7 @@ type settings struct {
 	secret      gateway.Secret
 	speed       float64
 	dataFile    string
+	seedFile    string
 	allowHosts  []string
 	bodyTimeout time.Duration // 0 is the gate's own
 

@@ -75,6 +75,8 @@ func callsOf() map[string]string {
 		"Server.Events":    "GET /events",
 		"Server.Down":      "POST /down",
 		"Server.Up":        "POST /up",
+		"Server.Seed":      "POST /seed",
+		"Server.Seeded":    "GET /seed",
 		"Server.Snapshot":  "GET /snapshot",
 		"Server.Restore":   "PUT /snapshot",
 		"Server.Account":   "the credential of a call chooses the account",

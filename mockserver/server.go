@@ -66,6 +66,8 @@ type Server struct {
 
 	mu        sync.Mutex
 	listening []*http.Server
+	seeding   sync.Mutex        // held while a seed file is applied
+	seeded    map[string]string // ids of the entries of seed files, by their names
 }
 
 // New returns a gateway with a clock that stands still until it is advanced.
@@ -127,8 +129,8 @@ func New(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// begin reads the data file, registers the endpoint of the options and lets
-// the clock run, as far as they are asked for.
+// begin reads the data file, registers the endpoint of the options, applies the
+// seed file and lets the clock run, as far as they are asked for.
 func (s *Server) begin() error {
 	if s.settings.dataFile != "" {
 		if err := s.openData(s.settings.dataFile); err != nil {
@@ -142,6 +144,11 @@ func (s *Server) begin() error {
 		ID: id, URL: s.settings.endpoint, Secret: s.settings.endpointSecret,
 	}); err != nil {
 		return err
+	}
+	if s.settings.seedFile != "" {
+		if err := s.seedFile(s.settings.seedFile); err != nil {
+			return err
+		}
 	}
 	s.sender.Resume()
 	s.clock.Run()

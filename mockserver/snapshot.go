@@ -87,7 +87,7 @@ func (s *Server) Restore(b []byte) error {
 	if err := json.Unmarshal(file.State, &snap); err != nil { //nolint:musttag // our own format: its names are those of the records
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	return s.replace(snap)
+	return s.replace(snap, "restore")
 }
 
 // speaks returns an error unless a file is of a server like this one.
@@ -104,8 +104,8 @@ func (s *Server) speaks(file snapfile.File) error {
 }
 
 // replace puts a snapshot in the place of all that the gateway knows, or leaves
-// everything as it is.
-func (s *Server) replace(snap snapshot) error {
+// everything as it is. cause is for those who follow the server's events.
+func (s *Server) replace(snap snapshot, cause string) error {
 	if err := s.accepts(snap); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *Server) replace(snap snapshot) error {
 	if err != nil {
 		return errors.Join(err, s.load(before))
 	}
-	s.events.Publish("", events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "restore"}})
+	s.events.Publish("", events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: cause}})
 	return nil
 }
 

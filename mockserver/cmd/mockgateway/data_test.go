@@ -205,3 +205,30 @@ func TestFilesThatAreRefusedAreLeftAlone(t *testing.T) {
 	_, err = tryStart(t, "-data", t.TempDir())
 	require.Error(t, err)
 }
+
+// The shop of a seed file survives a restart, which does not make it a second time.
+func TestASeedFileFillsAnEmptyDataFile(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	args := []string{"-data", data, "-seed-file", "../../../docs/shop.seed.json", "-start", "2027-01-04T12:00:00Z", "-clock", "manual"}
+	g := start(t, args...)
+	ids, _ := g.must("GET", "/__mock/seed", "")["data"].(map[string]any)
+	id, _ := ids["waiting"].(string)
+	g.must("POST", "/__mock/transactions/"+id+"/pay", "")
+	g.kill()
+	assert.NotContains(t, g.errs.String(), "not applied")
+
+	g = start(t, args...)
+	tx, _ := g.must("GET", "/v2/transactions/"+id, "")["data"].(map[string]any)
+	assert.Equal(t, "paid", tx["status"])
+	assert.Empty(t, g.must("GET", "/__mock/seed", "")["data"])
+	g.kill()
+	assert.Contains(t, g.errs.String(), "mockgateway: ../../../docs/shop.seed.json was not applied: the data file has resources already\n")
+
+	broken := filepath.Join(t.TempDir(), "shop.json")
+	require.NoError(t, os.WriteFile(broken, []byte("{\n \"customers\": [{\"name\": \"Ana\"}]\n}"), 0o600))
+	_, err := tryStart(t, "-seed-file", broken)
+	require.ErrorContains(t, err, "shop.json:2:16: customers[0].email: ")
+	_, err = tryStart(t, "-seed-file", broken+"x")
+	require.ErrorContains(t, err, "no such file")
+}

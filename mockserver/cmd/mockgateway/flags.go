@@ -28,6 +28,7 @@ type config struct {
 	log      log
 	options  []mockserver.Option
 	seed     string
+	seedFile string
 }
 
 const usage = `mockgateway is a whole payment gateway in memory, for tests and development.
@@ -107,7 +108,7 @@ func version() string {
 
 // flags are the command line as it is written.
 type flags struct {
-	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, log string
+	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, seedFile, log string
 
 	timestampHeader, signatureHeader string
 
@@ -187,6 +188,7 @@ func (f *flags) set() *flag.FlagSet {
 	s.Int64Var(&f.memory, "memory", 2048, "how much memory accounts, deliveries and the journal may take, in `MiB`; a write or a new account beyond it gets a 507")
 	s.BoolVar(&f.console, "console", true, "serve pages to browsers, at / and under /__mock/console; -console=false serves none")
 	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the gateway may be called, comma-separated, besides localhost and IP addresses; * is any")
+	s.StringVar(&f.seedFile, "seed-file", "", "JSON `file` with customers, payments and subscriptions to start with; not applied where -data has resources already")
 	s.StringVar(&f.data, "data", "", "`file` in which the state survives the process")
 	s.BoolVar(&f.version, versionFlag, false, "print the version and end")
 	s.StringVar(&f.log, "log", "text", "`text|json|off`: how requests, status changes, timers, faults and webhooks are logged to standard error")
@@ -236,6 +238,9 @@ func (f *flags) config() (config, error) {
 	}
 	if f.data != "" {
 		add(mockserver.WithDataFile(f.data))
+	}
+	if cfg.seedFile = f.seedFile; f.seedFile != "" {
+		add(mockserver.WithSeedFile(f.seedFile))
 	}
 	for _, check := range []func(func(mockserver.Option)) error{f.time, f.numbers, f.webhooks} {
 		if err := check(add); err != nil {

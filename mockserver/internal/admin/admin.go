@@ -61,6 +61,10 @@ type Config struct {
 	Snapshot func() ([]byte, error)
 	Restore  func([]byte) error
 
+	// Seed creates what a seed file describes, and Seeded returns the ids of its
+	// named entries. Seed's error is a RefusedError where the file is at fault.
+	Seed   func(key string, file []byte) (map[string]string, error)
+	Seeded func() map[string]string
 	// Headers are the server's names of the signature's headers.
 	Headers webhook.HeaderNames
 	Sandbox bool

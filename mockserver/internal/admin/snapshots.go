@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -28,6 +30,8 @@ type saved struct {
 
 func (p *Plane) snapshotRoutes() []Shape {
 	return []Shape{
+		{Method: http.MethodPost, Path: "seed", In: seedFile{}, Out: map[string]string{}, Long: true, do: p.seed},
+		{Method: http.MethodGet, Path: "seed", Out: map[string]string{}, do: p.seeded},
 		{Method: http.MethodGet, Path: "snapshot", Out: snapfile.File{}, Whole: true, do: p.download},
 		{Method: http.MethodPut, Path: "snapshot", In: snapfile.File{}, Out: clockView{}, Long: true, do: p.upload},
 		{Method: http.MethodGet, Path: "snapshots/{id}", Out: snapfile.File{}, Whole: true, do: p.downloadSaved},
@@ -36,6 +40,30 @@ func (p *Plane) snapshotRoutes() []Shape {
 		{Method: http.MethodPost, Path: "snapshots/{id}/restore", Out: snapshotView{}, do: p.restore},
 		{Method: http.MethodDelete, Path: "snapshots/{id}", Out: snapshotView{}, do: p.forget},
 	}
+}
+
+// seedFile is a seed file as its document shows it; package seed reads it.
+type seedFile struct {
+	Schema        string           `json:"$schema,omitzero"`
+	Webhooks      bool             `json:"webhooks,omitzero"` // whether the events are delivered; false where it is not sent
+	Customers     []jsontext.Value `json:"customers,omitzero"`
+	Links         []jsontext.Value `json:"links,omitzero"`
+	Transactions  []jsontext.Value `json:"transactions,omitzero"`
+	Transfers     []jsontext.Value `json:"transfers,omitzero"`
+	Subscriptions []jsontext.Value `json:"subscriptions,omitzero"`
+	Accounts      []jsontext.Value `json:"accounts,omitzero"` // other accounts: their key, and the same members
+}
+
+// seed creates what a file describes, its top level in the caller's account.
+func (p *Plane) seed(c *call) (any, error) { return p.cfg.Seed(c.key, c.body) }
+
+// seeded returns the ids of what seed files have named.
+func (p *Plane) seeded(*call) (any, error) {
+	ids := p.cfg.Seeded()
+	if ids == nil {
+		ids = map[string]string{}
+	}
+	return ids, nil
 }
 
 type snapshotView struct {

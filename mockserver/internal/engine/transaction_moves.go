@@ -143,3 +143,15 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 		}
 	}, eventRefunded), nil
 }
+
+// TransactionTimer returns what a timer of a transaction does.
+func TransactionTimer(kind TimerKind) func(Env, *Transaction) (Change, *Refusal) {
+	switch kind {
+	case TimerPay:
+		return Pay
+	case TimerChargeBack:
+		return Chargeback
+	default:
+		return ExpireInTime
+	}
+}

@@ -140,7 +140,7 @@ type FaultEvent struct {
 
 // ResetEvent is an account, or the whole server, whose content was replaced.
 type ResetEvent struct {
-	Cause string `json:"cause"` // either reset or restore
+	Cause string `json:"cause"` // one of reset, restore and seed
 }
 
 // LostEvent tells a reader that events are missing before the next one.

@@ -159,7 +159,7 @@ func (d *Data) due(env engine.Env, kind engine.TimerKind, id string) (engine.Cha
 	switch resourceOf(kind) {
 	case "transaction":
 		if t := d.Transactions.Get(id); t != nil {
-			return transactionTimer(kind)(env, t)
+			return engine.TransactionTimer(kind)(env, t)
 		}
 	case "transfer":
 		if t := d.Transfers.Get(id); t != nil {
@@ -184,17 +184,6 @@ func (d *Data) dueCheckout(env engine.Env, kind engine.TimerKind, id string) eng
 		return engine.ExpireSession(env, s)
 	}
 	return engine.Change{}
-}
-
-func transactionTimer(kind engine.TimerKind) Transition[engine.Transaction] {
-	switch kind {
-	case engine.TimerPay:
-		return engine.Pay
-	case engine.TimerChargeBack:
-		return engine.Chargeback
-	default:
-		return engine.ExpireInTime
-	}
 }
 
 // SessionsOf returns the sessions of a link.

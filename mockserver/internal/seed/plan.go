@@ -1,0 +1,238 @@
+package seed
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// machine is what happens to the resources of a kind: the transitions that a
+// merchant, payer or bank can cause, and those of the clock. They are the
+// engine's own, so there is no state that the gateway could not be in.
+type machine[R any] struct {
+	status  func(*R) string
+	key     func(*R) string // tells apart what the future differs for
+	rows    func(engine.Change) []*R
+	actions []store.Transition[R]
+	fire    func(env engine.Env, r *R, kind engine.TimerKind) engine.Change
+	// apply runs an action on the stored resource.
+	apply func(a *store.Account, id string, do store.Transition[R]) *engine.Refusal
+}
+
+// step is an action and when it happens.
+type step struct {
+	at time.Time
+	do func(a *store.Account, id string) *engine.Refusal
+}
+
+// future is a resource at a moment, how it got there, and its timers.
+type future[R any] struct {
+	r      *R
+	at     time.Time
+	timers []engine.Timer
+	steps  []step
+}
+
+// maxFutures bounds the search. Resources have about ten states, and years of
+// renewals a few hundred moments.
+const maxFutures = 5000
+
+// plan finds the shortest way from a new resource to a state that it has at the
+// end. Without one, it returns the states that it can have then.
+func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, can []string) {
+	queue, seen := []future[R]{from}, map[string]bool{}
+	for len(queue) > 0 && len(seen) < maxFutures {
+		f := queue[0]
+		queue = queue[1:]
+		key := m.key(f.r) + " " + f.at.String()
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		last := m.status(m.rest(env, f, end).r)
+		if last == target {
+			return f.steps, nil
+		}
+		if !slices.Contains(can, last) {
+			can = append(can, last)
+		}
+		env.Now = f.at
+		for _, do := range m.actions {
+			if c, refusal := do(env, f.r); refusal == nil {
+				next := m.after(f, c)
+				next.steps = append(slices.Clip(f.steps), step{f.at, func(a *store.Account, id string) *engine.Refusal {
+					return m.apply(a, id, do)
+				}})
+				queue = append(queue, next)
+			}
+		}
+		if next, ok := m.wait(env, f, end); ok {
+			queue = append(queue, next)
+		}
+	}
+	slices.Sort(can)
+	return nil, can
+}
+
+// after returns the future that a change makes.
+func (m machine[R]) after(f future[R], c engine.Change) future[R] {
+	if rows := m.rows(c); len(rows) > 0 {
+		f.r = rows[len(rows)-1]
+	}
+	f.timers = append(slices.Clip(f.timers), c.Timers...)
+	return f
+}
+
+// wait lets the clock run to the next timer that changes the resource.
+func (m machine[R]) wait(env engine.Env, f future[R], end time.Time) (future[R], bool) {
+	for len(f.timers) > 0 {
+		i := 0
+		for j, t := range f.timers {
+			if t.At.Before(f.timers[i].At) {
+				i = j
+			}
+		}
+		t := f.timers[i]
+		if t.At.After(end) {
+			break
+		}
+		f.timers = slices.Delete(slices.Clone(f.timers), i, i+1)
+		f.at = later(f.at, t.At)
+		env.Now = f.at
+		if c := m.fire(env, f.r, t.Kind); !c.Empty() {
+			return m.after(f, c), true
+		}
+	}
+	return f, false
+}
+
+// rest lets the clock run to the end.
+func (m machine[R]) rest(env engine.Env, f future[R], end time.Time) future[R] {
+	for range maxFutures {
+		next, moved := m.wait(env, f, end)
+		if !moved {
+			break
+		}
+		f = next
+	}
+	return f
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
+	refund := func(amount func(t *engine.Transaction) int64) store.Transition[engine.Transaction] {
+		return func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.Refund(env, t, engine.RefundRequest{Amount: amount(t)})
+		}
+	}
+	m := machine[engine.Transaction]{
+		status: func(t *engine.Transaction) string { return t.Status },
+		key:    func(t *engine.Transaction) string { return t.Status + strconv.FormatInt(t.RefundedAmount, 10) },
+		rows:   func(c engine.Change) []*engine.Transaction { return c.Transactions },
+		actions: []store.Transition[engine.Transaction]{
+			engine.Pay, engine.PassChallenge, engine.FailChallenge, engine.Refuse, engine.Cancel, engine.Expire, engine.Chargeback,
+			refund(func(*engine.Transaction) int64 { return 0 }),
+			refund(func(t *engine.Transaction) int64 {
+				if refunded > 0 {
+					return refunded
+				}
+				return max(t.PaidAmount/2, 1)
+			}),
+		},
+		fire: func(env engine.Env, t *engine.Transaction, kind engine.TimerKind) engine.Change {
+			c, _ := engine.TransactionTimer(kind)(env, t) // empty where it is refused
+			return c
+		},
+		apply: func(a *store.Account, id string, do store.Transition[engine.Transaction]) *engine.Refusal {
+			_, refusal := a.Transaction(id, do)
+			return refusal
+		},
+	}
+	if env.Live && env.Sandbox { // states that only the sandbox can set
+		for status := range spec.LiveTransactionStatuses.All() {
+			if !spec.TransactionStatuses.Has(status) && status != "three_ds_required" {
+				m.actions = append(m.actions, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+					return engine.SetStatus(env, t, status)
+				})
+			}
+		}
+	}
+	return m
+}
+
+func transfers() machine[engine.Transfer] {
+	return machine[engine.Transfer]{
+		status: func(t *engine.Transfer) string { return t.Status },
+		key:    func(t *engine.Transfer) string { return t.Status },
+		rows:   func(c engine.Change) []*engine.Transfer { return c.Transfers },
+		actions: []store.Transition[engine.Transfer]{
+			engine.AnalyseTransfer, engine.ProcessTransfer, engine.SettleTransfer, engine.FailTransfer, engine.CancelTransfer,
+		},
+		fire: engine.FireTransfer,
+		apply: func(a *store.Account, id string, do store.Transition[engine.Transfer]) *engine.Refusal {
+			_, refusal := a.Transfer(id, do)
+			return refusal
+		},
+	}
+}
+
+func subscriptions() machine[engine.Subscription] {
+	return machine[engine.Subscription]{
+		status: func(s *engine.Subscription) string { return s.Status },
+		key: func(s *engine.Subscription) string {
+			return s.Status + " " + strconv.Itoa(s.FailNext) + " " + strconv.Itoa(s.Attempt)
+		},
+		rows: func(c engine.Change) []*engine.Subscription { return c.Subscriptions },
+		actions: []store.Transition[engine.Subscription]{
+			engine.AuthorizeSubscription, engine.RejectSubscription, engine.RevokeSubscription,
+			func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+				return engine.CancelSubscription(env, s, "")
+			},
+			func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+				return engine.FailNextCharges(env, s, s.FailNext+1)
+			},
+		},
+		fire: engine.FireSubscription,
+		apply: func(a *store.Account, id string, do store.Transition[engine.Subscription]) *engine.Refusal {
+			_, refusal := a.Subscription(id, do)
+			return refusal
+		},
+	}
+}
+
+// links are planned before anybody has visited one: they have no sessions.
+func links() machine[engine.Link] {
+	return machine[engine.Link]{
+		status: func(l *engine.Link) string { return l.Status },
+		key:    func(l *engine.Link) string { return l.Status },
+		rows:   func(c engine.Change) []*engine.Link { return c.Links },
+		actions: []store.Transition[engine.Link]{
+			func(env engine.Env, l *engine.Link) (engine.Change, *engine.Refusal) {
+				return engine.ExpireLink(env, l, nil)
+			},
+			func(env engine.Env, l *engine.Link) (engine.Change, *engine.Refusal) {
+				return engine.DeactivateLink(env, l, nil)
+			},
+		},
+		fire: func(env engine.Env, l *engine.Link, _ engine.TimerKind) engine.Change {
+			if l.Status != "active" || env.Now.Before(l.ExpiresAt) {
+				return engine.Change{}
+			}
+			return engine.ExpireLinkInTime(env, l, nil)
+		},
+		apply: func(a *store.Account, slug string, do store.Transition[engine.Link]) *engine.Refusal {
+			_, refusal := a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) { return do(d.Env, d.Links.Get(slug)) })
+			return refusal
+		},
+	}
+}

@@ -1,0 +1,306 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// World is the gateway that a file is brought about in. It is a copy, which the
+// caller throws away where Run fails.
+type World struct {
+	Store *store.Store
+	Clock *clock.Clock // which Run moves back to the first entry and forward to where it was
+	// Call makes a request to the interface.
+	Call func(key string, op spec.Operation, body []byte) (status int, response []byte, err error)
+	// Account is the key of the default account.
+	Account string
+	// Env is what transitions know, with a source of ids that nothing else uses.
+	Env     engine.Env
+	Variant spec.Variant // of the interface's rules
+}
+
+// run is a file on its way into a world.
+type run struct {
+	*File
+	World
+
+	end    time.Time
+	agenda []appointment
+	named  map[string]*entry // by account and name
+	ids    map[string]string // by name
+}
+
+// appointment is something to do at a moment.
+type appointment struct {
+	at time.Time
+	do func()
+}
+
+// Run creates the entries and returns the ids of those with a name. Its error is
+// [Errors] where an entry is wrong.
+func (f *File) Run(ctx context.Context, w World) (ids map[string]string, err error) {
+	r := &run{File: f, World: w, end: w.Clock.Now().UTC().Truncate(time.Millisecond), named: map[string]*entry{}, ids: map[string]string{}}
+	first := r.end
+	for _, e := range f.all() {
+		if !e.at.IsZero() && e.at.Before(first) {
+			first = e.at
+		}
+	}
+	state := w.Clock.State()
+	state.Now = first
+	if err := w.Clock.Restore(state); err != nil {
+		return nil, err
+	}
+	for _, e := range f.all() {
+		if e.at.IsZero() {
+			e.at = r.end
+			if e.name == "customers" { // a customer is there before whoever refers to it
+				e.at = first
+			}
+		}
+		if e.as != "" {
+			r.named[e.account.path+"@"+e.as] = e
+		}
+		r.at(e.at, func() { r.create(e) })
+	}
+	for len(r.agenda) > 0 {
+		next := r.agenda[0]
+		r.agenda = r.agenda[1:]
+		if err := w.Clock.AdvanceTo(ctx, later(w.Clock.Now(), next.at)); err != nil {
+			return nil, err
+		}
+		next.do()
+	}
+	if err := w.Clock.AdvanceTo(ctx, later(w.Clock.Now(), r.end)); err != nil {
+		return nil, err
+	}
+	if err := f.failed(); err != nil {
+		return nil, err
+	}
+	for _, e := range f.all() {
+		if is := r.status(e); e.state != "" && is != e.state {
+			f.fail(e.path+".state", "can't be reached: it is %s in the end", is)
+		}
+	}
+	return r.ids, f.failed()
+}
+
+func (f *File) all() (list []*entry) {
+	for _, a := range f.accounts {
+		list = append(list, a.entries...)
+	}
+	return list
+}
+
+// at puts something on the agenda, behind what happens at the same moment.
+func (r *run) at(at time.Time, do func()) {
+	i := len(r.agenda)
+	for i > 0 && r.agenda[i-1].at.After(at) {
+		i--
+	}
+	r.agenda = slices.Insert(r.agenda, i, appointment{at, do})
+}
+
+func (r *run) key(e *entry) string {
+	if e.account.key == "" {
+		return r.Account
+	}
+	return e.account.key
+}
+
+// create makes an entry by a request and plans its way to its state.
+func (r *run) create(e *entry) {
+	complete := r.resolve(e)
+	body, err := json.Marshal(e.body, json.Deterministic(true))
+	if err != nil {
+		r.fail(e.path, "%v", err)
+		return
+	}
+	variant := r.Variant
+	variant.Now = r.Clock.Now()
+	violations, err := spec.Check(body, e.create.Rule, variant)
+	for _, v := range violations {
+		r.fail(e.path+"."+v.Field, "%s", v.Message)
+	}
+	if err != nil {
+		r.fail(e.path, "%v", err)
+	}
+	if len(violations) > 0 || err != nil || !complete {
+		return
+	}
+	status, response, err := r.Call(r.key(e), e.create, body)
+	if err != nil {
+		r.fail(e.path, "%v", err)
+		return
+	}
+	if status >= 300 {
+		r.refused(e, status, response)
+		return
+	}
+	var made struct {
+		Data struct {
+			ID  string `json:"id"`
+			URL string `json:"url"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(response, &made); err != nil {
+		r.fail(e.path, "%v", err)
+		return
+	}
+	e.id = made.Data.ID
+	if made.Data.URL != "" {
+		e.id = path.Base(made.Data.URL) // the slug, by which a link is found
+	}
+	if e.as != "" {
+		r.ids[e.as] = e.id
+	}
+	r.plan(e)
+}
+
+// resolve puts ids in the place of names. It reports whether all are known.
+func (r *run) resolve(e *entry) (complete bool) {
+	complete = true
+	for _, ref := range e.refs {
+		outer, inner, nested := strings.Cut(ref, ".")
+		if !nested {
+			complete = r.resolveIn(e, e.body, outer, e.path+"."+ref) && complete
+			continue
+		}
+		var members map[string]jsontext.Value
+		if raw := e.body[outer]; raw.Kind() != '{' || json.Unmarshal(raw, &members) != nil {
+			continue
+		}
+		complete = r.resolveIn(e, members, inner, e.path+"."+ref) && complete
+		if raw, err := json.Marshal(members, json.Deterministic(true)); err == nil {
+			e.body[outer] = raw
+		}
+	}
+	return complete
+}
+
+func (r *run) resolveIn(e *entry, members map[string]jsontext.Value, name, place string) bool {
+	var text string
+	if raw := members[name]; raw.Kind() != '"' || json.Unmarshal(raw, &text) != nil || !strings.HasPrefix(text, "@") {
+		return true
+	}
+	const placeholder = "00000000-0000-4000-8000-000000000000" // so that the other members are checked
+	target := r.named[e.account.path+text]
+	id := placeholder
+	switch {
+	case target == nil:
+		r.fail(place, "%s is not the name of an entry of this account", text)
+	case target.name != "customers":
+		r.fail(place, "%s is one of the %s, and a customer is wanted", text, target.name)
+	case target.id == "" && target.at.After(e.at):
+		r.fail(place, "%s is created later", text)
+	case target.id != "":
+		id = target.id
+	}
+	members[name] = jsontext.Value(`"` + id + `"`)
+	return id != placeholder
+}
+
+// refused keeps what the interface says of a request that its rules allow.
+func (r *run) refused(e *entry, status int, response []byte) {
+	var problem struct {
+		Detail  string           `json:"detail"`
+		Message string           `json:"message"`
+		Errors  []spec.Violation `json:"errors"`
+	}
+	if err := json.Unmarshal(response, &problem); err != nil {
+		r.fail(e.path, "the request is rejected with status %d", status)
+		return
+	}
+	for _, v := range problem.Errors {
+		r.fail(e.path+"."+v.Field, "%s", v.Message)
+	}
+	if len(problem.Errors) > 0 {
+		return
+	}
+	place := e.path
+	if status == 401 || status == 403 {
+		place = join(e.account.path, "key")
+	}
+	r.fail(place, "%s (status %d)", strings.TrimSuffix(problem.Detail+problem.Message, "."), status)
+}
+
+// plan puts the way to the entry's state on the agenda.
+func (r *run) plan(e *entry) {
+	account := r.Store.Account(r.key(e))
+	if e.failNext > 0 {
+		if _, refusal := account.Subscription(e.id, func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
+			return engine.FailNextCharges(env, s, e.failNext)
+		}); refusal != nil {
+			r.fail(e.path+".fail_next", "%s", refusal.Detail)
+		}
+	}
+	if e.state == "" {
+		return
+	}
+	var steps []step
+	var can []string
+	account.View(func(d *store.Data) {
+		switch e.name {
+		case "transactions":
+			steps, can = planOf(r, transactions(r.Env, e.refunded), e, d.Transactions.Get(e.id))
+		case "transfers":
+			steps, can = planOf(r, transfers(), e, d.Transfers.Get(e.id))
+		case "subscriptions":
+			steps, can = planOf(r, subscriptions(), e, d.Subscriptions.Get(e.id))
+		case "links":
+			steps, can = planOf(r, links(), e, d.Links.Get(e.id))
+		}
+	})
+	if can != nil {
+		r.fail(e.path+".state", "%q can't be reached; it can be %s", e.state, strings.Join(can, ", "))
+		return
+	}
+	for _, s := range steps {
+		r.at(s.at, func() {
+			if refusal := s.do(account, e.id); refusal != nil {
+				r.fail(e.path+".state", "%q can't be reached: %s", e.state, refusal.Detail)
+			}
+		})
+	}
+}
+
+func planOf[R any](r *run, m machine[R], e *entry, made *R) (steps []step, can []string) {
+	from := future[R]{r: made, at: r.Clock.Now()}
+	for _, t := range r.Clock.State().Timers {
+		if t.Account == r.key(e) && t.ID == e.id {
+			from.timers = append(from.timers, engine.Timer{At: t.At, Kind: engine.TimerKind(t.Kind), ID: t.ID})
+		}
+	}
+	return m.plan(r.Env, from, r.end, e.state)
+}
+
+// status returns the state of an entry's resource.
+func (r *run) status(e *entry) (status string) {
+	r.Store.Account(r.key(e)).View(func(d *store.Data) {
+		switch e.name {
+		case "transactions":
+			status = d.Transactions.Get(e.id).Status
+		case "transfers":
+			status = d.Transfers.Get(e.id).Status
+		case "subscriptions":
+			status = d.Subscriptions.Get(e.id).Status
+		case "links":
+			status = d.Links.Get(e.id).Status
+		default:
+			status = fmt.Sprint(e.state)
+		}
+	})
+	return status
+}

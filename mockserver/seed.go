@@ -1,0 +1,240 @@
+package mockserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
+	"github.com/gateway-go/gateway/mockserver/internal/seed"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
+)
+
+// maxSeed is the size of the longest seed file in bytes.
+const maxSeed = 16 << 20
+
+// WithSeedFile fills a new gateway with what a file describes; see [Server.Seed].
+// A gateway whose data file (see [WithDataFile]) has resources already is left as
+// it is: then [Server.Seeded] returns nil.
+func WithSeedFile(path string) Option { return func(s *settings) { s.seedFile = path } }
+
+// Seed creates what a seed file describes: customers, checkout links,
+// transactions, transfers and subscriptions, in the states that it asks for and
+// at times of the past. docs/mockgateway.md describes the file. Each entry is
+// checked by the interface's own rules and reaches its state by transitions that
+// a gateway makes. No webhook is sent unless the file has "webhooks": true.
+//
+// It returns the ids of the entries that have a name, which for a checkout link
+// is the slug. The error names line, column and member of every fault:
+// "shop.json:12:5: customers[2].email: must be an e-mail address". Where there is
+// one, nothing is created. No request may be on its way.
+func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
+	name := ""
+	if named, ok := r.(interface{ Name() string }); ok {
+		name = filepath.Base(named.Name())
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxSeed+1))
+	if err != nil {
+		return nil, fmt.Errorf("mockserver: reading the seed file: %w", err)
+	}
+	if ids, err = s.seed(name, text, s.Key()); err != nil {
+		return nil, fmt.Errorf("mockserver: %w", err)
+	}
+	return ids, nil
+}
+
+// Seeded returns the ids of the named entries of every seed file that was applied
+// to this server since it was started, nil if there was none.
+func (s *Server) Seeded() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.seeded)
+}
+
+// seedFile applies the file of the options to a server that holds nothing.
+func (s *Server) seedFile(path string) error {
+	text, err := os.ReadFile(path) //nolint:gosec // the file that the user names
+	if err != nil {
+		return err
+	}
+	if s.holdsResources() {
+		return nil
+	}
+	_, err = s.seed(filepath.Base(path), text, s.Key())
+	return err
+}
+
+func (s *Server) holdsResources() (found bool) {
+	for _, key := range s.store.Accounts() {
+		s.store.Account(key).View(func(d *store.Data) {
+			found = found || d.Transactions.Len()+d.Customers.Len()+d.Transfers.Len()+d.Subscriptions.Len()+d.Links.Len() > 0 ||
+				d.Integration != nil
+		})
+	}
+	return found
+}
+
+// seed brings a file about in a copy of the server and, where all of it is right,
+// takes the copy's state over: so nothing of it is seen before, or where an entry
+// is wrong. account is the key of the entries at the top of the file.
+func (s *Server) seed(name string, text []byte, account string) (map[string]string, error) {
+	s.seeding.Lock()
+	defer s.seeding.Unlock()
+	if len(text) > maxSeed {
+		return nil, fmt.Errorf("the seed file is longer than %d MiB", maxSeed>>20)
+	}
+	if err := s.Wait(context.Background()); err != nil {
+		return nil, err
+	}
+	before, err := s.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	f, err := seed.Parse(name, text, before.Clock.Now)
+	if err != nil {
+		return nil, err
+	}
+	draft, err := s.draft(before)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = draft.Close() }() // it has nothing open
+	var told []store.Commit
+	draft.data.collect = func(c store.Commit) { told = append(told, c) }
+	named, err := f.Run(context.Background(), draft.world(account))
+	if err != nil {
+		return nil, err
+	}
+	after, err := draft.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.takeOver(before, after); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if s.seeded == nil {
+		s.seeded = map[string]string{}
+	}
+	maps.Copy(s.seeded, named)
+	s.mu.Unlock()
+	if !f.Webhooks {
+		return named, nil
+	}
+	return named, s.deliver(told, after)
+}
+
+// draft returns a copy of the server that sends and keeps nothing.
+func (s *Server) draft(of snapshot) (*Server, error) {
+	draft, err := New(func(cfg *settings) {
+		*cfg = *s.settings
+		cfg.dataFile, cfg.seedFile, cfg.endpoint, cfg.speed = "", "", "", 0
+	})
+	if err != nil {
+		return nil, err
+	}
+	of.Webhooks = deliver.Saved{}
+	return draft, draft.load(of)
+}
+
+// world is the server as a seed file fills it.
+func (s *Server) world(account string) seed.World {
+	return seed.World{
+		Store:   s.store,
+		Clock:   s.clock,
+		Call:    s.request,
+		Account: account,
+		Env: engine.Env{
+			Live: s.settings.dialect == Live, Sandbox: s.settings.environment == Sandbox, IDs: ids.New(),
+			AutoPay: s.settings.autoPay, Fee: s.settings.fee,
+		},
+		Variant: spec.Variant{Live: s.settings.dialect == Live, Lenient: s.settings.lenient, LoopbackHTTP: true},
+	}
+}
+
+// request makes a request to the interface in memory.
+func (s *Server) request(key string, op spec.Operation, body []byte) (status int, response []byte, err error) {
+	r, err := http.NewRequestWithContext(context.Background(), op.Method, BaseURL+op.Path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := s.Transport().RoundTrip(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	response, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, response, err
+}
+
+// errSeedRace is a seed file that met a change of the server.
+var errSeedRace = errors.New("the gateway was used while the seed file was applied: nothing was created; try again")
+
+// takeOver puts the state of the draft in the place of the server's, which was
+// before. Webhooks that wait for a later attempt are the server's own.
+func (s *Server) takeOver(before, after snapshot) error {
+	now, err := s.snapshot()
+	if err != nil {
+		return err
+	}
+	same, err := equal(now.Store, before.Store)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return errSeedRace
+	}
+	after.Webhooks = now.Webhooks
+	after.Clock.Now = now.Clock.Now
+	after.Clock.Timers = slices.DeleteFunc(after.Clock.Timers, isDelivery)
+	for _, t := range now.Clock.Timers {
+		if isDelivery(t) {
+			after.Clock.Timers = append(after.Clock.Timers, t)
+		}
+	}
+	return s.replace(after, "seed")
+}
+
+func isDelivery(t clock.Timer) bool { return t.Kind == deliver.TimerKind }
+
+func equal(a, b store.State) (bool, error) {
+	x, err := json.Marshal(a) //nolint:musttag // as in a snapshot
+	if err != nil {
+		return false, err
+	}
+	y, err := json.Marshal(b) //nolint:musttag // as in a snapshot
+	return bytes.Equal(x, y), err
+}
+
+// deliver sends what the draft kept to itself.
+func (s *Server) deliver(commits []store.Commit, after snapshot) error {
+	sources := map[string][]byte{}
+	for _, a := range after.Store.Accounts {
+		sources[a.Key] = a.IDs
+	}
+	for _, c := range commits {
+		send, err := s.data.Persist(store.Commit{
+			Account: c.Account, IDs: sources[c.Account], Integration: c.Integration,
+			Change: engine.Change{Events: c.Change.Events},
+		})
+		if err != nil {
+			return fmt.Errorf("everything is created, but its webhooks can't be sent: %w", err)
+		}
+		send()
+	}
+	return nil
+}
