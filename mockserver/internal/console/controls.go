@@ -89,6 +89,7 @@ type snapshotsData struct {
 	Snapshots []snapshotRow
 	Take      action
 	Upload    action
+	Seed      action
 	Error     string
 }
 
@@ -103,6 +104,10 @@ func (rq *request) snapshots() (*view, error) {
 		Call: "PUT " + admin.Prefix + "/snapshot", Label: "Load the file", Danger: true, Upload: true,
 		Hint:   "The whole server becomes what the file holds.",
 		Fields: []field{{Name: "body", Label: "Snapshot file", Type: "file", Required: true}},
+	}, Seed: action{
+		Call: "POST " + admin.Prefix + "/seed", Label: "Create what the file describes", Upload: true,
+		Hint:   "All of it, or nothing if an entry is wrong.",
+		Fields: []field{{Name: "body", Label: "Seed file", Type: "file", Required: true}},
 	}, Take: action{
 		Call: "POST " + admin.Prefix + "/snapshots", Label: "Take a snapshot", Hint: "Of the whole server, with its clock.",
 	}}
