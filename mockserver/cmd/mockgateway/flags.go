@@ -26,6 +26,7 @@ type config struct {
 	addr     string
 	portFile portFile
 	log      log
+	console  bool
 	options  []mockserver.Option
 	seed     string
 	seedFile string
@@ -197,7 +198,7 @@ func (f *flags) set() *flag.FlagSet {
 
 // config checks the flags and turns them into options.
 func (f *flags) config() (config, error) {
-	cfg := config{addr: f.addr, portFile: portFile(f.portFile), log: log{form: f.log}, seed: f.seed}
+	cfg := config{addr: f.addr, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console, seed: f.seed}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{
 		"environment": {f.environment, "sandbox", "production"},

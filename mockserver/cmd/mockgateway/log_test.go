@@ -202,7 +202,8 @@ func TestTheBannerListsTheTestCards(t *testing.T) {
 	for _, card := range cards {
 		assert.Contains(t, g.printed(), "\n  "+card[1]+" ")
 	}
-	for _, path := range []string{"/__mock/openapi.json", "/__mock/events"} {
+	for _, path := range []string{"/__mock/openapi.json", "/__mock/events", "/   (for a browser"} {
 		assert.Contains(t, g.printed(), g.base+path)
 	}
+	assert.NotContains(t, start(t, "-console=false").printed(), "browser")
 }

@@ -60,7 +60,7 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	addr := reachable(l.Addr())
-	welcome(out, gw, addr)
+	welcome(out, gw, "http://"+addr, cfg.console)
 	if err := cfg.portFile.write(addr); err != nil {
 		return errors.Join(err, srv.Close())
 	}

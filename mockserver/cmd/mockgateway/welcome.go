@@ -9,19 +9,22 @@ import (
 )
 
 // welcome tells a new user where everything is and what to try first.
-func welcome(out io.Writer, gw *mockserver.Server, addr string) {
-	base := "http://" + addr
+func welcome(out io.Writer, gw *mockserver.Server, base string, console bool) {
+	pages := ""
+	if console {
+		pages = "\n  console        " + base + "/   (for a browser: what happened, and what you can do)"
+	}
 	_, _ = fmt.Fprintf(out, `The mock payment gateway is ready.
 
   base URL       %[1]s
-  API key        %[2]s   (any other %[3]s… key is an account of its own)
+  API key        %[2]s   (any other %[3]s… key is an account of its own)%[4]s
   API reference  %[1]s/__mock/openapi.json
   control plane  %[1]s/__mock   (docs/mockgateway.md lists its calls)
   events         curl -N %[1]s/__mock/events
 
 Test cards, by token (pgct_ is for one use, pgpm_ reusable; any text may follow):
 
-`, base, gw.Key(), gw.Key()[:len("sk_test_")])
+`, base, gw.Key(), gw.Key()[:len("sk_test_")], pages)
 	for _, card := range engine.TestCards() {
 		_, _ = fmt.Fprintf(out, "  %-20s  %s\n", card.Token, card.Outcome)
 	}
