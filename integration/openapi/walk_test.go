@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,6 +40,7 @@ type walker struct {
 	seen          map[string]bool // "transactions_create 201", "… 400 VALIDATION_ERROR"
 	states, kinds map[string]bool
 	order         int
+	followed      chan struct{} // closed when every event is checked
 }
 
 func newWalker(t *testing.T, dialect mockserver.Dialect) *walker {
@@ -52,7 +54,33 @@ func newWalker(t *testing.T, dialect mockserver.Dialect) *walker {
 		mockserver.WithStart(time.Date(2026, time.July, 1, 12, 0, 0, 0, time.UTC))) // the tokenization has not ended
 	w.key = w.gw.Key()
 	w.gw.Webhooks.Send(http.HandlerFunc(w.receive))
+	events := w.gw.Events(t.Context())
+	w.followed = make(chan struct{})
+	go w.follow(events)
 	return w
+}
+
+// follow checks every event of the walk.
+func (w *walker) follow(events iter.Seq[mockserver.Event]) {
+	defer close(w.followed)
+	o, ok := w.control.find(http.MethodGet, "/__mock/events")
+	assert.True(w.t, ok)
+	types := map[mockserver.EventType]bool{}
+	for e := range events {
+		types[e.Type] = true
+		text, err := e.MarshalJSON()
+		assert.NoError(w.t, err)
+		w.mu.Lock()
+		assert.NoError(w.t, w.control.checkResponse(w.t, o, http.StatusOK, "text/event-stream", text))
+		w.seen[o.id+" OK"] = true
+		w.mu.Unlock()
+	}
+	for _, kind := range []mockserver.EventType{
+		mockserver.EventRequest, mockserver.EventControl, mockserver.EventTransition, mockserver.EventTimer, mockserver.EventWebhook,
+		mockserver.EventDelivery, mockserver.EventClock, mockserver.EventFault, mockserver.EventReset,
+	} {
+		assert.True(w.t, types[kind], "the walk saw no %s", kind)
+	}
 }
 
 // receive checks a webhook.
@@ -221,6 +249,8 @@ func TestEveryResponseAndWebhookFits(t *testing.T) {
 			w.call(http.MethodPost, "/v2/payment_token/pk_1", `{}`) // it has ended meanwhile
 			w.controlPlane()
 			require.NoError(t, w.gw.Wait(t.Context()))
+			require.NoError(t, w.gw.Close())
+			<-w.followed
 			w.complete()
 		})
 	}
