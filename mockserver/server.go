@@ -172,15 +172,21 @@ func (s *Server) api(dialect Dialect, requestIDs *ids.Source) *httpapi.API {
 
 // assemble puts the journal and the faults before the API.
 func (s *Server) assemble(api *httpapi.API) {
+	pages := hosted.New(hosted.Config{Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Live: s.settings.dialect == Live})
 	operation := func(r *http.Request) string { return cmp.Or(hosted.Operation(r), api.Operation(r)) }
+	account := func(r *http.Request) string {
+		if hosted.Serves(r) {
+			return pages.Account(r)
+		}
+		return api.Account(r)
+	}
 	s.journal = journal.New(journal.Config{
-		Now: s.clock.Now, Operation: operation, Account: api.Account, Room: s.room, Events: s.events,
+		Now: s.clock.Now, Operation: operation, Account: account, Room: s.room, Events: s.events,
 	})
 	s.faults.Known = func(webhook bool, pattern string) bool { return known(api, webhook, pattern) }
 	plane := s.controlPlane(api)
-	pages := hosted.New(hosted.Config{Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Live: s.settings.dialect == Live})
 	gateway := s.journal.Wrap(&faults.Injector{
-		Set: s.faults, Operation: operation, Account: api.Account,
+		Set: s.faults, Operation: operation, Account: account,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if hosted.Serves(r) {
 				pages.ServeHTTP(w, r)

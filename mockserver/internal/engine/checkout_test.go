@@ -460,3 +460,46 @@ func TestPublicKeys(t *testing.T) {
 	w.env.Sandbox = false
 	assert.Regexp(t, "^pk_live_[a-z0-9]+$", w.links.rows[w.link(amountLink(1))].PublicToken)
 }
+
+// A card that is charged or refused at once ends the attempt with its start.
+func TestAnAttemptThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	for token, want := range map[string]struct{ session, transaction, events string }{
+		"pgct_paid":     {"completed", "paid", "transaction.created transaction.paid"},
+		"pgct_captured": {"completed", "captured", "transaction.created transaction.paid"},
+		"pgct_refused":  {"ready", "refused", "transaction.created"},
+		"pgct_3ds":      {"processing", "pending", "transaction.created transaction.three_ds_required"},
+		"pgct_ok":       {"processing", "pending", "transaction.created transaction.pending"},
+	} {
+		w := newWorld(t)
+		id := w.ready(w.link(amountLink(4990)), "credit_card")
+		pay := func() (engine.Change, *engine.Refusal) {
+			s := w.sessions.rows[id]
+			return engine.StartPayment(w.env, w.links.rows[s.Slug], s, w.catalog, engine.Payment{Key: "1", Token: token, Installments: 3})
+		}
+		c, refusal := pay()
+		w.do(c, refusal)
+		s := w.sessions.rows[id]
+		assert.Equal(t, want.session, s.Status, token)
+		tx := w.transactions.rows[s.Attempts[0].TransactionID]
+		assert.Equal(t, want.transaction, tx.Status, token)
+		assert.Equal(t, 3, tx.Installments)
+		kinds := make([]string, len(c.Events))
+		for i, e := range c.Events {
+			kinds[i] = e.Kind
+		}
+		assert.Equal(t, want.events, strings.Join(kinds, " "), token)
+		assert.Equal(t, tx.ID, s.PaymentWith("1"))
+		assert.Empty(t, s.PaymentWith("2"))
+		assert.Empty(t, s.PaymentWith(""))
+		c, refusal = pay()
+		require.Nil(t, refusal, "the same key again changes nothing")
+		assert.True(t, c.Empty(), token)
+	}
+	w := newWorld(t)
+	id := w.ready(w.link(amountLink(4990)), "credit_card")
+	s := w.sessions.rows[id]
+	_, refusal := engine.StartPayment(w.env, w.links.rows[s.Slug], s, w.catalog, engine.Payment{Token: "pgct_paid", TokenSpent: true})
+	require.NotNil(t, refusal)
+	assert.Equal(t, engine.CodeTokenUsed, refusal.Code)
+}

@@ -74,6 +74,13 @@ func Operation(r *http.Request) string {
 	return ""
 }
 
+// Account returns the key of the account whose page a request is for, "" where
+// there is none.
+func (p *Pages) Account(r *http.Request) string {
+	slug, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")
+	return p.owner(slug)
+}
+
 // ServeHTTP implements http.Handler.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())

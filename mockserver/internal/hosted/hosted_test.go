@@ -366,6 +366,20 @@ func TestADoubleClickPaysOnce(t *testing.T) {
 	}
 }
 
+// A form that is sent again after a restart is still the same payment.
+func TestASnapshotKeepsTheAttempts(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, mugs)
+	b := s.visits()
+	form := b.order("method", "credit_card", "outcome", "refused")
+	b.send(form)
+	snapshot, err := s.gw.Snapshot()
+	require.NoError(t, err)
+	require.NoError(t, s.gw.Restore(snapshot))
+	b.send(form).shows("The payment was refused")
+	assert.Len(t, s.transactions(), 1)
+}
+
 func TestASecondTabShowsTheSamePayment(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)

@@ -157,7 +157,8 @@ func TestTheJournalShowsNoBuyer(t *testing.T) {
 	b.pay("name", "Ana Secret", "document", "52998224725")
 	b.open("/status")
 	var seen []string
-	for _, r := range s.gw.Requests.All() {
+	assert.Empty(t, s.gw.Account("sk_test_other").Requests.All())
+	for _, r := range s.gw.Account(s.gw.Key()).Requests.All() { // those of the link's account
 		seen = append(seen, r.Operation)
 		for _, text := range []string{r.Body, r.Response, r.Query, r.Path, strings.Join(r.Header["Cookie"], ""), strings.Join(r.ResponseHeader["Set-Cookie"], "")} {
 			for _, secret := range []string{"Secret", "52998224725", "cst_"} {
@@ -174,7 +175,7 @@ func TestFaultsOnThePage(t *testing.T) {
 	s := newShop(t, mugs)
 	b := s.visits()
 	form := b.order()
-	require.NoError(t, s.gw.Faults.Add(mockserver.LoseResponse().On("checkout_links.submit").Times(1)))
+	require.NoError(t, s.gw.Account(s.gw.Key()).Faults.Add(mockserver.LoseResponse().On("checkout_links.submit").Times(1)))
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, mockserver.BaseURL+"/pay/"+s.slug, strings.NewReader(form.Encode()))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

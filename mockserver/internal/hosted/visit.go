@@ -33,21 +33,31 @@ type visit struct {
 	last    *engine.Transaction // of the session's latest attempt
 }
 
-// find looks a link up in all accounts: a buyer has no credentials. Slugs are
-// unique across accounts.
+// find looks a link up. Slugs are unique across accounts.
 func (v *visit) find(slug string) bool {
-	for _, key := range v.pages.cfg.Store.Accounts() {
-		v.pages.cfg.Store.Account(key).View(func(d *store.Data) {
-			if l := d.Links.Get(slug); l != nil {
-				v.key = key
-				v.look(d, l, v.token())
-			}
-		})
-		if v.link != nil {
-			return true
+	v.key = v.pages.owner(slug)
+	if v.key == "" {
+		return false
+	}
+	v.pages.cfg.Store.Account(v.key).View(func(d *store.Data) {
+		if l := d.Links.Get(slug); l != nil { // no reset has come between
+			v.look(d, l, v.token())
+		}
+	})
+	return v.link != nil
+}
+
+// owner returns the key of the account that has a link, "" where none has: a
+// buyer has no credentials.
+func (p *Pages) owner(slug string) string {
+	for _, key := range p.cfg.Store.Accounts() {
+		found := false
+		p.cfg.Store.Account(key).View(func(d *store.Data) { found = d.Links.Get(slug) != nil })
+		if found {
+			return key
 		}
 	}
-	return false
+	return ""
 }
 
 // token returns the session token of the buyer's cookie.
@@ -61,7 +71,12 @@ func (v *visit) token() string {
 
 // again looks at what a change has made of the session with a token.
 func (v *visit) again(token string) {
-	v.account().View(func(d *store.Data) { v.look(d, d.Links.Get(v.link.Slug), token) })
+	v.account().View(func(d *store.Data) {
+		v.session = nil
+		if l := d.Links.Get(v.link.Slug); l != nil {
+			v.look(d, l, token)
+		}
+	})
 }
 
 // account is that of the link. A fault that loses responses learns of its
@@ -130,6 +145,10 @@ func (v *visit) open() bool {
 		v.remember(a.data.SessionToken)
 	}
 	v.again(a.data.SessionToken)
+	if v.session == nil { // the account was reset meanwhile
+		v.render(http.StatusNotFound, &page{State: "missing"})
+		return false
+	}
 	return true
 }
 
