@@ -239,7 +239,7 @@ func consoleShop(t *testing.T, opts ...mockserver.Option) (gw *mockserver.Server
 			},
 		})
 		require.NoError(t, err)
-		return string(tx.ID)
+		return tx.ID
 	}
 	for _, token := range []gateway.CardToken{"pgct_ok_secret1", "pgct_paid_secret2", "pgct_3ds_secret3", "pgct_refused_secret4"} {
 		create(gateway.CreditCard, token)
@@ -256,7 +256,7 @@ func consoleShop(t *testing.T, opts ...mockserver.Option) (gw *mockserver.Server
 		s, err := client.Subscriptions.Create(ctx, p)
 		require.NoError(t, err)
 		if p.Token == "" && len(secrets) == 0 {
-			require.NoError(t, gw.Subscriptions.Authorize(string(s.ID)))
+			require.NoError(t, gw.Subscriptions.Authorize(s.ID))
 			secrets = append(secrets, cpf)
 		}
 	}
@@ -265,10 +265,10 @@ func consoleShop(t *testing.T, opts ...mockserver.Option) (gw *mockserver.Server
 		tr, err := client.Transfers.Create(ctx, gateway.TransferParams{Amount: 2500, PixKeyType: gateway.PixKeyEmail, PixKeyValue: pixKey})
 		require.NoError(t, err)
 		if step == 1 {
-			require.NoError(t, gw.Transfers.Process(string(tr.ID)))
+			require.NoError(t, gw.Transfers.Process(tr.ID))
 		}
 		if step == 2 {
-			require.NoError(t, gw.Transfers.Analyse(string(tr.ID)))
+			require.NoError(t, gw.Transfers.Analyse(tr.ID))
 		}
 	}
 	const signing = "whsec_never_shown"
@@ -425,12 +425,12 @@ func TestAPageShowsOneAccount(t *testing.T) {
 	})
 	require.NoError(t, err)
 	b := browser{t, gw}
-	assert.Equal(t, http.StatusNotFound, b.ask(http.MethodGet, consoleAt+"/transactions/"+string(mine.ID), nil).status)
+	assert.Equal(t, http.StatusNotFound, b.ask(http.MethodGet, consoleAt+"/transactions/"+mine.ID, nil).status)
 	assert.NotContains(t, b.get(consoleAt+"/transactions").body, mine.ID)
 	at := regexp.MustCompile(consoleAt + `/~acct_[0-9a-f]+`).FindString(b.get(consoleAt + "/accounts").body)
 	require.NotEmpty(t, at)
 	assert.Contains(t, b.get(at+"/transactions").body, mine.ID)
-	p := b.click(b.get(at+"/transactions/"+string(mine.ID)).form(t, "Pay"))
+	p := b.click(b.get(at+"/transactions/"+mine.ID).form(t, "Pay"))
 	assert.Contains(t, p.body, "Pay: done.")
 	assert.True(t, strings.HasPrefix(p.path, at), p.path)
 }
@@ -454,7 +454,7 @@ func TestPagesEscapeWhatPeopleWrite(t *testing.T) {
 }
 
 // A page costs nothing until it is asked for.
-func TestTheConsoleIsMadeWhenItIsAskedFor(t *testing.T) {
+func TestTheConsoleIsMadeWhenItIsAskedFor(t *testing.T) { //nolint:paralleltest // counts allocations
 	with := testing.AllocsPerRun(20, func() { newAndClose(t) })
 	without := testing.AllocsPerRun(20, func() { newAndClose(t, mockserver.WithConsole(false)) })
 	assert.LessOrEqual(t, with-without, 60.0)

@@ -139,7 +139,7 @@ func (rq *request) report(form url.Values, last result) {
 	if !ok && form.Get("show") == "" {
 		status = max(last.Status, http.StatusBadRequest)
 	}
-	rq.render(status, &view{Title: last.Title, Template: "result", Data: last})
+	rq.render(status, &view{Title: last.Title, Section: noSection, Template: "result", Data: last})
 }
 
 // done goes back to the page that a form was on, with a message.
@@ -348,7 +348,9 @@ func (rq *request) send(call outgoing) result {
 	if status >= http.StatusBadRequest {
 		out.Detail = detailOf(text)
 	} else if call.path == diagnosePath {
-		var diagnosed struct{ Data *webhook.Diagnosis }
+		var diagnosed struct {
+			Data *webhook.Diagnosis `json:"data"`
+		}
 		if err := json.Unmarshal(text, &diagnosed); err == nil {
 			out.Diagnosis, out.Title = diagnosed.Data, "Diagnosis"
 		}
@@ -358,7 +360,10 @@ func (rq *request) send(call outgoing) result {
 
 // detailOf returns the sentence in an error's body.
 func detailOf(text []byte) string {
-	var problem struct{ Detail, Message string }
+	var problem struct {
+		Detail  string `json:"detail"`
+		Message string `json:"message"`
+	}
 	if json.Unmarshal(text, &problem) != nil {
 		return ""
 	}

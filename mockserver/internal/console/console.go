@@ -276,6 +276,9 @@ type section struct {
 	Current     bool
 }
 
+// noSection is of pages that the navigation does not lead to.
+const noSection = "-"
+
 func sections() []section {
 	return []section{
 		{Path: "", Title: "Home"},
@@ -307,8 +310,8 @@ func (rq *request) frame(section string) *frame {
 	if rq.cfg.Live {
 		f.Dialect = "live"
 	}
-	if rq.r.Method == http.MethodPost {
-		f.Back = rq.back()
+	if rq.r.Method == http.MethodPost { // the page can't be read again
+		f.Back, f.Events = rq.back(), ""
 	}
 	for i := range f.Sections {
 		f.Sections[i].Current = f.Sections[i].Path == section
@@ -331,7 +334,7 @@ func (rq *request) render(status int, v *view) {
 
 // fail writes a page that says what is wrong.
 func (rq *request) fail(status int, detail string) {
-	rq.render(status, &view{Title: http.StatusText(status), Template: "result", Data: result{Status: status, Detail: detail}})
+	rq.render(status, &view{Title: http.StatusText(status), Section: noSection, Template: "result", Data: result{Status: status, Detail: detail}})
 }
 
 // load parses the templates and makes the secret of the forms.
@@ -368,9 +371,8 @@ func (c *Console) load() {
 
 // to returns the path of a page that shows the same account.
 func (rq *request) to(elements ...string) string {
-	path := rq.base
-	for _, e := range elements {
-		path += "/" + url.PathEscape(e)
+	for i, e := range elements {
+		elements[i] = url.PathEscape(e)
 	}
-	return path
+	return strings.Join(append([]string{rq.base}, elements...), "/")
 }

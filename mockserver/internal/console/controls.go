@@ -31,24 +31,22 @@ type faultRow struct {
 
 func (rq *request) faultsPage() (*view, error) {
 	add := "POST " + admin.Prefix + "/faults"
-	preset := func(label, hint, fault, on string, more ...field) action {
-		return action{Call: add, Label: label, Hint: hint, Fields: append([]field{
-			{Name: "s.fault", Type: "hidden", Value: fault}, {Name: "s.on", Type: "hidden", Value: on},
-		}, more...)}
+	preset := func(label, hint, fault string, more ...field) action {
+		return action{Call: add, Label: label, Hint: hint, Fields: append([]field{{Name: "s.fault", Type: "hidden", Value: fault}}, more...)}
 	}
 	once := field{Name: "n.times", Type: "hidden", Value: "1"}
 	twice := field{Name: "n.times", Type: "hidden", Value: "2"}
 	data := &faultsData{
 		Presets: []action{
-			preset("Lose a response", "The next change is executed, then the connection breaks.", "lose-response", "", once),
-			preset("503 twice", "The next two requests get 503 and Retry-After.", "status=503; retry-after=1", "", twice),
-			preset("429 once", "The next request is rate limited.", "status=429; retry-after=1", "", once),
-			preset("Reset the connection", "The next request is not executed.", "reset-before", "", once),
-			preset("Slow by 2 s", "Every response takes two seconds longer.", "latency=2s", ""),
-			preset("Cut a response", "The next response ends in the middle.", "truncate", "", once),
-			preset("A proxy's page", "The next response is HTML.", "html-page", "", once),
-			preset("Unknown states", "Every status is one that no client knows.", "unknown-enum", ""),
-			preset("One in two fails", "Half of the requests get 500.", "status=500", "", field{Name: "n.probability", Type: "hidden", Value: "0.5"}),
+			preset("Lose a response", "The next change is executed, then the connection breaks.", "lose-response", once),
+			preset("503 twice", "The next two requests get 503 and Retry-After.", "status=503; retry-after=1", twice),
+			preset("429 once", "The next request is rate limited.", "status=429; retry-after=1", once),
+			preset("Reset the connection", "The next request is not executed.", "reset-before", once),
+			preset("Slow by 2 s", "Every response takes two seconds longer.", "latency=2s"),
+			preset("Cut a response", "The next response ends in the middle.", "truncate", once),
+			preset("A proxy's page", "The next response is HTML.", "html-page", once),
+			preset("Unknown states", "Every status is one that no client knows.", "unknown-enum"),
+			preset("One in two fails", "Half of the requests get 500.", "status=500", field{Name: "n.probability", Type: "hidden", Value: "0.5"}),
 		},
 		Add: action{Call: add, Label: "Add the fault", Fields: []field{
 			{Name: "s.fault", Label: "Fault", Type: "text", Required: true, Placeholder: "status=503; retry-after=2"},
@@ -94,9 +92,10 @@ type snapshotsData struct {
 }
 
 type snapshotRow struct {
-	ID, At  string
-	Bytes   int
-	Actions []action
+	ID      string   `json:"id"`
+	At      string   `json:"at"`
+	Bytes   int      `json:"bytes"`
+	Actions []action `json:"-"`
 }
 
 func (rq *request) snapshots() (*view, error) {
@@ -118,7 +117,9 @@ func (rq *request) snapshots() (*view, error) {
 	if status != http.StatusOK {
 		data.Error = detailOf(text)
 	}
-	var list struct{ Data []snapshotRow }
+	var list struct {
+		Data []snapshotRow `json:"data"`
+	}
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, err
 	}

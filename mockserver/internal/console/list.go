@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -97,16 +98,22 @@ func (rq *request) list(l listing) (*listData, error) {
 
 // listed is a list of the interface, by cursor or by page number.
 type listed struct {
-	Data     json.RawMessage
-	Metadata *struct{ Page, Limit, Total int }
+	Data     json.RawMessage `json:"data"`
+	Metadata *numbers        `json:"metadata"`
 	byCursor cursors
 }
 
+type numbers struct {
+	Page  int `json:"page"`
+	Limit int `json:"limit"`
+	Total int `json:"total"`
+}
+
 type cursors struct {
-	Data       []map[string]any
-	Total      int
-	NextCursor string `json:"next_cursor"`
-	PrevCursor string `json:"prev_cursor"`
+	Data       []map[string]any `json:"data"`
+	Total      int              `json:"total"`
+	NextCursor string           `json:"next_cursor"`
+	PrevCursor string           `json:"prev_cursor"`
 }
 
 func (l *listed) items(data *listData) (items []map[string]any, err error) {
@@ -122,10 +129,7 @@ func (l *listed) items(data *listData) (items []map[string]any, err error) {
 // pages sets the links to the pages before and after.
 func (data *listData) pages(rq *request, sent url.Values, l listed) {
 	link := func(set ...string) string {
-		q := url.Values{}
-		for name, values := range sent {
-			q[name] = values
-		}
+		q := maps.Clone(sent)
 		q.Del("cursor")
 		q.Del("direction")
 		for i := 0; i < len(set); i += 2 {

@@ -21,9 +21,14 @@ func subscriptionList() listing {
 		row: func(rq *request, s map[string]any) row {
 			count, _ := s["intervalCount"].(float64)
 			return row{rq.to("subscriptions", str(s, "id")), []cell{
-				moment(s, "createdAt"), {str(s, "status"), "state"}, {money(s, "amount", str(s, "currency")), "money"},
-				{strconv.Itoa(int(count)) + " " + str(s, "interval"), ""}, {str(s, "paymentMethod"), ""},
-				moment(s, "currentPeriodEnd"), {str(s, "customerEmail"), "text"}, {str(s, "id"), "id"},
+				moment(s, "createdAt"),
+				{str(s, "status"), "state"},
+				{money(s, "amount", str(s, "currency")), "money"},
+				{strconv.Itoa(int(count)) + " " + str(s, "interval"), ""},
+				{str(s, "paymentMethod"), ""},
+				moment(s, "currentPeriodEnd"),
+				{str(s, "customerEmail"), "text"},
+				{str(s, "id"), "id"},
 			}}
 		},
 	}
@@ -36,8 +41,12 @@ func transferList() listing {
 		first:   []string{"status"},
 		row: func(rq *request, t map[string]any) row {
 			return row{rq.to("transfers", str(t, "id")), []cell{
-				moment(t, "created_at"), {str(t, "status"), "state"}, {money(t, "amount", string(gateway.BRL)), "money"},
-				{str(t, "pix_key_type"), ""}, {str(t, "external_ref"), "text"}, {str(t, "id"), "id"},
+				moment(t, "created_at"),
+				{str(t, "status"), "state"},
+				{money(t, "amount", string(gateway.BRL)), "money"},
+				{str(t, "pix_key_type"), ""},
+				{str(t, "external_ref"), "text"},
+				{str(t, "id"), "id"},
 			}}
 		},
 	}
@@ -50,8 +59,11 @@ func customerList() listing {
 		first:   []string{"search", "email", "external_ref"},
 		row: func(rq *request, c map[string]any) row {
 			return row{rq.to("customers", str(c, "id")), []cell{
-				{str(c, "name"), "text"}, {str(c, "email"), "text"}, {str(c, "status"), "state"},
-				{str(c, "externalRef"), "text"}, {str(c, "id"), "id"},
+				{str(c, "name"), "text"},
+				{str(c, "email"), "text"},
+				{str(c, "status"), "state"},
+				{str(c, "externalRef"), "text"},
+				{str(c, "id"), "id"},
 			}}
 		},
 	}
@@ -117,8 +129,10 @@ func (rq *request) charges(list []*engine.Transaction) table {
 	for i := len(list) - 1; i >= 0; i-- {
 		c := list[i]
 		t.Rows = append(t.Rows, row{rq.to("transactions", c.ID), []cell{
-			{stamp(c.CreatedAt), "time"}, {c.Status, "state"},
-			{gateway.FormatAmount(c.Amount, gateway.Currency(c.Currency)), "money"}, {c.ID, "id"},
+			{stamp(c.CreatedAt), "time"},
+			{c.Status, "state"},
+			{gateway.FormatAmount(c.Amount, gateway.Currency(c.Currency)), "money"},
+			{c.ID, "id"},
 		}})
 	}
 	return t
@@ -228,9 +242,12 @@ func (rq *request) links() (*view, error) {
 		data.pages(rq, url.Values{}, listed{byCursor: cursors{NextCursor: page.Next, PrevCursor: page.Prev}})
 		for _, l := range page.Rows {
 			data.Rows = append(data.Rows, row{rq.to("links", l.Slug), []cell{
-				{stamp(l.CreatedAt), "time"}, {l.Status, "state"}, {l.Title, "text"},
+				{stamp(l.CreatedAt), "time"},
+				{l.Status, "state"},
+				{l.Title, "text"},
 				{gateway.FormatAmount(l.Total(d.Catalog()), gateway.Currency(l.Currency)), "money"},
-				{usesOf(l), ""}, {l.Slug, "id"},
+				{usesOf(l), ""},
+				{l.Slug, "id"},
 			}})
 		}
 	})
@@ -282,8 +299,12 @@ func (rq *request) linkData(d *store.Data, l *engine.Link) *resourceData {
 	list := d.SessionsOf(l)
 	for _, s := range list[:min(len(list), shownOccurrences)] {
 		r := row{Cells: []cell{
-			{stamp(s.CreatedAt), "time"}, {s.Status, "state"}, {emailOf(s.Buyer), "text"}, {s.Method, ""},
-			{stamp(s.ExpiresAt), "time"}, {s.TransactionID, "id"},
+			{stamp(s.CreatedAt), "time"},
+			{s.Status, "state"},
+			{emailOf(s.Buyer), "text"},
+			{s.Method, ""},
+			{stamp(s.ExpiresAt), "time"},
+			{s.TransactionID, "id"},
 		}}
 		if s.TransactionID != "" {
 			r.Link = rq.to("transactions", s.TransactionID)

@@ -37,31 +37,35 @@ type example struct{ Name, Body string }
 // Of an OpenAPI document, what is read here.
 type (
 	openAPI struct {
-		Paths      map[string]map[string]openAPIOperation
-		Components struct{ Parameters map[string]openAPIParameter }
+		Paths map[string]map[string]openAPIOperation `json:"paths"`
 	}
 	openAPIOperation struct {
-		OperationID string
-		Summary     string
-		Tags        []string
-		Parameters  []openAPIParameter
+		OperationID string             `json:"operationId"`
+		Summary     string             `json:"summary"`
+		Tags        []string           `json:"tags"`
+		Parameters  []openAPIParameter `json:"parameters"`
 		RequestBody struct {
 			Content map[string]struct {
-				Examples map[string]struct{ Value json.RawMessage }
-			}
-		}
-		Responses map[string]any
+				Examples map[string]struct {
+					Value json.RawMessage `json:"value"`
+				} `json:"examples"`
+			} `json:"content"`
+		} `json:"requestBody"`
+		Responses map[string]any `json:"responses"`
 	}
 	openAPIParameter struct {
 		Ref         string `json:"$ref"`
-		Name, In    string
-		Description string
-		Required    bool
+		Name        string `json:"name"`
+		In          string `json:"in"`
+		Description string `json:"description"`
+		Required    bool   `json:"required"`
 		Schema      struct {
-			Type  any
-			Enum  []string
-			Items struct{ Enum []string }
-		}
+			Type  any      `json:"type"`
+			Enum  []string `json:"enum"`
+			Items struct {
+				Enum []string `json:"enum"`
+			} `json:"items"`
+		} `json:"schema"`
 	}
 )
 

@@ -103,7 +103,11 @@ func (rq *request) request() (*view, error) {
 // brokenRules pairs the errors of a response with what the request had there.
 func brokenRules(e journal.Entry) (list []brokenRule) {
 	var problem struct {
-		Errors []struct{ Field, Message, Code string }
+		Errors []struct {
+			Field   string `json:"field"`
+			Message string `json:"message"`
+			Code    string `json:"code"`
+		} `json:"errors"`
 	}
 	if json.Unmarshal([]byte(e.Response), &problem) != nil {
 		return nil

@@ -19,8 +19,13 @@ func transactionList() listing {
 		first:   []string{"status", "paymentMethods", "email", "id", "dateFrom", "dateTo"},
 		row: func(rq *request, t map[string]any) row {
 			return row{rq.to("transactions", str(t, "id")), []cell{
-				moment(t, "created_at"), {str(t, "status"), "state"}, {money(t, "amount", str(t, "currency")), "money"},
-				{str(t, "method"), ""}, {str(t, "external_ref"), "text"}, {str(t, "buyer", "email"), "text"}, {str(t, "id"), "id"},
+				moment(t, "created_at"),
+				{str(t, "status"), "state"},
+				{money(t, "amount", str(t, "currency")), "money"},
+				{str(t, "method"), ""},
+				{str(t, "external_ref"), "text"},
+				{str(t, "buyer", "email"), "text"},
+				{str(t, "id"), "id"},
 			}}
 		},
 	}

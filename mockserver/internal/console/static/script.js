@@ -93,8 +93,9 @@
   };
 
   const listen = () => {
-    if (stream || document.hidden) { return; }
-    stream = new EventSource(document.body.dataset.events);
+    const address = document.body.dataset.events;
+    if (!address || stream || document.hidden) { return; }
+    stream = new EventSource(address);
     stream.onopen = () => say("Live");
     stream.onerror = () => say("Waiting for the gateway");
     for (const type of Object.keys(lines)) {
