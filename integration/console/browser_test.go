@@ -49,7 +49,7 @@ func run(m *testing.M) int {
 	)...)
 	defer stop()
 	var cancel context.CancelFunc
-	chromium, cancel = chromedp.NewContext(allocator)
+	chromium, cancel = chromedp.NewContext(allocator) //nolint:fatcontext // once for the package
 	defer cancel()
 	if err := chromedp.Do(chromium); err != nil {
 		fmt.Fprintf(os.Stderr, "%s does not start: %v\n", path, err)
@@ -96,7 +96,7 @@ func open(t *testing.T, base string, d device) *page {
 	}
 	window, closeWindow := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeWindow)
-	return show(t, window, base, d)
+	return show(window, t, base, d)
 }
 
 // tab opens another tab of the same profile: it has the same cookies.
@@ -104,10 +104,10 @@ func (p *page) tab(d device) *page {
 	p.t.Helper()
 	window, closeWindow := chromedp.NewContext(p.ctx)
 	p.t.Cleanup(closeWindow)
-	return show(p.t, window, p.base, d)
+	return show(window, p.t, p.base, d)
 }
 
-func show(t *testing.T, window context.Context, base string, d device) *page {
+func show(window context.Context, t *testing.T, base string, d device) *page {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(window, 4*patience)
 	t.Cleanup(cancel)
@@ -132,7 +132,7 @@ func show(t *testing.T, window context.Context, base string, d device) *page {
 	})
 	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: d.noScript})
 	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": d.language}})
-	p.do(chromedp.EmulateViewport(d.width, 900))
+	p.do(chromedp.EmulateViewport(d.width, 900)) //nolint:contextcheck // the page has it
 	t.Cleanup(p.check)
 	return p
 }

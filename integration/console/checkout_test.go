@@ -37,7 +37,7 @@ const mugs = `{"title":"Order 17","description":"Two mugs for the office","produ
 // sells starts a gateway with a link of the given members.
 func sells(t *testing.T, link string, opts ...mockserver.Option) *shop {
 	t.Helper()
-	gw, base := gateway(t, opts...)
+	gw, base := serve(t, opts...)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v2/checkout-links", strings.NewReader(link))
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+gw.Key())

@@ -24,8 +24,8 @@ const pagesAt = "/__mock/console"
 // xss is markup that must stay text wherever a merchant or buyer can write it.
 const xss = `"><script>window.hacked=1</script><img src=x onerror="window.hacked=1">`
 
-// shop is a gateway in which something of everything has happened.
-type shop struct {
+// busyShop is a gateway in which something of everything has happened.
+type busyShop struct {
 	*mockserver.Server
 	client *gateway.Client
 	base   string
@@ -37,10 +37,10 @@ type shop struct {
 	rejected string // the number of a request that broke rules
 }
 
-func newShop(t *testing.T, text string, opts ...mockserver.Option) *shop {
+func newShop(t *testing.T, text string, opts ...mockserver.Option) *busyShop {
 	t.Helper()
 	gw, base := serve(t, opts...)
-	s := &shop{Server: gw, client: gw.Client(), base: base}
+	s := &busyShop{Server: gw, client: gw.Client(), base: base}
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Mock") == "" && r.ContentLength%7 == 0 {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -59,7 +59,7 @@ func newShop(t *testing.T, text string, opts ...mockserver.Option) *shop {
 		p.Buyer.Address = &gateway.Address{Street: "Rua " + text, City: "São Paulo", ZipCode: "01310-100", State: "SP", Country: "BR"}
 		tx, err := s.client.Transactions.Create(ctx, p)
 		require.NoError(t, err)
-		return string(tx.ID)
+		return tx.ID
 	}
 	s.pix = create("order-1 "+text, gateway.Pix, "")
 	s.card = create("order-2", gateway.CreditCard, "pgct_paid_1")
@@ -69,17 +69,17 @@ func newShop(t *testing.T, text string, opts ...mockserver.Option) *shop {
 	require.NoError(t, gw.Transactions.Expire(s.late))
 	customer, err := s.client.Customers.Create(ctx, gateway.CustomerParams{Name: "Bia " + text, Email: "bia@example.com", ExternalRef: "cus-1 " + text})
 	require.NoError(t, err)
-	s.customer = string(customer.ID)
+	s.customer = customer.ID
 	subscription, err := s.client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalMonth, Token: "pgct_ok_subscription",
 	})
 	require.NoError(t, err)
-	s.subscription = string(subscription.ID)
+	s.subscription = subscription.ID
 	transfer, err := s.client.Transfers.Create(ctx, gateway.TransferParams{
 		Amount: 2500, PixKeyType: gateway.PixKeyEmail, PixKeyValue: "maria@example.com", Description: "Rent " + text, ExternalRef: "payout-1 " + text,
 	})
 	require.NoError(t, err)
-	s.transfer = string(transfer.ID)
+	s.transfer = transfer.ID
 	link, err := s.client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
 		Title: "Shop " + text, Products: []gateway.CheckoutProduct{{Name: "Shirt " + text, Price: 7990, Description: text}},
 	})
@@ -95,14 +95,14 @@ func newShop(t *testing.T, text string, opts ...mockserver.Option) *shop {
 		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalMonth, PaymentMethod: gateway.SubscriptionPixAutomatic,
 	})
 	require.NoError(t, err)
-	s.automatic = string(automatic.ID)
+	s.automatic = automatic.ID
 	require.NoError(t, gw.Account(gw.Key()).Faults.Add(mockserver.Status(503).RetryAfter(time.Second).On("transfers.create").Times(2)))
 	require.NoError(t, err)
 	return s
 }
 
 // reject sends a request that breaks rules and returns its number.
-func (s *shop) reject(t *testing.T) string {
+func (s *busyShop) reject(t *testing.T) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/v2/transactions",
 		strings.NewReader(`{"amount":-1,"method":"cash","buyer":{"email":"nobody"},"products":[{"name":"","price":0}]}`))
@@ -139,7 +139,7 @@ func TestPages(t *testing.T) {
 }
 
 // paths are the console's pages by name.
-func (s *shop) paths() map[string]string {
+func (s *busyShop) paths() map[string]string {
 	list := map[string]string{"home": "/"}
 	for name, path := range map[string]string{
 		"transactions": "transactions", "transactions-none": "transactions?status=refunded", "transactions-wrong": "transactions?dateFrom=no",
@@ -182,7 +182,7 @@ func TestButtons(t *testing.T) {
 }
 
 // resources are the pages of single resources.
-func (s *shop) resources() []string {
+func (s *busyShop) resources() []string {
 	var list []string
 	for _, path := range []string{
 		"transactions/" + s.pix, "transactions/" + s.card, "transactions/" + s.challenge, "transactions/" + s.voucher,
