@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -435,6 +436,45 @@ func TestEventsOverHTTP(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// Who calls the gateway by a name that is not allowed sees a 421 and nothing in
+// the journal: the stream says why.
+func TestARequestUnderAForeignNameIsTold(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	server := httptest.NewServer(gw.Handler())
+	defer server.Close()
+	events := gw.Events(t.Context())
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v2/transactions", http.NoBody)
+	require.NoError(t, err)
+	r.Host = "gateway:4010"
+	resp, err := server.Client().Do(r)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	for e := range events {
+		assert.Equal(t, http.StatusMisdirectedRequest, e.Request.Status)
+		assert.Equal(t, "FOREIGN_HOST", e.Request.Code)
+		assert.Contains(t, e.Request.Detail, "gateway:4010")
+		assert.Empty(t, e.Account)
+		break
+	}
+}
+
+// With a data file the body of a webhook is made before it is told of.
+func TestWebhooksAreToldWithADataFileToo(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithDataFile(filepath.Join(t.TempDir(), "data")))
+	events := gw.Events(t.Context(), mockserver.EventWebhook)
+	tx, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	for e := range events {
+		assert.Equal(t, "transaction.created", e.Webhook.Kind)
+		assert.Equal(t, tx.ID, e.Webhook.ResourceID)
+		assert.Equal(t, "order-1", e.Webhook.Reference)
+		assert.Zero(t, e.Webhook.Endpoints)
+		break
 	}
 }
 
