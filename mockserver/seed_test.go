@@ -1,6 +1,7 @@
 package mockserver_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -101,6 +102,8 @@ func TestEveryStateThatCanBeIsReachedBySeeding(t *testing.T) {
 		"subscriptions " + sub + `,"token":"pgct_refused"`:                               "incomplete canceled",
 		"subscriptions " + sub + `,"payment_method":"pix_automatic"`:                     "incomplete active canceled",
 		"subscriptions " + sub + `,"token":"pgct_ok","at":"-40d","fail_next":9,"failure_policy":"immediate_cancel"`: "canceled",
+		"subscriptions " + sub + `,"token":"pgct_ok","at":"-400d"`:                                                  "active past_due canceled cancel_scheduled",
+		"subscriptions " + strings.Replace(sub, "month", "day", 1) + `,"token":"pgct_ok","at":"-700d"`:              "active past_due canceled",
 		`links "amount":100,"title":"A"`: "active expired inactive",
 	} {
 		section, body, _ := strings.Cut(entry, " ")
@@ -303,4 +306,27 @@ func TestSeedingByCall(t *testing.T) {
 	status, v := p.call(http.MethodPost, "/seed", "{\n\"customers\":[{\"name\":\"Ana\"}]}")
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Contains(t, v["detail"], "seed:2:14: customers[0].email: ")
+}
+
+// Whatever the file holds, it is applied whole or not at all.
+func FuzzSeed(f *testing.F) {
+	sample, err := os.ReadFile(sampleSeed)
+	require.NoError(f, err)
+	f.Add(sample)
+	f.Add([]byte(`{"accounts":[{"key":"sk_test_a","customers":[{"as":"@","at":"-1d","name":null}]}],"webhooks":true}`))
+	f.Add([]byte(`{"links":[{"amount":1,"title":"a","state":"expired"}],"transactions":[{"buyer":{"id":"@"}}]}`))
+	f.Add([]byte("{\"customers\":[{\"name\":\"\xff\"}]}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		gw, err := mockserver.New(mockserver.WithSeed(1), mockserver.WithMemoryLimit(4<<20))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, gw.Close()) }()
+		before, err := gw.Snapshot()
+		require.NoError(t, err)
+		if _, err := gw.Seed(bytes.NewReader(text)); err == nil {
+			return
+		}
+		after, err := gw.Snapshot()
+		require.NoError(t, err)
+		require.Equal(t, string(before), string(after))
+	})
 }

@@ -99,6 +99,9 @@ func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 			continue
 		}
 		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if member == "-" {
+			continue
+		}
 		about := field(twin, member)
 		sub := d.member(t, f, about, name)
 		if strings.Contains(options, "string") {

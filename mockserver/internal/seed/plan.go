@@ -15,7 +15,7 @@ import (
 // engine's own, so there is no state that the gateway could not be in.
 type machine[R any] struct {
 	status  func(*R) string
-	key     func(*R) string // tells apart what the future differs for
+	key     func(*R) string // tells apart what has another future at the same time
 	rows    func(engine.Change) []*R
 	actions []store.Transition[R]
 	fire    func(env engine.Env, r *R, kind engine.TimerKind) engine.Change
@@ -37,23 +37,33 @@ type future[R any] struct {
 	steps  []step
 }
 
-// maxFutures bounds the search. Resources have about ten states, and years of
-// renewals a few hundred moments.
-const maxFutures = 5000
+// The bounds of the search. Resources have about ten states, but years of renewals
+// have thousands of moments: the moments of the creation and the latest ones are
+// searched first.
+const (
+	maxFutures = 2000
+	maxMoments = 20000
+	latest     = 40
+)
 
-// plan finds the shortest way from a new resource to a state that it has at the
-// end. Without one, it returns the states that it can have then.
+// plan finds a way, of few steps, from a new resource to a state that it has at
+// the end. Without one, it returns the states that it can have then.
 func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, can []string) {
-	queue, seen := []future[R]{from}, map[string]bool{}
+	moments := []future[R]{from} // where nobody does anything
+	for f, moved := m.wait(env, from, end); moved && len(moments) < maxMoments; f, moved = m.wait(env, f, end) {
+		moments = append(moments, f)
+	}
+	queue := append(moments[:1:1], moments[max(1, len(moments)-latest):]...)
+	ends, seen := map[string]string{}, map[string]bool{}
 	for len(queue) > 0 && len(seen) < maxFutures {
 		f := queue[0]
 		queue = queue[1:]
-		key := m.key(f.r) + " " + f.at.String()
+		key := m.moment(f)
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		last := m.status(m.rest(env, f, end).r)
+		last := m.rest(env, f, end, ends)
 		if last == target {
 			return f.steps, nil
 		}
@@ -77,6 +87,8 @@ func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target s
 	slices.Sort(can)
 	return nil, can
 }
+
+func (m machine[R]) moment(f future[R]) string { return m.key(f.r) + " " + f.at.String() }
 
 // after returns the future that a change makes.
 func (m machine[R]) after(f future[R], c engine.Change) future[R] {
@@ -110,16 +122,26 @@ func (m machine[R]) wait(env engine.Env, f future[R], end time.Time) (future[R],
 	return f, false
 }
 
-// rest lets the clock run to the end.
-func (m machine[R]) rest(env engine.Env, f future[R], end time.Time) future[R] {
-	for range maxFutures {
-		next, moved := m.wait(env, f, end)
-		if !moved {
+// rest returns the state that a future has at the end if nobody does anything.
+// ends holds what is known of other moments.
+func (m machine[R]) rest(env engine.Env, f future[R], end time.Time, ends map[string]string) (status string) {
+	var walked []string
+	for {
+		key, moved := m.moment(f), false
+		if known, ok := ends[key]; ok {
+			status = known
 			break
 		}
-		f = next
+		walked = append(walked, key)
+		if f, moved = m.wait(env, f, end); !moved || len(walked) == maxMoments {
+			status = m.status(f.r)
+			break
+		}
 	}
-	return f
+	for _, key := range walked {
+		ends[key] = status
+	}
+	return status
 }
 
 func later(a, b time.Time) time.Time {
@@ -190,7 +212,11 @@ func subscriptions() machine[engine.Subscription] {
 	return machine[engine.Subscription]{
 		status: func(s *engine.Subscription) string { return s.Status },
 		key: func(s *engine.Subscription) string {
-			return s.Status + " " + strconv.Itoa(s.FailNext) + " " + strconv.Itoa(s.Attempt)
+			authorization := ""
+			if s.Authorization != nil {
+				authorization = s.Authorization.Status
+			}
+			return s.Status + " " + authorization + " " + strconv.Itoa(s.FailNext) + " " + strconv.Itoa(s.Attempt)
 		},
 		rows: func(c engine.Change) []*engine.Subscription { return c.Subscriptions },
 		actions: []store.Transition[engine.Subscription]{
@@ -199,7 +225,10 @@ func subscriptions() machine[engine.Subscription] {
 				return engine.CancelSubscription(env, s, "")
 			},
 			func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
-				return engine.FailNextCharges(env, s, s.FailNext+1)
+				if s.FailNext > 0 { // one after the other is enough, and makes fewer futures
+					return engine.Change{}, engine.NewRefusal(engine.CodeInvalidState, "The next charge fails already.")
+				}
+				return engine.FailNextCharges(env, s, 1)
 			},
 		},
 		fire: engine.FireSubscription,
