@@ -3,8 +3,12 @@
 package docs
 
 import (
+	"archive/zip"
+	"bytes"
 	_ "embed"
+	"io/fs"
 	"strings"
+	"sync"
 )
 
 //go:embed assumptions.md
@@ -13,25 +17,43 @@ var assumptions string
 //go:embed states.md
 var states string
 
-var (
-	//go:embed openapi.json
-	openAPI []byte
-	//go:embed openapi-live.json
-	liveOpenAPI []byte
-	//go:embed openapi-control.json
-	controlOpenAPI []byte
-)
+// openAPI holds the OpenAPI documents, compressed: as text they are 550 KB of
+// every binary. "go generate ./mockserver/internal/openapi" writes both.
+//
+//go:embed openapi.zip
+var openAPI []byte
 
 // OpenAPI returns the description of the interface in a dialect.
 func OpenAPI(live bool) []byte {
 	if live {
-		return liveOpenAPI
+		return liveDocument()
 	}
-	return openAPI
+	return document()
 }
 
 // ControlOpenAPI returns the description of the mock gateway's control plane.
-func ControlOpenAPI() []byte { return controlOpenAPI }
+func ControlOpenAPI() []byte { return controlDocument() }
+
+var (
+	document        = unpacked("openapi.json")         //nolint:gochecknoglobals // never changes
+	liveDocument    = unpacked("openapi-live.json")    //nolint:gochecknoglobals // as above
+	controlDocument = unpacked("openapi-control.json") //nolint:gochecknoglobals // as above
+)
+
+// unpacked returns a function that reads a document when it is first asked for.
+func unpacked(name string) func() []byte {
+	return sync.OnceValue(func() []byte {
+		archive, err := zip.NewReader(bytes.NewReader(openAPI), int64(len(openAPI)))
+		if err != nil {
+			panic("docs: openapi.zip: " + err.Error())
+		}
+		text, err := fs.ReadFile(archive, name)
+		if err != nil {
+			panic("docs: openapi.zip: " + err.Error())
+		}
+		return text
+	})
+}
 
 // Assumption is one choice that the interface document leaves open.
 type Assumption struct {

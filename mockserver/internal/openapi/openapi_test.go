@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/mockserver/internal/openapi"
 )
 
@@ -25,6 +26,15 @@ func TestDocumentsAreUpToDate(t *testing.T) {
 		require.NoError(t, err)
 		if !bytes.Equal(want, got) { // a diff of it would fill the screen
 			t.Errorf("%s is stale: run go generate ./mockserver/internal/openapi", name)
+		}
+	}
+	for name, packed := range map[string][]byte{
+		"openapi.json": docs.OpenAPI(false), "openapi-live.json": docs.OpenAPI(true), "openapi-control.json": docs.ControlOpenAPI(),
+	} {
+		want, err := os.ReadFile(filepath.Join(root, "docs", name))
+		require.NoError(t, err)
+		if !bytes.Equal(want, packed) {
+			t.Errorf("%s in docs/openapi.zip is stale: run go generate ./mockserver/internal/openapi", name)
 		}
 	}
 }
