@@ -127,16 +127,18 @@ func (m machine[R]) wait(env engine.Env, f future[R], end time.Time) (future[R],
 func (m machine[R]) rest(env engine.Env, f future[R], end time.Time, ends map[string]string) (status string) {
 	var walked []string
 	for {
-		key, moved := m.moment(f), false
+		key := m.moment(f)
 		if known, ok := ends[key]; ok {
 			status = known
 			break
 		}
 		walked = append(walked, key)
-		if f, moved = m.wait(env, f, end); !moved || len(walked) == maxMoments {
+		next, moved := m.wait(env, f, end)
+		if !moved || len(walked) == maxMoments {
 			status = m.status(f.r)
 			break
 		}
+		f = next
 	}
 	for _, key := range walked {
 		ends[key] = status
