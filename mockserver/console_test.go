@@ -1,6 +1,7 @@
 package mockserver_test
 
 import (
+	"crypto/rand"
 	"html"
 	"io"
 	"maps"
@@ -465,4 +466,47 @@ func newAndClose(t *testing.T, opts ...mockserver.Option) {
 	gw, err := mockserver.New(opts...)
 	require.NoError(t, err)
 	require.NoError(t, gw.Close())
+}
+
+// Looking at pages changes nothing: not the resources, not the clock, and not the
+// ids that a seed gives to what comes next.
+func TestLookingChangesNothing(t *testing.T) {
+	t.Parallel()
+	gw, _ := consoleShop(t)
+	before, err := gw.Snapshot()
+	require.NoError(t, err)
+	requests := len(gw.Requests.All())
+	(browser{t, gw}).visit()
+	after, err := gw.Snapshot()
+	require.NoError(t, err)
+	assert.Equal(t, string(before), string(after))
+	assert.Len(t, gw.Requests.All(), requests)
+}
+
+// The money of each day is counted once, and a snapshot keeps it.
+func TestTheConsoleCountsTheMoneyOfEachDay(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	pay := func() *gateway.Transaction {
+		tx, err := client.Transactions.Create(t.Context(), gateway.TransactionParams{
+			Amount: 1000, Method: gateway.CreditCard, Token: gateway.CardToken("pgct_paid_" + rand.Text()),
+			Buyer: gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"}, Products: []gateway.Product{{Name: "Book", Price: 1000, Quantity: 1}},
+		})
+		require.NoError(t, err)
+		return tx
+	}
+	pay()
+	tx := pay()
+	require.NoError(t, gw.Clock.Advance(24*time.Hour))
+	_, err := client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 300})
+	require.NoError(t, err)
+	kept, err := gw.Snapshot()
+	require.NoError(t, err)
+	pay()
+	require.NoError(t, gw.Restore(kept))
+	body := (browser{t, gw}).get("/").text()
+	assert.Contains(t, body, "2027-01-04: in BRL 20.00, out BRL 0.00")
+	assert.Contains(t, body, "2027-01-05: in BRL 0.00, out BRL 3.00")
+	assert.Contains(t, body, "BRL 17.00")
 }

@@ -369,3 +369,18 @@ func TestARunningClockRetriesATimerThatFailed(t *testing.T) {
 		assert.Equal(t, []string{"renewal@4s"}, r.fired(), "after three failures, a second apart")
 	})
 }
+
+// The first timers are those with which the whole list begins.
+func TestUpcomingIsTheBeginningOfTheList(t *testing.T) {
+	t.Parallel()
+	c := clock.New(clock.Config{Start: start})
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 500 {
+		c.Add(clock.Timer{At: start.Add(time.Duration(random.IntN(50)) * time.Minute), ID: strconv.Itoa(i)})
+	}
+	for _, n := range []int{0, 1, 7, 499, 500, 501} {
+		want := c.Timers()
+		assert.Equal(t, want[:min(n, len(want))], append([]clock.Timer{}, c.Upcoming(n)...))
+	}
+	assert.Empty(t, clock.New(clock.Config{Start: start}).Upcoming(3))
+}

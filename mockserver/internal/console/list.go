@@ -170,6 +170,7 @@ func (rq *request) filters(l listing, sent url.Values) (first, more []field) {
 			more = append(more, f)
 		}
 	}
+	slices.SortStableFunc(first, func(a, b field) int { return slices.Index(l.first, a.Name) - slices.Index(l.first, b.Name) })
 	return first, more
 }
 
