@@ -38,6 +38,7 @@ type Transport struct {
 	Inline func(*http.Request) bool
 }
 
+// RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	r, err := serverRequest(req)
 	if err == nil {
