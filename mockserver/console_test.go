@@ -277,6 +277,9 @@ func consoleShop(t *testing.T, opts ...mockserver.Option) (gw *mockserver.Server
 		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), Secret: gateway.NewSecret(signing),
 	})
 	require.NoError(t, err)
+	paused, err := gw.Account(gw.Key()).Webhooks.AddEndpoint(mockserver.Endpoint{URL: "http://127.0.0.1:1/paused"})
+	require.NoError(t, err)
+	require.NoError(t, gw.Account(gw.Key()).Webhooks.PauseEndpoint(paused.ID))
 	gw.Account(gw.Key()).Webhooks.Hold()
 	create(gateway.Pix, "")
 	consoleLinks(t, gw)

@@ -283,7 +283,7 @@ func TestWebhooksByCall(t *testing.T) {
 	p, client, shop := plane{t: t, gw: gw}, gw.Client(), &shop{}
 	gw.Webhooks.ServeHost("shop.test", shop)
 	ep := do[object](p, http.MethodPost, "/endpoints", `{"url":"https://shop.test/hook","secret":"whsec_mock","events":["transaction.*"]}`)
-	assert.Equal(t, object{"id": "ep_1", "url": "https://shop.test/hook", "signed": true, "events": []any{"transaction.*"}}, ep)
+	assert.Equal(t, object{"id": "ep_1", "url": "https://shop.test/hook", "signed": true, "events": []any{"transaction.*"}, "paused": false}, ep)
 	assert.Equal(t, []any{ep}, do[[]any](p, http.MethodGet, "/endpoints", ""))
 	status, v := p.call(http.MethodPost, "/endpoints", `{"url":"shop"}`)
 	assert.Equal(t, http.StatusBadRequest, status)

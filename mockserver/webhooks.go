@@ -33,6 +33,7 @@ type Endpoint struct {
 	Path    string         // of the request that a Handler gets; "" is "/"
 	Secret  gateway.Secret // signs the deliveries; an empty one sends them unsigned
 	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
+	Paused  bool           // it gets no event, see PauseEndpoint
 
 	// Headers names the signature's headers; an empty name is the server's, see
 	// [WithSignatureHeaders].
@@ -69,7 +70,7 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
 		Account: w.account.Reveal(), URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
-		Headers: e.Headers,
+		Headers: e.Headers, Paused: e.Paused,
 	})
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("mockserver: endpoint: %w", err)
@@ -89,6 +90,27 @@ func (w Webhooks) RotateSecret(id string, secret gateway.Secret) error {
 	return w.sender.Rotate(w.account.Reveal(), id, secret)
 }
 
+// PauseEndpoint stops sending events to a receiver. What happens until
+// [Webhooks.ResumeEndpoint] is not sent later; deliveries made before go on.
+func (w Webhooks) PauseEndpoint(id string) error {
+	return w.sender.PauseEndpoint(w.account.Reveal(), id, true)
+}
+
+// ResumeEndpoint ends [Webhooks.PauseEndpoint].
+func (w Webhooks) ResumeEndpoint(id string) error {
+	return w.sender.PauseEndpoint(w.account.Reveal(), id, false)
+}
+
+// SendSample sends an event of a kind ("transaction.paid") about a resource that
+// does not exist, to those who get such events, and returns its id. It fails for a
+// kind that the gateway does not send.
+func (w Webhooks) SendSample(kind webhook.Kind) (eventID string, err error) {
+	if eventID, err = w.sender.SendSample(w.account.Reveal(), kind); err != nil {
+		err = fmt.Errorf("mockserver: sample: %w", err)
+	}
+	return eventID, err
+}
+
 // Endpoints lists the registered receivers in the order in which they were
 // added.
 func (w Webhooks) Endpoints() []Endpoint {
@@ -96,7 +118,7 @@ func (w Webhooks) Endpoints() []Endpoint {
 	for _, e := range w.sender.Endpoints(w.account.Reveal()) {
 		list = append(list, Endpoint{
 			ID: e.ID, URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
-			Headers: e.Headers,
+			Headers: e.Headers, Paused: e.Paused,
 		})
 	}
 	return list

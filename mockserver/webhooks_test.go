@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -225,6 +226,77 @@ func TestEndpointsOfAnAccount(t *testing.T) {
 	require.Error(t, other.Webhooks.RemoveEndpoint(e.ID))
 	_, err = gw.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "shop"})
 	require.Error(t, err)
+}
+
+func TestAPausedEndpointGetsNoEvent(t *testing.T) {
+	t.Parallel()
+	gw, own := mockserver.Run(t), &shop{}
+	account := gw.Account("sk_test_other")
+	e, err := account.Webhooks.AddEndpoint(mockserver.Endpoint{Handler: own, Secret: gateway.NewSecret("whsec_mock")})
+	require.NoError(t, err)
+	create := func(ref string) {
+		_, err := account.Client().Transactions.Create(t.Context(), order(ref))
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+	}
+	require.NoError(t, account.Webhooks.PauseEndpoint(e.ID))
+	assert.True(t, account.Webhooks.Endpoints()[0].Paused)
+	create("order-1")
+	assert.Empty(t, own.got())
+	assert.Equal(t, mockserver.DeliveryNoEndpoint, account.Webhooks.Deliveries()[0].State)
+	require.NoError(t, account.Webhooks.ResumeEndpoint(e.ID))
+	assert.False(t, account.Webhooks.Endpoints()[0].Paused)
+	create("order-2")
+	assert.Len(t, own.got(), 2, "only what happened since the endpoint was resumed")
+	require.Error(t, gw.Account("sk_test_third").Webhooks.PauseEndpoint(e.ID), "it is another account's")
+	require.Error(t, account.Webhooks.ResumeEndpoint("ep_9"))
+}
+
+func TestASampleOfEveryKindIsSigned(t *testing.T) {
+	t.Parallel()
+	gw, all := mockserver.Run(t), &shop{}
+	gw.Webhooks.Send(all) // it verifies the signature
+	ids := map[string]bool{}
+	for _, kind := range webhook.DocumentedKinds() {
+		for range 2 { // a sample is an event of its own each time
+			id, err := gw.Webhooks.SendSample(kind)
+			require.NoError(t, err, kind)
+			ids[id] = true
+		}
+	}
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Len(t, ids, 2*len(webhook.DocumentedKinds()))
+	assert.Len(t, all.got(), 2*len(webhook.DocumentedKinds()))
+	for _, d := range gw.Webhooks.Deliveries() {
+		assert.Equal(t, mockserver.DeliveryDelivered, d.State, d.Kind)
+	}
+	for _, kind := range []webhook.Kind{"", "transaction.lost", webhook.TransactionExpired} {
+		_, err := gw.Webhooks.SendSample(kind)
+		require.ErrorContains(t, err, "kind must be one that the gateway sends", kind)
+	}
+}
+
+func TestASampleAndAPauseOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "gateway.data")
+	gw, err := mockserver.New(mockserver.WithDataFile(file))
+	require.NoError(t, err)
+	account := gw.Account("sk_test_other")
+	e, err := account.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "http://127.0.0.1:1/hook"})
+	require.NoError(t, err)
+	account.Webhooks.Hold()
+	id, err := account.Webhooks.SendSample(webhook.PayoutFailed)
+	require.NoError(t, err)
+	require.NoError(t, account.Webhooks.PauseEndpoint(e.ID))
+	want := account.Webhooks.Deliveries()
+	require.NoError(t, gw.Close())
+	again := mockserver.Run(t, mockserver.WithDataFile(file))
+	account = again.Account("sk_test_other")
+	assert.True(t, account.Webhooks.Endpoints()[0].Paused)
+	got := account.Webhooks.Deliveries()
+	require.Len(t, got, 1)
+	assert.Equal(t, id, got[0].EventID)
+	assert.Equal(t, string(want[0].Body), string(got[0].Body))
 }
 
 func TestNotifyURLInMemory(t *testing.T) {

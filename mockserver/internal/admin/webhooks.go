@@ -16,11 +16,14 @@ func (p *Plane) webhookRoutes() []Shape {
 		{Method: http.MethodGet, Path: "endpoints", Out: []endpointView{}, do: p.endpoints},
 		{Method: http.MethodDelete, Path: "endpoints/{id}", Out: endpointView{}, do: p.removeEndpoint},
 		{Method: http.MethodPost, Path: "endpoints/{id}/rotate", In: secretBody{}, Out: endpointView{}, do: p.rotate},
+		{Method: http.MethodPost, Path: "endpoints/{id}/pause", Out: endpointView{}, do: p.pause(true)},
+		{Method: http.MethodPost, Path: "endpoints/{id}/resume", Out: endpointView{}, do: p.pause(false)},
 		{Method: http.MethodGet, Path: "deliveries", Out: []deliveryView{}, Query: filters, do: p.deliveries},
 		{Method: http.MethodGet, Path: "deliveries/{id}", Out: deliveryView{}, do: p.delivery},
 		{Method: http.MethodPost, Path: "deliveries/{id}/redeliver", Out: deliveryView{}, do: p.redeliver},
 		{Method: http.MethodPost, Path: "deliveries/diagnose", In: diagnoseBody{}, Out: webhook.Diagnosis{}, do: p.diagnose},
 		{Method: http.MethodPost, Path: "deliveries/wait", Out: []deliveryView{}, Query: filters, do: p.wait},
+		{Method: http.MethodPost, Path: "deliveries/sample", In: sampleBody{}, Out: []deliveryView{}, do: p.sample},
 		{Method: http.MethodPost, Path: "deliveries/hold", Out: holdView{}, do: p.hold},
 		{Method: http.MethodPost, Path: "deliveries/release", In: releaseBody{}, Out: holdView{}, do: p.release},
 	}
@@ -32,6 +35,7 @@ type endpointView struct {
 	URL    string   `json:"url"`
 	Signed bool     `json:"signed"`
 	Events []string `json:"events"`
+	Paused bool     `json:"paused"` // it gets no event
 
 	// The endpoint's own names of the signature's headers; "" is the server's.
 	TimestampHeader string `json:"timestamp_header,omitzero"`
@@ -40,7 +44,7 @@ type endpointView struct {
 
 func viewEndpoint(e deliver.Endpoint) endpointView {
 	v := endpointView{
-		ID: e.ID, URL: e.URL, Signed: !e.Secret.IsZero(), Events: e.Events,
+		ID: e.ID, URL: e.URL, Signed: !e.Secret.IsZero(), Events: e.Events, Paused: e.Paused,
 		TimestampHeader: e.Headers.Timestamp, SignatureHeader: e.Headers.Signature,
 	}
 	if v.Events == nil {
@@ -102,6 +106,19 @@ func (p *Plane) rotate(c *call) (any, error) {
 	if err := p.cfg.Sender.Rotate(c.key, c.args[0], gateway.NewSecret(in.Secret)); err != nil {
 		return nil, err
 	}
+	return p.endpoint(c)
+}
+
+func (p *Plane) pause(paused bool) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		if err := p.cfg.Sender.PauseEndpoint(c.key, c.args[0], paused); err != nil {
+			return nil, err
+		}
+		return p.endpoint(c)
+	}
+}
+
+func (p *Plane) endpoint(c *call) (any, error) {
 	for _, e := range p.cfg.Sender.Endpoints(c.key) {
 		if e.ID == c.args[0] {
 			return viewEndpoint(e), nil
@@ -207,6 +224,32 @@ func (p *Plane) wait(c *call) (any, error) {
 		return nil, err
 	}
 	return p.deliveries(c)
+}
+
+type sampleBody struct {
+	Kind string `json:"kind"` // of the event, such as "transaction.paid"
+}
+
+// sample returns the deliveries of the sample when they have been made.
+func (p *Plane) sample(c *call) (any, error) {
+	var in sampleBody
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	id, err := p.cfg.Sender.SendSample(c.key, webhook.Kind(in.Kind))
+	if err != nil {
+		return nil, rejected(err)
+	}
+	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+		return nil, err
+	}
+	list := []deliveryView{}
+	for _, d := range p.cfg.Sender.Deliveries(c.key) {
+		if d.EventID == id {
+			list = append(list, viewDelivery(d))
+		}
+	}
+	return list, nil
 }
 
 type holdView struct {

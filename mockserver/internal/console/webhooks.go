@@ -105,7 +105,10 @@ func (data *webhooksData) actions() {
 	} else {
 		data.Controls = []action{{Call: plane + "deliveries/hold", Label: "Hold", Hint: "Keeps back every delivery from now on."}}
 	}
-	data.Controls = append(data.Controls, action{Call: plane + "deliveries/wait", Label: "Wait until delivered", Hint: "Returns when nothing is being delivered."})
+	data.Controls = append(data.Controls, action{Call: plane + "deliveries/wait", Label: "Wait until delivered", Hint: "Returns when nothing is being delivered."},
+		action{Call: plane + "deliveries/sample", Label: "Send a sample", Hint: "About a resource that does not exist.", Fields: []field{
+			{Name: "s.kind", Label: "Kind", Type: "select", Options: kindNames()},
+		}})
 	disturb := func(label, fault, hint string) action {
 		return action{Call: plane + "faults", Label: label, Hint: hint, Fields: []field{
 			{Name: "s.fault", Type: "hidden", Value: fault}, {Name: "n.times", Type: "hidden", Value: "1"},
@@ -132,7 +135,11 @@ func (rq *request) endpoints() (list []endpointRow) {
 				{Call: "POST " + admin.Prefix + "/endpoints/{id}/rotate", IDs: []string{e.ID}, Label: "Replace the secret", Fields: []field{
 					{Name: "s.secret", Label: "New secret", Type: "text", Required: true},
 				}},
+				{Call: "POST " + admin.Prefix + "/endpoints/{id}/pause", IDs: []string{e.ID}, Label: "Pause"},
 				{Call: "DELETE " + admin.Prefix + "/endpoints/{id}", IDs: []string{e.ID}, Label: "Remove", Danger: true},
+			}
+			if e.Paused {
+				r.Actions[1].Call, r.Actions[1].Label = "POST "+admin.Prefix+"/endpoints/{id}/resume", "Resume"
 			}
 		}
 		list = append(list, r)

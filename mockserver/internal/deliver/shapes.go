@@ -1,6 +1,9 @@
 package deliver
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
@@ -23,8 +26,37 @@ func Shape(k webhook.Kind) any {
 // Sample returns the body of an event of the kind, about a resource that does
 // not exist: the same bytes every time.
 func Sample(k webhook.Kind) ([]byte, error) {
-	at := time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
-	e := &engine.Event{ID: "evt_01945f2c", At: at, Kind: string(k)}
+	return render(sample(k, "evt_01945f2c", time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)))
+}
+
+// SendSample sends a sample of a kind, about a resource that does not exist, to
+// those who would get such an event of the account. It returns the event's id.
+func (s *Sender) SendSample(account string, k webhook.Kind) (eventID string, err error) {
+	if !slices.Contains(webhook.DocumentedKinds(), k) {
+		return "", fmt.Errorf("kind must be one that the gateway sends, such as transaction.paid, not %q", k)
+	}
+	s.mu.Lock()
+	s.made++
+	eventID = "evt_sample_" + strconv.FormatUint(s.made, 10)
+	s.mu.Unlock()
+	posting := s.Prepare(account, []engine.Event{*sample(k, eventID, s.cfg.Clock.Now())}, nil)
+	if s.cfg.Persist != nil {
+		saved, err := posting.Save()
+		if err != nil {
+			return "", err
+		}
+		for i := range saved {
+			if err := s.cfg.Persist(Changed{Delivery: &saved[i]}); err != nil {
+				return "", err
+			}
+		}
+	}
+	posting.Send()
+	return eventID, nil
+}
+
+func sample(k webhook.Kind, id string, at time.Time) *engine.Event {
+	e := &engine.Event{ID: id, At: at, Kind: string(k)}
 	buyer := &engine.Buyer{Name: "Ana Souza", Email: "ana@example.com", Phone: "11987654321"}
 	charge := &engine.Transaction{
 		ID: "01945f2c-6d80-7000-8000-000000000001", ExternalRef: "order-1001", Amount: 4990, Currency: "BRL", Method: "pix",
@@ -59,5 +91,5 @@ func Sample(k webhook.Kind) ([]byte, error) {
 			e.Transfer.TransferredAt = at
 		}
 	}
-	return render(e)
+	return e
 }

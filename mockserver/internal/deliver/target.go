@@ -51,6 +51,7 @@ type Endpoint struct {
 	Secret  gateway.Secret      // an empty one sends unsigned
 	Headers webhook.HeaderNames // of the signature; "" is the sender's
 	Events  []string            // kinds ("transaction.paid") or families ("transaction.*"); none is all
+	Paused  bool                // it gets no event
 }
 
 // size is about what the endpoint takes in memory beside its URL.
@@ -63,7 +64,7 @@ func (e *Endpoint) size() int {
 }
 
 func (e *Endpoint) wants(account, kind string) bool {
-	if e.Account != "" && e.Account != account {
+	if e.Paused || e.Account != "" && e.Account != account {
 		return false
 	}
 	return len(e.Events) == 0 ||
@@ -142,6 +143,19 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 		return ErrLong
 	}
 	e.Secret = secret
+	return s.persistEndpoints()
+}
+
+// PauseEndpoint stops sending events to an endpoint, or starts again. What happens
+// meanwhile is not sent later; deliveries that were made before go on.
+func (s *Sender) PauseEndpoint(account, id string, paused bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.endpoint(account, id)
+	if err != nil {
+		return err
+	}
+	e.Paused = paused
 	return s.persistEndpoints()
 }
 
