@@ -420,6 +420,18 @@ func TestPagesShowNoSecret(t *testing.T) {
 }
 
 // Accounts are isolated from each other: a page shows one.
+func TestAVoucherShowsItsBarCode(t *testing.T) {
+	t.Parallel()
+	gw, _ := consoleShop(t)
+	vouchers, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{Methods: []gateway.Method{gateway.Voucher}})
+	require.NoError(t, err)
+	tx, err := gw.Client().Transactions.Get(t.Context(), vouchers.Items[0].ID)
+	require.NoError(t, err)
+	page := (browser{t, gw}).get("/__mock/console/transactions/" + tx.ID).body
+	assert.Contains(t, page, `<img class="bars" src="data:image/svg`)
+	assert.Contains(t, page, tx.Voucher.DigitableLine)
+}
+
 func TestAPageShowsOneAccount(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

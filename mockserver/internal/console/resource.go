@@ -11,6 +11,8 @@ import (
 
 	"github.com/gateway-go/gateway/internal/qr"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
 // resourceData is what the page of one resource shows.
@@ -39,6 +41,7 @@ type fact struct {
 type code struct {
 	Title, Text string
 	Picture     template.URL // a data URL; "" is none
+	Wide        bool         // a bar code, and not a QR code
 }
 
 // document is the resource as the interface returns it in a dialect.
@@ -112,6 +115,18 @@ func picture(title, text string) *code {
 		}
 	}
 	return c
+}
+
+// barcode draws a boleto's bar code over its digitable line.
+func barcode(v *engine.Voucher) *code {
+	if v == nil || v.Barcode == "" {
+		return nil
+	}
+	drawn := base64.StdEncoding.EncodeToString([]byte(paymentcode.Bars(v.Barcode)))
+	return &code{
+		Title: "Boleto", Text: v.DigitableLine, Wide: true,
+		Picture: template.URL("data:image/svg+xml;base64," + drawn), //nolint:gosec // made here, of digits
+	}
 }
 
 // timeline lists what happened to a resource, the oldest first: requests that

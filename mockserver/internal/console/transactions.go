@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -47,7 +48,7 @@ func (rq *request) transaction() (*view, error) {
 	data := &resourceData{
 		Kind: "Transaction", ID: id, State: t.Status, Facts: rq.transactionFacts(t), Diagram: &drawn,
 		Actions: rq.controls("transactions", id), Requests: rq.transactionRequests(t),
-		Code: picture("Pix code", t.QRCode()), JSON: rq.documents(path), Curl: rq.curl("GET", path, ""),
+		Code: cmp.Or(picture("Pix code", t.QRCode()), barcode(t.Voucher)), JSON: rq.documents(path), Curl: rq.curl("GET", path, ""),
 		Timeline: rq.timeline(id, []*occurrence{{At: t.CreatedAt, Kind: "state", Text: "created"}},
 			[]*occurrence{{At: t.UpdatedAt, Kind: "state", Text: "became " + t.Status}, rq.deadline(t)}),
 	}
@@ -87,9 +88,6 @@ func (rq *request) transactionFacts(t *engine.Transaction) []fact {
 	}
 	if t.Card != nil {
 		list = append(list, fact{Label: "Card", Cell: cell{"···· " + t.Card.Last4, ""}})
-	}
-	if t.Voucher != nil {
-		list = append(list, fact{Label: "Digitable line", Cell: cell{t.Voucher.DigitableLine, "id"}})
 	}
 	for _, i := range t.Informations {
 		list = append(list, fact{Label: i.Key, Cell: cell{i.Value, "text"}})
