@@ -79,7 +79,7 @@ func refusalOf(err error) error {
 	return err
 }
 
-// snapshotRefused turns the error of a file that can't be restored into the control
+// snapshotRefused maps the error of a file that can't be restored to the control
 // plane's.
 func snapshotRefused(err error) error {
 	if errors.Is(err, ErrSnapshot) {

@@ -307,7 +307,7 @@ func TestEventsEndWithTheServerAndTheContext(t *testing.T) {
 	})
 }
 
-// Nobody waits for a reader that does not read.
+// A reader that stops reading blocks nothing.
 func TestASlowReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -324,9 +324,9 @@ func TestASlowReaderHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// As long as nobody listens a request pays an atomic load: it allocates what it
+// Without readers a request pays an atomic load: it allocates what it
 // did without the stream, also after somebody has listened.
-func TestARequestAllocatesNothingForEventsThatNobodyReads(t *testing.T) { //nolint:paralleltest // counts what the process allocates
+func TestEventsWithoutReadersAllocateNothing(t *testing.T) { //nolint:paralleltest // counts what the process allocates
 	if testing.CoverMode() != "" || raceDetector {
 		t.Skip("allocations are others with the race detector")
 	}

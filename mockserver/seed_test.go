@@ -27,7 +27,7 @@ func TestTheSampleSeedFileFillsAShop(t *testing.T) {
 		ids, client := gw.Seeded(), gw.Client()
 		now := gw.Clock.Now()
 		require.Len(t, ids, 10)
-		assert.Empty(t, gw.Requests.All(), "nobody asked")
+		assert.Empty(t, gw.Requests.All(), "seeding makes no request")
 		states := map[string]string{}
 		for _, name := range []string{"waiting", "returned", "disputed"} {
 			tx, err := client.Transactions.Get(t.Context(), ids[name])
@@ -62,7 +62,7 @@ func TestTheSampleSeedFileFillsAShop(t *testing.T) {
 		require.Len(t, list.Items, 1)
 		assert.Equal(t, gateway.TransactionPaid, list.Items[0].Status)
 
-		assert.Empty(t, gw.Webhooks.Deliveries(), "nobody was told")
+		assert.Empty(t, gw.Webhooks.Deliveries(), "no webhook is sent")
 		require.NoError(t, gw.Clock.Advance(24*time.Hour), "and time goes on")
 		tx, err := client.Transactions.Get(t.Context(), ids["waiting"])
 		require.NoError(t, err)

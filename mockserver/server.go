@@ -92,7 +92,7 @@ func New(opts ...Option) (*Server, error) {
 		StillApplies: s.stillApplies,
 		Settle:       s.Wait,
 		Refuse:       refuseInside,
-		Moved:        s.tellMoved,
+		Moved:        s.emitClock,
 	})
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: s.events} //nolint:gosec // chooses which request fails
 	webhooks := deliver.Config{
@@ -200,7 +200,7 @@ func (s *Server) assemble(api *httpapi.API) {
 		Hosts:       s.settings.allowHosts,
 		Open:        admin.Harmless,
 		Strict:      admin.Serves,
-		Rejected:    s.tellForeign,
+		Rejected:    s.emitForeign,
 		BodyTimeout: s.settings.bodyTimeout,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if browsers != nil && console.Serves(r) {
@@ -213,7 +213,7 @@ func (s *Server) assemble(api *httpapi.API) {
 			}
 			if s.down.Load() {
 				if !hosted.Quiet(r) { // an open page asks every few seconds
-					s.tellUnreachable(r)
+					s.emitUnreachable(r)
 				}
 				memory.Refuse(w)
 			}
@@ -242,11 +242,11 @@ func known(api *httpapi.API, webhooks bool, pattern string) bool {
 func (s *Server) fire(t clock.Timer) error {
 	told := s.events.Listening() && s.stillApplies(t)
 	if told {
-		s.tellTimer(t, nil)
+		s.emitTimer(t, nil)
 	}
 	err := s.fireTimer(t)
 	if told && err != nil {
-		s.tellTimer(t, err)
+		s.emitTimer(t, err)
 	}
 	return err
 }

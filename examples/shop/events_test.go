@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-func TestWhatBecameOfAChargeThatNobodyPaid(t *testing.T) {
+func TestEventsOfAnUnpaidCharge(t *testing.T) {
 	t.Parallel()
 	s, gw := open(t)
 	events := gw.Events(t.Context(), mockserver.EventTransition) // from here on; without types: everything

@@ -105,7 +105,7 @@ func newShop(t *testing.T, text string, opts ...mockserver.Option) *busyShop {
 func (s *busyShop) reject(t *testing.T) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/v2/transactions",
-		strings.NewReader(`{"amount":-1,"method":"cash","buyer":{"email":"nobody"},"products":[{"name":"","price":0}]}`))
+		strings.NewReader(`{"amount":-1,"method":"cash","buyer":{"email":"no-address"},"products":[{"name":"","price":0}]}`))
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+s.Key())
 	r.Header.Set("Content-Type", "application/json")

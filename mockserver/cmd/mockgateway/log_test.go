@@ -141,7 +141,7 @@ func TestColorsAreForTerminalsThatWantThem(t *testing.T) {
 	assert.Contains(t, string(log{form: "text", color: true}.lines(paid)), "\x1b[1mpaid\x1b[0m")
 	assert.NotContains(t, string(log{form: "text"}.lines(paid)), "\x1b")
 
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0) // a terminal that nobody sits at
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0) // a pseudoterminal
 	if err != nil {
 		t.Skip("no terminal to try: " + err.Error())
 	}
@@ -157,8 +157,8 @@ func TestColorsAreForTerminalsThatWantThem(t *testing.T) {
 	assert.False(t, colored(&bytes.Buffer{}, []string{"TERM=xterm"}))
 }
 
-// A log that nobody reads holds up neither requests nor the end.
-func TestALogThatNobodyReadsHoldsNothingUp(t *testing.T) {
+// A blocked standard error delays neither requests nor the shutdown.
+func TestABlockedLogDelaysNothing(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	err = errors.Join(listen(ctx, cfg, gw, out), gw.Close())
 	select {
 	case <-written:
-	case <-time.After(lastLines): // nobody reads standard error
+	case <-time.After(lastLines): // standard error is blocked
 	}
 	return err
 }
@@ -70,7 +70,7 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 		return err
 	case <-ctx.Done():
 	}
-	cfg.portFile.remove(addr) // nobody should come any more
+	cfg.portFile.remove(addr) // no client should connect any more
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	if err := srv.Shutdown(ending); err != nil { // something hangs, perhaps as ordered

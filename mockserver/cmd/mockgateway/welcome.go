@@ -8,7 +8,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// welcome tells a new user where everything is and what to try first.
+// welcome prints the addresses and a first request to try.
 func welcome(out io.Writer, gw *mockserver.Server, base string, console bool) {
 	pages := ""
 	if console {

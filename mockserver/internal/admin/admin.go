@@ -167,7 +167,7 @@ func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		problem = problemOf(r, err)
 	}
-	p.tell(c, problem)
+	p.emit(c, problem)
 	switch {
 	case err != nil:
 		respond.Write(w, problem.Status, respond.ProblemJSON, problem)

@@ -48,8 +48,8 @@ func (p *Plane) events(c *call) (any, error) {
 	return nil, nil //nolint:nilnil // the response is written
 }
 
-// tell publishes a call that changed something or was rejected.
-func (p *Plane) tell(c *call, outcome respond.Problem) {
+// emit publishes a call that changed something or was rejected.
+func (p *Plane) emit(c *call, outcome respond.Problem) {
 	reads := c.r.Method == http.MethodGet || c.r.Method == http.MethodHead
 	if !p.cfg.Events.Listening() || c.streamed || reads && outcome.Status < http.StatusBadRequest {
 		return

@@ -47,7 +47,7 @@ type Config struct {
 	Plane   http.Handler
 	Gateway http.Handler
 	// Document and LiveAPI are the interface in each dialect, for reads that are
-	// no one's request.
+	// internal.
 	Document http.Handler
 	LiveAPI  http.Handler
 
@@ -329,7 +329,7 @@ func (rq *request) render(status int, v *view) {
 	}
 	rq.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rq.w.WriteHeader(status)
-	_, _ = rq.w.Write(b.Bytes()) // fails only when nobody reads any more
+	_, _ = rq.w.Write(b.Bytes()) // fails only if the client has gone
 }
 
 // fail writes a page that says what is wrong.

@@ -68,7 +68,7 @@ type Config struct {
 	// finished ones are remembered as far as a quarter of it holds them. Nil is
 	// endless.
 	Room *room.Room
-	// Events are told of webhooks and attempts; nil are not.
+	// Events gets webhooks and attempts; nil records none.
 	Events *events.Hub
 }
 
@@ -244,7 +244,7 @@ func (s *Sender) due(d *delivery) {
 		if waiting, holding := s.held[account]; holding {
 			d.State = Held
 			s.held[account] = append(waiting, d)
-			s.tell(d, Attempt{}, gateway.Secret{})
+			s.emit(d, Attempt{}, gateway.Secret{})
 			return
 		}
 	}

@@ -83,7 +83,7 @@ func (s *Sender) worker() {
 		s.mu.Lock()
 		l.jobs = l.jobs[1:]
 		s.done(j, a)
-		s.tell(j.d, a, r.secret)
+		s.emit(j.d, a, r.secret)
 		if len(l.jobs) > 0 {
 			s.ready = append(s.ready, l)
 		} else {

@@ -161,7 +161,7 @@ func (b *billing) startByCard(token string) Change {
 	}
 	switch t := b.s.Latest; {
 	case t.Status == refused:
-		b.tellFailure()
+		b.emitFailure()
 	case t.NextAction != nil: // the rest follows the challenge
 	case trial:
 		b.beginTrial()

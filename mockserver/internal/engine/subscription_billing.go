@@ -171,7 +171,7 @@ func (b *billing) paid(kind string) {
 
 // failed ends a charge that was refused: rows S10, S11 and S14.
 func (b *billing) failed() {
-	b.tellFailure()
+	b.emitFailure()
 	if b.s.FirstFailedAt.IsZero() {
 		b.s.FirstFailedAt = b.env.Now
 	}
@@ -200,8 +200,8 @@ func (b *billing) nextRetry() time.Time {
 	return time.Time{}
 }
 
-// tellFailure reports the latest transaction's refusal.
-func (b *billing) tellFailure() {
+// emitFailure reports the latest transaction's refusal.
+func (b *billing) emitFailure() {
 	b.c.Events = append(b.c.Events, Event{
 		Kind:           eventSubPaymentFailed,
 		PreviousStatus: b.was,

@@ -93,7 +93,7 @@ func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	if settled(b.s.Latest) {
 		b.begin()
 	} else {
-		b.tellFailure()
+		b.emitFailure()
 	}
 	return b.change(), nil
 }
@@ -201,7 +201,7 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 	case s.Status == subIncomplete && settled(t):
 		b.accept(t)
 	case s.Status == subIncomplete && latest && open(s.Latest) && !open(t):
-		b.tellFailure()
+		b.emitFailure()
 	case s.Status == subPastDue && settled(t) && !t.CreatedAt.Before(s.FirstFailedAt):
 		b.s.Latest = t // an earlier attempt, perhaps: the period is paid, and not tried again
 		b.paid(eventSubRenewed)

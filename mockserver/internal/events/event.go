@@ -143,7 +143,7 @@ type ResetEvent struct {
 	Cause string `json:"cause"` // one of reset, restore and seed
 }
 
-// LostEvent tells a reader that events are missing before the next one.
+// LostEvent reports that events are missing before the next one.
 type LostEvent struct {
 	Events uint64 `json:"events,omitzero"` // how many; absent where it is unknown
 }
@@ -153,7 +153,7 @@ func (e *Event) everyone() bool {
 	return e.Account == "" && (e.Clock != nil || e.Fault != nil || e.Reset != nil || e.Lost != nil)
 }
 
-// texts returns the texts of an event that others have chosen.
+// texts returns the strings of an event that clients control.
 func (e *Event) texts() []*string {
 	switch {
 	case e.Request != nil:

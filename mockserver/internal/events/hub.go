@@ -23,13 +23,13 @@ const (
 	linger = time.Minute
 )
 
-// Hub orders the events of one server. It costs the server an atomic load as
-// long as nobody listens: then nothing is recorded. Its methods are safe for
+// Hub orders the events of one server. Without readers it
+// records nothing and costs the server an atomic load. Its methods are safe for
 // concurrent use.
 type Hub struct {
 	now  func() time.Time // the virtual clock
 	own  string           // the key of the default account
-	run  string           // tells the numbers of this hub from another's
+	run  string           // distinguishes this hub's ids from another's
 	keys *regexp.Regexp
 
 	on atomic.Bool
@@ -102,7 +102,7 @@ func (h *Hub) Publish(key string, e Event, private ...string) {
 	}
 }
 
-// stillOn ends the recording when nobody has listened for a while.
+// stillOn stops recording some time after the last reader has left.
 func (h *Hub) stillOn(wall time.Time) bool {
 	if h.on.Load() && len(h.readers) == 0 && wall.After(h.until) {
 		h.on.Store(false)
@@ -219,7 +219,7 @@ func (r *Reader) poll() (e Event, found, closed bool) {
 	defer h.mu.Unlock()
 	if r.at < h.first {
 		lost := &LostEvent{Events: h.first - r.at}
-		if r.at <= h.gap { // nobody counted
+		if r.at <= h.gap { // not counted
 			lost.Events = 0
 		}
 		r.at = h.first

@@ -47,7 +47,7 @@ func read(t *testing.T, r *events.Reader) (seqs, lost []uint64) {
 	}
 }
 
-func TestAHubThatNobodyReadsRecordsNothing(t *testing.T) {
+func TestAHubWithoutReadersRecordsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
@@ -87,7 +87,7 @@ func TestASlowReaderIsToldWhatItLost(t *testing.T) {
 		h := newHub()
 		r := h.Read("", events.Filter{Types: []string{events.TypeTimer}})
 		defer r.Close()
-		publish(h, 1234) // returns though nobody has read
+		publish(h, 1234) // returns although no reader has caught up
 		seqs, lost := read(t, r)
 		assert.Equal(t, []uint64{234}, lost)
 		require.Len(t, seqs, 1000)
@@ -108,7 +108,7 @@ func TestAReaderResumesWhereItStopped(t *testing.T) {
 		at = h.Position()
 		r.Close()
 
-		time.Sleep(50 * time.Second) // nobody reads, but it is still recorded
+		time.Sleep(50 * time.Second) // without a reader, but still recording
 		publish(h, 1)
 		r = h.Read(at, events.Filter{})
 		seqs, lost = read(t, r)
@@ -118,7 +118,7 @@ func TestAReaderResumesWhereItStopped(t *testing.T) {
 
 		time.Sleep(61 * time.Second)
 		publish(h, 1)
-		assert.False(t, h.Listening(), "nobody came back")
+		assert.False(t, h.Listening(), "no reader came back")
 		r = h.Read(at, events.Filter{})
 		publish(h, 1)
 		seqs, lost = read(t, r)

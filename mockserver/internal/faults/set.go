@@ -87,7 +87,7 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	}
 	s.list = append(s.list, w)
 	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
-	s.tell("added", w)
+	s.emit("added", w)
 	return w.id, nil
 }
 
@@ -111,7 +111,7 @@ func (s *Set) remove(match func(*waiting) bool) bool {
 	s.list = slices.DeleteFunc(s.list, func(w *waiting) bool {
 		gone := match(w)
 		if gone {
-			s.tell("removed", w)
+			s.emit("removed", w)
 		}
 		return gone
 	})

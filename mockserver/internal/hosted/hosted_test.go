@@ -503,7 +503,7 @@ func TestAStatusSetAfterThePayment(t *testing.T) {
 	}
 }
 
-// The merchant changes a price while the buyer types: nobody pays what they have
+// The merchant changes a price while the buyer types: no buyer pays what they have
 // not seen.
 func TestAPriceThatChanges(t *testing.T) {
 	t.Parallel()

@@ -91,7 +91,7 @@ func TestMethodsAndPaths(t *testing.T) {
 	}
 }
 
-// Nobody but who has the session's cookie can pay, and no other page can make
+// Only a browser with the session's cookie can pay, and no other page can make
 // its visitor do so.
 func TestAForeignForm(t *testing.T) {
 	t.Parallel()
@@ -115,8 +115,8 @@ func TestAForeignForm(t *testing.T) {
 	assert.Equal(t, http.StatusRequestEntityTooLarge, b.status)
 }
 
-// A page shows its own buyer's data and payment, to nobody else.
-func TestNobodySeesAnothersPayment(t *testing.T) {
+// A page shows a buyer's data and payment to that buyer only.
+func TestABuyerSeesOnlyTheirOwnPayment(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
 	ana := s.visits().pay("name", "Ana Secret", "email", "secret@example.com")

@@ -93,7 +93,7 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 			rec.reader, rec.writer = reader{}, writer{}
 			j.add(rec)
 			if j.cfg.Events.Listening() {
-				j.tell(rec)
+				j.emit(rec)
 			}
 		}()
 		next.ServeHTTP(&rec.writer, r)

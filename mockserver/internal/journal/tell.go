@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 )
 
-// tell publishes a request, masked as in the journal.
-func (j *Journal) tell(rec *record) {
+// emit publishes a request, masked as in the journal.
+func (j *Journal) emit(rec *record) {
 	m := maskFor(rec, j.keys)
 	request := events.RequestEvent{
 		ID:         m.text(rec.header.Get("X-Request-Id")),

@@ -15,7 +15,7 @@ import (
 // engine's own, so there is no state that the gateway could not be in.
 type machine[R any] struct {
 	status  func(*R) string
-	key     func(*R) string // tells apart what has another future at the same time
+	key     func(*R) string // distinguishes resources with different futures at the same time
 	rows    func(engine.Change) []*R
 	actions []store.Transition[R]
 	fire    func(env engine.Env, r *R, kind engine.TimerKind) engine.Change
@@ -49,7 +49,7 @@ const (
 // plan finds a way, of few steps, from a new resource to a state that it has at
 // the end. Without one, it returns the states that it can have then.
 func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, can []string) {
-	moments := []future[R]{from} // where nobody does anything
+	moments := []future[R]{from} // without any action
 	for f, moved := m.wait(env, from, end); moved && len(moments) < maxMoments; f, moved = m.wait(env, f, end) {
 		moments = append(moments, f)
 	}
@@ -122,7 +122,7 @@ func (m machine[R]) wait(env engine.Env, f future[R], end time.Time) (future[R],
 	return f, false
 }
 
-// rest returns the state that a future has at the end if nobody does anything.
+// rest returns the state that a future has at the end without further actions.
 // ends holds what is known of other moments.
 func (m machine[R]) rest(env engine.Env, f future[R], end time.Time, ends map[string]string) (status string) {
 	var walked []string
@@ -241,7 +241,7 @@ func subscriptions() machine[engine.Subscription] {
 	}
 }
 
-// links are planned before anybody has visited one: they have no sessions.
+// links are planned before a buyer visits them, so they have no sessions.
 func links() machine[engine.Link] {
 	return machine[engine.Link]{
 		status: func(l *engine.Link) string { return l.Status },

@@ -19,8 +19,8 @@ type move struct {
 	private []string
 }
 
-// moves returns what a stamped change moves, before it is stored. Where nobody
-// follows the events it is nothing.
+// moves returns what a stamped change moves, before it is stored, or
+// nothing if there are no readers of events.
 func (a *Account) moves(c engine.Change) []move {
 	if !a.store.cfg.Events.Listening() {
 		return nil
@@ -63,8 +63,8 @@ func movesOf[R any](list []move, kind string, t *Table[R], rows []*R, show func(
 	return list
 }
 
-// tell publishes the moves of a commit.
-func (a *Account) tell(moves []move, fired *clock.Timer) {
+// emit publishes the moves of a commit.
+func (a *Account) emit(moves []move, fired *clock.Timer) {
 	cause := a.cause
 	if fired != nil {
 		cause = Cause{Text: "timer " + fired.Kind}

@@ -2,8 +2,8 @@ package faults
 
 import "github.com/gateway-go/gateway/mockserver/internal/events"
 
-// tell reports a change of what waits.
-func (s *Set) tell(action string, w *waiting) {
+// emit reports a change of what waits.
+func (s *Set) emit(action string, w *waiting) {
 	if s.Events.Listening() {
 		s.publish(w.Account, events.FaultEvent{
 			Action: action, ID: w.id, Fault: w.String(), On: w.On, Fired: w.fired, Times: w.Times,

@@ -9,13 +9,13 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// What the server itself tells those who follow its events.
+// The events of the server itself.
 
-func (s *Server) tellMoved(from, to time.Time) {
+func (s *Server) emitClock(from, to time.Time) {
 	s.events.Publish("", events.Event{Type: events.TypeClock, Clock: &events.ClockEvent{From: respond.Stamp(from), To: respond.Stamp(to)}})
 }
 
-func (s *Server) tellTimer(t clock.Timer, failed error) {
+func (s *Server) emitTimer(t clock.Timer, failed error) {
 	timer := events.TimerEvent{Kind: t.Kind, ID: t.ID, Due: respond.Stamp(t.At)}
 	if failed != nil {
 		timer.Error = failed.Error()
@@ -23,17 +23,17 @@ func (s *Server) tellTimer(t clock.Timer, failed error) {
 	s.events.Publish(t.Account, events.Event{Type: events.TypeTimer, Timer: &timer})
 }
 
-// tellForeign tells of a request under a host name that is not allowed, which
+// emitForeign reports a request under a host name that is not allowed, which
 // neither the gateway nor its control plane sees.
-func (s *Server) tellForeign(r *http.Request) {
+func (s *Server) emitForeign(r *http.Request) {
 	s.events.Publish("", events.Event{Type: events.TypeRequest, Request: &events.RequestEvent{
 		Method: r.Method, Path: r.URL.EscapedPath(), Status: http.StatusMisdirectedRequest, Code: "FOREIGN_HOST",
 		Detail: "The host name " + r.Host + " is not allowed.",
 	}})
 }
 
-// tellUnreachable tells of a request that came while the gateway is down.
-func (s *Server) tellUnreachable(r *http.Request) {
+// emitUnreachable reports a request that came while the gateway is down.
+func (s *Server) emitUnreachable(r *http.Request) {
 	s.events.Publish("", events.Event{Type: events.TypeRequest, Request: &events.RequestEvent{
 		Method: r.Method, Path: r.URL.EscapedPath(), Fault: "down", Broken: true,
 	}})

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// note is a webhook as it will be told of when its commit can be seen.
+// note is the event of a webhook, published when its commit is visible.
 type note struct {
 	account string
 	webhook events.WebhookEvent
@@ -32,9 +32,9 @@ func noteOf(account string, e *engine.Event, endpoints int) note {
 	return n
 }
 
-// tell publishes an attempt of a delivery, or with the zero Attempt that the
+// emit publishes an attempt of a delivery, or with the zero Attempt that the
 // delivery is held. The secret is the one that signed it.
-func (s *Sender) tell(d *delivery, a Attempt, secret gateway.Secret) {
+func (s *Sender) emit(d *delivery, a Attempt, secret gateway.Secret) {
 	if !s.cfg.Events.Listening() {
 		return
 	}
