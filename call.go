@@ -37,8 +37,18 @@ import (
 
 // call makes one call whose response is an envelope with one resource.
 func call[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption, path ...string) (*T, error) {
-	r, err := c.request(op, params, opts, path)
+	r, err := c.newRequest(op, opts)
 	if err != nil {
+		return nil, err
+	}
+	ctx = r.begin(ctx)
+	got, err := perform[T](ctx, r, params, path)
+	r.end(err)
+	return got, err
+}
+
+func perform[T any](ctx context.Context, r *request, params any, path []string) (*T, error) {
+	if err := r.prepare(params, path); err != nil {
 		return nil, err
 	}
 	res, err := r.send(ctx)
@@ -73,15 +83,7 @@ type request struct {
 	key       string // the Idempotency-Key that is sent; "" for none
 	o         callOptions
 	transport transport.Request
-}
-
-// request makes a call of op ready: options, body or query, rules, path.
-func (c *Client) request(op *spec.Operation, params any, opts []RequestOption, path []string) (*request, error) {
-	r, err := c.newRequest(op, opts)
-	if err != nil {
-		return nil, err
-	}
-	return r, r.prepare(params, path)
+	ended     func(Response, error) // the observer's; or nil
 }
 
 // prepare encodes the params, checks them and resolves the path.
@@ -203,7 +205,7 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 		return transport.Result{}, err
 	}
 	r.transport = transport.Request{
-		Operation:      transport.Operation{Name: r.op.Name, Method: r.op.Method, Path: r.op.Path},
+		Operation:      transport.Operation(operationOf(r.op)),
 		Class:          r.class,
 		URL:            r.url,
 		Header:         r.headers(),

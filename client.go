@@ -130,7 +130,7 @@ func (c *Client) configure(opts []Option) error {
 	}
 	c.engine = &transport.Engine{
 		HTTP: transport.WrapClient(client), Logger: s.logger,
-		FirstWait: s.firstWait, LongestWait: s.longestWait, Jitter: s.jitter,
+		FirstWait: s.firstWait, LongestWait: s.longestWait, Jitter: s.jitter, Observe: s.observeAttempts(),
 	}
 	c.headless = http.Header{
 		"Accept":     {"application/json, application/problem+json"},
@@ -181,10 +181,19 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 	if err != nil {
 		return err
 	}
+	ctx = r.begin(ctx)
+	err = r.do(ctx, path, in, out)
+	r.end(err)
+	return err
+}
+
+// do is the call of [Client.Do].
+func (r *request) do(ctx context.Context, path string, in, out any) error {
 	if err := r.encode(in); err != nil {
 		return err
 	}
-	if r.url, err = c.rawURL(path, r.query); err != nil {
+	var err error
+	if r.url, err = r.client.rawURL(path, r.query); err != nil {
 		return misuse(r.op, err)
 	}
 	res, err := r.send(ctx)

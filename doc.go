@@ -222,6 +222,8 @@
 // # Logs and telemetry
 //
 // [WithLogger] logs each attempt with operation, status, duration and request
-// id, never a header, a body or an id of a resource. [OperationFromContext] gives
-// an http.RoundTripper the operation's name and path template for its spans.
+// id, never a header, a body or an id of a resource. [WithObserver] reports calls and
+// attempts for traces and metrics; the module contrib/otel is such an observer, for
+// OpenTelemetry. [OperationFromContext] gives an http.RoundTripper the operation's name
+// and path template.
 package gateway

@@ -34,6 +34,7 @@ type settings struct {
 	jitter         func() float64
 
 	idempotencyKeys bool // the gateway honours the header
+	observer        Observer
 }
 
 func defaultSettings() settings {

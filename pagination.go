@@ -86,8 +86,15 @@ func items[T any](pages iter.Seq2[*Page[T], error]) iter.Seq2[*T, error] {
 	}
 }
 
-// fetchPage reads the page that the request's query asks for.
+// fetchPage makes one call for the page that the request's query asks for.
 func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
+	ctx = r.begin(ctx)
+	page, err := readPage[T](ctx, r)
+	r.end(err)
+	return page, err
+}
+
+func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	res, err := r.send(ctx)
 	if err != nil {
 		return nil, err
@@ -139,9 +146,24 @@ func (r *request) turn(name, value string) {
 	r.url = &u
 }
 
+// list makes the request for a list ready. Params that break a rule are reported to the
+// observer as a call that failed.
+func (c *Client) list(ctx context.Context, op *spec.Operation, params any, opts []RequestOption) (*request, error) {
+	r, err := c.newRequest(op, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.prepare(params, nil); err != nil {
+		r.begin(ctx)
+		r.end(err)
+		return nil, err
+	}
+	return r, nil
+}
+
 // listPage reads one page of a list.
 func listPage[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption) (*Page[T], error) {
-	r, err := c.request(op, params, opts, nil)
+	r, err := c.list(ctx, op, params, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +174,7 @@ func listPage[T any](ctx context.Context, c *Client, op *spec.Operation, params 
 // sent before the range starts.
 func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
 	return func(yield func(*Page[T], error) bool) {
-		r, err := c.request(op, params, opts, nil)
+		r, err := c.list(ctx, op, params, opts)
 		if err != nil {
 			yield(nil, err)
 			return

@@ -42,6 +42,13 @@ func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], para
 	if err != nil {
 		return nil, err
 	}
+	ctx = r.begin(ctx)
+	got, err := k.create(ctx, r, params)
+	r.end(err)
+	return got, err
+}
+
+func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (*T, error) {
 	if err := k.setReference(r, params); err != nil {
 		return nil, err
 	}

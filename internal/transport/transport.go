@@ -26,6 +26,7 @@ type Engine struct {
 	FirstWait   time.Duration
 	LongestWait time.Duration
 	Jitter      func() float64 // from 0 to 1, 1 excluded
+	Observe     Observe        // nil observes nothing
 }
 
 // Request is one call.
@@ -108,6 +109,7 @@ type call struct {
 	began         time.Time
 	hasRetryAfter bool // the last response says when to come back
 	wait          time.Duration
+	ended         func(AttemptResult) // the observer's, while an attempt runs; or nil
 
 	connections connections // of the last attempt
 	trace       httptrace.ClientTrace
@@ -125,6 +127,7 @@ func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, er
 		c.wait, retry = c.nextWait(ctx)
 	}
 	c.log(ctx, retry)
+	c.observed(retry)
 	return retry, nil
 }
 

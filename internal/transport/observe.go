@@ -1,0 +1,49 @@
+package transport
+
+import (
+	"context"
+	"time"
+)
+
+// Observe is told of every attempt: it returns the attempt's context and, or nil, what
+// to call at its end.
+type Observe func(ctx context.Context, a Attempt) (context.Context, func(AttemptResult))
+
+// Attempt is one request of a call.
+type Attempt struct {
+	Operation
+
+	Number int // from 1
+	Scheme string
+	Host   string
+}
+
+// AttemptResult is how an attempt ended.
+type AttemptResult struct {
+	StatusCode int
+	RequestID  string
+	Err        error
+	Retry      bool
+	Wait       time.Duration
+}
+
+// observe tells the engine's observer that an attempt begins.
+func (c *call) observe(ctx context.Context) context.Context {
+	if c.engine.Observe == nil {
+		return ctx
+	}
+	ctx, c.ended = c.engine.Observe(ctx, Attempt{
+		Operation: c.req.Operation, Number: c.result.Attempts, Scheme: c.req.URL.Scheme, Host: c.req.URL.Host,
+	})
+	return ctx
+}
+
+// observed tells the observer how the attempt ended, if one began.
+func (c *call) observed(retry bool) {
+	if c.ended == nil {
+		return
+	}
+	r := &c.result
+	c.ended(AttemptResult{StatusCode: r.Status, RequestID: r.RequestID(), Err: r.Err, Retry: retry, Wait: c.wait})
+	c.ended = nil
+}

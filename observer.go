@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/transport"
+)
+
+// Observer is told of every call of a client and of every request that a call makes, for
+// traces and metrics; see [WithObserver]. Either function may be nil. They run on the
+// caller's goroutine, concurrently for concurrent calls, and must not block.
+//
+// Each returns the context that its call or attempt goes on with, derived from ctx, and
+// a function that is called once at the end; nil where there is nothing to do then.
+type Observer struct {
+	// Call begins a call of a method. Its end gets what [ResponseInto] would
+	// store and the error that the method returns, also one found before
+	// anything was sent. Every page of a list is a call, and so is every read
+	// of a method that makes several, such as Wait. When a create looks up the
+	// resource of a lost response, those reads are calls within the create's
+	// context.
+	Call func(ctx context.Context, op Operation) (context.Context, func(Response, error))
+
+	// Attempt begins one request of a call; ctx is derived from the call's. Its
+	// end is when the response was read, or failed, and the client has decided
+	// whether to try again. The context that Attempt returns reaches the
+	// transport of [WithHTTPClient].
+	Attempt func(ctx context.Context, a Attempt) (context.Context, func(AttemptResult))
+}
+
+// Attempt is one request of a call. Like [Operation] it names no resource.
+type Attempt struct {
+	Operation
+
+	Number int    // from 1
+	Scheme string // "https"
+	Host   string // as in the base URL: with the port, if it has one
+}
+
+// AttemptResult is how an attempt ended.
+type AttemptResult struct {
+	StatusCode int           // 0 where there was no response
+	RequestID  string        // the gateway's trace id
+	Err        error         // why there is no whole response; it holds neither the URL nor a credential
+	Retry      bool          // another attempt follows
+	Wait       time.Duration // until that attempt
+}
+
+// WithObserver reports every call and every attempt to o, in place of an observer
+// that was set before. The module contrib/otel has one for OpenTelemetry.
+func WithObserver(o Observer) Option {
+	return func(s *settings) error {
+		s.observer = o
+		return nil
+	}
+}
+
+// begin tells the observer that the call begins.
+func (r *request) begin(ctx context.Context) context.Context {
+	observe := r.client.settings.observer.Call
+	if observe == nil {
+		return ctx
+	}
+	if r.o.response == nil {
+		r.o.response = &Response{}
+	}
+	ctx, r.ended = observe(ctx, operationOf(r.op))
+	return ctx
+}
+
+// end tells the observer how the call ended. It is not deferred: a call that panics
+// has not succeeded.
+func (r *request) end(err error) {
+	if r.ended != nil {
+		r.ended(*r.o.response, err)
+	}
+}
+
+func operationOf(op *spec.Operation) Operation {
+	return Operation{Name: op.Name, Method: op.Method, Path: op.Path}
+}
+
+// observeAttempts returns the observer's Attempt as the transport calls it.
+func (s *settings) observeAttempts() transport.Observe {
+	observe := s.observer.Attempt
+	if observe == nil {
+		return nil
+	}
+	return func(ctx context.Context, a transport.Attempt) (context.Context, func(transport.AttemptResult)) {
+		ctx, end := observe(ctx, Attempt{Operation: Operation(a.Operation), Number: a.Number, Scheme: a.Scheme, Host: a.Host})
+		if end == nil {
+			return ctx, nil
+		}
+		return ctx, func(res transport.AttemptResult) { end(AttemptResult(res)) }
+	}
+}
