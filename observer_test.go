@@ -148,7 +148,7 @@ func TestAnObserverGetsNeitherTheCredentialNorTheURL(t *testing.T) {
 		},
 	})
 	client := clientOver(t, func(r *http.Request) (*http.Response, error) {
-		return nil, fmt.Errorf("proxy log: %s %s", r.Header.Get("Authorization"), errReset)
+		return nil, fmt.Errorf("proxy log: %s %w", r.Header.Get("Authorization"), errReset)
 	}, observer)
 	_, err := client.Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.Query("search", "maria@example.com"))
 	require.Error(t, err)

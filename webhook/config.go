@@ -106,8 +106,19 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe is called after every delivery and every run of a handler, on its
 	// goroutine, concurrently. The context is that of the delivery, without its
-	// end; that of a worker has no values. Panics are logged.
+	// end; that of a worker has the values that Begin added and no others. Panics
+	// are logged.
 	Observe func(ctx context.Context, o Observation)
+	// Begin is called before every delivery, and every event that a [Reconciler]
+	// found, with a nil claim, and before every run in the background with its claim. The
+	// context that it returns, derived from ctx, is that of the Store, the handler
+	// and Observe, which follows at least once. Panics are logged.
+	Begin func(ctx context.Context, c *Claim) context.Context
+	// Trace returns what the Store keeps beside a new event, such as the W3C
+	// traceparent of the delivery: [Record.Trace] has it when the event is handled,
+	// also in another process. It is up to 255 printable ASCII characters; anything
+	// else is dropped.
+	Trace func(ctx context.Context) string
 	// Now is the wall clock that timestamps are compared with; default
 	// [time.Now].
 	Now func() time.Time

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -248,7 +249,7 @@ func (rx *Receiver) complete(ctx context.Context, c *Claim) error {
 }
 
 // The code of others that runs on the receiver's goroutines, where a panic
-// would end the process: Store, Backoff, Now, Observe, Logger, the API client's
+// would end the process: Store, Backoff, Now, Begin, Trace, Observe, Logger, the API client's
 // transport. A handler's panic is a failure of its event, see safely.
 
 // guarded calls fn and returns its panic as an error. The stack is logged.
@@ -290,6 +291,37 @@ func (rx *Receiver) observe(ctx context.Context, o Observation) {
 		rx.cfg.Observe(ctx, o)
 		return nil
 	})
+}
+
+// opened returns the context of a delivery or a run, as Begin has it.
+func (rx *Receiver) opened(ctx context.Context, c *Claim) (begun context.Context) {
+	if rx.cfg.Begin == nil {
+		return ctx
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			_ = rx.panicked(ctx, "Begin", p) // logged
+			begun = ctx
+		}
+	}()
+	return cmp.Or(rx.cfg.Begin(ctx, c), ctx)
+}
+
+const maxTrace = 255
+
+// trace returns what the store keeps beside an event for Begin.
+func (rx *Receiver) trace(ctx context.Context) (trace string) {
+	if rx.cfg.Trace == nil {
+		return ""
+	}
+	_ = rx.guarded(ctx, "Trace", func() error { // logged
+		trace = rx.cfg.Trace(ctx)
+		return nil
+	})
+	if len(trace) > maxTrace || strings.ContainsFunc(trace, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return trace
 }
 
 func (rx *Receiver) backoff(ctx context.Context, attempt int) time.Duration {

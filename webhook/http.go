@@ -36,7 +36,7 @@ func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
-	ctx := r.Context()
+	ctx := rx.opened(r.Context(), nil)
 	switch {
 	case !rx.secretPathMatches(r.URL.Path):
 		return rx.reject(ctx, refused(errNotFound))
@@ -58,7 +58,7 @@ func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
 	case err != nil:
 		return rx.reject(ctx, refused(err))
 	}
-	return rx.Receive(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body})
+	return rx.deliver(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body})
 }
 
 // reject responds to a request that never becomes a delivery.

@@ -164,6 +164,7 @@ func (d *dispatcher) work(ctx context.Context, c *Claim) {
 // work handles an event that no delivery waits for.
 func (rx *Receiver) work(ctx context.Context, c *Claim) {
 	started := time.Now()
+	ctx = rx.opened(ctx, c)
 	r := rx.protected(ctx, c.Record, func() result { return rx.begin(ctx, c) })
 	r.Duration, r.FromWorker = time.Since(started), true
 	rx.report(ctx, r.Observation)

@@ -23,6 +23,10 @@ type Delivery struct {
 // verified, made known to the store and, in Sync mode, handled. The Response
 // must reach the sender.
 func (rx *Receiver) Receive(ctx context.Context, d Delivery) Response {
+	return rx.deliver(rx.opened(ctx, nil), d)
+}
+
+func (rx *Receiver) deliver(ctx context.Context, d Delivery) Response {
 	started := time.Now()
 	r := rx.protected(ctx, Record{}, func() result { return rx.receive(ctx, d) })
 	r.Duration = time.Since(started)
@@ -101,6 +105,7 @@ func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 
 // accept makes the event known and, in Sync mode, handles it.
 func (rx *Receiver) accept(ctx context.Context, rec Record) result {
+	rec.Trace = rx.trace(ctx)
 	entry, err := rx.put(ctx, &rec)
 	switch {
 	case errors.Is(err, ErrNotConfirmedYet):

@@ -212,6 +212,7 @@ func (ro *round) accept(ctx context.Context, rec Record) (result, error) {
 	if ro.replay && ro.rx.cfg.Mode == Sync {
 		handle = ro.rx.acceptOnce
 	}
+	ctx = ro.rx.opened(ctx, nil)
 	result := handle(ctx, rec)
 	ro.rx.report(ctx, result.Observation)
 	if !result.Outcome.settled() || (ro.replay && result.Outcome == OutcomeDead) {
@@ -226,6 +227,7 @@ func (rx *Receiver) acceptOnce(ctx context.Context, rec Record) result {
 	if rx.runs.isPaused() {
 		return busy(ErrPaused)
 	}
+	rec.Trace = rx.trace(ctx)
 	entry, err := rx.cfg.Store.Put(ctx, rec)
 	if err != nil {
 		return storeError(rec, err)

@@ -135,6 +135,8 @@ type Record struct {
 	// a second event with that id is noticed. "" is not compared.
 	Digest string
 
+	Trace string // what [Config.Trace] returned when the event came in; "" is common
+
 	Body      []byte // as it arrived signed, or as it was rebuilt from Confirmed
 	Confirmed []byte // the resource as the API had it, JSON; nil if it was not read
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // schemaVersion is the version of the table. The first one had no row that said
-// so, the third one adds indexes on PostgreSQL.
-const schemaVersion = 3
+// so, the third one adds indexes on PostgreSQL, the fourth one the column trace.
+const schemaVersion = 4
 
 // metaKey is the key of the row that is no event, see queries.go.
 const metaKey = "store"
@@ -21,6 +21,7 @@ var addedColumns = [...]struct{ name, definition string }{
 	{"arrived", "{int} NOT NULL DEFAULT 0"},
 	{"aside", "TEXT NOT NULL DEFAULT ''"},
 	{"key_id", "TEXT NOT NULL DEFAULT ''"},
+	{"trace", "TEXT NOT NULL DEFAULT ''"},
 }
 
 // Schema returns the statements that make the table and its indexes, for those

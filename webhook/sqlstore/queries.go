@@ -29,7 +29,7 @@ type queries struct {
 
 // columns are what a claim needs, in the order of scanClaim.
 const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {row}.resource, {row}.fact, {row}.signed, {row}.source, ` +
-	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +
+	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.trace, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +
 	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.state = 3), 0)`
 
 // isFree is true of a waiting row e whose resource nobody works on. The
@@ -91,9 +91,9 @@ func newQueries(d Dialect, table string) queries {
 		return bind(d, text)
 	}
 	q := queries{
-		insert: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, body, confirmed,
+		insert: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace, body, confirmed,
 			state, reason, attempts, token, due, lease, since, arrived, matched)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', {now}, 0, {now}, {now}, '') ON CONFLICT (key) DO NOTHING`),
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', {now}, 0, {now}, {now}, '') ON CONFLICT (key) DO NOTHING`),
 		entry: sql(`SELECT COALESCE(w.key, e.key), COALESCE(w.state, e.state), e.digest,
 			CASE WHEN w.seq IS NULL THEN ` + strings.ReplaceAll(wait, "{row}", "e") + ` ELSE ` + strings.ReplaceAll(wait, "{row}", "w") + ` END
 			FROM {t} AS e LEFT JOIN {t} AS w ON w.seq = e.stands_in WHERE e.key = ?`),

@@ -96,8 +96,8 @@ func (s *Store) insert(
 	ctx context.Context, db Tx, rec webhook.Record, state webhook.State, reason string,
 ) (added bool, err error) {
 	res, err := db.ExecContext(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
-		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, rec.KeyID, rec.Body, rec.Confirmed,
-		int64(state), reason)
+		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, rec.KeyID, rec.Trace,
+		rec.Body, rec.Confirmed, int64(state), reason)
 	if err != nil {
 		return false, err
 	}
@@ -348,7 +348,7 @@ func scanClaims(rows *sql.Rows, token string) ([]*webhook.Claim, error) {
 		var kind, source string
 		var signed, late, age int64
 		if err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
-			&late, &c.Position, &c.Digest, &c.KeyID, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Latest); err != nil {
+			&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Latest); err != nil {
 			return nil, err
 		}
 		c.Age = time.Duration(age) * time.Millisecond

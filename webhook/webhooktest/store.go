@@ -181,14 +181,14 @@ func storeOneEntryPerKey(c *checker, s webhook.Store) {
 func storeKeepsTheEvent(c *checker, s webhook.Store) {
 	want := confirmedFact("e1", "f")
 	want.Position, want.Late, want.Source = 7<<40, true, webhook.SourceReconciler
-	want.Body, want.Digest, want.KeyID = []byte("\x00\xff any bytes"), "d1", "k1"
+	want.Body, want.Digest, want.KeyID, want.Trace = []byte("\x00\xff any bytes"), "d1", "k1", "t1"
 	c.putNew(s, want)
 	got := c.claim(s, want.Key)
 	c.that(got.Attempt == 1 && got.Latest == 0 && got.Token != "", "the claim is %+v", got)
 	c.that(string(got.Body) == string(want.Body) && string(got.Confirmed) == string(want.Confirmed), "body %q, confirmed %q", got.Body, got.Confirmed)
 	c.that(got.EventID == want.EventID && got.Kind == want.Kind && got.Resource == want.Resource && got.Fact == want.Fact &&
 		got.Signed == want.Signed && got.Late == want.Late && got.Source == want.Source && got.Position == want.Position &&
-		got.Digest == want.Digest && got.KeyID == want.KeyID,
+		got.Digest == want.Digest && got.KeyID == want.KeyID && got.Trace == want.Trace,
 		"put %+v, claimed %+v", want, got.Record)
 }
 
