@@ -1,0 +1,108 @@
+package explore_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/explore"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// size returns how many things go wrong in a schedule of an operation at most. With
+// three, each of a call's attempts fails in every way there is, and each pair of
+// failures meets everything that can happen around it.
+func size(op *operation) int {
+	n, err := strconv.Atoi(os.Getenv("SCHEDULES"))
+	switch {
+	case err == nil:
+		return n
+	case os.Getenv("FULL_SIZE") != "":
+		return 3
+	case op.variant:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// TestEveryFaultSchedule plays every schedule of every operation: which fault each
+// request meets, and what happens around it.
+func TestEveryFaultSchedule(t *testing.T) {
+	t.Parallel()
+	var total atomic.Int64
+	t.Cleanup(func() {
+		fmt.Printf("%d fault schedules of %d operations were played\n", total.Load(), len(operations()))
+	})
+	for _, op := range operations() {
+		t.Run(op.name, func(t *testing.T) {
+			t.Parallel()
+			found, runs := explored(t, &op, defect{}, size(&op))
+			total.Add(int64(runs))
+			t.Logf("%d schedules of a %s, in which at most %d things go wrong", runs, op.name, size(&op))
+			require.Nil(t, found, "after %d schedules:\n%v", runs, found)
+		})
+	}
+}
+
+// explored plays the schedules of an operation until one breaks a property, and
+// returns that one, minimised.
+func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample *schedule, runs int) {
+	t.Helper()
+	var tree explore.Tree
+	var picks []int
+	for more := true; more && picks == nil; {
+		// A mock that is not too full, in a bubble of its own time.
+		synctest.Test(t, func(t *testing.T) {
+			server := mockserver.Run(t, mockserver.WithDialect(op.dialect), mockserver.WithConsole(false), mockserver.WithOpeningBalance(1e9))
+			for range 1000 {
+				run := tree.Next()
+				if run == nil {
+					more = false
+					return
+				}
+				if s := played(t, server, op, d, wrong, run, tree.Runs()); len(s.wrong) > 0 {
+					picks = run.Picks()
+					return
+				}
+			}
+		})
+	}
+	if picks == nil {
+		return nil, tree.Runs()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		server := mockserver.Run(t, mockserver.WithDialect(op.dialect))
+		n := 0
+		again := func(run *explore.Run) *schedule {
+			n++
+			return played(t, server, op, d, wrong, run, n)
+		}
+		picks = explore.Minimise(picks, func(run *explore.Run) bool { return len(again(run).wrong) > 0 })
+		counterExample = again(explore.Replay(picks))
+	})
+	return counterExample, tree.Runs()
+}
+
+// played plays one schedule in the account number n.
+func played(t *testing.T, server *mockserver.Server, op *operation, d defect, wrong int, run *explore.Run, n int) *schedule {
+	t.Helper()
+	s := &schedule{
+		t: t, run: run, operation: op, left: wrong, defect: d,
+		server: server, key: fmt.Sprintf("sk_test_%d", n), mock: server.Transport(), makers: map[string]int{},
+	}
+	s.order = order{amount: op.amount, reference: "order-1"}
+	if op.name == "charge with a reference of the client" || op.again != nil {
+		s.order.reference = ""
+	}
+	if d.gateway != nil {
+		s.mock = d.gateway(s.mock)
+	}
+	s.play()
+	return s
+}

@@ -1,0 +1,222 @@
+package explore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+)
+
+// defect is a mistake that is put around the client, so that the explorer has
+// something to find: between the client and its network, in the gateway, or in what
+// the merchant's code makes of an error.
+type defect struct {
+	name      string
+	operation string
+	finds     string // in what the counter-example says
+	client    func(http.RoundTripper) http.RoundTripper
+	gateway   func(http.RoundTripper) http.RoundTripper
+	merchant  func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error)
+}
+
+var reference = regexp.MustCompile(`"external_ref":"[^"]*"`)
+
+func defects() []defect {
+	const twice, denied = "carried out 2 times", "says that nothing was done, but it was"
+	return []defect{
+		{
+			name: "each attempt has a reference of its own", operation: "charge, live", finds: twice,
+			client: func(next http.RoundTripper) http.RoundTripper {
+				n := 0
+				return rewriting(next, func(body string) string {
+					n++
+					return reference.ReplaceAllString(body, fmt.Sprintf(`"external_ref":"attempt-%d"`, n))
+				})
+			},
+		},
+		{
+			name: "a 5xx is taken for a rejection", operation: "payout, live", finds: denied,
+			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+				if err == nil && resp.StatusCode >= 500 {
+					resp.StatusCode = http.StatusUnprocessableEntity
+				}
+				return resp, err
+			}),
+		},
+		{
+			name: "a 408 is taken for a rejection", operation: "subscription, live", finds: denied,
+			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+				if err == nil && resp.StatusCode == http.StatusRequestTimeout {
+					resp.StatusCode = http.StatusBadRequest
+				}
+				return resp, err
+			}),
+		},
+		{
+			name: "a reset is taken for a request that was not sent", operation: "refund", finds: twice,
+			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+				if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF) {
+					err = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+				}
+				return resp, err
+			}),
+		},
+		{
+			name: "a search that finds nothing is believed", operation: "charge, live", finds: denied,
+			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
+				id, err := s.operation.call(ctx, s.client, o, opts...)
+				if !errors.Is(err, gateway.ErrOutcomeUnknown) {
+					return id, err
+				}
+				t, err := s.client.Transactions.FindByExternalRef(ctx, o.reference, gateway.FindOptions{})
+				if err != nil {
+					return "", err // also ErrNotFound, of a list that is behind
+				}
+				return t.ID, nil
+			},
+		},
+		{
+			name: "Retry-After is ignored", operation: "payout, live", finds: "before Retry-After had passed",
+			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+				if err == nil {
+					resp.Header = resp.Header.Clone()
+					resp.Header.Del("Retry-After")
+				}
+				return resp, err
+			}),
+		},
+		{
+			name: "a refund is sent again after an unknown outcome", operation: "refund", finds: twice,
+			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
+				id, err := s.operation.call(ctx, s.client, o, opts...)
+				if errors.Is(err, gateway.ErrOutcomeUnknown) && ctx.Err() == nil {
+					return s.operation.call(ctx, s.client, o, opts...)
+				}
+				return id, err
+			},
+		},
+		{
+			name: "each attempt has an idempotency key of its own", operation: "refund with an idempotency key", finds: twice,
+			client: func(next http.RoundTripper) http.RoundTripper {
+				n := 0
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					n++
+					r.Header.Set("Idempotency-Key", fmt.Sprintf("attempt-%d", n))
+					return next.RoundTrip(r)
+				})
+			},
+		},
+		{
+			name: "a 200 is a success whatever it says", operation: "charge, live", finds: "success was reported, but nothing was done",
+			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
+				id, err := s.operation.call(ctx, s.client, o, opts...)
+				if e, ok := errors.AsType[*gateway.Error](err); ok && e.StatusCode == http.StatusOK {
+					return "", nil // also a proxy's page; a create is 201
+				}
+				return id, err
+			},
+		},
+		{
+			name: "a duplicate is taken for one's own", operation: "charge, document", finds: "for an order that differs",
+			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
+				id, err := s.operation.call(ctx, s.client, o, opts...)
+				if e, ok := errors.AsType[*gateway.Error](err); ok && errors.Is(err, gateway.ErrDuplicate) {
+					return e.ResourceID, nil
+				}
+				return id, err
+			},
+		},
+		{
+			name: "a context that ended is taken for a request that was not sent", operation: "charge of a card", finds: denied,
+			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
+				id, err := s.operation.call(ctx, s.client, o, opts...)
+				if ctx.Err() != nil {
+					return "", gateway.ErrNotSent
+				}
+				return id, err
+			},
+		},
+		{
+			name: "a restarted process makes a new reference", operation: "payout, live", finds: twice,
+			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
+				o.reference = fmt.Sprintf("process-%d", s.process)
+				return s.operation.call(ctx, s.client, o, opts...)
+			},
+		},
+		{
+			name: "the gateway ignores idempotency keys", operation: "refund with an idempotency key", finds: twice,
+			gateway: func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					r.Header.Del("Idempotency-Key")
+					return next.RoundTrip(r)
+				})
+			},
+		},
+	}
+}
+
+// rewriting changes the bodies of requests.
+func rewriting(next http.RoundTripper, rewrite func(string) string) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		if !isWrite(r) {
+			return next.RoundTrip(r)
+		}
+		out := r.Clone(r.Context())
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		text := rewrite(string(body))
+		out.Body, out.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+		return next.RoundTrip(out)
+	})
+}
+
+// seeing changes what a client sees of the response to a write.
+func seeing(see func(*http.Response, error) (*http.Response, error)) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if !isWrite(r) {
+				return resp, err
+			}
+			return see(resp, err)
+		})
+	}
+}
+
+// TestEverySeededDefectIsFound proves that the properties can fail: each defect has a
+// counter-example, which names what is wrong in few requests.
+func TestEverySeededDefectIsFound(t *testing.T) {
+	t.Parallel()
+	byName := map[string]operation{}
+	for _, op := range operations() {
+		byName[op.name] = op
+	}
+	for _, d := range defects() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			op, ok := byName[d.operation]
+			require.True(t, ok)
+			found, runs := explored(t, &op, d, 1) // first the schedules in which one thing goes wrong
+			if found == nil {
+				found, runs = explored(t, &op, d, 2)
+			}
+			require.NotNil(t, found, "not found in %d schedules", runs)
+			t.Logf("schedule %d:\n%v", runs, found)
+			assert.Contains(t, strings.Join(found.wrong, "; "), d.finds)
+			assert.LessOrEqual(t, len(found.rows), 5, "the counter-example is minimal")
+		})
+	}
+}

@@ -1,0 +1,141 @@
+// Package explore runs a test once for every sequence of choices that the test can
+// make, and reduces a sequence that fails to a small one. It enumerates; nothing is
+// sampled.
+//
+// A test asks its [Run] for every choice: which fault a request meets, which of two
+// workers goes next. It must be repeatable: the same choices lead to the same next
+// question. Option 0 is the plain one, in which nothing goes wrong.
+//
+//	for tree := (explore.Tree{}); ; {
+//		run := tree.Next()
+//		if run == nil {
+//			break
+//		}
+//		…
+//	}
+package explore
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Run is one execution of a test: the choices that it has made so far.
+type Run struct {
+	picks   []int // those of the tree or of a replay, then those made here
+	options []int // how many there were at each choice
+	at      int   // choices made
+	lenient bool  // a replay, whose picks may not fit any more
+}
+
+// Choose returns which of n options this run takes, 0 to n-1.
+func (r *Run) Choose(n int) int {
+	i := r.at
+	r.at++
+	if i == len(r.options) {
+		r.options = append(r.options, n)
+	} else if r.options[i] != n {
+		panic(fmt.Sprintf("explore: the test is not repeatable: choice %d had %d options, now %d", i+1, r.options[i], n))
+	}
+	if i == len(r.picks) {
+		r.picks = append(r.picks, 0)
+	}
+	if r.picks[i] >= n {
+		if !r.lenient {
+			panic(fmt.Sprintf("explore: choice %d of %d options can't be %d", i+1, n, r.picks[i]))
+		}
+		r.picks[i] = 0
+	}
+	return r.picks[i]
+}
+
+// Picks returns the choices that the run has made, for [Replay].
+func (r *Run) Picks() []int { return slices.Clone(r.picks[:r.at]) }
+
+// Replay returns a run that makes the given choices, and plain ones after them.
+func Replay(picks []int) *Run { return &Run{picks: slices.Clone(picks), lenient: true} }
+
+// Tree is every run of a test, in depth-first order. The zero value starts with the
+// run that makes only plain choices.
+type Tree struct {
+	last *Run
+	runs int
+}
+
+// Next returns the next run, nil after the last one. The run before must have ended.
+func (t *Tree) Next() *Run {
+	next := &Run{}
+	if t.last != nil {
+		made := t.last.at
+		for made > 0 && t.last.picks[made-1]+1 == t.last.options[made-1] {
+			made--
+		}
+		if made == 0 {
+			return nil
+		}
+		next.picks, next.options = t.last.picks[:made], t.last.options[:made]
+		next.picks[made-1]++
+	}
+	t.last = next
+	t.runs++
+	return next
+}
+
+// Runs returns how many runs there were so far.
+func (t *Tree) Runs() int { return t.runs }
+
+// Minimise reduces the choices of a failing run, as long as it still fails: it leaves
+// choices out and makes them plain. fails makes the run.
+func Minimise(picks []int, fails func(*Run) bool) []int {
+	picks = plainEnd(picks)
+	for {
+		smaller := smallerFailing(picks, fails)
+		if smaller == nil {
+			return picks
+		}
+		picks = smaller
+	}
+}
+
+// longestCut is how many choices are left out at a time: those of a request and more.
+const longestCut = 8
+
+func smallerFailing(picks []int, fails func(*Run) bool) []int {
+	try := func(smaller []int) []int {
+		run := Replay(smaller)
+		if !fails(run) {
+			return nil
+		}
+		made := plainEnd(run.Picks())
+		if len(made) < len(picks) || len(made) == len(picks) && slices.Compare(made, picks) < 0 {
+			return made
+		}
+		return nil
+	}
+	for n := min(longestCut, len(picks)); n > 0; n-- {
+		for i := range len(picks) - n + 1 {
+			if made := try(slices.Delete(slices.Clone(picks), i, i+n)); made != nil {
+				return made
+			}
+		}
+	}
+	for i, pick := range picks {
+		if pick == 0 {
+			continue
+		}
+		plain := slices.Clone(picks)
+		plain[i] = 0
+		if made := try(plain); made != nil {
+			return made
+		}
+	}
+	return nil
+}
+
+// plainEnd drops the plain choices at the end, which every run makes by itself.
+func plainEnd(picks []int) []int {
+	for len(picks) > 0 && picks[len(picks)-1] == 0 {
+		picks = picks[:len(picks)-1]
+	}
+	return picks
+}

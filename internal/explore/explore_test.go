@@ -1,0 +1,51 @@
+package explore_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/gateway-go/gateway/internal/explore"
+)
+
+// TestEverySequenceOfChoicesIsMadeOnce also where the first choice decides which
+// others there are.
+func TestEverySequenceOfChoicesIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	var tree explore.Tree
+	var seen [][]int
+	for run := tree.Next(); run != nil; run = tree.Next() {
+		if run.Choose(3) == 1 && run.Choose(2) == 1 {
+			run.Choose(1)
+		}
+		seen = append(seen, run.Picks())
+	}
+	assert.Equal(t, [][]int{{0}, {1, 0}, {1, 1, 0}, {2}}, seen)
+	assert.Equal(t, len(seen), tree.Runs())
+
+	var plain explore.Tree
+	assert.NotNil(t, plain.Next(), "a test without choices runs once")
+	assert.Nil(t, plain.Next())
+}
+
+// TestACounterExampleBecomesSmall: what the failure does not need is made plain.
+func TestACounterExampleBecomesSmall(t *testing.T) {
+	t.Parallel()
+	fails := func(r *explore.Run) bool {
+		first, second := r.Choose(4), r.Choose(4)
+		if second == 0 {
+			return false
+		}
+		return r.Choose(9) >= 5 && first >= 0
+	}
+	assert.Equal(t, []int{0, 2, 7}, explore.Minimise([]int{3, 2, 7}, fails))
+}
+
+// TestATestThatIsNotRepeatableIsReported, rather than explored in part.
+func TestATestThatIsNotRepeatableIsReported(t *testing.T) {
+	t.Parallel()
+	var tree explore.Tree
+	tree.Next().Choose(2)
+	run := tree.Next()
+	assert.PanicsWithValue(t, "explore: the test is not repeatable: choice 1 had 2 options, now 3", func() { run.Choose(3) })
+}

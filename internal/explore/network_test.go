@@ -1,0 +1,344 @@
+package explore_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+// fault is what becomes of one request.
+type fault struct {
+	name    string
+	applied bool // the gateway executes the request
+	late    late // the gateway executes it later
+	see     sight
+}
+
+// sight is what the client sees of a request, given the gateway's response where the
+// request was executed in time.
+type sight func(r *http.Request, real *http.Response) (*http.Response, error)
+
+// late is when a request arrives that its sender has given up.
+type late int
+
+const (
+	inTime       late = iota
+	beforeNext        // just before the next request
+	afterTheCall      // when the call has returned
+)
+
+const (
+	shortRetryAfter = "2"
+	longRetryAfter  = "3600"
+)
+
+// writeFaults are what can become of an attempt to create or refund.
+func writeFaults() []fault {
+	reset := func(*http.Request, *http.Response) (*http.Response, error) { return nil, syscall.ECONNRESET }
+	closed := func(*http.Request, *http.Response) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
+	return []fault{
+		{name: "", applied: true, see: pass},
+		{name: "refused connection", see: func(*http.Request, *http.Response) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}},
+		{name: "lost request", see: closed},
+		{name: "lost response", applied: true, see: closed},
+		{name: "reset", see: reset},
+		{name: "503, not applied", see: reply(503, "")},
+		{name: "500, applied", applied: true, see: reply(500, "")},
+		{name: "429", see: reply(429, "")},
+		{name: "429, Retry-After: 2", see: reply(429, shortRetryAfter)},
+		{name: "429, Retry-After: 3600", see: reply(429, longRetryAfter)},
+		{name: "408, not applied", see: reply(408, "")},
+		{name: "408, applied", applied: true, see: reply(408, "")},
+		{name: "cut body", applied: true, see: cut},
+		{name: "bad JSON", applied: true, see: badJSON},
+		{name: "empty body", applied: true, see: emptyBody},
+		{name: "HTML page with 502", see: page(502)},
+		{name: "HTML page with 200", see: page(200)},
+		{name: "403 of a proxy", see: reply(403, "")},
+		{name: "redirect", see: reply(302, "")},
+		{name: "hang", see: hang},
+		{name: "hang, applied", applied: true, see: hang},
+		{name: "reset, arrives before the next request", late: beforeNext, see: reset},
+		{name: "reset, arrives after the call", late: afterTheCall, see: reset},
+	}
+}
+
+// readFaults are what can become of a read that looks for a lost create.
+func readFaults() []fault {
+	return []fault{
+		{name: "", applied: true, see: pass},
+		{name: "reset", see: func(*http.Request, *http.Response) (*http.Response, error) { return nil, syscall.ECONNRESET }},
+		{name: "503", see: reply(503, "")},
+		{name: "429", see: reply(429, "")},
+		{name: "403 of a proxy", see: reply(403, "")},
+		{name: "cut body", applied: true, see: cut},
+		{name: "bad JSON", applied: true, see: badJSON},
+		{name: "HTML page with 200", see: page(200)},
+		{name: "hang", see: hang},
+		{name: staleRead, applied: true, see: pass}, // the last: see schedule.fault
+	}
+}
+
+const staleRead = "stale read"
+
+func pass(_ *http.Request, real *http.Response) (*http.Response, error) { return real, nil }
+
+func respond(r *http.Request, status int, header http.Header, body io.Reader, length int) *http.Response {
+	return &http.Response{
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(body), ContentLength: int64(length), Request: r,
+	}
+}
+
+func reply(status int, retryAfter string) sight {
+	return func(r *http.Request, _ *http.Response) (*http.Response, error) {
+		header := http.Header{"Content-Type": {"application/problem+json"}}
+		if retryAfter != "" {
+			header.Set("Retry-After", retryAfter)
+		}
+		return respond(r, status, header, strings.NewReader("{}"), 2), nil
+	}
+}
+
+func page(status int) sight {
+	const text = "<html><body>nginx</body></html>"
+	return func(r *http.Request, _ *http.Response) (*http.Response, error) {
+		return respond(r, status, http.Header{"Content-Type": {"text/html"}}, strings.NewReader(text), len(text)), nil
+	}
+}
+
+// half returns the first half of the real response's body.
+func half(real *http.Response) (body []byte, whole int) {
+	b, _ := io.ReadAll(real.Body)
+	return b[:len(b)/2], len(b)
+}
+
+func cut(r *http.Request, real *http.Response) (*http.Response, error) {
+	body, whole := half(real)
+	return respond(r, real.StatusCode, real.Header, io.MultiReader(bytes.NewReader(body), broken{}), whole), nil
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func badJSON(r *http.Request, real *http.Response) (*http.Response, error) {
+	body, _ := half(real)
+	return respond(r, real.StatusCode, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body), len(body)), nil
+}
+
+func emptyBody(r *http.Request, real *http.Response) (*http.Response, error) {
+	return respond(r, real.StatusCode, http.Header{}, http.NoBody, 0), nil
+}
+
+func hang(r *http.Request, _ *http.Response) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// What can happen around a request beside its fault.
+const (
+	nothing = iota
+	aRival
+	anOtherRival
+	contextEnds
+	processDies
+	contextEndsInWait
+)
+
+var eventNames = [...]string{
+	"", "a rival sends the same", "a rival sends another with the reference", "the context ends", "the process dies",
+	"the context ends in the wait after it",
+}
+
+// network carries the requests of a call to the mock, and decides what becomes of
+// each as the schedule chooses.
+type network struct{ s *schedule }
+
+// RoundTrip implements http.RoundTripper.
+func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
+	s := n.s
+	out, err := copyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	row := s.newRow(r)
+	s.arrive(beforeNext)
+	if err := n.event(row, "before: ", s.before()); err != nil {
+		return nil, err
+	}
+	f := s.fault(isWrite(r))
+	row.fault = f.name
+	real := n.execute(f, out)
+	if err := n.event(row, "after: ", s.after(f)); err != nil {
+		return nil, err
+	}
+	resp, err := f.see(r, real)
+	s.saw(row, resp, err)
+	return resp, err
+}
+
+func isWrite(r *http.Request) bool { return r.Method != http.MethodGet }
+
+// copyOf returns the request as the gateway gets it, whatever becomes of the
+// client's context.
+func copyOf(r *http.Request) (*http.Request, error) {
+	out := r.Clone(context.WithoutCancel(r.Context()))
+	if r.Body == nil {
+		return out, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	out.ContentLength = int64(len(body))
+	return out, err
+}
+
+// event lets something happen around a request. The error is that of a context
+// that ended; a process that dies does not come back from here.
+func (n network) event(row *row, when string, event int) error {
+	s := n.s
+	if event != nothing {
+		row.events = append(row.events, when+eventNames[event])
+	}
+	switch event {
+	case aRival:
+		s.rival(s.operation.amount)
+	case anOtherRival:
+		s.rival(otherAmount)
+	case contextEnds:
+		s.cancel()
+		row.seen = context.Canceled.Error()
+		return context.Canceled
+	case contextEndsInWait:
+		s.timers = append(s.timers, time.AfterFunc(time.Millisecond, s.cancel))
+	case processDies:
+		row.seen = "nobody"
+		runtime.Goexit()
+	}
+	return nil
+}
+
+// execute lets the gateway have the request, now or later.
+func (n network) execute(f fault, out *http.Request) *http.Response {
+	s := n.s
+	if f.late != inTime {
+		s.underway = append(s.underway, delayed{f.late, s.process, out})
+		return nil
+	}
+	if !f.applied {
+		return nil
+	}
+	if f.name == staleRead {
+		makeStale(out)
+	}
+	return s.deliver(s.process, out)
+}
+
+// makeStale makes a read see what was there before the call: a list as an account
+// has it that never made one, a resource as it was before its creation.
+func makeStale(r *http.Request) {
+	if strings.Count(r.URL.Path, "/") == 2 {
+		r.Header.Set("Authorization", "Bearer sk_test_untouched")
+		return
+	}
+	r.Header.Set("X-Mock-Fault", "stale-read")
+}
+
+// delayed is a request that is still on its way.
+type delayed struct {
+	until   late
+	process int
+	request *http.Request
+}
+
+// deliver has the gateway execute a request of a process, and notes what it created.
+func (s *schedule) deliver(process int, r *http.Request) *http.Response {
+	resp, err := s.mock.RoundTrip(r)
+	if err != nil {
+		s.broken("the mock failed: " + err.Error())
+		return respond(r, http.StatusInternalServerError, http.Header{}, http.NoBody, 0)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if isWrite(r) && resp.StatusCode < 300 {
+		s.made(process, body)
+	}
+	return resp
+}
+
+// made notes which process a resource is of: the first whose request returned it.
+func (s *schedule) made(process int, body []byte) {
+	var made struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(body, &made) != nil || made.Data.ID == "" {
+		return
+	}
+	if _, known := s.makers[made.Data.ID]; !known {
+		s.makers[made.Data.ID] = process
+	}
+}
+
+// arrive delivers the requests that were delayed until now.
+func (s *schedule) arrive(until late) {
+	var rest []delayed
+	for _, d := range s.underway {
+		if d.until != until {
+			rest = append(rest, d)
+			continue
+		}
+		_ = s.deliver(d.process, d.request).Body.Close()
+	}
+	s.underway = rest
+}
+
+// saw notes what the client gets to see, and from when on it may try again.
+func (s *schedule) saw(row *row, resp *http.Response, err error) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		row.seen = "a timeout"
+	case err != nil:
+		row.seen = err.Error()
+	default:
+		row.status = resp.StatusCode
+	}
+	if resp == nil {
+		return
+	}
+	switch resp.Header.Get("Retry-After") {
+	case shortRetryAfter:
+		s.notBefore = time.Now().Add(2 * time.Second)
+	case longRetryAfter:
+		s.notBefore = time.Now().Add(time.Hour)
+	}
+}
+
+// newRow notes a request, and whether it came too soon.
+func (s *schedule) newRow(r *http.Request) *row {
+	op, _ := gateway.OperationFromContext(r.Context())
+	row := &row{process: s.process, operation: op.Name}
+	s.rows = append(s.rows, row)
+	if time.Now().Before(s.notBefore) {
+		s.broken("a request was sent before Retry-After had passed")
+	}
+	if s.sent[op.Name]++; s.sent[op.Name] > maxAttempts && op.Name == s.operation.op {
+		s.broken("more attempts than allowed")
+	}
+	return row
+}
