@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/masking"
 )
 
 // Latest lists up to n requests of an account, the newest first, masked, and
@@ -64,9 +66,9 @@ func (j *Journal) Entry(account string, id uint64) (Entry, bool) {
 // where it is not JSON.
 func (j *Journal) Masked(body []byte) string {
 	m := &mask{keys: j.keys}
-	shown, err := rewrite(body, func(path []string, t jsontext.Token) jsontext.Token {
-		if secretMember(path, t) {
-			return jsontext.String(masked)
+	shown, err := masking.Rewrite(body, func(path []string, t jsontext.Token) jsontext.Token {
+		if masking.Member(path, t) {
+			return jsontext.String(masking.Masked)
 		}
 		return t
 	})

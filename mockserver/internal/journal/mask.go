@@ -11,11 +11,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/gateway-go/gateway/internal/jsonread"
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/spec"
 )
-
-const masked = "***"
 
 // mask hides what must not be seen of one request: some members and headers by
 // their names, and then their values wherever else they turn up.
@@ -32,20 +30,20 @@ const shortest = 6
 func maskFor(rec *record, keys *regexp.Regexp) *mask {
 	m := &mask{keys: keys}
 	for name, values := range rec.request.Header {
-		if secretHeader(name) {
+		if masking.Header(name) {
 			for _, v := range values {
 				m.credential(v)
 			}
 		}
 	}
 	for name, values := range rec.request.URL.Query() {
-		if secretParameter(name) {
+		if masking.Parameter(name) {
 			m.add(values...)
 		}
 	}
 	for _, c := range []*capture{&rec.body, &rec.response} {
-		_, _ = rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
-			if secretMember(path, t) {
+		_, _ = masking.Rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
+			if masking.Member(path, t) {
 				m.add(t.String())
 			}
 			return t
@@ -88,9 +86,9 @@ func (m *mask) credential(value string) {
 // text hides the secrets in any text.
 func (m *mask) text(s string) string {
 	for _, secret := range m.secrets {
-		s = strings.ReplaceAll(s, secret, masked)
+		s = strings.ReplaceAll(s, secret, masking.Masked)
 	}
-	return m.keys.ReplaceAllString(s, "$1"+masked)
+	return m.keys.ReplaceAllString(s, "$1"+masking.Masked)
 }
 
 // path shows a path as it was escaped, unless it holds a card number.
@@ -109,14 +107,14 @@ func (m *mask) query(raw string) string {
 	shown := make(url.Values, len(q))
 	for name, values := range q {
 		for _, v := range values {
-			if secretParameter(name) || spec.CardData(name, '"', v) {
-				v = masked
+			if masking.Parameter(name) || spec.CardData(name, '"', v) {
+				v = masking.Masked
 			}
 			name := spec.MaskCardNumbers(name)
 			shown[name] = append(shown[name], spec.MaskCardNumbers(v))
 		}
 	}
-	return m.text(strings.ReplaceAll(shown.Encode(), url.QueryEscape(masked), masked))
+	return m.text(strings.ReplaceAll(shown.Encode(), url.QueryEscape(masking.Masked), masking.Masked))
 }
 
 func (m *mask) header(h http.Header) http.Header {
@@ -131,23 +129,23 @@ func (m *mask) header(h http.Header) http.Header {
 
 // value shows a header's value; of a credential only its scheme.
 func (m *mask) value(name, v string) string {
-	if !secretHeader(name) {
+	if !masking.Header(name) {
 		return m.text(spec.MaskCardNumbers(v))
 	}
 	if scheme, _, found := strings.Cut(v, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
-		return scheme + " " + masked
+		return scheme + " " + masking.Masked
 	}
-	return masked
+	return masking.Masked
 }
 
-// body shows a body that is JSON. Nothing else can be masked for sure.
+// body shows a body that is JSON. Nothing else can be masking.Masked for sure.
 func (m *mask) body(c *capture) string {
 	if c.size == 0 {
 		return ""
 	}
-	shown, err := rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
-		if secretMember(path, t) {
-			return jsontext.String(masked)
+	shown, err := masking.Rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
+		if masking.Member(path, t) {
+			return jsontext.String(masking.Masked)
 		}
 		return t
 	})
@@ -158,50 +156,4 @@ func (m *mask) body(c *capture) string {
 		return fmt.Sprintf("(%d bytes that are not JSON)", c.size)
 	}
 	return m.text(shown)
-}
-
-func secretHeader(name string) bool {
-	switch strings.ToLower(name) {
-	case "authorization", "proxy-authorization", "apikey", "x-checkout-session-token", "cookie", "set-cookie":
-		return true
-	}
-	return false
-}
-
-func secretParameter(name string) bool {
-	switch name {
-	case "documentNumber", "document_number", "search", "token", "apiKey", "api_key":
-		return true
-	}
-	return false
-}
-
-// secretMember reports whether a value is to be hidden. The path names the
-// members that lead to it, the innermost last.
-func secretMember(path []string, t jsontext.Token) bool {
-	if kind := t.Kind(); kind != '"' && kind != '0' || len(path) == 0 {
-		return false
-	}
-	name := path[len(path)-1]
-	switch name {
-	case "token", "session_token", "client_secret", "secret", "password", "apiKey", "api_key",
-		"document", "documentNumber", "document_number", "pix_key", "pix_key_value", "pixKey":
-		return true
-	case "number":
-		return len(path) > 1 && path[len(path)-2] == "document"
-	}
-	return slices.ContainsFunc(path, spec.IsCardObject) || spec.CardData(name, t.Kind(), t.String())
-}
-
-// rewrite copies a JSON text with the values that change returns, and with the
-// card numbers in its names masked.
-func rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
-	r := jsonread.Rewriter{
-		Name: spec.MaskCardNumbers,
-		Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
-			return out.WriteToken(change(path, t))
-		},
-	}
-	shown, err := r.Rewrite(text)
-	return string(shown), err
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/gatewayprobe"
+)
+
+// flags are the command line.
+type flags struct {
+	config  gatewayprobe.Config
+	list    bool
+	json    string
+	listen  string
+	profile string
+}
+
+const usage = `gatewayprobe tests a gateway's sandbox against docs/assumptions.md: for each row it
+sends a few requests and reports whether the gateway agrees, differs, or why that
+can't be told. The API key is read from GATEWAY_API_KEY; there is no flag for it.
+
+usage: GATEWAY_API_KEY=sk_test_… gatewayprobe -base-url https://sandbox.gateway.example [flags]
+
+It creates resources whose references begin with "probe-", cancels the transfers and
+subscriptions among them, and never uses a key that begins with sk_live_. The exit
+code is 0 when all rows were gone through, 1 when the run could not start or was
+stopped, 2 for wrong flags, and 3 when -profile is given and the gateway differs.
+
+flags:
+`
+
+// keyVariable holds the API key.
+const keyVariable = "GATEWAY_API_KEY"
+
+// parse reads the flags. Where ended is true the process ends with code.
+func parse(args []string, getenv func(string) string, out, errs io.Writer) (f flags, code int, ended bool) {
+	only := ""
+	set := f.set(&only)
+	set.SetOutput(io.Discard)
+	err := set.Parse(args)
+	if err == nil && set.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
+	}
+	if err == nil {
+		err = f.check(only, getenv)
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = io.WriteString(out, usage)
+		set.SetOutput(out)
+		set.PrintDefaults()
+		return f, done, true
+	case err != nil:
+		_, _ = fmt.Fprintf(errs, "gatewayprobe: %v\ngatewayprobe -h explains the flags\n", err)
+		return f, misused, true
+	}
+	return f, done, false
+}
+
+func (f *flags) set(only *string) *flag.FlagSet {
+	s := flag.NewFlagSet("gatewayprobe", flag.ContinueOnError)
+	c := &f.config
+	s.StringVar(&c.BaseURL, "base-url", "", "`URL` of the sandbox, without a path")
+	s.BoolVar(&c.KnownSandbox, "i-know-this-is-a-sandbox", false, "accept a key and a host that don't look like those of a sandbox")
+	s.BoolVar(&f.list, "list", false, "list what a run would do, and send nothing")
+	s.StringVar(&f.json, "json", "", "`file` that gets the report with every request and response, masked")
+	s.StringVar(only, "only", "", "`rows` of docs/assumptions.md to test, comma-separated, such as D1,list-order")
+	s.StringVar(&f.profile, "profile", "", "`file` with an earlier report or a profile that the gateway is compared with, rather than with the document dialect")
+	s.StringVar(&c.WebhookURL, "webhook-url", "", "public `URL` that leads to -listen; without it no webhook is tested")
+	s.StringVar(&f.listen, "listen", "", "`address` on which webhooks are received, such as :8080")
+	s.DurationVar(&c.WebhookWait, "webhook-wait", gatewayprobe.DefaultWebhookWait, "how long to wait for a webhook")
+	s.Float64Var(&c.Rate, "rate", gatewayprobe.DefaultRate, "most requests in a second")
+	s.IntVar(&c.MaxRequests, "max-requests", gatewayprobe.DefaultMaxRequests, "most requests in all")
+	s.Func("card-token", "`outcome=token`: a card token of the payment element for ok, refused or 3ds; may be repeated", func(text string) error {
+		outcome, token, found := strings.Cut(text, "=")
+		if !found || token == "" || !slices.Contains([]string{"ok", "refused", "3ds"}, outcome) {
+			return errors.New("must be ok=…, refused=… or 3ds=…")
+		}
+		if c.CardTokens == nil {
+			c.CardTokens = map[string][]string{}
+		}
+		c.CardTokens[outcome] = append(c.CardTokens[outcome], token)
+		return nil
+	})
+	return s
+}
+
+// check reads what the flags name and fills the rest of the config in.
+func (f *flags) check(only string, getenv func(string) string) error {
+	for id := range strings.SplitSeq(only, ",") {
+		if id = strings.TrimSpace(id); id != "" {
+			f.config.Only = append(f.config.Only, id)
+		}
+	}
+	for _, id := range f.config.Only {
+		if !slices.ContainsFunc(gatewayprobe.Steps(), func(s gatewayprobe.Step) bool { return s.ID == id }) {
+			return fmt.Errorf("-only: docs/assumptions.md has no row %q", id)
+		}
+	}
+	if f.list {
+		return nil
+	}
+	f.config.Key = gateway.NewSecret(getenv(keyVariable))
+	switch u, err := url.Parse(f.config.WebhookURL); {
+	case f.config.BaseURL == "":
+		return errors.New("-base-url is missing: the URL of the sandbox")
+	case getenv(keyVariable) == "":
+		return errors.New(keyVariable + " is not set: the API key of the sandbox")
+	case f.config.Rate <= 0, f.config.MaxRequests <= 0, f.config.WebhookWait <= 0:
+		return errors.New("-rate, -max-requests and -webhook-wait must be above 0")
+	case (f.listen == "") != (f.config.WebhookURL == ""):
+		return errors.New("-webhook-url and -listen are set together: the one leads to the other")
+	case f.listen != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == ""):
+		return errors.New("-webhook-url must be an http or https URL")
+	}
+	if f.profile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.profile)
+	if err != nil {
+		return fmt.Errorf("-profile: %w", err)
+	}
+	if f.config.Profile, err = gatewayprobe.ReadProfile(text); err != nil {
+		return fmt.Errorf("-profile %s: %w", f.profile, err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// command runs the command with the key of a mock.
+func command(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, func(name string) string {
+		return map[string]string{keyVariable: "sk_test_mock"}[name]
+	}, &o, &e)
+	assert.NotContains(t, o.String()+e.String(), "sk_test_mock")
+	return code, o.String(), e.String()
+}
+
+// listening starts a mock and returns its URL.
+func listening(t *testing.T, opts ...mockserver.Option) string {
+	t.Helper()
+	url, err := mockserver.Run(t, opts...).Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	return url
+}
+
+func TestTheCommandWritesALinePerRowAndTheReport(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "report.json")
+	code, out, errs := command(t, "-base-url", listening(t, mockserver.WithDialect(mockserver.Live)), "-rate", "1000",
+		"-only", "D5,amount-minimum,client-texts,event-id", "-json", file)
+	require.Zero(t, code, errs)
+	assert.Contains(t, out, "differs\tD5\tlive (expected: document)\n")
+	assert.Contains(t, out, "agrees\tamount-minimum\tassumed\n")
+	assert.Contains(t, out, "can't tell\tevent-id\tit needs a receiver of webhooks: set -webhook-url and -listen\n")
+	assert.Contains(t, out, "1 agree, 1 differ, 1 can't be told, 1 can't be tested from outside")
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var report gatewayprobe.Report
+	require.NoError(t, json.Unmarshal(text, &report))
+	require.Len(t, report.Results, 4)
+	assert.Equal(t, "live", report.Results[0].Reading)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Zero(t, info.Mode()&0o077, "others can't read it")
+}
+
+func TestWithAProfileTheCommandSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "report.json")
+	live := listening(t, mockserver.WithDialect(mockserver.Live))
+	code, _, errs := command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-json", file)
+	require.Zero(t, code, errs)
+
+	code, out, errs := command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-profile", file)
+	require.Zero(t, code, errs)
+	assert.Contains(t, out, "2 agree, 0 differ")
+
+	code, out, errs = command(t, "-base-url", listening(t), "-rate", "1000", "-only", "D5,D22", "-profile", file)
+	assert.Equal(t, different, code, errs)
+	assert.Contains(t, out, "differs\tD5\tdocument (expected: live)\n")
+}
+
+func TestWebhooksReachTheCommandsReceiver(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	url, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	code, out, errs := command(t, "-base-url", url, "-only", "event-version", "-listen", "127.0.0.1:0",
+		"-webhook-url", "https://hooks.example", "-webhook-wait", "1ms")
+	require.Zero(t, code, errs)
+	assert.Contains(t, out, "can't tell\tevent-version\tno webhook arrived within 1ms\n", "nothing leads to the receiver here")
+}
+
+func TestListSendsNothing(t *testing.T) {
+	t.Parallel()
+	code, out, errs := command(t, "-list")
+	require.Zero(t, code, errs)
+	assert.Regexp(t, `(?m)^D5 +creates a transaction with an amount of 0$`, out)
+	assert.Regexp(t, `(?m)^client-texts +not tested: it is about this project's client`, out)
+	assert.Regexp(t, `\d+ of \d+ rows of docs/assumptions.md are tested.\n$`, out)
+}
+
+func TestHelpExplainsTheFlagsAndOffersNoneForTheKey(t *testing.T) {
+	t.Parallel()
+	code, out, _ := command(t, "-h")
+	require.Zero(t, code)
+	for _, want := range []string{"-base-url", "-i-know-this-is-a-sandbox", "GATEWAY_API_KEY", "-webhook-url"} {
+		assert.Contains(t, out, want)
+	}
+	assert.NotContains(t, out, "-key")
+}
+
+func TestWrongFlagsAreRejected(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"":                                      "-base-url is missing",
+		"-base-url http://localhost extra":      `unexpected argument "extra"`,
+		"-base-url http://localhost -only D99":  `-only: docs/assumptions.md has no row "D99"`,
+		"-base-url http://localhost -rate 0":    "must be above 0",
+		"-base-url http://localhost -listen :0": "-webhook-url and -listen are set together",
+		"-base-url http://localhost -listen :0 -webhook-url probe":      "-webhook-url must be",
+		"-base-url http://localhost -card-token visa=1":                 "must be ok=",
+		"-base-url http://localhost -profile testdata/there-is-no-file": "-profile: open",
+	} {
+		code, _, errs := command(t, strings.Fields(args)...)
+		assert.Equal(t, misused, code, args)
+		assert.Contains(t, errs, want, args)
+	}
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"-base-url", "http://localhost"}, func(string) string { return "" }, &out, &errs)
+	assert.Equal(t, misused, code)
+	assert.Contains(t, errs.String(), "GATEWAY_API_KEY is not set")
+}
+
+func TestAHostThatMayBeProductionIsRejected(t *testing.T) {
+	t.Parallel()
+	code, _, errs := command(t, "-base-url", "https://api.gateway.example")
+	assert.Equal(t, failed, code)
+	assert.Contains(t, errs, "not a sandbox")
+}

@@ -1,0 +1,147 @@
+package gatewayprobe
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/masking"
+	"github.com/gateway-go/gateway/internal/spec"
+)
+
+// Report is what a run found. It holds no key, document, Pix key, card number,
+// token, name, e-mail address or phone number.
+type Report struct {
+	Gateway  string    `json:"gateway"`  // its base URL
+	Started  time.Time `json:"started"`  // wall time
+	Ended    time.Time `json:"ended"`    // wall time
+	Requests int       `json:"requests"` // sent in all
+	Results  []Result  `json:"results"`  // in the order of docs/assumptions.md
+}
+
+// Verdict is what a run found about a row.
+type Verdict string
+
+// The verdicts.
+const (
+	Agrees     Verdict = "agrees"
+	Differs    Verdict = "differs"
+	CannotTell Verdict = "can't tell"
+)
+
+// Result is what a run found about one row of docs/assumptions.md.
+type Result struct {
+	ID      string  `json:"id"`    // of the row
+	Claim   string  `json:"claim"` // the row's text
+	Verdict Verdict `json:"verdict"`
+
+	// Reading is how the gateway reads the row: "assumed" as the row says, in a row of
+	// the dialects "document" or "live", or in words what it does instead.
+	Reading string `json:"reading,omitzero"`
+
+	// Expected is the other reading that a gateway which differs was compared with.
+	Expected string `json:"expected,omitzero"`
+
+	Why       string     `json:"why,omitzero"` // it can't be told
+	Exchanges []Exchange `json:"exchanges,omitzero"`
+}
+
+// Exchange is a request and its response, masked.
+type Exchange struct {
+	Method   string `json:"method"`
+	Path     string `json:"path"` // with the query
+	Request  string `json:"request,omitzero"`
+	Status   int    `json:"status,omitzero"`
+	Response string `json:"response,omitzero"`
+	Error    string `json:"error,omitzero"` // of the transport, where there is no response
+
+	request, response []byte
+	header            http.Header
+}
+
+// Count returns how many rows have a verdict.
+func (r *Report) Count(v Verdict) int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Summary is a result in a line without its claim: what differs, or why it can't be told.
+func (r Result) Summary() string {
+	switch r.Verdict {
+	case CannotTell:
+		return r.Why
+	case Differs:
+		return fmt.Sprintf("%s (expected: %s)", r.Reading, r.Expected)
+	default:
+		return r.Reading
+	}
+}
+
+// masked returns exchanges as they may be shown.
+func (p *probe) masked(list []Exchange) []Exchange {
+	for i := range list {
+		x := &list[i]
+		x.Path = p.query(x.Path)
+		x.Request, x.Response, x.Error = p.body(x.request), p.body(x.response), p.hide(x.Error)
+	}
+	return list
+}
+
+// query masks the values of a query by their names.
+func (p *probe) query(target string) string {
+	path, query, found := strings.Cut(target, "?")
+	if !found {
+		return p.hide(target)
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		if name, value, _ := strings.Cut(pair, "="); value != "" && (masking.Parameter(name) || personal(name)) {
+			pairs[i] = name + "=" + masking.Masked
+		}
+	}
+	return p.hide(path + "?" + strings.Join(pairs, "&"))
+}
+
+// body masks a body. Only JSON can be masked for sure.
+func (p *probe) body(text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	shown, err := masking.Rewrite(text, func(path []string, t jsontext.Token) jsontext.Token {
+		if masking.Member(path, t) || t.Kind() == '"' && slices.ContainsFunc(path, personal) {
+			return jsontext.String(masking.Masked)
+		}
+		return t
+	})
+	if err != nil {
+		return fmt.Sprintf("(%d bytes that are not JSON)", len(text))
+	}
+	return p.hide(shown)
+}
+
+// hide removes the API key and other keys, card numbers and documents from any text.
+func (p *probe) hide(text string) string {
+	text = strings.ReplaceAll(text, p.cfg.Key.Reveal(), masking.Masked)
+	return p.identity.ReplaceAllString(spec.MaskCardNumbers(text), masking.Masked)
+}
+
+// identity matches API keys, card tokens, phones, CPF and CNPJ in text.
+const identity = `\bpg(?:ct|pm)_\w+|\b\d{11,14}\b|\bsk_(?:live|test)_\w+|\b\d{3}\.\d{3}\.\d{3}-\d{2}\b|\b\d{2}\.\d{3}\.\d{3}/\d{4}-\d{2}\b`
+
+// personal reports whether a member holds data of a person. Lists return resources of
+// the account that the probe did not make.
+func personal(name string) bool {
+	return slices.Contains([]string{
+		"name", "email", "phone", "birth_date", "street", "complement", "neighborhood", "neighboor", "ip_address", "customerEmail",
+		"customer_email", "fullName", "mail", "qr_code", "qrcode", "pixCode", "notify_url", "pixQrCode", "digitable_line", "barcode", "metadata",
+	}, name)
+}

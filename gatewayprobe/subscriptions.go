@@ -1,0 +1,159 @@
+package gatewayprobe
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// subscriptionExperiments test the rows of "Subscriptions". Most use Pix Automatico,
+// which needs no card token.
+func subscriptionExperiments() map[string]experiment {
+	return map[string]experiment{
+		"subscription-defaults": {does: "creates a subscription with nothing that may be left out", run: func(t *trial) string {
+			r := t.setup(t.subscribe(t.plan()))
+			t.want(r.int("data.intervalCount") == 1, "intervalCount is %v", r.at("data.intervalCount"))
+			t.want(r.text("data.failurePolicy") == "retry_then_cancel", "failurePolicy is %v", r.at("data.failurePolicy"))
+			t.want(fmt.Sprint(r.at("data.retryOffsetsDays")) == "[3 5 7]", "retryOffsetsDays is %v", r.at("data.retryOffsetsDays"))
+			t.want(r.text("data.currency") == "BRL", "currency is %v", r.at("data.currency"))
+			none := t.subscribe(t.plan("payment_method", absent{}))
+			t.rejects(none, "token", "without payment_method and token")
+			return assumed
+		}},
+		"subscription-products": {does: "creates subscriptions with products at and beyond a limit", run: func(t *trial) string {
+			name := strings.Repeat("p", 255)
+			product := func(name string) object { return t.plan("products", []any{object{"name": name, "price": 1000}}) }
+			t.accepts(t.subscribe(product(name)), "a name of 255 characters")
+			t.rejects(t.subscribe(product(name+"p")), "products[0].name", "a name of 256 characters")
+			return assumed
+		}},
+		"idempotency-body": {does: "repeats an idempotency_key with the same and with another body", run: func(t *trial) string {
+			body := t.plan("idempotency_key", t.ref())
+			first := t.setup(t.subscribe(body))
+			again := t.accepts(t.subscribe(body), "the same body")
+			t.want(t.id(again) == t.id(first), "the same body creates a second subscription")
+			body["amount"] = 2000
+			t.status(t.subscribe(body), http.StatusConflict, "another body")
+			return assumed
+		}},
+		"subscription-required": {does: "creates subscriptions without one of four members each", run: func(t *trial) string {
+			for _, name := range []string{"customer_id", "amount", "interval"} {
+				t.rejects(t.subscribe(edit(t.plan(), []any{name, absent{}})), name, "without "+name)
+			}
+			t.rejects(t.subscribe(t.plan("payment_method", "credit_card")), "token", "a card subscription without token")
+			return assumed
+		}},
+		"subscription-fixed": {does: "updates members of a subscription that can't change, that don't exist, and its metadata", run: func(t *trial) string {
+			path := subscriptions + "/" + t.id(t.setup(t.subscribe(t.plan("metadata", object{"a": "1", "b": "2"}))))
+			patch := func(body object) response { return t.call(http.MethodPatch, path, body) }
+			for name, value := range map[string]any{"amount": 2000, "billingDayOfMonth": 5} {
+				t.rejects(patch(object{name: value}), name, "an update of "+name)
+			}
+			t.accepts(patch(object{"gatewayprobe": 1}), "an update of a member that does not exist")
+			t.accepts(patch(object{"metadata": object{"c": "3"}}), "an update of metadata")
+			in, _ := t.setup(t.get(path)).at("data.metadata").(object)
+			t.want(equal(in, object{"c": "3"}), "metadata is merged, not replaced")
+			return assumed
+		}},
+		"subscription-filters": {does: "finds one subscription by each filter of the list", run: func(t *trial) string {
+			mail := t.email()
+			r := t.setup(t.subscribe(t.plan("customer_id", t.customer("email", mail))))
+			id, created := t.id(r), r.text("data.createdAt")
+			day := r.time("data.createdAt").UTC().Format(time.DateOnly)
+			for _, query := range []string{
+				"", "&created_after=" + url.QueryEscape(created), "&created_before=" + url.QueryEscape(created),
+				"&created_after=" + day, "&created_before=" + day,
+			} {
+				target := subscriptions + "?customer_email=" + url.QueryEscape(strings.ToUpper(mail)) + query
+				found := t.accepts(t.get(target), "the filters").ids()
+				name, _, _ := strings.Cut(strings.TrimPrefix(query, "&"), "=")
+				t.want(slices.Contains(found, id), "customer_email %s does not find it", name)
+			}
+			return assumed
+		}},
+		"authorisation-life": {does: "looks at the expiration of a Pix Automatico's authorization", run: func(t *trial) string {
+			r := t.setup(t.subscribe(t.plan()))
+			t.lives(r, "data.createdAt", "data.authorization.expiration_date", 24*time.Hour, "an authorization")
+			t.want(r.text("data.authorization.status") == "pending", "its status is %v", r.at("data.authorization.status"))
+			return assumed
+		}},
+		"authorisation-shape": {does: "looks at the authorization of subscriptions by Pix Automatico and by card", run: func(t *trial) string {
+			r := t.setup(t.subscribe(t.plan()))
+			for _, name := range []string{"recurringAuthorization", "authorization"} {
+				in, _ := r.at("data." + name).(object)
+				t.want(has(in, "status", "qr_code", "expiration_date") && len(in) == 3, "%s has the keys %s", name, names(in))
+			}
+			card := t.charged(t.subscribe(t.cardPlan("ok")), "ok")
+			t.want(card.null("data.recurringAuthorization"), "recurringAuthorization of a card is not null")
+			_, asked := card.find("data.authorization")
+			t.want(!asked, "a card subscription has an authorization")
+			return assumed
+		}},
+		"billing-day": {does: "creates a card subscription with billing_day_of_month and looks at its first period", run: func(t *trial) string {
+			r := t.charged(t.subscribe(t.cardPlan("ok", "billing_day_of_month", 15)), "ok")
+			if r.text("data.status") != "active" {
+				t.cannotTell("the subscription is %s, not active", r.text("data.status"))
+			}
+			zone := time.FixedZone("", -3*3600)
+			begin, end := r.time("data.currentPeriodStart").In(zone), r.time("data.currentPeriodEnd").In(zone)
+			next := time.Date(begin.Year(), begin.Month()+1, 15, 0, 0, 0, 0, zone)
+			t.want(end.Format(time.DateOnly) == next.Format(time.DateOnly), "the first period ends on day %d, %d days after its start",
+				end.Day(), int(end.Sub(begin).Hours()/24))
+			return assumed
+		}},
+		"first-charge-refused": {does: "creates a card subscription whose first charge is refused", run: func(t *trial) string {
+			_, r := t.refused()
+			t.want(r.text("data.status") == "incomplete", "the subscription is %s", r.text("data.status"))
+			return assumed
+		}},
+		"trial-refused": {does: "creates trials whose card is refused, and needs 3-D Secure", run: func(t *trial) string {
+			for _, outcome := range []string{"refused", "3ds"} {
+				end := time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
+				r := t.charged(t.subscribe(t.cardPlan(outcome, "trial_end", end)), outcome)
+				t.want(r.text("data.status") == "incomplete", "the trial is %s", r.text("data.status"))
+			}
+			return assumed
+		}},
+		"trial-check": {does: "creates a card trial and compares the balance before and after", run: func(t *trial) string {
+			before := t.balance()
+			end := time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
+			r := t.charged(t.subscribe(t.cardPlan("ok", "trial_end", end)), "ok")
+			t.want(r.text("data.status") == "trialing", "the subscription is %s", r.text("data.status"))
+			after := t.balance()
+			t.want(after == before, "the balance changes by %d", after-before)
+			return assumed
+		}},
+		"charge-in-sandbox": {does: "sets the refused first charge of a subscription to paid", run: func(t *trial) string {
+			path, r := t.refused()
+			t.set(transactions+"/"+r.text("data.transactions.0.id"), "paid")
+			now := t.setup(t.get(path)).text("data.status")
+			t.want(now == "active", "the subscription is %s", now)
+			return assumed
+		}},
+		"cancel-challenge": {does: "cancels a subscription whose first charge needs 3-D Secure", run: func(t *trial) string {
+			id := t.id(t.charged(t.subscribe(t.cardPlan("3ds")), "3ds"))
+			charge := t.setup(t.get(subscriptions + "/" + id)).text("data.transactions.0.id")
+			if charge == "" {
+				t.cannotTell("the subscription shows no transaction")
+			}
+			t.setup(t.post(subscriptions+"/"+id+"/cancel", object{}))
+			status := t.setup(t.get(transactions + "/" + charge)).text("data.status")
+			t.want(status == "canceled", "its transaction is %s", status)
+			return assumed
+		}},
+	}
+}
+
+// refused creates a subscription whose first charge is refused, and reads it.
+func (t *trial) refused() (path string, r response) {
+	made := t.charged(t.subscribe(t.cardPlan("refused")), "refused")
+	path = subscriptions + "/" + t.id(made)
+	r = t.setup(t.get(path))
+	if status := r.text("data.transactions.0.status"); status != "refused" {
+		t.cannotTell("the first charge is not refused but %q; give a token with -card-token refused=…", status)
+	}
+	return path, r
+}

@@ -1,0 +1,238 @@
+package gatewayprobe
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Receiver receives the webhooks of a run. Serve it at [Config.WebhookURL]; each
+// experiment appends a path of its own to that URL. The zero value is ready.
+type Receiver struct {
+	mu    sync.Mutex
+	hooks map[string]*hook
+}
+
+// hook is one path of a receiver.
+type hook struct {
+	receiver   *Receiver
+	responses  []int // statuses of the first deliveries; then 200
+	location   string
+	deliveries []delivery
+	arrived    chan struct{}
+}
+
+// delivery is one request that arrived.
+type delivery struct {
+	at     time.Time
+	header http.Header
+	event  response
+	status int // what it got
+}
+
+// ServeHTTP takes a delivery. A path that no experiment uses returns 404.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
+	if err != nil {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return
+	}
+	status, location := r.take(path.Base(q.URL.Path), delivery{at: time.Now(), header: q.Header, event: response{body: body}})
+	if location != "" {
+		w.Header().Set("Location", location)
+	}
+	w.WriteHeader(status)
+}
+
+// take records a delivery and says what it gets.
+func (r *Receiver) take(name string, d delivery) (status int, location string) {
+	_ = json.Unmarshal(d.event.body, &d.event.value, jsontext.AllowDuplicateNames(true))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.hooks[name]
+	if h == nil {
+		return http.StatusNotFound, ""
+	}
+	d.status = http.StatusOK
+	if n := len(h.deliveries); n < len(h.responses) {
+		d.status = h.responses[n]
+	}
+	h.deliveries = append(h.deliveries, d)
+	select {
+	case h.arrived <- struct{}{}:
+	default:
+	}
+	return d.status, h.location
+}
+
+// needsReceiver ends an experiment that a run without a receiver can't do.
+func (t *trial) needsReceiver() {
+	if t.probe.cfg.Receiver == nil {
+		t.cannotTell("it needs a receiver of webhooks: set -webhook-url and -listen")
+	}
+}
+
+// hook opens a path of the receiver for one experiment and returns its URL.
+func (t *trial) hook(responses ...int) (string, *hook) {
+	name := t.uuid()
+	r := t.probe.cfg.Receiver
+	h := &hook{receiver: r, responses: responses, arrived: make(chan struct{}, 1)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hooks == nil {
+		r.hooks = map[string]*hook{}
+	}
+	r.hooks[name] = h
+	t.undo = append(t.undo, func(context.Context) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.hooks, name)
+	})
+	return strings.TrimRight(t.probe.cfg.WebhookURL, "/") + "/" + name, h
+}
+
+func (h *hook) list() []delivery {
+	h.receiver.mu.Lock()
+	defer h.receiver.mu.Unlock()
+	return slices.Clone(h.deliveries)
+}
+
+// await returns the deliveries when there are n of them, or when the wait is over.
+func (t *trial) await(h *hook, n int) []delivery {
+	deadline := time.Now().Add(t.probe.cfg.WebhookWait)
+	for len(h.list()) < n && time.Now().Before(deadline) {
+		if err := t.arrival(h, time.Until(deadline)); err != nil {
+			t.cannotTell("%v", err)
+		}
+	}
+	list := h.list()
+	for _, d := range list {
+		t.exchanges = append(t.exchanges, Exchange{Method: http.MethodPost, Path: "(webhook)", Status: d.status, request: d.event.body})
+	}
+	return list
+}
+
+// events is await for an experiment that needs at least one delivery.
+func (t *trial) events(h *hook, n int) []delivery {
+	list := t.await(h, n)
+	if len(list) == 0 {
+		t.cannotTell("no webhook arrived within %v", t.probe.cfg.WebhookWait)
+	}
+	return list
+}
+
+func kinds(list []delivery) []string {
+	var names []string
+	for _, d := range list {
+		names = append(names, d.event.text("data.event_type"))
+	}
+	return names
+}
+
+// webhookExperiments test the rows of "Webhooks", and those whose effect only a
+// webhook shows, with deliveries to a notify_url.
+func webhookExperiments() map[string]experiment {
+	tests := map[string]experiment{
+		"created-then-pending": {does: "creates a transaction and receives its webhooks", run: func(t *trial) string {
+			url, h := t.hook()
+			t.make(t.charge("notify_url", url))
+			got := kinds(t.events(h, 2))
+			t.want(slices.Equal(got, []string{"transaction.created", "transaction.pending"}), "it sends %v", got)
+			return assumed
+		}},
+		"refused-event": {does: "sets a transaction to refused and to expired, and receives its webhooks", run: func(t *trial) string {
+			url, h := t.hook()
+			path, _ := t.make(t.charge("notify_url", url))
+			before := len(t.events(h, 2))
+			t.set(path, "refused")
+			t.set(path, "expired")
+			got := kinds(t.await(h, before+1))[before:]
+			t.want(len(got) == 0, "it sends %v", got)
+			return assumed
+		}},
+		"captured-event": {does: "sets a transaction to captured and receives its webhooks", run: func(t *trial) string {
+			url, h := t.hook()
+			path, _ := t.make(t.charge("notify_url", url))
+			before := len(t.events(h, 2))
+			t.set(path, "captured")
+			got := kinds(t.await(h, before+1))[before:]
+			t.want(slices.Equal(got, []string{"transaction.paid"}), "it sends %v", got)
+			return assumed
+		}},
+		"event-id": {does: "fails the first delivery of an event and compares it with the second", run: func(t *trial) string {
+			list := t.retried(http.StatusServiceUnavailable)
+			first, second := list[0].event, list[1].event
+			t.want(first.text("id") != "", "an event has no id")
+			t.want(first.text("id") == second.text("id"), "a second delivery has another id")
+			t.want(string(first.body) == string(second.body), "a second delivery has other bytes")
+			return assumed
+		}},
+		"delivery-schedule": {does: "fails the first delivery of an event and waits for the second", run: func(t *trial) string {
+			list := t.retried(http.StatusServiceUnavailable)
+			pause := list[1].at.Sub(list[0].at)
+			t.want(pause > 3*time.Second && pause < 10*time.Second, "the second attempt comes after %v", pause.Round(time.Second))
+			return assumed
+		}},
+		"delivery-success": {does: "takes a delivery with 202, and redirects one", run: func(t *trial) string {
+			url, taken := t.hook(http.StatusAccepted, http.StatusNoContent)
+			t.make(t.charge("notify_url", url))
+			n := len(t.await(taken, 3))
+			if n == 0 {
+				t.cannotTell("no webhook arrived within %v", t.probe.cfg.WebhookWait)
+			}
+			t.want(n == 2, "%d deliveries come where the first two are taken with 202 and 204", n)
+			target, followed := t.hook()
+			url, redirecting := t.hook(http.StatusFound, http.StatusOK)
+			redirecting.location = target
+			t.make(t.charge("notify_url", url))
+			n = len(t.await(redirecting, 3))
+			t.want(len(followed.list()) == 0, "a redirect is followed")
+			t.want(n == 3, "a redirect counts as taken")
+			return assumed
+		}},
+		"signature": {does: "looks at the headers of deliveries to a notify_url", run: func(t *trial) string {
+			url, h := t.hook()
+			t.make(t.charge("notify_url", url))
+			for name := range t.events(h, 1)[0].header {
+				t.want(!strings.Contains(strings.ToLower(name), "signature"), "a delivery to a notify_url is signed, in %s", name)
+			}
+			return assumed
+		}},
+		"event-version": {does: "looks at the api_version of an event", run: func(t *trial) string {
+			url, h := t.hook()
+			t.make(t.charge("notify_url", url))
+			version := t.events(h, 1)[0].event.text("api_version")
+			t.want(version == "2.0.0", "api_version is %q", version)
+			return assumed
+		}},
+	}
+	for id, test := range tests {
+		test.webhook = true
+		tests[id] = test
+	}
+	return tests
+}
+
+// retried fails the first delivery of a new transaction and returns both attempts of
+// its event.
+func (t *trial) retried(status int) []delivery {
+	url, h := t.hook(status)
+	t.make(t.charge("notify_url", url))
+	list := t.events(h, 3)
+	first := list[0]
+	for _, d := range list[1:] {
+		if d.event.text("data.event_type") == first.event.text("data.event_type") {
+			return []delivery{first, d}
+		}
+	}
+	t.want(false, "a delivery that got %d is not repeated within %v", status, t.probe.cfg.WebhookWait)
+	return nil
+}

@@ -1,0 +1,64 @@
+// Package masking says what must not be shown of a request or a response:
+// credentials, tokens, documents, Pix keys and card data.
+package masking
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
+	"github.com/gateway-go/gateway/internal/spec"
+)
+
+// Masked replaces a value that must not be shown.
+const Masked = "***"
+
+// Header reports whether a header carries a credential.
+func Header(name string) bool {
+	switch strings.ToLower(name) {
+	case "authorization", "proxy-authorization", "apikey", "x-checkout-session-token", "cookie", "set-cookie":
+		return true
+	}
+	return false
+}
+
+// Parameter reports whether the value of a query parameter must be masked.
+func Parameter(name string) bool {
+	switch name {
+	case "documentNumber", "document_number", "search", "token", "apiKey", "api_key":
+		return true
+	}
+	return false
+}
+
+// Member reports whether a value must be masked. The path names the members that
+// lead to it, the innermost last.
+func Member(path []string, t jsontext.Token) bool {
+	if kind := t.Kind(); kind != '"' && kind != '0' || len(path) == 0 {
+		return false
+	}
+	name := path[len(path)-1]
+	switch name {
+	case "token", "session_token", "client_secret", "secret", "password", "apiKey", "api_key",
+		"document", "documentNumber", "document_number", "pix_key", "pix_key_value", "pixKey":
+		return true
+	case "number":
+		return len(path) > 1 && path[len(path)-2] == "document"
+	}
+	return slices.ContainsFunc(path, spec.IsCardObject) || spec.CardData(name, t.Kind(), t.String())
+}
+
+// Rewrite copies a JSON text with the values that change returns, and masks the
+// card numbers in the names of members.
+func Rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
+	r := jsonread.Rewriter{
+		Name: spec.MaskCardNumbers,
+		Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
+			return out.WriteToken(change(path, t))
+		},
+	}
+	shown, err := r.Rewrite(text)
+	return string(shown), err
+}
