@@ -49,14 +49,22 @@ type dispatcher struct {
 	ended chan struct{} // one for every worker that has become idle
 	fails int           // of the store, in a row
 
+	claimed time.Time     // when the last claim ended
+	took    time.Duration // and how long it took
+	full    bool          // it got as many events as there were idle workers
+
 	looked time.Time // when unhandled events were last looked for
 	more   bool      // there may be more of them
 	turn   bool      // the last claim looked for them: now it is the turn of the rest
 }
 
-// batchDelay is how long a few idle workers wait for others, so that one claim of
-// the store serves many of them.
+// batchDelay is how long a few idle workers wait for others, and at most how long a
+// delivery waits for the next ones, so that one claim of the store serves many of them.
 const batchDelay = 5 * time.Millisecond
+
+// claimShare is the part of the time that claims may take while deliveries come in one
+// by one: 800 a second would take a processor's half with a claim for each.
+const claimShare = 5
 
 const longestPause = 30 * time.Second
 
@@ -91,8 +99,10 @@ func (d *dispatcher) delay() time.Duration {
 		return d.pause()
 	case 2*d.idle < d.rx.cfg.Workers:
 		return batchDelay
-	default:
+	case d.full:
 		return 0
+	default:
+		return min(batchDelay, (claimShare-1)*d.took) - time.Since(d.claimed)
 	}
 }
 
@@ -107,8 +117,10 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	if d.idle == 0 || d.rx.runs.isPaused() {
 		return d.rx.cfg.PollInterval // an end or Resume comes first
 	}
-	limit := d.idle
+	limit, began := d.idle, time.Now()
 	claims, err := d.next(ctx, limit)
+	d.claimed, d.full = time.Now(), len(claims) == limit
+	d.took = d.claimed.Sub(began)
 	if err != nil && len(claims) == 0 {
 		d.fails++
 		d.rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: the inbox can't be read", errorAttr(err))
@@ -120,7 +132,7 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 		d.rx.running.Add(1) // the dispatcher itself is counted, so nobody has stopped waiting
 		go d.work(ctx, c)
 	}
-	if len(claims) == limit || d.more {
+	if d.full || d.more {
 		return batchDelay // there may be more
 	}
 	return d.rx.cfg.PollInterval

@@ -82,7 +82,7 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 				require.Eventually(t, func() bool {
 					newRelease.Start() // in Sync mode: look again
 					return got.count() == refunds
-				}, 20*time.Second, 60*time.Millisecond)
+				}, 2*time.Minute, 60*time.Millisecond)
 				for id, runs := range got.runs {
 					assert.Equal(t, 1, runs, id)
 				}
@@ -165,10 +165,10 @@ func TestTheTableOfTheFirstReleaseIsUpgradedWithoutLosingAnEvent(t *testing.T) {
 		rx := release(t, webhook.Config{
 			Keys: keys, Store: s, Logger: quiet, Mode: webhook.Inbox, PollInterval: 50 * time.Millisecond,
 		}, &got, webhook.TransactionPaid)
-		require.Eventually(t, func() bool { return got.count() == 3 }, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return got.count() == 3 }, 2*time.Minute, 20*time.Millisecond)
 		_, err = rx.RequeueAll(ctx, webhook.DeadLetterFilter{})
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return got.count() == 4 }, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return got.count() == 4 }, 2*time.Minute, 20*time.Millisecond)
 		assert.Equal(t, map[string]int{"waiting": 1, "claimed": 1, "dead": 1, "later": 1}, got.runs)
 		assert.Equal(t, 200, deliver(t, rx, webhook.TransactionPaid, "done"))
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeDuplicate])

@@ -73,7 +73,7 @@ func TestAnEventThatIsCommittedLateIsFound(t *testing.T) {
 			claims, err = s.Next(ctx, 10, time.Minute)
 			require.NoError(t, err)
 			return len(claims) > 0
-		}, 20*time.Second, 100*time.Millisecond)
+		}, 2*time.Minute, 100*time.Millisecond)
 		assert.Equal(t, "late1", claims[0].EventID)
 	})
 }
@@ -106,7 +106,7 @@ func TestALeaseThatRanOutUnderALockIsTakenBack(t *testing.T) {
 			claims, err = s.Next(ctx, 1, time.Minute)
 			require.NoError(t, err)
 			return len(claims) > 0
-		}, 20*time.Second, 100*time.Millisecond)
+		}, 2*time.Minute, 100*time.Millisecond)
 		assert.Equal(t, 2, claims[0].Attempt)
 	})
 }

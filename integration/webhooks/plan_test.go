@@ -195,22 +195,30 @@ func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
 	ticks := time.NewTicker(150 * time.Millisecond)
 	defer ticks.Stop()
 	sweeps := 0
-	for range 12 {
+	swept := func(buffers int, worst plan) bool { // beside what was measured
+		if buffers < maxBuffers {
+			return false
+		}
+		sweeps++
+		require.False(t, strings.HasPrefix(worst.Query, "WITH w AS"), "a claim touched %d buffers:\n%s", buffers, worst)
+		require.LessOrEqual(t, sweeps, 2, "a process looks at everything, in two statements, once in ten seconds; now it touched %d buffers:\n%s",
+			buffers, worst)
+		return true
+	}
+	for range 24 {
 		claims, err := s.Next(t.Context(), 16, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, claims, 16)
 		buffers, worst := p.take()
-		if buffers >= maxBuffers {
-			sweeps++
-			require.False(t, strings.HasPrefix(worst.Query, "WITH w AS"), "a claim touched %d buffers:\n%s", buffers, worst)
-			require.Equal(t, 1, sweeps, "a process looks at everything once in ten seconds; now it touched %d buffers:\n%s", buffers, worst)
+		if swept(buffers, worst) {
 			continue
 		}
 		most = max(most, buffers)
 		for _, c := range claims {
 			require.NoError(t, s.Complete(t.Context(), c))
-			buffers, worst = p.take()
-			require.Less(t, buffers, 200, "buffers of a Complete:\n%s", worst)
+			if buffers, worst = p.take(); !swept(buffers, worst) {
+				require.Less(t, buffers, 200, "buffers of a Complete:\n%s", worst)
+			}
 		}
 		<-ticks.C
 	}

@@ -3,37 +3,18 @@ package webhooks_test
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"math/rand/v2"
-	"net"
-	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// A test starts its own program again as a receiver: a process of its own, that
-// can be killed.
-
-const processVariable = "GATEWAY_TEST_RECEIVER"
-
-func TestMain(m *testing.M) {
-	if spec := os.Getenv(processVariable); spec != "" {
-		if err := runReceiver(spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { storm.Main(m, runReceiver) }
 
 // processSpec is what a receiver process is told.
 type processSpec struct {
@@ -45,11 +26,7 @@ type processSpec struct {
 	Suicide  float64          `json:"suicide"`  // how often a handler kills its process between claim and completion
 }
 
-func runReceiver(text string) error {
-	var spec processSpec
-	if err := json.Unmarshal([]byte(text), &spec); err != nil {
-		return err
-	}
+func runReceiver(ctx context.Context, spec processSpec) error {
 	db, err := sql.Open(spec.Driver, spec.DSN)
 	if err != nil {
 		return err
@@ -66,36 +43,12 @@ func runReceiver(text string) error {
 	handler := func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+spec.Business+" (event_id) VALUES ($1)", e.ID)
 		if err == nil && rand.Float64() < spec.Suicide {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
+			storm.Die()
 		}
 		return err
 	}
 	webhook.OnOther(rx, sqlstore.HandleTx(store, handler))
 	rx.Start()
-	return serve(rx)
-}
-
-func serve(rx *webhook.Receiver) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	srv := &http.Server{Handler: rx, ReadHeaderTimeout: 10 * time.Second}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(listener) }()
-	fmt.Println(listener.Addr())
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	end, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(end); err != nil {
-		return err
-	}
-	return rx.Shutdown(end)
+	err = storm.Serve(ctx, rx)
+	return errors.Join(err, rx.Shutdown(context.WithoutCancel(ctx)))
 }

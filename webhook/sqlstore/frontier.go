@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +20,11 @@ import (
 //
 // A statement that commits frontierLag after it began can break that, as can another
 // session's lock on an event whose lease has run out. An occasional sweep finds both.
+// It walks over all that vacuum could not remove, so it runs beside the claims.
 type frontier struct {
+	looking  atomic.Bool // one look at a time
+	sweeping atomic.Bool // and one sweep
+
 	mu        sync.Mutex
 	low       int64 // Unix milliseconds of the database's clock, like leases
 	leases    int64
@@ -35,8 +40,9 @@ const (
 
 	// A sweep takes the longer the more vacuum could not remove: one in sweepEvery,
 	// and at most one part in sweepShare of a process's time.
-	sweepEvery = 10 * time.Second
-	sweepShare = 50
+	sweepEvery   = 10 * time.Second
+	sweepShare   = 50
+	sweepTimeout = 5 * time.Minute
 
 	// maxBehind bounds the events that one look returns. There are about as many
 	// resources to remember as handlers that run; more than maxResources hold the
@@ -49,17 +55,13 @@ const (
 type look struct {
 	low, leases int64
 	names       string
-	sweeps      bool
 }
 
 // begin returns where to look from.
 func (f *frontier) begin() look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Now().Before(f.sweep) {
-		return look{low: f.low, leases: f.leases, names: f.names}
-	}
-	return look{names: f.names, sweeps: true}
+	return look{low: f.low, leases: f.leases, names: f.names}
 }
 
 // front returns where the waiting events begin, and the resources that have
@@ -70,11 +72,11 @@ func (f *frontier) front() (low int64, names string) {
 	return f.low, f.names
 }
 
-// reset has the next look sweep, and scans begin at the start until then.
+// reset has the next look begin at the start.
 func (f *frontier) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.low, f.leases, f.sweep = 0, 0, time.Time{}
+	f.low, f.leases = 0, 0
 }
 
 // keep forgets the resources without waiting events.
@@ -89,32 +91,61 @@ func (f *frontier) keep(resources []waitingEvent) {
 }
 
 // advance moves the frontier to until, the end of what was looked at, or to the
-// first event found that can be claimed.
+// first event found that can be claimed. Meanwhile, a sweep or a reset may have
+// moved it back, which has to be looked at first.
 func (f *frontier) advance(l look, until int64, found []waitingEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.resources == nil {
-		f.resources = make(map[string]struct{})
+	if f.low < l.low {
+		return
 	}
-	passed := f.low
 	if len(found) == maxBehind { // there may be more
 		until = found[maxBehind-1].due
 	}
+	if l.low == 0 { // this was a sweep
+		f.sweep = time.Now().Add(sweepEvery)
+	}
 	f.low, f.leases = max(l.low, until), max(l.leases, until)
 	for _, e := range found {
-		if (e.free && e.due >= passed) || len(f.resources) == maxResources {
+		if e.free || !f.remember(e.resource) {
 			f.low = e.due
 			break
 		}
-		f.resources[e.resource] = struct{}{}
 	}
 	f.names = jsonArray(f.resources)
 }
 
-func (f *frontier) swept(took time.Duration) {
+// remember adds a resource that has events before low, if there is room.
+func (f *frontier) remember(resource string) bool {
+	if resource == "" || len(f.resources) == maxResources {
+		return false
+	}
+	if f.resources == nil {
+		f.resources = make(map[string]struct{})
+	}
+	f.resources[resource] = struct{}{}
+	return true
+}
+
+// sweepDue reports whether to sweep now.
+func (f *frontier) sweepDue() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.low > 0 && !time.Now().Before(f.sweep)
+}
+
+// swept takes up the events that a sweep found behind low.
+func (f *frontier) swept(found []waitingEvent, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sweep = time.Now().Add(max(sweepEvery, sweepShare*took))
+	for i, e := range found {
+		if !f.remember(e.resource) || i == maxBehind-1 { // there may be more
+			f.low = min(f.low, e.due)
+			break
+		}
+	}
+	f.names = jsonArray(f.resources)
 }
 
 func jsonArray(set map[string]struct{}) string {
@@ -125,31 +156,69 @@ func jsonArray(set map[string]struct{}) string {
 // lookBehind returns the claims whose lease has run out to their queue and, on
 // PostgreSQL, moves the frontier. now is the database's time.
 func (s *Store) lookBehind(ctx context.Context, now int64) error {
-	began, l := time.Now(), s.frontier.begin()
-	err := s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.expire, l.leases)
-		return err
-	})
-	if err != nil || s.dialect != Postgres {
-		return err
+	f := &s.frontier
+	if !f.looking.CompareAndSwap(false, true) {
+		return nil
 	}
-	if l.sweeps {
-		fronts, err := s.waitingEvents(ctx, s.q.fronts, l.names)
-		if err != nil {
-			return err
-		}
-		s.frontier.keep(fronts)
+	defer f.looking.Store(false)
+	l := f.begin()
+	if err := s.expire(ctx, l.leases); err != nil || s.dialect != Postgres {
+		return err
 	}
 	until := now - frontierLag.Milliseconds()
 	found, err := s.waitingEvents(ctx, s.q.behind, l.low, until, l.names, maxBehind)
 	if err != nil {
 		return err
 	}
-	s.frontier.advance(l, until, found)
-	if l.sweeps {
-		s.frontier.swept(time.Since(began))
+	f.advance(l, until, found)
+	if !f.sweepDue() {
+		return nil
 	}
+	return s.startSweep(ctx)
+}
+
+// startSweep forgets the resources that have nothing waiting, and begins a sweep in
+// the background: what it finds was late before it.
+func (s *Store) startSweep(ctx context.Context) error {
+	f := &s.frontier
+	if !f.sweeping.CompareAndSwap(false, true) {
+		return nil
+	}
+	l := f.begin()
+	fronts, err := s.waitingEvents(ctx, s.q.fronts, l.names)
+	if err != nil {
+		f.sweeping.Store(false)
+		return err
+	}
+	f.keep(fronts)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
+	go func() {
+		defer f.sweeping.Store(false)
+		defer cancel()
+		began := time.Now()
+		found, err := s.sweep(ctx, f.begin())
+		if err != nil {
+			found = nil // the next sweep will find them
+		}
+		f.swept(found, time.Since(began))
+	}()
 	return nil
+}
+
+// sweep looks at everything behind the frontier.
+func (s *Store) sweep(ctx context.Context, l look) (found []waitingEvent, err error) {
+	if err := s.expire(ctx, 0); err != nil {
+		return nil, err
+	}
+	return s.waitingEvents(ctx, s.q.behind, 0, l.low, l.names, maxBehind)
+}
+
+// expire returns the claims to their queue whose lease has run out, from a time on.
+func (s *Store) expire(ctx context.Context, from int64) error {
+	return s.try(ctx, func() error {
+		_, err := s.db.ExecContext(ctx, s.q.expire, from)
+		return err
+	})
 }
 
 // waitingEvent is a waiting event as the frontier sees it.

@@ -1,0 +1,221 @@
+package storm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// specVariable holds what a process of a fleet is told.
+const specVariable = "GATEWAY_TEST_PROCESS"
+
+// Main is a TestMain for a package whose tests start fleets: their processes are the
+// test's own program, which then calls run. Its context ends at SIGTERM.
+func Main[Spec any](m *testing.M, run func(ctx context.Context, spec Spec) error) {
+	text := os.Getenv(specVariable)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var spec Spec
+	err := json.Unmarshal([]byte(text), &spec)
+	if err == nil {
+		err = run(ctx, spec)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:gocritic // the process ends: nothing is left to stop
+	}
+}
+
+// Serve serves handler on a free port, prints the address for the fleet, and shuts
+// down when ctx ends.
+func Serve(ctx context.Context, handler http.Handler) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(listener) }()
+	fmt.Println(listener.Addr())
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return srv.Shutdown(context.WithoutCancel(ctx))
+	}
+}
+
+// Die ends the process as kill -9 does.
+func Die() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill()
+	}
+	select {}
+}
+
+// Fleet is a number of processes that serve HTTP. One that is killed is started
+// again.
+type Fleet struct {
+	t       *testing.T
+	spec    string
+	watches sync.WaitGroup
+
+	mu      sync.Mutex
+	ended   bool
+	kills   int                  // by SIGKILL, whoever sent it
+	members map[*exec.Cmd]string // the processes that serve, and their addresses
+	changed chan struct{}        // closed when a process begins to serve
+}
+
+// StartFleet starts n processes, each of which is told spec.
+func StartFleet(t *testing.T, n int, spec any) *Fleet {
+	t.Helper()
+	text, err := json.Marshal(spec)
+	require.NoError(t, err)
+	f := &Fleet{t: t, spec: string(text), members: make(map[*exec.Cmd]string), changed: make(chan struct{})}
+	for range n {
+		require.NoError(t, f.start())
+	}
+	return f
+}
+
+// start runs a process until it serves, or was killed before that.
+func (f *Fleet) start() error {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), specVariable+"="+f.spec)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return errors.Join(err, cmd.Wait())
+	}
+	if err == nil {
+		f.mu.Lock()
+		f.members[cmd] = strings.TrimSpace(line)
+		close(f.changed)
+		f.changed = make(chan struct{})
+		if f.ended {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		}
+		f.mu.Unlock()
+	}
+	f.watches.Go(func() { f.watch(cmd) })
+	return nil
+}
+
+// watch starts a process again when it was killed.
+func (f *Fleet) watch(cmd *exec.Cmd) {
+	err := cmd.Wait()
+	killed := wasKilled(err)
+	f.mu.Lock()
+	delete(f.members, cmd)
+	ended := f.ended
+	if killed {
+		f.kills++
+	}
+	f.mu.Unlock()
+	switch {
+	case killed && !ended:
+		assert.NoError(f.t, f.start(), "a process did not start again")
+	case !killed:
+		assert.NoError(f.t, err, "a process failed")
+		assert.True(f.t, ended, "a process ended too early")
+	}
+}
+
+func wasKilled(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// addr returns the address of a process that serves. It waits for one, as a load
+// balancer does whose health checks all fail.
+func (f *Fleet) addr(ctx context.Context) (string, error) {
+	for {
+		f.mu.Lock()
+		n, changed := len(f.members), f.changed
+		if n > 0 {
+			defer f.mu.Unlock()
+			i := rand.IntN(n)
+			for _, addr := range f.members {
+				if i == 0 {
+					return addr, nil
+				}
+				i--
+			}
+		}
+		f.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// kill kills processes from outside, one now and then, until ctx ends.
+func (f *Fleet) kill(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		f.mu.Lock()
+		for cmd := range f.members { // in no order
+			_ = cmd.Process.Kill() // it may be dead already
+			break
+		}
+		f.mu.Unlock()
+	}
+}
+
+// Kills returns how many processes were killed.
+func (f *Fleet) Kills() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kills
+}
+
+// Stop ends every process in good order.
+func (f *Fleet) Stop() {
+	f.mu.Lock()
+	f.ended = true
+	for cmd := range f.members {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	f.mu.Unlock()
+	f.watches.Wait()
+}

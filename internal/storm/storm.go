@@ -1,0 +1,251 @@
+// Package storm is what the tests of the inboxes share: processes of a merchant that
+// are killed and started again, the load balancer in front of them, a mock gateway that
+// sends them events, and a stranger who forges more. Only tests import it.
+package storm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+)
+
+// Deliveries is about how many events a storm has: few where every change is
+// checked, the variable DELIVERIES otherwise.
+func Deliveries(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("DELIVERIES")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "DELIVERIES")
+	return n
+}
+
+// Storm is what a fleet has to stand.
+type Storm struct {
+	Fleet      *Fleet
+	Deliveries int
+	KillEvery  time.Duration
+	ForgeEvery time.Duration
+	Drained    func() bool // whether the inbox is empty; called until it is
+
+	http *http.Client
+
+	mu       sync.Mutex
+	sent     map[string]bool // the events that the gateway sent
+	acked    map[string]int  // how often each was acknowledged
+	statuses map[int]int     // of the responses; 502 is a process that died
+	forged   int
+	believed int // forgeries that were acknowledged
+	took     time.Duration
+}
+
+// Run has the mock gateway send events while processes are killed and others are
+// forged, waits until the inbox is empty, and stops the fleet.
+func (s *Storm) Run(t *testing.T) {
+	t.Helper()
+	s.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+	s.sent, s.acked, s.statuses = make(map[string]bool), make(map[string]int), make(map[int]int)
+	gw := newGateway(t, s)
+	began := time.Now()
+	ctx, calm := context.WithCancel(t.Context())
+	var trouble sync.WaitGroup
+	trouble.Go(func() { s.Fleet.kill(ctx, s.KillEvery) })
+	trouble.Go(func() { s.forge(ctx) })
+	sell(t, gw, s.Deliveries)
+	require.NoError(t, gw.Wait(t.Context()))
+	require.NoError(t, gw.Clock.Advance(10*time.Minute)) // the delayed ones, and the first attempts that are repeated
+	require.NoError(t, gw.Wait(t.Context()))
+	calm()
+	trouble.Wait()
+	// The rest of the schedule takes a day, and so would not see the fleet in trouble
+	// for all of it, as this clock does.
+	for range 12 {
+		require.NoError(t, gw.Clock.Advance(8*time.Hour))
+	}
+	require.NoError(t, gw.Wait(t.Context()))
+	drained := assert.Eventually(t, s.Drained, 15*time.Minute, 50*time.Millisecond, "events are left in the inbox")
+	s.took = time.Since(began)
+	s.Fleet.Stop()
+	if !drained {
+		t.FailNow()
+	}
+}
+
+// Check compares what was sent with the merchant's effects, counted by event. What
+// the store says of itself is printed with the rest.
+func (s *Storm) Check(t *testing.T, effects map[string]int, left webhook.Counts, repeated int) {
+	t.Helper()
+	var lost, double, foreign int
+	for id := range s.sent {
+		if effects[id] == 0 {
+			lost++
+		}
+	}
+	for id, n := range effects {
+		if n > 1 {
+			double++
+		}
+		if !s.sent[id] {
+			foreign++
+		}
+	}
+	fmt.Printf("%s: %d events, responses %v, %d forgeries, %d kills, done in %v (%.0f events/s): %d effects, %d lost, %d double, "+
+		"%d forged; %d events took more than one attempt; left: %+v\n",
+		t.Name(), len(s.sent), s.statuses, s.forged, s.Fleet.Kills(), s.took.Round(time.Millisecond), float64(len(s.sent))/s.took.Seconds(),
+		len(effects), lost, double, foreign, repeated, left)
+	assert.Zero(t, lost, "events without an effect")
+	assert.Zero(t, double, "events with two effects")
+	assert.Zero(t, foreign, "effects of events that the gateway did not send")
+	assert.Len(t, s.acked, len(s.sent), "some events were never acknowledged")
+	assert.Zero(t, s.believed, "forgeries were acknowledged")
+	assert.Equal(t, webhook.Counts{}, left)
+	// The trouble must have been there.
+	assert.Positive(t, repeated)
+	assert.Positive(t, s.forged)
+	assert.Positive(t, s.statuses[http.StatusUnauthorized])
+	assert.Positive(t, s.Fleet.Kills())
+}
+
+func newGateway(t *testing.T, receiver http.Handler) *mockserver.Server {
+	t.Helper()
+	gw, err := mockserver.New(mockserver.WithSeed(1), mockserver.WithWebhookSecret(webhooktest.Secret()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = gw.Close() })
+	gw.Webhooks.Send(receiver)
+	require.NoError(t, gw.Faults.Add(
+		mockserver.DuplicateWebhook().Probability(0.15),
+		mockserver.DelayWebhook(time.Minute).Probability(0.1),
+		mockserver.CorruptSignature().Probability(0.05),
+		mockserver.StaleTimestamp().Probability(0.02),
+	))
+	return gw
+}
+
+// sell makes transactions until about n events are sent: created, pending, paid and
+// refunded.
+func sell(t *testing.T, gw *mockserver.Server, n int) {
+	t.Helper()
+	client := gw.Client()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for next.Add(4) <= int64(n) {
+				tx, err := client.Transactions.Create(t.Context(), gateway.TransactionParams{
+					Amount: 1990, Method: gateway.Pix, Buyer: gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
+					Products: []gateway.Product{{Name: "Mug", Price: 1990}},
+				})
+				if !assert.NoError(t, err) || !assert.NoError(t, gw.Transactions.Pay(tx.ID)) {
+					return
+				}
+				_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 500})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// ServeHTTP passes a delivery on to some process, as a load balancer does, and
+// counts.
+func (s *Storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "unreadable", http.StatusBadRequest)
+		return
+	}
+	status := s.forward(r.Context(), r.Header, body)
+	e, err := webhook.Parse(body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.statuses[status]++
+	if err == nil {
+		s.sent[e.ID] = true
+		if status == http.StatusOK {
+			s.acked[e.ID]++
+		}
+	}
+	w.WriteHeader(status)
+}
+
+func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (status int) {
+	for range 3 { // another process, where one dies
+		addr, err := s.Fleet.addr(ctx)
+		if err != nil {
+			break
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/webhooks", bytes.NewReader(body))
+		if err != nil {
+			break
+		}
+		req.Header = header.Clone()
+		resp, err := s.http.Do(req)
+		if err != nil {
+			continue
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	return http.StatusBadGateway
+}
+
+// forge sends what the gateway never sent until ctx ends: unsigned, signed by a
+// guess, signed for another body, too old, and with the ids of real events.
+func (s *Storm) forge(ctx context.Context) {
+	tick := time.NewTicker(s.ForgeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		id := "forged-" + webhooktest.NewID()
+		if real := s.someEvent(); real != "" && rand.IntN(2) == 0 {
+			id = real
+		}
+		body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id}.Body()
+		header := [...]http.Header{
+			{"Content-Type": {"application/json"}},
+			webhooktest.Sign(gateway.NewSecret("a guess"), time.Now(), body),
+			webhooktest.Sign(webhooktest.Secret(), time.Now().Add(-webhook.Tolerance-time.Minute), body),
+			webhooktest.Sign(webhooktest.Secret(), time.Now(), []byte(`{"id":"another body"}`)),
+		}[rand.IntN(4)]
+		status := s.forward(ctx, header, body)
+		s.mu.Lock()
+		s.forged++
+		if status/100 == 2 {
+			s.believed++
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *Storm) someEvent() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.sent {
+		return id
+	}
+	return ""
+}
