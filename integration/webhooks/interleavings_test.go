@@ -1,0 +1,110 @@
+package webhooks_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/explore/inbox"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sqlWorld has the inbox and the effects in one database, and writes them together.
+type sqlWorld struct {
+	t       *testing.T
+	db      *sql.DB
+	dialect sqlstore.Dialect
+	store   *sqlstore.Store
+	effects string
+}
+
+// reopen makes the next Next look at the leases: a store does so once a second, and the
+// leases of a play do not run out by the clock.
+func (w *sqlWorld) reopen() {
+	w.store = sqlstore.New(w.db, w.dialect, sqlstore.WithTable(w.store.Table()))
+}
+
+func (w *sqlWorld) Store() webhook.Store { return reopened{w.store, w} }
+
+type reopened struct {
+	*sqlstore.Store
+
+	w *sqlWorld
+}
+
+func (s reopened) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+	return s.w.store.Next(ctx, limit, lease)
+}
+
+func (w *sqlWorld) Exact() bool { return true }
+
+func (w *sqlWorld) Expire() error {
+	w.reopen()
+	_, err := w.db.ExecContext(w.t.Context(), "UPDATE "+w.store.Table()+" SET lease = lease - 7200000 WHERE state = 2")
+	return err
+}
+
+func (w *sqlWorld) Handler(name func(*webhook.TransactionEvent) string) func(context.Context, *webhook.TransactionEvent) error {
+	return sqlstore.HandleTx(w.store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+w.effects+" (event_id) VALUES ($1)", name(e))
+		return err
+	})
+}
+
+func (w *sqlWorld) Effects() (map[string]int, error) {
+	rows, err := w.db.QueryContext(w.t.Context(), "SELECT event_id FROM "+w.effects)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	found := map[string]int{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		found[name]++
+	}
+	return found, rows.Err()
+}
+
+// TestEveryInterleavingOfTheInbox: two processes that share a database, one of which
+// dies or loses its lease anywhere, write each effect exactly once.
+func TestEveryInterleavingOfTheInbox(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no store is younger than its events
+	scenarios, err := inbox.Scenarios(t.Context(), gw)
+	require.NoError(t, err)
+	limits := inbox.Limits{Turns: 2, Deaths: 1, Expiries: 1}
+	if n, err := strconv.Atoi(os.Getenv("SCHEDULES")); err == nil {
+		limits.Turns = n
+	}
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		db := d.open(t)
+		effects, _ := business(t, db)
+		world := &sqlWorld{t: t, db: db, dialect: d.dialect, store: newStore(t, db, d), effects: effects}
+		total := 0
+		for _, s := range scenarios {
+			runs, counterExample := inbox.Explore(t.Context(), s, limits, func() inbox.World {
+				world.reopen()
+				for _, name := range []string{world.store.Table(), world.effects} {
+					_, err := db.ExecContext(t.Context(), "DELETE FROM "+name+" WHERE event_id <> ''")
+					require.NoError(t, err)
+				}
+				return world
+			})
+			total += runs
+			assert.Empty(t, counterExample, "run %d", runs)
+		}
+		fmt.Printf("%d interleavings of the inbox in %s were played\n", total, d.name)
+	})
+}

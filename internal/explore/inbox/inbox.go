@@ -1,0 +1,416 @@
+// Package inbox plays the interleavings of a webhook inbox: deliveries are stored while
+// two processes claim, handle and complete events, a process dies, and leases run out.
+// The receivers are real ones. They stop at every call of the store and in every
+// handler, and a run of package explore chooses which of them goes on.
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+)
+
+// World is what a run plays on: an empty store, and a place for effects.
+type World interface {
+	// Store opens the store as another process would.
+	Store() webhook.Store
+	// Expire makes the lease of every claim run out.
+	Expire() error
+	// Handler returns a handler that writes the effect of an event, under its name.
+	Handler(name func(*webhook.TransactionEvent) string) func(context.Context, *webhook.TransactionEvent) error
+	// Effects returns how often each effect was written.
+	Effects() (map[string]int, error)
+	// Exact reports whether effects and the end of their events are written together.
+	Exact() bool
+}
+
+// Scenario is a set of deliveries.
+type Scenario struct {
+	Name       string
+	Deliveries []Delivery
+	API        *gateway.Client // confirms unsigned deliveries; nil where all are signed
+}
+
+// Delivery is one request to the receiver.
+type Delivery struct {
+	Name   string // in the table
+	Event  string // the effect that it must have; "" where it is forged
+	Signed bool
+	Body   []byte
+}
+
+// EventName names the event of a transaction: its effect.
+func EventName(e *webhook.TransactionEvent) string { return string(e.Kind) + " " + e.ResourceID }
+
+// Limits bound the runs of a scenario.
+type Limits struct {
+	Turns    int // how often something else happens than that the last one goes on; -1 for no limit
+	Deaths   int // processes that die with a claim
+	Expiries int // times that all leases run out under a process that lives
+}
+
+// Explore plays every run of a scenario within the limits, each in a world of its own.
+// Where a property does not hold it returns a table of the steps to it, minimised.
+func Explore(ctx context.Context, scenario Scenario, limits Limits, open func() World) (runs int, counterExample string) {
+	play := func(run *explore.Run) *play {
+		p := &play{run: run, world: open(), scenario: scenario, limits: limits, held: map[string]*actor{}}
+		p.play(ctx)
+		return p
+	}
+	var tree explore.Tree
+	for run := tree.Next(); run != nil; run = tree.Next() {
+		if p := play(run); len(p.wrong) > 0 {
+			picks := explore.Minimise(run.Picks(), func(run *explore.Run) bool { return slices.Contains(play(run).wrong, p.wrong[0]) })
+			return tree.Runs(), play(explore.Replay(picks)).String()
+		}
+	}
+	return tree.Runs(), ""
+}
+
+// play makes one run.
+func (p *play) play(ctx context.Context) {
+	for i := range p.scenario.Deliveries {
+		d := &p.scenario.Deliveries[i]
+		p.begin(d.Name, func(a *actor) { p.deliver(ctx, a, d) })
+	}
+	for _, name := range []string{"worker 1", "worker 2"} {
+		p.begin(name, func(a *actor) { p.work(ctx, a) })
+	}
+	for p.step() {
+	}
+	for _, a := range p.actors {
+		a.stop()
+	}
+	p.check(ctx)
+}
+
+// String is the table of a run.
+func (p *play) String() string {
+	return fmt.Sprintf("%s\n%s  => %s\n", p.scenario.Name, p.table.String(), strings.Join(p.wrong, "\n  => "))
+}
+
+type play struct {
+	run      *explore.Run
+	world    World
+	scenario Scenario
+	limits   Limits
+
+	actors  []*actor
+	last    *actor
+	version int               // of what the store holds
+	held    map[string]*actor // who has the claim of a resource
+	spoiled int               // claims that were lost: each may repeat an effect
+	stored  []string          // events that were acknowledged
+	wrong   []string
+	table   strings.Builder
+}
+
+// actor is a delivery or a process that works. It runs only while the play waits
+// for it.
+type actor struct {
+	name   string
+	resume chan bool   // false: the process dies
+	at     chan string // where it has stopped; closed at its end
+	place  string      // "" after its end
+	dead   bool
+	idleAt int // the version in which it found nothing to do; -1 for none
+
+	observed error // of its last delivery
+}
+
+// The places where actors stop.
+const (
+	atPut    = "put"
+	atClaim  = "claim"
+	atEffect = "effect"
+	atSettle = "complete"
+)
+
+var errDied = fmt.Errorf("the process has died: %w", webhook.ErrClaimLost)
+
+// stopAt waits until the actor may go on. Other goroutines of a process that has died
+// get the error at once.
+func (a *actor) stopAt(place string) error {
+	if a.dead {
+		return errDied
+	}
+	a.at <- place
+	if !<-a.resume {
+		a.dead = true
+		return errDied
+	}
+	return nil
+}
+
+func (a *actor) stop() {
+	if a.place != "" {
+		a.goOn(false)
+	}
+}
+
+// goOn lets the actor run to its next stop.
+func (a *actor) goOn(alive bool) {
+	a.resume <- alive
+	a.place = <-a.at
+}
+
+func (p *play) begin(name string, script func(*actor)) {
+	a := &actor{name: name, resume: make(chan bool), at: make(chan string), idleAt: -1}
+	p.actors = append(p.actors, a)
+	go func() {
+		defer close(a.at)
+		script(a)
+	}()
+	a.place = <-a.at
+}
+
+// receiver returns the receiver of a process.
+func (p *play) receiver(a *actor) *webhook.Receiver {
+	cfg := webhook.Config{
+		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Store: &steppedStore{p.world.Store(), p, a},
+		Mode: webhook.Inbox, Workers: -1, Lease: time.Hour, HandlerTimeout: time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Observe: func(_ context.Context, o webhook.Observation) { a.observed = o.Err },
+	}
+	if p.scenario.API != nil {
+		cfg.API, cfg.Trust = p.scenario.API, webhook.SignatureOrReadBack
+	}
+	rx, err := webhook.New(cfg)
+	if err != nil {
+		p.fail(err.Error())
+		return nil
+	}
+	handle := p.world.Handler(EventName)
+	for _, kind := range []webhook.Kind{webhook.TransactionPaid, webhook.TransactionRefunded} {
+		webhook.OnTransaction(rx, kind, func(ctx context.Context, e *webhook.TransactionEvent) error {
+			if err := a.stopAt(atEffect); err != nil {
+				return err
+			}
+			err := handle(ctx, e)
+			if claim, ok := webhook.ClaimFromContext(ctx); ok && claim.Completed {
+				p.release(a, claim)
+			}
+			return err
+		})
+	}
+	return rx
+}
+
+// deliver sends one delivery.
+func (p *play) deliver(ctx context.Context, a *actor, d *Delivery) {
+	sent := webhook.Delivery{Header: http.Header{"Content-Type": {"application/json"}}, Body: slices.Clone(d.Body)}
+	if d.Signed {
+		sent.Header = webhooktest.Sign(webhooktest.Secret(), time.Now(), d.Body)
+	}
+	response := p.receiver(a).Receive(ctx, sent) //nolint:contextcheck // webhook.New takes none
+	switch {
+	case a.dead:
+	case d.Event == "" && response.Status == http.StatusOK:
+		p.fail("a forged delivery was accepted: " + d.Name)
+	case d.Event != "" && response.Status != http.StatusOK:
+		p.fail(fmt.Sprintf("%s: status %d, %v", d.Name, response.Status, a.observed))
+	case d.Event != "":
+		p.stored = append(p.stored, d.Event)
+	}
+}
+
+// work handles what there is, one event after the other. A process that has died
+// starts again.
+func (p *play) work(ctx context.Context, a *actor) {
+	for a.place != atClaim { // or the play is over
+		a.dead = false
+		rx := p.receiver(a) //nolint:contextcheck // webhook.New takes none
+		for !a.dead {
+			if _, _, err := rx.Work(ctx, "next"); err != nil && !a.dead {
+				p.fail("a worker: " + err.Error())
+				return
+			}
+		}
+	}
+}
+
+// step lets one actor go on, or something happen, as the run chooses. It reports false
+// when nothing is left to do.
+func (p *play) step() bool {
+	moves := p.moves()
+	if len(moves) == 0 {
+		return false
+	}
+	pick := 0
+	if len(moves) > 1 && p.limits.Turns != 0 {
+		pick = p.run.Choose(len(moves))
+	}
+	if pick > 0 && p.limits.Turns > 0 {
+		p.limits.Turns--
+	}
+	moves[pick]()
+	return true
+}
+
+// moves are what can happen next, first that the last actor goes on.
+func (p *play) moves() (moves []func()) {
+	actors := slices.Clone(p.actors)
+	if i := slices.Index(actors, p.last); i > 0 {
+		actors = slices.Concat(actors[i:i+1], actors[:i], actors[i+1:])
+	}
+	for _, a := range actors {
+		if a.place != "" && (a.place != atClaim || a.idleAt != p.version) {
+			moves = append(moves, func() { p.goOn(a) })
+		}
+	}
+	for _, a := range actors {
+		if (a.place == atEffect || a.place == atSettle) && p.limits.Deaths > 0 {
+			moves = append(moves, func() { p.die(a) })
+		}
+	}
+	if len(p.held) > 0 && p.limits.Expiries > 0 {
+		moves = append(moves, func() {
+			p.limits.Expiries--
+			p.expire()
+		})
+	}
+	if len(moves) == 0 && len(p.held) > 0 { // what dead processes hold
+		moves = append(moves, p.expire)
+	}
+	return moves
+}
+
+func (p *play) goOn(a *actor) {
+	p.last = a
+	fmt.Fprintf(&p.table, "  %-22s %s\n", a.name, a.place)
+	if a.place != atClaim {
+		p.version++
+	}
+	a.goOn(true)
+}
+
+func (p *play) die(a *actor) {
+	p.limits.Deaths--
+	fmt.Fprintf(&p.table, "  %-22s dies before: %s\n", a.name, a.place)
+	p.version++
+	a.goOn(false)
+}
+
+func (p *play) expire() {
+	fmt.Fprintf(&p.table, "  %-22s\n", "every lease runs out")
+	if err := p.world.Expire(); err != nil {
+		p.fail(err.Error())
+	}
+	p.spoiled += len(p.held)
+	clear(p.held)
+	p.version++
+}
+
+// release notes that an actor no longer has the claim.
+func (p *play) release(a *actor, c *webhook.Claim) {
+	if p.held[c.Resource] == a {
+		delete(p.held, c.Resource)
+	}
+}
+
+func (p *play) fail(text string) { p.wrong = append(p.wrong, text) }
+
+// check holds the effects against what was delivered.
+func (p *play) check(ctx context.Context) {
+	effects, err := p.world.Effects()
+	if err != nil {
+		p.fail(err.Error())
+	}
+	most := 1
+	if !p.world.Exact() {
+		most += p.spoiled
+	}
+	for name, n := range effects {
+		if !slices.ContainsFunc(p.scenario.Deliveries, func(d Delivery) bool { return d.Event == name }) {
+			p.fail("an effect that nobody asked for: " + name)
+		}
+		if n > most {
+			p.fail(fmt.Sprintf("%s happened %d times", name, n))
+		}
+	}
+	for _, event := range p.stored {
+		if effects[event] == 0 {
+			p.fail("an acknowledged event was lost: " + event)
+		}
+	}
+	counts, err := p.world.Store().Counts(ctx)
+	counts.Oldest = 0
+	if err != nil || counts != (webhook.Counts{}) {
+		p.fail(fmt.Sprintf("the inbox is not empty: %+v, %v", counts, err))
+	}
+}
+
+// steppedStore is the store as one process sees it. It stops the process before the
+// calls that change something.
+type steppedStore struct {
+	webhook.Store
+
+	p *play
+	a *actor
+}
+
+// Durable reports true: Inbox mode wants it, and a play outlives its processes.
+func (s *steppedStore) Durable() bool { return true }
+
+// Purge does nothing: it runs beside the play.
+func (s *steppedStore) Purge(context.Context) (webhook.Purged, error) { return webhook.Purged{}, nil }
+
+// Put stores a delivery's event.
+func (s *steppedStore) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	if err := s.a.stopAt(atPut); err != nil {
+		return webhook.Entry{}, err
+	}
+	return s.Store.Put(ctx, rec)
+}
+
+// Claim takes the next event, whatever the key.
+func (s *steppedStore) Claim(ctx context.Context, _ string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
+	if err := s.a.stopAt(atClaim); err != nil {
+		return nil, webhook.Entry{}, err
+	}
+	claims, err := s.Store.Next(ctx, 1, lease)
+	if err != nil || len(claims) == 0 {
+		s.a.idleAt = s.p.version
+		return nil, webhook.Entry{}, err
+	}
+	c := claims[0]
+	s.p.version++
+	if other := s.p.held[c.Resource]; other != nil {
+		s.p.fail(s.a.name + " and " + other.name + " have events of one resource")
+	}
+	s.p.held[c.Resource] = s.a
+	return c, webhook.Entry{}, nil
+}
+
+// Complete makes an event done.
+func (s *steppedStore) Complete(ctx context.Context, c *webhook.Claim) error {
+	if err := s.a.stopAt(atSettle); err != nil {
+		return err
+	}
+	err := s.Store.Complete(ctx, c)
+	if err == nil {
+		s.p.release(s.a, c)
+	}
+	return err
+}
+
+// Retry has an event handled again.
+func (s *steppedStore) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
+	if s.a.dead {
+		return errDied
+	}
+	err := s.Store.Retry(ctx, c, delay, reason)
+	if !errors.Is(err, webhook.ErrClaimLost) {
+		s.p.fail("a handler failed: " + reason)
+	}
+	return err
+}

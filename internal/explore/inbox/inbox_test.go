@@ -1,0 +1,143 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/explore/inbox"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+)
+
+// memory is a world in memory, whose clock is the play's.
+type memory struct {
+	store   webhook.Store
+	now     time.Time
+	mu      sync.Mutex
+	effects map[string]int
+}
+
+func newMemory() inbox.World {
+	w := &memory{now: time.Now(), effects: map[string]int{}}
+	w.store = webhook.NewMemoryStore(webhook.MemoryOptions{Now: func() time.Time { return w.now }})
+	return w
+}
+
+func (w *memory) Store() webhook.Store { return w.store }
+
+func (w *memory) Exact() bool { return false }
+
+func (w *memory) Expire() error {
+	w.now = w.now.Add(2 * time.Hour)
+	return nil
+}
+
+func (w *memory) Effects() (map[string]int, error) { return maps.Clone(w.effects), nil }
+
+func (w *memory) Handler(name func(*webhook.TransactionEvent) string) func(context.Context, *webhook.TransactionEvent) error {
+	return func(_ context.Context, e *webhook.TransactionEvent) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.effects[name(e)]++
+		return nil
+	}
+}
+
+func scenarios(t *testing.T) []inbox.Scenario {
+	t.Helper()
+	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no store is younger than its events
+	list, err := inbox.Scenarios(t.Context(), gw)
+	require.NoError(t, err)
+	return list
+}
+
+// TestEveryInterleavingOfTheInbox: whatever comes in between, an acknowledged event is
+// handled, once where no process died and no lease ran out, and nothing forged is.
+func TestEveryInterleavingOfTheInbox(t *testing.T) {
+	t.Parallel()
+	limits := inbox.Limits{Turns: 2, Deaths: 1, Expiries: 1}
+	if os.Getenv("FULL_SIZE") != "" {
+		limits.Turns = 3
+	}
+	if n, err := strconv.Atoi(os.Getenv("SCHEDULES")); err == nil {
+		limits.Turns = n
+	}
+	var total atomic.Int64
+	t.Cleanup(func() { fmt.Printf("%d interleavings of the inbox in memory were played\n", total.Load()) })
+	for _, s := range scenarios(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			runs, counterExample := inbox.Explore(t.Context(), s, limits, newMemory)
+			total.Add(int64(runs))
+			assert.Empty(t, counterExample, "run %d", runs)
+		})
+	}
+}
+
+// broken is a world with a store that makes a mistake.
+type broken struct {
+	inbox.World
+
+	around func(webhook.Store) webhook.Store
+}
+
+func (b broken) Store() webhook.Store { return b.around(b.World.Store()) }
+
+// forgetful takes every delivery for a new event.
+type forgetful struct{ webhook.Store }
+
+func (s forgetful) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	rec.Key += webhooktest.NewID()
+	return s.Store.Put(ctx, rec)
+}
+
+// hasty takes an event for done when it is claimed.
+type hasty struct{ webhook.Store }
+
+func (s hasty) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+	claims, err := s.Store.Next(ctx, limit, lease)
+	for _, c := range claims {
+		err = errors.Join(err, s.Store.Complete(ctx, c))
+	}
+	return claims, err
+}
+
+func (s hasty) Complete(context.Context, *webhook.Claim) error { return nil }
+
+// endless has leases that never run out.
+type endless struct{ webhook.Store }
+
+func (s endless) Next(ctx context.Context, limit int, _ time.Duration) ([]*webhook.Claim, error) {
+	return s.Store.Next(ctx, limit, 1000*time.Hour)
+}
+
+// TestEverySeededDefectOfAStoreIsFound proves that the properties can fail.
+func TestEverySeededDefectOfAStoreIsFound(t *testing.T) {
+	t.Parallel()
+	list := scenarios(t)
+	for _, defect := range []struct {
+		finds  string
+		around func(webhook.Store) webhook.Store
+	}{
+		{"happened 2 times", func(s webhook.Store) webhook.Store { return forgetful{s} }},
+		{"an acknowledged event was lost", func(s webhook.Store) webhook.Store { return hasty{s} }},
+		{"the inbox is not empty", func(s webhook.Store) webhook.Store { return endless{s} }},
+	} {
+		limits := inbox.Limits{Turns: 1, Deaths: 1}
+		_, counterExample := inbox.Explore(t.Context(), list[0], limits, func() inbox.World { return broken{newMemory(), defect.around} })
+		t.Log(counterExample)
+		assert.Contains(t, counterExample, defect.finds)
+	}
+}

@@ -1,0 +1,50 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
+)
+
+// Scenarios returns three deliveries of two events in every relation that matters, and
+// forged ones beside them. The gateway confirms what is unsigned.
+func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
+	client := gw.Client()
+	var ids []string
+	for _, order := range []string{"order-1", "order-2"} {
+		tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+			ExternalRef: order, Amount: 1990, Method: gateway.Pix, Buyer: gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+			Products: []gateway.Product{{Name: "Mug", Price: 1990}},
+		})
+		if err == nil {
+			err = gw.Transactions.Pay(tx.ID)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("inbox: the scenarios: %w", err)
+		}
+		ids = append(ids, tx.ID)
+	}
+	paid := delivery("paid", webhook.TransactionPaid, ids[0], "order-1", true)
+	twin := delivery("paid, unsigned", webhook.TransactionPaid, ids[0], "order-1", false)
+	refunded := delivery("refunded", webhook.TransactionRefunded, ids[0], "order-1", true)
+	other := delivery("another paid", webhook.TransactionPaid, ids[1], "order-2", true)
+	forged := delivery("forged refund", webhook.TransactionRefunded, ids[1], "order-2", false)
+	forged.Event = ""
+	return []Scenario{
+		{Name: "a duplicate, and a later event of the resource", Deliveries: []Delivery{paid, paid, refunded, forged}},
+		{Name: "a duplicate, and an event of another resource", Deliveries: []Delivery{paid, paid, other, forged}},
+		{Name: "an unsigned twin, and an event of another resource", Deliveries: []Delivery{paid, twin, other, forged}, API: client},
+		{Name: "an unsigned twin that comes first", Deliveries: []Delivery{twin, paid, twin, forged}, API: client},
+	}, nil
+}
+
+func delivery(name string, kind webhook.Kind, id, order string, signed bool) Delivery {
+	e := webhooktest.Event{
+		Kind: kind, ID: "event-" + string(kind) + "-" + id, ResourceID: id, Data: map[string]any{"correlation_id": order},
+	}
+	return Delivery{Name: name, Event: string(kind) + " " + id, Signed: signed, Body: e.Body()}
+}
