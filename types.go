@@ -56,7 +56,7 @@ type Timestamp struct {
 // TimestampOf returns t as a Timestamp.
 func TimestampOf(t time.Time) Timestamp { return Timestamp{Time: t} }
 
-const wireTime = "2006-01-02T15:04:05.000Z07:00"
+const wireTime = "2006-01-02T15:04:05.000Z" // in UTC
 
 // MarshalJSON writes what was decoded, or RFC 3339 with milliseconds in UTC,
 // or null for the zero Timestamp.
@@ -77,11 +77,12 @@ func (t *Timestamp) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || string(b) == "null" || string(b) == `""` {
 		return nil
 	}
-	if t.Time.UnmarshalJSON(b) != nil {
+	err := t.Time.UnmarshalJSON(b)
+	if err != nil {
 		t.Time = parseTime(b)
 	}
-	var canonical [len(wireTime) + 2]byte
-	if t.Time.IsZero() || string(t.appendWire(canonical[:0])) != string(b) {
+	// RFC 3339 in UTC and of this length is what appendWire writes.
+	if canonical := err == nil && len(b) == len(wireTime)+2 && b[len(b)-2] == 'Z'; !canonical || t.Time.IsZero() {
 		t.raw = string(b)
 	}
 	return nil
