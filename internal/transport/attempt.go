@@ -77,7 +77,7 @@ func (c *call) begin() {
 	c.began, c.hasRetryAfter = time.Now(), false
 	c.connections.reset()
 	r := &c.result
-	r.Status, r.Header, r.Body, r.Err, r.RetryAfter = 0, nil, nil, nil, 0
+	r.Status, r.Header, r.Body, r.Err, r.RetryAfter, r.requestID = 0, nil, nil, nil, 0, ""
 	r.Attempts++
 }
 

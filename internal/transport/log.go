@@ -43,7 +43,9 @@ func (c *call) log(ctx context.Context, retry bool) {
 // RequestID returns the trace id of the last response, bounded, or "". An id
 // that repeats the request's credential is masked.
 func (r *Result) RequestID() string {
-	id := r.Header.Get("X-Request-Id")
-	id = r.Secrets.Hide(id)
-	return id[:min(len(id), 128)]
+	if r.requestID == "" {
+		id := r.Secrets.Hide(r.Header.Get("X-Request-Id"))
+		r.requestID = id[:min(len(id), 128)]
+	}
+	return r.requestID
 }

@@ -62,6 +62,7 @@ type Result struct {
 	RetryAfter     time.Duration // what the last response asked for
 	Started        time.Time
 	Secrets        Secrets // of the last attempt
+	requestID      string  // once RequestID has returned it
 }
 
 var noHeader = http.Header{} // nothing writes to it

@@ -1,0 +1,35 @@
+package otelgateway_test
+
+import (
+	"net/http"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+
+	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+)
+
+// A service that takes payments and receives webhooks.
+func Example() {
+	_ = serve // it needs a gateway
+}
+
+func serve(mux *http.ServeMux, keys []webhook.SigningKey, store webhook.Store, baseURL string, credential gateway.Credential) (*gateway.Client, error) {
+	telemetry, err := otelgateway.New(otelgateway.Config{}) // the global providers
+	if err != nil {
+		return nil, err
+	}
+	client, err := gateway.New(baseURL, credential, gateway.WithObserver(telemetry.Observer()))
+	if err != nil {
+		return nil, err
+	}
+	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox}))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := telemetry.Watch(rx); err != nil { // waiting, dead and unhandled events
+		return nil, err
+	}
+	mux.Handle("POST /webhooks/gateway", rx)
+	return client, nil
+}

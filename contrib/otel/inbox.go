@@ -1,0 +1,45 @@
+package otelgateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gateway-go/gateway/webhook"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+const stateKey = attribute.Key("gateway.webhook.state")
+
+// Watch reports the events in the store of rx whenever metrics are collected, until the
+// registration is unregistered. It calls [webhook.Receiver.Counts], which asks the
+// database: one process of those that share a store is enough.
+func (t *Telemetry) Watch(rx *webhook.Receiver) (metric.Registration, error) {
+	events, err := t.meter.Int64ObservableGauge("gateway.webhook.inbox.events", metric.WithUnit("{event}"),
+		metric.WithDescription("Events in the store that are not done."))
+	oldest, err2 := t.meter.Float64ObservableGauge("gateway.webhook.inbox.oldest", metric.WithUnit("s"),
+		metric.WithDescription("How long the longest waiting event has been due."))
+	if err := errors.Join(err, err2); err != nil {
+		return nil, err
+	}
+	return t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		counts, err := rx.Counts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, state := range [...]struct {
+			name string
+			n    int
+		}{
+			{"waiting", counts.Waiting},
+			{"claimed", counts.Claimed},
+			{"dead", counts.Dead},
+			{"unhandled", counts.Unhandled},
+			{"hung", counts.Hung},
+		} {
+			o.ObserveInt64(events, int64(state.n), metric.WithAttributes(stateKey.String(state.name)))
+		}
+		o.ObserveFloat64(oldest, counts.Oldest.Seconds())
+		return nil
+	}, events, oldest)
+}

@@ -1,0 +1,196 @@
+package otelgateway
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The attributes of webhooks that the conventions have no name for.
+const (
+	webhookOutcomeKey = attribute.Key("gateway.webhook.outcome") // a webhook.Outcome
+	runAttemptKey     = attribute.Key("gateway.webhook.attempt") // of the handler
+	keyIDKey          = attribute.Key("gateway.webhook.key_id")
+	resourceKey       = attribute.Key("gateway.resource") // family and id
+)
+
+// Instrument returns c with the hooks that make spans and metrics, for [webhook.New].
+// Begin and Observe of c are called too; a Trace of c stays, and the links need it to
+// return a traceparent.
+//
+// A delivery is a consumer span within the span of its request, if there is one. In
+// Sync mode the handler runs within it. In Inbox mode every run of a handler is a
+// consumer span with a link to the span of the delivery that brought the event, in
+// whatever process that was.
+func (t *Telemetry) Instrument(c webhook.Config) webhook.Config {
+	begin, observe := c.Begin, c.Observe
+	c.Begin = func(ctx context.Context, claim *webhook.Claim) context.Context {
+		if begin != nil {
+			ctx = begin(ctx, claim)
+		}
+		return t.begin(ctx, claim)
+	}
+	c.Observe = func(ctx context.Context, o webhook.Observation) {
+		t.observe(ctx, o)
+		if observe != nil {
+			observe(ctx, o)
+		}
+	}
+	if c.Trace == nil {
+		c.Trace = traceparent
+	}
+	return c
+}
+
+const traceparentHeader = "traceparent"
+
+// traceparent is what the store keeps of a delivery's context: neither baggage, which
+// may name people, nor a vendor's state.
+func traceparent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})), carrier)
+	return carrier[traceparentHeader]
+}
+
+// links returns the link to the delivery that brought an event.
+func links(parent string) trace.SpanStartOption {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparentHeader: parent})
+	if delivery := trace.SpanContextFromContext(ctx); delivery.IsValid() {
+		return trace.WithLinks(trace.Link{SpanContext: delivery})
+	}
+	return trace.WithLinks()
+}
+
+type spanKey struct{}
+
+// running is the span of a delivery or a run until it was observed.
+type running struct {
+	trace.Span
+
+	observed atomic.Bool
+}
+
+func (t *Telemetry) begin(ctx context.Context, c *webhook.Claim) context.Context {
+	var span trace.Span
+	if c == nil {
+		ctx, span = t.tracer.Start(ctx, receive, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(operation(receive)...))
+	} else {
+		kind := t.kind(c.Kind)
+		ctx, span = t.tracer.Start(ctx, process+" "+kind, trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(append(operation(process), semconv.MessagingDestinationName(kind))...), links(c.Trace))
+	}
+	return context.WithValue(ctx, spanKey{}, &running{Span: span})
+}
+
+const (
+	receive = "receive"
+	process = "process"
+	system  = "gateway"
+	other   = "_OTHER"
+)
+
+func operation(name string) []attribute.KeyValue {
+	return append(make([]attribute.KeyValue, 0, 10), semconv.MessagingSystemKey.String(system),
+		semconv.MessagingOperationName(name), semconv.MessagingOperationTypeKey.String(name))
+}
+
+// kind returns the name of a kind, which is one of few in metrics and names of spans.
+func (t *Telemetry) kind(k webhook.Kind) string {
+	if t.kinds[k] {
+		return string(k)
+	}
+	return other
+}
+
+func (t *Telemetry) observe(ctx context.Context, o webhook.Observation) {
+	name := receive
+	if o.FromWorker || o.Attempt > 0 {
+		name = process
+	}
+	attributes := append(operation(name), webhookOutcomeKey.String(string(o.Outcome)))
+	if o.Kind != "" {
+		attributes = append(attributes, semconv.MessagingDestinationName(t.kind(o.Kind)))
+	}
+	kind := errorOf(o)
+	if kind != "" {
+		attributes = append(attributes, semconv.ErrorTypeKey.String(kind))
+	}
+	if name == receive {
+		t.receiveDuration.Inst().Record(ctx, o.Duration.Seconds(), metric.WithAttributes(attributes...))
+	} else {
+		t.processDuration.Inst().Record(ctx, o.Duration.Seconds(), metric.WithAttributes(attributes...))
+	}
+	span := t.observed(ctx, o)
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	if o.Kind != "" {
+		span.SetName(name + " " + t.kind(o.Kind))
+	}
+	span.SetAttributes(spanDetails(attributes, o)...)
+	if isFailure(o.Outcome) {
+		span.SetStatus(codes.Error, kind)
+	}
+}
+
+// observed returns the span of an observation. A handler that hung is reported when it
+// hangs and again when it returns: the second time is a span within the first one.
+func (t *Telemetry) observed(ctx context.Context, o webhook.Observation) trace.Span {
+	if r, ok := ctx.Value(spanKey{}).(*running); ok && !r.observed.Swap(true) {
+		return r.Span
+	}
+	_, span := t.tracer.Start(ctx, process, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(time.Now().Add(-o.Duration)))
+	return span
+}
+
+// spanDetails adds what only spans have.
+func spanDetails(attributes []attribute.KeyValue, o webhook.Observation) []attribute.KeyValue {
+	if o.EventID != "" {
+		attributes = append(attributes, semconv.MessagingMessageID(o.EventID), resourceKey.String(o.Resource))
+	}
+	if o.KeyID != "" {
+		attributes = append(attributes, keyIDKey.String(o.KeyID))
+	}
+	if o.Attempt > 0 {
+		attributes = append(attributes, runAttemptKey.Int(o.Attempt))
+	}
+	return attributes
+}
+
+// errorOf returns the error.type of an observation: the reason for a rejection, or else
+// the outcome. The text of a handler's error may name people.
+func errorOf(o webhook.Observation) string {
+	switch o.Outcome {
+	case webhook.OutcomeHandled, webhook.OutcomeStored, webhook.OutcomeDuplicate, webhook.OutcomeStale, webhook.OutcomeUnhandled, webhook.OutcomeIgnored:
+		return ""
+	case webhook.OutcomeRefused:
+		if why, ok := errors.AsType[webhook.DeliveryError](o.Err); ok {
+			return string(why)
+		}
+		return string(webhook.ErrInvalidJSON) // as the response says
+	default:
+		return string(o.Outcome)
+	}
+}
+
+// isFailure reports whether an outcome is an error of the receiver or its handlers,
+// rather than of the sender, or a delivery that is asked to come back.
+func isFailure(o webhook.Outcome) bool {
+	switch o {
+	case webhook.OutcomeFailed, webhook.OutcomeDead, webhook.OutcomeConflict, webhook.OutcomeLost, webhook.OutcomeStoreError,
+		webhook.OutcomeHung, webhook.OutcomePanicked:
+		return true
+	default:
+		return false
+	}
+}
