@@ -423,16 +423,20 @@ func TestEachExperimentNoticesAGatewayThatBreaksItsRow(t *testing.T) {
 	}
 }
 
+// change returns the way to the mutant.
+func (m mutant) change() func(http.RoundTripper) http.RoundTripper {
+	if m.exchange == nil && m.instead == nil {
+		return nil
+	}
+	return func(next http.RoundTripper) http.RoundTripper {
+		return mutated{next: next, change: m.exchange, instead: m.instead, n: new(int)}
+	}
+}
+
 func checkMutant(t *testing.T, id string, m mutant) {
 	t.Helper()
 	cfg := gatewayprobe.Config{Only: []string{id}}
-	var change func(http.RoundTripper) http.RoundTripper
-	if m.exchange != nil || m.instead != nil {
-		change = func(next http.RoundTripper) http.RoundTripper {
-			return mutated{next: next, change: m.exchange, instead: m.instead, n: new(int)}
-		}
-	}
-	report := probeWith(t, cfg, change, m.receiver, m.options...)
+	report := probeWith(t, cfg, m.change(), m.receiver, m.options...)
 	require.Len(t, report.Results, 1)
 	result := report.Results[0]
 	assert.Equal(t, gatewayprobe.Differs, result.Verdict, result.Summary())

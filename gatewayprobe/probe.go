@@ -3,8 +3,9 @@
 // The interface document leaves much open, and this project had to choose. Each
 // choice is a row of docs/assumptions.md, and most rows can be tested from outside:
 // the probe sends a few requests for each and reports whether the gateway agrees
-// with the row, differs from it, or why that can't be told. [Report.Profile] is what a
-// later run can be compared with, so that it shows what has changed.
+// with the row, differs from it, or why that can't be told. With a report's [Profile]
+// the mock gateway behaves as the probed gateway did, see mockserver.WithProfile, and a
+// later run that is compared with it shows what has changed.
 //
 //	report, err := gatewayprobe.Run(ctx, gatewayprobe.Config{
 //		BaseURL: "https://sandbox.gateway.example",
@@ -158,6 +159,11 @@ func (p *probe) preflight(ctx context.Context) error {
 
 func (p *probe) finish(report *Report) *Report {
 	report.Ended, report.Requests = time.Now().UTC(), p.requests
+	without := report.Profile().NotReproduced()
+	for i := range report.Results {
+		result := &report.Results[i]
+		result.NotReproduced = result.Verdict != CannotTell && slices.Contains(without, result.ID)
+	}
 	return report
 }
 

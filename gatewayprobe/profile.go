@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/gateway-go/gateway/internal/profile"
 )
 
 // Profile says how a gateway reads rows of docs/assumptions.md, by their ids; see
@@ -36,13 +38,17 @@ func ReadProfile(text []byte) (Profile, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return Profile{}, fmt.Errorf("gatewayprobe: neither a profile nor a report: %w", err)
 	}
+	p := Profile{Name: file.Name, Readings: file.Readings}
 	switch {
 	case file.Results != nil:
-		return (&Report{Gateway: file.Gateway, Results: file.Results}).Profile(), nil
-	case file.Readings != nil:
-		return Profile{Name: file.Name, Readings: file.Readings}, nil
+		p = (&Report{Gateway: file.Gateway, Results: file.Results}).Profile()
+	case file.Readings == nil:
+		return p, errors.New("gatewayprobe: neither a profile, which has readings, nor a report, which has results")
 	}
-	return Profile{}, errors.New("gatewayprobe: neither a profile, which has readings, nor a report, which has results")
+	if _, _, err := profile.Read(p.Readings); err != nil {
+		return Profile{}, fmt.Errorf("gatewayprobe: profile: %w", err)
+	}
+	return p, nil
 }
 
 // reading returns the profile's reading of a row.
@@ -54,4 +60,19 @@ func (p Profile) reading(id string, dialect bool) string {
 		return document
 	}
 	return assumed
+}
+
+// DocumentProfile is the document dialect.
+func DocumentProfile() Profile {
+	return Profile{Name: document, Readings: profile.Dialect(false)}
+}
+
+// LiveProfile is the live dialect.
+func LiveProfile() Profile { return Profile{Name: live, Readings: profile.Dialect(true)} }
+
+// NotReproduced lists the rows whose reading the mock gateway has no setting for, so
+// that mockserver.WithProfile ignores them.
+func (p Profile) NotReproduced() []string {
+	_, without, _ := profile.Read(p.Readings) // unknown rows are the business of who uses the profile
+	return without
 }

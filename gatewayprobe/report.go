@@ -46,6 +46,10 @@ type Result struct {
 	// Expected is the other reading that a gateway which differs was compared with.
 	Expected string `json:"expected,omitzero"`
 
+	// NotReproduced means that the mock gateway has no setting for the reading, so that
+	// mockserver.WithProfile ignores it.
+	NotReproduced bool `json:"not_reproduced,omitzero"`
+
 	Why       string     `json:"why,omitzero"` // it can't be told
 	Exchanges []Exchange `json:"exchanges,omitzero"`
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/profile"
 )
 
 // transactionExperiments test the rows of "Transactions".
@@ -118,7 +120,7 @@ func transactionExperiments() map[string]experiment {
 			r := t.setup(t.get(path))
 			net := r.int("data.fee.net_amount")
 			t.want(net >= 0, "fee.net_amount is %v", r.at("data.fee.net_amount"))
-			t.want(net == 10000, feeReading, 10000-net)
+			t.want(net == 10000, profile.Fee, 10000-net)
 			return assumed
 		}},
 		"fee-kept": {does: "pays and refunds a transaction, and compares the balance before and after", run: func(t *trial) string {
@@ -175,9 +177,6 @@ func transactionExperiments() map[string]experiment {
 		}},
 	}
 }
-
-// feeReading is a reading of transaction-fee that mockserver.WithFee has.
-const feeReading = "a payment of 10000 cents costs %d"
 
 // dueDays returns the days that the four digits of a boleto's due day may mean: they
 // count from 1997-10-07, and went from 9999 back to 1000 in 2025.

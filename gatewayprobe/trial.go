@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+
+	"github.com/gateway-go/gateway/internal/profile"
 )
 
 // experiment tests one row of docs/assumptions.md.
@@ -23,9 +25,9 @@ type experiment struct {
 
 // Readings. Any other text says what the gateway did instead.
 const (
-	assumed  = "assumed"  // the row holds
-	document = "document" // a dialect row holds in the document dialect
-	live     = "live"     // and in the live one
+	assumed  = profile.Assumed
+	document = profile.Document
+	live     = profile.Live
 )
 
 // trial is one experiment that runs.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/console"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
@@ -23,22 +24,31 @@ func (s *Server) console(plane, gateway http.Handler) http.Handler {
 		Journal:  s.journal,
 		Plane:    plane,
 		Gateway:  gateway,
-		Document: s.reader(Document),
-		LiveAPI:  s.reader(Live),
+		Document: s.reader(spec.DocumentDialect),
+		LiveAPI:  s.reader(spec.LiveDialect),
+		Own:      s.own(),
 		Default:  s.Key(),
 		Name:     s.events.Name,
 		Allowed: func(key, control, id string) bool {
 			return controls(s.account(key, true), 1)[control](id) == nil
 		},
 		Sandbox: s.settings.environment == Sandbox,
-		Live:    s.settings.dialect == Live,
+		Dialect: s.settings.dialect,
 	})
 }
 
 // reader returns the interface in a dialect for reads that are no client's: its
 // request ids are its own, so that a look at a page changes nothing. It is made
 // when it is first used.
-func (s *Server) reader(dialect Dialect) http.Handler {
+func (s *Server) reader(dialect spec.Dialect) http.Handler {
 	api := sync.OnceValue(func() http.Handler { return s.api(dialect, ids.New()) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { api().ServeHTTP(w, r) })
+}
+
+// own is the reader in the server's dialect, where it is a mixture of the two.
+func (s *Server) own() http.Handler {
+	if d := s.settings.dialect; d != spec.DocumentDialect && d != spec.LiveDialect {
+		return s.reader(d)
+	}
+	return nil
 }

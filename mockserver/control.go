@@ -41,7 +41,7 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		},
 		Headers: s.settings.headers,
 		Sandbox: s.settings.environment == Sandbox,
-		Live:    s.settings.dialect == Live,
+		Dialect: s.settings.dialect,
 	})
 }
 

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/profile"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/webhook"
@@ -54,7 +57,8 @@ type Option func(*settings)
 type settings struct {
 	seed        *uint64
 	start       time.Time
-	dialect     Dialect
+	dialect     spec.Dialect
+	mistake     error // of an option, found when it was applied
 	environment Environment
 	lenient     bool
 	basicTokenX string
@@ -90,8 +94,8 @@ func (c settings) check() error {
 		return errors.New("mockserver: WithAutoPay: a delay can't be negative")
 	case c.memory < 0:
 		return errors.New("mockserver: WithMemoryLimit: a limit can't be negative")
-	case c.dialect > Live:
-		return errors.New("mockserver: WithDialect: neither Document nor Live")
+	case c.mistake != nil:
+		return c.mistake
 	case c.environment > Production:
 		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")
 	case c.speed < 0 || c.speed > clock.MaxSpeed || math.IsNaN(c.speed):
@@ -116,7 +120,32 @@ func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } 
 func WithStart(t time.Time) Option { return func(s *settings) { s.start = t } }
 
 // WithDialect chooses the reading of the interface.
-func WithDialect(d Dialect) Option { return func(s *settings) { s.dialect = d } }
+func WithDialect(d Dialect) Option {
+	return func(s *settings) {
+		switch d {
+		case Document:
+			s.dialect = spec.DocumentDialect
+		case Live:
+			s.dialect = spec.LiveDialect
+		default:
+			s.mistake = errors.New("mockserver: WithDialect: neither Document nor Live")
+		}
+	}
+}
+
+// WithProfile makes the gateway behave as one that package gatewayprobe has probed, in
+// every row of docs/assumptions.md for which there is a setting: dialect, leniency and
+// fee. It ignores the others, which [gatewayprobe.Profile.NotReproduced] lists. Options
+// after it can change these settings again.
+func WithProfile(p gatewayprobe.Profile) Option {
+	return func(s *settings) {
+		set, _, err := profile.Read(p.Readings)
+		if err != nil {
+			s.mistake = fmt.Errorf("mockserver: WithProfile: %w", err)
+		}
+		s.dialect, s.lenient, s.fee = set.Dialect, set.Lenient, set.Fee
+	}
+}
 
 // WithEnvironment chooses the environment.
 func WithEnvironment(e Environment) Option { return func(s *settings) { s.environment = e } }

@@ -157,10 +157,10 @@ func (s *Server) world(account string) seed.World {
 		Call:    s.request,
 		Account: account,
 		Env: engine.Env{
-			Live: s.settings.dialect == Live, Sandbox: s.settings.environment == Sandbox, IDs: ids.New(),
+			Dialect: s.settings.dialect, Sandbox: s.settings.environment == Sandbox, IDs: ids.New(),
 			AutoPay: s.settings.autoPay, Fee: s.settings.fee,
 		},
-		Variant: spec.Variant{Live: s.settings.dialect == Live, Lenient: s.settings.lenient, LoopbackHTTP: true},
+		Variant: spec.Variant{Dialect: s.settings.dialect, Lenient: s.settings.lenient, LoopbackHTTP: true},
 	}
 }
 

@@ -108,7 +108,7 @@ func New(opts ...Option) (*Server, error) {
 		Clock:   s.clock,
 		IDs:     func(account string) store.IDs { return cfg.ids(account) },
 		Outbox:  &s.data,
-		Live:    cfg.dialect == Live,
+		Dialect: cfg.dialect,
 		Sandbox: cfg.environment == Sandbox,
 		AutoPay: cfg.autoPay,
 		Fee:     cfg.fee,
@@ -157,12 +157,12 @@ func (s *Server) begin() error {
 }
 
 // api returns the interface in a dialect.
-func (s *Server) api(dialect Dialect, requestIDs *ids.Source) *httpapi.API {
+func (s *Server) api(dialect spec.Dialect, requestIDs *ids.Source) *httpapi.API {
 	return httpapi.New(httpapi.Config{
 		Store:       s.store,
 		Now:         s.clock.Now,
 		IDs:         requestIDs,
-		Live:        dialect == Live,
+		Dialect:     dialect,
 		Lenient:     s.settings.lenient,
 		Production:  s.settings.environment == Production,
 		BasicTokenX: s.settings.basicTokenX,
@@ -172,7 +172,7 @@ func (s *Server) api(dialect Dialect, requestIDs *ids.Source) *httpapi.API {
 
 // assemble puts the journal and the faults before the API.
 func (s *Server) assemble(api *httpapi.API) {
-	pages := hosted.New(hosted.Config{Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Live: s.settings.dialect == Live})
+	pages := hosted.New(hosted.Config{Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Dialect: s.settings.dialect})
 	operation := func(r *http.Request) string { return cmp.Or(hosted.Operation(r), api.Operation(r)) }
 	account := func(r *http.Request) string {
 		if hosted.Serves(r) {

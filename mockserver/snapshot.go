@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
@@ -25,6 +26,7 @@ const snapshotVersion = 2
 type snapshot struct {
 	Version     int
 	Dialect     Dialect
+	Mixture     string `json:",omitzero"` // the dialect, where it is neither Document nor Live
 	Environment Environment
 	Clock       clock.State
 	RequestIDs  []byte
@@ -54,9 +56,11 @@ func (s *Server) Snapshot() ([]byte, error) {
 }
 
 func (s *Server) snapshot() (snap snapshot, err error) {
+	dialect, mixture := s.settings.stored()
 	snap = snapshot{
 		Version:     snapshotVersion,
-		Dialect:     s.settings.dialect,
+		Dialect:     dialect,
+		Mixture:     mixture,
 		Environment: s.settings.environment,
 		Clock:       s.clock.State(),
 	}
@@ -133,10 +137,11 @@ func (s *Server) replace(snap snapshot, cause string) error {
 
 // accepts returns why a snapshot is not of a server like this one, or nil.
 func (s *Server) accepts(snap snapshot) error {
+	dialect, mixture := s.settings.stored()
 	switch {
 	case snap.Version != snapshotVersion:
 		return fmt.Errorf("%w: version %d", ErrSnapshot, snap.Version)
-	case snap.Dialect != s.settings.dialect:
+	case snap.Dialect != dialect || snap.Mixture != mixture:
 		return fmt.Errorf("%w: the dialects differ", ErrSnapshot)
 	case snap.Environment != s.settings.environment:
 		return fmt.Errorf("%w: the environments differ", ErrSnapshot)
@@ -162,4 +167,16 @@ func (s *Server) load(snap snapshot) (err error) {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	return s.sender.Load(snap.Webhooks)
+}
+
+// stored returns the dialect as snapshots have it: a mixture by its name.
+func (c settings) stored() (dialect Dialect, mixture string) {
+	switch c.dialect {
+	case spec.DocumentDialect:
+		return Document, ""
+	case spec.LiveDialect:
+		return Live, ""
+	default:
+		return Document, c.dialect.String()
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -81,7 +82,13 @@ func TestRestoreRefuses(t *testing.T) {
 	require.NoError(t, err)
 	live := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
 	production := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
+	mixed := mockserver.Run(t, mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"D4": "live"}}))
 	require.ErrorIs(t, live.Restore(saved), mockserver.ErrSnapshot)
+	require.ErrorContains(t, mixed.Restore(saved), `its dialect is "document", and this server's is "live in D4"`)
+	own, err := mixed.Snapshot()
+	require.NoError(t, err)
+	require.NoError(t, mixed.Restore(own))
+	require.ErrorIs(t, gw.Restore(own), mockserver.ErrSnapshot)
 	require.ErrorIs(t, production.Restore(saved), mockserver.ErrSnapshot)
 	text := string(saved)
 	for damaged, want := range map[string]string{

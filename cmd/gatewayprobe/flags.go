@@ -73,7 +73,7 @@ func (f *flags) set(only *string) *flag.FlagSet {
 	s.BoolVar(&f.list, "list", false, "list what a run would do, and send nothing")
 	s.StringVar(&f.json, "json", "", "`file` that gets the report with every request and response, masked")
 	s.StringVar(only, "only", "", "`rows` of docs/assumptions.md to test, comma-separated, such as D1,list-order")
-	s.StringVar(&f.profile, "profile", "", "`file` with an earlier report or a profile that the gateway is compared with, rather than with the document dialect")
+	s.StringVar(&f.profile, "profile", "", "earlier report, a `file`, or live or document: what the gateway is compared with (default document)")
 	s.StringVar(&c.WebhookURL, "webhook-url", "", "public `URL` that leads to -listen; without it no webhook is tested")
 	s.StringVar(&f.listen, "listen", "", "`address` on which webhooks are received, such as :8080")
 	s.DurationVar(&c.WebhookWait, "webhook-wait", gatewayprobe.DefaultWebhookWait, "how long to wait for a webhook")
@@ -121,7 +121,11 @@ func (f *flags) check(only string, getenv func(string) string) error {
 	case f.listen != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == ""):
 		return errors.New("-webhook-url must be an http or https URL")
 	}
-	if f.profile == "" {
+	switch f.profile {
+	case "", "document":
+		return nil
+	case "live":
+		f.config.Profile = gatewayprobe.LiveProfile()
 		return nil
 	}
 	text, err := os.ReadFile(f.profile)

@@ -70,6 +70,10 @@ func TestWithAProfileTheCommandSaysWhatChanged(t *testing.T) {
 	code, out, errs = command(t, "-base-url", listening(t), "-rate", "1000", "-only", "D5,D22", "-profile", file)
 	assert.Equal(t, different, code, errs)
 	assert.Contains(t, out, "differs\tD5\tdocument (expected: live)\n")
+
+	code, out, errs = command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-profile", "live")
+	require.Zero(t, code, errs)
+	assert.Contains(t, out, "2 agree, 0 differ")
 }
 
 func TestWebhooksReachTheCommandsReceiver(t *testing.T) {

@@ -54,7 +54,7 @@ func CheckoutLink(o *Object) {
 		o.Fail("products", CodeRequired, "is required where amount is not sent")
 	}
 	product := linkProduct
-	if o.Variant().Live {
+	if o.Variant().Dialect.Live(D23) {
 		product = liveLinkProduct
 	}
 	o.Int("amount", Optional).Between(MinAmount, MaxAmount)

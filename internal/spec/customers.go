@@ -30,7 +30,7 @@ func Customer(o *Object) {
 	o.String("name", Required).MinLen(1)
 	o.String("email", Required).Email()
 	phone := o.String("phone", Nullable)
-	if o.Variant().Live {
+	if o.Variant().Dialect.Live(CustomerPhone) {
 		phone.Match(func(s string) bool { return len(s) == livePhoneDigits && digits(s) },
 			"must be an area code and a mobile number, 11 digits")
 	}
@@ -38,13 +38,13 @@ func Customer(o *Object) {
 	o.String("externalRef", Nullable)
 	o.Object("address", Nullable, customerAddress)
 	ip := o.String("ip_address", Nullable)
-	if !o.Variant().Live {
+	if !o.Variant().Dialect.Live(D20) {
 		ip.IP()
 	}
 }
 
 func customerDocument(o *Object) {
-	if !o.Variant().Live {
+	if !o.Variant().Dialect.Live(D20) {
 		document(o, CustomerDocumentTypes)
 		return
 	}
@@ -53,7 +53,7 @@ func customerDocument(o *Object) {
 }
 
 func customerAddress(o *Object) {
-	if !o.Variant().Live {
+	if !o.Variant().Dialect.Live(D20) {
 		Address(o)
 		return
 	}

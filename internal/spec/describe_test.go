@@ -35,7 +35,7 @@ func TestDescribeTellsEveryLimitOfABody(t *testing.T) {
 func TestDescribeFollowsTheVariant(t *testing.T) {
 	t.Parallel()
 	assert.InDelta(t, 1, spec.Describe(spec.Transfer, spec.Variant{}).Member("amount").Min, 0)
-	assert.InDelta(t, 1000, spec.Describe(spec.Transfer, spec.Variant{Live: true}).Member("amount").Min, 0)
+	assert.InDelta(t, 1000, spec.Describe(spec.Transfer, spec.Variant{Dialect: spec.LiveDialect}).Member("amount").Min, 0)
 }
 
 func TestDescribeTellsTheListsOfAQuery(t *testing.T) {

@@ -31,7 +31,7 @@ const (
 // optional is Optional, and Nullable in the live reading: some optional members
 // may be null there.
 func (o *Object) optional() Presence {
-	if o.Variant().Live {
+	if o.Variant().Dialect.Live(D19) {
 		return Nullable
 	}
 	return Optional

@@ -28,7 +28,7 @@ type Rule func(*Object)
 // readings of the interface holds, and who asks. The zero Variant is the
 // interface document's own reading.
 type Variant struct {
-	Live         bool // the published gateway's reading; see docs/assumptions.md
+	Dialect      Dialect
 	Lenient      bool // products and buyer may be missing
 	LoopbackHTTP bool // notify_url may be plain http to a loopback host
 

@@ -128,7 +128,7 @@ var fixedSubscriptionMembers = [...]string{
 // SubscriptionCancel holds the rules of the optional body of
 // POST /v2/subscriptions/{id}/cancel.
 func SubscriptionCancel(o *Object) {
-	if o.Variant().Live {
+	if o.Variant().Dialect.Live(D21) {
 		o.Enum("reason", Optional, CancellationReasons)
 		return
 	}

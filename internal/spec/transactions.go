@@ -53,7 +53,7 @@ func Transaction(o *Object) {
 		body = Optional
 	}
 	method := Required
-	if v.Live {
+	if v.Dialect.Live(D13) {
 		method = Optional
 	}
 	o.String("external_ref", Nullable)
@@ -69,7 +69,7 @@ func Transaction(o *Object) {
 	o.String("metadata", Nullable)
 	o.Bool("traceable", Optional)
 	o.String("ip_address", Nullable).IP()
-	if o.Text("method") == "voucher" && !v.Live {
+	if o.Text("method") == "voucher" && !v.Dialect.Live(D8) {
 		voucherAddress(o)
 	}
 }
@@ -99,7 +99,7 @@ func buyer(o *Object) {
 	if id {
 		p = Nullable
 	}
-	if id && o.Variant().Live {
+	if id && o.Variant().Dialect.Live(D14) {
 		for _, name := range [...]string{"name", "email"} {
 			if o.Has(name) {
 				o.Fail(name, CodeInvalid, "must not be sent together with id")
@@ -112,7 +112,7 @@ func buyer(o *Object) {
 	o.String("phone", Nullable)
 	o.String("birth_date", Nullable)
 	papers := Nullable
-	if method := o.parent.Text("method"); !id && o.Variant().Live && (method == "" || method == "pix") {
+	if method := o.parent.Text("method"); !id && o.Variant().Dialect.Live(D15) && (method == "" || method == "pix") {
 		papers = Required
 	}
 	o.Object("document", papers, func(o *Object) { document(o, DocumentTypes) })
@@ -197,7 +197,7 @@ func Delivery(o *Object) {
 // SandboxStatus holds the rules of PUT /v2/transactions/{id}.
 func SandboxStatus(o *Object) {
 	states := TransactionStatuses
-	if o.Variant().Live {
+	if o.Variant().Dialect.Live(D2) {
 		states = LiveTransactionStatuses
 	}
 	o.Enum("status", Required, states)

@@ -143,17 +143,17 @@ func TestLivePixDocument(t *testing.T) {
 	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],
 		"buyer":{"name":"x","email":"a@b","document":{"type":"CPF","number":"1"}}}`
 	documents := values{field: "buyer.document", refused: []refusal{gone(), null()}}
-	checkValues(t, spec.Transaction, spec.Variant{Live: true}, base, []values{documents})
-	checkValues(t, spec.Transaction, spec.Variant{Live: true}, edit(t, base, "method", missing), []values{documents})
+	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, base, []values{documents})
+	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, edit(t, base, "method", missing), []values{documents})
 	documents = values{field: "buyer.document", allowed: []string{missing, `null`}}
-	checkValues(t, spec.Transaction, spec.Variant{Live: true}, edit(t, base, "method", `"voucher"`), []values{documents})
+	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, edit(t, base, "method", `"voucher"`), []values{documents})
 	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{documents})
 }
 
 func TestLiveBuyerID(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"products":[{"name":"x","price":0}],"buyer":{"id":4711}}`
-	checkValues(t, spec.Transaction, spec.Variant{Live: true}, base, []values{
+	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, base, []values{
 		{field: "buyer.name", allowed: []string{missing, `null`}, refused: []refusal{{`"Maria"`, spec.CodeInvalid}, {`""`, spec.CodeInvalid}, {`7`, spec.CodeInvalid}}},
 		{field: "buyer.email", allowed: []string{missing, `null`}, refused: []refusal{{`"a@b"`, spec.CodeInvalid}, {`"a"`, spec.CodeInvalid}}},
 		{field: "method", allowed: []string{missing, `"voucher"`}, refused: []refusal{null()}},
@@ -188,7 +188,7 @@ func TestVoucher(t *testing.T) {
 		}},
 		{field: "buyer.address.country", allowed: []string{missing}},
 	})
-	checkValues(t, spec.Transaction, spec.Variant{Live: true}, base, []values{
+	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, base, []values{
 		{field: "buyer.address", allowed: []string{missing, `null`}},
 		{field: "buyer.address.zipCode", allowed: []string{missing}},
 	})
@@ -239,7 +239,7 @@ func TestSandboxStatus(t *testing.T) {
 	t.Parallel()
 	status := []values{{field: "status", refused: notA("string", gone(), null())}}
 	checkValues(t, spec.SandboxStatus, spec.Variant{}, `{"status":"paid"}`, append(status, enum("status", spec.TransactionStatuses)))
-	checkValues(t, spec.SandboxStatus, spec.Variant{Live: true}, `{"status":"paid"}`, append(status, enum("status", spec.LiveTransactionStatuses)))
+	checkValues(t, spec.SandboxStatus, spec.Variant{Dialect: spec.LiveDialect}, `{"status":"paid"}`, append(status, enum("status", spec.LiveTransactionStatuses)))
 	checkValues(t, spec.LiveSandboxStatus, spec.Variant{}, `{"status":"paid"}`, append(status, enum("status", spec.LiveTransactionStatuses)))
 }
 

@@ -30,7 +30,7 @@ var (
 // Transfer holds the rules of POST /v2/transfers.
 func Transfer(o *Object) {
 	least := int64(MinAmount)
-	if o.Variant().Live {
+	if o.Variant().Dialect.Live(D7) {
 		least = MinLiveTransferAmount
 	}
 	o.Enum("pix_key_type", Required, PixKeyTypes)

@@ -57,7 +57,7 @@ func TestTransferKeyLength(t *testing.T) {
 
 func TestTransferLiveMinimum(t *testing.T) {
 	t.Parallel()
-	checkValues(t, spec.Transfer, spec.Variant{Live: true}, transferBase, []values{
+	checkValues(t, spec.Transfer, spec.Variant{Dialect: spec.LiveDialect}, transferBase, []values{
 		{field: "amount", allowed: []string{`1000`}, refused: []refusal{{`999`, spec.CodeTooSmall}}},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/url"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/webhook"
@@ -30,6 +32,8 @@ type config struct {
 	options  []mockserver.Option
 	seed     string
 	seedFile string
+
+	notReproduced []string // rows of the profile that have no setting here
 }
 
 const usage = `mockgateway is a whole payment gateway in memory, for tests and development.
@@ -109,7 +113,7 @@ func version() string {
 
 // flags are the command line as it is written.
 type flags struct {
-	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, seedFile, log string
+	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, seedFile, log, profile string
 
 	timestampHeader, signatureHeader string
 
@@ -173,6 +177,7 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.portFile, "port-file", "", "`file` that gets host:port once the gateway is ready, and is removed at the start and at the end")
 	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
 	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: responds as the interface document says, or as the published gateway does")
+	s.StringVar(&f.profile, "profile", "", "report of gatewayprobe, a `file`: responds as the gateway that was probed, in place of -dialect, -lenient and -fee")
 	s.BoolVar(&f.lenient, "lenient", false, "accept transactions without products or buyer")
 	s.StringVar(&f.clock, "clock", "realtime", "`realtime|manual`: whether the virtual clock runs by itself")
 	s.Float64Var(&f.speed, "speed", 1, "virtual seconds per second of a realtime clock, at most 1000000")
@@ -213,13 +218,10 @@ func (f *flags) config() (config, error) {
 	if f.environment == "production" {
 		add(mockserver.WithEnvironment(mockserver.Production))
 	}
-	if f.dialect == "live" {
-		add(mockserver.WithDialect(mockserver.Live))
+	if err := f.readings(&cfg); err != nil {
+		return cfg, err
 	}
 	add(mockserver.WithConsole(f.console))
-	if f.lenient {
-		add(mockserver.WithLenient())
-	}
 	add(mockserver.WithSignatureHeaders(webhook.HeaderNames{Timestamp: f.timestampHeader, Signature: f.signatureHeader}))
 	if f.basicTokenX != "" {
 		add(mockserver.WithBasicTokenX(f.basicTokenX))
@@ -249,6 +251,35 @@ func (f *flags) config() (config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// readings sets how the interface is read.
+func (f *flags) readings(cfg *config) error {
+	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
+	if f.dialect == "live" {
+		add(mockserver.WithDialect(mockserver.Live))
+	}
+	if f.lenient {
+		add(mockserver.WithLenient())
+	}
+	if f.profile == "" {
+		return nil
+	}
+	if f.dialect != "document" || f.lenient || f.fee != 0 {
+		return fmt.Errorf("%s sets the dialect, the leniency and the fee: remove %s, %s or %s",
+			f.name("profile"), f.name("dialect"), f.name("lenient"), f.name("fee"))
+	}
+	text, err := os.ReadFile(f.profile)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.name("profile"), err)
+	}
+	profile, err := gatewayprobe.ReadProfile(text)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", f.name("profile"), f.profile, err)
+	}
+	cfg.notReproduced = profile.NotReproduced()
+	add(mockserver.WithProfile(profile))
+	return nil
 }
 
 func (f *flags) time(add func(mockserver.Option)) error {
@@ -288,7 +319,9 @@ func (f *flags) numbers(add func(mockserver.Option)) error {
 		return fmt.Errorf("%s must not be negative", f.name("fee"))
 	}
 	add(mockserver.WithMemoryLimit(f.memory << 20))
-	add(mockserver.WithFee(f.fee))
+	if f.profile == "" {
+		add(mockserver.WithFee(f.fee))
+	}
 	add(mockserver.WithOpeningBalance(f.opening))
 	return nil
 }

@@ -33,6 +33,9 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	if cfg.seedFile != "" && gw.Seeded() == nil {
 		_, _ = fmt.Fprintf(errs, "mockgateway: %s was not applied: the data file has resources already\n", cfg.seedFile)
 	}
+	if len(cfg.notReproduced) > 0 {
+		_, _ = fmt.Fprintf(errs, "mockgateway: the profile is ignored in rows that have no setting: %s\n", strings.Join(cfg.notReproduced, ", "))
+	}
 	written := cfg.log.follow(errs, gw) //nolint:contextcheck // it ends with the gateway: what is drained is logged too
 	err = errors.Join(listen(ctx, cfg, gw, out), gw.Close())
 	select {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
@@ -68,7 +69,7 @@ type Config struct {
 	// Headers are the server's names of the signature's headers.
 	Headers webhook.HeaderNames
 	Sandbox bool
-	Live    bool
+	Dialect spec.Dialect
 }
 
 // Plane serves the control plane. It is safe for concurrent use.

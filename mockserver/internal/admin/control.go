@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
@@ -28,21 +29,19 @@ type healthView struct {
 }
 
 func (p *Plane) health(*call) (any, error) {
-	v := healthView{Status: "ok", Environment: "production", Dialect: "document", Now: respond.Stamp(p.cfg.Clock.Now())}
+	v := healthView{Status: "ok", Environment: "production", Dialect: p.cfg.Dialect.String(), Now: respond.Stamp(p.cfg.Clock.Now())}
 	if p.cfg.Sandbox {
 		v.Environment = "sandbox"
-	}
-	if p.cfg.Live {
-		v.Dialect = "live"
 	}
 	return v, nil
 }
 
 func (*Plane) assumptions(*call) (any, error) { return docs.Assumptions(), nil }
 
-// openAPI writes the description of the interface in the server's dialect.
+// openAPI writes the description of the interface in the server's dialect, or in the
+// nearer one where it is a mixture.
 func (p *Plane) openAPI(c *call) (any, error) {
-	respond.WriteText(c.w, http.StatusOK, respond.JSON, docs.OpenAPI(p.cfg.Live))
+	respond.WriteText(c.w, http.StatusOK, respond.JSON, docs.OpenAPI(p.cfg.Dialect.Nearest() == spec.LiveDialect))
 	return nil, nil //nolint:nilnil // the response is written
 }
 

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
@@ -47,9 +48,10 @@ type Config struct {
 	Plane   http.Handler
 	Gateway http.Handler
 	// Document and LiveAPI are the interface in each dialect, for reads that are
-	// internal.
+	// internal, and Own in that of the server, where it is neither.
 	Document http.Handler
 	LiveAPI  http.Handler
+	Own      http.Handler
 
 	// Default is the key of the account that is shown first, and Name returns what
 	// an account is called where its key must not be shown.
@@ -60,7 +62,7 @@ type Config struct {
 	Allowed func(key, control, id string) bool
 
 	Sandbox bool
-	Live    bool
+	Dialect spec.Dialect
 }
 
 // Console serves the pages. It is safe for concurrent use.
@@ -307,8 +309,12 @@ func (rq *request) frame(section string) *frame {
 	if rq.cfg.Sandbox {
 		f.Environment = "sandbox"
 	}
-	if rq.cfg.Live {
+	switch rq.cfg.Dialect {
+	case spec.DocumentDialect:
+	case spec.LiveDialect:
 		f.Dialect = "live"
+	default:
+		f.Dialect = "mixed"
 	}
 	if rq.r.Method == http.MethodPost { // the page can't be read again
 		f.Back, f.Events = rq.back(), ""
@@ -340,7 +346,7 @@ func (rq *request) fail(status int, detail string) {
 // load parses the templates and makes the secret of the forms.
 func (c *Console) load() {
 	c.token = newTokens()
-	c.docs = readReference(c.cfg.Live)
+	c.docs = readReference(c.cfg.Dialect.Nearest() == spec.LiveDialect)
 	layout, err := template.New("").Funcs(functions()).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html")
 	if err != nil {
 		c.err = err

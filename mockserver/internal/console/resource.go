@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/internal/qr"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
@@ -81,23 +82,28 @@ func timeFact(label string, t time.Time) fact {
 	return fact{Label: label, Cell: cell{stamp(t), "time"}}
 }
 
-// documents reads a resource in both dialects, the server's own first.
+// documents reads a resource in both dialects, and in the server's own, which comes
+// first.
 func (rq *request) documents(path string) (list []document) {
 	for _, dialect := range [...]struct {
 		title   string
 		handler http.Handler
 		own     bool
 	}{
-		{"document dialect", rq.cfg.Document, !rq.cfg.Live},
-		{"live dialect", rq.cfg.LiveAPI, rq.cfg.Live},
+		{"this server", rq.cfg.Own, true},
+		{"document dialect", rq.cfg.Document, rq.cfg.Dialect == spec.DocumentDialect},
+		{"live dialect", rq.cfg.LiveAPI, rq.cfg.Dialect == spec.LiveDialect},
 	} {
+		if dialect.handler == nil {
+			continue
+		}
 		_, text, err := rq.roundTrip(dialect.handler, http.MethodGet, path, nil)
 		if err != nil {
 			continue
 		}
 		list = append(list, document{dialect.title, indented(rq.cfg.Journal.Masked(text)), dialect.own})
 	}
-	if rq.cfg.Live {
+	if rq.cfg.Dialect == spec.LiveDialect {
 		slices.Reverse(list)
 	}
 	return list

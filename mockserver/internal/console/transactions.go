@@ -121,7 +121,7 @@ func (rq *request) transactionRequests(t *engine.Transaction) (list []action) {
 		}})
 	}
 	if rq.cfg.Sandbox {
-		status := spec.Describe(spec.Transactions.SetSandboxStatus.Rule, spec.Variant{Live: rq.cfg.Live}).Member("status")
+		status := spec.Describe(spec.Transactions.SetSandboxStatus.Rule, spec.Variant{Dialect: rq.cfg.Dialect}).Member("status")
 		list = append(list, action{
 			Call: "PUT /v2/transactions/{id}", IDs: []string{t.ID}, Label: "Set the state",
 			Hint:   "The sandbox can set any state, with its webhook.",

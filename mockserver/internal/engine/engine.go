@@ -12,8 +12,8 @@ import (
 
 // Env is what every transition may know beside its records and its input.
 type Env struct {
-	Now     time.Time     // the virtual clock, UTC, whole milliseconds
-	Live    bool          // the live dialect's states and limits
+	Now     time.Time // the virtual clock, UTC, whole milliseconds
+	Dialect spec.Dialect
 	Sandbox bool          // the environment; false is production
 	IDs     IDs           // seeded: the same seed and calls make the same ids
 	AutoPay time.Duration // how soon a pending transaction is paid by itself; 0 is never

@@ -239,7 +239,7 @@ func refuse(t *Transaction, reason string) {
 
 // challenge makes t, which is open, wait for 3-D Secure.
 func challenge(env Env, t *Transaction) {
-	if env.Live {
+	if env.Dialect.Live(spec.D3) {
 		t.Status = challenged
 	}
 	t.NextAction = &NextAction{

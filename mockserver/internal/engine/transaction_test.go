@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
@@ -24,7 +25,7 @@ func paymentEnv() engine.Env {
 
 func liveEnv() engine.Env {
 	env := paymentEnv()
-	env.Live = true
+	env.Dialect = spec.LiveDialect
 	return env
 }
 

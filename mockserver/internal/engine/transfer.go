@@ -3,6 +3,8 @@ package engine
 import (
 	"strings"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // The states of a transfer. "cancelled" has two l's, unlike a transaction's;
@@ -46,7 +48,7 @@ func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
 // the one that has in.ExternalRef already, or nil: the document dialect rejects the
 // second, the live one changes nothing and returns the first.
 func CreateTransfer(env Env, first *Transfer, in Transfer) (Change, *Refusal) {
-	if first != nil && env.Live {
+	if first != nil && env.Dialect.Live(spec.D4) {
 		return Change{}, nil
 	}
 	if first != nil {

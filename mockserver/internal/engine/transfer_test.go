@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
@@ -119,7 +120,7 @@ func TestTransferCreateRows(t *testing.T) {
 	t.Run("P2 live answers the first", func(t *testing.T) {
 		t.Parallel()
 		live := w.env
-		live.Live = true
+		live.Dialect = spec.LiveDialect
 		c, refusal := engine.CreateTransfer(live, first, in)
 		assert.Nil(t, refusal)
 		assert.Empty(t, c)

@@ -22,13 +22,13 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Config is what Pages need. All but Live are required.
+// Config is what Pages need. All but Dialect are required.
 type Config struct {
 	Store *store.Store
 	Now   func() time.Time // the virtual clock
 	// ServeAs serves a request of the interface for the account of a key.
 	ServeAs func(key string, w http.ResponseWriter, r *http.Request)
-	Live    bool // the live dialect
+	Dialect spec.Dialect
 }
 
 // Pages serves the checkout pages of every account. It is safe for concurrent

@@ -116,7 +116,7 @@ func (v *visit) address(in values) map[string]any {
 	if in["country"] != "" {
 		address["country"] = in["country"]
 	}
-	if !typed && (v.pages.cfg.Live || in["method"] != string(gateway.Voucher)) {
+	if !typed && (v.pages.cfg.Dialect.Live(spec.D8) || in["method"] != string(gateway.Voucher)) {
 		return nil
 	}
 	return address

@@ -208,7 +208,7 @@ func (v *visit) pageOfForm(notice string, in values, found []spec.Violation) *pa
 	for _, m := range v.link.PaymentMethods {
 		f.Methods = append(f.Methods, choice{m, v.words.Say("method." + m), v.words.Say("hint." + m), m == method})
 	}
-	w := inputs{words: v.words, in: in, wrong: errorsOf(found), document: !v.pages.cfg.Live}
+	w := inputs{words: v.words, in: in, wrong: errorsOf(found), addressed: !v.pages.cfg.Dialect.Live(spec.D8)}
 	f.Buyer, f.Address = w.buyer(), w.address()
 	f.Outcome = w.choose("outcome", "outcome.", outcomes(), "paid")
 	f.Installments = w.choose("installments", "", installments(), "1")
@@ -243,9 +243,9 @@ func installments() (list []string) {
 type inputs struct {
 	words
 
-	in       values
-	wrong    map[string]spec.Violation
-	document bool // the document dialect, in which a voucher needs an address
+	in        values
+	wrong     map[string]spec.Violation
+	addressed bool // a voucher needs an address
 }
 
 func (w inputs) field(name, kind, autocomplete string) field {
@@ -288,7 +288,7 @@ func (w inputs) address() []field {
 	}
 	for i := range list {
 		list[i].Half = i > 0
-		list[i].Required = w.document && slices.Contains([]string{"street", "city", "zip"}, list[i].Name)
+		list[i].Required = w.addressed && slices.Contains([]string{"street", "city", "zip"}, list[i].Name)
 	}
 	return w.note(list)
 }

@@ -31,9 +31,9 @@ type Config struct {
 	Store      *store.Store
 	Now        func() time.Time // the virtual clock
 	IDs        engine.IDs       // makes request ids
-	Live       bool             // the live dialect; else the document's
-	Lenient    bool             // transactions without products or buyer are accepted
-	Production bool             // the environment; else sandbox
+	Dialect    spec.Dialect
+	Lenient    bool // transactions without products or buyer are accepted
+	Production bool // the environment; else sandbox
 
 	// BasicTokenX is the account of the literal Basic credential "token:x";
 	// "" refuses it.
@@ -64,7 +64,7 @@ func New(cfg Config) *API {
 }
 
 // offers reports whether the dialect has a route.
-func (a *API) offers(r *route) bool { return a.cfg.Live || !r.liveOnly }
+func (a *API) offers(r *route) bool { return a.cfg.Dialect.Live(spec.HostedRoutes) || !r.liveOnly }
 
 // Operation returns the name of the operation that a request is,
 // "transactions.create", or "" where it is none.
@@ -180,5 +180,5 @@ func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
 
 // variant returns the reading of the rules that holds here.
 func (a *API) variant() spec.Variant {
-	return spec.Variant{Live: a.cfg.Live, Lenient: a.cfg.Lenient, LoopbackHTTP: true}
+	return spec.Variant{Dialect: a.cfg.Dialect, Lenient: a.cfg.Lenient, LoopbackHTTP: true}
 }

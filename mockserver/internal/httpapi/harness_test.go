@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
@@ -47,18 +48,18 @@ func newMock(t *testing.T, change ...option) *mock {
 	for _, c := range change {
 		c(&hc, &sc)
 	}
-	sc.Live, sc.Sandbox = hc.Live, !hc.Production
+	sc.Dialect, sc.Sandbox = hc.Dialect, !hc.Production
 	if sc.Room == nil {
 		sc.Room = room.Endless()
 	}
 	m.room, m.store = sc.Room, store.New(sc)
-	hc.Store, m.live = m.store, hc.Live
+	hc.Store, m.live = m.store, hc.Dialect == spec.LiveDialect
 	m.api = httpapi.New(hc)
 	return m
 }
 
 func document(*httpapi.Config, *store.Config)        {}
-func live(hc *httpapi.Config, _ *store.Config)       { hc.Live = true }
+func live(hc *httpapi.Config, _ *store.Config)       { hc.Dialect = spec.LiveDialect }
 func lenient(hc *httpapi.Config, _ *store.Config)    { hc.Lenient = true }
 func production(hc *httpapi.Config, _ *store.Config) { hc.Production = true }
 func limited(_ *httpapi.Config, sc *store.Config)    { sc.Room = room.New(4000) }

@@ -35,7 +35,7 @@ type storedResponse struct {
 // where the header does not count. PATCH sets what it says however often it is
 // sent, and D16 names POST and PUT only.
 func (rq *request) idempotencyKeys() []string {
-	if !rq.api.cfg.Live || rq.r.Method != http.MethodPost && rq.r.Method != http.MethodPut {
+	if !rq.api.cfg.Dialect.Live(spec.D16) || rq.r.Method != http.MethodPost && rq.r.Method != http.MethodPut {
 		return nil
 	}
 	return rq.r.Header[idempotencyHeader]

@@ -88,7 +88,7 @@ func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
 		return nil, p
 	}
 	data := cursorList{items, page.Total, nullable(&page.Next), nullable(&page.Prev)}
-	if rq.api.cfg.Live {
+	if rq.api.cfg.Dialect.Live(spec.D1) {
 		return liveCursorList{true, rq.id, data}, nil
 	}
 	return data, nil

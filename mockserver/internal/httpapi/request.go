@@ -70,7 +70,7 @@ func (rq *request) pathErrors() []spec.Violation {
 	if rq.route.rule == nil {
 		return nil
 	}
-	return rq.route.rule(rq.param, rq.api.cfg.Live)
+	return rq.route.rule(rq.param, rq.api.cfg.Dialect.Live(spec.D22))
 }
 
 // plainly is for requests of which only the path matters.

@@ -180,7 +180,7 @@ func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engi
 // it; the live dialect's becomes the cancellationReason.
 func (a *API) cancelSubscription(rq *request, in *gateway.SubscriptionCancelParams) (any, *engine.Refusal) {
 	reason := ""
-	if a.cfg.Live {
+	if a.cfg.Dialect.Live(spec.D21) {
 		reason = in.Reason
 	}
 	s, refusal := rq.account.Subscription(rq.param, func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -30,7 +31,7 @@ func (a *API) createTransaction(rq *request, in *gateway.TransactionParams) (any
 
 func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransaction {
 	installments := in.Installments
-	if installments == 0 && !a.cfg.Live {
+	if installments == 0 && !a.cfg.Dialect.Live(spec.D13) {
 		installments = 1
 	}
 	n := engine.NewTransaction{
@@ -72,7 +73,7 @@ func etag(r *engine.Row) string {
 }
 
 func (a *API) listTransactions(rq *request) (any, *problem) {
-	if a.cfg.Live {
+	if a.cfg.Dialect.Live(spec.D12) {
 		return transactionsAs(viewTransactionItem).byCursor(rq)
 	}
 	return transactionsAs(a.viewTransaction).byCursor(rq)

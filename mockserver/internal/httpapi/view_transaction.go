@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
@@ -170,7 +171,7 @@ func (a *API) viewMetadata(text string) any {
 	switch {
 	case text == "":
 		return nil
-	case a.cfg.Live:
+	case a.cfg.Dialect.Live(spec.D10):
 		return metadataObject(text)
 	default:
 		return text

@@ -241,7 +241,12 @@ func (d *document) operation(op httpapi.Shape) object {
 	return out
 }
 
-func (d *document) variant() spec.Variant { return spec.Variant{Live: d.live} }
+func (d *document) variant() spec.Variant {
+	if d.live {
+		return spec.Variant{Dialect: spec.LiveDialect}
+	}
+	return spec.Variant{}
+}
 
 func (d *document) requestBody(op httpapi.Shape, params reflect.Type) object {
 	name := camel(op.Name) + "Body"

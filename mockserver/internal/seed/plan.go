@@ -182,7 +182,7 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 			return refusal
 		},
 	}
-	if env.Live && env.Sandbox { // states that only the sandbox can set
+	if env.Dialect.Live(spec.D2) && env.Sandbox { // states that only the sandbox can set
 		for status := range spec.LiveTransactionStatuses.All() {
 			if !spec.TransactionStatuses.Has(status) && status != "three_ds_required" {
 				m.actions = append(m.actions, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {

@@ -144,7 +144,7 @@ func (a *Account) env() engine.Env {
 	cfg := &a.store.cfg
 	return engine.Env{
 		Now:     cfg.Clock.Now().UTC().Truncate(time.Millisecond),
-		Live:    cfg.Live,
+		Dialect: cfg.Dialect,
 		Sandbox: cfg.Sandbox,
 		IDs:     a.ids,
 		AutoPay: cfg.AutoPay,

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
@@ -63,7 +64,7 @@ type Config struct {
 	Clock   Clock
 	IDs     func(account string) IDs // the source of an account's ids
 	Outbox  Outbox                   // nil keeps and sends nothing
-	Live    bool
+	Dialect spec.Dialect
 	Sandbox bool
 	AutoPay time.Duration
 	Fee     int64

@@ -1,0 +1,148 @@
+package gatewayprobe_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// saved is a report as it is after it was written to a file and read as a profile.
+func saved(t *testing.T, report *gatewayprobe.Report) gatewayprobe.Profile {
+	t.Helper()
+	text, err := json.Marshal(report)
+	require.NoError(t, err)
+	p, err := gatewayprobe.ReadProfile(text)
+	require.NoError(t, err)
+	return p
+}
+
+// What a run shows of a gateway is what the mock does with the run's report.
+func TestAMockWithTheProfileOfARunBehavesAsTheProbedGateway(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string][]mockserver.Option{
+		"the document dialect":       nil,
+		"the live dialect":           {mockserver.WithDialect(mockserver.Live)},
+		"a lenient gateway":          {mockserver.WithLenient(), mockserver.WithFee(350)},
+		"a gateway of both dialects": {mockserver.WithProfile(mixture())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				profile := saved(t, probe(t, gatewayprobe.Config{}, options...))
+				assert.Empty(t, profile.NotReproduced())
+				again := probe(t, gatewayprobe.Config{Profile: profile}, mockserver.WithProfile(profile))
+				assert.Empty(t, differing(again))
+				assert.Equal(t, profile.Readings, saved(t, again).Readings)
+			})
+		})
+	}
+}
+
+// mixture is a gateway that reads every other row as the live dialect does.
+func mixture() gatewayprobe.Profile {
+	p := gatewayprobe.Profile{Name: "mixture", Readings: map[string]string{}}
+	for i, id := range slices.Sorted(maps.Keys(gatewayprobe.LiveProfile().Readings)) {
+		p.Readings[id] = []string{"live", "document"}[i%2]
+	}
+	p.Readings["D17"] = p.Readings["D12"]
+	return p
+}
+
+// Each row of the dialects is a setting of its own: the mock with a profile that has
+// only this row live differs from the document dialect in this row.
+func TestEachRowOfTheDialectsCanBeSetByItself(t *testing.T) {
+	t.Parallel()
+	for _, id := range slices.Sorted(maps.Keys(gatewayprobe.LiveProfile().Readings)) {
+		if id == "D17" { // is about a member that only D12 brings
+			continue
+		}
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				profile := gatewayprobe.Profile{Readings: map[string]string{id: "live"}}
+				report := probe(t, gatewayprobe.Config{Only: rowsOfTheDialects()}, mockserver.WithProfile(profile))
+				want := []string{id + ": live (expected: document)"}
+				if id == "D12" {
+					want = append(want, "D17: live (expected: document)")
+				}
+				assert.Equal(t, want, differing(report))
+			})
+		})
+	}
+}
+
+func rowsOfTheDialects() []string {
+	var ids []string
+	for _, a := range docs.Assumptions() {
+		if strings.Contains(a.Knob, "WithDialect") {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+func TestTheTwoDialectsAreProfiles(t *testing.T) {
+	t.Parallel()
+	assert.ElementsMatch(t, rowsOfTheDialects(), slices.Collect(maps.Keys(gatewayprobe.LiveProfile().Readings)))
+	for name, row := range map[string]struct {
+		profile gatewayprobe.Profile
+		dialect mockserver.Dialect
+	}{
+		"document": {gatewayprobe.DocumentProfile(), mockserver.Document},
+		"live":     {gatewayprobe.LiveProfile(), mockserver.Live},
+	} {
+		assert.Equal(t, name, row.profile.Name)
+		assert.Equal(t, name, row.dialect.String())
+		from := mockserver.Run(t, mockserver.WithProfile(row.profile))
+		to := mockserver.Run(t, mockserver.WithDialect(row.dialect))
+		snapshot, err := from.Snapshot()
+		require.NoError(t, err)
+		require.NoError(t, to.Restore(snapshot), "the profile is the dialect")
+		synctest.Test(t, func(t *testing.T) {
+			report := probe(t, gatewayprobe.Config{Profile: row.profile}, mockserver.WithDialect(row.dialect))
+			assert.Empty(t, differing(report))
+		})
+	}
+}
+
+func TestReadingsWithoutASettingAreListed(t *testing.T) {
+	t.Parallel()
+	profile := gatewayprobe.Profile{Readings: map[string]string{
+		"D1": "live", "D5": "418", "D12": "document", "D17": "live", "list-order": "the older transaction is listed first",
+		"transaction-fee": "a payment of 10000 cents costs -1", "amount-minimum": "assumed",
+	}}
+	assert.Equal(t, []string{"D5", "D17", "list-order", "transaction-fee"}, profile.NotReproduced())
+
+	synctest.Test(t, func(t *testing.T) {
+		m := mutants()["list-order"]
+		report := probeWith(t, gatewayprobe.Config{Only: []string{"list-order", "D5"}}, m.change(), nil)
+		assert.True(t, report.Results[1].NotReproduced, report.Results[1].Summary())
+		assert.False(t, report.Results[0].NotReproduced, report.Results[0].Summary())
+	})
+}
+
+func TestAFileThatIsNoProfileIsRejected(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{}`:                          "neither a profile, which has readings, nor a report, which has results",
+		`[`:                           "neither a profile nor a report",
+		`{"readings":{"D99":"live"}}`: `no row "D99"`,
+		`{"readings":{"D1":1}}`:       "neither a profile nor a report",
+		`{"results":[{"id":"D99","verdict":"agrees","reading":"assumed"}]}`: `no row "D99"`,
+	} {
+		_, err := gatewayprobe.ReadProfile([]byte(text))
+		require.ErrorContains(t, err, want, text)
+	}
+	_, err := mockserver.New(mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"D99": "live"}}))
+	require.EqualError(t, err, `mockserver: WithProfile: docs/assumptions.md has no row "D99"`)
+}

@@ -1,0 +1,108 @@
+// Package profile knows the readings that a row of docs/assumptions.md can have, and
+// which of them the mock gateway has a setting for.
+package profile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/spec"
+)
+
+// The readings that a setting reproduces. Any other one says in words what a gateway
+// does.
+const (
+	Assumed  = "assumed"  // the row holds
+	Document = "document" // it holds as in the document dialect
+	Live     = "live"     // it holds as in the live dialect
+	Lenient  = "accepts transactions without products or buyer"
+	Fee      = "a payment of 10000 cents costs %d" // transaction-fee
+)
+
+// The rows that have a reading of their own.
+const (
+	LenientRow = "D9"
+	FeeRow     = "transaction-fee"
+	listedFee  = "D17" // has the reading of D12, which comes before it
+)
+
+// Settings are those of the mock gateway that readings stand for.
+type Settings struct {
+	Dialect spec.Dialect
+	Lenient bool
+	Fee     int64 // cents
+}
+
+// Read returns the settings that readings stand for, and the rows whose reading has no
+// setting, in the order of docs/assumptions.md. The error is for a row that does not
+// exist.
+func Read(readings map[string]string) (set Settings, without []string, err error) {
+	left := len(readings)
+	for _, row := range docs.Assumptions() {
+		reading, found := readings[row.ID]
+		if !found {
+			continue
+		}
+		left--
+		if !set.add(row.ID, reading) {
+			without = append(without, row.ID)
+		}
+	}
+	if left > 0 {
+		return set, without, unknown(readings)
+	}
+	return set, without, nil
+}
+
+// add adds a reading, and reports whether there is a setting for it.
+func (s *Settings) add(id, reading string) bool {
+	row, dialect := spec.RowOf(id)
+	switch {
+	case dialect && reading == Live:
+		s.Dialect = s.Dialect.With(row)
+		return true
+	case dialect:
+		return reading == Document
+	case id == listedFee:
+		return reading == Document && !s.Dialect.Live(spec.D12) || reading == Live && s.Dialect.Live(spec.D12)
+	case reading == Assumed:
+		return true
+	case id == LenientRow && reading == Lenient:
+		s.Lenient = true
+		return true
+	case id == FeeRow:
+		n, err := fmt.Sscanf(reading, Fee, &s.Fee)
+		if err != nil || n != 1 || s.Fee < 0 || fmt.Sprintf(Fee, s.Fee) != reading {
+			s.Fee = 0
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// unknown names a row that docs/assumptions.md does not have.
+func unknown(readings map[string]string) error {
+	for id := range readings {
+		if !slices.ContainsFunc(docs.Assumptions(), func(a docs.Assumption) bool { return a.ID == id }) {
+			return fmt.Errorf("docs/assumptions.md has no row %q", id)
+		}
+	}
+	return nil
+}
+
+// Dialect returns the readings of one of the two dialects.
+func Dialect(live bool) map[string]string {
+	readings := map[string]string{}
+	for _, row := range docs.Assumptions() {
+		if _, dialect := spec.RowOf(row.ID); !dialect && row.ID != listedFee {
+			continue
+		}
+		readings[row.ID] = Document
+		if live {
+			readings[row.ID] = Live
+		}
+	}
+	return readings
+}

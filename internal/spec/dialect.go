@@ -1,0 +1,97 @@
+package spec
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// Dialect says how each row of docs/assumptions.md in which gateways differ is read:
+// as the interface document says, or as the published gateway does. The zero Dialect
+// reads all rows as the document does.
+type Dialect uint32
+
+// Row is one of those rows.
+type Row uint8
+
+// The rows, by their ids.
+const (
+	D1 Row = iota
+	D2
+	D3
+	D4
+	D5
+	D6
+	D7
+	D8
+	D10
+	D11
+	D12 // and D17, which is about a member that only D12's live reading has
+	D13
+	D14
+	D15
+	D16
+	D18
+	D19
+	D20
+	D21
+	D22
+	D23
+	CustomerPhone
+	HostedRoutes
+	rows
+)
+
+// rowIDs are the rows' ids in docs/assumptions.md.
+var rowIDs = [rows]string{
+	"D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "D10", "D11", "D12", "D13", "D14", "D15", "D16", "D18", "D19", "D20", "D21", "D22",
+	"D23", "customer-phone", "hosted-routes",
+}
+
+// The two dialects that gateways are known to have.
+const (
+	DocumentDialect Dialect = 0
+	LiveDialect     Dialect = 1<<rows - 1
+)
+
+// RowOf returns the row with an id.
+func RowOf(id string) (r Row, found bool) {
+	for i, own := range rowIDs {
+		if own == id {
+			return Row(i), true
+		}
+	}
+	return 0, false
+}
+
+// With returns the dialect that also reads a row as the live dialect does.
+func (d Dialect) With(r Row) Dialect { return d | 1<<r }
+
+// Live reports whether a row is read as in the live dialect.
+func (d Dialect) Live(r Row) bool { return d&(1<<r) != 0 }
+
+// Nearest returns DocumentDialect or LiveDialect, whichever has more of d's readings.
+func (d Dialect) Nearest() Dialect {
+	if bits.OnesCount32(uint32(d)) > int(rows)/2 {
+		return LiveDialect
+	}
+	return DocumentDialect
+}
+
+// String returns "document", "live", or for a mixture the rows that are read as in the
+// live dialect: "live in D4, D7".
+func (d Dialect) String() string {
+	switch d {
+	case DocumentDialect:
+		return "document"
+	case LiveDialect:
+		return "live"
+	default:
+		var ids []string
+		for i, id := range rowIDs {
+			if d&(1<<i) != 0 {
+				ids = append(ids, id)
+			}
+		}
+		return "live in " + strings.Join(ids, ", ")
+	}
+}
