@@ -20,6 +20,7 @@ import (
 type fault struct {
 	name    string
 	applied bool // the gateway executes the request
+	final   bool // another attempt would be wrong, or is not made
 	late    late // the gateway executes it later
 	see     sight
 }
@@ -58,16 +59,16 @@ func writeFaults() []fault {
 		{name: "500, applied", applied: true, see: reply(500, "")},
 		{name: "429", see: reply(429, "")},
 		{name: "429, Retry-After: 2", see: reply(429, shortRetryAfter)},
-		{name: "429, Retry-After: 3600", see: reply(429, longRetryAfter)},
+		{name: "429, Retry-After: 3600", final: true, see: reply(429, longRetryAfter)},
 		{name: "408, not applied", see: reply(408, "")},
 		{name: "408, applied", applied: true, see: reply(408, "")},
 		{name: "cut body", applied: true, see: cut},
-		{name: "bad JSON", applied: true, see: badJSON},
-		{name: "empty body", applied: true, see: emptyBody},
+		{name: "bad JSON", applied: true, final: true, see: badJSON},
+		{name: "empty body", applied: true, final: true, see: emptyBody},
 		{name: "HTML page with 502", see: page(502)},
-		{name: "HTML page with 200", see: page(200)},
-		{name: "403 of a proxy", see: reply(403, "")},
-		{name: "redirect", see: reply(302, "")},
+		{name: "HTML page with 200", final: true, see: page(200)},
+		{name: "403 of a proxy", final: true, see: reply(403, "")},
+		{name: "redirect", final: true, see: reply(302, "")},
 		{name: "hang", see: hang},
 		{name: "hang, applied", applied: true, see: hang},
 		{name: "reset, arrives before the next request", late: beforeNext, see: reset},

@@ -21,6 +21,8 @@ type schedule struct {
 	run       *explore.Run
 	operation *operation
 	left      int // how many more things may go wrong
+	transient int // attempts that failed so that another one helps
+	serious   int // everything else that went wrong
 	defect    defect
 	order     order
 	wrong     []string // the properties that do not hold
@@ -81,7 +83,15 @@ func (s *schedule) fault(write bool) fault {
 	if !write && s.operation.again != nil {
 		n--
 	}
-	return faults[s.choose(n)]
+	f := faults[s.choose(n)]
+	switch {
+	case f.name == "":
+	case write && !f.final:
+		s.transient++
+	default:
+		s.serious++
+	}
+	return f
 }
 
 // before chooses what happens before the gateway gets a request.
@@ -105,6 +115,7 @@ func (s *schedule) happens(possible []int) int {
 		return event == processDies && s.process == 2 || s.rivals > 0 && (event == aRival || event == anOtherRival)
 	})
 	if pick := s.choose(1 + len(possible)); pick > 0 {
+		s.serious++
 		return possible[pick-1]
 	}
 	return nothing
@@ -188,9 +199,11 @@ func (s *schedule) start(process int, call func(context.Context) (string, error)
 	if process == 1 {
 		switch s.choose(3) {
 		case 1:
+			s.serious++
 			cancel()
 			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context has ended before"})
 		case 2:
+			s.serious++
 			ctx, cancel = context.WithTimeout(s.t.Context(), 1900*time.Millisecond) // all waits together are shorter
 			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context has a deadline in 1.9 s"})
 		}
@@ -248,6 +261,9 @@ func (s *schedule) read() []stored {
 // judge holds what the merchant was told against the store.
 func (s *schedule) judge(said receipt, found []stored) {
 	outcome, unknown := errors.AsType[*gateway.OutcomeError](said.err)
+	if said.err != nil && s.serious == 0 && (s.transient == 0 || s.operation.settled && s.transient < maxAttempts) {
+		s.broken("another attempt would have helped: " + said.err.Error())
+	}
 	switch {
 	case said.died || errors.Is(said.err, errReadFailed):
 	case said.err == nil:
