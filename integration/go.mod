@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/gateway-go/gateway => ../
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
@@ -13,6 +14,7 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.40.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (
