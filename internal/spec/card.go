@@ -165,13 +165,9 @@ func (c *checker) checkCardData(o *Object) {
 }
 
 func (c *checker) checkCardMember(o *Object, name string, index, at int) {
-	kind, found := c.doc.Kind(at), c.isCard(name, at)
-	if !found && kind != '[' && kind != '{' {
-		return // most members: nothing is made for them
-	}
 	child := Object{c: c, parent: o, name: name, index: index, at: at}
-	switch {
-	case found:
+	switch kind := c.doc.Kind(at); {
+	case c.isCard(name, at):
 		child.Fail("", CodeInvalid, noCardData)
 	case kind == '[':
 		for j, e := 0, at+1; e < c.doc.End(at); j, e = j+1, c.doc.End(e) {
