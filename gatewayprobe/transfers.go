@@ -46,7 +46,7 @@ func transferExperiments() map[string]experiment {
 			return assumed
 		}},
 		"transfer-maximum": {does: "creates a transfer and a v1 payment of 9007199254740992 cents", run: func(t *trial) string {
-			const much = 9007199254740992
+			const much int64 = 9007199254740992
 			t.rejects(t.transfer(t.payout("amount", much)), "amount", "a transfer above the maximum")
 			t.rejects(t.v1(http.MethodPost, v1Payment, t.payment("transaction.value", much)), "transaction.value", "a v1 payment above the maximum")
 			return assumed
