@@ -223,8 +223,8 @@ func TestProductCodesPhonesAndDocumentsAreNoCardData(t *testing.T) {
 	}
 	assert.False(t, found(t, m{"phone": "+4915123456789", "note": "call +4915123456789"}))
 	cnpjs := 0
-	for i := range 300_000 {
-		text := strconv.Itoa(30_000_000_000_100 + i*4_999_967)
+	for i := range int64(300_000) {
+		text := strconv.FormatInt(30_000_000_000_100+i*4_999_967, 10)
 		if _, ok := spec.NormalPixKey("CNPJ", text); !ok {
 			continue
 		}

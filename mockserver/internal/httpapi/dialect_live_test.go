@@ -182,7 +182,7 @@ func dialectOfLinkProducts(m *mock, dialect string) {
 	}
 	if live {
 		slug := m.link(`{"products":[{"external_id":"A","name":"A","price":` + most + `,"quantity":` + most + `}]}`)
-		assert.InDelta(m.t, 9007199254740991, m.get("/v2/checkout/"+slug).at("data.link.amount"), 0, "no sum overflows")
+		assert.InDelta(m.t, int64(9007199254740991), m.get("/v2/checkout/"+slug).at("data.link.amount"), 0, "no sum overflows")
 	}
 }
 
