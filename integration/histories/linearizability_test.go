@@ -6,30 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// number is how many of something a test runs: few where every change is checked,
-// what the variable says otherwise.
-func number(t *testing.T, variable string, few int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err, variable)
-	return n
-}
 
 // Eight callers work on the same two charges and two payouts. Whatever they were told,
 // and whatever was lost on the way, there is an order of the operations, each between its
@@ -38,7 +25,7 @@ func number(t *testing.T, variable string, few int) int {
 //	HISTORIES=1000 integration/run -run TestHistoriesAreLinearizable -v ./histories
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
-	n := number(t, "HISTORIES", 12)
+	n := storm.Number(t, "HISTORIES", 12)
 	var operations, unknown atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		t.Parallel()

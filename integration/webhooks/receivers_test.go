@@ -25,7 +25,7 @@ func TestReceivers(t *testing.T) {
 	few := map[string]int{"PostgreSQL": 4000, "SQLite": 1500}
 	for _, d := range databases(t) {
 		t.Run(d.name, func(t *testing.T) {
-			receivers(t, d, storm.Deliveries(t, few[d.name]))
+			receivers(t, d, storm.Number(t, "DELIVERIES", few[d.name]))
 		})
 	}
 }

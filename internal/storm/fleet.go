@@ -77,7 +77,7 @@ func Die() {
 // again.
 type Fleet struct {
 	t       *testing.T
-	spec    string
+	spec    any
 	watches sync.WaitGroup
 
 	mu      sync.Mutex
@@ -90,20 +90,31 @@ type Fleet struct {
 // StartFleet starts n processes, each of which is told spec.
 func StartFleet(t *testing.T, n int, spec any) *Fleet {
 	t.Helper()
-	text, err := json.Marshal(spec)
-	require.NoError(t, err)
-	f := &Fleet{t: t, spec: string(text), members: make(map[*exec.Cmd]string), changed: make(chan struct{})}
+	f := &Fleet{t: t, spec: spec, members: make(map[*exec.Cmd]string), changed: make(chan struct{})}
 	for range n {
 		require.NoError(t, f.start())
 	}
 	return f
 }
 
+// Command returns a process, see [Main], that is told spec.
+func Command(spec any) (*exec.Cmd, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), specVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	return cmd, nil
+}
+
 // start runs a process until it serves, or was killed before that.
 func (f *Fleet) start() error {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), specVariable+"="+f.spec)
-	cmd.Stderr = os.Stderr
+	cmd, err := Command(f.spec)
+	if err != nil {
+		return err
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -132,7 +143,7 @@ func (f *Fleet) start() error {
 // watch starts a process again when it was killed.
 func (f *Fleet) watch(cmd *exec.Cmd) {
 	err := cmd.Wait()
-	killed := wasKilled(err)
+	killed := WasKilled(err)
 	f.mu.Lock()
 	delete(f.members, cmd)
 	ended := f.ended
@@ -149,7 +160,8 @@ func (f *Fleet) watch(cmd *exec.Cmd) {
 	}
 }
 
-func wasKilled(err error) bool {
+// WasKilled reports whether a process that ended with err was killed by SIGKILL.
+func WasKilled(err error) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return false

@@ -26,23 +26,23 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// Deliveries is about how many events a storm has: few where every change is
-// checked, the variable DELIVERIES otherwise.
-func Deliveries(t *testing.T, few int) int {
+// Number is how many of something a test has: few where every change is checked,
+// what the variable says otherwise.
+func Number(t *testing.T, variable string, few int) int {
 	t.Helper()
-	text := os.Getenv("DELIVERIES")
+	text := os.Getenv(variable)
 	if text == "" {
 		return few
 	}
 	n, err := strconv.Atoi(text)
-	require.NoError(t, err, "DELIVERIES")
+	require.NoError(t, err, variable)
 	return n
 }
 
 // Storm is what a fleet has to stand.
 type Storm struct {
 	Fleet      *Fleet
-	Deliveries int
+	Deliveries int // about how many events the gateway sends
 	KillEvery  time.Duration
 	ForgeEvery time.Duration
 	Drained    func() bool // whether the inbox is empty; called until it is

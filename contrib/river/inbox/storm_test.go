@@ -28,7 +28,7 @@ func TestRiverStorm(t *testing.T) {
 	require.NoError(t, in.Migrate(t.Context()))
 	s := &storm.Storm{
 		Fleet:      storm.StartFleet(t, 4, processSpec{URL: url, Suicide: 0.004, Fails: 0.02}),
-		Deliveries: storm.Deliveries(t, 1200), KillEvery: 500 * time.Millisecond, ForgeEvery: 5 * time.Millisecond,
+		Deliveries: storm.Number(t, "DELIVERIES", 1200), KillEvery: 500 * time.Millisecond, ForgeEvery: 5 * time.Millisecond,
 		Drained: func() bool {
 			n, err := in.Counts(t.Context())
 			return assert.NoError(t, err) && n.Waiting == 0 && n.Claimed == 0

@@ -42,7 +42,7 @@ func (f *findings) say(format string, args ...any) {
 }
 
 // check fails where a cent moved twice or was lost.
-func (s *storm) check() {
+func (s *outboxStorm) check() {
 	f := s.audit()
 	kills, points := s.fleet.killed()
 	fmt.Printf("%s: %d operations (%d inserted twice) in %d processes, %d kills %s, inserted in %v, done in %v (%.0f/s)\n%s: %s\n",
@@ -77,7 +77,7 @@ type books struct {
 	refunded      map[string]int64
 }
 
-func (s *storm) books() *books {
+func (s *outboxStorm) books() *books {
 	b := &books{
 		charges: make(map[string]int), payouts: make(map[string]int), subscriptions: make(map[string]int), canceled: make(map[string]bool),
 		policies: make(map[string]string), ended: make(map[string]bool), refunded: make(map[string]int64),
@@ -107,7 +107,7 @@ func (s *storm) books() *books {
 	return b
 }
 
-func (s *storm) reports() map[string]*report {
+func (s *outboxStorm) reports() map[string]*report {
 	rows, err := s.pool.Query(s.Context(), `SELECT key, value, error FROM results`)
 	require.NoError(s, err)
 	reports := make(map[string]*report)
@@ -126,7 +126,7 @@ func (s *storm) reports() map[string]*report {
 }
 
 // entries returns the operations that have no report, by key.
-func (s *storm) entries() map[string]*operations.Entry {
+func (s *outboxStorm) entries() map[string]*operations.Entry {
 	found := make(map[string]*operations.Entry)
 	var after int64
 	for {
@@ -163,7 +163,7 @@ func keyOf(op operations.Operation) string {
 }
 
 // audit compares the gateway's books with what the handlers wrote.
-func (s *storm) audit() *findings {
+func (s *outboxStorm) audit() *findings {
 	f, b, reports, entries := &findings{}, s.books(), s.reports(), s.entries()
 	moved := make(map[string]int64)  // reported as refunded, by charge
 	open := make(map[string][]int64) // ambiguous refunds
@@ -211,7 +211,7 @@ func (s *storm) audit() *findings {
 }
 
 // compare looks whether an operation is in the gateway's books as reported.
-func (s *storm) compare(f *findings, b *books, op operations.Operation, r *report, moved map[string]int64) {
+func (s *outboxStorm) compare(f *findings, b *books, op operations.Operation, r *report, moved map[string]int64) {
 	reported := r != nil && r.error == ""
 	once := func(key string, n int) {
 		switch {
@@ -257,7 +257,7 @@ func (s *storm) compare(f *findings, b *books, op operations.Operation, r *repor
 // compareRefunds compares cents: what the gateway refunded must be what was
 // reported and what the operator refunded, and of the ambiguous ones each once
 // or not at all.
-func (s *storm) compareRefunds(f *findings, b *books, moved map[string]int64, open map[string][]int64) {
+func (s *outboxStorm) compareRefunds(f *findings, b *books, moved map[string]int64, open map[string][]int64) {
 	for id, refunded := range b.refunded {
 		left := refunded - moved[id] - s.byHand[id]
 		possible := []int64{0}
@@ -280,7 +280,7 @@ func (s *storm) compareRefunds(f *findings, b *books, moved map[string]int64, op
 
 // justified looks into the mock's journal whether an ambiguous operation is
 // one: what the outbox could not explain must be refunds of the operator.
-func (s *storm) justified(op operations.Operation, e *operations.Entry) bool {
+func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bool {
 	refund, ok := op.(operations.Refund)
 	if !ok {
 		return false
@@ -309,7 +309,7 @@ func (s *storm) justified(op operations.Operation, e *operations.Entry) bool {
 
 // keepJournal keeps the refunds in the mock's journal, which remembers the
 // latest requests only.
-func (s *storm) keepJournal(ctx context.Context) {
+func (s *outboxStorm) keepJournal(ctx context.Context) {
 	var last uint64
 	tick := time.NewTicker(400 * time.Millisecond)
 	defer tick.Stop()

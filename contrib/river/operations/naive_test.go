@@ -17,7 +17,7 @@ import (
 )
 
 // insertNaive stores the operations as rows to work off.
-func (s *storm) insertNaive() {
+func (s *outboxStorm) insertNaive() {
 	var rows [][]any
 	for i, op := range s.ops {
 		params, err := json.Marshal(op)

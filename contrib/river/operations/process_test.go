@@ -3,16 +3,12 @@ package operations_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
@@ -30,21 +27,7 @@ import (
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
-// A test starts its own program again as a worker: a process of its own, that
-// can be killed.
-
-const processVariable = "GATEWAY_TEST_WORKER"
-
-func TestMain(m *testing.M) {
-	if spec := os.Getenv(processVariable); spec != "" {
-		if err := runWorker(spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { storm.Main(m, runWorker) }
 
 // processSpec is what a worker process is told.
 type processSpec struct {
@@ -56,13 +39,7 @@ type processSpec struct {
 	Naive       bool          `json:"naive"` // the loop that merchants write
 }
 
-func runWorker(text string) error {
-	var spec processSpec
-	if err := json.Unmarshal([]byte(text), &spec); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+func runWorker(ctx context.Context, spec processSpec) error {
 	pool, err := pgxpool.New(ctx, spec.Database)
 	if err != nil {
 		return err
@@ -146,8 +123,7 @@ func (d *death) comes(point string) {
 		return
 	}
 	fmt.Println(point)
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {}
+	storm.Die()
 }
 
 func (d *death) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -188,13 +164,10 @@ func (f *fleet) start() error {
 	if f.ended {
 		return nil
 	}
-	spec, err := json.Marshal(f.spec)
+	cmd, err := storm.Command(f.spec)
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), processVariable+"="+string(spec))
-	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -211,12 +184,7 @@ func (f *fleet) start() error {
 func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
 	said, _ := bufio.NewReader(out).ReadString('\n')
 	err := cmd.Wait()
-	var exit *exec.ExitError
-	killed := false
-	if errors.As(err, &exit) {
-		status, ok := exit.Sys().(syscall.WaitStatus)
-		killed = ok && status.Signaled() && status.Signal() == syscall.SIGKILL
-	}
+	killed := storm.WasKilled(err)
 	f.mu.Lock()
 	delete(f.cmds, cmd)
 	if killed {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,17 +27,6 @@ const (
 	stormSendTimeout = time.Second
 	stormProcesses   = 4
 )
-
-func number(t *testing.T, name string, few int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err, name)
-	return n
-}
 
 // Workers on one database carry out operations of every kind, through every
 // fault of the mock, while they are killed before the request, after it, after
@@ -67,8 +56,8 @@ func TestTheLoopThatMerchantsWriteMovesMoneyTwice(t *testing.T) {
 	assert.Positive(t, f.doubled+f.lost+f.misreported, "the storm must do harm to a loop without an outbox, or it proves nothing")
 }
 
-// storm is a load with its expected result.
-type storm struct {
+// outboxStorm is a load with its expected result.
+type outboxStorm struct {
 	*testing.T
 
 	gw     *mockserver.Server
@@ -90,9 +79,9 @@ type storm struct {
 	journal    map[string][]mockserver.Request // refunds by charge
 }
 
-func newStorm(t *testing.T, live, naive bool) *storm {
+func newStorm(t *testing.T, live, naive bool) *outboxStorm {
 	t.Helper()
-	s := &storm{T: t, pool: poolOf(t), byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time), journal: make(map[string][]mockserver.Request)}
+	s := &outboxStorm{T: t, pool: poolOf(t), byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time), journal: make(map[string][]mockserver.Request)}
 	dialect := mockserver.Document
 	if live {
 		dialect, s.spec.KeyLifetime = mockserver.Live, time.Hour
@@ -119,9 +108,9 @@ func newStorm(t *testing.T, live, naive bool) *storm {
 	return s
 }
 
-func (s *storm) run() {
-	n := number(s.T, "OPERATIONS", 600)
-	kills := number(s.T, "KILLS", max(12, min(n/20, 1000)))
+func (s *outboxStorm) run() {
+	n := storm.Number(s.T, "OPERATIONS", 600)
+	kills := storm.Number(s.T, "KILLS", max(12, min(n/20, 1000)))
 	s.prepare(n)
 	s.spec.Death = float64(kills) / (3 * float64(len(s.ops)))
 	s.disturb()
@@ -160,13 +149,13 @@ func (s *storm) run() {
 	journal.Wait()
 }
 
-func (s *storm) waits(what string, done func() bool) {
+func (s *outboxStorm) waits(what string, done func() bool) {
 	s.Helper()
 	require.Eventually(s, done, 3*time.Hour, 500*time.Millisecond, what)
 }
 
 // left returns how many operations are neither done nor for a person.
-func (s *storm) left() (n int) {
+func (s *outboxStorm) left() (n int) {
 	query := `SELECT count(*) FROM gateway_operations WHERE state NOT IN ('done', 'ambiguous') AND NOT (state = 'waiting' AND EXISTS (
 		SELECT FROM gateway_operations e WHERE e.resource = gateway_operations.resource AND e.state = 'ambiguous'))`
 	if s.spec.Naive {
@@ -177,7 +166,7 @@ func (s *storm) left() (n int) {
 }
 
 // disturb lets everything go wrong that the mock knows.
-func (s *storm) disturb() {
+func (s *outboxStorm) disturb() {
 	writes := []mockserver.Fault{
 		mockserver.LoseResponse(), mockserver.Truncate(), mockserver.EmptyBody(), mockserver.BadJSON(), mockserver.ResetBefore(),
 		mockserver.Status(500), mockserver.Status(500).Applied(), mockserver.Status(503).RetryAfter(time.Second), mockserver.Status(502).Applied().NoBody(),
@@ -208,7 +197,7 @@ func (s *storm) disturb() {
 }
 
 // prepare makes what the operations are about, and n operations.
-func (s *storm) prepare(n int) {
+func (s *outboxStorm) prepare(n int) {
 	customer := func() string {
 		c, err := s.client.Customers.Create(s.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 		require.NoError(s, err)
@@ -244,7 +233,7 @@ func (s *storm) prepare(n int) {
 }
 
 // refunds makes a paid charge of 1000 and the operations on it.
-func (s *storm) refunds(i int, id string) []operations.Operation {
+func (s *outboxStorm) refunds(i int, id string) []operations.Operation {
 	tx, err := s.client.Transactions.Create(s.Context(), order("", 1000))
 	require.NoError(s, err)
 	require.NoError(s, s.gw.Transactions.Pay(tx.ID))
@@ -275,7 +264,7 @@ func (s *storm) refunds(i int, id string) []operations.Operation {
 
 // insert inserts the operations from several goroutines: some transactions are
 // rolled back, and some operations are inserted twice.
-func (s *storm) insert() {
+func (s *outboxStorm) insert() {
 	if s.spec.Naive {
 		s.insertNaive()
 		return
@@ -295,7 +284,7 @@ func (s *storm) insert() {
 
 var errRolledBack = errors.New("rolled back on purpose")
 
-func (s *storm) insertBatch(i int, batch []operations.Operation) {
+func (s *outboxStorm) insertBatch(i int, batch []operations.Operation) {
 	times := 1
 	if i%10 == 0 {
 		times = 2
@@ -341,7 +330,7 @@ const (
 )
 
 // refundByHand is an operator at the gateway's dashboard.
-func (s *storm) refundByHand(ctx context.Context) {
+func (s *outboxStorm) refundByHand(ctx context.Context) {
 	if len(s.handled) == 0 {
 		return
 	}
