@@ -102,22 +102,29 @@ func checkoutExperiments() map[string]experiment {
 		}},
 		"hosted-pay": {does: "pays a checkout session by POST, where the gateway has that route", run: func(t *trial) string {
 			path := t.link(object{"amount": 1000})
-			r := t.post(path+"/pay", object{"payment_method": "pix"})
-			if r.status == http.StatusNotFound {
-				t.cannotTell("the gateway has no such route, see hosted-routes")
-			}
+			r := t.hosted(path, object{"payment_method": "pix"})
 			t.rejects(r, "session_token", "a payment without session_token")
-			body := object{
-				"session_token": t.session(path), "payment_method": "pix", "idempotency_key": t.ref(),
-				"buyer": object{"name": "Probe Buyer", "email": t.email()},
-			}
+			body := t.visit(path)
 			first := t.accepts(t.post(path+"/pay", body), "a payment")
 			body["amount"] = 1000
 			again := t.accepts(t.post(path+"/pay", body), "the same idempotency_key with another body")
-			const id = "data.transaction.id"
-			t.want(first.text(id) != "" && first.text(id) == again.text(id), "the same idempotency_key makes a second payment")
+			t.want(first.text(hostedID) != "" && first.text(hostedID) == again.text(hostedID), "the same idempotency_key makes a second payment")
 			body["idempotency_key"], body["session_token"], body["amount"] = t.ref(), t.session(path), 999
 			t.want(t.post(path+"/pay", body).invalid(), "an amount other than the link's is accepted")
+			return assumed
+		}},
+		"link-exhausted": {does: "begins two payments of a link with max_uses 1 and pays one, where the gateway has the route", run: func(t *trial) string {
+			path := t.link(object{"amount": 1000, "max_uses": 1})
+			third := t.visit(path)
+			var paths []string
+			for range 2 {
+				r := t.setup(t.hosted(path, t.visit(path)))
+				paths = append(paths, transactions+"/"+r.text(hostedID))
+			}
+			t.set(paths[0], "paid")
+			status := t.setup(t.get(paths[1])).text("data.status")
+			t.want(status == "canceled", "the other session's transaction is %s", status)
+			t.want(!t.hosted(path, third).ok(), "the link can be paid again")
 			return assumed
 		}},
 		"payment-token-body": {does: "reads a card token", run: func(t *trial) string {
@@ -182,6 +189,26 @@ func checkoutExperiments() map[string]experiment {
 			return assumed
 		}},
 	}
+}
+
+// hostedID is where the payment of a checkout session has the transaction's id.
+const hostedID = "data.transaction.id"
+
+// visit is the body that pays a new session of a link by Pix.
+func (t *trial) visit(path string) object {
+	return object{
+		"session_token": t.session(path), "payment_method": "pix", "idempotency_key": t.ref(),
+		"buyer": object{"name": "Probe Buyer", "email": t.email()},
+	}
+}
+
+// hosted pays a session of a link, as the checkout page does.
+func (t *trial) hosted(path string, body object) response {
+	r := t.post(path+"/pay", body)
+	if r.status == http.StatusNotFound {
+		t.cannotTell("the gateway has no such route, see hosted-routes")
+	}
+	return r
 }
 
 // session opens a checkout session of a link and returns its token.

@@ -277,6 +277,7 @@ func mutants() map[string]mutant {
 		"link-catalogue":  showing("GET", session, "data.items.0.name", "Probe"),
 		"link-total":      showing("GET", session, "data.link.amount", 100_000_000),
 		"hosted-pay":      with(careless(session+"/pay"), mockserver.WithDialect(mockserver.Live)),
+		"link-exhausted":  with(showing("GET", charge, "data.status", "pending"), mockserver.WithDialect(mockserver.Live)),
 		"payment-token-body": {exchange: func(x *exchange) {
 			if data, ok := x.body.(map[string]any)["data"].(map[string]any); ok {
 				delete(data, "brand")

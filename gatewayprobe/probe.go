@@ -29,6 +29,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/profile"
 )
 
 // Config says which gateway to probe and how. BaseURL and Key are required.
@@ -88,6 +89,9 @@ type Step struct {
 	Claim  string `json:"claim"`           // the row's text
 	Does   string `json:"does,omitzero"`   // what the probe sends
 	Reason string `json:"reason,omitzero"` // why the row can't be tested from outside
+
+	// Setting means that mockserver.WithProfile can set the row.
+	Setting bool `json:"setting,omitzero"`
 }
 
 // Steps lists what [Run] does, in its order. It sends nothing. Rows that are not in
@@ -99,7 +103,7 @@ func Steps(only ...string) []Step {
 		if len(only) > 0 && !slices.Contains(only, a.ID) {
 			continue
 		}
-		list = append(list, Step{ID: a.ID, Claim: a.Text, Does: tests[a.ID].does, Reason: reasons()[a.ID]})
+		list = append(list, Step{ID: a.ID, Claim: a.Text, Does: tests[a.ID].does, Reason: reasons()[a.ID], Setting: profile.Sets(a.ID)})
 	}
 	return list
 }
@@ -176,10 +180,10 @@ func (p *probe) try(ctx context.Context, test experiment, result *Result) {
 	}()
 	reading, why := t.outcome(test)
 	if why != "" {
-		result.Verdict, result.Why = CannotTell, p.hide(why)
+		result.Verdict, result.Why = CannotTell, p.line(why)
 		return
 	}
-	result.Reading, result.Verdict = p.hide(reading), Agrees
+	result.Reading, result.Verdict = p.line(reading), Agrees
 	if expected := p.cfg.Profile.reading(result.ID, test.dialect); result.Reading != expected {
 		result.Verdict, result.Expected = Differs, expected
 	}

@@ -95,7 +95,7 @@ func TestTheDocumentDialectAgreesWithEveryRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report := probe(t, gatewayprobe.Config{})
 		assert.Empty(t, differing(report))
-		checkUnknown(t, report, "live-list-item", "live-metadata", "idempotency-key", "hosted-pay", "fee-kept")
+		checkUnknown(t, report, "live-list-item", "live-metadata", "idempotency-key", "hosted-pay", "link-exhausted", "fee-kept")
 	})
 }
 

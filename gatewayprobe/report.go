@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -132,6 +133,23 @@ func (p *probe) body(text []byte) string {
 	return p.hide(shown)
 }
 
+// line makes a text fit for a terminal: parts of it may come from the gateway.
+func (p *probe) line(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, p.hide(text))
+	if len(text) <= maxLine {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLine], "") + "…"
+}
+
+// maxLine is how many bytes of a reading are kept.
+const maxLine = 300
+
 // hide removes the API key and other keys, card numbers and documents from any text.
 func (p *probe) hide(text string) string {
 	text = strings.ReplaceAll(text, p.cfg.Key.Reveal(), masking.Masked)
@@ -145,7 +163,7 @@ const identity = `\bpg(?:ct|pm)_\w+|\b\d{11,14}\b|\bsk_(?:live|test)_\w+|\b\d{3}
 // the account that the probe did not make.
 func personal(name string) bool {
 	return slices.Contains([]string{
-		"name", "email", "phone", "birth_date", "street", "complement", "neighborhood", "neighboor", "ip_address", "customerEmail",
+		"name", "email", "phone", "birth_date", "street", "city", "zipCode", "complement", "neighborhood", "neighboor", "ip_address", "customerEmail",
 		"customer_email", "fullName", "mail", "qr_code", "qrcode", "pixCode", "notify_url", "pixQrCode", "digitable_line", "barcode", "metadata",
 	}, name)
 }

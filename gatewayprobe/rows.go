@@ -55,7 +55,6 @@ func reasons() map[string]string {
 		"subscription-event-order": endpoint,
 		"first-debit-failed":       bank,
 
-		"link-exhausted":  "it needs a buyer who pays on the checkout page",
 		"link-url":        page,
 		"hosted-session":  page,
 		"hosted-return":   page,

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,13 +81,15 @@ func TestASandboxIsRecognised(t *testing.T) {
 func TestAConfigThatMakesNoSenseIsRejected(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*gatewayprobe.Config){
-		"BaseURL must be a URL":         func(c *gatewayprobe.Config) { c.BaseURL = "sandbox" },
-		"BaseURL must be a URL without": func(c *gatewayprobe.Config) { c.BaseURL += "/v2?key=1" },
-		"BaseURL must be https":         func(c *gatewayprobe.Config) { c.BaseURL = "http://sandbox.gateway.test" },
-		"the Key must be":               func(c *gatewayprobe.Config) { c.Key = gateway.NewSecret("sk_test_1\n") },
-		`has no row "D99"`:              func(c *gatewayprobe.Config) { c.Only = []string{"D99"} },
-		"may be negative":               func(c *gatewayprobe.Config) { c.Rate = -1 },
-		"WebhookURL and Receiver":       func(c *gatewayprobe.Config) { c.WebhookURL = "https://probe.example" },
+		"BaseURL must be a URL":              func(c *gatewayprobe.Config) { c.BaseURL = "sandbox" },
+		"BaseURL must be a URL without":      func(c *gatewayprobe.Config) { c.BaseURL += "/v2?key=1" },
+		"BaseURL must be https":              func(c *gatewayprobe.Config) { c.BaseURL = "http://sandbox.gateway.test" },
+		"the Key must be":                    func(c *gatewayprobe.Config) { c.Key = gateway.NewSecret("sk_test_1\n") },
+		`has no row "D99"`:                   func(c *gatewayprobe.Config) { c.Only = []string{"D99"} },
+		"the Rate must be from 0.01 to 1000": func(c *gatewayprobe.Config) { c.Rate = math.NaN() },
+		"the Rate must be from 0.01":         func(c *gatewayprobe.Config) { c.Rate = 1e-12 },
+		"may be negative":                    func(c *gatewayprobe.Config) { c.MaxRequests = -1 },
+		"WebhookURL and Receiver":            func(c *gatewayprobe.Config) { c.WebhookURL = "https://probe.example" },
 	} {
 		cfg := gatewayprobe.Config{BaseURL: "https://sandbox.gateway.test", Key: gateway.NewSecret("sk_test_1"), HTTPClient: never(t)}
 		change(&cfg)
@@ -247,4 +251,22 @@ func TestWithoutAReceiverWebhooksCantBeTold(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, gatewayprobe.CannotTell, report.Results[0].Verdict)
 	assert.Contains(t, report.Results[0].Why, "receiver")
+}
+
+// What a gateway says reaches a terminal as text.
+func TestAReadingHoldsNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		report := probeWith(t, gatewayprobe.Config{Only: []string{"amount-minimum"}}, func(next http.RoundTripper) http.RoundTripper {
+			return mutated{next: next, n: new(int), change: func(x *exchange) {
+				field := "\x1b]0;owned\a" + strings.Repeat("é", 1000)
+				x.respond(http.StatusBadRequest, map[string]any{"code": "\x1b[2J", "errors": []any{map[string]any{"field": field}}})
+			}}
+		}, nil)
+		text := report.Results[0].Summary()
+		assert.Contains(t, text, "400 ?[2J (?]0;owned?é")
+		assert.NotContains(t, text, "\x1b")
+		assert.Less(t, len(text), 400)
+		assert.True(t, utf8.ValidString(text))
+	})
 }

@@ -36,6 +36,9 @@ type probe struct {
 const (
 	maxBody       = 1 << 20
 	maxRetryAfter = 30 * time.Second
+
+	minRate = 0.01 // requests per second
+	maxRate = 1000.0
 )
 
 func newProbe(cfg Config) (*probe, error) {
@@ -49,13 +52,15 @@ func newProbe(cfg Config) (*probe, error) {
 			return nil, fmt.Errorf("docs/assumptions.md has no row %q, which Only names", id)
 		}
 	}
-	if cfg.Rate < 0 || cfg.MaxRequests < 0 || cfg.WebhookWait < 0 {
-		return nil, errors.New("none of Rate, MaxRequests and WebhookWait may be negative")
+	if cfg.MaxRequests < 0 || cfg.WebhookWait < 0 {
+		return nil, errors.New("neither MaxRequests nor WebhookWait may be negative")
 	}
 	if (cfg.WebhookURL == "") != (cfg.Receiver == nil) {
 		return nil, errors.New("WebhookURL and Receiver are set together or not at all")
 	}
-	cfg.Rate = cmp.Or(cfg.Rate, DefaultRate)
+	if cfg.Rate = cmp.Or(cfg.Rate, DefaultRate); !(cfg.Rate >= minRate && cfg.Rate <= maxRate) { // so that NaN is rejected too
+		return nil, fmt.Errorf("the Rate must be from %v to %v requests per second", minRate, maxRate)
+	}
 	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, DefaultMaxRequests)
 	cfg.WebhookWait = cmp.Or(cfg.WebhookWait, DefaultWebhookWait)
 	run, err := newRun()

@@ -111,7 +111,11 @@ func list(out io.Writer, steps []gatewayprobe.Step) {
 	for _, s := range steps {
 		if s.Does != "" {
 			tested++
-			_, _ = fmt.Fprintf(out, "%-24s %s\n", s.ID, s.Does)
+			setting := ""
+			if s.Setting {
+				setting = " (set by mockgateway -profile)"
+			}
+			_, _ = fmt.Fprintf(out, "%-24s %s%s\n", s.ID, s.Does, setting)
 			continue
 		}
 		_, _ = fmt.Fprintf(out, "%-24s not tested: %s\n", s.ID, s.Reason)

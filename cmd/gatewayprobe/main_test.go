@@ -91,7 +91,7 @@ func TestListSendsNothing(t *testing.T) {
 	t.Parallel()
 	code, out, errs := command(t, "-list")
 	require.Zero(t, code, errs)
-	assert.Regexp(t, `(?m)^D5 +creates a transaction with an amount of 0$`, out)
+	assert.Regexp(t, `(?m)^D5 +creates a transaction with an amount of 0 \(set by mockgateway -profile\)$`, out)
 	assert.Regexp(t, `(?m)^client-texts +not tested: it is about this project's client`, out)
 	assert.Regexp(t, `\d+ of \d+ rows of docs/assumptions.md are tested.\n$`, out)
 }

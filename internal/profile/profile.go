@@ -82,6 +82,12 @@ func (s *Settings) add(id, reading string) bool {
 	return false
 }
 
+// Sets reports whether there is a setting for a row.
+func Sets(id string) bool {
+	_, dialect := spec.RowOf(id)
+	return dialect || id == listedFee || id == LenientRow || id == FeeRow
+}
+
 // unknown names a row that docs/assumptions.md does not have.
 func unknown(readings map[string]string) error {
 	for id := range readings {
@@ -96,7 +102,7 @@ func unknown(readings map[string]string) error {
 func Dialect(live bool) map[string]string {
 	readings := map[string]string{}
 	for _, row := range docs.Assumptions() {
-		if _, dialect := spec.RowOf(row.ID); !dialect && row.ID != listedFee {
+		if !Sets(row.ID) || row.ID == LenientRow || row.ID == FeeRow {
 			continue
 		}
 		readings[row.ID] = Document
