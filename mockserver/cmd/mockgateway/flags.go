@@ -32,6 +32,7 @@ type config struct {
 	options  []mockserver.Option
 	seed     string
 	seedFile string
+	health   bool // ask a running gateway instead of being one
 
 	notReproduced []string // rows of the profile that have no setting here
 }
@@ -62,7 +63,11 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 		err = fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
 	}
 	if err == nil && !f.version {
-		err = f.environ(set, environ, errs)
+		warnings := errs
+		if f.health {
+			warnings = io.Discard // the gateway itself has written them
+		}
+		err = f.environ(set, environ, warnings)
 	}
 	if err == nil && !f.version {
 		cfg, err = f.config()
@@ -87,7 +92,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 func explain(out io.Writer, f *flag.Flag) {
 	value, text := flag.UnquoteUsage(f)
 	head := strings.TrimRight("  -"+f.Name+" "+value, " ")
-	if f.Name != versionFlag {
+	if !isCommand(f.Name) {
 		head += "  (" + variable(f.Name) + ")"
 	}
 	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
@@ -120,6 +125,7 @@ type flags struct {
 	lenient bool
 	console bool
 	version bool
+	health  bool
 	speed   float64
 	autoPay time.Duration
 	opening int64
@@ -138,7 +144,12 @@ func variable(name string) string {
 const (
 	variables   = "MOCKGATEWAY_"
 	versionFlag = "version"
+	healthFlag  = "health"
 )
+
+// isCommand reports whether a flag is a command rather than a setting. It has no
+// variable: MOCKGATEWAY_VERSION may be the version of the image.
+func isCommand(name string) bool { return name == versionFlag || name == healthFlag }
 
 // environ sets the flags that the command line did not set. A variable that sets
 // no flag is only warned of: Kubernetes makes some for a service of this name.
@@ -147,7 +158,7 @@ func (f *flags) environ(set *flag.FlagSet, environ []string, errs io.Writer) err
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	known := map[string]*flag.Flag{}
 	set.VisitAll(func(f *flag.Flag) {
-		if f.Name != versionFlag { // a variable of this name says which image runs
+		if !isCommand(f.Name) {
 			known[variable(f.Name)] = f
 		}
 	})
@@ -196,6 +207,7 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the gateway may be called, comma-separated, besides localhost and IP addresses; * is any")
 	s.StringVar(&f.seedFile, "seed-file", "", "JSON `file` with customers, payments and subscriptions to start with; not applied where -data has resources already")
 	s.StringVar(&f.data, "data", "", "`file` in which the state survives the process")
+	s.BoolVar(&f.health, healthFlag, false, "ask the gateway at -addr whether it is ready and exit with 0 if it is; for a container's health check")
 	s.BoolVar(&f.version, versionFlag, false, "print the version and end")
 	s.StringVar(&f.log, "log", "text", "`text|json|off`: how requests, status changes, timers, faults and webhooks are logged to standard error")
 	return s
@@ -203,7 +215,7 @@ func (f *flags) set() *flag.FlagSet {
 
 // config checks the flags and turns them into options.
 func (f *flags) config() (config, error) {
-	cfg := config{addr: f.addr, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console, seed: f.seed}
+	cfg := config{addr: f.addr, health: f.health, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console, seed: f.seed}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{
 		"environment": {f.environment, "sandbox", "production"},

@@ -27,7 +27,11 @@ func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
 	if done {
 		return code
 	}
-	if err := serve(ctx, cfg, out, errs); err != nil {
+	do := serve
+	if cfg.health {
+		do = health
+	}
+	if err := do(ctx, cfg, out, errs); err != nil {
 		_, _ = fmt.Fprintln(errs, "mockgateway:", err)
 		return 1
 	}

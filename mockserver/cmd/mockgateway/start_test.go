@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,6 +153,45 @@ func TestVersion(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err)
 	assert.Regexp(t, `^mockgateway \S+.* go1\.\S+ \w+/\w+\n$`, string(out))
+}
+
+// askHealth runs the health check that the image has, against addr.
+func askHealth(t *testing.T, addr string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-health")
+	cmd.Env = append(os.Environ(), asMain, "MOCKGATEWAY_ADDR="+addr, "MOCKGATEWAY_UNKNOWN=1", "HTTP_PROXY=http://127.0.0.1:1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestHealthReportsWhetherTheGatewayIsReady(t *testing.T) {
+	t.Parallel()
+	g := start(t, "-addr", ":0")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(g.base, "http://"))
+	require.NoError(t, err)
+	for _, addr := range []string{":" + port, "0.0.0.0:" + port, "[::]:" + port, "127.0.0.1:" + port, "localhost:" + port} {
+		out, err := askHealth(t, addr)
+		require.NoError(t, err, "%s: %s", addr, out)
+		assert.Regexp(t, `^\{"data":\{.*"status":"ok".*\}\n?$`, out, addr)
+	}
+	g.kill()
+	out, err := askHealth(t, ":"+port)
+	require.Error(t, err)
+	assert.Contains(t, out, "connection refused")
+}
+
+func TestHealthRejectsAnythingButAMockGateway(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("welcome")) }))
+	t.Cleanup(other.Close)
+	out, err := askHealth(t, strings.TrimPrefix(other.URL, "http://"))
+	require.Error(t, err)
+	assert.Contains(t, out, "is not a mock gateway")
+	for addr, want := range map[string]string{"127.0.0.1:0": "port 0", "nowhere": "missing port"} {
+		out, err := askHealth(t, addr)
+		require.Error(t, err)
+		assert.Contains(t, out, want)
+	}
 }
 
 // A sender that writes all of a long body before it reads gets the response.

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const healthTimeout = 5 * time.Second
+
+// health asks the gateway that listens at cfg.addr whether it is ready. An image
+// that holds only this binary has no curl for its health check.
+func health(ctx context.Context, cfg config, out, _ io.Writer) error {
+	host, port, err := net.SplitHostPort(cfg.addr)
+	switch ip := net.ParseIP(host); {
+	case err != nil:
+		return err
+	case port == "0":
+		return errors.New("-health needs the port of the gateway: -addr has port 0")
+	case host == "" || ip != nil && ip.IsUnspecified():
+		host = "127.0.0.1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/__mock/health", http.NoBody)
+	if err != nil {
+		return err
+	}
+	// No proxy: the gateway is on this machine or in this network.
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("the gateway at %s returned %s", cfg.addr, resp.Status)
+	case !strings.Contains(string(body), `"status":"ok"`):
+		return fmt.Errorf("what listens at %s is not a mock gateway", cfg.addr)
+	}
+	_, err = out.Write(body)
+	return err
+}
