@@ -12,12 +12,14 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/version"
 )
 
 // flags are the command line.
 type flags struct {
 	config  gatewayprobe.Config
 	list    bool
+	version bool
 	json    string
 	listen  string
 	profile string
@@ -49,7 +51,7 @@ func parse(args []string, getenv func(string) string, out, errs io.Writer) (f fl
 	if err == nil && set.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
 	}
-	if err == nil {
+	if err == nil && !f.version {
 		err = f.check(only, getenv)
 	}
 	switch {
@@ -62,6 +64,10 @@ func parse(args []string, getenv func(string) string, out, errs io.Writer) (f fl
 		_, _ = fmt.Fprintf(errs, "gatewayprobe: %v\ngatewayprobe -h explains the flags\n", err)
 		return f, misused, true
 	}
+	if f.version {
+		_, _ = fmt.Fprintln(out, version.Of("gatewayprobe"))
+		return f, done, true
+	}
 	return f, done, false
 }
 
@@ -70,6 +76,7 @@ func (f *flags) set(only *string) *flag.FlagSet {
 	c := &f.config
 	s.StringVar(&c.BaseURL, "base-url", "", "`URL` of the sandbox, without a path")
 	s.BoolVar(&c.KnownSandbox, "i-know-this-is-a-sandbox", false, "accept a key and a host that don't look like those of a sandbox")
+	s.BoolVar(&f.version, "version", false, "print the version and exit")
 	s.BoolVar(&f.list, "list", false, "list what a run would do, and send nothing")
 	s.StringVar(&f.json, "json", "", "`file` that gets the report with every request and response, masked")
 	s.StringVar(only, "only", "", "`rows` of docs/assumptions.md to test, comma-separated, such as D1,list-order")

@@ -9,8 +9,6 @@ import (
 	"math"
 	"net/url"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/webhook"
@@ -82,7 +81,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 		_, _ = fmt.Fprintf(errs, "mockgateway: %v\nmockgateway -h explains the flags\n", err)
 		return cfg, 2, true
 	case f.version:
-		_, _ = fmt.Fprintln(out, version())
+		_, _ = fmt.Fprintln(out, version.Of("mockgateway"))
 		return cfg, 0, true
 	}
 	return cfg, 0, false
@@ -99,21 +98,6 @@ func explain(out io.Writer, f *flag.Flag) {
 		text += " (default " + f.DefValue + ")"
 	}
 	_, _ = fmt.Fprintf(out, "%s\n        %s\n", head, text)
-}
-
-// version says what was built, from what the Go toolchain wrote into the binary.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "mockgateway (unknown version)"
-	}
-	text := "mockgateway " + cmp.Or(info.Main.Version, "(devel)")
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && !strings.Contains(text, s.Value[:min(len(s.Value), 12)]) {
-			text += " " + s.Value
-		}
-	}
-	return text + " " + info.GoVersion + " " + runtime.GOOS + "/" + runtime.GOARCH
 }
 
 // flags are the command line as it is written.
