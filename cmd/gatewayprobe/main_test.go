@@ -134,3 +134,12 @@ func TestAHostThatMayBeProductionIsRejected(t *testing.T) {
 	assert.Equal(t, failed, code)
 	assert.Contains(t, errs, "not a sandbox")
 }
+
+func TestVersionNeedsNoKeyAndNoURL(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"-version"}, func(string) string { return "" }, &out, &errs)
+	assert.Zero(t, code)
+	assert.Regexp(t, `^gatewayprobe \S+.* go1\.\S+ \w+/\w+\n$`, out.String())
+	assert.Empty(t, errs.String())
+}

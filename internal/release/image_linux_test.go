@@ -46,7 +46,7 @@ func instructions(t *testing.T, dir string) (last map[string]string, build strin
 // environment and, where this process may, its user.
 func inImage(t *testing.T, root, env string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // of the Dockerfile
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Env = []string{env}
 	if os.Geteuid() != 0 { // no root: an empty folder and an empty environment
 		cmd.Path, cmd.Dir = filepath.Join(root, args[0]), t.TempDir()
@@ -67,12 +67,12 @@ func TestTheImageRunsFromAnEmptyDirectory(t *testing.T) {
 	assert.Equal(t, "MOCKGATEWAY_ADDR=:"+image["EXPOSE"], image["ENV"])
 
 	root := t.TempDir()
-	compiler := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(build, " -o /", " -o "+root+"/", 1)) //nolint:gosec // the Dockerfile's own
+	compiler := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(build, " -o /", " -o "+root+"/", 1))
 	compiler.Dir = source
 	compiler.Env = append(os.Environ(), "TARGETOS=linux", "TARGETARCH="+runtime.GOARCH)
 	out, err := compiler.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // as in an image
+	require.NoError(t, os.Chmod(root, 0o755))
 	binary, err := os.Stat(filepath.Join(root, "mockgateway"))
 	require.NoError(t, err)
 	assert.Less(t, binary.Size(), int64(maxImage))

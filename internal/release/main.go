@@ -209,10 +209,7 @@ func (f *file) mode() os.FileMode {
 
 func tarball(folder string, files []file, made time.Time) ([]byte, error) {
 	var out bytes.Buffer
-	packer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
+	packer := gzip.NewWriter(&out)
 	w := tar.NewWriter(packer)
 	for _, f := range files {
 		err := w.WriteHeader(&tar.Header{

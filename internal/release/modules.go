@@ -71,12 +71,21 @@ func notices(ctx context.Context, dir string, info *buildinfo.BuildInfo) ([]byte
 	if err := notice(&out, "the Go standard library, https://go.dev/dl/", strings.TrimSpace(string(root))); err != nil {
 		return nil, err
 	}
+	list := []string{"list", "-m", "-f", "{{.Dir}}"}
 	for _, dep := range info.Deps {
-		folder, err := goCommand(ctx, dir, platform{}, "list", "-m", "-f", "{{.Dir}}", dep.Path)
-		if err != nil {
-			return nil, err
-		}
-		if err := notice(&out, fmt.Sprintf("%s %s, https://pkg.go.dev/%s@%s", dep.Path, dep.Version, dep.Path, dep.Version), strings.TrimSpace(string(folder))); err != nil {
+		list = append(list, dep.Path)
+	}
+	listed, err := goCommand(ctx, dir, platform{}, list...)
+	if err != nil {
+		return nil, err
+	}
+	folders := strings.Split(strings.TrimSpace(string(listed)), "\n")
+	if len(folders) != len(info.Deps) {
+		return nil, errors.New("go list doesn't know every module that is linked")
+	}
+	for i, dep := range info.Deps {
+		title := fmt.Sprintf("%s %s, https://pkg.go.dev/%s@%s", dep.Path, dep.Version, dep.Path, dep.Version)
+		if err := notice(&out, title, folders[i]); err != nil {
 			return nil, err
 		}
 	}

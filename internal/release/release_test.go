@@ -112,10 +112,16 @@ func TestTheSBOMNamesWhatIsLinked(t *testing.T) {
 	t.Parallel()
 	data, err := sbom("gateway_v1.2.3_linux_amd64", infoOf(), time.Unix(0, 0))
 	require.NoError(t, err)
+	type part struct {
+		PURL string `json:"purl"`
+	}
 	var document struct {
-		BOMFormat, SpecVersion string
-		Metadata               struct{ Component struct{ PURL string } }
-		Components             []struct{ PURL string }
+		BOMFormat   string `json:"bomFormat"`
+		SpecVersion string `json:"specVersion"`
+		Metadata    struct {
+			Component part `json:"component"`
+		} `json:"metadata"`
+		Components []part `json:"components"`
 	}
 	require.NoError(t, json.Unmarshal(data, &document))
 	assert.Equal(t, "CycloneDX 1.6", document.BOMFormat+" "+document.SpecVersion)
@@ -205,7 +211,7 @@ func assertRuns(t *testing.T, archive string, files map[string]entry) {
 			continue
 		}
 		path := filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(path, program.data, 0o700)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(path, program.data, 0o700))
 		out, err := exec.CommandContext(t.Context(), path, "-version").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		assert.Equal(t, fmt.Sprintf("%s %s %s %s/%s\n", name, version, runtime.Version(), system, arch), string(out))

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"flag"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -143,6 +145,24 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	} {
 		_, err := tryStartIn(t, []string{variable})
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// A misspelt variable in a file that users copy would only cause a warning.
+func TestVariablesInTheGuidesAndTheImageAreSettings(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	(&flags{from: map[string]string{}}).set().VisitAll(func(f *flag.Flag) { known[variable(f.Name)] = !isCommand(f.Name) })
+	for _, file := range []string{"Dockerfile", "compose.yaml", "docs/mockgateway.md", "docs/testing.md"} {
+		text, err := os.ReadFile(filepath.Join("../../..", file))
+		require.NoError(t, err)
+		found := regexp.MustCompile(`MOCKGATEWAY_[A-Z_]+`).FindAllString(string(text), -1)
+		if file != "docs/testing.md" {
+			assert.NotEmpty(t, found, file)
+		}
+		for _, name := range found {
+			assert.True(t, known[name], "%s: %s", file, name)
+		}
 	}
 }
 
