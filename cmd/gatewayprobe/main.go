@@ -123,8 +123,9 @@ func list(out io.Writer, steps []gatewayprobe.Step) {
 	_, _ = fmt.Fprintf(out, "%d of %d rows of docs/assumptions.md are tested.\n", tested, len(steps))
 }
 
-// screen writes results as they come: on a terminal with colors and a line of
-// progress, elsewhere one plain line each.
+// screen writes results as they come: on a terminal a table with colors and a line of
+// progress, elsewhere a plain line each, whose columns are separated by tabs. Where
+// the gateway does not agree, the row's claim is written too.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -141,8 +142,13 @@ func (s *screen) result(r gatewayprobe.Result) {
 		s.untested++ // -list says why
 	case s.terminal:
 		_, _ = fmt.Fprintf(s.out, clearLine+"%s%-10s\x1b[0m  %-24s %s\n", color(r.Verdict), r.Verdict, r.ID, r.Summary())
-	default:
+		if r.Verdict != gatewayprobe.Agrees {
+			_, _ = fmt.Fprintf(s.out, "%38s\x1b[2m%s\x1b[0m\n", "", r.Claim)
+		}
+	case r.Verdict == gatewayprobe.Agrees:
 		_, _ = fmt.Fprintf(s.out, "%s\t%s\t%s\n", r.Verdict, r.ID, r.Summary())
+	default:
+		_, _ = fmt.Fprintf(s.out, "%s\t%s\t%s\t%s\n", r.Verdict, r.ID, r.Summary(), r.Claim)
 	}
 	if s.terminal && s.n < s.all {
 		_, _ = fmt.Fprintf(s.out, clearLine+"%d of %d rows", s.n, s.all)

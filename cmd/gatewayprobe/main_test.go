@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -40,9 +41,9 @@ func TestTheCommandWritesALinePerRowAndTheReport(t *testing.T) {
 	code, out, errs := command(t, "-base-url", listening(t, mockserver.WithDialect(mockserver.Live)), "-rate", "1000",
 		"-only", "D5,amount-minimum,client-texts,event-id", "-json", file)
 	require.Zero(t, code, errs)
-	assert.Contains(t, out, "differs\tD5\tlive (expected: document)\n")
+	assert.Contains(t, out, "differs\tD5\tlive (expected: document)\tA v2 write that breaks a rule gets 400, ")
 	assert.Contains(t, out, "agrees\tamount-minimum\tassumed\n")
-	assert.Contains(t, out, "can't tell\tevent-id\tit needs a receiver of webhooks: set -webhook-url and -listen\n")
+	assert.Contains(t, out, "can't tell\tevent-id\tit needs a receiver of webhooks: set -webhook-url and -listen\tAn event has one id, ")
 	assert.Contains(t, out, "1 agree, 1 differ, 1 can't be told, 1 can't be tested from outside")
 
 	text, err := os.ReadFile(file)
@@ -69,7 +70,7 @@ func TestWithAProfileTheCommandSaysWhatChanged(t *testing.T) {
 
 	code, out, errs = command(t, "-base-url", listening(t), "-rate", "1000", "-only", "D5,D22", "-profile", file)
 	assert.Equal(t, different, code, errs)
-	assert.Contains(t, out, "differs\tD5\tdocument (expected: live)\n")
+	assert.Contains(t, out, "differs\tD5\tdocument (expected: live)\t")
 
 	code, out, errs = command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-profile", "live")
 	require.Zero(t, code, errs)
@@ -84,7 +85,24 @@ func TestWebhooksReachTheCommandsReceiver(t *testing.T) {
 	code, out, errs := command(t, "-base-url", url, "-only", "event-version", "-listen", "127.0.0.1:0",
 		"-webhook-url", "https://hooks.example", "-webhook-wait", "1ms")
 	require.Zero(t, code, errs)
-	assert.Contains(t, out, "can't tell\tevent-version\tno webhook arrived within 1ms\n", "nothing leads to the receiver here")
+	assert.Contains(t, out, "can't tell\tevent-version\tno webhook arrived within 1ms\t", "nothing leads to the receiver here")
+}
+
+func TestATerminalShowsATableAndTheProgress(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := screen{out: &out, terminal: true, all: 3}
+	s.result(gatewayprobe.Result{ID: "D5", Verdict: gatewayprobe.Differs, Reading: "live", Expected: "document", Claim: "It gets 400."})
+	s.result(gatewayprobe.Result{ID: "D7", Verdict: gatewayprobe.Agrees, Reading: "document", Claim: "It is 1 cent."})
+	s.result(gatewayprobe.Result{ID: "client-texts", Verdict: gatewayprobe.CannotTell, Why: "it is about the client"})
+	s.summary(&gatewayprobe.Report{})
+	plain := regexp.MustCompile(`\x1b\[\d*m`).ReplaceAllString(out.String(), "")
+	lines := strings.Split(strings.ReplaceAll(plain, clearLine, "\r"), "\n")
+	assert.Equal(t, "\rdiffers     D5                       live (expected: document)", lines[0])
+	assert.Equal(t, strings.Repeat(" ", 38)+"It gets 400.", lines[1])
+	assert.Equal(t, "\r1 of 3 rows\ragrees      D7                       document", lines[2])
+	assert.Contains(t, lines[3], "1 can't be tested from outside")
+	assert.NotContains(t, plain, "It is 1 cent.")
 }
 
 func TestListSendsNothing(t *testing.T) {
