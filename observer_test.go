@@ -176,25 +176,6 @@ func TestAnObserverMayLeaveOutEitherFunctionAndTheEnds(t *testing.T) {
 	}
 }
 
-// A client without an observer pays nothing for the hook: the second client has one
-// whose functions are nil.
-func TestNoObserverCostsNoAllocation(t *testing.T) { //nolint:paralleltest // it counts allocations
-	body := string(golden(t, "transactions/get.response.json"))
-	allocations := func(opts ...gateway.Option) float64 {
-		client := clientOf(t, reply(200, body), opts...)
-		return testing.AllocsPerRun(200, func() {
-			_, err := client.Transactions.Get(context.Background(), orderID)
-			assert.NoError(t, err)
-		})
-	}
-	without := allocations()
-	assert.InDelta(t, without, allocations(gateway.WithObserver(gateway.Observer{})), 0.5)
-	noop := gateway.Observer{Call: func(ctx context.Context, _ gateway.Operation) (context.Context, func(gateway.Response, error)) {
-		return ctx, nil
-	}}
-	assert.Greater(t, allocations(gateway.WithObserver(noop)), without, "the measure sees the one Response that an observer needs")
-}
-
 func TestTheObserverOfAClientIsInheritedAndReplaced(t *testing.T) {
 	t.Parallel()
 	var first, second diary
