@@ -308,12 +308,22 @@ func (p *play) expire() {
 	p.spoiled += len(p.held)
 	clear(p.held)
 	p.version++
+	for _, a := range p.actors { // who takes over goes on
+		if a.place == atClaim {
+			p.last = a
+			break
+		}
+	}
 }
 
-// release notes that an actor no longer has the claim.
+// release notes that an actor has completed its claim.
 func (p *play) release(a *actor, c *webhook.Claim) {
-	if p.held[c.Resource] == a {
+	switch p.held[c.Resource] {
+	case a:
 		delete(p.held, c.Resource)
+	case nil: // its lease ran out, and nobody has taken the event over
+	default:
+		p.fail(a.name + " has completed an event that another one has claimed")
 	}
 }
 

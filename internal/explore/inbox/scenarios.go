@@ -14,31 +14,34 @@ import (
 // forged ones beside them. The gateway confirms what is unsigned.
 func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
 	client := gw.Client()
-	var ids []string
-	for _, order := range []string{"order-1", "order-2"} {
+	ids := map[string]string{}
+	for order, happens := range map[string]func(id string) error{
+		"order-1": gw.Transactions.Pay, "order-2": gw.Transactions.Pay, "order-3": gw.Transactions.Expire,
+	} {
 		tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
 			ExternalRef: order, Amount: 1990, Method: gateway.Pix, Buyer: gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
 			Products: []gateway.Product{{Name: "Mug", Price: 1990}},
 		})
 		if err == nil {
-			err = gw.Transactions.Pay(tx.ID)
+			err = happens(tx.ID)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("inbox: the scenarios: %w", err)
 		}
-		ids = append(ids, tx.ID)
+		ids[order] = tx.ID
 	}
-	paid := delivery("paid", webhook.TransactionPaid, ids[0], "order-1", true)
-	twin := delivery("paid, unsigned", webhook.TransactionPaid, ids[0], "order-1", false)
-	refunded := delivery("refunded", webhook.TransactionRefunded, ids[0], "order-1", true)
-	other := delivery("another paid", webhook.TransactionPaid, ids[1], "order-2", true)
-	forged := delivery("forged refund", webhook.TransactionRefunded, ids[1], "order-2", false)
-	forged.Event = ""
+	paid := delivery("paid", webhook.TransactionPaid, ids["order-1"], "order-1", true)
+	twin := delivery("paid, unsigned", webhook.TransactionPaid, ids["order-1"], "order-1", false)
+	refunded := delivery("refunded", webhook.TransactionRefunded, ids["order-1"], "order-1", true)
+	other := delivery("another paid", webhook.TransactionPaid, ids["order-2"], "order-2", true)
+	forged := delivery("forged refund", webhook.TransactionRefunded, ids["order-2"], "order-2", false)
+	refuted := delivery("forged payment", webhook.TransactionPaid, ids["order-3"], "order-3", false)
+	forged.Event, refuted.Event = "", ""
 	return []Scenario{
-		{Name: "a duplicate, and a later event of the resource", Deliveries: []Delivery{paid, paid, refunded, forged}},
-		{Name: "a duplicate, and an event of another resource", Deliveries: []Delivery{paid, paid, other, forged}},
-		{Name: "an unsigned twin, and an event of another resource", Deliveries: []Delivery{paid, twin, other, forged}, API: client},
-		{Name: "an unsigned twin that comes first", Deliveries: []Delivery{twin, paid, twin, forged}, API: client},
+		{Name: "a duplicate, and a later event of the resource", Deliveries: []Delivery{paid, paid, refunded, forged, refuted}},
+		{Name: "a duplicate, and an event of another resource", Deliveries: []Delivery{paid, paid, other, forged, refuted}},
+		{Name: "an unsigned twin, and an event of another resource", Deliveries: []Delivery{paid, twin, other, forged, refuted}, API: client},
+		{Name: "an unsigned twin that comes first", Deliveries: []Delivery{twin, paid, twin, forged, refuted}, API: client},
 	}, nil
 }
 
