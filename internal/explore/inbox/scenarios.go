@@ -16,7 +16,7 @@ func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
 	client := gw.Client()
 	ids := map[string]string{}
 	for order, happens := range map[string]func(id string) error{
-		"order-1": gw.Transactions.Pay, "order-2": gw.Transactions.Pay, "order-3": gw.Transactions.Expire,
+		"order-1": gw.Transactions.Pay, "order-2": gw.Transactions.Pay, "order-3": gw.Transactions.Cancel,
 	} {
 		tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
 			ExternalRef: order, Amount: 1990, Method: gateway.Pix, Buyer: gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
