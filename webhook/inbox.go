@@ -91,19 +91,20 @@ func (d *dispatcher) run(ctx context.Context) {
 	}
 }
 
-// delay is how long to wait before the next claim, now that there is a reason
-// for one.
+// delay is how long to wait before the next claim, now that there is a reason for
+// one. It counts from the last claim: counted from now, deliveries that come all the
+// time would put the claim off for ever.
 func (d *dispatcher) delay() time.Duration {
+	apart := min(batchDelay, (claimShare-1)*d.took)
 	switch {
 	case d.fails > 0:
-		return d.pause()
+		apart = d.pause()
 	case 2*d.idle < d.rx.cfg.Workers:
-		return batchDelay
+		apart = batchDelay
 	case d.full:
-		return 0
-	default:
-		return min(batchDelay, (claimShare-1)*d.took) - time.Since(d.claimed)
+		apart = 0
 	}
+	return apart - time.Since(d.claimed)
 }
 
 // pause is how long to leave a store alone that fails.

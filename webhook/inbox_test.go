@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -336,6 +337,59 @@ func TestTheInboxOutlivesAStoreThatIsDown(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"evt_1", "evt_2"}, got.all())
 	})
+}
+
+// failsOnce is a store whose first claim fails, as one does that waits too long for
+// the database.
+type failsOnce struct {
+	durable
+
+	failed atomic.Bool
+}
+
+func (s *failsOnce) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+	if s.failed.CompareAndSwap(false, true) {
+		return nil, context.DeadlineExceeded
+	}
+	return s.durable.Next(ctx, limit, lease)
+}
+
+func TestDeliveriesThatKeepComingDoNotPutOffTheClaims(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		store webhook.Store
+		slow  int // handlers that run for as long as the deliveries come
+	}{
+		"after a claim that failed":       {store: &failsOnce{durable: newDurable()}},
+		"while most of the workers work":  {store: newDurable(), slow: 5},
+		"while all but one of them do so": {store: newDurable(), slow: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rx := receiver(t, inbox(test.store))
+				var handled atomic.Int64
+				webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error {
+					if strings.HasPrefix(e.ID, "slow") {
+						time.Sleep(10 * time.Second)
+					}
+					handled.Add(1)
+					return nil
+				})
+				for i := range test.slow {
+					assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("slow_%d", i), fmt.Sprintf("slow_%d", i)))))
+				}
+				const deliveries = 2000
+				for i := range deliveries {
+					assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("evt_%d", i), fmt.Sprintf("tx_%d", i)))))
+					time.Sleep(2 * time.Millisecond)
+				}
+				assert.Greater(t, handled.Load(), int64(deliveries/4), "of the events that came meanwhile")
+				time.Sleep(time.Minute)
+				assert.EqualValues(t, deliveries+test.slow, handled.Load())
+			})
+		})
+	}
 }
 
 // flakyStore is a database that is down now and then.
