@@ -294,17 +294,21 @@ func (rx *Receiver) observe(ctx context.Context, o Observation) {
 }
 
 // opened returns the context of a delivery or a run, as Begin has it.
-func (rx *Receiver) opened(ctx context.Context, c *Claim) (begun context.Context) {
+func (rx *Receiver) opened(ctx context.Context, c *Claim) context.Context {
 	if rx.cfg.Begin == nil {
 		return ctx
 	}
+	return cmp.Or(rx.begun(ctx, c), ctx)
+}
+
+// begun calls Begin. It returns nil where that panics.
+func (rx *Receiver) begun(ctx context.Context, c *Claim) context.Context {
 	defer func() {
 		if p := recover(); p != nil {
 			_ = rx.panicked(ctx, "Begin", p) // logged
-			begun = ctx
 		}
 	}()
-	return cmp.Or(rx.cfg.Begin(ctx, c), ctx)
+	return rx.cfg.Begin(ctx, c)
 }
 
 const maxTrace = 255
