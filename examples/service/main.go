@@ -66,7 +66,7 @@ func (s *shop) serve(ctx context.Context, listener net.Listener) error {
 		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		WriteTimeout: requestTime + 10*time.Second, IdleTimeout: 2 * time.Minute,
 	}
-	s.receiver.Start() //nolint:contextcheck // Shutdown ends it
+	s.receiver.Start()
 	reconciled := make(chan struct{})
 	reconcileCtx, stopReconciling := context.WithCancel(ctx)
 	go func() {

@@ -106,7 +106,7 @@ func receive(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rx.Start() //nolint:contextcheck // what the last process left comes first; Shutdown ends it
+	rx.Start() // what the last process left comes first; Shutdown ends it
 
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
