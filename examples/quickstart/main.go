@@ -26,6 +26,8 @@ import (
 	"github.com/gateway-go/gateway/internal/qr"
 )
 
+//go:generate go -C ../.. run ./internal/recording/record docs/quickstart.svg ./examples/quickstart
+
 const (
 	exitUnexpected = 1
 	exitNoStart    = 2

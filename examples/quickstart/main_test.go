@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/recording"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -38,6 +40,25 @@ func TestWholeStory(t *testing.T) {
 	} {
 		assert.Contains(t, out, want)
 	}
+}
+
+// The README shows a recording. Ids, references, codes and the time that a run
+// took are all that may differ from what the program prints today.
+func TestTheRecordedSessionIsWhatItPrints(t *testing.T) {
+	t.Parallel()
+	svg, err := os.ReadFile(filepath.FromSlash("../../docs/quickstart.svg"))
+	require.NoError(t, err)
+	recorded, err := recording.Text(svg)
+	require.NoError(t, err)
+	out, problems, code := quickstart(t)
+	require.Zero(t, code, problems)
+
+	varies := regexp.MustCompile(`(?m)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|order-2027-0117-\w{6}|E99999999\d{12}\w{11}|6304[0-9A-F]{4}$|in \S+s\.$`)
+	want := varies.ReplaceAllString(strings.Join(recording.Plain(out), "\n"), "…")
+	got := varies.ReplaceAllString(strings.Join(recorded[1:], "\n"), "…")
+
+	assert.Equal(t, "$ go run ./examples/quickstart", recorded[0])
+	assert.Equal(t, want, got, "run go generate ./examples/quickstart")
 }
 
 func TestOrderOfOneCentIsRefundedWhole(t *testing.T) {
