@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/shop"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -54,4 +55,20 @@ func TestABusyGatewayIsWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 80*time.Second, time.Since(began)) // in no time
 	})
+}
+
+// A client over a socket can't be in a bubble: it gets short waits instead.
+func TestARetryOverASocketDoesNotWait(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	require.NoError(t, gw.Faults.Add(mockserver.Status(503).On("transactions.create").Times(2)))
+	baseURL, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+
+	client, err := gateway.New(baseURL, gateway.BearerToken(gw.Key()),
+		gateway.WithBackoff(time.Millisecond, 10*time.Millisecond)) // in tests only
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	_, err = shop.New(client).Charge(t.Context(), order("1001"))
+	require.NoError(t, err)
 }
