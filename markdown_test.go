@@ -37,18 +37,39 @@ func TestGuidesShowRealCode(t *testing.T) {
 	}
 }
 
-// Links between the guides lead somewhere.
+// Links between the guides lead to a file, and to a heading if they name one.
 func TestGuidesLinkToWhatExists(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
 	for _, guide := range guides(t) {
 		text, err := os.ReadFile(guide)
 		require.NoError(t, err)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
-			_, err := os.Stat(filepath.Join(filepath.Dir(guide), found[1]))
-			assert.NoError(t, err, "%s: %s", guide, found[0])
+			target := guide
+			if found[1] != "" {
+				target = filepath.Join(filepath.Dir(guide), found[1])
+			}
+			if _, err := os.Stat(target); !assert.NoError(t, err, "%s: %s", guide, found[0]) {
+				continue
+			}
+			if found[2] != "" && filepath.Ext(target) == ".md" {
+				assert.Contains(t, anchors(t, target), found[2], "%s: %s", guide, found[0])
+			}
 		}
 	}
+}
+
+// anchors returns the names that code hosts give the headings of a guide.
+func anchors(t *testing.T, guide string) []string {
+	t.Helper()
+	text, err := os.ReadFile(guide)
+	require.NoError(t, err)
+	var names []string
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
 }
 
 // Commands in the guides name folders that exist.

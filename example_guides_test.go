@@ -1,0 +1,212 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// The code of the guides in docs/. A test compares the two.
+
+// A client for production: built once, at the start of the process.
+func ExampleNew_production() {
+	baseURL, key := "https://api.gateway.example", "sk_live_from_your_secret_store"
+
+	client, err := gateway.New(baseURL, gateway.BearerToken(key),
+		gateway.WithUserAgent("shop/1.4"),          // so that the gateway's support can tell your requests apart
+		gateway.WithLogger(slog.Default()),         // attempts, without headers and bodies
+		gateway.WithAttemptTimeout(20*time.Second), // for one request; the context bounds the whole call
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.CloseIdleConnections()
+
+	_, err = gateway.New("https://sandbox.gateway.example", gateway.BearerToken(key))
+	fmt.Println(err)
+
+	// Output:
+	// gateway: a production key (sk_live_…) for the sandbox host sandbox.gateway.example: use the sandbox key (sk_test_…), or the production address
+}
+
+// A key that is rotated while the process runs.
+func ExampleCredentialFunc() {
+	gw, _ := mock()
+
+	var current atomic.Pointer[gateway.Credential] // your configuration replaces it
+	rotate := func(key string) {
+		credential := gateway.BearerToken(key)
+		current.Store(&credential)
+	}
+	rotate("sk_test_old")
+	client := gw.Client(gateway.WithCredential(gateway.CredentialFunc(func(context.Context) (gateway.Credential, error) {
+		return *current.Load(), nil // called before every attempt: return from memory
+	})))
+
+	ctx := context.Background()
+	charge(ctx, client, "order-1")
+	rotate("sk_test_new") // of another account of the mock, to show which key is used
+	page, err := client.Transactions.List(ctx, gateway.TransactionListParams{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("transactions of the new key:", len(page.Items))
+
+	// Output:
+	// transactions of the new key: 0
+}
+
+func ExampleTransactionsService_Create_voucher() {
+	_, client := mock()
+	ctx := context.Background()
+	tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+		ExternalRef: "order-17", // stored with the order before the call
+		Amount:      4990,
+		Method:      gateway.Voucher, // Boleto in Brazil
+		Buyer: gateway.BuyerParams{
+			Name:     "Ana Souza",
+			Email:    "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+			Address:  &gateway.Address{Street: "Rua das Laranjeiras", City: "Rio de Janeiro", ZipCode: "22240003", Country: gateway.Brazil},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(tx.Voucher.DigitableLine), "digits, until", tx.Voucher.ExpirationDate.Format(time.DateOnly))
+
+	// Output:
+	// 47 digits, until 2027-01-07
+}
+
+// A process died after it sent a create. Another one finds the order still open.
+func ExampleRepeatOf() {
+	_, client := mock()
+	ctx := context.Background()
+	charge(ctx, client, "order-17") // what the first process sent; it never read the response
+	firstSent := time.Now()         // stored with the order before the first call
+
+	var response gateway.Response
+	tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+		ExternalRef: "order-17",
+		Amount:      4990,
+		Method:      gateway.Pix,
+		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Products:    []gateway.Product{{Name: "Mug", Price: 4990, Tangible: true}},
+	}, gateway.RepeatOf(firstSent), gateway.ResponseInto(&response))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(tx.Status, "recovered:", response.Recovered)
+
+	// Output:
+	// pending recovered: true
+}
+
+// A refund whose response is lost: the transaction says whether it was applied.
+func Example_lostRefund() {
+	gw, client := mock()
+	ctx := context.Background()
+	id := paid(ctx, gw, client, "order-17").ID
+	if err := gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	before, err := client.Transactions.Get(ctx, id)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = client.Transactions.Refund(ctx, id, gateway.RefundParams{Amount: 1000})
+	if errors.Is(err, gateway.ErrOutcomeUnknown) {
+		after, err := client.Transactions.Get(ctx, id)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("refunded by this call:", after.RefundedAmount-before.RefundedAmount)
+	}
+
+	// Output:
+	// refunded by this call: 1000
+}
+
+// What an error says beside its kind.
+func ExampleError() {
+	_, client := mock()
+	ctx := context.Background()
+	charge(ctx, client, "order-17")
+
+	_, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+		ExternalRef: "order-17",
+		Amount:      9990, // another order under the same reference
+		Method:      gateway.Pix,
+		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Products:    []gateway.Product{{Name: "Teapot", Price: 9990}},
+	})
+	var rejected *gateway.Error
+	if errors.As(err, &rejected) {
+		fmt.Println(rejected.Op, rejected.StatusCode, rejected.Code)
+		fmt.Println("request id for support:", rejected.RequestID != "")
+		first, err := client.Transactions.Get(ctx, rejected.ResourceID)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("the reference belongs to a charge of", gateway.FormatAmount(first.Amount, first.Currency))
+	}
+
+	// Output:
+	// transactions.create 409 DUPLICATE_EXTERNAL_REF
+	// request id for support: true
+	// the reference belongs to a charge of BRL 49.90
+}
+
+// A sale by link. Its transaction has no reference of yours: the buyer and the
+// amount tell which sale it is.
+func Example_checkoutSale() {
+	gw, client := mock()
+	ctx := context.Background()
+	link := newLink(ctx, client)
+	session, err := client.CheckoutSessions.Open(ctx, link.Slug())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = client.CheckoutSessions.Update(ctx, link.Slug(), session.SessionToken, gateway.CheckoutSessionParams{
+		Buyer:         gateway.CheckoutBuyer{Name: "Ana Souza", Email: "ana@example.com"},
+		PaymentMethod: gateway.Pix,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := gw.Checkout.Pay(link.Slug()); err != nil { // what the buyer does
+		fmt.Println(err)
+		return
+	}
+
+	page, err := client.Transactions.List(ctx, gateway.TransactionListParams{Email: "ana@example.com"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, tx := range page.Items {
+		fmt.Printf("%s %s reference %q\n", tx.Status, gateway.FormatAmount(tx.Amount, tx.Currency), tx.ExternalRef)
+	}
+
+	// Output:
+	// paid BRL 79.80 reference ""
+}
