@@ -59,7 +59,7 @@ type CheckoutLink struct {
 }
 
 // Slug returns the last element of the URL's path, by which
-// [CheckoutSessionsService.Open] finds the link; "" where there is none.
+// [CheckoutSessionsService.Open] finds the link; "" if there is none.
 func (l *CheckoutLink) Slug() string {
 	u, err := url.Parse(l.URL)
 	if err != nil {
@@ -107,7 +107,7 @@ type CheckoutLinkDetails struct {
 	Title          string                     `json:"title"`       // nullable
 	Description    string                     `json:"description"` // nullable
 	Currency       Currency                   `json:"currency"`
-	Amount         int64                      `json:"amount"`            // the sum of the products, where there are any
+	Amount         int64                      `json:"amount"`            // the sum of the products, if there are any
 	ExpiresAt      Timestamp                  `json:"expires_at"`        // nullable
 	MaxUses        int                        `json:"max_uses,omitzero"` // nullable: without limit
 	UsedCount      int                        `json:"used_count"`
@@ -168,7 +168,7 @@ func (s CheckoutSessionState) MarshalJSON() ([]byte, error) {
 // not sent.
 type CheckoutLinkParams struct {
 	Amount   int64             `json:"amount,omitzero"`   // cents, 1 to 100000000
-	Currency Currency          `json:"currency,omitzero"` // BRL where it is not sent
+	Currency Currency          `json:"currency,omitzero"` // default BRL
 	Title    string            `json:"title,omitzero"`    // 1 to 255 characters
 	Products []CheckoutProduct `json:"products,omitzero"` // 1 to 25
 }
@@ -184,7 +184,7 @@ type CheckoutProduct struct {
 
 	Name         string   `json:"name"`                   // 1 to 255 characters; required
 	Price        int64    `json:"price"`                  // of one, in cents, 0 to 100000000; required
-	Quantity     int      `json:"quantity,omitzero"`      // 1 to 999999; 1 where it is not sent
+	Quantity     int      `json:"quantity,omitzero"`      // 1 to 999999; default 1
 	Description  string   `json:"description,omitzero"`   //
 	ImageURL     string   `json:"image_url,omitzero"`     // http or https
 	ComparePrice int64    `json:"compare_price,omitzero"` // what it cost before, in cents
@@ -237,7 +237,7 @@ func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ..
 }
 
 // Resume reads the link called slug and comes back to the session of token:
-// GET /v2/checkout/{slug}. Where that session has ended the gateway begins a
+// GET /v2/checkout/{slug}. If that session has ended the gateway begins a
 // new one: Resumed says which it is, and SessionToken is to be used from then
 // on.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {

@@ -30,7 +30,7 @@ type CustomerParams struct {
 	Document *Document `json:"document,omitzero"` // nullable
 
 	// ExternalRef is the customer's reference in your own system and the
-	// idempotency key: a second create with it is refused with [ErrDuplicate].
+	// idempotency key: a second create with it is rejected with [ErrDuplicate].
 	// Without it a create is not repeated after a lost response, since that could
 	// make a second customer.
 	ExternalRef string `json:"externalRef,omitzero"`
@@ -43,7 +43,7 @@ type CustomerParams struct {
 func (p CustomerParams) Validate() error { return validate(p, spec.Customer) }
 
 // Customer is a reusable buyer profile. A transaction may name it by
-// [BuyerParams.ID], a subscription must. Nullable texts are "", nullable
+// [BuyerParams.ID], a subscription must. Nullable strings are "", nullable
 // objects nil.
 type Customer struct {
 	ID          string                     `json:"id"` // a UUID
@@ -51,8 +51,8 @@ type Customer struct {
 	Email       string                     `json:"email"`
 	Phone       string                     `json:"phone"`       // nullable
 	ExternalRef string                     `json:"externalRef"` // nullable
-	Document    *Document                  `json:"document"`    // nil where none is stored
-	Address     *Address                   `json:"address"`     // nil where none is stored
+	Document    *Document                  `json:"document"`    // nil if none is stored
+	Address     *Address                   `json:"address"`     // nil if none is stored
 	Status      CustomerStatus             `json:"status"`
 	IPAddress   string                     `json:"ip_address"` // nullable
 	Extra       map[string]json.RawMessage `json:",embed"`     // members that this version does not know
@@ -68,8 +68,8 @@ func (c Customer) MarshalJSON() ([]byte, error) {
 // CustomerListParams is the query of GET /v2/customers. All filters must match;
 // one at its zero value does not filter.
 type CustomerListParams struct {
-	Page  int `url:"page,omitempty"`  // 1 to 1000000; 1 where it is not sent
-	Limit int `url:"limit,omitempty"` // customers in a page, 1 to 100; 10 where it is not sent
+	Page  int `url:"page,omitempty"`  // 1 to 1000000; default 1
+	Limit int `url:"limit,omitempty"` // customers in a page, 1 to 100; default 10
 
 	Search         string         `url:"search,omitempty"`          // in name, e-mail and document
 	DocumentNumber string         `url:"document_number,omitempty"` // exact
@@ -112,7 +112,7 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 // Create creates a customer: POST /v2/customers. With an ExternalRef it is safe to
 // repeat.
 //
-// Errors: [ErrValidation] where a rule is broken; [ErrDuplicate] where the
+// Errors: [ErrValidation] if a rule is broken; [ErrDuplicate] where the
 // ExternalRef was used before ([CustomerListParams.ExternalRef] finds that customer);
 // [ErrOutcomeUnknown].
 func (s *CustomersService) Create(ctx context.Context, params CustomerParams, opts ...RequestOption) (*Customer, error) {

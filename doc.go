@@ -35,7 +35,7 @@
 //
 // The buyer pays in the bank's app; a webhook says so. Hand over the goods when
 // [Transaction.Settled] holds, not when the state is "paid": a card ends in
-// "captured". [TransactionsService.Wait] polls where no webhook can be received.
+// "captured". [TransactionsService.Wait] polls if no webhook can be received.
 //
 // Every params type has a Validate method with all limits of the interface, and
 // every call runs it first: a [ValidationError] means that nothing was sent.
@@ -69,7 +69,7 @@
 // credential could not be had, or the context ended first. [ErrServer] is also a
 // read without a usable response; a write is [ErrOutcomeUnknown] then.
 //
-// Where a 409 names the resource that has the reference, [Error.ResourceID] is
+// If a 409 names the resource that has the reference, [Error.ResourceID] is
 // its id. No error prints a key, a body or a query.
 //
 // # When the outcome is unknown
@@ -78,13 +78,13 @@
 // error) may have been applied or not, and so may one whose repeat is rejected.
 // Where the resource can be found by its reference, the client finds and returns
 // it. What is left is [ErrOutcomeUnknown]; the [*OutcomeError] around it carries
-// the operation, the reference, the idempotency key and, where a response named
+// the operation, the reference, the idempotency key and, if a response named
 // it, the id of the resource. Never send the write again with a new reference:
 // that is how buyers are charged twice. Do one of these:
 //
 //   - Repeat the call with the same ExternalRef or IdempotencyKey, that of the
-//     OutcomeError where the client made it. Nothing happens twice.
-//   - Look it up: [TransactionsService.FindByExternalRef], or Get where there is
+//     OutcomeError if the client made it. Nothing happens twice.
+//   - Look it up: [TransactionsService.FindByExternalRef], or Get if there is
 //     an id. For a refund, read the transaction and compare its RefundedAmount
 //     with what it was before.
 //   - Leave the order open until the webhook comes.
@@ -99,7 +99,7 @@
 //
 // [IdempotencyKey] gives a call a key of your own; stored before the call, it
 // survives a crash of your process. Otherwise the client makes one, which
-// [OutcomeError.IdempotencyKey] returns where all attempts were lost.
+// [OutcomeError.IdempotencyKey] returns if all attempts were lost.
 //
 // # Retries
 //
@@ -110,7 +110,7 @@
 // [NoRetry], [MaxAttempts] and [AttemptTimeout] change this for one call.
 //
 // Make the reference yourself and store it with the order before the first call,
-// so that it survives a crash. Where you give none the client makes one and
+// so that it survives a crash. If you give none the client makes one and
 // returns it in [Response.Reference] and in every error.
 //
 // # Paging
@@ -152,7 +152,7 @@
 // payment element makes a [CardToken] in the buyer's browser, "pgct_…" for one
 // use or "pgpm_…" for more; anything else in Token is rejected unsent.
 //
-// Where the issuer wants the buyer to confirm, the transaction has a NextAction:
+// If the issuer wants the buyer to confirm, the transaction has a NextAction:
 // give its ClientSecret to the payment element and wait for the webhook.
 //
 // # Subscriptions
@@ -179,7 +179,7 @@
 //
 // The gateway charges by itself from then on and reports renewals and failures by
 // webhook. A Pix Automatico has no token: its payer authorises with
-// [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running] tells whether
+// [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running] reports whether
 // the customer has what was subscribed for.
 //
 // # Payouts

@@ -13,7 +13,7 @@ import (
 // caller's goroutine, concurrently for concurrent calls, and must not block.
 //
 // Each returns the context that its call or attempt goes on with, derived from ctx, and
-// a function that is called once at the end; nil where there is nothing to do then.
+// a function that is called once at the end; nil if there is nothing to do then.
 type Observer struct {
 	// Call begins a call of a method. Its end gets what [ResponseInto] would
 	// store and the error that the method returns, also one found before
@@ -41,7 +41,7 @@ type Attempt struct {
 
 // AttemptResult is how an attempt ended.
 type AttemptResult struct {
-	StatusCode int           // 0 where there was no response
+	StatusCode int           // 0 if there was no response
 	RequestID  string        // the gateway's trace id
 	Err        error         // why there is no whole response; it holds neither the URL nor a credential
 	Retry      bool          // another attempt follows

@@ -21,7 +21,7 @@ type Option func(*settings) error
 // settings are what options change; a client keeps them for With.
 type settings struct {
 	httpClient     *http.Client // the caller's, or nil
-	own            *http.Client // with our own pool, where the caller gave none
+	own            *http.Client // with our own pool, if the caller gave none
 	logger         *slog.Logger
 	credential     Credential
 	userAgent      string
@@ -117,7 +117,7 @@ func WithAutoReference(on bool) Option {
 
 // WithIdempotencyKeys is for a gateway that honours the header Idempotency-Key: it
 // carries a request with the same key out once and returns the first response again.
-// Ask your gateway: where the header is ignored, a lost response then refunds twice.
+// Ask your gateway: if the header is ignored, a lost response then refunds twice.
 //
 // Every write without a reference (a refund, a cancellation, an update, a checkout
 // link, a POST of [Client.Do]) then sends a key, yours from [IdempotencyKey] or a new

@@ -28,9 +28,9 @@ func (d Direction) Known() bool { return spec.Directions.Has(string(d)) }
 // Page is one page of a list.
 type Page[T any] struct {
 	Items []T
-	Total int // of all pages; 0 where the gateway does not say
+	Total int // of all pages; 0 if the gateway does not say
 
-	// The cursors of the pages after and before this one, "" where there is
+	// The cursors of the pages after and before this one, "" if there is
 	// none. A list goes on at a cursor also in another process: put it into the
 	// params' Cursor.
 	NextCursor string
@@ -126,7 +126,7 @@ func (r *request) numbered(page interface{ hasCursor() bool }) bool {
 
 func (p *Page[T]) hasCursor() bool { return p.NextCursor != "" || p.PrevCursor != "" }
 
-// number reads a query parameter; 0 where there is none.
+// number reads a query parameter; 0 if there is none.
 func (r *request) number(name string) int {
 	n, _ := strconv.Atoi(r.query.Get(name))
 	return n

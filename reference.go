@@ -24,13 +24,13 @@ type keyedCreate[P, T any] struct {
 	operation *spec.Operation
 
 	member    string            // that holds the reference: "external_ref"
-	automatic bool              // the client makes a reference where the caller has none
+	automatic bool              // the client makes a reference if the caller has none
 	reference func(*P) *string  // where the params have it
 	same      func(*P, *T) bool // whether a resource is what the params ask for; see agrees
 
 	// get reads a resource and its reference by id, search finds the id that
 	// has a reference. They bring back what an earlier attempt of a call had
-	// made; nil where a 409 is always another call's.
+	// made; nil if a 409 is always another call's.
 	get    func(ctx context.Context, c *Client, id string, opts []RequestOption) (resource *T, reference string, err error)
 	search func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (id string, err error)
 }
@@ -83,14 +83,14 @@ func received[T any](r *request, res *transport.Result) (*T, error) {
 	return decode[T](r, res)
 }
 
-// setReference settles the call's reference and, where there is none, its class.
+// setReference settles the call's reference and, if there is none, its class.
 func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	inParams := k.reference(params)
 	r.reference = *inParams
 	automatic := k.automatic && r.client.settings.autoReference
 	for _, f := range r.o.body {
 		if f.name == k.member {
-			automatic = false                        // also where the caller sends null
+			automatic = false                        // also if the caller sends null
 			_ = json.Unmarshal(f.json, &r.reference) // what is no text is no reference
 		}
 	}

@@ -48,7 +48,7 @@ func (s ClientSecret) MarshalJSON() ([]byte, error) { return s.json(s.Reveal()) 
 // at an unsafe.Pointer. It is a unique.Handle[string], so == compares the text.
 type hidden struct{ handle unsafe.Pointer }
 
-// This doesn't compile where a handle is anything but one pointer.
+// This doesn't compile if a handle is anything but one pointer.
 var _ = [1]struct{}{}[unsafe.Sizeof(unique.Handle[string]{})-unsafe.Sizeof(uintptr(0))]
 
 func hide(text string) hidden {

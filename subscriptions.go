@@ -12,7 +12,7 @@ import (
 )
 
 // SubscriptionStatus is a state of a subscription. A response may hold states
-// that this version does not know; they are kept as they came.
+// that this version does not know; they are kept unchanged.
 type SubscriptionStatus string
 
 // The states of a subscription.
@@ -67,7 +67,7 @@ func (m SubscriptionMethod) Known() bool { return spec.SubscriptionMethods.Has(s
 type Interval string
 
 // The intervals. A month keeps the day on which the subscription began, or the
-// month's last day where it has no such day.
+// month's last day if it has no such day.
 const (
 	IntervalDay   Interval = "day"
 	IntervalWeek  Interval = "week"
@@ -122,8 +122,8 @@ const (
 func (s AuthorizationStatus) Known() bool { return spec.AuthorizationStatuses.Has(string(s)) }
 
 // Subscription is a recurring charge as the gateway keeps it. Amounts are in
-// cents. Nullable texts are "", nullable numbers 0, nullable objects nil,
-// nullable moments the zero [Timestamp].
+// cents. Nullable strings are "", nullable numbers 0, nullable objects nil,
+// nullable timestamps the zero [Timestamp].
 type Subscription struct {
 	ID                 string             `json:"id"`
 	CustomerID         string             `json:"customerId"`
@@ -248,22 +248,22 @@ type SubscriptionParams struct {
 
 	Amount        int64              `json:"amount"`                  // cents, 1 to 100000000, charged every period; required
 	Token         CardToken          `json:"token,omitzero"`          // single-use, "pgct_…"; required for a card
-	PaymentMethod SubscriptionMethod `json:"payment_method,omitzero"` // SubscriptionCreditCard where it is not sent
+	PaymentMethod SubscriptionMethod `json:"payment_method,omitzero"` // default SubscriptionCreditCard
 	Interval      Interval           `json:"interval,omitzero"`       // required
-	IntervalCount int                `json:"interval_count,omitzero"` // 1 to 365; 1 where it is not sent
-	FailurePolicy FailurePolicy      `json:"failure_policy,omitzero"` // RetryThenCancel where it is not sent
+	IntervalCount int                `json:"interval_count,omitzero"` // 1 to 365; default 1
+	FailurePolicy FailurePolicy      `json:"failure_policy,omitzero"` // default RetryThenCancel
 
 	// RetryOffsetsDays are the days of the retries, counted from the first
 	// failure of a renewal: 1 to 10 of them, each 1 to 30.
 	RetryOffsetsDays []int `json:"retry_offsets_days,omitzero"`
 
-	Currency     Currency       `json:"currency,omitzero"`     // BRL where it is not sent
+	Currency     Currency       `json:"currency,omitzero"`     // default BRL
 	Metadata     map[string]any `json:"metadata,omitzero"`     // yours; echoed on the subscription's webhooks
 	Informations []Information  `json:"informations,omitzero"` // at most 50
 
 	// IdempotencyKey, 1 to 255 characters, makes the call repeatable: a create
 	// with the same key gives the first subscription again. Keep it with the
-	// order, before the call. Where it is empty the client makes one; see
+	// order, before the call. If it is empty the client makes one; see
 	// [Response.Reference].
 	IdempotencyKey string `json:"idempotency_key,omitzero"`
 
@@ -306,8 +306,8 @@ func (p SubscriptionCancelParams) Validate() error { return validate(p, spec.Sub
 // zero value is not sent; all filters together must match.
 type SubscriptionListParams struct {
 	Cursor    string    `url:"cursor,omitempty"`    // of the page before; "" for the first page
-	Limit     int       `url:"limit,omitempty"`     // items of a page, 1 to 100; 20 where it is not sent
-	Direction Direction `url:"direction,omitempty"` // from the cursor; DirectionNext where it is not sent
+	Limit     int       `url:"limit,omitempty"`     // items of a page, 1 to 100; default 20
+	Direction Direction `url:"direction,omitempty"` // from the cursor; default DirectionNext
 
 	Status        SubscriptionStatus `url:"status,omitempty"`
 	CustomerEmail string             `url:"customer_email,omitempty"`
@@ -341,7 +341,7 @@ func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
 
 // Create begins a subscription: POST /v2/subscriptions.
 //
-// A card is charged at once, or at TrialEnd where there is one; the state is
+// A card is charged at once, or at TrialEnd if there is one; the state is
 // then [SubscriptionActive] or [SubscriptionTrialing]. A first charge that the
 // issuer refuses leaves it [SubscriptionIncomplete], and so does one that needs
 // 3-D Secure: see [SubscriptionsService.PendingChallenge]. A Pix Automatico is
@@ -349,7 +349,7 @@ func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
 //
 // A lost response is safe: the client repeats the call under the same
 // IdempotencyKey, and so may you. The key of another subscription is
-// [ErrDuplicate], with that one in [Error.Existing] where the gateway returned
+// [ErrDuplicate], with that one in [Error.Existing] if the gateway returned
 // it. An unknown customer is [ErrNotFound].
 func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
 	return create(ctx, s.client, &createSubscription, &params, opts)
@@ -384,7 +384,7 @@ func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListP
 // PATCH /v2/subscriptions/{id}. Nothing else of a subscription can change; a
 // canceled one is [ErrConflict].
 //
-// The call is not repeated where it may have been carried out. After
+// The call is not repeated if it may have been carried out. After
 // [ErrOutcomeUnknown] you may simply call it again: it sets values and adds to
 // none, but it may cause a second subscription.updated webhook.
 func (s *SubscriptionsService) Update(
@@ -399,7 +399,7 @@ func (s *SubscriptionsService) Update(
 // [SubscriptionCanceled] at once. One that is canceled or about to be is
 // [ErrConflict].
 //
-// The call is not repeated where it may have been carried out: after
+// The call is not repeated if it may have been carried out: after
 // [ErrOutcomeUnknown], Get the subscription and look.
 func (s *SubscriptionsService) Cancel(
 	ctx context.Context, id string, params SubscriptionCancelParams, opts ...RequestOption,

@@ -30,7 +30,7 @@ const (
 func (m Method) Known() bool { return spec.Methods.Has(string(m)) }
 
 // TransactionStatus is a state of a transaction. A response may hold states that
-// this version does not know; they are kept as they came.
+// this version does not know; they are kept unchanged.
 type TransactionStatus string
 
 // The states of a transaction. The second group is sent by the live gateway
@@ -79,13 +79,13 @@ func (s TransactionStatus) Final() bool {
 // value is not sent.
 type TransactionParams struct {
 	// ExternalRef is the reference of your own system and the idempotency key:
-	// a second create with it is refused with [ErrDuplicate]. Keep it with the
+	// a second create with it is rejected with [ErrDuplicate]. Keep it with the
 	// order, before the call, and use it again when you repeat the call. Where
 	// it is empty the client makes one; see [Response.Reference].
 	ExternalRef string `json:"external_ref,omitzero"`
 
 	Amount       int64        `json:"amount"`                 // cents, 1 to 100000000; required
-	Currency     Currency     `json:"currency,omitzero"`      // BRL where it is not sent
+	Currency     Currency     `json:"currency,omitzero"`      // default BRL
 	Method       Method       `json:"method,omitzero"`        // required
 	Installments int          `json:"installments,omitzero"`  // 1 to 12
 	InterestRate Opt[float64] `json:"interest_rate,omitzero"` // 0 to 100 percent, already inside Amount
@@ -147,7 +147,7 @@ func (id *BuyerID) UnmarshalJSON(b []byte) error {
 }
 
 // Transaction is a payment as the gateway keeps it. Amounts are in cents.
-// Nullable texts are "", nullable objects nil, nullable moments the zero
+// Nullable strings are "", nullable objects nil, nullable timestamps the zero
 // [Timestamp].
 type Transaction struct {
 	ID             string                     `json:"id"`
@@ -170,7 +170,7 @@ type Transaction struct {
 	Traceable      bool                       `json:"traceable"`
 	IPAddress      string                     `json:"ip_address"` // nullable
 	Splits         []Split                    `json:"splits"`
-	NextAction     *NextAction                `json:"next_action"` // set where a card needs 3-D Secure
+	NextAction     *NextAction                `json:"next_action"` // set if a card needs 3-D Secure
 	CreatedAt      Timestamp                  `json:"created_at"`
 	UpdatedAt      Timestamp                  `json:"updated_at"`
 	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
@@ -180,7 +180,7 @@ type Transaction struct {
 func (t *Transaction) Settled() bool { return t.Status.Settled() }
 
 // RefusalReason returns why a card was refused, such as "insufficient_funds": the
-// information "refusal_reason". It is "" where the gateway gives no reason.
+// information "refusal_reason". It is "" if the gateway gives no reason.
 func (t *Transaction) RefusalReason() string {
 	for _, i := range t.Informations {
 		if i.Key == "refusal_reason" {
@@ -381,7 +381,7 @@ type DeliveryParams struct {
 	TrackingCompany Opt[string]    `json:"tracking_company,omitzero"` // 1 to 64 characters
 
 	// IfMatch is the ETag of the read that the update is based on
-	// ([Response.Header]); the update is refused with status 412 where the
+	// ([Response.Header]); the update is rejected with status 412 where the
 	// transaction changed since.
 	IfMatch string `json:"-"`
 }
@@ -462,9 +462,9 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 // the client makes one, so that lost responses don't pay twice; see
 // [Response.Reference].
 //
-// Errors: [ErrValidation] where a rule is broken, found before anything is
-// sent as far as it can be; [ErrDuplicate] where the ExternalRef was used
-// before; [ErrNotFound] for an unknown buyer id; [ErrOutcomeUnknown] where it
+// Errors: [ErrValidation] if a rule is broken, found before anything is
+// sent as far as it can be; [ErrDuplicate] if the ExternalRef was used
+// before; [ErrNotFound] for an unknown buyer id; [ErrOutcomeUnknown] if it
 // may have been made all the same: see [OutcomeError] before you try again.
 func (s *TransactionsService) Create(ctx context.Context, params TransactionParams, opts ...RequestOption) (*Transaction, error) {
 	return create(ctx, s.client, &createTransaction, &params, opts)
@@ -532,8 +532,8 @@ func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, p
 
 // WaitOptions says how often [TransactionsService.Wait] reads.
 type WaitOptions struct {
-	First   time.Duration // before the second read; 1 s where it is 0
-	Longest time.Duration // waits grow by a half up to this; 15 s where it is 0
+	First   time.Duration // before the second read; default 1 s
+	Longest time.Duration // waits grow by a half up to this; default 15 s
 }
 
 // Wait reads a transaction until it is as wanted, or ctx ends: GET

@@ -17,7 +17,7 @@ import (
 // values are given for one member, a transaction needs one of them.
 type TransactionListParams struct {
 	Cursor    string    `url:"cursor,omitempty"` // of another page; see [Page.NextCursor]
-	Limit     int       `url:"limit,omitempty"`  // 1 to 100; 20 where it is not sent
+	Limit     int       `url:"limit,omitempty"`  // 1 to 100; default 20
 	Direction Direction `url:"direction,omitempty"`
 
 	ID             []string            `url:"id,comma,omitempty"`
@@ -43,7 +43,7 @@ func (p TransactionListParams) Validate() error { return validateQuery(p, spec.T
 // in two shapes, one like a read transaction, one with the payment in an object
 // of its own and other names for the products; both are read into this one.
 // What a shape does not have is at its zero value: read the transaction itself
-// where that matters. Amounts are in cents.
+// if that matters. Amounts are in cents.
 type TransactionSummary struct {
 	ID             string                     `json:"id"`
 	Amount         int64                      `json:"amount,omitzero"`
@@ -213,7 +213,7 @@ func drop[T comparable](v *T, said T) {
 // MaxPages or to the end, whichever comes first.
 type FindOptions struct {
 	// ID is looked at first: [Error.ResourceID] or [OutcomeError.ResourceID],
-	// where the gateway named one. A search then takes one request.
+	// if the gateway named one. A search then takes one request.
 	ID string
 
 	// Since is when the reference can first have been used, such as the time of
@@ -221,7 +221,7 @@ type FindOptions struct {
 	// transactions are not read. The zero time has no bound.
 	Since time.Time
 
-	// MaxPages is how many pages of 100 are read. Where it is 0 it is all pages
+	// MaxPages is how many pages of 100 are read. If it is 0 it is all pages
 	// back to Since, or 10 without a Since.
 	MaxPages int
 }
@@ -238,7 +238,7 @@ const (
 // [ErrNotFound]: no transaction back to Since has the reference.
 // [ErrOutcomeUnknown]: the search came to MaxPages before that, so there may be
 // one; the error says how far it looked. A create with the same reference
-// settles that too: it is rejected where there is one.
+// settles that too: it is rejected if there is one.
 func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string, find FindOptions, opts ...RequestOption) (*Transaction, error) {
 	if err := find.check(ref); err != nil {
 		return nil, err

@@ -46,11 +46,11 @@ func (k PixKey) GoString() string { return strconv.Quote(k.String()) }
 func (k PixKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // TransferStatus is a state of a transfer. A response may hold states that this
-// version does not know; they are kept as they came.
+// version does not know; they are kept unchanged.
 type TransferStatus string
 
 // The states of a transfer. The second group is sent by the live gateway only.
-// Mind the spelling: a transfer is cancelled, a transaction canceled.
+// Note the spelling: a transfer is cancelled, a transaction canceled.
 const (
 	TransferPending    TransferStatus = "pending"
 	TransferInAnalysis TransferStatus = "in_analysis"
@@ -90,7 +90,7 @@ type TransferParams struct {
 	// ExternalRef is the reference of your own system, at most 100 characters,
 	// and the idempotency key: it is what keeps a repeated payout from being
 	// paid twice. Keep it with the payout, before the call, and use it again
-	// when you repeat the call. Where it is empty the client makes one; see
+	// when you repeat the call. If it is empty the client makes one; see
 	// [Response.Reference].
 	ExternalRef string `json:"external_ref,omitzero"`
 
@@ -99,7 +99,7 @@ type TransferParams struct {
 }
 
 // Validate checks p as the gateway would; see [ValidationError]. A CPF or CNPJ
-// with a wrong check digit is refused here, before money is on its way.
+// with a wrong check digit is rejected here, before money is on its way.
 func (p TransferParams) Validate() error { return validate(p, spec.Transfer) }
 
 // TransferCancelParams is the body of POST /v2/transfers/{id}/cancel.
@@ -111,8 +111,8 @@ type TransferCancelParams struct {
 func (p TransferCancelParams) Validate() error { return validate(p, spec.TransferCancel) }
 
 // Transfer is a Pix payout. Amounts are in cents, whether the gateway writes
-// them as numbers or, as the live one does, as texts. Nullable texts are "",
-// nullable moments the zero [Timestamp].
+// them as numbers or, as the live one does, as texts. Nullable strings are "",
+// nullable timestamps the zero [Timestamp].
 type Transfer struct {
 	ID            string                     `json:"id"`
 	Amount        int64                      `json:"amount"` // as asked for
@@ -141,7 +141,7 @@ func (t Transfer) MarshalJSON() ([]byte, error) {
 // value is not sent.
 type TransferListParams struct {
 	Cursor    string         `url:"cursor,omitempty"` // of another page; see [Page.NextCursor]
-	Limit     int            `url:"limit,omitempty"`  // 1 to 100; 20 where it is not sent
+	Limit     int            `url:"limit,omitempty"`  // 1 to 100; default 20
 	Direction Direction      `url:"direction,omitempty"`
 	Status    TransferStatus `url:"status,omitempty"`
 }
@@ -186,12 +186,12 @@ func sameTransfer(p *TransferParams, t *Transfer) bool {
 // [Response.Reference].
 //
 // The gateway responds to a repeated ExternalRef either with [ErrDuplicate], or
-// with the first transfer: where that pays the same amount to the same key it
+// with the first transfer: if that pays the same amount to the same key it
 // is returned and [Response.Existing] is set, else it is [ErrDuplicate] too and
 // [Error.Existing] holds it.
 //
-// Errors: [ErrValidation] where a rule is broken, found before anything is
-// sent as far as it can be; [ErrDuplicate]; [ErrOutcomeUnknown] where it may
+// Errors: [ErrValidation] if a rule is broken, found before anything is
+// sent as far as it can be; [ErrDuplicate]; [ErrOutcomeUnknown] if it may
 // have been made all the same: see [OutcomeError] before you try again.
 func (s *TransfersService) Create(ctx context.Context, params TransferParams, opts ...RequestOption) (*Transfer, error) {
 	return create(ctx, s.client, &createTransfer, &params, opts)

@@ -50,7 +50,7 @@ func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 type Timestamp struct {
 	time.Time
 
-	raw string // the JSON text, where it is not what the time would encode to
+	raw string // the JSON text, if it is not what the time would encode to
 }
 
 // TimestampOf returns t as a Timestamp.
@@ -272,7 +272,7 @@ func (d Document) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String()
 func (d Document) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // Address is a postal address. Street and City are required; Country is BR
-// where it is not sent and is always present in responses.
+// if omitted and is always present in responses.
 type Address struct {
 	Street       string                     `json:"street,omitzero"`
 	Number       string                     `json:"number,omitzero"`
@@ -311,7 +311,7 @@ func encodeRequest(v any) ([]byte, error) { return jsonv2.Marshal(v, inRequests)
 type Product struct {
 	Name     string `json:"name"`              // 1 to 255 characters
 	Price    int64  `json:"price"`             // unit price in cents, 0 to 100000000
-	Quantity int    `json:"quantity,omitzero"` // 1 to 999999; 1 where it is not sent
+	Quantity int    `json:"quantity,omitzero"` // 1 to 999999; default 1
 	Tangible bool   `json:"tangible,omitzero"` // true for a physical good
 	SKU      string `json:"sku,omitzero"`      // nullable, at most 255 characters
 }

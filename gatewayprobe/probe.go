@@ -52,7 +52,7 @@ type Config struct {
 	MaxRequests int
 
 	// CardTokens are tokens of the payment element, by what becomes of a charge: "ok",
-	// "refused" and "3ds". Each is used once. Where there is none, the mock gateway's
+	// "refused" and "3ds". Each is used once. If there is none, the mock gateway's
 	// test tokens are tried.
 	CardTokens map[string][]string
 

@@ -62,7 +62,7 @@ type Exchange struct {
 	Request  string `json:"request,omitzero"`
 	Status   int    `json:"status,omitzero"`
 	Response string `json:"response,omitzero"`
-	Error    string `json:"error,omitzero"` // of the transport, where there is no response
+	Error    string `json:"error,omitzero"` // of the transport, if there is no response
 
 	request, response []byte
 	header            http.Header

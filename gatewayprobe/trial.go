@@ -94,7 +94,7 @@ func (t *trial) call(method, target string, body any, header ...string) response
 	return t.told(t.try(method, target, body, header...), http.StatusUnauthorized)
 }
 
-// told ends an experiment where a response tells nothing: the gateway failed, limits
+// told ends an experiment if a response tells nothing: the gateway failed, limits
 // the rate, does not allow the request, or returned one of more statuses.
 func (t *trial) told(r response, more ...int) response {
 	switch {
@@ -125,7 +125,7 @@ func (t *trial) cannotTell(format string, args ...any) {
 	panic(decided{why: fmt.Sprintf(format, args...)})
 }
 
-// want ends an experiment where the row does not hold; the text says what was seen.
+// want ends an experiment if the row does not hold; the text says what was seen.
 func (t *trial) want(holds bool, format string, args ...any) {
 	if !holds {
 		panic(decided{reading: fmt.Sprintf(format, args...)})

@@ -61,7 +61,7 @@ func (i *Integration) UnmarshalJSON(b []byte) error {
 	if w.Status.Kind() == '"' {
 		return json.Unmarshal(w.Status, &i.Status)
 	}
-	i.StatusCode, _ = strconv.Atoi(string(w.Status)) // 0 where it is missing, null or no integer
+	i.StatusCode, _ = strconv.Atoi(string(w.Status)) // 0 if it is missing, null or no integer
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (i *Integration) keep(name string, members map[string]stdjson.RawMessage) {
 	i.Extra[name] = raw
 }
 
-// MarshalJSON writes the variant that was read: the second one where there is
+// MarshalJSON writes the variant that was read: the second one if there is
 // a StatusCode.
 func (i Integration) MarshalJSON() ([]byte, error) {
 	w := integrationWire{ID: i.ID, WebhookURL: i.WebhookURL, Message: i.Message, Extra: maps.Clone(i.Extra)}

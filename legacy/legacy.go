@@ -53,7 +53,7 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 }
 
 // CreatePixPayment creates a Pix payment: POST /pix/v1/payment. Show the payer
-// PixCode or the picture PixQRCode. Mind the unit of [PixCharge.Value].
+// PixCode or the picture PixQRCode. Note the unit of [PixCharge.Value].
 //
 // The v1 surface has no idempotency key and no call to find a payment. After
 // [gateway.ErrOutcomeUnknown] wait for the webhook, or make another payment and let

@@ -95,14 +95,14 @@ func (a Address) MarshalJSON() ([]byte, error) {
 
 // PixCharge is what a Pix payment asks for.
 type PixCharge struct {
-	// Value is the amount in cents, at least 1; required. Mind the unit: the
+	// Value is the amount in cents, at least 1; required. Note the unit: the
 	// contract says integer, and this package sends nothing else, but another
 	// description of the v1 surface shows decimal reais. Try a small amount
 	// first on an account that you have not used with it.
 	Value int64 `json:"value"`
 
 	Description    string `json:"description,omitzero"`
-	ExpirationTime int64  `json:"expirationTime,omitzero"` // seconds; 86400 where it is not sent
+	ExpirationTime int64  `json:"expirationTime,omitzero"` // seconds; default 86400
 	DueDate        string `json:"dueDate,omitzero"`
 	ExternalID     string `json:"externalId,omitzero"` // your reference; no idempotency key on this surface
 }
@@ -133,7 +133,7 @@ type SplitRule struct {
 }
 
 // PaymentStatus is a state of a v1 payment. A response may hold states that this
-// version does not know; they are kept as they came.
+// version does not know; they are kept unchanged.
 type PaymentStatus string
 
 // The states of a v1 payment. A new one waits for its payer in
@@ -185,7 +185,7 @@ func (p PixPayment) MarshalJSON() ([]byte, error) {
 
 // PaymentToken is a card token of the retired tokenization. Tokens already made
 // stay usable. The interface document shows no response: what came beside the
-// token is kept in Extra where the names differ.
+// token is kept in Extra if the names differ.
 type PaymentToken struct {
 	Token    gateway.CardToken             `json:"token"`
 	Brand    string                        `json:"brand"`

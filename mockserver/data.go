@@ -151,7 +151,7 @@ func (s *Server) replay(e entry) error {
 }
 
 // resume compacts the file and goes on from its last moment. A clock that runs
-// goes on from its own start where that is later: time has passed meanwhile.
+// goes on from its own start if that is later: time has passed meanwhile.
 func (s *Server) resume(file *datafile.File, last time.Time) error {
 	state := s.clock.State()
 	if s.settings.start.After(last) && s.settings.speed > 0 {

@@ -35,7 +35,7 @@ type Event struct {
 	Type    EventType
 	At      time.Time // on the virtual clock
 	Wall    time.Time // in wall time
-	Account string    // "default", or "acct_" and a hash of its key; "" where the event belongs to none
+	Account string    // "default", or "acct_" and a hash of its key; "" if the event belongs to none
 
 	Request    *RequestEvent
 	Transition *TransitionEvent
@@ -75,7 +75,7 @@ type TransitionEvent struct {
 	From      string // "" where the resource was created
 	To        string
 	Cause     string // "request transactions.create", "control transactions/pay" or "timer transaction.expire"
-	RequestID string // of the request that caused it; "" where none did
+	RequestID string // of the request that caused it; "" if none did
 }
 
 // TimerEvent is a timer that fired and had something to do.
@@ -83,7 +83,7 @@ type TimerEvent struct {
 	Kind  string // "subscription.renew", or "webhook.attempt"
 	ID    string // of the resource, or of the delivery
 	Due   time.Time
-	Error string // why it failed, so that it will fire again; "" where it did not
+	Error string // why it failed, so that it will fire again; "" if it did not
 }
 
 // WebhookEvent is a webhook as it begins its way. Its attempts follow as
@@ -104,9 +104,9 @@ type DeliveryEvent struct {
 	ResourceID string
 	Endpoint   string // the id of an endpoint, or notify_url, webhookUrl or pixWebhookUrl
 	URL        string // "" in memory; without user and query
-	Attempt    int    // from 1; 0 where the delivery is held
+	Attempt    int    // from 1; 0 if the delivery is held
 	Status     int    // of the response; 0 without one
-	Error      string // why it failed; "" where it did not
+	Error      string // why it failed; "" if it did not
 	Duration   time.Duration
 	Signed     bool
 	State      string    // of the delivery now: [DeliveryDelivered]
@@ -134,7 +134,7 @@ type ResetEvent struct{ Cause string } // reset, restore or seed
 
 // LostEvent says that events are missing: the reader was too slow, or came back
 // too late.
-type LostEvent struct{ Events uint64 } // how many; 0 where it is unknown
+type LostEvent struct{ Events uint64 } // how many; 0 if it is unknown
 
 // Events follows what happens from now on: every event, or those of some types.
 // The sequence waits for the next event, and ends with the context or, when all

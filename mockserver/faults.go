@@ -166,7 +166,7 @@ type Faults struct {
 	account gateway.Secret // its key; empty for every account
 }
 
-// Add puts faults behind those that wait already. Where several match, the
+// Add puts faults behind those that wait already. If several match, the
 // first that fires wins. At most 1,000 may wait; the oldest one that will not
 // happen again makes room for a new one.
 func (f Faults) Add(list ...Fault) error {

@@ -8,7 +8,7 @@ import "github.com/gateway-go/gateway/mockserver/internal/engine"
 type Legacy struct{ scope scope }
 
 // SetStatus puts a v1 payment into any v1 state. PAID, CANCELLED and REFUND
-// move the transaction and its money and are refused where it can't move so;
+// move the transaction and its money and are rejected if it can't move so;
 // every other state stands until the transaction moves.
 func (l Legacy) SetStatus(id, status string) error {
 	_, refusal := l.scope.transaction("legacy/payments/status", id).Transaction(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {

@@ -48,7 +48,7 @@ func (r Requests) Find(pattern string) []Request {
 func (r Requests) Count(pattern string) int { return len(r.journal.Find(r.account.Reveal(), pattern)) }
 
 // NearMisses lists the requests that a pattern almost means, the nearest
-// first: for a test that finds none where it expects one.
+// first: for a test that finds none if it expects one.
 func (r Requests) NearMisses(pattern string) []Request {
 	return requestsOf(r.journal.NearMisses(r.account.Reveal(), pattern))
 }

@@ -16,7 +16,7 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Run returns a gateway that ends with the test. Where the test has failed, it
+// Run returns a gateway that ends with the test. If the test has failed, it
 // prints the latest requests and webhooks.
 func Run(tb TB, opts ...Option) *Server {
 	tb.Helper()

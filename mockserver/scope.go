@@ -14,7 +14,7 @@ type scope struct {
 	dry     bool // finds out whether a control would be refused, and changes nothing
 }
 
-// with returns the account that has what a control names, or, where none has,
+// with returns the account that has what a control names, or, if none has,
 // one that will say so. Ids are unique across accounts. The control, such as
 // "transactions/pay", is the cause of what changes.
 func (s scope) with(control string, has func(*store.Data) bool) *store.Account {

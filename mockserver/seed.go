@@ -38,7 +38,7 @@ func WithSeedFile(path string) Option { return func(s *settings) { s.seedFile = 
 //
 // It returns the ids of the entries that have a name, which for a checkout link
 // is the slug. The error names line, column and member of every fault:
-// "shop.json:12:5: customers[2].email: must be an e-mail address". Where there is
+// "shop.json:12:5: customers[2].email: must be an e-mail address". If there is
 // one, nothing is created. No request may be on its way.
 func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
 	name := ""
@@ -86,8 +86,8 @@ func (s *Server) holdsResources() (found bool) {
 	return found
 }
 
-// seed brings a file about in a copy of the server and, where all of it is right,
-// takes the copy's state over: so nothing of it is seen before, or where an entry
+// seed brings a file about in a copy of the server and, if all of it is right,
+// takes the copy's state over: so nothing of it is seen before, or if an entry
 // is wrong. account is the key of the entries at the top of the file.
 func (s *Server) seed(name string, text []byte, account string) (map[string]string, error) {
 	s.seeding.Lock()

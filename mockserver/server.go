@@ -50,7 +50,7 @@ type Server struct {
 	Faults        Faults
 	Requests      Requests
 
-	settings *settings // a pointer: fmt shows only its address where it can't call Format
+	settings *settings // a pointer: fmt shows only its address if it can't call Format
 	room     *room.Room
 	store    *store.Store
 	clock    *clock.Clock
@@ -276,7 +276,7 @@ func refuseInside() error {
 	return nil
 }
 
-// seedOr returns the seed, or another where none was given.
+// seedOr returns the seed, or another if none was given.
 func (c settings) seedOr(other uint64) uint64 {
 	if c.seed == nil {
 		return other

@@ -26,7 +26,7 @@ const snapshotVersion = 2
 type snapshot struct {
 	Version     int
 	Dialect     Dialect
-	Mixture     string `json:",omitzero"` // the dialect, where it is neither Document nor Live
+	Mixture     string `json:",omitzero"` // the dialect, if it is neither Document nor Live
 	Environment Environment
 	Clock       clock.State
 	RequestIDs  []byte
@@ -76,7 +76,7 @@ func (s *Server) snapshot() (snap snapshot, err error) {
 
 // Restore restores a snapshot of this server or of another one with the same dialect
 // and environment: the same calls then give the same responses, and with a seed the
-// same ids and webhooks. Its error matches [ErrSnapshot] where the snapshot is damaged,
+// same ids and webhooks. Its error matches [ErrSnapshot] if the snapshot is damaged,
 // of another version, dialect or environment, or does not fit into the memory limit. If
 // it fails, nothing has changed. No request may be running.
 func (s *Server) Restore(b []byte) error {

@@ -55,7 +55,7 @@ func controlError(refusal *engine.Refusal) error {
 
 // ControlError says why a control was refused.
 type ControlError struct {
-	Status int    // 404 where there is no such record, 409 where its state forbids it
+	Status int    // 404 if there is no such record, 409 if its state forbids it
 	Code   string // "INVALID_STATE"
 	Detail string
 }

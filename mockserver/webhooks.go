@@ -53,7 +53,7 @@ func (w Webhooks) Send(h http.Handler) {
 
 // SendTo is [Webhooks.Send] to a handler that expects its requests at a path:
 // "/webhooks/gateway". Each call adds a receiver, so that several handlers, or
-// several paths of one handler, get every event. It fails where the path is
+// several paths of one handler, get every event. It fails if the path is
 // malformed or does not begin with a slash, and where h is nil.
 func (w Webhooks) SendTo(path string, h http.Handler) error {
 	if path == "" || h == nil {
@@ -64,9 +64,9 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 }
 
 // AddEndpoint registers a receiver and returns it with its id. It fails where
-// the endpoint has not exactly one of a valid URL and a Handler, where its Path
-// is invalid, where one of its Events is "", where its strings exceed 16 KiB, and
-// where the gateway has 1,000 endpoints.
+// the endpoint has not exactly one of a valid URL and a Handler, if its Path
+// is invalid, if one of its Events is "", if its strings exceed 16 KiB, and
+// if the gateway has 1,000 endpoints.
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
 		Account: w.account.Reveal(), URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
@@ -160,7 +160,7 @@ type DeliveryAttempt struct {
 	At       time.Time // on the virtual clock
 	Status   int       // of the response; 0 without one
 	Response string    // the beginning of the response body
-	Error    string    // why it failed; "" where it did not
+	Error    string    // why it failed; "" if it did not
 	Duration time.Duration
 	Signed   bool
 	Fault    string // the injected fault; "" for none

@@ -28,7 +28,7 @@ type Config struct {
 	// the Store still knows every event that can be replayed.
 	Tolerance time.Duration
 	// Trust is how a delivery proves that it came from the gateway. The default
-	// is RequireSignature where there are Keys and ReadBackOnly where there are
+	// is RequireSignature if there are Keys and ReadBackOnly if there are
 	// none.
 	Trust Trust
 	// SecretPath is the required last element of every delivery's URL: an

@@ -188,7 +188,7 @@ func (r *resource) terms() terms {
 }
 
 // contradicts names the first member of which both say something, but not the
-// same; "" where there is none.
+// same; "" if there is none.
 func (w terms) contradicts(other terms) string {
 	switch {
 	case w.amount != 0 && other.amount != 0 && w.amount != other.amount:
@@ -216,7 +216,7 @@ func contradiction(e *Event, r *resource) error {
 }
 
 // ambiguous reports whether an unproven body names more than one resource, or
-// hides one where the family has none.
+// hides one if the family has none.
 func ambiguous(e *Event) bool {
 	several := true
 	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
@@ -243,7 +243,7 @@ const (
 type confirmation struct {
 	verdict verdict
 	fact    string    // see factNamed
-	moment  time.Time // when it happened; later than that where the API doesn't say
+	moment  time.Time // when it happened; later than that if the API doesn't say
 	late    bool      // the resource is past the waiting state that the event announces
 	status  string
 }
@@ -325,7 +325,7 @@ func subscriptionStage(s gateway.SubscriptionStatus) int {
 // confirmed with it.
 
 // rebuilt returns the record of an event that the API confirmed. e says what
-// happened to which resource. The id of its delivery is kept only where a signed
+// happened to which resource. The id of its delivery is kept only if a signed
 // twin may be found by nothing else: it may be guessed.
 func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	body, err := eventBody(factID(c.fact), e.Kind, res)
@@ -389,7 +389,7 @@ func eventProducts(lines []gateway.ProductLine) []map[string]any {
 	return products
 }
 
-// latestCharge returns the last charge of a subscription, nil where the API
+// latestCharge returns the last charge of a subscription, nil if the API
 // lists none.
 func latestCharge(sub *gateway.Subscription) map[string]any {
 	if len(sub.Transactions) == 0 {
@@ -431,7 +431,7 @@ func (r *resource) head() head {
 	}
 }
 
-// status returns the resource's state, "" where there is no resource.
+// status returns the resource's state, "" if there is no resource.
 func (r *resource) status() string {
 	if r == nil {
 		return ""

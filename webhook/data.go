@@ -17,7 +17,7 @@ type TransactionEvent struct {
 	Data TransactionData
 
 	// Confirmed is the transaction as the API had it when the event was
-	// accepted, nil where the API was not asked.
+	// accepted, nil if the API was not asked.
 	Confirmed *gateway.Transaction
 }
 
@@ -124,7 +124,7 @@ type SubscriptionEvent struct {
 	Data SubscriptionData
 
 	// Confirmed is the subscription as the API had it when the event was
-	// accepted, nil where the API was not asked.
+	// accepted, nil if the API was not asked.
 	Confirmed *gateway.Subscription
 }
 
@@ -145,7 +145,7 @@ type SubscriptionData struct {
 	EventType          Kind
 	CustomerID         string
 	Status             gateway.SubscriptionStatus
-	PreviousStatus     gateway.SubscriptionStatus // "" where the event created the subscription
+	PreviousStatus     gateway.SubscriptionStatus // "" if the event created the subscription
 	Amount             int64                      // of every cycle
 	Currency           gateway.Currency
 	Interval           gateway.Interval
@@ -162,7 +162,7 @@ type SubscriptionData struct {
 	AttemptNumber      int    // of a failed charge
 	FailureReason      string // of a failed charge
 
-	// LatestTransaction is the last charge, nil where there is none.
+	// LatestTransaction is the last charge, nil if there is none.
 	LatestTransaction *ChargeData
 
 	// Extra is as in [TransactionData].
@@ -253,7 +253,7 @@ type TransferEvent struct {
 	Data TransferData
 
 	// Confirmed is the transfer as the API had it when the event was accepted,
-	// nil where the API was not asked.
+	// nil if the API was not asked.
 	Confirmed *gateway.Transfer
 }
 

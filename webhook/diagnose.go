@@ -157,7 +157,7 @@ func (x *examination) search(changes int) bool {
 	return false
 }
 
-// prove keeps what explains the signature; finding is nil where the body is as
+// prove keeps what explains the signature; finding is nil if the body is as
 // the gateway sent it. What the headers' forms have shown is proven with it.
 func (x *examination) prove(key secretForm, s *signatureText, finding *Finding) {
 	x.key = key.index

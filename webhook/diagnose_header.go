@@ -130,7 +130,7 @@ func (x *examination) readTimestamps() {
 	}
 }
 
-// readTimestamp reads a time that is not in Unix seconds, 0 where it can't.
+// readTimestamp reads a time that is not in Unix seconds, 0 if it can't.
 func readTimestamp(text string) (at int64, f Finding) {
 	f = Finding{
 		Cause:  CauseMalformedTimestamp,

@@ -21,9 +21,9 @@ type Event struct {
 	// delivery and reconciliation of it.
 	ID            string
 	Family        Family // unknown ones are kept as they came
-	Kind          Kind   // likewise; "" where there is none
+	Kind          Kind   // likewise; "" if there is none
 	ResourceID    string // of the transaction, transfer or subscription
-	CorrelationID string // the external_ref of your own system, where the event has it
+	CorrelationID string // the external_ref of your own system, if the event has it
 	Status        string // the resource's state as the event has it
 	APIVersion    string
 
@@ -36,7 +36,7 @@ type Event struct {
 	Stale   bool   // the resource is further on already; see [Config.HandleStale]
 
 	// ConfirmedStatus is the resource's state as the API had it when the event
-	// was accepted, "" where the API was not asked. The typed events have the
+	// was accepted, "" if the API was not asked. The typed events have the
 	// whole resource.
 	ConfirmedStatus string
 

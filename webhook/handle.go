@@ -301,7 +301,7 @@ func (rx *Receiver) opened(ctx context.Context, c *Claim) context.Context {
 	return cmp.Or(rx.begun(ctx, c), ctx)
 }
 
-// begun calls Begin. It returns nil where that panics.
+// begun calls Begin. It returns nil if that panics.
 func (rx *Receiver) begun(ctx context.Context, c *Claim) context.Context {
 	defer func() {
 		if p := recover(); p != nil {

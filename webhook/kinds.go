@@ -275,7 +275,7 @@ func rowOf(k Kind) *kindRow {
 }
 
 // derivedRow returns the row of the kind that is derived from a resource's
-// state, nil where there is none.
+// state, nil if there is none.
 func derivedRow(f Family, status string) *kindRow {
 	for i := range kindTable {
 		if row := &kindTable[i]; row.kind.Family() == f && slices.Contains(row.derivedFrom, status) {
@@ -444,7 +444,7 @@ func startedAt(r *resource) time.Time {
 }
 
 // renewed reports whether the subscription is past its first period: by its
-// charges, or, where the API returned none, by its dates.
+// charges, or, if the API returned none, by its dates.
 func renewed(sub *gateway.Subscription) bool {
 	if sub.Transactions != nil {
 		return len(paidCharges(sub)) > 1
@@ -469,7 +469,7 @@ func chargeFailed(sub *gateway.Subscription) bool {
 	return len(chargesIn(sub, gateway.TransactionRefused)) > 0 || pastDue(sub)
 }
 
-// failedCharges tells one failed charge from the next; where the API lists no
+// failedCharges tells one failed charge from the next; if the API lists no
 // charges, one period's from the next one's.
 func failedCharges(r *resource) string {
 	if r.subscription.Transactions != nil {

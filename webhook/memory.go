@@ -21,7 +21,7 @@ type MemoryOptions struct {
 // NewMemoryStore returns a Store in memory. It forgets everything when the process
 // ends: an event that is redelivered after a restart is handled again, and unsigned
 // deliveries of events from before it are rejected, since anybody may have sent them.
-// Use package sqlstore where that is not good enough.
+// Use package sqlstore if that is not good enough.
 func NewMemoryStore(opts MemoryOptions) Store {
 	s := &memoryStore{
 		max:     cmp.Or(opts.MaxEvents, 100_000),
@@ -436,7 +436,7 @@ func (s *memoryStore) Purge(context.Context) (Purged, error) {
 }
 
 // makeRoom reports whether there is room for one entry more. The oldest done or
-// unhandled entry gives way; where there is none, the oldest waiting one: this
+// unhandled entry gives way; if there is none, the oldest waiting one: this
 // store is not durable, so no waiting event was acknowledged.
 func (s *memoryStore) makeRoom() bool {
 	if len(s.entries) < s.max {

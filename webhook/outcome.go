@@ -52,8 +52,8 @@ type Observation struct {
 	EventID    string
 	Kind       Kind
 	Resource   string // family and id
-	KeyID      string // the ID of the SigningKey that verified it, "" where none did
-	Attempt    int    // of the handler, 0 where none ran
+	KeyID      string // the ID of the SigningKey that verified it, "" if none did
+	Attempt    int    // of the handler, 0 if none ran
 	Duration   time.Duration
 	Err        error // of the handler or the store, or the DeliveryError
 	FromWorker bool  // a run in the background, not a delivery

@@ -78,7 +78,7 @@ func (rx *Receiver) secretPathMatches(path string) bool {
 	return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }
 
-// authenticate checks the signature, where the policy wants or the delivery
+// authenticate checks the signature, if the policy wants or the delivery
 // claims one, before anything else is read from the body.
 func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 	signed, keyID := false, ""

@@ -14,7 +14,7 @@ import (
 // the handlers with [OnTransaction] and its kind, and mount it: it is an
 // [net/http.Handler]. It is safe for concurrent use.
 type Receiver struct {
-	// Pointers: fmt shows only the address of what they hold where it can't call
+	// Pointers: fmt shows only the address of what they hold if it can't call
 	// Format, and that holds the signing keys.
 	cfg       *Config
 	verifier  *Verifier

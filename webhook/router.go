@@ -155,7 +155,7 @@ func routeFamily(e *Event) Family {
 	return e.Family
 }
 
-// route returns the handler for a kind, nil where there is none. The map no
+// route returns the handler for a kind, nil if there is none. The map no
 // longer changes when the first event arrives.
 func (rx *Receiver) route(family Family, kind Kind) *handler {
 	for _, r := range [...]route{{family, kind}, {family, AnyKind}, {"", AnyKind}} {

@@ -29,7 +29,7 @@ var ErrPaused = errors.New("webhook: the receiver is paused")
 var errGoexit = errors.New("webhook: the handler ended its goroutine with runtime.Goexit")
 
 // longestGrace is how long a handler may take to return after its context has
-// ended, or as long as its timeout where that is shorter. After that it is hung.
+// ended, or as long as its timeout if that is shorter. After that it is hung.
 const longestGrace = 5 * time.Second
 
 // runs are the handlers that run.

@@ -22,7 +22,7 @@ const (
 )
 
 // Tolerance is how far a signature's timestamp may lie from the receiver's
-// clock, in both directions, the boundary included, where no other tolerance
+// clock, in both directions, the boundary included, if no other tolerance
 // is configured.
 const Tolerance = 300 * time.Second
 

@@ -122,14 +122,14 @@ type Record struct {
 
 	// Fact names what is true if the event is: "transaction.paid" of that
 	// resource, the refund up to that amount. A signed and a confirmed event
-	// with one fact are one event. "" where no confirmed events exist.
+	// with one fact are one event. "" if no confirmed events exist.
 	Fact string
 
 	Signed   bool
 	KeyID    string // of the key that verified it
 	Source   Source
 	Late     bool  // the API had the resource past the state that the event announces
-	Position int64 // the order within the resource, 0 where there is none; see Claim.Latest
+	Position int64 // the order within the resource, 0 if there is none; see Claim.Latest
 
 	// Digest identifies the content of an event that is known by its id, so that
 	// a second event with that id is noticed. "" is not compared.

@@ -31,8 +31,8 @@ const ScopeName = "github.com/gateway-go/gateway/contrib/otel"
 
 // Config says where spans and metrics go.
 type Config struct {
-	TracerProvider trace.TracerProvider // the global one where it is nil
-	MeterProvider  metric.MeterProvider // the global one where it is nil
+	TracerProvider trace.TracerProvider // the global one if it is nil
+	MeterProvider  metric.MeterProvider // the global one if it is nil
 }
 
 // Telemetry makes the spans and metrics of any number of clients and receivers. It is

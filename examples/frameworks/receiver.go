@@ -21,7 +21,7 @@ const Path = "/webhooks/gateway"
 // Shop is what the receiver's handlers act on.
 type Shop interface {
 	// Paid ships the order e.CorrelationID if e.Data has its amount and currency.
-	// It returns an error where the order does not exist yet, so that the event
+	// It returns an error if the order does not exist yet, so that the event
 	// comes back, and may be called again for the same payment after a crash, see
 	// [webhook.OnTransaction].
 	Paid(ctx context.Context, e *webhook.TransactionEvent) error

@@ -12,7 +12,7 @@ import (
 )
 
 // Shop is the merchant: a client of the gateway, and a receiver of its webhooks
-// where the gateway can reach it.
+// if the gateway can reach it.
 type Shop struct {
 	Client *gateway.Client
 	Where  string             // the gateway, for people

@@ -132,7 +132,7 @@ func (s *shop) findSubscription(ctx context.Context, m member) (*gateway.Subscri
 	return nil, fmt.Errorf("no subscription of member %s was found", m.ID)
 }
 
-// memberIn returns the member whom a subscription's metadata names, "" where it
+// memberIn returns the member whom a subscription's metadata names, "" if it
 // belongs to another system.
 func memberIn(metadata gateway.Metadata) string {
 	var names struct {
@@ -149,8 +149,8 @@ type renewal struct {
 	member, subscription string
 	state                gateway.SubscriptionStatus
 	late                 bool      // a newer state is known
-	paidUntil            time.Time // zero where the event is about no payment
-	charge               string    // the transaction that paid, "" where it is not known
+	paidUntil            time.Time // zero if the event is about no payment
+	charge               string    // the transaction that paid, "" if it is not known
 	amount               int64
 }
 

@@ -69,7 +69,7 @@ type payment struct {
 	status   gateway.TransactionStatus
 	amount   int64
 	currency gateway.Currency
-	code     string // the Pix code, "" where it is not known
+	code     string // the Pix code, "" if it is not known
 	secret   string // of a 3-D Secure challenge
 }
 
@@ -110,7 +110,7 @@ func (o *order) next(p payment) (next orderState, reason string) {
 	}
 }
 
-// apply writes a payment to its order and, where the order becomes paid, the
+// apply writes a payment to its order and, if the order becomes paid, the
 // shipment. The transaction is the caller's: sqlstore.HandleTx's, so that an
 // event counts exactly once, or one of our own after a call of the API.
 func (s *shop) apply(ctx context.Context, tx *sql.Tx, orderID string, p payment) (order, error) {

@@ -21,7 +21,7 @@ func (s *shop) reconcile() (err error) {
 }
 
 // openQuery lists what waits for something: by its id, or by its reference
-// where the create's outcome is unknown. A member without a subscription is not
+// if the create's outcome is unknown. A member without a subscription is not
 // here: no list shows an idempotency key, and the page sends it again.
 const openQuery = `
 	SELECT 'transaction', COALESCE(transaction_id, ''), 'order-' || id,

@@ -12,7 +12,7 @@ import (
 // method is a responder of a mock transport.
 type Exchange struct {
 	Status int
-	Header http.Header // beside Content-Type, which is JSON where it is not set
+	Header http.Header // beside Content-Type, which is JSON if it is not set
 	Body   []byte
 
 	mu       sync.Mutex

@@ -1,7 +1,7 @@
 // Package golden holds both halves of the project to the wire form under
 // testdata/, which was written by hand from the interface document: one file
 // per request and response, testdata/<resource>/<operation>.request.json and
-// .response.json, and .live.response.json where the live dialect differs.
+// .response.json, and .live.response.json if the live dialect differs.
 // Only tests import it.
 package golden
 

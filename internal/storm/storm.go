@@ -188,7 +188,7 @@ func (s *Storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (status int) {
-	for range 3 { // another process, where one dies
+	for range 3 { // another process, if one dies
 		addr, err := s.Fleet.addr(ctx)
 		if err != nil {
 			break

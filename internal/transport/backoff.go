@@ -12,7 +12,7 @@ import (
 // maxRetryAfter is the longest wait that the gateway can impose within a call.
 const maxRetryAfter = time.Minute
 
-// nextWait returns how long to wait before the next attempt; false where a Retry-After
+// nextWait returns how long to wait before the next attempt; false if a Retry-After
 // is too long or past the caller's deadline, so that the caller decides.
 func (c *call) nextWait(ctx context.Context) (time.Duration, bool) {
 	if !c.hasRetryAfter {
@@ -36,7 +36,7 @@ func (c *call) exponential() time.Duration {
 }
 
 // retryAfter reads seconds, with a fraction or not, or a date; ok is false
-// where the header is missing or neither.
+// if the header is missing or neither.
 func retryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
 	header = strings.TrimSpace(header)
 	if seconds, err := strconv.ParseFloat(header, 64); err == nil {

@@ -54,7 +54,7 @@ func outcomeOfStatus(status int) attemptOutcome {
 }
 
 // outcomeOfError returns how an attempt without a whole response ended. The trace
-// of its connections goes before the error, which is misleading where a proxy
+// of its connections goes before the error, which is misleading if a proxy
 // rejects a CONNECT or net/http failed to dial for a replay of a sent request.
 func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	switch {

@@ -57,7 +57,7 @@ func hide(text, value string) string {
 	return text
 }
 
-// HideErr returns err, or where its text has a credential or a URL with a path or query,
+// HideErr returns err, or if its text has a credential or a URL with a path or query,
 // an error with a text that has not and the same tree of errors.
 func (s *Secrets) HideErr(err error) error {
 	if err == nil {

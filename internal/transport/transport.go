@@ -50,11 +50,11 @@ type Credential interface {
 
 // Result is what came of a call: a response, whatever its status, or an error.
 type Result struct {
-	Status         int         // of the last response; 0 where there is none
+	Status         int         // of the last response; 0 if there is none
 	Header         http.Header // of the last response
 	Body           []byte      // of the last response; the part that came where Err is set
 	Err            error       // why there is no whole last response
-	Ended          error       // the error of the caller's context, where that ended the call
+	Ended          error       // the error of the caller's context, if that ended the call
 	Attempts       int
 	MayHaveApplied bool          // an attempt may have been applied without our knowing
 	Final          bool          // the last attempt ended with a response that is not tried again

@@ -126,7 +126,7 @@ func (b *battery) send(r *http.Request) int {
 }
 
 // deliver returns the response's status and when it asks the sender to come
-// back, at once where it does not say.
+// back, at once if it does not say.
 func (b *battery) deliver(r *http.Request) (status int, retryAfter time.Duration) {
 	r = Again(r)
 	r.URL.Path = b.Path

@@ -225,8 +225,8 @@ func Tampered(key gateway.Secret, signed, sent []byte) *http.Request {
 	return deliver(Sign(key, time.Now(), signed), sent)
 }
 
-// Again returns the same delivery once more, as a retry of the gateway sends
-// it. A request that was served has no body left; Again gives it back.
+// Again returns the same delivery, as a retry of the gateway sends it. A request
+// that was served has no body left; Again restores it.
 func Again(r *http.Request) *http.Request {
 	again := r.Clone(r.Context())
 	if r.GetBody != nil {

@@ -36,11 +36,11 @@ type Config struct {
 	Store []sqlstore.Option
 
 	// SweepInterval is how often jobs are looked for whose process died; 15 s
-	// where it is 0. StuckAfter is how old a running job must be to be looked at;
-	// 1 minute where it is 0, which is the default of [webhook.Config.Lease].
+	// if it is 0. StuckAfter is how old a running job must be to be looked at;
+	// 1 minute if it is 0, which is the default of [webhook.Config.Lease].
 	SweepInterval, StuckAfter time.Duration
 
-	Logger *slog.Logger // slog.Default where it is nil
+	Logger *slog.Logger // default slog.Default
 }
 
 // Inbox is the [webhook.Store] of a receiver whose events River's workers handle.

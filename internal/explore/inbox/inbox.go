@@ -38,13 +38,13 @@ type World interface {
 type Scenario struct {
 	Name       string
 	Deliveries []Delivery
-	API        *gateway.Client // confirms unsigned deliveries; nil where all are signed
+	API        *gateway.Client // confirms unsigned deliveries; nil if all are signed
 }
 
 // Delivery is one request to the receiver.
 type Delivery struct {
 	Name   string // in the table
-	Event  string // the effect that it must have; "" where it is forged
+	Event  string // the effect that it must have; "" if it is forged
 	Signed bool
 	Body   []byte
 }
@@ -60,7 +60,7 @@ type Limits struct {
 }
 
 // Explore plays every run of a scenario within the limits, each in a world of its own.
-// Where a property does not hold it returns a table of the steps to it, minimised.
+// If a property does not hold it returns a table of the steps to it, minimised.
 func Explore(ctx context.Context, scenario Scenario, limits Limits, open func() World) (runs int, counterExample string) {
 	play := func(run *explore.Run) *play {
 		p := &play{run: run, world: open(), scenario: scenario, limits: limits, held: map[string]*actor{}}

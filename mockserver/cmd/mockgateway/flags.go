@@ -116,7 +116,7 @@ type flags struct {
 	fee     int64
 	memory  int64
 
-	// from names what a flag was set by, where that is not the command line.
+	// from names what a flag was set by, if that is not the command line.
 	from map[string]string
 }
 

@@ -60,7 +60,7 @@ func (l log) follow(to io.Writer, gw *mockserver.Server) (written <-chan struct{
 	return done
 }
 
-// lines returns what is written for an event: nothing where another line says it
+// lines returns what is written for an event: nothing if another line says it
 // too.
 func (l log) lines(e mockserver.Event) []byte {
 	if l.form == "json" {

@@ -58,12 +58,12 @@ type Config struct {
 	// Moved writes down where the clock is.
 	Moved func() error
 	// Snapshot and Restore save and load the whole server.
-	// Restore's error is a RefusedError where the file is at fault.
+	// Restore's error is a RefusedError if the file is at fault.
 	Snapshot func() ([]byte, error)
 	Restore  func([]byte) error
 
 	// Seed creates what a seed file describes, and Seeded returns the ids of its
-	// named entries. Seed's error is a RefusedError where the file is at fault.
+	// named entries. Seed's error is a RefusedError if the file is at fault.
 	Seed   func(key string, file []byte) (map[string]string, error)
 	Seeded func() map[string]string
 	// Headers are the server's names of the signature's headers.

@@ -39,7 +39,7 @@ func (p *Plane) health(*call) (any, error) {
 func (*Plane) assumptions(*call) (any, error) { return docs.Assumptions(), nil }
 
 // openAPI writes the description of the interface in the server's dialect, or in the
-// nearer one where it is a mixture.
+// nearer one if it is a mixture.
 func (p *Plane) openAPI(c *call) (any, error) {
 	respond.WriteText(c.w, http.StatusOK, respond.JSON, docs.OpenAPI(p.cfg.Dialect.Nearest() == spec.LiveDialect))
 	return nil, nil //nolint:nilnil // the response is written
@@ -170,7 +170,7 @@ func (p *Plane) controlRoutes() []Shape {
 }
 
 type actionBody struct {
-	Count *int `json:"count,omitzero"` // how many charges fail; fail-next only, 1 where it is not sent
+	Count *int `json:"count,omitzero"` // how many charges fail; fail-next only, default 1
 }
 
 func (p *Plane) control(c *call, resource, action string) (any, error) {

@@ -18,10 +18,10 @@ type diagnoseBody struct {
 	Headers    map[string]string `json:"headers"`              // of the request that was rejected; repeated ones separated by commas
 	Body       string            `json:"body,omitzero"`        // of that request
 	BodyBase64 string            `json:"body_base64,omitzero"` // in place of body, for bytes that are not UTF-8
-	Secret     string            `json:"secret,omitzero"`      // that the receiver verifies with; those of the account's endpoints where it is not sent
-	ReceivedAt string            `json:"received_at,omitzero"` // wall time, such as "2027-02-01T00:00:00Z"; now where it is not sent
+	Secret     string            `json:"secret,omitzero"`      // that the receiver verifies with; those of the account's endpoints if omitted
+	ReceivedAt string            `json:"received_at,omitzero"` // wall time, such as "2027-02-01T00:00:00Z"; default now
 
-	// The names that the receiver expects; the server's where they are not sent.
+	// The names that the receiver expects; the server's if they are not sent.
 	TimestampHeader string `json:"timestamp_header,omitzero"`
 	SignatureHeader string `json:"signature_header,omitzero"`
 }

@@ -33,7 +33,7 @@ type faultView struct {
 
 type faultBody struct {
 	Fault       string   `json:"fault"`                // such as "status=503; retry-after=2"
-	On          string   `json:"on,omitzero"`          // an operation, a method and path, or a kind of webhook; every request where it is not sent
+	On          string   `json:"on,omitzero"`          // an operation, a method and path, or a kind of webhook; every request if omitted
 	Times       *int     `json:"times,omitzero"`       // at least 1; how often it fires
 	Nth         *int     `json:"nth,omitzero"`         // at least 1; only the nth match
 	Probability *float64 `json:"probability,omitzero"` // 0 to 1, from the seed

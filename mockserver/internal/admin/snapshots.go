@@ -45,7 +45,7 @@ func (p *Plane) snapshotRoutes() []Shape {
 // seedFile is a seed file as its document shows it; package seed reads it.
 type seedFile struct {
 	Schema        string           `json:"$schema,omitzero"`
-	Webhooks      bool             `json:"webhooks,omitzero"` // whether the events are delivered; false where it is not sent
+	Webhooks      bool             `json:"webhooks,omitzero"` // whether the events are delivered; default false
 	Customers     []jsontext.Value `json:"customers,omitzero"`
 	Links         []jsontext.Value `json:"links,omitzero"`
 	Transactions  []jsontext.Value `json:"transactions,omitzero"`

@@ -55,8 +55,8 @@ func viewEndpoint(e deliver.Endpoint) endpointView {
 
 type endpointBody struct {
 	URL    string   `json:"url"`
-	Secret string   `json:"secret,omitzero"` // signs the deliveries; unsigned where it is not sent
-	Events []string `json:"events,omitzero"` // kinds or families, such as "transaction.paid" or "payout.*"; every kind where it is not sent
+	Secret string   `json:"secret,omitzero"` // signs the deliveries; unsigned if omitted
+	Events []string `json:"events,omitzero"` // kinds or families, such as "transaction.paid" or "payout.*"; every kind if omitted
 
 	TimestampHeader string `json:"timestamp_header,omitzero"`
 	SignatureHeader string `json:"signature_header,omitzero"`

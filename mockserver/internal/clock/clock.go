@@ -354,7 +354,7 @@ func (c *Clock) putBack(t item) {
 }
 
 // pop takes the next timer that is due by to and moves the clock to it, or,
-// where none is left, to the end.
+// if none is left, to the end.
 func (c *Clock) pop(to time.Time) (item, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

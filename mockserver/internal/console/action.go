@@ -128,7 +128,7 @@ func (rq *request) form() (url.Values, error) {
 }
 
 // report shows what came of a form: the page it was on, or the response itself
-// where it failed or was asked for.
+// if it failed or was asked for.
 func (rq *request) report(form url.Values, last result) {
 	ok := last.Status >= http.StatusOK && last.Status < http.StatusBadRequest
 	if ok && form.Get("show") == "" {

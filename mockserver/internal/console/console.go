@@ -48,13 +48,13 @@ type Config struct {
 	Plane   http.Handler
 	Gateway http.Handler
 	// Document and LiveAPI are the interface in each dialect, for reads that are
-	// internal, and Own in that of the server, where it is neither.
+	// internal, and Own in that of the server, if it is neither.
 	Document http.Handler
 	LiveAPI  http.Handler
 	Own      http.Handler
 
 	// Default is the key of the account that is shown first, and Name returns what
-	// an account is called where its key must not be shown.
+	// an account is called if its key must not be shown.
 	Default string
 	Name    func(key string) string
 	// Allowed reports whether a resource's state allows a control of the control

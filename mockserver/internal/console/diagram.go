@@ -41,7 +41,7 @@ const (
 
 // newDiagram draws the machine of docs/states.md with a title, and marks a state.
 // One that the machine does not have, such as one that only the sandbox can set,
-// stands alone. Only keeps the states of one resource, where a diagram has two.
+// stands alone. Only keeps the states of one resource, if a diagram has two.
 func newDiagram(title, current string, only ...string) diagram {
 	var m docs.Machine
 	for _, other := range docs.Machines() {

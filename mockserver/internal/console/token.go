@@ -66,7 +66,7 @@ func (t tokens) take(token string) bool {
 	return true
 }
 
-// giveBack makes a token usable again, where nothing was done with it.
+// giveBack makes a token usable again, if nothing was done with it.
 func (t tokens) giveBack(token string) {
 	t.used.mu.Lock()
 	defer t.used.mu.Unlock()

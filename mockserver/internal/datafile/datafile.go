@@ -199,7 +199,7 @@ func removeLeftover(path string) error {
 	return os.Remove(path)
 }
 
-// Append writes a record in one piece. Where that fails, the file is as it was,
+// Append writes a record in one piece. If that fails, the file is as it was,
 // or takes nothing more.
 func (f *File) Append(record []byte) error {
 	framed, err := frame(record)

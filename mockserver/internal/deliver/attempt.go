@@ -116,7 +116,7 @@ func (s *Sender) send(r prepared, now time.Time) (status int, response string, e
 	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), keptResponse)]), "\uFFFD"), err
 }
 
-// sign adds the two headers of a signature, where there is a secret.
+// sign adds the two headers of a signature, if there is a secret.
 func (r prepared) sign(h http.Header, now time.Time, body []byte) {
 	if r.secret.IsZero() {
 		return

@@ -48,7 +48,7 @@ type Attempt struct {
 	Wall     time.Time
 	Status   int    // of the response; 0 without one
 	Response string // the beginning of the response body
-	Error    string // why it failed; "" where it did not
+	Error    string // why it failed; "" if it did not
 	Duration time.Duration
 	Signed   bool   // it carried a signature
 	Fault    string // the injected fault; "" for none

@@ -63,7 +63,7 @@ func isMetadata(ip netip.Addr) bool {
 }
 
 // embedded returns the IPv4 addresses that a translator or a tunnel may take
-// out of an IPv6 address. Where the place depends on the length of a prefix that
+// out of an IPv6 address. If the place depends on the length of a prefix that
 // only the network knows, it returns each candidate.
 func embedded(ip netip.Addr) []netip.Addr {
 	if ip.Is4() {

@@ -38,7 +38,7 @@ func (s *Sender) persistEndpoints() error {
 	return s.cfg.Persist(Changed{Registry: &r})
 }
 
-// persistDelivery writes down what has become of a delivery. Where that fails the
+// persistDelivery writes down what has become of a delivery. If that fails the
 // next attempt writes it again, and a restart at worst repeats one.
 func (s *Sender) persistDelivery(d *delivery) {
 	if s.cfg.Persist == nil {
@@ -64,7 +64,7 @@ func (s *Sender) LoadEndpoints(r Registry) {
 }
 
 // LoadDelivery takes up a delivery, or what has become of it since: nothing
-// where its account was emptied meanwhile. A hold ends with its process.
+// if its account was emptied meanwhile. A hold ends with its process.
 func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

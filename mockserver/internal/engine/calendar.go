@@ -24,7 +24,7 @@ func (s *Subscription) boundary(n int) time.Time {
 	}
 }
 
-// dayOfMonth returns the given day, or the last one where the month has fewer,
+// dayOfMonth returns the given day, or the last one if the month has fewer,
 // of the month that follows at's by so many, at the same time of day.
 func dayOfMonth(at time.Time, months, day int) time.Time {
 	first := time.Date(at.Year(), at.Month()+time.Month(months), 1,

@@ -56,7 +56,7 @@ type Event struct {
 	At   time.Time // of the transition, set by the store
 	Kind string    // "transaction.paid"
 
-	PreviousStatus string // of a subscription, "" where the event creates it
+	PreviousStatus string // of a subscription, "" if the event creates it
 	Attempt        int    // of a failed subscription charge, from 1
 	FailureReason  string // of a failed subscription charge
 
@@ -65,7 +65,7 @@ type Event struct {
 	Subscription *Subscription
 }
 
-// And returns c followed by next. Where both hold a record, next's is the newer
+// And returns c followed by next. If both hold a record, next's is the newer
 // one.
 func (c Change) And(next Change) Change {
 	c.Transactions = append(c.Transactions, next.Transactions...)
@@ -108,7 +108,7 @@ type TimerKind string
 type Refusal struct {
 	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF, NOT_REFUNDABLE
 	Detail   string // one sentence for people
-	Instance string // the path of the resource that is in the way, where there is one
+	Instance string // the path of the resource that is in the way, if there is one
 
-	Fields []spec.Violation // the members at fault, where the request is invalid
+	Fields []spec.Violation // the members at fault, if the request is invalid
 }

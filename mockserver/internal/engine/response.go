@@ -22,8 +22,8 @@ type Response struct {
 func (r *Response) Expired(now time.Time) bool { return !now.Before(r.At.Add(ResponseLifetime)) }
 
 // Replay decides what a key means that stored belongs to, which may be nil: it
-// returns the response to send again, nil where the request is a new one, or a
-// refusal where the key belongs to another request.
+// returns the response to send again, nil if the request is a new one, or a
+// refusal if the key belongs to another request.
 func Replay(env Env, stored *Response, fingerprint string) (*Response, *Refusal) {
 	switch {
 	case stored == nil || stored.Expired(env.Now):

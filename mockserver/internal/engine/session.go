@@ -25,7 +25,7 @@ const hostedTokenPrefix = "pgct_"
 // SessionLifetime is how long a session waits for its buyer.
 const SessionLifetime = 30 * time.Minute
 
-// OpenSession is a buyer's visit of a link: it resumes s where that is a live
+// OpenSession is a buyer's visit of a link: it resumes s if that is a live
 // session of the link, which changes nothing, or else opens a new one. s may be
 // nil.
 func OpenSession(env Env, l *Link, s *Session) (Change, *Refusal) {
@@ -193,7 +193,7 @@ func (l *Link) payment(env Env, s *Session, products Catalog, p Payment) (NewTra
 }
 
 // PaymentWith returns the id of the transaction that an attempt with a key has
-// made, "" where there was none.
+// made, "" if there was none.
 func (s *Session) PaymentWith(key string) string {
 	for _, a := range s.Attempts {
 		if a.Key == key && key != "" {

@@ -190,7 +190,7 @@ func (b *billing) begin() {
 }
 
 // beginTrial is the rest of rows S3 and S6: a trial is a period without charge.
-// Its end is told in time, or at once where it is near (row S8).
+// Its end is told in time, or at once if it is near (row S8).
 func (b *billing) beginTrial() {
 	b.s.Status = subTrialing
 	b.s.CurrentPeriodStart, b.s.CurrentPeriodEnd = b.env.Now, b.s.TrialEnd

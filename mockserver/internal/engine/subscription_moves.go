@@ -222,7 +222,7 @@ func (s *Subscription) chargeable() bool {
 }
 
 // accept does what a first charge that is paid at once would have done: the end
-// of row S2b where the challenge was passed.
+// of row S2b if the challenge was passed.
 func (b *billing) accept(t *Transaction) {
 	if b.s.TrialEnd.IsZero() || b.s.Card == nil {
 		b.begin()

@@ -80,7 +80,7 @@ func tokenText(token string) string {
 const (
 	refusalReasonKey = "refusal_reason" // the information of a refused transaction
 	refundReasonKey  = "refund_reason"  // the information of a refunded one
-	declined         = "declined"       // the reason where a token names none
+	declined         = "declined"       // the reason if a token names none
 )
 
 var refusalReasons = [...]string{

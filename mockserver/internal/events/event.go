@@ -43,7 +43,7 @@ type Event struct {
 	Type    string        `json:"type"`             // one of request, control, transition, timer, webhook, delivery, clock, fault, reset and lost
 	At      respond.Stamp `json:"at"`               // on the virtual clock
 	Wall    respond.Stamp `json:"wall"`             // in wall time
-	Account string        `json:"account,omitzero"` // "default", or "acct_" and a hash of its key; absent where the event belongs to none
+	Account string        `json:"account,omitzero"` // "default", or "acct_" and a hash of its key; absent if the event belongs to none
 
 	Request    *RequestEvent    `json:"request,omitzero"`
 	Transition *TransitionEvent `json:"transition,omitzero"`
@@ -111,7 +111,7 @@ type DeliveryEvent struct {
 	ResourceID string        `json:"resource_id"`
 	Endpoint   string        `json:"endpoint"`     // the id of an endpoint, or notify_url, webhookUrl or pixWebhookUrl
 	URL        string        `json:"url,omitzero"` // absent in memory; without user and query
-	Attempt    int           `json:"attempt"`      // from 1; 0 where the delivery is held
+	Attempt    int           `json:"attempt"`      // from 1; 0 if the delivery is held
 	Status     int           `json:"status"`       // of the response; 0 without one
 	Error      string        `json:"error,omitzero"`
 	DurationMS float64       `json:"duration_ms"`
@@ -145,7 +145,7 @@ type ResetEvent struct {
 
 // LostEvent reports that events are missing before the next one.
 type LostEvent struct {
-	Events uint64 `json:"events,omitzero"` // how many; absent where it is unknown
+	Events uint64 `json:"events,omitzero"` // how many; absent if it is unknown
 }
 
 // everyone reports whether an event concerns every account.

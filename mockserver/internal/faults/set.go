@@ -32,7 +32,7 @@ type Set struct {
 	// Events are told of changes and hits; nil are not.
 	Events *events.Hub
 
-	armed atomic.Int32 // spares the lock where nothing waits
+	armed atomic.Int32 // spares the lock if nothing waits
 
 	mu    sync.Mutex
 	list  []*waiting

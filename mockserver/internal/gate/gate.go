@@ -25,7 +25,7 @@ type Gate struct {
 	Hosts []string
 	// Open reports which requests are harmless under any name. Nil is none.
 	Open func(*http.Request) bool
-	// Strict reports which requests are checked even where no socket is
+	// Strict reports which requests are checked even if no socket is
 	// involved. Nil is none: in memory a client may call the gateway by any name.
 	Strict func(*http.Request) bool
 	// Rejected is told of a request under a foreign host name. Nil is not.

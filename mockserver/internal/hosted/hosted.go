@@ -62,7 +62,7 @@ func Quiet(r *http.Request) bool {
 	return Serves(r) && found && rest != ""
 }
 
-// Operation returns the name of a request to a page, "" where it is none.
+// Operation returns the name of a request to a page, "" if it is none.
 func Operation(r *http.Request) string {
 	if Serves(r) && !Quiet(r) {
 		for _, op := range Operations() {

@@ -87,7 +87,7 @@ func accepted(header string) string {
 		tag, quality, weighed := strings.Cut(part, ";q=")
 		q := 1.0
 		if weighed {
-			q, _ = strconv.ParseFloat(strings.TrimSpace(quality), 64) // 0, "not wanted", where it is malformed
+			q, _ = strconv.ParseFloat(strings.TrimSpace(quality), 64) // 0, "not wanted", if it is malformed
 		}
 		if code := known(tag); code != "" && q > most {
 			best, most = code, q

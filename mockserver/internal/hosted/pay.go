@@ -105,7 +105,7 @@ func orNull(s string) any {
 	return s
 }
 
-// address is nil where nothing was typed and none is needed.
+// address is nil if nothing was typed and none is needed.
 func (v *visit) address(in values) map[string]any {
 	address, typed := map[string]any{"street": in["street"], "city": in["city"]}, in["street"]+in["city"] != ""
 	for _, name := range [...]string{"number", "complement", "neighborhood", "state", "zip"} {

@@ -34,7 +34,7 @@ type page struct {
 	Languages   []language
 	Version     string // see [visit.version]; "" is a page that does not change
 	Bank        []string
-	Return      string // the merchant's page for this state, where it has one
+	Return      string // the merchant's page for this state, if it has one
 	Form        *formPage
 	Payment     *paymentPage
 	FormToken   string
@@ -69,7 +69,7 @@ type paymentPage struct {
 	Picture            template.HTML
 	Last4              string
 	PaidAt, EndToEndID string
-	Returned           string // the sentence about a payment that is no longer paid, where its state has one
+	Returned           string // the sentence about a payment that is no longer paid, if its state has one
 	Again              bool   // another payment can be made
 }
 
@@ -190,7 +190,7 @@ type field struct {
 	Autocomplete                    string
 	Note                            string
 	Required                        bool
-	Half                            bool // beside its neighbor where there is room
+	Half                            bool // beside its neighbor if there is room
 	Options                         []choice
 }
 

@@ -28,7 +28,7 @@ type visit struct {
 	link    *engine.Link
 	items   []item
 	total   int64
-	session *engine.Session     // of the cookie; nil where there is none
+	session *engine.Session     // of the cookie; nil if there is none
 	payment *engine.Transaction // that the session waits for or has been paid with
 	last    *engine.Transaction // of the session's latest attempt
 }
@@ -47,7 +47,7 @@ func (v *visit) find(slug string) bool {
 	return v.link != nil
 }
 
-// owner returns the key of the account that has a link, "" where none has: a
+// owner returns the key of the account that has a link, "" if none has: a
 // buyer has no credentials.
 func (p *Pages) owner(slug string) string {
 	for _, key := range p.cfg.Store.Accounts() {
@@ -128,7 +128,7 @@ func (v *visit) show() {
 	v.render(http.StatusOK, v.pageOfForm(notice, valuesOf(v.session), nil))
 }
 
-// open resumes the buyer's session or opens a new one. Where the link allows
+// open resumes the buyer's session or opens a new one. If the link allows
 // none, it says so to the buyer and returns false.
 func (v *visit) open() bool {
 	a := v.call(http.MethodGet, "", nil)
@@ -250,7 +250,7 @@ func (v *visit) version() string {
 	}
 }
 
-// left is how long the payment may still wait, "" where nothing waits.
+// left is how long the payment may still wait, "" if nothing waits.
 func (v *visit) left() string {
 	if !v.began() || !engine.Processing(v.session) {
 		return ""

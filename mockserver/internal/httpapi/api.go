@@ -67,7 +67,7 @@ func New(cfg Config) *API {
 func (a *API) offers(r *route) bool { return a.cfg.Dialect.Live(spec.HostedRoutes) || !r.liveOnly }
 
 // Operation returns the name of the operation that a request is,
-// "transactions.create", or "" where it is none.
+// "transactions.create", or "" if it is none.
 func (a *API) Operation(r *http.Request) string {
 	if route, _, problem := a.find(r, false); problem == nil {
 		return route.Name
@@ -87,7 +87,7 @@ func (a *API) Operations() []spec.Operation {
 }
 
 // Account returns the key of the account that a request names, whether or not
-// it would be admitted, and "" where it names none.
+// it would be admitted, and "" if it names none.
 func (a *API) Account(r *http.Request) string {
 	keys, ok := a.credentials(r.Header)
 	if !ok || len(keys) == 0 {
@@ -161,7 +161,7 @@ func (a *API) serve(rq *request) (any, *problem) {
 }
 
 // find returns the route of a request and the value of its path's parameter.
-// What only the live dialect has is 404 in the other one, also where its path
+// What only the live dialect has is 404 in the other one, also if its path
 // has another method.
 func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
 	found, param, p := a.router.find(r)

@@ -32,7 +32,7 @@ type storedResponse struct {
 }
 
 // idempotencyKeys returns what the request's Idempotency-Key headers say: nil
-// where the header does not count. PATCH sets what it says however often it is
+// if the header does not count. PATCH sets what it says however often it is
 // sent, and D16 names POST and PUT only.
 func (rq *request) idempotencyKeys() []string {
 	if !rq.api.cfg.Dialect.Live(spec.D16) || rq.r.Method != http.MethodPost && rq.r.Method != http.MethodPut {

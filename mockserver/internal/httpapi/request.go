@@ -23,7 +23,7 @@ type request struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	id      string // for X-Request-Id
-	key     string // of the account, where the gateway itself asks
+	key     string // of the account, if the gateway itself asks
 	route   *route
 	param   string // of the path
 	account *store.Account
@@ -146,7 +146,7 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	defer doc.Release()
 	variant := rq.api.variant()
 	if len(doc.Check(rq.route.Rule, variant))+len(wrong) > 0 {
-		// Times are compared with the clock here only where the request is invalid
+		// Times are compared with the clock here only if the request is invalid
 		// anyway: else the engine does it after the idempotency key.
 		variant.Now = rq.api.cfg.Now()
 		return invalid(append(wrong, doc.Check(rq.route.Rule, variant)...))

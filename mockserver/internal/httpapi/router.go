@@ -26,7 +26,7 @@ type route struct {
 	optional    bool  // a request may have no body at all, which counts as an empty object
 
 	// For those who describe the operation:
-	data, live any      // what it returns, or the element of a list; live is nil where the dialects agree
+	data, live any      // what it returns, or the element of a list; live is nil if the dialects agree
 	second     any      // what another status of success returns
 	refusals   []string // the codes of its errors, beside those that every operation has
 

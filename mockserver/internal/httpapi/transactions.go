@@ -103,7 +103,7 @@ func transactionQuery(_ *store.Data, q url.Values) store.Query[engine.Transactio
 }
 
 // transactionFilter returns the test of the filters that have no index, or nil
-// where none is asked for.
+// if none is asked for.
 func transactionFilter(q url.Values) func(*engine.Transaction) bool {
 	ids, name := list(q, "id"), strings.ToLower(q.Get("name"))
 	number, phone := q.Get("documentNumber"), q.Get("phone")

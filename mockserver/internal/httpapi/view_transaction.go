@@ -11,7 +11,7 @@ import (
 )
 
 // The views of a transaction. Every key is always present. Pointers are null
-// where they are nil; they point into the resource, which never changes.
+// if they are nil; they point into the resource, which never changes.
 
 type transactionView struct {
 	ID             string            `json:"id"`

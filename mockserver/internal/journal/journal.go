@@ -145,7 +145,7 @@ func (r *record) bytes() int64 {
 // perHeader is about what a header takes besides its texts.
 const perHeader = 80
 
-// Statuses counts all requests so far by response status, 0 where none was sent.
+// Statuses counts all requests so far by response status, 0 if none was sent.
 func (j *Journal) Statuses() map[int]uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

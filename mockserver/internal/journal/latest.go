@@ -63,7 +63,7 @@ func (j *Journal) Entry(account string, id uint64) (Entry, bool) {
 }
 
 // Masked returns a JSON body with its secrets masked as in an [Entry], and ""
-// where it is not JSON.
+// if it is not JSON.
 func (j *Journal) Masked(body []byte) string {
 	m := &mask{keys: j.keys}
 	shown, err := masking.Rewrite(body, func(path []string, t jsontext.Token) jsontext.Token {

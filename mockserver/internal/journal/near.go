@@ -60,7 +60,7 @@ func (e *Entry) distance(pattern string) int {
 	}
 }
 
-// likeTemplate writes a path's elements as the template does where that has
+// likeTemplate writes a path's elements as the template does if that has
 // parameters.
 func likeTemplate(template, path string) string {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")

@@ -281,7 +281,7 @@ func (w *responseWriter) response(req *http.Request) (*http.Response, error) {
 // body is a response's body. Its memory is reused once it is closed.
 type body struct {
 	mu  sync.Mutex    // a Close may come while it is read
-	buf *bytes.Buffer // nil where there is none
+	buf *bytes.Buffer // nil if there is none
 	cut bool          // the connection broke before its end
 
 	closed bool

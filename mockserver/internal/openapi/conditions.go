@@ -15,7 +15,7 @@ import (
 // factor is a member that others depend on.
 type factor struct {
 	path   string
-	values []string // as JSON; nil where it matters only whether the member is there
+	values []string // as JSON; nil if it matters only whether the member is there
 }
 
 // condition says when a member is required.
@@ -283,7 +283,7 @@ func product(factors []factor) []body {
 const present = `"x"`
 
 // conditionOf says when path is required: in all of in, out of states. Only the
-// factors on which that depends are in the condition; always is true where none is.
+// factors on which that depends are in the condition; always is true if none is.
 func (rq *request) conditionOf(path string, in, states []body, factors []factor) (c condition, always bool) {
 	c = condition{path: path, states: map[string][]string{}}
 	possible := 0
@@ -330,7 +330,7 @@ func (b body) holds(path string) bool {
 func within(path, outer string) bool { return path == outer || strings.HasPrefix(path, outer+".") }
 
 // lower makes a member optional that is required in some states only, and
-// nullable where another state lets it be null.
+// nullable if another state lets it be null.
 func (rq *request) lower(c condition, states []body, needs []map[string]bool) {
 	s := rq.at(c.path)
 	s.Presence = spec.Optional

@@ -175,7 +175,7 @@ func (d *document) paths() object {
 }
 
 // method returns the client's method for an operation: its comment, the type of
-// its params and that of its result; nil types where it has none.
+// its params and that of its result; nil types if it has none.
 func (d *document) method(name string) (about string, params, result reflect.Type) {
 	resource, action, _ := strings.Cut(name, ".")
 	service, method := camel(resource)+"Service", camel(action)

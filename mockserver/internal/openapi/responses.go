@@ -83,7 +83,7 @@ func (d *document) view(t, twin reflect.Type, name string) *schema {
 	}
 }
 
-// viewStruct writes a component where the client has a type for it, and an
+// viewStruct writes a component if the client has a type for it, and an
 // object in place where not.
 func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 	if t.NumField() == 0 && twin != nil {
@@ -208,7 +208,7 @@ func (d *document) fieldText(t reflect.Type, f *reflect.StructField) string {
 	return d.comments.onTheWire(withoutName(d.comments.fields[qualified(bare(t))+"."+f.Name], f.Name), t)
 }
 
-// component files a schema under a name, or under another one where that is
+// component files a schema under a name, or under another one if that is
 // taken by a different schema, and returns a reference to it.
 func (d *document) component(name, other string, s *schema) *schema {
 	for _, name := range []string{name, other} {
@@ -251,7 +251,7 @@ func elem(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// field returns the field of t with a name on the wire, nil where there is none.
+// field returns the field of t with a name on the wire, nil if there is none.
 func field(t reflect.Type, name string) *reflect.StructField {
 	if t = bare(t); t == nil || t.Kind() != reflect.Struct {
 		return nil
@@ -271,7 +271,7 @@ func field(t reflect.Type, name string) *reflect.StructField {
 	return nil
 }
 
-// wireName returns the name on the wire of a field of t, "" where it has none.
+// wireName returns the name on the wire of a field of t, "" if it has none.
 func wireName(t reflect.Type, field string) string {
 	if t = bare(t); t == nil || t.Kind() != reflect.Struct {
 		return ""

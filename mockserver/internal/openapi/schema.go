@@ -37,7 +37,7 @@ type schema struct {
 	Examples      []jsontext.Value `json:"examples,omitzero"`
 }
 
-// oneOrAll is written as a string where it holds one.
+// oneOrAll is written as a string if it holds one.
 type oneOrAll []string
 
 // MarshalJSONTo implements json.MarshalerTo.

@@ -37,7 +37,7 @@ const (
 // "no due date", for a day before the count began.
 func DueFactor(t time.Time) int {
 	// Brazil has kept one time all year since 2019; a fixed zone also works
-	// where no time zone database is installed.
+	// if no time zone database is installed.
 	year, month, day := t.In(time.FixedZone("BRT", -3*60*60)).Date()
 	base := time.Date(1997, time.October, 7, 0, 0, 0, 0, time.UTC)
 	days := int(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Sub(base) / (24 * time.Hour))

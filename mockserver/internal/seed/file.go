@@ -49,7 +49,7 @@ type entry struct {
 
 	as       string // its name in the file
 	state    string
-	at       time.Time // zero where the file does not say
+	at       time.Time // zero if the file does not say
 	refunded int64     // cents, with the state partially_refunded
 	failNext int       // charges of a subscription
 	body     map[string]jsontext.Value
@@ -117,7 +117,7 @@ func (e Errors) Error() string {
 }
 
 // Parse reads a file; now is what its relative times count from. Its error is
-// [Errors] where the file is not one.
+// [Errors] if the file is not one.
 func Parse(name string, text []byte, now time.Time) (*File, error) {
 	f := &File{name: cmp.Or(name, "seed"), text: text, offsets: map[string]int{}}
 	if err := f.locate(); err != nil {

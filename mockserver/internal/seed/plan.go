@@ -174,7 +174,7 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 			}),
 		},
 		fire: func(env engine.Env, t *engine.Transaction, kind engine.TimerKind) engine.Change {
-			c, _ := engine.TransactionTimer(kind)(env, t) // empty where it is refused
+			c, _ := engine.TransactionTimer(kind)(env, t) // empty if it is refused
 			return c
 		},
 		apply: func(a *store.Account, id string, do store.Transition[engine.Transaction]) *engine.Refusal {

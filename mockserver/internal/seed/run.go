@@ -49,7 +49,7 @@ type appointment struct {
 }
 
 // Run creates the entries and returns the ids of those with a name. Its error is
-// [Errors] where an entry is wrong.
+// [Errors] if an entry is wrong.
 func (f *File) Run(ctx context.Context, w World) (ids map[string]string, err error) {
 	r := &run{File: f, World: w, end: w.Clock.Now().UTC().Truncate(time.Millisecond), named: map[string]*entry{}, ids: map[string]string{}}
 	first := r.end

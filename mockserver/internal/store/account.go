@@ -31,7 +31,7 @@ func (a *Account) Observed(changed func()) *Account {
 // Cause says what a commit comes from, for those who follow the events.
 type Cause struct {
 	Text      string // "request transactions.create", "control transactions/pay", "timer transaction.expire"
-	RequestID string // "" where it is no request
+	RequestID string // "" if it is no request
 }
 
 // CausedBy returns the same account, with a cause for the commits that are made

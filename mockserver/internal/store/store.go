@@ -55,7 +55,7 @@ type Commit struct {
 	// of which nothing came has a commit of its own, so that it fires once only.
 	Fired *clock.Timer `json:",omitempty"`
 	// Integration is the account's v1 integration afterwards, which names
-	// targets of webhooks; nil where it has none.
+	// targets of webhooks; nil if it has none.
 	Integration *engine.Integration `json:"-"`
 }
 

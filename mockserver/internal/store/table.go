@@ -15,7 +15,7 @@ type schema[R any] struct {
 	size func(*R) int64 // an estimate, for the memory limit
 	// created is for lists by date. Nil: none.
 	created func(*R) time.Time
-	// ref is the caller's own reference, unique where it is not "". Nil: none.
+	// ref is the caller's own reference, unique if it is not "". Nil: none.
 	ref      func(*R) string
 	postings []func(*R) string // see [Posting]
 	facets   []func(*R) string // see [Facet]
@@ -75,7 +75,7 @@ func (t *Table[R]) Counts(facet Facet[R]) map[string]int {
 // maxBefore is how many replaced records a table remembers.
 const maxBefore = 1024
 
-// Before returns the resource as it was before its last change: nil where that
+// Before returns the resource as it was before its last change: nil if that
 // was its creation, and the resource as it is where the change was too long ago.
 func (t *Table[R]) Before(id string) *R {
 	if old, ok := t.before[id]; ok {

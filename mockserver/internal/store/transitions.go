@@ -119,7 +119,7 @@ func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	if refusal != nil {
 		c = engine.Change{}
 	} else if resourceOf(kind) == "transaction" {
-		c, _ = a.data.follow(c) // empty where it is refused
+		c, _ = a.data.follow(c) // empty if it is refused
 	}
 	return a.commit(c, &t)
 }
