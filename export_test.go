@@ -1,5 +1,7 @@
 package gateway
 
+import jsonv2 "github.com/go-json-experiment/json"
+
 // WithJitter replaces the random part of the waits, so that tests know them.
 func WithJitter(jitter func() float64) Option {
 	return func(s *settings) error {
@@ -7,3 +9,8 @@ func WithJitter(jitter func() float64) Option {
 		return nil
 	}
 }
+
+// EncodeRequest returns the JSON of params, EncodeRequestSlowly that of the JSON package.
+var EncodeRequest = encodeRequest
+
+func EncodeRequestSlowly(v any) ([]byte, error) { return jsonv2.Marshal(v, requests.Options) }

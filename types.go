@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -291,21 +292,24 @@ func (a Address) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&a))
 }
 
-// inRequests writes documents and addresses as they are, without the copies that
-// their MarshalJSON makes.
-var inRequests = jsonv2.JoinOptions(jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
-	jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, d *Document) error {
-		type plain Document
-		return jsonv2.MarshalEncode(enc, (*plain)(d))
-	}),
-	jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, a *Address) error {
-		type plain Address
-		return jsonv2.MarshalEncode(enc, (*plain)(a))
-	}),
-)))
+// requests writes documents and addresses as they are, without the copies that their
+// MarshalJSON makes.
+var requests = wire.ParamsEncoder{
+	Options: jsonv2.JoinOptions(jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
+		jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, d *Document) error {
+			type plain Document
+			return jsonv2.MarshalEncode(enc, (*plain)(d))
+		}),
+		jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, a *Address) error {
+			type plain Address
+			return jsonv2.MarshalEncode(enc, (*plain)(a))
+		}),
+	))),
+	Plain: []reflect.Type{reflect.TypeFor[Document](), reflect.TypeFor[Address]()},
+}
 
 // encodeRequest returns the JSON of a request's params or of a part of them.
-func encodeRequest(v any) ([]byte, error) { return jsonv2.Marshal(v, inRequests) }
+func encodeRequest(v any) ([]byte, error) { return requests.Encode(v) }
 
 // Product is one position of what is sold.
 type Product struct {

@@ -38,10 +38,10 @@ type Document struct {
 // node is a value and its name, as places in the body. Its first child is the
 // node after it, end is the node after its last descendant.
 type node struct {
-	name, nameEnd int32 // the member's name, without its quotes; empty in an array
-	raw, rawEnd   int32 // the value's text
-	end           int32
 	names         uint64 // of an object: the bits of its members' names, see nameBit
+	name, nameEnd int32  // the member's name, without its quotes; empty in an array
+	raw, rawEnd   int32  // the value's text
+	end           int32
 	kind          jsontext.Kind
 	escaped       bool // the name has escapes or invalid UTF-8
 	escapes       bool // the value is a string that has

@@ -36,36 +36,33 @@ func (d *Document) Scan(body []byte) bool {
 		return false
 	}
 	s := scanner{body: body, nodes: d.nodes}
-	ok := s.value(node{}, 0) && s.end()
+	ok := s.value(0) && s.end()
 	d.nodes = s.nodes
 	return ok
 }
 
-// value reads one value into n, which has its name, and appends it.
-func (s *scanner) value(n node, depth int) bool {
+// value reads one value and appends its node, without the name.
+func (s *scanner) value(depth int) bool {
 	c := s.peek()
 	at := len(s.nodes)
 	if at == maxNodes {
 		return false
 	}
-	n.raw, n.kind = int32(s.at), jsontext.Kind(c) //nolint:gosec // Scan bounds the body
+	s.nodes = append(s.nodes, node{raw: int32(s.at), kind: jsontext.Kind(c)}) //nolint:gosec // Scan bounds the body
 	var ok bool
 	switch {
+	case c == '"':
+		_, s.nodes[at].escapes, ok = s.readString()
 	case c == '{' || c == '[':
-		s.nodes = append(s.nodes, n)
 		ok = depth < maxDepth && s.children(c, at, depth+1)
 	case c == '-' || c >= '0' && c <= '9':
-		n.kind = '0'
-		s.nodes = append(s.nodes, n)
+		s.nodes[at].kind = '0'
 		ok = s.number()
-	case c == '"':
-		_, n.escapes, ok = s.readString()
-		s.nodes = append(s.nodes, n)
 	default:
-		s.nodes = append(s.nodes, n)
 		ok = s.word(c)
 	}
-	s.nodes[at].rawEnd, s.nodes[at].end = int32(s.at), int32(len(s.nodes)) //nolint:gosec // as above
+	n := &s.nodes[at]
+	n.rawEnd, n.end = int32(s.at), int32(len(s.nodes)) //nolint:gosec // as above
 	return ok
 }
 
@@ -78,38 +75,44 @@ func (s *scanner) children(open byte, parent, depth int) bool {
 		return true
 	}
 	for n := 0; ; n++ {
-		child := node{}
-		if open == '{' && (n == maxMembers || !s.name(&child, parent)) {
-			return false
+		var ok bool
+		if open == '{' {
+			ok = n < maxMembers && s.member(parent, depth)
+		} else {
+			ok = s.value(depth)
 		}
-		if !s.value(child, depth) {
+		switch {
+		case !ok:
 			return false
-		}
-		if s.readByte(end) {
+		case s.readByte(end):
 			return true
-		}
-		if !s.readByte(',') {
+		case !s.readByte(','):
 			return false
 		}
 	}
 }
 
-// name reads a member's name and the colon. It gives up at a name that has
-// escapes, or that the object at parent has already.
-func (s *scanner) name(n *node, parent int) bool {
+// member reads a member. It gives up at a name that has escapes, or that the object at
+// parent has already.
+func (s *scanner) member(parent, depth int) bool {
 	s.peek()
 	name, escaped, ok := s.readString()
 	if !ok || escaped {
 		return false
 	}
-	n.nameEnd = int32(s.at - 1)           //nolint:gosec // as above
-	n.name = n.nameEnd - int32(len(name)) //nolint:gosec // as above
+	nameEnd := s.at - 1
 	seen, bit := &s.nodes[parent].names, nameBit(name)
 	if *seen&bit != 0 && s.has(parent, string(name)) {
 		return false
 	}
 	*seen |= bit
-	return s.readByte(':')
+	at := len(s.nodes)
+	if !s.readByte(':') || !s.value(depth) {
+		return false
+	}
+	n := &s.nodes[at]
+	n.name, n.nameEnd = int32(nameEnd-len(name)), int32(nameEnd) //nolint:gosec // as above
+	return true
 }
 
 // nameBit returns the bit of a name in an object's names, which several names
@@ -132,11 +135,8 @@ func (s *scanner) has(parent int, name string) bool {
 
 // peek returns the next byte after white space, 0 at the end.
 func (s *scanner) peek() byte {
-	for s.at < len(s.body) {
-		switch c := s.body[s.at]; c {
-		case ' ', '\t', '\n', '\r':
-			s.at++
-		default:
+	for ; s.at < len(s.body); s.at++ {
+		if c := s.body[s.at]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
 			return c
 		}
 	}

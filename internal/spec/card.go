@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -118,10 +119,44 @@ const (
 // data.
 func IsCardObject(name string) bool { return classOf(name) == cardObject }
 
+// cardNames are the names of card data, without case, underscores, dashes and spaces.
+var cardNames = readNames(map[class]string{
+	cardMember: `cardnumber cardno cardnum cardpan ccnumber ccnum ccno creditcardnumber creditcardno debitcardnumber pan
+		fpan primaryaccountnumber numerocartao numerodocartao numerotarjeta cvv cvv2 cvc cvc2 csc cvn cvvcode
+		cvccode cardcvv cardcvc cccvv cccvc securitycode cardsecuritycode cardcode verificationvalue
+		cardverificationvalue cardverificationcode codigoseguranca codigodeseguranca codigoseguridad expmonth
+		expyear expirymonth expiryyear expirationmonth expirationyear cardexpmonth cardexpyear
+		cardexpirationmonth cardexpirationyear cardexpirymonth cardexpiryyear cardexpiry cardexpiration
+		cardexpirydate cardexpirationdate cardexp ccexp ccexpiry validthru track1 track2 track3 track1data
+		track2data trackdata magstripe magneticstripe pinblock`,
+	cardObject: `card creditcard debitcard paymentcard bankcard carddata carddetails cardinfo creditcarddata cartao
+		cartaodecredito cartaocredito tarjeta`,
+	expiryMember: `expiry expiration exp expdate expirydate expirationdate validade vencimiento goodthru`,
+})
+
+type names struct {
+	class map[string]class
+	begin [26]uint32 // by the first letter, the bits of the second: few other names begin so
+}
+
+func readNames(lists map[class]string) *names {
+	n := &names{class: map[string]class{}}
+	for class, list := range lists {
+		for name := range strings.FieldsSeq(list) {
+			n.class[name] = class
+			n.begin[name[0]-'a'] |= 1 << (name[1] - 'a')
+		}
+	}
+	return n
+}
+
 // classOf judges a name without its case, underscores, dashes and spaces.
 func classOf(name string) class {
 	const longest = 28
 	if len(name) < 3 || len(name) > longest {
+		return noCard
+	}
+	if a, b := name[0]-'a', name[1]-'a'; a < 26 && b < 26 && cardNames.begin[a]&(1<<b) == 0 {
 		return noCard
 	}
 	var buf [longest]byte
@@ -135,46 +170,25 @@ func classOf(name string) class {
 			short = append(short, c)
 		}
 	}
-	switch string(short) {
-	case "cardnumber", "cardno", "cardnum", "cardpan", "ccnumber", "ccnum", "ccno", "creditcardnumber", "creditcardno",
-		"debitcardnumber", "pan", "fpan", "primaryaccountnumber", "numerocartao", "numerodocartao", "numerotarjeta",
-		"cvv", "cvv2", "cvc", "cvc2", "csc", "cvn", "cvvcode", "cvccode", "cardcvv", "cardcvc", "cccvv", "cccvc",
-		"securitycode", "cardsecuritycode", "cardcode", "verificationvalue", "cardverificationvalue", "cardverificationcode",
-		"codigoseguranca", "codigodeseguranca", "codigoseguridad",
-		"expmonth", "expyear", "expirymonth", "expiryyear", "expirationmonth", "expirationyear", "cardexpmonth", "cardexpyear",
-		"cardexpirationmonth", "cardexpirationyear", "cardexpirymonth", "cardexpiryyear", "cardexpiry", "cardexpiration",
-		"cardexpirydate", "cardexpirationdate", "cardexp", "ccexp", "ccexpiry", "validthru",
-		"track1", "track2", "track3", "track1data", "track2data", "trackdata", "magstripe", "magneticstripe", "pinblock":
-		return cardMember
-	case "card", "creditcard", "debitcard", "paymentcard", "bankcard", "carddata", "carddetails", "cardinfo",
-		"creditcarddata", "cartao", "cartaodecredito", "cartaocredito", "tarjeta":
-		return cardObject
-	case "expiry", "expiration", "exp", "expdate", "expirydate", "expirationdate", "validade", "vencimiento", "goodthru":
-		return expiryMember
-	default:
-		return noCard
-	}
+	return cardNames.class[string(short)]
 }
 
-// checkCardData reports every member, at any depth, that is card data; see
-// [CardData].
-func (c *checker) checkCardData(o *Object) {
-	for i := o.at + 1; i < c.doc.End(o.at); i = c.doc.End(i) {
-		c.checkCardMember(o, c.doc.Name(i), -1, i)
-	}
-}
-
-func (c *checker) checkCardMember(o *Object, name string, index, at int) {
-	child := Object{c: c, parent: o, name: name, index: index, at: at}
-	switch kind := c.doc.Kind(at); {
-	case c.isCard(name, at):
-		child.Fail("", CodeInvalid, noCardData)
-	case kind == '[':
-		for j, e := 0, at+1; e < c.doc.End(at); j, e = j+1, c.doc.End(e) {
-			c.checkCardMember(o, name, j, e)
+// checkCardData reports what is card data among the nodes from i to end, see [CardData].
+// Elements of an array have the array's name.
+func (c *checker) checkCardData(array string, i, end int) {
+	for i < end {
+		name := cmp.Or(c.doc.Name(i), array)
+		switch {
+		case c.isCard(name, i):
+			path := MaskCardNumbers(c.doc.Path(i)) // a name may be one
+			c.found = append(c.found, Violation{Field: path, Message: noCardData, Code: CodeInvalid})
+			i = c.doc.End(i)
+		case c.doc.Kind(i) == '[':
+			c.checkCardData(name, i+1, c.doc.End(i))
+			i = c.doc.End(i)
+		default:
+			i++ // the first member, of an object
 		}
-	case kind == '{':
-		c.checkCardData(c.doc.object(child))
 	}
 }
 

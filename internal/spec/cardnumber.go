@@ -32,7 +32,12 @@ func MaskCardNumbers(s string) string {
 // findCard returns where the first card number from from on is; end is 0 where
 // there is none.
 func findCard(s string, from int) (start, end int) {
-	for i := from; i < len(s); i++ {
+	const group = 4 // digits, at least: a number or a first group that begins here holds s[i+group-1]
+	for i := from; i+group <= len(s); i++ {
+		if !isDigit(s[i+group-1]) {
+			i += group - 1
+			continue
+		}
 		if !isDigit(s[i]) {
 			continue
 		}

@@ -58,9 +58,8 @@ type Object struct {
 // Check runs rule over the whole document and then looks for card data.
 func (d *Document) Check(rule Rule, v Variant) []Violation {
 	d.checker = checker{doc: d, variant: v}
-	root := d.object(Object{index: -1})
-	rule(root)
-	d.checker.checkCardData(root)
+	rule(d.object(Object{index: -1}))
+	d.checker.checkCardData("", 1, d.End(0))
 	return d.checker.found
 }
 
