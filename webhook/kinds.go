@@ -443,11 +443,15 @@ func startedAt(r *resource) time.Time {
 	return sub.CreatedAt.Time
 }
 
-// renewed reports whether the subscription is past its first period: by its
-// charges, or, if the API returned none, by its dates.
+// renewed reports whether the subscription is past its first period, and paid for the
+// current one: by its charges, or, if the API returned none, by its dates. A period
+// whose charge failed has begun all the same, so that the dates alone prove no payment.
 func renewed(sub *gateway.Subscription) bool {
+	if pastDue(sub) {
+		return false
+	}
 	if sub.Transactions != nil {
-		return len(paidCharges(sub)) > 1
+		return !lastChargeRefused(sub) && (len(paidCharges(sub)) > 1 || recoveredFirstCharge(sub))
 	}
 	if sub.CurrentPeriodStart.IsZero() || sub.CreatedAt.IsZero() {
 		return false
@@ -459,6 +463,21 @@ func renewed(sub *gateway.Subscription) bool {
 	period := sub.CurrentPeriodEnd.Sub(sub.CurrentPeriodStart.Time)
 	// Months differ by three days and a payer may take one to authorise.
 	return sub.CurrentPeriodStart.Sub(first) > max(period-4*24*time.Hour, period/2)
+}
+
+// recoveredFirstCharge reports whether the first charge after a trial was refused and a
+// retry of it was paid. The gateway sends no "started" for such a subscription: the retry
+// is a renewal, as every other one.
+func recoveredFirstCharge(sub *gateway.Subscription) bool {
+	paid, refused := paidCharges(sub), chargesIn(sub, gateway.TransactionRefused)
+	return !sub.TrialEnd.IsZero() && len(paid) > 0 && len(refused) > 0 && refused[0].CreatedAt.Before(paid[0].CreatedAt.Time)
+}
+
+// lastChargeRefused reports whether the current period is unpaid, also of a subscription
+// that was canceled since.
+func lastChargeRefused(sub *gateway.Subscription) bool {
+	paid, refused := paidCharges(sub), chargesIn(sub, gateway.TransactionRefused)
+	return len(refused) > 0 && (len(paid) == 0 || refused[len(refused)-1].CreatedAt.After(paid[len(paid)-1].CreatedAt.Time))
 }
 
 func pastDue(sub *gateway.Subscription) bool {

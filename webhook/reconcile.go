@@ -17,10 +17,13 @@ import (
 type OpenResource struct {
 	Family Family
 	ID     string
-	Status string // as the records have it; "" is none
+	// Status is the state as the records have it; "" is none. Only what follows it
+	// is looked for: records that have a refund, but not its payment, never get it.
+	Status string
 
 	// PeriodEnd is the end of a subscription's current period as the records
-	// have it. A later one at the API is a renewal. The zero time asks for none.
+	// have it. A later one at the API, if it is paid, is a renewal. The zero time
+	// asks for none.
 	PeriodEnd time.Time
 
 	// ExternalRef names a transaction or a transfer whose id the records don't
@@ -204,13 +207,15 @@ func subscriptionSince(open OpenResource, r *resource, now time.Time) []Kind {
 	was, sub := gateway.SubscriptionStatus(open.Status), r.subscription
 	var since []Kind
 	begun := was != "" && was != gateway.SubscriptionIncomplete && was != gateway.SubscriptionTrialing
-	if !begun && r.proves(SubscriptionStarted, now) {
+	recovered := was == gateway.SubscriptionPastDue && sub.Status == gateway.SubscriptionActive || !begun && recoveredFirstCharge(sub)
+	later := begun && !open.PeriodEnd.IsZero() && sub.CurrentPeriodEnd.After(open.PeriodEnd)
+	switch {
+	case recovered || later:
+		if r.proves(SubscriptionRenewed, now) {
+			since = append(since, SubscriptionRenewed)
+		}
+	case !begun && r.proves(SubscriptionStarted, now):
 		since = append(since, SubscriptionStarted)
-	}
-	recovered := was == gateway.SubscriptionPastDue && sub.Status == gateway.SubscriptionActive
-	later := !open.PeriodEnd.IsZero() && sub.CurrentPeriodEnd.After(open.PeriodEnd)
-	if begun && (recovered || later) && r.proves(SubscriptionRenewed, now) {
-		since = append(since, SubscriptionRenewed)
 	}
 	if row := derivedRow(FamilySubscription, r.status()); row != nil && sub.Status != was {
 		since = append(since, row.kind)
