@@ -82,6 +82,8 @@ func TestVerifyRefuses(t *testing.T) {
 		"a word for a time":  {headers("yesterday", signed("yesterday")), vectorBody, webhook.ErrInvalidSignature},
 		"a sign in the time": {headers("+1700000000", signed("+1700000000")), vectorBody, webhook.ErrInvalidSignature},
 		"an endless time":    {headers(overlong, signed(overlong)), vectorBody, webhook.ErrInvalidSignature},
+		"the longest time":   {headers("999999999999", signed("999999999999")), vectorBody, webhook.ErrStaleTimestamp},
+		"a digit too many":   {headers("1000000000000", signed("1000000000000")), vectorBody, webhook.ErrInvalidSignature},
 	} {
 		v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})
 		assert.Equal(t, tc.want, v.Verify(tc.header, []byte(tc.body)), name)
@@ -174,6 +176,26 @@ func TestHeaderNamesCanBeSet(t *testing.T) {
 	require.NoError(t, v.Verify(h, []byte(vectorBody)))
 	assert.True(t, v.Signed(h))
 	assert.False(t, v.Signed(headers("1", "2")))
+}
+
+// TestACanonicalHeaderWinsOverOtherSpellings: a map that was filled by hand may have both.
+func TestACanonicalHeaderWinsOverOtherSpellings(t *testing.T) {
+	t.Parallel()
+	v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})
+	for range 50 { // maps have no order
+		h := headers(strconv.Itoa(vectorTime), vectorSignature)
+		h["x-gateway-signature"] = []string{"forged"}
+		h["X-GATEWAY-TIMESTAMP"] = []string{"1", "2"}
+		require.NoError(t, v.Verify(h, []byte(vectorBody)))
+	}
+}
+
+func TestEitherHeaderClaimsASignature(t *testing.T) {
+	t.Parallel()
+	var v webhook.Verifier
+	assert.True(t, v.Signed(http.Header{webhook.DefaultSignatureHeader: {vectorSignature}}))
+	assert.True(t, v.Signed(http.Header{webhook.DefaultTimestampHeader: {"1700000000"}}))
+	assert.False(t, v.Signed(http.Header{webhook.DefaultSignatureHeader: {}}))
 }
 
 func TestVerifyWithTheWallClock(t *testing.T) {

@@ -64,9 +64,18 @@ func TestPeriods(t *testing.T) {
 			inOrder("2027-01-31 23:30", "2027-02-28 23:30", "2027-03-31 23:30"),
 		},
 		{
+			"an evening whose day is already the next one in UTC", "2027-01-30T23:30:00-03:00", every("month", 1),
+			inOrder("2027-01-30 23:30", "2027-02-28 23:30", "2027-03-30 23:30"),
+		},
+		{
 			"a billing day of its own", "2027-01-04T10:00:00-03:00",
 			func(in *engine.NewSubscription) { in.Interval, in.BillingDay = "month", 31 },
 			inOrder("2027-01-04 10:00", "2027-02-28 10:00", "2027-03-31 10:00", "2027-04-30 10:00"),
+		},
+		{
+			"a billing day that is the first", "2027-01-04T10:00:00-03:00",
+			func(in *engine.NewSubscription) { in.Interval, in.BillingDay = "month", 1 },
+			inOrder("2027-01-04 10:00", "2027-02-01 10:00", "2027-03-01 10:00"),
 		},
 		{
 			"weeks", "2027-02-22T10:00:00-03:00", every("week", 2),

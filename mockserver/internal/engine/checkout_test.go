@@ -182,6 +182,7 @@ func TestSessionStates(t *testing.T) {
 		s := w.sessions.rows[first]
 		assert.Equal(t, "open", s.Status)
 		assert.Equal(t, start().Add(30*time.Minute), s.ExpiresAt)
+		assert.Regexp(t, "^cst_[A-Z0-9]{40}$", s.Token)
 		assert.Equal(t, start(), s.CreatedAt)
 		assert.Equal(t, start(), s.UpdatedAt)
 		assert.Equal(t, first, w.visit(slug, first), "a live session resumes")
@@ -233,6 +234,8 @@ func TestSessionStates(t *testing.T) {
 		id := w.visit(w.link(amountLink(4990)), "")
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: ana, Method: "voucher"}))
 		assert.Equal(t, "open", w.sessions.rows[id].Status)
+		assert.Equal(t, []spec.Violation{{Field: "buyer.address.zipCode", Code: spec.CodeRequired, Message: "is required"}},
+			engine.Missing(w.env, w.sessions.rows[id]))
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Address = &engine.Address{City: "São Paulo"} }}))
 		assert.Equal(t, "open", w.sessions.rows[id].Status, "with its zip code")
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) {
@@ -241,7 +244,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "ready", w.sessions.rows[id].Status)
 		require.Nil(t, w.buy(id))
 
-		w.env.Dialect = spec.LiveDialect
+		w.env.Dialect = spec.DocumentDialect.With(spec.D8)
 		w.ready(w.link(amountLink(4990)), "voucher") // the live gateway asks for none
 	})
 	t.Run("a method that the link does not offer", func(t *testing.T) {
@@ -352,13 +355,82 @@ func TestSessionStates(t *testing.T) {
 		require.Nil(t, w.move(first, setStatus("refused")))
 		assert.Equal(t, "processing", w.sessions.rows[id].Status)
 	})
+	t.Run("an earlier attempt that is paid after all is the session's payment", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.ready(w.link(amountLink(4990)), "credit_card")
+		require.Nil(t, w.begin(id))
+		first := w.sessions.rows[id].TransactionID
+		require.Nil(t, w.move(first, engine.Refuse))
+		require.Nil(t, w.begin(id))
+		require.NotEqual(t, first, w.sessions.rows[id].TransactionID)
+		require.Nil(t, w.move(first, setStatus("paid")))
+		assert.Equal(t, "completed", w.sessions.rows[id].Status)
+		assert.Equal(t, first, w.sessions.rows[id].TransactionID)
+	})
+	t.Run("a payment that was begun is not paid once the link is used up", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		in := amountLink(4990)
+		in.MaxUses = 1
+		slug := w.link(in)
+		first, second := w.ready(slug, "pix"), w.ready(slug, "pix")
+		require.Nil(t, w.begin(first))
+		require.Nil(t, w.begin(second))
+		require.Nil(t, w.buy(first))
+		refusal := w.buy(second)
+		require.NotNil(t, refusal)
+		assert.Equal(t, engine.CodeInvalidState, refusal.Code)
+		assert.Equal(t, "pending", w.transactions.rows[w.sessions.rows[second].TransactionID].Status)
+	})
+	t.Run("a session that expired with its link stays so when its payment ends", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		slug := w.link(amountLink(4990))
+		id := w.ready(slug, "pix")
+		require.Nil(t, w.begin(id))
+		s := *w.sessions.rows[id]
+		s.Status = "expired"
+		canceled, refusal := engine.Cancel(w.env, w.transactions.rows[s.TransactionID])
+		require.Nil(t, refusal)
+		c, refusal := engine.FollowSession(w.env, w.links.rows[slug], &s, canceled.Transactions[0])
+		require.Nil(t, refusal)
+		assert.True(t, c.Empty())
+	})
+	t.Run("a link that is used up ends its other sessions", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		slug := w.link(amountLink(4990))
+		open, ready, begun, challenged, unsure, bought, done := w.visit(slug, ""), w.ready(slug, "pix"), w.ready(slug, "pix"),
+			w.ready(slug, "credit_card"), w.ready(slug, "pix"), w.ready(slug, "pix"), w.ready(slug, "pix")
+		for _, id := range []string{begun, challenged, unsure, done} {
+			require.Nil(t, w.begin(id))
+		}
+		require.Nil(t, w.buy(bought))
+		require.Nil(t, w.move(w.sessions.rows[challenged].TransactionID, setStatus("three_ds_required")))
+		transaction := func(id string) *engine.Transaction {
+			if id == w.sessions.rows[unsure].TransactionID {
+				return nil // not known any more
+			}
+			return w.transactions.rows[id]
+		}
+		w.emitted()
+		w.apply(engine.CloseSessions(w.env, w.sessions.all(), []*engine.Session{{ID: done}}, transaction))
+		for id, want := range map[string]string{
+			open: "expired", ready: "expired", begun: "expired", challenged: "expired",
+			unsure: "processing", bought: "completed", done: "processing",
+		} {
+			assert.Equal(t, want, w.sessions.rows[id].Status)
+		}
+		assert.Equal(t, inOrder("transaction.cancelled", "transaction.cancelled"), w.emitted())
+	})
 	t.Run("a challenge must be passed first", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.ready(w.link(amountLink(4990)), "credit_card")
 		require.Nil(t, w.begin(id))
 		tx := w.sessions.rows[id].TransactionID
-		assert.True(t, strings.HasPrefix(w.transactions.rows[tx].Card.Token, "pgct_"))
+		assert.Regexp(t, "^pgct_[A-Z0-9]{24}$", w.transactions.rows[tx].Card.Token)
 		require.Nil(t, w.move(tx, setStatus("three_ds_required")))
 		assert.Equal(t, "processing", w.sessions.rows[id].Status)
 		refusal := w.buy(id)
@@ -452,13 +524,58 @@ func TestLinkTotals(t *testing.T) {
 	}
 }
 
+// A sum stays an integer that every JSON reader keeps exactly, whatever the catalogue says.
+func TestTheTotalOfALinkStopsAtTheGreatestSafeInteger(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		amount, price int64
+		quantity      int
+		want          int64
+	}{
+		{0, 1, spec.MaxSafeAmount, spec.MaxSafeAmount},
+		{0, 1, spec.MaxSafeAmount + 1, spec.MaxSafeAmount},
+		{5, 1, spec.MaxSafeAmount - 5, spec.MaxSafeAmount},
+		{5, 1, spec.MaxSafeAmount, spec.MaxSafeAmount},
+		{0, 2, spec.MaxSafeAmount / 2, spec.MaxSafeAmount - 1},
+		{0, 2, spec.MaxSafeAmount/2 + 1, spec.MaxSafeAmount},
+		{7, 0, spec.MaxSafeAmount + 1, 7},
+	} {
+		l := engine.Link{Amount: tc.amount, Items: []engine.LinkItem{{ProductID: 1, Quantity: tc.quantity}}}
+		total := l.Total(func(int64) *engine.CatalogProduct { return &engine.CatalogProduct{Price: tc.price} })
+		assert.Equal(t, tc.want, total, "%+v", tc)
+	}
+}
+
+// Each product that an earlier link sells in another currency is named, also the second
+// one with the same external id.
+func TestEveryProductInAnotherCurrencyIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link(productLink(engine.CatalogProduct{ExternalID: "MUG-1", Name: "Mug", Price: 3990, Currency: "BRL"}))
+	mug := engine.CatalogProduct{ExternalID: "MUG-1", Name: "Mug", Price: 990, Currency: "USD"}
+	pen := engine.CatalogProduct{ExternalID: "PEN-1", Name: "Pen", Price: 990, Currency: "USD"}
+	_, refusal := engine.CreateLink(w.env, productLink(mug, pen, mug), engine.ExistingForLink{
+		Product: func(id string) *engine.CatalogProduct {
+			if id == "MUG-1" {
+				return w.products[1]
+			}
+			return nil
+		},
+	})
+	require.NotNil(t, refusal)
+	require.Len(t, refusal.Fields, 2)
+	assert.Equal(t, "products[0].currency", refusal.Fields[0].Field)
+	assert.Equal(t, "products[2].currency", refusal.Fields[1].Field)
+	assert.Equal(t, spec.CodeInvalid, refusal.Fields[0].Code)
+}
+
 // The key of a link's page tells the environment.
 func TestPublicKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	assert.Regexp(t, "^pk_test_[a-z0-9]+$", w.links.rows[w.link(amountLink(1))].PublicToken)
+	assert.Regexp(t, "^pk_test_[a-z0-9]{24}$", w.links.rows[w.link(amountLink(1))].PublicToken)
 	w.env.Sandbox = false
-	assert.Regexp(t, "^pk_live_[a-z0-9]+$", w.links.rows[w.link(amountLink(1))].PublicToken)
+	assert.Regexp(t, "^pk_live_[a-z0-9]{24}$", w.links.rows[w.link(amountLink(1))].PublicToken)
 }
 
 // A card that is charged or refused at once ends the attempt with its start.

@@ -52,5 +52,10 @@ func TestChangeEmpty(t *testing.T) {
 	assert.True(t, engine.Change{}.Empty())
 	for name, c := range eachField(t) {
 		assert.Equal(t, name == "Timers", c.Empty(), name)
+		for other, and := range eachField(t) {
+			if name != "Balance" { // of which two may cancel each other out
+				assert.Equal(t, name == "Timers" && other == "Timers", c.And(and).Empty(), "%s and %s", name, other)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -113,6 +114,7 @@ func TestLegacyStatusByControl(t *testing.T) {
 		refusal := w.move(w.legacyPayment(), set("WON"))
 		require.NotNil(t, refusal)
 		assert.Equal(t, "status", refusal.Fields[0].Field)
+		assert.Equal(t, spec.CodeInvalidEnum, refusal.Fields[0].Code)
 		refusal = w.move(w.sub(w.subscribe("pgct_ok")).Latest.ID, set("PAID"))
 		require.NotNil(t, refusal)
 		assert.Equal(t, engine.CodeNotFound, refusal.Code)
@@ -129,6 +131,7 @@ func TestLegacyReferencesMayRepeat(t *testing.T) {
 	assert.Equal(t, "order-1", tx.Reference())
 	assert.Empty(t, tx.ExternalRef)
 	assert.Equal(t, "BRL", tx.Currency)
+	assert.Equal(t, 1, tx.Installments)
 	assert.Equal(t, start().Add(time.Hour), tx.Pix.ExpirationDate)
 	assert.Equal(t, []engine.Product{{Name: "Order 1", Price: 4990, Quantity: 1}}, tx.Products)
 
@@ -165,6 +168,8 @@ func TestPaymentTokenIsTheSameEachTime(t *testing.T) {
 	first := engine.PaymentToken("public-1")
 	assert.Equal(t, first, engine.PaymentToken("public-1"))
 	assert.NotEqual(t, first.Token, engine.PaymentToken("public-2").Token)
-	assert.True(t, spec.HasTokenPrefix(first.Token))
+	for i := range 50 {
+		assert.Regexp(t, "^pgct_ok_[0-9a-f]{1,16}$", engine.PaymentToken("public-"+strconv.Itoa(i)).Token)
+	}
 	assert.Equal(t, &engine.Card{Token: "pgpm_ok_4242", Last4: "4242"}, engine.PaymentToken("pgpm_ok_4242"))
 }

@@ -559,6 +559,11 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Fields: invalid("token")},
 		},
 		{
+			"unknown customer of a Pix Automatico", func(in *engine.NewSubscription) { in.PaymentMethod = "pix_automatic" },
+			engine.ExistingForSubscription{TokenSpent: true},
+			&engine.Refusal{Code: "NOT_FOUND"},
+		},
+		{
 			"used token", func(in *engine.NewSubscription) { in.Token = "pgct_used" },
 			engine.ExistingForSubscription{Customer: customer},
 			&engine.Refusal{Code: "TOKEN_ALREADY_USED", Fields: invalid("token")},
@@ -580,6 +585,9 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 			}
 			require.NotNil(t, refusal)
 			assert.NotEmpty(t, refusal.Detail)
+			if refusal.Code == engine.CodeNotFound {
+				assert.Equal(t, "There is no customer with this id.", refusal.Detail)
+			}
 			refusal.Detail = ""
 			for i := range refusal.Fields {
 				assert.NotEmpty(t, refusal.Fields[i].Message)
@@ -588,6 +596,16 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 			assert.Equal(t, test.want, refusal)
 		})
 	}
+}
+
+// A Pix Automatico has no token that could be spent.
+func TestAPixAutomaticoIsNotAskedForAToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	in := engine.NewSubscription{}
+	in.Amount, in.Interval, in.PaymentMethod = 4990, "month", "pix_automatic"
+	_, refusal := engine.CreateSubscription(w.env, in, engine.ExistingForSubscription{Customer: w.customer(), TokenSpent: true})
+	assert.Nil(t, refusal)
 }
 
 func TestSubscriptionRecord(t *testing.T) {
@@ -739,6 +757,42 @@ func TestSubscriptionPatch(t *testing.T) {
 	assert.Empty(t, s.Metadata)
 	assert.Equal(t, []int{30, 1}, s.RetryOffsetsDays)
 	assert.Equal(t, "immediate_cancel", s.FailurePolicy)
+	s = patch(engine.SubscriptionPatch{RetryOffsetsDays: []int{2}})
+	assert.Equal(t, []int{2}, s.RetryOffsetsDays)
+}
+
+func TestATrialsEndIsAnnouncedThreeDaysBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.subscribe("pgct_ok", inTrial(10))
+	w.emitted()
+	w.advance(7*24*time.Hour - time.Millisecond)
+	assert.Empty(t, w.emitted())
+	w.advance(time.Millisecond)
+	assert.Equal(t, inOrder("subscription.trial_will_end"), w.emitted())
+}
+
+func TestACanceledSubscriptionShowsItsChallengeCanceled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.subscribe("pgct_3ds")
+	require.Nil(t, w.take(id, does(subCancel)))
+	s := w.sub(id)
+	assert.Equal(t, "canceled", s.Latest.Status)
+	assert.Same(t, w.transactions.rows[s.Latest.ID], s.Latest)
+}
+
+// What becomes of a charge that was paid long ago leaves its subscription as it is.
+func TestAnEarlierChargeDoesNotChangeItsSubscription(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.subscribe("pgct_ok", daily)
+	w.advance(24 * time.Hour)
+	s := w.sub(id)
+	require.Len(t, s.ChargeIDs, 2)
+	c, refusal := engine.Refund(w.env, w.transactions.rows[s.ChargeIDs[0]], engine.RefundRequest{})
+	require.Nil(t, refusal)
+	assert.True(t, engine.FollowSubscription(w.env, s, c.Transactions[0]).Empty())
 }
 
 // What control and the API do between a timer's start and its end decides, not

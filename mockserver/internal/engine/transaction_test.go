@@ -29,6 +29,13 @@ func liveEnv() engine.Env {
 	return env
 }
 
+// challengeEnv is in the dialect that differs from the document's by row D3 alone.
+func challengeEnv() engine.Env {
+	env := paymentEnv()
+	env.Dialect = spec.DocumentDialect.With(spec.D3)
+	return env
+}
+
 func payment(method, token string) engine.NewTransaction {
 	return engine.NewTransaction{
 		Transaction: engine.Transaction{
@@ -138,7 +145,7 @@ func TestTransactionCreation(t *testing.T) {
 			},
 		},
 		{
-			"X4 3DS, live", liveEnv(), payment("credit_card", "pgct_3ds_1"), "three_ds_required",
+			"X4 3DS, live", challengeEnv(), payment("credit_card", "pgct_3ds_1"), "three_ds_required",
 			"transaction.created transaction.three_ds_required",
 			[]engine.TimerKind{engine.TimerExpireChallenge},
 			func(t *testing.T, tx *engine.Transaction) {
@@ -233,6 +240,9 @@ func TestTransactionCreationRefused(t *testing.T) {
 			require.NotNil(t, refusal)
 			assert.Equal(t, row.code, refusal.Code)
 			assert.Equal(t, engine.Change{}, c, "nothing is used up")
+			if row.code == engine.CodeNotFound {
+				assert.Equal(t, "There is no buyer with this id.", refusal.Detail)
+			}
 		})
 	}
 }
@@ -286,12 +296,26 @@ func TestLastFourDigits(t *testing.T) {
 		return tx.Card.Last4
 	}
 	assert.Equal(t, "4242", last4("pgct_ok_4242"))
-	for _, token := range []string{"pgpm_ok", "pgpm_ok_123", "pgpm_ok_12345", "pgpm_ok_12a4"} {
+	for _, token := range []string{"pgpm_ok", "pgpm_ok_123", "pgpm_ok_12345", "pgpm_ok_12a4", "pgpm_ok_a234", "pgpm_ok_123?"} {
 		first := last4(token)
 		assert.Regexp(t, `^[1-9]\d{3}$`, first, token)
 		assert.Equal(t, first, last4(token), token)
 	}
-	assert.NotEqual(t, last4("pgpm_ok_a"), last4("pgpm_ok_b"))
+	assert.Equal(t, "7066", last4("pgpm_ok"), "in every version, since data files have tokens")
+	assert.Equal(t, "2682", last4("pgpm_ok_a"))
+}
+
+func TestTheTestCardsAreListed(t *testing.T) {
+	t.Parallel()
+	var tokens []string
+	for _, c := range engine.TestCards() {
+		assert.NotEmpty(t, c.Outcome)
+		tokens = append(tokens, c.Token)
+	}
+	assert.Equal(t, []string{
+		"pgct_ok", "pgct_paid", "pgct_captured", "pgct_refused", "pgct_3ds", "pgct_used", "pgct_expired", "pgct_chargeback",
+		"pgct_renewal_fails", "pgct_renewal_fails_2", "pgct_always_fails",
+	}, tokens)
 }
 
 func TestAChargebackComesADayLater(t *testing.T) {
@@ -468,6 +492,9 @@ func TestRefundReasonIsKept(t *testing.T) {
 	c, refusal := engine.Refund(paymentEnv(), in(t, paymentEnv(), "pix", "paid"), engine.RefundRequest{Amount: 1, Reason: "damaged"})
 	require.Nil(t, refusal)
 	assert.Equal(t, []engine.Information{{Key: "refund_reason", Value: "damaged"}}, c.Transactions[0].Informations)
+	c, refusal = engine.Refund(paymentEnv(), c.Transactions[0], engine.RefundRequest{Amount: 1, Reason: "late"})
+	require.Nil(t, refusal)
+	assert.Equal(t, []engine.Information{{Key: "refund_reason", Value: "late"}}, c.Transactions[0].Informations, "the newest one only")
 }
 
 // X19: every state can be reached from every state, and the amounts fit it.
@@ -701,6 +728,51 @@ func TestAutoPay(t *testing.T) {
 		}
 		assert.Equal(t, pays, existing, token)
 	}
+	env.AutoPay = 1
+	_, c := create(t, env, payment("credit_card", "pgct_ok"))
+	assert.Len(t, c.Timers, 1, "any time but none")
+}
+
+func TestTheIssuersNoGivesAReason(t *testing.T) {
+	t.Parallel()
+	c, refusal := engine.Refuse(paymentEnv(), in(t, paymentEnv(), "credit_card", "pending"))
+	require.Nil(t, refusal)
+	assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "declined"}}, c.Transactions[0].Informations)
+}
+
+func TestHowLongATransactionWaits(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		method, token string
+		want          time.Time
+	}{
+		{"pix", "", noon.Add(24 * time.Hour)},
+		{"voucher", "", noon.Add(3 * 24 * time.Hour)},
+		{"credit_card", "pgct_3ds", noon.Add(15 * time.Minute)},
+		{"credit_card", "pgct_ok", time.Time{}},
+	} {
+		tx, _ := create(t, paymentEnv(), payment(tc.method, tc.token))
+		until, bounded := engine.Deadline(tx)
+		assert.Equal(t, tc.want, until, tc)
+		assert.Equal(t, !tc.want.IsZero(), bounded, tc)
+	}
+}
+
+func TestARefusalSaysWhatATransactionCannotBe(t *testing.T) {
+	t.Parallel()
+	tx := in(t, paymentEnv(), "pix", "refunded")
+	for what, transition := range map[string]func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal){
+		"paid": engine.Pay, "expired": engine.Expire, "refused": engine.Refuse, "canceled": engine.Cancel,
+		"challenged": engine.PassChallenge, "charged back": engine.Chargeback,
+	} {
+		_, refusal := transition(paymentEnv(), tx)
+		require.NotNil(t, refusal)
+		assert.Equal(t, engine.CodeInvalidState, refusal.Code)
+		assert.Equal(t, "A pix transaction in state refunded can't be "+what+".", refusal.Detail)
+	}
+	_, refusal := engine.FailChallenge(paymentEnv(), tx)
+	require.NotNil(t, refusal)
+	assert.Equal(t, "A pix transaction in state refunded can't be challenged.", refusal.Detail)
 }
 
 func TestFeeIsKept(t *testing.T) {

@@ -120,11 +120,24 @@ func TestTransferCreateRows(t *testing.T) {
 	t.Run("P2 live answers the first", func(t *testing.T) {
 		t.Parallel()
 		live := w.env
-		live.Dialect = spec.LiveDialect
+		live.Dialect = spec.DocumentDialect.With(spec.D4)
 		c, refusal := engine.CreateTransfer(live, first, in)
 		assert.Nil(t, refusal)
 		assert.Empty(t, c)
 	})
+}
+
+func TestARefusalSaysWhatATransferCannotDo(t *testing.T) {
+	t.Parallel()
+	for what, transition := range map[string]transferMove{
+		"be analysed": engine.AnalyseTransfer, "be processed": engine.ProcessTransfer, "be settled": engine.SettleTransfer,
+		"fail": engine.FailTransfer, "be cancelled": engine.CancelTransfer,
+	} {
+		_, refusal := transition(newWorld(t).env, &engine.Transfer{Status: "paid"})
+		require.NotNil(t, refusal)
+		assert.Equal(t, engine.CodeInvalidState, refusal.Code)
+		assert.Equal(t, "A transfer that is paid can't "+what+".", refusal.Detail)
+	}
 }
 
 func TestTransferRunsByItself(t *testing.T) {
@@ -213,10 +226,13 @@ func TestCustomerReferences(t *testing.T) {
 	assert.Equal(t, engine.Buyer{
 		ID: first.ID, Name: in.Name, Email: in.Email, Phone: in.Phone, Document: in.Document, Address: in.Address,
 	}, first.Buyer)
+	assert.Equal(t, start(), first.CreatedAt)
+	assert.Equal(t, start(), first.UpdatedAt)
 	assert.Empty(t, w.emitted(), "customers have no events")
 
 	_, refusal = engine.CreateCustomer(w.env, first, in)
 	require.NotNil(t, refusal)
 	assert.Equal(t, "DUPLICATE_EXTERNAL_REF", refusal.Code)
 	assert.Equal(t, "/v2/customers/"+first.ID, refusal.Instance)
+	assert.Equal(t, "A customer with this external reference already exists", refusal.Detail)
 }
