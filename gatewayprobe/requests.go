@@ -89,10 +89,10 @@ func requestExperiments() map[string]experiment {
 			t.make(body)
 			both := t.post(transactions, edit(t.charge("amount", 0), []any{"external_ref", body["external_ref"]}))
 			t.want(both.invalid(), "an invalid body with a repeated reference: %s", both.summary())
-			nobody := object{"id": unknownID}
-			r := t.post(transactions, t.charge("external_ref", body["external_ref"], "buyer", nobody))
+			stranger := object{"id": unknownID}
+			r := t.post(transactions, t.charge("external_ref", body["external_ref"], "buyer", stranger))
 			t.status(r, http.StatusConflict, "a repeated reference with an unknown buyer")
-			fresh := t.charge("buyer", nobody)
+			fresh := t.charge("buyer", stranger)
 			t.status(t.post(transactions, fresh), http.StatusNotFound, "an unknown buyer")
 			t.accepts(t.post(transactions, t.charge("external_ref", fresh["external_ref"])), "a reference of a rejected request")
 			return assumed

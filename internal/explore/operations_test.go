@@ -115,12 +115,17 @@ func createCharge(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 func storedCharges(ctx context.Context, s *schedule) ([]stored, error) {
 	page, err := s.sound.Transactions.List(ctx, gateway.TransactionListParams{Limit: 100})
+	return all(page, err, func(t *gateway.TransactionSummary) stored { return stored{t.ID, t.Amount, s.makers[t.ID]} })
+}
+
+// all maps the items of the only page.
+func all[T any](page *gateway.Page[T], err error, item func(*T) stored) ([]stored, error) {
 	if err != nil {
 		return nil, err
 	}
 	var list []stored
-	for _, t := range page.Items {
-		list = append(list, stored{t.ID, t.Amount, s.makers[t.ID]})
+	for i := range page.Items {
+		list = append(list, item(&page.Items[i]))
 	}
 	return list, nil
 }
@@ -137,14 +142,7 @@ func createPayout(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 func storedPayouts(ctx context.Context, s *schedule) ([]stored, error) {
 	page, err := s.sound.Transfers.List(ctx, gateway.TransferListParams{Limit: 100})
-	if err != nil {
-		return nil, err
-	}
-	var list []stored
-	for _, t := range page.Items {
-		list = append(list, stored{t.ID, t.Amount, s.makers[t.ID]})
-	}
-	return list, nil
+	return all(page, err, func(t *gateway.Transfer) stored { return stored{t.ID, t.Amount, s.makers[t.ID]} })
 }
 
 func prepareCustomer(s *schedule) error {

@@ -97,29 +97,27 @@ func StartFleet(t *testing.T, n int, spec any) *Fleet {
 	return f
 }
 
-// Command returns a process, see [Main], that is told spec.
-func Command(spec any) (*exec.Cmd, error) {
+// StartProcess starts a process, see [Main], that is told spec, and returns its standard
+// output.
+func StartProcess(spec any) (*exec.Cmd, io.Reader, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), specVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
-	return cmd, nil
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	return cmd, out, cmd.Start()
 }
 
 // start runs a process until it serves, or was killed before that.
 func (f *Fleet) start() error {
-	cmd, err := Command(f.spec)
+	cmd, out, err := StartProcess(f.spec)
 	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')

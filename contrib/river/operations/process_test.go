@@ -164,15 +164,8 @@ func (f *fleet) start() error {
 	if f.ended {
 		return nil
 	}
-	cmd, err := storm.Command(f.spec)
+	cmd, out, err := storm.StartProcess(f.spec)
 	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
 		return err
 	}
 	f.cmds[cmd] = true
