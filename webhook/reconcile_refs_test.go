@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,26 @@ func TestAReferenceIsAbsentOnlyAfterTheMinimumAge(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, webhook.Reconciliation{Checked: 1}, u.round(t, webhook.ReconcilerConfig{}, open[0]))
 	assert.Contains(t, u.identified, "order-1")
+}
+
+func TestAbsentIsCalledInTheOrderOfOpen(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	u := newUnsure(t, gw)
+	var open []webhook.OpenResource
+	var want []string
+	for i := range 30 {
+		family := webhook.FamilyTransaction
+		if i >= 15 {
+			family = webhook.FamilyTransfer
+		}
+		open = append(open, sent(gw, family, fmt.Sprintf("order-%d", i)))
+		want = append(want, open[i].ExternalRef)
+	}
+	require.NoError(t, gw.Clock.Advance(time.Hour))
+	sum := u.round(t, webhook.ReconcilerConfig{}, append(open, open[3])...)
+	assert.Equal(t, want, u.absent, "a reference that is yielded twice is settled once")
+	assert.Equal(t, 30, sum.Missing)
 }
 
 func TestASearchThatIsNotCompleteCallsNothingAbsent(t *testing.T) {

@@ -253,20 +253,20 @@ const clockMargin = time.Hour
 // family are found in one pass over the newest pages of its list: the API has no
 // filter for them.
 func (ro *round) resolve(ctx context.Context, refs []OpenResource) error {
-	byFamily := make(map[Family]map[string]OpenResource)
+	byFamily := make(map[Family][]OpenResource)
 	for _, open := range refs {
 		if err := searchable(open); err != nil {
 			ro.failed(ctx, open, err)
 			ro.add(Reconciliation{Checked: 1, Failed: 1})
 			continue
 		}
-		if byFamily[open.Family] == nil {
-			byFamily[open.Family] = make(map[string]OpenResource)
-		}
-		byFamily[open.Family][open.ExternalRef] = open
+		byFamily[open.Family] = append(byFamily[open.Family], open)
 	}
-	for family, wanted := range byFamily {
-		if err := ro.search(ctx, family, wanted); err != nil {
+	for _, family := range [...]Family{FamilyTransaction, FamilyTransfer} {
+		if len(byFamily[family]) == 0 {
+			continue
+		}
+		if err := ro.search(ctx, family, byFamily[family]); err != nil {
 			return err
 		}
 	}
@@ -286,12 +286,20 @@ func searchable(open OpenResource) error {
 	}
 }
 
-// search finds the wanted references in the list of a family, and settles those
-// that are not there.
-func (ro *round) search(ctx context.Context, family Family, wanted map[string]OpenResource) error {
+// search finds the references in the list of a family, and settles those that are not
+// there, in the order in which Open yielded them.
+func (ro *round) search(ctx context.Context, family Family, refs []OpenResource) error {
+	wanted := make(map[string]OpenResource, len(refs))
+	for _, open := range refs {
+		wanted[open.ExternalRef] = open
+	}
 	began := ro.rx.cfg.Now()
 	whole, err := ro.find(ctx, family, wanted)
-	for _, open := range wanted {
+	for _, open := range refs {
+		if _, left := wanted[open.ExternalRef]; !left {
+			continue
+		}
+		delete(wanted, open.ExternalRef) // Open may yield it twice
 		one := Reconciliation{Checked: 1}
 		switch {
 		case err != nil:

@@ -1,0 +1,53 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// kind says whether an item waits while a month is being closed.
+type kind uint8
+
+const (
+	life kind = iota // what people decide
+	wire             // what is on its way already, and processes that start again
+)
+
+// agenda is what will happen, the latest first. Of two items of one time the one that was
+// added first comes first.
+type agenda struct{ items []item }
+
+type item struct {
+	at   time.Time
+	kind kind
+	do   func(context.Context)
+}
+
+func (a *agenda) add(at time.Time, k kind, do func(context.Context)) {
+	i, _ := slices.BinarySearchFunc(a.items, at, func(it item, at time.Time) int {
+		if it.at.After(at) {
+			return -1
+		}
+		return 1
+	})
+	a.items = slices.Insert(a.items, i, item{at, k, do})
+}
+
+func (a *agenda) next() (at time.Time, ok bool) {
+	if len(a.items) == 0 {
+		return time.Time{}, false
+	}
+	return a.items[len(a.items)-1].at, true
+}
+
+// due takes the first item whose time has come.
+func (a *agenda) due(now time.Time) (it item, ok bool) {
+	if at, some := a.next(); !some || at.After(now) {
+		return item{}, false
+	}
+	last := len(a.items) - 1
+	it = a.items[last]
+	a.items = a.items[:last]
+	return it, true
+}

@@ -1,0 +1,237 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/legacy"
+)
+
+// DifferenceError is a month in which the books of a merchant are not those of the gateway.
+type DifferenceError struct {
+	Seed     uint64
+	Month    int
+	Merchant string
+	Rows     []Row
+	Events   []string // the last ones of the first resource that differs
+}
+
+// Row is one thing that the two sides say differently.
+type Row struct{ What, Books, Gateway string }
+
+// Error shows the two sides in a table, and the last events of what differs first.
+func (e *DifferenceError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, month %d: the books of %s and the gateway's differ:\n\n", e.Seed, e.Month, e.Merchant)
+	fmt.Fprintf(&b, "  %-44s %-36s %s\n", "", "books", "gateway")
+	for _, r := range e.Rows {
+		fmt.Fprintf(&b, "  %-44s %-36s %s\n", r.What, r.Books, r.Gateway)
+	}
+	b.WriteString("\nThe last events of the first resource:\n")
+	for _, line := range e.Events {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	return b.String()
+}
+
+// account is one side of the comparison.
+type account struct {
+	balance   int64
+	resources map[string]entry // by reference; a subscription's charge by its id
+}
+
+type entry struct {
+	id       string
+	kind     article
+	status   string
+	amount   int64
+	paid     int64
+	refunded int64
+	period   time.Time // the end of a subscription's
+}
+
+func (e entry) String() string {
+	if e.status == "" {
+		return "does not exist"
+	}
+	text := fmt.Sprintf("%s, %d", e.status, e.amount)
+	if e.paid+e.refunded > 0 {
+		text += fmt.Sprintf(", %d paid, %d refunded", e.paid, e.refunded)
+	}
+	if !e.period.IsZero() {
+		text += ", until " + e.period.Format(time.DateOnly)
+	}
+	return text
+}
+
+// audit compares the books of every merchant with the gateway's.
+func (w *World) audit(ctx context.Context, month int) error {
+	for _, m := range w.merchants {
+		theirs, err := m.atGateway(ctx)
+		if err != nil {
+			return err
+		}
+		rows, names := m.differences(ctx, theirs)
+		if len(rows) > 0 {
+			return &DifferenceError{w.cfg.Seed, month, m.name, rows, w.history(25, names...)}
+		}
+		w.note(m.name, "month %d: the books of %d resources are right, the balance is %d", month, len(theirs.resources), theirs.balance)
+	}
+	return nil
+}
+
+// inBooks returns what the merchant has.
+func (m *merchant) inBooks() account {
+	a := account{resources: map[string]entry{}}
+	for _, o := range m.db.orders {
+		a.balance += o.worth()
+		if o.id == "" {
+			continue
+		}
+		e := entry{o.id, o.kind, o.status, o.amount, o.paid, o.refunded, o.periodEnd}
+		a.resources[o.ref] = e
+	}
+	return a
+}
+
+// atGateway reads what the gateway has.
+func (m *merchant) atGateway(ctx context.Context) (account, error) {
+	a := account{resources: map[string]entry{}}
+	v1, err := legacy.New(m.sound, m.key())
+	if err != nil {
+		return a, err
+	}
+	balance, err := v1.Balance(ctx)
+	if err != nil {
+		return a, err
+	}
+	a.balance = balance.Balance
+	checks := map[string]bool{} // charges that only check the card of a trial
+	for sub, err := range m.sound.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}) {
+		if err != nil {
+			return a, err
+		}
+		whole, err := m.sound.Subscriptions.Get(ctx, sub.ID)
+		if err != nil {
+			return a, err
+		}
+		for _, tx := range whole.Transactions {
+			checks[tx.ID] = tx.Amount != sub.Amount
+		}
+		var named struct {
+			Order string `json:"order"`
+		}
+		if err := sub.Metadata.Decode(&named); err != nil {
+			return a, err
+		}
+		a.resources[named.Order] = entry{
+			id: sub.ID, kind: subscription, status: string(sub.Status), amount: sub.Amount, period: sub.CurrentPeriodEnd.Time,
+		}
+	}
+	for tr, err := range m.sound.Transfers.All(ctx, gateway.TransferListParams{Limit: 100}) {
+		if err != nil {
+			return a, err
+		}
+		a.resources[tr.ExternalRef] = entry{id: tr.ID, kind: payout, status: string(tr.Status), amount: tr.Amount}
+	}
+	for tx, err := range m.sound.Transactions.All(ctx, gateway.TransactionListParams{Limit: 100}) {
+		if err != nil {
+			return a, err
+		}
+		if checks[tx.ID] {
+			continue
+		}
+		e := entry{id: tx.ID, status: string(tx.Status), amount: tx.Amount, paid: tx.PaidAmount, refunded: tx.RefundedAmount}
+		if m.w.live() && (&order{}).rank(e.status) >= settledRank { // its list has no amounts
+			whole, err := m.sound.Transactions.Get(ctx, tx.ID)
+			if err != nil {
+				return a, err
+			}
+			e.paid, e.refunded = whole.PaidAmount, whole.RefundedAmount
+		}
+		a.resources[cmp.Or(tx.ExternalRef, tx.ID)] = e
+	}
+	return a, nil
+}
+
+// differences compares the two sides, and the books with what the merchant decided. names
+// are those of the first resource that differs.
+func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row, names []string) {
+	ours := m.inBooks()
+	differ := func(ref, books, gateway string) {
+		if len(rows) == 0 {
+			names = []string{ref, ours.resources[ref].id, theirs.resources[ref].id}
+		}
+		rows = append(rows, Row{ref, books, gateway})
+	}
+	for _, ref := range sortedKeys(ours.resources, theirs.resources) {
+		mine, his := ours.resources[ref], theirs.resources[ref]
+		if mine.id == "" && his.id == ref && his.paid == 0 {
+			continue // a charge of a subscription that failed: only its webhook tells of it, and may be lost
+		}
+		if mine.id != his.id || mine.String() != his.String() {
+			differ(ref, mine.String(), his.String())
+		}
+	}
+	for _, o := range m.db.orders {
+		m.checkOrder(o, theirs.resources[o.ref], differ)
+	}
+	if left, _ := m.store.Counts(ctx); left.Waiting+left.Claimed+left.Dead+left.Unhandled > 0 {
+		rows = append(rows, Row{"events in the inbox", fmt.Sprintf("%+v", left), ""})
+	}
+	if ours.balance != theirs.balance {
+		rows = append(rows, Row{"balance", fmt.Sprint(ours.balance), fmt.Sprint(theirs.balance)})
+	}
+	const enough = 12
+	return rows[:min(len(rows), enough)], names
+}
+
+// checkOrder compares an order with what must be true of it whatever the books say.
+func (m *merchant) checkOrder(o *order, there entry, differ func(ref, books, gateway string)) {
+	switch {
+	case o.pending():
+		differ(o.ref, "a call is still to be made", there.String())
+	case o.asked != there.refunded && o.kind != charge:
+		differ(o.ref, fmt.Sprintf("%d was to be refunded", o.asked), there.String())
+	case o.kind == subscription && there.overdue():
+		differ(o.ref, "the period has ended, and nothing was charged", there.String())
+	case o.kind == subscription && o.begun > m.paidCharges(o):
+		differ(o.ref, fmt.Sprintf("%d paid periods", o.begun), fmt.Sprintf("%d paid charges", m.paidCharges(o)))
+	}
+}
+
+// overdue reports whether a subscription should have been renewed, or have ended.
+func (e entry) overdue() bool {
+	switch gateway.SubscriptionStatus(e.status) {
+	case gateway.SubscriptionActive, gateway.SubscriptionTrialing, gateway.SubscriptionCancelScheduled:
+		return e.period.Before(time.Now().Add(-time.Hour))
+	default:
+		return false
+	}
+}
+
+// paidCharges counts the periods of a subscription that were paid, whatever came after.
+func (m *merchant) paidCharges(o *order) (n int) {
+	for _, c := range m.db.orders {
+		if c.sub == o.ref && c.paid > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func sortedKeys(sides ...map[string]entry) []string {
+	var keys []string
+	for _, side := range sides {
+		for key := range side {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,210 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// inbox is a durable store as one process sees it. Its calls fail once the process has died,
+// and it may die at each of them.
+type inbox struct {
+	webhook.Store
+
+	p   *process
+	put int
+}
+
+// Durable reports true: the store outlives the processes.
+func (s *inbox) Durable() bool { return true }
+
+// Purge does nothing: reconcile does it, so that it happens at times that the seed decides.
+func (s *inbox) Purge(context.Context) (webhook.Purged, error) { return webhook.Purged{}, nil }
+
+// Put stores a delivery's event.
+func (s *inbox) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	if s.p.mayDie("before an event is stored") {
+		return webhook.Entry{}, errDied
+	}
+	if s.p.m.w.cfg.Defect == ForgetsDuplicates {
+		s.put++
+		rec.Key, rec.Fact = rec.Key+" "+s.p.name()+"."+strconv.Itoa(s.put), ""
+	}
+	entry, err := s.Store.Put(ctx, rec)
+	if s.p.mayDie("after an event was stored") {
+		return webhook.Entry{}, errDied
+	}
+	return entry, err
+}
+
+// Claim takes the next event that is due, whatever the key.
+func (s *inbox) Claim(ctx context.Context, _ string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
+	if s.p.dead {
+		return nil, webhook.Entry{}, errDied
+	}
+	claims, err := s.Next(ctx, 1, lease)
+	if err != nil || len(claims) == 0 {
+		return nil, webhook.Entry{}, err
+	}
+	return claims[0], webhook.Entry{}, nil
+}
+
+// Complete makes an event done.
+func (s *inbox) Complete(ctx context.Context, c *webhook.Claim) error {
+	if s.p.mayDie("before an event is done") {
+		return errDied
+	}
+	return s.Store.Complete(ctx, c)
+}
+
+// Retry makes an event wait.
+func (s *inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
+	if s.p.dead {
+		return errDied
+	}
+	s.p.m.w.note(s.p.name(), "%s of %s fails: %s", c.Kind, c.Resource, reason)
+	return s.Store.Retry(ctx, c, delay, reason)
+}
+
+// MarkDead makes an event a dead letter.
+func (s *inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
+	if s.p.dead {
+		return errDied
+	}
+	s.p.m.w.note(s.p.name(), "%s of %s is a dead letter: %s", c.Kind, c.Resource, reason)
+	return s.Store.MarkDead(ctx, c, reason)
+}
+
+// Release gives an event back.
+func (s *inbox) Release(ctx context.Context, c *webhook.Claim) error {
+	if s.p.dead {
+		return errDied
+	}
+	return s.Store.Release(ctx, c)
+}
+
+// effect writes to the books and completes the event in one transaction, as
+// sqlstore.HandleTx does.
+func (p *process) effect(ctx context.Context, o *order, what string, change func(*books)) error {
+	claim, ok := webhook.ClaimFromContext(ctx)
+	if !ok {
+		return errors.New("this is no handler's context")
+	}
+	if p.m.w.cfg.Defect == WritesEffectApart {
+		return p.commit(o, what, change)
+	}
+	if p.mayDie("before " + what) {
+		return errDied
+	}
+	if err := p.m.store.Complete(ctx, claim); err != nil {
+		return err
+	}
+	change(p.m.db)
+	claim.Completed = true
+	p.m.w.note(p.name(), "%s %s: %s", o.ref, o.id, what)
+	if p.mayDie("after " + what) {
+		return errDied
+	}
+	return nil
+}
+
+// onTransaction books what happened to a charge. Those of subscriptions are booked with
+// their subscription, unless the money is taken back.
+func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent) error {
+	o := p.m.db.byID[e.ResourceID]
+	if o == nil {
+		o = p.m.db.byRef[e.CorrelationID]
+	}
+	switch {
+	case o == nil, o.kind == charge && e.Kind == webhook.TransactionPaid:
+		return nil
+	case e.Kind != webhook.TransactionRefunded && e.Kind != webhook.TransactionChargedback:
+	case o.kind != charge && o.paid == 0:
+		// The payment's own webhook is late or lost. While the books have the order as unpaid,
+		// the reconciler finds the payment; once they had it as refunded, nothing would.
+		return fmt.Errorf("the payment is not booked yet: %w", webhook.RetryAfter(12*time.Hour))
+	default:
+		return p.moneyBack(ctx, o, e)
+	}
+	return p.effect(ctx, o, string(e.Kind), func(b *books) {
+		p.m.know(b, o, e.ResourceID)
+		if e.Kind == webhook.TransactionPaid {
+			o.paid += e.Data.Amount
+		}
+		o.reach(o.stateOf(e))
+	})
+}
+
+// stateOf returns the state that an event announces: that of a captured card is paid, too.
+func (o *order) stateOf(e *webhook.TransactionEvent) string {
+	if state := string(e.State()); e.Kind == webhook.TransactionPaid && o.rank(state) == settledRank {
+		return state
+	}
+	return e.Kind.Status()
+}
+
+// moneyBack reads how much was given back, which the event does not say.
+func (p *process) moneyBack(ctx context.Context, o *order, e *webhook.TransactionEvent) error {
+	tx, err := p.client.Transactions.Get(ctx, e.ResourceID)
+	if err != nil {
+		return err
+	}
+	return p.effect(ctx, o, fmt.Sprintf("%s, %d refunded", e.Kind, tx.RefundedAmount), func(b *books) {
+		p.m.know(b, o, e.ResourceID)
+		if p.m.w.cfg.Defect == BooksRefundTwice {
+			o.refunded += tx.RefundedAmount
+		}
+		o.refundedTo(tx.RefundedAmount)
+		o.reach(string(tx.Status))
+	})
+}
+
+// onSubscription books a subscription as the API has it: events overtake each other.
+func (p *process) onSubscription(ctx context.Context, e *webhook.SubscriptionEvent) error {
+	sub, err := p.client.Subscriptions.Get(ctx, e.ResourceID)
+	if err != nil {
+		return err
+	}
+	var named struct {
+		Order string `json:"order"`
+	}
+	if err := sub.Metadata.Decode(&named); err != nil {
+		return err
+	}
+	o := p.m.db.byRef[named.Order]
+	if o == nil {
+		return webhook.Permanent(fmt.Errorf("subscription %s is nobody's", sub.ID))
+	}
+	return p.effect(ctx, o, fmt.Sprintf("%s, %s until %s", e.Kind, sub.Status, sub.CurrentPeriodEnd), func(b *books) {
+		p.m.know(b, o, sub.ID)
+		if e.Kind == webhook.SubscriptionStarted || e.Kind == webhook.SubscriptionRenewed {
+			o.begun++
+		}
+		b.sync(o, sub)
+		p.m.w.awaitCharges(p.m, o)
+	})
+}
+
+// onTransfer books what happened to a payout. Its webhook has no reference.
+func (p *process) onTransfer(ctx context.Context, e *webhook.TransferEvent) error {
+	o := p.m.db.byID[e.ResourceID]
+	if o == nil {
+		tr, err := p.client.Transfers.Get(ctx, e.ResourceID)
+		if err != nil {
+			return err
+		}
+		if o = p.m.db.byRef[tr.ExternalRef]; o == nil {
+			return webhook.Permanent(fmt.Errorf("payout %s is nobody's", e.ResourceID))
+		}
+	}
+	return p.effect(ctx, o, string(e.Kind), func(b *books) {
+		p.m.know(b, o, e.ResourceID)
+		o.reach(e.Kind.Status())
+	})
+}
+
+var _ webhook.Store = (*inbox)(nil)

@@ -1,0 +1,286 @@
+// Package simulation plays merchants and their gateway from one seed, in virtual time: the
+// real client, the real webhook receiver with its inbox and its reconciler, and the mock
+// gateway. Buyers pay, pay late or never; the network loses, repeats and delays; the
+// merchants' processes die anywhere and start again. After each month the books of every
+// merchant must equal those of the gateway.
+//
+// One goroutine decides everything, and everything random comes from the seed, so that a
+// seed always gives the same log, byte for byte. Only tests import the package: [Run]
+// belongs into a bubble of testing/synctest.
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// Config is what a world is made from: the same Config gives the same log.
+type Config struct {
+	Seed      uint64
+	Merchants int
+	Months    int
+	Defect    Defect
+}
+
+// World is a gateway with its merchants, their buyers, and the network between them.
+type World struct {
+	cfg       Config
+	gw        *mockserver.Server
+	merchants []*merchant
+	agenda    agenda
+	log       bytes.Buffer
+
+	network *rand.Rand // latency, and what the network does to requests
+	deaths  *rand.Rand // of processes
+	people  *rand.Rand // buyers and banks
+
+	calm      bool // a month is being closed: nothing fails, and nobody buys
+	calmUntil time.Time
+	inside    int // webhooks that are being delivered: time stands still for the gateway
+
+	offered  int       // deliveries of the gateway that were seen so far
+	underway []waiting // those that were not acknowledged yet
+	acked    bool      // the last delivery was
+
+	counts Counts
+}
+
+// Counts says how much happened.
+type Counts struct {
+	Resources  int // orders, charges, subscriptions and payouts
+	Requests   int
+	Deliveries int
+	Deaths     int
+}
+
+// Add sums up two worlds.
+func (c *Counts) Add(other Counts) {
+	c.Resources += other.Resources
+	c.Requests += other.Requests
+	c.Deliveries += other.Deliveries
+	c.Deaths += other.Deaths
+}
+
+// Run plays a world and returns its log. The error is a [*DifferenceError] where the books
+// of a merchant and those of the gateway differ.
+func Run(ctx context.Context, cfg Config) (log []byte, counts Counts, err error) {
+	w, err := newWorld(ctx, cfg)
+	if err != nil {
+		return nil, Counts{}, err
+	}
+	for month := 1; month <= cfg.Months && err == nil; month++ {
+		err = w.playMonth(ctx, month)
+	}
+	for _, m := range w.merchants {
+		w.counts.Resources += len(m.db.orders)
+	}
+	return w.log.Bytes(), w.counts, errors.Join(err, w.gw.Close())
+}
+
+func newWorld(ctx context.Context, cfg Config) (*World, error) {
+	w := &World{cfg: cfg, calmUntil: time.Now()}
+	w.network, w.deaths, w.people = w.stream("network"), w.stream("deaths"), w.stream("people")
+	dialect := mockserver.Document
+	if w.live() {
+		dialect = mockserver.Live
+	}
+	var err error
+	w.gw, err = mockserver.New( //nolint:contextcheck // it takes none
+		mockserver.WithSeed(cfg.Seed), mockserver.WithStart(time.Now()), mockserver.WithDialect(dialect), mockserver.WithConsole(false),
+	)
+	if err != nil {
+		return nil, err
+	}
+	w.gw.Webhooks.Hold() // the world decides when a delivery is made
+	for i := range cfg.Merchants {
+		m, err := newMerchant(ctx, w, i)
+		if err != nil {
+			return nil, errors.Join(err, w.gw.Close())
+		}
+		w.merchants = append(w.merchants, m)
+	}
+	if cfg.Defect == LosesRenewals {
+		w.agenda.add(time.Now().Add(10*day), life, func(context.Context) { w.loseRenewal() }) //nolint:contextcheck // Snapshot takes none
+	}
+	return w, nil
+}
+
+// live reports whether the gateway speaks the live dialect.
+func (w *World) live() bool { return w.cfg.Seed%2 == 1 }
+
+const day = 24 * time.Hour
+
+// stream returns a source of its own for each part of the world, so that a change of one
+// leaves the choices of the others alone.
+func (w *World) stream(name string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))                        // never fails
+	return rand.New(rand.NewPCG(w.cfg.Seed, h.Sum64())) //nolint:gosec // repeats on purpose
+}
+
+// note writes a line of the log.
+func (w *World) note(who, format string, args ...any) {
+	w.log.WriteString(time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z "))
+	w.log.WriteString(who)
+	w.log.WriteByte(' ')
+	fmt.Fprintf(&w.log, format, args...)
+	w.log.WriteByte('\n')
+}
+
+// history returns the last lines of the log that have one of the names in them.
+func (w *World) history(n int, names ...string) []string {
+	var list []string
+	for line := range strings.Lines(w.log.String()) {
+		for _, name := range names {
+			if name != "" && strings.Contains(line, name) {
+				list = append(list, strings.TrimSuffix(line, "\n"))
+				break
+			}
+		}
+	}
+	return list[max(0, len(list)-n):]
+}
+
+func (w *World) playMonth(ctx context.Context, month int) error {
+	if err := w.storm(); err != nil {
+		return err
+	}
+	first := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+	if err := w.until(ctx, first.AddDate(0, month, 0)); err != nil {
+		return err
+	}
+	return w.closeMonth(ctx, month)
+}
+
+// tick is how often processes look after what is due, if nothing else happens.
+const tick = time.Hour
+
+// until lets the world go on until t.
+func (w *World) until(ctx context.Context, t time.Time) error {
+	for now := time.Now(); now.Before(t); now = time.Now() {
+		next := now.Truncate(tick).Add(tick)
+		if at, ok := w.agenda.next(); ok && at.Before(next) {
+			next = at
+		}
+		if next.After(t) {
+			next = t
+		}
+		if err := w.sleep(ctx, next.Sub(now)); err != nil {
+			return err
+		}
+		if err := w.turn(ctx, !next.Before(now.Truncate(tick).Add(tick))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) turn(ctx context.Context, ticks bool) error {
+	if err := w.catchUp(); err != nil { //nolint:contextcheck // the clock takes none
+		return err
+	}
+	for it, ok := w.agenda.due(time.Now()); ok; it, ok = w.agenda.due(time.Now()) {
+		if w.calm && it.kind == life {
+			w.agenda.add(w.calmUntil, life, it.do)
+			continue
+		}
+		it.do(ctx)
+		if err := w.pump(ctx); err != nil {
+			return err
+		}
+	}
+	if ticks {
+		for _, m := range w.merchants {
+			m.process.tend(ctx)
+		}
+	}
+	return w.pump(ctx)
+}
+
+// catchUp moves the gateway's clock to now. While a webhook is being delivered it can't.
+func (w *World) catchUp() error {
+	if w.inside > 0 {
+		return nil
+	}
+	return w.gw.Clock.AdvanceTo(time.Now())
+}
+
+func (w *World) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pump makes the deliveries that are due, and has the inboxes worked off.
+func (w *World) pump(ctx context.Context) error {
+	for more := true; more; {
+		var err error
+		if more, err = w.deliver(ctx); err != nil {
+			return err
+		}
+		for _, m := range w.merchants {
+			worked, err := m.process.work(ctx)
+			if err != nil {
+				return err
+			}
+			more = more || worked
+		}
+	}
+	return nil
+}
+
+// closeMonth lets everything settle without trouble, and compares the books.
+func (w *World) closeMonth(ctx context.Context, month int) error {
+	const rounds, length = 16, 2 * time.Hour
+	w.calm, w.calmUntil = true, time.Now().Add((rounds+1)*length)
+	w.gw.Up()
+	w.gw.Faults.Clear()
+	w.gw.Webhooks.ClearFaults()
+	for _, m := range w.merchants {
+		m.restart(ctx)
+	}
+	settled := false
+	for round := 0; round < rounds && (!settled || round < 2); round++ {
+		if err := w.until(ctx, time.Now().Add(length)); err != nil {
+			return err
+		}
+		var err error
+		if settled, err = w.reconcile(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.audit(ctx, month); err != nil {
+		return err
+	}
+	w.calm = false
+	return nil
+}
+
+// reconcile has every merchant reconcile, and reports whether nothing was left to do.
+func (w *World) reconcile(ctx context.Context) (settled bool, err error) {
+	settled = true
+	for _, m := range w.merchants {
+		quiet, err := m.process.reconcile(ctx)
+		if err != nil {
+			return false, err
+		}
+		if err := w.pump(ctx); err != nil {
+			return false, err
+		}
+		settled = settled && quiet && len(m.db.todo) == 0
+	}
+	return settled, nil
+}

@@ -1,0 +1,195 @@
+package simulation_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/simulation"
+)
+
+// merchants is how many share a gateway: a world of twelve months is as many
+// merchant-years.
+const merchants = 3
+
+// number returns the number that a variable of the environment has.
+func number(t *testing.T, variable string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, variable)
+	return n
+}
+
+// year plays a world in a bubble of its own time.
+func year(t *testing.T, cfg simulation.Config) (log []byte, counts simulation.Counts, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log, counts, err = simulation.Run(t.Context(), cfg)
+	})
+	return log, counts, err
+}
+
+// size returns how many merchant-years are played, and how many months a world has.
+func size(t *testing.T) (years uint64, months int) {
+	t.Helper()
+	switch {
+	case os.Getenv("YEARS") != "":
+		return number(t, "YEARS", 0), 12
+	case os.Getenv("FULL_SIZE") != "":
+		return 120, 12
+	default: // on every change
+		return merchants, 4
+	}
+}
+
+// TestMerchantsBooksEqualTheGateways plays the worlds from SEED on, and compares the books
+// of every merchant with the gateway's after every month.
+func TestMerchantsBooksEqualTheGateways(t *testing.T) {
+	t.Parallel()
+	years, months := size(t)
+	first := number(t, "SEED", 1)
+	var (
+		mu     sync.Mutex
+		played int
+		total  simulation.Counts
+		began  = time.Now()
+	)
+	t.Cleanup(func() {
+		n, took := float64(played*merchants*months)/12, time.Since(began)
+		fmt.Printf("%.0f merchant-years from seed %d: %d resources, %d requests, %d webhooks, %d crashes; %.1f years a second\n",
+			n, first, total.Resources, total.Requests, total.Deliveries, total.Deaths, n/took.Seconds())
+	})
+	seeds := make(chan uint64, years)
+	for seed := first; seed < first+(years+merchants-1)/merchants; seed++ {
+		seeds <- seed
+	}
+	close(seeds)
+	for worker := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprintf("worker %d", worker+1), func(t *testing.T) {
+			t.Parallel()
+			for seed := range seeds {
+				_, counts, err := year(t, simulation.Config{Seed: seed, Merchants: merchants, Months: months})
+				if err != nil {
+					t.Fatalf("%v\n\nTo play it again:\n  %s", err, command(seed))
+				}
+				mu.Lock()
+				played++
+				total.Add(counts)
+				mu.Unlock()
+			}
+		})
+	}
+}
+
+// command is what plays one world again.
+func command(seed uint64) string {
+	return fmt.Sprintf("SEED=%d YEARS=%d go test -count=1 -run '^TestMerchantsBooksEqualTheGateways$' ./internal/simulation", seed, merchants)
+}
+
+// TestASeedAlwaysGivesTheSameLog is not parallel: it changes how many processors there are.
+//
+//nolint:paralleltest // see above
+func TestASeedAlwaysGivesTheSameLog(t *testing.T) {
+	months := 2
+	if os.Getenv("FULL_SIZE") != "" {
+		months = 12
+	}
+	for _, seed := range []uint64{6, 7} { // both dialects
+		var first []byte
+		for _, processors := range []int{2, 1} {
+			before := runtime.GOMAXPROCS(processors)
+			log, _, err := year(t, simulation.Config{Seed: seed, Merchants: merchants, Months: months})
+			runtime.GOMAXPROCS(before)
+			require.NoError(t, err)
+			if first == nil {
+				first = log
+			}
+			require.True(t, bytes.Equal(first, log), "seed %d with %d processors: %s", seed, processors, difference(first, log))
+		}
+	}
+}
+
+// difference returns the first lines that are not equal.
+func difference(a, b []byte) string {
+	left, right := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
+	for i := range min(len(left), len(right)) {
+		if !bytes.Equal(left[i], right[i]) {
+			return fmt.Sprintf("line %d\n%s\n%s", i+1, left[i], right[i])
+		}
+	}
+	return fmt.Sprintf("%d and %d lines", len(left), len(right))
+}
+
+// TestEverySeededDefectIsFound gives the worlds one mistake each. The books must differ
+// within so many merchant-years, whatever the first seed is.
+func TestEverySeededDefectIsFound(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		defect simulation.Defect
+		years  int
+		says   string // the table
+		seed   uint64 // that finds it soon, for the short run
+	}{
+		{simulation.ForgetsDuplicates, 3, " paid", 2},
+		{simulation.WritesEffectApart, 12, " paid", 2},
+		{simulation.BooksRefundTwice, 3, " refunded", 2},
+		{simulation.NeverReconciles, 3, "pending", 2},
+		{simulation.RepeatsRefundBlindly, 12, "was to be refunded", 2},
+		{simulation.NewReferenceForRepeats, 3, "does not exist", 2},
+		{simulation.NewReferenceEachAttempt, 3, "does not exist", 2},
+		{simulation.IgnoresIdempotencyKeys, 30, "was to be refunded", 3},
+		{simulation.LosesRenewals, 3, "nothing was charged", 7},
+	} {
+		t.Run(string(test.defect), func(t *testing.T) {
+			t.Parallel()
+			from := []uint64{test.seed}
+			if os.Getenv("FULL_SIZE") != "" {
+				from = []uint64{1, 101, 201, 301, 401}
+			}
+			for _, first := range from {
+				found, years := search(t, test.defect, first, test.years)
+				require.NotNil(t, found, "not found in %d merchant-years from seed %d", years, first)
+				assert.Contains(t, found.Error(), test.says)
+				assert.NotEmpty(t, found.Events)
+				t.Logf("merchant-year %d:\n%v", years, found)
+			}
+		})
+	}
+}
+
+// search plays worlds with a defect until the books differ, in at most so many years.
+func search(t *testing.T, defect simulation.Defect, first uint64, limit int) (found *simulation.DifferenceError, years int) {
+	t.Helper()
+	for seed := first; found == nil && years < limit; seed++ {
+		_, _, err := year(t, simulation.Config{Seed: seed, Merchants: merchants, Months: 12, Defect: defect})
+		years += merchants
+		if err != nil {
+			require.ErrorAs(t, err, &found)
+		}
+	}
+	return found, years
+}
+
+func TestAWorldEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 40*24*time.Hour)
+		defer cancel()
+		_, _, err := simulation.Run(ctx, simulation.Config{Seed: 1, Merchants: 1, Months: 12})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
