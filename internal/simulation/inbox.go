@@ -27,7 +27,7 @@ func (s *inbox) Purge(context.Context) (webhook.Purged, error) { return webhook.
 
 // Put stores a delivery's event.
 func (s *inbox) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
-	if s.p.mayDie("before an event is stored") {
+	if s.p.mayDie("before storing " + string(rec.Kind) + " of " + rec.Resource) {
 		return webhook.Entry{}, errDied
 	}
 	if s.p.m.w.cfg.Defect == ForgetsDuplicates {
@@ -35,7 +35,7 @@ func (s *inbox) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, err
 		rec.Key, rec.Fact = rec.Key+" "+s.p.name()+"."+strconv.Itoa(s.put), ""
 	}
 	entry, err := s.Store.Put(ctx, rec)
-	if s.p.mayDie("after an event was stored") {
+	if s.p.mayDie("after storing " + string(rec.Kind) + " of " + rec.Resource) {
 		return webhook.Entry{}, errDied
 	}
 	return entry, err
@@ -55,7 +55,7 @@ func (s *inbox) Claim(ctx context.Context, _ string, lease time.Duration) (*webh
 
 // Complete makes an event done.
 func (s *inbox) Complete(ctx context.Context, c *webhook.Claim) error {
-	if s.p.mayDie("before an event is done") {
+	if s.p.mayDie("before completing " + string(c.Kind) + " of " + c.Resource) {
 		return errDied
 	}
 	return s.Store.Complete(ctx, c)
@@ -97,7 +97,7 @@ func (p *process) effect(ctx context.Context, o *order, what string, change func
 	if p.m.w.cfg.Defect == WritesEffectApart {
 		return p.commit(o, what, change)
 	}
-	if p.mayDie("before " + what) {
+	if p.mayDie("before " + o.ref + ": " + what) {
 		return errDied
 	}
 	if err := p.m.store.Complete(ctx, claim); err != nil {
@@ -106,7 +106,7 @@ func (p *process) effect(ctx context.Context, o *order, what string, change func
 	change(p.m.db)
 	claim.Completed = true
 	p.m.w.note(p.name(), "%s %s: %s", o.ref, o.id, what)
-	if p.mayDie("after " + what) {
+	if p.mayDie("after " + o.ref + ": " + what) {
 		return errDied
 	}
 	return nil

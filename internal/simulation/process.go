@@ -152,12 +152,12 @@ func (m *merchant) restart(ctx context.Context) {
 
 // commit writes to the books, all or nothing. The process may die before and after.
 func (p *process) commit(o *order, what string, change func(*books)) error {
-	if p.mayDie("before " + what) {
+	if p.mayDie("before " + o.ref + ": " + what) {
 		return errDied
 	}
 	change(p.m.db)
 	p.m.w.note(p.name(), "%s %s: %s", o.ref, o.id, what)
-	if p.mayDie("after " + what) {
+	if p.mayDie("after " + o.ref + ": " + what) {
 		return errDied
 	}
 	return nil

@@ -80,7 +80,8 @@ func (m *merchant) subscribe(ctx context.Context, p *process) {
 	o.plan.interval = pick(m.shop.IntN(100), weight[gateway.Interval]{70, gateway.IntervalMonth}, weight[gateway.Interval]{30, gateway.IntervalWeek})
 	o.plan.policy = pick(m.shop.IntN(100), weight[gateway.FailurePolicy]{75, gateway.RetryThenCancel}, weight[gateway.FailurePolicy]{25, gateway.ImmediateCancel})
 	if m.shop.IntN(4) == 0 {
-		o.plan.trial = time.Now().Add(between(m.shop, 2*day, 20*day)).Truncate(time.Second)
+		// Longer than any trouble: once the trial is over, the create can't be repeated.
+		o.plan.trial = time.Now().Add(between(m.shop, 8*day, 20*day)).Truncate(time.Second)
 	}
 	if m.shop.IntN(4) == 0 {
 		o.plan.method = gateway.SubscriptionPixAutomatic
@@ -168,9 +169,6 @@ func (p *process) send(ctx context.Context, o *order, options ...gateway.Request
 		params := gateway.SubscriptionParams{
 			CustomerID: p.m.customer, Amount: o.amount, Token: o.token, PaymentMethod: o.plan.method, Interval: o.plan.interval,
 			FailurePolicy: o.plan.policy, TrialEnd: o.plan.trial, IdempotencyKey: ref, Metadata: map[string]any{"order": o.ref},
-		}
-		if !o.plan.trial.IsZero() && time.Until(o.plan.trial) < time.Minute {
-			params.TrialEnd = time.Time{} // too late for it, and for the first create too
 		}
 		sub, err := p.client.Subscriptions.Create(ctx, params, options...)
 		if err != nil {
