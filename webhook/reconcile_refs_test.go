@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,4 +197,44 @@ func TestAnIDThatWasNotStoredIsIdentifiedAgain(t *testing.T) {
 	assert.Empty(t, u.got.all(), "its handler could not match it")
 	u.broken = nil
 	assert.Equal(t, webhook.Reconciliation{Checked: 1, Found: 1}, u.round(t, webhook.ReconcilerConfig{}, open))
+}
+
+// calling counts the requests that are under way, each of which takes a while.
+type calling struct {
+	http.RoundTripper
+
+	now, most atomic.Int32
+}
+
+func (c *calling) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := c.now.Add(1)
+	defer c.now.Add(-1)
+	c.most.Store(max(c.most.Load(), n))
+	time.Sleep(time.Second)
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func TestARoundMakesNoMoreCallsAtATimeThanConcurrentSays(t *testing.T) {
+	t.Parallel()
+	for _, concurrent := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			gw := mockserver.Run(t)
+			calls := &calling{RoundTripper: gw.Transport()}
+			rx, _ := shop(t, webhook.Config{
+				API: gw.Client(gateway.WithHTTPClient(&http.Client{Transport: calls})), Now: gw.Clock.Now,
+			})
+			open := []webhook.OpenResource{sent(gw, webhook.FamilyTransaction, "order-1"), sent(gw, webhook.FamilyTransfer, "payout-1")}
+			for range 4 {
+				tx, err := gw.Client().Transactions.Create(t.Context(), order(""))
+				require.NoError(t, err)
+				open = append(open, pendingTx(tx.ID)...)
+			}
+			r, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{Open: openOnes(open...), Concurrent: concurrent})
+			require.NoError(t, err)
+			sum, err := r.Once(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 6, sum.Checked)
+			assert.EqualValues(t, concurrent, calls.most.Load())
+		})
+	}
 }

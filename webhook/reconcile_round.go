@@ -69,17 +69,27 @@ func (ro *round) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// start checks a resource in the background, as soon as there is a slot.
-func (ro *round) start(ctx context.Context, open OpenResource) error {
+// acquire waits for a slot, which the caller gives back with release.
+func (ro *round) acquire(ctx context.Context) error {
 	select {
 	case ro.slots <- struct{}{}:
+		return nil
 	case <-ro.rx.quit:
 		return ErrShutdown
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (ro *round) release() { <-ro.slots }
+
+// start checks a resource in the background, as soon as there is a slot.
+func (ro *round) start(ctx context.Context, open OpenResource) error {
+	if err := ro.acquire(ctx); err != nil {
+		return err
+	}
 	ro.tasks.Go(func() {
-		defer func() { <-ro.slots }()
+		defer ro.release()
 		one := Reconciliation{Checked: 1, Failed: 1}
 		err := ro.rx.guarded(ctx, "the check of a resource", func() (err error) {
 			one, err = ro.check(ctx, open)
@@ -294,7 +304,12 @@ func (ro *round) search(ctx context.Context, family Family, refs []OpenResource)
 		wanted[open.ExternalRef] = open
 	}
 	began := ro.rx.cfg.Now()
-	whole, err := ro.find(ctx, family, wanted)
+	found, whole, err := ro.find(ctx, family, wanted)
+	for _, open := range found {
+		if failed := ro.identified(ctx, open); failed != nil {
+			return failed
+		}
+	}
 	for _, open := range refs {
 		if _, left := wanted[open.ExternalRef]; !left {
 			continue
@@ -318,16 +333,20 @@ func (ro *round) search(ctx context.Context, family Family, refs []OpenResource)
 	return ctx.Err()
 }
 
-// find takes what it finds out of wanted. It reports whether it has read all
-// resources that are young enough.
-func (ro *round) find(ctx context.Context, family Family, wanted map[string]OpenResource) (whole bool, err error) {
+// find takes what it finds out of wanted, and returns it with its id. It reports whether
+// it has read all resources that are young enough.
+func (ro *round) find(ctx context.Context, family Family, wanted map[string]OpenResource) (found []OpenResource, whole bool, err error) {
+	if err := ro.acquire(ctx); err != nil {
+		return nil, false, err
+	}
+	defer ro.release()
 	left := ro.cfg.SearchPages * pageSize
 	for item, err := range ro.newest(ctx, family, oldest(wanted)) {
 		if err != nil {
-			return false, err
+			return found, false, err
 		}
 		if left--; left < 0 {
-			return false, nil
+			return found, false, nil
 		}
 		open, ok := wanted[item.ref]
 		if !ok {
@@ -335,14 +354,11 @@ func (ro *round) find(ctx context.Context, family Family, wanted map[string]Open
 		}
 		delete(wanted, item.ref)
 		open.ID = item.id
-		if err := ro.identified(ctx, open); err != nil {
-			return false, err
-		}
-		if len(wanted) == 0 {
+		if found = append(found, open); len(wanted) == 0 {
 			break
 		}
 	}
-	return true, nil
+	return found, true, nil
 }
 
 // identified tells the merchant the id, and goes on as with any other resource.

@@ -20,7 +20,7 @@ type merchant struct {
 	w        *World
 	name     string
 	account  *mockserver.Account
-	sound    *gateway.Client // whose requests always arrive
+	sound    *gateway.Client // of people, and of the comparison: not of the merchant's processes
 	customer string
 	keyed    bool // its gateway honours idempotency keys: the live dialect does
 	unsigned bool // its webhooks have no signature: the API confirms them
@@ -52,7 +52,7 @@ func newMerchant(ctx context.Context, w *World, i int) (*merchant, error) {
 	}
 	m.shop = w.stream(m.name)
 	m.account = w.gw.Account(m.key().Reveal())
-	m.sound = m.account.Client()
+	m.sound = m.account.Client(noBackoff())
 	endpoint := mockserver.Endpoint{Handler: m, Path: webhookPath}
 	if !m.unsigned {
 		endpoint.Secret = secret()
@@ -72,6 +72,9 @@ func newMerchant(ctx context.Context, w *World, i int) (*merchant, error) {
 	return m, nil
 }
 
+// noBackoff sets the shortest wait there is: its jitter, which has no seed, rounds to none.
+func noBackoff() gateway.Option { return gateway.WithBackoff(1, 1) }
+
 func (m *merchant) key() gateway.Secret { return gateway.NewSecret("sk_test_" + m.name) }
 
 const webhookPath = "/webhooks/gateway"
@@ -85,7 +88,9 @@ func (m *merchant) start() error {
 	transport := http.RoundTripper(route{p, m.w.cfg.Defect.gateway(m.w.gw.Transport())})
 	options := []gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: m.w.cfg.Defect.client(transport)}),
-		gateway.WithBackoff(1, 1), // none: the network waits instead
+		noBackoff(), // the network waits instead
+		// Two timeouts that end at one moment would end in any order.
+		gateway.WithAttemptTimeout(17 * time.Second),
 	}
 	if m.keyed {
 		options = append(options, gateway.WithIdempotencyKeys())
@@ -97,7 +102,8 @@ func (m *merchant) start() error {
 	p.inbox = &inbox{Store: m.store, p: p}
 	cfg := webhook.Config{
 		API: p.client, Store: p.inbox, Mode: webhook.Inbox, Workers: -1, Logger: slog.New(slog.DiscardHandler),
-		Backoff: func(attempt int) time.Duration { return min(time.Minute<<min(attempt, 10), 6*time.Hour) },
+		HandlerTimeout: 5 * time.Minute,
+		Backoff:        func(attempt int) time.Duration { return min(time.Minute<<min(attempt, 10), 6*time.Hour) },
 	}
 	if !m.unsigned {
 		cfg.Keys = []webhook.SigningKey{{Key: secret()}}
