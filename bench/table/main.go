@@ -1,15 +1,24 @@
-// Table reads the output of go test -bench from its input and writes, for each
-// benchmark, the medians of every contestant and their ratio to this project's.
+// Table runs the benchmarks in passes and writes, for each of them, the medians of every
+// contestant and their ratio to this project's.
 //
-//	go test -run '^$' -bench . -count 6 . | go run ./table
+//	go run ./table -passes 15 -bench Create/memory -benchtime 2000x
+//
+// In a pass every contestant runs once, after each other: on a shared host the speed
+// changes from minute to minute, so only figures of the same pass are compared. The
+// ratio is the median over the passes; half of the passes lie within the range after it.
 package main
 
 import (
 	"bufio"
+	"bytes"
+	"context"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +27,7 @@ import (
 // ours is the contestant that the others are compared with.
 const ours = "gateway"
 
-// samples holds the figures of one contestant, one of each per run.
+// samples holds the figures of one contestant, one of each per pass.
 type samples struct {
 	nanoseconds, bytes, allocs []float64
 	other                      map[string][]float64 // by unit
@@ -32,18 +41,48 @@ type group struct {
 }
 
 func main() {
-	groups, err := read(os.Stdin)
-	if err == nil {
-		err = write(os.Stdout, groups)
-	}
-	if err != nil {
+	passes := flag.Int("passes", 6, "how often every contestant runs")
+	bench := flag.String("bench", ".", "`regexp` of the benchmarks")
+	benchtime := flag.String("benchtime", "300ms", "time or count, as 2000x, of a run")
+	flag.Parse()
+	if err := run(context.Background(), *passes, "-test.run=^$", "-test.bench="+*bench, "-test.benchtime="+*benchtime); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "table:", err)
 		os.Exit(1)
 	}
 }
 
-func read(in io.Reader) ([]*group, error) {
-	var groups []*group
+func run(ctx context.Context, passes int, args ...string) error {
+	folder, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	binary := filepath.Join(folder, "bench.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, ".")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("go test -c: %w", err)
+	}
+	t := table{}
+	for range passes {
+		pass := exec.CommandContext(ctx, binary, args...) //nolint:gosec // what was just built
+		pass.Stderr = os.Stderr
+		out, err := pass.Output()
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		if err := t.read(bytes.NewReader(out)); err != nil {
+			return err
+		}
+	}
+	return t.write(os.Stdout)
+}
+
+// table holds the benchmarks in the order in which they ran.
+type table struct{ groups []*group }
+
+// read adds the figures of a pass.
+func (t *table) read(in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -51,16 +90,16 @@ func read(in io.Reader) ([]*group, error) {
 			continue
 		}
 		name, contestant := split(fields[0])
-		at := slices.IndexFunc(groups, func(g *group) bool { return g.name == name })
+		at := slices.IndexFunc(t.groups, func(g *group) bool { return g.name == name })
 		if at < 0 {
-			at = len(groups)
-			groups = append(groups, &group{name: name, samples: make(map[string]*samples)})
+			at = len(t.groups)
+			t.groups = append(t.groups, &group{name: name, samples: make(map[string]*samples)})
 		}
-		if err := groups[at].add(contestant, fields[2:]); err != nil {
-			return nil, fmt.Errorf("%s: %w", fields[0], err)
+		if err := t.groups[at].add(contestant, fields[2:]); err != nil {
+			return fmt.Errorf("%s: %w", fields[0], err)
 		}
 	}
-	return groups, lines.Err()
+	return lines.Err()
 }
 
 // split takes BenchmarkCreate/memory/stripe-2 apart.
@@ -102,29 +141,35 @@ func (g *group) add(contestant string, figures []string) error {
 	return nil
 }
 
-func write(out io.Writer, groups []*group) error {
-	for _, g := range groups {
-		if _, err := fmt.Fprintf(out, "\n%s, %d runs\n\n| | time | bytes | allocations | time, %s = 1 |\n|---|---|---|---|---|\n",
-			g.name, g.runs(), ours); err != nil {
+func (t *table) write(out io.Writer) error {
+	for _, g := range t.groups {
+		if _, err := fmt.Fprintf(out, "\n%s, %d passes\n\n| | time | bytes | allocations | time, %s = 1 |\n|---|---|---|---|---|\n",
+			g.name, g.passes(), ours); err != nil {
 			return err
-		}
-		base := 0.0
-		if s := g.samples[ours]; s != nil {
-			base = median(s.nanoseconds)
 		}
 		for _, name := range g.contestants {
 			s := g.samples[name]
-			ratio := "–"
-			if base > 0 {
-				ratio = strconv.FormatFloat(median(s.nanoseconds)/base, 'f', 2, 64)
-			}
 			if _, err := fmt.Fprintf(out, "| %s | %s | %s | %s | %s |\n",
-				name+s.extra(), duration(median(s.nanoseconds)), count(s.bytes), count(s.allocs), ratio); err != nil {
+				name+s.extra(), duration(median(s.nanoseconds)), count(s.bytes), count(s.allocs), g.ratio(name)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// ratio compares a contestant with this project in each pass.
+func (g *group) ratio(name string) string {
+	base, s := g.samples[ours], g.samples[name]
+	if base == nil || len(base.nanoseconds) != len(s.nanoseconds) {
+		return "–"
+	}
+	ratios := make([]float64, len(s.nanoseconds))
+	for i := range ratios {
+		ratios[i] = s.nanoseconds[i] / base.nanoseconds[i]
+	}
+	slices.Sort(ratios)
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(ratios), ratios[len(ratios)/4], ratios[len(ratios)*3/4])
 }
 
 // extra names the figures that only some benchmarks have: " (9323 req/s)".
@@ -136,7 +181,7 @@ func (s *samples) extra() string {
 	return b.String()
 }
 
-func (g *group) runs() int {
+func (g *group) passes() int {
 	n := 0
 	for _, s := range g.samples {
 		n = max(n, len(s.nanoseconds))
