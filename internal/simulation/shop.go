@@ -291,11 +291,15 @@ func (p *process) decideCancel(ctx context.Context, o *order) {
 
 // stop cancels. A conflict says that it was done before, or is too late: webhooks say which.
 func (p *process) stop(ctx context.Context, o *order) {
+	var options []gateway.RequestOption
+	if p.m.keyed {
+		options = append(options, gateway.IdempotencyKey(o.ref+" cancel"))
+	}
 	var err error
 	if o.kind == payout {
-		_, err = p.client.Transfers.Cancel(ctx, o.id, gateway.TransferCancelParams{})
+		_, err = p.client.Transfers.Cancel(ctx, o.id, gateway.TransferCancelParams{}, options...)
 	} else {
-		_, err = p.client.Subscriptions.Cancel(ctx, o.id, gateway.SubscriptionCancelParams{})
+		_, err = p.client.Subscriptions.Cancel(ctx, o.id, gateway.SubscriptionCancelParams{}, options...)
 	}
 	switch {
 	case p.dead:
