@@ -249,3 +249,58 @@ func TestProductCodesPhonesAndDocumentsAreNoCardData(t *testing.T) {
 		assert.False(t, found(t, body), "%v", body)
 	}
 }
+
+func TestEachNameWhoseDigitsAreNoCardNumber(t *testing.T) {
+	t.Parallel()
+	const number = "4111111111111111"
+	for _, name := range []string{
+		"external_ref", "externalRef", "externalId", "external_id", "idempotency_key", "sku", "id", "tracking_code", "cursor", "reference",
+		"ref", "ean", "gtin", "upc", "barcode", "nsu", "tid", "order_id", "orderId", "order_ref", "orderRef",
+	} {
+		assert.False(t, found(t, m{name: number}), name)
+		assert.True(t, found(t, m{name: "x " + number}), "%s with more than digits", name)
+		assert.True(t, found(t, m{name + "s": number}), "%ss", name)
+	}
+	for _, name := range []string{"phone", "number", "document", "documentNumber", "document_number"} {
+		assert.False(t, found(t, m{name: "4222222222222"}), name)
+		assert.True(t, found(t, m{name: withCheckDigit("30569309025904")}), "%s of 14 digits", name)
+	}
+	for _, name := range []string{
+		"amount", "price", "unit_price", "unitPrice", "value", "total", "quantity", "fee_amount", "feeAmount", "unit_price", "list_price",
+	} {
+		assert.False(t, found(t, m{name: int64(4111111111111111)}), name)
+		assert.True(t, found(t, m{name: number}), "%s as a string", name)
+	}
+}
+
+func TestANumberInAnyNotationMayBeACardNumber(t *testing.T) {
+	t.Parallel()
+	for number, card := range map[string]bool{
+		"4111111111111111": true, "4111111111111111.0": true, "4.111111111111111e15": true, "4.111111111111111E15": true,
+		"41111111111111110e-1": true, "411111111111111.1": false, "4111111111111111.5": false, "4.111111111111111e400": false,
+		"4111111111111112.0": false,
+	} {
+		violations, err := spec.Check([]byte(`{"n":`+number+`}`), func(*spec.Object) {}, spec.Variant{})
+		require.NoError(t, err)
+		assert.Equal(t, card, len(violations) > 0, number)
+	}
+}
+
+func TestOnlyAMonthAndAYearAreAnExpiry(t *testing.T) {
+	t.Parallel()
+	for value, expiry := range map[string]bool{
+		"01/29": true, "12/29": true, "2029/1": true, "0129": true,
+		"00/29": false, "13/29": false, "012/29": false, "112/29": false, "/29": false, "0029": false, "1329": false,
+		"12/9": false, "12/029": false, "12/20290": false, "": false, "/": false, "12": false, "12290": false,
+		"ab/29": false, "12/cd": false, "1x/2y": false, "2029": false,
+	} {
+		assert.Equal(t, expiry, found(t, m{"expiry": value}), value)
+	}
+}
+
+func TestWhichObjectsAreCards(t *testing.T) {
+	t.Parallel()
+	for name, card := range map[string]bool{"card": true, "Credit-Card": true, "pan": false, "expiry": false, "buyer": false} {
+		assert.Equal(t, card, spec.IsCardObject(name), name)
+	}
+}

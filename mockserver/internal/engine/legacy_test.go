@@ -95,6 +95,14 @@ func TestLegacyStatusByControl(t *testing.T) {
 		require.NotNil(t, refusal)
 		assert.Equal(t, "INVALID_STATE", refusal.Code)
 	})
+	t.Run("CANCELLED cancels the transaction", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		id := w.legacyPayment()
+		require.Nil(t, w.move(id, set("CANCELLED")))
+		assert.Equal(t, "canceled", w.transactions.rows[id].Status)
+		require.NotNil(t, w.move(id, engine.Pay), "nobody pays for it any more")
+	})
 	t.Run("a label stands until the transaction moves", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

@@ -1,0 +1,233 @@
+// Command mutate changes the code that decides about money, one small change at a time,
+// and reports the changes that no test notices.
+//
+//	go run ./internal/mutate                          # every mutant
+//	go run ./internal/mutate -sample 200 -seed x      # some, chosen by the seed
+//	go run ./internal/mutate -area engine -match Pay  # those whose description matches
+//
+// All mutants of a file are compiled into it at once, and the environment variable MUTANT
+// selects one: each test binary is built once, not once for each of thousands of mutants.
+// A mutant is run with the tests that reach its function, those of its own package first.
+//
+// survivors.txt lists the mutants that may survive, each with its reason. The command
+// fails when another one survives, and when the file lists one that does not exist or
+// that a test finds.
+package main
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// area is code that is mutated, and the packages whose tests have to notice.
+type area struct {
+	name   string
+	files  []string
+	suites []string
+}
+
+func areas() []area {
+	return []area{
+		{"rules", []string{"internal/spec/*.go"}, []string{
+			"internal/spec", "mockserver/internal/openapi",
+		}},
+		{"engine", []string{"mockserver/internal/engine/*.go"}, []string{
+			"mockserver/internal/engine", "mockserver/internal/store", "mockserver/internal/hosted", "mockserver/internal/httpapi",
+			"mockserver",
+		}},
+		{"retry", []string{"internal/transport/*.go", "call.go", "errors.go", "reference.go"}, []string{
+			"internal/transport", ".", "internal/explore",
+		}},
+		{"signature", []string{"webhook/signature.go"}, []string{"webhook"}},
+	}
+}
+
+// has reports whether a file belongs to the area.
+func (a area) has(name string) bool {
+	return slices.ContainsFunc(a.files, func(pattern string) bool { ok, _ := filepath.Match(pattern, name); return ok })
+}
+
+// survivors are the reasons of the mutants that may survive, by their descriptions.
+type survivors map[string]string
+
+// parseSurvivors reads survivors.txt.
+func parseSurvivors(text string) (survivors, error) {
+	known := survivors{}
+	for block := range strings.SplitSeq(text, "\n\n") {
+		block = strings.TrimSpace(block)
+		if block == "" || strings.HasPrefix(block, "#") {
+			continue
+		}
+		lines := strings.Split(block, "\n")
+		reason := lines[len(lines)-1]
+		if len(lines) != 4 || !isEquivalent(reason) && !strings.HasPrefix(reason, "accepted: ") {
+			return nil, fmt.Errorf("survivors.txt: want a mutant of three lines, and a reason that begins with equivalent or accepted:\n%s", block)
+		}
+		known[strings.Join(lines[:3], "\n")] = reason
+	}
+	return known, nil
+}
+
+// isEquivalent reports whether a mutant does what the code does, so that no test can fail.
+func isEquivalent(reason string) bool { return strings.HasPrefix(reason, "equivalent: ") }
+
+// options say which mutants are run.
+type options struct {
+	area, match, seed string // "" for all
+	sample, workers   int
+}
+
+//go:embed survivors.txt
+var survivorsFile string
+
+func main() {
+	var o options
+	flag.StringVar(&o.area, "area", "", "the `names` of areas, joined by commas: rules, engine, retry, signature")
+	flag.StringVar(&o.match, "match", "", "run only the mutants whose description matches this `pattern`")
+	flag.IntVar(&o.sample, "sample", 0, "run only this `number` of mutants of each area, of those that survivors.txt does not list")
+	flag.StringVar(&o.seed, "seed", "", "chooses the sample")
+	flag.IntVar(&o.workers, "workers", 2, "the `number` of mutants that are tried at once")
+	flag.Parse()
+	known, err := parseSurvivors(survivorsFile)
+	if err == nil {
+		err = run(os.Stdout, areas(), known, o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+// run tries the mutants of the areas and prints what survives.
+func run(out io.Writer, areas []area, known survivors, o options) error {
+	m, err := load(areas)
+	if err != nil {
+		return err
+	}
+	problems := stale(out, m, known)
+	chosen := map[string][]*mutant{}
+	for _, a := range areas {
+		if o.area == "" || slices.Contains(strings.Split(o.area, ","), a.name) {
+			chosen[a.name] = o.choose(m.of(a), known)
+		}
+	}
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r := &runner{dir: dir, workers: o.workers, suites: map[string]*suite{}}
+	if r.overlay, err = m.writeOverlay(dir, slices.Concat(slices.Collect(maps.Values(chosen))...)); err != nil {
+		return err
+	}
+	for _, a := range areas {
+		if len(chosen[a.name]) == 0 {
+			continue
+		}
+		survived, err := r.try(a, chosen[a.name], func(m *mutant) {
+			if known[m.id] == "" {
+				_, _ = fmt.Fprintf(out, "survived:\n%s\n\n", m.id)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		problems += report(out, a.name, chosen[a.name], survived, known)
+	}
+	if problems > 0 {
+		return fmt.Errorf("%d mutants need a test, or a line in internal/mutate/survivors.txt", problems)
+	}
+	return nil
+}
+
+// choose returns the mutants of an area that are run. Another seed chooses other ones,
+// the same seed the same.
+func (o options) choose(mutants []*mutant, known survivors) []*mutant {
+	match := regexp.MustCompile(o.match)
+	chosen := slices.DeleteFunc(mutants, func(m *mutant) bool {
+		return !match.MatchString(m.id) || o.sample > 0 && known[m.id] != ""
+	})
+	if o.sample == 0 {
+		return chosen
+	}
+	key := func(m *mutant) string {
+		sum := sha256.Sum256([]byte(o.seed + "\n" + m.id))
+		return string(sum[:])
+	}
+	slices.SortFunc(chosen, func(a, b *mutant) int { return strings.Compare(key(a), key(b)) })
+	return chosen[:min(len(chosen), o.sample)]
+}
+
+// try returns those of the mutants that survive. Each is reported at once, since a run
+// may take long.
+func (r *runner) try(a area, mutants []*mutant, reported func(*mutant)) ([]*mutant, error) {
+	var (
+		mu       sync.Mutex
+		survived []*mutant
+		failed   error
+	)
+	if _, err := r.suite(a.suites[0]); err != nil {
+		return nil, err
+	}
+	parallel(r.workers, len(mutants), func(i int) {
+		survives, err := r.survives(mutants[i], a.suites)
+		mu.Lock()
+		defer mu.Unlock()
+		failed = errors.Join(failed, err)
+		if survives {
+			reported(mutants[i])
+			survived = append(survived, mutants[i])
+		}
+	})
+	return survived, failed
+}
+
+// report prints the outcome of an area and returns how many of its mutants are not what
+// survivors.txt says.
+func report(out io.Writer, name string, tried, survived []*mutant, known survivors) (problems int) {
+	var equivalent, accepted int
+	for _, m := range tried {
+		reason, survives := known[m.id], slices.Contains(survived, m)
+		switch {
+		case survives && isEquivalent(reason):
+			equivalent++
+		case survives && reason != "":
+			accepted++
+		case survives:
+			problems++
+		case reason != "":
+			problems++
+			_, _ = fmt.Fprintf(out, "is in survivors.txt, but a test finds it:\n%s\n\n", m.id)
+		}
+	}
+	killed, counted := len(tried)-len(survived), len(tried)-equivalent
+	_, _ = fmt.Fprintf(out, "%-10s %4d mutants tried, %4d killed, %3d survived, %3d equivalent: %.1f %%\n",
+		name, len(tried), killed, len(survived)-equivalent, equivalent, 100*float64(killed)/float64(max(1, counted)))
+	return problems
+}
+
+// stale reports the listed mutants that do not exist.
+func stale(out io.Writer, m *module, known survivors) (n int) {
+	there := map[string]bool{}
+	for _, m := range m.mutants {
+		there[m.id] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		if !there[id] {
+			n++
+			_, _ = fmt.Fprintf(out, "is in survivors.txt, but does not exist:\n%s\n\n", id)
+		}
+	}
+	return n
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const boundary = "testdata/sample/sample.go Max\n- if a > b {\n+ if a >= b {"
+
+func sample() []area {
+	return []area{{"sample", []string{"testdata/sample/*.go"}, []string{"testdata/sample"}}}
+}
+
+func TestTheMutantsOfTheSample(t *testing.T) {
+	t.Parallel()
+	m, err := load(sample())
+	require.NoError(t, err)
+	var got []string
+	for _, m := range m.mutants {
+		got = append(got, m.id)
+	}
+	want, err := os.ReadFile("testdata/mutants.txt")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), strings.Join(got, "\n\n")+"\n")
+}
+
+func TestAMutantIsKilledOrListedOrReported(t *testing.T) {
+	t.Parallel()
+	known := survivors{
+		boundary: "equivalent: of two equal numbers either is the greater one",
+		"testdata/sample/sample.go Max\n- return a\n+ return b":      "equivalent: it does not exist",
+		"testdata/sample/sample.go Max\n- if a > b {\n+ if a <= b {": "accepted: it is killed",
+	}
+	var out strings.Builder
+	require.EqualError(t, run(&out, sample(), known, options{match: "Max", workers: 2}),
+		"2 mutants need a test, or a line in internal/mutate/survivors.txt")
+	assert.Equal(t, `is in survivors.txt, but does not exist:
+testdata/sample/sample.go Max
+- return a
++ return b
+
+is in survivors.txt, but a test finds it:
+testdata/sample/sample.go Max
+- if a > b {
++ if a <= b {
+
+sample        3 mutants tried,    2 killed,   0 survived,   1 equivalent: 100.0 %
+`, out.String())
+
+	out.Reset()
+	require.Error(t, run(&out, sample(), survivors{}, options{match: "Forgotten", workers: 2}))
+	assert.Contains(t, out.String(), "survived:\ntestdata/sample/sample.go Forgotten\n- return false, errLimit\n+ return false, nil\n")
+	assert.Contains(t, out.String(), "   0 killed")
+}
+
+func TestASeedChoosesTheSameSample(t *testing.T) {
+	t.Parallel()
+	m, err := load(sample())
+	require.NoError(t, err)
+	choose := func(seed string) (ids []string) {
+		o := options{seed: seed, sample: 4}
+		for _, m := range o.choose(m.of(sample()[0]), survivors{boundary: "equivalent: x"}) {
+			assert.NotEqual(t, boundary, m.id)
+			ids = append(ids, m.id)
+		}
+		return ids
+	}
+	assert.Len(t, choose("a"), 4)
+	first := choose("a")
+	assert.Equal(t, first, choose("a"))
+	assert.NotEqual(t, first, choose("b"))
+}
+
+func TestASurvivorHasAReason(t *testing.T) {
+	t.Parallel()
+	known, err := parseSurvivors("# a comment\n\n" + boundary + "\nequivalent: x\n")
+	require.NoError(t, err)
+	assert.Equal(t, survivors{boundary: "equivalent: x"}, known)
+	for _, text := range []string{boundary, boundary + "\nbecause", boundary + "\nequivalent: x\naccepted: y", "x\nequivalent: y"} {
+		_, err := parseSurvivors(text)
+		require.Error(t, err, text)
+	}
+	_, err = parseSurvivors(survivorsFile)
+	assert.NoError(t, err)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// suite is the test binary of a package, with all mutants compiled in.
+type suite struct {
+	dir     string // "mockserver/internal/engine"
+	tests   []test
+	killers killers
+}
+
+// test is a test of a suite without a mutant.
+type test struct {
+	name    string
+	took    time.Duration
+	reaches map[int]bool // units
+}
+
+// slowest is how long a test may take to be used.
+const slowest = 15 * time.Second
+
+// fast is how long a test may take to be run before the others.
+const fast = 100 * time.Millisecond
+
+// runner runs suites. It builds one when a mutant needs it.
+type runner struct {
+	dir     string // for what is built
+	overlay string
+	workers int
+	mu      sync.Mutex
+	suites  map[string]*suite
+}
+
+func (r *runner) binary(dir string) string {
+	return filepath.Join(r.dir, strings.ReplaceAll(dir, "/", "_")+".test")
+}
+
+// suite builds the test binary of a package and finds out what each of its tests
+// reaches. A test that fails, because it measures allocations, say, is not used.
+func (r *runner) suite(dir string) (*suite, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.suites[dir]; s != nil {
+		return s, nil
+	}
+	began := time.Now()
+	if _, err := command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", r.overlay, "-o", r.binary(dir), "./"+dir); err != nil {
+		return nil, err
+	}
+	built := time.Since(began)
+	s := &suite{dir: dir, killers: killers{tests: map[*unit]map[string]bool{}}}
+	r.suites[dir] = s
+	list, err := s.command(context.Background(), r.binary(dir), 0, "-test.list=.").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	for name := range strings.FieldsSeq(string(list)) {
+		if !strings.HasPrefix(name, "Benchmark") {
+			s.tests = append(s.tests, test{name: name})
+		}
+	}
+	parallel(r.workers, len(s.tests), func(i int) { s.record(r, &s.tests[i]) })
+	fmt.Fprintf(os.Stderr, "%s: built in %.0f s, %d tests recorded in %.0f s\n", dir, built.Seconds(), len(s.tests), (time.Since(began) - built).Seconds())
+	return s, nil
+}
+
+// record runs a test by itself and notes the units that it reaches.
+func (s *suite) record(r *runner, t *test) {
+	ctx, cancel := context.WithTimeout(context.Background(), slowest)
+	defer cancel()
+	reached := filepath.Join(r.dir, "reached", s.dir, t.name)
+	if err := os.MkdirAll(filepath.Dir(reached), 0o700); err != nil {
+		panic(err)
+	}
+	cmd := s.command(ctx, r.binary(s.dir), -1, "-test.run=^"+t.name+"$")
+	cmd.Env = append(cmd.Env, "MUTANT_REACHED="+reached)
+	began := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %s is not used: %v\n%s\n", s.dir, t.name, err, lastLines(out))
+		return
+	}
+	t.took, t.reaches = time.Since(began), map[int]bool{}
+	units, _ := os.ReadFile(reached) //nolint:gosec // it is not there if none was reached
+	for unit := range strings.FieldsSeq(string(units)) {
+		n, _ := strconv.Atoi(unit)
+		t.reaches[n] = true
+	}
+}
+
+func lastLines(out []byte) []byte { return out[max(0, len(out)-600):] }
+
+// kills reports whether a test of s fails with m. Fast tests are run first, and before
+// others those that killed another mutant of the function.
+func (s *suite) kills(r *runner, m *mutant) bool {
+	var order [4][]*test
+	for i := range s.tests {
+		t := &s.tests[i]
+		if !t.reaches[m.unit.number] {
+			continue
+		}
+		at := 0
+		if t.took >= fast {
+			at = 2
+		}
+		if !s.killers.has(m.unit, t.name) {
+			at++
+		}
+		order[at] = append(order[at], t)
+	}
+	return slices.ContainsFunc(order[:], func(tests []*test) bool { return s.fails(r, m, tests) })
+}
+
+// fails reports whether one of the tests fails with m.
+func (s *suite) fails(r *runner, m *mutant, tests []*test) bool {
+	if len(tests) == 0 {
+		return false
+	}
+	var names []string
+	took := 5 * time.Second
+	for _, t := range tests {
+		names = append(names, t.name)
+		took += 4 * t.took
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), took+5*time.Second)
+	defer cancel()
+	out, err := s.command(ctx, r.binary(s.dir), m.number,
+		"-test.run=^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.timeout="+took.String()).CombinedOutput()
+	if err == nil {
+		return false
+	}
+	if failed := failedTest.FindSubmatch(out); failed != nil {
+		s.killers.add(m.unit, string(failed[1]))
+	}
+	return true
+}
+
+// failedTest finds the name of a test that failed, panicked or took too long.
+var failedTest = regexp.MustCompile(`(?m)^(?:--- FAIL: |\s+)(\w+) \(`)
+
+// killers are the tests that have killed a mutant of a function.
+type killers struct {
+	mu    sync.Mutex
+	tests map[*unit]map[string]bool
+}
+
+func (k *killers) has(u *unit, test string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.tests[u][test]
+}
+
+func (k *killers) add(u *unit, test string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tests[u] == nil {
+		k.tests[u] = map[string]bool{}
+	}
+	k.tests[u][test] = true
+}
+
+// command runs the tests of s with a mutant. A mutant that never stops to allocate
+// fails for lack of memory.
+func (s *suite) command(ctx context.Context, binary string, mutant int, args ...string) *exec.Cmd {
+	args = append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, binary}, args...)
+	cmd := exec.CommandContext(ctx, "bash", args...) //nolint:gosec // the program's own
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(mutant))
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// survives runs m against the suites of its area until one kills it.
+func (r *runner) survives(m *mutant, suites []string) (bool, error) {
+	for _, dir := range suites {
+		s, err := r.suite(dir)
+		if err != nil {
+			return false, err
+		}
+		if s.kills(r, m) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// parallel calls do for 0 to n-1.
+func parallel(workers, n int, do func(int)) {
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+}
