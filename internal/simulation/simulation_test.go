@@ -104,7 +104,7 @@ func command(seed uint64) string {
 //
 //nolint:paralleltest // see above
 func TestASeedAlwaysGivesTheSameLog(t *testing.T) {
-	months := 2
+	months := 1
 	if os.Getenv("FULL_SIZE") != "" {
 		months = 12
 	}
