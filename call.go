@@ -96,7 +96,7 @@ func (r *request) prepare(params any, path []string) error {
 	return misuse(r.op, err)
 }
 
-// misuse returns err as the error of a call that can't be made as it stands.
+// misuse returns err as the error of a call with invalid arguments.
 func misuse(op *spec.Operation, err error) error {
 	if err == nil || errors.Is(err, ErrValidation) {
 		return err
@@ -218,7 +218,7 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 	return r.client.engine.Do(ctx, &r.transport), nil
 }
 
-// useKey settles the call's Idempotency-Key. Where the gateway honours them, an unsafe
+// useKey settles the call's Idempotency-Key. If the gateway honours them, an unsafe
 // write always has one, and may be repeated with it.
 func (r *request) useKey(honoured bool) error {
 	r.key = r.o.idempotencyKey
@@ -430,23 +430,25 @@ func idOf(v any) string {
 	return ""
 }
 
-// Response is what a response says beside the resource. [ResponseInto] asks for
-// it; it is filled for a failed call too, as far as there was a response.
+// Response is what a response contains apart from the resource; see
+// [ResponseInto]. It is also filled for a failed call, as far as there was a
+// response.
 type Response struct {
 	StatusCode int
 	RequestID  string      // the gateway's trace id
-	Header     http.Header // as it came
+	Header     http.Header // as received
 	Attempts   int         // how many requests were made
 
-	// Reference is the external_ref or idempotency_key that was sent. Where the
-	// params have none the client made it, once for all attempts of the call.
+	// Reference is the external_ref or idempotency_key that was sent. If the
+	// params have none the client generated it, once for all attempts of the
+	// call.
 	Reference string
 
-	// Recovered says that an earlier attempt of this call, whose response was
-	// lost, had made the resource, and that it was found again.
+	// Recovered reports that an earlier attempt of this call, whose response was
+	// lost, had created the resource, and that the client recovered it.
 	Recovered bool
 
-	// Existing says that the gateway returned a resource that existed before
-	// this call, made with the same reference and equal to what was asked for.
+	// Existing reports that the gateway returned an existing resource, with the
+	// same reference and the same content as this call.
 	Existing bool
 }

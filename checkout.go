@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// ItemType says whether a sold thing is shipped.
+// ItemType says whether an item is shipped.
 type ItemType string
 
 // The item types.
@@ -20,7 +20,7 @@ const (
 	DigitalItem  ItemType = "digital"
 )
 
-// Known reports whether this version knows t.
+// Known reports whether this version defines t.
 func (t ItemType) Known() bool { return spec.ItemTypes.Has(string(t)) }
 
 // LinkStatus is a state of a checkout link.
@@ -29,12 +29,12 @@ type LinkStatus string
 // The states of a checkout link. Only an active one opens sessions.
 const (
 	LinkActive    LinkStatus = "active"
-	LinkExhausted LinkStatus = "exhausted" // used as often as it may be
+	LinkExhausted LinkStatus = "exhausted" // max_uses is reached
 	LinkExpired   LinkStatus = "expired"
 	LinkInactive  LinkStatus = "inactive"
 )
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s LinkStatus) Known() bool { return spec.LinkStatuses.Has(string(s)) }
 
 // SessionStatus is a state of a checkout session.
@@ -42,24 +42,24 @@ type SessionStatus string
 
 // The states of a checkout session.
 const (
-	SessionOpen       SessionStatus = "open"       // buyer or payment method are missing
-	SessionReady      SessionStatus = "ready"      // both are there
+	SessionOpen       SessionStatus = "open"       // the buyer or the payment method is missing
+	SessionReady      SessionStatus = "ready"      // both are set
 	SessionProcessing SessionStatus = "processing" // a transaction was created
 	SessionCompleted  SessionStatus = "completed"  // it was paid
 	SessionExpired    SessionStatus = "expired"
 )
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s SessionStatus) Known() bool { return spec.SessionStatuses.Has(string(s)) }
 
-// CheckoutLink is a new hosted checkout page.
+// CheckoutLink is a new page that the gateway hosts.
 type CheckoutLink struct {
 	URL   string                     `json:"url"`    // where to send the buyer
-	Extra map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// Slug returns the last element of the URL's path, by which
-// [CheckoutSessionsService.Open] finds the link; "" if there is none.
+// Slug returns the last element of the URL's path, with which
+// [CheckoutSessionsService.Open] opens the link; "" if there is none.
 func (l *CheckoutLink) Slug() string {
 	u, err := url.Parse(l.URL)
 	if err != nil {
@@ -72,33 +72,33 @@ func (l *CheckoutLink) Slug() string {
 	return slug
 }
 
-// MarshalJSON writes l as the gateway would.
+// MarshalJSON writes l in the gateway's form.
 func (l CheckoutLink) MarshalJSON() ([]byte, error) {
 	type plain CheckoutLink
 	return wire.Marshal((*plain)(&l))
 }
 
-// CheckoutSession is a buyer's visit of a checkout link.
+// CheckoutSession is a buyer's visit to a checkout link.
 type CheckoutSession struct {
 	Link  CheckoutLinkDetails `json:"link"`
 	Items []CheckoutItem      `json:"items"`
 
-	// SessionToken opens this session again and authorises its updates. It is
-	// redacted wherever it is printed or encoded: to store it, call Reveal.
+	// SessionToken resumes this session and authorizes its updates. It is
+	// redacted wherever it is printed or encoded; to store it, call Reveal.
 	SessionToken Secret `json:"session_token"`
 
 	ExpiresAt Timestamp                  `json:"expires_at"`
 	Resumed   bool                       `json:"resumed"` // false for a new session
-	Extra     map[string]json.RawMessage `json:",embed"`  // members that this version does not know
+	Extra     map[string]json.RawMessage `json:",embed"`  // members unknown to this version
 }
 
-// MarshalJSON writes s as the gateway would, but for the redacted token.
+// MarshalJSON writes s in the gateway's form, with the token redacted.
 func (s CheckoutSession) MarshalJSON() ([]byte, error) {
 	type plain CheckoutSession
 	return wire.Marshal((*plain)(&s))
 }
 
-// CheckoutLinkDetails is a checkout link as its buyer sees it. Amounts are in
+// CheckoutLinkDetails is a checkout link as the buyer sees it. Amounts are in
 // cents.
 type CheckoutLinkDetails struct {
 	ID             int64                      `json:"id"`
@@ -109,23 +109,23 @@ type CheckoutLinkDetails struct {
 	Currency       Currency                   `json:"currency"`
 	Amount         int64                      `json:"amount"`            // the sum of the products, if there are any
 	ExpiresAt      Timestamp                  `json:"expires_at"`        // nullable
-	MaxUses        int                        `json:"max_uses,omitzero"` // nullable: without limit
+	MaxUses        int                        `json:"max_uses,omitzero"` // nullable: no limit
 	UsedCount      int                        `json:"used_count"`
 	SuccessURL     string                     `json:"success_url"` // nullable
 	CancelURL      string                     `json:"cancel_url"`  // nullable
 	PaymentMethods []Method                   `json:"payment_methods"`
 	Metadata       Metadata                   `json:"metadata"`     // nullable; an object, see [Metadata.Decode]
 	PublicToken    string                     `json:"public_token"` // for the browser; no secret
-	Extra          map[string]json.RawMessage `json:",embed"`       // members that this version does not know
+	Extra          map[string]json.RawMessage `json:",embed"`       // members unknown to this version
 }
 
-// MarshalJSON writes c as the gateway would.
+// MarshalJSON writes c in the gateway's form.
 func (c CheckoutLinkDetails) MarshalJSON() ([]byte, error) {
 	type plain CheckoutLinkDetails
 	return wire.Marshal((*plain)(&c))
 }
 
-// CheckoutItem is one position of a checkout link. Prices are in cents.
+// CheckoutItem is one line of a checkout link. Prices are in cents.
 type CheckoutItem struct {
 	ID           int64                      `json:"id"`
 	ProductID    int64                      `json:"product_id"`
@@ -134,14 +134,14 @@ type CheckoutItem struct {
 	Quantity     int                        `json:"quantity"`
 	Currency     Currency                   `json:"currency"`
 	Type         ItemType                   `json:"type"`
-	Price        int64                      `json:"price"`                  // of one
-	ComparePrice int64                      `json:"compare_price,omitzero"` // nullable: what it cost before
+	Price        int64                      `json:"price"`                  // of one unit
+	ComparePrice int64                      `json:"compare_price,omitzero"` // nullable: its former price
 	Metadata     Metadata                   `json:"metadata"`               // nullable; an object, see [Metadata.Decode]
 	ImageURL     string                     `json:"image_url"`              // nullable
-	Extra        map[string]json.RawMessage `json:",embed"`                 // members that this version does not know
+	Extra        map[string]json.RawMessage `json:",embed"`                 // members unknown to this version
 }
 
-// MarshalJSON writes c as the gateway would.
+// MarshalJSON writes c in the gateway's form.
 func (c CheckoutItem) MarshalJSON() ([]byte, error) {
 	type plain CheckoutItem
 	return wire.Marshal((*plain)(&c))
@@ -154,18 +154,18 @@ type CheckoutSessionState struct {
 	UpdatedAt               Timestamp                  `json:"updated_at"`
 	SelectedPaymentMethod   Method                     `json:"selected_payment_method"`    // nullable
 	SelectedPaymentMethodAt Timestamp                  `json:"selected_payment_method_at"` // nullable
-	Extra                   map[string]json.RawMessage `json:",embed"`                     // members that this version does not know
+	Extra                   map[string]json.RawMessage `json:",embed"`                     // members unknown to this version
 }
 
-// MarshalJSON writes s as the gateway would.
+// MarshalJSON writes s in the gateway's form.
 func (s CheckoutSessionState) MarshalJSON() ([]byte, error) {
 	type plain CheckoutSessionState
 	return wire.Marshal((*plain)(&s))
 }
 
 // CheckoutLinkParams is the body of POST /v2/checkout-links: a link sells
-// either Products or a bare Amount, never both. A member at its zero value is
-// not sent.
+// either Products or an Amount, not both. A member at its zero value is not
+// sent.
 type CheckoutLinkParams struct {
 	Amount   int64             `json:"amount,omitzero"`   // cents, 1 to 100000000
 	Currency Currency          `json:"currency,omitzero"` // default BRL
@@ -173,37 +173,37 @@ type CheckoutLinkParams struct {
 	Products []CheckoutProduct `json:"products,omitzero"` // 1 to 25
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p CheckoutLinkParams) Validate() error { return validate(p, spec.CheckoutLink) }
 
-// CheckoutProduct is one position of a new checkout link.
+// CheckoutProduct is one line of a new checkout link.
 type CheckoutProduct struct {
-	// ExternalID is the product's id in your own system. The gateway keeps one
+	// ExternalID is the product's id in your own system. The gateway stores one
 	// product per id: sending an id again changes that product.
 	ExternalID string `json:"external_id,omitzero"`
 
 	Name         string   `json:"name"`                   // 1 to 255 characters; required
-	Price        int64    `json:"price"`                  // of one, in cents, 0 to 100000000; required
+	Price        int64    `json:"price"`                  // of one unit, in cents, 0 to 100000000; required
 	Quantity     int      `json:"quantity,omitzero"`      // 1 to 999999; default 1
 	Description  string   `json:"description,omitzero"`   //
 	ImageURL     string   `json:"image_url,omitzero"`     // http or https
-	ComparePrice int64    `json:"compare_price,omitzero"` // what it cost before, in cents
+	ComparePrice int64    `json:"compare_price,omitzero"` // its former price, in cents
 	Type         ItemType `json:"type,omitzero"`          //
 	Currency     Currency `json:"currency,omitzero"`      //
 }
 
 // CheckoutSessionParams is the body of PATCH /v2/checkout/{slug}/session. A
-// member at its zero value is not sent: a session may be filled in step by
+// member at its zero value is not sent: a session can be filled in step by
 // step.
 type CheckoutSessionParams struct {
 	Buyer         CheckoutBuyer `json:"buyer,omitzero"`
 	PaymentMethod Method        `json:"payment_method,omitzero"` // one of the link's PaymentMethods
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p CheckoutSessionParams) Validate() error { return validate(p, spec.CheckoutSession) }
 
-// CheckoutBuyer is what a checkout session knows of who pays.
+// CheckoutBuyer is the buyer of a checkout session.
 type CheckoutBuyer struct {
 	Name      string    `json:"name,omitzero"`
 	Email     string    `json:"email,omitzero"`
@@ -217,8 +217,8 @@ type CheckoutBuyer struct {
 // hosts.
 type CheckoutLinksService struct{ client *Client }
 
-// CheckoutSessionsService calls /v2/checkout/{slug}: visits of a hosted payment
-// page, for merchants that draw the page themselves.
+// CheckoutSessionsService calls /v2/checkout/{slug}: visits to a payment page,
+// for merchants that render the page themselves.
 type CheckoutSessionsService struct{ client *Client }
 
 // Create creates a payment page: POST /v2/checkout-links. Send the buyer to the URL
@@ -228,27 +228,26 @@ func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkPa
 	return call[CheckoutLink](ctx, s.client, &spec.CheckoutLinks.Create, &params, opts)
 }
 
-// Open reads the link called slug, 3 to 255 characters, and begins a session:
-// GET /v2/checkout/{slug}. A session lives for a limited time, see ExpiresAt.
-// An unknown slug is [ErrNotFound]; a link that takes no more buyers is
-// [ErrRetired].
+// Open reads the link called slug, 3 to 255 characters, and opens a session:
+// GET /v2/checkout/{slug}. A session expires, see ExpiresAt. An unknown slug is
+// [ErrNotFound]; a link that is used up, expired or inactive is [ErrRetired].
 func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ...RequestOption) (*CheckoutSession, error) {
 	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Open, nil, opts, slug)
 }
 
-// Resume reads the link called slug and comes back to the session of token:
-// GET /v2/checkout/{slug}. If that session has ended the gateway begins a
-// new one: Resumed says which it is, and SessionToken is to be used from then
-// on.
+// Resume reads the link called slug and resumes the session of token: GET
+// /v2/checkout/{slug}. If that session has ended, the gateway opens a new one.
+// Resumed reports which it is; use the returned SessionToken from then on.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {
 	opts = withSessionToken(spec.CheckoutSessions.Resume.Name, token, opts)
 	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Resume, nil, opts, slug)
 }
 
-// Update sets the buyer and the payment method of a session:
-// PATCH /v2/checkout/{slug}/session. What params leave out stays as it is. A wrong
-// token is [ErrUnauthorized], an expired session [ErrRetired], one whose payment has
-// begun [ErrConflict]. After [ErrOutcomeUnknown] call it again: it sets values.
+// Update sets the buyer and the payment method of a session: PATCH
+// /v2/checkout/{slug}/session. Members that params leave out keep their values.
+// A wrong token is [ErrUnauthorized], an expired session [ErrRetired], one
+// whose payment has started [ErrConflict]. After [ErrOutcomeUnknown] call it
+// again: it sets values.
 func (s *CheckoutSessionsService) Update(
 	ctx context.Context, slug string, token Secret, params CheckoutSessionParams, opts ...RequestOption,
 ) (*CheckoutSessionState, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Client calls the gateway. Make one with [New] and keep it: it holds the
+// Client calls the gateway. Create one with [New] and keep it: it holds the
 // connection pool and is safe for concurrent use.
 type Client struct {
 	Transactions     *TransactionsService
@@ -43,12 +43,12 @@ func (c *Client) initServices() {
 	c.CheckoutSessions = &CheckoutSessionsService{c}
 }
 
-// New returns a client for the gateway at baseURL, which may have a path that
-// goes before those of the interface. baseURL must be https, except for this
+// New returns a client for the gateway at baseURL, which may have a path in
+// front of those of the interface. baseURL must be https, except for this
 // machine itself; see [WithInsecureHTTP].
 //
-// A key is of one environment. A secret production key is refused for an
-// address that names a sandbox.
+// A key belongs to one environment. New rejects a production key for an address
+// that names a sandbox.
 func New(baseURL string, credential Credential, opts ...Option) (*Client, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {
@@ -63,8 +63,8 @@ func New(baseURL string, credential Credential, opts ...Option) (*Client, error)
 }
 
 // NewFromEnv returns a client made from the environment variables
-// GATEWAY_BASE_URL, GATEWAY_API_KEY and GATEWAY_AUTH, which is bearer where it
-// is not set, apikey or basic.
+// GATEWAY_BASE_URL, GATEWAY_API_KEY and GATEWAY_AUTH, which is bearer (the
+// default), apikey or basic.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	baseURL, key := os.Getenv("GATEWAY_BASE_URL"), os.Getenv("GATEWAY_API_KEY")
 	switch {
@@ -87,7 +87,8 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 	return New(baseURL, credential, opts...)
 }
 
-// With returns a client that differs by opts and shares the connection pool.
+// With returns a client with the same settings, changed by opts, that shares
+// the connection pool.
 func (c *Client) With(opts ...Option) (*Client, error) {
 	with := &Client{base: c.base, host: c.host, settings: c.settings}
 	if err := with.configure(opts); err != nil {
@@ -96,8 +97,8 @@ func (c *Client) With(opts ...Option) (*Client, error) {
 	return with, nil
 }
 
-// CloseIdleConnections closes the connections that are kept for later calls,
-// unless they belong to the pool of [WithHTTPClient].
+// CloseIdleConnections closes idle connections, unless they belong to the pool
+// of [WithHTTPClient].
 func (c *Client) CloseIdleConnections() {
 	if c.settings.httpClient == nil {
 		c.settings.own.CloseIdleConnections()
@@ -163,11 +164,12 @@ func parseBase(baseURL string) (*url.URL, error) {
 	}, nil
 }
 
-// Do calls an endpoint that has no method of its own. path starts with a slash and is
-// already escaped; in is the JSON body, or for GET the query, and may be nil; out gets
-// the whole response, envelope included, and may be nil or a *[]byte. GET, HEAD and
-// OPTIONS are retried as reads, all else only where nothing was applied. The errors
-// are those of the other methods; name the call for them with [Named].
+// Do calls an endpoint that has no method of its own. path starts with a slash
+// and is already escaped; in is the JSON body, or for GET the query, and may be
+// nil; out gets the whole response, envelope included, and may be nil or a
+// *[]byte. GET, HEAD and OPTIONS are retried as reads, other methods only if
+// nothing was applied. The errors are those of the other methods; name the call
+// in them with [Named].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
 	op := spec.Operation{Name: "do", Method: method, Path: "-", Class: spec.Unsafe}
 	switch method {

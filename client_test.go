@@ -44,7 +44,7 @@ func TestNewRefuses(t *testing.T) {
 		"public key, basic":       {baseURL, gateway.BasicToken("pk_live_1"), nil, "public key"},
 		"line break in the key":   {baseURL, gateway.BearerToken("sk_test_1\n"), nil, "line breaks"},
 		"space in the key":        {baseURL, gateway.APIKey(" sk_test_1"), nil, "spaces"},
-		"umlaut in the key":       {baseURL, gateway.APIKey("sk_tést"), nil, "no header may have"},
+		"umlaut in the key":       {baseURL, gateway.APIKey("sk_tést"), nil, "not allowed in a header"},
 		"scheme in the key":       {baseURL, gateway.BearerToken("Bearer sk_test_1"), nil, "pass the key alone"},
 		"colon in the username":   {baseURL, gateway.BasicAuth("a:b", "x"), nil, "colon"},
 		"live key in a sandbox":   {"https://sandbox.example.com", gateway.BearerToken("sk_live_1"), nil, "use the sandbox key (sk_test_…)"},

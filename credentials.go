@@ -13,12 +13,11 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Credential is how a client proves who it is. It prints "[redacted]" under
-// every verb, in slog and in JSON. The zero Credential is refused.
+// Credential is how a client authenticates. It prints "[redacted]" under every
+// verb, in slog and in JSON. The zero Credential is rejected.
 //
-// The interface takes one secret key in three forms: [BearerToken], which is
-// the usual one, [APIKey], and [BasicToken]. Legacy v1 endpoints take only the
-// APIKey form.
+// The interface accepts a secret key in three forms: [BearerToken], the usual
+// one, [APIKey], and [BasicToken]. Legacy v1 endpoints accept only APIKey.
 type Credential struct {
 	// A function keeps the key out of reach of anything that prints by
 	// reflection.
@@ -33,14 +32,14 @@ func BearerToken(key string) Credential {
 }
 
 // APIKey sends the key in the header apiKey, the only form that legacy v1
-// endpoints take.
+// endpoints accept.
 func APIKey(key string) Credential {
 	return headerCredential(apiKeyHeader, key, key)
 }
 
-// BasicAuth sends a username and a password as they are. The interface
-// document says username "token" and password "x", where "token" stands for
-// the key: [BasicToken] does that.
+// BasicAuth sends a username and a password unchanged. The interface document
+// says username "token" and password "x", where "token" stands for the key:
+// [BasicToken] does that.
 func BasicAuth(username, password string) Credential {
 	if strings.Contains(username, ":") {
 		return Credential{err: errors.New("gateway: a username with a colon can't be sent by basic authentication")}
@@ -53,8 +52,8 @@ func BasicAuth(username, password string) Credential {
 // and "x" as the password.
 func BasicToken(key string) Credential { return BasicAuth(key, "x") }
 
-// CredentialFunc asks source before every attempt of every call, for keys that
-// rotate. It should return from memory; its error ends the call before
+// CredentialFunc calls source before every attempt of every call, for keys that
+// rotate. source should return from memory; its error ends the call before
 // anything is sent.
 func CredentialFunc(source func(context.Context) (Credential, error)) Credential {
 	if source == nil {
@@ -101,7 +100,7 @@ func checkKey(key string) error {
 	}
 	for i := range len(key) {
 		if c := key[i]; c <= ' ' || c >= 0x7f {
-			return errors.New("gateway: the API key holds a byte that no header may have: look for spaces, line breaks and quotes around it")
+			return errors.New("gateway: the API key contains a byte that is not allowed in a header: check for spaces, line breaks and quotes around it")
 		}
 	}
 	return nil

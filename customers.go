@@ -11,14 +11,14 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// CustomerStatus is the current state of a customer. The interface names no
-// closed list; states that this version does not know are kept as they came.
+// CustomerStatus is the current state of a customer. The interface document
+// defines no closed list; states unknown to this version are kept as they came.
 type CustomerStatus string
 
 // CustomerActive is the state of a new customer.
 const CustomerActive CustomerStatus = "active"
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s CustomerStatus) Known() bool { return spec.CustomerStatuses.Has(string(s)) }
 
 // CustomerParams is the body of POST /v2/customers. A member at its zero value
@@ -26,23 +26,23 @@ func (s CustomerStatus) Known() bool { return spec.CustomerStatuses.Has(string(s
 type CustomerParams struct {
 	Name     string    `json:"name"`              // required
 	Email    string    `json:"email"`             // required; two customers may share one
-	Phone    string    `json:"phone,omitzero"`    // nullable; the live gateway wants 11 digits, without +55
+	Phone    string    `json:"phone,omitzero"`    // nullable; live gateways require 11 digits, without +55
 	Document *Document `json:"document,omitzero"` // nullable
 
 	// ExternalRef is the customer's reference in your own system and the
 	// idempotency key: a second create with it is rejected with [ErrDuplicate].
-	// Without it a create is not repeated after a lost response, since that could
-	// make a second customer.
+	// Without it a create is not retried after a lost response, since that could
+	// create a second customer.
 	ExternalRef string `json:"externalRef,omitzero"`
 
 	Address   *Address `json:"address,omitzero"`    // nullable
-	IPAddress string   `json:"ip_address,omitzero"` // nullable; IPv4 or IPv6, the last one known
+	IPAddress string   `json:"ip_address,omitzero"` // nullable; IPv4 or IPv6, the last known one
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p CustomerParams) Validate() error { return validate(p, spec.Customer) }
 
-// Customer is a reusable buyer profile. A transaction may name it by
+// Customer is a reusable buyer profile. A transaction may refer to it with
 // [BuyerParams.ID], a subscription must. Nullable strings are "", nullable
 // objects nil.
 type Customer struct {
@@ -55,18 +55,18 @@ type Customer struct {
 	Address     *Address                   `json:"address"`     // nil if none is stored
 	Status      CustomerStatus             `json:"status"`
 	IPAddress   string                     `json:"ip_address"` // nullable
-	Extra       map[string]json.RawMessage `json:",embed"`     // members that this version does not know
+	Extra       map[string]json.RawMessage `json:",embed"`     // members unknown to this version
 }
 
-// MarshalJSON writes c as the gateway would: every member that was read, null
-// for what is empty.
+// MarshalJSON writes c in the gateway's form: every member that was read, null
+// for the empty ones.
 func (c Customer) MarshalJSON() ([]byte, error) {
 	type plain Customer
 	return wire.Marshal((*plain)(&c))
 }
 
 // CustomerListParams is the query of GET /v2/customers. All filters must match;
-// one at its zero value does not filter.
+// a filter with its zero value is ignored.
 type CustomerListParams struct {
 	Page  int `url:"page,omitempty"`  // 1 to 1000000; default 1
 	Limit int `url:"limit,omitempty"` // customers in a page, 1 to 100; default 10
@@ -77,13 +77,13 @@ type CustomerListParams struct {
 	Phone          string         `url:"phone,omitempty"`
 	ExternalRef    string         `url:"external_ref,omitempty"`
 	Status         CustomerStatus `url:"status,omitempty"`
-	IPAddress      string         `url:"ip_address,omitempty"` // the last one known
+	IPAddress      string         `url:"ip_address,omitempty"` // the last known one
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p CustomerListParams) Validate() error { return validateQuery(p, spec.CustomerList) }
 
-// CustomersService holds the calls about customers.
+// CustomersService calls /v2/customers: reusable buyer profiles.
 type CustomersService struct{ client *Client }
 
 var createCustomer = keyedCreate[CustomerParams, Customer]{
@@ -125,15 +125,15 @@ func (s *CustomersService) Get(ctx context.Context, id string, opts ...RequestOp
 	return call[Customer](ctx, s.client, &spec.Customers.Get, nil, opts, id)
 }
 
-// List reads one page of customers, newest first: GET /v2/customers. Unlike
-// the other lists it goes by page number.
+// List reads one page of customers, newest first: GET /v2/customers. Unlike the
+// other lists it uses page numbers.
 func (s *CustomersService) List(ctx context.Context, params CustomerListParams, opts ...RequestOption) (*Page[Customer], error) {
 	return listPage[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }
 
 // Pages ranges over the pages of a list from the one that params ask for. An
-// error comes once and ends it. A customer made while the pages are read may
-// show one of them twice: numbered pages shift.
+// error comes once and ends it. If a customer is created meanwhile, the pages
+// shift and may return an item twice.
 func (s *CustomersService) Pages(ctx context.Context, params CustomerListParams, opts ...RequestOption) iter.Seq2[*Page[Customer], error] {
 	return listPages[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }

@@ -7,17 +7,18 @@
 //
 // # Construct
 //
-// A [Client] is made once and used from any number of goroutines:
+// Create a [Client] once and use it from any number of goroutines:
 //
 //	client, err := gateway.New(baseURL, gateway.BearerToken(key))
 //	if err != nil {
 //		return err
 //	}
 //
-// [New] takes the address of one environment, production or sandbox, and a
-// [Credential] of the same one, and rejects what can't work: a public key, plain
-// http to another host, a live key for a sandbox. [NewFromEnv] reads both from
-// the environment. An [Option] holds for every call, a [RequestOption] for one.
+// [New] takes the base URL of one environment, production or sandbox, and a
+// [Credential] for it. It rejects combinations that can't work: a public key,
+// plain http to another host, a live key for a sandbox. [NewFromEnv] reads both
+// from the environment. An [Option] applies to every call, a [RequestOption] to
+// one.
 //
 // # First payment
 //
@@ -33,12 +34,14 @@
 //	}
 //	show(tx.Pix.QRCode)
 //
-// The buyer pays in the bank's app; a webhook says so. Hand over the goods when
-// [Transaction.Settled] holds, not when the state is "paid": a card ends in
-// "captured". [TransactionsService.Wait] polls if no webhook can be received.
+// The buyer pays in the bank's app, and a webhook reports it. Ship the goods
+// when [Transaction.Settled] is true, not when the status is "paid": a card
+// payment ends as "captured". If you can't receive webhooks,
+// [TransactionsService.Wait] polls.
 //
-// Every params type has a Validate method with all limits of the interface, and
-// every call runs it first: a [ValidationError] means that nothing was sent.
+// Every params type has a Validate method that checks all limits of the
+// interface. Every call runs it first, so a [ValidationError] means that
+// nothing was sent.
 //
 // # Errors
 //
@@ -65,29 +68,29 @@
 //		return "try later" // the client has already tried a few times
 //	}
 //
-// With [ErrNotSent] nothing was done: the gateway could not be reached, the
-// credential could not be had, or the context ended first. [ErrServer] is also a
-// read without a usable response; a write is [ErrOutcomeUnknown] then.
+// [ErrNotSent] means that nothing was done: the gateway could not be reached,
+// there was no credential, or the context ended first. A read without a usable
+// response; a write is [ErrOutcomeUnknown] then.
 //
-// If a 409 names the resource that has the reference, [Error.ResourceID] is
-// its id. No error prints a key, a body or a query.
+// If a 409 names the resource that the reference belongs to, [Error.ResourceID]
+// is its id. No error prints a key, a body or a query.
 //
 // # When the outcome is unknown
 //
 // A write whose response was lost (a timeout, a broken connection, a server
 // error) may have been applied or not, and so may one whose repeat is rejected.
-// Where the resource can be found by its reference, the client finds and returns
-// it. What is left is [ErrOutcomeUnknown]; the [*OutcomeError] around it carries
-// the operation, the reference, the idempotency key and, if a response named
-// it, the id of the resource. Never send the write again with a new reference:
-// that is how buyers are charged twice. Do one of these:
+// If the resource can be found by its reference, the client finds and returns
+// it. Otherwise the error is [ErrOutcomeUnknown]. The [*OutcomeError] around it
+// has the operation, the reference, the idempotency key and, if a response
+// named it, the id of the resource. Never send the write again with a new
+// reference: that is how buyers are charged twice. Instead:
 //
-//   - Repeat the call with the same ExternalRef or IdempotencyKey, that of the
-//     OutcomeError if the client made it. Nothing happens twice.
-//   - Look it up: [TransactionsService.FindByExternalRef], or Get if there is
+//   - Repeat the call with the same ExternalRef or IdempotencyKey; if the
+//     client made it, the OutcomeError has it. Nothing happens twice.
+//   - Look it up: [TransactionsService.FindByExternalRef], or Get if you have
 //     an id. For a refund, read the transaction and compare its RefundedAmount
 //     with what it was before.
-//   - Leave the order open until the webhook comes.
+//   - Leave the order open until the webhook arrives.
 //
 // # Idempotency keys
 //
@@ -97,26 +100,27 @@
 // repeated with it. Without it a refund of 500 that is repeated by hand after a
 // lost response may refund 1000.
 //
-// [IdempotencyKey] gives a call a key of your own; stored before the call, it
-// survives a crash of your process. Otherwise the client makes one, which
-// [OutcomeError.IdempotencyKey] returns if all attempts were lost.
+// [IdempotencyKey] sets a key of your own for one call. Store it before the
+// call and it survives a crash of your process. Otherwise the client generates
+// a key, and [OutcomeError.IdempotencyKey] returns it if all attempts were
+// lost.
 //
 // # Retries
 //
-// The client repeats what is safe to repeat, three attempts by default, with
-// backoff and Retry-After: reads, creates with a reference, which the gateway
-// carries out only once, and any call that was certainly not carried out. Refunds,
-// cancellations and updates are repeated otherwise only with idempotency keys.
+// The client retries what is safe to repeat, up to three attempts by default,
+// with backoff and Retry-After: reads, creates with a reference, which the
+// gateway applies only once, and any call that was certainly not applied. Other
+// refunds, cancellations and updates are retried only with idempotency keys.
 // [NoRetry], [MaxAttempts] and [AttemptTimeout] change this for one call.
 //
-// Make the reference yourself and store it with the order before the first call,
-// so that it survives a crash. If you give none the client makes one and
-// returns it in [Response.Reference] and in every error.
+// Create the reference yourself and store it with the order before the first
+// call, so that it survives a crash. If you pass none, the client generates one
+// and returns it in [Response.Reference] and in every error.
 //
 // # Paging
 //
-// List returns one page. All ranges over everything, Pages over whole pages;
-// neither sends a request before the loop begins or after it ends:
+// List returns one page. All iterates over all items, Pages over pages. Neither
+// sends a request before the loop begins or after it ends:
 //
 //	for tx, err := range client.Transactions.All(ctx, gateway.TransactionListParams{}) {
 //		if err != nil {
@@ -125,35 +129,37 @@
 //		fmt.Println(tx.ExternalRef, tx.Status)
 //	}
 //
-// [Collect] makes a slice of it. A [Page] can be resumed later from its cursor.
+// [Collect] returns a slice. A [Page] can be resumed later from its cursor.
 //
 // # Money
 //
-// Every amount is an int64 in the currency's smallest unit, cents for BRL; no
-// float exists anywhere. [FormatAmount] writes one for people. No amount has a
-// zero that means "everything": a full refund says Full.
+// Every amount is an int64 in the currency's smallest unit, cents for BRL;
+// there are no floats. [FormatAmount] formats an amount for display. Zero never
+// means "everything": a full refund is RefundParams{Full: true}.
 //
 // # Values
 //
-// A member of a request at its zero value is not sent. Where null or zero has a
-// meaning of its own the member is an [Opt], made with [Set] or [Null].
+// A request member with its zero value is not sent. Members for which null or
+// zero has its own meaning are of type [Opt]; create one with [Set] or [Null].
 //
-// In a response null and "" are both "". Enums are strings, also those that this
-// version does not know, see their Known methods; unknown members are in Extra. A
-// result encodes to the members and values that the gateway sent, except that
-// absent, null and "" may become each other, and a number or string takes the
-// type that the interface has. Decode stored results with JSON v2
-// (github.com/go-json-experiment/json, encoding/json/v2 from Go 1.27 on): the
-// older encoding/json does not fill Extra.
+// In a response, null and "" are both read as "". Enums are strings and keep
+// values that this version does not know; their Known methods report them.
+// Unknown members are in Extra. A result encodes to the members and values that
+// the gateway sent, except that absent, null and "" may become each other, and
+// that a number or string takes the type that the interface defines. Decode
+// stored results with JSON v2 (github.com/go-json-experiment/json, or
+// encoding/json/v2 from Go 1.27 on); the older encoding/json does not fill
+// Extra.
 //
 // # Cards and 3-D Secure
 //
 // Card data never passes through your server or this package. The client-side
-// payment element makes a [CardToken] in the buyer's browser, "pgct_…" for one
-// use or "pgpm_…" for more; anything else in Token is rejected unsent.
+// payment element creates a [CardToken] in the buyer's browser, "pgct_…" for
+// one use or "pgpm_…" for several; anything else in Token is rejected before it
+// is sent.
 //
-// If the issuer wants the buyer to confirm, the transaction has a NextAction:
-// give its ClientSecret to the payment element and wait for the webhook.
+// If the issuer requires authentication, the transaction has a NextAction: pass
+// its ClientSecret to the payment element and wait for the webhook.
 //
 // # Subscriptions
 //
@@ -177,10 +183,10 @@
 //		}
 //	}
 //
-// The gateway charges by itself from then on and reports renewals and failures by
-// webhook. A Pix Automatico has no token: its payer authorises with
-// [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running] reports whether
-// the customer has what was subscribed for.
+// The gateway then charges every period by itself and reports renewals and
+// failures by webhook. A Pix Automatico has no token: the payer authorizes it
+// with [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running] reports
+// whether the customer has access.
 //
 // # Payouts
 //
@@ -194,8 +200,8 @@
 //		return err
 //	}
 //
-// A payout is paid later: its end, paid or error, comes by webhook. It can be
-// canceled while it is pending or in analysis.
+// A payout is paid later; a webhook reports whether it was paid or failed. It
+// can be canceled while it is pending or in analysis.
 //
 // # Checkout
 //
@@ -207,23 +213,23 @@
 //	}
 //	redirect(link.URL)
 //
-// That is all that a hosted page needs. A page of your own opens a session with
-// [CheckoutSessionsService.Open], comes back to it with Resume, and fills in
-// buyer and payment method with Update; the session's token is a [Secret].
+// A hosted page needs no more than that. A page of your own opens a session
+// with [CheckoutSessionsService.Open], resumes it with Resume, and sets the
+// buyer and the payment method with Update. The session's token is a [Secret].
 //
 // # Webhooks and tests
 //
-// Webhooks are the primary channel: package webhook verifies them, or reads the
-// resource back, and neither loses nor doubles one. Package mockserver is the
-// gateway in memory, with every state and rule and its own clock; its Client
-// method returns a Client that talks to it without a socket. The command
-// mockserver/cmd/mockgateway is the same for other languages.
+// Webhooks are the primary channel. Package webhook verifies them or reads the
+// resource back, and deduplicates and stores them. Package mockserver is the
+// gateway in memory, with every state and rule and a virtual clock; its Client
+// method returns a Client that reaches it without a socket. The command
+// mockserver/cmd/mockgateway serves the same gateway to other languages.
 //
 // # Logs and telemetry
 //
 // [WithLogger] logs each attempt with operation, status, duration and request
-// id, never a header, a body or an id of a resource. [WithObserver] reports calls and
-// attempts for traces and metrics; the module contrib/otel is such an observer, for
-// OpenTelemetry. [OperationFromContext] gives an http.RoundTripper the operation's name
-// and path template.
+// id, but no headers, bodies or resource ids. [WithObserver] reports calls and
+// attempts for traces and metrics; the module contrib/otel is such an observer,
+// for OpenTelemetry. [OperationFromContext] returns the operation's name and
+// path template inside an http.RoundTripper.
 package gateway

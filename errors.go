@@ -27,16 +27,17 @@ type sentinelError string
 
 func (e sentinelError) Error() string { return "gateway: " + string(e) }
 
-// What went wrong, for errors.Is; the package documentation says what to do. Every error
-// is exactly one of them, but ErrDuplicate is ErrConflict too.
+// The kinds of errors, for errors.Is; the package documentation says what to
+// do. Every error matches exactly one of them, except that ErrDuplicate matches
+// ErrConflict too.
 const (
 	// ErrOutcomeUnknown is a write that was sent and may have been applied; see
 	// [OutcomeError]. What the gateway said is in the [Error] that it wraps; no
-	// other sentinel matches, so that "rejected" is never read into it.
+	// other sentinel matches, so that it can't be mistaken for a rejection.
 	ErrOutcomeUnknown sentinelError = "it is not known whether the request was applied"
-	// ErrNotSent is a request that never left: the gateway could not be reached
-	// (dial, DNS, TLS, proxy), there was no credential for it, or the context
-	// ended first. Nothing was applied.
+	// ErrNotSent is a request that was not sent: the gateway could not be
+	// reached (dial, DNS, TLS, proxy), there was no credential for it, or the
+	// context ended first. Nothing was applied.
 	ErrNotSent sentinelError = "the request was not sent"
 
 	ErrValidation   sentinelError = "the request breaks a rule"                      // 400, 422, another 4xx, or found before it was sent
@@ -47,19 +48,19 @@ const (
 	ErrConflict     sentinelError = "the resource's state does not allow it"         // any 409, and 412
 	ErrRetired      sentinelError = "the endpoint is retired"                        // 410
 	ErrRateLimited  sentinelError = "too many requests"                              // 429
-	// ErrServer is a gateway that failed: 5xx, 408, no response to a read, or a
-	// response that the interface does not define, such as a redirect.
+	// ErrServer is a failure of the gateway: 5xx, 408, no response to a read, or
+	// a response that the interface does not define, such as a redirect.
 	ErrServer sentinelError = "the gateway failed"
 )
 
-// Error is a call that failed: rejected by the gateway, or without a response.
-// errors.Is tells the kinds apart with the Err… constants; errors.As gives
-// the details.
+// Error is a call that was rejected by the gateway or got no response. Use
+// errors.Is with the Err… constants for its kind, and errors.As for the
+// details.
 type Error struct {
 	Op         string // the operation: "transactions.create"
-	StatusCode int    // of the response; 0 where there was none
+	StatusCode int    // of the response; 0 if there was none
 
-	// What the body says. Each is "" where the body does not say it.
+	// From the body; "" if missing.
 	Type     string // a URI that names the kind of problem
 	Title    string
 	Detail   string
@@ -68,21 +69,21 @@ type Error struct {
 	Fields   []FieldError
 
 	RequestID  string        // the gateway's trace id, for its support
-	Reference  string        // the reference that was sent, also one that the client made
-	RetryAfter time.Duration // how long the gateway asks to wait; 0 where it does not
+	Reference  string        // the reference that was sent, also a generated one
+	RetryAfter time.Duration // from the header Retry-After; 0 without it
 	Attempts   int           // how many requests were made
-	Header     http.Header   // of the response, those that hold no secret
-	Body       []byte        // of the response, at most 4 KiB; it may hold personal data
+	Header     http.Header   // of the response, without secrets
+	Body       []byte        // of the response, at most 4 KiB; it may contain personal data
 
-	// Existing is the older resource that has the reference, where the gateway
-	// returned it: a *[Transaction], *[Transfer], … as the call returns it.
+	// Existing is the older resource with the reference, if the gateway returned
+	// it: a *[Transaction], *[Transfer], … as the call returns it.
 	Existing any
-	// ResourceID is the id of the resource that has the reference, where a 409
-	// names it: read it instead of creating it again.
+	// ResourceID is the id of the resource with the reference, if a 409 names
+	// it: read it instead of creating it again.
 	ResourceID string
 
-	// Err is why there is no response, or the error of the context that ended
-	// the call; nil where the gateway rejected it.
+	// Err is the reason why there is no response, or the error of the context
+	// that ended the call; nil if the gateway rejected the call.
 	Err error
 
 	duplicate bool // a 409 of a reference
@@ -90,10 +91,10 @@ type Error struct {
 	notSent   bool // no attempt left
 	unknown   bool // inside an OutcomeError: what was said settles nothing
 	hopeless  bool // another call would fail alike
-	kind      int  // the status that the sentinels match, where it is not StatusCode
+	kind      int  // the status that the sentinels match, if it is not StatusCode
 }
 
-// Error says on one line what failed. It holds no secrets and no query.
+// Error returns one line without secrets and query.
 func (e *Error) Error() string {
 	parts := []string{"gateway: " + e.Op}
 	if e.StatusCode != 0 {
@@ -137,10 +138,10 @@ func (e *Error) context() string {
 	return " [" + strings.Join(parts, ", ") + "]"
 }
 
-// Unwrap returns Err, so that errors.Is finds context.Canceled and the like.
+// Unwrap returns Err, so that errors.Is matches context.Canceled and the like.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether e is of the kind that target names.
+// Is reports whether e is an error of the kind target.
 func (e *Error) Is(target error) bool {
 	if e.unknown {
 		return false
@@ -177,7 +178,7 @@ func (e *Error) sentinel() sentinelError {
 // status is the one that the sentinels go by.
 func (e *Error) status() int { return cmp.Or(e.kind, e.StatusCode) }
 
-// LogValue groups what a log may show.
+// LogValue returns the attributes that are safe to log.
 func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("op", e.Op),
@@ -190,10 +191,10 @@ func (e *Error) LogValue() slog.Value {
 	)
 }
 
-// OutcomeError is a write that was sent and may have been applied: the response was
-// lost or unreadable, the gateway failed, or it rejected a repeat for a reason that
-// the first request may have caused. Sent again with another reference it may pay
-// twice.
+// OutcomeError is a write that was sent and may have been applied: the response
+// was lost or unreadable, the gateway failed, or it rejected a retry for a
+// reason that the first request may have caused. A repeat with another
+// reference may pay twice.
 //
 //   - A create: find it by Reference ([TransactionsService.FindByExternalRef]),
 //     or repeat it with the same reference: it is [ErrDuplicate] if it was applied.
@@ -201,18 +202,18 @@ func (e *Error) LogValue() slog.Value {
 //     repeat it with that key and the same params.
 //   - Any other write: read the resource and see whether it changed.
 //
-// It is [ErrOutcomeUnknown] and no other sentinel; errors.As finds the [*Error] with
-// what the gateway said.
+// It matches [ErrOutcomeUnknown] and no other sentinel; errors.As finds the
+// [*Error] with the response of the gateway.
 type OutcomeError struct {
 	Op             string
-	Reference      string // the reference that was sent, also one that the client made
-	IdempotencyKey string // the header that was sent, also one that the client made; "" for none
-	ResourceID     string // where a response names what has the reference: an older one too
+	Reference      string // the reference that was sent, also a generated one
+	IdempotencyKey string // the header that was sent, also a generated one; "" for none
+	ResourceID     string // if a response names the resource with the reference, which may be an older one
 	ResourceStatus string // as ResourceID
 	Err            error  // an *Error
 }
 
-// Error says what is not known, and why.
+// Error returns one line with the operation and the reason.
 func (e *OutcomeError) Error() string {
 	text := "gateway: " + e.Op + ": the outcome is unknown"
 	if e.ResourceID != "" {
@@ -227,13 +228,13 @@ func (e *OutcomeError) Error() string {
 	return oneLine(text)
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns Err.
 func (e *OutcomeError) Unwrap() error { return e.Err }
 
 // Is reports whether target is [ErrOutcomeUnknown].
 func (*OutcomeError) Is(target error) bool { return target == ErrOutcomeUnknown }
 
-// LogValue groups what a log may show.
+// LogValue returns the attributes that are safe to log.
 func (e *OutcomeError) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("op", e.Op),
@@ -244,7 +245,7 @@ func (e *OutcomeError) LogValue() slog.Value {
 	)
 }
 
-// FieldError is one broken rule of a request, found by the gateway or, before
+// FieldError is a broken rule of a request, found by the gateway or, before
 // anything was sent, by Validate.
 type FieldError struct {
 	Field   string `json:"field"`   // the member: "amount", "buyer.address.city", "products[0].name"
@@ -252,15 +253,14 @@ type FieldError struct {
 	Code    string `json:"code"`    // required, invalid_type, too_small, too_big, invalid_string, invalid_enum_value
 }
 
-// ValidationError says which members of a request break which rules. It is
-// found before anything is sent; errors.Is(err, [ErrValidation]) holds for it
-// as for the gateway's own refusal.
+// ValidationError lists the members of a request that break rules, found before
+// anything is sent. Like a rejection by the gateway it matches [ErrValidation].
 type ValidationError struct {
 	Op     string       // the operation: "transactions.create"; "" from Validate
 	Fields []FieldError // at least one
 }
 
-// Error lists every member and its rule on one line.
+// Error returns one line with every member and its rule.
 func (e *ValidationError) Error() string {
 	op := e.Op
 	if op != "" {

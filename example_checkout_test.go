@@ -86,7 +86,7 @@ func ExampleCheckoutSessionsService_Resume() {
 	}
 	fmt.Println("resumed:", same.Resumed)
 
-	// Half an hour later the session is over; a new one takes its place.
+	// Half an hour later the session has expired, and Resume opens a new one.
 	if err := gw.Clock.Advance(31 * time.Minute); err != nil {
 		fmt.Println(err)
 		return
@@ -131,7 +131,7 @@ func ExampleCheckoutSessionsService_Update() {
 	}
 	fmt.Println(state.Status, state.SelectedPaymentMethod)
 
-	_, err = client.CheckoutSessions.Update(ctx, link.Slug(), gateway.NewSecret("cst_of_somebody_else"), gateway.CheckoutSessionParams{})
+	_, err = client.CheckoutSessions.Update(ctx, link.Slug(), gateway.NewSecret("cst_of_another_session"), gateway.CheckoutSessionParams{})
 	fmt.Println("unauthorized:", errors.Is(err, gateway.ErrUnauthorized))
 
 	// Output:

@@ -56,7 +56,7 @@ func ExampleClient_Do() {
 	// 1
 }
 
-// A copy of a client that is more patient, over the same connections.
+// A client that retries longer, over the same connections.
 func ExampleClient_With() {
 	_, client := mock()
 	patient, err := client.With(gateway.WithMaxAttempts(6), gateway.WithBackoff(time.Second, time.Minute))

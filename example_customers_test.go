@@ -24,7 +24,7 @@ func ExampleCustomersService_Create() {
 	// Output: Maria Silva active 36
 }
 
-// A second customer with the same reference is refused, and the first one can
+// A second customer with the same reference is rejected, and the first one can
 // be found by it.
 func ExampleCustomersService_Create_duplicate() {
 	_, client := mock()

@@ -121,7 +121,7 @@ func Example() {
 	err := manualPay(ctx, client, func(code string) { fmt.Println("code begins with", code[:8]) })
 	fmt.Println("error:", err)
 
-	// The same order once more is refused: nothing is charged twice.
+	// The same order again is rejected: nothing is charged twice.
 	err = manualPay(ctx, client, nil)
 	fmt.Println("again:", manualErrors(err))
 
@@ -131,7 +131,7 @@ func Example() {
 	// again: read the first one
 }
 
-// Everything, page by page, without thinking of pages.
+// All transactions, without handling pages.
 func Example_list() {
 	_, client := mock()
 	ctx := context.Background()
@@ -155,7 +155,7 @@ func Example_list() {
 	// error: <nil>
 }
 
-// A client is refused where it could never work.
+// A client that could never work is rejected.
 func ExampleNew() {
 	fmt.Println(manualConstruct("https://sandbox.gateway.example", "sk_test_1"))
 	fmt.Println(manualConstruct("https://sandbox.gateway.example", "pk_test_1"))
@@ -191,7 +191,7 @@ func Example_payout() {
 	// error: <nil>
 }
 
-// A page of the gateway's, on which the buyer pays.
+// A page of the gateway, on which the buyer pays.
 func Example_checkout() {
 	_, client := mock()
 	err := manualCheckout(context.Background(), client, func(url string) { fmt.Println("redirect:", url != "") })

@@ -43,7 +43,7 @@ func ExampleSubscriptionsService_Create() {
 		Amount:         4990,          // R$ 49.90 every month
 		Token:          "pgct_ok_ana", // from the client-side payment element
 		Interval:       gateway.IntervalMonth,
-		IdempotencyKey: "order-17", // kept with the order before the call
+		IdempotencyKey: "order-17", // stored with the order before the call
 		Metadata:       map[string]any{"plan": "gold"},
 	}
 	sub, err := client.Subscriptions.Create(ctx, params)
@@ -53,7 +53,7 @@ func ExampleSubscriptionsService_Create() {
 	}
 	fmt.Println(sub.Status, gateway.FormatAmount(sub.Amount, sub.Currency))
 
-	// The same call once more, after a crash perhaps, gives the same one.
+	// The same call again, such as after a crash, returns the same subscription.
 	again, err := client.Subscriptions.Create(ctx, params)
 	if err != nil {
 		fmt.Println(err)
@@ -61,7 +61,7 @@ func ExampleSubscriptionsService_Create() {
 	}
 	fmt.Println("the same:", again.ID == sub.ID)
 
-	// Another order under that key is refused.
+	// Another order with that key is rejected.
 	params.Amount = 9990
 	_, err = client.Subscriptions.Create(ctx, params)
 	fmt.Println("duplicate:", errors.Is(err, gateway.ErrDuplicate))
@@ -251,7 +251,7 @@ func ExampleSubscriptionsService_Cancel() {
 		fmt.Println(err)
 		return
 	}
-	// What is paid for stays the customer's.
+	// The customer keeps access to the end of the period.
 	fmt.Println(sub.Status, sub.CurrentPeriodEnd.Format(time.DateOnly), sub.Status.Running())
 
 	_, err = client.Subscriptions.Cancel(ctx, id, gateway.SubscriptionCancelParams{})
@@ -268,7 +268,7 @@ func ExampleSubscriptionsService_PendingChallenge() {
 	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID: newCustomer(ctx, client).ID,
 		Amount:     4990,
-		Token:      "pgct_3ds_ana", // the issuer wants to see the buyer
+		Token:      "pgct_3ds_ana", // the issuer requires authentication
 		Interval:   gateway.IntervalMonth,
 
 		IdempotencyKey: "order-17", // stored with the order before the call

@@ -37,7 +37,7 @@ func ExampleTransactionsService_Create() {
 	_, client := mock()
 	ctx := context.Background()
 	params := gateway.TransactionParams{
-		ExternalRef: "order-17", // kept with the order before the call
+		ExternalRef: "order-17", // stored with the order before the call
 		Amount:      4990,       // R$ 49.90
 		Method:      gateway.Pix,
 		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
@@ -278,7 +278,7 @@ func ExampleTransactionsService_SetSandboxStatus() {
 	ctx := context.Background()
 	id := charge(ctx, client, "order-17").ID
 
-	// The sandbox has no buyers: this stands for one, and sends the webhook.
+	// The sandbox has no buyers: this simulates one and sends the webhook.
 	tx, err := client.Transactions.SetSandboxStatus(ctx, id, gateway.SandboxStatusParams{Status: gateway.TransactionPaid})
 	if err != nil {
 		fmt.Println(err)

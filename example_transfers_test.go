@@ -16,7 +16,7 @@ func ExampleTransfersService_Create() {
 		PixKeyValue: "529.982.247-25",
 		Amount:      150_00, // cents
 		Description: "Prize of January",
-		ExternalRef: "payout-2001", // kept with the payout, before the call
+		ExternalRef: "payout-2001", // stored with the payout before the call
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -26,7 +26,7 @@ func ExampleTransfersService_Create() {
 	// Output: pending 15000 50
 }
 
-// A key that can't be anybody's is refused before anything is sent.
+// An invalid key is rejected before anything is sent.
 func ExampleTransferParams_Validate() {
 	err := gateway.TransferParams{
 		PixKeyType:  gateway.PixKeyCPF,
@@ -40,8 +40,8 @@ func ExampleTransferParams_Validate() {
 	// true
 }
 
-// The same payout asked for twice is paid once: the second call is refused, or
-// answered with the first transfer, as the gateway likes.
+// The same payout is paid once, even if it is sent twice: the second call is rejected, or
+// returns the first transfer, depending on the gateway.
 func ExampleTransfersService_Create_twice() {
 	_, client := mock()
 	ctx := context.Background()
@@ -54,11 +54,11 @@ func ExampleTransfersService_Create_twice() {
 		_, err := client.Transfers.Create(ctx, params, gateway.ResponseInto(&response))
 		switch {
 		case errors.Is(err, gateway.ErrDuplicate):
-			fmt.Println("paid before, refused")
+			fmt.Println("existed before, rejected")
 		case err != nil:
 			fmt.Println(err)
 		case response.Existing:
-			fmt.Println("paid before, answered again")
+			fmt.Println("existed before, returned again")
 		default:
 			fmt.Println("on its way")
 		}
@@ -67,7 +67,7 @@ func ExampleTransfersService_Create_twice() {
 	fmt.Println(len(transfers), "transfer", err)
 	// Output:
 	// on its way
-	// paid before, refused
+	// existed before, rejected
 	// 1 transfer <nil>
 }
 

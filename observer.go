@@ -8,29 +8,31 @@ import (
 	"github.com/gateway-go/gateway/internal/transport"
 )
 
-// Observer is told of every call of a client and of every request that a call makes, for
-// traces and metrics; see [WithObserver]. Either function may be nil. They run on the
-// caller's goroutine, concurrently for concurrent calls, and must not block.
+// Observer is notified of every call of a client and of every request that a
+// call makes, for traces and metrics; see [WithObserver]. Either function may
+// be nil. They run on the caller's goroutine, concurrently for concurrent
+// calls, and must not block.
 //
-// Each returns the context that its call or attempt goes on with, derived from ctx, and
-// a function that is called once at the end; nil if there is nothing to do then.
+// Each returns the context that the call or attempt continues with, derived
+// from ctx, and a function that is called once at the end, or nil.
 type Observer struct {
-	// Call begins a call of a method. Its end gets what [ResponseInto] would
-	// store and the error that the method returns, also one found before
-	// anything was sent. Every page of a list is a call, and so is every read
-	// of a method that makes several, such as Wait. When a create looks up the
-	// resource of a lost response, those reads are calls within the create's
-	// context.
+	// Call is called when a method is called. The function that it returns gets
+	// what [ResponseInto] would store and the error that the method returns,
+	// also an error found before anything was sent. Every page of a list is a
+	// call, and so is every read of a method that makes several, such as Wait.
+	// When a create looks up the resource of a lost response, those reads are
+	// calls within the create's context.
 	Call func(ctx context.Context, op Operation) (context.Context, func(Response, error))
 
-	// Attempt begins one request of a call; ctx is derived from the call's. Its
-	// end is when the response was read, or failed, and the client has decided
-	// whether to try again. The context that Attempt returns reaches the
-	// transport of [WithHTTPClient].
+	// Attempt is called before each request of a call; ctx is derived from the
+	// call's. The function that it returns is called when the response was read,
+	// or failed, and the client has decided whether to retry. The context that
+	// Attempt returns reaches the transport of [WithHTTPClient].
 	Attempt func(ctx context.Context, a Attempt) (context.Context, func(AttemptResult))
 }
 
-// Attempt is one request of a call. Like [Operation] it names no resource.
+// Attempt is one request of a call. Like [Operation] it does not identify a
+// resource.
 type Attempt struct {
 	Operation
 
@@ -43,7 +45,7 @@ type Attempt struct {
 type AttemptResult struct {
 	StatusCode int           // 0 if there was no response
 	RequestID  string        // the gateway's trace id
-	Err        error         // why there is no whole response; it holds neither the URL nor a credential
+	Err        error         // why there is no complete response; without URL and credential
 	Retry      bool          // another attempt follows
 	Wait       time.Duration // until that attempt
 }

@@ -83,8 +83,8 @@ func WithCredential(credential Credential) Option {
 	}
 }
 
-// WithUserAgent puts the name of your application, such as "shop/1.4", before
-// the client's own in the header User-Agent.
+// WithUserAgent puts the name of your application, such as "shop/1.4", in front
+// of the client's in the header User-Agent.
 func WithUserAgent(name string) Option {
 	return func(s *settings) error {
 		if name == "" || !validHeaderValue(name) {
@@ -95,8 +95,8 @@ func WithUserAgent(name string) Option {
 	}
 }
 
-// WithInsecureHTTP allows a base URL with http to another host than this one.
-// The key then travels in the clear.
+// WithInsecureHTTP allows a base URL with http for a host other than this
+// machine. The key is then sent unencrypted.
 func WithInsecureHTTP() Option {
 	return func(s *settings) error {
 		s.insecure = true
@@ -104,9 +104,9 @@ func WithInsecureHTTP() Option {
 	}
 }
 
-// WithAutoReference says whether a create without a reference gets one made by
-// the client, once per call, which makes it safe to try again. It does unless
-// switched off; such creates are then never repeated after they may have been
+// WithAutoReference sets whether the client generates a reference for a create
+// that has none, once per call, which makes the call safe to retry. The default
+// is true. Without it such creates are not retried if they may have been
 // applied.
 func WithAutoReference(on bool) Option {
 	return func(s *settings) error {
@@ -115,14 +115,15 @@ func WithAutoReference(on bool) Option {
 	}
 }
 
-// WithIdempotencyKeys is for a gateway that honours the header Idempotency-Key: it
-// carries a request with the same key out once and returns the first response again.
-// Ask your gateway: if the header is ignored, a lost response then refunds twice.
+// WithIdempotencyKeys is for a gateway that honours the header Idempotency-Key:
+// it applies requests with the same key once and replays the first response.
+// Ask your gateway first: if it ignores the header, a lost response leads to a
+// second refund.
 //
-// Every write without a reference (a refund, a cancellation, an update, a checkout
-// link, a POST of [Client.Do]) then sends a key, yours from [IdempotencyKey] or a new
-// one, and is repeated with it. [OutcomeError.IdempotencyKey] has it where the outcome
-// stays unknown.
+// Every write without a reference (a refund, a cancellation, an update, a
+// checkout link, a POST of [Client.Do]) then sends a key, yours from
+// [IdempotencyKey] or a generated one, and is retried with it. If the outcome
+// stays unknown, [OutcomeError.IdempotencyKey] is that key.
 func WithIdempotencyKeys() Option {
 	return func(s *settings) error {
 		s.idempotencyKeys = true
@@ -148,8 +149,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 }
 
 // WithBackoff sets the wait before the second attempt, 500 ms unless set, and
-// the longest one, 8 s unless set. Waits double, with up to a half taken off at
-// random; what the gateway asks for in Retry-After goes before.
+// the longest one, 8 s unless set. Waits double, with up to half taken off at
+// random. A Retry-After of the gateway takes precedence.
 func WithBackoff(first, longest time.Duration) Option {
 	return func(s *settings) error {
 		if first <= 0 || longest < first {
@@ -196,8 +197,8 @@ type bodyField struct {
 	json []byte
 }
 
-// ResponseInto stores what the response says beside the resource in r: request
-// id, headers, attempts, the reference that was sent.
+// ResponseInto stores what the response contains apart from the resource in r:
+// request id, headers, attempts, the reference that was sent.
 func ResponseInto(r *Response) RequestOption {
 	return func(o *callOptions) error {
 		if r == nil {
@@ -234,12 +235,12 @@ const (
 )
 
 // IdempotencyKey sends the header Idempotency-Key, 1 to 255 characters. A
-// client with [WithIdempotencyKeys] repeats the call with it; store the key
-// with the order before the call, and another process can repeat it too. The
-// same key with another body is [ErrDuplicate].
+// client with [WithIdempotencyKeys] retries the call with it. Store the key
+// with the order before the call, so that another process can repeat it too.
+// The same key with another body is [ErrDuplicate].
 //
-// Without that option the header is only sent: the interface document knows no
-// such header, so what the client retries does not change. Creates have an
+// Without that option the header is sent, but the client does not rely on it,
+// because the interface document has no such header. Creates have an
 // external_ref or idempotency_key in their params instead.
 func IdempotencyKey(key string) RequestOption {
 	return func(o *callOptions) error {
@@ -253,9 +254,9 @@ func IdempotencyKey(key string) RequestOption {
 
 // RepeatOf says that the call repeats an earlier one with the same reference or
 // [IdempotencyKey], first sent at that time, perhaps by a process that died
-// before it read the response. The call then ends as if that one had been an
-// attempt of its own: a create that is rejected as a duplicate is found by its
-// reference and returned, with [Response.Recovered] set, and any other failure is
+// before it read the response. The earlier call counts as an attempt of this
+// one: a create that is rejected as a duplicate is found by its reference and
+// returned, with [Response.Recovered] set, and any other failure is
 // [ErrOutcomeUnknown], because the first call may have been applied.
 func RepeatOf(sent time.Time) RequestOption {
 	return func(o *callOptions) error {
@@ -267,8 +268,8 @@ func RepeatOf(sent time.Time) RequestOption {
 	}
 }
 
-// Header sends a header beside those of the client. Credentials are set with
-// [UseCredential].
+// Header sends a header in addition to those of the client. Set credentials
+// with [UseCredential].
 func Header(name, value string) RequestOption {
 	return func(o *callOptions) error {
 		canonical := http.CanonicalHeaderKey(name)

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Direction says which way a list by cursor goes on from its cursor.
+// Direction is the direction in which a cursor list continues from its cursor.
 type Direction string
 
 // The directions. Items are newest first in both.
@@ -28,11 +28,11 @@ func (d Direction) Known() bool { return spec.Directions.Has(string(d)) }
 // Page is one page of a list.
 type Page[T any] struct {
 	Items []T
-	Total int // of all pages; 0 if the gateway does not say
+	Total int // of all pages; 0 if unknown
 
-	// The cursors of the pages after and before this one, "" if there is
-	// none. A list goes on at a cursor also in another process: put it into the
-	// params' Cursor.
+	// The cursors of the pages after and before this one, "" if there is none.
+	// To continue a list from a cursor, also in another process, set the params'
+	// Cursor.
 	NextCursor string
 	PrevCursor string
 
@@ -53,8 +53,8 @@ func (p *Page[T]) HasMore() bool {
 	}
 }
 
-// Collect reads a sequence of All into a slice, at most limit items of it; all
-// where limit is below 1. With an error it returns what came before.
+// Collect reads the items of All into a slice: at most limit of them, or all if
+// limit is below 1. On an error it returns the items read before it.
 func Collect[T any](seq iter.Seq2[*T, error], limit int) ([]T, error) {
 	var items []T
 	for item, err := range seq {
@@ -198,7 +198,7 @@ func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params
 }
 
 // pager reads one page after the other. It never trusts the gateway to end the
-// list: a list that goes in circles ends with an error.
+// list: a list that does not advance ends with an error.
 type pager[T any] struct {
 	*request
 
@@ -222,7 +222,7 @@ func (p *pager[T]) read(ctx context.Context) (*Page[T], error) {
 	return page, nil
 }
 
-// turn makes the request ask for the page after page; it reports false where
+// turn makes the request ask for the page after page; it reports false if
 // there is none.
 func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 	if page.Number > 0 {
@@ -259,5 +259,5 @@ func (p *pager[T]) count(page *Page[T]) bool {
 }
 
 func (p *pager[T]) circle(format string, args ...any) error {
-	return &Error{Op: p.op.Name, Err: fmt.Errorf("the list goes in circles: "+format, args...)}
+	return &Error{Op: p.op.Name, Err: fmt.Errorf("the list does not advance: "+format, args...)}
 }

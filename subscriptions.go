@@ -11,8 +11,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// SubscriptionStatus is a state of a subscription. A response may hold states
-// that this version does not know; they are kept unchanged.
+// SubscriptionStatus is a state of a subscription. A response may have a state
+// that this version does not define; it is kept unchanged.
 type SubscriptionStatus string
 
 // The states of a subscription.
@@ -34,12 +34,12 @@ const (
 	SubscriptionCanceled SubscriptionStatus = "canceled"
 )
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s SubscriptionStatus) Known() bool { return spec.SubscriptionStatuses.Has(string(s)) }
 
-// Running reports whether the customer has what was subscribed for: trialing,
-// active, or cancel_scheduled, which is paid to the end of its period. Whether
-// past_due still counts is your own decision.
+// Running reports whether the customer has access: trialing, active, or
+// cancel_scheduled, which is paid until its period ends. Whether past_due
+// counts too is your decision.
 func (s SubscriptionStatus) Running() bool {
 	return s == SubscriptionTrialing || s == SubscriptionActive || s == SubscriptionCancelScheduled
 }
@@ -55,26 +55,26 @@ const (
 	// SubscriptionCreditCard charges a card by a token of the client-side
 	// payment element. It is the default.
 	SubscriptionCreditCard SubscriptionMethod = "credit_card"
-	// SubscriptionPixAutomatic debits the payer's account once the payer has
-	// authorised it in the bank's app.
+	// SubscriptionPixAutomatic debits the payer's account after the payer has
+	// authorized it in the bank's app.
 	SubscriptionPixAutomatic SubscriptionMethod = "pix_automatic"
 )
 
-// Known reports whether the interface names m.
+// Known reports whether the interface document defines m.
 func (m SubscriptionMethod) Known() bool { return spec.SubscriptionMethods.Has(string(m)) }
 
 // Interval is the unit of a billing period.
 type Interval string
 
-// The intervals. A month keeps the day on which the subscription began, or the
-// month's last day if it has no such day.
+// The intervals. A monthly period keeps the day on which the subscription
+// began, or ends on the last day of a shorter month.
 const (
 	IntervalDay   Interval = "day"
 	IntervalWeek  Interval = "week"
 	IntervalMonth Interval = "month"
 )
 
-// Known reports whether the interface names i.
+// Known reports whether the interface document defines i.
 func (i Interval) Known() bool { return spec.Intervals.Has(string(i)) }
 
 // FailurePolicy is what the gateway does when a renewal fails.
@@ -84,15 +84,15 @@ type FailurePolicy string
 const (
 	// ImmediateCancel ends the subscription at the first failed charge.
 	ImmediateCancel FailurePolicy = "immediate_cancel"
-	// RetryThenCancel tries again on the days of RetryOffsetsDays and ends the
-	// subscription when the last try fails. It is the default.
+	// RetryThenCancel retries on the days of RetryOffsetsDays and ends the
+	// subscription when the last retry fails. It is the default.
 	RetryThenCancel FailurePolicy = "retry_then_cancel"
 )
 
-// Known reports whether the interface names p.
+// Known reports whether the interface document defines p.
 func (p FailurePolicy) Known() bool { return spec.FailurePolicies.Has(string(p)) }
 
-// CancellationReason is why a subscription ended, or will end.
+// CancellationReason is why a subscription ended or will end.
 type CancellationReason string
 
 // The cancellation reasons. The interface document names user_requested only.
@@ -103,13 +103,13 @@ const (
 	CancellationSystem         CancellationReason = "system"
 )
 
-// Known reports whether this version knows r.
+// Known reports whether this version defines r.
 func (r CancellationReason) Known() bool { return spec.CancellationReasons.Has(string(r)) }
 
-// AuthorizationStatus is a state of a Pix Automatico's authorisation.
+// AuthorizationStatus is a state of a Pix Automatico's authorization.
 type AuthorizationStatus string
 
-// The states of an authorisation. The interface document names pending only.
+// The states of an authorization. The interface document names only pending.
 const (
 	AuthorizationPending  AuthorizationStatus = "pending"
 	AuthorizationApproved AuthorizationStatus = "approved"
@@ -118,10 +118,10 @@ const (
 	AuthorizationCanceled AuthorizationStatus = "canceled"
 )
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s AuthorizationStatus) Known() bool { return spec.AuthorizationStatuses.Has(string(s)) }
 
-// Subscription is a recurring charge as the gateway keeps it. Amounts are in
+// Subscription is a recurring charge as the gateway stores it. Amounts are in
 // cents. Nullable strings are "", nullable numbers 0, nullable objects nil,
 // nullable timestamps the zero [Timestamp].
 type Subscription struct {
@@ -150,33 +150,32 @@ type Subscription struct {
 
 	Products []SubscriptionProduct `json:"products"`
 
-	// RecurringAuthorization is the state of a Pix Automatico's authorisation;
+	// RecurringAuthorization is the state of a Pix Automatico's authorization;
 	// nil for a card.
 	RecurringAuthorization *RecurringAuthorization `json:"recurringAuthorization"`
 
-	// Authorization is what the payer of a Pix Automatico needs, in the response
-	// to the create. [Subscription.AuthorizationQRCode] finds the code wherever
-	// it stands.
+	// Authorization is what the payer of a Pix Automatico needs; only in the
+	// response to the create. [Subscription.AuthorizationQRCode] returns the
+	// code from either member.
 	Authorization *RecurringAuthorization `json:"authorization,omitzero"`
 
 	// Transactions are the charges, in responses to [SubscriptionsService.Get]
-	// only; elsewhere the member is missing and the slice nil.
+	// only; otherwise the member is missing and the slice is nil.
 	Transactions []SubscriptionTransaction `json:"transactions,omitzero"`
 
 	CreatedAt Timestamp                  `json:"createdAt"`
 	UpdatedAt Timestamp                  `json:"updatedAt"`
-	Extra     map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra     map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes s as the gateway would.
+// MarshalJSON writes s in the gateway's form.
 func (s Subscription) MarshalJSON() ([]byte, error) {
 	type plain Subscription
 	return wire.Marshal((*plain)(&s))
 }
 
-// AuthorizationQRCode returns the copy-paste text with which the payer
-// authorises a Pix Automatico, also to be drawn as a QR picture. It is "" for a
-// card.
+// AuthorizationQRCode returns the copy-paste text and content of the QR code
+// with which the payer authorizes a Pix Automatico. It is "" for a card.
 func (s *Subscription) AuthorizationQRCode() string {
 	for _, a := range [...]*RecurringAuthorization{s.Authorization, s.RecurringAuthorization} {
 		if a != nil && a.QRCode != "" {
@@ -192,31 +191,31 @@ type SubscriptionProduct struct {
 	Price    int64                      `json:"price"` // unit price in cents
 	Quantity int                        `json:"quantity"`
 	Tangible bool                       `json:"tangible"`
-	Extra    map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra    map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes s as the gateway would.
+// MarshalJSON writes s in the gateway's form.
 func (s SubscriptionProduct) MarshalJSON() ([]byte, error) {
 	type plain SubscriptionProduct
 	return wire.Marshal((*plain)(&s))
 }
 
-// RecurringAuthorization is the payer's consent to a Pix Automatico.
+// RecurringAuthorization is the payer's authorization of a Pix Automatico.
 type RecurringAuthorization struct {
 	Status         AuthorizationStatus        `json:"status"`
 	QRCode         string                     `json:"qr_code"`         // nullable
 	ExpirationDate Timestamp                  `json:"expiration_date"` // nullable
-	Extra          map[string]json.RawMessage `json:",embed"`          // members that this version does not know
+	Extra          map[string]json.RawMessage `json:",embed"`          // members unknown to this version
 }
 
-// MarshalJSON writes r as the gateway would.
+// MarshalJSON writes r in the gateway's form.
 func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
 	type plain RecurringAuthorization
 	return wire.Marshal((*plain)(&r))
 }
 
-// SubscriptionTransaction is one charge of a subscription, in short; read the
-// whole with [TransactionsService.Get]. Amounts are in cents.
+// SubscriptionTransaction is one charge of a subscription in short form; read
+// all of it with [TransactionsService.Get]. Amounts are in cents.
 type SubscriptionTransaction struct {
 	ID             string                     `json:"id"`
 	Status         TransactionStatus          `json:"status"`
@@ -227,10 +226,10 @@ type SubscriptionTransaction struct {
 	ExternalRef    string                     `json:"externalRef"` // nullable
 	CreatedAt      Timestamp                  `json:"createdAt"`
 	PaidAt         Timestamp                  `json:"paidAt"` // nullable
-	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes s as the gateway would.
+// MarshalJSON writes s in the gateway's form.
 func (s SubscriptionTransaction) MarshalJSON() ([]byte, error) {
 	type plain SubscriptionTransaction
 	return wire.Marshal((*plain)(&s))
@@ -242,7 +241,7 @@ func (s SubscriptionTransaction) MarshalJSON() ([]byte, error) {
 // By card it needs CustomerID, Amount, Interval and Token; by Pix Automatico
 // CustomerID, Amount, Interval and PaymentMethod, and no Token.
 type SubscriptionParams struct {
-	// CustomerID is the public id of a customer created before, see
+	// CustomerID is the id of an existing customer, see
 	// [CustomersService.Create]. An unknown one is [ErrNotFound].
 	CustomerID string `json:"customer_id"`
 
@@ -282,28 +281,27 @@ type SubscriptionParams struct {
 func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}: the
-// members that can change after the create. A member at its zero value stays
-// as it is.
+// members that can be changed. A member with its zero value keeps its value.
 type SubscriptionUpdateParams struct {
 	Metadata         Opt[map[string]any] `json:"metadata,omitzero"` // [Set] replaces it, [Null] clears it
 	FailurePolicy    FailurePolicy       `json:"failure_policy,omitzero"`
 	RetryOffsetsDays []int               `json:"retry_offsets_days,omitzero"` // 1 to 10 of them, each 1 to 30
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p SubscriptionUpdateParams) Validate() error { return validate(p, spec.SubscriptionUpdate) }
 
 // SubscriptionCancelParams is the body of POST /v2/subscriptions/{id}/cancel;
-// the zero value is fine.
+// the zero value is valid.
 type SubscriptionCancelParams struct {
-	Reason string `json:"reason,omitzero"` // your words
+	Reason string `json:"reason,omitzero"` // your own words
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p SubscriptionCancelParams) Validate() error { return validate(p, spec.SubscriptionCancel) }
 
 // SubscriptionListParams is the query of GET /v2/subscriptions. A member at its
-// zero value is not sent; all filters together must match.
+// zero value is not sent; all filters must match.
 type SubscriptionListParams struct {
 	Cursor    string    `url:"cursor,omitempty"`    // of the page before; "" for the first page
 	Limit     int       `url:"limit,omitempty"`     // items of a page, 1 to 100; default 20
@@ -315,12 +313,12 @@ type SubscriptionListParams struct {
 	CreatedBefore time.Time          `url:"created_before,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p SubscriptionListParams) Validate() error { return validateQuery(p, spec.SubscriptionList) }
 
 // SubscriptionsService calls /v2/subscriptions: recurring charges of a card or
-// by Pix Automatico. Where subscriptions are not enabled for the account every
-// call is [ErrForbidden].
+// by Pix Automatico. If subscriptions are not enabled for the account, every
+// call returns [ErrForbidden].
 type SubscriptionsService struct{ client *Client }
 
 var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
@@ -339,18 +337,19 @@ func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
 		agrees(p.Interval, s.Interval) && agrees(p.IntervalCount, s.IntervalCount)
 }
 
-// Create begins a subscription: POST /v2/subscriptions.
+// Create creates a subscription: POST /v2/subscriptions.
 //
-// A card is charged at once, or at TrialEnd if there is one; the state is
-// then [SubscriptionActive] or [SubscriptionTrialing]. A first charge that the
-// issuer refuses leaves it [SubscriptionIncomplete], and so does one that needs
-// 3-D Secure: see [SubscriptionsService.PendingChallenge]. A Pix Automatico is
-// incomplete until its payer authorises with [Subscription.AuthorizationQRCode].
+// A card is charged at once, or at TrialEnd if that is set; the state is then
+// [SubscriptionActive] or [SubscriptionTrialing]. If the issuer refuses the
+// first charge, the state is [SubscriptionIncomplete], as it is if the charge
+// needs 3-D Secure: see [SubscriptionsService.PendingChallenge]. A Pix
+// Automatico is incomplete until the payer authorizes it with
+// [Subscription.AuthorizationQRCode].
 //
-// A lost response is safe: the client repeats the call under the same
-// IdempotencyKey, and so may you. The key of another subscription is
-// [ErrDuplicate], with that one in [Error.Existing] if the gateway returned
-// it. An unknown customer is [ErrNotFound].
+// A lost response is safe: the client repeats the call with the same
+// IdempotencyKey, and so may you. If the key belongs to another subscription,
+// the error is [ErrDuplicate], with that one in [Error.Existing] if the gateway
+// returned it. An unknown customer is [ErrNotFound].
 func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
 	return create(ctx, s.client, &createSubscription, &params, opts)
 }
@@ -361,8 +360,8 @@ func (s *SubscriptionsService) Get(ctx context.Context, id string, opts ...Reque
 	return call[Subscription](ctx, s.client, &spec.Subscriptions.Get, nil, opts, id)
 }
 
-// List reads one page of the subscriptions, newest first: GET /v2/subscriptions.
-// They come without their charges.
+// List reads one page of the subscriptions, newest first: GET
+// /v2/subscriptions. They have no charges.
 func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionListParams, opts ...RequestOption) (*Page[Subscription], error) {
 	return listPage[Subscription](ctx, s.client, &spec.Subscriptions.List, &params, opts)
 }
@@ -380,37 +379,38 @@ func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListP
 	return items(s.Pages(ctx, params, opts...))
 }
 
-// Update changes the metadata or what happens when a renewal fails:
-// PATCH /v2/subscriptions/{id}. Nothing else of a subscription can change; a
-// canceled one is [ErrConflict].
+// Update changes the metadata or what happens when a renewal fails: PATCH
+// /v2/subscriptions/{id}. Nothing else of a subscription can be changed. If it
+// is canceled, the error is [ErrConflict].
 //
-// The call is not repeated if it may have been carried out. After
-// [ErrOutcomeUnknown] you may simply call it again: it sets values and adds to
-// none, but it may cause a second subscription.updated webhook.
+// The call is not retried if it may have been applied. After
+// [ErrOutcomeUnknown] you may call it again: it sets values, so a repeat
+// changes nothing, but it may cause a second subscription.updated webhook.
 func (s *SubscriptionsService) Update(
 	ctx context.Context, id string, params SubscriptionUpdateParams, opts ...RequestOption,
 ) (*Subscription, error) {
 	return call[Subscription](ctx, s.client, &spec.Subscriptions.Update, &params, opts, id)
 }
 
-// Cancel ends a subscription: POST /v2/subscriptions/{id}/cancel. What a card
-// has paid for it keeps: the state is [SubscriptionCancelScheduled] until the
-// period ends. All else, a Pix Automatico, an unpaid or an incomplete one, is
-// [SubscriptionCanceled] at once. One that is canceled or about to be is
+// Cancel cancels a subscription: POST /v2/subscriptions/{id}/cancel. A card
+// subscription keeps what was paid for: its state is
+// [SubscriptionCancelScheduled] until the period ends. Any other subscription
+// (a Pix Automatico, a past-due or an incomplete one) is [SubscriptionCanceled]
+// at once. If it is canceled already, or scheduled to be, the error is
 // [ErrConflict].
 //
-// The call is not repeated if it may have been carried out: after
-// [ErrOutcomeUnknown], Get the subscription and look.
+// The call is not retried if it may have been applied: after
+// [ErrOutcomeUnknown] read the subscription.
 func (s *SubscriptionsService) Cancel(
 	ctx context.Context, id string, params SubscriptionCancelParams, opts ...RequestOption,
 ) (*Subscription, error) {
 	return call[Subscription](ctx, s.client, &spec.Subscriptions.Cancel, &params, opts, id)
 }
 
-// PendingChallenge finds the 3-D Secure challenge that a subscription waits
-// for, which no response about the subscription shows: it reads the subscription
-// and then its unpaid charge. Hand the ClientSecret to the client-side payment
-// element. Without a challenge it returns nil and no error.
+// PendingChallenge returns the 3-D Secure challenge that a subscription waits
+// for. No response about the subscription contains it, so the method reads the
+// subscription and then its unpaid charge. Pass the ClientSecret to the
+// client-side payment element. Without a challenge it returns nil and no error.
 func (s *SubscriptionsService) PendingChallenge(ctx context.Context, id string, opts ...RequestOption) (*NextAction, error) {
 	sub, err := s.Get(ctx, id, opts...)
 	if err != nil {

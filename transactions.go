@@ -18,23 +18,22 @@ import (
 // Method is how a transaction is paid.
 type Method string
 
-// The payment methods. A voucher is every local payment instruction (Boleto,
-// SPEI, PSE, …): the provider's own name is never sent.
+// The payment methods. A voucher is any local payment instruction (Boleto,
+// SPEI, PSE, …); the provider's name is never sent.
 const (
 	Pix        Method = "pix"
 	Voucher    Method = "voucher"
 	CreditCard Method = "credit_card"
 )
 
-// Known reports whether the interface names m.
+// Known reports whether the interface document defines m.
 func (m Method) Known() bool { return spec.Methods.Has(string(m)) }
 
-// TransactionStatus is a state of a transaction. A response may hold states that
-// this version does not know; they are kept unchanged.
+// TransactionStatus is a state of a transaction. A response may have a state
+// that this version does not define; it is kept unchanged.
 type TransactionStatus string
 
-// The states of a transaction. The second group is sent by the live gateway
-// only.
+// The states of a transaction. Only live gateways send the second group.
 const (
 	TransactionPending           TransactionStatus = "pending"
 	TransactionPaid              TransactionStatus = "paid"
@@ -55,11 +54,11 @@ const (
 	TransactionMED             TransactionStatus = "med" // Pix special refund under dispute
 )
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
-// Settled reports whether the money was paid: paid or captured. Goods may be
-// handed over; test this rather than one state, since cards end in captured.
+// Settled reports whether the money was paid: paid or captured. Ship on this
+// rather than on one state, since card payments end as captured.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
@@ -78,10 +77,10 @@ func (s TransactionStatus) Final() bool {
 // TransactionParams is the body of POST /v2/transactions. A member at its zero
 // value is not sent.
 type TransactionParams struct {
-	// ExternalRef is the reference of your own system and the idempotency key:
-	// a second create with it is rejected with [ErrDuplicate]. Keep it with the
-	// order, before the call, and use it again when you repeat the call. Where
-	// it is empty the client makes one; see [Response.Reference].
+	// ExternalRef is the reference of your own system and the idempotency key: a
+	// second create with it is rejected with [ErrDuplicate]. Store it with the
+	// order before the call, and use it again when you repeat the call. If it is
+	// empty the client generates one; see [Response.Reference].
 	ExternalRef string `json:"external_ref,omitzero"`
 
 	Amount       int64        `json:"amount"`                 // cents, 1 to 100000000; required
@@ -93,12 +92,12 @@ type TransactionParams struct {
 	Products     []Product    `json:"products"`               // 1 to 100; required
 	Token        CardToken    `json:"token,omitzero"`         // required for CreditCard
 	NotifyURL    string       `json:"notify_url,omitzero"`    // https, at most 2048 characters
-	Metadata     string       `json:"metadata,omitzero"`      // free text of yours
+	Metadata     string       `json:"metadata,omitzero"`      // your own string
 	Traceable    bool         `json:"traceable,omitzero"`     // for fraud or risk analysis
 	IPAddress    string       `json:"ip_address,omitzero"`    // IPv4 or IPv6, of the buyer
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransactionParams) Validate() error { return validate(p, spec.Transaction) }
 
 // currency returns what the gateway takes the currency for.
@@ -109,15 +108,15 @@ func (p TransactionParams) currency() Currency {
 	return p.Currency
 }
 
-// BuyerParams names who pays: either the ID of an existing buyer or customer,
-// or Name and Email.
+// BuyerParams identifies the buyer: either the ID of an existing buyer or
+// customer, or Name and Email.
 type BuyerParams struct {
 	ID        BuyerID   `json:"id,omitzero"`
 	Name      string    `json:"name,omitzero"`
 	Email     string    `json:"email,omitzero"`
 	Phone     string    `json:"phone,omitzero"`
 	BirthDate string    `json:"birth_date,omitzero"`
-	Document  *Document `json:"document,omitzero"` // gateways in use want it for Pix
+	Document  *Document `json:"document,omitzero"` // gateways in use require it for Pix
 	Address   *Address  `json:"address,omitzero"`  // required for Voucher
 }
 
@@ -125,7 +124,7 @@ type BuyerParams struct {
 // accounts in decimal, which is sent as a JSON number.
 type BuyerID string
 
-// MarshalJSON writes an integer as a number and all else as a string.
+// MarshalJSON writes an integer as a number and anything else as a string.
 func (id BuyerID) MarshalJSON() ([]byte, error) {
 	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil && strconv.FormatInt(n, 10) == string(id) {
 		return []byte(id), nil
@@ -146,7 +145,7 @@ func (id *BuyerID) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(id))
 }
 
-// Transaction is a payment as the gateway keeps it. Amounts are in cents.
+// Transaction is a payment as the gateway stores it. Amounts are in cents.
 // Nullable strings are "", nullable objects nil, nullable timestamps the zero
 // [Timestamp].
 type Transaction struct {
@@ -173,7 +172,7 @@ type Transaction struct {
 	NextAction     *NextAction                `json:"next_action"` // set if a card needs 3-D Secure
 	CreatedAt      Timestamp                  `json:"created_at"`
 	UpdatedAt      Timestamp                  `json:"updated_at"`
-	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
@@ -190,14 +189,14 @@ func (t *Transaction) RefusalReason() string {
 	return ""
 }
 
-// MarshalJSON writes t as the gateway would: every member that was read, null
-// for what is nullable and empty.
+// MarshalJSON writes t in the gateway's form: every member that was read, null
+// for nullable members that are empty.
 func (t Transaction) MarshalJSON() ([]byte, error) {
 	type plain Transaction
 	return wire.Marshal((*plain)(&t))
 }
 
-// Buyer is the buyer as the gateway keeps it. Every member but ID, Name and
+// Buyer is the buyer as the gateway stores it. Every member except ID, Name and
 // Email is nullable.
 type Buyer struct {
 	ID        string                     `json:"id"`
@@ -207,51 +206,52 @@ type Buyer struct {
 	BirthDate string                     `json:"birth_date"`
 	Document  *Document                  `json:"document"`
 	Address   *Address                   `json:"address"`
-	Extra     map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra     map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes b as the gateway would.
+// MarshalJSON writes b in the gateway's form.
 func (b Buyer) MarshalJSON() ([]byte, error) {
 	type plain Buyer
 	return wire.Marshal((*plain)(&b))
 }
 
-// Fee is what the gateway keeps of a transaction, in cents.
+// Fee is what the gateway charges for a transaction, in cents.
 type Fee struct {
 	NetAmount    int64                      `json:"net_amount"`
 	EstimatedFee int64                      `json:"estimated_fee"`
-	Extra        map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra        map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes f as the gateway would.
+// MarshalJSON writes f in the gateway's form.
 func (f Fee) MarshalJSON() ([]byte, error) {
 	type plain Fee
 	return wire.Marshal((*plain)(&f))
 }
 
-// Information is a key and a text, such as the reason of a refusal.
+// Information is a key and a value, such as the reason why a card was refused.
 type Information struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// PixDetails is what the payer of a Pix needs and what proves the payment.
+// PixDetails is what the buyer needs to pay a Pix, and the proof of the
+// payment.
 type PixDetails struct {
-	QRCode         string                     `json:"qr_code"` // the copy-paste text, also drawn as the QR picture; null for what charges itself
+	QRCode         string                     `json:"qr_code"` // the copy-paste text and the content of the QR code; null for a Pix Automatico
 	ExpirationDate Timestamp                  `json:"expiration_date"`
 	EndToEndID     string                     `json:"end_to_end_id"` // nullable, set when paid
 	ReceiptURL     string                     `json:"receipt_url"`   // nullable
-	Extra          map[string]json.RawMessage `json:",embed"`        // members that this version does not know
+	Extra          map[string]json.RawMessage `json:",embed"`        // members unknown to this version
 }
 
-// MarshalJSON writes p as the gateway would.
+// MarshalJSON writes p in the gateway's form.
 func (p PixDetails) MarshalJSON() ([]byte, error) {
 	type plain PixDetails
 	return wire.Marshal((*plain)(&p))
 }
 
-// VoucherDetails is a local payment instruction. Every member is nullable; in
-// other currencies than BRL there is no barcode.
+// VoucherDetails is a local payment instruction. Every member is nullable; only
+// vouchers in BRL have a barcode.
 type VoucherDetails struct {
 	Barcode        string                     `json:"barcode"`
 	DigitableLine  string                     `json:"digitable_line"`
@@ -259,10 +259,10 @@ type VoucherDetails struct {
 	ExpirationDate Timestamp                  `json:"expiration_date"`
 	Instructions   string                     `json:"instructions"`
 	ReceiptURL     string                     `json:"receipt_url"`
-	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes v as the gateway would.
+// MarshalJSON writes v in the gateway's form.
 func (v VoucherDetails) MarshalJSON() ([]byte, error) {
 	type plain VoucherDetails
 	return wire.Marshal((*plain)(&v))
@@ -273,10 +273,10 @@ type ProductLine struct {
 	Name     string                     `json:"name"`
 	Price    int64                      `json:"price"` // unit price in cents
 	Quantity int                        `json:"quantity"`
-	Extra    map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra    map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes p as the gateway would.
+// MarshalJSON writes p in the gateway's form.
 func (p ProductLine) MarshalJSON() ([]byte, error) {
 	type plain ProductLine
 	return wire.Marshal((*plain)(&p))
@@ -287,26 +287,26 @@ type Split struct {
 	RecipientID         string                     `json:"recipient_id"`
 	Amount              int64                      `json:"amount"`
 	ChargeProcessingFee bool                       `json:"charge_processing_fee"`
-	Extra               map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra               map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes s as the gateway would.
+// MarshalJSON writes s in the gateway's form.
 func (s Split) MarshalJSON() ([]byte, error) {
 	type plain Split
 	return wire.Marshal((*plain)(&s))
 }
 
-// NextAction is what the payer must do before a card is charged: hand
+// NextAction is what the buyer must do before the card is charged: pass
 // ClientSecret to the client-side payment element, which shows the challenge.
 type NextAction struct {
 	Type               string                     `json:"type"` // "three_ds_challenge"
 	ChallengeSessionID string                     `json:"challenge_session_id"`
 	ClientSecret       ClientSecret               `json:"client_secret"` // for the payer's browser
 	ExpiresAt          Timestamp                  `json:"expires_at"`
-	Extra              map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra              map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes a as the gateway would, with the client secret.
+// MarshalJSON writes a in the gateway's form, with the client secret.
 func (a NextAction) MarshalJSON() ([]byte, error) {
 	type plain NextAction
 	return wire.Marshal((*plain)(&a))
@@ -317,15 +317,15 @@ func (a NextAction) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "{%s %s expires %s}", a.Type, a.ClientSecret, a.ExpiresAt)
 }
 
-// RefundParams says how much is paid back: an Amount, or all that is left.
-// There is no zero that means all: exactly one of the two must be set.
+// RefundParams says how much to refund: an Amount, or Full for everything that
+// is left. Set exactly one of the two; zero does not mean "everything".
 type RefundParams struct {
 	Amount int64  `json:"amount,omitzero"` // cents, at least 1
 	Full   bool   `json:"-"`               // everything that is left
 	Reason string `json:"reason,omitzero"` // at most 500 characters
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p RefundParams) Validate() error {
 	if err := p.choice(""); err != nil {
 		return err
@@ -344,22 +344,22 @@ func (p RefundParams) choice(op string) error {
 	return &ValidationError{Op: op, Fields: []FieldError{{Field: "amount", Message: message, Code: spec.CodeRequired}}}
 }
 
-// Refund is what a refund did. Amounts are in cents.
+// Refund is the result of a refund. Amounts are in cents.
 type Refund struct {
 	Message          string                     `json:"message"`
 	AmountRefunded   int64                      `json:"amount_refunded"` // by this call
 	RemainingBalance int64                      `json:"remaining_balance"`
 	IsFullRefund     bool                       `json:"is_full_refund"`
-	Extra            map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra            map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes r as the gateway would.
+// MarshalJSON writes r in the gateway's form.
 func (r Refund) MarshalJSON() ([]byte, error) {
 	type plain Refund
 	return wire.Marshal((*plain)(&r))
 }
 
-// DeliveryStatus is how far the goods are.
+// DeliveryStatus is the delivery state of the goods.
 type DeliveryStatus string
 
 // The delivery states.
@@ -369,55 +369,55 @@ const (
 	DeliveryDelivered DeliveryStatus = "delivered"
 )
 
-// Known reports whether the interface names s.
+// Known reports whether the interface document defines s.
 func (s DeliveryStatus) Known() bool { return spec.DeliveryStatuses.Has(string(s)) }
 
 // DeliveryParams is the tracking of a transaction's goods. What is not sent
 // stays as it is; [Null] clears it.
 type DeliveryParams struct {
 	TrackingCode    string         `json:"tracking_code"`             // 1 to 255 characters; required
-	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // in_transit at first
+	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // default in_transit
 	TrackingURL     Opt[string]    `json:"tracking_url,omitzero"`     // http or https, at most 255 characters
 	TrackingCompany Opt[string]    `json:"tracking_company,omitzero"` // 1 to 64 characters
 
 	// IfMatch is the ETag of the read that the update is based on
-	// ([Response.Header]); the update is rejected with status 412 where the
-	// transaction changed since.
+	// ([Response.Header]); the update is rejected with status 412 if the
+	// transaction has changed since.
 	IfMatch string `json:"-"`
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p DeliveryParams) Validate() error { return validate(p, spec.Delivery) }
 
-// Delivery is the tracking as the gateway keeps it.
+// Delivery is the tracking as the gateway stores it.
 type Delivery struct {
 	Status     DeliveryStatus             `json:"status"`
 	Code       string                     `json:"code"`
 	URL        string                     `json:"url"`     // nullable
 	Company    string                     `json:"company"` // nullable
 	LastUpdate Timestamp                  `json:"last_update"`
-	Extra      map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra      map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes d as the gateway would.
+// MarshalJSON writes d in the gateway's form.
 func (d Delivery) MarshalJSON() ([]byte, error) {
 	type plain Delivery
 	return wire.Marshal((*plain)(&d))
 }
 
-// SandboxStatusParams names the state that a sandbox transaction is put into.
+// SandboxStatusParams is the state to put a sandbox transaction into.
 type SandboxStatusParams struct {
 	Status TransactionStatus `json:"status"` // required
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p SandboxStatusParams) Validate() error { return validate(p, spec.LiveSandboxStatus) }
 
 type sandboxResponse struct {
 	Transaction SandboxTransaction `json:"transaction"`
 }
 
-// SandboxTransaction is what a change of state in the sandbox returns.
+// SandboxTransaction is the response to a change of state in the sandbox.
 type SandboxTransaction struct {
 	ID          string                     `json:"id"`
 	Status      TransactionStatus          `json:"status"`
@@ -425,16 +425,16 @@ type SandboxTransaction struct {
 	Amount      int64                      `json:"amount"` // cents
 	Currency    Currency                   `json:"currency"`
 	ExternalRef string                     `json:"external_ref"` // nullable
-	Extra       map[string]json.RawMessage `json:",embed"`       // members that this version does not know
+	Extra       map[string]json.RawMessage `json:",embed"`       // members unknown to this version
 }
 
-// MarshalJSON writes t as the gateway would.
+// MarshalJSON writes t in the gateway's form.
 func (t SandboxTransaction) MarshalJSON() ([]byte, error) {
 	type plain SandboxTransaction
 	return wire.Marshal((*plain)(&t))
 }
 
-// TransactionsService holds the calls about transactions.
+// TransactionsService calls /v2/transactions.
 type TransactionsService struct{ client *Client }
 
 var createTransaction = keyedCreate[TransactionParams, Transaction]{
@@ -458,14 +458,14 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 	},
 }
 
-// Create makes a transaction: POST /v2/transactions. Without an ExternalRef
-// the client makes one, so that lost responses don't pay twice; see
-// [Response.Reference].
+// Create creates a transaction: POST /v2/transactions. Without an ExternalRef
+// the client generates one, so that a lost response does not lead to a second
+// charge; see [Response.Reference].
 //
-// Errors: [ErrValidation] if a rule is broken, found before anything is
-// sent as far as it can be; [ErrDuplicate] if the ExternalRef was used
-// before; [ErrNotFound] for an unknown buyer id; [ErrOutcomeUnknown] if it
-// may have been made all the same: see [OutcomeError] before you try again.
+// Errors: [ErrValidation] if a rule is broken, in most cases before anything is
+// sent; [ErrDuplicate] if the ExternalRef was used before; [ErrNotFound] for an
+// unknown buyer id; [ErrOutcomeUnknown] if the transaction may exist
+// nevertheless: see [OutcomeError] before you try again.
 func (s *TransactionsService) Create(ctx context.Context, params TransactionParams, opts ...RequestOption) (*Transaction, error) {
 	return create(ctx, s.client, &createTransaction, &params, opts)
 }
@@ -492,11 +492,11 @@ func (s *TransactionsService) All(ctx context.Context, params TransactionListPar
 	return items(s.Pages(ctx, params, opts...))
 }
 
-// Refund pays a transaction back, whole or in part: PUT
-// /v2/transactions/{id}/refund. [ErrConflict]: it is not in a state to be
-// refunded. A refund has no reference: on [ErrOutcomeUnknown] read the
-// transaction and look at its RefundedAmount before you try again, or use a
-// gateway with [WithIdempotencyKeys] and repeat it with its key.
+// Refund refunds a transaction, in full or in part: PUT
+// /v2/transactions/{id}/refund. [ErrConflict]: its state does not allow a
+// refund. A refund has no reference: after [ErrOutcomeUnknown] read the
+// transaction and compare its RefundedAmount before you try again; or, if the
+// gateway supports [WithIdempotencyKeys], repeat the refund with its key.
 func (s *TransactionsService) Refund(ctx context.Context, id string, params RefundParams, opts ...RequestOption) (*Refund, error) {
 	if err := params.choice(spec.Transactions.Refund.Name); err != nil {
 		return nil, err
@@ -504,9 +504,9 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 	return call[Refund](ctx, s.client, &spec.Transactions.Refund, &params, opts, id)
 }
 
-// UpdateDelivery keeps the tracking of a paid transaction's goods: PUT
-// /v2/transactions/{id}/delivery. [ErrConflict]: the status would go back
-// from delivered, or IfMatch no longer matches. [ErrOutcomeUnknown]: call it
+// UpdateDelivery stores the tracking of a paid transaction's goods: PUT
+// /v2/transactions/{id}/delivery. [ErrConflict]: the status can't go back from
+// delivered, or IfMatch does not match any more. [ErrOutcomeUnknown]: call it
 // again, or with IfMatch read the transaction first.
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
 	op := spec.Transactions.UpdateDelivery
@@ -517,8 +517,8 @@ func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, par
 	return call[Delivery](ctx, s.client, &op, &params, opts, id)
 }
 
-// SetSandboxStatus puts a transaction of the sandbox into a state, with its
-// webhook: PUT /v2/transactions/{id}. With a production key it is
+// SetSandboxStatus puts a sandbox transaction into a state and sends the
+// matching webhook: PUT /v2/transactions/{id}. With a production key it is
 // [ErrForbidden]. [ErrOutcomeUnknown]: read the transaction.
 func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
 	op := spec.Transactions.SetSandboxStatus
@@ -530,19 +530,19 @@ func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, p
 	return &response.Transaction, nil
 }
 
-// WaitOptions says how often [TransactionsService.Wait] reads.
+// WaitOptions sets how often [TransactionsService.Wait] reads.
 type WaitOptions struct {
-	First   time.Duration // before the second read; default 1 s
-	Longest time.Duration // waits grow by a half up to this; default 15 s
+	First   time.Duration // wait before the second read; default 1 s
+	Longest time.Duration // waits grow by half up to this; default 15 s
 }
 
-// Wait reads a transaction until it is as wanted, or ctx ends: GET
-// /v2/transactions/{id}. A nil until waits until the transaction is settled or
-// final. Webhooks tell sooner and cost less; Wait is for what runs at a
-// person's side.
+// Wait polls a transaction until the function until returns true for it, or ctx
+// ends: GET /v2/transactions/{id}. A nil until waits until the transaction is
+// settled or final. Use Wait in interactive programs; webhooks are faster and
+// cost less.
 //
-// Failures that pass, such as an overloaded gateway, are waited out too. When
-// ctx ends Wait returns the transaction as last read, or nil, with ctx's error.
+// Transient errors, such as an overloaded gateway, are retried. When ctx ends,
+// Wait returns the transaction as last read, or nil, and ctx's error.
 func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*Transaction) bool, wait WaitOptions, opts ...RequestOption) (*Transaction, error) {
 	if until == nil {
 		until = func(t *Transaction) bool { return t.Settled() || t.Status.Final() }

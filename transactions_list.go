@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// TransactionListParams is the query of GET /v2/transactions. Where several
-// values are given for one member, a transaction needs one of them.
+// TransactionListParams is the query of GET /v2/transactions. If a member has
+// several values, a transaction must match one of them.
 type TransactionListParams struct {
 	Cursor    string    `url:"cursor,omitempty"` // of another page; see [Page.NextCursor]
 	Limit     int       `url:"limit,omitempty"`  // 1 to 100; default 20
@@ -36,14 +36,14 @@ type TransactionListParams struct {
 	To             time.Time           `url:"dateTo,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`   // created at or before
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransactionListParams) Validate() error { return validateQuery(p, spec.TransactionList) }
 
-// TransactionSummary is a transaction in a list. The gateway writes list items
-// in two shapes, one like a read transaction, one with the payment in an object
-// of its own and other names for the products; both are read into this one.
-// What a shape does not have is at its zero value: read the transaction itself
-// if that matters. Amounts are in cents.
+// TransactionSummary is a transaction in a list. Gateways send list items in
+// two shapes: one like a transaction that is read, and one with the payment in
+// a separate object and other names for the products. Both are read into this
+// type. Members that a shape does not have are zero: read the transaction
+// itself if you need them. Amounts are in cents.
 type TransactionSummary struct {
 	ID             string                     `json:"id"`
 	Amount         int64                      `json:"amount,omitzero"`
@@ -71,7 +71,7 @@ type TransactionSummary struct {
 	AttemptsCount  int                        `json:"attempts_count,omitzero"`
 	CreatedAt      Timestamp                  `json:"created_at"`
 	UpdatedAt      Timestamp                  `json:"updated_at"`
-	Extra          map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
 
 	payment *summaryPayment // as it came
 	titled  bool            // products came as title and unit_price
@@ -168,7 +168,7 @@ func (t *TransactionSummary) flatten(p *summaryPayment) {
 	}
 }
 
-// MarshalJSON writes the item in the shape it came in.
+// MarshalJSON writes the item in the shape in which it was received.
 func (t TransactionSummary) MarshalJSON() ([]byte, error) {
 	if t.payment != nil {
 		t.unflatten(t.payment)
@@ -209,20 +209,20 @@ func drop[T comparable](v *T, said T) {
 }
 
 // FindOptions bounds a search by reference. The interface has no filter for it,
-// so the list is read from its newest page on: to the transaction, to Since, to
-// MaxPages or to the end, whichever comes first.
+// so the list is read from its newest page: up to the transaction, Since,
+// MaxPages or the end, whichever comes first.
 type FindOptions struct {
-	// ID is looked at first: [Error.ResourceID] or [OutcomeError.ResourceID],
-	// if the gateway named one. A search then takes one request.
+	// ID is tried first: [Error.ResourceID] or [OutcomeError.ResourceID], if the
+	// gateway named one. A search then takes one request.
 	ID string
 
-	// Since is when the reference can first have been used, such as the time of
-	// the order less some minutes for the difference of the clocks. Older
-	// transactions are not read. The zero time has no bound.
+	// Since is the earliest time at which the reference can have been used, such
+	// as the time of the order less a few minutes for clock skew. Older
+	// transactions are not read. The zero time means no bound.
 	Since time.Time
 
-	// MaxPages is how many pages of 100 are read. If it is 0 it is all pages
-	// back to Since, or 10 without a Since.
+	// MaxPages is how many pages of 100 are read; default all pages back to
+	// Since, or 10 without a Since.
 	MaxPages int
 }
 
@@ -231,14 +231,14 @@ const (
 	findPages       = 10 // without any bound of the caller's
 )
 
-// FindByExternalRef looks for the transaction that has your reference and
-// reads it: GET /v2/transactions, page by page, then GET
-// /v2/transactions/{id}. It settles an [ErrOutcomeUnknown].
+// FindByExternalRef finds the transaction with your reference and reads it: GET
+// /v2/transactions, page by page, then GET /v2/transactions/{id}. It resolves
+// an [ErrOutcomeUnknown].
 //
 // [ErrNotFound]: no transaction back to Since has the reference.
-// [ErrOutcomeUnknown]: the search came to MaxPages before that, so there may be
-// one; the error says how far it looked. A create with the same reference
-// settles that too: it is rejected if there is one.
+// [ErrOutcomeUnknown]: the search reached MaxPages before that, so there may be
+// one; the error says how far it searched. A create with the same reference
+// resolves that too: it is rejected if there is one.
 func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string, find FindOptions, opts ...RequestOption) (*Transaction, error) {
 	if err := find.check(ref); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ const (
 	PixKeyEVP   PixKeyType = "EVP"   // a random key: a UUID
 )
 
-// Known reports whether the interface names t.
+// Known reports whether the interface document defines t.
 func (t PixKeyType) Known() bool { return spec.PixKeyTypes.Has(string(t)) }
 
 // PixKey is a receiver's Pix key. It marshals as it is and prints masked: it is
@@ -45,18 +45,18 @@ func (k PixKey) GoString() string { return strconv.Quote(k.String()) }
 // LogValue returns what String does.
 func (k PixKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// TransferStatus is a state of a transfer. A response may hold states that this
-// version does not know; they are kept unchanged.
+// TransferStatus is a state of a transfer. A response may have a state that
+// this version does not define; it is kept unchanged.
 type TransferStatus string
 
-// The states of a transfer. The second group is sent by the live gateway only.
-// Note the spelling: a transfer is cancelled, a transaction canceled.
+// The states of a transfer. Only live gateways send the second group. Note the
+// spelling: a transfer is cancelled, a transaction canceled.
 const (
 	TransferPending    TransferStatus = "pending"
 	TransferInAnalysis TransferStatus = "in_analysis"
-	TransferProcessing TransferStatus = "processing" // the bank has it; it can no longer be cancelled
+	TransferProcessing TransferStatus = "processing" // the bank has accepted it; it can't be cancelled any more
 	TransferPaid       TransferStatus = "paid"
-	TransferError      TransferStatus = "error" // the bank refused it; webhooks call this payout.failed
+	TransferError      TransferStatus = "error" // the bank refused it; the webhook is payout.failed
 	TransferCancelled  TransferStatus = "cancelled"
 
 	TransferScheduled TransferStatus = "scheduled"
@@ -64,11 +64,11 @@ const (
 	TransferUnknown   TransferStatus = "unknown"
 )
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s TransferStatus) Known() bool { return spec.LiveTransferStatuses.Has(string(s)) }
 
-// Final reports whether the transfer ended: paid, or error, cancelled or
-// rejected, in which no money left.
+// Final reports whether the transfer has ended: paid, or error, cancelled or
+// rejected, which move no money.
 func (s TransferStatus) Final() bool {
 	switch s {
 	case TransferPaid, TransferError, TransferCancelled, TransferRejected:
@@ -83,14 +83,14 @@ func (s TransferStatus) Final() bool {
 type TransferParams struct {
 	PixKeyType  PixKeyType `json:"pix_key_type"`  // required
 	PixKeyValue PixKey     `json:"pix_key_value"` // required; 1 to 77 characters, of the form of its type
-	Amount      int64      `json:"amount"`        // cents, at least 1; the live gateway wants 1000; required
+	Amount      int64      `json:"amount"`        // cents, at least 1; live gateways require 1000; required
 
 	Description string `json:"description,omitzero"` // at most 140 characters
 
 	// ExternalRef is the reference of your own system, at most 100 characters,
-	// and the idempotency key: it is what keeps a repeated payout from being
-	// paid twice. Keep it with the payout, before the call, and use it again
-	// when you repeat the call. If it is empty the client makes one; see
+	// and the idempotency key: it keeps a repeated payout from being paid twice.
+	// Store it with the payout before the call, and use it again when you repeat
+	// the call. If it is empty the client generates one; see
 	// [Response.Reference].
 	ExternalRef string `json:"external_ref,omitzero"`
 
@@ -98,8 +98,9 @@ type TransferParams struct {
 	Origin    string `json:"origin,omitzero"`     // at most 50 characters
 }
 
-// Validate checks p as the gateway would; see [ValidationError]. A CPF or CNPJ
-// with a wrong check digit is rejected here, before money is on its way.
+// Validate checks p against the rules of the interface; see [ValidationError].
+// A CPF or CNPJ with a wrong check digit is rejected here, before anything is
+// sent.
 func (p TransferParams) Validate() error { return validate(p, spec.Transfer) }
 
 // TransferCancelParams is the body of POST /v2/transfers/{id}/cancel.
@@ -107,31 +108,31 @@ type TransferCancelParams struct {
 	Reason string `json:"reason,omitzero"` // at most 250 characters
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransferCancelParams) Validate() error { return validate(p, spec.TransferCancel) }
 
-// Transfer is a Pix payout. Amounts are in cents, whether the gateway writes
-// them as numbers or, as the live one does, as texts. Nullable strings are "",
-// nullable timestamps the zero [Timestamp].
+// Transfer is a Pix payout. Amounts are in cents, also those that live gateways
+// send as strings. Nullable strings are "", nullable timestamps the zero
+// [Timestamp].
 type Transfer struct {
 	ID            string                     `json:"id"`
-	Amount        int64                      `json:"amount"` // as asked for
-	Fee           int64                      `json:"fee"`    // what the gateway keeps; webhooks also say net_amount, which is Amount less Fee
+	Amount        int64                      `json:"amount"` // the requested amount
+	Fee           int64                      `json:"fee"`    // what the gateway charges; webhooks also have net_amount, which is Amount less Fee
 	Type          string                     `json:"type"`   // "pix"
 	PixKey        PixKey                     `json:"pix_key"`
 	PixKeyType    PixKeyType                 `json:"pix_key_type"`
 	Status        TransferStatus             `json:"status"`
 	Description   string                     `json:"description"`    // nullable
 	ExternalRef   string                     `json:"external_ref"`   // nullable
-	ProcessedAt   Timestamp                  `json:"processed_at"`   // nullable; when the bank took it
-	TransferredAt Timestamp                  `json:"transferred_at"` // nullable; when the receiver got it
+	ProcessedAt   Timestamp                  `json:"processed_at"`   // nullable; when the bank accepted it
+	TransferredAt Timestamp                  `json:"transferred_at"` // nullable; when the receiver was paid
 	CreatedAt     Timestamp                  `json:"created_at"`
 	UpdatedAt     Timestamp                  `json:"updated_at"`
-	Extra         map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra         map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes t as the gateway would: every member that was read, null
-// for what is empty.
+// MarshalJSON writes t in the gateway's form: every member that was read, null
+// for the empty ones.
 func (t Transfer) MarshalJSON() ([]byte, error) {
 	type plain Transfer
 	return wire.Marshal((*plain)(&t))
@@ -146,10 +147,10 @@ type TransferListParams struct {
 	Status    TransferStatus `url:"status,omitempty"`
 }
 
-// Validate checks p as the gateway would; see [ValidationError].
+// Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransferListParams) Validate() error { return validateQuery(p, spec.TransferList) }
 
-// TransfersService holds the calls about transfers, which are Pix payouts.
+// TransfersService calls /v2/transfers: Pix payouts.
 type TransfersService struct{ client *Client }
 
 var createTransfer = keyedCreate[TransferParams, Transfer]{
@@ -181,18 +182,18 @@ func sameTransfer(p *TransferParams, t *Transfer) bool {
 	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, returned)
 }
 
-// Create pays out by Pix: POST /v2/transfers. Without an ExternalRef the
-// client makes one, so that lost responses don't pay twice; see
+// Create pays out by Pix: POST /v2/transfers. Without an ExternalRef the client
+// generates one, so that a lost response does not lead to a second payout; see
 // [Response.Reference].
 //
 // The gateway responds to a repeated ExternalRef either with [ErrDuplicate], or
-// with the first transfer: if that pays the same amount to the same key it
-// is returned and [Response.Existing] is set, else it is [ErrDuplicate] too and
-// [Error.Existing] holds it.
+// with the first transfer. If that one pays the same amount to the same key, it
+// is returned and [Response.Existing] is set; otherwise the error is
+// [ErrDuplicate] and [Error.Existing] holds it.
 //
-// Errors: [ErrValidation] if a rule is broken, found before anything is
-// sent as far as it can be; [ErrDuplicate]; [ErrOutcomeUnknown] if it may
-// have been made all the same: see [OutcomeError] before you try again.
+// Errors: [ErrValidation] if a rule is broken, in most cases before anything is
+// sent; [ErrDuplicate]; [ErrOutcomeUnknown] if the transfer may exist
+// nevertheless: see [OutcomeError] before you try again.
 func (s *TransfersService) Create(ctx context.Context, params TransferParams, opts ...RequestOption) (*Transfer, error) {
 	return create(ctx, s.client, &createTransfer, &params, opts)
 }
@@ -203,9 +204,10 @@ func (s *TransfersService) Get(ctx context.Context, id string, opts ...RequestOp
 	return call[Transfer](ctx, s.client, &spec.Transfers.Get, nil, opts, id)
 }
 
-// Cancel stops a transfer that no bank has yet, one that is pending or in
-// analysis: POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too late, or
-// was cancelled before. On [ErrOutcomeUnknown] read the transfer.
+// Cancel cancels a transfer that no bank has accepted yet: one that is pending
+// or in analysis. POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too
+// late, or the transfer is cancelled already. On [ErrOutcomeUnknown] read the
+// transfer.
 func (s *TransfersService) Cancel(ctx context.Context, id string, params TransferCancelParams, opts ...RequestOption) (*Transfer, error) {
 	return call[Transfer](ctx, s.client, &spec.Transfers.Cancel, &params, opts, id)
 }

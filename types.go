@@ -20,8 +20,8 @@ import (
 )
 
 // CardToken is a payment token made by the client-side payment element:
-// "pgct_…" for one use, "pgpm_…" reusable. It marshals as it is and prints
-// masked: it is no card number, but it can be charged.
+// "pgct_…" for one use, "pgpm_…" reusable. It marshals unchanged and prints
+// masked: it is not a card number, but it can be charged.
 type CardToken string
 
 // String returns the token's prefix and a mask.
@@ -44,10 +44,11 @@ func (t CardToken) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String(
 // LogValue returns what String does.
 func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// Timestamp is a time as the gateway wrote it. Decoding accepts RFC 3339, a date and
-// time without a zone (taken as UTC), a date, and Unix seconds or milliseconds, and
-// never fails: anything else leaves the zero time. Encoding writes what was decoded;
-// null and "" are the zero Timestamp, which encodes as null.
+// Timestamp is a time as the gateway sent it. Decoding accepts RFC 3339, a date
+// and time without a zone (taken as UTC), a date, and Unix seconds or
+// milliseconds. It never fails; anything else decodes to the zero time.
+// Encoding writes what was decoded; null and "" are the zero Timestamp, which
+// encodes as null.
 type Timestamp struct {
 	time.Time
 
@@ -72,7 +73,7 @@ func (t Timestamp) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// UnmarshalJSON reads every form named at [Timestamp] and never fails.
+// UnmarshalJSON reads every form that [Timestamp] lists and never fails.
 func (t *Timestamp) UnmarshalJSON(b []byte) error {
 	*t = Timestamp{}
 	if len(b) == 0 || string(b) == "null" || string(b) == `""` {
@@ -128,11 +129,11 @@ func unixTime(s string) time.Time {
 	return time.UnixMicro(int64(f * 1e6)).UTC()
 }
 
-// Currency is a currency code of ISO 4217 (and GLC).
+// Currency is an ISO 4217 currency code, or GLC.
 type Currency string
 
-// The currencies of transactions; subscriptions and checkout links take these
-// and the further ones below.
+// The currencies of transactions; subscriptions and checkout links also accept
+// those below.
 const (
 	ARS Currency = "ARS"
 	BOB Currency = "BOB"
@@ -148,7 +149,7 @@ const (
 	UYU Currency = "UYU"
 )
 
-// The further currencies of subscriptions and checkout links.
+// The additional currencies of subscriptions and checkout links.
 const (
 	NIO Currency = "NIO"
 	PHP Currency = "PHP"
@@ -183,13 +184,13 @@ const (
 	GLC Currency = "GLC"
 )
 
-// Known reports whether the interface names c, for transactions or for
-// subscriptions and checkout links.
+// Known reports whether the interface document defines c, for transactions or
+// for subscriptions and checkout links.
 func (c Currency) Known() bool {
 	return spec.Currencies.Has(string(c)) || spec.BillingCurrencies.Has(string(c))
 }
 
-// Country is a country code of ISO 3166-1, of the countries the gateway serves.
+// Country is an ISO 3166-1 code of a country that the gateway serves.
 type Country string
 
 // The countries of an address.
@@ -209,7 +210,7 @@ const (
 	Uruguay   Country = "UY"
 )
 
-// Known reports whether the interface names c.
+// Known reports whether the interface document defines c.
 func (c Country) Known() bool { return spec.Countries.Has(string(c)) }
 
 // DocumentType is the kind of a personal or company document.
@@ -246,15 +247,15 @@ const (
 // Known reports whether a buyer or a customer may have a document of type t.
 func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(string(t)) }
 
-// Document identifies a person or a company. Both members are required where
-// a document is given. It prints without its number.
+// Document identifies a person or a company. Both members are required.
+// Printing omits the number.
 type Document struct {
 	Type   DocumentType               `json:"type"`
 	Number string                     `json:"number"`
-	Extra  map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra  map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes d as the gateway would.
+// MarshalJSON writes d in the gateway's form.
 func (d Document) MarshalJSON() ([]byte, error) {
 	type plain Document
 	return wire.Marshal((*plain)(&d))
@@ -283,10 +284,10 @@ type Address struct {
 	State        string                     `json:"state,omitzero"` // 2 or 3 letters or digits
 	ZipCode      string                     `json:"zipCode,omitzero"`
 	Country      Country                    `json:"country,omitzero"`
-	Extra        map[string]json.RawMessage `json:",embed"` // members that this version does not know
+	Extra        map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes a as the gateway would.
+// MarshalJSON writes a in the gateway's form.
 func (a Address) MarshalJSON() ([]byte, error) {
 	type plain Address
 	return wire.Marshal((*plain)(&a))
@@ -311,12 +312,12 @@ var requests = wire.ParamsEncoder{
 // encodeRequest returns the JSON of a request's params or of a part of them.
 func encodeRequest(v any) ([]byte, error) { return requests.Encode(v) }
 
-// Product is one position of what is sold.
+// Product is one line of an order.
 type Product struct {
 	Name     string `json:"name"`              // 1 to 255 characters
 	Price    int64  `json:"price"`             // unit price in cents, 0 to 100000000
 	Quantity int    `json:"quantity,omitzero"` // 1 to 999999; default 1
-	Tangible bool   `json:"tangible,omitzero"` // true for a physical good
+	Tangible bool   `json:"tangible,omitzero"` // true for physical goods
 	SKU      string `json:"sku,omitzero"`      // nullable, at most 255 characters
 }
 
@@ -333,9 +334,9 @@ func minorDigits(c Currency) int {
 	}
 }
 
-// FormatAmount writes an amount in the smallest unit for people, with the
-// currency before it: FormatAmount(123450, BRL) is "BRL 1234.50" and
-// FormatAmount(1990, CLP) is "CLP 1990". An empty currency is left out.
+// FormatAmount formats an amount in the smallest unit for display, with the
+// currency in front: FormatAmount(123450, BRL) is "BRL 1234.50" and
+// FormatAmount(1990, CLP) is "CLP 1990". An empty currency is omitted.
 func FormatAmount(amount int64, currency Currency) string {
 	sign, magnitude := "", uint64(amount) //nolint:gosec // the least number has no positive, but this is right for it too
 	if amount < 0 {
@@ -354,12 +355,12 @@ func FormatAmount(amount int64, currency Currency) string {
 	return string(currency) + " " + sign + digits
 }
 
-// Metadata is a transaction's metadata as the gateway returns it: the text
-// that was sent, or, from the live gateway, an object made of it. It is
-// nullable; the zero Metadata is null.
+// Metadata is a transaction's metadata as the gateway returns it: the string
+// that was sent or, from live gateways, an object made of it. It is nullable;
+// the zero Metadata is null.
 type Metadata struct{ raw string }
 
-// MetadataText returns the Metadata that holds a text.
+// MetadataText returns the Metadata that holds s.
 func MetadataText(s string) Metadata {
 	raw, err := json.Marshal(s)
 	if err != nil { // a string always encodes
@@ -371,7 +372,7 @@ func MetadataText(s string) Metadata {
 // IsZero reports whether there is no metadata.
 func (m Metadata) IsZero() bool { return m.raw == "" || m.raw == "null" }
 
-// Text returns the text that was sent; for an object, its JSON.
+// Text returns the string that was sent; for an object, its JSON.
 func (m Metadata) Text() string {
 	var s string
 	if m.IsZero() {
@@ -386,8 +387,8 @@ func (m Metadata) Text() string {
 // String returns what Text does.
 func (m Metadata) String() string { return m.Text() }
 
-// Decode stores the metadata's JSON in v, whether it came as an object or as a
-// text that holds JSON.
+// Decode stores the metadata's JSON in v, whether it is an object or a string
+// that holds JSON.
 func (m Metadata) Decode(v any) error { return json.Unmarshal([]byte(m.Text()), v) }
 
 // MarshalJSON writes what was decoded.

@@ -131,7 +131,7 @@ func checkoutExperiments() map[string]experiment {
 			token := t.token("ok")
 			r := t.get("/v2/payment_token/" + token)
 			if !r.ok() {
-				t.cannotTell("the gateway does not know the card token (%s); give one with -card-token ok=…", r.summary())
+				t.cannotTell("the gateway rejected the card token (%s); pass one with -card-token ok=…", r.summary())
 			}
 			in, _ := r.at("data").(object)
 			t.want(has(in, "token", "brand", "last4", "exp_month", "exp_year"), "it has the keys %s", names(in))

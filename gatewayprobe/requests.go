@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// requestExperiments test the rows of "Requests and answers".
+// requestExperiments test the rows of "Requests and responses".
 func requestExperiments() map[string]experiment {
 	return map[string]experiment{
 		"request-id": {does: "sends an X-Request-Id with a good and with a bad request", run: func(t *trial) string {

@@ -153,7 +153,7 @@ func (t *trial) refused() (path string, r response) {
 	path = subscriptions + "/" + t.id(made)
 	r = t.setup(t.get(path))
 	if status := r.text("data.transactions.0.status"); status != "refused" {
-		t.cannotTell("the first charge is not refused but %q; give a token with -card-token refused=…", status)
+		t.cannotTell("the first charge is not refused but %q; pass a token with -card-token refused=…", status)
 	}
 	return path, r
 }

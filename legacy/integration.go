@@ -23,8 +23,8 @@ type Integration struct {
 	StatusCode    int    // 201: what the second variant has in the place of Status
 	Message       string // for people
 
-	// Extra holds the members that this version does not know; those inside
-	// the second variant's data are in the object Extra["data"].
+	// Extra holds the members unknown to this version; those inside the second
+	// variant's data are in the object Extra["data"].
 	Extra map[string]stdjson.RawMessage
 }
 

@@ -63,7 +63,7 @@ func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, 
 }
 
 // PaymentToken reads a card token of the retired tokenization: GET
-// /v2/payment_token/{public_token}. It goes on working.
+// /v2/payment_token/{public_token}. It continues to work.
 func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...gateway.RequestOption) (*PaymentToken, error) {
 	return c.onToken(ctx, &spec.Legacy.PaymentToken, publicToken, nil, opts)
 }
@@ -71,7 +71,7 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 // CreatePaymentToken makes a card token: POST /v2/payment_token/{public_token}.
 // From 2026-08-01 03:00 UTC by the gateway's clock it returns 410, which is
 // [gateway.ErrRetired] with the code LEGACY_TOKENIZATION_RETIRED. The document
-// shows no body, so params are any members; card data among them is refused
+// shows no body, so params are any members; card data among them is rejected
 // before it is sent, as everywhere.
 //
 // Deprecated: cards are collected by the client-side payment element, whose

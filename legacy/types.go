@@ -25,11 +25,11 @@ func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyInte
 type Balance struct {
 	Balance  int64                         `json:"balance"` // cents; negative where more was paid out than in
 	Currency gateway.Currency              `json:"currency"`
-	Extra    map[string]stdjson.RawMessage `json:",embed"` // members that this version does not know
+	Extra    map[string]stdjson.RawMessage `json:",embed"` // members unknown to this version
 }
 
-// MarshalJSON writes b as the gateway would: every member that was read, null
-// for what is empty.
+// MarshalJSON writes b in the gateway's form: every member that was read, null
+// for the empty ones.
 func (b Balance) MarshalJSON() ([]byte, error) {
 	type plain Balance
 	return wire.Marshal((*plain)(&b))
@@ -118,10 +118,10 @@ const (
 	SplitRandom   SplitKeyType = "RANDOM"
 )
 
-// Known reports whether this version knows t.
+// Known reports whether this version defines t.
 func (t SplitKeyType) Known() bool { return spec.LegacySplitKeyTypes.Has(string(t)) }
 
-// SplitRule gives a share of a payment to somebody else: a Percent or an
+// SplitRule gives a share of a payment to another recipient: a Percent or an
 // Amount.
 type SplitRule struct {
 	PixKey     gateway.PixKey `json:"pixKey,omitzero"`
@@ -132,8 +132,8 @@ type SplitRule struct {
 	ExternalID string         `json:"externalId,omitzero"`
 }
 
-// PaymentStatus is a state of a v1 payment. A response may hold states that this
-// version does not know; they are kept unchanged.
+// PaymentStatus is a state of a v1 payment. A response may have a state that
+// this version does not define; it is kept unchanged.
 type PaymentStatus string
 
 // The states of a v1 payment. A new one waits for its payer in
@@ -161,7 +161,7 @@ const (
 	PaymentDeclined            PaymentStatus = "DECLINED"
 )
 
-// Known reports whether this version knows s.
+// Known reports whether this version defines s.
 func (s PaymentStatus) Known() bool { return spec.LegacyStatuses.Has(string(s)) }
 
 // PixPayment is the response of POST /pix/v1/payment.
@@ -173,11 +173,11 @@ type PixPayment struct {
 	GenerateTime   gateway.Timestamp             `json:"generateTime"`
 	ExpirationDate gateway.Timestamp             `json:"expirationDate"`
 	PaymentLink    string                        `json:"paymentLink"` // nullable
-	Extra          map[string]stdjson.RawMessage `json:",embed"`      // members that this version does not know
+	Extra          map[string]stdjson.RawMessage `json:",embed"`      // members unknown to this version
 }
 
-// MarshalJSON writes p as the gateway would: every member that was read, null
-// for what is empty.
+// MarshalJSON writes p in the gateway's form: every member that was read, null
+// for the empty ones.
 func (p PixPayment) MarshalJSON() ([]byte, error) {
 	type plain PixPayment
 	return wire.Marshal((*plain)(&p))
@@ -192,11 +192,11 @@ type PaymentToken struct {
 	Last4    string                        `json:"last4"`
 	ExpMonth int                           `json:"exp_month,omitzero"` // 1 to 12
 	ExpYear  int                           `json:"exp_year,omitzero"`  // four digits
-	Extra    map[string]stdjson.RawMessage `json:",embed"`             // members that this version does not know
+	Extra    map[string]stdjson.RawMessage `json:",embed"`             // members unknown to this version
 }
 
-// MarshalJSON writes t as the gateway would: every member that was read, null
-// for what is empty.
+// MarshalJSON writes t in the gateway's form: every member that was read, null
+// for the empty ones.
 func (t PaymentToken) MarshalJSON() ([]byte, error) {
 	type plain PaymentToken
 	return wire.Marshal((*plain)(&t))

@@ -5,15 +5,16 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Checkout does to checkout links what buyers do on the hosted page: those of one
-// account, or as a field of [Server] of every account. A link is named by its slug,
-// the end of its URL. A method that the state of the link or session does not allow
+// Checkout simulates the buyers of checkout links: those of one account or, as
+// a field of [Server], of every account. A link is identified by its slug, the
+// end of its URL. A method that the state of the link or session does not allow
 // changes nothing and returns a [ControlError].
 type Checkout struct{ scope scope }
 
-// Begin is a buyer who asks for the Pix code or sends the card: the transaction
-// of the newest session of the link that is ready is created and waits. It is
-// listed like any other, and [Transactions] acts on it.
+// Begin simulates a buyer who asks for the Pix code or sends the card: it
+// creates the transaction of the link's newest session that is ready, as
+// pending. The transaction is listed like any other, and [Transactions] acts on
+// it.
 func (c Checkout) Begin(slug string) error {
 	return c.do("checkout/begin", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
@@ -25,8 +26,8 @@ func (c Checkout) Begin(slug string) error {
 	})
 }
 
-// Pay is a buyer who pays: the newest session of the link that is ready, with
-// buyer and payment method set, or whose payment has begun, is completed.
+// Pay simulates a buyer who pays: it completes the link's newest session that
+// is ready (buyer and payment method are set) or whose payment has started.
 func (c Checkout) Pay(slug string) error {
 	return c.do("checkout/pay", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
@@ -44,7 +45,7 @@ func notReady() *engine.Refusal {
 		"No session of this checkout link is ready: set the buyer's name and e-mail and the payment method first.")
 }
 
-// Expire ends an active link, and with it every session that waits for its
+// Expire expires an active link and every session of it that waits for its
 // buyer.
 func (c Checkout) Expire(slug string) error {
 	return c.do("checkout/expire", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
@@ -52,8 +53,8 @@ func (c Checkout) Expire(slug string) error {
 	})
 }
 
-// Deactivate takes an active link off sale, as its merchant can in the
-// gateway's dashboard.
+// Deactivate deactivates an active link, as a merchant can in the gateway's
+// dashboard.
 func (c Checkout) Deactivate(slug string) error {
 	return c.do("checkout/deactivate", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		return engine.DeactivateLink(d.Env, l, d.SessionsOf(l))

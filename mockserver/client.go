@@ -8,12 +8,12 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 )
 
-// BaseURL is the address that [Server.Client] uses. It is a loopback one, so
-// that a notify_url may be plain http; nothing listens there.
+// BaseURL is the address that [Server.Client] uses. It is a loopback address,
+// so that a notify_url may be plain http; nothing listens there.
 const BaseURL = "http://localhost"
 
-// Transport returns the way to the gateway that needs no socket, for an
-// [http.Client] of your own. The host of a request does not matter.
+// Transport returns an in-memory transport to the gateway, for an [http.Client]
+// of your own. The host of a request does not matter.
 func (s *Server) Transport() http.RoundTripper {
 	return &memory.Transport{Handler: s.Handler(), Inline: inline}
 }
@@ -23,7 +23,7 @@ func (s *Server) Transport() http.RoundTripper {
 func inline(r *http.Request) bool { return !admin.Serves(r) }
 
 // Client returns a client of the default account over [Server.Transport].
-// Options come after its own, so that they can replace them. It panics where
+// Options come after its own, so that they can replace them. It panics if
 // the options can't be used.
 func (s *Server) Client(opts ...gateway.Option) *gateway.Client {
 	return s.Account(s.Key()).Client(opts...)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Clock is the gateway's own time. It stands still until it is advanced and
-// never goes back.
+// Clock is the gateway's virtual clock. It does not move until it is advanced,
+// and never goes back.
 type Clock struct{ server *Server }
 
 // Timer is something that becomes due: an expiry, a renewal, a redelivery.
@@ -17,11 +17,10 @@ type Timer struct {
 	ID   string // of the resource
 }
 
-// Now returns the moment, in UTC.
+// Now returns the current virtual time, in UTC.
 func (c *Clock) Now() time.Time { return c.server.clock.Now() }
 
-// Advance moves the clock by d. What becomes due on the way happens in the
-// order of its moments.
+// Advance moves the clock by d and runs everything that becomes due, in order.
 func (c *Clock) Advance(d time.Duration) error {
 	return errors.Join(c.server.clock.Advance(context.Background(), d), c.server.data.moved())
 }
@@ -31,15 +30,15 @@ func (c *Clock) AdvanceTo(t time.Time) error {
 	return errors.Join(c.server.clock.AdvanceTo(context.Background(), t), c.server.data.moved())
 }
 
-// Next moves the clock to the next timer and does all that is due then. It
-// reports whether there was one.
+// Next moves the clock to the next timer and runs everything that is due then.
+// It reports whether there was one.
 func (c *Clock) Next() (bool, error) {
 	moved, err := c.server.clock.Next(context.Background())
 	return moved, errors.Join(err, c.server.data.moved())
 }
 
-// Timers lists what will become due, the earliest first: an expiry of what has
-// been paid is not among it.
+// Timers lists what will become due, the earliest first. The expiry of a paid
+// transaction is not listed.
 func (c *Clock) Timers() []Timer {
 	waiting := c.server.clock.Timers()
 	timers := make([]Timer, len(waiting))

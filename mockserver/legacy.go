@@ -2,14 +2,14 @@ package mockserver
 
 import "github.com/gateway-go/gateway/mockserver/internal/engine"
 
-// Legacy does to v1 payments what no call of the interface can: those of one
-// account, or as a field of [Server] those of every account. A v1 payment is a
-// Pix transaction of the same id, so [Transactions] acts on it too.
+// Legacy sets states of v1 payments for which the interface has no call: those
+// of one account or, as a field of [Server], of every account. A v1 payment is
+// a Pix transaction with the same id, so [Transactions] acts on it too.
 type Legacy struct{ scope scope }
 
 // SetStatus puts a v1 payment into any v1 state. PAID, CANCELLED and REFUND
-// move the transaction and its money and are rejected if it can't move so;
-// every other state stands until the transaction moves.
+// change the transaction and its money, and are rejected if its state does not
+// allow that; any other state lasts until the transaction changes.
 func (l Legacy) SetStatus(id, status string) error {
 	_, refusal := l.scope.transaction("legacy/payments/status", id).Transaction(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		return engine.SetLegacyStatus(env, t, status)

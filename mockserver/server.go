@@ -70,8 +70,8 @@ type Server struct {
 	seeded    map[string]string // ids of the entries of seed files, by their names
 }
 
-// New returns a gateway with a clock that stands still until it is advanced.
-// Close it when it is no longer needed.
+// New returns a gateway whose clock does not move until it is advanced. Close
+// it when it is no longer needed.
 func New(opts ...Option) (*Server, error) {
 	cfg := defaults()
 	for _, opt := range opts {

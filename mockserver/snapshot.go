@@ -14,8 +14,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// ErrSnapshot says that a snapshot can't be restored here: it is damaged, or of
-// a server with another dialect or environment.
+// ErrSnapshot means that a snapshot can't be restored here: it is damaged, or
+// of a server with another dialect or environment.
 var ErrSnapshot = errors.New("mockserver: the snapshot can't be restored")
 
 // snapshotVersion changes when the snapshot in an older data file can no longer
@@ -34,9 +34,10 @@ type snapshot struct {
 	Webhooks    deliver.Saved
 }
 
-// Snapshot returns all that the gateway knows: accounts, clock, timers, webhooks and
-// their receivers, and the state of the id sources; not the journal, the faults and
-// handlers in memory. It waits for deliveries; no request may be running.
+// Snapshot returns the state of the gateway: accounts, clock, timers, webhooks
+// and their receivers, and the state of the id sources; not the journal, the
+// faults and handlers in memory. It waits for deliveries; no request may be
+// running.
 //
 // The bytes are a file: a JSON object with its format, version and checksum,
 // which [Server.Restore], the control plane (PUT /__mock/snapshot) and the

@@ -5,35 +5,36 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 )
 
-// Transactions does to transactions what payers and issuers do: those of one account,
-// or as a field of [Server] of every account. A method that the state of the transaction
-// does not allow changes nothing and returns a [ControlError].
+// Transactions simulates the payers and issuers of transactions: those of one
+// account or, as a field of [Server], of every account. A method that the state
+// of the transaction does not allow changes nothing and returns a
+// [ControlError].
 type Transactions struct{ scope scope }
 
 // Pay pays a pending transaction, or an expired voucher late.
 func (t Transactions) Pay(id string) error { return t.do("transactions/pay", id, engine.Pay) }
 
-// Expire ends the time of a pending Pix, voucher or 3-D Secure challenge now.
+// Expire expires a pending Pix, voucher or 3-D Secure challenge now.
 func (t Transactions) Expire(id string) error { return t.do("transactions/expire", id, engine.Expire) }
 
-// Refuse is the issuer's refusal of a pending card payment.
+// Refuse simulates an issuer that refuses a pending card payment.
 func (t Transactions) Refuse(id string) error { return t.do("transactions/refuse", id, engine.Refuse) }
 
 // Cancel cancels a pending transaction.
 func (t Transactions) Cancel(id string) error { return t.do("transactions/cancel", id, engine.Cancel) }
 
-// Chargeback takes a card payment back.
+// Chargeback charges a card payment back.
 func (t Transactions) Chargeback(id string) error {
 	return t.do("transactions/chargeback", id, engine.Chargeback)
 }
 
-// PassChallenge is the payer's success in a 3-D Secure challenge: the
+// PassChallenge simulates a payer who passes a 3-D Secure challenge: the
 // transaction is paid.
 func (t Transactions) PassChallenge(id string) error {
 	return t.do("transactions/challenge/pass", id, engine.PassChallenge)
 }
 
-// FailChallenge is the payer's failure in a 3-D Secure challenge: the
+// FailChallenge simulates a payer who fails a 3-D Secure challenge: the
 // transaction is refused.
 func (t Transactions) FailChallenge(id string) error {
 	return t.do("transactions/challenge/fail", id, engine.FailChallenge)
@@ -53,7 +54,8 @@ func controlError(refusal *engine.Refusal) error {
 	return &ControlError{Status: httpapi.StatusOf(refusal), Code: refusal.Code, Detail: refusal.Detail}
 }
 
-// ControlError says why a control was refused.
+// ControlError is the rejection of a control: the state of the resource does
+// not allow it, or there is no such resource.
 type ControlError struct {
 	Status int    // 404 if there is no such record, 409 if its state forbids it
 	Code   string // "INVALID_STATE"

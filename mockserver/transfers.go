@@ -5,30 +5,32 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Transfers does to transfers what banks do: those of one account, or as a field of
-// [Server] of every account. Otherwise the clock processes a transfer after 10
-// seconds and settles it after 10 more. A method that the state of the transfer does
-// not allow changes nothing and returns a [ControlError].
+// Transfers simulates the banks of transfers: those of one account or, as a
+// field of [Server], of every account. Without these methods the clock
+// processes a transfer after 10 seconds and settles it after 10 more. A method
+// that the state of the transfer does not allow changes nothing and returns a
+// [ControlError].
 type Transfers struct{ scope scope }
 
-// Analyse takes a pending transfer into a risk check, which ends after an hour
-// unless Process or Fail ends it before.
+// Analyse moves a pending transfer to a risk check, which ends after an hour
+// unless Process or Fail ends it earlier.
 func (t Transfers) Analyse(id string) error {
 	return t.do("transfers/analyse", id, engine.AnalyseTransfer)
 }
 
-// Process is the bank accepting a transfer that is pending or in analysis.
+// Process simulates a bank that accepts a transfer that is pending or in
+// analysis.
 func (t Transfers) Process(id string) error {
 	return t.do("transfers/process", id, engine.ProcessTransfer)
 }
 
-// Settle is the money of a transfer in processing reaching its receiver.
+// Settle simulates the arrival of the money of a transfer in processing.
 func (t Transfers) Settle(id string) error {
 	return t.do("transfers/settle", id, engine.SettleTransfer)
 }
 
-// Fail is the bank refusing a transfer that is in processing or in analysis:
-// its status is then error, and the balance has the amount back.
+// Fail simulates a bank that refuses a transfer in processing or in analysis:
+// its status becomes error, and the amount returns to the balance.
 func (t Transfers) Fail(id string) error { return t.do("transfers/fail", id, engine.FailTransfer) }
 
 func (t Transfers) do(control, id string, transition store.Transition[engine.Transfer]) error {

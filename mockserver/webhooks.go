@@ -54,7 +54,7 @@ func (w Webhooks) Send(h http.Handler) {
 // SendTo is [Webhooks.Send] to a handler that expects its requests at a path:
 // "/webhooks/gateway". Each call adds a receiver, so that several handlers, or
 // several paths of one handler, get every event. It fails if the path is
-// malformed or does not begin with a slash, and where h is nil.
+// malformed or does not begin with a slash, and if h is nil.
 func (w Webhooks) SendTo(path string, h http.Handler) error {
 	if path == "" || h == nil {
 		return errors.New("mockserver: Webhooks.SendTo needs a path, such as /webhooks, and a handler")
@@ -63,7 +63,7 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 	return err
 }
 
-// AddEndpoint registers a receiver and returns it with its id. It fails where
+// AddEndpoint registers a receiver and returns it with its id. It fails if
 // the endpoint has not exactly one of a valid URL and a Handler, if its Path
 // is invalid, if one of its Events is "", if its strings exceed 16 KiB, and
 // if the gateway has 1,000 endpoints.
@@ -79,7 +79,8 @@ func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	return e, nil
 }
 
-// RemoveEndpoint removes a receiver. What is still on its way to it fails.
+// RemoveEndpoint removes a receiver. Deliveries to it that are still in
+// progress fail.
 func (w Webhooks) RemoveEndpoint(id string) error {
 	return w.sender.RemoveEndpoint(w.account.Reveal(), id)
 }
@@ -90,13 +91,13 @@ func (w Webhooks) RotateSecret(id string, secret gateway.Secret) error {
 	return w.sender.Rotate(w.account.Reveal(), id, secret)
 }
 
-// PauseEndpoint stops sending events to a receiver. What happens until
-// [Webhooks.ResumeEndpoint] is not sent later; deliveries made before go on.
+// PauseEndpoint stops sending events to a receiver. Events until
+// [Webhooks.ResumeEndpoint] are not sent later; earlier deliveries continue.
 func (w Webhooks) PauseEndpoint(id string) error {
 	return w.sender.PauseEndpoint(w.account.Reveal(), id, true)
 }
 
-// ResumeEndpoint ends [Webhooks.PauseEndpoint].
+// ResumeEndpoint reverts [Webhooks.PauseEndpoint].
 func (w Webhooks) ResumeEndpoint(id string) error {
 	return w.sender.PauseEndpoint(w.account.Reveal(), id, false)
 }
@@ -126,7 +127,7 @@ func (w Webhooks) Endpoints() []Endpoint {
 
 // ServeHost lets a handler respond, in memory, to everything that is delivered
 // to a host ("shop.test", "shop.test:8443"), such as the notify_url of a
-// transaction. A nil handler ends that.
+// transaction. A nil handler removes it.
 func (w Webhooks) ServeHost(host string, h http.Handler) { w.sender.Serve(host, h) }
 
 // The states of a [Delivery].
@@ -139,13 +140,13 @@ const (
 	DeliveryNoEndpoint = string(deliver.NoEndpoint) // no endpoint matches the event
 )
 
-// Delivery is one event on its way to one receiver.
+// Delivery is the delivery of one event to one receiver.
 type Delivery struct {
 	ID         string
 	EventID    string // the same for every receiver of the event
 	Kind       string // "transaction.paid"
 	ResourceID string
-	Endpoint   string // the id of an endpoint, or notify_url, webhookUrl, pixWebhookUrl; "" where nobody wanted it
+	Endpoint   string // the id of an endpoint, or notify_url, webhookUrl, pixWebhookUrl; "" if no endpoint received it
 	URL        string // "" in memory
 	State      string
 	Body       []byte
@@ -166,9 +167,9 @@ type DeliveryAttempt struct {
 	Fault    string // the injected fault; "" for none
 }
 
-// Deliveries lists the deliveries, the oldest first. The latest 10,000 that
-// are finished are remembered, as far as they fit into a quarter of
-// [WithMemoryLimit], and all that are not.
+// Deliveries lists the deliveries, the oldest first. All unfinished ones are
+// kept, and the latest 10,000 finished ones, as far as they fit into a quarter
+// of [WithMemoryLimit].
 func (w Webhooks) Deliveries() []Delivery {
 	var list []Delivery
 	for _, d := range w.sender.Deliveries(w.account.Reveal()) {
@@ -202,32 +203,32 @@ func deliveryOf(d deliver.Delivery) Delivery {
 // Redeliver makes one more attempt of a delivery now, whatever its state.
 func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.account.Reveal(), id) }
 
-// Hold keeps back what would be delivered from now on.
+// Hold holds all deliveries from now on.
 func (w Webhooks) Hold() { w.sender.Hold(w.account.Reveal()) }
 
 // Release delivers held deliveries in the order of the ids, each when the one
-// before has finished; the others stay held. Without ids it delivers all,
-// those of one record in order, and ends the hold.
+// before has finished; the others stay held. Without ids it delivers all, those
+// of one resource in order, and ends the hold.
 func (w Webhooks) Release(ids ...string) error { return w.sender.Release(w.account.Reveal(), ids...) }
 
-// Drop makes the next delivery of a kind vanish; "" is any kind, and
-// "transaction.*" a family. [DropWebhook] can do more.
+// Drop drops the next delivery of a kind; "" is any kind, and "transaction.*" a
+// family. [DropWebhook] has more options.
 func (w Webhooks) Drop(kind string) error { return w.disturb(DropWebhook(), kind) }
 
-// Duplicate makes the next delivery of a kind arrive twice; see
-// [Webhooks.Drop] for kind.
+// Duplicate sends the next delivery of a kind twice; see [Webhooks.Drop] for
+// kind.
 func (w Webhooks) Duplicate(kind string) error { return w.disturb(DuplicateWebhook(), kind) }
 
-// Delay makes the next delivery of a kind arrive later on the virtual clock, so
-// that others overtake it; see [Webhooks.Drop] for kind.
+// Delay delays the next delivery of a kind on the virtual clock, so that others
+// overtake it; see [Webhooks.Drop] for kind.
 func (w Webhooks) Delay(kind string, d time.Duration) error { return w.disturb(DelayWebhook(d), kind) }
 
-// CorruptSignature makes the signature of the next delivery of a kind wrong at
-// its first attempt; see [Webhooks.Drop] for kind.
+// CorruptSignature invalidates the signature of the first attempt of the next
+// delivery of a kind; see [Webhooks.Drop] for kind.
 func (w Webhooks) CorruptSignature(kind string) error { return w.disturb(CorruptSignature(), kind) }
 
-// StaleTimestamp signs the next delivery of a kind with a moment outside the
-// receiver's window at its first attempt; see [Webhooks.Drop] for kind.
+// StaleTimestamp signs the first attempt of the next delivery of a kind with a
+// time outside the receiver's tolerance; see [Webhooks.Drop] for kind.
 func (w Webhooks) StaleTimestamp(kind string) error { return w.disturb(StaleTimestamp(), kind) }
 
 // ClearFaults removes the faults of webhooks, whether they were added here or
@@ -238,5 +239,5 @@ func (w Webhooks) disturb(f Fault, kind string) error {
 	return Faults{set: w.faults, account: w.account}.Add(f.On(kind).Times(1))
 }
 
-// Secret returns what signs the webhooks of [Webhooks.Send].
+// Secret returns the signing secret of [Webhooks.Send].
 func (s *Server) Secret() gateway.Secret { return s.settings.secret }

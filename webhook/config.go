@@ -61,8 +61,8 @@ type Config struct {
 	PollInterval time.Duration
 
 	// MaxConcurrent is how many signed deliveries are processed at a time, and
-	// separately how many unsigned ones; default 64. Any beyond get 503 and are
-	// redelivered.
+	// separately how many unsigned ones; default 64. Further ones get 503 and
+	// are redelivered.
 	MaxConcurrent int
 	// HandlerTimeout ends a handler's context; default 30 s. See [WithTimeout]
 	// for one handler.
@@ -79,7 +79,7 @@ type Config struct {
 	Lease time.Duration
 	// MaxAttempts is after how many failures an event becomes a dead letter;
 	// default 25 in Inbox mode, which is most of a day, and 8 in Sync mode. In
-	// Sync mode anybody who repeats a delivery causes an attempt, so there the
+	// Sync mode anyone who repeats a delivery causes an attempt, so there the
 	// event must also have failed for 23 hours, which is almost as long as the
 	// gateway redelivers; and in a memory store it never becomes a dead letter
 	// by failing: the gateway gets 500 until it gives up.
@@ -114,10 +114,10 @@ type Config struct {
 	// context that it returns, derived from ctx, is that of the Store, the handler
 	// and Observe, which follows at least once. Panics are logged.
 	Begin func(ctx context.Context, c *Claim) context.Context
-	// Trace returns what the Store keeps beside a new event, such as the W3C
-	// traceparent of the delivery: [Record.Trace] has it when the event is handled,
-	// also in another process. It is up to 255 printable ASCII characters; anything
-	// else is dropped.
+	// Trace returns what the Store keeps with a new event, such as the W3C
+	// traceparent of the delivery: [Record.Trace] has it when the event is
+	// handled, also in another process. It is up to 255 printable ASCII
+	// characters; anything else is dropped.
 	Trace func(ctx context.Context) string
 	// Now is the wall clock that timestamps are compared with; default
 	// [time.Now].

@@ -68,7 +68,7 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 	c, res, err := rx.readBack(ctx, e)
 	switch {
 	case errors.Is(err, errUnknownResource):
-		return Record{}, fmt.Errorf("%w: the API knows no such resource", ErrUnconfirmed)
+		return Record{}, fmt.Errorf("%w: the API has no such resource", ErrUnconfirmed)
 	case err != nil:
 		return Record{}, err
 	}
@@ -92,7 +92,7 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 var errStore = errors.New("webhook: the store can't be read")
 
 // recalls returns an error if the store can't tell whether an event of that
-// moment was handled before: anybody may have sent it again. A memory store has
+// moment was handled before: anyone may have sent it again. A memory store has
 // just started in every restart; events that happened a little before are
 // accepted, because they are most likely still on their way, and the clocks of
 // gateway and receiver differ.

@@ -45,8 +45,8 @@ type TransactionData struct {
 	Products      []EventProduct
 	Informations  []gateway.Information
 
-	// Extra holds the members that this version does not know or that came in
-	// another form than expected.
+	// Extra holds the members unknown to this version or that came in another
+	// form than expected.
 	Extra map[string]json.RawMessage
 }
 

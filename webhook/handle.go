@@ -141,7 +141,7 @@ func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) er
 }
 
 // renewLease extends the lease until the returned function is called, also for
-// a handler that outstays its context: as long as it runs, nobody else may.
+// a handler that outstays its context: as long as it runs, no other handler may.
 func (rx *Receiver) renewLease(ctx context.Context, c *Claim, lose context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
@@ -186,7 +186,7 @@ func (rx *Receiver) safely(ctx context.Context, e *Event, h Handler) (err error)
 	return h(ctx, e)
 }
 
-// settle writes down what became of the event, and corrects the outcome where
+// settle writes down what became of the event, and corrects the outcome if
 // that fails.
 func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result, last bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)

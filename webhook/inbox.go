@@ -28,7 +28,7 @@ func (rx *Receiver) Start() {
 	})
 }
 
-// wakeWorkers says that there is work, without waiting for anybody to hear it.
+// wakeWorkers signals that there is work, without waiting for a receiver of the signal.
 func (rx *Receiver) wakeWorkers() {
 	rx.Start()
 	rx.signalWork()
@@ -130,7 +130,7 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	d.fails = 0
 	for _, c := range claims {
 		d.idle--
-		d.rx.running.Add(1) // the dispatcher itself is counted, so nobody has stopped waiting
+		d.rx.running.Add(1) // the dispatcher itself is counted, so no Wait has returned yet
 		go d.work(ctx, c)
 	}
 	if d.full || d.more {

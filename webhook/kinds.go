@@ -20,7 +20,7 @@ const (
 	FamilyTransfer     Family = "transfer"
 )
 
-// Known reports whether this version knows f.
+// Known reports whether this version defines f.
 func (f Family) Known() bool {
 	return f == FamilyTransaction || f == FamilySubscription || f == FamilyTransfer
 }
@@ -502,7 +502,7 @@ func chargedBack(sub *gateway.Subscription) bool {
 }
 
 // trialNotice is the longest time before a trial's end at which the notice of
-// it is believed: nobody documents when it is sent.
+// it is accepted: no document says when it is sent.
 const trialNotice = 7 * 24 * time.Hour
 
 // trialNearEnd wants the trial's end to be near: a notice that was forged weeks

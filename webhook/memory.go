@@ -20,7 +20,7 @@ type MemoryOptions struct {
 
 // NewMemoryStore returns a Store in memory. It forgets everything when the process
 // ends: an event that is redelivered after a restart is handled again, and unsigned
-// deliveries of events from before it are rejected, since anybody may have sent them.
+// deliveries of events from before it are rejected, since anyone may have sent them.
 // Use package sqlstore if that is not good enough.
 func NewMemoryStore(opts MemoryOptions) Store {
 	s := &memoryStore{

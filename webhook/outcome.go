@@ -46,7 +46,7 @@ func (o Outcome) settled() bool {
 }
 
 // Observation is one outcome. The ids of a refused delivery are left out: they
-// are anybody's words.
+// come from an unauthenticated sender.
 type Observation struct {
 	Outcome    Outcome
 	EventID    string

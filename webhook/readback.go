@@ -73,7 +73,7 @@ type flight struct {
 }
 
 var (
-	errUnknownResource = errors.New("webhook: the API knows no such resource")
+	errUnknownResource = errors.New("webhook: the API has no such resource")
 	errReadLimit       = errors.New("webhook: too many deliveries have to be confirmed")
 )
 

@@ -81,10 +81,10 @@ func (rx *Receiver) enter() bool {
 	return true
 }
 
-// Shutdown ends the receiver in good order: deliveries are answered with 503,
-// nothing new is begun, and handlers that run may finish. When ctx ends first
-// their contexts end too, with [ErrShutdown] as the cause; events that were not
-// finished are released for another process, and ctx's error is returned.
+// Shutdown stops the receiver gracefully: deliveries get 503, nothing new is
+// begun, and handlers that run may finish. When ctx ends first their contexts
+// end too, with [ErrShutdown] as the cause; events that were not finished are
+// released for another process, and ctx's error is returned.
 func (rx *Receiver) Shutdown(ctx context.Context) error {
 	rx.mu.Lock()
 	if !rx.closed {

@@ -96,7 +96,7 @@ func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 	case rx == nil || rx.signed.reader == nil:
 		return nil, errors.New("webhook: a Reconciler needs a Receiver with an API")
 	case cfg.Open == nil:
-		return nil, errors.New("webhook: a Reconciler needs to know what is Open")
+		return nil, errors.New("webhook: ReconcilerConfig.Open is required")
 	}
 	cfg.Every = positive(cfg.Every, 10*time.Minute)
 	cfg.Concurrent = positive(cfg.Concurrent, 4)

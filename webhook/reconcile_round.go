@@ -288,7 +288,7 @@ func searchable(open OpenResource) error {
 	case open.Family == FamilySubscription:
 		return errors.New("webhook: a subscription can't be looked up by its idempotency key: repeat Create with the same key")
 	case open.Family != FamilyTransaction && open.Family != FamilyTransfer:
-		return fmt.Errorf("webhook: %q is no family with references", open.Family)
+		return fmt.Errorf("webhook: resources of the family %q have no references", open.Family)
 	case open.Since.IsZero():
 		return errors.New("webhook: an ExternalRef needs Since, the time of the first create")
 	default:

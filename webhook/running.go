@@ -21,7 +21,7 @@ type Run struct {
 	Overdue  bool // its context ended a while ago and it has not returned
 }
 
-// ErrPaused is the error of what a paused receiver does not do.
+// ErrPaused is returned by operations that a paused receiver does not run.
 var ErrPaused = errors.New("webhook: the receiver is paused")
 
 // errGoexit is the error of a handler that ends its goroutine, as FailNow of a
@@ -210,7 +210,7 @@ func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context
 		return r
 	}
 	done := make(chan result, 1)
-	rx.running.Add(1) // whoever attends is counted, so nobody has stopped waiting
+	rx.running.Add(1) // the attendant is counted, so no Wait has returned yet
 	go rx.finish(ctx, c, handle, done)
 	select {
 	case r := <-done:

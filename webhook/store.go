@@ -110,7 +110,7 @@ type Store interface {
 var ErrClaimLost = errors.New("webhook: the claim's lease has run out")
 
 // ErrStoreFull means that a bounded store holds only events that are not done
-// yet. The sender is asked to come back.
+// yet. The sender gets 503 and retries.
 var ErrStoreFull = errors.New("webhook: the store is full of unfinished events")
 
 // Record is an event as a store keeps it.

@@ -124,7 +124,7 @@ func list(out io.Writer, steps []gatewayprobe.Step) {
 }
 
 // screen writes results as they come: on a terminal a table with colors and a line of
-// progress, elsewhere a plain line each, whose columns are separated by tabs. Where
+// progress, elsewhere a plain line each, whose columns are separated by tabs. If
 // the gateway does not agree, the row's claim is written too.
 type screen struct {
 	out      io.Writer

@@ -42,7 +42,7 @@ func (c *checkout) link(ctx context.Context) error {
 	c.Title("Two links")
 	both := gateway.CheckoutLinkParams{Amount: 100, Products: []gateway.CheckoutProduct{{Name: "Filtro", Price: 100}}}
 	if _, err := c.client.CheckoutLinks.Create(ctx, both); !errors.Is(err, gateway.ErrValidation) {
-		return fmt.Errorf("amount and products together should be refused, got %w", err)
+		return fmt.Errorf("amount and products together should be rejected, got %w", err)
 	}
 	donation, err := c.client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{Amount: 5_000, Title: "Donation"})
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *checkout) open(ctx context.Context) error {
 
 // resume is the same visit ten minutes later, on another page view.
 func (c *checkout) resume(ctx context.Context) error {
-	c.Title("The buyer looks for the wallet and comes back")
+	c.Title("The buyer leaves and comes back")
 	if err := c.mock.Clock.Advance(10 * time.Minute); err != nil {
 		return err
 	}
@@ -104,9 +104,9 @@ func (c *checkout) resume(ctx context.Context) error {
 // fill is the form that the buyer sends.
 func (c *checkout) fill(ctx context.Context) error {
 	c.Title("The buyer fills in the form")
-	_, err := c.client.CheckoutSessions.Update(ctx, c.slug, gateway.NewSecret("cs_somebody_elses"), gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix})
+	_, err := c.client.CheckoutSessions.Update(ctx, c.slug, gateway.NewSecret("cs_of_another_session"), gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix})
 	if !errors.Is(err, gateway.ErrUnauthorized) {
-		return fmt.Errorf("a token of nobody's should be refused, got %w", err)
+		return fmt.Errorf("the token of another session should be rejected, got %w", err)
 	}
 	state, err := c.client.CheckoutSessions.Update(ctx, c.slug, c.token, gateway.CheckoutSessionParams{
 		Buyer:         gateway.CheckoutBuyer{Name: "Maria Oliveira", Email: "maria@example.com"},
@@ -143,15 +143,15 @@ func (c *checkout) pay(ctx context.Context) error {
 	}
 	c.Say("link          %s, used %d time(s)", session.Link.Status, session.Link.UsedCount)
 	if session.Link.UsedCount != 1 {
-		return fmt.Errorf("the link should have been used once, it was %d times", session.Link.UsedCount)
+		return fmt.Errorf("the link should have been used once, it was used %d times", session.Link.UsedCount)
 	}
 	c.token = session.SessionToken
 	return nil
 }
 
-// expire is a session that nobody comes back to in time.
+// expire is a session whose buyer does not come back in time.
 func (c *checkout) expire(ctx context.Context) error {
-	c.Title("The next buyer stays away too long")
+	c.Title("The next buyer comes back too late")
 	if err := c.mock.Clock.Advance(31 * time.Minute); err != nil {
 		return err
 	}

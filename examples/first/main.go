@@ -22,7 +22,7 @@ func main() {
 	client := mock.Client() // in production: gateway.New(baseURL, gateway.BearerToken(key))
 
 	charge, err := client.Transactions.Create(ctx, gateway.TransactionParams{
-		ExternalRef: "order-1001", // yours: kept with the order, sent with every retry
+		ExternalRef: "order-1001", // yours: stored with the order, sent with every retry
 		Amount:      15470,        // cents
 		Method:      gateway.Pix,
 		Buyer:       gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},

@@ -12,15 +12,15 @@ import (
 func Fiber(rx *webhook.Receiver) *fiber.App {
 	app := fiber.New()
 	app.Post(Path, func(c fiber.Ctx) error {
-		answer := rx.Receive(c.Context(), webhook.Delivery{
+		response := rx.Receive(c.Context(), webhook.Delivery{
 			Path:   c.Path(),
 			Header: c.GetReqHeaders(),
 			Body:   bytes.Clone(c.BodyRaw()), // fiber uses its buffer again; Body would decompress it
 		})
-		for name, values := range answer.Header() {
+		for name, values := range response.Header() {
 			c.Set(name, values[0])
 		}
-		return c.Status(answer.Status).Send(answer.Body)
+		return c.Status(response.Status).Send(response.Body)
 	})
 	return app
 }

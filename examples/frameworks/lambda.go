@@ -15,9 +15,9 @@ type LambdaFunction func(context.Context, events.APIGatewayV2HTTPRequest) (event
 
 // Lambda returns the receiver as a cloud function, for lambda.Start. Instances
 // share no memory and are frozen between requests. So give the receiver a Store
-// in a database, and let it handle events before it answers: that is Sync mode.
-// Or receive in Inbox mode with Workers -1, and have a process that lives on
-// work from the same store.
+// in a database, and let it handle events before it responds: that is Sync
+// mode. Or receive in Inbox mode with Workers -1, and have a process that lives
+// on work from the same store.
 func Lambda(rx *webhook.Receiver) LambdaFunction {
 	return func(ctx context.Context, r events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		body, ok := bodyOf(r)
@@ -28,8 +28,8 @@ func Lambda(rx *webhook.Receiver) LambdaFunction {
 		for name, value := range r.Headers { // lower-case names, one value each
 			header.Set(name, value)
 		}
-		answer := rx.Receive(ctx, webhook.Delivery{Path: r.RawPath, Header: header, Body: body})
-		return respond(answer), nil // an error would be answered with 502, and the code be lost
+		response := rx.Receive(ctx, webhook.Delivery{Path: r.RawPath, Header: header, Body: body})
+		return respond(response), nil // an error would become a 502, and the code would be lost
 	}
 }
 

@@ -29,7 +29,7 @@ type Shop interface {
 	Refunded(ctx context.Context, e *webhook.TransactionEvent) error
 }
 
-// NewReceiver returns a receiver for one process that answers when the shop is
+// NewReceiver returns a receiver for one process that responds when the shop is
 // done. With a Store in a database it serves several; see ../webhooks.
 func NewReceiver(secret gateway.Secret, shop Shop) (*webhook.Receiver, error) {
 	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}})

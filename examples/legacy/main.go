@@ -78,7 +78,7 @@ func (o *old) charge(ctx context.Context) error {
 	o.Say("status        %s until %s", o.payment.Status, o.payment.ExpirationDate.Format(time.RFC3339))
 	o.Say("copy-paste    %.44s…", o.payment.PixCode)
 	if o.payment.Status != legacy.PaymentWaitingPayment {
-		return fmt.Errorf("a new payment should wait for its payer, it is %s", o.payment.Status)
+		return fmt.Errorf("a new payment should be WAITING_PAYMENT, it is %s", o.payment.Status)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (o *old) tokenize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Say("made          %s, ends in %s", token.Token, token.Last4)
+	o.Say("created       %s, last digits %s", token.Token, token.Last4)
 	_, err = o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"card_number": "4111 1111 1111 1111"}) //nolint:staticcheck // as above
 	if !errors.Is(err, gateway.ErrValidation) {
 		return fmt.Errorf("card data should never be sent, got %w", err)
@@ -129,12 +129,12 @@ func (o *old) retire(ctx context.Context) error {
 	}
 	_, err := o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"holder": "Maria Oliveira"}) //nolint:staticcheck // as above
 	if !errors.Is(err, gateway.ErrRetired) {
-		return fmt.Errorf("the tokenization should be retired, got %w", err)
+		return fmt.Errorf("tokenization should be retired, got %w", err)
 	}
 	o.Say("%s", err)
 	if _, err := o.v1.PaymentToken(ctx, "public-token"); err != nil {
-		return fmt.Errorf("tokens that exist should still be readable: %w", err)
+		return fmt.Errorf("existing tokens should still be readable: %w", err)
 	}
-	o.Say("Tokens that exist can still be read and charged.")
+	o.Say("Existing tokens can still be read and charged.")
 	return nil
 }

@@ -37,7 +37,7 @@ type stage struct {
 	mock   *mockserver.Server
 	base   string
 	shop   *shop
-	lost   string // the transaction whose refund is sent and never answered
+	lost   string // the transaction whose refund is sent and gets no response
 	unsent string // the one whose refund is never sent
 }
 
@@ -107,7 +107,7 @@ func (s *stage) kill(ctx context.Context) error {
 		return fmt.Errorf("%d refunds have an unknown outcome, there should be 2", len(entries))
 	}
 	s.Say("to the shop both look alike: a request that may have been sent, and no response")
-	s.Say("to send them again would refund the first one twice; to give them up would never refund the second")
+	s.Say("sending both again would refund the first one twice; giving up would never refund the second")
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (s *stage) start(ctx context.Context, environment ...string) (*process, err
 
 // recover starts another worker and waits for the returns to be settled.
 func (s *stage) recover(ctx context.Context) error {
-	s.Title("It is started again, and finds out")
+	s.Title("It is restarted and finds out")
 	p, err := s.start(ctx)
 	if err != nil {
 		return err

@@ -62,12 +62,12 @@ func (p *payouts) listen() error {
 
 // refuse shows that a mistyped key never leaves this process.
 func (p *payouts) refuse(ctx context.Context) error {
-	p.Title("A mistyped CPF is found before anything is sent")
+	p.Title("A mistyped CPF is rejected before anything is sent")
 	_, err := p.client.Transfers.Create(ctx, gateway.TransferParams{
 		PixKeyType: gateway.PixKeyCPF, PixKeyValue: "123.456.789-00", Amount: 10_000,
 	})
 	if !errors.Is(err, gateway.ErrValidation) {
-		return fmt.Errorf("the CPF should be refused, got %w", err)
+		return fmt.Errorf("the CPF should be rejected, got %w", err)
 	}
 	p.Say("%s", err)
 	return p.balance(ctx, opening)
@@ -136,9 +136,9 @@ func (p *payouts) fail(ctx context.Context) error {
 	return p.balance(ctx, 380_000) // released
 }
 
-// lose sends a payout over a network that loses the first answer.
+// lose sends a payout over a network that loses the first response.
 func (p *payouts) lose(ctx context.Context) error {
-	p.Title("A payout whose answer is lost is sent once")
+	p.Title("A payout whose response is lost is made once")
 	if err := p.mock.Faults.Add(mockserver.LoseResponse().On("transfers.create").Times(1)); err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func (p *payouts) lose(ctx context.Context) error {
 	if !response.Recovered {
 		return errors.New("the first attempt's transfer should have been recovered")
 	}
-	p.Say("attempts  %d, and the transfer of the first one was found again: %s", response.Attempts, transfer.ID)
+	p.Say("attempts  %d; the transfer of the first one was recovered: %s", response.Attempts, transfer.ID)
 	return p.balance(ctx, 360_000) // one payout, not two
 }
 
 func (p *payouts) list(ctx context.Context) error {
-	p.Title("What the gateway has, the newest first")
+	p.Title("All payouts at the gateway, newest first")
 	n := 0
 	for transfer, err := range p.client.Transfers.All(ctx, gateway.TransferListParams{}) {
 		if err != nil {

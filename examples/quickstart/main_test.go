@@ -102,7 +102,7 @@ func TestGatewayOfTheEnvironment(t *testing.T) {
 
 	require.Zero(t, code, problems)
 	assert.Contains(t, out, "status       partially_refunded")
-	assert.Contains(t, out, "The same charge once more, as after a crash")
+	assert.Contains(t, out, "The same charge again, as after a crash")
 	assert.Contains(t, out, "The gateway has one charge with the reference")
 	assert.NotContains(t, out, "webhook", "that gateway can't reach this process")
 	assert.NotContains(t, out, "sk_test_mock")

@@ -165,6 +165,6 @@ func wanted(t reflect.Type) string {
 	case reflect.Struct, reflect.Pointer:
 		return "an object in { }"
 	default:
-		return "a text in quotes"
+		return "a string in quotes"
 	}
 }

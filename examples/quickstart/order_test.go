@@ -46,7 +46,7 @@ func TestBadOrders(t *testing.T) {
 	for name, tc := range map[string]struct{ from, to, want string }{
 		"no object":        {minimal, `[]`, "the file: must be an object in { }"},
 		"text for flag":    {`"price"`, `"tangible": "no", "price"`, "items[0].tangible: must be true or false"},
-		"number for text":  {`"Pão"`, `7`, "items[0].name: must be a text in quotes"},
+		"number for text":  {`"Pão"`, `7`, "items[0].name: must be a string in quotes"},
 		"text for object":  {`"name": "Ana"`, `"address": "Rua"`, "buyer.address: must be an object in { }"},
 		"unknown field":    {`"price"`, `"prise"`, "items[0].prise: no such field exists"},
 		"wrong type":       {`125`, `"125"`, "items[0].price: must be a whole number"},

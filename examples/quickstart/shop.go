@@ -15,7 +15,7 @@ import (
 // if the gateway can reach it.
 type Shop struct {
 	Client *gateway.Client
-	Where  string             // the gateway, for people
+	Where  string             // the gateway, for display
 	Mock   *mockserver.Server // nil with a gateway that is not ours
 	events chan *webhook.TransactionEvent
 }
@@ -32,7 +32,7 @@ func OpenShop() (*Shop, error) {
 	}
 	shop := &Shop{
 		Client: mock.Client(),
-		Where:  "a mock in this process: nothing leaves your machine",
+		Where:  "a mock in this process; nothing leaves your machine",
 		Mock:   mock,
 		events: make(chan *webhook.TransactionEvent, 100),
 	}

@@ -127,7 +127,7 @@ func (s *story) refund(ctx context.Context) error {
 	}
 	if refund.AmountRefunded+refund.RemainingBalance != s.order.Total() || refund.IsFullRefund != params.Full ||
 		s.charge.RefundedAmount != refund.AmountRefunded {
-		return fmt.Errorf("refunded %s, left %s, and the charge says %s: that does not add up to %s",
+		return fmt.Errorf("refunded %s, remaining %s, refunded amount of the charge %s: this does not add up to %s",
 			money(refund.AmountRefunded), money(refund.RemainingBalance), money(s.charge.RefundedAmount), money(s.order.Total()))
 	}
 	s.Say("status       %s", s.charge.Status)
@@ -166,7 +166,7 @@ func (s *story) repeat(ctx context.Context) error {
 
 // repeatByHand does what a shop does that crashed before it read the response.
 func (s *story) repeatByHand(ctx context.Context) error {
-	s.Title("The same charge once more, as after a crash")
+	s.Title("The same charge again, as after a crash")
 	_, _, err := s.shop.Charge(ctx, s.order, s.ref)
 	if !errors.Is(err, gateway.ErrDuplicate) {
 		return fmt.Errorf("a second create with the same reference should be a duplicate, it is: %w", err)

@@ -76,7 +76,7 @@ func (s *shop) book(_ context.Context, e *webhook.TransactionEvent) error {
 	defer s.mu.Unlock()
 	o, ok := s.orders[e.CorrelationID]
 	if !ok {
-		return fmt.Errorf("no order %q is booked yet", e.CorrelationID) // the error brings the event back
+		return fmt.Errorf("order %q is not stored yet", e.CorrelationID) // the error brings the event back
 	}
 	status := gateway.TransactionStatus(cmp.Or(e.ConfirmedStatus, e.Status))
 	if status != o.status {
@@ -141,7 +141,7 @@ func (s *shop) goOn(ctx context.Context) error {
 
 // miss is all that the shop does not hear of.
 func (s *shop) miss(ctx context.Context) error {
-	s.Title("One webhook is lost, two things send none")
+	s.Title("One webhook is lost, two events have none")
 	if err := s.mock.Webhooks.Drop(string(webhook.TransactionPaid)); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (s *shop) member(ctx context.Context, id string) (m member, err error) {
 	return m, nil
 }
 
-// join makes somebody a member who pays every month by card. Like an order it
+// join creates a member who pays every month by card. Like an order it
 // may be sent again with the same id, also with another token of the card.
 func (s *shop) join(ctx context.Context, wanted member, token gateway.CardToken) (member, error) {
 	_, err := s.db.ExecContext(ctx, `INSERT INTO members (id, name, email) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,

@@ -20,7 +20,7 @@ func TestALostAnswerChargesOnce(t *testing.T) {
 		require.NoError(t, gw.Faults.Add(mockserver.LoseResponse().On("transactions.create").Times(1)))
 
 		charge, err := s.Charge(t.Context(), order("1001"))
-		require.NoError(t, err, "the client repeats the call and finds what the first attempt made")
+		require.NoError(t, err, "the client retries and recovers the transaction")
 		all, err := gateway.Collect(gw.Client().Transactions.All(t.Context(), gateway.TransactionListParams{}), 0)
 		require.NoError(t, err)
 		require.Len(t, all, 1)

@@ -81,7 +81,7 @@ func TestTheSameOnceMore(t *testing.T) {
 	first, err := s.Charge(t.Context(), order("1001"))
 	require.NoError(t, err)
 
-	require.NoError(t, gw.Restore(snapshot)) // the way back; the clock only goes on
+	require.NoError(t, gw.Restore(snapshot)) // back to the snapshot, with its clock
 	second, err := s.Charge(t.Context(), order("1001"))
 	require.NoError(t, err)
 	assert.Equal(t, first.Pix.QRCode, second.Pix.QRCode)

@@ -23,7 +23,7 @@ func TestAPixCodeThatExpires(t *testing.T) {
 	charge, err = gw.Client().Transactions.Get(t.Context(), charge.ID)
 	require.NoError(t, err)
 	assert.Equal(t, gateway.TransactionExpired, charge.Status)
-	require.Error(t, gw.Transactions.Pay(charge.ID), "a control is refused where the state forbids it")
+	require.Error(t, gw.Transactions.Pay(charge.ID), "the state does not allow it")
 	assert.Zero(t, s.Shipped("1001"))
 }
 
@@ -53,7 +53,7 @@ func TestABusyGatewayIsWaitedFor(t *testing.T) {
 		began := time.Now()
 		_, err := s.Charge(t.Context(), order("1001"))
 		require.NoError(t, err)
-		assert.Equal(t, 80*time.Second, time.Since(began)) // in no time
+		assert.Equal(t, 80*time.Second, time.Since(began)) // but no real time
 	})
 }
 

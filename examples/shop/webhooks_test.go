@@ -35,7 +35,7 @@ func TestAForgedWebhook(t *testing.T) {
 	require.NoError(t, gw.Wait(t.Context()))
 	assert.Zero(t, s.Shipped("1001"))
 
-	require.NoError(t, gw.Clock.Advance(5*time.Second)) // the second attempt is signed well
+	require.NoError(t, gw.Clock.Advance(5*time.Second)) // the second attempt has a valid signature
 	assert.Equal(t, 1, s.Shipped("1001"))
 }
 

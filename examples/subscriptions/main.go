@@ -67,31 +67,31 @@ type chapter struct {
 func (c *club) chapters() []chapter {
 	return []chapter{
 		{
-			"January: Ana tries the club for two weeks, Bia is asked in her bank's app",
+			"January: Ana starts a trial of two weeks, Bia authorizes in her bank's app",
 			c.join, day(time.January, 20), c.joined,
 		},
 		{
-			"To May: a month that began on a 31st ends on the last day there is",
+			"To May: a subscription from a 31st renews on the last day of shorter months",
 			nothing, day(time.May, 20), c.anchored,
 		},
 		{
-			"June: Ana's bank refuses, and refuses again",
+			"June: Ana's bank refuses the charge and the first retry",
 			c.refuse, day(time.June, 4), c.anaIs(gateway.SubscriptionPastDue),
 		},
 		{
-			"… and pays: the month's end has not moved",
+			"… and then pays: the period has not moved",
 			nothing, day(time.July, 5), c.anaIs(gateway.SubscriptionActive),
 		},
 		{
-			"July: Ana moves, and asks for other days to retry",
+			"July: Ana's city and the days of the retries change",
 			c.update, day(time.August, 10), c.anaIs(gateway.SubscriptionActive),
 		},
 		{
-			"August: Bia takes her consent back in her bank's app",
+			"August: Bia revokes the authorization in her bank's app",
 			c.revoke, day(time.December, 10), c.revoked,
 		},
 		{
-			"December: Ana leaves, at the end of the month that she has paid",
+			"December: Ana cancels, at the end of the paid month",
 			c.leave, day(time.December, 31), c.anaIs(gateway.SubscriptionCanceled),
 		},
 	}
@@ -135,7 +135,7 @@ func (c *club) note(_ context.Context, e *webhook.SubscriptionEvent) error {
 	case webhook.SubscriptionPaymentFailed:
 		what = fmt.Sprintf("attempt %d: %s", s.AttemptNumber, s.FailureReason)
 	case webhook.SubscriptionPastDue:
-		what = "the gateway will try again"
+		what = "the gateway will retry"
 	default:
 		what = "now " + string(s.Status)
 	}
@@ -184,7 +184,7 @@ func (c *club) anchored(ctx context.Context) error {
 		return err
 	}
 	if !read.CurrentPeriodEnd.Equal(day(time.May, 31)) {
-		return fmt.Errorf("the period of Ana should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
+		return fmt.Errorf("Ana's period should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *club) revoke(context.Context) error { return c.mock.Subscriptions.Revok
 func (c *club) revoked(ctx context.Context) error {
 	_, err := c.client.Subscriptions.Cancel(ctx, c.bia, gateway.SubscriptionCancelParams{})
 	if !errors.Is(err, gateway.ErrConflict) {
-		return fmt.Errorf("a canceled subscription should refuse a cancel, got %w", err)
+		return fmt.Errorf("the cancellation of a canceled subscription should be rejected, got %w", err)
 	}
 	return c.expect(ctx, c.bia, gateway.SubscriptionCanceled)
 }
@@ -222,7 +222,7 @@ func (c *club) leave(ctx context.Context) error {
 
 // settle compares what the webhooks told with what the gateway has.
 func (c *club) settle(ctx context.Context) error {
-	c.Title("What the year was")
+	c.Title("The year in numbers")
 	for _, name := range []string{"Ana", "Bia"} {
 		read, err := c.client.Subscriptions.Get(ctx, map[string]string{"Ana": c.ana, "Bia": c.bia}[name])
 		if err != nil {
@@ -235,12 +235,12 @@ func (c *club) settle(ctx context.Context) error {
 			}
 		}
 		if charged != c.paid[name] {
-			return fmt.Errorf("%s was charged %d times, the webhooks told of %d", name, charged, c.paid[name])
+			return fmt.Errorf("%s was charged %d times, the webhooks reported %d", name, charged, c.paid[name])
 		}
 		c.Say("%s  %d months, %s, %d attempts", name, charged, gateway.FormatAmount(sum, gateway.BRL), len(read.Transactions))
 	}
 	if c.paid["Ana"] != 11 || c.paid["Bia"] != 7 {
-		return fmt.Errorf("there should be 11 months paid by Ana and 7 by Bia, it was %v", c.paid)
+		return fmt.Errorf("Ana should have paid 11 months and Bia 7, got %v", c.paid)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (s *stage) backlog(ctx context.Context) error {
 	}
 	s.Say("the ledger has %d payments; %d events were acknowledged and wait in the inbox", len(booked), counts.Waiting+counts.Claimed)
 	if counts.Waiting+counts.Claimed == 0 {
-		return errors.New("the receiver was killed when it had nothing to lose: this proves nothing")
+		return errors.New("the receiver was killed while it had no events: this proves nothing")
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 	case line := <-s.running.said:
 		s.half = strings.TrimPrefix(line, "dies ")
 	default:
-		return fmt.Errorf("the receiver ended before its time: %w", s.running.err)
+		return fmt.Errorf("the receiver ended too early: %w", s.running.err)
 	}
 	s.Say("the receiver is gone: %v", s.running.err)
 	b, err := s.open(ctx)
@@ -264,7 +264,7 @@ func (s *stage) forge(ctx context.Context) error {
 func (s *stage) audit(ctx context.Context) error {
 	s.Title("The audit")
 	if err := s.running.stop(); err != nil {
-		return fmt.Errorf("the receiver did not end in good order: %w", err)
+		return fmt.Errorf("the receiver did not shut down cleanly: %w", err)
 	}
 	b, err := s.open(ctx)
 	if err != nil {
@@ -286,7 +286,7 @@ func (s *stage) audit(ctx context.Context) error {
 	s.Say("lost %d, doubled %d, wrong amounts %d, forged %d, dead letters %d",
 		found.lost, found.doubled, found.wrong, found.unknown, counts.Dead)
 	if !found.clean(len(s.paid)) || counts != (webhook.Counts{}) {
-		return errors.New("the ledger is not what was paid")
+		return errors.New("the ledger does not match the payments")
 	}
 	s.Say("total %s, to the cent", gateway.FormatAmount(found.cents, gateway.BRL))
 	return nil

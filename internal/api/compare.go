@@ -30,7 +30,7 @@ func Compare(before, now []string) []string {
 }
 
 // grown returns the methods that were added to interfaces: whoever implements one has
-// to follow. Nobody implements one with an unexported method.
+// to follow. No one can implement one with an unexported method.
 func grown(before, now []string) (broken []string) {
 	for _, line := range now {
 		of, member, isMember := strings.Cut(line, " interface, ")

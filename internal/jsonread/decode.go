@@ -11,7 +11,7 @@ import (
 )
 
 // Decode reads body into v, which points to a zero value, by a plan that is made
-// once per type, in two thirds of the JSON package's time. It reports false where it
+// once per type, in two thirds of the JSON package's time. It reports false if it
 // gave up, as at a wrong type: v then holds anything, and the caller uses the JSON
 // package. A fuzz test holds the two to the same results.
 func Decode(body []byte, v any) bool {
@@ -40,7 +40,7 @@ type Decoder struct {
 }
 
 // Decode reads node i into v, which points to a zero value. It reports false
-// where it gave up.
+// if it gave up.
 func (d *Decoder) Decode(i int, v any) bool {
 	target := reflect.ValueOf(v).Elem()
 	return planFor(target.Type())(d, i, target)
@@ -49,7 +49,7 @@ func (d *Decoder) Decode(i int, v any) bool {
 // NodeDecoder is a type that reads itself, as [Decoder.Decode] does.
 type NodeDecoder interface{ DecodeNode(d *Decoder, i int) bool }
 
-// readFunc reads node i into v, which is zero. It reports false where it gave
+// readFunc reads node i into v, which is zero. It reports false if it gave
 // up.
 type readFunc func(d *Decoder, i int, v reflect.Value) bool
 

@@ -198,7 +198,7 @@ func syntaxError(err error) error {
 func (d *Document) Kind(i int) jsontext.Kind { return d.nodes[i].kind }
 
 // End returns the node after the last descendant of node i, which is its next
-// sibling where it has one. The first child of i is i+1.
+// sibling if it has one. The first child of i is i+1.
 func (d *Document) End(i int) int { return int(d.nodes[i].end) }
 
 // Find returns the member of object i that is called name, or 0. *hint is where to begin,

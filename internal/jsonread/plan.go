@@ -73,7 +73,7 @@ type structPlan struct {
 type fieldPlan struct {
 	name  string
 	index int   // in its struct
-	path  []int // to it, where it is embedded; else nil
+	path  []int // to it, if it is embedded; else nil
 	read  readFunc
 }
 

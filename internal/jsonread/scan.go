@@ -29,7 +29,7 @@ type scanner struct {
 	nodes []node
 }
 
-// Scan reads body, any JSON value, and reports false where it gave up.
+// Scan reads body, any JSON value, and reports false if it gave up.
 func (d *Document) Scan(body []byte) bool {
 	d.body, d.nodes = body, d.nodes[:0]
 	if len(body) > math.MaxInt32 || !utf8.Valid(body) {
@@ -194,7 +194,7 @@ func plainPrefix(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		v := binary.LittleEndian.Uint64(b[i : i+8])
 		quote, slash := v^ones*'"', v^ones*'\\'
-		// A byte's high bit is set where it is below 0x20, or zero after the xor;
+		// A byte's high bit is set if it is below 0x20, or zero after the xor;
 		// one above a match may be set too, never one below: the lowest is right.
 		if found := ((v - ones*' ') | (quote - ones) | (slash - ones)) &^ v & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8

@@ -172,7 +172,7 @@ func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row,
 	for _, ref := range sortedKeys(ours.resources, theirs.resources) {
 		mine, his := ours.resources[ref], theirs.resources[ref]
 		if mine.id == "" && his.id == ref && his.paid == 0 {
-			continue // a charge of a subscription that failed: only its webhook tells of it, and may be lost
+			continue // a charge of a subscription that failed: only its webhook reports it, and may be lost
 		}
 		if mine.id != his.id || mine.String() != his.String() {
 			differ(ref, mine.String(), his.String())

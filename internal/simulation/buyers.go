@@ -48,7 +48,7 @@ func (m *merchant) decides(do func(*process)) {
 	}
 }
 
-// by has somebody act on an order after a while. What its state does not allow any more is
+// by has a person act on an order after a while. What its state does not allow any more is
 // noted, and changes nothing.
 func (w *World) by(o *order, what string, least, most time.Duration, do func(context.Context) error) {
 	w.agenda.add(time.Now().Add(between(w.people, least, most)), life, func(ctx context.Context) {

@@ -177,7 +177,7 @@ func (p *process) onSubscription(ctx context.Context, e *webhook.SubscriptionEve
 	}
 	o := p.m.db.byRef[named.Order]
 	if o == nil {
-		return webhook.Permanent(fmt.Errorf("subscription %s is nobody's", sub.ID))
+		return webhook.Permanent(fmt.Errorf("subscription %s has no owner", sub.ID))
 	}
 	return p.effect(ctx, o, fmt.Sprintf("%s, %s until %s", e.Kind, sub.Status, sub.CurrentPeriodEnd), func(b *books) {
 		p.m.know(b, o, sub.ID)
@@ -198,7 +198,7 @@ func (p *process) onTransfer(ctx context.Context, e *webhook.TransferEvent) erro
 			return err
 		}
 		if o = p.m.db.byRef[tr.ExternalRef]; o == nil {
-			return webhook.Permanent(fmt.Errorf("payout %s is nobody's", e.ResourceID))
+			return webhook.Permanent(fmt.Errorf("payout %s has no owner", e.ResourceID))
 		}
 	}
 	return p.effect(ctx, o, string(e.Kind), func(b *books) {

@@ -42,7 +42,7 @@ type World struct {
 	deaths  *rand.Rand // of processes
 	people  *rand.Rand // buyers and banks
 
-	calm      bool // a month is being closed: nothing fails, and nobody buys
+	calm      bool // a month is being closed: nothing fails, and no one buys
 	calmUntil time.Time
 	inside    int // webhooks that are being delivered: time stands still for the gateway
 

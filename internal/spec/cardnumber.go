@@ -29,7 +29,7 @@ func MaskCardNumbers(s string) string {
 	return b.String() + s[at:]
 }
 
-// findCard returns where the first card number from from on is; end is 0 where
+// findCard returns where the first card number from from on is; end is 0 if
 // there is none.
 func findCard(s string, from int) (start, end int) {
 	const group = 4 // digits, at least: a number or a first group that begins here holds s[i+group-1]

@@ -94,7 +94,7 @@ func oneCurrency(o *Object) {
 	}
 }
 
-// linkProduct shares the limits of any other product where it has the same
+// linkProduct shares the limits of any other product if it has the same
 // members.
 func linkProduct(o *Object) {
 	o.String("external_id", Optional).MinLen(1)
@@ -133,7 +133,7 @@ func CheckoutSlug(o *Object) {
 
 // CheckoutSession holds the rules of PATCH /v2/checkout/{slug}/session. A
 // session is filled in step by step, so every member of the buyer may wait;
-// a document or an address is whole where it is sent.
+// a document or an address is whole if it is sent.
 func CheckoutSession(o *Object) {
 	o.Object("buyer", Optional, sessionBuyer)
 	o.Enum("payment_method", Optional, Methods)

@@ -17,8 +17,8 @@ type Shape struct {
 	Integer  bool          // a number without a fraction
 	Joined   bool          // a query parameter that holds several values, joined by commas
 
-	Min, Max       float64  // of a number; infinite where there is no limit
-	MinLen, MaxLen int      // characters or elements; MaxLen is -1 where there is no limit
+	Min, Max       float64  // of a number; infinite if there is no limit
+	MinLen, MaxLen int      // characters or elements; MaxLen is -1 if there is no limit
 	Enum           []string // the values of a closed list
 	Musts          []string // further rules, in the words of their violations
 
@@ -27,7 +27,7 @@ type Shape struct {
 }
 
 // Describe returns what rule says about a body without members, or about a
-// query without parameters. What a rule says only where another member is there
+// query without parameters. What a rule says only if another member is there
 // or has a certain value is not in it: [Check] such a body to find out.
 func Describe(rule Rule, v Variant) *Shape {
 	d, _ := Parse([]byte("{}"))
@@ -39,7 +39,7 @@ func Describe(rule Rule, v Variant) *Shape {
 	return root
 }
 
-// Member returns the shape of the member called name, nil where no rule knows it.
+// Member returns the shape of the member called name, nil if no rule knows it.
 func (s *Shape) Member(name string) *Shape {
 	for _, m := range s.Members {
 		if m.Name == name {
@@ -63,7 +63,7 @@ func (s *Shape) member(name string) *Shape {
 	return m
 }
 
-// The methods below do nothing to a nil Shape: nobody asked.
+// The methods below do nothing to a nil Shape.
 
 func (s *Shape) take(name string, p Presence, kind jsontext.Kind, want string) *Shape {
 	m := s.member(name)

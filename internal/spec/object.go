@@ -52,7 +52,7 @@ type Object struct {
 	index  int // the position in the array called name; -1 outside one
 	at     int
 	shape  *Shape // what [Describe] is told; nil where members are checked
-	hint   int    // the member after the one found last, where the next one often is
+	hint   int    // the member after the one found last, if the next one often is
 }
 
 // Check runs rule over the whole document and then looks for card data.
@@ -108,7 +108,7 @@ func (o *Object) Has(name string) bool {
 	return k != 0 && k != 'n'
 }
 
-// Text returns the member's text, or "" where it is missing or no string. It
+// Text returns the member's text, or "" if it is missing or no string. It
 // lives as long as the document.
 func (o *Object) Text(name string) string {
 	if i := o.locate(name); i > 0 && o.c.doc.Kind(i) == '"' {
@@ -125,7 +125,7 @@ func (o *Object) locate(name string) int {
 	return o.c.doc.Find(o.at, name, &o.hint)
 }
 
-// kind returns the kind of the member called name, 0 where there is none.
+// kind returns the kind of the member called name, 0 if there is none.
 func (o *Object) kind(name string) jsontext.Kind {
 	if i := o.locate(name); i > 0 {
 		return o.c.doc.Kind(i)
@@ -316,7 +316,7 @@ func (r StringRule) WebURL() StringRule {
 }
 
 // HTTPS checks for an absolute https URL; plain http passes to a loopback host
-// where the variant allows it.
+// if the variant allows it.
 func (r StringRule) HTTPS() StringRule {
 	return r.Match(func(s string) bool {
 		u, ok := webURL(s)

@@ -29,7 +29,7 @@ const (
 	// one, or return the first one's result. They may be repeated with the same
 	// bytes.
 	Keyed
-	// Unsafe operations are repeated only where nothing was sent or the gateway
+	// Unsafe operations are repeated only if nothing was sent or the gateway
 	// said that it did nothing.
 	Unsafe
 )

@@ -67,7 +67,7 @@ func unmask(s, mask string) string {
 }
 
 // isCPF checks the two check digits, each modulo 11 over all digits before it.
-// A row of one digit passes them and is nobody's.
+// A row of one digit passes them, but belongs to no one.
 func isCPF(s string) bool {
 	return len(s) == 11 && digits(s) && strings.Trim(s, s[:1]) != "" && checkDigits(s, 11)
 }

@@ -98,7 +98,8 @@ func information(o *Object) {
 
 // SubscriptionUpdate holds the rules of PATCH /v2/subscriptions/{id}, which
 // changes three members only. A member that exists but can't be changed is
-// refused by name, so that nobody takes an ignored change for a made one.
+// rejected by name, so that an ignored change is not mistaken for one that was
+// made.
 func SubscriptionUpdate(o *Object) {
 	o.Object("metadata", Nullable, nil)
 	dunning(o)

@@ -74,7 +74,7 @@ func Transaction(o *Object) {
 	}
 }
 
-// token is required for cards; elsewhere it is checked where it is sent.
+// token is required for cards; elsewhere it is checked if it is sent.
 func token(o *Object) {
 	p := Optional
 	if o.Text("method") == "credit_card" {

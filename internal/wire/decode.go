@@ -19,7 +19,7 @@ import (
 // converting also reads values of another type than wanted.
 var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
 
-// Decode reads a response into v. Where a value has another type than v wants, it
+// Decode reads a response into v. If a value has another type than v wants, it
 // converts what can be converted without loss: numbers, booleans and strings into
 // each other, empty strings, arrays and objects into null.
 func Decode[T any](body []byte, v *T) error {

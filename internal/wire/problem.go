@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	Type, Title, Detail, Instance string
 	Code                          string
-	Status                        int // as the body says; 0 where it does not
+	Status                        int // as the body says; 0 if it does not
 	RequestID                     string
 	Fields                        []Field
 }
@@ -66,7 +66,7 @@ func (p *Problem) object(dec *jsontext.Decoder, depth int) {
 	eachMember(dec, func(name string) bool { return p.member(dec, name, depth) })
 }
 
-// member reads one member; it reports false where the text ends.
+// member reads one member; it reports false if the text ends.
 func (p *Problem) member(dec *jsontext.Decoder, name string, depth int) bool {
 	kind := dec.PeekKind()
 	switch {

@@ -25,7 +25,7 @@ var addedColumns = [...]struct{ name, definition string }{
 }
 
 // Schema returns the statements that make the table and its indexes, for those
-// who keep their migrations in one place. Each does nothing where its work is
+// who keep their migrations in one place. Each does nothing if its work is
 // done already. On PostgreSQL they also upgrade the table of an earlier release;
 // on SQLite only [Store.Migrate] does.
 func (s *Store) Schema() []string {

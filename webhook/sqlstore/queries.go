@@ -32,7 +32,7 @@ const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {r
 	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.trace, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +
 	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.state = 3), 0)`
 
-// isFree is true of a waiting row e whose resource nobody works on. The
+// isFree is true of a waiting row e whose resource no worker has claimed. The
 // subqueries are scalar on purpose: each is one look into an index, whatever
 // the planner believes about the table.
 const isFree = `(SELECT b.seq FROM {t} AS b WHERE b.resource = e.resource AND b.state = 2 LIMIT 1) IS NULL`

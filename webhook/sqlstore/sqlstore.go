@@ -133,7 +133,7 @@ func HandleTx[E any](s *Store, fn func(ctx context.Context, tx *sql.Tx, e E) err
 	}
 }
 
-// handleTx writes the note first: it locks the event's row, so that nobody
+// handleTx writes the note first: it locks the event's row, so that no one
 // takes the event over while fn runs, and on SQLite it is the write that keeps
 // a reader's snapshot from going stale under fn.
 func (s *Store) handleTx(ctx context.Context, c *webhook.Claim, fn func(*sql.Tx) error) error {

@@ -57,9 +57,9 @@ func (s *Store) PutDeadTx(ctx context.Context, tx Tx, rec webhook.Record, reason
 	return s.putAs(ctx, tx, rec, webhook.StateDead, text(reason))
 }
 
-// CompleteTx is [Store.Complete] in your transaction. Call it first: it locks the
-// event, so that nobody takes it over meanwhile. When you have committed, set the
-// claim's Completed.
+// CompleteTx is [Store.Complete] in your transaction. Call it first: it locks
+// the event, so that no one takes it over meanwhile. When you have committed,
+// set the claim's Completed.
 func (s *Store) CompleteTx(ctx context.Context, tx Tx, c *webhook.Claim) error {
 	if s.err != nil {
 		return s.err
@@ -267,7 +267,7 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 		return nil, err
 	}
 	// The window is wide enough for the events of busy resources that stand
-	// before those that can be had; where it was not, a wider one is tried.
+	// before those that can be had; if it was not, a wider one is tried.
 	low, names := s.frontier.front()
 	for window := firstWindow(limit); ; window *= 16 {
 		claims, err := s.claims(ctx, s.q.next, func(token string) []any {

@@ -237,7 +237,7 @@ func storeRetry(c *checker, s webhook.Store) {
 	c.need(len(c.next(s, 10)) == 1, "an event that is due was not returned")
 }
 
-// A delivery must not cut a backoff short: anybody may repeat it.
+// A delivery must not cut a backoff short: anyone may repeat it.
 func storeBackoff(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"))
@@ -400,7 +400,7 @@ func (c *checker) putKnown(s webhook.Store, r webhook.Record, key string, state 
 func storeFacts(c *checker, s webhook.Store) {
 	c.putNew(s, confirmedFact("e1", "f"))
 	c.putKnown(s, confirmedFact("e2", "f"), "fact f", webhook.StateWaiting)
-	c.putNew(s, confirmedFact("e1", "g")) // an id that nobody proved means nothing
+	c.putNew(s, confirmedFact("e1", "g")) // an id that was not verified means nothing
 	c.must(s.Complete(context.Background(), c.claim(s, "fact f")))
 	c.putKnown(s, confirmedFact("e3", "f"), "fact f", webhook.StateDone)
 }
@@ -439,7 +439,7 @@ func storeSameID(c *checker, s webhook.Store) {
 	other := signedFact("e2", "another")
 	c.putNew(s, confirmedFact("e2", "made up"))
 	other.Kind = webhook.TransactionRefunded
-	c.putNew(s, other) // somebody guessed the id, not the event
+	c.putNew(s, other) // an attacker guessed the id, not the event
 	elsewhere := signedFact("e2x", "elsewhere")
 	elsewhere.Resource = "transaction/elsewhere"
 	c.putNew(s, confirmedFact("e2x", "made up too"), elsewhere)

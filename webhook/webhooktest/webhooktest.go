@@ -214,7 +214,7 @@ func SignedByAll(body []byte, keys ...gateway.Secret) *http.Request {
 	return deliver(header, body)
 }
 
-// Stale returns a well signed request that is a second too old: somebody
+// Stale returns a validly signed request that is a second too old: someone
 // recorded it and sends it again.
 func Stale(key gateway.Secret, body []byte) *http.Request {
 	return SignedAt(key, time.Now().Add(-webhook.Tolerance-time.Second), body)

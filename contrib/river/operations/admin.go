@@ -16,7 +16,7 @@ type Query struct {
 	Key      string
 	Resource string // "transactions/ID"
 	After    int64  // the ID of the last entry of the page before
-	Limit    int    // 100 where it is 0
+	Limit    int    // default 100
 }
 
 // List returns operations in the order in which they were inserted.

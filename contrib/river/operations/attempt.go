@@ -73,7 +73,7 @@ func (a *attempt) rest(ctx context.Context, state State, wait time.Duration) (ti
 }
 
 // persist returns a context for storing what was found out, which must happen
-// even where the job was canceled.
+// even if the job was canceled.
 func (o *Outbox) persist(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), o.config.HandlerTimeout)
 }
@@ -102,7 +102,7 @@ func (a *attempt) session(ctx context.Context) (*session, error) {
 	return s, err
 }
 
-// send sends the request, for the first time or once more. What the resource is
+// send sends the request, for the first time or again. What the resource is
 // now is committed before.
 func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	r, p := a.record, &a.record.p

@@ -34,8 +34,8 @@ type Entry struct {
 	DueAt     time.Time // when it is worked next
 
 	LastError string // why it is not done
-	Ambiguity string // what can't be told, where it is [Ambiguous]
-	History   []Note // what happened, the oldest first; the first and the latest ones where there are very many
+	Ambiguity string // what can't be told, if it is [Ambiguous]
+	History   []Note // what happened, the oldest first; the first and the latest ones if there are very many
 
 	// Existing says that [Outbox.InsertTx] found an earlier operation with the
 	// key.

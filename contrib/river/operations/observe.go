@@ -32,7 +32,7 @@ type Observation struct {
 	Resource string
 	Sends    int
 	Age      time.Duration // since the operation was inserted
-	Err      error         // why; nil where nothing failed
+	Err      error         // why; nil if nothing failed
 }
 
 func (a *attempt) observe(ctx context.Context, event Event, err error) {

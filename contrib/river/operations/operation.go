@@ -25,7 +25,7 @@ type Operation interface {
 	Validate() error
 
 	identity() identity
-	// begin reads what the request will change. Where there is nothing left to
+	// begin reads what the request will change. If there is nothing left to
 	// do it returns the result.
 	begin(ctx context.Context, s *session) (before snapshot, already any, err error)
 	// send makes the request once.

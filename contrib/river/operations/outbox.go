@@ -29,7 +29,7 @@ type Config struct {
 	// Schema holds River's tables and the outbox's own; "" is the search path.
 	Schema string
 
-	// SendTimeout is how long one request to the gateway may take; 30 s where it
+	// SendTimeout is how long one request to the gateway may take; 30 s if it
 	// is 0.
 	SendTimeout time.Duration
 
@@ -46,22 +46,22 @@ type Config struct {
 	KeyLifetime time.Duration
 
 	// MaxBackoff is the longest wait between two requests of an operation while
-	// the gateway is down or refuses the credential; 5 minutes where it is 0.
+	// the gateway is down or refuses the credential; default 5 minutes.
 	MaxBackoff time.Duration
 
 	// HandlerAttempts is how often a handler may fail before the operation is
-	// [Dead]; 20 where it is 0. The gateway is not called again meanwhile.
+	// [Dead]; default 20. The gateway is not called again meanwhile.
 	HandlerAttempts int
 
 	// HandlerTimeout is how long a handler and its transaction may take; 30 s
-	// where it is 0.
+	// if it is 0.
 	HandlerTimeout time.Duration
 
 	// SweepInterval is how often operations are looked for whose worker died;
-	// 30 s where it is 0.
+	// 30 s if it is 0.
 	SweepInterval time.Duration
 
-	Logger  *slog.Logger                       // slog.Default where it is nil
+	Logger  *slog.Logger                       // default slog.Default
 	Observe func(context.Context, Observation) // metrics; it must not block
 }
 

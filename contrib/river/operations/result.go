@@ -16,7 +16,7 @@ type Result[O Operation, R any] struct {
 	Entry     *Entry
 	Operation O
 	Value     *R    // what the gateway did; nil where Err is set
-	Err       error // a [*RejectedError]; nil where the operation was applied
+	Err       error // a [*RejectedError]; nil if the operation was applied
 }
 
 // OnResult registers the handler of a kind of operation, by the type of its
@@ -73,7 +73,7 @@ type outcome struct {
 
 // RejectedError is why an operation was not applied and never will be.
 // errors.Is(err, [gateway.ErrConflict]) and the like hold as for the client's
-// own errors; [ErrAbandoned] where a person gave it up.
+// own errors; [ErrAbandoned] if a person gave it up.
 type RejectedError struct {
 	Kind       string               `json:"kind"`
 	Text       string               `json:"text"`
@@ -116,7 +116,7 @@ func kindOf(err error) string {
 	}
 }
 
-// rejectionOf returns the rejection that err is, nil where it decides nothing.
+// rejectionOf returns the rejection that err is, nil if it decides nothing.
 func rejectionOf(err error) *RejectedError {
 	r := &RejectedError{Kind: kindOf(err)}
 	if r.Kind == "" {
@@ -133,7 +133,7 @@ func rejectionOf(err error) *RejectedError {
 }
 
 // rejectionIn returns the rejection of a repeat whose first request has an
-// unknown outcome, nil where the repeat was not rejected for good.
+// unknown outcome, nil if the repeat was not rejected for good.
 func rejectionIn(err error) *RejectedError {
 	e, ok := errors.AsType[*gateway.Error](err)
 	if !ok {

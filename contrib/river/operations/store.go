@@ -31,7 +31,7 @@ func newStore(pool *pgxpool.Pool, schema string) *store {
 	return &store{pool: pool, table: qualified("gateway_operations"), jobs: qualified("river_job")}
 }
 
-// Migrate makes the outbox's table where it is missing. River's own tables are
+// Migrate makes the outbox's table if it is missing. River's own tables are
 // made by River's migrations.
 func (o *Outbox) Migrate(ctx context.Context) error {
 	if _, err := o.config.Pool.Exec(ctx, fmt.Sprintf(schema, o.store.table)); err != nil {
@@ -144,7 +144,7 @@ func (s *store) rivals() string {
 }
 
 // claim gives an operation to this worker alone for the time of the lease. It
-// returns nil where it is not due, another worker has it, or its turn has not
+// returns nil if it is not due, another worker has it, or its turn has not
 // come.
 func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*record, error) {
 	r, err := scan(s.pool.QueryRow(ctx, `UPDATE `+s.table+` o SET fence = fence + 1, lease_until = now() + $2, updated_at = now(),
@@ -160,7 +160,7 @@ func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*reco
 
 const uniqueViolation = "23505" // two operations on one resource claimed at once
 
-// until returns when to try to claim an operation again; never where there is
+// until returns when to try to claim an operation again; never if there is
 // nothing left to do.
 func (s *store) until(ctx context.Context, id int64) (time.Duration, error) {
 	var wait time.Duration

@@ -91,13 +91,13 @@ type Refund struct {
 }
 
 // RefundUpTo refunds a transaction until total cents of it are refunded. It does
-// nothing where they are already.
+// nothing if they are already.
 func RefundUpTo(key, transactionID string, total int64) Refund {
 	return Refund{Key: key, TransactionID: transactionID, UpTo: total}
 }
 
-// RefundResult is the outcome of a [Refund]. AmountRefunded is 0 where the target
-// was reached before. Message is "" where the outcome was found by reading the
+// RefundResult is the outcome of a [Refund]. AmountRefunded is 0 if the target
+// was reached before. Message is "" if the outcome was found by reading the
 // transaction.
 type RefundResult = Result[Refund, gateway.Refund]
 

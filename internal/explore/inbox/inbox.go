@@ -321,7 +321,7 @@ func (p *play) release(a *actor, c *webhook.Claim) {
 	switch p.held[c.Resource] {
 	case a:
 		delete(p.held, c.Resource)
-	case nil: // its lease ran out, and nobody has taken the event over
+	case nil: // its lease ran out, and no process has claimed the event since
 	default:
 		p.fail(a.name + " has completed an event that another one has claimed")
 	}
@@ -341,7 +341,7 @@ func (p *play) check(ctx context.Context) {
 	}
 	for name, n := range effects {
 		if !slices.ContainsFunc(p.scenario.Deliveries, func(d Delivery) bool { return d.Event == name }) {
-			p.fail("an effect that nobody asked for: " + name)
+			p.fail("an effect without an event: " + name)
 		}
 		if n > most {
 			p.fail(fmt.Sprintf("%s happened %d times", name, n))

@@ -44,7 +44,7 @@ func health(ctx context.Context, cfg config, out, _ io.Writer) error {
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("the gateway at %s returned %s", cfg.addr, resp.Status)
 	case !strings.Contains(string(body), `"status":"ok"`):
-		return fmt.Errorf("what listens at %s is not a mock gateway", cfg.addr)
+		return fmt.Errorf("the server at %s is not a mock gateway", cfg.addr)
 	}
 	_, err = out.Write(body)
 	return err

@@ -247,7 +247,7 @@ func (l log) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// plain returns a text that somebody else chose, without what a terminal would
+// plain returns an untrusted string, without what a terminal would
 // obey.
 func plain(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {

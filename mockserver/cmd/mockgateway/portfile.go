@@ -32,7 +32,7 @@ func (f portFile) clear() error {
 		return err
 	}
 	if _, _, err := net.SplitHostPort(strings.TrimSpace(string(content))); err != nil && len(content) > 0 {
-		return fmt.Errorf("-port-file %s holds something else than host:port; remove it or name another file", f)
+		return fmt.Errorf("-port-file %s does not contain host:port; remove it or choose another file", f)
 	}
 	return os.Remove(string(f))
 }

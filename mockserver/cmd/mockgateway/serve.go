@@ -50,7 +50,7 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 	l, err := lc.Listen(ctx, "tcp", cfg.addr)
 	if err != nil {
 		if strings.Contains(err.Error(), "address already in use") {
-			err = fmt.Errorf("%w; another mockgateway may be running: -addr 127.0.0.1:0 takes a free port", err)
+			err = fmt.Errorf("%w; another mockgateway may be running: -addr 127.0.0.1:0 picks a free port", err)
 		}
 		return err
 	}

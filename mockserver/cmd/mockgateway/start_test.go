@@ -84,7 +84,7 @@ func TestThePortFileIsThereWhileTheGatewayIsReady(t *testing.T) {
 		mine := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(mine, []byte(content), 0o600))
 		_, err = tryStart(t, "-port-file", mine)
-		require.ErrorContains(t, err, "something else")
+		require.ErrorContains(t, err, "does not contain host:port")
 		after, err := os.ReadFile(mine)
 		require.NoError(t, err)
 		assert.Equal(t, content, string(after))

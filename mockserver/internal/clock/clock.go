@@ -31,7 +31,7 @@ var end = time.Date(LastYear, time.December, 31, 23, 59, 59, 0, time.UTC)
 // Errors of an advance.
 var (
 	// ErrBackwards: the clock never goes back; a snapshot does.
-	ErrBackwards = errors.New("the clock can't go backwards; restore a snapshot to return to an earlier moment")
+	ErrBackwards = errors.New("the clock can't go backwards; restore a snapshot to return to an earlier time")
 	// ErrAdvancing: another advance has not returned yet.
 	ErrAdvancing = errors.New("the clock is already being advanced; " +
 		"advance it from the test, not from inside a webhook handler or a second goroutine")
@@ -71,7 +71,7 @@ type Config struct {
 	// StillApplies reports whether a timer will do anything when it fires, so that the
 	// others are not shown and not waited for. Nil is all.
 	StillApplies func(Timer) bool
-	// Moved is told of an advance that has moved the clock. Nil is not.
+	// Moved is notified of an advance that has moved the clock. Nil is not.
 	Moved func(from, to time.Time)
 	// MaxTimers guards against timers that make timers forever; 0 is
 	// DefaultMaxTimers.
@@ -110,7 +110,7 @@ func New(cfg Config) *Clock {
 	}
 }
 
-// Now returns the moment, in UTC.
+// Now returns the current virtual time, in UTC.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ func (rq *request) faultsPage() (*view, error) {
 			preset("Slow by 2 s", "Every response takes two seconds longer.", "latency=2s"),
 			preset("Cut a response", "The next response ends in the middle.", "truncate", once),
 			preset("A proxy's page", "The next response is HTML.", "html-page", once),
-			preset("Unknown states", "Every status is one that no client knows.", "unknown-enum"),
+			preset("Unknown states", "Every status has an unknown value.", "unknown-enum"),
 			preset("One in two fails", "Half of the requests get 500.", "status=500", field{Name: "n.probability", Type: "hidden", Value: "0.5"}),
 		},
 		Add: action{Call: add, Label: "Add the fault", Fields: []field{

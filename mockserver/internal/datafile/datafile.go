@@ -186,7 +186,7 @@ func (f *File) Compact(record []byte) error {
 }
 
 // removeLeftover removes the file of a process that died while it compacted.
-// Anything but a regular file was put there by somebody else.
+// Anything but a regular file was created by another program.
 func removeLeftover(path string) error {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, os.ErrNotExist):

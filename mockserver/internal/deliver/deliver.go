@@ -197,7 +197,7 @@ func (p *Posting) Save() ([]SavedDelivery, error) {
 	return list, nil
 }
 
-// Send lets the deliveries be made. It returns soon and calls nobody.
+// Send lets the deliveries be made. It returns soon and sends nothing itself.
 func (p *Posting) Send() {
 	if len(p.deliveries) == 0 {
 		return
@@ -270,7 +270,7 @@ var (
 	ErrUnknownDelivery = errors.New("no delivery has this id")
 	// ErrNotHeld: only a held delivery can be released.
 	ErrNotHeld = errors.New("the delivery is not held")
-	// ErrNoTarget: there is nobody to send it to.
+	// ErrNoTarget: no endpoint receives it.
 	ErrNoTarget = errors.New("the delivery has no endpoint")
 	// ErrUnknownEndpoint: no such endpoint.
 	ErrUnknownEndpoint = errors.New("no endpoint has this id")

@@ -23,7 +23,7 @@ type job struct {
 	inRelease bool // it is the first of the released ones
 }
 
-// enqueue puts a job into its queue and sees to it that somebody does it.
+// enqueue adds a job to its queue and makes sure that a worker runs it.
 func (s *Sender) enqueue(j *job) {
 	s.active++
 	s.push(j)

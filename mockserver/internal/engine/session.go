@@ -263,7 +263,7 @@ func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refus
 }
 
 // CloseSessions ends the sessions of a link that is used up, but for those in
-// done: payments that wait are canceled, so that nobody pays for what is sold.
+// done: payments that wait are canceled, so that no one pays for what is sold already.
 func CloseSessions(env Env, sessions, done []*Session, transaction func(id string) *Transaction) (c Change) {
 	for _, s := range sessions {
 		if slices.ContainsFunc(done, func(d *Session) bool { return d.ID == s.ID }) {

@@ -64,7 +64,7 @@ func (b *billing) charge() {
 }
 
 // validate charges a trial's card a little and gives it back at once, so that
-// the balance stays as it is. Nobody is told, unless the payer is needed.
+// the balance stays as it is. No event is sent, unless the payer must act.
 func (b *billing) validate() {
 	t := b.attempt(ValidationAmount)
 	t.FeeAmount = 0

@@ -114,7 +114,7 @@ func deadline(t *Transaction) []Timer {
 	}
 }
 
-// statusEvents returns the kind of event that says a state was reached, where
+// statusEvents returns the kind of event that says a state was reached, if
 // there is one.
 func statusEvents(status string) []string {
 	switch status {

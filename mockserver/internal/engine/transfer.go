@@ -18,7 +18,7 @@ const (
 	transferCancelled  = "cancelled"
 )
 
-// The timers of a transfer, which drive it without anybody's control.
+// The timers of a transfer, which move it without a control.
 const (
 	TimerTransferAnalyse TimerKind = "transfer.analyse"
 	TimerTransferApprove TimerKind = "transfer.approve"

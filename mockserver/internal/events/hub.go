@@ -134,7 +134,7 @@ func (h *Hub) listen() {
 // id writes a number so that another hub does not take it for its own.
 func (h *Hub) id(seq uint64) string { return h.run + "-" + strconv.FormatUint(seq, 10) }
 
-// after returns the number of the first event after the one with an id: 0 where
+// after returns the number of the first event after the one with an id: 0 if
 // this hub has given no such id.
 func (h *Hub) after(id string) uint64 {
 	run, number, _ := strings.Cut(id, "-")

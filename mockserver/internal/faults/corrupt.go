@@ -14,10 +14,10 @@ const UnknownStatus = "mock_unknown_status"
 // ExtraName and ExtraValue are the member that an extra-field fault adds.
 const (
 	ExtraName  = "mock_extra_field"
-	ExtraValue = "a member that no client knows"
+	ExtraValue = "a member that no client expects"
 )
 
-// unknownEnums gives every state in a JSON text a value that nobody knows.
+// unknownEnums replaces every state in a JSON text by an unknown value.
 func unknownEnums(body []byte) []byte {
 	return rewrite(body, func(out *jsontext.Encoder, name string, t jsontext.Token) error {
 		if name == "status" && t.Kind() == '"' {

@@ -26,7 +26,7 @@ type Injector struct {
 	Set       *Set
 	Next      http.Handler
 	Operation func(*http.Request) string // "transactions.create"
-	Account   func(*http.Request) string // whose request it is; "" where nobody's
+	Account   func(*http.Request) string // whose request it is; "" if unknown
 }
 
 func (in *Injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -212,7 +212,7 @@ func (r *recording) truncate() {
 
 const page = `<!DOCTYPE html>
 <html><head><title>%s</title></head>
-<body><h1>%s</h1><p>The proxy in front of the gateway answered.</p></body></html>
+<body><h1>%s</h1><p>The proxy in front of the gateway responded.</p></body></html>
 `
 
 // write writes the error of a Status or an HTMLPage.

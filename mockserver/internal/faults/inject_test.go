@@ -102,7 +102,7 @@ func TestFaultsOverMemoryAndSocket(t *testing.T) {
 		"html-page; status=504; applied":        {status: 504, body: "<!DOCTYPE html>", created: 1},
 		"bad-json":                              {status: 201, body: created[:len(created)/2], created: 1},
 		"unknown-enum":                          {status: 201, body: `"list":[{"status":"mock_unknown_status"},"status"]`, created: 1},
-		"extra-field":                           {status: 201, body: `{"mock_extra_field":"a member that no client knows","success":true,"data":{"mock_extra_field"`, created: 1},
+		"extra-field":                           {status: 201, body: `{"mock_extra_field":"a member that no client expects","success":true,"data":{"mock_extra_field"`, created: 1},
 		"latency=1ms":                           {status: 201, body: created, created: 1},
 		"drop-webhook":                          {status: 400, body: "one of webhooks"},
 		"explode":                               {status: 400, body: `is unknown`},

@@ -29,7 +29,7 @@ type Set struct {
 	// pattern means; nil takes any. It keeps a mistyped fault from waiting in
 	// vain.
 	Known func(webhook bool, pattern string) bool
-	// Events are told of changes and hits; nil are not.
+	// Events are notified of changes and hits; nil are not.
 	Events *events.Hub
 
 	armed atomic.Int32 // spares the lock if nothing waits
@@ -57,7 +57,7 @@ type Report struct {
 	Fired int // those that it hit
 }
 
-// Add puts a fault behind those that wait already, and returns its id. Where
+// Add puts a fault behind those that wait already, and returns its id. If
 // several match, the first that fires wins.
 func (s *Set) Add(f Fault) (id string, err error) {
 	if err := f.Validate(); err != nil {

@@ -28,7 +28,7 @@ type Gate struct {
 	// Strict reports which requests are checked even if no socket is
 	// involved. Nil is none: in memory a client may call the gateway by any name.
 	Strict func(*http.Request) bool
-	// Rejected is told of a request under a foreign host name. Nil is not.
+	// Rejected is notified of a request under a foreign host name. Nil is not.
 	Rejected func(*http.Request)
 	// BodyTimeout is how long a body may take; 0 is [BodyTimeout].
 	BodyTimeout time.Duration
@@ -64,7 +64,7 @@ func (g *Gate) allows(r *http.Request) bool {
 	return Allowed(r.Host, g.Hosts) || g.Open != nil && g.Open(r)
 }
 
-// Allowed reports whether a Host header is one that no web page of somebody else
+// Allowed reports whether a Host header is one that no foreign web page
 // can have: a name of this machine, an IP address, the names that package
 // httptest reserves, or one of names.
 func Allowed(host string, names []string) bool {

@@ -74,7 +74,7 @@ func Operation(r *http.Request) string {
 	return ""
 }
 
-// Account returns the key of the account whose page a request is for, "" where
+// Account returns the key of the account whose page a request is for, "" if
 // there is none.
 func (p *Pages) Account(r *http.Request) string {
 	slug, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")

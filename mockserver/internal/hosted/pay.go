@@ -170,7 +170,7 @@ func moves() map[string]store.Transition[engine.Transaction] {
 	}
 }
 
-// move does one of moves. The payment is the one that the form was about: where
+// move does one of moves. The payment is the one that the form was about: if
 // another tab has begun a new one meanwhile, that is left alone.
 func (v *visit) move(name string) {
 	transition, known := moves()[name]

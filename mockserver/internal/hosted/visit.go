@@ -318,7 +318,7 @@ func (v *visit) fail(status int, detail string) {
 	v.render(status, &page{State: "failed", Reason: detail})
 }
 
-// countdown writes a duration as 14:59 or 23:59:59, with days before it where
+// countdown writes a duration as 14:59 or 23:59:59, with days before it if
 // it is longer than one.
 func countdown(d time.Duration) string {
 	seconds := max(0, int64(d/time.Second))

@@ -39,7 +39,7 @@ type Config struct {
 	// "" refuses it.
 	BasicTokenX string
 
-	// Events are told of what requests change; nil are not.
+	// Events are notified of what requests change; nil are not.
 	Events *events.Hub
 }
 

@@ -100,7 +100,7 @@ func found(c *engine.Customer, text string) bool {
 		c.Document != nil && strings.Contains(strings.ToLower(c.Document.Number), text)
 }
 
-// customerView has the document, the address and the IP address only where
+// customerView has the document, the address and the IP address only if
 // they are stored.
 type customerView struct {
 	ID          string        `json:"id"`

@@ -42,7 +42,7 @@ func (rq *request) idempotencyKeys() []string {
 }
 
 // once carries a request with idempotency keys out, or returns the response
-// that it had before. The body has been read and checked, so that nobody waits
+// that it had before. The body has been read and checked, so that no one waits
 // for a slow client under the account's lock.
 func (rq *request) once(key string, body []byte, do func() (any, *engine.Refusal)) (any, *problem) {
 	fingerprint, err := hash(rq.r.Method+" "+rq.r.URL.EscapedPath()+"\n", bytes.Clone(body))

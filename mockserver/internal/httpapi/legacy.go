@@ -247,7 +247,7 @@ func (a *API) getPaymentToken(rq *request) (any, *engine.Refusal) {
 	return a.viewToken(engine.PaymentToken(rq.param)), nil
 }
 
-// retired refuses a call that the clock has ended, whatever its body.
+// retired rejects a call that the clock has ended, whatever its body.
 func retired(do handler) handler {
 	return func(rq *request) (any, *problem) {
 		if refusal := engine.TokenizationEnded(rq.api.cfg.Now()); refusal != nil {

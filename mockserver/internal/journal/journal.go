@@ -28,8 +28,8 @@ type Config struct {
 	Room      *room.Room                 // memory shared with the server; an eighth of it bounds the journal; nil is endless
 	Now       func() time.Time           // the virtual clock
 	Operation func(*http.Request) string // "transactions.create"; "" is none
-	Account   func(*http.Request) string // the key whose request it is; "" is nobody's
-	Events    *events.Hub                // is told of each request; nil is not
+	Account   func(*http.Request) string // the key whose request it is; "" if unknown
+	Events    *events.Hub                // is notified of each request; nil is not
 }
 
 // Journal is a ring of requests. Its methods are safe for concurrent use.

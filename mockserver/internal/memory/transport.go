@@ -61,7 +61,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // inline reports whether a request may run on the caller's goroutine. A body
-// that can be had a second time is in memory: reading it waits for nobody.
+// that can be had a second time is in memory: reading it never blocks.
 func (t *Transport) inline(req *http.Request) bool {
 	inMemory := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 	return inMemory && t.Inline != nil && t.Inline(req)

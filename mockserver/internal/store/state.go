@@ -112,7 +112,7 @@ func (a *Account) Reset() *engine.Refusal {
 }
 
 // Replay does again what an outbox kept: the records and timers are put back as
-// they were, and nobody is told. The timers that have fired since are the
+// they were, and no event is sent. The timers that have fired since are the
 // caller's to drop.
 func (s *Store) Replay(c Commit) error {
 	a := s.Account(c.Account)
