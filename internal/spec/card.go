@@ -38,14 +38,14 @@ func CardData(name string, kind jsontext.Kind, text string) bool {
 		}
 	case noCard:
 	}
-	return len(name) >= 13 && HoldsCardNumber(name) || holdsNumber(name, kind, text)
+	return len(name) >= minDigits && HoldsCardNumber(name) || holdsNumber(name, kind, text)
 }
 
 // holdsNumber reports whether the value of a member called name is or holds a
 // card number.
 func holdsNumber(name string, kind jsontext.Kind, text string) bool {
 	switch {
-	case len(text) < 13 || kind != '"' && kind != '0':
+	case len(text) < minDigits || kind != '"' && kind != '0':
 		return false
 	case kind == '0':
 		if strings.ContainsAny(text, ".eE") {
@@ -136,7 +136,7 @@ var cardNames = readNames(map[class]string{
 
 type names struct {
 	class map[string]class
-	begin [26]uint32 // by the first letter, the bits of the second: few other names begin so
+	begin [26][26]uint32 // by the first two letters, the bits of the third: few other names begin so
 }
 
 func readNames(lists map[class]string) *names {
@@ -144,19 +144,25 @@ func readNames(lists map[class]string) *names {
 	for class, list := range lists {
 		for name := range strings.FieldsSeq(list) {
 			n.class[name] = class
-			n.begin[name[0]-'a'] |= 1 << (name[1] - 'a')
+			n.begin[name[0]-'a'][name[1]-'a'] |= 1 << (name[2] - 'a')
 		}
 	}
 	return n
 }
 
+// mayBeCard reports whether a member may be card data by its name alone.
+func mayBeCard(name string) bool {
+	if len(name) >= minDigits || len(name) < 3 {
+		return true
+	}
+	a, b, c := name[0]-'a', name[1]-'a', name[2]-'a'
+	return a >= 26 || b >= 26 || c >= 26 || cardNames.begin[a][b]&(1<<c) != 0
+}
+
 // classOf judges a name without its case, underscores, dashes and spaces.
 func classOf(name string) class {
 	const longest = 28
-	if len(name) < 3 || len(name) > longest {
-		return noCard
-	}
-	if a, b := name[0]-'a', name[1]-'a'; a < 26 && b < 26 && cardNames.begin[a]&(1<<b) == 0 {
+	if len(name) < 3 || len(name) > longest || !mayBeCard(name) {
 		return noCard
 	}
 	var buf [longest]byte
@@ -179,6 +185,8 @@ func (c *checker) checkCardData(array string, i, end int) {
 	for i < end {
 		name := cmp.Or(c.doc.Name(i), array)
 		switch {
+		case c.doc.Kind(i) != '[' && len(c.doc.Raw(i)) < minDigits && !mayBeCard(name): // most members
+			i++
 		case c.isCard(name, i):
 			path := MaskCardNumbers(c.doc.Path(i)) // a name may be one
 			c.found = append(c.found, Violation{Field: path, Message: noCardData, Code: CodeInvalid})
@@ -199,7 +207,7 @@ func (c *checker) isCard(name string, at int) bool {
 	case '"':
 		return CardData(name, kind, c.doc.Text(at))
 	case '[':
-		return len(name) >= 13 && HoldsCardNumber(name)
+		return len(name) >= minDigits && HoldsCardNumber(name)
 	default:
 		return CardData(name, kind, c.doc.Raw(at))
 	}

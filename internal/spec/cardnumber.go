@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// minDigits is the length of the shortest card number.
+const minDigits = 13
+
 // HoldsCardNumber reports whether a text holds a card number: 13 to 19 digits
 // that stand alone or in groups as cards print them, start like those of an
 // issuer, have a length that the issuer uses, and pass the Luhn check. The last
@@ -46,7 +49,7 @@ func findCard(s string, from int) (start, end int) {
 			j++
 		}
 		switch n := j - i; {
-		case n >= 13 && n <= 19:
+		case n >= minDigits && n <= 19:
 			if opens(s, i, n) && closes(s, j) && isCardNumber(s[i:j]) {
 				return i, j
 			}
@@ -79,7 +82,7 @@ func findGroups(s string, i, j int) (end int) {
 		if j == first || j-first > 8 {
 			return 0
 		}
-		if len(digits) >= 13 && closes(s, j) && !goesOn(s, j) && isCardNumber(string(digits)) {
+		if len(digits) >= minDigits && closes(s, j) && !goesOn(s, j) && isCardNumber(string(digits)) {
 			return j
 		}
 	}
