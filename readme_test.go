@@ -49,14 +49,15 @@ func exportedSentinels(t *testing.T) (names []string) {
 
 func TestTheReadmeSupportsWhatCIRuns(t *testing.T) {
 	t.Parallel()
-	var supported string
+	var table []string
 	for _, row := range tableRows(t, "README.md", "## Supported versions") {
-		supported += strings.Join(row, "|") + "\n"
+		table = append(table, strings.Join(row, "|"))
 	}
+	supported := strings.Join(table, "\n")
 	language := found(t, "go.mod", `(?m)^go (1\.\d+)`)
 	next := found(t, ".ci/run", `(?m)^readonly next_go=go(1\.\d+)`)
 	assert.Contains(t, supported, "Go|"+language+", "+next+"|")
-	for _, platform := range strings.Fields(found(t, ".ci/run", `(?m)^readonly platforms=\((.*)\)`)) {
+	for platform := range strings.FieldsSeq(found(t, ".ci/run", `(?m)^readonly platforms=\((.*)\)`)) {
 		assert.Contains(t, supported, platform)
 	}
 	for module, file := range map[string]string{
