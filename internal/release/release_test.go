@@ -4,9 +4,9 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
-	"debug/buildinfo"
 	"debug/elf"
 	"debug/macho"
 	"debug/pe"
@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -27,23 +26,174 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func someFiles() []file {
-	return []file{{name: "mockgateway", data: []byte("a program"), exec: true}, {name: "docs/guide.md", data: []byte("# A guide\n")}}
+func commands() []string { return []string{"gatewayprobe", "mockgateway"} }
+
+// documents are the files of an archive beside the commands.
+func documents() []string {
+	return []string{
+		"CHANGELOG.md", "LICENSE", "THIRD_PARTY_LICENSES.txt",
+		"docs/assumptions.md", "docs/mockgateway.md", "docs/probe.md", "docs/shop.seed.json",
+	}
+}
+
+func fullSize(t *testing.T) {
+	t.Helper()
+	if os.Getenv("FULL_SIZE") == "" {
+		t.Skip("it builds for every platform: .ci/run release")
+	}
+}
+
+// output returns what a command prints, run in dir with additional environment variables.
+func output(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return strings.TrimSpace(string(out))
+}
+
+// clone checks the commit out in a folder of that name.
+func clone(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	output(t, ".", nil, "git", "clone", "-q", output(t, ".", nil, "git", "rev-parse", "--show-toplevel"), dir)
+	return dir
+}
+
+// maintainer is an environment whose settings would change the bytes of a binary.
+func maintainer(t *testing.T) []string {
+	t.Helper()
+	settings := filepath.Join(t.TempDir(), "env") // what "go env -w" writes
+	require.NoError(t, os.WriteFile(settings, []byte("GOFLAGS=-tags=of_go_env\nGOFIPS140=latest\n"), 0o600))
+	return []string{"GOENV=" + settings, "GOFLAGS=", "GOAMD64=v3", "GOARM64=v8.1", "TZ=America/Sao_Paulo"}
+}
+
+// The clones lie in different folders and share the build cache: what is compared is
+// what goreleaser and this package add to the toolchain, whose builds are reproducible.
+// One test builds all, because each part needs goreleaser compiled.
+func TestTwoClonesReleaseTheSameBytesAndATagItsVersion(t *testing.T) {
+	fullSize(t)
+	t.Parallel()
+	first, second := clone(t, "a"), clone(t, "another-name")
+	output(t, first, maintainer(t), ".ci/release", "--snapshot")
+	output(t, second, []string{"GOFLAGS=-tags=of_a_maintainer"}, ".ci/release", "--snapshot")
+	sums := readFile(t, filepath.Join(first, "dist", "checksums.txt"))
+	require.Equal(t, string(sums), string(readFile(t, filepath.Join(second, "dist", "checksums.txt"))))
+	commit := output(t, first, nil, "git", "rev-parse", "HEAD")[:12]
+	assertReleased(t, first, "snapshot-"+commit, commit)
+
+	output(t, second, nil, "git", "tag", "v1.1000.0") // above any tag that the commit has
+	output(t, second, nil, ".ci/release", "--skip=publish")
+	assertReleased(t, second, "1.1000.0", "v1.1000.0")
+}
+
+// assertReleased checks the archives and SBOMs in dist. reported is what a command has
+// to print for -version.
+func assertReleased(t *testing.T, source, version, reported string) {
+	t.Helper()
+	dist := filepath.Join(source, "dist")
+	found := map[string]bool{}
+	for line := range strings.Lines(string(readFile(t, filepath.Join(dist, "checksums.txt")))) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		assert.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(readFile(t, filepath.Join(dist, name)))), name)
+		found[name] = true
+	}
+	made, err := time.Parse(time.RFC3339, output(t, source, nil, "git", "show", "-s", "--format=%cI", "HEAD"))
+	require.NoError(t, err)
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			platform := fmt.Sprintf("_%s_%s_%s", version, system, arch)
+			archive := "gateway" + platform + map[bool]string{true: ".zip", false: ".tar.gz"}[system == "windows"]
+			require.True(t, found[archive], "%s is missing in checksums.txt: %v", archive, found)
+			delete(found, archive)
+			files := entries(t, archive, readFile(t, filepath.Join(dist, archive)))
+			assertFiles(t, archive, "gateway"+platform, files, made)
+			for _, command := range commands() {
+				sbom := command + platform + ".cdx.json"
+				require.True(t, found[sbom], "%s is missing in checksums.txt: %v", sbom, found)
+				delete(found, sbom)
+				program := files["gateway"+platform+"/"+command+map[string]string{"windows": ".exe"}[system]].data
+				notices := files["gateway"+platform+"/THIRD_PARTY_LICENSES.txt"].data
+				assertSBOM(t, sbom, readFile(t, filepath.Join(dist, sbom)), program, string(notices))
+				assert.Equal(t, arch, archOf(t, system, program), archive)
+				if system == runtime.GOOS && arch == runtime.GOARCH {
+					assertVersion(t, command, program, reported)
+				}
+			}
+		}
+	}
+	assert.Empty(t, found, "checksums.txt lists nothing else")
+}
+
+// assertFiles checks that an archive holds the commands and the documents, as files of
+// root that were changed last with the commit.
+func assertFiles(t *testing.T, archive, folder string, files map[string]entry, made time.Time) {
+	t.Helper()
+	suffix, owner := "", "root:root "
+	if strings.HasSuffix(archive, ".zip") { // which has no owners
+		suffix, owner = ".exe", ""
+	}
+	expected, got := map[string]string{}, map[string]string{}
+	for _, command := range commands() {
+		expected[folder+"/"+command+suffix] = "-rwxr-xr-x " + owner + made.UTC().Format(time.RFC3339)
+	}
+	for _, document := range documents() {
+		expected[folder+"/"+document] = "-rw-r--r-- " + owner + made.UTC().Format(time.RFC3339)
+	}
+	for name, file := range files {
+		got[name] = file.info
+		assert.NotEmpty(t, file.data, "%s in %s", name, archive)
+	}
+	assert.Equal(t, expected, got, archive)
+}
+
+// assertSBOM checks that an SBOM is that of the program, and that the licenses of all
+// that it lists are in the notices.
+func assertSBOM(t *testing.T, name string, data, program []byte, notices string) {
+	t.Helper()
+	var doc document
+	require.NoError(t, json.Unmarshal(data, &doc), name)
+	assert.Equal(t, []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(program))}}, doc.Metadata.Component.Hashes, name)
+	assert.NotContains(t, doc.Metadata.Component.Version, "dirty", name)
+	require.NotEmpty(t, doc.Components, name)
+	for _, c := range doc.Components[:len(doc.Components)-1] {
+		assert.Contains(t, notices, "\n"+c.Name+"@"+c.Version+", ", name)
+	}
+	assert.Contains(t, notices, "\nthe Go standard library, ")
+}
+
+func assertVersion(t *testing.T, command string, program []byte, reported string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), command)
+	require.NoError(t, os.WriteFile(path, program, 0o700))
+	line := output(t, ".", nil, path, "-version")
+	assert.Regexp(t, `^`+command+` v\d+\.\d+\.\d+\S*( [0-9a-f]{40})? `+runtime.Version()+` `+runtime.GOOS+"/"+runtime.GOARCH+`$`, line)
+	assert.Contains(t, line, reported)
+	assert.NotContains(t, line, "dirty")
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
 }
 
 // entry is a file of an archive.
 type entry struct {
-	info string // mode and time
+	info string // mode, owner if the format has one, and time
 	data []byte
 }
 
 func entries(t *testing.T, name string, data []byte) map[string]entry {
 	t.Helper()
 	found := map[string]entry{}
-	add := func(name string, info os.FileInfo, r io.Reader) {
+	add := func(name, owner string, info os.FileInfo, r io.Reader) {
 		content, err := io.ReadAll(r)
 		require.NoError(t, err)
-		found[name] = entry{info.Mode().String() + " " + info.ModTime().UTC().Format(time.RFC3339), content}
+		found[name] = entry{info.Mode().String() + " " + owner + info.ModTime().UTC().Format(time.RFC3339), content}
 	}
 	if strings.HasSuffix(name, ".zip") {
 		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
@@ -51,7 +201,7 @@ func entries(t *testing.T, name string, data []byte) map[string]entry {
 		for _, f := range r.File {
 			content, err := f.Open()
 			require.NoError(t, err)
-			add(f.Name, f.FileInfo(), content)
+			add(f.Name, "", f.FileInfo(), content)
 		}
 		return found
 	}
@@ -64,157 +214,7 @@ func entries(t *testing.T, name string, data []byte) map[string]entry {
 			return found
 		}
 		require.NoError(t, err)
-		add(h.Name, h.FileInfo(), r)
-	}
-}
-
-func TestAnArchiveHoldsModesAndTheTimeOfTheCommit(t *testing.T) {
-	t.Parallel()
-	made := time.Date(2026, 11, 22, 13, 30, 2, 0, time.FixedZone("BRT", -3*3600))
-	for suffix, archive := range map[string]func(string, []file, time.Time) ([]byte, error){".tar.gz": tarball, ".zip": zipped} {
-		data, err := archive("gateway_v1.2.3", someFiles(), made)
-		require.NoError(t, err)
-		assert.Equal(t, map[string]entry{
-			"gateway_v1.2.3/mockgateway":   {"-rwxr-xr-x 2026-11-22T16:30:02Z", []byte("a program")},
-			"gateway_v1.2.3/docs/guide.md": {"-rw-r--r-- 2026-11-22T16:30:02Z", []byte("# A guide\n")},
-		}, entries(t, suffix, data), suffix)
-		again, err := archive("gateway_v1.2.3", someFiles(), made.UTC())
-		require.NoError(t, err)
-		assert.Equal(t, data, again, suffix)
-	}
-}
-
-func infoOf(settings ...string) *buildinfo.BuildInfo {
-	info := &buildinfo.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "github.com/gateway-go/gateway", Version: "v1.2.3"}}
-	info.Deps = []*module{{Path: "example.com/a", Version: "v1.0.0"}}
-	for i := 0; i < len(settings); i += 2 {
-		info.Settings = append(info.Settings, debug.BuildSetting{Key: settings[i], Value: settings[i+1]})
-	}
-	return info
-}
-
-func TestOnlyACommitIsReleased(t *testing.T) {
-	t.Parallel()
-	made, err := commitTime(infoOf("vcs.revision", "abc", "vcs.time", "2026-11-22T13:30:00Z", "vcs.modified", "false"))
-	require.NoError(t, err)
-	assert.Equal(t, time.Date(2026, 11, 22, 13, 30, 0, 0, time.UTC), made)
-	_, err = commitTime(infoOf("vcs.revision", "abc", "vcs.time", "2026-11-22T13:30:00Z", "vcs.modified", "true"))
-	require.ErrorContains(t, err, "not committed")
-	_, err = commitTime(infoOf())
-	require.ErrorContains(t, err, "no git checkout")
-
-	full := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(full, "old.tar.gz"), nil, 0o600))
-	require.ErrorContains(t, release(t.Context(), ".", full, nil), "not empty")
-}
-
-func TestTheSBOMNamesWhatIsLinked(t *testing.T) {
-	t.Parallel()
-	data, err := sbom("gateway_v1.2.3_linux_amd64", infoOf(), time.Unix(0, 0))
-	require.NoError(t, err)
-	type part struct {
-		PURL string `json:"purl"`
-	}
-	var document struct {
-		BOMFormat   string `json:"bomFormat"`
-		SpecVersion string `json:"specVersion"`
-		Metadata    struct {
-			Component part `json:"component"`
-		} `json:"metadata"`
-		Components []part `json:"components"`
-	}
-	require.NoError(t, json.Unmarshal(data, &document))
-	assert.Equal(t, "CycloneDX 1.6", document.BOMFormat+" "+document.SpecVersion)
-	assert.Equal(t, "pkg:golang/github.com/gateway-go/gateway@v1.2.3", document.Metadata.Component.PURL)
-	assert.Equal(t, "[{pkg:golang/example.com/a@v1.0.0} {pkg:golang/stdlib@1.26.8}]", fmt.Sprint(document.Components))
-
-	replaced := infoOf()
-	replaced.Deps[0].Replace = &module{Path: "../fork"}
-	_, err = sbom("x", replaced, time.Unix(0, 0))
-	require.ErrorContains(t, err, "example.com/a is replaced")
-}
-
-func TestAModuleWithoutALicenceIsNotReleased(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	var out bytes.Buffer
-	require.ErrorContains(t, notice(&out, "example.com/a v1.0.0", dir), "no licence found of example.com/a")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "LICENSE.md"), []byte("do what you like\n"), 0o600))
-	require.NoError(t, notice(&out, "example.com/a v1.0.0", dir))
-	assert.Contains(t, out.String(), "example.com/a v1.0.0\n\ndo what you like\n")
-}
-
-func fullSize(t *testing.T) {
-	t.Helper()
-	if os.Getenv("FULL_SIZE") == "" {
-		t.Skip("it builds for every platform: .ci/run release")
-	}
-}
-
-// clone checks the commit out in a folder of that name.
-func clone(t *testing.T, name string) string {
-	t.Helper()
-	top, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--show-toplevel").Output()
-	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), name)
-	out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", strings.TrimSpace(string(top)), dir).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return dir
-}
-
-// The two clones lie in different folders and share the build cache: what is compared is
-// what this module adds to the toolchain, whose own builds are reproducible.
-func TestTwoClonesReleaseTheSameBytes(t *testing.T) {
-	fullSize(t)
-	t.Setenv("GOFLAGS", "-tags=of_a_maintainer") // must not matter
-	first, second := filepath.Join(t.TempDir(), "dist"), filepath.Join(t.TempDir(), "dist")
-	require.NoError(t, release(t.Context(), clone(t, "a"), first, platforms()))
-	t.Setenv("GOFLAGS", "")
-	require.NoError(t, release(t.Context(), clone(t, "another-name"), second, platforms()))
-
-	sums, err := os.ReadFile(filepath.Join(first, "checksums.txt"))
-	require.NoError(t, err)
-	again, err := os.ReadFile(filepath.Join(second, "checksums.txt"))
-	require.NoError(t, err)
-	require.Equal(t, string(sums), string(again))
-	lines := strings.Split(strings.TrimSpace(string(sums)), "\n")
-	require.Len(t, lines, 2*len(platforms()), "an archive and an SBOM for each platform")
-	for _, line := range lines {
-		sum, name, _ := strings.Cut(line, "  ")
-		data, err := os.ReadFile(filepath.Join(first, name))
-		require.NoError(t, err)
-		assert.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(data)), name)
-		if !strings.HasSuffix(name, ".json") {
-			t.Logf("%s: %d bytes", name, len(data))
-			assertRuns(t, name, entries(t, name, data))
-		}
-	}
-}
-
-// assertRuns checks that an archive holds programs of its platform, which report its
-// version where they can be run here.
-func assertRuns(t *testing.T, archive string, files map[string]entry) {
-	t.Helper()
-	folder := strings.TrimSuffix(strings.TrimSuffix(archive, ".zip"), ".tar.gz")
-	parts := strings.Split(folder, "_")
-	require.Len(t, parts, 4, archive)
-	version, system, arch := parts[1], parts[2], parts[3]
-	assert.Regexp(t, `^v\d+\.\d+\.\d+`, version)
-	assert.NotContains(t, version, "dirty")
-	assert.Len(t, files, len(commands())+1+len(documents()), archive)
-	for _, command := range commands() {
-		name := filepath.Base(command)
-		program := files[folder+"/"+name+map[string]string{"windows": ".exe"}[system]]
-		assert.Contains(t, program.info, "-rwxr-xr-x", archive)
-		assert.Equal(t, arch, archOf(t, system, program.data), archive)
-		if system != runtime.GOOS || arch != runtime.GOARCH {
-			continue
-		}
-		path := filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(path, program.data, 0o700))
-		out, err := exec.CommandContext(t.Context(), path, "-version").CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		assert.Equal(t, fmt.Sprintf("%s %s %s %s/%s\n", name, version, runtime.Version(), system, arch), string(out))
+		add(h.Name, fmt.Sprintf("%s:%s ", cmp.Or(h.Uname, fmt.Sprint(h.Uid)), cmp.Or(h.Gname, fmt.Sprint(h.Gid))), h.FileInfo(), r)
 	}
 }
 
@@ -225,6 +225,9 @@ func archOf(t *testing.T, system string, data []byte) string {
 	case "linux":
 		f, err := elf.NewFile(r)
 		require.NoError(t, err)
+		libraries, err := f.ImportedLibraries()
+		require.NoError(t, err)
+		assert.Empty(t, libraries, "it is static")
 		return map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[f.Machine]
 	case "darwin":
 		f, err := macho.NewFile(r)

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// notices returns the licenses of everything that the commands link on any platform, with
+// the address of each source: whoever passes a binary on must pass these on too.
+func notices(ctx context.Context, commands []string) ([]byte, error) {
+	root, err := goCommand(ctx, nil, "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	modules, err := linked(ctx, commands)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.WriteString("The commands of this archive link the modules below. The source of each is at the address above its license.\n")
+	if err := notice(&out, "the Go standard library, https://go.dev/dl/", strings.TrimSpace(root)); err != nil {
+		return nil, err
+	}
+	for _, module := range slices.Sorted(maps.Keys(modules)) {
+		if err := notice(&out, fmt.Sprintf("%s, https://pkg.go.dev/%[1]s", module), modules[module]); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// linked returns the folder of each module that the commands link, by path@version.
+func linked(ctx context.Context, commands []string) (map[string]string, error) {
+	const format = `{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}}{{"\t"}}{{.Dir}}{{end}}{{end}}`
+	folders := map[string]string{}
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			env := []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0"}
+			listed, err := goCommand(ctx, env, append([]string{"list", "-deps", "-f", format}, commands...)...)
+			if err != nil {
+				return nil, err
+			}
+			for line := range strings.Lines(listed) {
+				module, folder, _ := strings.Cut(strings.TrimSpace(line), "\t")
+				folders[module] = folder
+			}
+		}
+	}
+	return folders, nil
+}
+
+// notice appends the license files of a module's folder.
+func notice(out *bytes.Buffer, title, folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	isLicense := regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)(\.\w+)?$`)
+	found := false
+	for _, entry := range entries {
+		if entry.IsDir() || !isLicense.MatchString(entry.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name())) //nolint:gosec // of a module
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\n%s\n%s\n\n%s\n", strings.Repeat("=", 78), title, bytes.TrimSpace(text))
+		found = true
+	}
+	if !found {
+		return errors.New("found no license of " + title)
+	}
+	return nil
+}
+
+func goCommand(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd.Env = append(os.Environ(), env...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, errs.Bytes())
+	}
+	return string(out), nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+)
+
+// component is a component of a CycloneDX document.
+type component struct {
+	Type    string `json:"type"`
+	Ref     string `json:"bom-ref"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	PURL    string `json:"purl"`
+	Hashes  []hash `json:"hashes,omitempty"`
+}
+
+type hash struct {
+	Algorithm string `json:"alg"`
+	Content   string `json:"content"`
+}
+
+func library(module, version string) component {
+	purl := purl(module, version)
+	return component{Type: "library", Ref: purl, Name: module, Version: version, PURL: purl}
+}
+
+// purl returns the package URL of a module. A version may have a "+", which has to be escaped.
+func purl(module, version string) string {
+	return "pkg:golang/" + module + "@" + url.QueryEscape(version)
+}
+
+// document is a CycloneDX document. It has no serial number: equal binaries get equal documents.
+type document struct {
+	Format     string      `json:"bomFormat"`
+	Spec       string      `json:"specVersion"`
+	Version    int         `json:"version"`
+	Metadata   metadata    `json:"metadata"`
+	Components []component `json:"components"`
+}
+
+type metadata struct {
+	Timestamp string    `json:"timestamp"`
+	Component component `json:"component"`
+}
+
+// sbom returns what is linked into a binary as a CycloneDX document. The Go toolchain
+// recorded it in the binary, so the list is complete and has nothing else.
+func sbom(binary string) ([]byte, error) {
+	data, err := os.ReadFile(binary) //nolint:gosec // just built
+	if err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := describe(info)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", binary, err)
+	}
+	doc.Metadata.Component.Hashes = []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(data))}}
+	text, err := json.MarshalIndent(doc, "", "  ")
+	return append(text, '\n'), err
+}
+
+// describe returns the document of a binary without its hash.
+func describe(info *buildinfo.BuildInfo) (*document, error) {
+	doc := &document{Format: "CycloneDX", Spec: "1.6", Version: 1}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			doc.Metadata.Timestamp = s.Value
+		}
+	}
+	if doc.Metadata.Timestamp == "" {
+		return nil, fmt.Errorf("%s was not built in a git checkout: a release is built from a commit", info.Path)
+	}
+	command := library(info.Main.Path, info.Main.Version)
+	command.Type, command.Name = "application", path.Base(info.Path)
+	if folder, below := strings.CutPrefix(info.Path, info.Main.Path+"/"); below {
+		command.PURL += "#" + folder
+		command.Ref = command.PURL
+	}
+	doc.Metadata.Component = command
+	for _, dep := range info.Deps {
+		if dep.Replace != nil {
+			return nil, fmt.Errorf("%s is replaced: a release links published modules only", dep.Path)
+		}
+		doc.Components = append(doc.Components, library(dep.Path, dep.Version))
+	}
+	doc.Components = append(doc.Components, library("stdlib", strings.TrimPrefix(info.GoVersion, "go")))
+	return doc, nil
+}
