@@ -1,0 +1,210 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/gateway-go/gateway/internal/spec"
+)
+
+func TestHowAFailedAttemptEnded(t *testing.T) {
+	t.Parallel()
+	unconnected := func(c *call) { c.connections.wanted.Store(true) }
+	for name, tc := range map[string]struct {
+		err     error
+		prepare func(*call)
+		want    attemptOutcome
+	}{
+		"a response that is too long":            {errTooLong, nil, responded},
+		"a reset":                                {io.ErrUnexpectedEOF, nil, unsure},
+		"an unknown authority":                   {x509.UnknownAuthorityError{}, nil, refused},
+		"an unverified certificate":              {&tls.CertificateVerificationError{Err: io.EOF}, nil, refused},
+		"another host's certificate":             {x509.HostnameError{Certificate: &x509.Certificate{}}, nil, refused},
+		"an expired certificate":                 {x509.CertificateInvalidError{}, nil, refused},
+		"no TLS":                                 {tls.RecordHeaderError{}, nil, refused},
+		"no name":                                {&net.DNSError{}, nil, unsent},
+		"no dial":                                {&net.OpError{Op: "dial", Err: io.EOF}, nil, unsent},
+		"no proxy":                               {&net.OpError{Op: "proxyconnect", Err: io.EOF}, nil, unsent},
+		"a read":                                 {&net.OpError{Op: "read", Err: io.EOF}, nil, unsure},
+		"a handshake that was cut off":           {io.EOF, unconnected, unsent},
+		"a handshake that timed out":             {os.ErrDeadlineExceeded, unconnected, unsent},
+		"a handshake that was reset":             {&net.OpError{Op: "read", Err: io.EOF}, unconnected, unsent},
+		"an alert of the other side":             {&net.OpError{Op: "remote error", Err: io.EOF}, unconnected, refused},
+		"an alert of this side":                  {&net.OpError{Op: "local error", Err: io.EOF}, unconnected, refused},
+		"a proxy's refusal":                      {errors.New("Forbidden"), unconnected, refused},
+		"a timeout that reports that it is none": {&net.AddrError{}, unconnected, refused},
+		"a replay of a sent request that finds no connection": {
+			&net.OpError{Op: "dial", Err: io.EOF},
+			func(c *call) {
+				c.connections.got.Store(true)
+				c.req.Header = http.Header{"Idempotency-Key": {"k"}}
+			},
+			unsure,
+		},
+	} {
+		c := &call{req: &Request{}}
+		if tc.prepare != nil {
+			tc.prepare(c)
+		}
+		assert.Equal(t, tc.want, c.outcomeOfError(t.Context(), tc.err), name)
+	}
+}
+
+func TestEachAttemptForgetsTheConnectionsOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	var s connections
+	s.wanted.Store(true)
+	assert.True(t, s.none())
+	s.got.Store(true)
+	assert.False(t, s.none())
+	s.reset()
+	assert.False(t, s.wanted.Load())
+	assert.False(t, s.got.Load())
+}
+
+func TestWhatMayBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	for outcome, want := range map[attemptOutcome][3]bool{ // safe, keyed, unsafe
+		none: {}, responded: {}, refused: {}, unsent: {true, true, true}, limited: {true, true, true}, unsure: {true, true, false},
+	} {
+		for class, again := range want {
+			assert.Equal(t, again, outcome.retryable(spec.Class(class)), "%d %d", outcome, class) //nolint:gosec // 0 to 2
+		}
+	}
+	for attempts, want := range map[int]bool{1: true, 2: true, 3: false} {
+		c := &call{engine: &Engine{Jitter: func() float64 { return 0 }}, req: &Request{MaxAttempts: 3}, outcome: unsent}
+		c.result.Attempts = attempts
+		again, err := c.again(t.Context(), nil, nil)
+		assert.NoError(t, err)
+		assert.Equal(t, want, again, "after %d attempts of 3", attempts)
+	}
+}
+
+func TestTheWaitDoublesUntilTheLongest(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		first, longest time.Duration
+		attempts       int
+		want           time.Duration
+	}{
+		{time.Second, time.Minute, 1, time.Second},
+		{time.Second, time.Minute, 2, 2 * time.Second},
+		{time.Second, time.Minute, 6, 32 * time.Second},
+		{time.Second, time.Minute, 7, time.Minute},
+		{1, time.Minute, 1, 1},
+		{1, time.Minute, 32, 1 << 31},
+		{1, time.Minute, 33, time.Minute},
+		{1 << 62, time.Minute, 2, time.Minute}, // overflows to a negative wait
+		{1 << 62, time.Minute, 3, time.Minute}, // overflows to none
+		{0, time.Minute, 1, time.Minute},
+	} {
+		c := &call{engine: &Engine{FirstWait: tc.first, LongestWait: tc.longest, Jitter: func() float64 { return 1 }}}
+		c.result.Attempts = tc.attempts
+		assert.Equal(t, tc.want, c.exponential(), "%+v", tc)
+	}
+}
+
+func TestALogSaysWhetherAnAttemptFailed(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		outcome attemptOutcome
+		retry   bool
+		status  int
+		want    string
+	}{
+		{responded, false, 200, "level=DEBUG msg=\"gateway: request\" op=x method=\"\" path=\"\" attempt=0 status=200\n"},
+		{responded, false, 1, "level=DEBUG msg=\"gateway: request\" op=x method=\"\" path=\"\" attempt=0 status=1\n"},
+		{refused, false, 0, "level=ERROR msg=\"gateway: request failed\" op=x method=\"\" path=\"\" attempt=0\n"},
+		{unsure, true, 0, "level=WARN msg=\"gateway: request failed, trying again\" op=x method=\"\" path=\"\" attempt=0 wait=1s\n"},
+	} {
+		var out bytes.Buffer
+		without := func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "duration" {
+				return slog.Attr{}
+			}
+			return a
+		}
+		c := &call{
+			engine:  &Engine{Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: without}))},
+			req:     &Request{Operation: Operation{Name: "x"}},
+			outcome: tc.outcome, wait: time.Second,
+		}
+		c.result.Status = tc.status
+		c.log(t.Context(), tc.retry)
+		assert.Equal(t, tc.want, out.String())
+	}
+}
+
+func TestAnObserverSeesTheEndOfAnAttemptOnce(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	c := &call{ended: func(AttemptResult) { seen++ }}
+	c.observed(false)
+	c.observed(false)
+	assert.Equal(t, 1, seen)
+}
+
+func TestNoVerbPrintsWhatACleanErrorHides(t *testing.T) {
+	t.Parallel()
+	var s Secrets
+	s.learn(http.Header{
+		"Authorization": {"Bearer secret1"}, "Apikey": {"secret2"}, "X-Checkout-Session-Token": {"secret3"}, "Proxy-Authorization": {"secret4"},
+	})
+	for i := 1; i <= 4; i++ {
+		err := s.HideErr(fmt.Errorf("secret%d: %w", i, io.EOF))
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+			assert.Equal(t, "[redacted]: EOF", fmt.Sprintf(verb, err), verb)
+		}
+		assert.ErrorIs(t, err, io.EOF)
+	}
+	assert.Equal(t, io.EOF, withoutURL(&url.Error{Op: "Get", URL: "https://x/secret", Err: io.EOF}))
+	assert.Equal(t, io.EOF, withoutURL(io.EOF))
+}
+
+func TestTheErrorOfAnEndedContextHasItsCause(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.EqualError(t, ended(ctx), "context canceled")
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("shutdown"))
+	assert.EqualError(t, ended(ctx), "context canceled: shutdown")
+}
+
+func TestARejectionWhoseBodyIsCutIsOne(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]attemptOutcome{
+		0: unsure, 199: responded, 200: unsure, 299: unsure, 300: responded, 404: responded, 429: limited, 503: unsure,
+	} {
+		c := &call{req: &Request{}}
+		c.result.Status = status
+		c.fail(t.Context(), t.Context(), io.ErrUnexpectedEOF)
+		assert.Equal(t, want, c.outcome, status)
+		assert.Equal(t, want == unsure && status != 503, c.result.Err != nil, status)
+	}
+	c := &call{req: &Request{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.fail(ctx, ctx, io.EOF)
+	assert.Equal(t, context.Canceled, c.result.Err, "the caller's context goes before the attempt's timeout")
+}
+
+func TestAClientWithoutATransportHasTheDefaultOne(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, attempts{http.DefaultTransport}, WrapClient(&http.Client{}).Transport)
+	assert.EqualError(t, errTooLong, "the response is longer than 67108864 bytes")
+}
