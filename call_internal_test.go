@@ -75,10 +75,10 @@ func TestAResponseWithoutItsResourceNamesWhatIsMissing(t *testing.T) {
 		"the response has no session_token":   {&CheckoutSession{}},
 	} {
 		for _, resource := range resources {
-			assert.EqualError(t, whole(resource), want, "%T", resource)
+			require.EqualError(t, whole(resource), want, "%T", resource)
 		}
 	}
-	assert.EqualError(t, wholeItems([]Transfer{{ID: "a"}, {}}), "item 2 of the list: the response has no id")
+	require.EqualError(t, wholeItems([]Transfer{{ID: "a"}, {}}), "item 2 of the list: the response has no id")
 	assert.Equal(t, "12", idOf(&Refund{AmountRefunded: 12}))
 }
 
@@ -94,8 +94,8 @@ func TestALogValueHasTheNamesOfTheManual(t *testing.T) {
 		slog.String("op", "x"), slog.String("reference", "o"), slog.String("idempotency_key", "k"),
 		slog.String("resource_id", "i"), slog.String("error", o.Error()),
 	}, o.LogValue().Group())
-	assert.EqualError(t, o, "gateway: x: the outcome is unknown, the response names the resource i [idempotency key k]")
-	assert.EqualError(t, &Error{Op: "x", RetryAfter: 1}, "gateway: x [retry after 1ns]")
+	require.EqualError(t, o, "gateway: x: the outcome is unknown, the response names the resource i [idempotency key k]")
+	require.EqualError(t, &Error{Op: "x", RetryAfter: 1}, "gateway: x [retry after 1ns]")
 }
 
 func TestWhichStatusesAreASuccessOrAValidationError(t *testing.T) {
@@ -104,7 +104,7 @@ func TestWhichStatusesAreASuccessOrAValidationError(t *testing.T) {
 		assert.Equal(t, success, isSuccess(status), status)
 	}
 	for status, want := range map[int]error{399: ErrServer, 400: ErrValidation, 408: ErrServer, 499: ErrValidation, 500: ErrServer} {
-		assert.ErrorIs(t, &Error{StatusCode: status}, want, status)
+		require.ErrorIs(t, &Error{StatusCode: status}, want, status)
 	}
 }
 
@@ -113,12 +113,12 @@ func TestAWriteWhoseSuccessIsNotReadWholeHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	r := &request{op: &spec.Operation{Name: "x", Method: http.MethodPost}}
 	res := &transport.Result{Status: 200, Err: errors.New("too long")}
-	assert.ErrorIs(t, r.failure(res), ErrOutcomeUnknown)
+	require.ErrorIs(t, r.failure(res), ErrOutcomeUnknown)
 	err := r.undecodable(&transport.Result{Status: 200}, errors.New("boom"))
-	assert.ErrorIs(t, err, ErrOutcomeUnknown)
-	assert.ErrorContains(t, err, "boom")
+	require.ErrorIs(t, err, ErrOutcomeUnknown)
+	require.ErrorContains(t, err, "boom")
 	r.op = &spec.Operation{Name: "x", Method: http.MethodGet}
-	assert.ErrorIs(t, r.failure(res), ErrServer, "a read")
+	require.ErrorIs(t, r.failure(res), ErrServer, "a read")
 }
 
 func TestAnErrorKeepsOfAResponseWhatHelpsAndHidesTheRest(t *testing.T) {
@@ -155,7 +155,7 @@ func TestAnErrorKeepsOfAResponseWhatHelpsAndHidesTheRest(t *testing.T) {
 func TestParamsThatCannotBeSentAreRejected(t *testing.T) {
 	t.Parallel()
 	rule := func(*spec.Object) {}
-	require.Error(t, validate(map[string]any{"x": make(chan int)}, rule), "no JSON")
+	require.ErrorContains(t, validate(map[string]any{"x": make(chan int)}, rule), "chan int")
 	require.Error(t, validate([]int{1}, rule), "no object")
 	require.Error(t, (&request{op: &spec.Operation{}}).encodeBody(map[string]any{"x": make(chan int)}))
 
@@ -203,12 +203,12 @@ func TestAFailedSearchForALostCreateIsNoKindOfTheCreatesError(t *testing.T) {
 	t.Parallel()
 	before, searched := errors.New("reset"), &Error{Op: "transactions.list", StatusCode: 404}
 	l := lookUpError{before, errors.Join(searched, http.ErrHandlerTimeout)}
-	assert.ErrorIs(t, l, before)
-	assert.ErrorIs(t, l, http.ErrHandlerTimeout)
-	assert.NotErrorIs(t, l, ErrNotFound)
-	assert.NotErrorIs(t, l, http.ErrAbortHandler)
-	assert.EqualError(t, lookUpError{before, errors.New("gateway: x")}, "reset; x")
-	assert.EqualError(t, lookUpError{nil, errors.New("gateway: x")}, "x")
+	require.ErrorIs(t, l, before)
+	require.ErrorIs(t, l, http.ErrHandlerTimeout)
+	require.NotErrorIs(t, l, ErrNotFound)
+	require.NotErrorIs(t, l, http.ErrAbortHandler)
+	require.EqualError(t, lookUpError{before, errors.New("gateway: x")}, "reset; x")
+	require.EqualError(t, lookUpError{nil, errors.New("gateway: x")}, "x")
 
 	for path, id := range map[string]string{
 		"/v2/t/abc": "abc", "/v2/t/a%20b": "a b", "/v2/t/a%2Fb": "", "/v2/t/%zz": "", "/v2/t/..": "", "/v2/u/abc": "", "": "",
@@ -240,4 +240,15 @@ func TestASearchReadsOnWhileItemsAreYoungerThanTheCall(t *testing.T) {
 	assert.Equal(t, "z", id)
 	_, err = search("z", []item{{"a", 0}, {"b", time.Hour + time.Minute + 1}}, []item{{"z", 3 * time.Hour}})
 	require.EqualError(t, err, "none of the newest 2 resources has the reference")
+}
+
+func TestABodyFieldStandsBeforeTheOtherMembers(t *testing.T) {
+	t.Parallel()
+	r := &request{op: &spec.Operation{}, client: &Client{}}
+	r.splice("a", []byte("1"))
+	assert.JSONEq(t, `{"a":1}`, string(r.body))
+	r.splice("b", []byte("2"))
+	assert.Equal(t, `{"b":2,"a":1}`, string(r.body))
+	r.o.body = []bodyField{{"c", []byte("3")}, {"c", []byte("4")}}
+	require.ErrorContains(t, r.encodeBody(nil), "c", "an operation without a rule rejects a duplicate too")
 }

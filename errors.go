@@ -555,8 +555,10 @@ func number(s string) (end, digits int) {
 	return end, digits
 }
 
+// isWord reports whether c joins digits to a word. It is no digit itself: those are all
+// part of the number.
 func isWord(c byte) bool {
-	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // concealed returns a copy of a response's body without the credentials of the request,

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/spec"
 )
@@ -82,14 +83,14 @@ func TestWhatMayBeTriedAgain(t *testing.T) {
 		none: {}, responded: {}, refused: {}, unsent: {true, true, true}, limited: {true, true, true}, unsure: {true, true, false},
 	} {
 		for class, again := range want {
-			assert.Equal(t, again, outcome.retryable(spec.Class(class)), "%d %d", outcome, class) //nolint:gosec // 0 to 2
+			assert.Equal(t, again, outcome.retryable(spec.Class(class)), "%d %d", outcome, class)
 		}
 	}
 	for attempts, want := range map[int]bool{1: true, 2: true, 3: false} {
 		c := &call{engine: &Engine{Jitter: func() float64 { return 0 }}, req: &Request{MaxAttempts: 3}, outcome: unsent}
 		c.result.Attempts = attempts
 		again, err := c.again(t.Context(), nil, nil)
-		assert.NoError(t, err)
+		require.NoError(t, err)
 		assert.Equal(t, want, again, "after %d attempts of 3", attempts)
 	}
 }
@@ -169,7 +170,7 @@ func TestNoVerbPrintsWhatACleanErrorHides(t *testing.T) {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 			assert.Equal(t, "[redacted]: EOF", fmt.Sprintf(verb, err), verb)
 		}
-		assert.ErrorIs(t, err, io.EOF)
+		require.ErrorIs(t, err, io.EOF)
 	}
 	assert.Equal(t, io.EOF, withoutURL(&url.Error{Op: "Get", URL: "https://x/secret", Err: io.EOF}))
 	assert.Equal(t, io.EOF, withoutURL(io.EOF))
@@ -179,10 +180,10 @@ func TestTheErrorOfAnEndedContextHasItsCause(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	assert.EqualError(t, ended(ctx), "context canceled")
+	require.EqualError(t, ended(ctx), "context canceled")
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("shutdown"))
-	assert.EqualError(t, ended(ctx), "context canceled: shutdown")
+	require.EqualError(t, ended(ctx), "context canceled: shutdown")
 }
 
 func TestARejectionWhoseBodyIsCutIsOne(t *testing.T) {
@@ -206,5 +207,5 @@ func TestARejectionWhoseBodyIsCutIsOne(t *testing.T) {
 func TestAClientWithoutATransportHasTheDefaultOne(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, attempts{http.DefaultTransport}, WrapClient(&http.Client{}).Transport)
-	assert.EqualError(t, errTooLong, "the response is longer than 67108864 bytes")
+	require.EqualError(t, errTooLong, "the response is longer than 67108864 bytes")
 }
