@@ -184,7 +184,7 @@ func (c *club) anchored(ctx context.Context) error {
 		return err
 	}
 	if !read.CurrentPeriodEnd.Equal(day(time.May, 31)) {
-		return fmt.Errorf("Ana's period should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
+		return fmt.Errorf("the period of Ana should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (c *club) settle(ctx context.Context) error {
 		c.Say("%s  %d months, %s, %d attempts", name, charged, gateway.FormatAmount(sum, gateway.BRL), len(read.Transactions))
 	}
 	if c.paid["Ana"] != 11 || c.paid["Bia"] != 7 {
-		return fmt.Errorf("Ana should have paid 11 months and Bia 7, got %v", c.paid)
+		return fmt.Errorf("want 11 paid months of Ana and 7 of Bia, got %v", c.paid)
 	}
 	return nil
 }
