@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -532,13 +533,13 @@ func TestTheTotalOfALinkStopsAtTheGreatestSafeInteger(t *testing.T) {
 		quantity      int
 		want          int64
 	}{
-		{0, 1, spec.MaxSafeAmount, spec.MaxSafeAmount},
-		{0, 1, spec.MaxSafeAmount + 1, spec.MaxSafeAmount},
-		{5, 1, spec.MaxSafeAmount - 5, spec.MaxSafeAmount},
-		{5, 1, spec.MaxSafeAmount, spec.MaxSafeAmount},
-		{0, 2, spec.MaxSafeAmount / 2, spec.MaxSafeAmount - 1},
-		{0, 2, spec.MaxSafeAmount/2 + 1, spec.MaxSafeAmount},
-		{7, 0, spec.MaxSafeAmount + 1, 7},
+		{0, spec.MaxSafeAmount, 1, spec.MaxSafeAmount},
+		{0, spec.MaxSafeAmount + 1, 1, spec.MaxSafeAmount},
+		{5, spec.MaxSafeAmount - 5, 1, spec.MaxSafeAmount},
+		{5, spec.MaxSafeAmount, 1, spec.MaxSafeAmount},
+		{0, spec.MaxSafeAmount / 2, 2, spec.MaxSafeAmount - 1},
+		{0, spec.MaxSafeAmount/2 + 1, 2, spec.MaxSafeAmount},
+		{7, 0, math.MaxInt32, 7},
 	} {
 		l := engine.Link{Amount: tc.amount, Items: []engine.LinkItem{{ProductID: 1, Quantity: tc.quantity}}}
 		total := l.Total(func(int64) *engine.CatalogProduct { return &engine.CatalogProduct{Price: tc.price} })
