@@ -8,6 +8,8 @@
 // All mutants of a file are compiled into it at once, and the environment variable MUTANT
 // selects one: each test binary is built once, not once for each of thousands of mutants.
 // A mutant is run with the tests that reach its function, those of its own package first.
+// It is killed by a test that fails with it, passes without it and fails with it again,
+// so that no mutant is killed by a test that fails on a busy machine.
 //
 // survivors.txt lists the mutants that may survive, each with its reason. The command
 // fails when another one survives, and when the file lists one that does not exist or
@@ -28,6 +30,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // area is code that is mutated, and the packages whose tests have to notice.
@@ -86,13 +89,14 @@ func isEquivalent(reason string) bool { return strings.HasPrefix(reason, "equiva
 type options struct {
 	area, match, seed string // "" for all
 	sample, workers   int
+	patience          time.Duration // how much longer than four times its own time a test may take
 }
 
 //go:embed survivors.txt
 var survivorsFile string
 
 func main() {
-	var o options
+	o := options{patience: 5 * time.Second}
 	flag.StringVar(&o.area, "area", "", "the `names` of areas, joined by commas: rules, engine, retry, signature")
 	flag.StringVar(&o.match, "match", "", "run only the mutants whose description matches this `pattern`")
 	flag.IntVar(&o.sample, "sample", 0, "run only this `number` of mutants of each area, of those that survivors.txt does not list")
@@ -127,7 +131,7 @@ func run(out io.Writer, areas []area, known survivors, o options) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	r := &runner{dir: dir, workers: o.workers, suites: map[string]*suite{}}
+	r := &runner{dir: dir, options: o, suites: map[string]*suite{}}
 	if r.overlay, err = m.writeOverlay(dir, slices.Concat(slices.Collect(maps.Values(chosen))...)); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,7 +37,7 @@ func TestAMutantIsKilledOrListedOrReported(t *testing.T) {
 		"testdata/sample/sample.go Max\n- if a > b {\n+ if a <= b {": "accepted: it is killed",
 	}
 	var out strings.Builder
-	require.EqualError(t, run(&out, sample(), known, options{match: "Max", workers: 2}),
+	require.EqualError(t, run(&out, sample(), known, options{match: "Max", workers: 2, patience: time.Minute}),
 		"2 mutants need a test, or a line in internal/mutate/survivors.txt")
 	assert.Equal(t, `is in survivors.txt, but does not exist:
 testdata/sample/sample.go Max
@@ -52,9 +53,20 @@ sample        3 mutants tried,    2 killed,   0 survived,   1 equivalent: 100.0 
 `, out.String())
 
 	out.Reset()
-	require.Error(t, run(&out, sample(), survivors{}, options{match: "Forgotten", workers: 2}))
+	require.Error(t, run(&out, sample(), survivors{}, options{match: "Forgotten", workers: 2, patience: time.Minute}))
 	assert.Contains(t, out.String(), "survived:\ntestdata/sample/sample.go Forgotten\n- return false, errLimit\n+ return false, nil\n")
 	assert.Contains(t, out.String(), "   0 killed")
+}
+
+// TestAFlakyTestKillsNoMutant: one fails with a mutant and not again, one fails without a
+// mutant too, one takes too long and not again.
+func TestAFlakyTestKillsNoMutant(t *testing.T) {
+	t.Parallel()
+	flaky := []area{{"flaky", []string{"testdata/flaky/*.go"}, []string{"testdata/flaky"}}}
+	var out strings.Builder
+	require.Error(t, run(&out, flaky, survivors{}, options{match: `n \* 2`, workers: 1, patience: time.Second}))
+	assert.Contains(t, out.String(), "survived:\ntestdata/flaky/flaky.go Half\n")
+	assert.Contains(t, out.String(), "flaky         1 mutants tried,    0 killed,   1 survived,   0 equivalent: 0.0 %\n")
 }
 
 func TestASeedChoosesTheSameSample(t *testing.T) {

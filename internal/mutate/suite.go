@@ -38,9 +38,9 @@ const fast = 100 * time.Millisecond
 type runner struct {
 	dir     string // for what is built
 	overlay string
-	workers int
-	mu      sync.Mutex
-	suites  map[string]*suite
+	options
+	mu     sync.Mutex
+	suites map[string]*suite
 }
 
 func (r *runner) binary(dir string) string {
@@ -62,7 +62,7 @@ func (r *runner) suite(dir string) (*suite, error) {
 	built := time.Since(began)
 	s := &suite{dir: dir, killers: killers{tests: map[*unit]map[string]bool{}}}
 	r.suites[dir] = s
-	list, err := s.command(context.Background(), r.binary(dir), 0, "-test.list=.").Output()
+	list, err := s.command(context.Background(), r, 0, "-test.list=.").Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -84,7 +84,7 @@ func (s *suite) record(r *runner, t *test) {
 	if err := os.MkdirAll(filepath.Dir(reached), 0o700); err != nil {
 		panic(err)
 	}
-	cmd := s.command(ctx, r.binary(s.dir), -1, "-test.run=^"+t.name+"$")
+	cmd := s.command(ctx, r, -1, "-test.run=^"+t.name+"$")
 	cmd.Env = append(cmd.Env, "MUTANT_REACHED="+reached)
 	began := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -122,31 +122,63 @@ func (s *suite) kills(r *runner, m *mutant) bool {
 	return slices.ContainsFunc(order[:], func(tests []*test) bool { return s.fails(r, m, tests) })
 }
 
-// fails reports whether one of the tests fails with m.
+// fails reports whether one of the tests fails because of m: it passes without m and
+// fails again with it. A test that fails under load, and would have without m, does not
+// kill m.
 func (s *suite) fails(r *runner, m *mutant, tests []*test) bool {
-	if len(tests) == 0 {
-		return false
+	for len(tests) > 0 {
+		failed := s.failed(r, m.number, tests)
+		switch {
+		case len(failed) == 0:
+			return false
+		case len(s.failed(r, 0, failed)) > 0:
+			fmt.Fprintf(os.Stderr, "%s: %s fails without a mutant too\n", s.dir, names(failed))
+		case len(s.failed(r, m.number, failed)) > 0:
+			s.killers.add(m.unit, failed)
+			return true
+		default:
+			fmt.Fprintf(os.Stderr, "%s: %s does not fail again with\n%s\n", s.dir, names(failed), m.id)
+		}
+		tests = slices.DeleteFunc(tests, func(t *test) bool { return slices.Contains(failed, t) })
 	}
-	var names []string
-	took := 5 * time.Second
+	return false
+}
+
+// failed runs tests with a mutant and returns those that failed, or all where the output
+// names none.
+func (s *suite) failed(r *runner, mutant int, tests []*test) []*test {
+	took := r.patience
 	for _, t := range tests {
-		names = append(names, t.name)
 		took += 4 * t.took
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), took+5*time.Second)
 	defer cancel()
-	out, err := s.command(ctx, r.binary(s.dir), m.number,
-		"-test.run=^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.timeout="+took.String()).CombinedOutput()
+	out, err := s.command(ctx, r, mutant,
+		"-test.run=^("+names(tests)+")$", "-test.failfast", "-test.timeout="+took.String()).CombinedOutput()
 	if err == nil {
-		return false
+		return nil
 	}
-	if failed := failedTest.FindSubmatch(out); failed != nil {
-		s.killers.add(m.unit, string(failed[1]))
+	named := map[string]bool{}
+	for _, found := range failedTest.FindAllSubmatch(out, -1) {
+		named[string(found[1])] = true
 	}
-	return true
+	failed := slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return !named[t.name] })
+	if len(failed) == 0 {
+		return tests
+	}
+	return failed
 }
 
-// failedTest finds the name of a test that failed, panicked or took too long.
+// names returns the pattern of the tests' names.
+func names(tests []*test) string {
+	all := make([]string, len(tests))
+	for i, t := range tests {
+		all[i] = t.name
+	}
+	return strings.Join(all, "|")
+}
+
+// failedTest finds the names of tests that failed, panicked or took too long.
 var failedTest = regexp.MustCompile(`(?m)^(?:--- FAIL: |\s+)(\w+) \(`)
 
 // killers are the tests that have killed a mutant of a function.
@@ -161,22 +193,24 @@ func (k *killers) has(u *unit, test string) bool {
 	return k.tests[u][test]
 }
 
-func (k *killers) add(u *unit, test string) {
+func (k *killers) add(u *unit, tests []*test) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.tests[u] == nil {
 		k.tests[u] = map[string]bool{}
 	}
-	k.tests[u][test] = true
+	for _, t := range tests {
+		k.tests[u][t.name] = true
+	}
 }
 
 // command runs the tests of s with a mutant. A mutant that never stops to allocate
-// fails for lack of memory.
-func (s *suite) command(ctx context.Context, binary string, mutant int, args ...string) *exec.Cmd {
-	args = append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, binary}, args...)
+// fails for lack of memory. What tests that are killed leave behind is removed with r.dir.
+func (s *suite) command(ctx context.Context, r *runner, mutant int, args ...string) *exec.Cmd {
+	args = append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, r.binary(s.dir)}, args...)
 	cmd := exec.CommandContext(ctx, "bash", args...) //nolint:gosec // the program's own
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(mutant))
+	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(mutant), "TMPDIR="+r.dir)
 	cmd.WaitDelay = time.Second
 	return cmd
 }

@@ -176,6 +176,24 @@ func TestNoVerbPrintsWhatACleanErrorHides(t *testing.T) {
 	assert.Equal(t, io.EOF, withoutURL(io.EOF))
 }
 
+func TestCredentialsOfFourCharactersAndMoreAreHidden(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "the gateway rejects [redacted]", hide("the gateway rejects 1234", "1234"))
+	assert.Equal(t, "the gateway rejects 123", hide("the gateway rejects 123", "123"))
+}
+
+func TestAURLInATextKeepsItsHostOnly(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Get https://api.example/v2/x?cpf=1":  "Get https://api.example/…",
+		"Get \"https://api.example/v2\": EOF": "Get \"https://api.example/…\": EOF",
+		"proxy http://user:word@proxy":        "proxy http://proxy",
+		"a scheme https:// and no host a/b":   "a scheme https:// and no host a/b",
+	} {
+		assert.Equal(t, want, withoutURLs(text))
+	}
+}
+
 func TestTheErrorOfAnEndedContextHasItsCause(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -63,8 +63,9 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts th
 		Jitter: func() float64 { return 1 },
 	}
 	before := runtime.NumGoroutine()
+	timeouts := map[string]time.Duration{"/ok": time.Minute, "/hang": 20 * time.Millisecond, "/cut": time.Minute, "/503": time.Minute, "/given-up": time.Minute}
 	for range 3 {
-		for _, path := range []string{"/ok", "/hang", "/cut", "/503", "/given-up"} {
+		for path, timeout := range timeouts {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			u, err := url.Parse(server.URL + path)
 			require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts th
 			}
 			res := engine.Do(ctx, &transport.Request{
 				Operation: transport.Operation{Name: "x", Method: http.MethodPost, Path: path}, URL: u,
-				Body: []byte(`{}`), Credential: noCredential{}, MaxAttempts: 2, AttemptTimeout: 20 * time.Millisecond,
+				Body: []byte(`{}`), Credential: noCredential{}, MaxAttempts: 2, AttemptTimeout: timeout,
 			})
 			assert.Equal(t, path == "/ok", res.Err == nil && res.Status == http.StatusOK, "%s: %v", path, res.Err)
 			cancel()
@@ -82,7 +83,7 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts th
 	close(block)
 	pool.CloseIdleConnections()
 	server.Close()
-	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, 5*time.Second, 5*time.Millisecond)
+	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, time.Minute, 5*time.Millisecond)
 }
 
 // TestCookiesOfTheCallersJar go with each attempt, on no other call's headers.
@@ -103,6 +104,22 @@ func TestCookiesOfTheCallersJar(t *testing.T) {
 		})
 	}
 	assert.Equal(t, []string{"lb=7", "lb=7", "", ""}, cookies)
+}
+
+// TestAResponseWithoutABody: a RoundTripper of the caller's may leave it out.
+func TestAResponseWithoutABody(t *testing.T) {
+	t.Parallel()
+	bare := roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}}, nil
+	})
+	engine := &transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: bare})}
+	res := engine.Do(t.Context(), &transport.Request{
+		Operation: transport.Operation{Method: http.MethodDelete}, URL: &url.URL{Scheme: "https", Host: "api.example.com"},
+		Credential: noCredential{}, MaxAttempts: 1, AttemptTimeout: time.Minute,
+	})
+	require.NoError(t, res.Err)
+	assert.Equal(t, http.StatusNoContent, res.Status)
+	assert.Empty(t, res.Body)
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
