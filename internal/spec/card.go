@@ -25,20 +25,14 @@ const noCardData = "card data must never go to the API, which would bring you an
 // CardData reports whether a member is card data by its name, its value or both, for
 // client, mock gateway and journal. text is the string, or the JSON of anything else.
 func CardData(name string, kind jsontext.Kind, text string) bool {
-	switch classOf(name) {
-	case cardMember:
+	switch class := classOf(name); {
+	case class == cardMember:
 		return kind != 'n'
-	case cardObject:
-		if kind == '{' {
-			return true
-		}
-	case expiryMember:
-		if kind == '"' && isExpiry(text) {
-			return true
-		}
-	case noCard:
+	case class == cardObject && kind == '{', class == expiryMember && kind == '"' && isExpiry(text):
+		return true
+	default:
+		return HoldsCardNumber(name) || holdsNumber(name, kind, text)
 	}
-	return len(name) >= minDigits && HoldsCardNumber(name) || holdsNumber(name, kind, text)
 }
 
 // holdsNumber reports whether the value of a member called name is or holds a
@@ -69,8 +63,7 @@ func excused(name, text string) bool {
 		return false
 	}
 	switch name {
-	case "external_ref", "externalRef", "externalId", "external_id", "idempotency_key", "sku", "id", "tracking_code",
-		"cursor", "reference", "ref", "ean", "gtin", "upc", "barcode", "nsu", "tid":
+	case "idempotency_key", "sku", "id", "tracking_code", "cursor", "reference", "ref", "ean", "gtin", "upc", "barcode", "nsu", "tid":
 		return true
 	case "phone", "number", "document", "documentNumber", "document_number":
 		return len(text) <= 13
@@ -81,7 +74,7 @@ func excused(name, text string) bool {
 // isAmount reports whether a number is an amount by its member's name.
 func isAmount(name string) bool {
 	switch name {
-	case "amount", "price", "unit_price", "unitPrice", "value", "total", "quantity":
+	case "amount", "price", "unitPrice", "value", "total", "quantity":
 		return true
 	}
 	return strings.HasSuffix(name, "_amount") || strings.HasSuffix(name, "Amount") || strings.HasSuffix(name, "_price")
@@ -161,12 +154,10 @@ func mayBeCard(name string) bool {
 
 // classOf judges a name without its case, underscores, dashes and spaces.
 func classOf(name string) class {
-	const longest = 28
-	if len(name) < 3 || len(name) > longest || !mayBeCard(name) {
+	if !mayBeCard(name) {
 		return noCard
 	}
-	var buf [longest]byte
-	short := buf[:0]
+	short := make([]byte, 0, 28) // on the stack, unless the name is longer
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c >= 'A' && c <= 'Z':
@@ -207,7 +198,7 @@ func (c *checker) isCard(name string, at int) bool {
 	case '"':
 		return CardData(name, kind, c.doc.Text(at))
 	case '[':
-		return len(name) >= minDigits && HoldsCardNumber(name)
+		return HoldsCardNumber(name)
 	default:
 		return CardData(name, kind, c.doc.Raw(at))
 	}

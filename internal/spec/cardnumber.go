@@ -19,13 +19,9 @@ func HoldsCardNumber(s string) bool {
 
 // MaskCardNumbers puts *** in the place of every card number in s.
 func MaskCardNumbers(s string) string {
-	start, end := findCard(s, 0)
-	if end == 0 {
-		return s
-	}
 	var b strings.Builder
 	at := 0
-	for ; end > 0; start, end = findCard(s, at) {
+	for start, end := findCard(s, 0); end > 0; start, end = findCard(s, at) {
 		b.WriteString(s[at:start] + "***")
 		at = end
 	}
@@ -35,10 +31,9 @@ func MaskCardNumbers(s string) string {
 // findCard returns where the first card number from from on is; end is 0 if
 // there is none.
 func findCard(s string, from int) (start, end int) {
-	const group = 4 // digits, at least: a number or a first group that begins here holds s[i+group-1]
-	for i := from; i+group <= len(s); i++ {
-		if !isDigit(s[i+group-1]) {
-			i += group - 1
+	for i := from; i+minDigits <= len(s); i++ {
+		if !isDigit(s[i+3]) { // a number begins with a group of four digits at least
+			i += 3
 			continue
 		}
 		if !isDigit(s[i]) {
@@ -49,7 +44,7 @@ func findCard(s string, from int) (start, end int) {
 			j++
 		}
 		switch n := j - i; {
-		case n >= minDigits && n <= 19:
+		case n >= minDigits:
 			if opens(s, i, n) && closes(s, j) && isCardNumber(s[i:j]) {
 				return i, j
 			}
