@@ -60,7 +60,7 @@ func TestCheckoutBodies(t *testing.T) {
 	}
 }
 
-func TestCheckoutSessionAnswer(t *testing.T) {
+func TestCheckoutSessionResponse(t *testing.T) {
 	t.Parallel()
 	var got gateway.CheckoutSession
 	require.NoError(t, jsonv2.Unmarshal(goldenData(t, "checkout_sessions/open.response.json"), &got))
@@ -88,7 +88,7 @@ func TestCheckoutSessionAnswer(t *testing.T) {
 	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", got, got, got), sessionToken.Reveal())
 }
 
-func TestCheckoutAnswersKeepEveryMember(t *testing.T) {
+func TestCheckoutResponsesKeepEveryMember(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{"open", "resume"} {
 		data := goldenData(t, "checkout_sessions/"+operation+".response.json")
@@ -180,22 +180,22 @@ func TestCheckoutLinksCreate(t *testing.T) {
 		"checkout_links/create.request.json":        productLink(),
 		"checkout_links/create_amount.request.json": {Amount: 4990, Currency: gateway.BRL, Title: "Order 18"},
 	} {
-		answer := answerOf(t, http.StatusCreated, "checkout_links/create.response.json")
-		client := answering(t, "POST "+linksRoute, answer)
+		response := responseOf(t, http.StatusCreated, "checkout_links/create.response.json")
+		client := clientFor(t, "POST "+linksRoute, response)
 		got, err := client.CheckoutLinks.Create(t.Context(), params)
 		require.NoError(t, err)
-		assertSent(t, answer.Only(t), file)
+		assertSent(t, response.Only(t), file)
 		assert.Equal(t, slug, got.Slug())
 	}
 }
 
 func TestCheckoutSessionsOpen(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "checkout_sessions/open.response.json")
-	client := answering(t, "GET "+slugRoute, answer)
+	response := responseOf(t, http.StatusOK, "checkout_sessions/open.response.json")
+	client := clientFor(t, "GET "+slugRoute, response)
 	got, err := client.CheckoutSessions.Open(t.Context(), slug)
 	require.NoError(t, err)
-	sent := answer.Only(t)
+	sent := response.Only(t)
 	assertSent(t, sent, "")
 	assert.Empty(t, sent.Header.Values(tokenHeader))
 	assert.False(t, got.Resumed)
@@ -205,11 +205,11 @@ func TestCheckoutSessionsOpen(t *testing.T) {
 
 func TestCheckoutSessionsResume(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "checkout_sessions/resume.response.json")
-	client := answering(t, "GET "+slugRoute, answer)
+	response := responseOf(t, http.StatusOK, "checkout_sessions/resume.response.json")
+	client := clientFor(t, "GET "+slugRoute, response)
 	got, err := client.CheckoutSessions.Resume(t.Context(), slug, sessionToken)
 	require.NoError(t, err)
-	sent := answer.Only(t)
+	sent := response.Only(t)
 	assertSent(t, sent, "")
 	assert.Equal(t, []string{sessionToken.Reveal()}, sent.Header.Values(tokenHeader))
 	assert.True(t, got.Resumed)
@@ -217,13 +217,13 @@ func TestCheckoutSessionsResume(t *testing.T) {
 
 func TestCheckoutSessionsUpdate(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "checkout_sessions/update.response.json")
-	client := answering(t, "PATCH "+sessionRoute, answer)
-	// A header of the caller's own does not stand beside the token.
+	response := responseOf(t, http.StatusOK, "checkout_sessions/update.response.json")
+	client := clientFor(t, "PATCH "+sessionRoute, response)
+	// A header of the same name set by the caller is not sent as well.
 	got, err := client.CheckoutSessions.Update(t.Context(), slug, sessionToken, sessionUpdate(),
 		gateway.Header("x-checkout-session-token", "other"))
 	require.NoError(t, err)
-	sent := answer.Only(t)
+	sent := response.Only(t)
 	assertSent(t, sent, "checkout_sessions/update.request.json")
 	assert.Equal(t, []string{sessionToken.Reveal()}, sent.Header.Values(tokenHeader))
 	assert.Equal(t, gateway.SessionReady, got.Status)
@@ -250,10 +250,10 @@ func TestCheckoutFailures(t *testing.T) {
 	})
 }
 
-func TestCheckoutSendsNothingWrong(t *testing.T) {
+func TestInvalidCheckoutParamsAreNotSent(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "checkout_sessions/open.response.json")
-	client := answering(t, "GET "+slugRoute, answer)
+	response := responseOf(t, http.StatusOK, "checkout_sessions/open.response.json")
+	client := clientFor(t, "GET "+slugRoute, response)
 	for _, bad := range []string{"", "..", "ab", "a/b/c", strings.Repeat("s", 256), "a\x00b"} {
 		_, err := client.CheckoutSessions.Open(t.Context(), bad)
 		require.ErrorIs(t, err, gateway.ErrValidation, bad)
@@ -276,20 +276,20 @@ func TestCheckoutSendsNothingWrong(t *testing.T) {
 	require.ErrorContains(t, err, "amount must not be sent together with products")
 	_, err = client.CheckoutLinks.Create(t.Context(), gateway.CheckoutLinkParams{Title: "Nothing"})
 	require.ErrorContains(t, err, "products is required")
-	assert.Empty(t, answer.Requests())
+	assert.Empty(t, response.Requests())
 }
 
 func TestCheckoutNeverLogsTheSessionToken(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	answer := answerOf(t, http.StatusUnauthorized, "checkout_sessions/update.response.json")
-	client := answering(t, "PATCH "+sessionRoute, answer, gateway.WithLogger(logger))
+	response := responseOf(t, http.StatusUnauthorized, "checkout_sessions/update.response.json")
+	client := clientFor(t, "PATCH "+sessionRoute, response, gateway.WithLogger(logger))
 	_, err := client.CheckoutSessions.Update(t.Context(), slug, sessionToken, sessionUpdate())
 	require.ErrorIs(t, err, gateway.ErrUnauthorized)
 	logger.ErrorContext(t.Context(), "update failed", slog.Any("error", err), slog.Any("token", sessionToken))
 
-	open := answering(t, "GET "+slugRoute, answerOf(t, http.StatusOK, "checkout_sessions/open.response.json"), gateway.WithLogger(logger))
+	open := clientFor(t, "GET "+slugRoute, responseOf(t, http.StatusOK, "checkout_sessions/open.response.json"), gateway.WithLogger(logger))
 	session, err := open.CheckoutSessions.Open(t.Context(), slug)
 	require.NoError(t, err)
 	logger.InfoContext(t.Context(), "session", slog.Any("session", session))

@@ -17,8 +17,9 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// TestNewRefuses: no half-built client exists, and the error says what to do.
-func TestNewRefuses(t *testing.T) {
+// TestNewRejectsInvalidConfigurations: New returns an error that says how to fix the
+// configuration, and no client.
+func TestNewRejectsInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	ok := gateway.BearerToken("sk_test_1")
 	for name, tc := range map[string]struct {
@@ -27,37 +28,37 @@ func TestNewRefuses(t *testing.T) {
 		opts []gateway.Option
 		says string
 	}{
-		"no url":                  {"", ok, nil, "base URL is empty"},
-		"no scheme":               {"api.example.com", ok, nil, "https://"},
-		"no host":                 {"https://", ok, nil, "host"},
-		"another scheme":          {"ftp://api.example.com", ok, nil, "https://"},
-		"not a url":               {"https://api\x7f.example.com", ok, nil, "can't be parsed"},
-		"plain http":              {"http://api.example.com", ok, nil, "WithInsecureHTTP"},
-		"http to a lookalike":     {"http://localhost.example.com", ok, nil, "plain http"},
-		"password in the url":     {"https://user:hunter2@api.example.com", ok, nil, "Credential"},
-		"query in the url":        {"https://api.example.com?key=hunter2", ok, nil, "query"},
-		"fragment in the url":     {"https://api.example.com#x", ok, nil, "fragment"},
-		"no credential":           {baseURL, gateway.Credential{}, nil, "BearerToken"},
-		"empty key":               {baseURL, gateway.BearerToken(""), nil, "GATEWAY_API_KEY"},
-		"public key":              {baseURL, gateway.BearerToken("pk_test_1"), nil, "use the secret key (sk_…)"},
-		"public key, apiKey":      {baseURL, gateway.APIKey("pk_live_1"), nil, "public key"},
-		"public key, basic":       {baseURL, gateway.BasicToken("pk_live_1"), nil, "public key"},
-		"line break in the key":   {baseURL, gateway.BearerToken("sk_test_1\n"), nil, "line breaks"},
-		"space in the key":        {baseURL, gateway.APIKey(" sk_test_1"), nil, "spaces"},
-		"umlaut in the key":       {baseURL, gateway.APIKey("sk_tést"), nil, "not allowed in a header"},
-		"scheme in the key":       {baseURL, gateway.BearerToken("Bearer sk_test_1"), nil, "pass the key alone"},
-		"colon in the username":   {baseURL, gateway.BasicAuth("a:b", "x"), nil, "colon"},
-		"live key in a sandbox":   {"https://sandbox.example.com", gateway.BearerToken("sk_live_1"), nil, "use the sandbox key (sk_test_…)"},
-		"live key, other label":   {"https://api-Sandbox.example.com:8443/x", gateway.APIKey("sk_live_1"), nil, "sandbox"},
-		"live key, basic":         {"https://api.sandbox.example.com", gateway.BasicToken("sk_live_1"), nil, "sandbox"},
-		"no function":             {baseURL, gateway.CredentialFunc(nil), nil, "needs a function"},
-		"nil option":              {baseURL, ok, []gateway.Option{nil}, "nil Option"},
-		"nil http client":         {baseURL, ok, []gateway.Option{gateway.WithHTTPClient(nil)}, "WithHTTPClient"},
-		"nil logger":              {baseURL, ok, []gateway.Option{gateway.WithLogger(nil)}, "WithLogger"},
-		"no attempts":             {baseURL, ok, []gateway.Option{gateway.WithMaxAttempts(0)}, "at least 1"},
-		"no time":                 {baseURL, ok, []gateway.Option{gateway.WithAttemptTimeout(0)}, "above 0"},
-		"waits the wrong way":     {baseURL, ok, []gateway.Option{gateway.WithBackoff(2, 1)}, "WithBackoff"},
-		"line break in the agent": {baseURL, ok, []gateway.Option{gateway.WithUserAgent("a\r\nb")}, "WithUserAgent"},
+		"no url":                     {"", ok, nil, "base URL is empty"},
+		"no scheme":                  {"api.example.com", ok, nil, "https://"},
+		"no host":                    {"https://", ok, nil, "host"},
+		"another scheme":             {"ftp://api.example.com", ok, nil, "https://"},
+		"not a url":                  {"https://api\x7f.example.com", ok, nil, "can't be parsed"},
+		"plain http":                 {"http://api.example.com", ok, nil, "WithInsecureHTTP"},
+		"http to a lookalike":        {"http://localhost.example.com", ok, nil, "plain http"},
+		"password in the url":        {"https://user:hunter2@api.example.com", ok, nil, "Credential"},
+		"query in the url":           {"https://api.example.com?key=hunter2", ok, nil, "query"},
+		"fragment in the url":        {"https://api.example.com#x", ok, nil, "fragment"},
+		"no credential":              {baseURL, gateway.Credential{}, nil, "BearerToken"},
+		"empty key":                  {baseURL, gateway.BearerToken(""), nil, "GATEWAY_API_KEY"},
+		"public key":                 {baseURL, gateway.BearerToken("pk_test_1"), nil, "use the secret key (sk_…)"},
+		"public key, apiKey":         {baseURL, gateway.APIKey("pk_live_1"), nil, "public key"},
+		"public key, basic":          {baseURL, gateway.BasicToken("pk_live_1"), nil, "public key"},
+		"line break in the key":      {baseURL, gateway.BearerToken("sk_test_1\n"), nil, "line breaks"},
+		"space in the key":           {baseURL, gateway.APIKey(" sk_test_1"), nil, "spaces"},
+		"umlaut in the key":          {baseURL, gateway.APIKey("sk_tést"), nil, "not allowed in a header"},
+		"scheme in the key":          {baseURL, gateway.BearerToken("Bearer sk_test_1"), nil, "pass the key alone"},
+		"colon in the username":      {baseURL, gateway.BasicAuth("a:b", "x"), nil, "colon"},
+		"live key in a sandbox":      {"https://sandbox.example.com", gateway.BearerToken("sk_live_1"), nil, "use the sandbox key (sk_test_…)"},
+		"live key, other label":      {"https://api-Sandbox.example.com:8443/x", gateway.APIKey("sk_live_1"), nil, "sandbox"},
+		"live key, basic":            {"https://api.sandbox.example.com", gateway.BasicToken("sk_live_1"), nil, "sandbox"},
+		"no function":                {baseURL, gateway.CredentialFunc(nil), nil, "needs a function"},
+		"nil option":                 {baseURL, ok, []gateway.Option{nil}, "nil Option"},
+		"nil http client":            {baseURL, ok, []gateway.Option{gateway.WithHTTPClient(nil)}, "WithHTTPClient"},
+		"nil logger":                 {baseURL, ok, []gateway.Option{gateway.WithLogger(nil)}, "WithLogger"},
+		"no attempts":                {baseURL, ok, []gateway.Option{gateway.WithMaxAttempts(0)}, "at least 1"},
+		"no time":                    {baseURL, ok, []gateway.Option{gateway.WithAttemptTimeout(0)}, "above 0"},
+		"minimum wait above maximum": {baseURL, ok, []gateway.Option{gateway.WithBackoff(2, 1)}, "WithBackoff"},
+		"line break in the agent":    {baseURL, ok, []gateway.Option{gateway.WithUserAgent("a\r\nb")}, "WithUserAgent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,13 +81,13 @@ func TestNewAccepts(t *testing.T) {
 		cred gateway.Credential
 		opts []gateway.Option
 	}{
-		"https":                {"https://api.example.com/", gateway.BearerToken("sk_live_1"), nil},
-		"localhost":            {"http://localhost:4010", gateway.BearerToken("sk_test_1"), nil},
-		"127.0.0.1":            {"http://127.0.0.1:4010", gateway.BearerToken("sk_test_1"), nil},
-		"::1":                  {"http://[::1]:4010", gateway.BearerToken("sk_test_1"), nil},
-		"insecure":             {"http://gateway.internal", gateway.APIKey("sk_test_1"), []gateway.Option{gateway.WithInsecureHTTP()}},
-		"test key in sandbox":  {"https://sandbox.example.com", gateway.BasicToken("sk_test_1"), nil},
-		"the document's basic": {baseURL, gateway.BasicAuth("token", "x"), nil},
+		"https":                           {"https://api.example.com/", gateway.BearerToken("sk_live_1"), nil},
+		"localhost":                       {"http://localhost:4010", gateway.BearerToken("sk_test_1"), nil},
+		"127.0.0.1":                       {"http://127.0.0.1:4010", gateway.BearerToken("sk_test_1"), nil},
+		"::1":                             {"http://[::1]:4010", gateway.BearerToken("sk_test_1"), nil},
+		"insecure":                        {"http://gateway.internal", gateway.APIKey("sk_test_1"), []gateway.Option{gateway.WithInsecureHTTP()}},
+		"test key in sandbox":             {"https://sandbox.example.com", gateway.BasicToken("sk_test_1"), nil},
+		"basic of the interface document": {baseURL, gateway.BasicAuth("token", "x"), nil},
 	} {
 		client, err := gateway.New(tc.url, tc.cred, tc.opts...)
 		require.NoError(t, err, name)
@@ -110,7 +111,7 @@ func TestNewFromEnv(t *testing.T) { //nolint:paralleltest // it sets the environ
 		{baseURL, testKey, "digest", "", "", "bearer, apikey or basic"},
 	} {
 		set(tc.url, tc.key, tc.auth)
-		s := play(reply(200, transactionAnswer(orderID, "", 1)))
+		s := play(reply(200, transactionResponse(orderID, "", 1)))
 		client, err := gateway.NewFromEnv(gateway.WithHTTPClient(&http.Client{Transport: s}))
 		if tc.says != "" {
 			require.ErrorContains(t, err, tc.says)
@@ -146,7 +147,7 @@ func TestAuthenticationModes(t *testing.T) {
 			mock.RegisterResponder("GET", baseURL+"/v2/transactions/"+orderID, func(r *http.Request) (*http.Response, error) {
 				assert.Equal(t, tc.authorization, r.Header.Get("Authorization"))
 				assert.Equal(t, tc.apiKey, r.Header.Get("Apikey"))
-				return reply(200, transactionAnswer(orderID, "", 1))(r)
+				return reply(200, transactionResponse(orderID, "", 1))(r)
 			})
 			client, err := gateway.New(baseURL, tc.cred, gateway.WithHTTPClient(&http.Client{Transport: mock}))
 			require.NoError(t, err)
@@ -166,8 +167,9 @@ func TestAuthenticationModes(t *testing.T) {
 	}
 }
 
-// TestRotatingCredential: what the function gives is checked like any other,
-// and its failure ends the call before anything is sent.
+// TestRotatingCredential: the credential that the function returns is checked
+// like any other, and an error of the function fails the call before anything
+// is sent.
 func TestRotatingCredential(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the vault is sealed")
@@ -197,9 +199,9 @@ func TestRotatingCredential(t *testing.T) {
 	require.ErrorContains(t, err, "sandbox")
 }
 
-// TestErrorTextsAreClean: what others write into a response or an error comes
-// out on one line, without keys, tokens, documents and card numbers.
-func TestErrorTextsAreClean(t *testing.T) {
+// TestErrorMessagesAreRedacted: foreign text in a response or an error is printed
+// on one line, without keys, tokens, documents and card numbers.
+func TestErrorMessagesAreRedacted(t *testing.T) {
 	t.Parallel()
 	e := &gateway.Error{
 		Op: "transactions.create", StatusCode: 422, Title: "Validation\nError",
@@ -217,7 +219,8 @@ func TestErrorTextsAreClean(t *testing.T) {
 	assert.True(t, strings.HasPrefix(outcome.Error(), "gateway: transactions.create: the outcome is unknown, the response names the resource tx-1: 422"))
 }
 
-// TestSentinelsAreConstants: nobody can change what errors.Is compares with.
+// TestSentinelsAreConstants: no package can reassign the values that errors.Is
+// compares with.
 func TestSentinelsAreConstants(t *testing.T) {
 	t.Parallel()
 	const err = gateway.ErrNotFound
@@ -226,7 +229,7 @@ func TestSentinelsAreConstants(t *testing.T) {
 
 func TestWithSharesThePoolAndNothingElse(t *testing.T) {
 	t.Parallel()
-	s := play(reply(200, transactionAnswer(orderID, "", 1)), reply(200, transactionAnswer(orderID, "", 1)))
+	s := play(reply(200, transactionResponse(orderID, "", 1)), reply(200, transactionResponse(orderID, "", 1)))
 	client := clientOf(t, s)
 	other, err := client.With(gateway.WithUserAgent("shop/1.4"))
 	require.NoError(t, err)
@@ -264,7 +267,7 @@ type closingTransport struct {
 
 func (c *closingTransport) CloseIdleConnections() { c.closed = true }
 
-// TestRedirectsAreNotFollowed: the apiKey header would travel along.
+// TestRedirectsAreNotFollowed: a redirect would forward the apiKey header.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -286,7 +289,7 @@ func TestBaseURLKeepsItsPath(t *testing.T) {
 		"https://api.example.com:8443/gw//":     "/gw/v2/transactions/a%20b",
 		"https://api.example.com/caf%C3%A9/gw/": "/caf%C3%A9/gw/v2/transactions/a%20b",
 	} {
-		s := play(reply(200, transactionAnswer(orderID, "", 1)))
+		s := play(reply(200, transactionResponse(orderID, "", 1)))
 		client, err := gateway.New(base, gateway.BearerToken(testKey), gateway.WithHTTPClient(&http.Client{Transport: s}))
 		require.NoError(t, err)
 		_, err = client.Transactions.Get(t.Context(), "a b")
@@ -315,7 +318,7 @@ func TestPathElements(t *testing.T) {
 		"%2e%2e": "/v2/transactions/%252e%252e", "a?b#c": "/v2/transactions/a%3Fb%23c", "...": "/v2/transactions/...",
 		"ção": "/v2/transactions/%C3%A7%C3%A3o", "a;b=c": "/v2/transactions/a%3Bb=c", "%2F": "/v2/transactions/%252F",
 	} {
-		s := play(reply(200, transactionAnswer("x", "", 1)))
+		s := play(reply(200, transactionResponse("x", "", 1)))
 		_, err := clientOf(t, s).Transactions.Get(t.Context(), id)
 		require.NoError(t, err)
 		assert.Equal(t, path, s.requests[0].URL.EscapedPath())
@@ -324,7 +327,7 @@ func TestPathElements(t *testing.T) {
 
 func TestCallOptions(t *testing.T) {
 	t.Parallel()
-	s := play(reply(201, transactionAnswer(orderID, "order-1001", 15990)))
+	s := play(reply(201, transactionResponse(orderID, "order-1001", 15990)))
 	_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(),
 		gateway.IdempotencyKey("k-1"), gateway.Header("x-request-id", "r-7"), gateway.Query("trace", "a b"),
 		gateway.BodyField("campaign", map[string]int{"b": 2, "a": 1}))
@@ -336,7 +339,7 @@ func TestCallOptions(t *testing.T) {
 	assert.True(t, strings.HasPrefix(s.bodies[0], `{"campaign":{"a":1,"b":2},"external_ref":"order-1001",`), s.bodies[0])
 }
 
-func TestCallOptionsRefused(t *testing.T) {
+func TestInvalidCallOptionsAreRejected(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]gateway.RequestOption{
 		"nil":                     nil,
@@ -373,11 +376,11 @@ func TestCallOptionsRefused(t *testing.T) {
 	assert.Empty(t, s.at)
 }
 
-func TestLoopbackGatewayTakesLoopbackWebhooks(t *testing.T) {
+func TestLoopbackGatewayAcceptsLoopbackWebhooks(t *testing.T) {
 	t.Parallel()
 	order := pixOrder()
 	order.NotifyURL = "http://127.0.0.1:8080/hook"
-	s := play(reply(201, transactionAnswer(orderID, "order-1001", 15990)))
+	s := play(reply(201, transactionResponse(orderID, "order-1001", 15990)))
 	_, err := clientOf(t, s).Transactions.Create(t.Context(), order)
 	require.ErrorIs(t, err, gateway.ErrValidation)
 	local, err := gateway.New("http://localhost:4010", gateway.BearerToken(testKey), gateway.WithHTTPClient(&http.Client{Transport: s}))
@@ -386,12 +389,12 @@ func TestLoopbackGatewayTakesLoopbackWebhooks(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLogs: the allow list, level by level, and nothing beside it.
+// TestLogs: each level logs the fields of its allow list and nothing else.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s := play(reply(503, `{"detail":"secret detail"}`, "Retry-After", "0", "X-Request-Id", "r-1"), reply(201, transactionAnswer(orderID, "order-1001", 15990)))
+	s := play(reply(503, `{"detail":"secret detail"}`, "Retry-After", "0", "X-Request-Id", "r-1"), reply(201, transactionResponse(orderID, "order-1001", 15990)))
 	_, err := clientOf(t, s, gateway.WithLogger(log)).Transactions.Create(t.Context(), pixOrder(), gateway.Query("q", "maria"))
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -433,13 +436,13 @@ func TestDo(t *testing.T) {
 		var resp gateway.Response
 		err := clientOf(t, s).Do(t.Context(), http.MethodGet, "/v1/account/balance", in, &out, gateway.ResponseInto(&resp), gateway.Query("x", "1"))
 		require.NoError(t, err)
-		assert.Equal(t, int64(1200), out.Balance, "a number as a text is read")
+		assert.Equal(t, int64(1200), out.Balance, "a number in a string is read")
 		assert.Equal(t, gateway.BRL, out.Currency)
 		assert.Equal(t, "from=2027-01-04&x=1", s.requests[0].URL.RawQuery)
 		assert.Empty(t, s.bodies[0])
 		assert.Equal(t, 200, resp.StatusCode)
 	})
-	t.Run("sends and gives bytes", func(t *testing.T) {
+	t.Run("sends and returns bytes", func(t *testing.T) {
 		t.Parallel()
 		s := play(reply(200, "not JSON"))
 		var out []byte

@@ -54,7 +54,7 @@ func TestCustomersOnTheWire(t *testing.T) {
 
 func TestCustomerValues(t *testing.T) {
 	t.Parallel()
-	got, err := clientOver(t, answerOf(t, 200, "customers/get.response.json").Respond).Customers.Get(t.Context(), mariaID)
+	got, err := clientOver(t, responseOf(t, 200, "customers/get.response.json").Respond).Customers.Get(t.Context(), mariaID)
 	require.NoError(t, err)
 	params := customerParams()
 	assert.Equal(t, &gateway.Customer{
@@ -65,7 +65,7 @@ func TestCustomerValues(t *testing.T) {
 
 func TestCustomerList(t *testing.T) {
 	t.Parallel()
-	e := answerOf(t, 200, "customers/list.response.json")
+	e := responseOf(t, 200, "customers/list.response.json")
 	page, err := clientOver(t, e.Respond).Customers.List(t.Context(), gateway.CustomerListParams{
 		Page: 2, Limit: 2, Search: "ma ria", DocumentNumber: "52998224725", Email: "maria@example.com", Phone: "11987654321",
 		ExternalRef: "customer-1001", Status: gateway.CustomerActive, IPAddress: "203.0.113.7",
@@ -103,9 +103,9 @@ func TestCustomerListFailures(t *testing.T) {
 func TestCustomerPages(t *testing.T) {
 	t.Parallel()
 	steps := script{
-		answer("GET /v2/customers?limit=2&page=2&search=a", 200,
+		respond("GET /v2/customers?limit=2&page=2&search=a", 200,
 			`{"success":true,"metadata":{"page":2,"limit":2,"total":5},"data":[{"id":"c3"},{"id":"c2"}]}`),
-		answer("GET /v2/customers?limit=2&page=3&search=a", 200,
+		respond("GET /v2/customers?limit=2&page=3&search=a", 200,
 			`{"success":true,"metadata":{"page":3,"limit":2,"total":5},"data":[{"id":"c1"}]}`),
 	}
 	client := steps.client(t)
@@ -122,18 +122,18 @@ func TestCustomerPagesEnd(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string]script{
 		"on the page after a full one, whatever the total says": {
-			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":1,"total":1},"data":[{"id":"c1"}]}`),
-			answer("GET /v2/customers?page=2", 200, `{"metadata":{"page":2,"limit":1,"total":1},"data":[]}`),
+			respond("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":1,"total":1},"data":[{"id":"c1"}]}`),
+			respond("GET /v2/customers?page=2", 200, `{"metadata":{"page":2,"limit":1,"total":1},"data":[]}`),
 		},
 		"on the last page that is not full": {
-			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":2,"total":1},"data":[{"id":"c1"}]}`),
+			respond("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":2,"total":1},"data":[{"id":"c1"}]}`),
 		},
 		"on no customers": {
-			answer("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":10,"total":0},"data":[]}`),
+			respond("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":10,"total":0},"data":[]}`),
 		},
 		"without metadata, on an empty page": {
-			answer("GET /v2/customers", 200, `{"data":[{"id":"c1"}]}`),
-			answer("GET /v2/customers?page=2", 200, `{"data":[]}`),
+			respond("GET /v2/customers", 200, `{"data":[{"id":"c1"}]}`),
+			respond("GET /v2/customers?page=2", 200, `{"data":[]}`),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestCustomerPagesEnd(t *testing.T) {
 	}
 }
 
-func TestCustomersRefusedUnsent(t *testing.T) {
+func TestInvalidCustomersAreNotSent(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	change := func(f func(*gateway.CustomerParams)) func(*gateway.Client) error {
@@ -156,22 +156,22 @@ func TestCustomersRefusedUnsent(t *testing.T) {
 			return err
 		}
 	}
-	refusedUnsent(t, "customers.create", "name", change(func(p *gateway.CustomerParams) { p.Name = "" }))
-	refusedUnsent(t, "customers.create", "email", change(func(p *gateway.CustomerParams) { p.Email = "maria" }))
-	refusedUnsent(t, "customers.create", "document.type", change(func(p *gateway.CustomerParams) { p.Document.Type = "cpf" }))
-	refusedUnsent(t, "customers.create", "document.number", change(func(p *gateway.CustomerParams) { p.Document.Number = "" }))
-	refusedUnsent(t, "customers.create", "address.city", change(func(p *gateway.CustomerParams) { p.Address.City = "" }))
-	refusedUnsent(t, "customers.create", "ip_address", change(func(p *gateway.CustomerParams) { p.IPAddress = "localhost" }))
-	refusedUnsent(t, "customers.list", "page", func(c *gateway.Client) error {
+	rejectedUnsent(t, "customers.create", "name", change(func(p *gateway.CustomerParams) { p.Name = "" }))
+	rejectedUnsent(t, "customers.create", "email", change(func(p *gateway.CustomerParams) { p.Email = "maria" }))
+	rejectedUnsent(t, "customers.create", "document.type", change(func(p *gateway.CustomerParams) { p.Document.Type = "cpf" }))
+	rejectedUnsent(t, "customers.create", "document.number", change(func(p *gateway.CustomerParams) { p.Document.Number = "" }))
+	rejectedUnsent(t, "customers.create", "address.city", change(func(p *gateway.CustomerParams) { p.Address.City = "" }))
+	rejectedUnsent(t, "customers.create", "ip_address", change(func(p *gateway.CustomerParams) { p.IPAddress = "localhost" }))
+	rejectedUnsent(t, "customers.list", "page", func(c *gateway.Client) error {
 		_, err := c.Customers.List(ctx, gateway.CustomerListParams{Page: 1_000_001})
 		return err
 	})
-	refusedUnsent(t, "customers.list", "limit", func(c *gateway.Client) error {
+	rejectedUnsent(t, "customers.list", "limit", func(c *gateway.Client) error {
 		_, err := gateway.Collect(c.Customers.All(ctx, gateway.CustomerListParams{Limit: -1}), 0)
 		return err
 	})
 	for _, id := range []string{"", "..", "a/b"} {
-		refusedUnsent(t, "customers.get", "id", func(c *gateway.Client) error {
+		rejectedUnsent(t, "customers.get", "id", func(c *gateway.Client) error {
 			_, err := c.Customers.Get(ctx, id)
 			return err
 		})
@@ -186,10 +186,10 @@ func TestCustomerWithoutAReferenceIsSentOnce(t *testing.T) {
 	var response gateway.Response
 	_, err := steps.client(t).Customers.Create(t.Context(), params, gateway.ResponseInto(&response))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-	assert.Empty(t, response.Reference, "no reference is made up for a customer")
+	assert.Empty(t, response.Reference, "no reference is generated for a customer")
 }
 
-func TestCustomerWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
+func TestCustomerWhoseResponseWasLostIsRecovered(t *testing.T) {
 	t.Parallel()
 	const create, find, get = "POST /v2/customers", "GET /v2/customers?external_ref=customer-1001", "GET /v2/customers/" + mariaID
 	made := string(golden(t, "customers/create.response.json"))
@@ -200,15 +200,15 @@ func TestCustomerWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
 		err   error
 	}{
 		"through the filter": {steps: script{
-			lose(create), answer(create, 409, duplicate),
-			answer(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(get, 200, made),
+			lose(create), respond(create, 409, duplicate),
+			respond(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), respond(get, 200, made),
 		}},
-		"but it is somebody else": {err: gateway.ErrDuplicate, steps: script{
-			lose(create), answer(create, 409, duplicate),
-			answer(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), answer(get, 200, otherCustomer),
+		"but it belongs to another customer": {err: gateway.ErrDuplicate, steps: script{
+			lose(create), respond(create, 409, duplicate),
+			respond(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), respond(get, 200, otherCustomer),
 		}},
 		"but is not there": {err: gateway.ErrOutcomeUnknown, steps: script{
-			lose(create), answer(create, 409, duplicate), answer(find, 200, `{"data":[]}`),
+			lose(create), respond(create, 409, duplicate), respond(find, 200, `{"data":[]}`),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +243,7 @@ func inBothDialects(t *testing.T, test func(t *testing.T, gw *mockserver.Server,
 	}
 }
 
-func TestCustomerComesBackAsItWasMade(t *testing.T) {
+func TestCustomerIsReturnedAsItWasCreated(t *testing.T) {
 	t.Parallel()
 	inBothDialects(t, func(t *testing.T, gw *mockserver.Server, _ mockserver.Dialect) {
 		t.Helper()
@@ -272,7 +272,7 @@ func TestEveryCustomerFilterFindsItsCustomer(t *testing.T) {
 			c, err := client.Customers.Create(t.Context(), gateway.CustomerParams{
 				Name: fmt.Sprintf("Maria %c", 'A'+i), Email: fmt.Sprintf("maria%d@example.com", i), Phone: fmt.Sprintf("1198765432%d", i),
 				Document: &gateway.Document{Type: gateway.CPF, Number: fmt.Sprintf("5299822472%d", i)},
-				// The reference of one is the start of another's.
+				// One customer's reference is a prefix of another's.
 				ExternalRef: "ref" + "-1-1"[:2*min(i, 2)], IPAddress: fmt.Sprintf("203.0.113.%d", i+1),
 			})
 			require.NoError(t, err)

@@ -108,8 +108,8 @@ func TestValidationFields(t *testing.T) {
 	assert.Contains(t, e.Type, "validation-error")
 }
 
-// TestOddErrorBodies: none of them breaks the decoder, and what they say is
-// found.
+// TestOddErrorBodies: the decoder handles each, and extracts its code and
+// message.
 func TestOddErrorBodies(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]gateway.Error{
@@ -191,7 +191,7 @@ func TestSuccessFalse(t *testing.T) {
 	}
 }
 
-func TestErrorsWithoutAnAnswer(t *testing.T) {
+func TestErrorsWithoutAResponse(t *testing.T) {
 	t.Parallel()
 	s := play(fail(errDial))
 	_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.NoRetry())

@@ -38,19 +38,19 @@ func ExampleClient_Do() {
 	ctx := context.Background()
 	charge(ctx, client, "order-17")
 
-	var answer struct {
+	var response struct {
 		Data struct {
 			Total int `json:"total"`
 		} `json:"data"`
 	}
-	err := client.Do(ctx, http.MethodGet, "/v2/transactions", nil, &answer,
+	err := client.Do(ctx, http.MethodGet, "/v2/transactions", nil, &response,
 		gateway.Query("limit", "1"),
 		gateway.Named("transactions.count", "/v2/transactions"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(answer.Data.Total)
+	fmt.Println(response.Data.Total)
 
 	// Output:
 	// 1

@@ -65,8 +65,8 @@ const (
 	testKey = "sk_test_wire"
 )
 
-// answerOf returns the golden response of an operation with a status.
-func answerOf(t *testing.T, status int, file string) *files.Exchange {
+// responseOf returns the golden response of an operation with a status.
+func responseOf(t *testing.T, status int, file string) *files.Exchange {
 	t.Helper()
 	return &files.Exchange{Status: status, Body: golden(t, file)}
 }
@@ -88,8 +88,8 @@ func assertSent(t *testing.T, sent files.Request, file string) {
 	assert.Equal(t, []string{"application/json"}, sent.Header.Values("Content-Type"))
 }
 
-// failures are the refusals of the interface in each body that they are seen
-// with.
+// failures are the error responses of the interface, with every form of body
+// that they may have.
 func failures() []failure {
 	problem := func(status int, title, code string) string {
 		return fmt.Sprintf(`{"type":"https://errors.gateway.example/x","title":%q,"status":%d,"detail":"in words",`+
@@ -126,18 +126,18 @@ type failure struct {
 	code   string
 }
 
-// checkFailures makes a call end in every failure and checks the error. A write
-// that a failing gateway may have carried out has an unknown outcome.
+// checkFailures makes a call fail in each of these ways and checks the error. A
+// write that the failing gateway may have applied has an unknown outcome.
 func checkFailures(t *testing.T, op, route string, write bool, call func(context.Context, *gateway.Client) error) {
 	t.Helper()
 	for _, f := range failures() {
 		t.Run(fmt.Sprintf("%s %d %.12s", op, f.status, f.body), func(t *testing.T) {
 			t.Parallel()
-			answer := &files.Exchange{Status: f.status, Body: []byte(f.body), Header: http.Header{"X-Request-Id": {"req-7"}}}
+			response := &files.Exchange{Status: f.status, Body: []byte(f.body), Header: http.Header{"X-Request-Id": {"req-7"}}}
 			if strings.HasPrefix(f.body, "<") {
-				answer.Header["Content-Type"] = []string{"text/html"}
+				response.Header["Content-Type"] = []string{"text/html"}
 			}
-			client := answering(t, route, answer, gateway.WithMaxAttempts(1))
+			client := clientFor(t, route, response, gateway.WithMaxAttempts(1))
 			err := call(t.Context(), client)
 			kind := f.kind
 			if write && f.status >= 500 {
@@ -155,13 +155,13 @@ func checkFailures(t *testing.T, op, route string, write bool, call func(context
 			assert.NotContains(t, err.Error(), testKey)
 			assert.NotContains(t, err.Error(), "\n")
 			assert.NotContains(t, err.Error(), "nginx", "a page is not an explanation")
-			answer.Only(t)
+			response.Only(t)
 		})
 	}
 	for _, f := range files.Failures(t) {
 		t.Run(op+" "+f.Name, func(t *testing.T) {
 			t.Parallel()
-			err := call(t.Context(), answering(t, route, &f.Exchange, gateway.WithMaxAttempts(1)))
+			err := call(t.Context(), clientFor(t, route, &f.Exchange, gateway.WithMaxAttempts(1)))
 			var e *gateway.Error
 			require.ErrorAs(t, err, &e)
 			assert.Equal(t, op, e.Op)
@@ -197,8 +197,8 @@ func testServiceCalls(t *testing.T, calls []serviceCall) {
 		t.Run(c.response, func(t *testing.T) {
 			t.Parallel()
 			c.testRequest(t)
-			c.testAnswer(t)
-			c.testUnreadableAnswer(t)
+			c.testResponse(t)
+			c.testUnreadableResponse(t)
 			checkFailures(t, c.op, c.method+" "+c.path, c.class != "safe", func(ctx context.Context, client *gateway.Client) error {
 				_, err := c.run(ctx, client)
 				return err
@@ -209,7 +209,7 @@ func testServiceCalls(t *testing.T, calls []serviceCall) {
 
 func (c serviceCall) testRequest(t *testing.T) {
 	t.Helper()
-	e := answerOf(t, c.status, c.response)
+	e := responseOf(t, c.status, c.response)
 	_, err := c.run(t.Context(), clientOver(t, e.Respond))
 	require.NoError(t, err)
 	sent := e.Only(t)
@@ -219,29 +219,29 @@ func (c serviceCall) testRequest(t *testing.T) {
 	assertSent(t, sent, c.request)
 }
 
-// testAnswer checks that the golden response fills every field, and that it and
-// one of a later version come out of decode and encode whole.
-func (c serviceCall) testAnswer(t *testing.T) {
+// testResponse checks that the golden response fills every field, and that
+// decoding and encoding it, or one of a later version, loses nothing.
+func (c serviceCall) testResponse(t *testing.T) {
 	t.Helper()
 	body := golden(t, c.response)
-	for _, answer := range [][]byte{body, files.Scramble(t, body)} {
-		e := &files.Exchange{Status: c.status, Body: answer}
+	for _, response := range [][]byte{body, files.Scramble(t, body)} {
+		e := &files.Exchange{Status: c.status, Body: response}
 		got, err := c.run(t.Context(), clientOver(t, e.Respond))
 		require.NoError(t, err)
 		files.Filled(t, got, c.unset...)
 		for _, marshal := range []func(any) ([]byte, error){json.Marshal, marshalV2} {
 			encoded, err := marshal(got)
 			require.NoError(t, err)
-			files.Keeps(t, files.Data(t, answer), encoded)
+			files.Keeps(t, files.Data(t, response), encoded)
 		}
 	}
 }
 
 func marshalV2(v any) ([]byte, error) { return jsonv2.Marshal(v) }
 
-// testUnreadableAnswer checks that a write whose 2xx can't be read is never
-// taken for one that failed.
-func (c serviceCall) testUnreadableAnswer(t *testing.T) {
+// testUnreadableResponse checks that a write whose 2xx response can't be read
+// is never reported as failed.
+func (c serviceCall) testUnreadableResponse(t *testing.T) {
 	t.Helper()
 	for _, body := range []string{
 		"", "null", "<html>ok</html>", `{"success":true,"data":{"id":"r-1","status":"paid","am`, `{"success":true}`,
@@ -258,9 +258,9 @@ func (c serviceCall) testUnreadableAnswer(t *testing.T) {
 	}
 }
 
-// refusedUnsent checks that a call breaks the rule of a member, before
+// rejectedUnsent checks that a call breaks the rule of a member, before
 // anything is sent.
-func refusedUnsent(t *testing.T, op, field string, run func(*gateway.Client) error) {
+func rejectedUnsent(t *testing.T, op, field string, run func(*gateway.Client) error) {
 	t.Helper()
 	e := &files.Exchange{Status: http.StatusOK, Body: []byte(`{"data":{}}`)}
 	err := run(clientOver(t, e.Respond))

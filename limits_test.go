@@ -16,11 +16,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// limit is an edge of a row of the interface document's Limits table: the last
-// value that is allowed and the first that is refused, as JSON.
+// limit is a boundary in a row of the interface document's Limits table: the
+// last allowed value and the first rejected one, as JSON.
 type limit struct {
 	row     string
-	request string // the golden request that is right but for the value
+	request string // the golden request that is valid but for the value
 	field   string
 	allowed string
 	refused string
@@ -35,8 +35,8 @@ const (
 	bareLinkRequest = "checkout_links/create_amount.request.json"
 )
 
-// limits are all rows of the table but those of a path or a query, which have
-// tests of their own below.
+// limits are all rows of the table except those of a path or a query, which
+// have their own tests below.
 func limits() []limit {
 	return []limit{
 		{"transaction amount", pixRequest, "amount", "1", "0", "too_small"},
@@ -101,8 +101,8 @@ func TestLimitsInTheClient(t *testing.T) {
 	}
 }
 
-// The mock gateway takes the last allowed value of each row and names the
-// field of the first refused one. Client.Do checks nothing before it sends.
+// The mock gateway accepts the last allowed value of each row and names the
+// field of the first rejected one. Client.Do validates nothing.
 func TestLimitsInTheMock(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
@@ -138,7 +138,7 @@ func TestLimitsInTheMock(t *testing.T) {
 	}
 }
 
-// refusal returns the status that a dialect gives a request that breaks a rule.
+// refusal returns a dialect's status for a request that breaks a rule.
 func refusal(dialect mockserver.Dialect, request string) int {
 	if dialect == mockserver.Live || resource(request) == "checkout-links" {
 		return http.StatusUnprocessableEntity
@@ -146,12 +146,12 @@ func refusal(dialect mockserver.Dialect, request string) int {
 	return http.StatusBadRequest
 }
 
-// resource returns the path that takes a golden request.
+// resource returns the path for a golden request.
 func resource(request string) string {
 	return strings.ReplaceAll(strings.SplitN(request, "/", 2)[0], "_", "-")
 }
 
-// unique returns the member that makes each request another one.
+// unique returns the member that makes each request different.
 func unique(request string) string {
 	switch resource(request) {
 	case "transactions":
@@ -198,10 +198,10 @@ func sends(t *testing.T, params validator, field, value string) bool {
 
 func TestLimitsOfPathAndQueryInTheClient(t *testing.T) {
 	t.Parallel()
-	answer := &files.Exchange{Status: http.StatusNotFound}
-	client := answering(t, "GET /v2/customers", answer, gateway.WithMaxAttempts(1))
-	short := answering(t, "GET /v2/checkout/sss", answer)
-	long := answering(t, "GET /v2/checkout/"+strings.Repeat("s", 255), answer)
+	response := &files.Exchange{Status: http.StatusNotFound}
+	client := clientFor(t, "GET /v2/customers", response, gateway.WithMaxAttempts(1))
+	short := clientFor(t, "GET /v2/checkout/sss", response)
+	long := clientFor(t, "GET /v2/checkout/"+strings.Repeat("s", 255), response)
 	for _, l := range []struct {
 		row     string
 		allowed error
@@ -241,7 +241,8 @@ func longURL(n int) string {
 
 func list(n int) string { return repeat(n, `{"name":"n","price":1}`) }
 
-// sold is list for a checkout link, whose live dialect wants an external_id.
+// sold is list for a checkout link, which needs an external_id in the live
+// dialect.
 func sold(n int) string { return repeat(n, `{"external_id":"e","name":"n","price":1}`) }
 
 func numbers(n int) string { return repeat(n, "3") }

@@ -24,10 +24,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// TestALostCreateIsFoundWhateverItsRepeatIsTold: the first attempt used up the
-// card token, the balance or the reference, so the second one is rejected; what
-// the first one made is found and returned.
-func TestALostCreateIsFoundWhateverItsRepeatIsTold(t *testing.T) {
+// TestALostCreateIsRecoveredWhenItsRetryIsRejected: the first attempt used up the
+// card token, the balance or the reference, so the second one is rejected; the
+// client finds and returns the resource of the first one.
+func TestALostCreateIsRecoveredWhenItsRetryIsRejected(t *testing.T) {
 	t.Parallel()
 	transfer := `{"id":"p-1","external_ref":"payout-1","amount":"1000","pix_key_type":"EMAIL","pix_key":"ana@example.com","status":"pending"}`
 	customer := `{"id":"c-1","externalRef":"customer-1","email":"ana@example.com","name":"Ana"}`
@@ -79,8 +79,8 @@ func TestALostCreateIsFoundWhateverItsRepeatIsTold(t *testing.T) {
 	}
 }
 
-// TestALostCreateOfAnotherIsADuplicate: the reference belongs to something
-// else, so no attempt can have made anything.
+// TestALostCreateOfAnotherIsADuplicate: the reference belongs to another
+// resource, so no attempt can have created one.
 func TestALostCreateOfAnotherIsADuplicate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,9 +95,9 @@ func TestALostCreateOfAnotherIsADuplicate(t *testing.T) {
 	})
 }
 
-// TestAnUnknownOutcomeKeepsWhatWasSaid: the rejection is there to read, and no
-// sentinel takes it for one.
-func TestAnUnknownOutcomeKeepsWhatWasSaid(t *testing.T) {
+// TestAnUnknownOutcomeKeepsTheRejection: the rejection can be read from the
+// error, and errors.Is matches no sentinel of it.
+func TestAnUnknownOutcomeKeepsTheRejection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(fail(errReset), reply(422, `{"title":"Validation Error","code":"TOKEN_ALREADY_USED"}`), reply(403, `{}`))
@@ -155,7 +155,7 @@ func refunded(t *testing.T, c *gateway.Client, id string) int64 {
 	return tx.RefundedAmount
 }
 
-// TestALostRefundIsRefundedOnceWithItsKey: the client repeats it by itself.
+// TestALostRefundIsRefundedOnceWithItsKey: the client retries it.
 func TestALostRefundIsRefundedOnceWithItsKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,20 +211,20 @@ func TestAKeyOfAnotherRequestIsDefinite(t *testing.T) {
 	})
 }
 
-// TestWithoutTheOptionAKeyChangesNothing: the refund is not repeated, also not
-// by net/http, which replays requests that have the header by itself.
+// TestWithoutTheOptionAKeyChangesNothing: neither the client nor net/http,
+// which replays requests that have the header, repeats the refund.
 func TestWithoutTheOptionAKeyChangesNothing(t *testing.T) {
 	t.Parallel()
 	var refunds atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
-			_, _ = io.WriteString(w, transactionAnswer(orderID, "order-1001", 15990))
+			_, _ = io.WriteString(w, transactionResponse(orderID, "order-1001", 15990))
 			return
 		}
 		refunds.Add(1)
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
-			_ = conn.Close() // carried out, and the response is lost
+			_ = conn.Close() // applied, and the response is lost
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -242,8 +242,8 @@ func TestWithoutTheOptionAKeyChangesNothing(t *testing.T) {
 }
 
 // TestNothingWasSentThroughARealNetwork: a proxy that refuses the CONNECT, a
-// gateway that breaks off the TLS handshake or shows a foreign certificate, a
-// port that nobody listens on.
+// gateway that aborts the TLS handshake or has the certificate of another host,
+// a port that no process listens on.
 func TestNothingWasSentThroughARealNetwork(t *testing.T) {
 	t.Parallel()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
@@ -305,7 +305,7 @@ func TestASentRequestIsNotForgottenByItsReplay(t *testing.T) {
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
 			if n == 0 {
-				body := transactionAnswer(orderID, "order-1001", 15990)
+				body := transactionResponse(orderID, "order-1001", 15990)
 				_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 				continue
 			}
@@ -339,7 +339,7 @@ func closing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// closed returns an address that nobody listens on.
+// closed returns an address that no process listens on.
 func closed(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -348,8 +348,9 @@ func closed(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestAnErrorSaysThingsOnce: what the detail and the fields both say.
-func TestAnErrorSaysThingsOnce(t *testing.T) {
+// TestAnErrorDoesNotRepeatItself: text that is in both the detail and the
+// fields.
+func TestAnErrorDoesNotRepeatItself(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"detail":"trial_end must be in the future.","errors":[{"field":"trial_end","message":"must be in the future"}]}`: "trial_end must be in the future",
@@ -366,9 +367,9 @@ func TestAnErrorSaysThingsOnce(t *testing.T) {
 	}
 }
 
-// TestFindByExternalRefLooksWhereTheGatewaySays: a 409 names the transaction,
-// which spares the search.
-func TestFindByExternalRefLooksWhereTheGatewaySays(t *testing.T) {
+// TestFindByExternalRefReadsTheTransactionThatTheConflictNames: a 409 names the
+// transaction, which makes the search unnecessary.
+func TestFindByExternalRefReadsTheTransactionThatTheConflictNames(t *testing.T) {
 	t.Parallel()
 	_, client := withCharges(t, 3)
 	first, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{})
@@ -384,7 +385,7 @@ func TestFindByExternalRefLooksWhereTheGatewaySays(t *testing.T) {
 	assert.Equal(t, first.ID, found.ID)
 
 	found, err = client.Transactions.FindByExternalRef(t.Context(), "order-2", gateway.FindOptions{ID: e.ResourceID})
-	require.NoError(t, err, "what has another reference is not it")
+	require.NoError(t, err, "a transaction with another reference is not the result")
 	assert.Equal(t, "order-2", found.ExternalRef)
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-9", gateway.FindOptions{ID: buyerID})
 	require.EqualError(t, err, "gateway: transactions.find_by_external_ref: none of the 3 transactions has this reference [reference order-9]")
@@ -392,8 +393,8 @@ func TestFindByExternalRefLooksWhereTheGatewaySays(t *testing.T) {
 	require.ErrorIs(t, err, gateway.ErrValidation)
 }
 
-// TestFindByExternalRefBounds: ten pages where nothing else is asked for, all
-// of them back to a Since.
+// TestFindByExternalRefBounds: ten pages by default, all pages back to Since if
+// it is set.
 func TestFindByExternalRefBounds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -441,9 +442,9 @@ func TestRefusalReason(t *testing.T) {
 	}
 }
 
-// TestARepeatOfALostCallEndsAsItsOwnSecondAttempt: the process that sent the
-// first call died, and another one repeats it.
-func TestARepeatOfALostCallEndsAsItsOwnSecondAttempt(t *testing.T) {
+// TestARepeatOfALostCallBehavesLikeItsSecondAttempt: a process died after it
+// sent the call, and another process repeats it.
+func TestARepeatOfALostCallBehavesLikeItsSecondAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		item := transactionJSON(orderID, "order-1001", 15990)

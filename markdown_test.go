@@ -13,7 +13,7 @@ import (
 )
 
 // Code in the guides is a copy of a region of a file that is compiled, and run
-// where it is a test or an example. The comment above a block names the file:
+// if it is a test or an example. The comment above a block names the file:
 //
 //	<!-- from: examples/first/main.go -->
 func TestGuidesShowRealCode(t *testing.T) {
@@ -38,7 +38,7 @@ func TestGuidesShowRealCode(t *testing.T) {
 }
 
 // Links between the guides lead to a file, and to a heading if they name one.
-func TestGuidesLinkToWhatExists(t *testing.T) {
+func TestLinksInTheGuidesAreValid(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
 	for _, guide := range guides(t) {
@@ -59,7 +59,8 @@ func TestGuidesLinkToWhatExists(t *testing.T) {
 	}
 }
 
-// anchors returns the names that code hosts give the headings of a guide.
+// anchors returns the anchors that code hosts generate for the headings of a
+// guide.
 func anchors(t *testing.T, guide string) []string {
 	t.Helper()
 	text, err := os.ReadFile(guide)
@@ -73,7 +74,7 @@ func anchors(t *testing.T, guide string) []string {
 }
 
 // Commands in the guides name folders that exist.
-func TestGuidesRunWhatExists(t *testing.T) {
+func TestCommandsInTheGuidesNameFoldersThatExist(t *testing.T) {
 	t.Parallel()
 	command := regexp.MustCompile(`go (?:run|test|build|install) (?:-\S+ )*(\./[\w./-]+)`)
 	for _, guide := range guides(t) {
@@ -91,7 +92,7 @@ func TestGuidesRunWhatExists(t *testing.T) {
 	}
 }
 
-// The README's two commands are those that are checked.
+// The README's two commands are run by a check.
 func TestReadmeCommandsAreChecked(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
@@ -189,7 +190,7 @@ func guides(t *testing.T) []string {
 	return found
 }
 
-// nested reports whether a guide lies in a module of its own.
+// nested reports whether a guide is in another module.
 func nested(guide string) bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(guide), "go.mod"))
 	return err == nil && filepath.Dir(guide) != "."

@@ -21,8 +21,7 @@ import (
 )
 
 // The networks of the tests: play responds with one step after the other, script
-// also wants the requests to be the right ones, losing has a mock gateway behind
-// it and loses responses.
+// also checks the requests, and losing loses responses of a mock gateway.
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
@@ -36,9 +35,9 @@ func clientOf(t *testing.T, transport http.RoundTripper, opts ...gateway.Option)
 	return client
 }
 
-// answering returns a client to whose calls of route, such as
-// "GET /v2/customers", one response is given. Any other request fails.
-func answering(t *testing.T, route string, response *files.Exchange, opts ...gateway.Option) *gateway.Client {
+// clientFor returns a client whose calls of route, such as "GET /v2/customers",
+// get one response. Any other request fails.
+func clientFor(t *testing.T, route string, response *files.Exchange, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	return clientOf(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 		if asked := r.Method + " " + r.URL.Path; asked != route {
@@ -48,15 +47,15 @@ func answering(t *testing.T, route string, response *files.Exchange, opts ...gat
 	}), opts...)
 }
 
-// clientOver returns a client that doesn't wait and whose every request is given
-// to respond.
+// clientOver returns a client that doesn't wait and passes every request to
+// respond.
 func clientOver(t *testing.T, respond roundTrip, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	return clientOf(t, respond, append([]gateway.Option{gateway.WithBackoff(time.Microsecond, time.Microsecond)}, opts...)...)
 }
 
-// stage responds to the attempts of a client one by one and records when they
-// came and what they held.
+// stage responds to the attempts of a client one by one and records their times
+// and contents.
 type stage struct {
 	mu       sync.Mutex
 	steps    []roundTrip
@@ -106,8 +105,8 @@ func fail(err error) roundTrip {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// script is what the requests of one client must be, in turn, and the response to
-// each.
+// script is the sequence of requests that a client must make, with the response
+// to each.
 type script []step
 
 type step struct {
@@ -115,7 +114,7 @@ type step struct {
 	respond roundTrip
 }
 
-func answer(asked string, status int, body string) step { return step{asked, reply(status, body)} }
+func respond(asked string, status int, body string) step { return step{asked, reply(status, body)} }
 
 // lose is a step that may have been applied and whose response is lost.
 func lose(asked string) step { return step{asked, fail(syscall.ECONNRESET)} }
@@ -130,7 +129,7 @@ func (s script) client(t *testing.T) *gateway.Client {
 			return step.respond(r)
 		})
 	}
-	t.Cleanup(func() { assert.Len(t, network.at, len(s), "each step must be asked for once") })
+	t.Cleanup(func() { assert.Len(t, network.at, len(s), "each step must be requested once") })
 	return clientOver(t, network.RoundTrip)
 }
 

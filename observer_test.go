@@ -80,7 +80,7 @@ func TestAnObserverSeesTheCallItsAttemptsAndTheRecovery(t *testing.T) {
 	})
 }
 
-func TestAnObserverSeesWhatWasRejectedBeforeItWasSent(t *testing.T) {
+func TestAnObserverSeesRequestsRejectedBeforeSending(t *testing.T) {
 	t.Parallel()
 	var d diary
 	client := clientOf(t, play(), d.option())
@@ -138,7 +138,8 @@ func TestTheTransportGetsTheContextOfTheAttempt(t *testing.T) {
 	assert.Equal(t, "req-1", res.RequestID)
 }
 
-// What an observer gets may go to a third party, so it holds no credential and no URL.
+// An observer may send its data to a third party, so the data contains no credential
+// and no URL.
 func TestAnObserverGetsNeitherTheCredentialNorTheURL(t *testing.T) {
 	t.Parallel()
 	var seen []error

@@ -12,14 +12,14 @@ import (
 
 func TestOperationFromContext(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "checkout_sessions/update.response.json")
+	response := responseOf(t, http.StatusOK, "checkout_sessions/update.response.json")
 	var seen []gateway.Operation
 	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), gateway.WithHTTPClient(&http.Client{
 		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			op, ok := gateway.OperationFromContext(r.Context())
 			assert.True(t, ok)
 			seen = append(seen, op)
-			return answer.Respond(r)
+			return response.Respond(r)
 		}),
 	}))
 	require.NoError(t, err)

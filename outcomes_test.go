@@ -20,12 +20,12 @@ import (
 	"github.com/gateway-go/gateway/legacy"
 )
 
-// effect is what a call may do at the gateway, as the retry table divides them.
+// effect is the class of a call in the retry table.
 type effect int
 
 const (
 	reads  effect = iota
-	sets          // a write that may be repeated at will
+	sets          // a write that may be repeated freely
 	keyed         // a create with a reference that can be searched for
 	opaque        // a create with a reference that can't
 	adds          // a write that must not be repeated
@@ -37,10 +37,10 @@ type callOf struct {
 	run    func(context.Context, *gateway.Client, ...gateway.RequestOption) error
 }
 
-// any1 drops the result of a call.
+// any1 discards the result of a call.
 func any1[T any](_ T, err error) error { return err }
 
-// allCalls has every method that makes requests, but for those that range over
+// allCalls has every method that makes requests, except those that iterate over
 // the pages of another.
 func allCalls() []callOf {
 	type ctx = context.Context
@@ -155,25 +155,25 @@ func allCalls() []callOf {
 			return any1(v1(c).PaymentToken(x, "public", o...))
 		}},
 		{"legacy.create_payment_token", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(v1(c).CreatePaymentToken(x, "public", nil, o...)) //nolint:staticcheck // it is still there
+			return any1(v1(c).CreatePaymentToken(x, "public", nil, o...)) //nolint:staticcheck // it still exists
 		}},
 	}
 }
 
-// success is a response that every call takes.
+// success is a response that every call accepts.
 const success = `{"success":true,"requestId":"r","data":{"id":"x","status":"paid","url":"https://pay.example/mugs","session_token":"t",
 	"amount_refunded":500,"transaction":{"id":"x"},"token":"pgct_x","data":[]},"transactionId":"x","id":"x","balance":5}`
 
-// verdict is what an end of an attempt says.
+// verdict is what the outcome of an attempt means.
 type verdict int
 
 const (
 	unreached  verdict = iota // nothing was sent, and the next attempt may work
-	hopeless                  // nothing was sent, and the next attempt would fail alike
+	hopeless                  // nothing was sent, and the next attempt would fail too
 	limited                   // the gateway did nothing
 	lost                      // it may have been applied
-	rejected                  // the gateway refused it
-	unreadable                // the gateway took it, and says nothing else
+	rejected                  // the gateway rejected it
+	unreadable                // the gateway applied it, and returned nothing else
 )
 
 type end struct {
@@ -240,8 +240,8 @@ func onlySentinel(t *testing.T, err error) error {
 	return sentinels()[names[0]]
 }
 
-// want is what the retry table says of a call whose attempts end so: how many
-// there are, and what its error is.
+// want is what the retry table says about a call with this outcome of its
+// attempts: their number and the error.
 func (v verdict) want(e effect, after bool, is error) (attempts int, err error) {
 	before := 0
 	if after {
@@ -274,9 +274,9 @@ func (v verdict) want(e effect, after bool, is error) (attempts int, err error) 
 	return attempts, err
 }
 
-// TestEveryCallAtEveryEnd has every cell of the retry table: each call, each
-// end of an attempt, at first and after an attempt whose response was lost,
-// with and without idempotency keys.
+// TestEveryCallWithEveryOutcomeOfAnAttempt has every cell of the retry table: each call
+// with each outcome of an attempt, on the first attempt and after a lost response, with
+// and without idempotency keys.
 func TestEveryOperationIsInAllCalls(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}
@@ -288,7 +288,7 @@ func TestEveryOperationIsInAllCalls(t *testing.T) {
 	}
 }
 
-func TestEveryCallAtEveryEnd(t *testing.T) {
+func TestEveryCallWithEveryOutcomeOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
 		t.Run(call.name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func (c callOf) check(t *testing.T, end end, after, keys bool) {
 	checkKeys(t, s, keys && c.effect == adds, err)
 }
 
-// checkKeys wants the same key on every attempt, or none.
+// checkKeys checks that every attempt has the same key, or none.
 func checkKeys(t *testing.T, s *stage, want bool, err error) {
 	t.Helper()
 	key := s.requests[0].Header.Get("Idempotency-Key")
@@ -350,8 +350,8 @@ func checkKeys(t *testing.T, s *stage, want bool, err error) {
 	}
 }
 
-// TestEveryRetriedCallSucceeds: what is repeated after a lost response, and
-// only that, ends well with the next one.
+// TestEveryRetriedCallSucceeds: a call that is retried after a lost response,
+// and no other, succeeds with the next attempt.
 func TestEveryRetriedCallSucceeds(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
@@ -374,8 +374,8 @@ func TestEveryRetriedCallSucceeds(t *testing.T) {
 	}
 }
 
-// TestEveryCallWhoseContextEnds: before it was sent nothing was done, after it
-// a write is unknown.
+// TestEveryCallWhoseContextEnds: if the context ends before the request is
+// sent, nothing was done; after it, the outcome of a write is unknown.
 func TestEveryCallWhoseContextEnds(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
@@ -408,9 +408,9 @@ func TestEveryCallWhoseContextEnds(t *testing.T) {
 	}
 }
 
-// TestEveryCallThatCannotBeMade: a mistake in the call itself is one to fix,
-// and a credential that can't be had sends nothing.
-func TestEveryCallThatCannotBeMade(t *testing.T) {
+// TestEveryCallThatCannotBeSent: an invalid call is rejected, and if the
+// credential can't be obtained, nothing is sent.
+func TestEveryCallThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
 		for name, option := range map[string]gateway.RequestOption{
@@ -439,9 +439,9 @@ func TestEveryCallThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestNoCallTakesAnEmptyResource: a 2xx that lacks what makes it a resource is
-// no success.
-func TestNoCallTakesAnEmptyResource(t *testing.T) {
+// TestNoCallAcceptsAnEmptyResource: a 2xx response without the resource's
+// required members is an error.
+func TestNoCallAcceptsAnEmptyResource(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
 		if call.name == "do GET" || call.name == "do POST" {

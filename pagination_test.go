@@ -53,7 +53,7 @@ func queries(s *stage) []string {
 	return out
 }
 
-func TestPagesGoOnInBothShapes(t *testing.T) {
+func TestPagesContinueInBothShapes(t *testing.T) {
 	t.Parallel()
 	for _, live := range []bool{false, true} {
 		s := play(cursorPage(live, "c1", "", "a", "b"), cursorPage(live, "c2", "p1"), cursorPage(live, "", "p2", "c"))
@@ -101,8 +101,8 @@ func TestBreakSendsNothingMore(t *testing.T) {
 	assert.Len(t, s.at, 2)
 }
 
-// TestListsThatGoInCircles: a cursor that comes twice would never end.
-func TestListsThatGoInCircles(t *testing.T) {
+// TestListsWhoseCursorsRepeat: a repeated cursor would never end.
+func TestListsWhoseCursorsRepeat(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]roundTrip{
 		"itself":     {cursorPage(false, "c1", "", "a"), cursorPage(false, "c1", "", "b")},
@@ -162,7 +162,7 @@ func TestInvalidListIsNotSent(t *testing.T) {
 	require.NoError(t, gateway.TransactionListParams{Limit: 100}.Validate())
 }
 
-// TestLenientLists: numbers as texts and cursors as numbers are read.
+// TestLenientLists: numbers in strings and cursors as numbers are read.
 func TestLenientLists(t *testing.T) {
 	t.Parallel()
 	s := play(reply(200, `{"success":"true","data":[{"id":7,"amount":"1200","installments":"3","created_at":1798000000}],"total":"9","next_cursor":12}`))
@@ -249,7 +249,7 @@ func TestEveryCustomerIsListedOnce(t *testing.T) {
 	}
 }
 
-func TestNumberedPagesThatGoInCirclesEndWithAnError(t *testing.T) {
+func TestNumberedPagesThatRepeatEndWithAnError(t *testing.T) {
 	t.Parallel()
 	silent := func(int, int, int, int) string { return `{"total":50}` }
 	echo := func(asked, _, limit, total int) string { return sound(0, max(asked, 1), limit, total) }
@@ -270,7 +270,7 @@ func TestNumberedPagesThatGoInCirclesEndWithAnError(t *testing.T) {
 	}
 }
 
-func TestDoRefusesAQueryThatContainsItself(t *testing.T) {
+func TestDoRejectsAQueryThatContainsItself(t *testing.T) {
 	t.Parallel()
 	type node struct {
 		Next *node `url:"next"`

@@ -34,7 +34,8 @@ var bodies = []any{
 	gateway.CheckoutSessionParams{},
 }
 
-// randomise sets v to something that a caller may send, the zero value among it.
+// randomise sets v to a random value that a caller may send, including the zero
+// value.
 func randomise(r *rand.Rand, v reflect.Value) {
 	texts := []string{"", "a", "São Paulo", "\"quoted\" \\ </script>\u2028\n\x00", "😀", "\xff", "null"}
 	if _, own := v.Addr().Interface().(json.Unmarshaler); own && r.IntN(3) > 0 {
@@ -76,7 +77,8 @@ func randomise(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// Requests are written by a plan of their types; the JSON package says what is right.
+// Requests are encoded by a cached plan of their types; the result must equal the
+// JSON package's.
 func TestParamsAreWrittenAsTheJSONPackageWritesThem(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -94,7 +96,7 @@ func TestParamsAreWrittenAsTheJSONPackageWritesThem(t *testing.T) {
 	}
 }
 
-// A new type of params is compared, too.
+// New types of params must be compared, too.
 func TestAllParamsWithABodyAreCompared(t *testing.T) {
 	t.Parallel()
 	listed, err := os.ReadFile("api/next.txt")

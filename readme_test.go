@@ -47,7 +47,7 @@ func exportedSentinels(t *testing.T) (names []string) {
 	return names
 }
 
-func TestTheReadmeSupportsWhatCIRuns(t *testing.T) {
+func TestTheReadmeListsThePlatformsThatCIRuns(t *testing.T) {
 	t.Parallel()
 	var table []string
 	for _, row := range tableRows(t, "README.md", "## Supported versions") {

@@ -19,8 +19,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// transactionAnswer is the response of a create or a read of pixOrder.
-func transactionAnswer(id, reference string, amount int) string {
+// transactionResponse is the response of a create or a read of pixOrder.
+func transactionResponse(id, reference string, amount int) string {
 	return fmt.Sprintf(`{"success":true,"requestId":"r-1","data":%s}`, transactionJSON(id, reference, amount))
 }
 
@@ -29,7 +29,7 @@ func transactionJSON(id, reference string, amount int) string {
 		`"created_at":"2027-01-04T12:00:00.000Z"}`, id, reference, amount)
 }
 
-// duplicate is the refusal of a reference; instance may be "".
+// duplicate is the rejection of a reference; instance may be "".
 func duplicate(instance string) string {
 	return fmt.Sprintf(`{"title":"Conflict","status":409,"code":"DUPLICATE_EXTERNAL_REF","instance":%q}`, instance)
 }
@@ -48,7 +48,7 @@ func TestAutomaticReference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		order := pixOrder()
 		order.ExternalRef = ""
-		s := play(fail(errReset), reply(500, ""), reply(201, transactionAnswer(orderID, "", 15990)))
+		s := play(fail(errReset), reply(500, ""), reply(201, transactionResponse(orderID, "", 15990)))
 		client := clientOf(t, s)
 		var resp gateway.Response
 		_, err := client.Transactions.Create(t.Context(), order, gateway.ResponseInto(&resp))
@@ -60,7 +60,7 @@ func TestAutomaticReference(t *testing.T) {
 		assert.Equal(t, s.bodies[0], s.bodies[2])
 		assert.True(t, json.Valid([]byte(s.bodies[0])))
 
-		s.steps = append(s.steps, reply(201, transactionAnswer(orderID, "", 15990)))
+		s.steps = append(s.steps, reply(201, transactionResponse(orderID, "", 15990)))
 		_, err = client.Transactions.Create(t.Context(), order)
 		require.NoError(t, err)
 		assert.NotEqual(t, ref, sentReference(t, s.bodies[3]), "each call has its own")
@@ -102,7 +102,7 @@ func TestReferenceAsBodyField(t *testing.T) {
 	t.Parallel()
 	order := pixOrder()
 	order.ExternalRef = ""
-	s := play(reply(201, transactionAnswer(orderID, "mine", 15990)))
+	s := play(reply(201, transactionResponse(orderID, "mine", 15990)))
 	var resp gateway.Response
 	_, err := clientOf(t, s).Transactions.Create(t.Context(), order, gateway.BodyField("external_ref", "mine"), gateway.ResponseInto(&resp))
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestReferenceAsBodyField(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(s.bodies[0], "external_ref"))
 }
 
-// TestRecovery has the 409 that an earlier attempt of the same call caused.
+// TestRecovery handles a 409 that an earlier attempt of the same call caused.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	instance := "/v2/transactions/" + orderID
@@ -121,36 +121,36 @@ func TestRecovery(t *testing.T) {
 	mine := transactionJSON(orderID, "order-1001", 15990)
 	for name, steps := range map[string][]roundTrip{
 		"by instance": {
-			fail(errReset), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			fail(errReset), reply(409, duplicate(instance)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 		"by instance below a prefix": {
-			reply(500, ""), reply(409, duplicate("https://api.gateway.example/eu"+instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			reply(500, ""), reply(409, duplicate("https://api.gateway.example/eu"+instance)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 		"on the third attempt": {
-			fail(errReset), reply(503, ""), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			fail(errReset), reply(503, ""), reply(409, duplicate(instance)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
-		"limited in between": {
-			fail(errReset), reply(429, ""), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+		"rate limited in between": {
+			fail(errReset), reply(429, ""), reply(409, duplicate(instance)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 		"by the list": {
 			fail(errReset), reply(409, `{"error":"DUPLICATE_EXTERNAL_REF","message":"…","status":409}`),
-			reply(200, listPage("", other, mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			reply(200, listPage("", other, mine)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 		"by the second page of the list": {
 			fail(errReset), reply(409, "<html>"), reply(200, listPage("c2", other)), reply(200, listPage("", mine)),
-			reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 		"instance of the request itself": {
 			fail(errReset), reply(409, duplicate("/v2/transactions")),
-			reply(200, listPage("", mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			reply(200, listPage("", mine)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 		"instance of another one": {
-			fail(errReset), reply(409, duplicate("/v2/transactions/"+buyerID)), reply(200, transactionAnswer(buyerID, "order-7", 15990)),
-			reply(200, listPage("", mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			fail(errReset), reply(409, duplicate("/v2/transactions/"+buyerID)), reply(200, transactionResponse(buyerID, "order-7", 15990)),
+			reply(200, listPage("", mine)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 		"instance that is gone": {
 			fail(errReset), reply(409, duplicate("/v2/transactions/"+buyerID)), reply(404, ""),
-			reply(200, listPage("", mine)), reply(200, transactionAnswer(orderID, "order-1001", 15990)),
+			reply(200, listPage("", mine)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,12 +182,12 @@ func TestNoRecovery(t *testing.T) {
 		"nothing was sent before":    {[]roundTrip{fail(errDial), reply(409, duplicate(instance))}, false, false},
 		"limited before":             {[]roundTrip{reply(429, ""), reply(409, duplicate(instance))}, false, false},
 		"another amount": {[]roundTrip{
-			fail(errReset), reply(409, duplicate(instance)), reply(200, transactionAnswer(orderID, "order-1001", 1)),
+			fail(errReset), reply(409, duplicate(instance)), reply(200, transactionResponse(orderID, "order-1001", 1)),
 		}, false, true},
 		"not found": {[]roundTrip{
 			fail(errReset), reply(409, duplicate("")), reply(200, `{"success":true,"data":[]}`),
 		}, true, false},
-		"the look-up is refused": {[]roundTrip{
+		"the look-up is rejected": {[]roundTrip{
 			fail(errReset), reply(409, duplicate("")), reply(403, `{}`),
 		}, true, false},
 	} {
@@ -215,12 +215,12 @@ func TestNoRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryUsesTheSameCredential: the look-ups of a call are made as the
-// call itself.
+// TestRecoveryUsesTheSameCredential: the look-ups of a call use the call's
+// credential.
 func TestRecoveryUsesTheSameCredential(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := play(fail(errReset), reply(409, duplicate("/v2/transactions/"+orderID)), reply(200, transactionAnswer(orderID, "order-1001", 15990)))
+		s := play(fail(errReset), reply(409, duplicate("/v2/transactions/"+orderID)), reply(200, transactionResponse(orderID, "order-1001", 15990)))
 		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.UseCredential(gateway.APIKey("sk_test_other")))
 		require.NoError(t, err)
 		for _, r := range s.requests {
@@ -230,8 +230,8 @@ func TestRecoveryUsesTheSameCredential(t *testing.T) {
 	})
 }
 
-// TestRecoverySearchEnds: a list that never ends is not read to its end, and
-// items older than the call end it sooner.
+// TestRecoverySearchEnds: the search stops after a few pages of an endless
+// list, and at items older than the call.
 func TestRecoverySearchEnds(t *testing.T) {
 	t.Parallel()
 	page := func(n int, created time.Time) roundTrip {
@@ -264,12 +264,12 @@ func TestRecoverySearchEnds(t *testing.T) {
 	}
 }
 
-// TestOlderResource has creates that are answered with what was there before.
+// TestOlderResource has creates that return an existing resource.
 func TestOlderResource(t *testing.T) {
 	t.Parallel()
 	t.Run("equal, 200", func(t *testing.T) {
 		t.Parallel()
-		s := play(reply(200, transactionAnswer(orderID, "order-1001", 15990)))
+		s := play(reply(200, transactionResponse(orderID, "order-1001", 15990)))
 		var resp gateway.Response
 		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.ResponseInto(&resp))
 		require.NoError(t, err)
@@ -279,7 +279,7 @@ func TestOlderResource(t *testing.T) {
 	t.Run("equal, after a lost response", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := play(fail(errReset), reply(200, transactionAnswer(orderID, "order-1001", 15990)))
+			s := play(fail(errReset), reply(200, transactionResponse(orderID, "order-1001", 15990)))
 			var resp gateway.Response
 			_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.ResponseInto(&resp))
 			require.NoError(t, err)
@@ -290,7 +290,7 @@ func TestOlderResource(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusCreated} {
 		t.Run(fmt.Sprintf("different, %d", status), func(t *testing.T) {
 			t.Parallel()
-			s := play(reply(status, transactionAnswer(orderID, "order-1001", 100)))
+			s := play(reply(status, transactionResponse(orderID, "order-1001", 100)))
 			_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
 			require.ErrorIs(t, err, gateway.ErrDuplicate)
 			require.NotErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -303,22 +303,22 @@ func TestOlderResource(t *testing.T) {
 	}
 }
 
-// TestLostAnswerNamesTheResource: a response that breaks off is not lost where
-// it got as far as the id.
-func TestLostAnswerNamesTheResource(t *testing.T) {
+// TestATruncatedResponseNamesTheResource: a truncated response still names the
+// resource if it contains the id.
+func TestATruncatedResponseNamesTheResource(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ body, id, status string }{
-		"cut":              {`{"success":true,"requestId":"r-9","data":{"id":"tx-1","status":"paid","amount":15`, "tx-1", "paid"},
-		"another type":     {`{"success":true,"data":{"id":"tx-1","amount":{"value":1},"status":"paid"}}`, "tx-1", "paid"},
-		"a fraction":       {`{"success":true,"data":{"id":"tx-1","amount":12.5,"status":"pending"}}`, "tx-1", "pending"},
-		"a number as id":   {`{"data":{"id":17,"amount":true}}`, "17", ""},
-		"wrapped":          {`{"data":{"transaction":{"id":"tx-1","status":"paid"},"amount":[1]}}`, "tx-1", "paid"},
-		"no data":          {`{"success":true}`, "", ""},
-		"null":             {`{"success":true,"data":null}`, "", ""},
-		"html":             {`<html>created</html>`, "", ""},
-		"nothing":          {``, "", ""},
-		"bare resource":    {`{"id":"tx-1","status":"paid"}`, "tx-1", "paid"},
-		"an array as data": {`{"success":true,"data":[1]}`, "", ""},
+		"cut":                {`{"success":true,"requestId":"r-9","data":{"id":"tx-1","status":"paid","amount":15`, "tx-1", "paid"},
+		"another type":       {`{"success":true,"data":{"id":"tx-1","amount":{"value":1},"status":"paid"}}`, "tx-1", "paid"},
+		"a fraction":         {`{"success":true,"data":{"id":"tx-1","amount":12.5,"status":"pending"}}`, "tx-1", "pending"},
+		"the id is a number": {`{"data":{"id":17,"amount":true}}`, "17", ""},
+		"wrapped":            {`{"data":{"transaction":{"id":"tx-1","status":"paid"},"amount":[1]}}`, "tx-1", "paid"},
+		"no data":            {`{"success":true}`, "", ""},
+		"null":               {`{"success":true,"data":null}`, "", ""},
+		"html":               {`<html>created</html>`, "", ""},
+		"nothing":            {``, "", ""},
+		"bare resource":      {`{"id":"tx-1","status":"paid"}`, "tx-1", "paid"},
+		"an array as data":   {`{"success":true,"data":[1]}`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,7 +338,7 @@ func TestLostAnswerNamesTheResource(t *testing.T) {
 	}
 }
 
-// TestReferenceGivenAsNull: a member that the caller sends is not sent twice.
+// TestReferenceGivenAsNull: a member that the caller sets is not sent twice.
 func TestReferenceGivenAsNull(t *testing.T) {
 	t.Parallel()
 	order := pixOrder()
@@ -350,9 +350,9 @@ func TestReferenceGivenAsNull(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(s.bodies[0], "external_ref"))
 }
 
-// TestUnreadableAnswerIsNoProblem: what a resource says is not taken for what
-// went wrong.
-func TestUnreadableAnswerIsNoProblem(t *testing.T) {
+// TestAnUnreadableResponseIsNotAProblem: the members of a resource are not treated
+// as an error's.
+func TestAnUnreadableResponseIsNotAProblem(t *testing.T) {
 	t.Parallel()
 	body := `{"success":true,"requestId":"r-9","data":{"id":"tx-1","type":"x","code":"A_CODE","title":"T","detail":"D","errors":[{"field":"f"}],"amount":[1]}}`
 	for _, step := range []roundTrip{reply(201, body), cut(201, body[:120])} {
@@ -365,8 +365,8 @@ func TestUnreadableAnswerIsNoProblem(t *testing.T) {
 	}
 }
 
-// losingAnswers returns a client that loses the responses to its first n writes.
-func losingAnswers(t *testing.T, n int64) (lossy, sound *gateway.Client) {
+// losingResponses returns a client that loses the responses to its first n writes.
+func losingResponses(t *testing.T, n int64) (lossy, sound *gateway.Client) {
 	t.Helper()
 	gw := mockserver.Run(t)
 	return gw.Client(losing(gw, func(write int64) bool { return write <= n })), gw.Client()
@@ -376,7 +376,7 @@ func TestALostSubscriptionIsNotMadeTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, key := range []string{"order-17", ""} { // the caller's and the client's own
-			lossy, sound := losingAnswers(t, 1)
+			lossy, sound := losingResponses(t, 1)
 			customer, err := sound.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 			require.NoError(t, err)
 			var response gateway.Response
@@ -402,7 +402,7 @@ func TestALostSubscriptionIsNotMadeTwice(t *testing.T) {
 func TestALostSubscriptionWithoutAKeyIsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lossy, sound := losingAnswers(t, 1)
+		lossy, sound := losingResponses(t, 1)
 		lossy, err := lossy.With(gateway.WithAutoReference(false))
 		require.NoError(t, err)
 		customer, err := sound.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
@@ -418,11 +418,12 @@ func TestALostSubscriptionWithoutAKeyIsUnknown(t *testing.T) {
 	})
 }
 
-// A write without a key is sent once: whether it was carried out is to be read.
+// A write without a key is sent once: the caller must read whether it was
+// applied.
 func TestLostWritesWithoutAKeyAreUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lossy, sound := losingAnswers(t, 4)
+		lossy, sound := losingResponses(t, 4)
 		customer, err := sound.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 		require.NoError(t, err)
 		sub, err := sound.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{

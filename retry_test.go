@@ -21,13 +21,13 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// hang answers nothing until the attempt is given up.
+// hang sends no response until the attempt times out.
 func hang(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
 
-// cut answers and breaks off in the middle of the body.
+// cut responds and closes the connection in the middle of the body.
 func cut(status int, body string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		resp, _ := reply(status, body)(r)
@@ -47,12 +47,12 @@ var (
 	errDNS   = &net.DNSError{Err: "no such host", Name: "api.gateway.example", IsNotFound: true}
 )
 
-// The three classes, each by a call that belongs to it. The response is one that
-// the call takes as success.
+// The three classes, each with a call that belongs to it and a response that the
+// call accepts.
 type classCall struct {
-	name   string
-	answer string
-	call   func(context.Context, *gateway.Client, ...gateway.RequestOption) error
+	name     string
+	response string
+	call     func(context.Context, *gateway.Client, ...gateway.RequestOption) error
 }
 
 func classCalls(t *testing.T) (safe, keyed, unsafe classCall) {
@@ -90,8 +90,8 @@ const (
 	unknown = "stops, unknown" // with an *OutcomeError
 )
 
-// TestRetryTable has one row per row of the table, and in it what each class
-// does after the attempt ended so.
+// TestRetryTable has one row per row of the table, with the behavior of each
+// class after that outcome of an attempt.
 func TestRetryTable(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
@@ -139,7 +139,7 @@ func TestRetryTable(t *testing.T) {
 			t.Run(row.name+"/"+class.name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					s := play(row.ending, row.ending, reply(200, class.answer))
+					s := play(row.ending, row.ending, reply(200, class.response))
 					err := class.call(t.Context(), clientOf(t, s, noJitter()))
 					if want == retries {
 						require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestRetryTable(t *testing.T) {
 	}
 }
 
-// TestRetriesUsedUp has what each class says when no attempt succeeded.
+// TestRetriesUsedUp checks the error of each class when no attempt succeeded.
 func TestRetriesUsedUp(t *testing.T) {
 	t.Parallel()
 	safe, keyed, unsafe := classCalls(t)
@@ -272,7 +272,7 @@ func TestRetryAfter(t *testing.T) {
 				if header == "" {
 					header = time.Now().Add(tc.wait).UTC().Format(http.TimeFormat)
 				}
-				s := play(reply(tc.status, "{}", "Retry-After", header), reply(201, keyed.answer))
+				s := play(reply(tc.status, "{}", "Retry-After", header), reply(201, keyed.response))
 				require.NoError(t, keyed.call(t.Context(), clientOf(t, s, noJitter())))
 				assert.Equal(t, []time.Duration{0, tc.wait}, s.at)
 			})
@@ -280,7 +280,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryAfterDoesNotFit: what is too long to wait for is handed back.
+// TestRetryAfterDoesNotFit: an error whose wait is too long is returned at
+// once.
 func TestRetryAfterDoesNotFit(t *testing.T) {
 	t.Parallel()
 	_, keyed, unsafe := classCalls(t)
@@ -318,7 +319,7 @@ func TestRetryAfterDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestContextEnds has the end of the caller's context at every point of a call.
+// TestContextEnds cancels the caller's context at every point of a call.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	safe, keyed, unsafe := classCalls(t)
@@ -373,8 +374,8 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// TestAttemptTimeoutIsNotTheCallers: a caller who asks whether its own deadline
-// passed must not be told so by an attempt's.
+// TestAttemptTimeoutIsNotTheCallers: the timeout of an attempt must not look
+// like the caller's own deadline.
 func TestAttemptTimeoutIsNotTheCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -401,7 +402,7 @@ func TestAttemptTimeoutCoversTheBody(t *testing.T) {
 			resp.Body = io.NopCloser(stalledReader{r.Context()})
 			return resp, nil
 		}
-		s := play(stall, reply(200, safe.answer))
+		s := play(stall, reply(200, safe.response))
 		require.NoError(t, safe.call(t.Context(), clientOf(t, s, noJitter())))
 		assert.Equal(t, []time.Duration{0, 30*time.Second + 500*time.Millisecond}, s.at)
 	})
@@ -425,14 +426,14 @@ func TestEachAttemptHasItsOwnCredential(t *testing.T) {
 			n++
 			return gateway.BearerToken("sk_test_" + strconv.Itoa(n)), nil
 		})
-		s := play(fail(errReset), reply(200, safe.answer))
+		s := play(fail(errReset), reply(200, safe.response))
 		require.NoError(t, safe.call(t.Context(), clientOf(t, s), gateway.UseCredential(rotating)))
 		assert.Equal(t, "Bearer sk_test_1", s.requests[0].Header.Get("Authorization"))
 		assert.Equal(t, "Bearer sk_test_2", s.requests[1].Header.Get("Authorization"))
 	})
 }
 
-func TestLongAnswers(t *testing.T) {
+func TestLongResponses(t *testing.T) {
 	t.Parallel()
 	page := `{"success":true,"data":[` + strings.Repeat(" ", 3<<20) + `]}`
 	s := play(func(r *http.Request) (*http.Response, error) {
@@ -450,7 +451,7 @@ func TestTimeoutOfTheCallersHTTPClient(t *testing.T) {
 	t.Parallel()
 	safe, _, _ := classCalls(t)
 	synctest.Test(t, func(t *testing.T) {
-		s := play(hang, hang, reply(200, safe.answer))
+		s := play(hang, hang, reply(200, safe.response))
 		client, err := gateway.New(baseURL, gateway.BearerToken(testKey), noJitter(),
 			gateway.WithHTTPClient(&http.Client{Transport: s, Timeout: 2 * time.Second}))
 		require.NoError(t, err)

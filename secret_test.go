@@ -28,7 +28,7 @@ import (
 const modulePath = "github.com/gateway-go/gateway"
 
 // exportedTypes returns every exported type of the packages that merchants
-// import: what can be reached from these through fields and methods.
+// import: the types that can be reached from these through fields and methods.
 func exportedTypes(t *testing.T) []reflect.Type {
 	t.Helper()
 	found := reachable(
@@ -127,7 +127,7 @@ func reachable(roots ...any) (found []reflect.Type) {
 	return found
 }
 
-// What the values of fill hold. fmt calls no methods in unexported fields, so a
+// The secrets that fill sets. fmt calls no methods in unexported fields, so a
 // card token and a document, which are strings, are hidden in exported ones only.
 const (
 	printedSecret = "printedsecret"
@@ -183,7 +183,7 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// callers returns v in the types of a merchant, who logs them.
+// callers returns v embedded in types that a merchant might log.
 func callers(v any) []any {
 	type inner struct{ v any }
 	type outer struct {
@@ -206,7 +206,7 @@ func callers(v any) []any {
 	return []any{inner{v}, &inner{v}, nested, &nested, all, &all, struct{ s secrets }{all}, []any{all}}
 }
 
-// Whoever debugs prints what is at hand. A type added tomorrow is tested too.
+// Developers print any value while debugging. Types added later are tested too.
 func TestNoVerbShowsASecret(t *testing.T) {
 	t.Parallel()
 	for _, typ := range exportedTypes(t) {
@@ -219,7 +219,7 @@ func TestNoVerbShowsASecret(t *testing.T) {
 			}
 			assertHiddenInJSON(t, v)
 		}
-		// What a failed test of a merchant prints.
+		// The output of a merchant's failed test.
 		var diff strings.Builder
 		assert.Equal(recorder{&diff}, pointer.Elem().Interface(), reflect.Zero(typ).Interface())
 		assert.Equal(recorder{&diff}, callers(pointer.Elem().Interface()), callers(nil))
@@ -227,12 +227,12 @@ func TestNoVerbShowsASecret(t *testing.T) {
 	}
 }
 
-// recorder is the test of a merchant.
+// recorder is a merchant's test.
 type recorder struct{ out *strings.Builder }
 
 func (r recorder) Errorf(format string, args ...any) { fmt.Fprintf(r.out, format, args...) }
 
-// What holds a secret in fields that fill can't reach.
+// Values with a secret in fields that fill can't reach.
 func TestNoVerbShowsASecretOfALiveValue(t *testing.T) {
 	t.Parallel()
 	const key, path = "sk_test_" + printedSecret, "path-" + printedSecret
@@ -289,7 +289,7 @@ func assertAbsent(t *testing.T, text, where string, secrets ...string) {
 	assert.NotContains(t, text, "PANIC", where)
 }
 
-func TestSecretsCompareByTheirText(t *testing.T) {
+func TestSecretsCompareByValue(t *testing.T) {
 	t.Parallel()
 	a, b := gateway.NewSecret("a"), gateway.NewSecret(strings.Clone("a"))
 	assert.Equal(t, a, b)

@@ -21,7 +21,7 @@ const (
 	subscriptionID = "019416f1-8e10-7a42-8c17-3d5e9f1b2a64"
 )
 
-// at reads a moment of a golden file.
+// at parses a timestamp of a golden file.
 func at(t *testing.T, s string) gateway.Timestamp {
 	t.Helper()
 	moment, err := time.Parse(time.RFC3339, s)
@@ -93,7 +93,7 @@ func TestSubscriptionBodies(t *testing.T) {
 	}
 }
 
-func TestSubscriptionAnswer(t *testing.T) {
+func TestSubscriptionResponse(t *testing.T) {
 	t.Parallel()
 	data := goldenData(t, "subscriptions/get.response.json")
 	var got gateway.Subscription
@@ -164,12 +164,12 @@ func TestSubscriptionAuthorization(t *testing.T) {
 	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix")
 
 	got.Authorization = nil
-	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix", "it stands on the record, too")
+	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix", "it is on the subscription, too")
 	got.RecurringAuthorization = nil
 	assert.Empty(t, got.AuthorizationQRCode())
 }
 
-func TestSubscriptionAnswersKeepEveryMember(t *testing.T) {
+func TestSubscriptionResponsesKeepEveryMember(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{"create", "create_pix_automatic", "get", "update", "cancel"} {
 		data := goldenData(t, "subscriptions/"+operation+".response.json")
@@ -184,7 +184,7 @@ func TestSubscriptionAnswersKeepEveryMember(t *testing.T) {
 	}
 }
 
-func TestSubscriptionKeepsWhatItDoesNotKnow(t *testing.T) {
+func TestSubscriptionKeepsUnknownMembers(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{
 		"id": "s", "status": "paused", "interval": "year", "paymentMethod": "boleto", "failurePolicy": "ask",
@@ -230,47 +230,47 @@ func TestSubscriptionStates(t *testing.T) {
 const (
 	subscriptionsRoute = "/v2/subscriptions"
 	subscriptionRoute  = "/v2/subscriptions/" + subscriptionID
-	secondAnswer       = "019416f1-9360-7f18-a2b4-8c6d0e1f3a57"
+	secondResponse     = "019416f1-9360-7f18-a2b4-8c6d0e1f3a57"
 )
 
 func TestSubscriptionsCreate(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusCreated, "subscriptions/create.response.json")
-	client := answering(t, "POST "+subscriptionsRoute, answer)
-	var response gateway.Response
-	got, err := client.Subscriptions.Create(t.Context(), cardSubscription(), gateway.ResponseInto(&response))
+	response := responseOf(t, http.StatusCreated, "subscriptions/create.response.json")
+	client := clientFor(t, "POST "+subscriptionsRoute, response)
+	var info gateway.Response
+	got, err := client.Subscriptions.Create(t.Context(), cardSubscription(), gateway.ResponseInto(&info))
 	require.NoError(t, err)
-	assertSent(t, answer.Only(t), "subscriptions/create.request.json")
+	assertSent(t, response.Only(t), "subscriptions/create.request.json")
 	assert.Equal(t, subscriptionID, got.ID)
 	assert.Equal(t, gateway.SubscriptionActive, got.Status)
-	assert.Equal(t, "sub-order-17", response.Reference)
-	assert.Equal(t, "0b1f5c1e-6f0e-4f4b-9d55-0d5a3c1f7e21", response.RequestID)
-	assert.False(t, response.Existing)
+	assert.Equal(t, "sub-order-17", info.Reference)
+	assert.Equal(t, "0b1f5c1e-6f0e-4f4b-9d55-0d5a3c1f7e21", info.RequestID)
+	assert.False(t, info.Existing)
 	assertKeepsMembers(t, goldenData(t, "subscriptions/create.response.json"), got)
 }
 
 func TestSubscriptionsCreateByPixAutomatico(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusCreated, "subscriptions/create_pix_automatic.response.json")
-	client := answering(t, "POST "+subscriptionsRoute, answer)
+	response := responseOf(t, http.StatusCreated, "subscriptions/create_pix_automatic.response.json")
+	client := clientFor(t, "POST "+subscriptionsRoute, response)
 	got, err := client.Subscriptions.Create(t.Context(), pixAutomaticSubscription())
 	require.NoError(t, err)
-	assertSent(t, answer.Only(t), "subscriptions/create_pix_automatic.request.json")
+	assertSent(t, response.Only(t), "subscriptions/create_pix_automatic.request.json")
 	assert.Equal(t, gateway.SubscriptionIncomplete, got.Status)
 	assert.NotEmpty(t, got.AuthorizationQRCode())
 }
 
 func TestSubscriptionsCreateTrial(t *testing.T) {
 	t.Parallel()
-	// The trial's end is long past by this machine's clock: that is for the
-	// gateway to judge.
-	answer := &files.Exchange{Status: http.StatusBadRequest, Body: []byte(
+	// The trial's end is long past by this machine's clock: only the gateway
+	// can reject it.
+	response := &files.Exchange{Status: http.StatusBadRequest, Body: []byte(
 		`{"title":"Validation Error","status":400,"errors":[{"field":"trial_end","message":"must be in the future","code":"too_small"}]}`)}
-	client := answering(t, "POST "+subscriptionsRoute, answer)
+	client := clientFor(t, "POST "+subscriptionsRoute, response)
 	params := trialSubscription()
 	_, err := client.Subscriptions.Create(t.Context(), params)
 	require.ErrorIs(t, err, gateway.ErrValidation)
-	assertSent(t, answer.Only(t), "subscriptions/create_trial.request.json")
+	assertSent(t, response.Only(t), "subscriptions/create_trial.request.json")
 
 	params.TrialEnd = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	assert.NoError(t, params.Validate())
@@ -278,8 +278,8 @@ func TestSubscriptionsCreateTrial(t *testing.T) {
 
 func TestSubscriptionsCreateMakesOneKeyPerCall(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusCreated, "subscriptions/create.response.json")
-	client := answering(t, "POST "+subscriptionsRoute, answer)
+	response := responseOf(t, http.StatusCreated, "subscriptions/create.response.json")
+	client := clientFor(t, "POST "+subscriptionsRoute, response)
 	params := cardSubscription()
 	params.IdempotencyKey = ""
 	var first, second gateway.Response
@@ -289,11 +289,11 @@ func TestSubscriptionsCreateMakesOneKeyPerCall(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, first.Reference, second.Reference)
 	for i, want := range []string{first.Reference, second.Reference} {
-		assert.Contains(t, string(answer.Requests()[i].Body), `"idempotency_key":"`+want+`"`)
+		assert.Contains(t, string(response.Requests()[i].Body), `"idempotency_key":"`+want+`"`)
 	}
 }
 
-func TestSubscriptionsCreateAnsweredWithAnOlderOne(t *testing.T) {
+func TestSubscriptionsCreateReturnsAnOlderOne(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*gateway.SubscriptionParams){
 		"amount":   func(p *gateway.SubscriptionParams) { p.Amount++ },
@@ -304,7 +304,7 @@ func TestSubscriptionsCreateAnsweredWithAnOlderOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := answering(t, "POST "+subscriptionsRoute, answerOf(t, http.StatusCreated, "subscriptions/create.response.json"))
+			client := clientFor(t, "POST "+subscriptionsRoute, responseOf(t, http.StatusCreated, "subscriptions/create.response.json"))
 			params := cardSubscription()
 			change(&params)
 			_, err := client.Subscriptions.Create(t.Context(), params)
@@ -319,9 +319,9 @@ func TestSubscriptionsCreateAnsweredWithAnOlderOne(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsCreateAnsweredWithTheSameAgain(t *testing.T) {
+func TestSubscriptionsCreateReturnsTheSameAgain(t *testing.T) {
 	t.Parallel()
-	client := answering(t, "POST "+subscriptionsRoute, answerOf(t, http.StatusOK, "subscriptions/create.response.json"))
+	client := clientFor(t, "POST "+subscriptionsRoute, responseOf(t, http.StatusOK, "subscriptions/create.response.json"))
 	var response gateway.Response
 	got, err := client.Subscriptions.Create(t.Context(), cardSubscription(), gateway.ResponseInto(&response))
 	require.NoError(t, err)
@@ -331,7 +331,7 @@ func TestSubscriptionsCreateAnsweredWithTheSameAgain(t *testing.T) {
 
 func TestSubscriptionsCreateOfAnotherBodyUnderTheKey(t *testing.T) {
 	t.Parallel()
-	client := answering(t, "POST "+subscriptionsRoute, &files.Exchange{Status: http.StatusConflict, Body: []byte(
+	client := clientFor(t, "POST "+subscriptionsRoute, &files.Exchange{Status: http.StatusConflict, Body: []byte(
 		`{"error":"DUPLICATE_IDEMPOTENCY_KEY","message":"in words","status":409}`)})
 	_, err := client.Subscriptions.Create(t.Context(), cardSubscription())
 	assert.ErrorIs(t, err, gateway.ErrDuplicate)
@@ -339,11 +339,11 @@ func TestSubscriptionsCreateOfAnotherBodyUnderTheKey(t *testing.T) {
 
 func TestSubscriptionsGet(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "subscriptions/get.response.json")
-	client := answering(t, "GET "+subscriptionRoute, answer)
+	response := responseOf(t, http.StatusOK, "subscriptions/get.response.json")
+	client := clientFor(t, "GET "+subscriptionRoute, response)
 	got, err := client.Subscriptions.Get(t.Context(), subscriptionID)
 	require.NoError(t, err)
-	assertSent(t, answer.Only(t), "")
+	assertSent(t, response.Only(t), "")
 	assert.Len(t, got.Transactions, 2)
 	assertKeepsMembers(t, goldenData(t, "subscriptions/get.response.json"), got)
 }
@@ -351,8 +351,8 @@ func TestSubscriptionsGet(t *testing.T) {
 func TestSubscriptionsListInBothShapes(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"subscriptions/list.response.json", "subscriptions/list.live.response.json"} {
-		answer := answerOf(t, http.StatusOK, file)
-		client := answering(t, "GET "+subscriptionsRoute, answer)
+		response := responseOf(t, http.StatusOK, file)
+		client := clientFor(t, "GET "+subscriptionsRoute, response)
 		page, err := client.Subscriptions.List(t.Context(), gateway.SubscriptionListParams{
 			Cursor: "abc", Limit: 1, Direction: gateway.DirectionNext,
 			Status: gateway.SubscriptionTrialing, CustomerEmail: "ana+1@example.com",
@@ -360,7 +360,7 @@ func TestSubscriptionsListInBothShapes(t *testing.T) {
 			CreatedBefore: time.Date(2027, 2, 1, 0, 0, 0, 250e6, time.UTC),
 		})
 		require.NoError(t, err, file)
-		sent := answer.Only(t)
+		sent := response.Only(t)
 		assertSent(t, sent, "")
 		assert.Equal(t, map[string][]string{
 			"cursor": {"abc"}, "limit": {"1"}, "direction": {"next"}, "status": {"trialing"},
@@ -368,7 +368,7 @@ func TestSubscriptionsListInBothShapes(t *testing.T) {
 			"created_after":  {"2027-01-01T00:00:00-03:00"}, "created_before": {"2027-02-01T00:00:00.25Z"},
 		}, map[string][]string(sent.Query))
 		require.Len(t, page.Items, 1)
-		assert.Equal(t, secondAnswer, page.Items[0].ID)
+		assert.Equal(t, secondResponse, page.Items[0].ID)
 		assert.Equal(t, gateway.AuthorizationApproved, page.Items[0].RecurringAuthorization.Status)
 		assert.Nil(t, page.Items[0].Transactions)
 		assert.Equal(t, 41, page.Total)
@@ -380,11 +380,11 @@ func TestSubscriptionsListInBothShapes(t *testing.T) {
 
 func TestSubscriptionsListSendsNothingByDefault(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "subscriptions/list.response.json")
-	client := answering(t, "GET "+subscriptionsRoute, answer)
+	response := responseOf(t, http.StatusOK, "subscriptions/list.response.json")
+	client := clientFor(t, "GET "+subscriptionsRoute, response)
 	_, err := client.Subscriptions.List(t.Context(), gateway.SubscriptionListParams{})
 	require.NoError(t, err)
-	assert.Empty(t, answer.Only(t).Query)
+	assert.Empty(t, response.Only(t).Query)
 }
 
 func TestSubscriptionsUpdate(t *testing.T) {
@@ -397,40 +397,40 @@ func TestSubscriptionsUpdate(t *testing.T) {
 		},
 		"subscriptions/update_clear.request.json": {Metadata: gateway.Null[map[string]any]()},
 	} {
-		answer := answerOf(t, http.StatusOK, "subscriptions/update.response.json")
-		client := answering(t, "PATCH "+subscriptionRoute, answer)
+		response := responseOf(t, http.StatusOK, "subscriptions/update.response.json")
+		client := clientFor(t, "PATCH "+subscriptionRoute, response)
 		got, err := client.Subscriptions.Update(t.Context(), subscriptionID, params)
 		require.NoError(t, err)
-		assertSent(t, answer.Only(t), file)
+		assertSent(t, response.Only(t), file)
 		assert.Equal(t, gateway.ImmediateCancel, got.FailurePolicy)
 		assertKeepsMembers(t, goldenData(t, "subscriptions/update.response.json"), got)
 	}
 }
 
-func TestSubscriptionsUpdateRefusesWhatCannotChange(t *testing.T) {
+func TestSubscriptionsUpdateRejectsImmutableFields(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "subscriptions/update.response.json")
-	client := answering(t, "PATCH "+subscriptionRoute, answer)
+	response := responseOf(t, http.StatusOK, "subscriptions/update.response.json")
+	client := clientFor(t, "PATCH "+subscriptionRoute, response)
 	_, err := client.Subscriptions.Update(t.Context(), subscriptionID, gateway.SubscriptionUpdateParams{}, gateway.BodyField("amount", 1))
 	require.ErrorIs(t, err, gateway.ErrValidation)
 	require.ErrorContains(t, err, "amount can't be changed")
-	assert.Empty(t, answer.Requests())
+	assert.Empty(t, response.Requests())
 }
 
 func TestSubscriptionsCancel(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "subscriptions/cancel.response.json")
-	client := answering(t, "POST "+subscriptionRoute+"/cancel", answer)
+	response := responseOf(t, http.StatusOK, "subscriptions/cancel.response.json")
+	client := clientFor(t, "POST "+subscriptionRoute+"/cancel", response)
 	got, err := client.Subscriptions.Cancel(t.Context(), subscriptionID, gateway.SubscriptionCancelParams{Reason: "moved abroad"})
 	require.NoError(t, err)
-	assertSent(t, answer.Only(t), "subscriptions/cancel.request.json")
+	assertSent(t, response.Only(t), "subscriptions/cancel.request.json")
 	assert.Equal(t, gateway.SubscriptionCancelScheduled, got.Status)
 	assert.True(t, got.CancelAtPeriodEnd)
 	assertKeepsMembers(t, goldenData(t, "subscriptions/cancel.response.json"), got)
 
 	_, err = client.Subscriptions.Cancel(t.Context(), subscriptionID, gateway.SubscriptionCancelParams{})
 	require.NoError(t, err)
-	assert.Equal(t, "{}", string(answer.Requests()[1].Body))
+	assert.Equal(t, "{}", string(response.Requests()[1].Body))
 }
 
 func TestSubscriptionsFailures(t *testing.T) {
@@ -461,10 +461,10 @@ func TestSubscriptionsFailures(t *testing.T) {
 	})
 }
 
-func TestSubscriptionsSendNothingWrong(t *testing.T) {
+func TestInvalidSubscriptionParamsAreNotSent(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(t, http.StatusOK, "subscriptions/create.response.json")
-	client := answering(t, "POST "+subscriptionsRoute, answer)
+	response := responseOf(t, http.StatusOK, "subscriptions/create.response.json")
+	client := clientFor(t, "POST "+subscriptionsRoute, response)
 	for field, change := range map[string]func(*gateway.SubscriptionParams){
 		"token":          func(p *gateway.SubscriptionParams) { p.Token = "" },
 		"customer_id":    func(p *gateway.SubscriptionParams) { p.CustomerID = "" },
@@ -503,15 +503,15 @@ func TestSubscriptionsSendNothingWrong(t *testing.T) {
 	}
 	_, err = client.Subscriptions.List(t.Context(), gateway.SubscriptionListParams{Limit: 101})
 	require.ErrorIs(t, err, gateway.ErrValidation)
-	assert.Empty(t, answer.Requests())
+	assert.Empty(t, response.Requests())
 }
 
-// routed returns a client whose calls are answered by route, and the transport
-// that counts them.
-func routed(t *testing.T, answers map[string]string) (*gateway.Client, *httpmock.MockTransport) {
+// routed returns a client whose responses depend on the route, and the
+// transport that counts the calls.
+func routed(t *testing.T, responses map[string]string) (*gateway.Client, *httpmock.MockTransport) {
 	t.Helper()
 	transport := httpmock.NewMockTransport()
-	for path, body := range answers {
+	for path, body := range responses {
 		transport.RegisterResponder(http.MethodGet, baseURL+path, httpmock.NewStringResponder(http.StatusOK, body))
 	}
 	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), gateway.WithHTTPClient(&http.Client{Transport: transport}))
@@ -543,7 +543,7 @@ func TestPendingChallengeIsFoundThroughTheCharge(t *testing.T) {
 	assert.Equal(t, "c-1", got.ChallengeSessionID)
 	assert.Equal(t, gateway.NewClientSecret("s-1"), got.ClientSecret)
 	assert.Equal(t, at(t, "2027-01-04T12:15:00Z"), got.ExpiresAt)
-	assert.Equal(t, 3, transport.GetTotalCallCount(), "charges that are settled or over are not read")
+	assert.Equal(t, 3, transport.GetTotalCallCount(), "settled and failed charges are not read")
 }
 
 func TestPendingChallengeWithoutOne(t *testing.T) {
@@ -602,5 +602,5 @@ func TestSubscriptionsAllAndPages(t *testing.T) {
 	for range client.Subscriptions.Pages(t.Context(), params) {
 		break
 	}
-	assert.Equal(t, sent+1, transport.GetTotalCallCount(), "a range that stops sends nothing more")
+	assert.Equal(t, sent+1, transport.GetTotalCallCount(), "a loop that breaks sends no more requests")
 }

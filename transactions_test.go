@@ -69,9 +69,9 @@ func cardOrder() gateway.TransactionParams {
 }
 
 // exchange returns a client whose requests get the golden response.
-func exchange(t *testing.T, status int, answer string) (*gateway.Client, *files.Exchange) {
+func exchange(t *testing.T, status int, response string) (*gateway.Client, *files.Exchange) {
 	t.Helper()
-	x := &files.Exchange{Status: status, Body: golden(t, answer)}
+	x := &files.Exchange{Status: status, Body: golden(t, response)}
 	return clientOf(t, roundTrip(x.Respond)), x
 }
 
@@ -145,23 +145,23 @@ func TestTransactionFields(t *testing.T) {
 
 func TestTransactionGetGolden(t *testing.T) {
 	t.Parallel()
-	for _, answer := range []string{"get.response.json", "get.live.response.json"} {
-		client, x := exchange(t, http.StatusOK, "transactions/"+answer)
+	for _, response := range []string{"get.response.json", "get.live.response.json"} {
+		client, x := exchange(t, http.StatusOK, "transactions/"+response)
 		got, err := client.Transactions.Get(t.Context(), orderID)
 		require.NoError(t, err)
 		sent := x.Only(t)
 		assert.Equal(t, "GET /v2/transactions/"+orderID, sent.Method+" "+sent.Path)
 		assert.Empty(t, sent.Header.Get("Content-Type"), "a read has no body")
-		assertKeepsMembers(t, goldenData(t, "transactions/"+answer), got)
+		assertKeepsMembers(t, goldenData(t, "transactions/"+response), got)
 	}
 }
 
 func TestTransactionListGolden(t *testing.T) {
 	t.Parallel()
-	for _, answer := range []string{"list.response.json", "list.live.response.json"} {
-		t.Run(answer, func(t *testing.T) {
+	for _, response := range []string{"list.response.json", "list.live.response.json"} {
+		t.Run(response, func(t *testing.T) {
 			t.Parallel()
-			client, x := exchange(t, http.StatusOK, "transactions/"+answer)
+			client, x := exchange(t, http.StatusOK, "transactions/"+response)
 			page, err := client.Transactions.List(t.Context(), gateway.TransactionListParams{
 				Limit: 2, Methods: []gateway.Method{gateway.Pix, gateway.CreditCard}, Traceable: gateway.Set(false),
 			})
@@ -190,7 +190,7 @@ func TestTransactionListGolden(t *testing.T) {
 			assert.Equal(t, 2, pix.Products[0].Quantity)
 			assert.False(t, pix.PaidAt.IsZero())
 			assert.False(t, pix.CreatedAt.IsZero())
-			for i, item := range goldenItems(t, "transactions/"+answer) {
+			for i, item := range goldenItems(t, "transactions/"+response) {
 				assertKeepsMembers(t, item, page.Items[i])
 			}
 		})
@@ -319,7 +319,7 @@ func TestTransactionPages(t *testing.T) {
 	}
 }
 
-// The moments of a filter are as exact as those of the answers, so that a
+// The times in a filter are as exact as those in responses, so that a
 // transaction's own created_at finds it.
 func TestTransactionsWithinASecond(t *testing.T) {
 	t.Parallel()
@@ -342,7 +342,7 @@ func TestTransactionsWithinASecond(t *testing.T) {
 	}
 }
 
-func TestTransactionAllStopsWhereItIsTold(t *testing.T) {
+func TestTransactionAllStopsWhenTheLoopBreaks(t *testing.T) {
 	t.Parallel()
 	_, client := withCharges(t, 5)
 	items, err := gateway.Collect(client.Transactions.All(t.Context(), gateway.TransactionListParams{Limit: 2}), 3)
@@ -356,7 +356,7 @@ func TestFindByExternalRef(t *testing.T) {
 	found, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "order-1", found.ExternalRef)
-	assert.NotNil(t, found.Pix, "it is the whole transaction")
+	assert.NotNil(t, found.Pix, "it is the complete transaction")
 
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order", gateway.FindOptions{})
 	require.ErrorIs(t, err, gateway.ErrNotFound, "a part of a reference is no reference")
@@ -420,12 +420,12 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 func TestWaitRetriesTransientErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		answers := []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusOK}
+		responses := []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusOK}
 		body := golden(t, "transactions/get.response.json")
 		client, err := gateway.New(baseURL, gateway.BearerToken(testKey), gateway.WithMaxAttempts(1),
 			gateway.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				status := answers[0]
-				answers = answers[1:]
+				status := responses[0]
+				responses = responses[1:]
 				return (&files.Exchange{Status: status, Body: body, Header: http.Header{"Retry-After": {"30"}}}).Respond(r)
 			})}))
 		require.NoError(t, err)
@@ -433,7 +433,7 @@ func TestWaitRetriesTransientErrors(t *testing.T) {
 		_, err = client.Transactions.Wait(t.Context(), "tx", func(*gateway.Transaction) bool { return true }, gateway.WaitOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, time.Minute, time.Since(began), "twice what the gateway asked for")
-		assert.Empty(t, answers)
+		assert.Empty(t, responses)
 	})
 }
 

@@ -127,9 +127,9 @@ func TestTransferPages(t *testing.T) {
 	t.Parallel()
 	const path = "GET /v2/transfers?"
 	steps := script{
-		answer(path+"status=paid", 200, `{"data":{"data":[{"id":"t5"},{"id":"t4"}],"total":3,"next_cursor":"c2","prev_cursor":null}}`),
-		answer(path+"cursor=c2&status=paid", 200, `{"data":[],"total":3,"next_cursor":"c3"}`),
-		answer(path+"cursor=c3&status=paid", 200, `{"data":[{"id":"t1","amount":"1200"}],"total":3,"next_cursor":null}`),
+		respond(path+"status=paid", 200, `{"data":{"data":[{"id":"t5"},{"id":"t4"}],"total":3,"next_cursor":"c2","prev_cursor":null}}`),
+		respond(path+"cursor=c2&status=paid", 200, `{"data":[],"total":3,"next_cursor":"c3"}`),
+		respond(path+"cursor=c3&status=paid", 200, `{"data":[{"id":"t1","amount":"1200"}],"total":3,"next_cursor":null}`),
 	}
 	client := steps.client(t)
 	all := client.Transfers.All(t.Context(), gateway.TransferListParams{Status: gateway.TransferPaid})
@@ -142,7 +142,7 @@ func TestTransferPages(t *testing.T) {
 
 func TestTransferPagesStop(t *testing.T) {
 	t.Parallel()
-	steps := script{answer("GET /v2/transfers", 200, `{"data":[{"id":"t5"},{"id":"t4"}],"next_cursor":"c2"}`)}
+	steps := script{respond("GET /v2/transfers", 200, `{"data":[{"id":"t5"},{"id":"t4"}],"next_cursor":"c2"}`)}
 	client := steps.client(t)
 	_ = client.Transfers.Pages(t.Context(), gateway.TransferListParams{}) // sends nothing
 	for transfer, err := range client.Transfers.All(t.Context(), gateway.TransferListParams{}) {
@@ -155,8 +155,8 @@ func TestTransferPagesStop(t *testing.T) {
 func TestTransferPagesEndWithOneError(t *testing.T) {
 	t.Parallel()
 	steps := script{
-		answer("GET /v2/transfers", 200, `{"data":[{"id":"t5"}],"next_cursor":"c2"}`),
-		answer("GET /v2/transfers?cursor=c2", 403, `{}`),
+		respond("GET /v2/transfers", 200, `{"data":[{"id":"t5"}],"next_cursor":"c2"}`),
+		respond("GET /v2/transfers?cursor=c2", 403, `{}`),
 	}
 	var ids []string
 	var failures []error
@@ -172,7 +172,7 @@ func TestTransferPagesEndWithOneError(t *testing.T) {
 	require.ErrorIs(t, failures[0], gateway.ErrForbidden)
 }
 
-func TestTransfersRefusedUnsent(t *testing.T) {
+func TestInvalidTransfersAreNotSent(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	change := func(f func(*gateway.TransferParams)) func(*gateway.Client) error {
@@ -195,29 +195,29 @@ func TestTransfersRefusedUnsent(t *testing.T) {
 		{"notify_url", change(func(p *gateway.TransferParams) { p.NotifyURL = "http://shop.example" })},
 		{"notify_url", change(func(p *gateway.TransferParams) { p.NotifyURL = "http://127.0.0.1/" })}, // the gateway is elsewhere
 	} {
-		refusedUnsent(t, "transfers.create", c.field, c.run)
+		rejectedUnsent(t, "transfers.create", c.field, c.run)
 	}
-	refusedUnsent(t, "transfers.list", "limit", func(c *gateway.Client) error {
+	rejectedUnsent(t, "transfers.list", "limit", func(c *gateway.Client) error {
 		_, err := c.Transfers.List(ctx, gateway.TransferListParams{Limit: 101})
 		return err
 	})
-	refusedUnsent(t, "transfers.list", "status", func(c *gateway.Client) error {
+	rejectedUnsent(t, "transfers.list", "status", func(c *gateway.Client) error {
 		_, err := gateway.Collect(c.Transfers.All(ctx, gateway.TransferListParams{Status: "canceled"}), 0)
 		return err
 	})
 	for _, id := range []string{"", " ", "..", ".", "a/b", "../customers"} {
-		refusedUnsent(t, "transfers.get", "id", func(c *gateway.Client) error {
+		rejectedUnsent(t, "transfers.get", "id", func(c *gateway.Client) error {
 			_, err := c.Transfers.Get(ctx, id)
 			return err
 		})
-		refusedUnsent(t, "transfers.cancel", "id", func(c *gateway.Client) error {
+		rejectedUnsent(t, "transfers.cancel", "id", func(c *gateway.Client) error {
 			_, err := c.Transfers.Cancel(ctx, id, gateway.TransferCancelParams{})
 			return err
 		})
 	}
 }
 
-func TestTransferMadeBeforeIsReturnedOnlyIfItIsTheOneAskedFor(t *testing.T) {
+func TestAnExistingTransferIsReturnedOnlyIfItMatches(t *testing.T) {
 	t.Parallel()
 	const asked = "POST /v2/transfers"
 	for name, c := range map[string]struct {
@@ -235,7 +235,7 @@ func TestTransferMadeBeforeIsReturnedOnlyIfItIsTheOneAskedFor(t *testing.T) {
 			t.Parallel()
 			params := transferParams()
 			c.change(&params)
-			steps := script{answer(asked, http.StatusOK, string(golden(t, "transfers/create.live.response.json")))}
+			steps := script{respond(asked, http.StatusOK, string(golden(t, "transfers/create.live.response.json")))}
 			var response gateway.Response
 			got, err := steps.client(t).Transfers.Create(t.Context(), params, gateway.ResponseInto(&response))
 			assert.Equal(t, "payout-2001", response.Reference)
@@ -258,13 +258,13 @@ func TestTransferMadeBeforeIsReturnedOnlyIfItIsTheOneAskedFor(t *testing.T) {
 
 func TestTransferOfTheCallersOwnReferenceIsADuplicate(t *testing.T) {
 	t.Parallel()
-	steps := script{answer("POST /v2/transfers", http.StatusConflict, string(golden(t, "errors/duplicate.409.json")))}
+	steps := script{respond("POST /v2/transfers", http.StatusConflict, string(golden(t, "errors/duplicate.409.json")))}
 	_, err := steps.client(t).Transfers.Create(t.Context(), transferParams())
 	require.ErrorIs(t, err, gateway.ErrDuplicate)
 	require.NotErrorIs(t, err, gateway.ErrOutcomeUnknown)
 }
 
-func TestTransferWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
+func TestTransferWhoseResponseWasLostIsRecovered(t *testing.T) {
 	t.Parallel()
 	const create, get = "POST /v2/transfers", "GET /v2/transfers/" + transferID
 	made := string(golden(t, "transfers/create.response.json"))
@@ -276,27 +276,27 @@ func TestTransferWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
 		steps script
 		err   error
 	}{
-		"at the path of the refusal": {steps: script{
+		"at the path in the rejection": {steps: script{
 			lose(create),
-			answer(create, 409, conflict("/v2/transfers/"+transferID)),
-			answer(get, 200, made),
+			respond(create, 409, conflict("/v2/transfers/"+transferID)),
+			respond(get, 200, made),
 		}},
 		"through the list": {steps: script{
-			answer(create, 503, ""),
-			answer(create, 409, conflict("")),
-			answer("GET /v2/transfers?limit=100", 200, string(golden(t, "transfers/list.live.response.json"))),
-			answer(get, 200, made),
+			respond(create, 503, ""),
+			respond(create, 409, conflict("")),
+			respond("GET /v2/transfers?limit=100", 200, string(golden(t, "transfers/list.live.response.json"))),
+			respond(get, 200, made),
 		}},
-		"answered by the second attempt": {steps: script{lose(create), answer(create, 200, made)}},
+		"returned by the second attempt": {steps: script{lose(create), respond(create, 200, made)}},
 		"but it is another one": {err: gateway.ErrDuplicate, steps: script{
 			lose(create),
-			answer(create, 409, conflict("/v2/transfers/"+transferID)),
-			answer(get, 200, other),
+			respond(create, 409, conflict("/v2/transfers/"+transferID)),
+			respond(get, 200, other),
 		}},
 		"and then can't be read": {err: gateway.ErrOutcomeUnknown, steps: script{
 			lose(create),
-			answer(create, 409, conflict("")),
-			answer("GET /v2/transfers?limit=100", 403, ""),
+			respond(create, 409, conflict("")),
+			respond("GET /v2/transfers?limit=100", 403, ""),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -408,7 +408,7 @@ func TestTransferFromCreateToPaid(t *testing.T) {
 	})
 }
 
-func TestTransferKeysOfEveryKindAreTaken(t *testing.T) {
+func TestTransferKeysOfEveryKindAreAccepted(t *testing.T) {
 	t.Parallel()
 	inBothDialects(t, func(t *testing.T, gw *mockserver.Server, _ mockserver.Dialect) {
 		t.Helper()
@@ -483,7 +483,7 @@ func TestTransferLiveMinimum(t *testing.T) {
 
 		params.Amount = 1000
 		_, err = gw.Client().Transfers.Create(t.Context(), params)
-		require.NoError(t, err, "a refused request uses up no reference")
+		require.NoError(t, err, "a rejected request uses up no reference")
 	})
 }
 
@@ -528,7 +528,7 @@ func TestTransferListByState(t *testing.T) {
 }
 
 // TestNoPayoutIsLostOrPaidTwice makes payouts from many goroutines over a
-// network that loses every third answer.
+// network that loses every third response.
 func TestNoPayoutIsLostOrPaidTwice(t *testing.T) {
 	t.Parallel()
 	inBothDialects(t, func(t *testing.T, gw *mockserver.Server, _ mockserver.Dialect) {

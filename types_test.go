@@ -61,7 +61,7 @@ func TestTimestampForms(t *testing.T) {
 		if text == `""` {
 			text = `null`
 		}
-		assert.JSONEq(t, text, string(back), "what came is written back")
+		assert.JSONEq(t, text, string(back), "the input is written back")
 		std, err := json.Marshal(ts)
 		require.NoError(t, err)
 		assert.JSONEq(t, text, string(std))
@@ -71,7 +71,7 @@ func TestTimestampForms(t *testing.T) {
 	assert.Equal(t, `"2027-01-04T12:00:00.000Z"`, string(back))
 }
 
-// FuzzTimestamp: no text fails a decode, and each comes back as it was.
+// FuzzTimestamp: no string fails to decode, and each is encoded as it was.
 func FuzzTimestamp(f *testing.F) {
 	for _, s := range []string{
 		`"2027-01-04T12:00:00.000Z"`, `"2027-02-30T12:00:00.000Z"`, `1e300`, `-1`, `""`, `null`, `"9999-12-31T23:59:60.999Z"`, `[1]`, `"\u0000"`,
@@ -139,7 +139,7 @@ func TestOpt(t *testing.T) {
 	assert.Equal(t, []string{"7", "null", "absent"}, []string{gateway.Set(7).String(), gateway.Null[int]().String(), gateway.Opt[int]{}.String()})
 }
 
-// FuzzOpt: a text goes through a body and a query unchanged.
+// FuzzOpt: a string goes through a body and a query unchanged.
 func FuzzOpt(f *testing.F) {
 	f.Add("a", int64(1))
 	f.Add("", int64(0))
@@ -166,8 +166,8 @@ func FuzzOpt(f *testing.F) {
 	})
 }
 
-// TestResultsUnderEncodingJSON: who uses the standard library's JSON gets the
-// same members, null for what is empty and nullable, and no Extra member.
+// TestResultsUnderEncodingJSON: the standard library's JSON package writes the
+// same members, null for empty nullable ones, and no Extra member.
 func TestResultsUnderEncodingJSON(t *testing.T) {
 	t.Parallel()
 	body := `{"id":"tx-1","amount":100,"status":"pending","paid_at":null,"external_ref":"","informations":null,` +
@@ -222,7 +222,7 @@ func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
 	assert.Greater(t, tested, 20)
 }
 
-// A list item goes back to the shape that it came in.
+// A list item is encoded in the shape in which it came.
 func TestListItemsEncodeToTheirShape(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{
@@ -273,7 +273,7 @@ func mustMarshal(t *testing.T, v any) []byte {
 	return b
 }
 
-// TestExtraMembersKeepTheirNames, also the one without any.
+// TestExtraMembersKeepTheirNames, also a member with an empty name.
 func TestExtraMembersKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	tx := gateway.Transaction{ID: "x", Extra: map[string]json.RawMessage{"": json.RawMessage(`1`), "b": json.RawMessage(`""`)}}
@@ -335,8 +335,8 @@ func TestBuyerID(t *testing.T) {
 	}
 }
 
-// The constants of each type are the values that its rule knows: what the client
-// offers it also sends, and what the gateway may answer has a name.
+// The constants of each type are the values that its rule accepts: the client
+// can send every constant, and every value that the gateway may return has one.
 func TestConstantsAreTheKnownValues(t *testing.T) {
 	t.Parallel()
 	currencies := slices.AppendSeq(slices.Collect(spec.Currencies.All()), spec.BillingCurrencies.All())
@@ -388,8 +388,8 @@ func TestConstantsAreTheKnownValues(t *testing.T) {
 	assert.Len(t, offered, len(known), "a type whose values no rule knows")
 }
 
-// A zero value is what a test double or an errors.As gone wrong leaves: to print
-// it must not panic.
+// A test double or a failed errors.As leaves a zero value: printing it must not
+// panic.
 func TestZeroValuesPrintAndEncode(t *testing.T) {
 	t.Parallel()
 	for _, typ := range exportedTypes(t) {

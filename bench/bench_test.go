@@ -55,7 +55,7 @@ func TestContestants(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.id, id)
 			assert.InDelta(t, 1000, transport.sent, 50, "bytes of the request")
-			assert.InDelta(t, 1700, len(b.one), 50, "bytes of the answer")
+			assert.InDelta(t, 1700, len(b.one), 50, "bytes of the response")
 
 			id, err = calls.get(t.Context())
 			require.NoError(t, err)

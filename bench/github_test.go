@@ -83,7 +83,7 @@ func issueRequest() *github.IssueRequest {
 			"To pay: 154.70 by Pix, reference order-2027-0117-k3x9qa, from 203.0.113.7. " +
 			"Notify https://shop.example.com/webhooks/gateway/k3x9qa when it is paid, and send the parcel on the same day. " +
 			"The buyer asked for whole beans, a gift wrap with a card that says \"Feliz aniversário, Joana\", and a call " +
-			"before the delivery. Leave the parcel at the front desk where nobody answers. The workshop begins on Saturday " +
+			"before the delivery. Leave the parcel at the front desk if no one is at home. The workshop begins on Saturday " +
 			"at ten; the link goes out by e-mail on Friday evening, together with the list of what to bring, the map and the name of the host."),
 		Labels:    &[]string{"pix", "web", "verao"},
 		Assignee:  new("maria"),

@@ -22,7 +22,7 @@ import (
 )
 
 // The benchmarks of the inbox count events a second, with commits that are
-// flushed. PostgreSQL is left out where DATABASE_URL names none.
+// flushed. PostgreSQL is skipped if DATABASE_URL is not set.
 
 func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.Store)) {
 	b.Helper()
@@ -77,7 +77,7 @@ func perSecond(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// How fast deliveries are answered: verified, parsed and stored.
+// How fast the receiver responds to deliveries: verified, parsed and stored.
 func BenchmarkInboxInsert(b *testing.B) {
 	eachStore(b, func(b *testing.B, _ *sql.DB, store *sqlstore.Store) {
 		b.Helper()
@@ -91,7 +91,7 @@ func BenchmarkInboxInsert(b *testing.B) {
 				body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: id}.Body()
 				got := rx.Receive(b.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body})
 				if got.Status != http.StatusOK {
-					b.Errorf("answered %d", got.Status)
+					b.Errorf("status %d", got.Status)
 				}
 			}
 		})
@@ -99,8 +99,8 @@ func BenchmarkInboxInsert(b *testing.B) {
 	})
 }
 
-// How fast a full inbox is worked off: claimed, handled and noted as done, by
-// handlers that write in the same transaction and by some that do nothing.
+// How fast a full inbox is handled: claimed, handled and completed, by handlers
+// that write in the same transaction and by some that do nothing.
 func BenchmarkInboxDrain(b *testing.B) {
 	for _, kind := range []string{"HandleTx", "plain"} {
 		b.Run(kind, func(b *testing.B) {

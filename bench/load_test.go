@@ -22,7 +22,7 @@ import (
 const clients = 8
 
 // BenchmarkLoad puts mock gateways, each a process of its own, under the same
-// load over loopback. A figure is the time from one answer to the next.
+// load over loopback. A figure is the time from one response to the next.
 func BenchmarkLoad(b *testing.B) {
 	servers := []process{mockgateway(b), stripeMock(b)}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
@@ -140,7 +140,7 @@ func listening(b *testing.B, binary string) (address string, command *exec.Cmd) 
 	return "", nil
 }
 
-// stripeMock starts the mock that stripe publishes. It answers from fixtures:
+// stripeMock starts the mock that stripe publishes. It responds with fixtures:
 // nothing is stored.
 func stripeMock(b *testing.B) process {
 	b.Helper()

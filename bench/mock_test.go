@@ -23,7 +23,7 @@ func BenchmarkMockCreate(b *testing.B) {
 	mock := mockserver.Run(b, roomy())
 	client := mock.Client()
 	params := chargeParams()
-	params.NotifyURL = "" // webhooks are another story
+	params.NotifyURL = "" // without webhooks
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		params.ExternalRef = "order-" + strconv.Itoa(n)

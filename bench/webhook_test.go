@@ -232,7 +232,8 @@ func svixReceiver(now time.Time) receiver {
 	return r
 }
 
-// githubReceiver has no event id in the body and no time in its signature.
+// githubReceiver: GitHub sends no event id in the body and no time in the
+// signature.
 func githubReceiver() receiver {
 	r := receiver{name: "github", id: "0198c5a0-9999", resource: githubID}
 	r.body = []byte(`{"action":"opened","issue":` + compact(`{"id":1700000000,"number":1347,"state":"open","title":"Order 2027-0117",
@@ -287,7 +288,7 @@ func githubReceiver() receiver {
 	return r
 }
 
-// Every receiver reads its event, all are of one size, and all refuse a body
+// Every receiver reads its event, all are of one size, and all reject a body
 // that was changed.
 func TestReceivers(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ const (
 	pages    = listSize / pageSize
 )
 
-// backend answers the requests of one contestant with bytes made beforehand, so
+// backend responds to the requests of one contestant with prepared bytes, so
 // that only the client's work is measured.
 type backend struct {
 	one    []byte                  // the resource, to a create and a read
@@ -122,7 +122,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // queryPage reads a page number from a query parameter, counted from first;
-// below 0 the request is for no list.
+// below 0 the request is not for a list.
 func queryPage(path, name string, first int) func(*http.Request) int {
 	return func(r *http.Request) int {
 		if r.URL.Path != path {

@@ -21,7 +21,7 @@ func TestAssumptions(t *testing.T) {
 		assert.NotEmpty(t, a.ID)
 		assert.NotEmpty(t, a.Text, a.ID)
 		assert.NotEmpty(t, a.Knob, a.ID)
-		assert.True(t, strings.HasSuffix(a.Text, "."), "%s: a sentence ends in a point", a.ID)
+		assert.True(t, strings.HasSuffix(a.Text, "."), "%s: a sentence ends with a period", a.ID)
 		assert.False(t, seen[a.ID], "remove the second row called %s", a.ID)
 		seen[a.ID] = true
 	}
@@ -30,8 +30,8 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
-// Every row of a table is an assumption: none is lost to a stray bar in its
-// text.
+// Every row of a table is an assumption: none is lost to a stray pipe character
+// in its text.
 func TestNoRowIsLost(t *testing.T) {
 	t.Parallel()
 	rows := 0

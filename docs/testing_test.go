@@ -47,7 +47,7 @@ func guideFaults() map[string]mockserver.Fault {
 	}
 }
 
-// The table of faults in testing.md is what happens.
+// Each row of testing.md's table of faults is true of the mock and the client.
 func TestTheGuidesFaults(t *testing.T) {
 	t.Parallel()
 	rows := guideRows(t, "testing.md", "| fault | `X-Mock-Fault` |")
@@ -96,8 +96,8 @@ func TestTheGuidesErrorCodes(t *testing.T) {
 	}
 }
 
-// The table has a row for every fault of requests, whose names the mock lists
-// where it is given another one.
+// The table has a row for every fault of requests. The mock lists their names
+// when it rejects an unknown one.
 func TestTheGuideHasEveryFault(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -116,7 +116,7 @@ func TestTheGuideHasEveryFault(t *testing.T) {
 	}
 }
 
-// clientUnder says in the guide's words what the client makes of a fault that
+// clientUnder returns, in the guide's words, what the client does when a fault
 // hits one attempt of a create, of a read and of a refund.
 func clientUnder(t *testing.T, fault mockserver.Fault) [3]string {
 	t.Helper()
@@ -187,7 +187,7 @@ func TestTheGuideHasEveryControl(t *testing.T) {
 	assert.Len(t, shown, 5)
 }
 
-// The guide's test tokens do what it says.
+// The test tokens behave as the guide says.
 func TestTheGuidesTokens(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

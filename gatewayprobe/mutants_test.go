@@ -21,13 +21,13 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// mutant is a gateway that breaks a row: the mock with options, or with another
-// response, or with other deliveries.
+// mutant is a gateway that breaks a row: the mock with other options, responses
+// or deliveries.
 type mutant struct {
 	options  []mockserver.Option
-	exchange func(*exchange)                      // changes what comes back
-	instead  map[string]string                    // changes what is sent, from one text to another
-	receiver func(next http.Handler) http.Handler // changes what is delivered
+	exchange func(*exchange)                      // changes the response
+	instead  map[string]string                    // replaces a string in requests by another
+	receiver func(next http.Handler) http.Handler // changes deliveries
 }
 
 // exchange is a request and its response, which a mutant changes.
@@ -72,7 +72,7 @@ func made() any {
 	return map[string]any{"data": map[string]any{"id": "01945f2c-0000-7000-8000-0000000000ff", "data": []any{}}}
 }
 
-// careless accepts what is rejected.
+// careless accepts requests that must be rejected.
 func careless(path string) mutant {
 	return mutant{exchange: func(x *exchange) {
 		if x.is("POST PUT PATCH GET", path) && x.status >= 400 && x.status < 500 {
@@ -81,7 +81,7 @@ func careless(path string) mutant {
 	}}
 }
 
-// strict rejects requests that contain a text.
+// strict rejects requests that contain a string.
 func strict(text string) mutant {
 	pattern := regexp.MustCompile(text)
 	return mutant{exchange: func(x *exchange) {
@@ -100,7 +100,7 @@ func showing(methods, path, member string, value any) mutant {
 	}}
 }
 
-// losing lists nothing for queries with a text.
+// losing returns an empty list for queries that contain a string.
 func losing(text string) mutant {
 	return mutant{exchange: func(x *exchange) {
 		if strings.Contains(x.request.URL.RawQuery, text) {
@@ -112,7 +112,7 @@ func losing(text string) mutant {
 	}}
 }
 
-// admitting lets every credential in.
+// admitting accepts every credential.
 func admitting() mutant {
 	return mutant{exchange: func(x *exchange) {
 		if x.status == http.StatusUnauthorized {
@@ -159,7 +159,8 @@ const (
 	pix     = "/pix/v1/payment"
 )
 
-// mutants is a gateway for each row, which its experiment must notice.
+// mutants returns, for each row, a gateway that the row's experiment must
+// detect.
 func mutants() map[string]mutant {
 	list := map[string]mutant{
 		"D9":              {options: []mockserver.Option{mockserver.WithLenient()}},
@@ -424,7 +425,7 @@ func TestEachExperimentNoticesAGatewayThatBreaksItsRow(t *testing.T) {
 	}
 }
 
-// change returns the way to the mutant.
+// change returns the middleware that turns the mock into the mutant.
 func (m mutant) change() func(http.RoundTripper) http.RoundTripper {
 	if m.exchange == nil && m.instead == nil {
 		return nil

@@ -25,7 +25,8 @@ func probe(t *testing.T, cfg gatewayprobe.Config, opts ...mockserver.Option) *ga
 	return probeWith(t, cfg, nil, nil, opts...)
 }
 
-// probeWith is probe with a change of the way to the gateway and of that to the receiver.
+// probeWith is probe with middleware around the transports to the gateway and to the
+// receiver.
 func probeWith(
 	t *testing.T, cfg gatewayprobe.Config, change func(http.RoundTripper) http.RoundTripper,
 	receive func(http.Handler) http.Handler, opts ...mockserver.Option,
@@ -99,8 +100,8 @@ func TestTheDocumentDialectAgreesWithEveryRow(t *testing.T) {
 	})
 }
 
-// checkUnknown wants exactly the rows without an experiment, and those named, to be
-// open.
+// checkUnknown asserts that exactly the rows without an experiment, and those
+// named, are inconclusive.
 func checkUnknown(t *testing.T, report *gatewayprobe.Report, also ...string) {
 	t.Helper()
 	want := map[string]string{}

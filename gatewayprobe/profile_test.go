@@ -16,7 +16,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// saved is a report as it is after it was written to a file and read as a profile.
+// saved returns a report after it was written to a file and read back as a
+// profile.
 func saved(t *testing.T, report *gatewayprobe.Report) gatewayprobe.Profile {
 	t.Helper()
 	text, err := json.Marshal(report)
@@ -26,7 +27,8 @@ func saved(t *testing.T, report *gatewayprobe.Report) gatewayprobe.Profile {
 	return p
 }
 
-// What a run shows of a gateway is what the mock does with the run's report.
+// With the report of a run as its profile, the mock behaves as the probed
+// gateway.
 func TestAMockWithTheProfileOfARunBehavesAsTheProbedGateway(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]mockserver.Option{

@@ -40,8 +40,8 @@ func TestOnlyASandboxIsProbed(t *testing.T) {
 		url, key string
 		known    bool
 	}{
-		"a key of production":                  {"https://sandbox.gateway.test", "sk_live_1", false},
-		"a key of production, said to be none": {"https://sandbox.gateway.test", "sk_live_1", true},
+		"a production key":                     {"https://sandbox.gateway.test", "sk_live_1", false},
+		"a production key, declared a sandbox": {"https://sandbox.gateway.test", "sk_live_1", true},
 		"a key of unknown form":                {"https://sandbox.gateway.test", "abc", false},
 		"a host that does not say it is one":   {"https://api.gateway.example", "sk_test_1", false},
 		"a host with the word inside another":  {"https://latest.gateway.example", "sk_test_1", false},
@@ -98,7 +98,7 @@ func TestAConfigThatMakesNoSenseIsRejected(t *testing.T) {
 	}
 }
 
-// The gateway itself is asked before anything is created there.
+// The probe identifies the gateway before it creates anything there.
 func TestAGatewayThatIsNoSandboxIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
@@ -142,7 +142,7 @@ func TestAReportHoldsNoKeyDocumentOrCard(t *testing.T) {
 	})
 }
 
-// Redirects lead nowhere: another host must not get the key.
+// Redirects are not followed: another host must not get the key.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	hosts := map[string]int{}
@@ -173,7 +173,7 @@ func TestTheRateAndTheNumberOfRequestsAreBounded(t *testing.T) {
 	})
 }
 
-func TestARateLimitIsWaitedOut(t *testing.T) {
+func TestTheProbeWaitsForTheRateLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begin, limited := time.Now(), 0
@@ -190,8 +190,9 @@ func TestARateLimitIsWaitedOut(t *testing.T) {
 	})
 }
 
-// A gateway that is down, forbids or limits is not taken to differ.
-func TestFailuresAreNoReadings(t *testing.T) {
+// A gateway that is down, returns 403 or limits the rate is not reported as
+// differing.
+func TestFailuresAreNotReadings(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]int{
 		"an outage": http.StatusServiceUnavailable, "a feature that is off": http.StatusForbidden, "a rate limit": http.StatusTooManyRequests,
@@ -241,7 +242,7 @@ func TestTransfersAndSubscriptionsAreCancelledAlsoWhenARunIsStopped(t *testing.T
 	})
 }
 
-func TestWithoutAReceiverWebhooksCantBeTold(t *testing.T) {
+func TestWithoutAReceiverWebhookRowsCantBeTold(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	report, err := gatewayprobe.Run(t.Context(), gatewayprobe.Config{
@@ -253,7 +254,7 @@ func TestWithoutAReceiverWebhooksCantBeTold(t *testing.T) {
 	assert.Contains(t, report.Results[0].Why, "receiver")
 }
 
-// What a gateway says reaches a terminal as text.
+// A gateway must not send control characters to the terminal.
 func TestAReadingHoldsNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

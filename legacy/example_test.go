@@ -12,7 +12,7 @@ import (
 )
 
 // mock returns a gateway in memory and its v1 client, for Examples. Your own
-// comes from legacy.New and the client that gateway.New gave.
+// comes from legacy.New with the client that gateway.New returned.
 func mock(opts ...mockserver.Option) (*mockserver.Server, *legacy.Client) {
 	gw, err := mockserver.New(append(opts, mockserver.WithSeed(1))...)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 )
 
 // client returns a v1 client of a v2 client that uses another form of
-// credential, over a transport that answers as e says.
+// credential, over a transport that responds as e says.
 func client(t *testing.T, e *golden.Exchange) *legacy.Client {
 	t.Helper()
 	transport := httpmock.NewMockTransport()
@@ -149,7 +149,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestAnswersKeepEveryMember(t *testing.T) {
+func TestResponsesKeepEveryMember(t *testing.T) {
 	t.Parallel()
 	for _, op := range calls() {
 		t.Run(op.response, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAnswersKeepEveryMember(t *testing.T) {
 	}
 }
 
-func TestAnswersFillEveryField(t *testing.T) {
+func TestResponsesFillEveryField(t *testing.T) {
 	t.Parallel()
 	for _, op := range calls() {
 		t.Run(op.response, func(t *testing.T) {
@@ -201,9 +201,9 @@ func TestAnswersFillEveryField(t *testing.T) {
 	}
 }
 
-func TestAnswersInOtherForms(t *testing.T) {
+func TestResponsesInOtherForms(t *testing.T) {
 	t.Parallel()
-	t.Run("balance as a text", func(t *testing.T) {
+	t.Run("balance as a string", func(t *testing.T) {
 		t.Parallel()
 		got, err := client(t, &golden.Exchange{Status: 200, Body: []byte(`{"balance": "1250", "currency": "BRL"}`)}).Balance(t.Context())
 		require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatSaysNothingIsNone(t *testing.T) {
+func TestAnEmptyResponseIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, op := range calls() {
 		for _, body := range []string{
@@ -301,7 +301,7 @@ func TestAnAnswerThatSaysNothingIsNone(t *testing.T) {
 	}
 }
 
-func TestRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestInvalidParamsAreNotSent(t *testing.T) {
 	t.Parallel()
 	noAmount, wrongKey := paymentParams(), paymentParams()
 	noAmount.Transaction.Value = 0
@@ -364,7 +364,7 @@ func TestValidate(t *testing.T) {
 	require.ErrorIs(t, legacy.IntegrationParams{WebhookURL: "shop.example"}.Validate(), gateway.ErrValidation)
 }
 
-func TestNewRefusesWhatIsNoSecretKey(t *testing.T) {
+func TestNewRejectsAnythingButASecretKey(t *testing.T) {
 	t.Parallel()
 	sandbox, err := gateway.New("https://sandbox.gateway.test", gateway.BearerToken("sk_test_v2"))
 	require.NoError(t, err)
@@ -405,8 +405,8 @@ func TestStatesAreKnown(t *testing.T) {
 	assert.False(t, legacy.SplitKeyType("CPF").Known())
 }
 
-// FuzzIntegration checks that whatever was read as an integration is written so
-// that it reads the same.
+// FuzzIntegration checks that a decoded integration survives encoding and
+// decoding.
 func FuzzIntegration(f *testing.F) {
 	for _, file := range []string{"configure_integration.response.json", "configure_integration_pix.response.json"} {
 		f.Add(golden.Read(f, "legacy/"+file))

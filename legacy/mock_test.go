@@ -69,7 +69,7 @@ func TestPixPaymentReachesTheBalance(t *testing.T) {
 	assert.Equal(t, 1000+tx.Fee.NetAmount, after.Balance)
 }
 
-func TestV1TakesTheAPIKeyHeaderOnly(t *testing.T) {
+func TestV1AcceptsTheAPIKeyHeaderOnly(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	for name, credential := range map[string]gateway.Credential{
@@ -80,10 +80,10 @@ func TestV1TakesTheAPIKeyHeaderOnly(t *testing.T) {
 		require.ErrorIs(t, err, gateway.ErrUnauthorized, name)
 	}
 	_, err := v1Of(t, gw).Balance(t.Context(), gateway.UseCredential(gateway.BearerToken(gw.Key())))
-	require.NoError(t, err, "this package sends the header whatever a call says")
+	require.NoError(t, err, "this package always sends the header")
 }
 
-func TestGatewayRefusesWhatTheClientCanNotJudge(t *testing.T) {
+func TestTheGatewayRejectsWhatTheClientCanNotValidate(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	v1 := v1Of(t, gw)
@@ -115,6 +115,6 @@ func TestTokenizationRetiresByTheGatewaysClock(t *testing.T) {
 	assert.Equal(t, "LEGACY_TOKENIZATION_RETIRED", e.Code)
 
 	read, err := v1.PaymentToken(t.Context(), publicToken)
-	require.NoError(t, err, "reading goes on")
+	require.NoError(t, err, "reads still work")
 	assert.NotEmpty(t, read.Token)
 }

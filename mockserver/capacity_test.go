@@ -70,7 +70,7 @@ func TestWaitingFaultsAreLimited(t *testing.T) {
 	assert.Contains(t, problem["detail"], "at most 256")
 }
 
-// A long-running server orders one-time faults without end.
+// A long-running test adds one-time faults without end.
 func TestFinishedFaultsMakeRoomForNewOnes(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -83,6 +83,6 @@ func TestFinishedFaultsMakeRoomForNewOnes(t *testing.T) {
 	}
 	reports := gw.Faults.Reports()
 	assert.Len(t, reports, 1000)
-	assert.Zero(t, reports[0].Fired, "one that still waits stays, however old")
+	assert.Zero(t, reports[0].Fired, "one that has not fired yet stays, however old")
 	assert.Equal(t, 1, reports[999].Fired)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clear ends the faults of TestChaos, says what there was and counts it.
+// clear ends the faults of TestChaos and logs how often each occurred.
 func (s *storm) clear(t *testing.T) {
 	t.Helper()
 	took := time.Since(s.began)
@@ -23,8 +23,8 @@ func (s *storm) clear(t *testing.T) {
 		verdicts[o.verdict]++
 		attempts += o.attempts
 	}
-	// The first fault was asked about every create.
-	assert.Equal(t, reports[0].Seen, attempts, "a request arrived that its caller did not count, or the other way round")
+	// The first fault was evaluated for every create.
+	assert.Equal(t, reports[0].Seen, attempts, "a request arrived that its caller did not count, or vice versa")
 	var what strings.Builder
 	for _, r := range reports {
 		assert.Positive(t, r.Fired, "%s never happened", r.Fault)
@@ -38,11 +38,11 @@ func (s *storm) clear(t *testing.T) {
 		t.Logf("%7d %s", verdicts[v], v)
 		sum += verdicts[v]
 	}
-	require.Equal(t, len(s.outcomes), sum, "a call ended without a known result")
+	require.Equal(t, len(s.outcomes), sum, "a call has no known result")
 }
 
-// read reads the gateway's books. Each entry is there once, and the balance is
-// what they add up to.
+// read reads the gateway's books. Each entry is there once, and they add up to
+// the balance.
 func (s *storm) read(t *testing.T) {
 	t.Helper()
 	s.books = make(map[string]entry, len(s.outcomes))
@@ -57,7 +57,7 @@ func (s *storm) read(t *testing.T) {
 	require.Equal(t, -cost, balance(t, s.gw))
 }
 
-// compareBooks holds what callers were told against the books.
+// compareBooks compares what the calls returned with the books.
 func (s *storm) compareBooks(t *testing.T) {
 	t.Helper()
 	s.read(t)
@@ -74,27 +74,28 @@ func (s *storm) compareBooks(t *testing.T) {
 		}
 	}
 	for reference := range s.books {
-		require.Positive(t, calls[reference], "nobody asked for %s", reference)
+		require.Positive(t, calls[reference], "no caller created %s", reference)
 	}
 	for _, o := range s.outcomes {
 		e, there := s.books[o.sent]
 		switch o.verdict {
 		case toldCreated, toldRecovered, toldDuplicate:
-			require.True(t, there, "%s is missing, but its caller was told: %s", o.sent, o.verdict)
+			require.True(t, there, "%s is missing, but its call returned: %s", o.sent, o.verdict)
 		case toldRefused:
-			require.False(t, there && calls[o.sent] == 1, "%s is there, but its caller was told: %v", o.sent, o.err)
+			require.False(t, there && calls[o.sent] == 1, "%s is there, but its call returned: %v", o.sent, o.err)
 		case toldUnknown: // either way
 		}
 		if o.id != "" {
 			require.Equal(t, e.id, o.id, o.sent)
-			// An unreadable answer may name what another call had made.
+			// An unreadable response may name a resource that another call
+			// created.
 			require.True(t, e.amount == o.amount || o.verdict == toldUnknown, o.sent)
 		}
 	}
 }
 
-// settle makes each call again whose caller does not know, or was refused:
-// with the reference of the first. Then every order is there once.
+// settle repeats, with its reference, each call whose outcome is unknown or
+// that was rejected. Then every order is there once.
 func (s *storm) settle(t *testing.T) {
 	t.Helper()
 	orders := map[string]bool{}

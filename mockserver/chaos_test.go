@@ -19,16 +19,16 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// fullSize reports whether the environment asks for the full size of the tests
-// that repeat much, as .ci/run does in its part chaos.
+// fullSize reports whether the environment asks for the full size of the long
+// tests, as .ci/run does in its part chaos.
 func fullSize() bool { return os.Getenv("FULL_SIZE") != "" }
 
 // TestChaos has sixteen workers of a merchant create charges, and payouts,
-// through a network and a gateway that fail in every way there is. Whatever a
-// caller was told must be what the gateway's books say, and no reference may
-// stand there twice. Then each open question is settled as the manual says.
+// through a network and a gateway that fail in every possible way. What a call
+// returned must agree with the gateway's books, and no reference may be there
+// twice. Then each unknown outcome is settled as the manual says.
 //
-// It runs in a bubble of its own time, since the waits add up to hours.
+// It runs in a synctest bubble, since the waits add up to hours.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	creates, others := 1_500, 1_000
@@ -42,11 +42,11 @@ func TestChaos(t *testing.T) {
 		creates int
 	}{
 		{"charges", mockserver.Document, charges(), creates},
-		// The live gateway's refusal does not say where the first charge is, so
-		// it is searched for in the list.
+		// The live gateway's rejection does not say where the first charge is,
+		// so the client searches the list.
 		{"live charges", mockserver.Live, charges(), others},
 		{"payouts", mockserver.Document, payouts(), others},
-		{"live payouts", mockserver.Live, payouts(), others}, // answered with the first
+		{"live payouts", mockserver.Live, payouts(), others}, // returned the first
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,8 +63,8 @@ func TestChaos(t *testing.T) {
 
 const workers = 16
 
-// weather is what goes wrong with the creates of a service, and with the reads
-// that look for what was created when the answer was lost.
+// weather is the set of faults for the creates of a service, and for the reads
+// that search for a created resource after a lost response.
 func weather(service string) []mockserver.Fault {
 	creates := func(p float64, f mockserver.Fault) mockserver.Fault { return f.On(service + ".create").Probability(p) }
 	others := func(p float64, f mockserver.Fault) mockserver.Fault { return f.On(service + ".*").Probability(p) }
@@ -75,7 +75,7 @@ func weather(service string) []mockserver.Fault {
 		creates(0.020, mockserver.Status(500).CodedBody().Applied()),
 		creates(0.020, mockserver.Status(503).RetryAfter(2*time.Second)),
 		creates(0.050, mockserver.Status(429).RetryAfter(time.Second)),
-		creates(0.005, mockserver.Status(429).RetryAfter(time.Hour)), // too long: the caller is told
+		creates(0.005, mockserver.Status(429).RetryAfter(time.Hour)), // too long: the call returns an error
 		creates(0.005, mockserver.Status(403)),
 		creates(0.020, mockserver.HTMLPage()),
 		creates(0.010, mockserver.HTMLPage().Applied()),
@@ -94,18 +94,19 @@ func weather(service string) []mockserver.Fault {
 	}
 }
 
-// service is one whose creates are made safe to repeat by a reference.
+// service is a service whose creates have a reference, which makes them safe to
+// repeat.
 type service struct {
 	name   string // "transactions"
 	create func(context.Context, *gateway.Client, job, ...gateway.RequestOption) (entry, error)
 	all    func(context.Context, *gateway.Client) iter.Seq2[entry, error]
 }
 
-// entry is what the gateway's books say of one reference, in cents.
+// entry is what the gateway's books have for one reference, in cents.
 type entry struct {
 	id, reference string
 	amount        int64
-	cost          int64 // what it takes off the balance at once
+	cost          int64 // what it deducts from the balance at once
 }
 
 func charges() service {
@@ -162,13 +163,13 @@ func entries[T any](items iter.Seq2[*T, error], of func(*T) entry) iter.Seq2[ent
 
 // job is one call of Create. Some orders have two.
 type job struct {
-	reference string // "": the client makes one
+	reference string // "": the client generates one
 	amount    int64
 }
 
-// jobs mixes what merchants send: most orders once, some twice at the same
-// moment (a double click), some with another order's reference (a mistake),
-// some without any.
+// jobs mixes the calls of merchants: most orders once, some twice at the same
+// time (a double click), some with another order's reference (a mistake), some
+// without any.
 func jobs(n int) []job {
 	list := make([]job, n)
 	for i := range list {
@@ -185,24 +186,24 @@ func jobs(n int) []job {
 	return list
 }
 
-// verdict is what a caller knows after a call.
+// verdict is what a caller knows about the outcome of a call.
 type verdict string
 
 const (
 	toldCreated   verdict = "created"
-	toldRecovered verdict = "recovered" // created, and found again after the answer was lost
+	toldRecovered verdict = "recovered" // created, and recovered after the response was lost
 	toldDuplicate verdict = "duplicate" // the reference had been used before
 	toldRefused   verdict = "refused"   // nothing was created
-	toldUnknown   verdict = "unknown"   // it may have been created; the reference tells
+	toldUnknown   verdict = "unknown"   // it may have been created; the reference can show it
 )
 
-// outcome is what a call came back with.
+// outcome is the result of a call.
 type outcome struct {
 	job
 
 	verdict  verdict
-	id       string // of what was created, where the caller was told
-	sent     string // the reference that went out
+	id       string // of the created resource, if the call returned it
+	sent     string // the reference that was sent
 	attempts int
 	err      error
 }
@@ -223,7 +224,7 @@ func newStorm(t *testing.T, s service, dialect mockserver.Dialect) *storm {
 	return &storm{service: s, gw: gw, client: gw.Client(), began: time.Now()}
 }
 
-// rage makes the calls and keeps what came of each.
+// rage makes the calls and keeps the outcome of each.
 func (s *storm) rage(t *testing.T, calls int) {
 	t.Helper()
 	todo := jobs(calls)
@@ -260,7 +261,7 @@ func (s *storm) create(t *testing.T, j job) outcome {
 		out.verdict = toldCreated
 	}
 	if err == nil {
-		assert.Equal(t, j.amount, made.amount, "%s: what came back is another order's", j.reference)
+		assert.Equal(t, j.amount, made.amount, "%s: the response is another order's", j.reference)
 		assert.Equal(t, out.sent, made.reference)
 	}
 	return out

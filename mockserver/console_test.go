@@ -36,7 +36,7 @@ type shown struct {
 	body   string
 }
 
-// ask sends a request as a browser does.
+// ask sends a request as a browser would.
 func (b browser) ask(method, path string, form url.Values, header ...string) shown {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, "http://localhost"+path, strings.NewReader(form.Encode()))
@@ -72,10 +72,10 @@ var (
 	link     = regexp.MustCompile(`href="(/[^"#]*)"`)
 )
 
-// text is the page with its entities resolved.
+// text is the page with its entities decoded.
 func (p shown) text() string { return html.UnescapeString(p.body) }
 
-// form is what a button sends.
+// form holds the fields that a button submits.
 type form struct {
 	action string
 	fields url.Values
@@ -104,7 +104,7 @@ func (p shown) form(t *testing.T, label string) form {
 	return form{}
 }
 
-// click sends a form and returns the page that follows.
+// click submits a form and returns the next page.
 func (b browser) click(f form, fields ...string) shown {
 	b.t.Helper()
 	for i := 0; i < len(fields); i += 2 {
@@ -144,8 +144,9 @@ func TestTheConsoleCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// A form acts only if a page of this console made it, in the browser that shows it.
-func TestAFormFromElsewhereDoesNothing(t *testing.T) {
+// A form is accepted only if a page of this console created it, in the same
+// browser.
+func TestAForgedFormDoesNothing(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	b := browser{t, gw}
@@ -195,8 +196,8 @@ func TestAFormActsOnce(t *testing.T) {
 	assert.Contains(t, b.click(f, "t.to", "2027-03-01T00:00").body, "Advance: done.", "a form that failed can be corrected")
 }
 
-// A form goes back to a page of the console, wherever it says.
-func TestAFormLeadsNowhereElse(t *testing.T) {
+// A form redirects to a page of the console, whatever it asks for.
+func TestAFormRedirectsWithinTheConsoleOnly(t *testing.T) {
 	t.Parallel()
 	b := browser{t, mockserver.Run(t)}
 	for _, back := range []string{"https://evil.test/", "//evil.test/", `/\evil.test/`, "/v2/transactions", "/__mock/consolex", "javascript:alert(1)", "%zz", ""} {
@@ -347,7 +348,7 @@ func (b browser) resources() (list []string) {
 	return list
 }
 
-// What the console can do, the control plane can do, and the other way round.
+// The console and the control plane can do the same.
 func TestTheConsoleDoesWhatTheControlPlaneDoes(t *testing.T) {
 	t.Parallel()
 	gw, _ := consoleShop(t)
@@ -379,8 +380,8 @@ func TestTheConsoleDoesWhatTheControlPlaneDoes(t *testing.T) {
 	assert.Contains(t, slices.Collect(maps.Keys(buttons)), "PUT /v2/transactions/{id}/refund")
 }
 
-// Every button of every state does what it says: the control plane takes each
-// call that a resource's page offers.
+// Every button works in every state: the control plane accepts each call that a
+// resource's page offers.
 func TestEveryButtonOfAResourceWorks(t *testing.T) {
 	t.Parallel()
 	gw, _ := consoleShop(t)
@@ -451,7 +452,7 @@ func TestAPageShowsOneAccount(t *testing.T) {
 	assert.True(t, strings.HasPrefix(p.path, at), p.path)
 }
 
-// Markup that a merchant or a buyer writes is shown as text.
+// Markup in a merchant's or a buyer's input is escaped.
 func TestPagesEscapeWhatPeopleWrite(t *testing.T) {
 	t.Parallel()
 	const markup = `"><script>alert(1)</script>'`
@@ -469,8 +470,8 @@ func TestPagesEscapeWhatPeopleWrite(t *testing.T) {
 	assert.NotContains(t, p.body, "<script>alert")
 }
 
-// A page costs nothing until it is asked for.
-func TestTheConsoleIsMadeWhenItIsAskedFor(t *testing.T) { //nolint:paralleltest // counts allocations
+// The console's pages take no memory until one is requested.
+func TestTheConsoleIsBuiltOnFirstUse(t *testing.T) { //nolint:paralleltest // counts allocations
 	with := testing.AllocsPerRun(20, func() { newAndClose(t) })
 	without := testing.AllocsPerRun(20, func() { newAndClose(t, mockserver.WithConsole(false)) })
 	assert.LessOrEqual(t, with-without, 60.0)
@@ -483,8 +484,8 @@ func newAndClose(t *testing.T, opts ...mockserver.Option) {
 	require.NoError(t, gw.Close())
 }
 
-// Looking at pages changes nothing: not the resources, not the clock, and not the
-// ids that a seed gives to what comes next.
+// Viewing pages changes neither the resources nor the clock, nor the ids that a
+// seed gives to later resources.
 func TestLookingChangesNothing(t *testing.T) {
 	t.Parallel()
 	gw, _ := consoleShop(t)
@@ -498,7 +499,7 @@ func TestLookingChangesNothing(t *testing.T) {
 	assert.Len(t, gw.Requests.All(), requests)
 }
 
-// The money of each day is counted once, and a snapshot keeps it.
+// Each payment is counted once in its day, and a snapshot keeps the counts.
 func TestTheConsoleCountsTheMoneyOfEachDay(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

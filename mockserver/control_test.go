@@ -180,7 +180,7 @@ func TestControlOfCheckoutAndV1(t *testing.T) {
 	assert.Equal(t, "paid", data["status"], "a v1 payment is a transaction")
 }
 
-func TestABuyersWayByCall(t *testing.T) {
+func TestACheckoutByCall(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	p, client := plane{t: t, gw: gw}, gw.Client()
@@ -189,7 +189,7 @@ func TestABuyersWayByCall(t *testing.T) {
 	slug := link.Slug()
 	status, v := p.call(http.MethodPost, "/checkout/"+slug+"/begin", "")
 	assert.Equal(t, http.StatusConflict, status)
-	assert.Equal(t, "INVALID_STATE", v["code"], "nobody has filled it in")
+	assert.Equal(t, "INVALID_STATE", v["code"], "it has not been filled in")
 	opened, err := client.CheckoutSessions.Open(t.Context(), slug)
 	require.NoError(t, err)
 	_, err = client.CheckoutSessions.Update(t.Context(), slug, opened.SessionToken, gateway.CheckoutSessionParams{
@@ -230,7 +230,7 @@ func TestDownAndUpByCall(t *testing.T) {
 	require.NoError(t, list())
 }
 
-// A test that looks at its receiver's work first waits until that is done.
+// A test can wait for its receiver before it checks the results.
 func TestDeliveriesAreWaitedForByCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestWebhooksByCall(t *testing.T) {
 	require.NoError(t, gw.Transactions.Pay(made.ID))
 	released := do[object](p, http.MethodPost, "/deliveries/release", `{"ids":["dlv_3","dlv_1"]}`)
 	assert.Equal(t, object{"holding": true, "held": []any{"dlv_2"}}, released)
-	assert.Len(t, shop.got(), 2, "release answers when they are delivered")
+	assert.Len(t, shop.got(), 2, "release returns when they are delivered")
 	assert.Equal(t, object{"holding": false, "held": []any{}}, do[object](p, http.MethodPost, "/deliveries/release", ""))
 
 	one := do[object](p, http.MethodGet, "/deliveries/dlv_1", "")
@@ -327,7 +327,7 @@ func TestWebhooksByCall(t *testing.T) {
 	status, _ = p.call(http.MethodGet, "/deliveries/dlv_9", "")
 	assert.Equal(t, http.StatusNotFound, status)
 	gw.Webhooks.Send(shop)
-	assert.Len(t, do[[]any](p, http.MethodGet, "/endpoints", ""), 1, "everybody's are this account's too")
+	assert.Len(t, do[[]any](p, http.MethodGet, "/endpoints", ""), 1, "those of all accounts include this account's")
 }
 
 func TestARejectedSignatureIsDiagnosedByCall(t *testing.T) {
@@ -368,7 +368,7 @@ func TestARejectedSignatureIsDiagnosedByCall(t *testing.T) {
 	assert.Contains(t, text, `"valid":true`)
 	assert.Empty(t, causes)
 	text, causes = diagnose(string(body), "", header)
-	assert.Contains(t, text, `"key_id":"ep_1"`, "without a secret those of the endpoints")
+	assert.Contains(t, text, `"key_id":"ep_1"`, "without a secret, those of the endpoints are used")
 	assert.Empty(t, causes)
 	text, causes = diagnose(string(body), other, header)
 	assert.Equal(t, []any{"wrong_secret"}, causes)
@@ -463,7 +463,7 @@ func TestSnapshotsByCall(t *testing.T) {
 	assert.Equal(t, "2027-01-04T12:00:00.000Z", do[object](p, http.MethodGet, "/clock", "")["now"])
 	second, err := client.Transactions.Create(t.Context(), order("order-1"))
 	require.NoError(t, err)
-	assert.Equal(t, first.ID, second.ID, "the same seed goes on from the same place")
+	assert.Equal(t, first.ID, second.ID, "the same seed continues at the same place")
 	do[object](p, http.MethodDelete, "/snapshots/snap_1", "")
 	for method, path := range map[string]string{http.MethodDelete: "/snapshots/snap_1", http.MethodPost: "/snapshots/snap_1/restore"} {
 		status, _ := p.call(method, path, "")
@@ -487,7 +487,7 @@ func TestSnapshotFilesByCall(t *testing.T) {
 		require.NoError(t, err)
 		return string(b), resp.Header
 	}
-	for range 400 { // more than the mebibyte that a body may have elsewhere
+	for range 400 { // more than the 1 MiB limit of other bodies
 		_, err := gw.Client().Transactions.Create(t.Context(), large(4000))
 		require.NoError(t, err)
 	}
@@ -532,7 +532,7 @@ func TestSnapshotFilesByCall(t *testing.T) {
 	assert.Equal(t, file, string(unchanged))
 }
 
-// A snapshot of a large server does not enter a small one.
+// A snapshot of a large server can't be restored into a small one.
 func TestASnapshotBeyondTheMemoryLimitIsRejected(t *testing.T) {
 	t.Parallel()
 	gw, small := mockserver.Run(t), mockserver.Run(t, mockserver.WithMemoryLimit(1<<20))
@@ -551,7 +551,7 @@ func TestASnapshotBeyondTheMemoryLimitIsRejected(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(before), string(after))
 	_, err = small.Client().Transactions.Create(t.Context(), large(4000))
-	require.NoError(t, err, "its room is free again")
+	require.NoError(t, err, "its memory is free again")
 }
 
 func TestResetEmptiesOneAccount(t *testing.T) {
@@ -587,21 +587,21 @@ func TestWhoMayControl(t *testing.T) {
 		method string
 		want   int
 	}{
-		"no credential":        {plane{}, http.MethodPost, 200},
-		"credential":           {plane{key: "sk_test_x"}, http.MethodPost, 200},
-		"of production":        {plane{key: "sk_live_x"}, http.MethodPost, 401},
-		"revoked":              {plane{key: "sk_test_revoked"}, http.MethodPost, 401},
-		"foreign host":         {plane{header: header("Host", "evil.test")}, http.MethodPost, 421},
-		"rebound name":         {plane{header: header("Host", "localhost.evil.test:4010")}, http.MethodPost, 421},
-		"allowed host":         {plane{header: header("Host", "Gateway.test:4010")}, http.MethodPost, 200},
-		"loopback v6":          {plane{header: header("Host", "[::1]:4010")}, http.MethodPost, 200},
-		"loopback v4":          {plane{header: header("Host", "127.0.0.9")}, http.MethodPost, 200},
-		"cross origin":         {plane{header: header("Origin", "https://evil.test")}, http.MethodPost, 403},
-		"cross site":           {plane{header: header("Sec-Fetch-Site", "cross-site")}, http.MethodPost, 403},
-		"same origin":          {plane{header: header("Origin", "http://localhost")}, http.MethodPost, 200},
-		"method":               {plane{}, http.MethodPut, 405},
-		"safe and cross site":  {plane{header: header("Sec-Fetch-Site", "cross-site")}, http.MethodGet, 405},
-		"credential that lies": {plane{header: header("Authorization", "Digest x")}, http.MethodPost, 401},
+		"no credential":          {plane{}, http.MethodPost, 200},
+		"credential":             {plane{key: "sk_test_x"}, http.MethodPost, 200},
+		"of production":          {plane{key: "sk_live_x"}, http.MethodPost, 401},
+		"revoked":                {plane{key: "sk_test_revoked"}, http.MethodPost, 401},
+		"foreign host":           {plane{header: header("Host", "evil.test")}, http.MethodPost, 421},
+		"rebound name":           {plane{header: header("Host", "localhost.evil.test:4010")}, http.MethodPost, 421},
+		"allowed host":           {plane{header: header("Host", "Gateway.test:4010")}, http.MethodPost, 200},
+		"loopback v6":            {plane{header: header("Host", "[::1]:4010")}, http.MethodPost, 200},
+		"loopback v4":            {plane{header: header("Host", "127.0.0.9")}, http.MethodPost, 200},
+		"cross origin":           {plane{header: header("Origin", "https://evil.test")}, http.MethodPost, 403},
+		"cross site":             {plane{header: header("Sec-Fetch-Site", "cross-site")}, http.MethodPost, 403},
+		"same origin":            {plane{header: header("Origin", "http://localhost")}, http.MethodPost, 200},
+		"method":                 {plane{}, http.MethodPut, 405},
+		"safe and cross site":    {plane{header: header("Sec-Fetch-Site", "cross-site")}, http.MethodGet, 405},
+		"unsupported credential": {plane{header: header("Authorization", "Digest x")}, http.MethodPost, 401},
 	} {
 		tc.plane.t, tc.plane.gw = t, gw
 		status, v := tc.plane.call(tc.method, "/reset", "")
@@ -648,8 +648,8 @@ func TestHealthAssumptionsMetrics(t *testing.T) {
 	}
 }
 
-// The guide's table has a line for each call, with what it does and how curl
-// sends it, and no other.
+// The guide's table has exactly one line for each call, with a description and
+// its curl command.
 func TestTheGuideHasEveryControlCall(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../docs/mockgateway.md")

@@ -24,7 +24,7 @@ func balance(t *testing.T, gw *mockserver.Server) int64 {
 	return b.Balance
 }
 
-// conflict checks that a control was refused for the record's state.
+// conflict checks that a control was rejected for the resource's state.
 func conflict(t *testing.T, err error) {
 	t.Helper()
 	var refused *mockserver.ControlError
@@ -117,7 +117,7 @@ func TestSubscriptionControls(t *testing.T) {
 	unknown(t, gw.Subscriptions.Authorize("nothing"))
 }
 
-// A subscription's 3-D Secure challenge is passed at its transaction.
+// A subscription's 3-D Secure challenge is passed through its transaction.
 func TestSubscriptionChallenge(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -173,8 +173,8 @@ func TestCheckoutControls(t *testing.T) {
 	require.ErrorIs(t, err, gateway.ErrRetired)
 }
 
-// A checkout's payment can be acted upon as any other transaction; the session
-// follows.
+// Controls work on a checkout's payment as on any other transaction; the
+// session follows.
 func TestCheckoutFollowsItsTransaction(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

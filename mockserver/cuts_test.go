@@ -22,10 +22,10 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// A process that dies leaves the beginning of its data file. Wherever that
-// ends, what the records say and what was told about them fit together: no
-// webhook is lost, none is made twice, and so it stays when time goes on.
-func TestADataFileThatEndsAnywhereTellsWhatHappened(t *testing.T) {
+// A process that dies leaves a truncated data file. Wherever it ends, the
+// resources and the webhooks about them are consistent: no webhook is lost,
+// none is created twice, and the same holds as time goes on.
+func TestATruncatedDataFileIsConsistent(t *testing.T) {
 	t.Parallel()
 	hook := &flaky{seen: map[string]bool{}}
 	receiver := httptest.NewServer(hook)
@@ -56,8 +56,8 @@ func TestADataFileThatEndsAnywhereTellsWhatHappened(t *testing.T) {
 	}
 }
 
-// restarts starts a gateway with a data file that ends so, lets 33 days pass and
-// returns the webhooks that it began with.
+// restarts starts a gateway with a truncated data file, lets 33 days pass and
+// returns the webhooks that it started with.
 func restarts(t *testing.T, content []byte) (before []string) {
 	t.Helper()
 	gw := cutOff(t, content)
@@ -72,7 +72,7 @@ func restarts(t *testing.T, content []byte) (before []string) {
 	return before
 }
 
-// flaky is a receiver that takes payments and renewals at the second attempt
+// flaky is a receiver that accepts payments and renewals at the second attempt
 // only.
 type flaky struct {
 	mu   sync.Mutex
@@ -94,8 +94,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.seen[e.ID] = true
 }
 
-// busyDays lets everything happen that a gateway sends webhooks about, in two
-// accounts of which one is emptied.
+// busyDays causes every kind of webhook, in two accounts of which one is reset.
 func busyDays(t *testing.T, gw *mockserver.Server, hook string) {
 	t.Helper()
 	const other = "sk_test_other"
@@ -167,7 +166,7 @@ func recordEnds(content []byte) (ends []int) {
 	return ends
 }
 
-// cutOff returns the gateway of a data file that ends so.
+// cutOff starts a gateway with a truncated data file.
 func cutOff(t *testing.T, content []byte) *mockserver.Server {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data")
@@ -184,7 +183,7 @@ func madeIDs(gw *mockserver.Server) (ids []string) {
 	return ids
 }
 
-// holdsTogether compares the webhooks of each record with its state.
+// holdsTogether compares the webhooks of each resource with its state.
 func holdsTogether(t *testing.T, gw *mockserver.Server, when string) {
 	t.Helper()
 	want, got := map[string][]string{}, map[string][]string{}
@@ -196,7 +195,7 @@ func holdsTogether(t *testing.T, gw *mockserver.Server, when string) {
 		require.LessOrEqual(t, endpoints, 1, when)
 		for _, d := range account.Webhooks.Deliveries() {
 			once := d.EventID + " " + d.Endpoint
-			assert.False(t, told[once], "%s: %s was made twice", when, d.Kind)
+			assert.False(t, told[once], "%s: %s was created twice", when, d.Kind)
 			told[once] = true
 			if d.Endpoint != "notify_url" {
 				got[d.ResourceID] = append(got[d.ResourceID], d.Kind)
@@ -206,7 +205,7 @@ func holdsTogether(t *testing.T, gw *mockserver.Server, when string) {
 	assert.Equal(t, want, got, when)
 }
 
-// required puts together what had to be told, from what the records say.
+// required derives the required webhooks from the resources.
 func required(t *testing.T, client *gateway.Client, now time.Time, kinds map[string][]string) {
 	t.Helper()
 	charges := map[string]bool{}
@@ -272,7 +271,7 @@ func ofTransfer(tr *gateway.Transfer) []string {
 	return prefixed("payout.", story)
 }
 
-// ofSubscription goes by the charges, of which each had an outcome.
+// ofSubscription derives them from the charges, each of which had an outcome.
 func ofSubscription(s *gateway.Subscription, now time.Time) []string {
 	story, paid, failed := "created", 0, 0
 	if !s.TrialEnd.IsZero() && !now.Before(s.TrialEnd.AddDate(0, 0, -3)) {

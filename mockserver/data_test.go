@@ -61,7 +61,7 @@ func TestADataFileKeepsEverything(t *testing.T) {
 	}
 	made, err := gw.Client().Transactions.Create(t.Context(), order("order-2"))
 	require.NoError(t, err)
-	assert.NotEqual(t, kept.ID, made.ID, "no id is made twice")
+	assert.NotEqual(t, kept.ID, made.ID, "no id is generated twice")
 }
 
 func TestADataFileKeepsARestoredSnapshot(t *testing.T) {
@@ -137,15 +137,15 @@ func TestAnEndpointOfTheOptions(t *testing.T) {
 	require.ErrorContains(t, err, "http or https")
 }
 
-// A delivery that was on its way when its account was emptied comes to its end,
-// and is not taken up again after a restart.
-func TestADataFileForgetsWhatWasOnItsWayDuringAReset(t *testing.T) {
+// A delivery in progress while its account is reset finishes, and is not
+// resumed after a restart.
+func TestADataFileForgetsDeliveriesInProgressDuringAReset(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
-	arrived, answer := make(chan struct{}), make(chan struct{})
+	arrived, response := make(chan struct{}), make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)
-		<-answer
+		<-response
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(receiver.Close)
@@ -156,7 +156,7 @@ func TestADataFileForgetsWhatWasOnItsWayDuringAReset(t *testing.T) {
 	require.NoError(t, err)
 	<-arrived
 	do[object](plane{t: t, gw: gw}, http.MethodPost, "/reset", "")
-	close(answer)
+	close(response)
 	require.NoError(t, gw.Wait(t.Context()))
 
 	gw = reopen(t, gw, path)
@@ -165,8 +165,7 @@ func TestADataFileForgetsWhatWasOnItsWayDuringAReset(t *testing.T) {
 	require.NoError(t, gw.Clock.Advance(time.Hour))
 }
 
-// The end of the clock leaves room for all that begins there: what a request
-// stored is there after a restart.
+// Resources created at the end of the clock's range survive a restart.
 func TestADataFileOfTheLastYear(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data")

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// What falls due now happens now, though a manual clock stands.
+// Timers that are due now fire now, although a manual clock doesn't run.
 
 func TestAChallengePassedAfterTheTrialIsChargedAtOnce(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,7 @@ func onceLink(t *testing.T, gw *mockserver.Server) string {
 	return ""
 }
 
-// A process may die between a change and the timer that the change made due.
+// A process may die between a change and the timer that becomes due with it.
 func TestARestartFiresWhatWasDueWhenTheProcessDied(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
@@ -133,7 +133,7 @@ func TestARestartFiresWhatWasDueWhenTheProcessDied(t *testing.T) {
 	require.NoError(t, gw.Clock.Advance(3*24*time.Hour+time.Hour))
 	read, err := client.Subscriptions.Get(t.Context(), made.ID)
 	require.NoError(t, err)
-	// The renewals that the unpaid one holds up are due at once.
+	// The renewals that waited for the unpaid one are due at once.
 	_, err = client.Transactions.SetSandboxStatus(t.Context(), read.Transactions[0].ID, gateway.SandboxStatusParams{Status: gateway.TransactionPaid})
 	require.NoError(t, err)
 	content, err := os.ReadFile(path)
@@ -143,7 +143,7 @@ func TestARestartFiresWhatWasDueWhenTheProcessDied(t *testing.T) {
 	for i, end := range recordEnds(content) {
 		restarted := cutOff(t, content[:end])
 		for _, timer := range restarted.Clock.Timers() {
-			assert.True(t, timer.At.After(restarted.Clock.Now()), "after record %d the %s of %s still waits", i+1, timer.Kind, timer.ID)
+			assert.True(t, timer.At.After(restarted.Clock.Now()), "after record %d the %s of %s is still pending", i+1, timer.Kind, timer.ID)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// happened returns the events up to now, each as a short line.
+// happened formats the events up to now, one a line.
 func happened(t *testing.T, gw *mockserver.Server, events iter.Seq[mockserver.Event]) (lines []string) {
 	t.Helper()
 	gw.Down() // the last one
@@ -60,7 +60,7 @@ func line(e mockserver.Event) string {
 	return string(e.Type)
 }
 
-func TestEventsTellTheStoryOfAPayment(t *testing.T) {
+func TestEventsOfAPayment(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	up := false
@@ -77,10 +77,10 @@ func TestEventsTellTheStoryOfAPayment(t *testing.T) {
 	require.NoError(t, gw.Transactions.Pay(tx.ID))
 	require.NoError(t, gw.Wait(t.Context()))
 	require.NoError(t, gw.Clock.Advance(5*time.Second))
-	require.Error(t, gw.Transactions.Pay(tx.ID), "what is refused changes nothing")
+	require.Error(t, gw.Transactions.Pay(tx.ID), "a rejected request changes nothing")
 
 	lines := happened(t, gw, events)
-	// A delivery runs beside the request.
+	// A delivery runs concurrently with the request.
 	request := "request transactions.create 201 "
 	assert.Contains(t, lines, request)
 	assert.Equal(t, []string{
@@ -100,7 +100,7 @@ func TestEventsTellTheStoryOfAPayment(t *testing.T) {
 	}, slices.DeleteFunc(lines, func(s string) bool { return s == request }))
 }
 
-// stopped returns a context that has ended.
+// stopped returns a canceled context.
 func stopped(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -150,7 +150,7 @@ func TestEventsOfTimeFaultsAndResets(t *testing.T) {
 	assert.Equal(t, []string{"request  0 down"}, happened(t, gw, skip(events, "down")))
 }
 
-// skip leaves out what comes up to the first event of a fault's action.
+// skip drops the events before the first one of a fault's action.
 func skip(events iter.Seq[mockserver.Event], action string) iter.Seq[mockserver.Event] {
 	return func(yield func(mockserver.Event) bool) {
 		found := false
@@ -180,7 +180,7 @@ func TestARejectedRequestNamesFieldAndRule(t *testing.T) {
 	}
 }
 
-func TestARepeatedRequestIsToldAsReplayed(t *testing.T) {
+func TestARepeatedRequestIsReportedAsReplayed(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
 	events := gw.Events(t.Context(), mockserver.EventRequest)
@@ -308,7 +308,7 @@ func TestEventsEndWithTheServerAndTheContext(t *testing.T) {
 }
 
 // A reader that stops reading blocks nothing.
-func TestASlowReaderHoldsNothingUp(t *testing.T) {
+func TestASlowReaderBlocksNothing(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	events := gw.Events(t.Context())
@@ -324,11 +324,11 @@ func TestASlowReaderHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// Without readers a request pays an atomic load: it allocates what it
-// did without the stream, also after somebody has listened.
+// Without readers a request costs one atomic load: it allocates no more than
+// without the stream, also after a reader has left.
 func TestEventsWithoutReadersAllocateNothing(t *testing.T) { //nolint:paralleltest // counts what the process allocates
 	if testing.CoverMode() != "" || raceDetector {
-		t.Skip("allocations are others with the race detector")
+		t.Skip("allocations differ with the race detector")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		gw := mockserver.Run(t)
@@ -427,7 +427,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	own := stream(t, url+"/__mock/events?after="+id, "Authorization", "Bearer sk_test_other")
 	require.NoError(t, gw.Clock.Advance(time.Second))
 	_, kind, _, _ = own.next()
-	assert.Equal(t, "clock", kind, "what concerns every account comes first: the rest is another's")
+	assert.Equal(t, "clock", kind, "events about all accounts come first: the rest belongs to another account")
 
 	require.NoError(t, gw.Close())
 	for _, f := range []*frames{f, resumed, again, lost, own} {
@@ -439,9 +439,9 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 }
 
-// Who calls the gateway by a name that is not allowed sees a 421 and nothing in
-// the journal: the stream says why.
-func TestARequestUnderAForeignNameIsTold(t *testing.T) {
+// A request with a host name that is not allowed gets a 421 and no journal
+// entry: the stream reports the reason.
+func TestARequestWithAForeignHostIsReported(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	server := httptest.NewServer(gw.Handler())
@@ -462,8 +462,9 @@ func TestARequestUnderAForeignNameIsTold(t *testing.T) {
 	}
 }
 
-// With a data file the body of a webhook is made before it is told of.
-func TestWebhooksAreToldWithADataFileToo(t *testing.T) {
+// With a data file the body of a webhook is rendered before the event is
+// reported.
+func TestWebhooksAreReportedWithADataFileToo(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithDataFile(filepath.Join(t.TempDir(), "data")))
 	events := gw.Events(t.Context(), mockserver.EventWebhook)
@@ -478,7 +479,8 @@ func TestWebhooksAreToldWithADataFileToo(t *testing.T) {
 	}
 }
 
-// A server that shuts down gracefully does not wait for those who follow.
+// A server that shuts down gracefully does not wait for the readers of the
+// stream.
 func TestAStreamEndsWithTheShutdownOfItsServer(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -491,7 +493,7 @@ func TestAStreamEndsWithTheShutdownOfItsServer(t *testing.T) {
 	server.Close()
 }
 
-func TestStreamsThatAreRefused(t *testing.T) {
+func TestRejectedStreams(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	url, err := gw.Listen("127.0.0.1:0")
@@ -525,7 +527,7 @@ func TestAClientThatStopsReadingIsCutOff(t *testing.T) {
 	assert.WithinDuration(t, time.Now().Add(10*time.Second), <-w.deadline, 5*time.Second)
 }
 
-// stuck is a connection whose peer accepts nothing more.
+// stuck is a connection whose peer reads nothing more.
 type stuck struct {
 	header   http.Header
 	deadline chan time.Time

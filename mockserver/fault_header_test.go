@@ -15,8 +15,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// TestTheHeaderAsksForTheSameFault: what a request asks for in X-Mock-Fault
-// does to it, and to the books, what the same fault does that is ordered in Go.
+// TestTheHeaderAsksForTheSameFault: a fault in the header X-Mock-Fault has the
+// same effect on the request and on the books as the same fault added in Go.
 func TestTheHeaderAsksForTheSameFault(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []mockserver.Fault{
@@ -57,9 +57,9 @@ func TestTheHeaderAsksForTheSameFault(t *testing.T) {
 	}
 }
 
-// underFault makes a create, a read and a refund, one attempt each, after hit
-// has let a fault happen to it, and tells what the caller learns and what the
-// gateway has in the end.
+// underFault makes a create, a read and a refund, one attempt each, with the
+// fault that hit adds, and returns what the caller learns and what the gateway
+// stores.
 func underFault(t *testing.T, hit func(gw *mockserver.Server, op string) gateway.RequestOption) []string {
 	t.Helper()
 	gw := mockserver.Run(t, mockserver.WithSeed(1))

@@ -27,9 +27,9 @@ func TestWhatTheClientMakesOfFaults(t *testing.T) {
 	cases := map[string]struct {
 		fault     mockserver.Fault
 		attempts  int   // of the create and of the read
-		recovered bool  // the create finds what its first attempt made
+		recovered bool  // the create recovers the resource of its first attempt
 		refund    error // nil: the refund succeeds
-		refunded  bool  // whatever the client could learn of it
+		refunded  bool  // whatever the client learned
 	}{
 		"status 503":         {mockserver.Status(503), 2, false, unknown, false},
 		"status 503 coded":   {mockserver.Status(503).CodedBody(), 2, false, unknown, false},
@@ -74,7 +74,7 @@ func TestWhatTheClientMakesOfFaults(t *testing.T) {
 
 				hit("transactions.refund")
 				_, err = client.Transactions.Refund(t.Context(), made.ID, gateway.RefundParams{Amount: 400})
-				synctest.Wait() // the gateway notes a request that hung when its caller is gone
+				synctest.Wait() // the gateway records a hanging request when its caller has left
 				if tc.refund == nil {
 					require.NoError(t, err)
 				} else {
@@ -95,8 +95,9 @@ func TestWhatTheClientMakesOfFaults(t *testing.T) {
 	}
 }
 
-// TestUndecodableAnswers: a 2xx that can't be read never loses the resource.
-func TestUndecodableAnswers(t *testing.T) {
+// TestUndecodableResponses: after a 2xx response that can't be read, the
+// resource is never lost.
+func TestUndecodableResponses(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]mockserver.Fault{
 		"empty body": mockserver.EmptyBody(), "bad JSON": mockserver.BadJSON(),
@@ -167,9 +168,9 @@ func TestTheNetworkErrorsAreRealOnes(t *testing.T) {
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 }
 
-// TestALostAnswerByHeader: every attempt of a call carries the header, and the
-// one that changes nothing gets its answer.
-func TestALostAnswerByHeader(t *testing.T) {
+// TestALostResponseByHeader: every attempt of a call has the header, and the
+// attempt that changes nothing gets its response.
+func TestALostResponseByHeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, option := range map[string]mockserver.Option{
@@ -213,8 +214,8 @@ func TestFaultsOfOneAccount(t *testing.T) {
 	assert.Empty(t, gw.Faults.Reports())
 }
 
-// A fault can return the code that the gateway returns for a business rule, so
-// that a merchant's code for it can be tested.
+// A fault can return the error code of a business rule, so that merchants can
+// test how they handle it.
 func TestAFaultReturnsABusinessCode(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []mockserver.Fault{
@@ -239,9 +240,8 @@ func TestAFaultReturnsABusinessCode(t *testing.T) {
 	}
 }
 
-// What a test orders for webhooks outlives the clearing of the faults of
-// requests, and the other way round.
-func TestFaultsOfRequestsAndOfWebhooksAreClearedApart(t *testing.T) {
+// Clearing the faults of requests keeps those of webhooks, and vice versa.
+func TestFaultsOfRequestsAndOfWebhooksAreClearedSeparately(t *testing.T) {
 	t.Parallel()
 	gw, shop := mockserver.Run(t), &shop{}
 	gw.Webhooks.Send(shop)
@@ -283,7 +283,7 @@ func TestFaultsOfRequestsAndOfWebhooksAreClearedApart(t *testing.T) {
 	}
 }
 
-func TestFaultsThatAreRefused(t *testing.T) {
+func TestInvalidFaults(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	for want, fault := range map[string]mockserver.Fault{
@@ -360,8 +360,8 @@ func TestTheJournalOfATest(t *testing.T) {
 	assert.Empty(t, gw.Requests.All())
 }
 
-// TestManyThroughFaults is a small chaos: every call ends in a known result,
-// and no reference exists twice.
+// TestManyThroughFaults is a small chaos: every call has a known result, and no
+// reference exists twice.
 func TestManyThroughFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

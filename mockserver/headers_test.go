@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// signedShop verifies every delivery under the names of its operator.
+// signedShop verifies every delivery with the header names of its operator.
 type signedShop struct {
 	names webhook.HeaderNames
 
@@ -38,11 +38,11 @@ func TestTheSignatureHeadersOfTheOperator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		server, endpoint, receiver webhook.HeaderNames
 	}{
-		"the default ones":           {},
-		"the server's":               {server: server, receiver: server},
-		"the server's signature":     {server: webhook.HeaderNames{Signature: "X-Sig"}, receiver: webhook.HeaderNames{Signature: "X-Sig"}},
-		"the endpoint's":             {endpoint: server, receiver: server},
-		"the endpoint's goes before": {server: webhook.HeaderNames{Timestamp: "X-A", Signature: "X-B"}, endpoint: server, receiver: server},
+		"the default ones":                {},
+		"the server's":                    {server: server, receiver: server},
+		"the server's signature":          {server: webhook.HeaderNames{Signature: "X-Sig"}, receiver: webhook.HeaderNames{Signature: "X-Sig"}},
+		"the endpoint's":                  {endpoint: server, receiver: server},
+		"the endpoint's takes precedence": {server: webhook.HeaderNames{Timestamp: "X-A", Signature: "X-B"}, endpoint: server, receiver: server},
 		"one of each": {
 			server: server, endpoint: webhook.HeaderNames{Signature: "X-B"},
 			receiver: webhook.HeaderNames{Timestamp: "X-Acme-Timestamp", Signature: "X-B"},

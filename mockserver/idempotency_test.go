@@ -21,8 +21,8 @@ type reply struct {
 	body     string
 }
 
-// payOnce posts an order with the idempotency key order-1. Its error is that of
-// the connection.
+// payOnce posts an order with the idempotency key order-1. It returns
+// connection errors.
 func payOnce(t *testing.T, gw *mockserver.Server, header ...string) (reply, error) {
 	t.Helper()
 	const body = `{"amount":1000,"method":"pix","products":[{"name":"Book","price":1000}],
@@ -30,7 +30,7 @@ func payOnce(t *testing.T, gw *mockserver.Server, header ...string) (reply, erro
 	return send(t, gw, "/v2/transactions", body, append([]string{"Idempotency-Key", "order-1"}, header...)...)
 }
 
-// post sends a body to a path; its connection must not break.
+// post sends a body to a path; the connection must not fail.
 func post(t *testing.T, gw *mockserver.Server, path, body string) reply {
 	t.Helper()
 	r, err := send(t, gw, path, body)
@@ -87,7 +87,7 @@ func TestAnIdempotencyKeyReturnsTheLostResponse(t *testing.T) {
 			assert.Len(t, gw.Webhooks.Deliveries(), 2, "created and pending, once")
 		})
 	}
-	t.Run("a fault in place of the gateway uses up no key", func(t *testing.T) {
+	t.Run("a fault that replaces the gateway's response uses up no key", func(t *testing.T) {
 		t.Parallel()
 		gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
 		for _, fault := range []string{"status=503", "status=429", "html-page"} {

@@ -17,11 +17,11 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// diary is a receiver that writes down what the events themselves say.
+// diary is a receiver that records the content of the events.
 type diary struct {
 	mu    sync.Mutex
 	lines []string        // of subscriptions, in the order of their arrival
-	paid  map[string]bool // transactions whose payment was told
+	paid  map[string]bool // transactions whose payment was reported
 	seen  map[string]bool // event ids
 	twice []string        // event ids that came again
 }
@@ -45,7 +45,7 @@ func (d *diary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// event verifies and reads a webhook, and answers it.
+// event verifies, reads and acknowledges a webhook.
 func event(w http.ResponseWriter, r *http.Request) *webhook.Event {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || webhook.Verify(r.Header, body, gateway.NewSecret("whsec_mock")) != nil {
@@ -106,13 +106,13 @@ func TestThreeYearsOfASubscription(t *testing.T) {
 	assert.Len(t, read.Transactions, charges)
 	assert.Len(t, book.paid, paid)
 	for _, c := range read.Transactions {
-		assert.Equal(t, c.Status == gateway.TransactionPaid, book.paid[c.ID], "every payment was told, and no other")
+		assert.Equal(t, c.Status == gateway.TransactionPaid, book.paid[c.ID], "exactly the payments were reported")
 	}
 	assert.Equal(t, int64(paid)*(4990-149), balance(t, gw))
-	assert.Less(t, took, 10*time.Second, "the clock is not the wall's")
+	assert.Less(t, took, 10*time.Second, "the clock is not the wall clock")
 }
 
-// expected writes down what must happen, from the dates alone.
+// expected derives the events from the dates alone.
 func expected(made time.Time, failures map[int]int) (lines []string, charges, paid int) {
 	line := func(at time.Time, kind, status string, cycle int, more string, amount int) {
 		lines = append(lines, fmt.Sprintf(`%s subscription.%s %s cycle %d of %s%s, paid %d, plan {"plan":"gold"}`,
@@ -158,7 +158,7 @@ func monthsAfter(t time.Time, n int) time.Time {
 	}
 }
 
-// Every documented kind is told of what a merchant or a payer really does.
+// Every documented kind is caused by an action of a merchant or a payer.
 func TestEveryDocumentedKindArrives(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -234,7 +234,7 @@ func causeSubscriptions(t *testing.T, gw *mockserver.Server) {
 	require.NoError(t, gw.Clock.Advance(60*24*time.Hour))
 }
 
-// Two servers with one seed and the same calls tell the same in the same bytes.
+// Two servers with the same seed and calls send the same bytes.
 func TestSeededSubscriptionsRepeat(t *testing.T) {
 	t.Parallel()
 	run := func() []string {
@@ -256,7 +256,7 @@ func TestSeededSubscriptionsRepeat(t *testing.T) {
 	assert.True(t, slices.Equal(first, run()))
 }
 
-func TestTimersOfWhatIsOverAreNotShown(t *testing.T) {
+func TestTimersOfFinishedResourcesAreNotShown(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	made, err := gw.Client().Transactions.Create(t.Context(), order("order-1"))

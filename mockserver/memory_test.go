@@ -14,16 +14,16 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// large is an order of so many bytes.
+// large returns an order of a given size.
 func large(bytes int) gateway.TransactionParams {
 	params := order("")
 	params.Metadata = strings.Repeat("m", bytes)
 	return params
 }
 
-// The journal and the log of finished deliveries keep the latest that fit; what
-// they hold leaves the resources their room.
-func TestTheJournalAndTheLogKeepWhatFits(t *testing.T) {
+// The journal and the log of finished deliveries keep the latest entries that
+// fit, and leave enough memory for resources.
+func TestTheJournalAndTheLogStayWithinTheirLimits(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithMemoryLimit(4<<20))
 	p := plane{t: t, gw: gw}
@@ -59,8 +59,7 @@ func TestTheJournalAndTheLogKeepWhatFits(t *testing.T) {
 	require.NoError(t, err, "a reset frees the room")
 }
 
-// Deliveries that are still to be made are never forgotten: they count, and
-// fill the gateway.
+// Pending deliveries are never dropped: they count towards the limit.
 func TestPendingDeliveriesCountTowardsTheLimit(t *testing.T) {
 	t.Parallel()
 	made := map[bool]int{}
@@ -90,7 +89,7 @@ func TestPendingDeliveriesCountTowardsTheLimit(t *testing.T) {
 	assert.Less(t, made[true], made[false]*2/3)
 }
 
-// Snapshots are whole servers: they count too.
+// Snapshots count towards the limit too.
 func TestSnapshotsCountTowardsTheLimit(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithMemoryLimit(2<<20))
@@ -116,9 +115,9 @@ func TestSnapshotsCountTowardsTheLimit(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A full server rejects what needs room, but a renewal that comes due meanwhile
-// is charged as soon as there is room again.
-func TestARenewalThatMeetsAFullServerIsNotLost(t *testing.T) {
+// A full server rejects requests that need memory, but a renewal that is due
+// meanwhile is charged as soon as memory is free.
+func TestARenewalOnAFullServerIsNotLost(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithMemoryLimit(1<<20))
 	client, filler := gw.Client(), gw.Account("sk_test_filler")

@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// callsOf says how another language does what a Go test does: by a call of the
-// control plane, or, where there is none, why.
+// callsOf returns, for each control of a Go test, its call of the control
+// plane, or why there is none.
 func callsOf() map[string]string {
 	return map[string]string{
 		"Transactions.Pay":              "POST /transactions/x/pay",
@@ -93,7 +93,8 @@ func callsOf() map[string]string {
 	}
 }
 
-// Other languages can do what Go tests can: every control has its call.
+// Tests in other languages can do the same as Go tests: every control has its
+// call.
 func TestEachControlHasItsCall(t *testing.T) {
 	t.Parallel()
 	var controls []string

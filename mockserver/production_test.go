@@ -34,7 +34,7 @@ type merchant struct {
 }
 
 // call returns the status of an operation, and whether its path names an unknown
-// resource: no create before it has made one.
+// resource because no earlier call created one.
 func (m *merchant) call(op spec.Operation) (status int, unknown bool, body object) {
 	m.t.Helper()
 	resource, call, _ := strings.Cut(op.Name, ".")
@@ -62,7 +62,7 @@ func (m *merchant) call(op spec.Operation) (status int, unknown bool, body objec
 	}
 	require.NoError(m.t, json.UnmarshalRead(resp.Body, &envelope))
 	body = object{}
-	_ = json.Unmarshal(envelope.Data, &body) // a list is none
+	_ = json.Unmarshal(envelope.Data, &body) // a list is not one
 	if m.session == "" {
 		m.session, _ = body["session_token"].(string)
 	}
@@ -78,8 +78,8 @@ func (m *merchant) call(op spec.Operation) (status int, unknown bool, body objec
 	return resp.StatusCode, unknown, body
 }
 
-// production starts a server of the production environment, at a moment when
-// tokens can still be made through the API.
+// production starts a server of the production environment, at a time when
+// tokens can still be created through the API.
 func production(t *testing.T, dialect mockserver.Dialect) *mockserver.Server {
 	t.Helper()
 	return mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production), mockserver.WithDialect(dialect),
@@ -95,8 +95,8 @@ func clients(t *testing.T, gw *mockserver.Server, key string) (*gateway.Client, 
 	return client, v1
 }
 
-// In production every operation takes a live key but the one that sets a
-// status, and none takes a key of the sandbox.
+// In production every operation except the one that sets a status accepts a
+// live key, and none accepts a sandbox key.
 func TestProduction(t *testing.T) {
 	t.Parallel()
 	// The customer comes first: a subscription names one.
@@ -113,12 +113,12 @@ func TestProduction(t *testing.T) {
 				switch {
 				case op.Name == spec.Transactions.SetSandboxStatus.Name:
 					assert.Equal(t, http.StatusForbidden, status)
-				case dialect == mockserver.Live: // the golden requests are the document's
+				case dialect == mockserver.Live: // the golden requests are those of the document dialect
 					assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, status, op.Name)
 				case unknown:
 					assert.Equal(t, http.StatusNotFound, status, op.Name)
 				default:
-					// A conflict is with the state that the operations before have left.
+					// Conflicts are with the state after the earlier operations.
 					assert.Contains(t, []int{200, 201, http.StatusConflict}, status, op.Name)
 				}
 				if link, ok := body["link"].(map[string]any); ok {
@@ -159,8 +159,8 @@ func totals(t *testing.T, client *gateway.Client) [4]int {
 	return [...]int{transactions.Total, transfers.Total, subscriptions.Total, customers.Total}
 }
 
-// A status can't be set, whatever it is, and the answer is a problem in both
-// dialects; what payers, banks and issuers do works as in the sandbox.
+// No status can be set, and the response is a problem in both dialects;
+// controls for payers, banks and issuers work as in the sandbox.
 func TestProductionControls(t *testing.T) {
 	t.Parallel()
 	for name, dialect := range map[string]mockserver.Dialect{"document": mockserver.Document, "live": mockserver.Live} {
@@ -193,8 +193,8 @@ func TestProductionControls(t *testing.T) {
 	}
 }
 
-// Everyone who asked for webhooks gets them: a signed endpoint, the notify_url
-// of a transaction and the v1 address, also of what the clock does.
+// Every kind of receiver gets its webhooks: a signed endpoint, the notify_url
+// of a transaction and the v1 address, also for changes by the clock.
 func TestProductionWebhooks(t *testing.T) {
 	t.Parallel()
 	gw, endpoint := production(t, mockserver.Document), &shop{}
@@ -233,12 +233,13 @@ func TestProductionWebhooks(t *testing.T) {
 		assert.Contains(t, kinds, kind)
 	}
 	assert.ElementsMatch(t, kinds, integrated.got(), "webhookUrl gets every family")
-	assert.Empty(t, notified.got(), "a notify_url is of one transaction")
+	assert.Empty(t, notified.got(), "a notify_url belongs to one transaction")
 	assert.Empty(t, endpoint.bad, "each was signed")
 }
 
-// A key of production never leaves for an address of a sandbox, in any of its
-// forms. The other way round the address says nothing: the gateway answers 401.
+// A production key is never sent to a sandbox address, in any form. A sandbox
+// key with a production address can't be detected by the client: the gateway
+// returns 401.
 func TestClientOfProduction(t *testing.T) {
 	t.Parallel()
 	gw := production(t, mockserver.Document)

@@ -10,9 +10,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// The console shows a resource as this server responds, also where that is neither of
-// the two dialects.
-func TestTheConsoleShowsWhatAMixtureOfTheDialectsReturns(t *testing.T) {
+// The console shows a resource as this server returns it, also with a mixture of the
+// two dialects.
+func TestTheConsoleShowsAMixtureOfTheDialects(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"D13": "live"}}))
 	tx, err := gw.Client().Transactions.Create(t.Context(), order("a"))

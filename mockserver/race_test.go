@@ -2,5 +2,5 @@
 
 package mockserver_test
 
-// raceDetector changes what a call allocates.
+// raceDetector changes how much a call allocates.
 const raceDetector = true

@@ -47,7 +47,7 @@ func TestAFailedTestSeesWhatHappened(t *testing.T) {
 	assert.NotContains(t, tb.log.String(), gw.Key())
 }
 
-func TestOptionsThatCannotBe(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	t.Parallel()
 	tb := &failedTest{}
 	assert.Nil(t, mockserver.Run(tb, nil))

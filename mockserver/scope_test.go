@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// The server's fields find a resource whichever account has it, as its
-// Webhooks, Faults and Requests are those of every account.
+// The server's controls find a resource of any account, just as its Webhooks,
+// Faults and Requests are those of every account.
 func TestTheServersControlsActOnEveryAccount(t *testing.T) {
 	t.Parallel()
 	for _, opts := range [][]mockserver.Option{nil, {mockserver.WithSeed(1)}} {

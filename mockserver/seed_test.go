@@ -19,7 +19,7 @@ import (
 
 const sampleSeed = "../docs/shop.seed.json"
 
-// The sample of the guide, as a merchant sees it.
+// The guide's sample, as a merchant sees it.
 func TestTheSampleSeedFileFillsAShop(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
@@ -63,7 +63,7 @@ func TestTheSampleSeedFileFillsAShop(t *testing.T) {
 		assert.Equal(t, gateway.TransactionPaid, list.Items[0].Status)
 
 		assert.Empty(t, gw.Webhooks.Deliveries(), "no webhook is sent")
-		require.NoError(t, gw.Clock.Advance(24*time.Hour), "and time goes on")
+		require.NoError(t, gw.Clock.Advance(24*time.Hour), "and time advances")
 		tx, err := client.Transactions.Get(t.Context(), ids["waiting"])
 		require.NoError(t, err)
 		assert.Equal(t, gateway.TransactionExpired, tx.Status)
@@ -77,7 +77,7 @@ func seeded(t *testing.T, text string, options ...mockserver.Option) (*mockserve
 	return gw, ids, err
 }
 
-func TestEveryStateThatCanBeIsReachedBySeeding(t *testing.T) {
+func TestSeedingReachesEveryState(t *testing.T) {
 	t.Parallel()
 	pix := `"amount":1000,"method":"pix","buyer":{"name":"Ana","email":"ana@shop.test"},"products":[{"name":"Mug","price":1000}]`
 	voucher := `"amount":1000,"method":"voucher","buyer":{"name":"Ana","email":"ana@shop.test","address":{"street":"R. A","number":"1","city":"São Paulo","state":"SP","zipCode":"01001000","country":"BR"}},"products":[{"name":"Mug","price":1000}]`
@@ -243,8 +243,7 @@ func TestSeedingSendsWebhooksOnlyIfAsked(t *testing.T) {
 
 const webhookTimestamp = "X-Gateway-Timestamp"
 
-// A restart with -data and -seed-file finds the shop that it made, and what became
-// of it.
+// A restart with -data and -seed-file keeps the seeded shop and its changes.
 func TestADataFileIsSeededOnce(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -308,7 +307,7 @@ func TestSeedingByCall(t *testing.T) {
 	assert.Contains(t, v["detail"], "seed:2:14: customers[0].email: ")
 }
 
-// Whatever the file holds, it is applied whole or not at all.
+// A file is applied completely or not at all.
 func FuzzSeed(f *testing.F) {
 	sample, err := os.ReadFile(sampleSeed)
 	require.NoError(f, err)

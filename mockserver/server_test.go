@@ -125,7 +125,8 @@ func TestListenAndClose(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A sender that stops in the middle of its body is told so, and lets go.
+// A client that stops in the middle of its body gets an error, and its
+// connection is closed.
 func TestABodyThatDoesNotArrive(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithBodyTimeout(20*time.Millisecond))
@@ -147,8 +148,8 @@ func TestABodyThatDoesNotArrive(t *testing.T) {
 	assert.Empty(t, gw.Webhooks.Deliveries())
 }
 
-// Clients in memory, recorders and servers of httptest call the gateway by the
-// names that they have; over a socket any other name is foreign.
+// Clients in memory and httptest's recorders and servers may use their own host
+// names; over a socket every other name is rejected.
 func TestHostsOfTests(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -180,7 +181,7 @@ func TestHostsOfTests(t *testing.T) {
 	assert.Equal(t, http.StatusMisdirectedRequest, get(rebound, "http://evil.test"))
 }
 
-func TestOptionsThatMakeNoSense(t *testing.T) {
+func TestRejectedOptions(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]mockserver.Option{
 		"nil":         nil,
@@ -201,8 +202,8 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Any key opens an account. On a full server a new one is refused with the
-// reason, by the interface and by the control plane.
+// Any key opens an account. On a full server the interface and the control
+// plane reject a new one with the reason.
 func TestAFullServerOpensNoAccount(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithMemoryLimit(64<<10))
@@ -223,8 +224,8 @@ func TestAFullServerOpensNoAccount(t *testing.T) {
 	do[object](plane{t: t, gw: gw}, http.MethodGet, "/health", "")
 }
 
-// The default account is there from the start: other keys that fill the server
-// leave it its room, in both environments.
+// The default account exists from the start: other keys can't use up its
+// memory, in both environments.
 func TestAFullServerHasTheDefaultAccount(t *testing.T) {
 	t.Parallel()
 	for _, environment := range []mockserver.Environment{mockserver.Sandbox, mockserver.Production} {

@@ -21,8 +21,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// story does things whose outcome depends on all that a snapshot keeps, and
-// tells what it saw.
+// story makes calls whose results depend on everything in a snapshot, and
+// returns the results.
 func story(t *testing.T, gw *mockserver.Server) []string {
 	t.Helper()
 	client := gw.Client()
@@ -73,7 +73,7 @@ func TestSnapshot(t *testing.T) {
 	assert.JSONEq(t, string(saved), string(copied), "what is restored is what was saved")
 }
 
-func TestRestoreRefuses(t *testing.T) {
+func TestRestoreRejectsDamagedSnapshots(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithSeed(3))
 	_, err := gw.Client().Transactions.Create(t.Context(), order("a"))
@@ -112,13 +112,13 @@ func TestRestoreRefuses(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		now, err := gw.Snapshot()
 		require.NoError(t, err)
-		assert.Equal(t, text, string(now), "a refused restore changes nothing")
+		assert.Equal(t, text, string(now), "a rejected restore changes nothing")
 	}
 }
 
 func replace(text, from, to string) string { return strings.Replace(text, from, to, 1) }
 
-// sealed gives a file that was changed by hand its checksum.
+// sealed updates the checksum of a file that was changed by hand.
 func sealed(t *testing.T, file string) string {
 	t.Helper()
 	_, state, found := strings.Cut(file, `"state":`)
@@ -127,8 +127,8 @@ func sealed(t *testing.T, file string) string {
 	return regexp.MustCompile(`"sha256":"[0-9a-f]+"`).ReplaceAllLiteralString(file, `"sha256":"`+hex.EncodeToString(sum[:])+`"`)
 }
 
-// A snapshot that went through a file is as good in another process: state, clock,
-// idempotency keys, timers and pending webhooks.
+// A snapshot restores the same server in another process from a file: state,
+// clock, idempotency keys, timers and pending webhooks.
 func TestASnapshotThroughAFileIsTheSameServer(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
@@ -149,7 +149,7 @@ func TestASnapshotThroughAFileIsTheSameServer(t *testing.T) {
 		saved, err := gw.Snapshot()
 		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), "shop.json")
-		var pretty bytes.Buffer // whoever looks at it may indent it
+		var pretty bytes.Buffer // the file may be reformatted
 		require.NoError(t, json.Indent(&pretty, saved, "", "  "))
 		require.NoError(t, os.WriteFile(path, pretty.Bytes(), 0o600))
 
@@ -163,7 +163,7 @@ func TestASnapshotThroughAFileIsTheSameServer(t *testing.T) {
 		assert.Equal(t, string(saved), string(copied), "the same bytes")
 		assert.Equal(t, gw.Clock.Timers(), other.Clock.Timers())
 		require.NotEmpty(t, gw.Clock.Timers())
-		assert.Equal(t, story(t, gw), story(t, other), "and the same future")
+		assert.Equal(t, story(t, gw), story(t, other), "and the same behavior afterwards")
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// A subscription that is taken up again in the middle of its dunning goes on
-// as it would have.
+// A subscription that is restored in the middle of its dunning continues as
+// before.
 func TestSubscriptionsSurviveASnapshot(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithSeed(5))
@@ -64,7 +64,7 @@ func TestSubscriptionsSurviveASnapshot(t *testing.T) {
 	assert.Equal(t, gateway.TransactionCanceled, read.Transactions[0].Status, "its open challenge is canceled with it")
 }
 
-// Fifty creates at once with one key make one subscription and one charge.
+// Fifty concurrent creates with one key create one subscription and one charge.
 func TestOneKeyMakesOneSubscription(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

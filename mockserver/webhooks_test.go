@@ -17,10 +17,10 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// shop is a merchant's receiver. It trusts only what is signed with the secret,
-// unless it takes all, and writes down the kinds that it gets.
+// shop is a merchant's receiver. It accepts only deliveries signed with the
+// secret, unless all is set, and records their kinds.
 type shop struct {
-	all   bool // also what is not signed
+	all   bool // also unsigned deliveries
 	mu    sync.Mutex
 	kinds []webhook.Kind
 	bad   []error
@@ -178,7 +178,7 @@ func TestDisturbedWebhooks(t *testing.T) {
 	pay("late")
 	assert.Empty(t, shop.got())
 	require.NoError(t, gw.Clock.Advance(time.Hour))
-	assert.Equal(t, []webhook.Kind{"transaction.created", paid}, shop.got(), "the stale one of before comes again, too")
+	assert.Equal(t, []webhook.Kind{"transaction.created", paid}, shop.got(), "the earlier stale one is redelivered, too")
 
 	require.ErrorContains(t, gw.Webhooks.Drop("transactions.paid"), "transaction.paid")
 }

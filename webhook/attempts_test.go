@@ -20,9 +20,9 @@ var schedule = []time.Duration{
 	2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// A handler fails for 12 hours. A stranger captured a signed delivery, and
-// repeats each one many times while its signature is valid.
-func TestAStrangerDoesNotUseUpTheAttempts(t *testing.T) {
+// A handler fails for 12 hours. An attacker who captures the signed deliveries
+// replays each one many times while its signature is valid.
+func TestAnAttackerCannotUseUpTheAttempts(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func() webhook.Store{
 		"in memory": func() webhook.Store { return webhook.NewMemoryStore(webhook.MemoryOptions{}) },
@@ -107,7 +107,7 @@ func TestSyncModeGivesUpWithTheGateway(t *testing.T) {
 		require.ErrorContains(t, err, "requeue of id evt_1: dead")
 		counts, err := rx.Counts(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, webhook.Counts{Dead: 1}, counts, "no delivery brings it again")
+		assert.Equal(t, webhook.Counts{Dead: 1}, counts, "no redelivery runs it again")
 		*fail = false
 		n, err = rx.Requeue(t.Context(), dead[0].Key, "id unknown")
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestSyncModeGivesUpWithTheGateway(t *testing.T) {
 }
 
 // A memory store's dead letter is gone after a restart: the gateway must not
-// take the event for handled.
+// treat the event as handled.
 func TestSyncModeInMemoryNeverGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestSyncModeInMemoryNeverGivesUp(t *testing.T) {
 		assert.Equal(t, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 500}, responses)
 		*fail = false
 		time.Sleep(time.Hour)
-		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))), "a person had it delivered again")
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))), "it was redelivered manually")
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeHandled])
 	})
 }

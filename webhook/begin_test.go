@@ -17,8 +17,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// traced gives every delivery and every run a name, as a tracer gives them spans,
-// and has the store keep it.
+// traced gives every delivery and every run a name, as a tracer would give them
+// spans, and stores it.
 func traced(cfg webhook.Config, process string, out *effects) webhook.Config {
 	n := 0
 	name := func(ctx context.Context) string {
@@ -38,7 +38,7 @@ func traced(cfg webhook.Config, process string, out *effects) webhook.Config {
 	return cfg
 }
 
-func TestTheRunOfAnEventKnowsTheTraceOfItsDeliveryInAnotherProcessToo(t *testing.T) {
+func TestARunInAnotherProcessHasTheTraceOfItsDelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newDurable()
@@ -86,7 +86,7 @@ func TestBeginComesBeforeEveryDeliveryAlsoARejectedOne(t *testing.T) {
 	}, out.all())
 }
 
-func TestAnObserverThatPanicsOrReturnsNothingLosesNoEvent(t *testing.T) {
+func TestAnObserverThatPanicsOrReturnsNilLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webhook.Config){
 		"Begin panics": func(c *webhook.Config) {

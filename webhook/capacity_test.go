@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// stuckAPI never responds about resources that strangers made up.
+// stuckAPI never responds about resources that an attacker made up.
 type stuckAPI struct{ *fakeAPI }
 
 func (s stuckAPI) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -43,7 +43,7 @@ func TestAFloodOfUnsignedDeliveriesDoesNotAffectSignedOnes(t *testing.T) {
 		for i := range 1000 {
 			flood.Go(func() { serve(rx, request(paid("e", fmt.Sprintf("guess_%d", i)))) })
 		}
-		for i := range 10 { // and all about the resource that the gateway reports next
+		for i := range 10 { // all about the resource that the gateway reports next
 			flood.Go(func() { serve(rx, request(paid(fmt.Sprintf("e%d", i), "guess_0"))) })
 		}
 		synctest.Wait()
@@ -107,7 +107,7 @@ func stalledRequest(sent int, announced int64, release chan struct{}) *http.Requ
 	return r
 }
 
-func TestBodiesThatDoNotArriveDoNotAffectSignedDeliveries(t *testing.T) {
+func TestStalledBodiesDoNotAffectSignedDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := signedConfig()
@@ -166,7 +166,7 @@ func TestAnnouncedBodiesTakeNoMemoryBeforeTheyArrive(t *testing.T) { //nolint:pa
 	assert.Less(t, grown, uint64(64<<20), "1500 announcements of 1 MiB")
 }
 
-// notifying tells when its body is being read.
+// notifying signals when its body is being read.
 type notifying struct {
 	io.Reader
 

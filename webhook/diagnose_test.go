@@ -25,7 +25,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// The delivery that the gateway sent, before anything happened to it.
+// The delivery as the gateway sent it.
 const sentBody = `{"id":"evt_7","event":"transaction","api_version":"2.0.0","data":{"id":"tx_7","event_type":"transaction.paid",` +
 	`"correlation_id":"order/7","method":"pix","status":"paid","amount":1990,"currency":"BRL","paid_at":"2023-11-14T22:13:20.000Z",` +
 	`"customer":{"name":"João <Souza>","email":"joao@shop.test","phone":null},` +
@@ -59,7 +59,7 @@ func (p *patient) verifier() *webhook.Verifier {
 	return &webhook.Verifier{Keys: p.keys, Headers: p.names, Now: func() time.Time { return p.now }}
 }
 
-// patientWith is a valid delivery and what was done to it.
+// patientWith is a valid delivery with a change applied to it.
 func patientWith(change func(p *patient)) *patient {
 	p := &patient{body: sentBody, now: time.Unix(vectorTime, 0)}
 	p.key(diagnosedKey)
@@ -287,7 +287,7 @@ func hmacHex(key, content string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// signatureAs writes the delivery's signature in another form.
+// signatureAs encodes the delivery's signature in another form.
 func signatureAs(p *patient, change func(digits string) string) {
 	digits := strings.TrimPrefix(p.header.Get(webhook.DefaultSignatureHeader), "sha256=")
 	p.header.Set(webhook.DefaultSignatureHeader, change(digits))
@@ -311,7 +311,7 @@ func TestDiagnoseNamesTheCauseOfARejectedSignature(t *testing.T) {
 	}
 }
 
-// checkDiagnosis holds a diagnosis against Verify and looks for secrets in it.
+// checkDiagnosis compares a diagnosis with Verify and searches it for secrets.
 func checkDiagnosis(t *testing.T, p *patient, d webhook.Diagnosis) {
 	t.Helper()
 	err := p.verifier().Verify(p.header, []byte(p.body))

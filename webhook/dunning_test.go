@@ -27,7 +27,7 @@ func subscribed(t *testing.T, gw *mockserver.Server, trial time.Duration) *gatew
 	return sub
 }
 
-// after moves the gateway's clock and returns the subscription as it is then.
+// after advances the gateway's clock and returns the subscription.
 func after(t *testing.T, gw *mockserver.Server, id string, d time.Duration) *gateway.Subscription {
 	t.Helper()
 	require.NoError(t, gw.Clock.Advance(d))
@@ -48,10 +48,10 @@ func reconciled(t *testing.T, gw *mockserver.Server, open webhook.OpenResource) 
 
 const (
 	month     = 31 * 24 * time.Hour // to February, which has begun a day ago
-	nextMonth = 29 * 24 * time.Hour // to March, likewise
+	nextMonth = 29 * 24 * time.Hour // to March, which has begun a day ago
 )
 
-func TestAPeriodWhoseChargeFailedIsNoRenewal(t *testing.T) {
+func TestAPeriodWhoseChargeFailedIsNotARenewal(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	sub := subscribed(t, gw, 0)

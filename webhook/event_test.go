@@ -63,7 +63,7 @@ func TestParseReadsTheThreeFamilies(t *testing.T) {
 		},
 		"only an id":           {`{"id":"e"}`, webhook.Event{ID: "e"}},
 		"numeric ids":          {`{"id":17,"event":"transaction","data":{"id":18}}`, webhook.Event{ID: "17", Family: webhook.FamilyTransaction, ResourceID: "18"}},
-		"data of another form": {`{"id":"e","event":"transaction","data":["x"]}`, webhook.Event{ID: "e", Family: webhook.FamilyTransaction}},
+		"data of another type": {`{"id":"e","event":"transaction","data":["x"]}`, webhook.Event{ID: "e", Family: webhook.FamilyTransaction}},
 		"an object in a transaction is not the transaction": {
 			`{"id":"e","event":"transaction","data":{"id":"tx_1","object":{"id":"tx_2"}}}`,
 			webhook.Event{ID: "e", Family: webhook.FamilyTransaction, ResourceID: "tx_1"},
@@ -85,7 +85,7 @@ func TestParseKeepsUnknownMembersOfTheEnvelope(t *testing.T) {
 	assert.Equal(t, map[string]json.RawMessage{"ID": json.RawMessage(`"evil"`), "livemode": json.RawMessage("true")}, e.Extra)
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]error{
 		"":                                      webhook.ErrInvalidJSON,
@@ -152,7 +152,7 @@ func TestTransactionEvent(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestNoPayloadCostsAnEvent(t *testing.T) {
+func TestNoPayloadLosesAnEvent(t *testing.T) {
 	t.Parallel()
 	e, err := parse(t, `{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid",
 		"status":["paid"],"customer":"Ana","products":[1],"paid_at":"soon"}}`).Transaction()
@@ -218,8 +218,9 @@ func TestTransferEventFlatAndUnderObject(t *testing.T) {
 	}, flat.Data)
 }
 
-// What the client reads in a response must not be rejected in a webhook.
-func TestOddBytesInASignedBodyCostNoEvent(t *testing.T) {
+// Bytes that the client accepts in a response must not be rejected in a
+// webhook.
+func TestInvalidBytesInASignedBodyLoseNoEvent(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
 	var got effects
@@ -260,7 +261,7 @@ func TestAmountsAreReadExactly(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsAnErrorThatNamesTheMember(t *testing.T) {
+func TestAnUnreadableMemberIsNamedInTheError(t *testing.T) {
 	t.Parallel()
 	typed := func(body string) error {
 		e := parse(t, body)
@@ -312,8 +313,8 @@ func TestAnUnreadableAmountIsADeadLetterAndNotAZero(t *testing.T) {
 }
 
 // A body of many members must not cost more than its length: one of 937 KiB once
-// kept a core busy for 12 seconds. The measure is another linear reading of the
-// same body, which a busy machine slows down as much.
+// kept a core busy for 12 seconds. It is measured against another linear parser
+// of the same body, so that a busy machine slows down both.
 func TestReadingIsLinear(t *testing.T) {
 	t.Parallel()
 	many := func(n int, one string) string {
@@ -367,8 +368,8 @@ func TestReadingIsLinear(t *testing.T) {
 	}
 }
 
-// A name may be there many times: however many members there are, the last one
-// counts and the others are not kept.
+// A name may occur many times: the last member counts and the others are
+// dropped.
 func TestTheLastOfDuplicateNamesCounts(t *testing.T) {
 	t.Parallel()
 	for _, others := range []int{0, 100} {
@@ -414,7 +415,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// An event that was made by hand may hold anything.
+// An event that was written by hand may contain anything.
 func FuzzTypedEvents(f *testing.F) {
 	f.Add([]byte(`{"data":{"object":{"a":"\""},"products":[{"title":"x"},1],"status":"`))
 	f.Add([]byte(`{"data":{"products":[{},{"\u0074itle":"\n"}],"amount":-1e9,"metadata":{}}}`))

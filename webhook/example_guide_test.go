@@ -44,7 +44,7 @@ func Example() {
 	mux := http.NewServeMux()
 	mux.Handle("POST /webhooks/gateway", rx)
 
-	// What the gateway does:
+	// The gateway's part:
 	paid := webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body()
 	response := deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
 	fmt.Println(response.Status, response.Outcome)
@@ -108,7 +108,7 @@ func ExampleSigningKey() {
 	// 401
 }
 
-// Middleware sees every run of a handler, for logs, metrics and traces.
+// Middleware wraps every run of a handler, for logs, metrics and traces.
 func ExampleReceiver_Use() {
 	secret := gateway.NewSecret("whsec_from_the_environment")
 	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}})
@@ -165,7 +165,7 @@ func ExampleDiagnose() {
 	//    Fix: Verify the bytes that arrived. Let no body parser run before: use http.Request.Body itself, express.raw instead of express.json, request.get_data() instead of request.json.
 }
 
-// What trying again does not help becomes a dead letter, which waits for a
+// An error that a retry can't fix becomes a dead letter, which waits for a
 // person.
 func ExampleReceiver_Requeue() {
 	secret := gateway.NewSecret("whsec_from_the_environment")
@@ -189,7 +189,7 @@ func ExampleReceiver_Requeue() {
 	response := deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
 	fmt.Println(response.Status, response.Outcome)
 
-	approved = true // somebody asked the buyer
+	approved = true // someone asked the buyer
 
 	ctx := context.Background()
 	dead, err := rx.DeadLetters(ctx, webhook.DeadLetterQuery{})

@@ -6,7 +6,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// SignText gives the signature of Sign with any text for the timestamp.
+// SignText returns the signature of Sign for any timestamp string.
 func SignText(key gateway.Secret, timestamp string, body []byte) string {
 	return mac(key, timestamp, body)
 }
@@ -26,7 +26,7 @@ func Verdict(k Kind, state any, now time.Time) string {
 	return [...]string{confirmed: "confirmed", behind: "behind", refuted: "refuted"}[c.verdict]
 }
 
-// KindRow is what a test sees of a row of the table of kinds.
+// KindRow is a row of the table of kinds, for tests.
 type KindRow struct {
 	Kind         Kind
 	Documented   bool
@@ -49,5 +49,5 @@ func KindRows() (rows []KindRow) {
 	return rows
 }
 
-// Digest identifies what an event says.
+// Digest identifies the content of an event.
 func Digest(e *Event) string { return digest(e) }

@@ -15,7 +15,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// trusting is a shop as docs/webhooks.md has it: it ships what the event names.
+// trusting is the shop of docs/webhooks.md: it ships the order that the event
+// names.
 func trusting(t *testing.T, cfg webhook.Config) (*webhook.Receiver, *effects) {
 	t.Helper()
 	cfg.Logger = quiet
@@ -29,7 +30,7 @@ func trusting(t *testing.T, cfg webhook.Config) (*webhook.Receiver, *effects) {
 }
 
 // An attacker pays BRL 1.00 and reports the payment as that of a larger order.
-func TestAPayingForgerShipsNothingButItsOwnOrder(t *testing.T) {
+func TestAForgerWhoPaysGetsOnlyTheirOwnOrder(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]func(*webhook.Config){
 		"SignatureOrReadBack": func(*webhook.Config) {},
@@ -78,7 +79,7 @@ func TestAPayingForgerShipsNothingButItsOwnOrder(t *testing.T) {
 			if cfg.Keys != nil {
 				genuine := fmt.Sprintf(`{"id":"x","event":"transaction","data":{"id":%q,"event_type":"transaction.paid","status":"paid",`+
 					`"correlation_id":"order-cheap","amount":100}}`, mine.ID)
-				assert.Equal(t, received, response(rx, signed(genuine)), "no forgery hides the genuine event")
+				assert.Equal(t, received, response(rx, signed(genuine)), "no forgery suppresses the genuine event")
 			} else {
 				assert.Equal(t, received, forge(`{"id":"x","event":"transaction","data":{"id":%q,"event_type":"transaction.paid"}}`, mine.ID))
 			}
@@ -87,9 +88,8 @@ func TestAPayingForgerShipsNothingButItsOwnOrder(t *testing.T) {
 	}
 }
 
-// Whatever an unsigned body says beside what the API says too, the handler does
-// not see it.
-func TestAnUnsignedEventHasNothingInItButTheAPIsWords(t *testing.T) {
+// The handler sees nothing of an unsigned body that the API does not confirm.
+func TestAnUnsignedEventHasOnlyDataFromTheAPI(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx := receiver(t, webhook.Config{API: api.client(t), Logger: quiet})
@@ -195,7 +195,7 @@ func TestAForgedSubscriptionIsRejected(t *testing.T) {
 	assert.Equal(t, []string{"subscription.started sub_1 active"}, got.all())
 }
 
-// A status that the resource has left is the word of an event that is late.
+// An event with a former status of the resource is a late event.
 func TestAnUnsignedEventMayLagBehindTheAPI(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
@@ -208,7 +208,7 @@ func TestAnUnsignedEventMayLagBehindTheAPI(t *testing.T) {
 	assert.Equal(t, []string{"transaction.paid tx_1 refunded", "transaction.refunded tx_1 refunded"}, got.all())
 }
 
-func TestTheIDOfAnUnsignedEventIsThatOfItsFact(t *testing.T) {
+func TestTheIDOfAnUnsignedEventIdentifiesItsFact(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid")
@@ -236,9 +236,9 @@ func TestTheIDOfAnUnsignedEventIsThatOfItsFact(t *testing.T) {
 	assert.True(t, strings.HasPrefix(ids[0], "fact-"), ids[0])
 }
 
-// The unsigned twin said what the API says. A signed event that says otherwise
-// is another one.
-func TestASignedEventWhoseWordsDifferIsHandledToo(t *testing.T) {
+// An unsigned event has the data of the API. A signed event with other data is
+// another event.
+func TestASignedEventThatDiffersIsHandledToo(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid", "external_ref", "order-1")
@@ -253,7 +253,7 @@ func TestASignedEventWhoseWordsDifferIsHandledToo(t *testing.T) {
 	}, got.all())
 }
 
-func TestASignedTwinThatSaysTheSameIsADuplicate(t *testing.T) {
+func TestAnEqualSignedEventIsADuplicate(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid", "external_ref", "order-1", "currency", "BRL")
@@ -265,11 +265,11 @@ func TestASignedTwinThatSaysTheSameIsADuplicate(t *testing.T) {
 	}
 	assert.Len(t, got.all(), 1)
 	api.fail(503)
-	assert.Equal(t, notConfirmedYet, response(rx, signed(paid("evt_1", "tx_1"))), "whether it says the same can't be told now")
+	assert.Equal(t, notConfirmedYet, response(rx, signed(paid("evt_1", "tx_1"))), "whether it is equal can't be determined now")
 }
 
-// A renewal that is late must not be taken for the one that an unsigned
-// delivery reported meanwhile: each pays for a period of its own.
+// A late renewal must not be confused with one that an unsigned delivery
+// reported meanwhile: each pays for its own period.
 func TestALateRenewalIsNotHiddenByAnotherPeriods(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}

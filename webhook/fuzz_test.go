@@ -67,7 +67,7 @@ func FuzzServeHTTP(f *testing.F) {
 	})
 }
 
-// Whatever an unsigned body says, a handler sees what the API says.
+// For every unsigned body, the handler sees only data from the API.
 func FuzzForgedBodies(f *testing.F) {
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid", "external_ref", "order-1")

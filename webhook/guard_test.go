@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func TestAPanickingObserverEndsNeitherDeliveriesNorWorkers(t *testing.T) {
+func TestAPanickingObserverStopsNeitherDeliveriesNorWorkers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := inbox(newDurable())
@@ -106,7 +106,7 @@ func (s *panickyStore) Complete(ctx context.Context, c *webhook.Claim) error {
 	return s.Store.Complete(ctx, c)
 }
 
-func TestAPanickingStoreIsAnErrorOfTheStore(t *testing.T) {
+func TestAPanicOfTheStoreIsAStoreError(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"Put", "Next", "Extend", "Complete"} {
 		t.Run(method, func(t *testing.T) {

@@ -29,7 +29,7 @@ func signedConfig() webhook.Config {
 	return webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}, Logger: quiet}
 }
 
-// atOnce is no backoff.
+// atOnce is a backoff of zero.
 func atOnce(int) time.Duration { return 0 }
 
 func receiver(t *testing.T, cfg webhook.Config) *webhook.Receiver {
@@ -77,7 +77,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// response is what a test compares: the status and the body.
+// response formats the status and the body for comparisons.
 func response(h http.Handler, r *http.Request) string {
 	w := serve(h, r)
 	return fmt.Sprintf("%d %s", w.Code, w.Body)
@@ -88,7 +88,7 @@ const (
 	failedNow = `500 {"error":"handler_failed"}`
 )
 
-// effects counts what handlers did, by event and resource.
+// effects counts the effects of handlers, by event and resource.
 type effects struct {
 	mu   sync.Mutex
 	list []string
@@ -106,7 +106,7 @@ func (f *effects) all() []string {
 	return append([]string{}, f.list...)
 }
 
-// nothingLeft checks that no event waits, runs, is dead or has no handler.
+// nothingLeft checks that no event is waiting, running, dead or unhandled.
 func nothingLeft(t *testing.T, rx *webhook.Receiver) {
 	t.Helper()
 	counts, err := rx.Counts(t.Context())

@@ -34,7 +34,7 @@ func inbox(store webhook.Store) webhook.Config {
 	return cfg
 }
 
-func TestTheInboxAnswersFirstAndHandlesThen(t *testing.T) {
+func TestTheInboxRespondsBeforeItHandles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rx := receiver(t, inbox(newDurable()))
@@ -72,7 +72,7 @@ func TestTheInboxRetriesWithBackoffAndGivesUp(t *testing.T) {
 			case 2:
 				return fmt.Errorf("locked: %w", webhook.RetryAfter(time.Hour))
 			case 3:
-				panic("a nil somewhere")
+				panic("a nil pointer")
 			default:
 				return errors.New("no database")
 			}
@@ -95,8 +95,8 @@ func TestTheInboxRetriesWithBackoffAndGivesUp(t *testing.T) {
 	})
 }
 
-// cutStore is a store whose process can be killed: from then on nothing that it
-// does arrives.
+// cutStore is a store whose process can be killed: from then on it changes
+// nothing.
 type cutStore struct {
 	webhook.Store
 
@@ -151,7 +151,7 @@ func (s *cutStore) Complete(ctx context.Context, c *webhook.Claim) error {
 	return s.Store.Complete(ctx, c)
 }
 
-func TestAKilledProcessIsTakenOverFrom(t *testing.T) {
+func TestTheEventsOfAKilledProcessAreTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := newDurable()
@@ -168,7 +168,7 @@ func TestAKilledProcessIsTakenOverFrom(t *testing.T) {
 		webhook.OnOther(first, handler("first", doomed.kill)) // killed between claim and completion
 		assert.Equal(t, received, response(first, signed(paid("evt_1", "tx_1"))))
 		synctest.Wait()
-		assert.Equal(t, `503 {"error":"unavailable"}`, response(first, signed(paid("evt_2", "tx_2"))), "what is not stored is not acknowledged")
+		assert.Equal(t, `503 {"error":"unavailable"}`, response(first, signed(paid("evt_2", "tx_2"))), "an event that is not stored is not acknowledged")
 
 		second := receiver(t, inbox(shared))
 		webhook.OnOther(second, handler("second", func() {}))
@@ -180,7 +180,7 @@ func TestAKilledProcessIsTakenOverFrom(t *testing.T) {
 	})
 }
 
-func TestAnEventThatKillsEveryProcessIsBuried(t *testing.T) {
+func TestAnEventThatKillsEveryProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := newDurable()
@@ -286,7 +286,7 @@ func TestShutdownOfAnInbox(t *testing.T) {
 			assert.Equal(t, received, response(rx, signed(paid(id, id))))
 		}
 		time.Sleep(time.Second)
-		require.NoError(t, rx.Shutdown(t.Context()), "what runs is finished")
+		require.NoError(t, rx.Shutdown(t.Context()), "running handlers finish")
 		assert.Len(t, got.all(), 1)
 		counts, err := shared.Counts(t.Context())
 		require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestShutdownOfAnInbox(t *testing.T) {
 	})
 }
 
-func TestTheInboxOutlivesAStoreThatIsDown(t *testing.T) {
+func TestTheInboxRecoversWhenTheStoreIsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		flaky := &flakyStore{Store: newDurable()}
@@ -339,8 +339,7 @@ func TestTheInboxOutlivesAStoreThatIsDown(t *testing.T) {
 	})
 }
 
-// failsOnce is a store whose first claim fails, as one does that waits too long for
-// the database.
+// failsOnce is a store whose first claim fails, as with a database timeout.
 type failsOnce struct {
 	durable
 
@@ -354,7 +353,7 @@ func (s *failsOnce) Next(ctx context.Context, limit int, lease time.Duration) ([
 	return s.durable.Next(ctx, limit, lease)
 }
 
-func TestDeliveriesThatKeepComingDoNotPutOffTheClaims(t *testing.T) {
+func TestContinuousDeliveriesDoNotDelayClaims(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		store webhook.Store
@@ -392,7 +391,7 @@ func TestDeliveriesThatKeepComingDoNotPutOffTheClaims(t *testing.T) {
 	}
 }
 
-// flakyStore is a database that is down now and then.
+// flakyStore is a database that is temporarily down.
 type flakyStore struct {
 	webhook.Store
 
@@ -439,7 +438,7 @@ func (s *flakyStore) Next(ctx context.Context, limit int, lease time.Duration) (
 	return s.Store.Next(ctx, limit, lease)
 }
 
-func TestADoneEventIsNotedAlsoIfTheStoreStumbles(t *testing.T) {
+func TestACompletionIsRetriedIfTheStoreFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stumbling := &stumblingStore{Store: newDurable(), left: 2}

@@ -51,8 +51,8 @@ func TestEveryRowOfTheTableOfKindsIsComplete(t *testing.T) {
 		for _, status := range append([]string{row.Kind.Status()}, row.DerivedFrom...) {
 			assert.True(t, isState(family, status), "%q of %s is no state of a %s", status, row.Kind, family)
 		}
-		// What moves money is never dropped, and only a chargeback has no place in a
-		// subscription's cycle.
+		// Events that move money are never skipped, and only a chargeback has no
+		// place in a subscription's cycle.
 		assert.True(t, row.Rank > 0 || row.Kind == webhook.SubscriptionChargebackReceived, "%s has no rank", row.Kind)
 		assert.True(t, row.Occasion || row.OccasionData == nil, "%s names the member of an occasion that it doesn't have", row.Kind)
 	}

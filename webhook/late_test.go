@@ -49,13 +49,13 @@ func TestLateEventsOfASubscriptionAreOrderedByTimestamp(t *testing.T) {
 		{"past due, after", "past_due", "2027-04-01T00:00:00.000Z"},
 		{"chargeback, whenever", "chargeback_received", "2027-01-01T00:00:00.000Z"},
 		{"canceled", "canceled", "2027-05-01T00:00:00.000Z"},
-		{"payment failed, same moment", "payment_failed", "2027-05-01T00:00:00.000Z"},
+		{"payment failed, same time", "payment_failed", "2027-05-01T00:00:00.000Z"},
 		{"no moment", "updated", ""},
 	} {
 		body := fmt.Sprintf(`{"id":%q,"event":"subscription","data":{"id":"s_1","event_type":"subscription.%s","occurred_at":%q}}`, e.id, e.kind, e.at)
 		assert.Equal(t, received, response(rx, signed(body)))
 	}
-	assert.Equal(t, []string{"renewed", "past due, after", "chargeback, whenever", "canceled", "payment failed, same moment", "no moment"}, got.all())
+	assert.Equal(t, []string{"renewed", "past due, after", "chargeback, whenever", "canceled", "payment failed, same time", "no moment"}, got.all())
 }
 
 func TestLateEventsThatMoveMoneyAreHandled(t *testing.T) {
@@ -118,7 +118,7 @@ func TestLateEventsThatMoveMoneyAreHandled(t *testing.T) {
 	}
 }
 
-// Books that leave a payment out and have its refund are wrong for ever.
+// Skipping a payment but handling its refund would leave the books wrong.
 func TestEveryEventThatMovesMoneyIsHandledOnceHoweverLate(t *testing.T) {
 	t.Parallel()
 	last := map[webhook.Family]webhook.Kind{

@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-func TestTheMemoryStoreIsAStore(t *testing.T) {
+func TestTheMemoryStorePassesTheStoreTests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		webhooktest.RunStore(t, func() webhook.Store { return webhook.NewMemoryStore(webhook.MemoryOptions{}) })
@@ -58,7 +58,7 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 		}
 		e, err = put("a")
 		require.NoError(t, err)
-		assert.True(t, e.Added, "forgotten, and so new again")
+		assert.True(t, e.Added, "forgotten, and therefore new")
 
 		// Claimed events and dead letters do not.
 		for _, id := range []string{"a", "c", "d"} {
@@ -74,7 +74,7 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 	})
 }
 
-func TestTheMemoryStoreForgetsInTime(t *testing.T) {
+func TestTheMemoryStoreForgetsAfterTheRetention(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := webhook.NewMemoryStore(webhook.MemoryOptions{TTL: time.Hour})
@@ -95,8 +95,8 @@ func TestTheMemoryStoreForgetsInTime(t *testing.T) {
 	})
 }
 
-// A store that was started a moment ago does not know what its predecessor did.
-func TestAfterARestartAStrangerCantRepeatAnOldPayment(t *testing.T) {
+// A store that was just started does not know what its predecessor handled.
+func TestAnOldPaymentCannotBeReplayedAfterARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
@@ -114,7 +114,7 @@ func TestAfterARestartAStrangerCantRepeatAnOldPayment(t *testing.T) {
 		}
 		assert.Equal(t, received, response(start(), request(paid("evt_1", "tx_1"))))
 		time.Sleep(time.Minute)
-		assert.Equal(t, received, response(start(), request(paid("evt_1", "tx_1"))), "most likely on its way while the process was restarted")
+		assert.Equal(t, received, response(start(), request(paid("evt_1", "tx_1"))), "probably in flight while the process restarted")
 		time.Sleep(6 * 24 * time.Hour)
 		restarted := start()
 		time.Sleep(time.Hour)

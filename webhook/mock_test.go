@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// The receiver with the whole mock gateway on the other side.
+// The receiver tested against the mock gateway.
 
 func order(notifyURL string) gateway.TransactionParams {
 	return gateway.TransactionParams{
@@ -29,7 +29,7 @@ func order(notifyURL string) gateway.TransactionParams {
 	}
 }
 
-// kindsOf returns the first words of what handlers noted.
+// kindsOf returns the first words of what handlers recorded.
 func kindsOf(got *effects) (kinds []string) {
 	for _, line := range got.all() {
 		kind, _, _ := strings.Cut(line, " ")
@@ -102,11 +102,11 @@ func TestARegisteredEndpointAndANotifyURLAtOnePlace(t *testing.T) {
 	}, kindsOf(got), "ten deliveries, five events")
 }
 
-// readBackShop believes the mock's API only; its deliveries carry no signature.
+// readBackShop trusts only the mock's API; its deliveries are unsigned.
 func readBackShop(t *testing.T, gw *mockserver.Server) (*webhook.Receiver, *effects) {
 	t.Helper()
 	rx, got := shop(t, webhook.Config{
-		API: gw.Client(), Now: gw.Clock.Now, // and weeks go by in a moment:
+		API: gw.Client(), Now: gw.Clock.Now, // weeks pass instantly:
 		ReadBack: webhook.ReadBack{PerSecond: 1e6},
 	})
 	_, err := gw.Webhooks.AddEndpoint(mockserver.Endpoint{Handler: rx})
@@ -179,8 +179,8 @@ func TestForgersOfAPaymentUnderReadBack(t *testing.T) {
 	client := gw.Client()
 	tx, err := client.Transactions.Create(t.Context(), order(""))
 	require.NoError(t, err)
-	// The forger knows the URL and the id, tries everything after every step,
-	// and again when the store has forgotten.
+	// The forger knows the URL and the id, tries every forgery after every
+	// step, and again when the store has forgotten the events.
 	step := func(err error) {
 		t.Helper()
 		require.NoError(t, err)
@@ -211,8 +211,9 @@ func TestForgersOfAPaymentUnderReadBack(t *testing.T) {
 	}, kindsOf(got)[3:])
 }
 
-// Two endpoints, of which one has a secret, tell a subscription's life twice.
-func TestASubscriptionToldSignedAndUnsignedIsHandledOnce(t *testing.T) {
+// Two endpoints, one of which has a secret, report a subscription's events
+// twice.
+func TestASubscriptionReportedSignedAndUnsignedIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	client := gw.Client()
@@ -304,7 +305,7 @@ func TestTransfersUnderReadBack(t *testing.T) {
 	}, kindsOf(got))
 }
 
-func TestWhatSendsNoEventReachesTheHandlers(t *testing.T) {
+func TestChangesWithoutAWebhookReachTheHandlers(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	client := gw.Client()
@@ -345,8 +346,8 @@ func TestWhatSendsNoEventReachesTheHandlers(t *testing.T) {
 	}, found)
 }
 
-// The diagnosis knows the gateway's order of members, of every event that the mock
-// sends, so that it recognizes a body whose members were sorted.
+// The diagnosis knows the gateway's order of members for every event that the mock
+// sends, so it recognizes a body whose members were sorted.
 func TestDiagnoseRecognizesEveryEventAfterAMap(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

@@ -21,7 +21,7 @@ const (
 	notConfirmedYet = `503 {"error":"event_not_confirmed_yet"}`
 )
 
-// shop is a receiver whose handlers note what they see.
+// shop is a receiver whose handlers record what they see.
 func shop(t *testing.T, cfg webhook.Config) (*webhook.Receiver, *effects) {
 	t.Helper()
 	cfg.Logger = quiet
@@ -47,7 +47,7 @@ func mixed(t *testing.T, api *fakeAPI) webhook.Config {
 	return webhook.Config{Trust: webhook.SignatureOrReadBack, Keys: []webhook.SigningKey{{Key: secret}}, API: api.client(t)}
 }
 
-func TestReadBackBelievesTheAPIOnly(t *testing.T) {
+func TestReadBackTrustsOnlyTheAPI(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
@@ -66,11 +66,11 @@ func TestReadBackBelievesTheAPIOnly(t *testing.T) {
 	assert.Equal(t, []string{"transaction.paid tx_1 captured"}, got.all(), "the handler has the confirmed state")
 
 	for _, body := range []string{
-		`{"id":"e","event":"dispute","data":{"id":"d_1","event_type":"dispute.opened"}}`, // nothing to ask
+		`{"id":"e","event":"dispute","data":{"id":"d_1","event_type":"dispute.opened"}}`, // nothing to read
 		`{"id":"e","event":"transaction","data":{"event_type":"transaction.paid"}}`,
 		`{"id":"e","event":"transaction","data":{"id":"../tx_1","event_type":"transaction.paid"}}`,
 		`{"id":"e","event":"transaction","data":{"id":"TX_1","event_type":"transaction.paid"}}`,
-		`{"id":"e","event":"transfer","type":"payout.transferred","data":{"id":"tx_1"}}`, // another family's id
+		`{"id":"e","event":"transfer","type":"payout.transferred","data":{"id":"tx_1"}}`, // an id of another family
 	} {
 		assert.Equal(t, unconfirmed, response(rx, request(body)), body)
 	}
@@ -88,7 +88,7 @@ func TestAnAPIThatReadsIDsLenientlyGivesOneEventOneIdentity(t *testing.T) {
 	assert.Len(t, got.all(), 1)
 }
 
-func TestAnUnreachableAPIIsNoRefusal(t *testing.T) {
+func TestAnUnreachableAPIIsNotARejection(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
@@ -123,7 +123,7 @@ func TestUnderReadBackOneFactIsOneEvent(t *testing.T) {
 	}, got.all(), "two refunds are two facts")
 }
 
-func TestRefundsOfAnAPIThatDoesNotTellTheAmount(t *testing.T) {
+func TestRefundsOfAnAPIThatOmitsTheAmount(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
@@ -176,21 +176,22 @@ func TestSignedAndUnsignedDeliveriesOfOneEventAreOne(t *testing.T) {
 	}
 }
 
-func TestAConfirmedForgeryIsTheRealEventAndHidesNoOther(t *testing.T) {
+func TestAConfirmedForgeryIsTheRealEventAndHidesNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, mixed(t, api))
 	refund := func(id string) string {
 		return txBody(id, webhook.TransactionRefunded, "tx_1", "partially_refunded")
 	}
-	// Two refunds happened. Somebody who knows the URL and the id reports them
-	// before the gateway does: that is true, and it is one event's worth.
+	// Two refunds were made. An attacker who knows the URL and the id reports
+	// them before the gateway does: the report is true, and counts as one
+	// event.
 	api.setTransaction("tx_1", "partially_refunded", "refunded_amount", 900)
 	assert.Equal(t, received, response(rx, request(refund("forged"))))
 	assert.Equal(t, received, response(rx, request(refund("forged again"))))
 	assert.Len(t, got.all(), 1)
 	assert.Equal(t, received, response(rx, signed(refund("evt_1"))))
-	assert.Len(t, got.all(), 1, "the first real one is what was handled")
+	assert.Len(t, got.all(), 1, "the first real one is the event that was handled")
 	assert.Equal(t, received, response(rx, signed(refund("evt_2"))))
 	assert.Len(t, got.all(), 2, "the second one is not lost")
 	for _, id := range []string{"evt_1", "evt_2"} {
@@ -232,14 +233,14 @@ func TestASignedRefundWaitsForAnAPIThatIsDownButNotForOneThatIsBehind(t *testing
 	refund := txBody("evt_1", webhook.TransactionRefunded, "tx_1", "refunded")
 	api.fail(503)
 	assert.Equal(t, notConfirmedYet, response(rx, signed(refund)))
-	assert.Equal(t, received, response(rx, signed(paid("evt_0", "tx_1"))), "what happens once needs no API")
+	assert.Equal(t, received, response(rx, signed(paid("evt_0", "tx_1"))), "an event that can happen only once needs no API")
 	api.fail(0)
 	api.setTransaction("tx_1", "paid")
-	assert.Equal(t, received, response(rx, signed(refund)), "the signature outweighs it")
+	assert.Equal(t, received, response(rx, signed(refund)), "the signature takes precedence")
 	assert.Equal(t, []string{"transaction.paid tx_1 paid", "transaction.refunded tx_1 refunded"}, got.all())
 }
 
-func TestWhatHappenedBeforeTheStoresMemoryIsNotBelievedAgain(t *testing.T) {
+func TestEventsOlderThanTheStoreAreNotConfirmed(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
@@ -249,7 +250,7 @@ func TestWhatHappenedBeforeTheStoresMemoryIsNotBelievedAgain(t *testing.T) {
 	assert.Empty(t, got.all())
 }
 
-func TestManyDeliveriesOfOneResourceAskOnce(t *testing.T) {
+func TestManyDeliveriesOfOneResourceReadItOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{gate: make(chan struct{})}
@@ -289,7 +290,7 @@ func TestReadsAreLimited(t *testing.T) {
 	})
 }
 
-func TestASlowAPIIsGivenUp(t *testing.T) {
+func TestAReadOfASlowAPITimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{gate: make(chan struct{})}

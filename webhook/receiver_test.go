@@ -20,7 +20,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func TestNewRefusesWhatCannotKeepThePromise(t *testing.T) {
+func TestNewRejectsInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	client := (&fakeAPI{}).client(t)
 	key := []webhook.SigningKey{{Key: secret}}
@@ -101,7 +101,7 @@ func TestWithoutAHandlerAnEventIsAcknowledged(t *testing.T) {
 	assert.Equal(t, map[webhook.Outcome]uint64{webhook.OutcomeUnhandled: 1}, rx.Stats())
 }
 
-func TestAnEventIsEffectiveOnce(t *testing.T) {
+func TestAnEventHasOneEffect(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
 	var got effects
@@ -123,7 +123,7 @@ func TestAnEventIsEffectiveOnce(t *testing.T) {
 	assert.ElementsMatch(t, []string{"evt_0", "evt_1", "evt_2", "evt_3", "evt_4"}, got.all(), "five events of one resource, each once")
 }
 
-func TestAFailureIsTriedAgainByTheNextDeliveryAfterTheBackoff(t *testing.T) {
+func TestAFailureIsRetriedByTheNextDeliveryAfterTheBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := signedConfig()
@@ -159,7 +159,7 @@ func TestAFailureIsTriedAgainByTheNextDeliveryAfterTheBackoff(t *testing.T) {
 func TestAHandlerThatDoesNotReturnNormallyFailed(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){
-		"a panic":        func() { panic("a nil somewhere") },
+		"a panic":        func() { panic("a nil pointer") },
 		"runtime.Goexit": runtime.Goexit, // as t.FailNow does
 	} {
 		cfg := signedConfig()
@@ -202,7 +202,7 @@ func TestOneEventOfAResourceAtATime(t *testing.T) {
 		most.Store(max(most.Load(), running.Add(1)))
 		defer running.Add(-1)
 		for range 100 {
-			runtime.Gosched() // let others come in between
+			runtime.Gosched() // let others run in between
 		}
 		return nil
 	})
@@ -216,7 +216,7 @@ func TestOneEventOfAResourceAtATime(t *testing.T) {
 	assert.Equal(t, int32(1), most.Load())
 }
 
-func TestTooManyDeliveriesAtATimeComeBack(t *testing.T) {
+func TestTooManyConcurrentDeliveriesAreRedelivered(t *testing.T) {
 	t.Parallel()
 	cfg := signedConfig()
 	cfg.MaxConcurrent = 1
@@ -237,7 +237,7 @@ func TestTooManyDeliveriesAtATimeComeBack(t *testing.T) {
 	assert.Equal(t, received, <-done)
 }
 
-func TestWhatWasBegunIsFinishedThoughTheSenderHangsUp(t *testing.T) {
+func TestARunningHandlerFinishesAfterTheSenderHangsUp(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
 	ctx, hangUp := context.WithCancel(t.Context())

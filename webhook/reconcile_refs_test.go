@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// unsure is a merchant that knows its orders by reference only.
+// unsure is a merchant that knows only the references of its orders.
 type unsure struct {
 	rx         *webhook.Receiver
 	got        *effects
@@ -110,7 +110,7 @@ func TestAReferenceIsAbsentOnlyAfterTheMinimumAge(t *testing.T) {
 	assert.Equal(t, webhook.Reconciliation{Checked: 2, Missing: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
 	assert.ElementsMatch(t, []string{"order-1", "payout-1"}, u.absent)
 
-	_, err = gw.Client().Transactions.Create(t.Context(), charged("order-1")) // what Absent is for
+	_, err = gw.Client().Transactions.Create(t.Context(), charged("order-1")) // the case for Absent
 	require.NoError(t, err)
 	assert.Equal(t, webhook.Reconciliation{Checked: 1}, u.round(t, webhook.ReconcilerConfig{}, open[0]))
 	assert.Contains(t, u.identified, "order-1")
@@ -136,7 +136,7 @@ func TestAbsentIsCalledInTheOrderOfOpen(t *testing.T) {
 	assert.Equal(t, 30, sum.Missing)
 }
 
-func TestASearchThatIsNotCompleteCallsNothingAbsent(t *testing.T) {
+func TestAnIncompleteSearchCallsNothingAbsent(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	u := newUnsure(t, gw)
@@ -170,7 +170,7 @@ func TestAFailedSearchCallsNothingAbsent(t *testing.T) {
 	})
 }
 
-func TestReferencesThatCantBeLookedUpFail(t *testing.T) {
+func TestReferencesThatCannotBeSearchedFail(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	u := newUnsure(t, gw)
@@ -199,7 +199,7 @@ func TestAnIDThatWasNotStoredIsIdentifiedAgain(t *testing.T) {
 	assert.Equal(t, webhook.Reconciliation{Checked: 1, Found: 1}, u.round(t, webhook.ReconcilerConfig{}, open))
 }
 
-// calling counts the requests that are under way, each of which takes a while.
+// calling counts the requests in flight, each of which takes a while.
 type calling struct {
 	http.RoundTripper
 
@@ -214,7 +214,7 @@ func (c *calling) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-func TestARoundMakesNoMoreCallsAtATimeThanConcurrentSays(t *testing.T) {
+func TestConcurrentLimitsTheCallsOfARound(t *testing.T) {
 	t.Parallel()
 	for _, concurrent := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {

@@ -60,7 +60,7 @@ func once(t *testing.T, r *webhook.Reconciler) webhook.Reconciliation {
 
 func nothing() error { return nil }
 
-func TestAnEventThatWasDoneAndNeverAppliedIsRepairedOnce(t *testing.T) {
+func TestAnEventWithoutItsEffectIsRepairedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
@@ -84,7 +84,7 @@ func TestAnEventThatWasDoneAndNeverAppliedIsRepairedOnce(t *testing.T) {
 	})
 }
 
-func TestARecordThatWasClosedInBetweenIsNotRepaired(t *testing.T) {
+func TestARecordThatWasClosedMeanwhileIsNotRepaired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
@@ -99,12 +99,12 @@ func TestARecordThatWasClosedInBetweenIsNotRepaired(t *testing.T) {
 		assert.Equal(t, webhook.Reconciliation{}, once(t, r))
 		time.Sleep(time.Hour)
 		open = pendingTx("tx_1") // reopened by hand, say
-		assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1}, once(t, r), "the time begins anew")
+		assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1}, once(t, r), "the time starts again")
 		assert.Equal(t, 1, b.runs)
 	})
 }
 
-func TestAnEventThatIsTriedAgainOrADeadLetterIsNotRepaired(t *testing.T) {
+func TestARetriedEventOrADeadLetterIsNotRepaired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
@@ -168,7 +168,7 @@ func TestAnOperatorReplaysAResource(t *testing.T) {
 	assert.Equal(t, 1, sum.Failed)
 }
 
-func TestAFailedReplayIsADeadLetterNotAnEventThatWaitsForEver(t *testing.T) {
+func TestAFailedReplayBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	b := newBooks(t)
 	b.apply = func() error { return errors.New("no database") }

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// openOnes is what a merchant's records have as open.
+// openOnes are the open resources in a merchant's records.
 func openOnes(list ...webhook.OpenResource) func(context.Context) iter.Seq2[webhook.OpenResource, error] {
 	return func(context.Context) iter.Seq2[webhook.OpenResource, error] {
 		return func(yield func(webhook.OpenResource, error) bool) {
@@ -42,7 +42,7 @@ func reconciler(t *testing.T, rx *webhook.Receiver, list ...webhook.OpenResource
 	return r
 }
 
-func TestTheReconcilerFindsWhatNoWebhookTold(t *testing.T) {
+func TestTheReconcilerFindsMissedEvents(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, mixed(t, api))
@@ -70,7 +70,7 @@ func TestTheReconcilerFindsWhatNoWebhookTold(t *testing.T) {
 	assert.Len(t, got.all(), 9)
 }
 
-func TestAWebhookAndTheReconcilerTellOneEventOnce(t *testing.T) {
+func TestAnEventOfAWebhookAndTheReconcilerIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, mixed(t, api))
@@ -163,7 +163,7 @@ func TestReconciledTransfersAndSubscriptions(t *testing.T) {
 	}, got.all())
 }
 
-func TestWhatFailsIsSeenAgain(t *testing.T) {
+func TestFailedEventsAreReconciledAgain(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	cfg := mixed(t, api)

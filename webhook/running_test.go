@@ -35,7 +35,7 @@ func (h *hanging) handle(_ context.Context, e *webhook.Event) error {
 	return nil
 }
 
-func TestHungHandlersAreReportedAndGiveTheirWorkersBack(t *testing.T) {
+func TestHungHandlersAreReportedAndReleaseTheirWorkers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := newDurable()
@@ -65,7 +65,7 @@ func TestHungHandlersAreReportedAndGiveTheirWorkersBack(t *testing.T) {
 		assert.Equal(t, received, response(rx, signed(paid("evt_other", "tx_9"))))
 		assert.Equal(t, received, response(rx, signed(paid("evt_same", "tx_0"))))
 		synctest.Wait()
-		assert.Contains(t, h.all(), "evt_other", "other events go on")
+		assert.Contains(t, h.all(), "evt_other", "other events are handled")
 		assert.NotContains(t, h.all(), "evt_same", "an event of a resource that is being handled waits")
 
 		second := receiver(t, inbox(shared))
@@ -82,7 +82,7 @@ func TestHungHandlersAreReportedAndGiveTheirWorkersBack(t *testing.T) {
 		assert.Equal(t, time.Hour+35*time.Second, time.Since(running[3].Since))
 		counts, err := rx.Counts(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, 4, counts.Claimed, "the leases are held")
+		assert.Equal(t, 4, counts.Claimed, "the leases are kept")
 		assert.Equal(t, 4, counts.Hung)
 
 		close(h.release)
@@ -105,7 +105,7 @@ func TestTooManyHungHandlersKeepTheirWorkers(t *testing.T) {
 			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("hang_%d", i), fmt.Sprintf("tx_%d", i)))))
 		}
 		time.Sleep(time.Hour)
-		assert.Len(t, rx.Running(), 3, "one place, two workers")
+		assert.Len(t, rx.Running(), 3, "room for one, two workers")
 		assert.Equal(t, uint64(3), rx.Stats()[webhook.OutcomeHung], "all are reported")
 		close(h.release)
 		time.Sleep(time.Second)
@@ -129,7 +129,7 @@ func TestADeliveryDoesNotWaitForAHungHandler(t *testing.T) {
 		assert.Equal(t, received, response(rx, signed(paid("evt_2", "tx_2"))), "the slot is free")
 		for range 5 {
 			time.Sleep(time.Hour)
-			assert.Equal(t, unavailable, response(rx, signed(paid("hang_1", "tx_1"))), "it is not begun again while it runs")
+			assert.Equal(t, unavailable, response(rx, signed(paid("hang_1", "tx_1"))), "it is not started again while it runs")
 		}
 		close(h.release)
 		synctest.Wait()
@@ -276,7 +276,7 @@ func TestAPausedInboxStoresAndHandlesLater(t *testing.T) {
 	})
 }
 
-func TestAPausedReceiverInSyncModeAsksTheGatewayToComeBack(t *testing.T) {
+func TestAPausedReceiverInSyncModeAsksForARedelivery(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
 	var got effects

@@ -34,7 +34,7 @@ func verifierAt(at time.Time, keys ...webhook.SigningKey) *webhook.Verifier {
 	return &webhook.Verifier{Keys: keys, Now: func() time.Time { return at }}
 }
 
-func TestSignGivesThePublishedVector(t *testing.T) {
+func TestSignReturnsThePublishedVector(t *testing.T) {
 	t.Parallel()
 	timestamp, signature := webhook.Sign(vectorKey, time.Unix(vectorTime, 0), []byte(vectorBody))
 	assert.Equal(t, "1700000000", timestamp)
@@ -57,7 +57,7 @@ func TestVerifyAcceptsTheWindowAndItsBoundary(t *testing.T) {
 	}
 }
 
-func TestVerifyRefuses(t *testing.T) {
+func TestVerifyRejects(t *testing.T) {
 	t.Parallel()
 	now := strconv.Itoa(vectorTime)
 	overlong := strings.Repeat("1", 40)
@@ -170,7 +170,7 @@ func TestAnEmptyKeyNeverSigned(t *testing.T) {
 
 func TestHeaderNamesCanBeSet(t *testing.T) {
 	t.Parallel()
-	h := http.Header{"x-op-time": {strconv.Itoa(vectorTime)}, "X-Op-Sig": {vectorSignature}} // as a cloud function hands them
+	h := http.Header{"x-op-time": {strconv.Itoa(vectorTime)}, "X-Op-Sig": {vectorSignature}} // as in a cloud function's event
 	v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})
 	v.Headers = webhook.HeaderNames{Timestamp: "X-OP-Time", Signature: "x-op-sig"}
 	require.NoError(t, v.Verify(h, []byte(vectorBody)))
@@ -178,7 +178,8 @@ func TestHeaderNamesCanBeSet(t *testing.T) {
 	assert.False(t, v.Signed(headers("1", "2")))
 }
 
-// TestACanonicalHeaderWinsOverOtherSpellings: a map that was filled by hand may have both.
+// TestACanonicalHeaderWinsOverOtherSpellings: a map that was filled manually may have
+// both.
 func TestACanonicalHeaderWinsOverOtherSpellings(t *testing.T) {
 	t.Parallel()
 	v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})

@@ -138,7 +138,7 @@ func TestPurgedUnhandledEventsAreLogged(t *testing.T) {
 	})
 }
 
-func TestAFailedUnhandledEventIsRetriedAndBuried(t *testing.T) {
+func TestAFailedUnhandledEventIsRetriedAndBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]webhook.Mode{"Inbox": webhook.Inbox, "Sync": webhook.Sync} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAFailedUnhandledEventIsRetriedAndBuried(t *testing.T) {
 	}
 }
 
-func TestAnotherEventWithAKnownIDIsNeverTakenForTheFirst(t *testing.T) {
+func TestAnotherEventWithAKnownIDIsNotADuplicate(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]webhook.Mode{"Inbox": webhook.Inbox, "Sync": webhook.Sync} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestAnotherEventWithAKnownIDIsNeverTakenForTheFirst(t *testing.T) {
 				synctest.Wait()
 				same := strings.Replace(strings.ReplaceAll(first, ",", " ,\n"), `"id":"evt_1"`, `"sent_at":"now","id":"evt_1"`, 1)
 				assert.Equal(t, received, response(rx, signed(same)))
-				assert.Zero(t, rx.Stats()[webhook.OutcomeConflict], "the gateway may spell an event anew")
+				assert.Zero(t, rx.Stats()[webhook.OutcomeConflict], "the gateway may encode an event differently")
 
 				for range 2 {
 					assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_2"))))
@@ -204,7 +204,7 @@ func TestAnotherEventWithAKnownIDIsNeverTakenForTheFirst(t *testing.T) {
 
 				n, err := rx.RequeueAll(t.Context(), webhook.DeadLetterFilter{Kind: webhook.TransactionPaid})
 				require.NoError(t, err)
-				assert.Equal(t, 2, n, "a person decides")
+				assert.Equal(t, 2, n, "a person must decide")
 				time.Sleep(time.Minute)
 				assert.ElementsMatch(t, []string{"transaction.paid tx_1 1990", "transaction.paid tx_2 1990", "transaction.paid tx_1 5"}, got.all())
 			})

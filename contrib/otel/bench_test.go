@@ -52,8 +52,8 @@ func BenchmarkCall(b *testing.B) {
 
 const calls = 20
 
-// batch makes some calls: few, so that most batches end before the machine does
-// something else.
+// batch makes a few calls, so few that most batches finish without being
+// preempted.
 func batch(ctx context.Context, call func(context.Context)) time.Duration {
 	began := time.Now()
 	for range calls {
@@ -62,8 +62,8 @@ func batch(ctx context.Context, call func(context.Context)) time.Duration {
 	return time.Since(began)
 }
 
-// fast returns the nanoseconds of one call in the fastest tenth of the batches: those
-// that the machine did not interrupt.
+// fast returns the nanoseconds per call in the fastest tenth of the batches, those
+// that were not preempted.
 func fast(batches []time.Duration) float64 {
 	slices.Sort(batches)
 	return float64(batches[len(batches)/10]) / calls

@@ -109,7 +109,7 @@ func TestARejectionNamesItsKind(t *testing.T) {
 	}, b.metrics("gateway."))
 }
 
-func TestAnUnknownOutcomeIsToldApartFromARejection(t *testing.T) {
+func TestAnUnknownOutcomeIsDistinguishedFromARejection(t *testing.T) {
 	t.Parallel()
 	b, gw := newBackend(t), mockserver.Run(t)
 	client := b.client(gw, lost(http.MethodPut))
@@ -144,7 +144,7 @@ func TestARecoveredCreateShowsTheReadsThatFoundIt(t *testing.T) {
 	assert.Contains(t, b.metrics("gateway."), "gateway.client.retries{error.type=network_read gateway.operation.name=transactions.create} 1")
 }
 
-func TestARequestThatIsNotSentIsNoUnknownOutcome(t *testing.T) {
+func TestARequestThatIsNotSentIsNotAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	b, gw := newBackend(t), mockserver.Run(t)
 	client := b.client(gw, func(http.RoundTripper) http.RoundTripper {

@@ -25,7 +25,7 @@ import (
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
 )
 
-// backend is what a telemetry backend of a merchant would store.
+// backend stores what a merchant's telemetry backend would receive.
 type backend struct {
 	*testing.T
 	*otelgateway.Telemetry
@@ -71,7 +71,7 @@ func (s *starts) of(span tracetest.SpanStub) int {
 }
 
 // client returns a client of a mock gateway that doesn't wait between attempts.
-// network stands between the two; nil is one that works.
+// network is the transport between the two; nil means one without faults.
 func (b *backend) client(gw *mockserver.Server, network func(http.RoundTripper) http.RoundTripper, opts ...gateway.Option) *gateway.Client {
 	b.Helper()
 	transport := gw.Transport()
@@ -90,7 +90,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// first has the first request of a kind fail in some way.
+// first makes the first matching request fail.
 func first(method string, fail func(next http.RoundTripper, r *http.Request) (*http.Response, error)) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		var once sync.Once
@@ -104,8 +104,8 @@ func first(method string, fail func(next http.RoundTripper, r *http.Request) (*h
 	}
 }
 
-// all returns the spans that ended, the first started first, each on a line with the span
-// that it lies in, its status and its attributes.
+// all returns the ended spans in the order of their start, one a line, each with its
+// parent, status and attributes.
 func (b *backend) all() []string {
 	spans := b.spans.GetSpans()
 	names := map[trace.SpanID]string{}
@@ -127,7 +127,7 @@ func (b *backend) all() []string {
 	return lines
 }
 
-// texts writes attributes in the order of their names.
+// texts formats attributes, sorted by name.
 func texts(list []attribute.KeyValue) string {
 	words := make([]string, 0, len(list))
 	for _, a := range list {

@@ -73,7 +73,7 @@ func TestADeliveryIsASpanAroundItsHandlerAndTheCallsOfThat(t *testing.T) {
 		"messaging.operation.name=process messaging.operation.type=process messaging.system=gateway} 1"}, b.metrics("messaging."))
 }
 
-func TestDuplicateForgedStaleAndUnreadableDeliveriesAreToldApart(t *testing.T) {
+func TestDuplicateForgedStaleAndUnreadableDeliveriesAreDistinguished(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	rx := b.receiver(webhook.Config{}, func(context.Context, *webhook.TransactionEvent) error { return nil })
@@ -98,8 +98,8 @@ func TestDuplicateForgedStaleAndUnreadableDeliveriesAreToldApart(t *testing.T) {
 		"messaging.client.operation.duration{error.type=invalid_signature gateway.webhook.outcome=refused "+receiving+"} 1")
 }
 
-// The delivery, the failed run and the one that succeeds are three traces; links lead
-// from both runs to the delivery. The runs are another process's.
+// The delivery, the failed run and the successful run are three traces; both runs
+// link to the delivery. The runs happen in another process.
 func TestRunsOfTheInboxAreLinkedToTheDelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAHandlerThatHungIsReportedAtOnceAndWhenItReturns(t *testing.T) {
 	})
 }
 
-// A kind that a later version of the gateway sends is a name that somebody else chose.
+// Kinds that this version doesn't know would make the number of span names unbounded.
 func TestUnknownKindsShareOneName(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -194,7 +194,7 @@ func TestUnknownKindsShareOneName(t *testing.T) {
 		"messaging.operation.name=process messaging.operation.type=process messaging.system=gateway} 3"}, b.metrics("messaging."))
 }
 
-// What the store keeps of a delivery's context may be read by whoever reads the table.
+// Anyone who can read the table can read the trace context stored with a delivery.
 func TestTheStoreKeepsNoBaggage(t *testing.T) {
 	t.Parallel()
 	b, store := newBackend(t), newStore()

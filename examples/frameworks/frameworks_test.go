@@ -51,10 +51,10 @@ func TestDeliveries(t *testing.T) {
 			forged := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
 
 			for _, step := range []struct {
-				what    string
-				request *http.Request
-				status  int
-				answer  string
+				what     string
+				request  *http.Request
+				status   int
+				response string
 			}{
 				{"a forged body", webhooktest.Tampered(webhooktest.Secret(), event.Body(), forged), 401, `{"error":"invalid_signature"}`},
 				{"no signature", webhooktest.Unsigned(forged), 401, `{"error":"missing_signature"}`},
@@ -62,9 +62,9 @@ func TestDeliveries(t *testing.T) {
 				{"the event", webhooktest.Signed(webhooktest.Secret(), event.Body()), 200, `{"received":true}`},
 				{"a duplicate", webhooktest.Signed(webhooktest.Secret(), event.Body()), 200, `{"received":true}`},
 			} {
-				status, answer := send(t, handler, step.request)
+				status, response := send(t, handler, step.request)
 				assert.Equal(t, step.status, status, step.what)
-				assert.JSONEq(t, step.answer, answer, step.what)
+				assert.JSONEq(t, step.response, response, step.what)
 				if step.status != http.StatusOK {
 					assert.Empty(t, shop.Effects(), step.what)
 					continue
@@ -75,7 +75,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// A failure of the shop makes the gateway deliver again.
+// If the shop fails, the gateway redelivers.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	for name, mount := range mounts() {
@@ -96,7 +96,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// The whole battery, through every framework.
+// The tests of package webhooktest pass in every framework.
 func TestBattery(t *testing.T) {
 	t.Parallel()
 	for name, mount := range mounts() {
@@ -114,13 +114,13 @@ func TestBattery(t *testing.T) {
 	}
 }
 
-// A body that is not the base64 that it claims to be is no event.
+// A body marked as base64 that doesn't decode is rejected.
 func TestLambdaBrokenBase64(t *testing.T) {
 	t.Parallel()
 	call := frameworks.Lambda(receiver(t, &shop{}))
-	answer, err := call(t.Context(), events.APIGatewayV2HTTPRequest{RawPath: frameworks.Path, Body: "%%", IsBase64Encoded: true})
+	response, err := call(t.Context(), events.APIGatewayV2HTTPRequest{RawPath: frameworks.Path, Body: "%%", IsBase64Encoded: true})
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusBadRequest, answer.StatusCode)
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
 }
 
 func receiver(t *testing.T, shop frameworks.Shop) *webhook.Receiver {
@@ -137,7 +137,7 @@ func send(t *testing.T, h http.Handler, r *http.Request) (status int, body strin
 	return recorder.Code, recorder.Body.String()
 }
 
-// shop notes what it was told.
+// shop records the events that it receives.
 type shop struct {
 	mu      sync.Mutex
 	effects []webhooktest.Effect
@@ -186,7 +186,7 @@ func (f overFiber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, response.Body)
 }
 
-// overLambda makes the events of requests that an API Gateway makes.
+// overLambda turns requests into the events that an API Gateway sends.
 type overLambda struct {
 	call   frameworks.LambdaFunction
 	base64 bool

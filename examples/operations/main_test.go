@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain is the worker where the test starts itself again.
+// TestMain runs the worker when the test starts its own binary as one.
 func TestMain(m *testing.M) {
 	if isWorker() {
 		mainWorker()

@@ -73,7 +73,7 @@ func TestOrderOfOneCentIsRefundedWhole(t *testing.T) {
 	assert.Contains(t, out, "refunded     BRL 0.01, BRL 0.00 remain paid")
 }
 
-func TestBadBeginnings(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args []string
@@ -123,8 +123,9 @@ func TestProductionIsNotPaid(t *testing.T) {
 	assert.NotContains(t, out, "refund")
 }
 
-// A gateway that does not do as expected is named and ends with 1.
-func TestUnexpectedAnswer(t *testing.T) {
+// If the gateway doesn't behave as expected, the program says so and exits with
+// 1.
+func TestUnexpectedResponse(t *testing.T) {
 	mock := mockserver.Run(t)
 	require.NoError(t, mock.Faults.Add(mockserver.UnknownEnum().On("transactions.create")))
 	t.Setenv("GATEWAY_BASE_URL", listen(t, mock))

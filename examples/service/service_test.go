@@ -36,7 +36,7 @@ type world struct {
 	shop *shop
 }
 
-// open starts a shop. PostgreSQL is with-postgres's work.
+// open starts a shop. integration/with-postgres starts PostgreSQL.
 func open(t *testing.T, opts ...mockserver.Option) *world {
 	t.Helper()
 	if os.Getenv("DATABASE_URL") == "" {
@@ -48,7 +48,7 @@ func open(t *testing.T, opts ...mockserver.Option) *world {
 	return w
 }
 
-// database returns a schema of the test's own.
+// database returns a schema that only this test uses.
 func database(t *testing.T) *sql.DB {
 	t.Helper()
 	admin, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
@@ -64,7 +64,7 @@ func database(t *testing.T) *sql.DB {
 	return db
 }
 
-// start is a process that begins: a client, a receiver, workers.
+// start starts a process of the shop: a client, a receiver, workers.
 func (w *world) start() {
 	w.Helper()
 	cfg := config{webhookSecret: w.gw.Secret(), adminToken: gateway.NewSecret(adminToken), matchAgain: 10 * time.Millisecond}
@@ -81,7 +81,7 @@ func (w *world) start() {
 	})
 }
 
-// stop is a process that ends.
+// stop ends the process.
 func (w *world) stop() {
 	w.Helper()
 	require.NoError(w, w.shop.receiver.Shutdown(w.Context()))
@@ -213,7 +213,7 @@ func TestALostResponseChargesOnce(t *testing.T) {
 	assert.Equal(t, 1, w.charges())
 }
 
-func TestAnUnknownOutcomeIsClosedByTheReconciler(t *testing.T) {
+func TestAnUnknownOutcomeIsResolvedByTheReconciler(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.gw.Webhooks.Hold()
@@ -230,7 +230,7 @@ func TestAnUnknownOutcomeIsClosedByTheReconciler(t *testing.T) {
 	assert.Equal(t, 1, w.charges())
 }
 
-func TestAnOrderThatOnlyWebhooksKnowShowsItsCode(t *testing.T) {
+func TestAnOrderKnownOnlyFromWebhooksShowsItsCode(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("transactions.create")))
@@ -241,7 +241,7 @@ func TestAnOrderThatOnlyWebhooksKnowShowsItsCode(t *testing.T) {
 	assert.Equal(t, 1, w.charges())
 }
 
-func TestWhatWasNeverCarriedOutIsEndedOrSentAgain(t *testing.T) {
+func TestAnOperationThatWasNeverAppliedIsFailedOrResent(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502)))
@@ -276,7 +276,7 @@ func TestAWebhookBeforeItsOrderWaits(t *testing.T) {
 	assert.Zero(t, w.count(`SELECT count(*) FROM orders`))
 
 	_, err = w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
-	require.NoError(t, err) // the commit that came late
+	require.NoError(t, err) // the late commit
 	w.settled()
 	assert.Equal(t, orderPaid, w.order("order0001").State)
 	assert.Equal(t, 1, w.shipments("order0001"))
@@ -452,7 +452,7 @@ func TestAWebhookBeforeItsMemberWaits(t *testing.T) {
 	require.Eventually(t, func() bool { return w.shop.receiver.Stats()[webhook.OutcomeFailed] >= 9 }, time.Minute, time.Millisecond,
 		"the events of an unknown member must be retried")
 	_, err = w.db.ExecContext(t.Context(), `INSERT INTO members (id, name, email) VALUES ('member01', 'Ana Souza', 'ana@example.com')`)
-	require.NoError(t, err) // the commit that came late
+	require.NoError(t, err) // the late commit
 	w.settled()
 	m, err := w.shop.member(t.Context(), "member01")
 	require.NoError(t, err)
@@ -573,8 +573,8 @@ func TestConcurrentRequestsForOneOrderChargeOnce(t *testing.T) {
 	assert.Equal(t, 1, w.charges())
 }
 
-// The whole service: a listener, a signal, a request that is finished.
-func TestServeEndsInGoodOrder(t *testing.T) {
+// The whole service: on a signal it finishes the request in progress.
+func TestServeShutsDownGracefully(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-func TestALostAnswerChargesOnce(t *testing.T) {
+func TestALostResponseChargesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, gw := open(t)

@@ -73,7 +73,7 @@ func TestTwoShopsOfOneGateway(t *testing.T) {
 	}
 }
 
-func TestTheSameOnceMore(t *testing.T) {
+func TestARunCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	s, gw := open(t, mockserver.WithSeed(1)) // with a seed, ids and codes repeat
 	snapshot, err := gw.Snapshot()

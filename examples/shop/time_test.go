@@ -43,7 +43,7 @@ func TestAMemberPaysEveryMonth(t *testing.T) {
 	assert.Equal(t, "2027-03-04", s.PaidUntil("ana@example.com").Format(time.DateOnly), "the renewal of March failed")
 }
 
-func TestABusyGatewayIsWaitedFor(t *testing.T) {
+func TestARateLimitedCallIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, gw := open(t) // made inside the bubble

@@ -67,9 +67,8 @@ func serve(t *testing.T, opts ...mockserver.Option) (*mockserver.Server, string)
 	return gw, base
 }
 
-// page is a browser window with a profile of its own. When the test ends it has
-// failed if the page wrote an error to its console or asked another host for
-// anything.
+// page is a browser window with a profile of its own. The test fails if the
+// page logs an error to the console or requests anything from another host.
 type page struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // chromedp keeps the window in it
@@ -77,10 +76,10 @@ type page struct {
 
 	mu     sync.Mutex
 	errors []string        // of the console
-	hosts  map[string]bool // that were asked for something
+	hosts  map[string]bool // that received a request
 }
 
-// device is how a page is looked at.
+// device is the screen and the settings with which a page is viewed.
 type device struct {
 	width    int64  // CSS pixels; 0 is 1280
 	dark     bool   // prefers a dark page
@@ -163,8 +162,8 @@ func (p *page) listen(event any) {
 	}
 }
 
-// expectErrors returns what the page has complained about so far and forgets it:
-// for tests in which a request is to fail.
+// expectErrors returns the errors so far and clears them, for tests in which a
+// request must fail.
 func (p *page) expectErrors() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +177,7 @@ func (p *page) check() {
 	defer p.mu.Unlock()
 	assert.Empty(p.t, p.errors, "errors in the browser's console")
 	for host := range p.hosts {
-		assert.Equal(p.t, strings.TrimPrefix(p.base, "http://"), host, "the page asked another host")
+		assert.Equal(p.t, strings.TrimPrefix(p.base, "http://"), host, "the page sent requests to another host")
 	}
 }
 
@@ -236,11 +235,11 @@ func (p *page) waitFor(expression string) {
 	defer cancel()
 	for {
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
-		if ok && err == nil { // a page that is being replaced fails to evaluate
+		if ok && err == nil { // evaluation fails while the page is being replaced
 			return
 		}
 		if ctx.Err() != nil {
-			require.Failf(p.t, "waited in vain", "for %s; the page shows:\n%s", expression, p.shown())
+			require.Failf(p.t, "timed out", "for %s; the page shows:\n%s", expression, p.shown())
 		}
 		select {
 		case <-ctx.Done():
@@ -292,12 +291,12 @@ func (p *page) shot(name string) {
 	require.NoError(p.t, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644))
 }
 
-// fits fails where the page scrolls sideways.
+// fits fails the test if the page scrolls horizontally.
 func (p *page) fits() {
 	p.t.Helper()
 	type size struct{ Scroll, Client int }
 	got := eval[size](p, "({Scroll: document.documentElement.scrollWidth, Client: document.documentElement.clientWidth})")
-	assert.LessOrEqual(p.t, got.Scroll, got.Client, "%s scrolls sideways", p.shown())
+	assert.LessOrEqual(p.t, got.Scroll, got.Client, "%s scrolls horizontally", p.shown())
 }
 
 // accessible runs axe-core over the page: contrast, labels, roles and order.
@@ -327,9 +326,8 @@ func quote(s string) string {
 	return string(b)
 }
 
-// What this package promises is watched: a page that does what it must not fails
-// its checks.
-func TestTheBrowserTellsOfErrorsAndForeignRequests(t *testing.T) {
+// The checks of this package work: a page that breaks them fails.
+func TestTheBrowserReportsErrorsAndThirdPartyRequests(t *testing.T) {
 	t.Parallel()
 	_, base := serve(t)
 	p := open(t, base, device{width: 360})

@@ -72,8 +72,8 @@ func (s *seller) transactions() (list []gateway.TransactionSummary) {
 	return list
 }
 
-// good fails where a page scrolls sideways or is not accessible, and keeps its
-// picture.
+// good takes a screenshot of a page and fails the test if the page scrolls
+// horizontally or is not accessible.
 func (p *page) good(name string) {
 	p.t.Helper()
 	p.fits()
@@ -118,7 +118,7 @@ func (p *page) read(selector string, reader gozxing.Reader) string {
 	return result.GetText()
 }
 
-// looks are the devices on which every page is looked at.
+// looks are the devices on which every page is checked.
 func looks() map[string]device {
 	return map[string]device{
 		"wide-light": {width: 1280}, "wide-dark": {width: 1280, dark: true},
@@ -127,7 +127,7 @@ func looks() map[string]device {
 	}
 }
 
-// Every page, as a buyer comes to it by paying, on every device.
+// Every page that a buyer sees while paying, on every device.
 func TestCheckoutPages(t *testing.T) {
 	t.Parallel()
 	for name, d := range looks() {
@@ -242,8 +242,8 @@ func TestThreeDSecureInABrowser(t *testing.T) {
 	assert.Len(t, s.transactions(), 2)
 }
 
-// The button is pressed twice as fast as a script can, and the form is sent by
-// a second tab as well: one payment.
+// A script clicks the button twice, and a second tab submits the form as well:
+// one payment.
 func TestADoubleClickAndASecondTab(t *testing.T) {
 	t.Parallel()
 	for _, noScript := range []bool{false, true} {
@@ -258,12 +258,12 @@ func TestADoubleClickAndASecondTab(t *testing.T) {
 		if noScript {
 			other.submitOrder()
 		}
-		other.waitForText("Your payment has arrived") // with script it finds out by itself
+		other.waitForText("Your payment has arrived") // with JavaScript the page updates itself
 		assert.Len(t, s.transactions(), 1)
 	}
 }
 
-// A second tab that is asked to pay while the first one pays.
+// Two tabs pay at the same time.
 func TestTwoTabsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := sells(t, mugs)
@@ -280,8 +280,8 @@ func TestTwoTabsAtOnce(t *testing.T) {
 	assert.Len(t, s.transactions(), 1)
 }
 
-// Everything that the page does can be done without script: only the page's own
-// look whether something is new becomes a reload.
+// Everything works without JavaScript, except that the buyer must reload the
+// page to see changes.
 func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := sells(t, mugs)
@@ -320,8 +320,8 @@ func TestExpiredAndDeactivatedWhileTheBuyerTypes(t *testing.T) {
 	p.expectErrors()
 }
 
-// A merchant and a buyer who both try to break the page.
-func TestHostileTexts(t *testing.T) {
+// A merchant and a buyer both try to inject markup.
+func TestHostileInput(t *testing.T) {
 	t.Parallel()
 	const hostile = `"'><script>window.broken=1</script><img src=x onerror=window.broken=1>{{.}}`
 	quoted := strings.ReplaceAll(hostile, `"`, `\"`)
@@ -346,7 +346,8 @@ func TestHostileTexts(t *testing.T) {
 	assert.Zero(t, p.count("a[href^=javascript]"))
 }
 
-// A keyboard is enough, and the focus goes where the buyer must look.
+// The page works with the keyboard alone, and the focus moves to where the
+// buyer must act.
 func TestTheKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
 	s := sells(t, `{"amount":4990,"payment_methods":["pix"]}`)

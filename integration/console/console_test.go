@@ -24,7 +24,8 @@ const pagesAt = "/__mock/console"
 // xss is markup that must stay text wherever a merchant or buyer can write it.
 const xss = `"><script>window.hacked=1</script><img src=x onerror="window.hacked=1">`
 
-// busyShop is a gateway in which something of everything has happened.
+// busyShop is a gateway with at least one resource, event and fault of every
+// kind.
 type busyShop struct {
 	*mockserver.Server
 	client *gateway.Client
@@ -116,8 +117,8 @@ func (s *busyShop) reject(t *testing.T) string {
 	return strconv.Itoa(len(s.Requests.All()))
 }
 
-// Every page is readable on a phone and on a desk, by light and dark, and by a
-// screen reader.
+// Every page is readable on a phone, on a desktop, in light and dark mode, and
+// with a screen reader.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")
@@ -205,7 +206,7 @@ func (p *page) press(i int) string {
 	return label
 }
 
-// What one window does, another shows without being touched.
+// A change made in one window shows in another without a reload.
 func TestAnotherWindowFollows(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")
@@ -230,8 +231,8 @@ func TestAnotherWindowFollows(t *testing.T) {
 	home.waitForText(now)
 }
 
-// A form that somebody fills in is not replaced under their hands.
-func TestAFormIsLeftAlone(t *testing.T) {
+// A form that is being filled in is not replaced by an update.
+func TestAFormBeingFilledInIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")
 	p := open(t, s.base, device{})
@@ -267,7 +268,8 @@ func TestMarkupIsText(t *testing.T) {
 	p.expectErrors() // the page is a 404
 }
 
-// A request is sent from the reference, and what it broke is explained.
+// A request can be sent from the API reference, and the page names the rules
+// that it breaks.
 func TestTheReferenceSendsACall(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Eight callers work on the same two charges and two payouts. Whatever they were told,
-// and whatever was lost on the way, there is an order of the operations, each between its
-// call and its response, in which the model gives the same responses.
+// Eight callers work on the same two charges and two payouts. Whatever responses they
+// got and whatever was lost, there is an order of the operations, each between its call
+// and its response, in which the model gives the same responses.
 //
 //	HISTORIES=1000 integration/run -run TestHistoriesAreLinearizable -v ./histories
 func TestHistoriesAreLinearizable(t *testing.T) {
@@ -44,7 +44,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	})
 }
 
-// explained fails the test where no order of the operations explains a history.
+// explained fails the test if no order of the operations explains the history.
 func explained(t *testing.T, s setup, history []porcupine.Operation) {
 	t.Helper()
 	model := modelOf(s.dialect())
@@ -56,8 +56,8 @@ func explained(t *testing.T, s setup, history []porcupine.Operation) {
 	}
 }
 
-// modelOf is the model as the checker wants it: a reference at a time, and where
-// a response was lost, the operation was done or it was not.
+// modelOf adapts the model to the checker: one reference at a time; if a
+// response was lost, the operation may or may not have been applied.
 func modelOf(d dialect) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {

@@ -96,7 +96,7 @@ type response struct {
 	} `json:"data"`
 }
 
-// do does an operation. Without an id, only a create can be done.
+// do performs an operation. Without an id, only a create can be done.
 func (sh *shop) do(ctx context.Context, in input) output {
 	id := sh.id(in.Ref)
 	if isPayout(in.Ref) {
@@ -165,7 +165,7 @@ func (sh *shop) create(ctx context.Context, ref, path string, params any) output
 	var got response
 	err := sh.client.Do(ctx, http.MethodPost, path, params, &got, gateway.NoRetry())
 	if errors.Is(err, gateway.ErrValidation) {
-		panic(err) // nothing that the model knows of
+		panic(err) // nothing that the model describes
 	}
 	out := outcome(err)
 	if out.OK {

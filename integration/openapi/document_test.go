@@ -89,7 +89,8 @@ var foreign = map[string]string{
 	"errors/validation_errors.422.json": "the body of another version of the gateway",
 }
 
-// TestGoldenFilesFit holds the documents to the wire form that was written by hand.
+// TestGoldenFilesFit checks the documents against the wire form that was written by
+// hand.
 func TestGoldenFilesFit(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "*", "*.json"))

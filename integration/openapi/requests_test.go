@@ -24,10 +24,10 @@ import (
 
 var perOperation = flag.Int("requests", 300, "generated requests for each operation and dialect")
 
-// difference is a request of which the document and the mock think differently.
+// difference is a request on which the document and the mock disagree.
 type difference struct {
 	field   string // the member that one of them rejects; "*" is any
-	message string // how the rule that the document can't tell begins; "" where the document alone rejects
+	message string // prefix of the rule that the document can't express; "" if only the document rejects
 	reason  string
 }
 
@@ -45,10 +45,10 @@ var differences = []difference{
 	{"*", "must be an http or https URL", "a URL with a user name or without a host"},
 }
 
-// TestGeneratedRequestsAreJudgedAlike makes requests from the schemas, valid ones
+// TestTheDocumentAndTheMockAgreeOnGeneratedRequests makes requests from the schemas, valid ones
 // and such that break a rule or two, and compares what the document and the mock
 // say about each.
-func TestGeneratedRequestsAreJudgedAlike(t *testing.T) { //nolint:tparallel // the group ends before the rows are counted
+func TestTheDocumentAndTheMockAgreeOnGeneratedRequests(t *testing.T) { //nolint:tparallel // the group ends before the rows are counted
 	t.Parallel()
 	found := make(chan int, 1<<16)
 	t.Run("dialects", func(t *testing.T) {
@@ -127,8 +127,8 @@ func (g *generator) one(found chan<- int) {
 	g.compare(text, g.check.Validate(body), g.send(text), found)
 }
 
-// compare finds the row of a request of which the document and the mock think
-// differently.
+// compare finds the row of a request on which the document and the mock
+// disagree.
 func (g *generator) compare(text string, rejects error, fields map[string]string, found chan<- int) {
 	g.t.Helper()
 	switch {
@@ -156,8 +156,8 @@ func (g *generator) compare(text string, rejects error, fields map[string]string
 	}
 }
 
-// send returns the fields of which the mock says that they break a rule, and the
-// messages; none where it says nothing about the body.
+// send returns the fields that break a rule according to the mock, and the
+// messages; none if the mock says nothing about the body.
 func (g *generator) send(body string) map[string]string {
 	path := strings.NewReplacer("{id}", unknown, "{slug}", "nosuchlink", "{public_token}", "pk_1").Replace(g.o.path)
 	r, err := http.NewRequestWithContext(g.t.Context(), strings.ToUpper(g.o.method), mockserver.BaseURL+path, strings.NewReader(body))
@@ -347,7 +347,7 @@ func (g *generator) anything() any {
 	return values[g.rand.IntN(len(values))]
 }
 
-// values returns what lies at the edges of a schema, on both sides.
+// values returns the boundary values of a schema, on both sides.
 func (g *generator) values(s map[string]any) []any {
 	var list []any
 	for _, v := range asList(s["enum"]) {
@@ -464,7 +464,7 @@ func (g *generator) query(found chan<- int) {
 	var rejects error
 	for i := range parameters {
 		p := g.d.object("paths", g.o.path, g.o.method, "parameters", strconv.Itoa(i))
-		if p["in"] != "query" || g.rand.IntN(3) > 0 || p["name"] == "cursor" { // a cursor is of an earlier page
+		if p["in"] != "query" || g.rand.IntN(3) > 0 || p["name"] == "cursor" { // a cursor comes from an earlier page
 			continue
 		}
 		_, pointer := g.d.at("paths", g.o.path, g.o.method, "parameters", strconv.Itoa(i))
@@ -478,7 +478,7 @@ func (g *generator) query(found chan<- int) {
 		schema, _ := p["schema"].(map[string]any)
 		text, value := g.parameter(g.resolve(schema))
 		if text == "" {
-			continue // sent empty it was not sent
+			continue // an empty parameter counts as omitted
 		}
 		q.Set(p["name"].(string), text)
 		if err := s.Validate(value); err != nil {

@@ -97,7 +97,7 @@ func (d *document) at(path ...string) (any, string) {
 	return v, pointer
 }
 
-// schema compiles the schema at a path, nil where there is none.
+// schema compiles the schema at a path, or returns nil if there is none.
 func (d *document) schema(tb testing.TB, path ...string) *jsonschema.Schema {
 	tb.Helper()
 	v, pointer := d.at(path...)

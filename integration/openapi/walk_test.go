@@ -185,7 +185,8 @@ func (w *walker) check(r *http.Request, got response, mediaType string, content 
 	}
 }
 
-// control asks the control plane, and reads the resource afterwards.
+// control sends a request to the control plane and reads the resource
+// afterwards.
 func (w *walker) do(what string) {
 	w.t.Helper()
 	w.call(http.MethodPost, "/__mock/"+what, "")
@@ -454,7 +455,7 @@ func (w *walker) legacy() {
 	w.call(http.MethodPost, "/v2/payment_token/pk_1", `{}`)
 }
 
-// rejections asks each operation in the ways that all of them reject.
+// rejections sends each operation the requests that all operations reject.
 func (w *walker) rejections() {
 	for _, o := range w.api.operations() {
 		path := strings.NewReplacer("{id}", unknown, "{slug}", "nosuchlink", "{public_token}", "pk_1").Replace(o.path)
@@ -485,7 +486,7 @@ func (w *walker) rejections() {
 	w.call(http.MethodPost, "/v2/customers", `{"name":"B","email":"a@example.com"}`, "Idempotency-Key", "one")
 }
 
-// controlPlane calls what the walk has not needed.
+// controlPlane makes the control calls that the walk has not needed.
 func (w *walker) controlPlane() {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	endpoint := w.call(post, "/__mock/endpoints", `{"url":"http://127.0.0.1:1/hook","secret":"s","events":["payout.*"]}`).text("data.id")
@@ -538,8 +539,8 @@ func (w *walker) controlPlane() {
 	w.do("reset")
 }
 
-// complete checks that the walk was everywhere: every operation and status, every
-// state and every kind of webhook.
+// complete checks that the walk covered everything: every operation and status,
+// every state and every kind of webhook.
 func (w *walker) complete() {
 	for _, o := range w.api.operations() {
 		for _, status := range sorted(w.api.object("paths", o.path, o.method, "responses")) {

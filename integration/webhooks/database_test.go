@@ -24,7 +24,8 @@ type database struct {
 	dsn     func(t *testing.T) string
 }
 
-// databases are those that this machine can run: PostgreSQL is run's work.
+// databases are those that this machine can run: integration/run starts
+// PostgreSQL.
 func databases(t *testing.T) []database {
 	t.Helper()
 	list := []database{{"SQLite", sqlstore.SQLite, "sqlite", func(t *testing.T) string {
@@ -53,7 +54,7 @@ func (d database) open(t *testing.T) *sql.DB {
 
 var tables atomic.Int64
 
-// table returns a table name that no other test uses.
+// table returns a unique table name.
 func table(prefix string) string {
 	return fmt.Sprintf("%s_%d_%d", strings.ToLower(prefix), os.Getpid(), tables.Add(1))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// handled counts, by event, what the handlers of a test did.
+// handled counts the handler runs of a test, by event.
 type handled struct {
 	mu   sync.Mutex
 	runs map[string]int
@@ -154,8 +154,8 @@ func TestTheTableOfTheFirstReleaseIsUpgradedWithoutLosingAnEvent(t *testing.T) {
 		require.NoError(t, err)
 		assert.InDelta(t, 3*time.Hour, remembers, float64(time.Minute), "as old as its oldest event")
 
-		// Processes of the first release go on: they store events, and their own
-		// migration finds nothing to do.
+		// Processes of the first release keep running: they store events, and
+		// their own migration finds nothing to do.
 		oldPut(t, db, name, "later", 1, time.Now())
 		for _, statement := range firstSchema(d, name) {
 			_, err := db.ExecContext(ctx, statement)
@@ -178,8 +178,8 @@ func TestTheTableOfTheFirstReleaseIsUpgradedWithoutLosingAnEvent(t *testing.T) {
 	})
 }
 
-// What the first release does next to this one: it takes waiting events only, so
-// what this release has set aside stays.
+// The first release claims waiting events only, so it doesn't touch events that
+// this release has set aside.
 func TestTheFirstReleaseLeavesUnhandledEventsAlone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process remembers up to where its inbox is done. What is due before that must
-// be found all the same.
+// A process remembers up to which event its inbox is handled. Events before that
+// one that are due must still be found.
 
-// passed calls Next until the store has passed what is in it now.
+// passed calls Next until the store's position is after its present events.
 func passed(t *testing.T, s *sqlstore.Store) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
@@ -78,8 +78,8 @@ func TestAnEventThatIsCommittedLateIsFound(t *testing.T) {
 	})
 }
 
-// A lease that runs out while its row is locked, by a HandleTx that takes longer,
-// ends when the lock does.
+// A lease that expires while a long HandleTx holds a lock on its row ends when
+// the lock is released.
 func TestALeaseThatRanOutUnderALockIsTakenBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {

@@ -146,8 +146,8 @@ func (in inboxTable) add(t *testing.T, prefix string, n, state int, due time.Dur
 		n, state, due.Milliseconds())
 }
 
-// A planner that believes the inbox to be empty, because it was when statistics
-// were taken, must not make claims slow once it is full.
+// Statistics that were taken while the inbox was empty must not make claims
+// slow once it is full.
 func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
@@ -167,7 +167,7 @@ func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 				}
 				db, p := explained(t)
 				s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
-				for range 10 { // PostgreSQL settles on a plan while the inbox is like that
+				for range 10 { // PostgreSQL settles on a plan while the inbox is empty
 					_, err := s.Next(t.Context(), 1, time.Minute)
 					require.NoError(t, err)
 				}

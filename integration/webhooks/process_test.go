@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { storm.Main(m, runReceiver) }
 
-// processSpec is what a receiver process is told.
+// processSpec configures a receiver process.
 type processSpec struct {
 	Driver   string           `json:"driver"`
 	DSN      string           `json:"dsn"`

@@ -14,7 +14,7 @@ const processes = 8
 
 // Eight processes share one database and one merchant's table. The mock sends
 // them events; some twice, some late, some with a wrong signature or a stale
-// one; a stranger forges more; and the processes are killed, also by their own
+// one; an attacker forges more; and the processes are killed, also by their own
 // handlers between claim and completion. Every event must be in the table
 // exactly once, and nothing else. With 100,000 events:
 //

@@ -58,8 +58,8 @@ func TestThePaymentOfAnOrderThatIsNotStoredYetComesBack(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, rx.Shutdown(context.WithoutCancel(t.Context()))) })
 	for _, id := range []string{"1001", "1002"} {
 		body := webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: id}.Body() // order-<id>, BRL 19.90
-		answer := rx.Receive(t.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body})
-		require.Equal(t, 200, answer.Status)
+		response := rx.Receive(t.Context(), webhook.Delivery{Header: webhooktest.Sign(webhooktest.Secret(), time.Now(), body), Body: body})
+		require.Equal(t, 200, response.Status)
 	}
 	state := func(ref string) (s string) {
 		require.NoError(t, db.QueryRowContext(t.Context(), `SELECT state FROM orders WHERE ref = $1`, ref).Scan(&s))
@@ -69,12 +69,13 @@ func TestThePaymentOfAnOrderThatIsNotStoredYetComesBack(t *testing.T) {
 	require.Eventually(t, failed, 2*time.Minute, time.Millisecond)
 
 	_, err = db.ExecContext(t.Context(), `INSERT INTO orders VALUES ('order-1001', 1990, 'BRL', 'new'), ('order-1002', 2990, 'BRL', 'new')`)
-	require.NoError(t, err) // the commit that came late
+	require.NoError(t, err) // the late commit
 	require.Eventually(t, func() bool { return state("order-1001") == "paid" }, 2*time.Minute, time.Millisecond)
 	assert.Equal(t, "new", state("order-1002"))
 }
 
-// privateDatabase is a schema of PostgreSQL, in which tables have any name.
+// privateDatabase returns a PostgreSQL schema for one test, so that tables can
+// have any name.
 func privateDatabase(t *testing.T) *sql.DB {
 	t.Helper()
 	list := databases(t)

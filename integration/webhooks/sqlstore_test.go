@@ -30,7 +30,7 @@ func newStore(t *testing.T, db *sql.DB, d database, opts ...sqlstore.Option) *sq
 	return s
 }
 
-func TestTheSQLStoreIsAStore(t *testing.T) {
+func TestTheSQLStorePassesTheStoreTests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		t.Helper()
@@ -84,7 +84,7 @@ func record(id, resource string) webhook.Record {
 	}
 }
 
-func TestPurgeForgetsWhatWasDoneLongAgo(t *testing.T) {
+func TestPurgeDeletesOldHandledEvents(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		t.Helper()
@@ -119,7 +119,7 @@ func TestPurgeForgetsWhatWasDoneLongAgo(t *testing.T) {
 	})
 }
 
-// age makes everything in the store that much older.
+// age makes everything in the store older by a duration.
 func age(t *testing.T, db *sql.DB, s *sqlstore.Store, by time.Duration) {
 	t.Helper()
 	ms := fmt.Sprint(by.Milliseconds())
@@ -207,7 +207,7 @@ func TestHandleTxOfALostClaimWritesNothing(t *testing.T) {
 	})
 }
 
-func TestALongHandleTxHoldsNobodyUp(t *testing.T) {
+func TestALongHandleTxBlocksNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		t.Helper()

@@ -21,9 +21,9 @@ func listed(t *testing.T, file string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// TestNoDeclarationIsGoneOrChanged unless api/next.txt says so too. What was added is
+// TestNoDeclarationWasRemovedOrChanged unless api/next.txt says so too. What was added is
 // listed at the latest when .ci/run compares the whole file.
-func TestNoDeclarationIsGoneOrChanged(t *testing.T) {
+func TestNoDeclarationWasRemovedOrChanged(t *testing.T) {
 	t.Parallel()
 	now, err := api.List(root)
 	require.NoError(t, err)
@@ -32,9 +32,9 @@ func TestNoDeclarationIsGoneOrChanged(t *testing.T) {
 	}
 }
 
-// TestNothingOfAReleaseIsGone: what a release has, every later one of its major version
-// has too.
-func TestNothingOfAReleaseIsGone(t *testing.T) {
+// TestNoDeclarationOfAReleaseWasRemoved: every later release of the same major version
+// still has the declarations of a release.
+func TestNoDeclarationOfAReleaseWasRemoved(t *testing.T) {
 	t.Parallel()
 	now, err := api.List(root)
 	require.NoError(t, err)
@@ -75,8 +75,8 @@ func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 	assert.NotContains(t, text, "method (*Error) status")
 }
 
-// TestWhatBreaksCallersIsNamed, and what is added is not.
-func TestWhatBreaksCallersIsNamed(t *testing.T) {
+// TestBreakingChangesAreListed, and what is added is not.
+func TestBreakingChangesAreListed(t *testing.T) {
 	t.Parallel()
 	before := []string{
 		"pkg p, func A(int)", "pkg p, func B()", "pkg p, method (*T) M(int)", "pkg p, type I interface", "pkg p, type I interface, F func()",

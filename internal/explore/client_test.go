@@ -14,9 +14,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// size returns how many things go wrong in a schedule of an operation at most. With
-// three, each of a call's attempts fails in every way there is, and each pair of
-// failures meets everything that can happen around it.
+// size returns the maximum number of faults in a schedule of an operation. With
+// three, each attempt of a call fails in every possible way, and each pair of
+// failures is combined with everything that can happen around it.
 func size(op *operation) int {
 	n, err := strconv.Atoi(os.Getenv("SCHEDULES"))
 	switch {
@@ -62,7 +62,7 @@ func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample 
 	var tree explore.Tree
 	var picks []int
 	for more := true; more && picks == nil; {
-		// A mock that is not too full, in a bubble of its own time.
+		// A bubble of its own for each mock, which must not get too full.
 		synctest.Test(t, func(t *testing.T) {
 			server := mockserver.Run(t, mockserver.WithDialect(op.dialect), mockserver.WithConsole(false), mockserver.WithOpeningBalance(1e9))
 			for range 1000 {

@@ -18,9 +18,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// defect is a mistake that is put around the client, so that the explorer has
-// something to find: between the client and its network, in the gateway, or in what
-// the merchant's code makes of an error.
+// defect is a bug injected around the client for the explorer to find: between the
+// client and its network, in the gateway, or in the merchant's error handling.
 type defect struct {
 	name      string
 	operation string
@@ -36,7 +35,7 @@ func defects() []defect {
 	const twice, denied = "carried out 2 times", "says that nothing was done, but it was"
 	return []defect{
 		{
-			name: "each attempt has a reference of its own", operation: "charge, live", finds: twice,
+			name: "each attempt has its own reference", operation: "charge, live", finds: twice,
 			client: func(next http.RoundTripper) http.RoundTripper {
 				n := 0
 				return rewriting(next, func(body string) string {
@@ -46,7 +45,7 @@ func defects() []defect {
 			},
 		},
 		{
-			name: "a 5xx is taken for a rejection", operation: "payout, live", finds: denied,
+			name: "a 5xx is treated as a rejection", operation: "payout, live", finds: denied,
 			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
 				if err == nil && resp.StatusCode >= 500 {
 					resp.StatusCode = http.StatusUnprocessableEntity
@@ -55,7 +54,7 @@ func defects() []defect {
 			}),
 		},
 		{
-			name: "a 408 is taken for a rejection", operation: "subscription, live", finds: denied,
+			name: "a 408 is treated as a rejection", operation: "subscription, live", finds: denied,
 			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
 				if err == nil && resp.StatusCode == http.StatusRequestTimeout {
 					resp.StatusCode = http.StatusBadRequest
@@ -64,7 +63,7 @@ func defects() []defect {
 			}),
 		},
 		{
-			name: "a reset is taken for a request that was not sent", operation: "refund", finds: twice,
+			name: "a reset is treated as a request that was not sent", operation: "refund", finds: twice,
 			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
 				if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF) {
 					err = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
@@ -128,13 +127,13 @@ func defects() []defect {
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if e, ok := errors.AsType[*gateway.Error](err); ok && e.StatusCode == http.StatusOK {
-					return "", nil // also a proxy's page; a create is 201
+					return "", nil // includes a proxy's page; a create is 201
 				}
 				return id, err
 			},
 		},
 		{
-			name: "a duplicate is taken for one's own", operation: "charge, document", finds: "for an order that differs",
+			name: "a duplicate is treated as the call's own resource", operation: "charge, document", finds: "for an order that differs",
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if e, ok := errors.AsType[*gateway.Error](err); ok && errors.Is(err, gateway.ErrDuplicate) {
@@ -144,7 +143,7 @@ func defects() []defect {
 			},
 		},
 		{
-			name: "a context that ended is taken for a request that was not sent", operation: "charge of a card", finds: denied,
+			name: "a canceled context is treated as a request that was not sent", operation: "charge of a card", finds: denied,
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if ctx.Err() != nil {
@@ -154,7 +153,7 @@ func defects() []defect {
 			},
 		},
 		{
-			name: "a restarted process makes a new reference", operation: "payout, live", finds: twice,
+			name: "a restarted process generates a new reference", operation: "payout, live", finds: twice,
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				o.reference = fmt.Sprintf("process-%d", s.process)
 				return s.operation.call(ctx, s.client, o, opts...)
@@ -189,7 +188,7 @@ func rewriting(next http.RoundTripper, rewrite func(string) string) http.RoundTr
 	})
 }
 
-// seeing changes what a client sees of the response to a write.
+// seeing changes the response to a write as the client sees it.
 func seeing(see func(*http.Response, error) (*http.Response, error)) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -203,7 +202,7 @@ func seeing(see func(*http.Response, error) (*http.Response, error)) func(http.R
 }
 
 // TestEverySeededDefectIsFound proves that the properties can fail: each defect has a
-// counter-example, which names what is wrong in few requests.
+// short counter-example, which names what is wrong.
 func TestEverySeededDefectIsFound(t *testing.T) {
 	t.Parallel()
 	byName := map[string]operation{}
@@ -215,7 +214,7 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 			t.Parallel()
 			op, ok := byName[d.operation]
 			require.True(t, ok)
-			found, runs := explored(t, &op, d, 1) // first the schedules in which one thing goes wrong
+			found, runs := explored(t, &op, d, 1) // first the schedules with one fault
 			if found == nil {
 				found, runs = explored(t, &op, d, 2)
 			}

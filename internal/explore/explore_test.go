@@ -8,9 +8,9 @@ import (
 	"github.com/gateway-go/gateway/internal/explore"
 )
 
-// TestEverySequenceOfChoicesIsMadeOnce also where the first choice decides which
-// others there are.
-func TestEverySequenceOfChoicesIsMadeOnce(t *testing.T) {
+// TestEverySequenceOfChoicesIsPlayedOnce also if the first choice decides which
+// others exist.
+func TestEverySequenceOfChoicesIsPlayedOnce(t *testing.T) {
 	t.Parallel()
 	var tree explore.Tree
 	var seen [][]int
@@ -28,8 +28,9 @@ func TestEverySequenceOfChoicesIsMadeOnce(t *testing.T) {
 	assert.Nil(t, plain.Next())
 }
 
-// TestACounterExampleBecomesSmall: what the failure does not need is made plain.
-func TestACounterExampleBecomesSmall(t *testing.T) {
+// TestACounterExampleIsMinimized: choices that the failure does not need are
+// reset to the default.
+func TestACounterExampleIsMinimized(t *testing.T) {
 	t.Parallel()
 	fails := func(r *explore.Run) bool {
 		first, second := r.Choose(4), r.Choose(4)
@@ -41,8 +42,8 @@ func TestACounterExampleBecomesSmall(t *testing.T) {
 	assert.Equal(t, []int{0, 2, 7}, explore.Minimise([]int{3, 2, 7}, fails))
 }
 
-// TestATestThatIsNotRepeatableIsReported, rather than explored in part.
-func TestATestThatIsNotRepeatableIsReported(t *testing.T) {
+// TestATestThatIsNotDeterministicIsReported, rather than explored in part.
+func TestATestThatIsNotDeterministicIsReported(t *testing.T) {
 	t.Parallel()
 	var tree explore.Tree
 	tree.Next().Choose(2)

@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// fault is what becomes of one request.
+// fault is the fate of one request.
 type fault struct {
 	name    string
 	applied bool // the gateway executes the request
@@ -25,17 +25,17 @@ type fault struct {
 	see     sight
 }
 
-// sight is what the client sees of a request, given the gateway's response where the
+// sight is what the client sees of a request, given the gateway's response if the
 // request was executed in time.
 type sight func(r *http.Request, real *http.Response) (*http.Response, error)
 
-// late is when a request arrives that its sender has given up.
+// late is when a request arrives whose sender has given up.
 type late int
 
 const (
 	inTime       late = iota
 	beforeNext        // just before the next request
-	afterTheCall      // when the call has returned
+	afterTheCall      // after the call has returned
 )
 
 const (
@@ -43,7 +43,7 @@ const (
 	longRetryAfter  = "3600"
 )
 
-// writeFaults are what can become of an attempt to create or refund.
+// writeFaults are the possible faults of an attempt to create or refund.
 func writeFaults() []fault {
 	reset := func(*http.Request, *http.Response) (*http.Response, error) { return nil, syscall.ECONNRESET }
 	closed := func(*http.Request, *http.Response) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
@@ -76,7 +76,7 @@ func writeFaults() []fault {
 	}
 }
 
-// readFaults are what can become of a read that looks for a lost create.
+// readFaults are the possible faults of a read that searches for a lost create.
 func readFaults() []fault {
 	return []fault{
 		{name: "", applied: true, see: pass},
@@ -149,7 +149,7 @@ func hang(r *http.Request, _ *http.Response) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// What can happen around a request beside its fault.
+// What can happen around a request besides its fault.
 const (
 	nothing = iota
 	aRival
@@ -164,8 +164,8 @@ var eventNames = [...]string{
 	"the context ends in the wait after it",
 }
 
-// network carries the requests of a call to the mock, and decides what becomes of
-// each as the schedule chooses.
+// network sends the requests of a call to the mock and applies the schedule's
+// fault to each.
 type network struct{ s *schedule }
 
 // RoundTrip implements http.RoundTripper.
@@ -193,7 +193,7 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func isWrite(r *http.Request) bool { return r.Method != http.MethodGet }
 
-// copyOf returns the request as the gateway gets it, whatever becomes of the
+// copyOf returns the request as the gateway gets it, independent of the
 // client's context.
 func copyOf(r *http.Request) (*http.Request, error) {
 	out := r.Clone(context.WithoutCancel(r.Context()))
@@ -207,8 +207,8 @@ func copyOf(r *http.Request) (*http.Request, error) {
 	return out, err
 }
 
-// event lets something happen around a request. The error is that of a context
-// that ended; a process that dies does not come back from here.
+// event makes an event happen around a request. The error is that of a canceled
+// context; if the process dies, event does not return.
 func (n network) event(row *row, when string, event int) error {
 	s := n.s
 	if event != nothing {
@@ -226,13 +226,13 @@ func (n network) event(row *row, when string, event int) error {
 	case contextEndsInWait:
 		s.timers = append(s.timers, time.AfterFunc(time.Millisecond, s.cancel))
 	case processDies:
-		row.seen = "nobody"
+		row.seen = "no one"
 		runtime.Goexit()
 	}
 	return nil
 }
 
-// execute lets the gateway have the request, now or later.
+// execute sends the request to the gateway, now or later.
 func (n network) execute(f fault, out *http.Request) *http.Response {
 	s := n.s
 	if f.late != inTime {
@@ -248,8 +248,8 @@ func (n network) execute(f fault, out *http.Request) *http.Response {
 	return s.deliver(s.process, out)
 }
 
-// makeStale makes a read see what was there before the call: a list as an account
-// has it that never made one, a resource as it was before its creation.
+// makeStale makes a read return the state before the call: an empty list, or no
+// resource.
 func makeStale(r *http.Request) {
 	if strings.Count(r.URL.Path, "/") == 2 {
 		r.Header.Set("Authorization", "Bearer sk_test_untouched")
@@ -265,7 +265,8 @@ type delayed struct {
 	request *http.Request
 }
 
-// deliver has the gateway execute a request of a process, and notes what it created.
+// deliver has the gateway execute a request of a process, and records what it
+// created.
 func (s *schedule) deliver(process int, r *http.Request) *http.Response {
 	resp, err := s.mock.RoundTrip(r)
 	if err != nil {
@@ -281,7 +282,8 @@ func (s *schedule) deliver(process int, r *http.Request) *http.Response {
 	return resp
 }
 
-// made notes which process a resource is of: the first whose request returned it.
+// made records which process created a resource: the first whose request returned
+// it.
 func (s *schedule) made(process int, body []byte) {
 	var made struct {
 		Data struct {
@@ -309,7 +311,7 @@ func (s *schedule) arrive(until late) {
 	s.underway = rest
 }
 
-// saw notes what the client gets to see, and from when on it may try again.
+// saw records what the client sees, and when it may retry.
 func (s *schedule) saw(row *row, resp *http.Response, err error) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -330,7 +332,7 @@ func (s *schedule) saw(row *row, resp *http.Response, err error) {
 	}
 }
 
-// newRow notes a request, and whether it came too soon.
+// newRow records a request, and whether it came too soon.
 func (s *schedule) newRow(r *http.Request) *row {
 	op, _ := gateway.OperationFromContext(r.Context())
 	row := &row{process: s.process, operation: op.Name}

@@ -9,14 +9,15 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// operation is a call that moves money, and how the store shows what it did.
+// operation is a call that moves money, and how to read from the store what it
+// did.
 type operation struct {
 	name    string
 	op      string // as the client names it
 	dialect mockserver.Dialect
 	options []gateway.Option
 	amount  int64
-	variant bool // it is like the one before: the short run plays fewer of its schedules
+	variant bool // similar to the previous one: the short run plays fewer of its schedules
 
 	prepare func(*schedule) error // what must exist before the call
 	call    func(context.Context, *gateway.Client, order, ...gateway.RequestOption) (id string, err error)
@@ -29,16 +30,16 @@ type operation struct {
 	settled bool
 }
 
-// order is what a merchant asks for.
+// order is a merchant's request.
 type order struct {
-	reference   string // external_ref or idempotency key; "" where the client makes it
+	reference   string // external_ref or idempotency key; "" if the client generates it
 	amount      int64
 	customer    string
 	transaction string
 	token       gateway.CardToken
 }
 
-// stored is what the gateway's store has of an order.
+// stored is what the gateway stores for an order.
 type stored struct {
 	id     string
 	amount int64
@@ -192,7 +193,7 @@ func preparePaid(s *schedule) error {
 	return s.server.Account(s.key).Transactions.Pay(id)
 }
 
-// createRefund has an idempotency key where the client uses them.
+// createRefund has an idempotency key if the client uses them.
 func createRefund(ctx context.Context, c *gateway.Client, o order, opts ...gateway.RequestOption) (string, error) {
 	if o.reference != "" {
 		opts = append(opts, gateway.IdempotencyKey(o.reference))
@@ -203,7 +204,8 @@ func createRefund(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 const rivalRefund = 300
 
-// storedRefunds takes the refunded amount apart: those of the order, and the rival's.
+// storedRefunds splits the refunded amount into the refunds of the order and the
+// rival's.
 func storedRefunds(ctx context.Context, s *schedule) ([]stored, error) {
 	t, err := s.sound.Transactions.Get(ctx, s.order.transaction)
 	if err != nil {
@@ -226,7 +228,7 @@ func storedRefunds(ctx context.Context, s *schedule) ([]stored, error) {
 var errReadFailed = errors.New("the transaction could not be read")
 
 // refundAgain is what a restarted process does without an idempotency key: it waits
-// until nothing can be on its way any more, and looks before it sends.
+// until no request can be in flight, and reads the transaction before it sends.
 func refundAgain(ctx context.Context, s *schedule) (string, error) {
 	time.Sleep(time.Hour)
 	s.arrive(afterTheCall)

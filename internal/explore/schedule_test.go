@@ -15,21 +15,21 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// schedule is one call of an operation, with all that goes wrong around it.
+// schedule is one call of an operation, with its faults and events.
 type schedule struct {
 	t         *testing.T
 	run       *explore.Run
 	operation *operation
-	left      int // how many more things may go wrong
-	transient int // attempts that failed so that another one helps
-	serious   int // everything else that went wrong
+	left      int // how many more faults are allowed
+	transient int // attempts whose failure another attempt can fix
+	serious   int // all other faults
 	defect    defect
 	order     order
 	wrong     []string // the properties that do not hold
 
 	server *mockserver.Server
 	key    string            // of an account of its own
-	mock   http.RoundTripper // the way to the mock that never fails
+	mock   http.RoundTripper // the transport to the mock that never fails
 	sound  *gateway.Client   // over mock
 	client *gateway.Client   // over a network
 
@@ -53,15 +53,16 @@ type row struct {
 	events                 []string
 }
 
-// receipt is what a call told its merchant.
+// receipt is what a call returned to its merchant.
 type receipt struct {
 	id    string
 	err   error
 	died  bool
-	about []int // the processes whose requests it speaks about
+	about []int // the processes whose requests it is about
 }
 
-// choose takes one of n options, the plain one where enough went wrong already.
+// choose picks one of n options, or the default when the budget of faults is
+// used up.
 func (s *schedule) choose(n int) int {
 	if s.left == 0 {
 		return 0
@@ -73,7 +74,7 @@ func (s *schedule) choose(n int) int {
 	return pick
 }
 
-// fault chooses what becomes of a request. A read that waited an hour is not stale.
+// fault chooses the fault of a request. A read that waited an hour is not stale.
 func (s *schedule) fault(write bool) fault {
 	faults := writeFaults()
 	if !write {
@@ -97,8 +98,9 @@ func (s *schedule) fault(write bool) fault {
 // before chooses what happens before the gateway gets a request.
 func (s *schedule) before() int { return s.happens(s.operation.events) }
 
-// after chooses what happens between a request and its response. Where the gateway
-// did nothing, the same before the next request, or at the end, tells it all.
+// after chooses what happens between a request and its response. If the gateway
+// did nothing, the same event before the next request, or at the end, covers the
+// case.
 func (s *schedule) after(f fault) int {
 	var possible []int
 	if f.applied {
@@ -157,7 +159,8 @@ func (s *schedule) newClient(transport http.RoundTripper) *gateway.Client {
 	return client
 }
 
-// play makes the call, and again where the process died, and judges what was said.
+// play makes the call, repeats it if the process died, and checks what the call
+// returned.
 func (s *schedule) play() {
 	s.sound = s.newClient(s.mock)
 	if s.operation.prepare != nil {
@@ -246,7 +249,7 @@ func (s *schedule) restart(started time.Time) receipt {
 
 func (s *schedule) isRefund() bool { return s.operation.op == "transactions.refund" }
 
-// read reads what the store has of the order. More than one is what must never be.
+// read reads what is stored for the order. There must never be more than one.
 func (s *schedule) read() []stored {
 	found, err := s.operation.stored(s.t.Context(), s)
 	if err != nil {
@@ -258,7 +261,7 @@ func (s *schedule) read() []stored {
 	return found
 }
 
-// judge holds what the merchant was told against the store.
+// judge compares what the call returned with the store.
 func (s *schedule) judge(said receipt, found []stored) {
 	outcome, unknown := errors.AsType[*gateway.OutcomeError](said.err)
 	if said.err != nil && s.serious == 0 && (s.transient == 0 || s.operation.settled && s.transient < maxAttempts) {
@@ -281,8 +284,8 @@ func (s *schedule) judge(said receipt, found []stored) {
 	}
 }
 
-// speaksAbout reports whether what was said is about the resource. Refunds have no
-// ids: those of the order are all its processes'.
+// speaksAbout reports whether a receipt is about the resource. Refunds have no
+// ids: all refunds of the order count.
 func (r receipt) speaksAbout(found stored) bool {
 	return found.id == "" || slices.Contains(r.about, found.maker)
 }
@@ -292,7 +295,7 @@ func (s *schedule) judgeSuccess(id string, found []stored) {
 	case len(found) == 0:
 		s.broken("success was reported, but nothing was done")
 	case found[0].id != id:
-		s.broken("success was reported with the id of something else")
+		s.broken("success was reported with the id of another resource")
 	case found[0].amount != s.order.amount:
 		s.broken("success was reported for an order that differs")
 	}
@@ -302,9 +305,9 @@ func (s *schedule) judgeDuplicate(said receipt, found []stored) {
 	e, _ := errors.AsType[*gateway.Error](said.err)
 	switch {
 	case len(found) == 0:
-		s.broken("ErrDuplicate, but nothing has the reference")
+		s.broken("ErrDuplicate, but no resource has the reference")
 	case said.speaksAbout(found[0]):
-		s.broken("ErrDuplicate, but it is what the call itself has made")
+		s.broken("ErrDuplicate, but the call itself created the resource")
 	case e != nil && e.ResourceID != "" && e.ResourceID != found[0].id:
 		s.broken("ErrDuplicate names another resource")
 	}
@@ -333,7 +336,7 @@ func (s *schedule) settle(said receipt, started time.Time) {
 
 func (s *schedule) broken(text string) { s.wrong = append(s.wrong, text) }
 
-// String is the table of a counter-example.
+// String formats the table of a counter-example.
 func (s *schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  process  request               what happens                                       the client sees\n", s.operation.name)

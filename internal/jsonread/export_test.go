@@ -2,8 +2,8 @@ package jsonread
 
 import "fmt"
 
-// BothReadings reads body by the quick scan and by the JSON package and returns
-// what each made of it; scanned is false where the scan gave up.
+// BothReadings reads body with the fast scan and with the JSON package and
+// returns both results; scanned is false if the scan gave up.
 func BothReadings(body []byte) (quick []string, scanned bool, whole []string, err error) {
 	d := new(Document)
 	scanned = d.Scan(body) && d.Kind(0) == '{'

@@ -109,7 +109,7 @@ func TestTerminal(t *testing.T) {
 
 	plain := strings.NewReplacer("\x1b[97;40m", "", "\x1b[0m", "").Replace(c.Color())
 	assert.Equal(t, c.Terminal(), plain)
-	assert.Equal(t, len(lines), strings.Count(c.Color(), "\x1b[0m\n"), "every line ends its colours")
+	assert.Equal(t, len(lines), strings.Count(c.Color(), "\x1b[0m\n"), "every line resets its colors")
 }
 
 func TestTooLong(t *testing.T) {

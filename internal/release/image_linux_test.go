@@ -42,13 +42,13 @@ func instructions(t *testing.T, dir string) (last map[string]string, build strin
 	return last, build
 }
 
-// inImage makes a command of the image: nothing but its root file system, its
-// environment and, where this process may, its user.
+// inImage returns a command that runs as in the image: with its root file
+// system, its environment and, if this process has the rights, its user.
 func inImage(t *testing.T, root, env string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Env = []string{env}
-	if os.Geteuid() != 0 { // no root: an empty folder and an empty environment
+	if os.Geteuid() != 0 { // not root: an empty folder and an empty environment
 		cmd.Path, cmd.Dir = filepath.Join(root, args[0]), t.TempDir()
 		return cmd
 	}

@@ -54,7 +54,7 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	return strings.TrimSpace(string(out))
 }
 
-// clone checks the commit out in a folder of that name.
+// clone checks out the commit in a folder with that name.
 func clone(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -62,7 +62,8 @@ func clone(t *testing.T, name string) string {
 	return dir
 }
 
-// maintainer is an environment whose settings would change the bytes of a binary.
+// maintainer is an environment with settings that would change the bytes of a
+// binary.
 func maintainer(t *testing.T) []string {
 	t.Helper()
 	settings := filepath.Join(t.TempDir(), "env") // what "go env -w" writes
@@ -84,7 +85,7 @@ func TestTwoClonesReleaseTheSameBytesAndATagItsVersion(t *testing.T) {
 	commit := output(t, first, nil, "git", "rev-parse", "HEAD")[:12]
 	assertReleased(t, first, "snapshot-"+commit, commit)
 
-	output(t, second, nil, "git", "tag", "v1.1000.0") // above any tag that the commit has
+	output(t, second, nil, "git", "tag", "v1.1000.0") // higher than any tag of the commit
 	output(t, second, nil, ".ci/release", "--skip=publish")
 	assertReleased(t, second, "1.1000.0", "v1.1000.0")
 }
@@ -149,8 +150,8 @@ func assertFiles(t *testing.T, archive, folder string, files map[string]entry, m
 	assert.Equal(t, expected, got, archive)
 }
 
-// assertSBOM checks that an SBOM is that of the program, and that the licenses of all
-// that it lists are in the notices.
+// assertSBOM checks that an SBOM describes the program, and that the notices have the
+// license of each module in it.
 func assertSBOM(t *testing.T, name string, data, program []byte, notices string) {
 	t.Helper()
 	var doc document

@@ -18,8 +18,8 @@ import (
 	"github.com/gateway-go/gateway/internal/simulation"
 )
 
-// merchants is how many share a gateway: a world of twelve months is as many
-// merchant-years.
+// merchants is how many merchants share a gateway: a world of twelve months is
+// as many merchant-years.
 const merchants = 3
 
 // number returns the number that a variable of the environment has.
@@ -34,7 +34,7 @@ func number(t *testing.T, variable string, otherwise uint64) uint64 {
 	return n
 }
 
-// year plays a world in a bubble of its own time.
+// year plays a world in a synctest bubble.
 func year(t *testing.T, cfg simulation.Config) (log []byte, counts simulation.Counts, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestMerchantsBooksEqualTheGateways(t *testing.T) {
 	}
 }
 
-// command is what plays one world again.
+// command returns the command that replays one world.
 func command(seed uint64) string {
 	return fmt.Sprintf("SEED=%d YEARS=%d go test -count=1 -run '^TestMerchantsBooksEqualTheGateways$' ./internal/simulation", seed, merchants)
 }
@@ -134,18 +134,18 @@ func difference(a, b []byte) string {
 	return fmt.Sprintf("%d and %d lines", len(left), len(right))
 }
 
-// findIn is within how many merchant-years a defect must be found: two worlds of each
-// dialect.
+// findIn is the number of merchant-years within which a defect must be found: two
+// worlds of each dialect.
 const findIn = 4 * merchants
 
-// TestEverySeededDefectIsFound gives the worlds one mistake each, which must show in the
-// books, whatever the first seed is.
+// TestEverySeededDefectIsFound gives each world one defect, which must show as a
+// difference in the books for every first seed.
 func TestEverySeededDefectIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		defect simulation.Defect
 		says   string // the table
-		seed   uint64 // that finds it soon, for the short run
+		seed   uint64 // that finds it quickly, for the short run
 	}{
 		{simulation.ForgetsDuplicates, " paid", 2},
 		{simulation.WritesEffectApart, " paid", 2},

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-func TestDescribeTellsEveryLimitOfABody(t *testing.T) {
+func TestDescribeListsEveryLimitOfABody(t *testing.T) {
 	t.Parallel()
 	body := spec.Describe(spec.Transaction, spec.Variant{})
 
@@ -38,7 +38,7 @@ func TestDescribeFollowsTheVariant(t *testing.T) {
 	assert.InDelta(t, 1000, spec.Describe(spec.Transfer, spec.Variant{Dialect: spec.LiveDialect}).Member("amount").Min, 0)
 }
 
-func TestDescribeTellsTheListsOfAQuery(t *testing.T) {
+func TestDescribeListsTheListsOfAQuery(t *testing.T) {
 	t.Parallel()
 	query := spec.Describe(spec.TransactionList, spec.Variant{})
 	installments := query.Member("installments")

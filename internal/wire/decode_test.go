@@ -12,7 +12,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// FuzzAnyBody: no body breaks the decoder, and what it keeps is bounded.
+// FuzzAnyBody: no body makes the decoder panic, and the memory that it keeps is
+// bounded.
 func FuzzAnyBody(f *testing.F) {
 	for _, name := range []string{
 		"errors/validation.400.json", "errors/duplicate.live.409.json", "errors/validation_errors.422.json", "errors/failed.200.json",
@@ -42,7 +43,7 @@ func FuzzAnyBody(f *testing.F) {
 	})
 }
 
-// FuzzListItems: whatever comes as a list is a page or an error, in both shapes.
+// FuzzListItems: every input is decoded as a page or rejected, in both shapes.
 func FuzzListItems(f *testing.F) {
 	for _, name := range []string{"transactions/list.response.json", "transactions/list.live.response.json", "customers/list.response.json"} {
 		f.Add(files.Read(f, name))
@@ -98,7 +99,7 @@ func TestLenientDecode(t *testing.T) {
 	} {
 		var got gateway.Transaction
 		err := wire.Decode([]byte(body), &got)
-		require.Error(t, err, "what can't be kept is not dropped: %s", body)
+		require.Error(t, err, "members that can't be decoded are not dropped: %s", body)
 		assert.NotContains(t, wire.DescribeError(err).Error(), "Maria")
 	}
 }

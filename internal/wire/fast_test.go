@@ -15,8 +15,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// answers are golden answers of every resource.
-var answers = []string{
+// responses has a golden response for every resource.
+var responses = []string{
 	"transactions/create.response.json", "transactions/create.live.response.json", "transactions/create_card.response.json",
 	"transactions/create_voucher.response.json", "transactions/get.response.json", "transactions/list.response.json",
 	"transactions/list.live.response.json", "transactions/refund.response.json", "customers/list.response.json",
@@ -24,7 +24,7 @@ var answers = []string{
 	"errors/failed.200.json",
 }
 
-// odd are texts that must not be taken for what they nearly are.
+// odd are strings that must not be taken for the values that they resemble.
 var odd = []string{
 	``, ` `, `null`, `{}`, `[]`, `{"data":null}`, `{"data":{}}`, `{"data":[]}`, `{"data":{"data":[]}}`, `{"data":{"data":null}}`,
 	`{"data":{"id":"a","id":"b"}}`, `{"data":{"id":"a"},"data":{"amount":1}}`, `{"data":{"pix":{"qr_code":"a"},"pix":{"receipt_url":"b"}}}`,
@@ -41,7 +41,8 @@ var odd = []string{
 	`{"data":[{"id":"a","payment":{"amount":"5"}}],"total":"7","next_cursor":null}`, `{"data":"x"}`, "{\"data\":{\"id\":\"\x00\"}}", `{"data":{"id":"a"}}` + "\x00",
 }
 
-// sameDecode checks that where the fast reading reads, it reads the same.
+// sameDecode checks that the fast decoder, if it accepts the input, returns the
+// same as the JSON package.
 func sameDecode[T any](t *testing.T, body []byte) {
 	t.Helper()
 	var fast, strict T
@@ -67,13 +68,13 @@ func sameDecodes(t *testing.T, body []byte) {
 	sameExact[gateway.CheckoutSessionParams](t, body)
 }
 
-// sameExact checks that a request that was read for the rules is decoded as the
-// JSON package decodes it, type errors included.
+// sameExact checks that a request parsed for validation is decoded as the JSON
+// package decodes it, type errors included.
 func sameExact[T any](t *testing.T, body []byte) {
 	t.Helper()
 	doc, err := spec.Parse(body)
 	if err != nil {
-		return // no object with unique names
+		return // not an object with unique names
 	}
 	defer doc.Release()
 	var exact, plain T
@@ -87,7 +88,7 @@ func sameExact[T any](t *testing.T, body []byte) {
 
 func TestFastDecodeIsTheSame(t *testing.T) {
 	t.Parallel()
-	for _, name := range answers {
+	for _, name := range responses {
 		sameDecodes(t, files.Read(t, name))
 	}
 	for _, body := range odd {
@@ -95,8 +96,8 @@ func TestFastDecodeIsTheSame(t *testing.T) {
 	}
 }
 
-// TestFastDecodeIsUsed: a change that made the fast reading give up on what
-// comes every day would only show in benchmarks.
+// TestFastDecodeIsUsed: a change that makes the fast decoder give up on common
+// responses would otherwise only show in benchmarks.
 func TestFastDecodeIsUsed(t *testing.T) {
 	t.Parallel()
 	var transaction wire.Envelope[gateway.Transaction]
@@ -118,7 +119,7 @@ func TestFastDecodeIsUsed(t *testing.T) {
 }
 
 func FuzzFastDecode(f *testing.F) {
-	for _, name := range answers {
+	for _, name := range responses {
 		f.Add(files.Read(f, name))
 	}
 	for _, body := range odd {

@@ -14,9 +14,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Whatever a proxy or a gateway answers with an error status, it is read as far
-// as it goes: nothing fails, nothing grows without bound, and a cut body says no
-// more than the whole one.
+// Every body with an error status is decoded as far as possible: no panic,
+// bounded memory, and a truncated body yields no more than the whole one.
 func FuzzProblem(f *testing.F) {
 	for _, body := range []string{
 		`{"type":"https://example.com/conflict","title":"Conflict","status":409,"detail":"d","instance":"/v2/x","code":"DUPLICATE_EXTERNAL_REF"}`,
@@ -43,7 +42,7 @@ func FuzzProblem(f *testing.F) {
 	})
 }
 
-// Both list shapes say the same of the same items.
+// Both list shapes decode to the same items.
 func FuzzList(f *testing.F) {
 	f.Add(`{"id":"1","amount":5,"status":"paid"}`, "abc", 3)
 	f.Add(`{"id":"1","payment":{"method":"pix","amount":5,"currency":"BRL"}}`, "", 0)

@@ -136,7 +136,7 @@ func TestOurHandlerPasses(t *testing.T) {
 	}
 }
 
-// wrong is a handler as merchants write them, with one mistake.
+// wrong is a typical merchant's handler with one bug.
 type wrong struct {
 	*shop
 
@@ -155,7 +155,7 @@ func verifySignature(h http.Header, body []byte) error {
 func byEvent(e *webhook.Event) string { return e.ID }
 
 func (w *wrong) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w.lock.Lock() // the mistakes are not about concurrency
+	w.lock.Lock() // the bugs are not about concurrency
 	defer w.lock.Unlock()
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, 1<<20))
 	if err == nil && r.Method != http.MethodPost {
@@ -202,7 +202,7 @@ func (w *wrong) handle(e *webhook.Event) error {
 	return nil
 }
 
-// report collects what a battery has to say.
+// report collects the failures of a battery.
 type report struct {
 	mu     sync.Mutex
 	errors []string
@@ -220,7 +220,7 @@ func TestWrongHandlersFail(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		handler *wrong
-		finds   []string // what the battery must say, a line for each
+		finds   []string // the expected reports of the battery, one a line
 	}{
 		"none": {&wrong{verify: verifySignature, key: byEvent}, nil},
 		"no dedupe": {&wrong{verify: verifySignature}, []string{
@@ -260,8 +260,8 @@ func TestWrongHandlersFail(t *testing.T) {
 	}
 }
 
-// verifyAgain decodes the body and signs what encoding gives: the mistake of
-// frameworks that hand over a parsed body only.
+// verifyAgain decodes the body and verifies its re-encoding: the bug of
+// frameworks that pass on only a parsed body.
 func verifyAgain(h http.Header, body []byte) error {
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
@@ -274,18 +274,18 @@ func verifyAgain(h http.Header, body []byte) error {
 	return verifySignature(h, again)
 }
 
-func TestATargetMustBeWhole(t *testing.T) {
+func TestATargetMustBeComplete(t *testing.T) {
 	t.Parallel()
 	var got report
 	webhooktest.Run(&got, webhooktest.Target{})
 	assert.Len(t, got.errors, 1)
 }
 
-func TestStoreBatteryFindsMistakes(t *testing.T) {
+func TestStoreBatteryFindsBugs(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(webhook.Store) webhook.Store{
-		"forgets puts":      func(s webhook.Store) webhook.Store { return amnesiac{s} },
-		"completes anybody": func(s webhook.Store) webhook.Store { return &generous{Store: s} },
+		"forgets puts":        func(s webhook.Store) webhook.Store { return amnesiac{s} },
+		"completes any claim": func(s webhook.Store) webhook.Store { return &generous{Store: s} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -298,7 +298,7 @@ func TestStoreBatteryFindsMistakes(t *testing.T) {
 	}
 }
 
-// amnesiac says of every event that it is new.
+// amnesiac reports every event as new.
 type amnesiac struct{ webhook.Store }
 
 func (s amnesiac) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
@@ -307,7 +307,7 @@ func (s amnesiac) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, e
 	return e, err
 }
 
-// generous completes an event for whoever had it once.
+// generous completes an event for any former holder of its claim.
 type generous struct{ webhook.Store }
 
 func (s *generous) Complete(ctx context.Context, c *webhook.Claim) error {

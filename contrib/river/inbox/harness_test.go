@@ -29,8 +29,8 @@ var (
 	keys  = []webhook.SigningKey{{Key: webhooktest.Secret()}}
 )
 
-// newDatabase makes a schema of the test's own with River's tables, and a table of
-// the merchant, and returns the address that leads there.
+// newDatabase creates a schema for the test, with River's tables and a merchant's
+// table, and returns its connection string.
 func newDatabase(t *testing.T) (url string) {
 	t.Helper()
 	if url = os.Getenv("DATABASE_URL"); url == "" {
@@ -48,7 +48,8 @@ func newDatabase(t *testing.T) (url string) {
 	require.NoError(t, err)
 	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
 	require.NoError(t, err)
-	// Nothing but the inbox keeps an event from being in it twice.
+	// It has no unique constraint: only the inbox prevents a second row for an
+	// event.
 	_, err = pool.Exec(t.Context(), `CREATE TABLE effects (n BIGINT GENERATED ALWAYS AS IDENTITY, event_id TEXT NOT NULL, resource TEXT NOT NULL)`)
 	require.NoError(t, err)
 	return url
@@ -62,7 +63,7 @@ func newPool(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// shop is a process of a merchant.
+// shop is one of a merchant's processes.
 type shop struct {
 	*testing.T
 

@@ -179,7 +179,7 @@ func TestAnUnsignedEventIsConfirmedByTheAPI(t *testing.T) {
 	s := open(t, newDatabase(t), everything, func(c *webhook.Config) {
 		c.API, c.Trust = client, webhook.SignatureOrReadBack
 	})
-	require.NoError(t, gw.Clock.Advance(time.Minute)) // what happened before the table was made is not believed
+	require.NoError(t, gw.Clock.Advance(time.Minute)) // unsigned events from before the table was created are rejected
 	tx, err := client.Transactions.Create(t.Context(), gateway.TransactionParams{
 		Amount: 1990, Method: gateway.Pix, Buyer: gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
 		Products: []gateway.Product{{Name: "Mug", Price: 1990}},
@@ -246,7 +246,7 @@ func TestAnEventWhoseJobWasCancelledIsAdopted(t *testing.T) {
 	assert.Equal(t, []string{"e1"}, s.effects())
 }
 
-func TestAReceiverThatWouldHandOutEventsItselfSaysSo(t *testing.T) {
+func TestAReceiverWithItsOwnWorkersIsRejected(t *testing.T) {
 	t.Parallel()
 	s := open(t, newDatabase(t), everything, nil)
 	_, err := s.in.Next(t.Context(), 1, time.Minute)
@@ -255,7 +255,7 @@ func TestAReceiverThatWouldHandOutEventsItselfSaysSo(t *testing.T) {
 	require.ErrorContains(t, err, "Workers: -1")
 }
 
-func TestWrongConfigurations(t *testing.T) {
+func TestInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	s := open(t, newDatabase(t), everything, nil)
 	for want, config := range map[string]inbox.Config{

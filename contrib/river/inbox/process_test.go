@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { storm.Main(m, runProcess) }
 
-// processSpec is what a process is told.
+// processSpec configures a process.
 type processSpec struct {
 	URL     string  `json:"url"`
 	Suicide float64 `json:"suicide"` // how often a handler kills its process after its effect is written and before the commit

@@ -13,9 +13,9 @@ import (
 )
 
 // Four processes share a database. The mock gateway sends them events, some twice,
-// late, or with a wrong signature; a stranger forges more; the processes are killed
-// from outside and by their own handlers, between the effect and the commit. Each
-// event must have exactly one effect, and nothing else may have one.
+// late, or with a wrong signature; an attacker forges more; the processes are
+// killed from outside and by their own handlers, between the effect and the commit.
+// Each event must have exactly one effect, and nothing else may have one.
 //
 //	DELIVERIES=100000 ../../../integration/with-postgres go test -timeout 3h -run TestRiverStorm -v .
 //

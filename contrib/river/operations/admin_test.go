@@ -48,7 +48,7 @@ func TestValidateNamesTheFieldAndTheRule(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeStoredExactlyIsRejected(t *testing.T) {
+func TestValuesThatCanNotBeStoredExactlyAreRejected(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	for message, metadata := range map[string]map[string]any{
@@ -63,7 +63,7 @@ func TestWhatCanNotBeStoredExactlyIsRejected(t *testing.T) {
 			assert.ErrorIs(t, err, gateway.ErrValidation)
 			assert.ErrorContains(t, err, message)
 			_, err = tx.Exec(t.Context(), `SELECT 1`)
-			return err // nil: the transaction can go on
+			return err // nil: the transaction is still usable
 		}))
 	}
 }
@@ -88,7 +88,7 @@ func TestAKeyFindsTheFirstOperation(t *testing.T) {
 	assert.Equal(t, 1, jobs)
 }
 
-func TestWhatIsRolledBackIsNeverSent(t *testing.T) {
+func TestARolledBackOperationIsNeverSent(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.work(w.outbox)
@@ -160,7 +160,7 @@ func TestAProcessWithoutAHandlerSendsNothing(t *testing.T) {
 	assert.Zero(t, list[0].Sends)
 }
 
-func TestAnUpdateThatSomeoneElseOverwroteStopsForAPerson(t *testing.T) {
+func TestAnUpdateThatSomeoneElseOverwroteWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	customer, err := w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
@@ -209,8 +209,8 @@ func TestConfigIsChecked(t *testing.T) {
 	require.Error(t, outbox.Configure(config), "the workers are there already")
 }
 
-// What River stores and shows, what is logged and what is observed hold no
-// personal data.
+// River's tables and UI, the logs and the observed events contain no personal
+// data.
 func TestRiverStoresNoPersonalData(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

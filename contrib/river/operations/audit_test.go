@@ -41,7 +41,7 @@ func (f *findings) say(format string, args ...any) {
 	}
 }
 
-// check fails where a cent moved twice or was lost.
+// check fails the test if a cent moved twice or was lost.
 func (s *outboxStorm) check() {
 	f := s.audit()
 	kills, points := s.fleet.killed()
@@ -60,7 +60,7 @@ func (s *outboxStorm) check() {
 	assert.Positive(s, s.duplicates.Load())
 }
 
-// report is what handlers wrote of an operation.
+// report is what handlers wrote about an operation.
 type report struct {
 	n            int
 	value, error string
@@ -210,7 +210,7 @@ func (s *outboxStorm) audit() *findings {
 	return f
 }
 
-// compare looks whether an operation is in the gateway's books as reported.
+// compare checks that an operation is in the gateway's books as reported.
 func (s *outboxStorm) compare(f *findings, b *books, op operations.Operation, r *report, moved map[string]int64) {
 	reported := r != nil && r.error == ""
 	once := func(key string, n int) {
@@ -254,9 +254,8 @@ func (s *outboxStorm) compare(f *findings, b *books, op operations.Operation, r 
 	}
 }
 
-// compareRefunds compares cents: what the gateway refunded must be what was
-// reported and what the operator refunded, and of the ambiguous ones each once
-// or not at all.
+// compareRefunds compares amounts: the gateway's refunds must add up to the
+// reported ones, the operator's, and each ambiguous one at most once.
 func (s *outboxStorm) compareRefunds(f *findings, b *books, moved map[string]int64, open map[string][]int64) {
 	for id, refunded := range b.refunded {
 		left := refunded - moved[id] - s.byHand[id]
@@ -278,8 +277,9 @@ func (s *outboxStorm) compareRefunds(f *findings, b *books, moved map[string]int
 	}
 }
 
-// justified looks into the mock's journal whether an ambiguous operation is
-// one: what the outbox could not explain must be refunds of the operator.
+// justified checks, in the mock's journal, that an operation reported as
+// ambiguous was: the difference that the outbox could not explain must be the
+// operator's refunds.
 func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bool {
 	refund, ok := op.(operations.Refund)
 	if !ok {
@@ -294,8 +294,8 @@ func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bo
 			byHand += handful
 		}
 	}
-	// The journal keeps the latest requests only; what it lost the gateway
-	// confirmed to the operator.
+	// The journal keeps the latest requests only; for older ones, use what the
+	// gateway confirmed to the operator.
 	var confirmed int64
 	for _, at := range s.byHandAt[refund.TransactionID] {
 		if at.Before(e.UpdatedAt) {
@@ -307,7 +307,7 @@ func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bo
 	return explained(now-before) || explained(now-before-asked)
 }
 
-// keepJournal keeps the refunds in the mock's journal, which remembers the
+// keepJournal copies the refunds from the mock's journal, which keeps the
 // latest requests only.
 func (s *outboxStorm) keepJournal(ctx context.Context) {
 	var last uint64

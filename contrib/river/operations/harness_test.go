@@ -67,8 +67,8 @@ func migrate(t *testing.T, pool *pgxpool.Pool) {
 	require.NoError(t, err)
 	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
 	require.NoError(t, err)
-	// One line for each run of a handler: nothing but the outbox keeps an
-	// operation from being in it twice.
+	// One row for each run of a handler, without a unique constraint: only the
+	// outbox prevents a second row for an operation.
 	_, err = pool.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS results (kind text NOT NULL, key text NOT NULL, error text NOT NULL, value text NOT NULL)`)
 	require.NoError(t, err)
 }
@@ -111,7 +111,7 @@ func (w *world) newOutbox() *operations.Outbox {
 	return outbox
 }
 
-// record writes what a handler got.
+// record stores the result that a handler received.
 func record[O operations.Returning[R], R any](w *world, outbox *operations.Outbox, value func(operations.Result[O, R]) string) {
 	operations.OnResult(outbox, func(ctx context.Context, tx pgx.Tx, r operations.Result[O, R]) error {
 		text, shown := "", ""
@@ -191,7 +191,7 @@ func (w *world) result(key string) (value, rejection string) {
 	return value, rejection
 }
 
-// paid makes a transaction that is paid.
+// paid creates a paid transaction.
 func (w *world) paid(amount int64) *gateway.Transaction {
 	w.Helper()
 	tx, err := w.gw.Client().Transactions.Create(w.Context(), order("", amount))

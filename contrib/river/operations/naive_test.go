@@ -28,9 +28,9 @@ func (s *outboxStorm) insertNaive() {
 	require.NoError(s, err)
 }
 
-// naiveLoop is what merchants write: take a row, call the gateway, mark the row,
-// commit. A call that fails is tried five times; references are used where there
-// are any, and a duplicate counts as done. It looks right.
+// naiveLoop is the loop that merchants write by hand: take a row, call the
+// gateway, mark the row, commit. A call that fails is tried five times;
+// references are used where there are any, and a duplicate counts as done.
 func naiveLoop(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, d *death) error {
 	client, err := client.With(gateway.WithAttemptTimeout(stormSendTimeout), gateway.WithBackoff(50*time.Millisecond, time.Second))
 	if err != nil {

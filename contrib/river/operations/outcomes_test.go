@@ -24,20 +24,20 @@ import (
 func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
 	t.Parallel()
 	faults := map[string]mockserver.Fault{
-		"the response is lost":            mockserver.LoseResponse(),
-		"the response is cut":             mockserver.Truncate(),
-		"the response is empty":           mockserver.EmptyBody(),
-		"the response is no JSON":         mockserver.BadJSON(),
-		"the gateway fails after the act": mockserver.Status(500).Applied(),
-		"the gateway hangs after the act": mockserver.HangUntilTimeout().Applied(),
-		"the gateway fails before it":     mockserver.Status(500),
-		"the proxy fails":                 mockserver.HTMLPage(),
-		"the gateway hangs":               mockserver.HangUntilTimeout(),
-		"the connection is reset before":  mockserver.ResetBefore(),
-		"too many requests":               mockserver.Status(429),
-		"the key is refused for a while":  mockserver.Status(401),
-		"states are unknown":              mockserver.UnknownEnum(),
-		"members are unknown":             mockserver.ExtraField(),
+		"the response is lost":                 mockserver.LoseResponse(),
+		"the response is cut":                  mockserver.Truncate(),
+		"the response is empty":                mockserver.EmptyBody(),
+		"the response is not JSON":             mockserver.BadJSON(),
+		"the gateway fails after applying it":  mockserver.Status(500).Applied(),
+		"the gateway hangs after applying it":  mockserver.HangUntilTimeout().Applied(),
+		"the gateway fails before applying it": mockserver.Status(500),
+		"the proxy fails":                      mockserver.HTMLPage(),
+		"the gateway hangs":                    mockserver.HangUntilTimeout(),
+		"the connection is reset before":       mockserver.ResetBefore(),
+		"too many requests":                    mockserver.Status(429),
+		"the key is rejected for a while":      mockserver.Status(401),
+		"states are unknown":                   mockserver.UnknownEnum(),
+		"members are unknown":                  mockserver.ExtraField(),
 	}
 	for name, fault := range faults {
 		for form, refund := range map[string]operations.Refund{"amount": {Amount: 300}, "target": {UpTo: 300}, "full": {Full: true}} {
@@ -63,8 +63,8 @@ func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
 	}
 }
 
-// interloper is a gateway through which an operator refunds by hand after the
-// outbox's own request, before anybody knows what became of that.
+// interloper is a gateway on which an operator refunds by hand right after the
+// outbox's request, before the outbox has learned its outcome.
 type interloper struct {
 	next  http.RoundTripper
 	after func()
@@ -80,8 +80,8 @@ func (i *interloper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// ambiguous returns a merchant whose refund of 300 was applied or not, without
-// a response, while an operator refunded 450 by hand.
+// ambiguous returns a merchant whose refund of 300, applied or not, got no
+// response, while an operator refunded 450 by hand.
 func ambiguous(t *testing.T, applied bool) (*world, *gateway.Transaction) {
 	t.Helper()
 	w := open(t, nil)
@@ -104,7 +104,7 @@ func ambiguous(t *testing.T, applied bool) (*world, *gateway.Transaction) {
 	return w, charge
 }
 
-func TestARefundThatNobodyCanTellStopsForAPerson(t *testing.T) {
+func TestAnAmbiguousRefundWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{true, false} {
 		t.Run(fmt.Sprintf("applied %t", applied), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestARefundThatNobodyCanTellStopsForAPerson(t *testing.T) {
 			assert.Equal(t, 1, e.Sends, "it is not sent again")
 			assert.Empty(t, w.rejected)
 
-			// What comes later on the same transaction waits.
+			// Later operations on the same transaction wait.
 			w.insert(operations.Refund{Key: "later", TransactionID: charge.ID, Amount: 1})
 			before := w.refunded(charge.ID)
 			require.ErrorIs(t, w.outbox.Retry(t.Context(), e.ID), operations.ErrState)
@@ -146,7 +146,7 @@ func TestAnAbandonedOperationIsReportedToItsHandler(t *testing.T) {
 
 // An operator who refunds less than ours proves that ours was not applied:
 // refunded_amount never falls.
-func TestASmallerRefundByHandIsNoAmbiguity(t *testing.T) {
+func TestASmallerRefundByHandIsNotAmbiguous(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	charge := w.paid(1000)
@@ -181,9 +181,9 @@ func TestOneStaleReadDoesNotRefundTwice(t *testing.T) {
 	assert.Equal(t, 1, w.gw.Requests.Count("transactions.refund"))
 }
 
-// The state before a refund is not read from a replica that does not know the
-// refund before.
-func TestARefundKnowsTheOneBefore(t *testing.T) {
+// The state before a refund is not read from a replica that lacks the previous
+// refund.
+func TestARefundIsNotComparedWithAnOutdatedState(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	charge := w.paid(1000)
@@ -266,7 +266,7 @@ func TestACreateIsSentAgainWithItsReference(t *testing.T) {
 
 // The reference was used before the outbox knew of it, by a program that sent
 // the order itself.
-func TestAReferenceThatExistsAlreadyIsTheFirstOne(t *testing.T) {
+func TestACreateWhoseReferenceExistsReturnsTheExistingTransaction(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	first, err := w.gw.Client().Transactions.Create(t.Context(), order("order-1", 500))
@@ -283,8 +283,9 @@ func TestAReferenceThatExistsAlreadyIsTheFirstOne(t *testing.T) {
 	require.ErrorIs(t, w.rejected["order-2"], gateway.ErrConflict)
 }
 
-// After a lost response a rejection of the repeat may be about the first one.
-func TestARejectedRepeatIsNotTakenForTheOutcome(t *testing.T) {
+// After a lost response a rejection of the repeat may refer to the first
+// request.
+func TestARejectedRepeatIsNotTheOutcome(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	require.NoError(t, w.gw.Faults.Add(
@@ -366,7 +367,7 @@ func TestAHandlerThatFailsRunsAgain(t *testing.T) {
 	assert.Equal(t, 1, w.gw.Requests.Count("transactions.refund"))
 }
 
-func TestAnOutageIsWaitedOut(t *testing.T) {
+func TestRetriesContinueThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	charge := w.paid(1000)
@@ -400,8 +401,8 @@ func TestOperationsThatAreCommittedOutOfOrderDoNotBlockEachOther(t *testing.T) {
 	assert.Equal(t, int64(300), w.refunded(charge.ID))
 }
 
-// garbler adds a member with a broken character to responses, as a gateway does
-// that stores Latin-1, and with one that jsonb rejects.
+// garbler adds a member to responses whose value has an invalid byte, as from a
+// gateway that stores Latin-1, and a character that jsonb rejects.
 type garbler struct{ next http.RoundTripper }
 
 func (g garbler) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -417,7 +418,7 @@ func (g garbler) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func TestABrokenCharacterInAResponseDoesNotHideACharge(t *testing.T) {
+func TestAnInvalidCharacterInAResponseDoesNotHideACharge(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	client, err := w.gw.Client().With(gateway.WithHTTPClient(&http.Client{Transport: garbler{w.gw.Transport()}}))

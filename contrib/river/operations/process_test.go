@@ -29,14 +29,14 @@ import (
 
 func TestMain(m *testing.M) { storm.Main(m, runWorker) }
 
-// processSpec is what a worker process is told.
+// processSpec configures a worker process.
 type processSpec struct {
 	Database    string        `json:"database"`
 	Gateway     string        `json:"gateway"`
 	Key         string        `json:"key"`
 	Death       float64       `json:"death"` // how often it kills itself at each of the points
 	KeyLifetime time.Duration `json:"key_lifetime"`
-	Naive       bool          `json:"naive"` // the loop that merchants write
+	Naive       bool          `json:"naive"` // run the naive loop
 }
 
 func runWorker(ctx context.Context, spec processSpec) error {
@@ -93,8 +93,8 @@ func outboxWorker(ctx context.Context, pool *pgxpool.Pool, client *gateway.Clien
 	return riverClient.Stop(end)
 }
 
-// write registers a handler that writes what it got, and may not live to
-// commit.
+// write registers a handler that stores its result and may kill its process
+// before the commit.
 func write[O operations.Returning[R], R any](
 	outbox *operations.Outbox, d *death, value func(*R) string,
 	register func(*operations.Outbox, func(context.Context, pgx.Tx, operations.Result[O, R]) error),
@@ -112,7 +112,7 @@ func write[O operations.Returning[R], R any](
 	})
 }
 
-// death kills its own process now and then, at the worst points of a write.
+// death kills its own process at random, before and after a write.
 type death struct {
 	next        http.RoundTripper
 	probability float64
@@ -205,7 +205,7 @@ func (f *fleet) killOne() {
 	}
 }
 
-// calm lets the processes that are started from now on live.
+// calm disables the killing in processes that are started from now on.
 func (f *fleet) calm() {
 	f.mu.Lock()
 	f.spec.Death = 0
@@ -224,7 +224,7 @@ func (f *fleet) killed() (total int, points string) {
 	return total, fmt.Sprint(f.kills)
 }
 
-// stop ends every process in good order.
+// stop shuts every process down gracefully.
 func (f *fleet) stop() {
 	f.mu.Lock()
 	f.ended = true

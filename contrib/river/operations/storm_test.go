@@ -45,8 +45,8 @@ func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
 	}
 }
 
-// The same load, carried out by the loop that merchants write: it shows that
-// the storm is one.
+// The same load with the naive loop moves money twice, which proves that the
+// faults do harm.
 func TestTheLoopThatMerchantsWriteMovesMoneyTwice(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, false, true)
@@ -61,7 +61,7 @@ type outboxStorm struct {
 	*testing.T
 
 	gw     *mockserver.Server
-	client *gateway.Client // of the test: it meets no faults
+	client *gateway.Client // the test's own, without faults
 	pool   *pgxpool.Pool
 	outbox *operations.Outbox
 	spec   processSpec
@@ -165,7 +165,7 @@ func (s *outboxStorm) left() (n int) {
 	return n
 }
 
-// disturb lets everything go wrong that the mock knows.
+// disturb turns on every fault of the mock.
 func (s *outboxStorm) disturb() {
 	writes := []mockserver.Fault{
 		mockserver.LoseResponse(), mockserver.Truncate(), mockserver.EmptyBody(), mockserver.BadJSON(), mockserver.ResetBefore(),
@@ -196,7 +196,7 @@ func (s *outboxStorm) disturb() {
 	}
 }
 
-// prepare makes what the operations are about, and n operations.
+// prepare creates n operations and the resources that they act on.
 func (s *outboxStorm) prepare(n int) {
 	customer := func() string {
 		c, err := s.client.Customers.Create(s.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
@@ -329,14 +329,14 @@ const (
 	handful        = 101 // cents of a refund by hand: no sum of them is a refund of the outbox
 )
 
-// refundByHand is an operator at the gateway's dashboard.
+// refundByHand simulates an operator at the gateway's dashboard.
 func (s *outboxStorm) refundByHand(ctx context.Context) {
 	if len(s.handled) == 0 {
 		return
 	}
 	for ctx.Err() == nil {
 		id := s.handled[rand.IntN(len(s.handled))]
-		// A harmless fault of the request's own keeps the others away.
+		// A harmless fault for this request takes precedence over the others.
 		_, err := s.client.Transactions.Refund(ctx, id, gateway.RefundParams{Amount: handful},
 			gateway.Header("X-Mock-Fault", mockserver.ExtraField().String()), gateway.Header(operatorHeader, "1"), gateway.NoRetry())
 		if err == nil {

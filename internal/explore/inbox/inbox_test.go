@@ -21,7 +21,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// memory is a world in memory, whose clock is the play's.
+// memory is a world in memory on the schedule's clock.
 type memory struct {
 	store   webhook.Store
 	now     time.Time
@@ -63,8 +63,9 @@ func scenarios(t *testing.T) []inbox.Scenario {
 	return list
 }
 
-// TestEveryInterleavingOfTheInbox: whatever comes in between, an acknowledged event is
-// handled, once where no process died and no lease ran out, and nothing forged is.
+// TestEveryInterleavingOfTheInbox: in every interleaving, an acknowledged event is
+// handled, exactly once if no process died and no lease expired, and a forged event
+// never is.
 func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	t.Parallel()
 	limits := inbox.Limits{Turns: 2, Deaths: 1, Expiries: 1}
@@ -86,7 +87,7 @@ func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	}
 }
 
-// broken is a world with a store that makes a mistake.
+// broken is a world whose store has a bug.
 type broken struct {
 	inbox.World
 
@@ -95,7 +96,7 @@ type broken struct {
 
 func (b broken) Store() webhook.Store { return b.around(b.World.Store()) }
 
-// forgetful takes every delivery for a new event.
+// forgetful treats every delivery as a new event.
 type forgetful struct{ webhook.Store }
 
 func (s forgetful) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
@@ -103,7 +104,7 @@ func (s forgetful) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, 
 	return s.Store.Put(ctx, rec)
 }
 
-// hasty takes an event for done when it is claimed.
+// hasty marks an event as done when it is claimed.
 type hasty struct{ webhook.Store }
 
 func (s hasty) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
@@ -116,7 +117,7 @@ func (s hasty) Next(ctx context.Context, limit int, lease time.Duration) ([]*web
 
 func (s hasty) Complete(context.Context, *webhook.Claim) error { return nil }
 
-// endless has leases that never run out.
+// endless has leases that never expire.
 type endless struct{ webhook.Store }
 
 func (s endless) Next(ctx context.Context, limit int, _ time.Duration) ([]*webhook.Claim, error) {

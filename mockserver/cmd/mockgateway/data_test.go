@@ -42,7 +42,8 @@ func (g *process) must(method, path, body string) map[string]any {
 	return v
 }
 
-// TestKilledBetweenRequests: all that was answered is there after the restart.
+// TestKilledBetweenRequests: everything that was acknowledged is there after
+// the restart.
 func TestKilledBetweenRequests(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data")
@@ -71,7 +72,7 @@ func TestKilledBetweenRequests(t *testing.T) {
 	before := g.must("GET", "/v2/transactions/"+tx, "")["data"]
 	g.kill()
 
-	for range 3 { // a file that was compacted is as good
+	for range 3 { // a compacted file works as well
 		g = start(t, args...)
 		assert.Equal(t, before, g.must("GET", "/v2/transactions/"+tx, "")["data"])
 		assert.Equal(t, map[string]any{"now": "2027-01-04T13:00:00.000Z"}, g.must("GET", "/__mock/clock", "")["data"])
@@ -91,24 +92,24 @@ func TestKilledBetweenRequests(t *testing.T) {
 	mu.Unlock()
 	g.must("POST", "/__mock/clock/advance", `{"by":"960h"}`)
 	data, _ := g.must("GET", "/v2/transactions/"+expiring, "")["data"].(map[string]any)
-	assert.Equal(t, "expired", data["status"], "timers go on")
+	assert.Equal(t, "expired", data["status"], "timers continue")
 	data, _ = g.must("GET", "/v2/subscriptions/"+sub, "")["data"].(map[string]any)
 	assert.Equal(t, "2027-03-04T12:00:00.000Z", data["currentPeriodEnd"], "renewed once")
 	list, _ := g.must("GET", "/__mock/deliveries?resource_id="+tx+"&kind=transaction.paid", "")["data"].([]any)
 	require.Len(t, list, 1)
 	delivery, _ := list[0].(map[string]any)
-	assert.Equal(t, "delivered", delivery["status"], "what failed before the end is tried again after it")
+	assert.Equal(t, "delivered", delivery["status"], "a delivery that failed before the kill is retried after it")
 	assert.NotEmpty(t, delivery["body"])
 }
 
 // TestKilledDuringRequests kills the gateway again and again while clients
-// create transactions: none that was answered is lost, none is doubled, and
-// each has its events.
+// create transactions: none that was acknowledged is lost, none is duplicated,
+// and each has its events.
 func TestKilledDuringRequests(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data")
 	var mu sync.Mutex
-	answered := map[string]string{} // reference to id
+	acknowledged := map[string]string{} // reference to id
 	for round := range 5 {
 		g := start(t, "-data", file, "-log", "off")
 		var clients sync.WaitGroup
@@ -124,7 +125,7 @@ func TestKilledDuringRequests(t *testing.T) {
 					}
 					if status == http.StatusCreated {
 						mu.Lock()
-						answered[ref] = g.id(v)
+						acknowledged[ref] = g.id(v)
 						mu.Unlock()
 						if i == 10*(round+1) {
 							end()
@@ -138,15 +139,15 @@ func TestKilledDuringRequests(t *testing.T) {
 		clients.Wait()
 	}
 	g := start(t, "-data", file, "-log", "off")
-	assert.NotEmpty(t, answered)
-	for ref, id := range answered {
+	assert.NotEmpty(t, acknowledged)
+	for ref, id := range acknowledged {
 		data, _ := g.must("GET", "/v2/transactions/"+id, "")["data"].(map[string]any)
 		assert.Equal(t, ref, data["external_ref"])
 	}
 	data, _ := g.must("GET", "/v2/transactions?limit=1", "")["data"].(map[string]any)
 	total, _ := data["total"].(float64)
-	assert.GreaterOrEqual(t, int(total), len(answered))
-	assert.LessOrEqual(t, int(total), len(answered)+5*4, "beside them at most what was under way")
+	assert.GreaterOrEqual(t, int(total), len(acknowledged))
+	assert.LessOrEqual(t, int(total), len(acknowledged)+5*4, "plus at most the requests in flight")
 	events := map[string]bool{}
 	list, _ := g.must("GET", "/__mock/deliveries", "")["data"].([]any)
 	for _, d := range list {
@@ -157,7 +158,7 @@ func TestKilledDuringRequests(t *testing.T) {
 	assert.Len(t, events, 2*int(total))
 }
 
-func TestFilesThatAreRefusedAreLeftAlone(t *testing.T) {
+func TestRejectedFilesAreNotChanged(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good")
 	g := start(t, "-data", good)
@@ -206,7 +207,7 @@ func TestFilesThatAreRefusedAreLeftAlone(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The shop of a seed file survives a restart, which does not make it a second time.
+// The shop of a seed file survives a restart, which does not seed it again.
 func TestASeedFileFillsAnEmptyDataFile(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

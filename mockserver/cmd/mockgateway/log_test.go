@@ -49,7 +49,7 @@ func play(t *testing.T, g *process) (hook, tx string) {
 	return hook, tx
 }
 
-func TestTheLogTellsWhatHappened(t *testing.T) {
+func TestTheLogShowsRequestsEventsAndWebhooks(t *testing.T) {
 	t.Parallel()
 	g := start(t, "-clock", "manual", "-start", "2027-01-04T12:00:00Z")
 	hook, tx := play(t, g)
@@ -97,7 +97,7 @@ func TestTheLogInJSONIsTheStreamOfEvents(t *testing.T) {
 	assert.Equal(t, map[string]int{"control": 4, "request": 3, "transition": 2, "webhook": 3, "delivery": 1, "clock": 1}, types)
 }
 
-// What a client sends can't command the terminal nor forge a line.
+// A client can neither send control sequences to the terminal nor forge a line.
 func TestTheLogIsSafeToShow(t *testing.T) {
 	t.Parallel()
 	const evil = "x\x1b[2J\n10:00:00  transaction forged -> paid\u202e"
@@ -135,7 +135,7 @@ func TestALongListOfErrorsIsCut(t *testing.T) {
 	assert.Equal(t, 12, strings.Count(text, "\n"), text)
 }
 
-func TestColorsAreForTerminalsThatWantThem(t *testing.T) {
+func TestColorsAreForTerminalsThatSupportThem(t *testing.T) {
 	t.Parallel()
 	paid := mockserver.Event{Transition: &mockserver.TransitionEvent{To: "paid"}}
 	assert.Contains(t, string(log{form: "text", color: true}.lines(paid)), "\x1b[1mpaid\x1b[0m")

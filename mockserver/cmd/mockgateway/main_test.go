@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets the test's own binary be the gateway, so that it can be killed.
+// TestMain lets the test binary run as the gateway, so that it can be killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_AS_MOCKGATEWAY") == "1" {
 		main()
@@ -96,7 +96,7 @@ func tryStartIn(t *testing.T, env []string, args ...string) (*process, error) {
 	}
 }
 
-// kill ends the process as a power switch does, and waits until it is gone.
+// kill ends the process without warning, and waits until it is gone.
 func (g *process) kill() {
 	_ = g.cmd.Process.Kill()
 	<-g.done
@@ -124,7 +124,7 @@ func (g *process) call(method, path, body string) (int, map[string]any, error) {
 	return resp.StatusCode, v, err
 }
 
-func TestFlagsThatAreWrong(t *testing.T) {
+func TestInvalidFlags(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"-environment must be sandbox or production": {"-environment", "staging"},
@@ -170,7 +170,7 @@ func TestHelpExplainsEachFlag(t *testing.T) {
 	}
 }
 
-func TestItStartsQuicklyAndSaysWhatANewcomerNeeds(t *testing.T) {
+func TestItStartsQuicklyAndPrintsWhatANewUserNeeds(t *testing.T) {
 	t.Parallel()
 	best := time.Hour
 	for range 20 { // the machine may be busy

@@ -14,17 +14,17 @@ import (
 )
 
 // The process stays near its limit, whatever fills it: large resources, long
-// requests that are refused, or webhooks that nobody takes.
+// requests that are rejected, or webhooks that no receiver accepts.
 func TestTheProcessKeepsItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil || raceDetector {
-		t.Skip("the memory of a process is read from /proc, and is another with the race detector")
+		t.Skip("the memory of a process is read from /proc, and differs with the race detector")
 	}
 	failing := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write(bytes.Repeat([]byte("x"), 512))
 	})
-	size, refusals := 20_000, 300 // resources of 20 kB; refusals that overflow the journal's 2 MiB several times
+	size, refusals := 20_000, 300 // resources of 20 kB; rejections that overflow the journal's 2 MiB several times
 	if os.Getenv("FULL_SIZE") != "" {
 		size, refusals = 4_000, 1_200
 	}

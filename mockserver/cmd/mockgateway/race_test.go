@@ -2,5 +2,5 @@
 
 package main
 
-// raceDetector multiplies what the process takes.
+// raceDetector multiplies the memory of the process.
 const raceDetector = true

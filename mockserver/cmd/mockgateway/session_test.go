@@ -30,8 +30,8 @@ func TestTheSessionOfTheGuide(t *testing.T) {
 	runSession(t, t.TempDir(), section, "shopt -s expand_aliases\n")
 }
 
-// TestTheSessionForOtherLanguages runs that of docs/testing.md, which starts
-// the gateway itself.
+// TestTheSessionForOtherLanguages runs the session of docs/testing.md, which
+// starts the gateway itself.
 func TestTheSessionForOtherLanguages(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "openssl")
@@ -61,7 +61,7 @@ func needs(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("the session needs a tool that this machine has not: " + tool)
+			t.Skip("the session needs a tool that this machine doesn't have: " + tool)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func guideSection(t *testing.T, guide, heading string) string {
 
 // runSession runs the shell blocks of a section, one after the other in one
 // shell, and compares what each prints with the block that follows it: "…"
-// there is anything.
+// matches anything.
 func runSession(t *testing.T, dir, section, before string, env ...string) {
 	t.Helper()
 	blocks := regexp.MustCompile("(?s)```(sh|json|text)\n(.*?)```").FindAllStringSubmatch(section, -1)

@@ -19,8 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the banner tells a newcomer to try works as it stands there, whatever
-// the flags.
+// The command in the banner works as printed, with all flags.
 func TestTheBannersCommandWorksInEachMode(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl")
@@ -57,7 +56,7 @@ func TestTheBannersCommandWorksInEachMode(t *testing.T) {
 	}
 }
 
-func TestThePortFileIsThereWhileTheGatewayIsReady(t *testing.T) {
+func TestThePortFileExistsWhileTheGatewayIsReady(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "gateway.addr")
@@ -73,7 +72,7 @@ func TestThePortFileIsThereWhileTheGatewayIsReady(t *testing.T) {
 
 	_, err = tryStart(t, "-port-file", port, "-data", dir)
 	require.Error(t, err)
-	assert.NoFileExists(t, port, "it never was ready")
+	assert.NoFileExists(t, port, "it was never ready")
 
 	require.NoError(t, os.WriteFile(file, []byte("127.0.0.1:1\n"), 0o600)) // of a gateway that was killed
 	_, err = tryStart(t, "-port-file", file, "-addr", "nowhere:1:2")
@@ -97,8 +96,8 @@ func TestThePortFileIsThereWhileTheGatewayIsReady(t *testing.T) {
 	require.ErrorContains(t, err, "not a regular file")
 }
 
-// A page that lets its own name resolve to this machine reaches nothing but the
-// health check; a name that is allowed reaches all.
+// A page whose host name resolves to this machine (DNS rebinding) reaches only
+// the health check; an allowed name reaches everything.
 func TestAForeignHostNameReachesNothing(t *testing.T) {
 	t.Parallel()
 	g := start(t, "-allow-host", "gateway.test, other.test")
@@ -175,7 +174,7 @@ func TestVersion(t *testing.T) {
 	assert.Regexp(t, `^mockgateway \S+.* go1\.\S+ \w+/\w+\n$`, string(out))
 }
 
-// askHealth runs the health check that the image has, against addr.
+// askHealth runs the image's health check against addr.
 func askHealth(t *testing.T, addr string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-health")
@@ -214,7 +213,7 @@ func TestHealthRejectsAnythingButAMockGateway(t *testing.T) {
 	}
 }
 
-// A sender that writes all of a long body before it reads gets the response.
+// A client that sends all of a long body before it reads gets the response.
 func TestTheSenderOfALongBodyReadsTheResponse(t *testing.T) {
 	t.Parallel()
 	g := start(t)
@@ -227,9 +226,9 @@ func TestTheSenderOfALongBodyReadsTheResponse(t *testing.T) {
 		_, err = conn.Write([]byte("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sk_test_mock\r\n" +
 			"Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n" + strings.Repeat("x", size)))
 		require.NoError(t, err)
-		answer := make([]byte, 20)
-		_, err = conn.Read(answer)
+		response := make([]byte, 20)
+		_, err = conn.Read(response)
 		require.NoError(t, err)
-		assert.Equal(t, "HTTP/1.1 413 Request", string(answer))
+		assert.Equal(t, "HTTP/1.1 413 Request", string(response))
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 var start = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 
-// recorder is a clock that writes down what fired and when.
+// recorder is a clock that records which timers fired and when.
 type recorder struct {
 	*clock.Clock
 
@@ -35,7 +35,7 @@ func (r *recorder) note(line string) {
 	r.log = append(r.log, line)
 }
 
-// fired returns what was written down since the last call.
+// fired returns what was recorded since the last call.
 func (r *recorder) fired() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func after(d time.Duration, id string) clock.Timer {
 	return clock.Timer{At: start.Add(d), Account: "acc", Kind: "test", ID: id}
 }
 
-func TestAdvanceFiresInOrderAtTheirMoments(t *testing.T) {
+func TestAdvanceFiresTimersInOrderAtTheirTimes(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(clock.Config{})
 	r.Add(after(2*time.Second, "c"), after(time.Second, "a"), after(time.Second, "b"), after(time.Minute, "late"))
@@ -196,7 +196,7 @@ func TestAdvanceInsideAFiringTimerIsAnError(t *testing.T) {
 	require.NoError(t, r.Advance(t.Context(), time.Minute), "the clock is usable afterwards")
 }
 
-func TestRunawayIsStopped(t *testing.T) {
+func TestARunawayTimerIsStopped(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(clock.Config{MaxTimers: 100})
 	r.react = func(tm clock.Timer) { r.Add(clock.Timer{At: tm.At, Kind: "renewal", ID: "sub_1"}) }
@@ -208,7 +208,7 @@ func TestRunawayIsStopped(t *testing.T) {
 	require.ErrorContains(t, err, "renewal of sub_1")
 	assert.Equal(t, start.Add(time.Second), r.Now())
 	assert.Len(t, r.fired(), 101)
-	assert.Len(t, r.Timers(), 1, "the timer that was refused still waits")
+	assert.Len(t, r.Timers(), 1, "the rejected timer is still pending")
 }
 
 func TestAdvanceSettlesBeforeTheFirstTimerAndAfterEach(t *testing.T) {
@@ -320,7 +320,7 @@ func TestCloseEndsTheRunner(t *testing.T) {
 	manual.Close()
 }
 
-// A renewal that meets a full server must not be lost.
+// A renewal that is due while the server is full must not be lost.
 func TestATimerThatFailsStaysDueInItsPlace(t *testing.T) {
 	t.Parallel()
 	full := errors.New("full")
@@ -370,7 +370,7 @@ func TestARunningClockRetriesATimerThatFailed(t *testing.T) {
 	})
 }
 
-// The first timers are those with which the whole list begins.
+// Upcoming returns the beginning of the whole list.
 func TestUpcomingIsTheBeginningOfTheList(t *testing.T) {
 	t.Parallel()
 	c := clock.New(clock.Config{Start: start})

@@ -81,8 +81,8 @@ func TestAnAbsentOrEmptyFileHasNoRecords(t *testing.T) {
 	assert.Empty(t, records)
 }
 
-// TestEveryCutAndEveryFlippedBit: a file that ends too soon loses its last
-// record only, and any other change is noticed.
+// TestEveryCutAndEveryFlippedBit: a truncated file loses its last record only,
+// and any other change is detected.
 func TestEveryCutAndEveryFlippedBit(t *testing.T) {
 	t.Parallel()
 	content := written(t, "one", "two", "three")
@@ -165,7 +165,7 @@ func TestAReplayThatFailsNamesThePlace(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestEmptyRecordsAreRefused(t *testing.T) {
+func TestEmptyRecordsAreRejected(t *testing.T) {
 	t.Parallel()
 	f, _, err := open(t, filepath.Join(t.TempDir(), "data"))
 	require.NoError(t, err)
@@ -212,8 +212,8 @@ func TestASymbolicLinkToADataFileStaysOne(t *testing.T) {
 	assert.Equal(t, []string{"one"}, records)
 }
 
-// Compact replaces the leftover of a process that died, and nothing that
-// somebody else put beside the file.
+// Compact replaces the temporary file of a process that died, and no other file
+// beside the data file.
 func TestCompactRemovesOnlyARegularLeftover(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ import (
 
 var start = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 
-// system is a sender on its clock, with faults.
+// system is a sender with its clock and faults.
 type system struct {
 	*deliver.Sender
 
@@ -86,7 +86,7 @@ func (sys *system) states() []deliver.State {
 	return states
 }
 
-// receiver is a merchant that writes down what it gets.
+// receiver is a merchant that records its deliveries.
 type receiver struct {
 	mu     sync.Mutex
 	got    []string // event ids
@@ -184,9 +184,9 @@ func TestTheScheduleOfAttempts(t *testing.T) {
 func TestASuccessEndsTheSchedule(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
-	answers := []int{503, 200}
+	responses := []int{503, 200}
 	shop := &receiver{}
-	shop.status = func(string) int { return answers[len(shop.got)-1] }
+	shop.status = func(string) int { return responses[len(shop.got)-1] }
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
 
 	sys.happen("a", "transaction.paid", "tx_1")
@@ -236,8 +236,9 @@ func TestOrderPerResource(t *testing.T) {
 	}
 }
 
-// A receiver that is slow with one record gets the events of others meanwhile.
-func TestRecordsDoNotWaitForEachOther(t *testing.T) {
+// A receiver that is slow to handle one resource gets the events of others
+// meanwhile.
+func TestDeliveriesOfOtherResourcesDoNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys := newSystem(t)
@@ -251,7 +252,7 @@ func TestRecordsDoNotWaitForEachOther(t *testing.T) {
 		sys.happen("a", "transaction.paid", "tx_1")
 		sys.happen("a", "transaction.refunded", "tx_1")
 		sys.wait(t)
-		assert.Equal(t, 4*time.Second, time.Since(began), "those of one record do")
+		assert.Equal(t, 4*time.Second, time.Since(began), "those of one resource do")
 	})
 }
 
@@ -337,10 +338,10 @@ func TestTargets(t *testing.T) {
 	assert.Equal(t, []string{"webhookUrl"}, post("a", engine.Event{Kind: "transaction.created", Transaction: card}))
 	assert.Equal(t, []string{"ep_1", "notify_url", "webhookUrl", "pixWebhookUrl"}, post("a", engine.Event{Kind: "payout.created", Transfer: payout}))
 	assert.Equal(t, []string{"webhookUrl"}, post("a", engine.Event{Kind: "subscription.created", Subscription: sub}))
-	assert.Equal(t, []string{"notify_url", "webhookUrl"}, post("same", engine.Event{Kind: "payout.created", Transfer: payout}), "one address is told once")
+	assert.Equal(t, []string{"notify_url", "webhookUrl"}, post("same", engine.Event{Kind: "payout.created", Transfer: payout}), "one address gets each event once")
 	assert.Equal(t, []string{"pixWebhookUrl"}, post("pix", engine.Event{Kind: "payout.created", Transfer: &engine.Transfer{ID: "5"}}))
 	assert.Equal(t, []string{""}, post("pix", engine.Event{Kind: "transaction.created", Transaction: card}))
-	assert.Equal(t, []string{""}, post("b", engine.Event{Kind: "transaction.created", Transaction: card}), "the log shows that nobody wanted it")
+	assert.Equal(t, []string{""}, post("b", engine.Event{Kind: "transaction.created", Transaction: card}), "the log shows that it had no endpoint")
 	sys.wait(t)
 
 	assert.Equal(t, deliver.NoEndpoint, sys.Deliveries("b")[0].State)
@@ -374,7 +375,7 @@ func TestHoldAndReleaseInAnotherOrder(t *testing.T) {
 	require.ErrorIs(t, sys.Release("a", "dlv_1", "dlv_1"), deliver.ErrNotHeld)
 	require.ErrorIs(t, sys.Release("a", "dlv_99"), deliver.ErrUnknownDelivery)
 	require.ErrorIs(t, sys.Release("b", "dlv_1"), deliver.ErrUnknownDelivery)
-	assert.Len(t, shop.events(), 3, "a release that is refused releases nothing")
+	assert.Len(t, shop.events(), 3, "a rejected release releases nothing")
 
 	sys.happen("a", "transaction.paid", "tx_5")
 	require.NoError(t, sys.Redeliver("a", "dlv_6"), "a held delivery that is redelivered is released")
@@ -384,7 +385,7 @@ func TestHoldAndReleaseInAnotherOrder(t *testing.T) {
 	assert.ElementsMatch(t, []string{"evt_6", "evt_1", "evt_3", "evt_7"}, shop.events()[3:])
 }
 
-func TestHoldOfEverybody(t *testing.T) {
+func TestHoldOfAllAccounts(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{status: func(string) int { return 500 }}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
@@ -393,7 +394,7 @@ func TestHoldOfEverybody(t *testing.T) {
 	sys.Hold("")
 	sys.advance(t, 100*time.Hour)
 	assert.Len(t, shop.events(), 1, "a retry is held too")
-	assert.Zero(t, sys.Deliveries("")[0].Next, "until somebody releases it")
+	assert.Zero(t, sys.Deliveries("")[0].Next, "until it is released")
 	require.NoError(t, sys.Release(""))
 	sys.advance(t, 0)
 	assert.Len(t, shop.events(), 10, "the schedule goes on from where it was, and what is overdue is made at once")
@@ -432,9 +433,9 @@ func TestRedeliver(t *testing.T) {
 	require.ErrorIs(t, sys.Redeliver("b", "dlv_2"), deliver.ErrNoTarget)
 }
 
-// A delivery for which no attempt is planned is over, also when it was tried
-// once more in vain.
-func TestRedeliverInVain(t *testing.T) {
+// A delivery without a planned attempt is finished, also after a redelivery
+// that failed.
+func TestAFailedRedeliveryEndsADelivery(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	shop := &receiver{status: func(string) int { return 500 }}
@@ -488,7 +489,7 @@ func TestFaultsOfWebhooks(t *testing.T) {
 	assert.Equal(t, "stale-timestamp", log[3].Attempts[0].Fault)
 
 	sys.advance(t, 59*time.Minute)
-	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4", "evt_3", "evt_4"}, shop.events(), "the second attempts are signed well")
+	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4", "evt_3", "evt_4"}, shop.events(), "the second attempts have valid signatures")
 	sys.advance(t, time.Minute)
 	assert.Equal(t, []deliver.State{deliver.Dropped, deliver.Delivered, deliver.Delivered, deliver.Delivered, deliver.Delivered}, sys.states())
 	require.NoError(t, sys.Redeliver("a", "dlv_1"), "a dropped delivery can be made after all")
@@ -526,7 +527,7 @@ func TestReceiversThatFail(t *testing.T) {
 				assert.Contains(t, a.Error, tc.want)
 				assert.False(t, a.OK())
 				assert.Equal(t, deliver.Pending, d.State)
-				assert.Equal(t, start.Add(5*time.Second), d.Next, "it is tried again")
+				assert.Equal(t, start.Add(5*time.Second), d.Next, "it is retried")
 				assert.Equal(t, 1, calls, "no redirect is followed")
 				if name == "hangs" {
 					assert.Equal(t, deliver.Timeout, time.Since(began))
@@ -538,7 +539,7 @@ func TestReceiversThatFail(t *testing.T) {
 	}
 }
 
-func TestWhatIsASuccess(t *testing.T) {
+func TestWhichStatusesAreASuccess(t *testing.T) {
 	t.Parallel()
 	for status, ok := range map[int]bool{0: false, 199: false, 200: true, 204: true, 299: true, 300: false, 410: false} {
 		assert.Equal(t, ok, deliver.Attempt{Status: status}.OK(), status)
@@ -560,7 +561,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, sys.Wait(ctx), context.Canceled)
 }
 
-func TestCloseBreaksOffWhatIsRunning(t *testing.T) {
+func TestCloseCancelsRunningDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys := newSystem(t)
@@ -579,16 +580,16 @@ func TestCloseBreaksOffWhatIsRunning(t *testing.T) {
 			attempts += len(d.Attempts)
 		}
 		assert.Equal(t, 64, attempts, "those that were running")
-		require.NoError(t, sys.Wait(t.Context()), "nobody waits for what will never be made")
+		require.NoError(t, sys.Wait(t.Context()), "Wait does not wait for attempts that will never be made")
 		sys.happen("a", "transaction.paid", "tx_1")
 		require.NoError(t, sys.Wait(t.Context()))
 		list := sys.Deliveries("")
-		assert.Empty(t, list[len(list)-1].Attempts, "nothing is begun any more")
+		assert.Empty(t, list[len(list)-1].Attempts, "no new attempt is started")
 		sys.Close()
 	})
 }
 
-func TestTheLogForgetsOnlyWhatIsFinished(t *testing.T) {
+func TestTheLogDropsOnlyFinishedDeliveries(t *testing.T) {
 	t.Parallel()
 	c := clock.New(clock.Config{Start: start, Fire: func(clock.Timer) error { return nil }})
 	s := deliver.New(deliver.Config{Clock: c, Wall: time.Now, Log: 10})
@@ -608,9 +609,9 @@ func TestTheLogForgetsOnlyWhatIsFinished(t *testing.T) {
 		sys.happen("nobody", "transaction.paid", "tx_9")
 	}
 	assert.Len(t, s.Deliveries("a"), 5)
-	assert.Len(t, s.Deliveries("b"), 5, "what waits for its next attempt")
+	assert.Len(t, s.Deliveries("b"), 5, "a delivery that waits for its next attempt stays")
 	assert.Less(t, len(s.Deliveries("nobody")), 20)
-	assert.GreaterOrEqual(t, len(s.Deliveries("nobody")), 10, "what is still to be done takes no room")
+	assert.GreaterOrEqual(t, len(s.Deliveries("nobody")), 10, "pending deliveries don't count")
 	_, err = s.Delivery("", "dlv_110")
 	require.NoError(t, err, "the latest")
 	_, err = s.Delivery("", "dlv_11")
@@ -662,7 +663,7 @@ func TestReset(t *testing.T) {
 
 	assert.Empty(t, sys.Deliveries("a"))
 	assert.Len(t, sys.Deliveries("b"), 1)
-	assert.Len(t, sys.Endpoints(""), 1, "what is everybody's stays")
+	assert.Len(t, sys.Endpoints(""), 1, "what belongs to all accounts stays")
 	sys.advance(t, 5*time.Second)
 	assert.Len(t, shop.events(), 4, "only b's delivery is tried again")
 	sys.happen("a", "transaction.paid", "tx_1")
@@ -675,7 +676,7 @@ func TestReset(t *testing.T) {
 	require.NoError(t, sys.Reset("a"))
 	require.NoError(t, sys.Release(""))
 	sys.wait(t)
-	assert.Len(t, shop.events(), 6, "what everybody's hold kept of the account is gone")
+	assert.Len(t, shop.events(), 6, "the account's deliveries held for all accounts are gone")
 }
 
 func TestSaveAndLoad(t *testing.T) {
@@ -714,8 +715,8 @@ func TestSaveAndLoad(t *testing.T) {
 	assert.Len(t, second, 4)
 }
 
-// A delivery that was written down before each of its attempts has a timer for
-// each, of which only the last is its own.
+// A delivery that was saved before each of its attempts has a timer for each,
+// of which only the last counts.
 func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{status: func(string) int { return 500 }}
@@ -749,9 +750,9 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	require.NoError(t, err, "its number is not used again")
 }
 
-// A restart brings back the endpoints that calls have registered: neither those
-// in memory nor those that the start registers itself.
-func TestWhatIsKeptOfEndpoints(t *testing.T) {
+// A restart restores the endpoints registered by calls, but neither those in
+// memory nor those that are registered at the start.
+func TestWhichEndpointsAreSaved(t *testing.T) {
 	t.Parallel()
 	var (
 		last deliver.Registry
@@ -792,8 +793,8 @@ func TestWhatIsKeptOfEndpoints(t *testing.T) {
 	assert.Equal(t, "ep_4", again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/next"}).ID)
 }
 
-// A hold ends with its process: what it kept back is due after a restart.
-func TestWhatWasHeldIsDueAfterARestart(t *testing.T) {
+// A hold ends with its process: held deliveries are due after a restart.
+func TestHeldDeliveriesAreDueAfterARestart(t *testing.T) {
 	t.Parallel()
 	shop := &receiver{status: func(string) int { return 500 }}
 	s := deliver.New(deliver.Config{
@@ -847,7 +848,7 @@ func TestASavedDeliveryIsWhole(t *testing.T) {
 	assert.Equal(t, uint64(3), all.Made)
 }
 
-func TestNothingIsLoadedWhileWebhooksAreOnTheirWay(t *testing.T) {
+func TestNothingIsLoadedWhileWebhooksAreInProgress(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	var err error
@@ -862,7 +863,7 @@ func TestNothingIsLoadedWhileWebhooksAreOnTheirWay(t *testing.T) {
 	assert.Empty(t, sys.Deliveries("a"))
 }
 
-func TestLoadMakesWhatWasDue(t *testing.T) {
+func TestLoadSendsDueDeliveries(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{}
 	ep := sys.endpoint(t, deliver.Endpoint{Handler: shop})

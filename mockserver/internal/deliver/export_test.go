@@ -2,13 +2,13 @@ package deliver
 
 import "github.com/gateway-go/gateway/mockserver/internal/engine"
 
-// CheckAddress and CheckName are what stands between a webhook and the network.
+// CheckAddress rejects addresses that no webhook may be sent to.
 func CheckAddress(address string) error { return checkAddress(address) }
 
 // CheckName is CheckAddress for names.
 func CheckName(host string) error { return checkName(host) }
 
-// Post is what becomes of a commit's events where nothing is kept.
+// Post sends the events of a commit without a data file.
 func (s *Sender) Post(account string, events []engine.Event, v1 *engine.Integration) {
 	s.Prepare(account, events, v1).Send()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-func TestAddressesThatAreRefused(t *testing.T) {
+func TestRejectedAddresses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
 		"169.254.169.254:80", "169.254.0.1:443", "[fe80::1]:80", "[fe80::1%eth0]:80", "[::ffff:169.254.169.254]:80",
@@ -44,7 +44,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreRefused(t *testing.T) {
+func TestRejectedNames(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"example.com", "shop.example.com", "Shop.Example.ORG.", "shop.example", "a.invalid"} {
 		require.ErrorContains(t, deliver.CheckName(host), "documentation", host)

@@ -3,7 +3,7 @@ package engine_test
 import (
 	"testing"
 	"time"
-	_ "time/tzdata" // the comparison with the real zone must run on a bare machine
+	_ "time/tzdata" // the comparison with the real zone must run on a machine without zoneinfo
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,7 +12,7 @@ import (
 )
 
 // starts returns the local days on which the first periods of a subscription
-// made at the moment start.
+// start.
 func starts(t *testing.T, at string, periods int, edit ...func(*engine.NewSubscription)) []string {
 	t.Helper()
 	w := newWorld(t)
@@ -60,7 +60,7 @@ func TestPeriods(t *testing.T) {
 			inOrder("2027-10-31 10:00", "2028-03-31 10:00", "2028-08-31 10:00", "2029-01-31 10:00"),
 		},
 		{
-			"late evening is the day it is for the payer", "2027-01-31T23:30:00-03:00", every("month", 1),
+			"late evening belongs to the payer's local day", "2027-01-31T23:30:00-03:00", every("month", 1),
 			inOrder("2027-01-31 23:30", "2027-02-28 23:30", "2027-03-31 23:30"),
 		},
 		{
@@ -110,7 +110,8 @@ func TestPeriodsOfALateAuthorisation(t *testing.T) {
 	assert.Equal(t, w.env.Now.AddDate(0, 1, 0), w.sub(id).CurrentPeriodEnd)
 }
 
-// The fixed zone of the engine is the real one as long as Brazil's clocks stay.
+// The engine's fixed zone equals the real one as long as Brazil has no daylight
+// saving time.
 func TestBillingZone(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("America/Sao_Paulo")

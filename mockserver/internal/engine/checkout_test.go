@@ -106,7 +106,7 @@ func TestLinkStates(t *testing.T) {
 		assert.Equal(t, "exhausted", w.links.rows[slug].Status)
 		assert.Equal(t, 2, w.links.rows[slug].UsedCount)
 		refusal := w.buy(late)
-		require.NotNil(t, refusal, "who comes late can't pay any more")
+		require.NotNil(t, refusal, "a late buyer can't pay")
 		assert.Equal(t, engine.CodeCheckoutGone, refusal.Code)
 		assert.Len(t, w.transactions.order, 2)
 	})
@@ -123,7 +123,7 @@ func TestLinkStates(t *testing.T) {
 		assert.Equal(t, "expired", w.links.rows[slug].Status)
 		assert.Equal(t, "expired", w.sessions.rows[open].Status)
 	})
-	t.Run("what was begun on a closed link can be paid", func(t *testing.T) {
+	t.Run("a payment that was started before the link was closed can be paid", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		in := amountLink(4990)
@@ -138,7 +138,7 @@ func TestLinkStates(t *testing.T) {
 		assert.Equal(t, "completed", w.sessions.rows[id].Status)
 		assert.Equal(t, "inactive", w.links.rows[slug].Status, "used up, but closed before")
 	})
-	t.Run("active as long as nobody ends it", func(t *testing.T) {
+	t.Run("active until it is deactivated", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		slug := w.link(amountLink(4990))
@@ -290,7 +290,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "completed", w.sessions.rows[id].Status, "a refund does not undo the sale")
 		assert.Equal(t, 1, w.links.rows[slug].UsedCount)
 	})
-	t.Run("a payment that was begun is the one that is paid", func(t *testing.T) {
+	t.Run("a payment that was started is the one that is paid", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.ready(w.link(amountLink(4990)), "pix")
@@ -341,7 +341,7 @@ func TestSessionStates(t *testing.T) {
 		w.advance(time.Millisecond)
 		assert.Equal(t, "expired", w.sessions.rows[id].Status)
 	})
-	t.Run("an earlier attempt does not concern the one that waits", func(t *testing.T) {
+	t.Run("an earlier attempt does not affect the pending one", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.ready(w.link(amountLink(4990)), "credit_card")
@@ -369,7 +369,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "completed", w.sessions.rows[id].Status)
 		assert.Equal(t, first, w.sessions.rows[id].TransactionID)
 	})
-	t.Run("a payment that was begun is not paid once the link is used up", func(t *testing.T) {
+	t.Run("a payment that was started can't be paid once the link is used up", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		in := amountLink(4990)
@@ -492,7 +492,7 @@ func TestLinkProducts(t *testing.T) {
 	assert.Equal(t, w.links.rows[twice].Items[0].ProductID, w.links.rows[twice].Items[1].ProductID, "new in the same request")
 	single := productLink(pen)
 	single.Sold[0].Quantity = 0
-	assert.Equal(t, 1, w.links.rows[w.link(single)].Items[0].Quantity, "one where none is said")
+	assert.Equal(t, 1, w.links.rows[w.link(single)].Items[0].Quantity, "one if none is given")
 
 	id := w.ready(first, "pix")
 	require.Nil(t, w.buy(id))
@@ -525,7 +525,8 @@ func TestLinkTotals(t *testing.T) {
 	}
 }
 
-// A sum stays an integer that every JSON reader keeps exactly, whatever the catalogue says.
+// A total stays an integer that every JSON parser reads exactly, whatever the prices
+// are.
 func TestTheTotalOfALinkStopsAtTheGreatestSafeInteger(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -579,8 +580,8 @@ func TestPublicKeys(t *testing.T) {
 	assert.Regexp(t, "^pk_live_[a-z0-9]{24}$", w.links.rows[w.link(amountLink(1))].PublicToken)
 }
 
-// A card that is charged or refused at once ends the attempt with its start.
-func TestAnAttemptThatEndsAtOnce(t *testing.T) {
+// A card that is charged or refused at once ends the attempt immediately.
+func TestAnAttemptThatEndsImmediately(t *testing.T) {
 	t.Parallel()
 	for token, want := range map[string]struct{ session, transaction, events string }{
 		"pgct_paid":     {"completed", "paid", "transaction.created transaction.paid"},

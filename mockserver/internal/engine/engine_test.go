@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// invalid is what a refusal says of a member whose value is wrong.
+// invalid is the rejection of a member with an invalid value.
 func invalid(field string) []spec.Violation {
 	return []spec.Violation{{Field: field, Code: spec.CodeInvalid}}
 }
@@ -31,14 +31,14 @@ func eachField(t *testing.T) map[string]engine.Change {
 		case reflect.Int64:
 			v.SetInt(1)
 		default:
-			require.Fail(t, "a field of a new kind", f.Name)
+			require.Fail(t, "a field of an unknown type", f.Name)
 		}
 		changes[f.Name] = c
 	}
 	return changes
 }
 
-func TestChangeAndLosesNothing(t *testing.T) {
+func TestChangeAndMergesEveryField(t *testing.T) {
 	t.Parallel()
 	for name, c := range eachField(t) {
 		assert.Equal(t, c, c.And(engine.Change{}), name)
@@ -46,7 +46,7 @@ func TestChangeAndLosesNothing(t *testing.T) {
 	}
 }
 
-// A Change that only asks for timers never happens.
+// A Change that only sets timers counts as empty.
 func TestChangeEmpty(t *testing.T) {
 	t.Parallel()
 	assert.True(t, engine.Change{}.Empty())

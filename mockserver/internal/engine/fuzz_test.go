@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// FuzzActions lets every byte be one action on one record, whatever its state.
-// That the invariants hold is checked by the world after every change.
+// FuzzActions turns every byte into one action on one record, whatever its
+// state. The world checks the invariants after every change.
 func FuzzActions(f *testing.F) {
 	f.Add([]byte("a payment, a trial, a payout"))
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25})
@@ -56,7 +56,7 @@ func documentedKinds() []string {
 	}
 }
 
-// act does one of all actions; the byte chooses which, and of which record.
+// act performs the action that the byte chooses, on the record that it chooses.
 func (w *world) act(a byte) {
 	w.tb.Helper()
 	all := []func(byte){
@@ -87,7 +87,7 @@ func tokens() []string {
 	}
 }
 
-// fresh makes a token that nobody has spent.
+// fresh makes an unused token.
 func (w *world) fresh(n byte) string { return pick(n, tokens()) + "_" + w.env.IDs.Alphanumeric(8) }
 
 func (w *world) actPay(n byte) {
@@ -142,8 +142,8 @@ func (w *world) actTransaction(n byte) {
 	}
 }
 
-// actCharge acts on a subscription's latest transaction, also by the sandbox's
-// own way, which knows no guard.
+// actCharge acts on a subscription's latest transaction, also through the
+// sandbox status, which is unguarded.
 func (w *world) actCharge(n byte) {
 	s := w.subscriptions.any(n)
 	if s == nil || s.Latest == nil {

@@ -41,7 +41,7 @@ func TestLegacyStatusFollowsTheTransaction(t *testing.T) {
 		{"captured", []transition{setStatus("captured")}, "PAID"},
 		{"refused", []transition{setStatus("refused")}, "DECLINED"},
 		{"charged back", []transition{setStatus("chargedback")}, "REVERSED"},
-		{"in a state that v1 does not know", []transition{setStatus("in_protest")}, "ERROR"},
+		{"in a state that v1 does not have", []transition{setStatus("in_protest")}, "ERROR"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,9 +101,9 @@ func TestLegacyStatusByControl(t *testing.T) {
 		id := w.legacyPayment()
 		require.Nil(t, w.move(id, set("CANCELLED")))
 		assert.Equal(t, "canceled", w.transactions.rows[id].Status)
-		require.NotNil(t, w.move(id, engine.Pay), "nobody pays for it any more")
+		require.NotNil(t, w.move(id, engine.Pay), "it can no longer be paid")
 	})
-	t.Run("a label stands until the transaction moves", func(t *testing.T) {
+	t.Run("a label stays until the transaction changes", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.legacyPayment()
@@ -129,7 +129,7 @@ func TestLegacyStatusByControl(t *testing.T) {
 	})
 }
 
-// A v1 externalId is no idempotency key.
+// A v1 externalId is not an idempotency key.
 func TestLegacyReferencesMayRepeat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestLegacyReferencesMayRepeat(t *testing.T) {
 
 	c, refusal := engine.CreateLegacyPayment(w.env, engine.NewLegacyPayment{Amount: 1})
 	w.do(c, refusal)
-	assert.Equal(t, start().Add(24*time.Hour), c.Transactions[0].Pix.ExpirationDate, "a day where none is sent")
+	assert.Equal(t, start().Add(24*time.Hour), c.Transactions[0].Pix.ExpirationDate, "a day if none is sent")
 	assert.Equal(t, "Pix", c.Transactions[0].Products[0].Name)
 	assert.Equal(t, "order-2", (&engine.Transaction{ExternalRef: "order-2"}).Reference())
 }

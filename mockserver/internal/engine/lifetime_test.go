@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// diary writes events down as lines: the day, the kind, and what went with it.
+// diary formats events as lines: the day, the kind and the state.
 func (w *world) diary() []string {
 	var lines []string
 	for _, e := range w.events[w.read:] {
@@ -92,11 +92,11 @@ func TestThreeYearsOfAMonthlySubscription(t *testing.T) {
 	assert.Equal(t, monthsAfter(made, 35), s.CurrentPeriodStart)
 	assert.Equal(t, monthsAfter(made, 36), s.CurrentPeriodEnd)
 	assert.Equal(t, int64(paid)*(4990-149), w.balance)
-	assert.Less(t, took, 5*time.Second, "the clock is not the wall's")
+	assert.Less(t, took, 5*time.Second, "the clock is not the wall clock")
 }
 
-// monthsAfter is written differently from the engine's own arithmetic: it walks
-// back from a day that the month does not have.
+// monthsAfter is implemented differently from the engine: it walks back from a
+// day that the month does not have.
 func monthsAfter(t time.Time, n int) time.Time {
 	for day := t.Day(); ; day-- {
 		at := time.Date(t.Year(), t.Month()+time.Month(n), day, t.Hour(), 0, 0, 0, time.UTC)
@@ -156,7 +156,7 @@ func TestRetryOffsetsInAnyOrder(t *testing.T) {
 	assert.Equal(t, []int{10, 2, 2, 30}, w.sub(id).RetryOffsetsDays, "kept as sent")
 }
 
-// The test value fails the first two attempts of every renewal.
+// The test token fails the first two attempts of every renewal.
 func TestTwoRenewalAttemptsFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

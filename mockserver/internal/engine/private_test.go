@@ -8,7 +8,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-func TestWhatALogMayNotShowOfAResource(t *testing.T) {
+func TestPrivateFieldsOfAResource(t *testing.T) {
 	t.Parallel()
 	buyer := engine.Buyer{Name: "Ana Souza", Document: &engine.Document{Type: "CPF", Number: "52998224725"}}
 	card := &engine.Card{Token: "pgct_ok_1", Last4: "4242"}

@@ -15,10 +15,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// docs/states.md is compared with what the engine does: every trigger is taken
-// in every reachable state, and each change must be a row, each row a change.
+// docs/states.md is compared with the engine: every trigger is applied in every
+// reachable state; each change must be a row, and each row a change.
 
-// edge is one transition: what a row of the document promises.
+// edge is one transition, as in a row of the document.
 type edge struct {
 	from, trigger, to, webhooks string
 }
@@ -90,7 +90,7 @@ func cells(t *testing.T, title string, columns int) [][]string {
 
 // documented expands the rows of a section. states are what "any other" stands
 // for, less the states that other rows of the trigger start from; skip names
-// rows that another test holds.
+// rows that another test covers.
 func documented(t *testing.T, title string, states []string, skip ...string) edges {
 	t.Helper()
 	rows := cells(t, title, 7)
@@ -177,7 +177,7 @@ func TestStatesDocumentHasEveryTransitionOfATransaction(t *testing.T) {
 	diagram(t, "Transactions", got)
 }
 
-// walkTransaction takes every trigger that a transaction may meet.
+// walkTransaction applies every trigger of a transaction.
 func walkTransaction(got edges, env engine.Env, tx *engine.Transaction) {
 	late := env
 	late.Now = env.Now.Add(4 * 24 * time.Hour)
@@ -293,8 +293,8 @@ func TestStatesDocumentHasEveryTransitionOfASubscription(t *testing.T) {
 	diagram(t, "Subscriptions", got)
 }
 
-// walkSubscriptions creates a subscription, takes it along a path of triggers,
-// and goes on with every trigger that changes it, up to a depth.
+// walkSubscriptions creates a subscription, applies a path of triggers, and
+// continues with every trigger that changes it, up to a depth.
 func walkSubscriptions(t *testing.T, got edges, start subscriptionStart, path []string, depth int) {
 	t.Helper()
 	for _, trigger := range subscriptionTriggers() {
@@ -340,7 +340,7 @@ func subscriptionTriggers() []string {
 	}
 }
 
-// walkCheckout takes a new session along a path of triggers and goes on with
+// walkCheckout applies a path of triggers to a new session and continues with
 // each trigger that changes the session or its link, up to a depth.
 func walkCheckout(t *testing.T, sessions, links edges, path []string, depth int) {
 	t.Helper()
@@ -487,8 +487,7 @@ func TestStatesDocumentHasEveryLegacyState(t *testing.T) {
 }
 
 // Comments and test names cite the rows: each citation must be a row of the
-// document, and each row of a resource with rules of its own must be cited by a
-// test.
+// document, and each row of a resource must be cited by a test.
 func TestEveryRowOfTheStatesDocumentIsCitedByATest(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/states.md")
@@ -517,7 +516,7 @@ func TestEveryRowOfTheStatesDocumentIsCitedByATest(t *testing.T) {
 	}
 	for row, cited := range rows {
 		if strings.ContainsAny(row[:1], "LC") {
-			continue // the walk above holds them
+			continue // the walk above covers them
 		}
 		assert.True(t, cited, "no test of the engine names row %s of docs/states.md", row)
 	}

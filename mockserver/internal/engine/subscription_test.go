@@ -30,8 +30,8 @@ func failNext(count int) subMove {
 	}
 }
 
-// turn is one thing that happens to a subscription: a move of it, a transition
-// of its latest transaction, or time passing.
+// turn is one step in the life of a subscription: its own transition, one of
+// its latest transaction, or time passing.
 type turn struct {
 	move   subMove
 	charge transition
@@ -83,8 +83,8 @@ func edits(list ...func(*engine.NewSubscription)) []func(*engine.NewSubscription
 
 func inOrder(list ...string) []string { return list }
 
-// TestSubscriptionRows takes a new subscription through steps, of which the
-// last is the row's; what it told and where it ended are the row's.
+// TestSubscriptionRows takes a new subscription through steps, the last of
+// which is the row's; the events and the final state must be the row's.
 func TestSubscriptionRows(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -173,7 +173,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"active", inOrder("subscription.started"),
 		},
 		{
-			"S5 of a trial that is over, first debit called paid", "", edits(byPix, func(in *engine.NewSubscription) {
+			"S5 of a trial that is over, first debit set to paid", "", edits(byPix, func(in *engine.NewSubscription) {
 				in.TrialEnd = start().Add(time.Hour)
 			}),
 			[]turn{after(0.5), does(failNext(1)), does(subAuthorize), charged(setStatus("paid"))},
@@ -195,7 +195,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"canceled", inOrder("subscription.canceled"),
 		},
 		{
-			"S7 not after the yes", "", edits(byPix),
+			"S7 not after the authorization", "", edits(byPix),
 			[]turn{does(subAuthorize), after(1)},
 			"active", nil,
 		},
@@ -205,11 +205,11 @@ func TestSubscriptionRows(t *testing.T) {
 			"trialing", inOrder("subscription.trial_will_end"),
 		},
 		{
-			"S8 at once where it is nearer", "pgct_ok", edits(inTrial(3)), nil,
+			"S8 at once if it is nearer", "pgct_ok", edits(inTrial(3)), nil,
 			"trialing", inOrder("subscription.created", "subscription.trial_will_end"),
 		},
 		{
-			"S8 at the yes of a Pix Automatico", "", edits(byPix, inTrial(2)),
+			"S8 at the authorization of a Pix Automatico", "", edits(byPix, inTrial(2)),
 			[]turn{does(subAuthorize)},
 			"trialing", inOrder("subscription.updated", "subscription.trial_will_end"),
 		},
@@ -359,7 +359,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
 		},
 		{
-			"S20 nothing of a canceled one", "pgct_ok", nil,
+			"S20 no charge of a canceled one", "pgct_ok", nil,
 			[]turn{does(subCancel), after(month), charged(engine.Chargeback)},
 			"canceled", inOrder("transaction.chargedback"),
 		},
@@ -416,8 +416,8 @@ func TestCancellationReasons(t *testing.T) {
 	}
 }
 
-// Every event names the state before its transition, and none where it makes
-// the subscription.
+// Every event names the state before its transition, and none if it creates the
+// subscription.
 func TestPreviousStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -439,9 +439,8 @@ func TestPreviousStatus(t *testing.T) {
 	), got)
 }
 
-// The sandbox can call any attempt of a dunning paid: the period is paid then,
-// and not charged once more. What was charged before the dunning is no part of
-// it.
+// The sandbox can set any attempt of a dunning to paid: the period is paid
+// then, and not charged again. Charges before the dunning don't count.
 func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
 	t.Parallel()
 	for attempt := 1; attempt <= 2; attempt++ {
@@ -467,7 +466,7 @@ func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
 	}
 }
 
-func TestSubscriptionRefusals(t *testing.T) {
+func TestRejectedSubscriptionTransitions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
@@ -478,7 +477,7 @@ func TestSubscriptionRefusals(t *testing.T) {
 		{"S5 of a card", "pgct_refused", nil, []turn{does(subAuthorize)}},
 		{"S5 twice", "", edits(byPix), []turn{does(subAuthorize), does(subAuthorize)}},
 		{"S7 of a card", "pgct_3ds", nil, []turn{does(subReject)}},
-		{"S7 after the yes", "", edits(byPix), []turn{does(subAuthorize), does(subReject)}},
+		{"S7 after the authorization", "", edits(byPix), []turn{does(subAuthorize), does(subReject)}},
 		{"S18 cancel_scheduled", "pgct_ok", nil, []turn{does(subCancel), does(subCancel)}},
 		{"S18 canceled", "pgct_refused", nil, []turn{does(subCancel), does(subCancel)}},
 		{"S19 canceled", "pgct_refused", nil, []turn{does(subCancel), does(subUpdate)}},
@@ -526,7 +525,7 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 		name     string
 		edit     func(in *engine.NewSubscription)
 		existing engine.ExistingForSubscription
-		want     *engine.Refusal // nil answers the first
+		want     *engine.Refusal // nil returns the first
 	}{
 		{
 			"S22 same body", func(*engine.NewSubscription) {},
@@ -598,8 +597,8 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 	}
 }
 
-// A Pix Automatico has no token that could be spent.
-func TestAPixAutomaticoIsNotAskedForAToken(t *testing.T) {
+// A Pix Automatico has no token to use up.
+func TestAPixAutomaticoNeedsNoToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	in := engine.NewSubscription{}
@@ -637,7 +636,7 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, book, tx.Products)
 		assert.Equal(t, int64(4990-149), w.balance, "the fee stays with the gateway")
 	})
-	t.Run("the latest transaction is the one as it is now", func(t *testing.T) {
+	t.Run("the latest transaction is shown in its present state", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_ok")
@@ -704,13 +703,13 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, "pix", s.Latest.Method)
 		assert.Equal(t, "paid", s.Latest.Status)
 		assert.NotEmpty(t, s.Latest.Pix.EndToEndID)
-		assert.Empty(t, s.Latest.QRCode(), "nobody pays a debit by hand")
+		assert.Empty(t, s.Latest.QRCode(), "a debit is not paid by hand")
 		assert.Equal(t, w.env.Now, s.CurrentPeriodStart, "the first period starts with the first debit")
 		require.Nil(t, w.take(id, does(subRevoke)))
 		assert.Equal(t, "canceled", w.sub(id).Authorization.Status)
-		unanswered := w.subscribe("", byPix)
-		require.Nil(t, w.take(unanswered, does(subCancel)))
-		assert.Equal(t, "canceled", w.sub(unanswered).Authorization.Status)
+		unauthorized := w.subscribe("", byPix)
+		require.Nil(t, w.take(unauthorized, does(subCancel)))
+		assert.Equal(t, "canceled", w.sub(unauthorized).Authorization.Status)
 	})
 	t.Run("Pix Automatico whose first debit is not paid", func(t *testing.T) {
 		t.Parallel()
@@ -721,7 +720,7 @@ func TestSubscriptionRecord(t *testing.T) {
 			require.Nil(t, w.take(id, does(subAuthorize)))
 			failure := w.events[len(w.events)-1]
 			assert.Equal(t, "subscription.payment_failed", failure.Kind)
-			assert.Equal(t, 1, failure.Attempt, "each yes is a first attempt")
+			assert.Equal(t, 1, failure.Attempt, "each authorization is a first attempt")
 			assert.Equal(t, "declined", failure.FailureReason)
 		}
 	})
@@ -782,7 +781,7 @@ func TestACanceledSubscriptionShowsItsChallengeCanceled(t *testing.T) {
 	assert.Same(t, w.transactions.rows[s.Latest.ID], s.Latest)
 }
 
-// What becomes of a charge that was paid long ago leaves its subscription as it is.
+// A change to a charge that was paid long ago does not affect its subscription.
 func TestAnEarlierChargeDoesNotChangeItsSubscription(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -795,9 +794,9 @@ func TestAnEarlierChargeDoesNotChangeItsSubscription(t *testing.T) {
 	assert.True(t, engine.FollowSubscription(w.env, s, c.Transactions[0]).Empty())
 }
 
-// What control and the API do between a timer's start and its end decides, not
-// what was so when the timer was set.
-func TestSubscriptionTimersThatNoLongerFit(t *testing.T) {
+// When a timer fires, the current state decides, not the state in which it was
+// set.
+func TestOutdatedSubscriptionTimers(t *testing.T) {
 	t.Parallel()
 	t.Run("a changed policy holds for the next failure", func(t *testing.T) {
 		t.Parallel()
@@ -822,7 +821,7 @@ func TestSubscriptionTimersThatNoLongerFit(t *testing.T) {
 		w.advance(24 * time.Hour)
 		assert.Equal(t, "canceled", w.sub(id).Status)
 	})
-	t.Run("no timer comes too early or out of its state", func(t *testing.T) {
+	t.Run("no timer fires too early or in the wrong state", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_renewal_fails")

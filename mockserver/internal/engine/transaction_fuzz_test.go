@@ -9,10 +9,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// FuzzTransaction does random things to one transaction: a byte names an action,
-// the next its argument. Whatever happens, the amounts fit each other and the
-// state, a refused action changes nothing, and the account's balance is what
-// was paid and not given back.
+// FuzzTransaction applies random actions to one transaction: a byte names an
+// action, the next its argument. The amounts must always be consistent with each
+// other and the state, a rejected action must change nothing, and the account's
+// balance must be what was paid and not refunded.
 func FuzzTransaction(f *testing.F) {
 	f.Add(uint8(0), uint8(0), []byte{0, 0, 6, 10, 6, 0})
 	f.Add(uint8(2), uint8(1), []byte{0, 0, 5, 0, 7, 3, 9, 9})
@@ -72,7 +72,7 @@ func FuzzTransaction(f *testing.F) {
 	})
 }
 
-// kept is what the merchant has of a transaction without fees.
+// kept is what the merchant keeps of a transaction without fees.
 func kept(tx *engine.Transaction) int64 {
 	if tx.Status == "chargedback" {
 		return 0

@@ -73,7 +73,7 @@ func checkAmounts(t *testing.T, tx *engine.Transaction) {
 	assert.GreaterOrEqual(t, tx.RefundedAmount, int64(0))
 	assert.LessOrEqual(t, tx.RefundedAmount, tx.PaidAmount)
 	assert.LessOrEqual(t, tx.PaidAmount, tx.Amount)
-	assert.Equal(t, tx.PaidAmount > 0, !tx.PaidAt.IsZero(), "paid_at stands exactly where something is paid")
+	assert.Equal(t, tx.PaidAmount > 0, !tx.PaidAt.IsZero(), "paid_at is set exactly if something is paid")
 }
 
 func kinds(c engine.Change) string {
@@ -216,7 +216,7 @@ func inCurrency(in engine.NewTransaction, currency string) engine.NewTransaction
 	return in
 }
 
-func TestTransactionCreationRefused(t *testing.T) {
+func TestRejectedTransactionCreation(t *testing.T) {
 	t.Parallel()
 	first, _ := create(t, paymentEnv(), payment("pix", ""))
 	byID := payment("credit_card", "pgct_used")
@@ -239,7 +239,7 @@ func TestTransactionCreationRefused(t *testing.T) {
 			c, refusal := engine.CreateTransaction(paymentEnv(), row.in, row.existing)
 			require.NotNil(t, refusal)
 			assert.Equal(t, row.code, refusal.Code)
-			assert.Equal(t, engine.Change{}, c, "nothing is used up")
+			assert.Equal(t, engine.Change{}, c, "no token is used up")
 			if row.code == engine.CodeNotFound {
 				assert.Equal(t, "There is no buyer with this id.", refusal.Detail)
 			}
@@ -287,8 +287,8 @@ func TestRefusalReasons(t *testing.T) {
 	}
 }
 
-// A token that ends with four digits shows them; all others show four digits of
-// their own, the same each time.
+// A token that ends with four digits shows them; every other token shows four
+// digits that never change.
 func TestLastFourDigits(t *testing.T) {
 	t.Parallel()
 	last4 := func(token string) string {
@@ -328,13 +328,13 @@ func TestAChargebackComesADayLater(t *testing.T) {
 type step struct {
 	name    string
 	from    func(t *testing.T, env engine.Env) *engine.Transaction
-	after   time.Duration // that passes before
+	after   time.Duration // that passes first
 	do      func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal)
-	status  string // after it; "" where it is refused
+	status  string // after it; "" if it is rejected
 	events  string
-	worth   int64 // what the balance gains
+	worth   int64 // the change of the balance
 	check   func(t *testing.T, tx *engine.Transaction)
-	refusal string // the code of its refusal; "" where it succeeds
+	refusal string // the code of its rejection; "" if it succeeds
 }
 
 func has(method, status string) func(t *testing.T, env engine.Env) *engine.Transaction {
@@ -576,7 +576,7 @@ func TestSandboxStatusForgetsReasons(t *testing.T) {
 	assert.True(t, hasInformation(refunded, "refund_reason"))
 }
 
-// X19: what was paid or refunded before stays as it was, as far as the new state
+// X19: the paid and refunded amounts stay the same, as far as the new state
 // allows.
 func TestSandboxStatusKeepsWhatFits(t *testing.T) {
 	t.Parallel()
@@ -647,8 +647,8 @@ func TestSandboxStatusCannotSplitOneCent(t *testing.T) {
 	}
 }
 
-// A payment that is made pending again after its time gets a new one, with its
-// timer.
+// A payment that is set to pending again after it expired gets a new expiry,
+// with its timer.
 func TestSandboxStatusReopens(t *testing.T) {
 	t.Parallel()
 	for method, life := range map[string]time.Duration{"pix": 24 * time.Hour, "voucher": 72 * time.Hour} {
@@ -691,7 +691,7 @@ func TestDelivery(t *testing.T) {
 			assert.Equal(t, status, tx.Status)
 			assert.Equal(t, engine.Delivery{Status: "in_transit", Code: "BR1", URL: shop, LastUpdate: noon}, *tx.Delivery)
 			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", Company: &status})
-			assert.Equal(t, shop, tx.Delivery.URL, "what is absent is unchanged")
+			assert.Equal(t, shop, tx.Delivery.URL, "absent members are unchanged")
 			assert.Equal(t, status, tx.Delivery.Company)
 			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", URL: &clear, Status: "waiting"})
 			assert.Empty(t, tx.Delivery.URL)
@@ -733,7 +733,7 @@ func TestAutoPay(t *testing.T) {
 	assert.Len(t, c.Timers, 1, "any time but none")
 }
 
-func TestTheIssuersNoGivesAReason(t *testing.T) {
+func TestARefusalByTheIssuerHasAReason(t *testing.T) {
 	t.Parallel()
 	c, refusal := engine.Refuse(paymentEnv(), in(t, paymentEnv(), "credit_card", "pending"))
 	require.Nil(t, refusal)
@@ -758,7 +758,7 @@ func TestHowLongATransactionWaits(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatATransactionCannotBe(t *testing.T) {
+func TestARejectionNamesTheStateOfTheTransaction(t *testing.T) {
 	t.Parallel()
 	tx := in(t, paymentEnv(), "pix", "refunded")
 	for what, transition := range map[string]func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal){
@@ -807,5 +807,5 @@ func TestBuyerIsACustomer(t *testing.T) {
 		ID: "c1", Name: "Ana", Email: "ana@example.com", Phone: "22", BirthDate: "1990-01-02",
 		Document: in.Buyer.Document, Address: in.Buyer.Address,
 	}, *c.Transactions[0].Buyer)
-	assert.Equal(t, "11", customer.Phone, "the customer stays as it is")
+	assert.Equal(t, "11", customer.Phone, "the customer is not changed")
 }

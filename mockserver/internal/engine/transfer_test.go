@@ -36,7 +36,7 @@ func TestTransferRows(t *testing.T) {
 		name    string
 		before  []transferMove
 		move    transferMove
-		want    string // the state after it; "" where it is refused with 409
+		want    string // the state after it; "" if it is rejected with 409
 		told    string
 		balance int64
 	}{
@@ -117,7 +117,7 @@ func TestTransferCreateRows(t *testing.T) {
 			Detail: "A transfer with this external reference already exists",
 		}, refusal)
 	})
-	t.Run("P2 live answers the first", func(t *testing.T) {
+	t.Run("P2 live returns the first", func(t *testing.T) {
 		t.Parallel()
 		live := w.env
 		live.Dialect = spec.DocumentDialect.With(spec.D4)
@@ -127,7 +127,7 @@ func TestTransferCreateRows(t *testing.T) {
 	})
 }
 
-func TestARefusalSaysWhatATransferCannotDo(t *testing.T) {
+func TestARejectionNamesTheStateOfTheTransfer(t *testing.T) {
 	t.Parallel()
 	for what, transition := range map[string]transferMove{
 		"be analysed": engine.AnalyseTransfer, "be processed": engine.ProcessTransfer, "be settled": engine.SettleTransfer,
@@ -166,8 +166,8 @@ func TestTransferRunsByItself(t *testing.T) {
 	}
 }
 
-// The moments of a transfer that nobody controls: 1 s to the risk check, an hour
-// in analysis, 10 s pending, 10 s processing.
+// The timing of a transfer without controls: 1 s to the risk check, an hour in
+// analysis, 10 s pending, 10 s processing.
 func TestTransferTakesItsTime(t *testing.T) {
 	t.Parallel()
 	for key, at := range map[string][]time.Duration{
@@ -185,9 +185,9 @@ func TestTransferTakesItsTime(t *testing.T) {
 	}
 }
 
-// A transfer that control took into analysis must not be let through by the
-// timer of its pending state.
-func TestTransferTimersThatNoLongerFit(t *testing.T) {
+// A transfer that a control put into analysis must not be approved by the timer
+// of its pending state.
+func TestOutdatedTransferTimers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.transfer("ana@example.com", engine.AnalyseTransfer).ID
@@ -207,7 +207,7 @@ func TestTransferTimersThatNoLongerFit(t *testing.T) {
 	w.advance(5 * time.Second)
 	w.do(engine.ProcessTransfer(w.env, early))
 	w.advance(10*time.Second - time.Millisecond)
-	assert.Equal(t, "processing", w.transfers.rows[early.ID].Status, "one that was let through early is not settled early")
+	assert.Equal(t, "processing", w.transfers.rows[early.ID].Status, "one that was approved early is not settled early")
 	w.advance(time.Millisecond)
 	assert.Equal(t, "paid", w.transfers.rows[early.ID].Status)
 }

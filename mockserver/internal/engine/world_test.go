@@ -31,7 +31,7 @@ type world struct {
 	spent   map[string]bool
 	timers  []engine.Timer
 	events  []happened
-	read    int // events that told has returned
+	read    int // events that emitted has returned
 }
 
 // happened is an event and when it was sent.
@@ -41,8 +41,7 @@ type happened struct {
 	at time.Time
 }
 
-// table holds records by id, and a copy of each to prove that nobody changes
-// one.
+// table holds records by id, and a copy of each to detect changes.
 type table[R any] struct {
 	rows   map[string]*R
 	copies map[*R]R
@@ -73,7 +72,7 @@ func (t *table[R]) all() []*R {
 	return list
 }
 
-// start is the mock's own first moment.
+// start is the mock's default start time.
 func start() time.Time { return time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC) }
 
 func newWorld(tb testing.TB) *world {
@@ -130,7 +129,7 @@ func (w *world) apply(c engine.Change) {
 			if a.At.After(b.At) {
 				return 1
 			}
-			return -1 // after all of the same moment
+			return -1 // after all with the same time
 		})
 		w.timers = slices.Insert(w.timers, at, timer)
 	}
@@ -138,7 +137,7 @@ func (w *world) apply(c engine.Change) {
 	w.checkLinks()
 }
 
-// do applies what a transition returned, which must not be a refusal.
+// do applies the change of a transition, which must succeed.
 func (w *world) do(c engine.Change, refusal *engine.Refusal) {
 	w.tb.Helper()
 	require.Nil(w.tb, refusal)
@@ -172,11 +171,11 @@ func (w *world) fire(timer engine.Timer) {
 	w.tb.Helper()
 	switch timer.Kind {
 	case engine.TimerExpire, engine.TimerExpireChallenge:
-		_ = w.move(timer.ID, engine.ExpireInTime) // it may have moved on
+		_ = w.move(timer.ID, engine.ExpireInTime) // it may have changed state
 	case engine.TimerPay:
-		_ = w.move(timer.ID, engine.Pay) // it may have moved on
+		_ = w.move(timer.ID, engine.Pay) // it may have changed state
 	case engine.TimerChargeBack:
-		_ = w.move(timer.ID, engine.Chargeback) // it may have moved on
+		_ = w.move(timer.ID, engine.Chargeback) // it may have changed state
 	case engine.TimerExpireLink:
 		w.apply(engine.ExpireLinkInTime(w.env, w.links.rows[timer.ID], w.sessions.all()))
 	case engine.TimerExpireSession:
@@ -213,7 +212,7 @@ func (w *world) move(id string, do transition) *engine.Refusal {
 	return nil
 }
 
-// setStatus is the sandbox's way into a state.
+// setStatus sets a state as the sandbox does.
 func setStatus(status string) transition {
 	return func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		return engine.SetStatus(env, t, status)
@@ -278,7 +277,7 @@ func (w *world) checkSubscription(s *engine.Subscription) {
 	if old.Status == "canceled" {
 		require.Equal(w.tb, "canceled", s.Status, "canceled is final")
 		require.Len(w.tb, s.ChargeIDs, len(old.ChargeIDs), "nothing is charged after the end")
-		return // the sandbox can still call a refused charge paid
+		return // the sandbox can still set a refused charge to paid
 	}
 	paid := 0
 	for _, id := range s.ChargeIDs {
@@ -303,7 +302,7 @@ func (w *world) checkEvent(e engine.Event) {
 	}
 }
 
-// checkBalance adds the balance up anew from all records.
+// checkBalance recomputes the balance from all records.
 func (w *world) checkBalance() {
 	w.tb.Helper()
 	var sum int64

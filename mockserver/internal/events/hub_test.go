@@ -28,8 +28,8 @@ func publish(h *events.Hub, n int) {
 	}
 }
 
-// read returns the numbers of the events that are there, and how many each
-// TypeLost among them reports. It waits in the time of a bubble.
+// read returns the numbers of the available events, and how many each TypeLost
+// among them reports. It must run in a synctest bubble.
 func read(t *testing.T, r *events.Reader) (seqs, lost []uint64) {
 	t.Helper()
 	for {
@@ -81,7 +81,7 @@ func TestEveryReaderGetsEveryEventInOrder(t *testing.T) {
 	})
 }
 
-func TestASlowReaderIsToldWhatItLost(t *testing.T) {
+func TestASlowReaderLearnsHowManyEventsItLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
@@ -193,8 +193,8 @@ func TestReadersEndWithTheHub(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// No text of an event can hold a secret: each is filled with one here.
-func TestEveryTextIsMasked(t *testing.T) {
+// No string of an event can hold a secret: each is filled with one here.
+func TestEveryStringIsMasked(t *testing.T) {
 	t.Parallel()
 	const private = "12345678909"
 	secrets := "sk_live_Zx81 pgct_once pgpm_again 4111 1111 1111 1111 5555555555554444 " + private
@@ -229,7 +229,7 @@ func TestEveryTextIsMasked(t *testing.T) {
 	assert.Greater(t, filled, 30)
 }
 
-// fill puts a text into every string of a struct.
+// fill sets every string of a struct.
 func fill(v reflect.Value, text string) (filled int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -250,7 +250,7 @@ func fill(v reflect.Value, text string) (filled int) {
 	return filled
 }
 
-// Account names are stable and tell nothing of the key.
+// Account names are stable and reveal nothing about the key.
 func TestAccountNames(t *testing.T) {
 	t.Parallel()
 	h := newHub()

@@ -63,7 +63,7 @@ func TestParseAndString(t *testing.T) {
 func TestParseNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                              "lose-response", // the list of what there is
+		"":                              "lose-response", // the list of faults
 		";":                             "must be named",
 		"status":                        "status",
 		"status=99":                     "200 to 599",
@@ -161,7 +161,7 @@ func TestTimesAndNth(t *testing.T) {
 	}
 
 	assert.Equal(t, []faults.Kind{"reset-before", "reset-before", "", "", "lose-response", "", ""}, hits,
-		"the second fault counts from where the first is used up")
+		"the second fault starts counting when the first is used up")
 	assert.Equal(t, 2, set.Reports("")[0].Fired)
 	assert.Equal(t, 5, set.Reports("")[1].Seen)
 }
@@ -190,7 +190,7 @@ func TestProbabilityRepeatsExactly(t *testing.T) {
 	assert.InDelta(t, 250, count, 50)
 }
 
-func TestWebhooksAndRequestsAreToldApart(t *testing.T) {
+func TestFaultsOfWebhooksAndOfRequestsAreSeparate(t *testing.T) {
 	t.Parallel()
 	var set faults.Set
 	for _, f := range []faults.Fault{
@@ -214,7 +214,7 @@ func TestWebhooksAndRequestsAreToldApart(t *testing.T) {
 	assert.Empty(t, set.ForWebhook("a", "payout.created"))
 }
 
-func TestAddRefuses(t *testing.T) {
+func TestAddRejects(t *testing.T) {
 	t.Parallel()
 	set := faults.Set{Known: func(webhook bool, pattern string) bool { return !webhook && pattern == "transactions.create" }}
 	for _, f := range []faults.Fault{

@@ -21,7 +21,7 @@ import (
 
 const created = `{"success":true,"data":{"id":"1","status":"pending","metadata":{"k":"v"},"list":[{"status":"paid"},"status"]}}`
 
-// gateway is a handler that creates things and counts them.
+// gateway is a handler that creates resources and counts them.
 type gateway struct {
 	created atomic.Int64
 	stale   atomic.Bool
@@ -154,8 +154,8 @@ func TestHeadersOfFaults(t *testing.T) {
 	assert.Equal(t, "0", got.header.Get("Content-Length"))
 }
 
-// TestALostResponseIsNotLostAgain: a retry that carries the header again
-// changes nothing, and so gets its answer.
+// TestALostResponseIsNotLostAgain: a retry that has the header again changes
+// nothing, and so gets its response.
 func TestALostResponseIsNotLostAgain(t *testing.T) {
 	t.Parallel()
 	g := &gateway{}
@@ -203,7 +203,7 @@ func TestLatencyIsWallTime(t *testing.T) {
 		g.created.Store(0)
 		require.Error(t, send(t.Context(), client, "http://gateway.test", "latency=2s").err)
 		synctest.Wait()
-		assert.Zero(t, g.created.Load(), "a client that left in time is not served")
+		assert.Zero(t, g.created.Load(), "a client that disconnected in time is not served")
 	})
 }
 
@@ -245,8 +245,8 @@ func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
 	assert.True(t, g.stale.Load())
 }
 
-// What is no JSON, such as a page, is not corrupted.
-func TestWhatIsNoJSONStaysAsItIs(t *testing.T) {
+// A body that is not JSON, such as a page, is not corrupted.
+func TestBodiesThatAreNotJSONAreNotCorrupted(t *testing.T) {
 	t.Parallel()
 	const page = `<p>{"status":"paid"}</p>`
 	for _, fault := range []string{"extra-field", "unknown-enum"} {

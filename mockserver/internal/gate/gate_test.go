@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
 )
 
-func TestHostNamesThatAreAllowed(t *testing.T) {
+func TestAllowedHostNames(t *testing.T) {
 	t.Parallel()
 	names := []string{"gateway.test", "gateway"}
 	for _, host := range []string{
@@ -59,8 +59,8 @@ func status(t *testing.T, conn io.Reader) int {
 }
 
 // A client that stops in the middle of its body gets a response, and its
-// connection ends.
-func TestABodyThatDoesNotArriveEnds(t *testing.T) {
+// connection is closed.
+func TestAStalledBodyTimesOut(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]http.HandlerFunc{
 		"read": func(w http.ResponseWriter, r *http.Request) {
@@ -81,9 +81,9 @@ func TestABodyThatDoesNotArriveEnds(t *testing.T) {
 	}
 }
 
-// What a handler does after it has read the body may take longer than the body
-// may, and the connection is used again.
-func TestTheDeadlineIsTheBodysAlone(t *testing.T) {
+// A handler may take longer than the body's deadline after it has read the
+// body, and the connection is reused.
+func TestTheDeadlineAppliesToTheBodyAlone(t *testing.T) {
 	t.Parallel()
 	next := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -102,7 +102,7 @@ func TestTheDeadlineIsTheBodysAlone(t *testing.T) {
 }
 
 // A client that sends all of a long body before it reads gets the response.
-func TestARefusedBodyIsReadToItsEnd(t *testing.T) {
+func TestARejectedBodyIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	next := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) }
 	for name, next := range map[string]http.HandlerFunc{
@@ -120,8 +120,8 @@ func TestARefusedBodyIsReadToItsEnd(t *testing.T) {
 }
 
 // A client that waits for "100 Continue" is not asked for a body that is
-// refused.
-func TestARefusedBodyIsNotAskedFor(t *testing.T) {
+// rejected.
+func TestARejectedBodyIsNotRequested(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, &gate.Gate{Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)

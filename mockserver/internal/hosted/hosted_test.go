@@ -75,7 +75,7 @@ func (s *shop) only() gateway.TransactionSummary {
 	return list[0]
 }
 
-// buyer is a browser without script.
+// buyer is a browser without JavaScript.
 type buyer struct {
 	shop   *shop
 	http   *http.Client
@@ -98,7 +98,7 @@ func (s *shop) buyer(header ...string) *buyer {
 	return b
 }
 
-// visits is a buyer who has opened the link.
+// visits returns a buyer who has opened the link.
 func (s *shop) visits(header ...string) *buyer {
 	s.t.Helper()
 	b := s.buyer(header...)
@@ -125,7 +125,7 @@ func (b *buyer) do(method, target string, form url.Values) {
 	b.status, b.page, b.resp, b.at = resp.StatusCode, string(text), resp.Header, resp.Request.URL.Path
 }
 
-// open loads the page, or what follows its path.
+// open loads the page and follows redirects.
 func (b *buyer) open(rest string) *buyer {
 	b.shop.t.Helper()
 	b.do(http.MethodGet, "/pay/"+b.shop.slug+rest, nil)
@@ -158,14 +158,14 @@ func (b *buyer) press(do string) *buyer {
 	return b.send(b.form("do", do))
 }
 
-// order is a whole form of Ana's; members replace hers.
+// order is Ana's complete form; members replace hers.
 func (b *buyer) order(members ...string) url.Values {
 	return b.form(append([]string{
 		"do", "submit", "name", "Ana Souza", "email", "ana@example.com", "method", "pix", "document_type", "CPF", "country", "BR", "outcome", "paid", "installments", "1",
 	}, members...)...)
 }
 
-// pay orders and expects to get to the payment.
+// pay submits an order and expects the payment page.
 func (b *buyer) pay(members ...string) *buyer {
 	b.shop.t.Helper()
 	b.send(b.order(members...))
@@ -187,7 +187,7 @@ func (b *buyer) shows(text string) {
 	assert.Contains(b.shop.t, html.UnescapeString(b.page), text)
 }
 
-// error returns what the page says below a field.
+// error returns the page's message below a field.
 func (b *buyer) error(field string) string {
 	found := regexp.MustCompile(`id="` + field + `-error">([^<]*)<`).FindStringSubmatch(b.page)
 	if found == nil {
@@ -196,7 +196,7 @@ func (b *buyer) error(field string) string {
 	return html.UnescapeString(found[1])
 }
 
-// address is what a voucher needs.
+// address returns the address that a voucher needs.
 func address() []string {
 	return []string{"street", "Rua A", "number", "1", "city", "São Paulo", "state", "SP", "zip", "01310100"}
 }
@@ -245,7 +245,7 @@ func TestABuyerPaysByPix(t *testing.T) {
 	before := b.open("/status").page
 	assert.Equal(t, before, b.open("/status").page, "nothing has happened")
 	require.NoError(t, s.gw.Transactions.Pay(tx.ID))
-	assert.NotEqual(t, before, b.open("/status").page, "the page's script learns of it")
+	assert.NotEqual(t, before, b.open("/status").page, "the page's script gets the change")
 	assert.Equal(t, "paid", b.open("").state())
 	b.shows(tx.ID)
 	assert.Equal(t, []string{"transaction.created", "transaction.pending", "transaction.paid"}, events())
@@ -254,7 +254,7 @@ func TestABuyerPaysByPix(t *testing.T) {
 func TestABuyerPaysByVoucher(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
-	b := s.visits().send(s.visits().order()) // of another visit: sent nothing
+	b := s.visits().send(s.visits().order()) // of another visit: nothing was paid
 	assert.Empty(t, s.transactions())
 	b.shows("nothing was sent")
 	b.send(b.order("method", "voucher"))
@@ -276,7 +276,7 @@ func TestABuyerPaysByVoucher(t *testing.T) {
 	assert.Equal(t, "paid", b.state())
 }
 
-func TestACardDoesWhatTheBuyerChose(t *testing.T) {
+func TestACardHasTheOutcomeThatTheBuyerChose(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[string]struct {
 		state  string
@@ -340,7 +340,7 @@ func TestThreeDSecure(t *testing.T) {
 }
 
 // A form that is sent again, by a double click or by another tab, is the same
-// payment, whatever has become of it.
+// payment, whatever its state.
 func TestADoubleClickPaysOnce(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{
@@ -394,15 +394,15 @@ func TestASecondTabShowsTheSamePayment(t *testing.T) {
 	b.press("pay")
 	tab.send(stale)
 	assert.Equal(t, "paid", tab.state())
-	assert.Equal(t, "paid", tab.open("").state(), "who comes back sees the receipt and no form")
+	assert.Equal(t, "paid", tab.open("").state(), "a returning buyer sees the receipt and no form")
 	assert.Len(t, s.transactions(), 1)
 	tab.press("again")
 	assert.Equal(t, "form", tab.state())
 	tab.pay("method", "credit_card", "outcome", "paid")
-	assert.Len(t, s.transactions(), 2, "a second payment is asked for")
+	assert.Len(t, s.transactions(), 2, "a second payment is requested")
 }
 
-// A button acts on the payment that its page shows, and on no later one.
+// A button acts only on the payment that its page shows.
 func TestAButtonOfAnEarlierPayment(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
@@ -473,8 +473,8 @@ func TestAClosedLink(t *testing.T) {
 	}
 }
 
-// Two buyers have a Pix each for what is sold once: who pays second can't, and
-// is not shown as one who has.
+// Two buyers have a Pix each for an item that is sold once: the second can't
+// pay, and is not shown as paid.
 func TestTheLastOneIsSoldOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, `{"title":"Once","amount":4990,"max_uses":1}`)
@@ -488,7 +488,7 @@ func TestTheLastOneIsSoldOnce(t *testing.T) {
 	assert.NotContains(t, first.page, `value="again"`)
 }
 
-// A sandbox can set any status of what has been paid: the page says which.
+// A sandbox can set any status of a paid transaction: the page shows it.
 func TestAStatusSetAfterThePayment(t *testing.T) {
 	t.Parallel()
 	for status := range spec.LiveTransactionStatuses.All() {
@@ -503,8 +503,8 @@ func TestAStatusSetAfterThePayment(t *testing.T) {
 	}
 }
 
-// The merchant changes a price while the buyer types: no buyer pays what they have
-// not seen.
+// The merchant changes a price while the buyer types: no buyer pays an amount that
+// they have not seen.
 func TestAPriceThatChanges(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
@@ -518,7 +518,7 @@ func TestAPriceThatChanges(t *testing.T) {
 	assert.Equal(t, int64(9980), s.only().Amount)
 }
 
-func TestErrorsStandBesideTheirFields(t *testing.T) {
+func TestErrorsAreShownBesideTheirFields(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
 	b := s.visits()

@@ -17,7 +17,7 @@ import (
 func amountLink() gateway.CheckoutLinkParams { return gateway.CheckoutLinkParams{Amount: 4990} }
 func customers() gateway.CustomerListParams  { return gateway.CustomerListParams{} }
 
-func TestThePageSpeaksTheBuyersLanguage(t *testing.T) {
+func TestThePageIsInTheBuyersLanguage(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
 	for accept, want := range map[string]string{
@@ -33,12 +33,12 @@ func TestThePageSpeaksTheBuyersLanguage(t *testing.T) {
 	b.send(b.order("name", ""))
 	assert.Equal(t, "Preencha este campo.", b.error("name"))
 	b.open("?lang=es").shows("Pagar R$\u00a079,80")
-	b.pay().shows("Pague con Pix") // the switch stays
+	b.pay().shows("Pague con Pix") // the language choice is kept
 	b.press("cancel").shows("El pago fue cancelado")
 }
 
-// Every sentence is there in every language, with the same values in it, and
-// every sentence is said somewhere.
+// Every sentence exists in every language, with the same placeholders, and
+// every sentence is used.
 func TestEverySentenceInEveryLanguage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("words.json")
@@ -80,7 +80,7 @@ func TestMoneyIsInTheCurrencysForm(t *testing.T) {
 	s.visits().shows("R$\u00a00,07")
 }
 
-func TestALinkThatAsksForNothing(t *testing.T) {
+func TestALinkWithoutAPayableAmount(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, `{"products":[{"name":"Gift","price":0}]}`)
 	b := s.visits()
@@ -105,7 +105,7 @@ func TestALiveVoucher(t *testing.T) {
 	assert.Equal(t, "voucher", b.state())
 }
 
-// What the page shows when the money goes back.
+// The page after a refund or a chargeback.
 func TestARefund(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, `{"amount":4990}`)

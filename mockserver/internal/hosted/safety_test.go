@@ -13,11 +13,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// hostile is a text that breaks a page which does not escape it, wherever it
-// stands.
+// hostile breaks any page that does not escape it, in text and in attributes.
 const hostile = `"'><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}` + "`"
 
-func TestTextsAreEscaped(t *testing.T) {
+func TestTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	quoted := strings.ReplaceAll(hostile, `"`, `\"`)
 	s := newShop(t, `{"title":"`+quoted+`","description":"`+quoted+`","success_url":"javascript:alert(1)","cancel_url":"javascript://x/%0aalert(1)",
@@ -53,7 +52,7 @@ func checkEscaped(t *testing.T, b *buyer) {
 	}
 }
 
-// What a browser is told with every page and file.
+// The headers of every page and file.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
@@ -74,7 +73,7 @@ func TestHeaders(t *testing.T) {
 	}
 	assert.NotContains(t, cookie, "Secure")
 	assert.Contains(t, s.buyer("X-Forwarded-Proto", "https").open("").resp.Get("Set-Cookie"), "Secure")
-	assert.NotContains(t, b.page, regexp.MustCompile(`cst_\w+`).FindString(cookie), "the token is the cookie's alone")
+	assert.NotContains(t, b.page, regexp.MustCompile(`cst_\w+`).FindString(cookie), "only the cookie has the token")
 }
 
 func TestMethodsAndPaths(t *testing.T) {
@@ -92,7 +91,7 @@ func TestMethodsAndPaths(t *testing.T) {
 }
 
 // Only a browser with the session's cookie can pay, and no other page can make
-// its visitor do so.
+// a visitor pay.
 func TestAForeignForm(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
@@ -130,7 +129,7 @@ func TestABuyerSeesOnlyTheirOwnPayment(t *testing.T) {
 	}
 	form := stranger.open("").form("do", "pay", "payment", id)
 	stranger.send(form)
-	assert.Equal(t, "pix", ana.open("").state(), "a stranger's button does nothing to it")
+	assert.Equal(t, "pix", ana.open("").state(), "another buyer's button does not affect it")
 }
 
 func TestReturnAddressesAreWebPages(t *testing.T) {
@@ -149,7 +148,8 @@ func TestReturnAddressesAreWebPages(t *testing.T) {
 	}
 }
 
-// The journal has a line for what the buyer did, with nothing to know of them.
+// The journal has an entry for each of the buyer's requests, without personal
+// data.
 func TestTheJournalShowsNoBuyer(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
@@ -169,7 +169,7 @@ func TestTheJournalShowsNoBuyer(t *testing.T) {
 	assert.Equal(t, []string{"checkout_links.create", "checkout_links.page", "checkout_links.submit", "checkout_links.page"}, seen)
 }
 
-// Faults hit the page as they hit any request.
+// Faults apply to the page as to any request.
 func TestFaultsOnThePage(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
@@ -189,8 +189,8 @@ func TestFaultsOnThePage(t *testing.T) {
 	assert.Len(t, s.transactions(), 1)
 }
 
-// A page opens no account and passes no rate limit of its merchant.
-func TestAMerchantsRateLimitIsTheMerchants(t *testing.T) {
+// A page neither opens an account nor counts towards its merchant's rate limit.
+func TestThePageDoesNotUseUpTheMerchantsRateLimit(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
 	limited := s.gw.Account("sk_test_limited_1").Client()

@@ -50,10 +50,10 @@ func TestAuthentication(t *testing.T) {
 		{"other scheme", 401, []string{"Authorization", "Digest sk_test_1"}, nil},
 		{"the same twice", 200, []string{"Authorization", "Bearer sk_test_1", "apiKey", "sk_test_1"}, nil},
 		{"two that differ", 401, []string{"Authorization", "Bearer sk_test_1", "apiKey", "sk_test_2"}, nil},
-		{"one that can't be read beside a good one", 401, []string{"Authorization", "Digest x", "apiKey", "sk_test_1"}, nil},
-		{"key of production", 401, []string{"apiKey", "sk_live_1"}, nil},
-		{"key of the sandbox in production", 401, []string{"apiKey", "sk_test_1"}, []option{production}},
-		{"key of production in production", 200, []string{"apiKey", "sk_live_1"}, []option{production}},
+		{"a malformed one beside a valid one", 401, []string{"Authorization", "Digest x", "apiKey", "sk_test_1"}, nil},
+		{"production key", 401, []string{"apiKey", "sk_live_1"}, nil},
+		{"sandbox key in production", 401, []string{"apiKey", "sk_test_1"}, []option{production}},
+		{"production key in production", 200, []string{"apiKey", "sk_live_1"}, []option{production}},
 		{"public key", 401, []string{"apiKey", "pk_test_1"}, nil},
 		{"no known kind of key", 401, []string{"apiKey", "secret"}, nil},
 		{"a prefix only", 401, []string{"apiKey", "sk_test_"}, nil},
@@ -93,8 +93,8 @@ func TestTwoAuthorizationHeaders(t *testing.T) {
 	newMock(t).serve(r).problem(401, "UNAUTHORIZED")
 }
 
-// Any key opens an empty account of its own, and the three ways of sending it
-// open the same one.
+// Any key opens its own empty account, and the three ways of sending it open
+// the same one.
 func TestKeysOpenAccounts(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -119,7 +119,7 @@ func TestRateLimitedKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMock(t)
-		read := func() answer {
+		read := func() response {
 			return m.call(http.MethodGet, "/v2/transactions", "", "Authorization", "Bearer sk_test_limited_1")
 		}
 		for range 5 {
@@ -128,7 +128,7 @@ func TestRateLimitedKey(t *testing.T) {
 		a := read().problem(429, "RATE_LIMITED")
 		assert.Equal(t, "1", a.Header.Get("Retry-After"))
 		time.Sleep(time.Second - time.Millisecond)
-		assert.Equal(t, http.StatusTooManyRequests, read().Status, "a refused request does not count")
+		assert.Equal(t, http.StatusTooManyRequests, read().Status, "a rejected request does not count")
 		time.Sleep(time.Millisecond)
 		for range 5 {
 			assert.Equal(t, http.StatusOK, read().Status)
@@ -137,15 +137,16 @@ func TestRateLimitedKey(t *testing.T) {
 	})
 }
 
-// Whoever makes up keys does not fill the memory, and frees no other key.
-func TestLimitedKeysAreForgotten(t *testing.T) {
+// A client that makes up keys can neither fill the memory nor reset the limit
+// of another key.
+func TestRateLimitedKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	var l httpapi.Limiter
 	now := time.Now()
 	for n := range 10_000 {
 		now = now.Add(time.Millisecond)
 		assert.True(t, l.Allow(strconv.Itoa(n), now))
-		if n >= 500 { // so that its seconds are not those in which keys are forgotten
+		if n >= 500 { // so that no keys are forgotten in its seconds
 			assert.Equal(t, (n-500)%1000 < 5, l.Allow("busy", now), n)
 		}
 	}

@@ -24,18 +24,18 @@ func (m *mock) link(body string) string {
 }
 
 // visit reads a link; token is of a session to resume.
-func (m *mock) visit(slug, token string) answer {
+func (m *mock) visit(slug, token string) response {
 	m.t.Helper()
 	return m.call(http.MethodGet, "/v2/checkout/"+slug, "", "x-checkout-session-token", token)
 }
 
-func (m *mock) fill(slug, token, body string) answer {
+func (m *mock) fill(slug, token, body string) response {
 	m.t.Helper()
 	return m.call(http.MethodPatch, "/v2/checkout/"+slug+"/session", body, "x-checkout-session-token", token)
 }
 
-// The golden link shows what the create request of the document cannot set, so
-// the test sets it by the members that the mock takes beyond.
+// The golden link has members that the document's create request cannot set, so
+// the test sets them with the additional members that the mock accepts.
 func TestGoldenCheckout(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -104,7 +104,7 @@ func TestCheckoutSession(t *testing.T) {
 	assert.Equal(t, false, m.visit(other, token).at("data.resumed"), "a token is of one link")
 	assert.Equal(t, false, m.visit(slug, "cst_wrong").at("data.resumed"))
 
-	// Filled in bit by bit: absent leaves, null clears.
+	// Filled in step by step: absent members are unchanged, null clears.
 	assert.Equal(t, "open", m.fill(slug, token, `{"buyer":{"name":"Ana"},"payment_method":"pix"}`).text("data.status"))
 	assert.Equal(t, "ready", m.fill(slug, token, `{"buyer":{"email":"ana@example.com"}}`).text("data.status"))
 	assert.Equal(t, "open", m.fill(slug, token, `{"buyer":{"name":null}}`).text("data.status"))
@@ -133,8 +133,8 @@ func TestCheckoutSession(t *testing.T) {
 	assert.Equal(t, false, m.visit(slug, token).at("data.resumed"), "an expired session is opened anew")
 }
 
-// A product without a currency has that of the link which shows it, whatever
-// other links sell it for.
+// A product without a currency has that of the link that shows it, whatever its
+// currency in other links.
 func TestCheckoutCurrencies(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -161,7 +161,7 @@ func TestCheckoutCatalogue(t *testing.T) {
 	assert.InDelta(t, 4990, item.at("data.items.0.price"), 0)
 }
 
-// A session takes the payment methods of its link only.
+// A session accepts only the payment methods of its link.
 func TestCheckoutSessionMethods(t *testing.T) {
 	t.Parallel()
 	for dialect, change := range dialects {

@@ -16,12 +16,12 @@ import (
 )
 
 // What all operations with a body have in common: each member of each body is
-// left out, null, and of another type; each body is no JSON, too long, carries
-// card data, and comes without credentials.
+// left out, null, and of another type; each body is not JSON, too long,
+// contains card data, and comes without credentials.
 
 var dialects = map[string]option{"document": document, "live": live}
 
-// contract is what one operation is held to, in one dialect.
+// contract tests one operation in one dialect.
 type contract struct {
 	t       *testing.T
 	w       write
@@ -127,7 +127,7 @@ func TestEveryErrorAtOnce(t *testing.T) {
 			}
 		}
 		if w.free != nil && len(wrong) == 0 {
-			return // it has no members of its own
+			return // it has no own members
 		}
 		a := p.send(p.body)
 		named := map[string]string{}
@@ -220,7 +220,7 @@ func TestEveryBodyHasAtMostAMebibyte(t *testing.T) {
 }
 
 // The checks come in this order, whatever else is wrong: path, method,
-// credentials, size, content type, JSON, rules, and then what is stored.
+// credentials, size, content type, JSON, rules, stored state.
 func TestEveryOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	each(t, func(c contract) {
@@ -268,8 +268,8 @@ func TestEveryCredential(t *testing.T) {
 	})
 }
 
-// try changes one member of the body and checks what it is answered with: for
-// a field of "" with success, else with the one error, and nothing stored.
+// try changes one member of the body and checks the response: success if field
+// is "", else that one error, and nothing stored.
 func (w write) try(t *testing.T, dialect, member, value, field, code string) {
 	t.Helper()
 	p := w.prepare(t, dialect)
@@ -286,8 +286,8 @@ func (w write) try(t *testing.T, dialect, member, value, field, code string) {
 	assert.Equal(t, before, p.m.records(), "%s: %s", member, value)
 }
 
-// refused checks that one member was refused, as the dialect tells it.
-func (w write) refused(a answer, dialect, field, code string) {
+// refused checks that one member was rejected, in the dialect's form.
+func (w write) refused(a response, dialect, field, code string) {
 	a.t.Helper()
 	status := http.StatusBadRequest
 	if w.v1 || w.plain || dialect == "live" {
@@ -303,7 +303,7 @@ func (w write) refused(a answer, dialect, field, code string) {
 	assert.NotContains(a.t, a.text("message"), "; ")
 }
 
-// members lists the paths of all members of the body but the caller's own.
+// members lists the paths of all members of the body except the caller's own.
 func (w write) members(t *testing.T) []string {
 	t.Helper()
 	var paths []string
@@ -361,7 +361,7 @@ func (w write) walk(t *testing.T, visit func(path string, v any)) {
 	walk("", root)
 }
 
-// kind tells the types of JSON apart by the first byte.
+// kind returns the JSON type by the first byte.
 func kind(value string) byte {
 	switch c := value[0]; c {
 	case 't', 'f':

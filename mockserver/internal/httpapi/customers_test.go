@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/internal/golden"
 )
 
-// person makes a customer of a name; members are more of its JSON.
+// person creates a customer with a name and additional members.
 func (m *mock) person(name string, members ...string) string {
 	m.t.Helper()
 	body := append([]string{
@@ -109,7 +109,7 @@ func TestCustomerAsBuyer(t *testing.T) {
 	assert.Equal(t, "Ana Souza", a.text("data.buyer.name"))
 }
 
-// A form sends all of its fields, the empty ones too.
+// A form sends all of its fields, including empty ones.
 func TestThePageOfAListIsReadBesideEmptyParameters(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// accepts sends a request in a dialect that takes it, or, where it is the
-// other dialect's, checks that it names the field with a code.
+// accepts checks that a dialect accepts a request, or, in the other dialect,
+// rejects it with a code for the field.
 func (m *mock) accepts(taken bool, method, path, body string, status int, field, code string) {
 	m.t.Helper()
 	a := m.call(method, path, body)
@@ -48,7 +48,7 @@ func dialectOfRefundAndDeliveryErrors(m *mock, dialect string) {
 	m.call(http.MethodPut, path+"/refund", `{}`).problem(http.StatusConflict, "NOT_REFUNDABLE")
 	tracked := `{"tracking_code":"BR1"}`
 	contentType := in(dialect, "application/problem+json", "application/json")
-	for _, a := range []answer{
+	for _, a := range []response{
 		m.call(http.MethodPut, path+"/delivery", tracked),
 		m.call(http.MethodPut, path+"/delivery", tracked, "If-Match", `"other"`),
 		m.call(http.MethodPut, path+"/delivery", `{}`),
@@ -62,7 +62,7 @@ func dialectOfRefundAndDeliveryErrors(m *mock, dialect string) {
 }
 
 // D19: null for some optional members. The contract tests send it for every
-// member of every body; here is what comes of it.
+// member of every body; this test checks the result.
 func dialectOfNulls(m *mock, dialect string) {
 	live := dialect == "live"
 	payout := fmt.Sprintf(payoutTo, "payout-1")
@@ -127,7 +127,7 @@ func dialectOfCancelReasons(m *mock, dialect string) {
 	m.accepts(!live, http.MethodPost, subscription(9)+"/cancel", `{"reason":"moved abroad"}`, 200, "reason", "invalid_enum_value")
 }
 
-// D22: an id in a path that is none.
+// D22: a malformed id in a path.
 func dialectOfMalformedIDs(m *mock, dialect string) {
 	for _, op := range m.api.Operations() {
 		if !strings.Contains(op.Path, "{id}") {
@@ -186,7 +186,7 @@ func dialectOfLinkProducts(m *mock, dialect string) {
 	}
 }
 
-// In production a status can't be set, whatever the id.
+// In production a status can't be set, even with a malformed id.
 func TestSandboxStatusInProductionWithAMalformedID(t *testing.T) {
 	t.Parallel()
 	for name, dialect := range dialects {
@@ -196,7 +196,7 @@ func TestSandboxStatusInProductionWithAMalformedID(t *testing.T) {
 	}
 }
 
-// A reason of the live dialect outlives a snapshot.
+// A snapshot keeps a reason of the live dialect.
 func TestACancelReasonIsKept(t *testing.T) {
 	t.Parallel()
 	m := newMock(t, live)

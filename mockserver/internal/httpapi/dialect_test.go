@@ -18,8 +18,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// TestDialect goes through the points D1 to D23 of docs/assumptions.md in both
-// dialects, each for every resource that it concerns. Whole answers are in the
+// TestDialect checks the points D1 to D23 of docs/assumptions.md in both
+// dialects, each for every resource that it affects. Whole responses are in the
 // golden files, those of the live dialect in *.live.response.json.
 func TestDialect(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestDialect(t *testing.T) {
 	assert.Equal(t, documented, tested)
 }
 
-// in returns what the dialect wants.
+// in returns the expected value for the dialect.
 func in[T any](dialect string, document, live T) T {
 	if dialect == "live" {
 		return live
@@ -77,7 +77,7 @@ func in[T any](dialect string, document, live T) T {
 	return document
 }
 
-func (m *mock) get(path string) answer {
+func (m *mock) get(path string) response {
 	m.t.Helper()
 	a := m.call(http.MethodGet, path, "")
 	require.Equal(m.t, http.StatusOK, a.Status, string(a.Body))
@@ -85,7 +85,7 @@ func (m *mock) get(path string) answer {
 }
 
 // plain checks for an {error, message, status} body.
-func (a answer) plain(status int, code string) answer {
+func (a response) plain(status int, code string) response {
 	a.t.Helper()
 	require.Equal(a.t, status, a.Status, string(a.Body))
 	assert.Equal(a.t, "application/json", a.Header.Get("Content-Type"))
@@ -96,7 +96,7 @@ func (a answer) plain(status int, code string) answer {
 	return a
 }
 
-// D1: where the page, the total and the cursors of a list stand.
+// D1: where the page, the total and the cursors of a list are.
 func dialectOfCursorLists(m *mock, dialect string) {
 	t := m.t
 	customer := m.person("Ana Souza")
@@ -106,7 +106,7 @@ func dialectOfCursorLists(m *mock, dialect string) {
 	}
 	body := in(dialect, []string{"success", "requestId", "data"},
 		[]string{"success", "requestId", "data", "total", "next_cursor", "prev_cursor"})
-	to := in(dialect, "data.", "") // where they stand
+	to := in(dialect, "data.", "") // where they are
 	for _, path := range []string{"/v2/transactions", "/v2/transfers", "/v2/subscriptions"} {
 		first := m.get(path + "?limit=1")
 		assert.ElementsMatch(t, body, first.keysOfBody(), path)
@@ -209,7 +209,7 @@ func dialectOfValidation(m *mock, dialect string) {
 		assert.Equal(t, "Validation Error", a.at("title"), target)
 	}
 
-	// What only a look at the records shows is a validation failure too.
+	// Rules about stored resources fail as validation errors too.
 	ana := m.person("Ana Souza")
 	m.call(http.MethodPost, "/v2/transactions", card("token", `"pgct_used"`)).
 		problem(write, "TOKEN_ALREADY_USED").field("token", "invalid_string")
@@ -224,7 +224,7 @@ func dialectOfValidation(m *mock, dialect string) {
 // D6: the body of 403, 404 and 409 on subscriptions and of 409 on transactions.
 func dialectOfErrorBodies(m *mock, dialect string) {
 	t := m.t
-	check := in(dialect, answer.problem, answer.plain)
+	check := in(dialect, response.problem, response.plain)
 	const subscriptions, transactions = "/v2/subscriptions", "/v2/transactions"
 	ana := m.person("Ana Souza", `"externalRef":"ana"`)
 	s := m.subscribe(ana, `"token":"pgct_ok_1","idempotency_key":"key"`)
@@ -269,9 +269,9 @@ func dialectOfErrorBodies(m *mock, dialect string) {
 	m.call(http.MethodGet, subscriptions+"/1/2/3", "").problem(http.StatusNotFound, "UNKNOWN_PATH")
 }
 
-// D7: the least that a transfer may move.
+// D7: the minimum amount of a transfer.
 func dialectOfTheLeastTransfer(m *mock, dialect string) {
-	send := func(amount int) answer {
+	send := func(amount int) response {
 		return m.call(http.MethodPost, "/v2/transfers", golden.Edit(m.t, fmt.Sprintf(payoutTo, ""), "amount", fmt.Sprint(amount)))
 	}
 	least := in(dialect, 1, 1000)
@@ -282,7 +282,7 @@ func dialectOfTheLeastTransfer(m *mock, dialect string) {
 
 // D8: the address of a voucher's buyer.
 func dialectOfVoucherAddresses(m *mock, dialect string) {
-	voucher := func(address string) answer {
+	voucher := func(address string) response {
 		buyer := `{"name":"Ana","email":"ana@example.com"` + address + `}`
 		return m.call(http.MethodPost, "/v2/transactions", charge("method", `"voucher"`, "buyer", buyer))
 	}
@@ -324,9 +324,9 @@ func dialectOfBareTransactions(m *mock, dialect string) {
 	assert.Nil(t, a.at("data.buyer.email"))
 }
 
-// D10: a transaction's metadata in answers.
+// D10: a transaction's metadata in responses.
 func dialectOfMetadata(m *mock, dialect string) {
-	for sent, object := range map[string]any{ // object is what the live dialect makes of it
+	for sent, object := range map[string]any{ // object is its value in the live dialect
 		`order 7`:               map[string]any{"metadata": "order 7"},
 		`{"a":"b","n":{"m":1}}`: map[string]any{"a": "b", "n": `{"m":1}`},
 		`a=b&c=d=e`:             map[string]any{"a": "b", "c": "d=e"},
@@ -347,7 +347,7 @@ func dialectOfMetadata(m *mock, dialect string) {
 	}
 }
 
-// D11: a transfer's amount in every answer. In webhooks it is an integer in
+// D11: a transfer's amount in every response. In webhooks it is an integer in
 // both: see internal/deliver.
 func dialectOfTransferAmounts(m *mock, dialect string) {
 	t := m.t
@@ -361,7 +361,8 @@ func dialectOfTransferAmounts(m *mock, dialect string) {
 	assert.InDelta(t, 50, made.at("data.fee"), 0, "the fee is an integer in both")
 }
 
-// D12: the items of the transaction list. Other lists hold what a read gives.
+// D12: the items of the transaction list. Items of other lists are as a read
+// returns them.
 func dialectOfListItems(m *mock, dialect string) {
 	t := m.t
 	id := m.create(charge("external_ref", `"one"`))
@@ -390,7 +391,7 @@ func dialectOfListItems(m *mock, dialect string) {
 	assert.Equal(t, s.at("data"), m.get("/v2/subscriptions").at(to))
 }
 
-// D13: a missing method, and the installments of an answer where none are sent.
+// D13: a missing method, and the installments of a response if none are sent.
 func dialectOfDefaults(m *mock, dialect string) {
 	t := m.t
 	bare := m.call(http.MethodPost, "/v2/transactions", charge("method", ""))
@@ -420,8 +421,8 @@ func dialectOfBuyerIDs(m *mock, dialect string) {
 		`"name":"Eve"`:                              {"buyer.name"},
 		`"email":"eve@example.com"`:                 {"buyer.email"},
 		`"name":"Eve","email":"eve@example.com"`:    {"buyer.name", "buyer.email"},
-		`"name":null,"email":null`:                  nil, // nothing is said
-		`"phone":"11987654321","birth_date":"1990"`: nil, // no part of the rule
+		`"name":null,"email":null`:                  nil, // no error
+		`"phone":"11987654321","birth_date":"1990"`: nil, // not part of the rule
 	} {
 		a := m.call(http.MethodPost, "/v2/transactions", charge("buyer", fmt.Sprintf(`{"id":%q,%s}`, id, members)))
 		if dialect == "live" && len(refused) > 0 {

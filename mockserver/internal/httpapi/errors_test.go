@@ -14,9 +14,9 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// mistakes breaks every part of a request to op that has a rule: the path, the
-// idempotency key, the query or the body. It returns the request and the fields
-// that the response must name, in their order.
+// mistakes returns a request to op that breaks a rule in every part that has
+// one: the path, the idempotency key, the query or the body. It also returns
+// the fields that the response must name, in their order.
 func mistakes(t *testing.T, op spec.Operation, dialect string) (r *http.Request, m *mock, fields []string) {
 	t.Helper()
 	path, body, header := op.Path, "", []string{}
@@ -67,7 +67,7 @@ func TestEveryPartOfARequestIsCheckedAtOnce(t *testing.T) {
 }
 
 // fields returns the fields that an error names.
-func (a answer) fields() []string {
+func (a response) fields() []string {
 	a.t.Helper()
 	require.Contains(a.t, []int{http.StatusBadRequest, http.StatusUnprocessableEntity}, a.Status, string(a.Body))
 	var names []string
@@ -84,9 +84,9 @@ func (a answer) fields() []string {
 	return names
 }
 
-// A time is compared with the clock together with the other rules. Alone it is
-// compared after the idempotency key: a repeated request still gets its first
-// response when the time has passed.
+// If other rules are broken too, a time in the past is reported with them.
+// Otherwise it is checked after the idempotency key: a repeated request still
+// gets its first response when the time has passed.
 func TestATimeInThePastIsReportedWithTheOtherErrors(t *testing.T) {
 	t.Parallel()
 	const past = `"2020-01-01T00:00:00Z"`

@@ -13,16 +13,16 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// fees takes what the golden files show of a payment.
+// fees are the fees in the golden files.
 func fees(_ *httpapi.Config, sc *store.Config) { sc.Fee = 50 }
 
-// sent reads a golden request, sends it and returns the answer.
-func (m *mock) sent(method, target, file string) answer {
+// sent reads a golden request, sends it and returns the response.
+func (m *mock) sent(method, target, file string) response {
 	m.t.Helper()
 	return m.call(method, target, string(golden.Read(m.t, file)))
 }
 
-func (a answer) alike(status int, file string, but ...string) answer {
+func (a response) alike(status int, file string, but ...string) response {
 	a.t.Helper()
 	require.Equal(a.t, status, a.Status, string(a.Body))
 	golden.Alike(a.t, golden.Read(a.t, file), a.Body, but...)

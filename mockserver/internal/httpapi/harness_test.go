@@ -26,7 +26,7 @@ var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 
 const key = "sk_test_mock"
 
-// mock is an API with what stands behind it.
+// mock is an API with its store, clock and sender.
 type mock struct {
 	t     *testing.T
 	api   *httpapi.API
@@ -36,7 +36,7 @@ type mock struct {
 	live  bool
 }
 
-// option changes what newMock makes.
+// option changes the mock that newMock returns.
 type option = func(*httpapi.Config, *store.Config)
 
 func newMock(t *testing.T, change ...option) *mock {
@@ -64,8 +64,8 @@ func lenient(hc *httpapi.Config, _ *store.Config)    { hc.Lenient = true }
 func production(hc *httpapi.Config, _ *store.Config) { hc.Production = true }
 func limited(_ *httpapi.Config, sc *store.Config)    { sc.Room = room.New(4000) }
 
-// answer is what came back.
-type answer struct {
+// response is the response to a call.
+type response struct {
 	t      *testing.T
 	Status int
 	Header http.Header
@@ -74,9 +74,9 @@ type answer struct {
 	problems string // the content type of problems
 }
 
-// call sends a request with the default key; header pairs replace what would
-// be sent, and an empty value leaves it out.
-func (m *mock) call(method, target, body string, header ...string) answer {
+// call sends a request with the default key; header pairs replace the default
+// headers, and an empty value omits one.
+func (m *mock) call(method, target, body string, header ...string) response {
 	m.t.Helper()
 	return m.serve(m.request(method, target, body, header...))
 }
@@ -97,18 +97,18 @@ func (m *mock) request(method, target, body string, header ...string) *http.Requ
 	return r
 }
 
-func (m *mock) serve(r *http.Request) answer {
+func (m *mock) serve(r *http.Request) response {
 	m.t.Helper()
 	w := httptest.NewRecorder()
 	m.api.ServeHTTP(w, r)
-	a := answer{t: m.t, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(), problems: "application/problem+json"}
+	a := response{t: m.t, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(), problems: "application/problem+json"}
 	if m.live && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/delivery") { // D18
 		a.problems = "application/json"
 	}
 	return a
 }
 
-// unknownID is well formed and nobody's.
+// unknownID is well formed, but no resource has it.
 const unknownID = "01945f2c-0000-7000-8000-000000000000"
 
 func (m *mock) account() *store.Account { return m.store.Account(key) }
@@ -121,7 +121,7 @@ func (m *mock) create(body string) string {
 	return a.text("data.id")
 }
 
-// move runs a transition as control would.
+// move runs a transition as the control plane would.
 func (m *mock) move(id string, do store.Transition[engine.Transaction]) {
 	m.t.Helper()
 	_, refusal := m.account().Transaction(id, do)
@@ -130,7 +130,7 @@ func (m *mock) move(id string, do store.Transition[engine.Transaction]) {
 
 // at returns the value at a path of member names and positions: "data.id",
 // "errors.0.field".
-func (a answer) at(path string) any {
+func (a response) at(path string) any {
 	a.t.Helper()
 	var v any
 	require.NoError(a.t, json.Unmarshal(a.Body, &v), string(a.Body))
@@ -152,7 +152,7 @@ func (a answer) at(path string) any {
 	return v
 }
 
-func (a answer) text(path string) string {
+func (a response) text(path string) string {
 	a.t.Helper()
 	s, ok := a.at(path).(string)
 	require.True(a.t, ok, "%s is no text in %s", path, a.Body)
@@ -160,7 +160,7 @@ func (a answer) text(path string) string {
 }
 
 // keysOfBody returns the body's member names.
-func (a answer) keysOfBody() []string {
+func (a response) keysOfBody() []string {
 	a.t.Helper()
 	var body map[string]any
 	require.NoError(a.t, json.Unmarshal(a.Body, &body))
@@ -168,15 +168,15 @@ func (a answer) keysOfBody() []string {
 }
 
 // keys returns the member names of the object at a path.
-func (a answer) keys(path string) []string {
+func (a response) keys(path string) []string {
 	a.t.Helper()
 	object, ok := a.at(path).(map[string]any)
 	require.True(a.t, ok)
 	return slices.Collect(maps.Keys(object))
 }
 
-// problem checks that the answer is a whole problem body.
-func (a answer) problem(status int, code string) answer {
+// problem checks that the response is a complete problem body.
+func (a response) problem(status int, code string) response {
 	a.t.Helper()
 	require.Equal(a.t, status, a.Status, string(a.Body))
 	assert.Equal(a.t, a.problems, a.Header.Get("Content-Type"))
@@ -189,8 +189,8 @@ func (a answer) problem(status int, code string) answer {
 	return a
 }
 
-// field checks that exactly one member was refused.
-func (a answer) field(name, code string) {
+// field checks that exactly one member was rejected.
+func (a response) field(name, code string) {
 	a.t.Helper()
 	errors, ok := a.at("errors").([]any)
 	require.True(a.t, ok)
@@ -200,8 +200,8 @@ func (a answer) field(name, code string) {
 	assert.NotEmpty(a.t, a.text("errors.0.message"))
 }
 
-// charge is a whole request; members replace or, where they are "", remove its
-// own: charge("amount", "5", "token", `"pgct_ok"`).
+// charge returns a complete request; members replace its own, or remove them if
+// "": charge("amount", "5", "token", `"pgct_ok"`).
 func charge(members ...string) string {
 	order := []string{"external_ref", "amount", "method", "buyer", "products"}
 	body := map[string]string{
@@ -230,12 +230,12 @@ func card(members ...string) string {
 }
 
 // member returns the JSON text of a member of the body.
-func member(a answer, name string) []byte {
+func member(a response, name string) []byte {
 	a.t.Helper()
 	var body map[string]json.RawMessage
 	require.NoError(a.t, json.Unmarshal(a.Body, &body), string(a.Body))
 	return body[name]
 }
 
-// refusalOf drops the change of [store.Account.Apply].
+// refusalOf returns only the error of [store.Account.Apply].
 func refusalOf(_ engine.Change, refusal *engine.Refusal) *engine.Refusal { return refusal }

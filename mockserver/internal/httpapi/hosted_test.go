@@ -35,7 +35,7 @@ func TestHostedPaymentOfTheLiveDialect(t *testing.T) {
 	assert.Equal(t, "pending", a.text("data.transaction.status"))
 	assert.NotEmpty(t, a.text("data.transaction.pix.qr_code"))
 	again := m.call(http.MethodPost, pay, body)
-	assert.Equal(t, a.text("data.transaction.id"), again.text("data.transaction.id"), "the key makes it the same payment")
+	assert.Equal(t, a.text("data.transaction.id"), again.text("data.transaction.id"), "with the same key it is the same payment")
 	m.move(a.text("data.transaction.id"), engine.Pay)
 	assert.Equal(t, "paid", m.call(http.MethodPost, pay, body).text("data.transaction.status"))
 	m.account().View(func(d *store.Data) { assert.Equal(t, 1, d.Transactions.Len()) })
@@ -74,10 +74,10 @@ func TestHostedPaymentsRules(t *testing.T) {
 	late := m.hosted(slug, anaByPix)
 	require.NoError(t, m.clock.Advance(t.Context(), 30*time.Minute))
 	m.call(http.MethodPost, pay, late).problem(http.StatusGone, "CHECKOUT_GONE")
-	m.account().View(func(d *store.Data) { assert.Equal(t, 0, d.Transactions.Len(), "what was rejected has made nothing") })
+	m.account().View(func(d *store.Data) { assert.Equal(t, 0, d.Transactions.Len(), "rejected requests created nothing") })
 }
 
-// The document dialect knows neither route.
+// The document dialect has neither route.
 func TestHostedRoutesAreLive(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)

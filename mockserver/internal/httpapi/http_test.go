@@ -36,8 +36,8 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
-// Every path takes its own methods and no other, HEAD and OPTIONS included;
-// Allow says which.
+// Every path accepts only its own methods, HEAD and OPTIONS included; Allow
+// lists them.
 func TestWrongMethods(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -75,8 +75,8 @@ func TestEveryOperationIsServedAndTested(t *testing.T) {
 	}
 }
 
-// A read is refused in the order of a write, as far as it has what a write has:
-// path, method, credentials, query, and then what is stored.
+// The checks of a read come in the same order as those of a write: path,
+// method, credentials, query, stored state.
 func TestEveryRead(t *testing.T) {
 	t.Parallel()
 	for dialect, change := range dialects {
@@ -102,7 +102,7 @@ func TestEveryRead(t *testing.T) {
 			switch named := pathParameter.FindString(op.Path); {
 			case strings.HasSuffix(op.Name, ".list"): // only a list reads a limit
 				want = http.StatusUnprocessableEntity
-			case named == "", named == "{public_token}": // any token is of a card
+			case named == "", named == "{public_token}": // any token is a card's
 				want = http.StatusOK
 			}
 			assert.Equal(t, want, status, "%s %s", dialect, op.Name)
@@ -138,7 +138,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// pad makes a body of an exact length.
+// pad returns a body of an exact length.
 func pad(body string, length int) string {
 	return body[:len(body)-1] + strings.Repeat(" ", length-len(body)) + "}"
 }
@@ -152,7 +152,7 @@ func TestBodySize(t *testing.T) {
 	m.call(http.MethodPost, "/v2/transactions", long).problem(413, "BODY_TOO_LARGE")
 
 	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", strings.NewReader(long))
-	r.ContentLength = -1 // chunked: its length shows only while it is read
+	r.ContentLength = -1 // chunked: its length is known only after it is read
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Apikey", key)
 	m.serve(r).problem(413, "BODY_TOO_LARGE")
@@ -183,7 +183,7 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
-func TestABodyThatBreaksOff(t *testing.T) {
+func TestATruncatedBody(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", iotest.ErrReader(io.ErrUnexpectedEOF))
 	r.Header.Set("Content-Type", "application/json")
@@ -216,7 +216,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestCardDataIsRefused(t *testing.T) {
+func TestCardDataIsRejected(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	for _, body := range []string{

@@ -62,7 +62,7 @@ func TestAnIdempotencyKeyBelongsToOneRequest(t *testing.T) {
 	one, two := m.create(charge()), m.create(charge())
 	m.move(one, engine.Pay)
 	m.move(two, engine.Pay)
-	refund := func(id, body, key string) answer {
+	refund := func(id, body, key string) response {
 		return m.call(http.MethodPut, "/v2/transactions/"+id+"/refund", body, "Content-Type", "application/json", "Idempotency-Key", key)
 	}
 	require.Equal(t, http.StatusOK, refund(one, `{"amount":100,"reason":"late"}`, "k").Status)
@@ -115,10 +115,10 @@ func TestTheFormOfAnIdempotencyKey(t *testing.T) {
 func TestAnIdempotencyKeyIsStoredFor24Hours(t *testing.T) {
 	t.Parallel()
 	m := newMock(t, live)
-	pay := func() answer { return m.call(http.MethodPost, "/v2/transactions", charge(), "Idempotency-Key", "k") }
+	pay := func() response { return m.call(http.MethodPost, "/v2/transactions", charge(), "Idempotency-Key", "k") }
 	first := pay()
 	require.NoError(t, m.clock.Advance(t.Context(), 24*time.Hour-1))
-	assert.Equal(t, string(first.Body), string(pay().Body), "as it was, though the charge has expired since")
+	assert.Equal(t, string(first.Body), string(pay().Body), "unchanged, although the charge has expired since")
 	require.NoError(t, m.clock.Advance(t.Context(), 1))
 	used := m.room.Used()
 	second := pay()
@@ -128,7 +128,7 @@ func TestAnIdempotencyKeyIsStoredFor24Hours(t *testing.T) {
 	assert.Len(t, m.state().Accounts[0].Records.Responses, 1)
 }
 
-func TestConcurrentRequestsWithOneIdempotencyKeyAreCarriedOutOnce(t *testing.T) {
+func TestConcurrentRequestsWithOneIdempotencyKeyAreExecutedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMock(t, live)
 	id := m.create(charge())
@@ -152,7 +152,7 @@ func TestConcurrentRequestsWithOneIdempotencyKeyAreCarriedOutOnce(t *testing.T) 
 func TestAnIdempotencyKeyWithoutRoom(t *testing.T) {
 	t.Parallel()
 	m := newMock(t, live, func(_ *httpapi.Config, sc *store.Config) { sc.Room = room.New(6000) })
-	var last answer
+	var last response
 	for i := 0; last.Status != http.StatusInsufficientStorage; i++ {
 		require.Less(t, i, 10)
 		last = m.call(http.MethodPost, "/v2/transactions", charge(), "Idempotency-Key", fmt.Sprint(i))

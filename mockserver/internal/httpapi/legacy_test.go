@@ -16,8 +16,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// v1 sends a request as the v1 surface wants it: with the apiKey header.
-func (m *mock) v1(method, path, body string) answer {
+// v1 sends a request as v1 requires it: with the apiKey header.
+func (m *mock) v1(method, path, body string) response {
 	m.t.Helper()
 	return m.call(method, path, body, "Authorization", "", "apiKey", key)
 }
@@ -31,7 +31,7 @@ func TestGoldenLegacy(t *testing.T) {
 	m.v1(http.MethodPost, integration, string(golden.Read(t, "legacy/configure_integration_pix.request.json"))).
 		alike(http.StatusCreated, "legacy/configure_integration_pix.response.json")
 	kept := m.v1(http.MethodPost, integration, `{}`)
-	assert.Equal(t, "https://shop.example/webhooks/all", kept.text("webhookUrl"), "what is not sent stays")
+	assert.Equal(t, "https://shop.example/webhooks/all", kept.text("webhookUrl"), "omitted members are unchanged")
 
 	a := m.v1(http.MethodPost, payment, string(golden.Read(t, "legacy/create_pix_payment.request.json"))).
 		alike(http.StatusCreated, "legacy/create_pix_payment.response.json", "transactionId")
@@ -67,10 +67,10 @@ func TestLegacyErrors(t *testing.T) {
 		problem(http.StatusUnprocessableEntity, "VALIDATION_ERROR").field("transaction.value", "too_small")
 	a := m.v1(http.MethodPost, "/pix/v1/payment", `{"type":"PIX","payer":{},"transaction":{"value":1}}`)
 	assert.Equal(t, http.StatusCreated, a.Status, string(a.Body))
-	assert.Equal(t, "2027-01-05T12:00:00.000Z", a.text("expirationDate"), "a day where no time is sent")
+	assert.Equal(t, "2027-01-05T12:00:00.000Z", a.text("expirationDate"), "a day if no time is sent")
 }
 
-// An externalId is no idempotency key: each call makes a payment.
+// An externalId is not an idempotency key: each call creates a payment.
 func TestLegacyPaymentsMayRepeat(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -98,7 +98,7 @@ func TestPaymentToken(t *testing.T) {
 	before.call(http.MethodPost, path, `{"card_number":"4111111111111111"}`).
 		problem(http.StatusBadRequest, "VALIDATION_ERROR").field("card_number", "invalid_string")
 
-	assert.InDelta(t, 2029, before.call(http.MethodGet, path, "").at("data.exp_year"), 0, "it is good for some time")
+	assert.InDelta(t, 2029, before.call(http.MethodGet, path, "").at("data.exp_year"), 0, "it is valid for some time")
 
 	after := at(ends)
 	for _, body := range []string{`{}`, `{`, `{"card_number":"4111111111111111"}`} {

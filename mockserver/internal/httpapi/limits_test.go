@@ -13,20 +13,20 @@ import (
 	"github.com/gateway-go/gateway/internal/golden"
 )
 
-// edge is where a rule of one member begins to refuse, or an enum with all of
-// its values. Values are JSON; golden.Missing leaves the member out.
+// edge is the boundary of one member's rule, or an enum with all of its values.
+// Values are JSON; golden.Missing leaves the member out.
 type edge struct {
 	field   string
 	allowed []string
 	refused string
 	code    string
-	with    []string // members and values that are set before
-	dialect string   // in which it holds; "" is both
+	with    []string // members and values that are set first
+	dialect string   // in which it applies; "" is both
 }
 
-// edges are those of every body, by operation. The rows of the interface
-// document's Limits table are not among them: limits_test.go of the root
-// package tries each with the client and with the mock gateway.
+// edges are the boundaries of every body, by operation. The rows of the
+// interface document's Limits table are not among them: limits_test.go of the
+// root package tries each with the client and with the mock gateway.
 func edges() map[string][]edge {
 	return map[string][]edge{
 		"transactions.create": slices.Concat([]edge{
@@ -147,7 +147,7 @@ func inDocument(list []edge, fields ...string) []edge {
 	return list
 }
 
-// liveLinkEdges are those of a checkout link's product in the live dialect.
+// liveLinkEdges returns those of a checkout link's product in the live dialect.
 func liveLinkEdges(at string) []edge {
 	const most, over = "9007199254740991", "9007199254740992"
 	list := []edge{
@@ -166,7 +166,7 @@ func liveLinkEdges(at string) []edge {
 	return list
 }
 
-// people are the edges of a person and of their document and address.
+// people returns the edges of a person and of their document and address.
 func people(at, types string) []edge {
 	return []edge{
 		{field: at + "name", allowed: values(text(1), text(1000)), refused: `""`, code: "too_small"},
@@ -184,7 +184,7 @@ func people(at, types string) []edge {
 	}
 }
 
-// sold are the edges of a product.
+// sold returns the edges of a product.
 func sold(at string) []edge {
 	return []edge{
 		{field: at + "name", allowed: values(text(1)), refused: `""`, code: "too_small"},
@@ -201,14 +201,14 @@ func transferEdges() []edge {
 		{field: "pix_key_type", allowed: words("CPF"), refused: `"DOCUMENT"`, code: "invalid_enum_value"},
 		{field: "pix_key_value", refused: `""`, code: "too_small"},
 		{field: "pix_key_value", allowed: values(email(77)), refused: email(78), code: "too_big", with: values("pix_key_type", `"EMAIL"`)},
-		{field: "amount", allowed: values("9007199254740991"), refused: "9007199254740992", code: "too_big"}, // the least is point D7
+		{field: "amount", allowed: values("9007199254740991"), refused: "9007199254740992", code: "too_big"}, // the minimum is point D7
 		{field: "description", allowed: values(`""`, text(140)), refused: text(141), code: "too_big"},
 		{field: "external_ref", allowed: values(`""`, text(100)), refused: text(101), code: "too_big"},
 		{field: "notify_url", allowed: values(shopURL(2048)), refused: shopURL(2049), code: "too_big"},
 		{field: "notify_url", allowed: words("http://127.0.0.1/hook"), refused: `"http://shop.example.com/"`, code: "invalid_string"},
 		{field: "origin", allowed: values(text(50)), refused: text(51), code: "too_big"},
 	}
-	for kind, keys := range map[string][2]string{ // a key that fits the kind and one that does not
+	for kind, keys := range map[string][2]string{ // a key that matches the type and one that does not
 		"CPF":   {`"529.982.247-25"`, `"52998224724"`},
 		"CNPJ":  {`"11222333000181"`, `"11222333000182"`},
 		"EMAIL": {`"ana@example.com"`, `"ana"`},
@@ -252,7 +252,7 @@ func subscriptionEdges() []edge {
 
 func linkEdges() []edge {
 	return []edge{
-		{field: "amount", refused: "1", code: "invalid_string"}, // beside the products
+		{field: "amount", refused: "1", code: "invalid_string"}, // besides the products
 		{
 			field: "currency", allowed: words(billingCurrencies), refused: `"XXX"`, code: "invalid_enum_value",
 			with: values("products[0].currency", golden.Missing),
@@ -277,8 +277,8 @@ func linkEdges() []edge {
 	}
 }
 
-// TestEdges tries each edge on a body that is right but for it, in both
-// dialects. What is refused is named and changes nothing.
+// TestEdges tries each edge on an otherwise valid body, in both dialects. A
+// rejected member is named, and nothing changes.
 func TestEdges(t *testing.T) {
 	t.Parallel()
 	all := edges()
@@ -354,8 +354,8 @@ func TestAllFieldErrorsAtOnce(t *testing.T) {
 	assert.Equal(t, "6 members of the request break a rule.", a.at("detail"))
 }
 
-// Whole numbers may be written in other ways; what no integer can hold is
-// refused with its name.
+// Whole numbers may be written in other notations; a value that is not an
+// integer is rejected with its name.
 func TestNumberForms(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)

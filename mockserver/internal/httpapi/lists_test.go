@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parameter is one parameter of a list's query with values that are accepted
-// and values that are refused.
+// parameter is one parameter of a list's query, with accepted and rejected
+// values.
 type parameter struct {
 	name    string
 	allowed []string
@@ -20,8 +20,8 @@ type parameter struct {
 	code    string
 }
 
-// The states of the interface document, and those beside them that filters
-// take in both dialects.
+// The states of the interface document, and the others that filters accept in
+// both dialects.
 const (
 	transactionStates     = "pending paid expired canceled refused refunded partially_refunded chargedback captured"
 	liveTransactionStates = "authorized three_ds_required in_protest partially_paid processing processed med"
@@ -36,7 +36,8 @@ func parameters() map[string][]parameter {
 		return []parameter{
 			{name, values("1", most), values("0", "-1"), "too_small"},
 			{name, nil, values(over), "too_big"},
-			// Also what Go's floats would read, and the same twice, joined.
+			// Includes values that Go parses as floats, and the same value
+			// twice, joined.
 			{name, nil, values("abc", "1.5", "1.0", "1e1", "0x1p4", " 1", "1,2", "null"), "invalid_type"},
 		}
 	}
@@ -84,7 +85,7 @@ func parameters() map[string][]parameter {
 	}
 }
 
-// What is wrong in a query is named, with 422 in both dialects.
+// An invalid parameter is named, with 422 in both dialects.
 func TestListParameters(t *testing.T) {
 	t.Parallel()
 	for dialect, change := range dialects {
@@ -177,7 +178,7 @@ func TestListErrorsAtOnce(t *testing.T) {
 	}
 }
 
-// A cursor is of one list, and whole.
+// A cursor is valid in one list only, and only if complete.
 func TestCursorsOfAnotherList(t *testing.T) {
 	t.Parallel()
 	for dialect, change := range dialects {

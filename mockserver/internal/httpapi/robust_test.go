@@ -18,8 +18,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// FuzzCreateTransaction sends any body. The answer is always JSON, a success
-// or an error that names what is wrong, and only a success stores anything.
+// FuzzCreateTransaction sends any body. The response is always JSON, a success
+// or an error that names the invalid field, and only a success stores anything.
 func FuzzCreateTransaction(f *testing.F) {
 	for _, file := range []string{"create", "create_card", "create_voucher", "create_buyer_id"} {
 		f.Add(string(golden.Read(f, "transactions/"+file+".request.json")), false)
@@ -46,7 +46,7 @@ func FuzzCreateTransaction(f *testing.F) {
 			assert.Zero(t, stored)
 			assert.NotEmpty(t, a.text("detail"))
 		default:
-			assert.Fail(t, "unexpected answer", "%d for %q: %s", a.Status, body, a.Body)
+			assert.Fail(t, "unexpected response", "%d for %q: %s", a.Status, body, a.Body)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestConcurrentUse(t *testing.T) {
 	assert.Equal(t, 8*40, total)
 }
 
-// busy makes 40 transactions and does something with each.
+// busy creates 40 transactions and applies an action to each.
 func (m *mock) busy(r *rand.Rand, worker int) {
 	for i := range 40 {
 		id := m.create(card("external_ref", fmt.Sprintf(`"order-%d-%d"`, worker, i), "token", `"pgpm_ok"`))

@@ -10,7 +10,7 @@ import (
 )
 
 // JSON has one kind of number: 1000.0 and 1e3 are the integer 1000.
-func TestAnIntegerMayBeWrittenWithAPoint(t *testing.T) {
+func TestAnIntegerMayBeWrittenWithADecimalPoint(t *testing.T) {
 	t.Parallel()
 	for dialect, change := range dialects {
 		m := newMock(t, change)
@@ -60,7 +60,7 @@ func TestALinkHasOneCurrency(t *testing.T) {
 		}
 		slug := m.link(`{"products":[` + product("A", "USD") + `,{"external_id":"B","name":"B","price":1}]}`)
 		visit := m.visit(slug, "")
-		assert.Equal(t, "USD", visit.at("data.link.currency"), "of its products, where it names none")
+		assert.Equal(t, "USD", visit.at("data.link.currency"), "of its products, if it names none")
 		assert.Equal(t, "USD", visit.at("data.items.1.currency"))
 
 		again := m.call(http.MethodPost, path, `{"products":[`+product("A", "EUR")+`]}`).plain(http.StatusUnprocessableEntity, "VALIDATION_ERROR")

@@ -14,11 +14,12 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// goldenCustomer is who the golden requests name; each mock makes its own.
+// goldenCustomer is the customer in the golden requests; each mock creates its
+// own.
 const goldenCustomer = "019416f1-8a00-7c3e-9d51-6b0f4e2a7c10"
 
 // subscribed sends a golden request for a customer of this mock.
-func (m *mock) subscribed(file string) answer {
+func (m *mock) subscribed(file string) response {
 	m.t.Helper()
 	a := m.call(http.MethodPost, "/v2/customers", `{"name":"Ana Souza","email":"ana@example.com"}`)
 	body := strings.ReplaceAll(string(golden.Read(m.t, file)), goldenCustomer, a.text("data.id"))
@@ -26,7 +27,7 @@ func (m *mock) subscribed(file string) answer {
 }
 
 // subscribe makes a monthly subscription; members replace or add to its JSON.
-func (m *mock) subscribe(customer string, members ...string) answer {
+func (m *mock) subscribe(customer string, members ...string) response {
 	m.t.Helper()
 	body := []string{fmt.Sprintf(`"customer_id":%q,"amount":4990,"interval":"month"`, customer)}
 	return m.call(http.MethodPost, "/v2/subscriptions", "{"+strings.Join(append(body, members...), ",")+"}")
@@ -121,7 +122,8 @@ func TestSubscriptionErrors(t *testing.T) {
 	}
 }
 
-// What ends in 4xx uses up neither key nor token; a refused charge uses up both.
+// A request rejected with 4xx uses up neither key nor token; a refused charge
+// uses up both.
 func TestSubscriptionUsesUp(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -196,8 +198,8 @@ func TestSubscriptionChallenge(t *testing.T) {
 	assert.Equal(t, "active", m.call(http.MethodGet, "/v2/subscriptions/"+id, "").text("data.status"))
 }
 
-// A Pix Automatico's debit asks nobody for anything: it has no QR code, which
-// is null, and no end.
+// A Pix Automatico's debit needs no action of the buyer: its QR code and its
+// expiry are null.
 func TestAutomaticDebit(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)

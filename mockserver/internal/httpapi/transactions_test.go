@@ -33,7 +33,7 @@ func TestTransactionHasEveryKey(t *testing.T) {
 		assert.ElementsMatch(t, whole, created.keys("data"))
 		assert.ElementsMatch(t, []string{"id", "name", "email", "phone", "birth_date", "document", "address"}, created.keys("data.buyer"))
 		read := m.call(http.MethodGet, "/v2/transactions/"+created.text("data.id"), "")
-		assert.Equal(t, created.at("data"), read.at("data"), "create and read give the same object")
+		assert.Equal(t, created.at("data"), read.at("data"), "create and read return the same object")
 	}
 	list := m.call(http.MethodGet, "/v2/transactions", "")
 	assert.ElementsMatch(t, []string{"barcode", "digitable_line", "url", "expiration_date", "instructions", "receipt_url"},
@@ -46,7 +46,7 @@ func TestTransactionHasEveryKey(t *testing.T) {
 }
 
 // Row X7; the live dialect's body is point D6.
-func TestDuplicateReference(t *testing.T) {
+func TestADuplicateReference(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	id := m.create(charge("external_ref", `"order-1"`))
@@ -67,26 +67,26 @@ func TestReferenceMayBeAbsent(t *testing.T) {
 	}
 }
 
-// 50 creates with one reference at the same time: one 201, 49 times 409 naming
-// the winner.
-func TestConcurrentCreatesOneWinner(t *testing.T) {
+// 50 creates with one reference at the same time: one 201, 49 times 409 with
+// the winner's id.
+func TestConcurrentCreatesHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	var wg sync.WaitGroup
-	answers := make([]answer, 50)
-	for i := range answers {
-		wg.Go(func() { answers[i] = m.call(http.MethodPost, "/v2/transactions", charge("external_ref", `"one"`)) })
+	responses := make([]response, 50)
+	for i := range responses {
+		wg.Go(func() { responses[i] = m.call(http.MethodPost, "/v2/transactions", charge("external_ref", `"one"`)) })
 	}
 	wg.Wait()
 	winner := ""
-	for _, a := range answers {
+	for _, a := range responses {
 		if a.Status == http.StatusCreated {
 			assert.Empty(t, winner, "two winners")
 			winner = a.text("data.id")
 		}
 	}
 	require.NotEmpty(t, winner)
-	for _, a := range answers {
+	for _, a := range responses {
 		if a.Status != http.StatusCreated {
 			a.problem(409, "DUPLICATE_EXTERNAL_REF")
 			assert.Equal(t, "/v2/transactions/"+winner, a.at("instance"))
@@ -94,8 +94,8 @@ func TestConcurrentCreatesOneWinner(t *testing.T) {
 	}
 }
 
-// The order of checks: body, reference, buyer, token. What is refused uses up
-// nothing.
+// The order of checks: body, reference, buyer, token. A rejected request uses
+// up nothing.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -152,7 +152,7 @@ func TestSetSandboxStatus(t *testing.T) {
 	assert.Equal(t, "2027-01-04T12:00:00.000Z", read.at("data.paid_at"))
 	m.call(http.MethodPut, "/v2/transactions/nobody", `{"status":"paid"}`).problem(404, "NOT_FOUND")
 
-	p := newMock(t, production) // nothing else is looked at
+	p := newMock(t, production) // no other member is checked
 	p.call(http.MethodPut, "/v2/transactions/nobody", "{", "Authorization", "Bearer sk_live_mock").problem(403, "FORBIDDEN")
 }
 
@@ -166,7 +166,7 @@ func TestDeliveryAndETag(t *testing.T) {
 	require.NotEmpty(t, pending)
 	m.move(id, engine.Pay)
 	paid := m.call(http.MethodGet, path, "").Header.Get("ETag")
-	assert.NotEqual(t, pending, paid, "another version has another tag, though the clock stands still")
+	assert.NotEqual(t, pending, paid, "another version has another tag, although the clock has not moved")
 	assert.Equal(t, paid, m.call(http.MethodGet, path, "").Header.Get("ETag"))
 
 	m.call(http.MethodPut, path+"/delivery", `{"tracking_code":"BR1"}`, "If-Match", pending).problem(412, "PRECONDITION_FAILED")
@@ -181,7 +181,8 @@ func TestDeliveryAndETag(t *testing.T) {
 	assert.Equal(t, "delivered", m.call(http.MethodPut, path+"/delivery", `{"tracking_code":"BR3"}`).at("data.status"))
 }
 
-// A customer's id names the buyer: a text, or a number that is compared as one.
+// A customer's id names the buyer: a string, or a number that is compared as a
+// string.
 func TestBuyerByID(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -263,7 +264,7 @@ func TestTransactionFilters(t *testing.T) {
 	}
 }
 
-func idsOf(a answer) string {
+func idsOf(a response) string {
 	a.t.Helper()
 	items, ok := a.at("data.data").([]any)
 	require.True(a.t, ok)
@@ -281,8 +282,8 @@ func TestListPages(t *testing.T) {
 	for range 45 {
 		made = append([]string{m.create(charge())}, made...)
 	}
-	page := func(query string) answer { return m.call(http.MethodGet, "/v2/transactions?"+query, "") }
-	cursor := func(a answer, name string) string { return "cursor=" + url.QueryEscape(a.text("data."+name)) }
+	page := func(query string) response { return m.call(http.MethodGet, "/v2/transactions?"+query, "") }
+	cursor := func(a response, name string) string { return "cursor=" + url.QueryEscape(a.text("data."+name)) }
 
 	first := page("") // the default is 20
 	items, _ := first.at("data.data").([]any)

@@ -16,36 +16,36 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// write is an operation that takes a body, as the interface document has it.
-// The tests of contract_test.go hold each of them to what all have in common.
+// write is an operation with a body, as the interface document describes it.
+// The tests in contract_test.go check what all of them have in common.
 type write struct {
 	name   string
 	method string
 	status int // of success
-	// path makes what the path names; edit makes what the body names.
+	// path creates the resource in the path; edit creates those in the body.
 	path func(m *mock) string
 	edit func(m *mock, body string) string
 	body string // with every member
-	mock option // what the mock is like beside its dialect
+	mock option // options of the mock besides its dialect
 
-	required []string          // members; all others may be missing
+	required []string          // required members
 	nullable []string          // members that may be null
 	live     differences       // in the live dialect
 	free     []string          // objects whose members are the caller's own
 	anyType  []string          // members of more than one type
-	instead  map[string]string // members that are needed where the one is missing: "products" where it is "amount"
+	instead  map[string]string // members that are required if this one is missing: "products" for "amount"
 
-	other map[string]int // the status of success where a member is missing
+	other map[string]int // the success status if a member is missing
 
-	v1       bool // answers 422 in both dialects, takes the apiKey header only
-	plain    bool // a refused member is told as {error, message, status}
+	v1       bool // returns 422 in both dialects, accepts only the apiKey header
+	plain    bool // a rejected member is reported as {error, message, status}
 	optional bool // the body may be absent
 }
 
 // differences are required and nullable members of the live dialect only.
 type differences struct{ required, nullable []string }
 
-// in returns the operation as it is in the dialect.
+// in returns the operation in the dialect.
 func (w write) in(dialect string) write {
 	if dialect == "live" {
 		w.required, w.nullable = slices.Concat(w.required, w.live.required), slices.Concat(w.nullable, w.live.nullable)
@@ -55,7 +55,7 @@ func (w write) in(dialect string) write {
 
 func (w write) String() string { return w.name }
 
-// prepared is an operation that succeeds, in a mock of its own.
+// prepared is an operation that succeeds, with its own mock.
 type prepared struct {
 	write
 
@@ -86,7 +86,7 @@ func (w write) prepare(t *testing.T, dialect string) prepared {
 }
 
 // send sends a body to the operation.
-func (p prepared) send(body string, header ...string) answer {
+func (p prepared) send(body string, header ...string) response {
 	p.m.t.Helper()
 	return p.m.call(p.method, p.path, body, slices.Concat(p.header, header)...)
 }
@@ -276,7 +276,8 @@ func legacyWrites(t *testing.T) []write {
 	}
 }
 
-// before is a mock at a moment when tokens can still be made through the API.
+// before is an option for a start time at which tokens can still be created
+// through the API.
 func before(hc *httpapi.Config, sc *store.Config) {
 	c := clock.New(clock.Config{Start: time.Date(2026, time.July, 1, 0, 0, 0, 0, time.UTC), Fire: func(clock.Timer) error { return nil }})
 	hc.Now, sc.Clock = c.Now, c

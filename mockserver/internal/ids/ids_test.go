@@ -44,7 +44,7 @@ func TestSeedRepeats(t *testing.T) {
 	assert.NotEqual(t, draw(one), draw(other))
 }
 
-func TestStateGoesOnWhereItStood(t *testing.T) {
+func TestARestoredStateContinuesWhereItWas(t *testing.T) {
 	t.Parallel()
 	source := ids.Seeded(7)
 	draw(source)
@@ -57,7 +57,7 @@ func TestStateGoesOnWhereItStood(t *testing.T) {
 	assert.Equal(t, want, draw(again))
 
 	require.NoError(t, source.UnmarshalBinary(state))
-	assert.Equal(t, want, draw(source), "back to where it stood")
+	assert.Equal(t, want, draw(source), "back to where it was")
 
 	require.ErrorContains(t, source.UnmarshalBinary([]byte("damaged")), "damaged state")
 	assert.Len(t, draw(source), len(want))

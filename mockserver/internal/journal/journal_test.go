@@ -35,7 +35,7 @@ type exchange struct {
 	header       map[string]string
 	body         string
 	status       int
-	answer       string
+	response     string
 }
 
 // do sends one exchange through the journal.
@@ -47,7 +47,7 @@ func do(t *testing.T, j *journal.Journal, x exchange) {
 		if x.status != 0 {
 			w.WriteHeader(x.status)
 		}
-		_, _ = io.WriteString(w, x.answer)
+		_, _ = io.WriteString(w, x.response)
 	}))
 	if x.method == "" {
 		x.method, x.path = http.MethodPost, "/v2/transactions"
@@ -65,7 +65,7 @@ func TestEntries(t *testing.T) {
 	do(t, j, exchange{
 		method: "POST", path: "/v2/transactions?a=b",
 		header: map[string]string{"apiKey": "sk_test_mine", "X-Request-Id": "req_1"},
-		body:   `{"amount":1,"metadata":"x"}`, status: 201, answer: `{"data":{"id":"1"}}`,
+		body:   `{"amount":1,"metadata":"x"}`, status: 201, response: `{"data":{"id":"1"}}`,
 	})
 	e := j.Entries("sk_test_mine")[0]
 	assert.Equal(t, uint64(1), e.ID)
@@ -82,7 +82,7 @@ func TestEntries(t *testing.T) {
 	assert.Empty(t, j.Entries("sk_test_other"))
 }
 
-// Members whose values are hidden by their names, whatever they hold.
+// Members whose values are always hidden, by name.
 func TestSecretMembers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -90,7 +90,7 @@ func TestSecretMembers(t *testing.T) {
 		"document_number", "pix_key", "pix_key_value", "pixKey", "card_number", "cvv",
 	} {
 		j := newJournal(0)
-		do(t, j, exchange{body: `{"` + name + `":"hide me"}`, answer: `{"list":[{"` + name + `":7}]}`})
+		do(t, j, exchange{body: `{"` + name + `":"hide me"}`, response: `{"list":[{"` + name + `":7}]}`})
 		e := j.Entries("")[0]
 		assert.JSONEq(t, `{"`+name+`":"***"}`, e.Body)
 		assert.JSONEq(t, `{"list":[{"`+name+`":"***"}]}`, e.Response)
@@ -107,8 +107,8 @@ func TestSecretMembers(t *testing.T) {
 	}
 }
 
-// TestNothingSecretIsShown looks for every secret of some exchanges in all that
-// is shown of them.
+// TestNothingSecretIsShown searches the journal's entries for every secret in
+// some exchanges.
 func TestNothingSecretIsShown(t *testing.T) {
 	t.Parallel()
 	basic := base64.StdEncoding.EncodeToString([]byte("sk_test_basickey:x"))
@@ -117,33 +117,33 @@ func TestNothingSecretIsShown(t *testing.T) {
 
 		secrets []string
 	}{
-		"bearer":                  {exchange{header: map[string]string{"Authorization": "Bearer sk_test_abc123"}}, []string{"abc123"}},
-		"apiKey":                  {exchange{header: map[string]string{"apiKey": "plainkey99"}, body: `{"description":"my key is plainkey99"}`}, []string{"plainkey99"}},
-		"basic":                   {exchange{header: map[string]string{"Authorization": "Basic " + basic}, answer: `{"detail":"basickey"}`}, []string{basic, "sk_test_basickey"}},
-		"cookie":                  {exchange{header: map[string]string{"Cookie": "sid=abcdef; b=2"}}, []string{"abcdef"}},
-		"one begins like another": {exchange{body: `{"secret":"secret1","password":"secret1-tail99","note":"secret1-tail99"}`}, []string{"tail99"}},
+		"bearer":                     {exchange{header: map[string]string{"Authorization": "Bearer sk_test_abc123"}}, []string{"abc123"}},
+		"apiKey":                     {exchange{header: map[string]string{"apiKey": "plainkey99"}, body: `{"description":"my key is plainkey99"}`}, []string{"plainkey99"}},
+		"basic":                      {exchange{header: map[string]string{"Authorization": "Basic " + basic}, response: `{"detail":"basickey"}`}, []string{basic, "sk_test_basickey"}},
+		"cookie":                     {exchange{header: map[string]string{"Cookie": "sid=abcdef; b=2"}}, []string{"abcdef"}},
+		"one is a prefix of another": {exchange{body: `{"secret":"secret1","password":"secret1-tail99","note":"secret1-tail99"}`}, []string{"tail99"}},
 		"odd authorization": {
 			exchange{header: map[string]string{"Authorization": "sk_test_naked123"}}, []string{"naked123"},
 		},
 		"key in a path":       {exchange{method: "GET", path: "/v2/transactions/sk_live_oops12"}, []string{"oops12"}},
 		"key in a body":       {exchange{body: `{"external_ref":"sk_test_oops12"}`}, []string{"oops12"}},
-		"session token":       {exchange{header: map[string]string{"X-Checkout-Session-Token": "cst_777777"}, answer: `{"data":{"session_token":"cst_777777","note":"cst_777777"}}`}, []string{"cst_777777", "session-token-1"}},
-		"card token":          {exchange{body: `{"token":"pgct_secret1"}`, answer: `{"detail":"the token pgct_secret1 is used"}`}, []string{"secret1"}},
-		"document":            {exchange{body: `{"buyer":{"document":{"type":"CPF","number":"123.456.789-09"}}}`, answer: `{"detail":"no customer 12345678909 or 123.456.789-09"}`}, []string{"123.456.789-09", "12345678909"}},
+		"session token":       {exchange{header: map[string]string{"X-Checkout-Session-Token": "cst_777777"}, response: `{"data":{"session_token":"cst_777777","note":"cst_777777"}}`}, []string{"cst_777777", "session-token-1"}},
+		"card token":          {exchange{body: `{"token":"pgct_secret1"}`, response: `{"detail":"the token pgct_secret1 is used"}`}, []string{"secret1"}},
+		"document":            {exchange{body: `{"buyer":{"document":{"type":"CPF","number":"123.456.789-09"}}}`, response: `{"detail":"no customer 12345678909 or 123.456.789-09"}`}, []string{"123.456.789-09", "12345678909"}},
 		"document as number":  {exchange{body: `{"document":{"number":12345678909}}`}, []string{"12345678909"}},
-		"document as text":    {exchange{body: `{"payer":{"document":"12345678909"},"splits":[{"document":"98765432100"}]}`}, []string{"12345678909", "98765432100"}},
+		"document as string":  {exchange{body: `{"payer":{"document":"12345678909"},"splits":[{"document":"98765432100"}]}`}, []string{"12345678909", "98765432100"}},
 		"number after a list": {exchange{body: `{"document":{"seen":[1],"number":"12345678909"}}`}, []string{"12345678909"}},
 		"documents in a list": {
-			exchange{method: "GET", path: "/v2/customers", answer: `{"data":[{"document":{"number":"11122233344"}},{"document":{"number":"55566677788"}}]}`},
+			exchange{method: "GET", path: "/v2/customers", response: `{"data":[{"document":{"number":"11122233344"}},{"document":{"number":"55566677788"}}]}`},
 			[]string{"11122233344", "55566677788"},
 		},
 		"document in a query": {exchange{method: "GET", path: "/v2/customers?document_number=123.456.789-09&page=1"}, []string{"123.456.789-09", "123.456.789-09"}},
 		"search":              {exchange{method: "GET", path: "/v2/customers?search=123%2E456%2E789-09"}, []string{"456", "%2E456"}},
-		"pix key":             {exchange{body: `{"pix_key_type":"CPF","pix_key_value":"12345678909"}`, answer: `{"data":{"pix_key":"12345678909"}}`}, []string{"12345678909"}},
+		"pix key":             {exchange{body: `{"pix_key_type":"CPF","pix_key_value":"12345678909"}`, response: `{"data":{"pix_key":"12345678909"}}`}, []string{"12345678909"}},
 		"card number":         {exchange{body: `{"card_number":"4111111111111111","cvv":"123","x":["5500 0000 0000 0004"]}`}, []string{"4111111111111111", `"123"`, "5500 0000 0000 0004"}},
 		"card object":         {exchange{body: `{"credit_card":{"number":"1","holder":"ANA B","list":[{"x":"deep1"}]},"cvv2":"987","expiry":"12/29"}`}, []string{"ANA B", "deep1", "987", "12/29"}},
 		"card in a query":     {exchange{method: "GET", path: "/v2/x?q=4111%201111+1111-1111&q=4111111111111111&4111111111111111=1&cvv=987"}, []string{"4111", "987"}},
-		"card in a path":      {exchange{method: "GET", path: "/v2/x/411111111111%31111/4111111111111111", answer: `{"instance":"/v2/x/4111111111111111"}`}, []string{"1111"}},
+		"card in a path":      {exchange{method: "GET", path: "/v2/x/411111111111%31111/4111111111111111", response: `{"instance":"/v2/x/4111111111111111"}`}, []string{"1111"}},
 		"card in a header":    {exchange{header: map[string]string{"X-Note": "card 4111 1111 1111 1111"}}, []string{"4111"}},
 		"card as a name":      {exchange{body: `{"4111111111111111":1,"a":{"4111-1111-1111-1111":[]}}`}, []string{"4111"}},
 		"card in a sentence":  {exchange{body: `{"phone":"4111111111111111","note":"paid with 4111 1111 1111 1111."}`}, []string{"4111"}},
@@ -153,7 +153,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		"duplicate members":   {exchange{body: `{"document":{"number":"1","number":"12345678909"}}`}, []string{"12345678909"}},
 		"escaped member":      {exchange{body: `{"d\u006fcument":{"number":"12345678909"}}`}, []string{"12345678909"}},
 		"escaped value":       {exchange{body: `{"document":{"number":"1234567890\u0039"},"note":"1234567890\u0039"}`}, []string{"12345678909", `1234567890\u0039`}},
-		"html":                {exchange{answer: `<p>12345678909</p>`}, []string{"12345678909"}},
+		"html":                {exchange{response: `<p>12345678909</p>`}, []string{"12345678909"}},
 		"long body":           {exchange{body: `{"x":"` + strings.Repeat("y", 1<<17) + `","document":"12345678909"}`}, []string{"12345678909"}},
 		"cut body":            {exchange{body: `{"document":"12345678909","x":"` + strings.Repeat("y", 1<<17) + `"}`}, []string{"12345678909"}},
 		"secret of a webhook": {exchange{body: `{"url":"https://x.test","secret":"whsec_123456"}`}, []string{"whsec_123456"}},
@@ -172,7 +172,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSecretIsShown(t *testing.T) {
+func TestNonSecretValuesAreShown(t *testing.T) {
 	t.Parallel()
 	j := newJournal(0)
 	body := `{"external_ref":"4111111111111111","amount":100000000,"buyer":{"name":"Ana","phone":"+5511987654321","document":{"type":"CPF","number":"***"}},"products":[{"name":"a","number":"12"}],"list":[[1],{}]}`
@@ -185,15 +185,15 @@ func TestWhatIsNotSecretIsShown(t *testing.T) {
 	assert.Equal(t, "document_number=***&email=ana%40shop.test&page=1", e.Query)
 	assert.Equal(t, "Bearer ***", e.Header.Get("Authorization"))
 	assert.Empty(t, e.Response)
-	assert.Equal(t, http.StatusOK, e.Status, "where the handler says none")
-	do(t, j, exchange{body: "x=1", answer: "<html>"})
+	assert.Equal(t, http.StatusOK, e.Status, "if the handler sets none")
+	do(t, j, exchange{body: "x=1", response: "<html>"})
 	e = j.Entries("")[1]
 	assert.Equal(t, "(3 bytes that are not JSON)", e.Body)
 	assert.Equal(t, "(6 bytes that are not JSON)", e.Response)
 	do(t, j, exchange{header: map[string]string{"Authorization": "Basic eDp5"}, body: `{"number":"5","token":null,"secret":true}`})
 	e = j.Entries("")[2]
 	assert.Equal(t, "Basic ***", e.Header.Get("Authorization"))
-	assert.JSONEq(t, `{"number":"5","token":null,"secret":true}`, e.Body, "of a document it is hidden; and these say nothing")
+	assert.JSONEq(t, `{"number":"5","token":null,"secret":true}`, e.Body, "in a document it is hidden; these are not secret")
 	do(t, j, exchange{method: "GET", path: "/v2/x?a=%zz"})
 	assert.Equal(t, "(malformed)", j.Entries("")[3].Query)
 	do(t, j, exchange{body: `"` + strings.Repeat("y", 1<<17) + `"`})
@@ -223,14 +223,14 @@ func TestTheRingForgetsTheOldest(t *testing.T) {
 	assert.Len(t, j.Entries(""), 1)
 }
 
-// TestMemoryOfForgottenRequestsLeavesNoTrace fills the ring of one with
-// requests that have much to say and then with one that has nothing.
-func TestMemoryOfForgottenRequestsLeavesNoTrace(t *testing.T) {
+// TestReusedEntriesKeepNothingOfOldRequests fills a ring of size one with large
+// requests and then with an empty one.
+func TestReusedEntriesKeepNothingOfOldRequests(t *testing.T) {
 	t.Parallel()
 	j := newJournal(1)
 	rich := exchange{
 		method: "POST", path: "/v2/transactions?a=b", header: map[string]string{"apiKey": "sk_test_mine", "X-Request-Id": "req_1"},
-		body: `{"amount":1}`, status: 500, answer: `{"title":"x"}`,
+		body: `{"amount":1}`, status: 500, response: `{"title":"x"}`,
 	}
 	loud := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Loud", "1")
@@ -255,8 +255,8 @@ func TestMemoryOfForgottenRequestsLeavesNoTrace(t *testing.T) {
 	}, e)
 }
 
-// TestWhatIsListedStays turns the ring while it is listed.
-func TestWhatIsListedStays(t *testing.T) {
+// TestListedEntriesDoNotChange overwrites the ring while it is listed.
+func TestListedEntriesDoNotChange(t *testing.T) {
 	t.Parallel()
 	var turn func()
 	j := journal.New(journal.Config{
@@ -270,7 +270,7 @@ func TestWhatIsListedStays(t *testing.T) {
 	})
 	record := func(path string) {
 		text := `{"path":"` + path + `"}`
-		do(t, j, exchange{method: "GET", path: path, body: text, answer: text})
+		do(t, j, exchange{method: "GET", path: path, body: text, response: text})
 	}
 	turn = func() {
 		for range 20 {
@@ -289,9 +289,9 @@ func TestWhatIsListedStays(t *testing.T) {
 	}
 }
 
-// TestTheRequestGetsItsBodyBack reads what the handler has left, as someone
-// before the journal may.
-func TestTheRequestGetsItsBodyBack(t *testing.T) {
+// TestTheBodyStaysReadable reads what the handler has not read, as a middleware
+// outside the journal may.
+func TestTheBodyStaysReadable(t *testing.T) {
 	t.Parallel()
 	j := newJournal(1)
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("left"))
@@ -355,11 +355,11 @@ func TestFindAndNearMisses(t *testing.T) {
 	assert.Equal(t, []string{"PUT /v2/transactions/1/refund"}, paths(j.NearMisses("", "POST /v2/transactions/{id}/refund"))[:1])
 	assert.Equal(t, []string{"POST /v2/transactions"}, paths(j.NearMisses("", "transaction.create")))
 	assert.Equal(t, []string{"POST /v2/transaction", "POST /v2/transactions"}, paths(j.NearMisses("", "/v2/transactio")), "the nearest first")
-	assert.Equal(t, "PUT /v2/transactions/1/refund", paths(j.NearMisses("", "/v2/transactions/*/refunds"))[0], "a parameter is no difference")
+	assert.Equal(t, "PUT /v2/transactions/1/refund", paths(j.NearMisses("", "/v2/transactions/*/refunds"))[0], "a path parameter is not a difference")
 	require.Empty(t, j.NearMisses("", "GET /v1/account/balance"))
 	for range 4 {
 		do(t, j, exchange{method: "GET", path: "/a/b"})
 	}
-	assert.Len(t, j.NearMisses("", "/a/bcde"), 3, "of three letters away, three at most")
+	assert.Len(t, j.NearMisses("", "/a/bcde"), 3, "at most three, at most three letters away")
 	assert.Empty(t, j.NearMisses("", "/a/bcdef"))
 }

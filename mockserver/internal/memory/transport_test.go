@@ -33,7 +33,7 @@ func request(t *testing.T, method, url, body string) *http.Request {
 	return req
 }
 
-func TestTheHandlerSeesWhatAServerWouldShow(t *testing.T) {
+func TestTheHandlerGetsTheRequestOfAServer(t *testing.T) {
 	t.Parallel()
 	var seen *http.Request
 	var body []byte
@@ -50,7 +50,7 @@ func TestTheHandlerSeesWhatAServerWouldShow(t *testing.T) {
 	resp, err := client.Do(req)
 	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
+	response, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 
 	assert.Equal(t, "/v2/transactions?a=b%20c", seen.RequestURI)
@@ -62,16 +62,16 @@ func TestTheHandlerSeesWhatAServerWouldShow(t *testing.T) {
 	assert.Equal(t, "hello", string(body))
 	assert.Equal(t, http.StatusCreated, resp.StatusCode)
 	assert.Equal(t, "201 Created", resp.Status)
-	assert.JSONEq(t, `{"ok":true}`, string(answer))
-	assert.Equal(t, int64(len(answer)), resp.ContentLength)
+	assert.JSONEq(t, `{"ok":true}`, string(response))
+	assert.Equal(t, int64(len(response)), resp.ContentLength)
 	assert.Equal(t, "req_1", resp.Header.Get("X-Request-Id"))
 	assert.Empty(t, resp.Header.Get("X-Too-Late"))
 	assert.Empty(t, req.RequestURI, "the caller's request is left alone")
 }
 
-// TestAClosedBodyIsGone closes answers twice, while others are read: the memory
-// of one must never be that of two.
-func TestAClosedBodyIsGone(t *testing.T) {
+// TestAClosedBodyIsNotReused closes responses twice while others are read: two
+// responses must never share memory.
+func TestAClosedBodyIsNotReused(t *testing.T) {
 	t.Parallel()
 	client := clientOf(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, strings.Repeat(r.URL.Path, 100))
@@ -86,13 +86,13 @@ func TestAClosedBodyIsGone(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				answer, err := io.ReadAll(resp.Body)
+				response, err := io.ReadAll(resp.Body)
 				closed, again := resp.Body.Close(), resp.Body.Close()
 				_, late := resp.Body.Read(make([]byte, 1))
 				if err := errors.Join(err, closed, again); err != nil {
 					t.Error(err)
 				}
-				assert.Equal(t, strings.Repeat(path, 100), string(answer))
+				assert.Equal(t, strings.Repeat(path, 100), string(response))
 				assert.ErrorIs(t, late, http.ErrBodyReadAfterClose)
 			}
 		})
@@ -100,7 +100,7 @@ func TestAClosedBodyIsGone(t *testing.T) {
 	callers.Wait()
 }
 
-func TestAnswersWithoutABody(t *testing.T) {
+func TestResponsesWithoutABody(t *testing.T) {
 	t.Parallel()
 	client := clientOf(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
@@ -123,8 +123,8 @@ func TestAnswersWithoutABody(t *testing.T) {
 	}
 }
 
-// TestBrokenConnections compares what a client meets in memory with what it
-// meets behind a socket.
+// TestBrokenConnections compares the errors of a client in memory with those
+// over a socket.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -138,7 +138,7 @@ func TestBrokenConnections(t *testing.T) {
 			},
 			do: syscall.ECONNRESET,
 		},
-		"closed before the answer": {
+		"closed before the response": {
 			handler: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 			do:      io.EOF,
 		},
@@ -182,13 +182,13 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-func TestAResetLooksLikeOneOfTheNetwork(t *testing.T) {
+func TestAResetLooksLikeANetworkReset(t *testing.T) {
 	t.Parallel()
 	client := clientOf(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "written, and lost")
+		_, _ = io.WriteString(w, "written, then lost")
 		memory.Reset(wrapped{w})
 	})
-	_, err := client.Do(request(t, http.MethodGet, "http://gateway.test/", "")) //nolint:bodyclose // no answer
+	_, err := client.Do(request(t, http.MethodGet, "http://gateway.test/", "")) //nolint:bodyclose // no response
 
 	var op *net.OpError
 	require.ErrorAs(t, err, &op)
@@ -199,10 +199,10 @@ type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func TestAPanicIsAnErrorThatShowsItself(t *testing.T) {
+func TestAPanicIsReportedAsAnError(t *testing.T) {
 	t.Parallel()
 	client := clientOf(func(http.ResponseWriter, *http.Request) { panic("boom") })
-	_, err := client.Do(request(t, http.MethodGet, "http://gateway.test/", "")) //nolint:bodyclose // no answer
+	_, err := client.Do(request(t, http.MethodGet, "http://gateway.test/", "")) //nolint:bodyclose // no response
 
 	require.ErrorIs(t, err, memory.ErrPanic)
 	assert.ErrorContains(t, err, "boom")
@@ -219,7 +219,7 @@ func TestTheContextEndsTheRequestAndTheHandler(t *testing.T) {
 		client.Timeout = 3 * time.Second
 		began := time.Now()
 
-		_, err := client.Do(request(t, http.MethodGet, "http://gateway.test/", "")) //nolint:bodyclose // no answer
+		_, err := client.Do(request(t, http.MethodGet, "http://gateway.test/", "")) //nolint:bodyclose // no response
 
 		var timeout net.Error
 		require.ErrorAs(t, err, &timeout)
@@ -239,7 +239,7 @@ func TestAnEndedContextReachesNoHandler(t *testing.T) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway.test/", body)
 	require.NoError(t, err)
 
-	_, err = client.Transport.RoundTrip(req) //nolint:bodyclose // no answer
+	_, err = client.Transport.RoundTrip(req) //nolint:bodyclose // no response
 
 	require.ErrorIs(t, err, context.Canceled)
 	assert.True(t, body.closed)
@@ -295,7 +295,7 @@ func onCaller(t *testing.T, req *http.Request) (same bool) {
 func TestAPromptHandlerRunsOnTheCallersGoroutine(t *testing.T) {
 	t.Parallel()
 	piped := request(t, http.MethodPost, "http://gateway.test/quick", "body")
-	piped.GetBody = nil // as of a body that comes from elsewhere, and may take its time
+	piped.GetBody = nil // such as a body from another source, which may block
 	assert.False(t, onCaller(t, piped))
 	assert.False(t, onCaller(t, request(t, http.MethodPost, "http://gateway.test/slow", "body")))
 	assert.True(t, onCaller(t, request(t, http.MethodPost, "http://gateway.test/quick", "body")))
@@ -303,7 +303,7 @@ func TestAPromptHandlerRunsOnTheCallersGoroutine(t *testing.T) {
 
 func TestAPromptHandlerEndsWithTheRequestsContext(t *testing.T) {
 	t.Parallel()
-	cause := errors.New("the caller went home")
+	cause := errors.New("the caller canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	transport := &memory.Transport{
 		Inline: func(*http.Request) bool { return true },

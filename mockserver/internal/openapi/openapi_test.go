@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/openapi"
 )
 
-// The documents are made of doc comments, rules, views and golden files: whoever
-// changes one of those writes them again.
+// The documents are generated from doc comments, rules, views and golden files,
+// and must be regenerated when one of those changes.
 func TestDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
-// The vector of a boleto that Banco do Brasil printed: 1 real, factor 3737.
+// A published boleto of Banco do Brasil: 1 real, factor 3737.
 const (
 	vectorLine    = "00190.50095 40144.816069 06809.350314 3 37370000000100"
 	vectorBarcode = "00193373700000001000500940144816060680935031"

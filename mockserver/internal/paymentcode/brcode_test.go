@@ -9,19 +9,19 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
-// sample is the central bank's, from the manual of the BR Code.
+// sample is the example in the central bank's manual of the BR Code.
 const sample = "00020126580014br.gov.bcb.pix0136123e4567-e12b-12d1-a456-426655440000" +
 	"5204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***63041D3D"
 
 func withCRC(text string) string { return text + fmt.Sprintf("%04X", paymentcode.CRC16(text)) }
 
-func TestCheckSumOfTheCentralBanksSample(t *testing.T) {
+func TestChecksumOfTheCentralBanksSample(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, sample, withCRC(sample[:len(sample)-4]))
 }
 
-// The texts are written out by hand, but for the check sum, which the sample
-// proves.
+// The codes are written by hand, except for the checksum, which the sample
+// verifies.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,6 +1,6 @@
 package paymentcode
 
-// CRC16 is the check sum of a BR Code.
+// CRC16 is the checksum of a BR Code.
 func CRC16(text string) uint16 { return crc16([]byte(text)) }
 
 // CheckDigit is the check digit of a bar code, of the other digits.

@@ -18,7 +18,7 @@ import (
 )
 
 // X7 under load: of 50 creates with one reference exactly one wins, and all
-// others are told which.
+// others get its id.
 func TestOneWinner(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
@@ -52,7 +52,7 @@ func TestOneWinner(t *testing.T) {
 	a.View(func(d *store.Data) { assert.Equal(t, 1, d.Transactions.Len()) })
 }
 
-func TestAccountsAreApart(t *testing.T) {
+func TestAccountsAreIsolated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	first := mustCreate(t, w.Account("sk_test_1"), pixPayment("one"))
@@ -92,7 +92,7 @@ func TestCommit(t *testing.T) {
 	assert.Len(t, ids, 3)
 }
 
-func TestRefusalChangesNothing(t *testing.T) {
+func TestARejectionChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
@@ -162,11 +162,11 @@ func TestMemoryLimit(t *testing.T) {
 		first = d.Transactions.ByRef("order-0").ID
 	})
 	after, refusal := a.Transaction(first, engine.Cancel)
-	require.Nil(t, refusal, "what needs no more room still works")
+	require.Nil(t, refusal, "operations that need no more memory still work")
 	assert.Equal(t, "canceled", after.Status)
 }
 
-// Any key opens an account: the limit holds for those that hold nothing too.
+// Any key opens an account: empty accounts count towards the limit too.
 func TestMemoryLimitOfAccounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(func(c *store.Config) { c.Room = room.New(64 << 10) })
@@ -184,11 +184,11 @@ func TestMemoryLimitOfAccounts(t *testing.T) {
 	again, refusal := w.Open("sk_test_0")
 	require.Nil(t, refusal, "an open account stays open")
 	assert.Same(t, first, again)
-	assert.NotNil(t, w.Account("sk_test_own"), "what is not asked for from outside is not refused")
+	assert.NotNil(t, w.Account("sk_test_own"), "internal access is not rejected")
 }
 
-// What can't be kept has not happened.
-func TestWhatCannotBeKept(t *testing.T) {
+// A change that can't be saved is not applied.
+func TestAChangeThatCannotBeSavedIsNotApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
@@ -208,7 +208,8 @@ func TestWhatCannotBeKept(t *testing.T) {
 	assert.Len(t, w.sent, 2)
 }
 
-// A due timer whose commit fails has changed nothing and is still due.
+// If the commit of a due timer fails, nothing changes and the timer is still
+// due.
 func TestATimerWhoseCommitFailsIsFiredAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
@@ -240,7 +241,7 @@ func TestBeforeTheLastChange(t *testing.T) {
 		return old, now
 	}
 	old, _ := before("order-0")
-	assert.Nil(t, old, "it was made by its last change")
+	assert.Nil(t, old, "its last change created it")
 	for i := range 1026 {
 		_, now := before(fmt.Sprintf("order-%d", i))
 		_, refusal := a.Transaction(now.ID, engine.Pay)
@@ -255,7 +256,7 @@ func TestBeforeTheLastChange(t *testing.T) {
 	}
 }
 
-// A record that one change makes and replaces takes its room once.
+// A record that one change creates and replaces counts once.
 func TestTwoVersionsInOneChange(t *testing.T) {
 	t.Parallel()
 	w, apart := newWorld(nil), newWorld(nil)

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 
-// world is a store with its clock and what came out of it.
+// world is a store with its clock and the events that it emitted.
 type world struct {
 	*store.Store
 
@@ -91,5 +91,5 @@ func fill(tb testing.TB, a *store.Account, n int) {
 	}
 }
 
-// refusalOf drops the change of [store.Account.Apply].
+// refusalOf returns only the error of [store.Account.Apply].
 func refusalOf(_ engine.Change, refusal *engine.Refusal) *engine.Refusal { return refusal }

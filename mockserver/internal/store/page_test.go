@@ -83,7 +83,8 @@ func TestFullLastPageHasNoNext(t *testing.T) {
 	assert.Empty(t, pageOf(t, a, store.Query[engine.Transaction]{Limit: 4}).Next)
 }
 
-// A page whose records have left the filter is empty, but not the first.
+// A page whose records no longer match the filter is empty, but it is not the
+// first page.
 func TestEmptyPageHasAWayBack(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
@@ -106,7 +107,7 @@ func TestEmptyPageHasAWayBack(t *testing.T) {
 	assert.Equal(t, refs(first), refs(pageOf(t, a, q)))
 }
 
-// What is created while someone pages is neither seen twice nor shifts a page.
+// Records created during paging are neither seen twice nor shift a page.
 func TestPagesAreStable(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
@@ -146,8 +147,8 @@ func TestBadCursor(t *testing.T) {
 	}
 }
 
-// Every combination of filters gives what a plain search through all records
-// gives, page by page and backwards.
+// Every combination of filters returns the same as a linear search, page by
+// page and backwards.
 func TestPagesAgainstAPlainSearch(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -289,8 +290,8 @@ func checkWalk(t *testing.T, a *store.Account, q store.Query[engine.Transaction]
 	a.View(func(d *store.Data) { require.Len(t, d.Transactions.All(q), len(want)) })
 }
 
-// What an earlier version of a record was found by does not find it any more.
-func TestARecordIsFoundByWhatItIsNow(t *testing.T) {
+// A record is no longer found by the values of its earlier versions.
+func TestARecordIsFoundByItsLatestVersion(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
 	put := func(c *engine.Customer) {

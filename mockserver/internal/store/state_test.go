@@ -64,7 +64,7 @@ func busy(t *testing.T, w *world) {
 	require.NoError(t, w.clock.Advance(t.Context(), time.Hour))
 }
 
-// again returns v as it comes out of a file.
+// again returns v after a round trip through a file.
 func again[T any](t *testing.T, v T) (out T) {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -98,7 +98,7 @@ func TestRestore(t *testing.T) {
 	emptied.Account("sk_test_3")
 	assert.Equal(t, used+emptied.room.Used(), w.room.Used())
 	repeated := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
-	assert.Equal(t, next, repeated, "the same calls give the same answers and ids")
+	assert.Equal(t, next, repeated, "the same calls return the same responses and ids")
 
 	opened := newWorld(func(c *store.Config) { c.Opening = 500 })
 	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance) })
@@ -132,8 +132,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	assert.Equal(t, before, stateOf(t, w))
 }
 
-// A store that replays what was kept is the store that it came from, timers
-// included.
+// A store that replays the saved changes equals the original, timers included.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
@@ -156,7 +155,7 @@ func TestReplay(t *testing.T) {
 	})
 	assert.Equal(t, stateOf(t, w), stateOf(t, replayed))
 	assert.Equal(t, w.room.Used(), replayed.room.Used())
-	assert.Empty(t, replayed.sent, "nobody is told twice")
+	assert.Empty(t, replayed.sent, "no event is emitted twice")
 	assert.Equal(t, w.clock.Timers(), replayed.clock.Timers())
 	require.NoError(t, replayed.clock.AdvanceTo(t.Context(), w.clock.Now()))
 	assert.Equal(t, w.clock.Timers(), replayed.clock.Timers())
