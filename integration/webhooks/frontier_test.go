@@ -51,7 +51,7 @@ func TestTheNextEventOfAResourceIsFoundHoweverLongTheFirstTook(t *testing.T) {
 	})
 }
 
-func TestAnEventThatIsCommittedLateIsFound(t *testing.T) {
+func TestAnEventThatIsCommittedLateIsFoundAndNotOvertaken(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		t.Helper()
@@ -68,6 +68,8 @@ func TestAnEventThatIsCommittedLateIsFound(t *testing.T) {
 		in.add(t, "late", 1, 1, 0)
 		passed(t, s)
 		require.NoError(t, late.Commit())
+		_, err = s.Put(ctx, record("next", "late1"))
+		require.NoError(t, err)
 		var claims []*webhook.Claim
 		require.Eventually(t, func() bool {
 			claims, err = s.Next(ctx, 10, time.Minute)

@@ -18,15 +18,19 @@ import (
 //     event of theirs was being handled when low passed them;
 //   - no lease ends before leases.
 //
-// A statement that commits frontierLag after it began can break that, as can another
-// session's lock on an event whose lease has run out. An occasional sweep finds both.
-// It walks over all that vacuum could not remove, so it runs beside the claims.
+// A transaction that was still open when low passed its event can break that, as can
+// a clock that was set back and another session's lock on an event whose lease has run
+// out. Each look begins at settled, long before low, and finds most of these events;
+// an occasional sweep finds the others. It walks over all that vacuum could not remove,
+// so it runs beside the claims. Until then such an event is late, but not overtaken:
+// a claim checks that no earlier event of the resource is waiting (see nextFrom).
 type frontier struct {
-	looking  atomic.Bool // one look at a time
-	sweeping atomic.Bool // and one sweep
+	looks    pace
+	sweeping atomic.Bool // one sweep at a time
 
 	mu        sync.Mutex
-	low       int64 // Unix milliseconds of the database's clock, like leases
+	low       int64 // Unix milliseconds of the database's clock, like settled and leases
+	settled   int64
 	leases    int64
 	resources map[string]struct{}
 	names     string    // the resources as a JSON array
@@ -34,9 +38,15 @@ type frontier struct {
 }
 
 const (
-	// frontierLag is more than a statement usually takes to commit, and than the
-	// database's clock can be set back unnoticed.
-	frontierLag = clockSlack
+	// lookEvery and openLag are how far low is behind the clock, at most and at
+	// least: claims walk over the events that were handled since. openLag is more
+	// than a statement usually takes to commit.
+	lookEvery = 100 * time.Millisecond
+	openLag   = 100 * time.Millisecond
+
+	// settledLag is more than a statement takes to commit on a busy host, and than
+	// the database's clock can be set back unnoticed.
+	settledLag = clockSlack
 
 	// A sweep takes the longer the more vacuum could not remove: one in sweepEvery,
 	// and at most one part in sweepShare of a process's time.
@@ -53,15 +63,16 @@ const (
 
 // look is what one look behind the frontier begins with.
 type look struct {
-	low, leases int64
-	names       string
+	low   int64
+	from  int64 // at most low
+	names string
 }
 
 // begin returns where to look from.
 func (f *frontier) begin() look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return look{low: f.low, leases: f.leases, names: f.names}
+	return look{low: f.low, from: min(f.low, f.settled), names: f.names}
 }
 
 // front returns where the waiting events begin, and the resources that have
@@ -72,11 +83,27 @@ func (f *frontier) front() (low int64, names string) {
 	return f.low, f.names
 }
 
+// ended returns from when on leases may have run out.
+func (f *frontier) ended() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.leases
+}
+
+// expired moves leases: those that ended before now have run out.
+func (f *frontier) expired(before, now int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.leases == before {
+		f.leases = max(before, now-settledLag.Milliseconds())
+	}
+}
+
 // reset has the next look begin at the start.
 func (f *frontier) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.low, f.leases = 0, 0
+	f.low, f.settled, f.leases = 0, 0, 0
 }
 
 // keep forgets the resources without waiting events.
@@ -91,8 +118,8 @@ func (f *frontier) keep(resources []waitingEvent) {
 }
 
 // advance moves the frontier to until, the end of what was looked at, or to the
-// first event found that can be claimed. Meanwhile, a sweep or a reset may have
-// moved it back, which has to be looked at first.
+// first event found that can be claimed. If a sweep or a reset has moved it back
+// meanwhile, it stays there for the next look.
 func (f *frontier) advance(l look, until int64, found []waitingEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +132,7 @@ func (f *frontier) advance(l look, until int64, found []waitingEvent) {
 	if l.low == 0 { // this was a sweep
 		f.sweep = time.Now().Add(sweepEvery)
 	}
-	f.low, f.leases = max(l.low, until), max(l.leases, until)
+	f.low, f.settled = until, until-(settledLag-openLag).Milliseconds()
 	for _, e := range found {
 		if e.free || !f.remember(e.resource) {
 			f.low = e.due
@@ -153,20 +180,19 @@ func jsonArray(set map[string]struct{}) string {
 	return string(text)
 }
 
-// lookBehind returns the claims whose lease has run out to their queue and, on
-// PostgreSQL, moves the frontier. now is the database's time.
-func (s *Store) lookBehind(ctx context.Context, now int64) error {
+// lookBehind moves the frontier, if that was not just done.
+func (s *Store) lookBehind(ctx context.Context) error {
 	f := &s.frontier
-	if !f.looking.CompareAndSwap(false, true) {
+	if s.dialect != Postgres || !f.looks.due(lookEvery) {
 		return nil
 	}
-	defer f.looking.Store(false)
 	l := f.begin()
-	if err := s.expire(ctx, l.leases); err != nil || s.dialect != Postgres {
+	var now int64
+	if err := s.db.QueryRowContext(ctx, s.q.clock).Scan(&now); err != nil {
 		return err
 	}
-	until := now - frontierLag.Milliseconds()
-	found, err := s.waitingEvents(ctx, s.q.behind, l.low, until, l.names, maxBehind)
+	until := now - openLag.Milliseconds()
+	found, err := s.waitingEvents(ctx, s.q.behind, l.from, until, l.names, maxBehind)
 	if err != nil {
 		return err
 	}

@@ -59,8 +59,13 @@ const nextFrom = `WITH w AS (SELECT seq, ROW_NUMBER() OVER (PARTITION BY resourc
 		FROM ({queue}) AS oldest WHERE due <= {now})
 	UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 	WHERE seq {in}(SELECT e.seq FROM {t} AS e WHERE e.seq {in}(SELECT seq FROM w WHERE place = 1){ni}
-		AND e.state + 0 = {state} AND {free} ORDER BY e.due, e.seq LIMIT ?{skip_e}){ni}
+		AND e.state + 0 = {state} AND {free} ORDER BY e.due, e.seq LIMIT ?{skip_e}){ni}{first}
 	RETURNING {columns}`
+
+// isFirst is true of a row to be claimed if no earlier event of its resource is
+// waiting behind the frontier.
+const isFirst = ` AND (SELECT f.seq FROM {t} AS f WHERE f.state = 1 AND f.resource <> '' AND f.resource = {row}.resource
+	AND (f.due + 0, f.seq) < ({row}.due, {row}.seq) LIMIT 1) IS NULL`
 
 // window is the front of the queue of waiting events, from a due time on.
 const window = `SELECT seq, due, resource FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT ?`
@@ -77,12 +82,12 @@ const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(C
 
 func newQueries(d Dialect, table string) queries {
 	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
-	queue, in, ni := window, `IN `, ``
+	queue, in, ni, first := window, `IN `, ``, ``
 	if d == Postgres {
 		// Stable within a statement, or no index would be used.
 		now = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
-		queue, in, ni = `(`+window+`) UNION ALL `+fronts, `= ANY(ARRAY`, `)`
+		queue, in, ni, first = `(`+window+`) UNION ALL `+fronts, `= ANY(ARRAY`, `)`, isFirst
 	}
 	sql := func(text string) string {
 		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni).Replace(text)
@@ -115,8 +120,8 @@ func newQueries(d Dialect, table string) queries {
 			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.state = 1 AND e.resource <> '' AND e.resource =
 				(SELECT resource FROM {t} WHERE key = ?) AND e.due <= {now} AND {free} ORDER BY e.due + 0, e.seq LIMIT 1{lock_e})
 			RETURNING {columns}`),
-		next:      sql(strings.NewReplacer("{queue}", queue, "{state}", "1").Replace(nextFrom)),
-		nextAside: sql(strings.NewReplacer("{queue}", asideWindow, "{state}", "5").Replace(nextFrom)),
+		next:      sql(strings.NewReplacer("{queue}", queue, "{state}", "1", "{first}", first).Replace(nextFrom)),
+		nextAside: sql(strings.NewReplacer("{queue}", asideWindow, "{state}", "5", "{first}", "").Replace(nextFrom)),
 		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
 			WHERE due <= {now}`),
 		expire: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}

@@ -25,7 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway/webhook"
@@ -56,7 +55,7 @@ type Store struct {
 	retention time.Duration
 	err       error // of New's arguments, returned by every method
 	q         queries
-	expired   atomic.Int64 // when leases were last looked at, Unix milliseconds
+	expiries  pace // of looking for leases that have run out
 	clock     clock
 	frontier  frontier
 }

@@ -266,6 +266,9 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	if err := s.expireNowAndThen(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.lookBehind(ctx); err != nil {
+		return nil, err
+	}
 	// The window is wide enough for the events of busy resources that stand
 	// before those that can be had; if it was not, a wider one is tried.
 	low, names := s.frontier.front()
@@ -288,17 +291,22 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 
 func firstWindow(limit int) int { return 4*limit + 64 }
 
-// expireNowAndThen looks for leases that have run out, if that was not just done.
+// expireNowAndThen returns the claims to their queue whose lease has run out, if
+// that was not just done.
 func (s *Store) expireNowAndThen(ctx context.Context) error {
-	now, last := time.Now().UnixMilli(), s.expired.Load()
-	if d := now - last; (d >= 0 && d < expireEvery.Milliseconds()) || !s.expired.CompareAndSwap(last, now) {
+	if !s.expiries.due(expireEvery) {
 		return nil
 	}
-	at, err := s.checkClock(ctx)
+	now, err := s.checkClock(ctx)
 	if err != nil {
 		return err
 	}
-	return s.lookBehind(ctx, at)
+	from := s.frontier.ended()
+	if err := s.expire(ctx, from); err != nil {
+		return err
+	}
+	s.frontier.expired(from, now)
+	return nil
 }
 
 // widestWindow bounds what one statement of Next looks at.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway/webhook"
@@ -121,4 +122,15 @@ func (c *clock) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = time.Time{}
+}
+
+// pace keeps what is done now and then from being done more often.
+type pace struct{ last atomic.Int64 } // Unix milliseconds
+
+// due reports whether so much time has passed since it last did, to one of several
+// callers.
+func (p *pace) due(every time.Duration) bool {
+	now, last := time.Now().UnixMilli(), p.last.Load()
+	d := now - last
+	return (d < 0 || d >= every.Milliseconds()) && p.last.CompareAndSwap(last, now)
 }
