@@ -292,6 +292,32 @@ func TestOnlyAMonthAndAYearAreAnExpiry(t *testing.T) {
 	}
 }
 
+func TestAnArrayIsJudgedByItsElements(t *testing.T) {
+	t.Parallel()
+	for body, field := range map[string]string{
+		`{"pan":[]}`: "", `{"pan":[null]}`: "", `{"pan":["x"]}`: "pan[0]", `{"expiry":["soon","12/29"]}`: "expiry[1]",
+		`{"expiry":[{"notes":["12/29"]}]}`: "", `{"4222222222222":[]}`: "***", `{"4222222222222":1}`: "***",
+		`{"order 4111111111111111":[]}`: "order ***", `{"note":4222222222222}`: "note",
+	} {
+		want := []spec.Violation(nil)
+		found := check(t, body, spec.LegacyToken)
+		if field != "" && assert.Len(t, found, 1, body) {
+			want = []spec.Violation{{Field: field, Message: found[0].Message, Code: spec.CodeInvalid}}
+		}
+		assert.Equal(t, want, found, body)
+	}
+}
+
+// TestAMemberMayHaveAnyName: names are looked up by their first letters.
+func TestAMemberMayHaveAnyName(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{"{", "`", "_", "A", "Z", "é", "z", "0"} {
+		for _, name := range []string{c + "ab", "a" + c + "b", "ab" + c, c + c + c} {
+			assert.Empty(t, check(t, `{"`+name+`":1}`, spec.LegacyToken), name)
+		}
+	}
+}
+
 func TestWhichObjectsAreCards(t *testing.T) {
 	t.Parallel()
 	for name, card := range map[string]bool{"card": true, "Credit-Card": true, "pan": false, "expiry": false, "buyer": false} {

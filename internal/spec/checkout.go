@@ -81,9 +81,6 @@ func oneCurrency(o *Object) {
 		return
 	}
 	for i, e := 0, at+1; e < o.c.doc.End(at); i, e = i+1, o.c.doc.End(e) {
-		if o.c.doc.Kind(e) != '{' {
-			continue
-		}
 		p := &Object{c: o.c, parent: o, name: "products", index: i, at: e}
 		switch currency := p.Text("currency"); {
 		case first == "":

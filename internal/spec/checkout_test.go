@@ -115,6 +115,74 @@ func TestCheckoutSessionEdges(t *testing.T) {
 	assert.Empty(t, check(t, "{}", spec.CheckoutSession))
 }
 
+func TestTheProductsOfALinkHaveOneCurrency(t *testing.T) {
+	t.Parallel()
+	mug := func(currency string) string { return `{"name":"Mug","price":1,"currency":` + currency + `}` }
+	const want = "must be BRL: all products of a checkout link have the link's currency"
+	for body, field := range map[string]string{
+		`{"currency":"BRL","products":[` + mug(`"BRL"`) + `,` + product + `]}`:                      "",
+		`{"currency":"BRL","products":[` + mug(`"USD"`) + `]}`:                                      "products[0].currency",
+		`{"currency":"BRL","products":[` + product + `,` + mug(`"USD"`) + `]}`:                      "products[1].currency",
+		`{"products":[` + mug(`"BRL"`) + `,` + mug(`"BRL"`) + `,` + mug(`"USD"`) + `]}`:             "products[2].currency",
+		`{"products":[` + product + `,` + mug(`"BRL"`) + `,` + mug(`"USD"`) + `],"currency":"BRL"}`: "products[2].currency",
+		`{"amount":1,"currency":"BRL","metadata":{"currency":"USD"}}`:                               "",
+	} {
+		found := check(t, body, spec.CheckoutLink)
+		if field == "" {
+			assert.Empty(t, found, body)
+			continue
+		}
+		assert.Equal(t, []spec.Violation{{Field: field, Message: want, Code: spec.CodeInvalid}}, found, body)
+	}
+	for _, wrong := range []string{ // is reported as what it is, and not as another currency too
+		`{"currency":"XXX","products":[` + mug(`"BRL"`) + `]}`, `{"currency":"BRL","products":[` + mug(`"XXX"`) + `]}`,
+		`{"currency":"BRL","products":[` + mug(`7`) + `]}`, `{"currency":"BRL","products":{"a":` + mug(`"USD"`) + `}}`,
+		`{"currency":"BRL","products":["USD"]}`, `{"currency":"BRL","products":[["currency","USD"]]}`,
+	} {
+		assert.Len(t, check(t, wrong, spec.CheckoutLink), 1, wrong)
+	}
+}
+
+func TestHostedPaymentEdges(t *testing.T) {
+	t.Parallel()
+	base := `{"session_token": "s", "buyer": {"name": "Ana"}, "payment_method": "credit_card", "currency": "BRL", "amount": 1,
+		"token": "pgct_1", "installments": 1, "idempotency_key": "k"}`
+	checkEdges(t, spec.HostedPayment, base, []edge{
+		{"session_token", text(1), text(0), spec.CodeTooSmall},
+		{"session_token", text(1), missing, spec.CodeRequired},
+		{"session_token", text(1), "null", spec.CodeInvalidType},
+		{"buyer.name", "null", text(0), spec.CodeTooSmall},
+		{"payment_method", missing, `"cash"`, spec.CodeInvalidEnum},
+		{"currency", missing, `"XXX"`, spec.CodeInvalidEnum},
+		{"currency", `"USD"`, "null", spec.CodeInvalidType},
+		{"amount", missing, "0", spec.CodeTooSmall},
+		{"amount", "1", "null", spec.CodeInvalidType},
+		{"amount", "100000000", "100000001", spec.CodeTooBig},
+		{"token", missing, `"tok_1"`, spec.CodeInvalid},
+		{"token", "null", "7", spec.CodeInvalidType},
+		{"installments", missing, "0", spec.CodeTooSmall},
+		{"installments", "null", `"1"`, spec.CodeInvalidType},
+		{"installments", "1", "0", spec.CodeTooSmall},
+		{"installments", "12", "13", spec.CodeTooBig},
+		{"idempotency_key", missing, "7", spec.CodeInvalidType},
+		{"idempotency_key", "null", text(256), spec.CodeTooBig},
+		{"idempotency_key", text(255), text(256), spec.CodeTooBig},
+	})
+	checkEdges(t, spec.HostedSession, `{}`, []edge{
+		{"referrer_url", missing, "7", spec.CodeInvalidType}, {"referrer_url", "null", "[]", spec.CodeInvalidType},
+	})
+}
+
+func TestTheCallsOfACheckout(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, spec.Safe, spec.CheckoutSessions.Resume.Class)
+	for want, op := range map[string]spec.Operation{
+		"hosted_checkout.open unsafe": spec.HostedCheckout.Open, "hosted_checkout.pay keyed": spec.HostedCheckout.Pay,
+	} {
+		assert.Equal(t, want, op.Name+" "+op.Class.String())
+	}
+}
+
 func TestCheckoutSlug(t *testing.T) {
 	t.Parallel()
 	slug := func(s string) []spec.Violation {

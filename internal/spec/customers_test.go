@@ -52,7 +52,7 @@ func addressValues(path string) []values {
 		{field: path + ".neighborhood", allowed: []string{missing, `""`}, refused: notA("string", null())},
 		{field: path + ".zipCode", allowed: []string{missing, `""`}, refused: notA("string", null())},
 		{field: path + ".state", allowed: []string{missing, `"SP"`, `"s1p"`}, refused: []refusal{
-			{`"S"`, spec.CodeTooSmall}, {`"SPAU"`, spec.CodeTooBig}, {`"S-"`, spec.CodeInvalid}, {`"Sã"`, spec.CodeInvalid}, null(),
+			{`"S"`, spec.CodeTooSmall}, {`"SPAU"`, spec.CodeTooBig}, {`"S-"`, spec.CodeInvalid}, {`"S_"`, spec.CodeInvalid}, {`"Sã"`, spec.CodeInvalid}, null(),
 		}},
 		{field: path + ".country", allowed: []string{missing}, refused: []refusal{null()}},
 		enum(path+".country", spec.Countries),
@@ -66,7 +66,17 @@ func TestCustomerLivePhone(t *testing.T) {
 			{`"1198765432"`, spec.CodeInvalid},
 			{`"119876543210"`, spec.CodeInvalid},
 			{`"+1198765432"`, spec.CodeInvalid},
+			{`"1198765432?"`, spec.CodeInvalid},
 			{`""`, spec.CodeInvalid},
+		}},
+	})
+}
+
+func TestTheLiveCountryOfACustomerIsTwoLetters(t *testing.T) {
+	t.Parallel()
+	checkValues(t, spec.Customer, spec.Variant{Dialect: spec.LiveDialect}, customerBase, []values{
+		{field: "address.country", allowed: []string{missing, `"US"`, `"br"`}, refused: []refusal{
+			{`"U"`, spec.CodeInvalid}, {`"USA"`, spec.CodeInvalid}, {`"U1"`, spec.CodeInvalid}, {`"12"`, spec.CodeInvalid}, {`"U-"`, spec.CodeInvalid},
 		}},
 	})
 }

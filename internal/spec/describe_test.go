@@ -41,9 +41,21 @@ func TestDescribeFollowsTheVariant(t *testing.T) {
 func TestDescribeListsTheListsOfAQuery(t *testing.T) {
 	t.Parallel()
 	query := spec.Describe(spec.TransactionList, spec.Variant{})
+	for list, want := range map[string][]string{
+		"customers":     {"page", "limit", "search", "document_number", "email", "phone", "external_ref", "status", "ip_address"},
+		"subscriptions": {"limit", "direction", "status", "customer_email", "created_after", "created_before"},
+	} {
+		rule := map[string]spec.Rule{"customers": spec.CustomerList, "subscriptions": spec.SubscriptionList}[list]
+		var got []string
+		for _, m := range spec.Describe(rule, spec.Variant{}).Members {
+			got = append(got, m.Name)
+		}
+		assert.Equal(t, want, got, list)
+	}
 	installments := query.Member("installments")
 	assert.True(t, installments.Joined)
 	assert.True(t, installments.Element.Integer)
 	assert.InDelta(t, spec.MaxInstallments, installments.Element.Max, 0)
+	assert.Equal(t, -1, query.Member("dateFrom").MaxLen, "no limit")
 	assert.True(t, math.IsInf(spec.Describe(spec.Refund, spec.Variant{}).Member("amount").Max, 1))
 }

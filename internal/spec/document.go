@@ -55,11 +55,10 @@ func Parse(body []byte) (*Document, error) {
 		return d, nil
 	}
 	d.Release()
-	var at *jsonread.SyntaxError
-	if !errors.As(err, &at) {
-		return nil, err
+	if at, ok := errors.AsType[*jsonread.SyntaxError](err); ok {
+		err = &SyntaxError{Offset: at.Offset, Pointer: MaskCardNumbers(FieldPath(at.Pointer)), Reason: at.Reason}
 	}
-	return nil, &SyntaxError{Offset: at.Offset, Pointer: MaskCardNumbers(FieldPath(at.Pointer)), Reason: at.Reason}
+	return nil, err
 }
 
 // plainValue is a value in the spelling that Go reads.
@@ -138,19 +137,17 @@ func Joined(values []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" }), ",")
 }
 
-func parseQuery(q url.Values) *Document {
+// parseQuery reads the parameters as members. The error is that there are too many.
+func parseQuery(q url.Values) (*Document, error) {
 	members := make(map[string]string, len(q))
 	for name, values := range q {
-		members[name] = Joined(values)
+		members[strings.ToValidUTF8(name, "�")] = Joined(values)
 	}
-	body, err := json.Marshal(members, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		body = []byte("{}")
-	}
+	body, _ := json.Marshal(members, jsontext.AllowInvalidUTF8(true)) // no map of strings fails
 	d, err := Parse(body)
-	if err != nil { // a map of strings is always an object with unique names
-		d, _ = Parse([]byte("{}"))
+	if err != nil {
+		return nil, err
 	}
 	d.query = true
-	return d
+	return d, nil
 }

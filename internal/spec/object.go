@@ -279,7 +279,7 @@ func (r StringRule) Len(lo, hi int) StringRule {
 }
 
 // MinLen checks the least number of characters.
-func (r StringRule) MinLen(lo int) StringRule { return r.Len(lo, int(^uint(0)>>1)) }
+func (r StringRule) MinLen(lo int) StringRule { return r.Len(lo, math.MaxInt) }
 
 // MaxLen checks the greatest number of characters.
 func (r StringRule) MaxLen(hi int) StringRule { return r.Len(0, hi) }
@@ -326,7 +326,7 @@ func (r StringRule) HTTPS() StringRule {
 
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
-	if i := r.o.locate(r.name); r.ok && strings.ContainsAny(r.v, "tz") && !r.o.c.doc.query {
+	if i := r.o.locate(r.name); r.ok && strings.ContainsAny(r.v, "tz") {
 		r.o.c.doc.rewrite(i, strconv.Quote(strings.ToUpper(r.v)))
 	}
 	return r.Match(func(s string) bool {
@@ -404,15 +404,13 @@ func (o *Object) IntList(name string, lo, hi int64) {
 	}
 }
 
-// Object checks that a member is an object and runs rule over it. It reports
-// whether there is one.
-func (o *Object) Object(name string, p Presence, rule Rule) bool {
+// Object checks that a member is an object and runs rule over it.
+func (o *Object) Object(name string, p Presence, rule Rule) {
 	m, i := o.take(name, p, '{', "an object")
 	m.shape.members(o, name, rule)
 	if m.ok && rule != nil {
 		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, at: i}))
 	}
-	return m.ok
 }
 
 // Array checks that a member is an array.
@@ -471,7 +469,7 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 			r.o.c.doc.rewrite(at, strconv.FormatInt(v, 10))
 		}
 		switch {
-		case r.o.c.doc.Kind(at) != '0' || !ok:
+		case !ok:
 			element.Fail("", CodeInvalidType, "must be an integer")
 		case v < lo:
 			element.Fail("", CodeTooSmall, "must be at least %d", lo)
@@ -542,21 +540,15 @@ func isPlainEmail(s string) bool {
 	return found && isDotted(local) && isDotted(domain)
 }
 
-// isDotted reports whether s is words of letters, digits, "-", "_" and "+",
-// joined by single dots.
+// isDotted reports whether s is words of letters, digits, "-", "_" and "+", joined by
+// single dots.
 func isDotted(s string) bool {
-	word := false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '+':
-			word = true
-		case c == '.' && word:
-			word = false
-		default:
+	for word := range strings.SplitSeq(s, ".") {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_+") != "" {
 			return false
 		}
 	}
-	return word
+	return true
 }
 
 func isIP(s string) bool {

@@ -75,7 +75,7 @@ func isCPF(s string) bool {
 // isCNPJ checks like isCPF, with weights that start again after 9. Numbers
 // given since July 2026 may hold capital letters before the check digits.
 func isCNPJ(s string) bool {
-	return len(s) == 14 && digits(s[12:]) && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" &&
+	return len(s) == 14 && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" &&
 		strings.Trim(s, s[:1]) != "" && checkDigits(s, 9)
 }
 

@@ -69,7 +69,10 @@ func Check(body []byte, rule Rule, v Variant) ([]Violation, error) {
 // CheckQuery runs rule over query parameters, which are strings: numbers are read from
 // them, repeated keys are one comma-joined list, an empty optional one is absent.
 func CheckQuery(q url.Values, rule Rule, v Variant) []Violation {
-	d := parseQuery(q)
+	d, err := parseQuery(q)
+	if err != nil {
+		return []Violation{{Message: "the query has too many parameters", Code: CodeInvalid}}
+	}
 	defer d.Release()
 	return d.Check(rule, v)
 }

@@ -93,6 +93,22 @@ func TestSubscriptionByPixAutomatico(t *testing.T) {
 	})
 }
 
+func TestATokenIsCheckedWhateverThePaymentMethod(t *testing.T) {
+	t.Parallel()
+	wrongMethod := edit(t, cardSubscription, "payment_method", `"cash"`)
+	for token, want := range map[string][]string{
+		`"pgct_tok"`: {"payment_method"}, missing: {"payment_method"}, `7`: {"payment_method", "token"}, `"tok_1234"`: {"payment_method", "token"},
+	} {
+		var got []string
+		for _, v := range check(t, edit(t, wrongMethod, "token", token), spec.Subscription) {
+			got = append(got, v.Field)
+		}
+		assert.Equal(t, want, got, token)
+	}
+	first := `{"token":"pgct_tok",` + strings.TrimPrefix(strings.TrimSpace(pixSubscription), "{")
+	assert.Len(t, check(t, first, spec.Subscription), 1, "wherever it stands in the body")
+}
+
 func TestSubscriptionTakesEveryBillingCurrency(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -126,6 +142,8 @@ func TestSubscriptionUpdate(t *testing.T) {
 		{"retry_offsets_days", missing, "[]", spec.CodeTooSmall},
 		{"retry_offsets_days[0]", "30", "31", spec.CodeTooBig},
 		{"retry_offsets_days[0]", "1", "0", spec.CodeTooSmall},
+		{"retry_offsets_days[0]", "1.0", "1.5", spec.CodeInvalidType},
+		{"retry_offsets_days[0]", "1e1", `"7"`, spec.CodeInvalidType},
 	})
 	assert.Empty(t, check(t, "{}", spec.SubscriptionUpdate))
 	assert.Empty(t, check(t, `{"made_up": 1}`, spec.SubscriptionUpdate), "unknown members are ignored")

@@ -188,6 +188,10 @@ func TestVoucher(t *testing.T) {
 		}},
 		{field: "buyer.address.country", allowed: []string{missing}},
 	})
+	buyerFirst := `{"buyer":{"name":"x","email":"a@b"},"amount":1,"method":"voucher","products":[` + product + `]}`
+	found := check(t, buyerFirst, spec.Transaction)
+	require.Len(t, found, 1)
+	assert.Equal(t, spec.Violation{Field: "buyer.address", Message: "is required for a voucher", Code: spec.CodeRequired}, found[0])
 	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, base, []values{
 		{field: "buyer.address", allowed: []string{missing, `null`}},
 		{field: "buyer.address.zipCode", allowed: []string{missing}},
