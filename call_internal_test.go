@@ -133,6 +133,7 @@ func TestAnErrorKeepsOfAResponseWhatHelpsAndHidesTheRest(t *testing.T) {
 		header[name], want[name] = []string{name}, []string{name}
 	}
 	assert.Equal(t, want, allowedHeader(header))
+	assert.Empty(t, allowedHeader(http.Header{"Set-Cookie": {"a=b"}}))
 
 	r := &request{op: &spec.Operation{Name: "x", Method: http.MethodPost}, key: "k"}
 	e := r.newError(&transport.Result{Status: 409, Body: []byte("x")}, wire.Problem{Code: "IDEMPOTENCY_KEY_REUSED", Title: "T", Detail: "D"})

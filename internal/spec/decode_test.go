@@ -60,6 +60,20 @@ func TestValuesInAnySpellingAreDecoded(t *testing.T) {
 	assert.Equal(t, map[string]any{"amount": 7.0, "names": map[string]any{"a": nil}}, whole)
 }
 
+func TestAValueOfAnotherTypeIsNotDecoded(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{"amount":"x"}`, `{"amount":"x","count":1e3}`} {
+		d, err := spec.Parse([]byte(body))
+		require.NoError(t, err)
+		defer d.Release()
+		require.Empty(t, d.Check(func(o *spec.Object) { o.Int("count", spec.Optional) }, spec.Variant{}))
+		var in struct {
+			Amount int64 `json:"amount"`
+		}
+		require.ErrorContains(t, d.Decode(&in), "/amount", body)
+	}
+}
+
 func TestADocumentKnowsNothingOfTheOneBefore(t *testing.T) {
 	t.Parallel()
 	rule := func(o *spec.Object) { o.Int("amount", spec.Required) }

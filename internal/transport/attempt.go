@@ -147,7 +147,7 @@ func readAll(body io.Reader, length int64) ([]byte, error) {
 		case err != nil:
 			return buf, err
 		case len(buf) > maxBody:
-			return buf[:0], errTooLong
+			return nil, errTooLong
 		case len(buf) == cap(buf):
 			buf = append(buf, 0)[:len(buf)]
 		}

@@ -176,6 +176,18 @@ func TestNoVerbPrintsWhatACleanErrorHides(t *testing.T) {
 	assert.Equal(t, io.EOF, withoutURL(io.EOF))
 }
 
+func TestAResponseHasAGreatestLength(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int64]error{maxBody: nil, maxBody + 1: errTooLong} {
+		_, err := readAll(io.LimitReader(zeros{}, size), -1)
+		assert.Equal(t, want, err, size)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(into []byte) (int, error) { return len(into), nil }
+
 func TestCredentialsOfFourCharactersAndMoreAreHidden(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "the gateway rejects [redacted]", hide("the gateway rejects 1234", "1234"))

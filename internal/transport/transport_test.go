@@ -2,11 +2,15 @@ package transport_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 )
 
@@ -86,25 +91,110 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts th
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, time.Minute, 5*time.Millisecond)
 }
 
-// TestCookiesOfTheCallersJar go with each attempt, on no other call's headers.
+// TestCookiesOfTheCallersJar go with each attempt, on no other call's headers, and those
+// of a response reach it.
 func TestCookiesOfTheCallersJar(t *testing.T) {
 	t.Parallel()
 	var cookies []string
 	seen := roundTrip(func(r *http.Request) (*http.Response, error) {
 		cookies = append(cookies, r.Header.Get("Cookie"))
-		return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		header := http.Header{"Set-Cookie": {"lb=8"}}
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: header, Body: http.NoBody, Request: r}, nil
 	})
-	u := &url.URL{Scheme: "https", Host: "api.example.com", Path: "/x"}
-	for _, jar := range []http.CookieJar{jar{}, nil} {
+	var set []string
+	for _, jar := range []http.CookieJar{jar{&set}, nil} {
 		engine := &transport.Engine{
 			HTTP: transport.WrapClient(&http.Client{Transport: seen, Jar: jar}), FirstWait: 1, LongestWait: 1, Jitter: func() float64 { return 0 },
 		}
-		engine.Do(t.Context(), &transport.Request{
-			Operation: transport.Operation{Method: http.MethodGet}, URL: u, Credential: noCredential{}, MaxAttempts: 2, AttemptTimeout: time.Minute,
-		})
+		engine.Do(t.Context(), request(spec.Safe, nil, nil))
 	}
 	assert.Equal(t, []string{"lb=7", "lb=7", "", ""}, cookies)
+	assert.Equal(t, []string{"lb=8", "lb=8"}, set)
 }
+
+// request returns a call of two attempts at most.
+func request(class spec.Class, header http.Header, body []byte) *transport.Request {
+	return &transport.Request{
+		Operation: transport.Operation{Method: http.MethodPost}, URL: &url.URL{Scheme: "https", Host: "api.example.com", Path: "/x"}, Class: class,
+		Header: header, Body: body, Credential: noCredential{}, MaxAttempts: 2, AttemptTimeout: time.Minute,
+	}
+}
+
+// TestWhatNetHTTPMaySendAgain: it repeats a request that has a GetBody and was not
+// written, and by itself one with an Idempotency-Key that was.
+func TestWhatNetHTTPMaySendAgain(t *testing.T) {
+	t.Parallel()
+	key := http.Header{"Idempotency-Key": {"k"}}
+	for name, tc := range map[string]struct {
+		req   *transport.Request
+		body  bool
+		again bool
+	}{
+		"no body":                     {request(spec.Safe, nil, nil), false, false},
+		"a keyed write":               {request(spec.Keyed, nil, []byte("{}")), true, true},
+		"a keyed write with a key":    {request(spec.Keyed, key, []byte("{}")), true, true},
+		"an unsafe write":             {request(spec.Unsafe, nil, []byte("{}")), true, true},
+		"an unsafe write with a key":  {request(spec.Unsafe, key, []byte("{}")), true, false},
+		"an unsafe write without one": {request(spec.Unsafe, http.Header{"Accept": {"*/*"}}, []byte("{}")), true, true},
+	} {
+		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			assert.Equal(t, tc.body, r.Body != nil, name)
+			assert.Equal(t, tc.again, r.GetBody != nil, name)
+			assert.EqualValues(t, len(tc.req.Body), r.ContentLength, name)
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+		})
+		res := (&transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: base})}).Do(t.Context(), tc.req)
+		require.NoError(t, res.Err)
+	}
+}
+
+// TestAConnectionOfAnEarlierAttemptIsForgotten: the gateway limits the first attempt, and
+// the second finds no connection, so that nothing was applied.
+func TestAConnectionOfAnEarlierAttemptIsForgotten(t *testing.T) {
+	t.Parallel()
+	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		trace := httptrace.ContextClientTrace(r.Context())
+		trace.GetConn("api.example.com:443")
+		if attempts, _ := strconv.Atoi(r.Header.Get("Attempt")); attempts == 1 {
+			trace.GotConn(httptrace.GotConnInfo{})
+			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody}, nil
+		}
+		return nil, &net.OpError{Op: "dial", Err: io.EOF}
+	})
+	req := request(spec.Keyed, http.Header{"Idempotency-Key": {"k"}}, []byte("{}"))
+	req.Credential = &attemptNumber{}
+	res := (&transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: base})}).Do(t.Context(), req)
+	require.Error(t, res.Err)
+	assert.Equal(t, 2, res.Attempts)
+	assert.False(t, res.MayHaveApplied)
+}
+
+// attemptNumber is a credential that numbers the attempts.
+type attemptNumber struct{ n int }
+
+func (a *attemptNumber) Authorize(_ context.Context, h http.Header) error {
+	a.n++
+	h.Set("Attempt", strconv.Itoa(a.n))
+	return nil
+}
+
+func TestWithoutACredentialAnotherCallWouldFailAlike(t *testing.T) {
+	t.Parallel()
+	base := roundTrip(func(*http.Request) (*http.Response, error) { panic("nothing is sent") })
+	req := request(spec.Safe, nil, nil)
+	req.Credential = noToken{}
+	res := (&transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: base})}).Do(t.Context(), req)
+	require.ErrorIs(t, res.Err, errNoToken)
+	assert.Equal(t, 1, res.Attempts)
+	assert.True(t, res.Hopeless)
+	assert.False(t, res.MayHaveApplied)
+}
+
+var errNoToken = errors.New("no token")
+
+type noToken struct{}
+
+func (noToken) Authorize(context.Context, http.Header) error { return errNoToken }
 
 // TestAResponseWithoutABody: a RoundTripper of the caller's may leave it out.
 func TestAResponseWithoutABody(t *testing.T) {
@@ -113,23 +203,75 @@ func TestAResponseWithoutABody(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}}, nil
 	})
 	engine := &transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: bare})}
-	res := engine.Do(t.Context(), &transport.Request{
-		Operation: transport.Operation{Method: http.MethodDelete}, URL: &url.URL{Scheme: "https", Host: "api.example.com"},
-		Credential: noCredential{}, MaxAttempts: 1, AttemptTimeout: time.Minute,
-	})
+	res := engine.Do(t.Context(), request(spec.Unsafe, nil, nil))
 	require.NoError(t, res.Err)
 	assert.Equal(t, http.StatusNoContent, res.Status)
 	assert.Empty(t, res.Body)
+}
+
+// TestARoundTripperThatReturnsNothing may have sent the request.
+func TestARoundTripperThatReturnsNothing(t *testing.T) {
+	t.Parallel()
+	nothing := roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil }) //nolint:nilnil // against its contract
+	engine := &transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: nothing})}
+	res := engine.Do(t.Context(), request(spec.Unsafe, nil, nil))
+	require.EqualError(t, res.Err, "the RoundTripper returned neither a response nor an error")
+	assert.True(t, res.MayHaveApplied)
+}
+
+// TestEveryBodyIsClosed: of a response that is read whole, and of one that is cut.
+func TestEveryBodyIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+		body := &brokenBody{end: end}
+		base := roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body}, nil
+		})
+		res := (&transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: base})}).Do(t.Context(), request(spec.Unsafe, nil, nil))
+		assert.True(t, body.closed, end)
+		assert.Equal(t, `{"id":`, string(res.Body), "what came is kept")
+	}
+}
+
+// TestTheResponseToAHeadIsNotCut: its length is that of the GET's body.
+func TestTheResponseToAHeadIsNotCut(t *testing.T) {
+	t.Parallel()
+	base := roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: 100, Body: http.NoBody}, nil
+	})
+	for method, want := range map[string]error{http.MethodHead: nil, http.MethodGet: io.ErrUnexpectedEOF} {
+		req := request(spec.Safe, nil, nil)
+		req.Method, req.MaxAttempts = method, 1
+		res := (&transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: base})}).Do(t.Context(), req)
+		assert.Equal(t, want, res.Err, method)
+	}
+}
+
+type brokenBody struct {
+	end    error
+	closed bool
+}
+
+func (b *brokenBody) Read(into []byte) (int, error) { return copy(into, `{"id":`), b.end }
+
+func (b *brokenBody) Close() error {
+	b.closed = true
+	return nil
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-type jar struct{}
+type jar struct{ set *[]string }
 
-func (jar) SetCookies(*url.URL, []*http.Cookie) {}
-func (jar) Cookies(*url.URL) []*http.Cookie     { return []*http.Cookie{{Name: "lb", Value: "7"}} }
+func (j jar) SetCookies(_ *url.URL, cookies []*http.Cookie) {
+	for _, c := range cookies {
+		*j.set = append(*j.set, c.String())
+	}
+}
+
+func (jar) Cookies(*url.URL) []*http.Cookie { return []*http.Cookie{{Name: "lb", Value: "7"}} }
 
 // TestASmallRequestIsOneWrite: headers and body leave together. net/http writes
 // the headers on their own unless it knows the body's type.
