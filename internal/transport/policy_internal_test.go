@@ -194,12 +194,27 @@ func TestCredentialsOfFourCharactersAndMoreAreHidden(t *testing.T) {
 	assert.Equal(t, "the gateway rejects 123", hide("the gateway rejects 123", "123"))
 }
 
+func TestOnlyBasicCredentialsAreAPairInBase64(t *testing.T) {
+	t.Parallel()
+	const text, pair = "user word is unknown", "dXNlciB3b3JkOnBhc3N3b3Jk" // "user word:password"
+	assert.Equal(t, "[redacted] is unknown", hide(text, "Basic "+pair))
+	assert.Equal(t, text, hide(text, "Bearer "+pair))
+}
+
+func TestAnErrorThatHidesNothingIsReturnedAsItIs(t *testing.T) {
+	t.Parallel()
+	var s Secrets
+	assert.Same(t, errTooLong, s.HideErr(errTooLong))
+}
+
 func TestAURLInATextKeepsItsHostOnly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Get https://api.example/v2/x?cpf=1":  "Get https://api.example/…",
 		"Get \"https://api.example/v2\": EOF": "Get \"https://api.example/…\": EOF",
 		"proxy http://user:word@proxy":        "proxy http://proxy",
+		"open file:///etc/passwd":             "open file:///…",
+		"http://@proxy and http://?cpf=1":     "http://proxy and http:///…",
 		"a scheme https:// and no host a/b":   "a scheme https:// and no host a/b",
 	} {
 		assert.Equal(t, want, withoutURLs(text))
