@@ -218,7 +218,7 @@ func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 	return r.client.engine.Do(ctx, &r.transport), nil
 }
 
-// useKey settles the call's Idempotency-Key. If the gateway honours them, an unsafe
+// useKey sets the call's Idempotency-Key. If the gateway honours them, an unsafe
 // write always has one, and may be repeated with it.
 func (r *request) useKey(honoured bool) error {
 	r.key = r.o.idempotencyKey
@@ -234,7 +234,7 @@ func (r *request) useKey(honoured bool) error {
 	return err
 }
 
-// newKey makes a reference or an idempotency key.
+// newKey generates a reference or an idempotency key.
 func (r *request) newKey() (string, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
@@ -313,8 +313,8 @@ func (c *Client) resolve(op *spec.Operation, args []string, query url.Values) (*
 	return &u, nil
 }
 
-// checkPathElement refuses what would name another endpoint than meant, such
-// as "" or "..", before anything is sent.
+// checkPathElement rejects an element that would change the endpoint, such as
+// "" or "..", before anything is sent.
 func checkPathElement(op, name, value string) error {
 	refuse := func(code, format string, args ...any) error {
 		return &ValidationError{Op: op, Fields: []FieldError{{Field: name, Message: fmt.Sprintf(format, args...), Code: code}}}
@@ -399,7 +399,7 @@ func (s *CheckoutSessionState) identity() (member, value string) {
 	return "status", string(s.Status)
 }
 
-// whole returns an error where v lacks the member that makes it a resource.
+// whole returns an error if v lacks the member that identifies a resource.
 func whole(v any) error {
 	r, ok := v.(resource)
 	if !ok {

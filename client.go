@@ -33,7 +33,7 @@ type Client struct {
 	variant  spec.Variant
 }
 
-// initServices gives the client its services.
+// initServices sets the client's services.
 func (c *Client) initServices() {
 	c.Transactions = &TransactionsService{c}
 	c.Customers = &CustomersService{c}
@@ -150,7 +150,7 @@ func parseBase(baseURL string) (*url.URL, error) {
 	case baseURL == "":
 		return nil, errors.New("gateway: the base URL is empty: pass the address of the gateway")
 	case err != nil:
-		return nil, errors.New("gateway: the base URL can't be parsed") // its text may hold a password
+		return nil, errors.New("gateway: the base URL can't be parsed") // its message may contain a password
 	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.Opaque != "":
 		return nil, errors.New("gateway: the base URL must start with https:// and name a host")
 	case u.User != nil:

@@ -19,8 +19,7 @@ import (
 // The interface accepts a secret key in three forms: [BearerToken], the usual
 // one, [APIKey], and [BasicToken]. Legacy v1 endpoints accept only APIKey.
 type Credential struct {
-	// A function keeps the key out of reach of anything that prints by
-	// reflection.
+	// A closure hides the key from code that prints by reflection.
 	set  func(ctx context.Context, host string, h http.Header) error
 	live bool  // a key of the production environment
 	err  error // why the credential can't be used
@@ -88,7 +87,8 @@ func headerCredential(name, value, key string) Credential {
 	}
 }
 
-// checkKey refuses what can't be a secret key. It never repeats it.
+// checkKey rejects a string that can't be a secret key. Its error never
+// contains the string.
 func checkKey(key string) error {
 	switch {
 	case key == "":
@@ -106,7 +106,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// check refuses a credential that can't be used against host.
+// check rejects a credential that can't be used against host.
 func (c Credential) check(host string) error {
 	switch {
 	case c.err != nil:
@@ -120,7 +120,7 @@ func (c Credential) check(host string) error {
 	return nil
 }
 
-// isLoopback reports whether host, with a port or not, is this machine.
+// isLoopback reports whether host, with or without a port, is this machine.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -89,7 +89,7 @@ type CustomersService struct{ client *Client }
 var createCustomer = keyedCreate[CustomerParams, Customer]{
 	operation: &spec.Customers.Create,
 	member:    "externalRef",
-	automatic: false, // a made-up reference would stay on a record that lives for years
+	automatic: false, // a generated reference would stay on a customer for years
 	reference: func(p *CustomerParams) *string { return &p.ExternalRef },
 	same: func(p *CustomerParams, c *Customer) bool {
 		return agrees(strings.ToLower(p.Email), strings.ToLower(c.Email))
@@ -131,9 +131,9 @@ func (s *CustomersService) List(ctx context.Context, params CustomerListParams, 
 	return listPage[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }
 
-// Pages ranges over the pages of a list from the one that params ask for. An
-// error comes once and ends it. If a customer is created meanwhile, the pages
-// shift and may return an item twice.
+// Pages ranges over the pages of a list, starting at the page in params. The
+// first error ends it. If a customer is created meanwhile, the pages shift and
+// may return an item twice.
 func (s *CustomersService) Pages(ctx context.Context, params CustomerListParams, opts ...RequestOption) iter.Seq2[*Page[Customer], error] {
 	return listPages[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// sentinelError is what errors.Is compares with. The sentinels are constants,
-// so that no package can change them.
+// sentinelError is the type of the sentinels for errors.Is. The sentinels are
+// constants, so that no package can change them.
 type sentinelError string
 
 func (e sentinelError) Error() string { return "gateway: " + string(e) }
@@ -89,8 +89,8 @@ type Error struct {
 	duplicate bool // a 409 of a reference
 	otherBody bool // a 409 of an idempotency key that was used with another body
 	notSent   bool // no attempt left
-	unknown   bool // inside an OutcomeError: what was said settles nothing
-	hopeless  bool // another call would fail alike
+	unknown   bool // inside an OutcomeError: the response is not conclusive
+	hopeless  bool // another call would fail too
 	kind      int  // the status that the sentinels match, if it is not StatusCode
 }
 
@@ -117,7 +117,7 @@ func (e *Error) Error() string {
 	return oneLine(mask(strings.Join(parts, ": ")) + e.context())
 }
 
-// context returns what helps to find the call again.
+// context returns the details that identify the call.
 func (e *Error) context() string {
 	var parts []string
 	if e.Attempts > 1 {
@@ -175,7 +175,7 @@ func (e *Error) sentinel() sentinelError {
 	}
 }
 
-// status is the one that the sentinels go by.
+// status is the status that decides which sentinel matches.
 func (e *Error) status() int { return cmp.Or(e.kind, e.StatusCode) }
 
 // LogValue returns the attributes that are safe to log.
@@ -284,11 +284,11 @@ func joinFields(fields []FieldError) string {
 	return strings.Join(parts, "; ")
 }
 
-// maxErrorBody bounds what an Error keeps of a body.
+// maxErrorBody limits how much of a body an Error keeps.
 const maxErrorBody = 4 << 10
 
-// failure returns the error that a response, or the lack of one, stands for;
-// nil for a 2xx that came whole.
+// failure returns the error for a response, or for its absence; nil for a
+// complete 2xx response.
 func (r *request) failure(res *transport.Result) error {
 	if res.Err == nil && res.Ended == nil && isSuccess(res.Status) {
 		return nil
@@ -298,15 +298,15 @@ func (r *request) failure(res *transport.Result) error {
 		problem = wire.DecodeProblem(concealed(res))
 	}
 	e := r.newError(res, problem)
-	if isSuccess(res.Status) { // and its body is not whole
+	if isSuccess(res.Status) { // and its body is incomplete
 		return r.doubt(res, e)
 	}
 	return r.rejected(res, e)
 }
 
 // rejected returns the error of a response that says that nothing was done. That
-// holds for one attempt: an earlier one that may have been applied may be what
-// caused the rejection (a used token, a spent balance), whatever the status.
+// is true of one attempt: an earlier attempt that was applied may have caused
+// the rejection (a used token, a spent balance), whatever the status.
 func (r *request) rejected(res *transport.Result, e *Error) error {
 	if res.MayHaveApplied && !e.otherBody {
 		return r.doubt(res, e)
@@ -329,7 +329,7 @@ func (r *request) doubt(res *transport.Result, e *Error) error {
 
 func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 
-// undecodable returns the error of a 2xx response that holds no resource.
+// undecodable returns the error of a 2xx response without a resource.
 func (r *request) undecodable(res *transport.Result, err error) error {
 	if errors.Is(err, wire.ErrFailed) {
 		problem := wire.DecodeProblem(concealed(res))
@@ -389,7 +389,7 @@ func (r *request) fillResponse(res *transport.Result, requestID string) {
 	}
 }
 
-// allowedHeader copies the headers that hold no secret.
+// allowedHeader copies the headers that contain no secret.
 func allowedHeader(from http.Header) http.Header {
 	to := http.Header{}
 	for _, name := range [...]string{
@@ -451,7 +451,7 @@ func queryOf(op string, params any) (url.Values, error) {
 }
 
 // joinedLists ranges over the lists of strings in params that are sent as one
-// parameter, joined by commas.
+// comma-separated parameter.
 func joinedLists(params any) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		v := reflect.Indirect(reflect.ValueOf(params))
@@ -475,7 +475,7 @@ func joinedLists(params any) iter.Seq2[string, []string] {
 	}
 }
 
-// violations returns what was found as an error, nil for nothing.
+// violations returns the violations as an error, or nil if there are none.
 func violations(op string, found []spec.Violation) error {
 	if len(found) == 0 {
 		return nil
@@ -487,7 +487,7 @@ func violations(op string, found []spec.Violation) error {
 	return e
 }
 
-// oneLine makes a text fit for one line of a log.
+// oneLine makes a string safe for one line of a log.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -497,8 +497,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// mask takes keys, card tokens, and numbers long enough to be a document or a
-// card out of a text that someone else wrote.
+// mask removes keys, card tokens, and numbers long enough to be a document or a
+// card from foreign text.
 func mask(s string) string {
 	for _, prefix := range [...]string{"sk_test_", "sk_live_", "pk_test_", "pk_live_", "pgct_", "pgpm_"} {
 		s = maskAfter(s, prefix)
@@ -555,18 +555,18 @@ func number(s string) (end, digits int) {
 	return end, digits
 }
 
-// isWord reports whether c joins digits to a word. It is no digit itself: those are all
-// part of the number.
+// isWord reports whether c is a word character other than a digit, which makes adjacent
+// digits part of a word.
 func isWord(c byte) bool {
 	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// concealed returns a copy of a response's body without the credentials of the request,
-// taken out before any text is cut, so that no half of one is left.
+// concealed returns a copy of a response's body without the credentials of the request.
+// They are removed before the body is truncated, so that no part of one remains.
 func concealed(res *transport.Result) []byte { return []byte(res.Secrets.Hide(string(res.Body))) }
 
-// conceal takes the credentials of the request out of e: a gateway, or a proxy,
-// may repeat a header in what it returns.
+// conceal removes the credentials of the request from e: a gateway, or a proxy,
+// may repeat a header in its response.
 func (e *Error) conceal(secrets *transport.Secrets) {
 	texts := []*string{&e.Type, &e.Title, &e.Detail, &e.Instance, &e.Code, &e.RequestID}
 	for i := range e.Fields {

@@ -1,5 +1,5 @@
 // Package docs carries the list of assumptions and the OpenAPI documents, so
-// that the mock gateway serves the very text that people read.
+// that the mock gateway serves the same text as the documentation.
 package docs
 
 import (
@@ -40,7 +40,7 @@ var (
 	controlDocument = unpacked("openapi-control.json") //nolint:gochecknoglobals // as above
 )
 
-// unpacked returns a function that reads a document when it is first asked for.
+// unpacked returns a function that decompresses a document on first use.
 func unpacked(name string) func() []byte {
 	return sync.OnceValue(func() []byte {
 		archive, err := zip.NewReader(bytes.NewReader(openAPI), int64(len(openAPI)))
@@ -61,7 +61,7 @@ type Assumption struct {
 	Text string `json:"text"` // what the project does, as a sentence
 	Knob string `json:"knob"` // what changes it, or the code that decides it
 
-	Section string `json:"-"` // the heading that it stands under: "Transactions"
+	Section string `json:"-"` // the heading above it: "Transactions"
 }
 
 // Markdown returns the document.

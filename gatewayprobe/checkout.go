@@ -191,10 +191,11 @@ func checkoutExperiments() map[string]experiment {
 	}
 }
 
-// hostedID is where the payment of a checkout session has the transaction's id.
+// hostedID is the path of the transaction's id in the payment of a checkout
+// session.
 const hostedID = "data.transaction.id"
 
-// visit is the body that pays a new session of a link by Pix.
+// visit returns the body that pays a new session of a link by Pix.
 func (t *trial) visit(path string) object {
 	return object{
 		"session_token": t.session(path), "payment_method": "pix", "idempotency_key": t.ref(),

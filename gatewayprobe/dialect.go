@@ -102,7 +102,7 @@ func dialectExperiments() map[string]experiment {
 			if r.ok() {
 				t.want(r.text("data.buyer.name") == "Probe Buyer", "name and e-mail replace those of the customer")
 			}
-			return either(r, r.ok(), r.invalid() && (r.names("buyer.name") || r.names("buyer.email"))) // its status is D5's
+			return either(r, r.ok(), r.invalid() && (r.names("buyer.name") || r.names("buyer.email"))) // row D5 is about its status
 		}},
 		"D15": {does: "creates a Pix transaction without the buyer's document", dialect: true, run: func(t *trial) string {
 			return accepted(t.post(transactions, t.charge("buyer.document", absent{})), "buyer.document", document)
@@ -153,7 +153,7 @@ func dialectExperiments() map[string]experiment {
 		}},
 		"D22": {does: "reads a transaction whose id is malformed", dialect: true, run: func(t *trial) string {
 			r := t.get(transactions + "/probe")
-			return either(r, r.status == http.StatusNotFound, r.invalid() && r.names("id")) // its status is D5's
+			return either(r, r.status == http.StatusNotFound, r.invalid() && r.names("id")) // row D5 is about its status
 		}},
 		"D23": {does: "creates checkout links whose product is free, or has no external_id", dialect: true, run: func(t *trial) string {
 			product := func(members ...any) response { return t.post(links, object{"products": []any{t.item(members...)}}) }
@@ -171,13 +171,15 @@ func dialectExperiments() map[string]experiment {
 	}
 }
 
-// same wants a second case to be read as the first one.
+// same ends an experiment if a second case has another reading than the first
+// one.
 func (t *trial) same(reading, second, what string) string {
 	t.want(reading == second, "%s, but %s: %s", reading, what, second)
 	return reading
 }
 
-// listed creates a transaction and returns it as it is read and as the list has it.
+// listed creates a transaction and returns it as a read returns it and as the list
+// does.
 func (t *trial) listed() (read, listed object) {
 	path, _ := t.make(t.charge())
 	whole := t.setup(t.get(path))

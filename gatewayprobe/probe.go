@@ -1,11 +1,11 @@
 // Package gatewayprobe tests a gateway's sandbox against docs/assumptions.md.
 //
-// The interface document leaves much open, and this project had to choose. Each
-// choice is a row of docs/assumptions.md, and most rows can be tested from outside:
-// the probe sends a few requests for each and reports whether the gateway agrees
-// with the row, differs from it, or why that can't be told. With a report's [Profile]
-// the mock gateway behaves as the probed gateway did, see mockserver.WithProfile, and a
-// later run that is compared with it shows what has changed.
+// Where the interface document is silent, this project had to choose. Each choice is a
+// row of docs/assumptions.md, and most rows can be tested from outside: the probe sends
+// a few requests for each and reports whether the gateway agrees with the row, differs
+// from it, or why it can't tell. With a report's [Profile] the mock gateway behaves as
+// the probed gateway did, see mockserver.WithProfile, and a later run that is compared
+// with it shows what has changed.
 //
 //	report, err := gatewayprobe.Run(ctx, gatewayprobe.Config{
 //		BaseURL: "https://sandbox.gateway.example",
@@ -32,7 +32,7 @@ import (
 	"github.com/gateway-go/gateway/internal/profile"
 )
 
-// Config says which gateway to probe and how. BaseURL and Key are required.
+// Config sets which gateway to probe and how. BaseURL and Key are required.
 type Config struct {
 	BaseURL string         // of the sandbox, without a path: https, or http to a loopback host
 	Key     gateway.Secret // an API key of the sandbox
@@ -44,14 +44,14 @@ type Config struct {
 	// Only limits the run to these rows of docs/assumptions.md; none runs all.
 	Only []string
 
-	// Rate is the most requests sent in a second; 0 is 5.
+	// Rate is the maximum number of requests per second; 0 is 5.
 	Rate float64
 
-	// MaxRequests is the most requests sent in all; 0 is 1000. Rows that it leaves out
-	// are reported as such.
+	// MaxRequests is the maximum number of requests; 0 is 1000. Rows beyond it are
+	// reported as not tested.
 	MaxRequests int
 
-	// CardTokens are tokens of the payment element, by what becomes of a charge: "ok",
+	// CardTokens are tokens of the payment element, by the outcome of a charge: "ok",
 	// "refused" and "3ds". Each is used once. If there is none, the mock gateway's
 	// test tokens are tried.
 	CardTokens map[string][]string
@@ -72,7 +72,7 @@ type Config struct {
 	// are not followed.
 	HTTPClient *http.Client
 
-	// Progress is called after each row; nil is not.
+	// Progress, if not nil, is called after each row.
 	Progress func(Result)
 }
 
@@ -83,14 +83,14 @@ const (
 	DefaultWebhookWait = 15 * time.Second
 )
 
-// Step is what a run does about one row of docs/assumptions.md.
+// Step is how a run tests one row of docs/assumptions.md.
 type Step struct {
 	ID     string `json:"id"`              // of the row
 	Claim  string `json:"claim"`           // the row's text
 	Does   string `json:"does,omitzero"`   // what the probe sends
 	Reason string `json:"reason,omitzero"` // why the row can't be tested from outside
 
-	// Setting means that mockserver.WithProfile can set the row.
+	// Setting reports whether mockserver.WithProfile can set the row.
 	Setting bool `json:"setting,omitzero"`
 }
 
@@ -112,9 +112,9 @@ func Steps(only ...string) []Step {
 // there.
 var ErrNotSandbox = errors.New("not a sandbox")
 
-// Run probes a gateway. The error is nil if all rows were gone through, whatever
-// they showed; with another error the report holds the rows that were finished. It is
-// [ErrNotSandbox] before anything is created, and that of ctx when ctx ends.
+// Run probes a gateway. The error is nil if all rows were tested, whatever the
+// results; otherwise the report has the rows that were finished. The error is
+// [ErrNotSandbox] before anything is created, and ctx's if ctx ends.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p, err := newProbe(cfg)
 	if err != nil {
@@ -143,8 +143,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return p.finish(report), nil
 }
 
-// preflight asks the gateway itself whether it is a sandbox: only there a status can
-// be set. The transaction does not exist, so nothing changes.
+// preflight checks whether the gateway is a sandbox: only a sandbox lets a status be
+// set. The transaction does not exist, so nothing changes.
 func (p *probe) preflight(ctx context.Context) error {
 	t := p.trial(ctx)
 	r := t.try(http.MethodPut, "/v2/transactions/"+unknownID, object{"status": "paid"})
@@ -189,7 +189,7 @@ func (p *probe) try(ctx context.Context, test experiment, result *Result) {
 	}
 }
 
-// outcome runs an experiment to the point where it is decided.
+// outcome runs an experiment until it is decided.
 func (t *trial) outcome(test experiment) (reading, why string) {
 	defer func() {
 		switch end := recover().(type) {
@@ -206,10 +206,11 @@ func (t *trial) outcome(test experiment) (reading, why string) {
 	return test.run(t), ""
 }
 
-// decided ends an experiment early: what it saw, or why it can't tell.
+// decided ends an experiment early, with its reading or the reason why it can't
+// tell.
 type decided struct{ reading, why string }
 
-// newRun returns what the references of a run begin with.
+// newRun returns the prefix of a run's references.
 func newRun() (string, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {

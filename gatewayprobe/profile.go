@@ -9,14 +9,14 @@ import (
 	"github.com/gateway-go/gateway/internal/profile"
 )
 
-// Profile says how a gateway reads rows of docs/assumptions.md, by their ids; see
-// [Result.Reading]. Rows that it does not have are read as the document dialect does.
+// Profile has a gateway's readings of the rows of docs/assumptions.md, by their ids;
+// see [Result.Reading]. Missing rows are read as in the document dialect.
 type Profile struct {
 	Name     string            `json:"name"` // the gateway that was probed
 	Readings map[string]string `json:"readings"`
 }
 
-// Profile returns what the gateway did in every row that could be told.
+// Profile returns the gateway's readings of all rows that could be tested.
 func (r *Report) Profile() Profile {
 	p := Profile{Name: r.Gateway, Readings: map[string]string{}}
 	for _, result := range r.Results {
@@ -73,6 +73,6 @@ func LiveProfile() Profile { return Profile{Name: live, Readings: profile.Dialec
 // NotReproduced lists the rows whose reading the mock gateway has no setting for, so
 // that mockserver.WithProfile ignores them.
 func (p Profile) NotReproduced() []string {
-	_, without, _ := profile.Read(p.Readings) // unknown rows are the business of who uses the profile
+	_, without, _ := profile.Read(p.Readings) // the user of the profile checks for unknown rows
 	return without
 }

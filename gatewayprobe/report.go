@@ -14,8 +14,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Report is what a run found. It holds no key, document, Pix key, card number,
-// token, name, e-mail address or phone number.
+// Report is the result of a run. It contains no key, document, Pix key, card
+// number, token, name, e-mail address or phone number.
 type Report struct {
 	Gateway  string    `json:"gateway"`  // its base URL
 	Started  time.Time `json:"started"`  // wall time
@@ -24,7 +24,7 @@ type Report struct {
 	Results  []Result  `json:"results"`  // in the order of docs/assumptions.md
 }
 
-// Verdict is what a run found about a row.
+// Verdict is the conclusion of a run about a row.
 type Verdict string
 
 // The verdicts.
@@ -34,20 +34,20 @@ const (
 	CannotTell Verdict = "can't tell"
 )
 
-// Result is what a run found about one row of docs/assumptions.md.
+// Result is the result of a run for one row of docs/assumptions.md.
 type Result struct {
 	ID      string  `json:"id"`    // of the row
 	Claim   string  `json:"claim"` // the row's text
 	Verdict Verdict `json:"verdict"`
 
 	// Reading is how the gateway reads the row: "assumed" as the row says, in a row of
-	// the dialects "document" or "live", or in words what it does instead.
+	// the dialects "document" or "live", or a description of its behavior.
 	Reading string `json:"reading,omitzero"`
 
-	// Expected is the other reading that a gateway which differs was compared with.
+	// Expected is the reading with which a differing gateway was compared.
 	Expected string `json:"expected,omitzero"`
 
-	// NotReproduced means that the mock gateway has no setting for the reading, so that
+	// NotReproduced reports that the mock gateway has no setting for the reading, so
 	// mockserver.WithProfile ignores it.
 	NotReproduced bool `json:"not_reproduced,omitzero"`
 
@@ -79,7 +79,8 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// Summary is a result in a line without its claim: what differs, or why it can't be told.
+// Summary is a result in one line without its claim: the difference, or why the
+// probe can't tell.
 func (r Result) Summary() string {
 	switch r.Verdict {
 	case CannotTell:
@@ -91,7 +92,7 @@ func (r Result) Summary() string {
 	}
 }
 
-// masked returns exchanges as they may be shown.
+// masked returns exchanges with masked values.
 func (p *probe) masked(list []Exchange) []Exchange {
 	for i := range list {
 		x := &list[i]
@@ -116,7 +117,8 @@ func (p *probe) query(target string) string {
 	return p.hide(path + "?" + strings.Join(pairs, "&"))
 }
 
-// body masks a body. Only JSON can be masked for sure.
+// body masks a body. Only JSON can be masked reliably, so other bodies are
+// dropped.
 func (p *probe) body(text []byte) string {
 	if len(text) == 0 {
 		return ""
@@ -133,7 +135,8 @@ func (p *probe) body(text []byte) string {
 	return p.hide(shown)
 }
 
-// line makes a text fit for a terminal: parts of it may come from the gateway.
+// line makes a string safe for a terminal: parts of it may come from the
+// gateway.
 func (p *probe) line(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -147,7 +150,7 @@ func (p *probe) line(text string) string {
 	return strings.ToValidUTF8(text[:maxLine], "") + "…"
 }
 
-// maxLine is how many bytes of a reading are kept.
+// maxLine is the maximum length of a reading in bytes.
 const maxLine = 300
 
 // hide removes the API key and other keys, card numbers and documents from any text.
@@ -159,8 +162,8 @@ func (p *probe) hide(text string) string {
 // identity matches API keys, card tokens, phones, CPF and CNPJ in text.
 const identity = `\bpg(?:ct|pm)_\w+|\b\d{11,14}\b|\bsk_(?:live|test)_\w+|\b\d{3}\.\d{3}\.\d{3}-\d{2}\b|\b\d{2}\.\d{3}\.\d{3}/\d{4}-\d{2}\b`
 
-// personal reports whether a member holds data of a person. Lists return resources of
-// the account that the probe did not make.
+// personal reports whether a member contains personal data. Lists return resources of
+// the account that the probe did not create.
 func personal(name string) bool {
 	return slices.Contains([]string{
 		"name", "email", "phone", "birth_date", "street", "city", "zipCode", "complement", "neighborhood", "neighboor", "ip_address", "customerEmail",

@@ -213,7 +213,7 @@ func requestExperiments() map[string]experiment {
 	}
 }
 
-// login lists with another credential.
+// login lists transactions with another credential.
 func (t *trial) login(authorization string) response {
 	return t.told(t.try(http.MethodGet, transactions+"?limit=1", nil, "Authorization", authorization))
 }
@@ -251,7 +251,7 @@ func luhn(digits string) string {
 	return digits + string(rune('0'+(10-sum%10)%10))
 }
 
-// shape writes a text with 0 for every digit.
+// shape returns a string with 0 for every digit.
 func shape(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -281,7 +281,7 @@ func listCursors(t *trial) string {
 	return assumed
 }
 
-// cursors wants a page's cursors to be there or null, and the total to be 2.
+// cursors checks which cursors of a page are null, and that the total is 2.
 func (t *trial) cursors(r response, hasPrev, hasNext bool, page string) (prev, next string) {
 	total, _ := r.member("total")
 	t.want(total == 2.0, "%s has a total of %v, not of all matches", page, total)

@@ -50,7 +50,7 @@ func (r response) text(path string) string {
 	return s
 }
 
-// null reports whether a member is there and null.
+// null reports whether a member is present and null.
 func (r response) null(path string) bool {
 	v, found := r.find(path)
 	return found && v == nil
@@ -79,7 +79,7 @@ func (r response) list() []any {
 	return list
 }
 
-// member returns a member beside the list's elements, in either dialect.
+// member returns a member next to the list's elements, in either dialect.
 func (r response) member(name string) (any, bool) {
 	if v, found := r.find("data." + name); found {
 		return v, true
@@ -108,7 +108,8 @@ func (r response) fields() []string {
 	return names
 }
 
-// names reports whether a rejection names a member, as a field or in its words.
+// names reports whether a rejection names a member, as a field or in its
+// message.
 func (r response) names(field string) bool {
 	same := func(named string) bool { return dotted(named) == dotted(field) }
 	return slices.ContainsFunc(r.fields(), same) || slices.ContainsFunc([]string{"detail", "message"}, func(at string) bool {
@@ -116,8 +117,8 @@ func (r response) names(field string) bool {
 	})
 }
 
-// dotted writes products[0].name as products.0.name: row error-fields is about the
-// spelling, no other row depends on it.
+// dotted writes products[0].name as products.0.name: only row error-fields is
+// about the spelling.
 func dotted(field string) string { return strings.NewReplacer("[", ".", "]", "").Replace(field) }
 
 func (r response) code() string {
@@ -135,7 +136,7 @@ func (r response) plain() bool {
 	return r.text("error") != "" && r.text("message") != "" && r.int("status") == int64(r.status)
 }
 
-// summary tells a response in a few words, without values.
+// summary describes a response in a few words, without values.
 func (r response) summary() string {
 	if r.err != nil {
 		return r.err.Error()

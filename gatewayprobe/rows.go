@@ -14,7 +14,7 @@ func experiments() map[string]experiment {
 	return all
 }
 
-// reasons says why the other rows can't be tested from outside.
+// reasons has the reasons why the other rows can't be tested from outside.
 func reasons() map[string]string {
 	const (
 		sdkClient = "it is about this project's client, not about the gateway"

@@ -24,13 +24,13 @@ type probe struct {
 	cfg      Config
 	base     *url.URL
 	client   *http.Client
-	run      string // what this run's references begin with
+	run      string // the prefix of this run's references
 	requests int
 	counter  int
 	next     time.Time // when the next request may be sent
 	tokens   map[string][]string
 	identity *regexp.Regexp
-	tidying  bool // resources are removed, whatever the limit of requests
+	tidying  bool // cleanup ignores the limit of requests
 }
 
 const (
@@ -108,8 +108,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// sandboxHost reports whether a host names itself a sandbox: sandbox.gateway.example,
-// api-sandbox.gateway.example.
+// sandboxHost reports whether a host name says that it is a sandbox:
+// sandbox.gateway.example, api-sandbox.gateway.example.
 func sandboxHost(host string) bool {
 	if loopback(host) {
 		return true
@@ -129,7 +129,7 @@ type object = map[string]any
 // raw is a request body that is sent as it is written.
 type raw string
 
-// response is what came back.
+// response is a response, or why there is none.
 type response struct {
 	status int
 	header http.Header
@@ -139,7 +139,8 @@ type response struct {
 	sent   string // method and path, for messages
 }
 
-// send sends a request within the bounds of the run. It waits out rate limits.
+// send sends a request within the limits of the run. It retries rate-limited
+// requests.
 func (p *probe) send(ctx context.Context, method, target string, body any, header http.Header) (response, Exchange) {
 	x := Exchange{Method: method, Path: target}
 	r := response{sent: method + " " + strings.SplitN(target, "?", 2)[0]}

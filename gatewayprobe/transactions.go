@@ -189,7 +189,7 @@ func dueDays(digits string) []string {
 	return []string{base.AddDate(0, 0, n).Format(time.DateOnly), base.AddDate(0, 0, n+9000).Format(time.DateOnly)}
 }
 
-// lives wants the time between two timestamps, within a minute.
+// lives checks the time between two timestamps, to within a minute.
 func (t *trial) lives(r response, from, to string, want time.Duration, what string) {
 	begin, end := r.time(from), r.time(to)
 	if begin.IsZero() || end.IsZero() {

@@ -17,20 +17,20 @@ import (
 
 // experiment tests one row of docs/assumptions.md.
 type experiment struct {
-	does    string // what it sends and looks at
+	does    string // what it sends and checks
 	dialect bool   // its readings are document and live rather than assumed
 	webhook bool   // it needs a receiver
 	run     func(*trial) string
 }
 
-// Readings. Any other text says what the gateway did instead.
+// Readings. Any other string describes the gateway's behavior.
 const (
 	assumed  = profile.Assumed
 	document = profile.Document
 	live     = profile.Live
 )
 
-// trial is one experiment that runs.
+// trial is one run of an experiment.
 type trial struct {
 	probe     *probe
 	request   func(method, target string, body any, header http.Header) (response, Exchange)
@@ -58,8 +58,8 @@ func (p *probe) trial(ctx context.Context) *trial {
 	}
 }
 
-// tidy removes what an experiment made, as far as the interface can, also where the
-// run was stopped or has used up its requests.
+// tidy removes what an experiment created, as far as the interface allows, even if
+// the run was stopped or has used up its requests.
 func (t *trial) tidy(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -77,8 +77,8 @@ func (t *trial) cancel(path string) {
 	})
 }
 
-// try sends a request whatever comes back. Header is pairs of name and value; an
-// empty value leaves the header out.
+// try sends a request and accepts any response. Header is pairs of name and
+// value; an empty value omits the header.
 func (t *trial) try(method, target string, body any, header ...string) response {
 	h := http.Header{}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -89,13 +89,13 @@ func (t *trial) try(method, target string, body any, header ...string) response 
 	return r
 }
 
-// call is try for requests that the gateway accepts or rejects for what they say.
+// call is try for requests that the gateway accepts or rejects for their content.
 func (t *trial) call(method, target string, body any, header ...string) response {
 	return t.told(t.try(method, target, body, header...), http.StatusUnauthorized)
 }
 
-// told ends an experiment if a response tells nothing: the gateway failed, limits
-// the rate, does not allow the request, or returned one of more statuses.
+// told ends an experiment if a response is inconclusive: the gateway failed,
+// limits the rate, does not allow the request, or returned one of more statuses.
 func (t *trial) told(r response, more ...int) response {
 	switch {
 	case errors.Is(r.err, errBudget):
@@ -125,14 +125,15 @@ func (t *trial) cannotTell(format string, args ...any) {
 	panic(decided{why: fmt.Sprintf(format, args...)})
 }
 
-// want ends an experiment if the row does not hold; the text says what was seen.
+// want ends an experiment if the row does not apply; the string describes the
+// observation.
 func (t *trial) want(holds bool, format string, args ...any) {
 	if !holds {
 		panic(decided{reading: fmt.Sprintf(format, args...)})
 	}
 }
 
-// setup ends an experiment that can't go on without a success.
+// setup ends an experiment that can't continue without a success.
 func (t *trial) setup(r response) response {
 	if !r.ok() {
 		t.cannotTell("%s, which the experiment needs, returned %s", r.sent, r.summary())
@@ -140,13 +141,14 @@ func (t *trial) setup(r response) response {
 	return r
 }
 
-// accepts wants a success.
+// accepts ends an experiment unless the request succeeded.
 func (t *trial) accepts(r response, what string) response {
 	t.want(r.ok(), "%s: %s", what, r.summary())
 	return r
 }
 
-// rejects wants a rejection that names a member.
+// rejects ends an experiment unless the request was rejected and the rejection
+// names a member.
 func (t *trial) rejects(r response, field, what string) {
 	if r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed {
 		t.cannotTell("%s returned %s", r.sent, r.summary())
@@ -154,7 +156,7 @@ func (t *trial) rejects(r response, field, what string) {
 	t.want(r.invalid() && r.names(field), "%s: %s, where a rejection of %s was assumed", what, r.summary(), field)
 }
 
-// status wants a status.
+// status ends an experiment unless the response has a status.
 func (t *trial) status(r response, status int, what string) {
 	t.want(r.status == status, "%s: %s, not %d", what, r.summary(), status)
 }
@@ -209,7 +211,7 @@ func (t *trial) uuid() string {
 // absent removes a member in [edit].
 type absent struct{}
 
-// edit sets members of a body by their paths: edit(body, "buyer.document", absent{}).
+// edit sets members of a body by path: edit(body, "buyer.document", absent{}).
 func edit(body object, members []any) object {
 	for i := 0; i+1 < len(members); i += 2 {
 		path, _ := members[i].(string)
@@ -233,7 +235,7 @@ func edit(body object, members []any) object {
 	return body
 }
 
-// charge is the body of a Pix transaction that is good in both dialects.
+// charge returns the body of a Pix transaction that is valid in both dialects.
 func (t *trial) charge(members ...any) object {
 	return edit(object{
 		"external_ref": t.ref(), "amount": 1000, "currency": "BRL", "method": "pix",
@@ -277,7 +279,7 @@ func (t *trial) id(r response) string {
 	return id
 }
 
-// set gives a transaction a status, as the sandbox can.
+// set sets the status of a transaction, as a sandbox allows.
 func (t *trial) set(path, status string) {
 	t.setup(t.put(path, object{"status": status}))
 }
@@ -351,7 +353,7 @@ func (t *trial) subscribe(body any) response {
 	return r
 }
 
-// item is a product of a checkout link that is good in both dialects.
+// item returns a product of a checkout link that is valid in both dialects.
 func (t *trial) item(members ...any) object {
 	return edit(object{"external_id": t.ref(), "name": "Probe", "price": 1000}, members)
 }
@@ -367,8 +369,8 @@ func (t *trial) link(body object) string {
 	return "/v2/checkout/" + slug
 }
 
-// v1 sends a request of the legacy surface, which wants its own header and which a key
-// may not have.
+// v1 sends a request to the legacy surface, which needs its own header and may not be
+// enabled for a key.
 func (t *trial) v1(method, target string, body any) response {
 	r := t.try(method, target, body, "Authorization", "", "apiKey", t.probe.cfg.Key.Reveal())
 	return t.told(r, http.StatusUnauthorized, http.StatusNotFound)

@@ -15,7 +15,7 @@ import (
 )
 
 // Receiver receives the webhooks of a run. Serve it at [Config.WebhookURL]; each
-// experiment appends a path of its own to that URL. The zero value is ready.
+// experiment appends its own path to that URL. The zero value is ready.
 type Receiver struct {
 	mu    sync.Mutex
 	hooks map[string]*hook
@@ -35,10 +35,10 @@ type delivery struct {
 	at     time.Time
 	header http.Header
 	event  response
-	status int // what it got
+	status int // the status that it got
 }
 
-// ServeHTTP takes a delivery. A path that no experiment uses returns 404.
+// ServeHTTP receives a delivery. A path that no experiment uses returns 404.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.WriteHeader(status)
 }
 
-// take records a delivery and says what it gets.
+// take records a delivery and returns its status.
 func (r *Receiver) take(name string, d delivery) (status int, location string) {
 	_ = json.Unmarshal(d.event.body, &d.event.value, jsontext.AllowDuplicateNames(true))
 	r.mu.Lock()
@@ -73,7 +73,7 @@ func (r *Receiver) take(name string, d delivery) (status int, location string) {
 	return d.status, h.location
 }
 
-// needsReceiver ends an experiment that a run without a receiver can't do.
+// needsReceiver ends an experiment if the run has no receiver.
 func (t *trial) needsReceiver() {
 	if t.probe.cfg.Receiver == nil {
 		t.cannotTell("it needs a receiver of webhooks: set -webhook-url and -listen")
@@ -105,7 +105,7 @@ func (h *hook) list() []delivery {
 	return slices.Clone(h.deliveries)
 }
 
-// await returns the deliveries when there are n of them, or when the wait is over.
+// await returns the deliveries when there are n of them, or after the timeout.
 func (t *trial) await(h *hook, n int) []delivery {
 	deadline := time.Now().Add(t.probe.cfg.WebhookWait)
 	for len(h.list()) < n && time.Now().Before(deadline) {

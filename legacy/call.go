@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// do runs the operation's rule over what will be sent, if anything, and sends it.
+// do checks the body, if any, against the operation's rule and sends it.
 func (c *Client) do(ctx context.Context, op *spec.Operation, path string, in, out any, opts []gateway.RequestOption) error {
 	if in != nil {
 		if err := validate(in, op.Rule); err != nil {
@@ -30,7 +30,7 @@ func (c *Client) do(ctx context.Context, op *spec.Operation, path string, in, ou
 }
 
 // validate checks the wire form of params. A URL of this machine may be plain
-// http: only the gateway can tell whether it reaches it.
+// http: only the gateway can tell whether it can be reached.
 func validate(params any, rule spec.Rule) error {
 	body, err := wire.Encode(params)
 	if err != nil {
@@ -47,8 +47,8 @@ func validate(params any, rule spec.Rule) error {
 	return e
 }
 
-// onToken makes a call on a card token. It rejects what would name another
-// endpoint than a token's.
+// onToken makes a call on a card token. It rejects a token that would change
+// the endpoint.
 func (c *Client) onToken(
 	ctx context.Context, op *spec.Operation, publicToken string, in any, opts []gateway.RequestOption,
 ) (*PaymentToken, error) {
@@ -77,14 +77,14 @@ func flat[T any](
 	return &out.value, nil
 }
 
-// response is a v1 response, which has no envelope: a 2xx counts only with one of
-// the members that tell it from an empty object.
+// response is a v1 response, which has no envelope: a 2xx is a success only if it
+// has one of the members that distinguish it from an empty object.
 type response[T any] struct {
 	value T
 	must  []string
 }
 
-// UnmarshalJSON refuses a response that says nothing.
+// UnmarshalJSON rejects a response without any of these members.
 func (a *response[T]) UnmarshalJSON(b []byte) error {
 	var members map[string]jsontext.Value
 	if err := wire.Decode(b, &members); err != nil {

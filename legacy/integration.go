@@ -20,7 +20,7 @@ type Integration struct {
 	WebhookURL    string
 	PixWebhookURL string
 	Status        string // "active"
-	StatusCode    int    // 201: what the second variant has in the place of Status
+	StatusCode    int    // 201: the second variant has it instead of Status
 	Message       string // for people
 
 	// Extra holds the members unknown to this version; those inside the second
@@ -28,8 +28,8 @@ type Integration struct {
 	Extra map[string]stdjson.RawMessage
 }
 
-// integrationWire is both variants at once: status is a text in the one and a
-// number in the other, pixWebhookUrl stands at the top or under data.
+// integrationWire is both variants at once: status is a string in one and a
+// number in the other, pixWebhookUrl is at the top or under data.
 type integrationWire struct {
 	ID            string           `json:"id,omitzero"`
 	WebhookURL    string           `json:"webhookUrl,omitzero"`

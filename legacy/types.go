@@ -23,7 +23,7 @@ func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyInte
 
 // Balance is the response of GET /v1/account/balance.
 type Balance struct {
-	Balance  int64                         `json:"balance"` // cents; negative where more was paid out than in
+	Balance  int64                         `json:"balance"` // cents; negative if more was paid out than in
 	Currency gateway.Currency              `json:"currency"`
 	Extra    map[string]stdjson.RawMessage `json:",embed"` // members unknown to this version
 }
@@ -55,7 +55,7 @@ func (p PixPaymentParams) MarshalJSON() ([]byte, error) {
 // Validate checks p as the gateway would; see [gateway.ValidationError].
 func (p PixPaymentParams) Validate() error { return validate(p, spec.LegacyPayment) }
 
-// Payer is who is asked to pay.
+// Payer is the person who is to pay.
 type Payer struct {
 	FullName string  `json:"fullName,omitzero"`
 	Document string  `json:"document,omitzero"` // a CPF or CNPJ
@@ -63,7 +63,7 @@ type Payer struct {
 	Address  Address `json:"address,omitzero"`
 }
 
-// Contact is how to reach a payer.
+// Contact is a payer's contact data.
 type Contact struct {
 	Mail  string `json:"mail,omitzero"`
 	Phone string `json:"phone,omitzero"`
@@ -93,12 +93,12 @@ func (a Address) MarshalJSON() ([]byte, error) {
 	}{plain(a), a.Neighborhood, a.Neighborhood})
 }
 
-// PixCharge is what a Pix payment asks for.
+// PixCharge is the charge of a Pix payment.
 type PixCharge struct {
 	// Value is the amount in cents, at least 1; required. Note the unit: the
-	// contract says integer, and this package sends nothing else, but another
+	// contract says integer, and this package sends only integers, but another
 	// description of the v1 surface shows decimal reais. Try a small amount
-	// first on an account that you have not used with it.
+	// first on a new account.
 	Value int64 `json:"value"`
 
 	Description    string `json:"description,omitzero"`
@@ -183,9 +183,9 @@ func (p PixPayment) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&p))
 }
 
-// PaymentToken is a card token of the retired tokenization. Tokens already made
-// stay usable. The interface document shows no response: what came beside the
-// token is kept in Extra if the names differ.
+// PaymentToken is a card token of the retired tokenization. Existing tokens
+// stay usable. The interface document shows no response: members with other
+// names are kept in Extra.
 type PaymentToken struct {
 	Token    gateway.CardToken             `json:"token"`
 	Brand    string                        `json:"brand"`

@@ -18,8 +18,8 @@ func (s *Server) Transport() http.RoundTripper {
 	return &memory.Transport{Handler: s.Handler(), Inline: inline}
 }
 
-// inline reports whether a request is one of the gateway's own. Those of the
-// control plane may wait for the handlers of webhooks.
+// inline reports whether a request goes to the interface. Calls of the control
+// plane may wait for the handlers of webhooks.
 func inline(r *http.Request) bool { return !admin.Serves(r) }
 
 // Client returns a client of the default account over [Server.Transport].

@@ -37,15 +37,15 @@ func (s *Server) console(plane, gateway http.Handler) http.Handler {
 	})
 }
 
-// reader returns the interface in a dialect for reads that are no client's: its
-// request ids are its own, so that a look at a page changes nothing. It is made
-// when it is first used.
+// reader returns the interface in a dialect for internal reads: it generates
+// its own request ids, so that viewing a page changes nothing. It is created on
+// first use.
 func (s *Server) reader(dialect spec.Dialect) http.Handler {
 	api := sync.OnceValue(func() http.Handler { return s.api(dialect, ids.New()) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { api().ServeHTTP(w, r) })
 }
 
-// own is the reader in the server's dialect, if it is a mixture of the two.
+// own is the reader in the server's dialect, if that is a mixture of the two.
 func (s *Server) own() http.Handler {
 	if d := s.settings.dialect; d != spec.DocumentDialect && d != spec.LiveDialect {
 		return s.reader(d)

@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/seed"
 )
 
-// controlPlane returns what serves the paths under /__mock.
+// controlPlane returns the handler of the paths under /__mock.
 func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 	return admin.New(admin.Config{
 		Store:        s.store,
@@ -45,8 +45,8 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 	})
 }
 
-// controls are what calls of the control plane do to the resources of an
-// account; count is that of the call.
+// controls are the actions of the control plane on the resources of an account;
+// count is the call's argument.
 func controls(a *Account, count int) map[string]func(id string) error {
 	return map[string]func(id string) error{
 		"transactions/pay":            a.Transactions.Pay,
@@ -71,7 +71,7 @@ func controls(a *Account, count int) map[string]func(id string) error {
 	}
 }
 
-// refusalOf turns a control's error into the control plane's.
+// refusalOf maps a control's error to the control plane's.
 func refusalOf(err error) error {
 	if refused, ok := errors.AsType[*ControlError](err); ok {
 		return &admin.RefusedError{Status: refused.Status, Code: refused.Code, Detail: refused.Detail}

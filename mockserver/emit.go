@@ -23,8 +23,8 @@ func (s *Server) emitTimer(t clock.Timer, failed error) {
 	s.events.Publish(t.Account, events.Event{Type: events.TypeTimer, Timer: &timer})
 }
 
-// emitForeign reports a request under a host name that is not allowed, which
-// neither the gateway nor its control plane sees.
+// emitForeign reports a request with a host name that is not allowed, which
+// reaches neither the gateway nor its control plane.
 func (s *Server) emitForeign(r *http.Request) {
 	s.events.Publish("", events.Event{Type: events.TypeRequest, Request: &events.RequestEvent{
 		Method: r.Method, Path: r.URL.EscapedPath(), Status: http.StatusMisdirectedRequest, Code: "FOREIGN_HOST",
@@ -32,7 +32,7 @@ func (s *Server) emitForeign(r *http.Request) {
 	}})
 }
 
-// emitUnreachable reports a request that came while the gateway is down.
+// emitUnreachable reports a request that arrived while the gateway is down.
 func (s *Server) emitUnreachable(r *http.Request) {
 	s.events.Publish("", events.Event{Type: events.TypeRequest, Request: &events.RequestEvent{
 		Method: r.Method, Path: r.URL.EscapedPath(), Fault: "down", Broken: true,

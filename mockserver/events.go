@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// EventType says what an [Event] is.
+// EventType is the type of an [Event].
 type EventType string
 
 // The types of events.
@@ -53,7 +53,7 @@ type Event struct {
 // RequestEvent is a request and its response.
 type RequestEvent struct {
 	ID        string // X-Request-Id of the response; "" without one
-	Operation string // "transactions.create"; "" where the interface has none
+	Operation string // "transactions.create"; "" if the interface has none
 	Method    string
 	Path      string
 	Query     string
@@ -64,7 +64,7 @@ type RequestEvent struct {
 	Errors    []gateway.FieldError // the fields that break a rule, at most 10
 	Fault     string               // the injected fault; "" for none
 	Broken    bool                 // the connection broke before the end of the response
-	Replayed  bool                 // it was not carried out again: its idempotency key was used before
+	Replayed  bool                 // it was not executed again: its idempotency key was used before
 }
 
 // TransitionEvent is a resource that was created or whose status changed.
@@ -72,7 +72,7 @@ type TransitionEvent struct {
 	Resource  string // transaction, transfer, subscription, customer, checkout_link or checkout_session
 	ID        string // of a checkout_link its slug
 	Reference string // external_ref, the idempotency key of a subscription, the slug of a session; "" for none
-	From      string // "" where the resource was created
+	From      string // "" if the resource was created
 	To        string
 	Cause     string // "request transactions.create", "control transactions/pay" or "timer transaction.expire"
 	RequestID string // of the request that caused it; "" if none did
@@ -83,10 +83,10 @@ type TimerEvent struct {
 	Kind  string // "subscription.renew", or "webhook.attempt"
 	ID    string // of the resource, or of the delivery
 	Due   time.Time
-	Error string // why it failed, so that it will fire again; "" if it did not
+	Error string // why it failed and will fire again; "" if it did not
 }
 
-// WebhookEvent is a webhook as it begins its way. Its attempts follow as
+// WebhookEvent is a webhook that is about to be sent. Its attempts follow as
 // [DeliveryEvent].
 type WebhookEvent struct {
 	ID         string // "evt_…"
@@ -109,7 +109,7 @@ type DeliveryEvent struct {
 	Error      string // why it failed; "" if it did not
 	Duration   time.Duration
 	Signed     bool
-	State      string    // of the delivery now: [DeliveryDelivered]
+	State      string    // of the delivery after it: [DeliveryDelivered]
 	NextAt     time.Time // of the next attempt; zero is none
 	Fault      string    // the injected fault; "" for none
 }
@@ -122,31 +122,31 @@ type FaultEvent struct {
 	Action string // added, removed, hit, down or up
 	ID     string // "" for a fault from the header X-Mock-Fault, down and up
 	Fault  string // "status=503; retry-after=2"
-	On     string // what it waits for; "" is any
+	On     string // the operation or kind that it matches; "" is any
 	Target string // of a hit: the operation, or the kind of webhook
 	Fired  int    // hits so far
-	Times  int    // hits at most; 0 is without end
+	Times  int    // maximum number of hits; 0 is unlimited
 }
 
-// ResetEvent is an account, or for an event of no account the whole server,
-// whose content was replaced.
+// ResetEvent reports that the content of an account, or of the whole server,
+// was replaced.
 type ResetEvent struct{ Cause string } // reset, restore or seed
 
-// LostEvent says that events are missing: the reader was too slow, or came back
-// too late.
+// LostEvent reports that events are missing: the reader was too slow, or
+// resumed too late.
 type LostEvent struct{ Events uint64 } // how many; 0 if it is unknown
 
-// Events follows what happens from now on: every event, or those of some types.
+// Events returns the events from now on: all of them, or those of some types.
 // The sequence waits for the next event, and ends with the context or, when all
-// is read, with the server. A reader that is more than 1,000 events behind, or
-// begins more than a minute after the call, gets an [EventLost] in their place;
-// nothing in the gateway ever waits for a reader.
+// events are read, with the server. A reader that is more than 1,000 events
+// behind, or starts more than a minute after the call, gets an [EventLost]
+// instead of the missed ones; the gateway never waits for a reader.
 func (s *Server) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
 	return follow(ctx, s.events, "", types)
 }
 
-// Events is [Server.Events] for the account alone. Advances of the clock and
-// other events that concern every account are among them.
+// Events is [Server.Events] for the account alone. They include advances of the
+// clock and other events that affect every account.
 func (a *Account) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
 	hub := a.server.events
 	return follow(ctx, hub, hub.Name(a.key.Reveal()), types)

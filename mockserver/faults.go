@@ -9,9 +9,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// Fault is an injected failure: the function that returns it says what, its methods
-// say when. A request can inject one into itself with the header X-Mock-Fault, in the
-// form of [Fault.String].
+// Fault is an injected failure: the function that returns it defines what fails, its
+// methods define when. A request can inject one into itself with the header
+// X-Mock-Fault, in the form of [Fault.String].
 //
 //	gw.Faults.Add(mockserver.Status(503).RetryAfter(2 * time.Second).On("transactions.create").Times(1))
 type Fault struct{ fault faults.Fault }
@@ -133,16 +133,16 @@ func (f Fault) On(what string) Fault {
 func (f Fault) Times(n int) Fault {
 	f.fault.Times = n
 	if n <= 0 {
-		f.fault.Times = -1 // refused by Add: 0 would be without end
+		f.fault.Times = -1 // rejected by Add: 0 would be unlimited
 	}
 	return f
 }
 
-// Nth lets a fault happen to the nth that matches only, counted from 1.
+// Nth limits a fault to the nth match, counted from 1.
 func (f Fault) Nth(n int) Fault {
 	f.fault.Nth = n
 	if n <= 0 {
-		f.fault.Nth = -1 // refused by Add: 0 would be each
+		f.fault.Nth = -1 // rejected by Add: 0 would be each
 	}
 	return f
 }
@@ -155,20 +155,20 @@ func (f Fault) Probability(p float64) Fault {
 	return f
 }
 
-// String returns what goes wrong in the form of the header X-Mock-Fault:
-// "status=503; retry-after=2".
+// String returns the fault in the form of the header X-Mock-Fault: "status=503;
+// retry-after=2".
 func (f Fault) String() string { return f.fault.String() }
 
-// Faults are those that wait for requests, and, where added here or by
-// [Webhooks], those that wait for webhooks.
+// Faults are the pending faults of requests, and those of webhooks, which
+// [Webhooks] can add too.
 type Faults struct {
 	set     *faults.Set
 	account gateway.Secret // its key; empty for every account
 }
 
-// Add puts faults behind those that wait already. If several match, the
-// first that fires wins. At most 1,000 may wait; the oldest one that will not
-// happen again makes room for a new one.
+// Add appends faults to the pending ones. If several match, the first that
+// fires wins. At most 1,000 may be pending; the oldest one that can't fire
+// again makes room for a new one.
 func (f Faults) Add(list ...Fault) error {
 	var errs []error
 	for _, fault := range list {
@@ -183,15 +183,15 @@ func (f Faults) Add(list ...Fault) error {
 // [Webhooks.ClearFaults] removes them.
 func (f Faults) Clear() { f.set.Clear(f.account.Reveal(), false) }
 
-// FaultReport is a fault that waits and what has become of it.
+// FaultReport is a fault with its matches and hits.
 type FaultReport struct {
 	Fault Fault
 	Seen  int // requests or webhooks that matched
 	Fired int // those that it hit
 }
 
-// Reports lists the faults in the order in which they were added, those that
-// will not happen again among them.
+// Reports lists the faults in the order in which they were added, including
+// those that can't fire again.
 func (f Faults) Reports() []FaultReport {
 	var list []FaultReport
 	for _, r := range f.set.Reports(f.account.Reveal()) {

@@ -42,7 +42,7 @@ flags:
 // keyVariable holds the API key.
 const keyVariable = "GATEWAY_API_KEY"
 
-// parse reads the flags. Where ended is true the process ends with code.
+// parse reads the flags. If ended is true the process exits with code.
 func parse(args []string, getenv func(string) string, out, errs io.Writer) (f flags, code int, ended bool) {
 	only := ""
 	set := f.set(&only)
@@ -100,7 +100,7 @@ func (f *flags) set(only *string) *flag.FlagSet {
 	return s
 }
 
-// check reads what the flags name and fills the rest of the config in.
+// check reads the files that the flags name and completes the config.
 func (f *flags) check(only string, getenv func(string) string) error {
 	for id := range strings.SplitSeq(only, ",") {
 		if id = strings.TrimSpace(id); id != "" {

@@ -32,13 +32,13 @@ func main() {
 
 // The exit codes.
 const (
-	done      = 0 // every row was gone through
+	done      = 0 // every row was tested
 	failed    = 1 // it could not start, or was stopped
 	misused   = 2 // the flags are wrong
 	different = 3 // -profile was given, and the gateway differs from it
 )
 
-// run is main with its world as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, getenv func(string) string, out, errs io.Writer) int {
 	f, code, ended := parse(args, getenv, out, errs)
 	if ended {
@@ -105,7 +105,7 @@ func write(file string, report *gatewayprobe.Report) error {
 	return os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
-// list writes what a run would do.
+// list prints what a run would do.
 func list(out io.Writer, steps []gatewayprobe.Step) {
 	tested := 0
 	for _, s := range steps {
@@ -123,9 +123,9 @@ func list(out io.Writer, steps []gatewayprobe.Step) {
 	_, _ = fmt.Fprintf(out, "%d of %d rows of docs/assumptions.md are tested.\n", tested, len(steps))
 }
 
-// screen writes results as they come: on a terminal a table with colors and a line of
-// progress, elsewhere a plain line each, whose columns are separated by tabs. If
-// the gateway does not agree, the row's claim is written too.
+// screen prints results as they arrive: on a terminal as a table with colors and a
+// progress line, elsewhere as plain lines with columns separated by tabs. If the
+// gateway does not agree, the row's claim is printed too.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -139,7 +139,7 @@ func (s *screen) result(r gatewayprobe.Result) {
 	s.n++
 	switch {
 	case r.Verdict == gatewayprobe.CannotTell && len(r.Exchanges) == 0 && !strings.Contains(r.Why, "receiver of webhooks"):
-		s.untested++ // -list says why
+		s.untested++ // -list shows the reason
 	case s.terminal:
 		_, _ = fmt.Fprintf(s.out, clearLine+"%s%-10s\x1b[0m  %-24s %s\n", color(r.Verdict), r.Verdict, r.ID, r.Summary())
 		if r.Verdict != gatewayprobe.Agrees {
@@ -170,12 +170,12 @@ func (s *screen) summary(r *gatewayprobe.Report) {
 	if s.terminal {
 		_, _ = io.WriteString(s.out, clearLine)
 	}
-	_, _ = fmt.Fprintf(s.out, "%d agree, %d differ, %d can't be told, %d can't be tested from outside (-list says why); %d requests in %v\n",
+	_, _ = fmt.Fprintf(s.out, "%d agree, %d differ, %d can't be told, %d can't be tested from outside (-list shows the reason); %d requests in %v\n",
 		r.Count(gatewayprobe.Agrees), r.Count(gatewayprobe.Differs), r.Count(gatewayprobe.CannotTell)-s.untested, s.untested,
 		r.Requests, r.Ended.Sub(r.Started).Round(time.Second))
 }
 
-// terminal reports whether a person reads what is written to w.
+// terminal reports whether w is a terminal.
 func terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

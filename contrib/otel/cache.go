@@ -2,8 +2,8 @@ package otelgateway
 
 import "sync"
 
-// maxCached bounds a cache: names of operations and statuses are few, unless a program
-// puts ids into the names that it gives to its own calls.
+// maxCached bounds a cache: there are few names of operations and statuses, unless a
+// program puts ids into the names of its own calls.
 const maxCached = 1000
 
 // cache keeps the attribute sets and span options of calls that are alike: building

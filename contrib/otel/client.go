@@ -45,7 +45,7 @@ func (t *Telemetry) Observer() gateway.Observer {
 	return gateway.Observer{Call: t.call, Attempt: t.attempt}
 }
 
-// activity is what calls of one operation, or attempts of one kind, have in common.
+// activity is the data that calls of one operation, or attempts of one kind, share.
 type activity struct {
 	name    string // of the spans
 	common  []attribute.KeyValue
@@ -53,7 +53,8 @@ type activity struct {
 	ends    cache[end, []metric.RecordOption]
 }
 
-// end is how a call or an attempt ended, without what only its span shows.
+// end is the outcome of a call or an attempt, without the attributes that only
+// its span has.
 type end struct {
 	outcome string // of a call
 	status  int    // of an attempt
@@ -106,8 +107,8 @@ func (t *Telemetry) call(ctx context.Context, op gateway.Operation) (context.Con
 	}
 }
 
-// fail marks a call's span. The text of an error may quote what a person wrote, so
-// the span has the code only.
+// fail marks a call's span. An error's message may quote user input, so the span
+// has only the code.
 func fail(span trace.Span, kind string, err error) {
 	span.SetStatus(codes.Error, kind)
 	if e, ok := errors.AsType[*gateway.Error](err); ok && isCode(e.Code) {
@@ -116,7 +117,7 @@ func fail(span trace.Span, kind string, err error) {
 }
 
 // isCode reports whether s is one of the gateway's machine-readable codes rather than
-// a text that some proxy put in its place.
+// text from a proxy.
 func isCode(s string) bool {
 	for _, c := range s {
 		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
@@ -199,7 +200,7 @@ func (t *Telemetry) attempt(ctx context.Context, a gateway.Attempt) (context.Con
 	}
 }
 
-// attemptDetails adds what only spans have.
+// attemptDetails adds the attributes that only spans have.
 func attemptDetails(attributes []attribute.KeyValue, a gateway.Attempt, res gateway.AttemptResult) []attribute.KeyValue {
 	if a.Number > 1 {
 		attributes = append(attributes, semconv.HTTPRequestResendCount(a.Number-1))

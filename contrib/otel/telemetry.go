@@ -35,8 +35,8 @@ type Config struct {
 	MeterProvider  metric.MeterProvider // the global one if it is nil
 }
 
-// Telemetry makes the spans and metrics of any number of clients and receivers. It is
-// safe for concurrent use.
+// Telemetry records the spans and metrics of any number of clients and receivers. It
+// is safe for concurrent use.
 type Telemetry struct {
 	tracer trace.Tracer
 	meter  metric.Meter

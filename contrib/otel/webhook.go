@@ -23,9 +23,9 @@ const (
 	resourceKey       = attribute.Key("gateway.resource") // family and id
 )
 
-// Instrument returns c with the hooks that make spans and metrics, for [webhook.New].
-// Begin and Observe of c are called too; a Trace of c stays, and the links need it to
-// return a traceparent.
+// Instrument returns c with the hooks that record spans and metrics, for
+// [webhook.New]. Begin and Observe of c are called too. A Trace of c is kept; for
+// links it must return a traceparent.
 //
 // A delivery is a consumer span within the span of its request, if there is one. In
 // Sync mode the handler runs within it. In Inbox mode every run of a handler is a
@@ -53,8 +53,8 @@ func (t *Telemetry) Instrument(c webhook.Config) webhook.Config {
 
 const traceparentHeader = "traceparent"
 
-// traceparent is what the store keeps of a delivery's context: neither baggage, which
-// may name people, nor a vendor's state.
+// traceparent is the part of a delivery's context that is stored: neither baggage,
+// which may name people, nor a vendor's state.
 func traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})), carrier)
@@ -103,7 +103,8 @@ func operation(name string) []attribute.KeyValue {
 		semconv.MessagingOperationName(name), semconv.MessagingOperationTypeKey.String(name))
 }
 
-// kind returns the name of a kind, which is one of few in metrics and names of spans.
+// kind returns the name of a kind for metrics and span names, where cardinality must
+// stay low.
 func (t *Telemetry) kind(k webhook.Kind) string {
 	if t.kinds[k] {
 		return string(k)
@@ -153,7 +154,7 @@ func (t *Telemetry) observed(ctx context.Context, o webhook.Observation) trace.S
 	return span
 }
 
-// spanDetails adds what only spans have.
+// spanDetails adds the attributes that only spans have.
 func spanDetails(attributes []attribute.KeyValue, o webhook.Observation) []attribute.KeyValue {
 	if o.EventID != "" {
 		attributes = append(attributes, semconv.MessagingMessageID(o.EventID), resourceKey.String(o.Resource))
@@ -184,7 +185,7 @@ func errorOf(o webhook.Observation) string {
 }
 
 // isFailure reports whether an outcome is an error of the receiver or its handlers,
-// rather than of the sender, or a delivery that is asked to come back.
+// rather than of the sender, or a delivery that will be redelivered.
 func isFailure(o webhook.Outcome) bool {
 	switch o {
 	case webhook.OutcomeFailed, webhook.OutcomeDead, webhook.OutcomeConflict, webhook.OutcomeLost, webhook.OutcomeStoreError,

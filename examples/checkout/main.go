@@ -37,7 +37,7 @@ type checkout struct {
 	token  gateway.Secret // of the buyer's session
 }
 
-// link makes the page. A link sells either products or a bare amount.
+// link creates the page. A link sells either products or an amount.
 func (c *checkout) link(ctx context.Context) error {
 	c.Title("Two links")
 	both := gateway.CheckoutLinkParams{Amount: 100, Products: []gateway.CheckoutProduct{{Name: "Filtro", Price: 100}}}
@@ -52,7 +52,8 @@ func (c *checkout) link(ctx context.Context) error {
 	shop, err := c.client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
 		Title: "Coffee of the month",
 		Products: []gateway.CheckoutProduct{
-			// Sending an ExternalID again changes that product instead of making another.
+			// Sending an ExternalID again changes that product instead of creating
+			// another.
 			{ExternalID: "coffee-500", Name: "Café em grãos, 500 g", Price: 6_490, Quantity: 2, Type: gateway.PhysicalItem},
 			{ExternalID: "filter-40", Name: "Filtro de papel, 40 un.", Price: 2_490},
 		},
@@ -84,7 +85,7 @@ func (c *checkout) open(ctx context.Context) error {
 	return nil
 }
 
-// resume is the same visit ten minutes later, on another page view.
+// resume is the same session ten minutes later, on another page view.
 func (c *checkout) resume(ctx context.Context) error {
 	c.Title("The buyer leaves and comes back")
 	if err := c.mock.Clock.Advance(10 * time.Minute); err != nil {
@@ -122,7 +123,7 @@ func (c *checkout) fill(ctx context.Context) error {
 	return nil
 }
 
-// pay is the buyer's payment, and what the shop then finds.
+// pay is the buyer's payment, and what the shop sees afterwards.
 func (c *checkout) pay(ctx context.Context) error {
 	c.Title("The buyer pays")
 	if err := c.mock.Checkout.Pay(c.slug); err != nil {

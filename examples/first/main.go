@@ -29,7 +29,7 @@ func main() {
 		Products:    []gateway.Product{{Name: "Café em grãos, 500 g", Price: 15470}},
 	})
 	if err != nil {
-		log.Fatal(err) // one line that says what to do; errors.Is and errors.As tell the rest
+		log.Fatal(err) // one line that says what to do; errors.Is and errors.As have the details
 	}
 	fmt.Println("Pay with:", charge.Pix.QRCode)
 
@@ -40,7 +40,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if !charge.Settled() { // Wait also returns what expired or was refused
+	if !charge.Settled() { // Wait also returns an expired or refused transaction
 		log.Fatal("not paid: ", charge.Status)
 	}
 	fmt.Println("Paid:", gateway.FormatAmount(charge.PaidAmount, charge.Currency))

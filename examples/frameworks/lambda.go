@@ -33,8 +33,8 @@ func Lambda(rx *webhook.Receiver) LambdaFunction {
 	}
 }
 
-// bodyOf returns the bytes that arrived. The API passes on as base64 what it
-// does not take for text.
+// bodyOf returns the bytes that arrived. The API encodes bodies as base64
+// unless it recognizes them as text.
 func bodyOf(r events.APIGatewayV2HTTPRequest) (body []byte, ok bool) {
 	if !r.IsBase64Encoded {
 		return []byte(r.Body), true

@@ -1,6 +1,6 @@
 // Package frameworks mounts the webhook receiver in the common web frameworks,
-// one file each. The receiver is the same everywhere; what differs is the one
-// line that hands it the request.
+// one file each. The receiver is always the same; only the line that passes the
+// request to it differs.
 //
 // Two things hold for all of them. Nothing may read, decode or decompress the
 // body before the receiver does, because the signature covers the bytes that
@@ -18,7 +18,7 @@ import (
 // Path is the path of the URL that is registered at the gateway.
 const Path = "/webhooks/gateway"
 
-// Shop is what the receiver's handlers act on.
+// Shop is what the receiver's handlers call.
 type Shop interface {
 	// Paid ships the order e.CorrelationID if e.Data has its amount and currency.
 	// It returns an error if the order does not exist yet, so that the event

@@ -3,8 +3,9 @@
 //
 //	cd examples/operations && ../../integration/with-postgres go run .
 //
-// The shop, in shop.go, is what a merchant would write. The rest is the stage:
-// the mock gateway, the worker's process, the kill and the audit.
+// The shop, in shop.go, is what a merchant would write. The rest sets up the
+// demonstration: the mock gateway, the worker's process, the kill and the
+// audit.
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() {
 
 const cents = 2500
 
-// stage is where the story plays.
+// stage is the environment of the demonstration.
 type stage struct {
 	*tale.Teller
 
@@ -41,7 +42,7 @@ type stage struct {
 	unsent string // the one whose refund is never sent
 }
 
-// run tells the story and returns the first expectation that failed.
+// run runs the demonstration and returns the first expectation that failed.
 func run(ctx context.Context, t *tale.Teller) (err error) {
 	if os.Getenv("DATABASE_URL") == "" {
 		return errors.New("no DATABASE_URL is set: see the package comment for the command")
@@ -64,7 +65,7 @@ func run(ctx context.Context, t *tale.Teller) (err error) {
 	return tale.Steps(ctx, s.sell, s.kill, s.recover, s.audit)
 }
 
-// sell makes two orders that are paid, of which goods come back.
+// sell makes two paid orders whose goods are returned.
 func (s *stage) sell(ctx context.Context) error {
 	s.Title("Two orders are paid, and half of each comes back")
 	for i, id := range []*string{&s.lost, &s.unsent} {
@@ -88,7 +89,7 @@ func (s *stage) sell(ctx context.Context) error {
 	return nil
 }
 
-// kill starts a worker that dies with both refunds in its hands.
+// kill starts a worker that dies while it works on both refunds.
 func (s *stage) kill(ctx context.Context) error {
 	s.Title("The worker is killed: one refund was sent, the other was about to be (SIGKILL)")
 	p, err := s.start(ctx, lostVariable+"="+s.lost, unsentVariable+"="+s.unsent)
@@ -115,7 +116,7 @@ func (s *stage) start(ctx context.Context, environment ...string) (*process, err
 	return start(ctx, append(environment, gatewayVariable+"="+s.base, keyVariable+"="+s.mock.Key())...)
 }
 
-// recover starts another worker and waits for the returns to be settled.
+// recover starts another worker and waits until the returns are settled.
 func (s *stage) recover(ctx context.Context) error {
 	s.Title("It is restarted and finds out")
 	p, err := s.start(ctx)
@@ -175,7 +176,7 @@ func (s *stage) audit(ctx context.Context) error {
 	return nil
 }
 
-// show says what the gateway has refunded.
+// show prints what the gateway has refunded.
 func (s *stage) show(ctx context.Context) error {
 	for i, id := range []string{s.lost, s.unsent} {
 		tx, err := s.mock.Client().Transactions.Get(ctx, id)

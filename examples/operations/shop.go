@@ -16,7 +16,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// shop is a merchant's program, as far as goods that come back are concerned.
+// shop is the part of a merchant's program that handles returns.
 type shop struct {
 	db     *pgxpool.Pool
 	outbox *operations.Outbox
@@ -29,8 +29,8 @@ func openShop(ctx context.Context, database string, client *gateway.Client) (*sh
 		return nil, err
 	}
 	outbox, err := operations.New(operations.Config{
-		Pool: db, Client: client, Logger: slog.New(slog.DiscardHandler), // the story is told by its numbers
-		// Short, so that the story is. The defaults fit a real gateway.
+		Pool: db, Client: client, Logger: slog.New(slog.DiscardHandler), // River's log would only repeat the narration
+		// Short, to keep the example fast. The defaults suit a real gateway.
 		SendTimeout: 500 * time.Millisecond, SettleAfter: 2 * time.Second, HandlerTimeout: 2 * time.Second, SweepInterval: time.Second,
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func openShop(ctx context.Context, database string, client *gateway.Client) (*sh
 	return &shop{db: db, outbox: outbox}, nil
 }
 
-// migrate makes the tables: River's, the outbox's and the shop's.
+// migrate creates the tables: River's, the outbox's and the shop's.
 func (s *shop) migrate(ctx context.Context) error {
 	migrator, err := rivermigrate.New(riverpgxv5.New(s.db), nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *shop) migrate(ctx context.Context) error {
 	return err
 }
 
-// accept takes goods back. The return and its refund are stored in one
+// accept accepts a return. The return and its refund are stored in one
 // transaction: there is never one without the other.
 func (s *shop) accept(ctx context.Context, id, transactionID string, cents int64) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
@@ -71,8 +71,8 @@ func (s *shop) accept(ctx context.Context, id, transactionID string, cents int64
 	})
 }
 
-// refunded takes note of what became of a refund. It runs in the transaction
-// that marks the refund as done, so what it writes happens once.
+// refunded records the outcome of a refund. It runs in the transaction that
+// marks the refund as done, so what it writes happens once.
 func refunded(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error {
 	state, reason := "refunded", ""
 	if r.Err != nil { // rejected for good: nothing was refunded
@@ -85,7 +85,7 @@ func refunded(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error {
 	return err
 }
 
-// work carries out what the outbox holds, until ctx ends.
+// work runs the outbox's worker until ctx ends.
 func (s *shop) work(ctx context.Context) error {
 	config := &river.Config{Logger: slog.New(slog.DiscardHandler)}
 	if err := s.outbox.Configure(config); err != nil {

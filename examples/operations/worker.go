@@ -13,13 +13,13 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// What the worker's process is told by its environment.
+// The environment variables that configure the worker's process.
 const (
 	roleVariable    = "OPERATIONS_EXAMPLE_ROLE"
 	gatewayVariable = "OPERATIONS_EXAMPLE_GATEWAY"
 	keyVariable     = "OPERATIONS_EXAMPLE_KEY"
-	lostVariable    = "OPERATIONS_EXAMPLE_LOST"   // dies when the refund of this transaction was sent
-	unsentVariable  = "OPERATIONS_EXAMPLE_UNSENT" // and when that of this one is about to be
+	lostVariable    = "OPERATIONS_EXAMPLE_LOST"   // dies after the refund of this transaction was sent
+	unsentVariable  = "OPERATIONS_EXAMPLE_UNSENT" // and before the refund of this one is sent
 )
 
 func isWorker() bool { return os.Getenv(roleVariable) == "worker" }
@@ -93,7 +93,7 @@ type process struct {
 	ended   chan error
 }
 
-// start starts this program again, as a worker.
+// start runs this program as a worker.
 func start(ctx context.Context, environment ...string) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -114,7 +114,7 @@ func start(ctx context.Context, environment ...string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the process in good order.
+// stop shuts the process down gracefully.
 func (p *process) stop() error {
 	if err := p.stdin.Close(); err != nil {
 		return err

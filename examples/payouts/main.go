@@ -73,7 +73,7 @@ func (p *payouts) refuse(ctx context.Context) error {
 	return p.balance(ctx, opening)
 }
 
-// send is the payout that goes well.
+// send is the payout that succeeds.
 func (p *payouts) send(ctx context.Context) error {
 	p.Title("A payout that arrives")
 	transfer, err := p.create(ctx, gateway.TransferParams{
@@ -94,7 +94,7 @@ func (p *payouts) send(ctx context.Context) error {
 	return p.expect(ctx, transfer.ID, gateway.TransferPaid)
 }
 
-// cancel takes a payout back while it still can be.
+// cancel cancels a payout while that is possible.
 func (p *payouts) cancel(ctx context.Context) error {
 	p.Title("A payout that is canceled in time")
 	transfer, err := p.create(ctx, gateway.TransferParams{
@@ -197,8 +197,7 @@ func (p *payouts) expect(ctx context.Context, id string, want gateway.TransferSt
 	return nil
 }
 
-// balance reads the account, which is the v1 surface's one call that payouts
-// need too.
+// balance reads the account's balance, the only v1 call that payouts need.
 func (p *payouts) balance(ctx context.Context, want int64) error {
 	account, err := p.account.Balance(ctx)
 	if err != nil {

@@ -5,10 +5,10 @@
 //	go run ./examples/quickstart -order FILE         # your own order; order.json shows the form
 //	GATEWAY_BASE_URL=… GATEWAY_API_KEY=… go run ./examples/quickstart
 //
-// With the two variables it does the same, without what only a mock can do, against
-// that gateway. Use a sandbox: the charges are real.
+// With the two variables it does the same against that gateway, except for the
+// steps that only a mock supports. Use a sandbox: the charges are real.
 //
-// The exit code is 0 if all went as expected, 1 if something did not, and 2 for a bad
+// The exit code is 0 if everything went as expected, 1 if not, and 2 for an invalid
 // flag, order file or environment.
 package main
 
@@ -74,7 +74,7 @@ func run(args []string, out, problems io.Writer) int {
 	return 0
 }
 
-// drawing picks colours for a terminal that may have them.
+// drawing picks colors if the terminal supports them.
 func drawing(out io.Writer) func(qr.Code) string {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {

@@ -26,7 +26,7 @@ type Order struct {
 }
 
 // Item is one line of the order. Price and quantity are pointers because a
-// missing one must not pass for zero, or for one.
+// missing one must not count as zero, or as one.
 type Item struct {
 	Name     string `json:"name"`
 	SKU      string `json:"sku"`
@@ -35,8 +35,8 @@ type Item struct {
 	Tangible bool   `json:"tangible"`
 }
 
-// LoadOrder reads the file, or the order that comes with the program where the
-// name is empty. Its errors name the file, the field and the rule.
+// LoadOrder reads the file, or the built-in order if the name is empty. Its
+// errors name the file, the field and the rule.
 func LoadOrder(file string) (*Order, error) {
 	name, text := "order.json (built in)", embeddedOrder
 	if file != "" {
@@ -101,7 +101,7 @@ func (o *Order) breaks() []error {
 		broken = append(broken, fmt.Errorf("%s: %s", name, field.Message))
 	}
 	if broken != nil {
-		return broken // the sum of wrong items says nothing
+		return broken // the sum of invalid items is meaningless
 	}
 	return sum
 }

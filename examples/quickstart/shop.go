@@ -52,7 +52,7 @@ func (s *Shop) Close() {
 }
 
 // receiver is what a shop mounts at its webhook address. It verifies every
-// delivery, drops duplicates, and hands each event on once.
+// delivery, drops duplicates, and passes on each event once.
 func (s *Shop) receiver(secret gateway.Secret) (*webhook.Receiver, error) {
 	receiver, err := webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: secret}},
@@ -91,7 +91,7 @@ func (s *Shop) Events(ctx context.Context) ([]*webhook.TransactionEvent, error) 
 	}
 }
 
-// Charge creates the charge of an order, and says how it went.
+// Charge creates the charge of an order, and narrates the result.
 func (s *Shop) Charge(ctx context.Context, order *Order, reference string) (*gateway.Transaction, gateway.Response, error) {
 	var response gateway.Response
 	charge, err := s.Client.Transactions.Create(ctx, order.Charge(reference), gateway.ResponseInto(&response))
@@ -101,7 +101,7 @@ func (s *Shop) Charge(ctx context.Context, order *Order, reference string) (*gat
 // errNotPaid means that only a real payer can pay at this gateway.
 var errNotPaid = errors.New("this gateway has no sandbox controls")
 
-// Pay plays the payer, who takes a while: in the mock's bank, on the mock's
+// Pay simulates the payer, who takes a while: in the mock's bank, on the mock's
 // clock, or with a sandbox's own control.
 func (s *Shop) Pay(ctx context.Context, id string) error {
 	if s.Mock != nil {

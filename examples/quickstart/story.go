@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// story is one run: a shop, an order, and what became of them.
+// story is one run: a shop, an order, and the results.
 type story struct {
 	*tale.Teller
 
@@ -37,8 +37,9 @@ func tell(ctx context.Context, s *story) error {
 	return nil
 }
 
-// newReference names the order at the gateway. A shop makes it once and stores it with
-// the order. Here every run has its own, so that a sandbox can be used many times.
+// newReference returns the order's reference. A shop generates it once and stores it
+// with the order. Here every run has its own, so that a sandbox can be used many
+// times.
 func newReference(order *Order) string {
 	return "order-" + order.Number + "-" + strings.ToLower(rand.Text()[:6])
 }
@@ -104,7 +105,7 @@ func (s *story) pay(ctx context.Context) error {
 	return nil
 }
 
-// refund gives the last item back.
+// refund refunds the last item.
 func (s *story) refund(ctx context.Context) error {
 	if !s.charge.Settled() {
 		return nil

@@ -35,14 +35,14 @@ func run(ctx context.Context, t *tale.Teller) error {
 	return tale.Steps(ctx, s.sell, s.goOn, s.miss, s.reconcile, s.again)
 }
 
-// order is a line of the shop's own books.
+// order is an order in the shop's own books.
 type order struct {
 	name        string
 	transaction string
 	status      gateway.TransactionStatus
 }
 
-// shop is a merchant that trusts its books as far as webhooks reach.
+// shop is a merchant that updates its books by webhooks.
 type shop struct {
 	*tale.Teller
 
@@ -101,7 +101,7 @@ func (s *shop) sell(ctx context.Context) error {
 		{"refused", gateway.CreditCard, "pgct_ok_until_the_issuer_says_no"},
 	} {
 		ref := "order-" + sale.name
-		s.put(ref, func(o *order) { o.name, o.status = sale.name, gateway.TransactionPending }) // its webhooks may be faster than the response
+		s.put(ref, func(o *order) { o.name, o.status = sale.name, gateway.TransactionPending }) // its webhooks may arrive before the response
 		tx, err := s.client.Transactions.Create(ctx, gateway.TransactionParams{
 			ExternalRef: ref, Amount: 9_900, Method: sale.method, Token: sale.token,
 			Buyer:    gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
@@ -110,7 +110,7 @@ func (s *shop) sell(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.put(ref, func(o *order) { o.transaction = tx.ID }) // the status is the webhooks'
+		s.put(ref, func(o *order) { o.transaction = tx.ID }) // only webhooks set the status
 		s.Say("%-10s %s, %s", sale.name, tx.Method, tx.Status)
 	}
 	return s.mock.Wait(ctx)
@@ -124,7 +124,7 @@ func (s *shop) put(ref string, change func(*order)) {
 	s.orders[ref] = o
 }
 
-// goOn is the webhook that arrives.
+// goOn is the case in which the webhook arrives.
 func (s *shop) goOn(ctx context.Context) error {
 	s.Title("One is paid, and the webhook arrives")
 	if err := s.mock.Transactions.Pay(s.find("noticed")); err != nil {
@@ -139,7 +139,7 @@ func (s *shop) goOn(ctx context.Context) error {
 	})
 }
 
-// miss is all that the shop does not hear of.
+// miss has the changes that no webhook reports to the shop.
 func (s *shop) miss(ctx context.Context) error {
 	s.Title("One webhook is lost, two events have none")
 	if err := s.mock.Webhooks.Drop(string(webhook.TransactionPaid)); err != nil {
@@ -165,8 +165,8 @@ func (s *shop) miss(ctx context.Context) error {
 	})
 }
 
-// reconcile reads what the books have as open. A service does this now and
-// then with Reconciler.Run.
+// reconcile reads the orders that are open in the books. A service does this
+// periodically with Reconciler.Run.
 func (s *shop) reconcile(ctx context.Context) error {
 	s.Title("The reconciler reads what is still open")
 	if err := s.round(ctx, webhook.Reconciliation{Checked: 3, Found: 3}); err != nil {
@@ -214,7 +214,7 @@ func (s *shop) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
 	}
 }
 
-// books returns a copy, in the order of the names.
+// books returns a copy, sorted by name.
 func (s *shop) books() []order {
 	s.mu.Lock()
 	defer s.mu.Unlock()

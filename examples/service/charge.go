@@ -11,8 +11,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// product is a line of the catalogue. Prices are the shop's: a browser sends
-// what it wants and never what it pays.
+// product is a line of the catalogue. The shop sets the prices: a browser sends
+// what to buy, never the amount.
 type product struct {
 	name  string
 	price int64
@@ -41,9 +41,9 @@ func (s *shop) place(ctx context.Context, wanted order, token gateway.CardToken)
 	return s.show(ctx, o)
 }
 
-// show returns an order with what the buyer needs to pay. An order that was
-// charged without a response is known by its webhooks, which have no Pix code
-// and no challenge.
+// show returns an order with what the buyer needs to pay. An order whose create
+// got no response is known only from its webhooks, which have no Pix code and
+// no challenge.
 func (s *shop) show(ctx context.Context, o order) (order, error) {
 	if o.State != orderPending || o.PixCode != "" || o.Challenge != "" {
 		return o, nil
@@ -87,17 +87,17 @@ func (s *shop) charge(ctx context.Context, o order, token gateway.CardToken) (or
 	return s.settle(ctx, o.ID, tx)
 }
 
-// undecided logs an outcome that is not known. That is no failure to the
-// caller: the record stays open, and a webhook, the reconciler or a repeat of
-// the request closes it.
+// undecided logs an unknown outcome. For the caller it is not a failure: the
+// record stays open until a webhook, the reconciler or a repeat of the request
+// closes it.
 func (s *shop) undecided(ctx context.Context, kind, id string, err error) error {
 	s.log.WarnContext(ctx, "outcome unknown", slog.String(kind, id), slog.Any("error", err))
 	return nil
 }
 
-// refund gives all of an order's money back. The state is written first, so
-// that a crash leaves an order that the reconciler looks at. A repeat can't
-// refund twice: nothing is left then.
+// refund refunds an order in full. The state is written first, so that after a
+// crash the reconciler finds the order. A repeat can't refund twice: nothing is
+// left to refund.
 func (s *shop) refund(ctx context.Context, id string) (order, error) {
 	o, err := scanOrder(s.db.QueryRowContext(ctx, `UPDATE orders SET state = 'refunding'
 		WHERE id = $1 AND state IN ('paid', 'refunding') RETURNING `+orderColumns, id))

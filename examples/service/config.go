@@ -9,8 +9,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// config is what a deployment sets. GATEWAY_BASE_URL and GATEWAY_API_KEY are
-// read by gateway.NewFromEnv.
+// config is the configuration of a deployment. GATEWAY_BASE_URL and
+// GATEWAY_API_KEY are read by gateway.NewFromEnv.
 type config struct {
 	listen        string
 	database      string
@@ -19,7 +19,7 @@ type config struct {
 
 	// Tests shorten these.
 	matchAgain     time.Duration // until an event is retried whose record does not exist yet
-	reconcileAfter time.Duration // for which a record is left to the webhooks
+	reconcileAfter time.Duration // for which only webhooks update a record
 }
 
 // configFromEnv names every variable that is missing.

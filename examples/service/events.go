@@ -12,9 +12,9 @@ import (
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
-// receive makes the webhook receiver. Events are stored before they are
-// acknowledged, and each effect is committed together with the note that its
-// event is done.
+// receive returns the webhook receiver. Events are stored before they are
+// acknowledged, and each effect is committed together with the completion of
+// its event.
 func (s *shop) receive() (err error) {
 	s.receiver, err = webhook.New(webhook.Config{
 		Keys:   []webhook.SigningKey{{Key: s.cfg.webhookSecret}},
@@ -36,8 +36,8 @@ func (s *shop) receive() (err error) {
 // another system of the account.
 func ownID(prefix, ref string) (id string, ours bool) { return strings.CutPrefix(ref, prefix) }
 
-// later has an event handled again whose record does not exist yet: a webhook
-// can overtake the commit of the request that caused it.
+// later has an event retried whose record does not exist yet: a webhook can
+// overtake the commit of the request that caused it.
 func (s *shop) later(what string) error {
 	return fmt.Errorf("%s is not stored yet: %w", what, webhook.RetryAfter(s.cfg.matchAgain))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// requestTime bounds a request, with the gateway's calls in it. What it cuts
-// off is an unknown outcome, which the reconciler settles.
+// requestTime limits a request, including its calls of the gateway. A create
+// that it interrupts has an unknown outcome, which the reconciler settles.
 const requestTime = 40 * time.Second
 
 const maxBody = 64 << 10
@@ -105,7 +105,7 @@ func (s *shop) putPayout(ctx context.Context, r *http.Request) (any, error) {
 	return s.pay(ctx, payout{ID: id, Amount: in.Amount, keyType: in.KeyType, keyValue: in.KeyValue})
 }
 
-// admin asks for the operator's token.
+// admin requires the operator's token.
 func (s *shop) admin(next endpoint) endpoint {
 	return func(ctx context.Context, r *http.Request) (any, error) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -134,7 +134,7 @@ func read(r *http.Request, into any) (id string, err error) {
 	return id, nil
 }
 
-// httpError is an error that its text tells the caller.
+// httpError is an error whose text the caller gets.
 type httpError struct {
 	status int
 	text   string
@@ -149,7 +149,7 @@ func conflict(text string) error { return &httpError{status: http.StatusConflict
 
 func (s *shop) respond(next endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		// A buyer who closes the page does not break off a charge.
+		// A buyer who closes the page does not cancel a charge.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime)
 		defer cancel()
 		value, err := next(ctx, r)

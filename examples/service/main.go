@@ -56,11 +56,11 @@ func run(ctx context.Context, log *slog.Logger) error {
 	return s.serve(ctx, listener)
 }
 
-// shutdownTime is shorter than what an orchestrator waits before it kills.
+// shutdownTime is shorter than an orchestrator's grace period.
 const shutdownTime = 20 * time.Second
 
-// serve handles requests and events until ctx ends, and then finishes
-// what has begun.
+// serve handles requests and events until ctx ends, and then finishes those in
+// progress.
 func (s *shop) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,

@@ -42,8 +42,8 @@ func (s *shop) member(ctx context.Context, id string) (m member, err error) {
 	return m, nil
 }
 
-// join creates a member who pays every month by card. Like an order it
-// may be sent again with the same id, also with another token of the card.
+// join creates a member who pays every month by card. Like an order it may be
+// sent again with the same id, even with another token for the card.
 func (s *shop) join(ctx context.Context, wanted member, token gateway.CardToken) (member, error) {
 	_, err := s.db.ExecContext(ctx, `INSERT INTO members (id, name, email) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
 		wanted.ID, wanted.name, wanted.email)
@@ -144,7 +144,7 @@ func memberIn(metadata gateway.Metadata) string {
 	return names.Member
 }
 
-// renewal is what an event says of a subscription.
+// renewal is the state of a subscription in an event.
 type renewal struct {
 	member, subscription string
 	state                gateway.SubscriptionStatus
@@ -154,7 +154,7 @@ type renewal struct {
 	amount               int64
 }
 
-// renew writes an event of a subscription to its member.
+// renew applies an event of a subscription to its member.
 func (s *shop) renew(ctx context.Context, tx *sql.Tx, r renewal) error {
 	var until sql.NullTime
 	if !r.paidUntil.IsZero() {

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// orderPrefix keeps the references of orders apart from those of payouts and
+// orderPrefix distinguishes the references of orders from those of payouts and
 // of other systems that share the account.
 const orderPrefix = "order-"
 
@@ -21,10 +21,10 @@ const (
 	orderPending    orderState = "pending"   // the buyer has to pay, or to pass 3-D Secure
 	orderPaid       orderState = "paid"      // ships
 	orderFailed     orderState = "failed"    // expired, refused or canceled; a late payment still ships
-	orderRefunding  orderState = "refunding" // asked for, not confirmed
+	orderRefunding  orderState = "refunding" // requested, not confirmed
 	orderRefunded   orderState = "refunded"
 	orderChargeback orderState = "chargedback"
-	orderReview     orderState = "review" // the money is not what it should be: for a person
+	orderReview     orderState = "review" // the amount is wrong: a person must decide
 )
 
 type order struct {
@@ -53,7 +53,7 @@ func (s *shop) order(ctx context.Context, id string) (order, error) {
 }
 
 // insertOrder stores the order before anything is charged, and returns what is
-// stored under its id: the same order, where the page sent it twice.
+// stored under its id: the same order, if the page sent it twice.
 func (s *shop) insertOrder(ctx context.Context, o order) (order, error) {
 	_, err := s.db.ExecContext(ctx, `INSERT INTO orders (id, amount, method, buyer_name, buyer_email)
 		VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING`, o.ID, o.Amount, string(o.Method), o.buyer.Name, o.buyer.Email)
@@ -63,7 +63,7 @@ func (s *shop) insertOrder(ctx context.Context, o order) (order, error) {
 	return s.order(ctx, o.ID)
 }
 
-// payment is what an event or the API says of an order's transaction.
+// payment is the state of an order's transaction in an event or a response.
 type payment struct {
 	id       string
 	status   gateway.TransactionStatus
@@ -84,8 +84,8 @@ func paymentOf(tx *gateway.Transaction) payment {
 	return p
 }
 
-// next returns the order's state after a payment's. Events come late and in any
-// order, so that it never goes back.
+// next returns the order's state after a payment's. Events arrive late and in
+// any order, so it never goes back.
 func (o *order) next(p payment) (next orderState, reason string) {
 	waiting := o.State == orderNew || o.State == orderPending
 	switch {
@@ -160,7 +160,7 @@ func (s *shop) settle(ctx context.Context, orderID string, tx *gateway.Transacti
 func (s *shop) failOrder(ctx context.Context, id, reason string) error {
 	err := changesOne(ctx, s.db, `UPDATE orders SET state = 'failed', reason = $2 WHERE id = $1 AND state = 'new'`, id, reason)
 	if errors.Is(err, errNoRow) {
-		return nil // a webhook was faster
+		return nil // a webhook came first
 	}
 	return err
 }

@@ -73,7 +73,7 @@ func (s *shop) linkTransfer(ctx context.Context, id, transferID string) error {
 
 // payoutOf returns the payout that a transfer belongs to, "" for a transfer of
 // another system. Webhooks of transfers have no external_ref: the id is known
-// from the create, or else the transfer itself tells.
+// from the create, or else it is read from the transfer.
 func (s *shop) payoutOf(ctx context.Context, transferID string) (id string, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT id FROM payouts WHERE transfer_id = $1`, transferID).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -90,8 +90,8 @@ func (s *shop) payoutOf(ctx context.Context, transferID string) (id string, err 
 	return id, s.linkTransfer(ctx, id, transferID)
 }
 
-// settlePayout writes a transfer's state. An end is an end: what comes later is
-// an event that was overtaken.
+// settlePayout writes a transfer's state. A final state never changes: a later
+// event is out of order.
 func (s *shop) settlePayout(ctx context.Context, tx *sql.Tx, transferID string, status gateway.TransferStatus) error {
 	state := "pending"
 	switch status {

@@ -9,8 +9,9 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// reconcile makes the reconciler, which closes what no webhook closes: lost
-// deliveries, charges that expired, creates whose response was lost.
+// reconcile returns the reconciler, which closes the records that no webhook
+// closes: lost deliveries, charges that expired, creates whose response was
+// lost.
 func (s *shop) reconcile() (err error) {
 	s.reconciler, err = webhook.NewReconciler(s.receiver, webhook.ReconcilerConfig{
 		Open:       s.open,
@@ -20,9 +21,9 @@ func (s *shop) reconcile() (err error) {
 	return err
 }
 
-// openQuery lists what waits for something: by its id, or by its reference
-// if the create's outcome is unknown. A member without a subscription is not
-// here: no list shows an idempotency key, and the page sends it again.
+// openQuery lists the open records: by id, or by reference if the create's
+// outcome is unknown. A member without a subscription is not here: no list
+// shows an idempotency key, and the page sends it again.
 const openQuery = `
 	SELECT 'transaction', COALESCE(transaction_id, ''), 'order-' || id,
 		CASE state WHEN 'refunding' THEN 'paid' ELSE 'pending' END, created_at, NULL::timestamptz
@@ -36,8 +37,8 @@ const openQuery = `
 		AND COALESCE(paid_until, created_at) <= now() - make_interval(secs => $1)
 	ORDER BY 5 LIMIT 5000`
 
-// open reads the primary, all at once: a round takes longer than a query
-// should.
+// open reads all rows at once, from the primary: a round takes longer than a
+// query should.
 func (s *shop) open(ctx context.Context) iter.Seq2[webhook.OpenResource, error] {
 	return func(yield func(webhook.OpenResource, error) bool) {
 		list, err := s.openResources(ctx)
@@ -58,7 +59,7 @@ func (s *shop) openResources(ctx context.Context) (list []webhook.OpenResource, 
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err has what is to be known
+	defer rows.Close() //nolint:errcheck // Err has the errors that matter
 	for rows.Next() {
 		var o webhook.OpenResource
 		var paidUntil sql.NullTime
@@ -71,8 +72,7 @@ func (s *shop) openResources(ctx context.Context) (list []webhook.OpenResource, 
 	return list, rows.Err()
 }
 
-// identified stores the id of a resource whose create was carried out after
-// all.
+// identified stores the id of a resource whose create was applied after all.
 func (s *shop) identified(ctx context.Context, o webhook.OpenResource) error {
 	if id, ok := ownID(payoutPrefix, o.ExternalRef); ok {
 		return s.linkTransfer(ctx, id, o.ID)
@@ -86,11 +86,12 @@ func (s *shop) identified(ctx context.Context, o webhook.OpenResource) error {
 	return err
 }
 
-// resendWithin bounds the calls of absent, which a round makes one by one.
+// resendWithin limits the calls of absent, which a round makes one at a time.
 const resendWithin = time.Minute
 
-// absent ends what was never carried out. A payout is owed: it is sent again,
-// with the same reference. The buyer of an order is gone by now.
+// absent handles creates that were never applied. A payout is still owed, so it
+// is sent again with the same reference. An order fails: its buyer is gone by
+// now.
 func (s *shop) absent(ctx context.Context, o webhook.OpenResource) error {
 	ctx, cancel := context.WithTimeout(ctx, resendWithin)
 	defer cancel()

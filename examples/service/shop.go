@@ -16,7 +16,7 @@ import (
 //go:embed schema.sql
 var schema string
 
-// shop is the whole service but its listener.
+// shop is the whole service without its listener.
 type shop struct {
 	cfg        config
 	db         *sql.DB
@@ -41,7 +41,8 @@ func newShop(ctx context.Context, cfg config, db *sql.DB, client *gateway.Client
 	return s, s.reconcile()
 }
 
-// migrate makes the tables. Of several processes that start together one does.
+// migrate creates the tables. If several processes start together, only one of
+// them does it.
 func (s *shop) migrate(ctx context.Context) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtext('shop schema'))`); err != nil {
@@ -64,7 +65,7 @@ func (s *shop) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// execer is the database or a transaction of it.
+// execer is the database or one of its transactions.
 type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -74,7 +75,7 @@ type execer interface {
 var errNoRow = errors.New("no such row")
 
 // changesOne runs an UPDATE that must change one row. An UPDATE of a row that
-// does not exist is no error to the database, and a payment lost.
+// does not exist is not an error to the database, but would lose a payment.
 func changesOne(ctx context.Context, db execer, query string, args ...any) error {
 	res, err := db.ExecContext(ctx, query, args...)
 	if err != nil {
@@ -86,7 +87,7 @@ func changesOne(ctx context.Context, db execer, query string, args ...any) error
 	return errNoRow
 }
 
-// outcome says how a create ended that has a reference.
+// outcome classifies the result of a create with a reference.
 type outcome int
 
 const (
@@ -106,7 +107,7 @@ func outcomeOf(err error) outcome {
 		return unknown
 	case errors.Is(err, gateway.ErrValidation), errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrConflict):
 		return rejected
-	default: // a revoked key, an overloaded gateway: the record is as good as before
+	default: // a revoked key, an overloaded gateway: the record is still valid
 		return unknown
 	}
 }

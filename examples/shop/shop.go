@@ -1,6 +1,6 @@
 // Package shop is a small merchant that can be tested: it charges orders by
-// Pix, ships them when a webhook says that they are paid, and has members who
-// pay every month. The tests beside it are those of docs/testing.md.
+// Pix, ships them when a webhook reports that they are paid, and has members
+// who pay every month. Its tests are those of docs/testing.md.
 package shop
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Order is what a buyer wants. A shop keeps it before it charges.
+// Order is a buyer's order. A shop stores it before it charges it.
 type Order struct {
 	ID    string // also the external_ref, so that no order is charged twice
 	Cents int64
@@ -31,15 +31,15 @@ type Shop struct {
 	members map[string]time.Time // by e-mail: paid until
 }
 
-// New returns a shop. Its tests hand it the client of a mock, and production
-// one of [gateway.New]: it can't tell them apart.
+// New returns a shop. Its tests pass the client of a mock, production one of
+// [gateway.New]: the code is the same.
 func New(client *gateway.Client) *Shop {
 	return &Shop{gateway: client, orders: map[string]int64{}, shipped: map[string]int{}, members: map[string]time.Time{}}
 }
 
-// Charge asks the buyer for the order's money and returns the transaction, with
-// the Pix code to show. It may be called again for the same order, such as when
-// the page is reloaded, or when its outcome was unknown.
+// Charge charges the order and returns the transaction, with the Pix code to
+// show. It may be called again for the same order, such as when the page is
+// reloaded, or when its outcome was unknown.
 func (s *Shop) Charge(ctx context.Context, o Order) (*gateway.Transaction, error) {
 	s.mu.Lock()
 	s.orders[o.ID] = o.Cents
@@ -57,7 +57,7 @@ func (s *Shop) Charge(ctx context.Context, o Order) (*gateway.Transaction, error
 	return tx, err
 }
 
-// Join makes a customer a member, who pays every month by card.
+// Join makes a customer a member who pays every month by card.
 func (s *Shop) Join(ctx context.Context, customerID, cardToken string) (*gateway.Subscription, error) {
 	return s.gateway.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID:    customerID,
@@ -102,13 +102,13 @@ func (s *Shop) paid(_ context.Context, e *webhook.TransactionEvent) error {
 func (s *Shop) renewed(_ context.Context, e *webhook.SubscriptionEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if until := e.Data.CurrentPeriodEnd.Time; until.After(s.members[e.Data.CustomerEmail]) { // a late event takes nothing away
+	if until := e.Data.CurrentPeriodEnd.Time; until.After(s.members[e.Data.CustomerEmail]) { // a late event must not set it back
 		s.members[e.Data.CustomerEmail] = until
 	}
 	return nil
 }
 
-// Shipped returns how many parcels an order has become: it must never be 2.
+// Shipped returns how many parcels were sent for an order: it must never be 2.
 func (s *Shop) Shipped(orderID string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

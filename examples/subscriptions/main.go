@@ -1,4 +1,4 @@
-// Subscriptions tells a year of two subscriptions, from a merchant's webhooks, in a
+// Subscriptions shows a year of two subscriptions, from a merchant's webhooks, in a
 // second: Ana pays by card, Bia by Pix Automatico.
 //
 //	go run ./examples/subscriptions
@@ -20,8 +20,8 @@ import (
 // price is what a month of the coffee club costs, in cents.
 const price = 4990
 
-// anasCard is made by the client-side payment element; this one is a test
-// value.
+// anasCard comes from the client-side payment element; this one is a test
+// token.
 const anasCard = "pgct_ok_ana"
 
 func main() { tale.Main("subscriptions", run) }
@@ -38,7 +38,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	}
 	c := &club{Teller: t, mock: mock, client: mock.Client(), names: map[string]string{}, paid: map[string]int{}}
 	webhook.OnSubscription(receiver, webhook.AnyKind, c.note)
-	mock.Webhooks.Send(receiver) // in production it stands behind the URL that is registered with the gateway
+	mock.Webhooks.Send(receiver) // in production it serves the URL that is registered with the gateway
 	for _, ch := range c.chapters() {
 		c.Title("%s", ch.title)
 		if err := ch.do(ctx); err != nil {
@@ -55,8 +55,8 @@ func run(ctx context.Context, t *tale.Teller) error {
 	return c.settle(ctx)
 }
 
-// chapter is a part of the year: what happens first, until when the clock runs
-// then, and what must be so in the end.
+// chapter is a part of the year: the action at its start, the time to which the
+// clock advances, and the expected state at its end.
 type chapter struct {
 	title string
 	do    func(context.Context) error
@@ -114,8 +114,8 @@ type club struct {
 	ana, bia string            // their subscriptions
 	names    map[string]string // by e-mail
 
-	mu   sync.Mutex     // webhooks of two records may come at once
-	paid map[string]int // months paid, by name, as the webhooks tell
+	mu   sync.Mutex     // webhooks of two resources may arrive at once
+	paid map[string]int // months paid, by name, according to the webhooks
 }
 
 // note writes one line of the timeline.
@@ -143,7 +143,7 @@ func (c *club) note(_ context.Context, e *webhook.SubscriptionEvent) error {
 	return nil
 }
 
-// join begins both subscriptions. Ana's first paid month starts on a 31st.
+// join creates both subscriptions. Ana's first paid month starts on a 31st.
 func (c *club) join(ctx context.Context) error {
 	var err error
 	if c.ana, err = c.subscribe(ctx, "Ana", gateway.SubscriptionParams{Token: anasCard, TrialEnd: day(time.January, 31)}); err != nil {
@@ -152,7 +152,7 @@ func (c *club) join(ctx context.Context) error {
 	if c.bia, err = c.subscribe(ctx, "Bia", gateway.SubscriptionParams{PaymentMethod: gateway.SubscriptionPixAutomatic}); err != nil {
 		return err
 	}
-	return c.mock.Subscriptions.Authorize(c.bia) // Bia scans the code and says yes
+	return c.mock.Subscriptions.Authorize(c.bia) // Bia scans the code and authorizes
 }
 
 func (c *club) joined(ctx context.Context) error {
@@ -169,7 +169,7 @@ func (c *club) subscribe(ctx context.Context, name string, params gateway.Subscr
 	params.CustomerID = customer.ID
 	params.Amount = price
 	params.Interval = gateway.IntervalMonth
-	params.IdempotencyKey = "club-" + name // kept with the order, so that a repeat makes no second one
+	params.IdempotencyKey = "club-" + name // stored with the order, so that a repeat creates no second one
 	subscription, err := c.client.Subscriptions.Create(ctx, params)
 	if err != nil {
 		return "", err
@@ -189,7 +189,7 @@ func (c *club) anchored(ctx context.Context) error {
 	return nil
 }
 
-// refuse makes Ana's bank refuse the next charge and the first retry.
+// refuse makes Ana's bank decline the next charge and the first retry.
 func (c *club) refuse(context.Context) error { return c.mock.Subscriptions.FailNextCharges(c.ana, 2) }
 
 // update changes what can be changed.
@@ -201,7 +201,8 @@ func (c *club) update(ctx context.Context) error {
 	return err
 }
 
-// revoke is Bia's, not the merchant's: no call of the interface does it.
+// revoke simulates Bia, who revokes the consent in her bank's app: the
+// interface has no call for it.
 func (c *club) revoke(context.Context) error { return c.mock.Subscriptions.Revoke(c.bia) }
 
 func (c *club) revoked(ctx context.Context) error {
@@ -212,7 +213,7 @@ func (c *club) revoked(ctx context.Context) error {
 	return c.expect(ctx, c.bia, gateway.SubscriptionCanceled)
 }
 
-// leave is Ana's cancellation: what she has paid is hers to the end.
+// leave is Ana's cancellation: she keeps access to the end of the paid period.
 func (c *club) leave(ctx context.Context) error {
 	if _, err := c.client.Subscriptions.Cancel(ctx, c.ana, gateway.SubscriptionCancelParams{Reason: "too much coffee"}); err != nil {
 		return err
@@ -220,7 +221,7 @@ func (c *club) leave(ctx context.Context) error {
 	return c.expect(ctx, c.ana, gateway.SubscriptionCancelScheduled)
 }
 
-// settle compares what the webhooks told with what the gateway has.
+// settle compares what the webhooks reported with the gateway's state.
 func (c *club) settle(ctx context.Context) error {
 	c.Title("The year in numbers")
 	for _, name := range []string{"Ana", "Bia"} {

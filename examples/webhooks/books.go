@@ -7,7 +7,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
-// books are the shop's database, seen from outside of the receiver.
+// books is the shop's database, read from outside the receiver.
 type books struct {
 	db    *sql.DB
 	store *sqlstore.Store
@@ -26,7 +26,7 @@ func (b *books) entries(ctx context.Context) (map[string][]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err has what is to be known
+	defer rows.Close() //nolint:errcheck // Err has the errors that matter
 	found := make(map[string][]int64)
 	for rows.Next() {
 		var id string
@@ -39,7 +39,7 @@ func (b *books) entries(ctx context.Context) (map[string][]int64, error) {
 	return found, rows.Err()
 }
 
-// findings are the differences between what was paid and the ledger.
+// findings are the differences between the payments and the ledger.
 type findings struct {
 	rows, lost, doubled, wrong, unknown int
 

@@ -4,8 +4,8 @@
 //	cd examples/webhooks && go run .
 //
 // The shop's receiver, in receiver.go, is what a merchant would write; it runs
-// as a process of its own. The rest is the stage: the mock gateway, the process
-// that is killed, and the audit.
+// as a process of its own. The rest sets up the demonstration: the mock
+// gateway, the process that is killed, and the audit.
 package main
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/gateway-go/gateway/examples/internal/tale"
 )
 
-// roleVariable makes this program the receiver: it starts itself again with it.
+// roleVariable makes this program run as the receiver: it starts itself with
+// it.
 const roleVariable = "WEBHOOKS_EXAMPLE_ROLE"
 
 func main() {
@@ -37,7 +38,7 @@ func mainReceiver() {
 	}
 }
 
-// run tells the story and returns what was lost or doubled.
+// run runs the demonstration and returns what was lost or duplicated.
 func run(ctx context.Context, t *tale.Teller) (err error) {
 	s, err := newStage(ctx, t)
 	if err != nil {

@@ -21,12 +21,12 @@ type process struct {
 	command *exec.Cmd
 	stdin   io.Closer
 	address string
-	said    chan string   // what it says after its address
-	ended   chan struct{} // closed when it is gone
+	said    chan string   // its output after its address
+	ended   chan struct{} // closed when it has exited
 	err     error         // how it ended
 }
 
-// start starts this program again, as a receiver.
+// start runs this program as a receiver.
 func start(ctx context.Context, environment ...string) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -57,7 +57,7 @@ func start(ctx context.Context, environment ...string) (*process, error) {
 	}
 }
 
-// watch reads what the process says, until it is gone.
+// watch reads the output of the process until it exits.
 func (p *process) watch(stdout io.Reader) {
 	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
 		p.said <- scanner.Text()
@@ -66,7 +66,7 @@ func (p *process) watch(stdout io.Reader) {
 	close(p.ended)
 }
 
-// kill is SIGKILL. It returns when the process is gone.
+// kill sends SIGKILL. It returns when the process has exited.
 func (p *process) kill() error {
 	err := p.command.Process.Kill()
 	<-p.ended
@@ -76,20 +76,20 @@ func (p *process) kill() error {
 	return err
 }
 
-// stop ends the process in good order.
+// stop shuts the process down gracefully.
 func (p *process) stop() error {
 	err := p.stdin.Close()
 	<-p.ended
 	return errors.Join(err, p.err)
 }
 
-// front is the load balancer of a shop's receivers: its address
-// stays the same whichever process responds.
+// front is the load balancer of a shop's receivers: its address stays the same
+// for every process.
 type front struct {
 	target atomic.Pointer[url.URL]
 	taken  atomic.Int64 // deliveries that returned 200
 	failed atomic.Int64 // deliveries that reached no process
-	denied atomic.Int64 // deliveries that were not believed
+	denied atomic.Int64 // rejected deliveries
 	proxy  httputil.ReverseProxy
 }
 
@@ -113,7 +113,7 @@ func newFront() *front {
 			f.failed.Add(1)
 			w.WriteHeader(http.StatusBadGateway)
 		},
-		// A connection to a process that was killed is of no use.
+		// A connection to a killed process can't be reused.
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}
 	return f
@@ -123,7 +123,7 @@ func (f *front) point(address string) { f.target.Store(&url.URL{Scheme: "http", 
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.proxy.ServeHTTP(w, r) }
 
-// until waits for something to become true.
+// until waits until a condition is true.
 func until(ctx context.Context, what string, done func() (bool, error)) error {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()

@@ -20,7 +20,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// What the receiver is told by its environment.
+// The environment variables that configure the receiver.
 const (
 	databaseVariable = "SHOP_DATABASE"
 	secretVariable   = "GATEWAY_WEBHOOK_SECRET"
@@ -37,8 +37,8 @@ func openShop(ctx context.Context, path string) (*sql.DB, *sqlstore.Store, error
 	if err := store.Migrate(ctx); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	// A shop would make transaction_id the primary key. Here nothing but the
-	// receiver keeps a payment from standing twice.
+	// A shop would make transaction_id the primary key. Here only the receiver
+	// prevents a second row for a payment.
 	_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS ledger (transaction_id TEXT NOT NULL, order_ref TEXT NOT NULL, cents INTEGER NOT NULL)`)
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
@@ -46,25 +46,25 @@ func openShop(ctx context.Context, path string) (*sql.DB, *sqlstore.Store, error
 	return db, store, nil
 }
 
-// newReceiver is the receiver of the shop: it stores an event, responds, and
-// works from the store.
+// newReceiver returns the shop's receiver: it stores an event, responds, and
+// handles it from the store.
 func newReceiver(store *sqlstore.Store, secret gateway.Secret, died *saboteur) (*webhook.Receiver, error) {
 	rx, err := webhook.New(webhook.Config{
 		Keys:    []webhook.SigningKey{{Key: secret}},
 		Store:   store,
 		Mode:    webhook.Inbox,
 		Workers: 2,
-		// How long the work of a killed process waits for another. The default
-		// is a minute.
+		// How long an event of a killed process waits for another process. The
+		// default is a minute.
 		Lease:        2 * time.Second,
 		PollInterval: 100 * time.Millisecond,
-		Logger:       slog.New(slog.DiscardHandler), // the story is told by its numbers
+		Logger:       slog.New(slog.DiscardHandler), // the receiver's log would only repeat the narration
 	})
 	if err != nil {
 		return nil, err
 	}
-	// What this writes and the note that the event is done are committed
-	// together, or neither is.
+	// The writes of this handler and the completion of the event are committed
+	// together, or not at all.
 	book := sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO ledger (transaction_id, order_ref, cents) VALUES (?, ?, ?)`,
 			e.ResourceID, e.CorrelationID, e.Data.Amount)
@@ -80,8 +80,8 @@ func newReceiver(store *sqlstore.Store, secret gateway.Secret, died *saboteur) (
 	return rx, nil
 }
 
-// printLabel is work that takes its time. It is done before the transaction
-// begins: SQLite has one writer, and deliveries are to be stored meanwhile.
+// printLabel is slow work. It runs before the transaction begins: SQLite has
+// one writer, and deliveries must be stored meanwhile.
 func printLabel(ctx context.Context) error {
 	done := time.NewTimer(50 * time.Millisecond)
 	defer done.Stop()
@@ -93,8 +93,8 @@ func printLabel(ctx context.Context) error {
 	}
 }
 
-// receive is the receiver's process. It says on out where it listens, and ends
-// in good order when in does.
+// receive is the receiver's process. It writes its address to out, and shuts
+// down gracefully when in is closed.
 func receive(ctx context.Context, in io.Reader, out io.Writer) error {
 	db, store, err := openShop(ctx, os.Getenv(databaseVariable))
 	if err != nil {
@@ -106,7 +106,7 @@ func receive(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rx.Start() // what the last process left comes first; Shutdown ends it
+	rx.Start() // handles first what the last process left; Shutdown ends it
 
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -124,7 +124,7 @@ func receive(ctx context.Context, in io.Reader, out io.Writer) error {
 
 	ended := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // until whoever started us lets go, or is gone
+		_, _ = io.Copy(io.Discard, in) // until the parent process closes the input or exits
 		close(ended)
 	}()
 	select {
@@ -137,10 +137,10 @@ func receive(ctx context.Context, in io.Reader, out io.Writer) error {
 	return errors.Join(server.Shutdown(ctx), rx.Shutdown(ctx))
 }
 
-// saboteur kills its own process at the worst moment: the payment is written,
-// and not committed.
+// saboteur kills its own process at the worst time: the payment is written, but
+// not committed.
 type saboteur struct {
-	diesAt int64 // at the how manieth payment; 0 is never
+	diesAt int64 // at the payment with this number; 0 is never
 	seen   atomic.Int64
 	out    io.Writer
 }

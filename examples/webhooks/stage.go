@@ -19,11 +19,11 @@ import (
 const (
 	orders   = 120
 	killAt   = 60 // deliveries that the first process acknowledges before it is killed
-	diesAt   = 20 // the payment that the second process does not survive
+	diesAt   = 20 // the payment at which the second process dies
 	forgings = 5
 )
 
-// stage is where the story plays.
+// stage is the environment of the demonstration.
 type stage struct {
 	*tale.Teller
 
@@ -32,7 +32,7 @@ type stage struct {
 	front   *front
 	running *process
 
-	paid map[string]int64 // cents by transaction: what the ledger must hold
+	paid map[string]int64 // cents by transaction: the expected ledger
 	half string           // the transaction that was written and not committed
 }
 
@@ -52,7 +52,7 @@ func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
 		Events:  []string{string(webhook.TransactionPaid)},
 	})
 	if err == nil {
-		// A network that repeats itself, and one that garbles.
+		// A network that sends duplicates, and one that corrupts.
 		err = mock.Faults.Add(mockserver.DuplicateWebhook().Probability(0.2), mockserver.CorruptSignature().Probability(0.05))
 	}
 	if err == nil {
@@ -66,7 +66,7 @@ func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
 
 func (s *stage) database() string { return filepath.Join(s.folder, "shop.db") }
 
-// start starts a receiver and has the front send deliveries there.
+// start starts a receiver and makes the front send deliveries to it.
 func (s *stage) start(ctx context.Context, environment ...string) error {
 	p, err := start(ctx, append(environment,
 		databaseVariable+"="+s.database(), secretVariable+"="+s.mock.Secret().Reveal())...)
@@ -86,7 +86,7 @@ func (s *stage) close() error {
 	return errors.Join(killed, s.mock.Close(), os.RemoveAll(s.folder))
 }
 
-// sell makes the charges, all waiting for their Pix.
+// sell creates the charges, all pending.
 func (s *stage) sell(ctx context.Context) error {
 	s.Title("A shop sells")
 	client := s.mock.Client()
@@ -133,8 +133,8 @@ func (s *stage) killAnywhere(ctx context.Context) error {
 	return s.backlog(ctx)
 }
 
-// backlog looks into the dead receiver's database: what was acknowledged and
-// not handled is what a receiver without an inbox would have lost.
+// backlog reads the dead receiver's database: a receiver without an inbox would
+// have lost the events that were acknowledged and not handled.
 func (s *stage) backlog(ctx context.Context) error {
 	b, err := s.open(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 	return s.backlog(ctx)
 }
 
-// recover starts a third process and lets the gateway repeat what failed.
+// recover starts a third process and lets the gateway redeliver what failed.
 func (s *stage) recover(ctx context.Context) error {
 	s.Title("It is restarted, and the gateway retries what was not acknowledged")
 	if err := s.start(ctx); err != nil {
@@ -204,7 +204,7 @@ func (s *stage) recover(ctx context.Context) error {
 			return true, nil
 		}
 		repeated = max(repeated, pending)
-		if _, err := s.mock.Clock.Next(); err != nil { //nolint:contextcheck // no context waits for this clock
+		if _, err := s.mock.Clock.Next(); err != nil { //nolint:contextcheck // the clock takes no context
 			return false, err
 		}
 		return false, s.mock.Wait(ctx)
@@ -237,7 +237,7 @@ func (s *stage) undelivered() (n int) {
 	return n
 }
 
-// forge sends payments that the gateway knows nothing of.
+// forge sends payments that do not exist at the gateway.
 func (s *stage) forge(ctx context.Context) error {
 	s.Title("An attacker sends forged deliveries")
 	for range forgings {
@@ -259,7 +259,7 @@ func (s *stage) forge(ctx context.Context) error {
 	return nil
 }
 
-// audit ends the receiver in good order and compares the ledger with the
+// audit shuts the receiver down gracefully and compares the ledger with the
 // gateway.
 func (s *stage) audit(ctx context.Context) error {
 	s.Title("The audit")

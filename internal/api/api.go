@@ -8,8 +8,8 @@
 //
 //	go run ./internal/api/list >api/next.txt
 //
-// A release keeps a copy of it under its version, api/v1.2.0.txt, and whatever is in
-// there stays: see [Compare].
+// A release keeps a copy of it under its version, api/v1.2.0.txt, whose declarations
+// must stay: see [Compare].
 package api
 
 import (
@@ -44,7 +44,7 @@ func List(root string) ([]string, error) {
 	return slices.Compact(lines), err
 }
 
-// private reports whether a folder has no package of the module that others import.
+// private reports whether a folder has no importable package of the module.
 func private(path, name string) bool {
 	if strings.HasPrefix(name, ".") || slices.Contains([]string{"internal", "testdata", "examples", "cmd", "node_modules"}, name) {
 		return true
@@ -110,8 +110,8 @@ func receiver(d *ast.FuncDecl) string {
 	return name
 }
 
-// group lists a declaration of constants, variables or types. A constant without a value
-// has the one of the constant before, with another iota.
+// group lists a declaration of constants, variables or types. A constant without a
+// value repeats that of the previous one, with another iota.
 func (l *lister) group(d *ast.GenDecl) {
 	var last *ast.ValueSpec
 	for i, spec := range d.Specs {

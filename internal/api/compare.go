@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Compare returns what is gone from an API and what has changed, in words; what was
-// added is fine.
+// Compare describes what was removed from an API or changed; additions are allowed.
 func Compare(before, now []string) []string {
 	changed := map[string]string{}
 	for _, line := range now {
@@ -29,8 +28,8 @@ func Compare(before, now []string) []string {
 	return append(broken, grown(before, now)...)
 }
 
-// grown returns the methods that were added to interfaces: whoever implements one has
-// to follow. No one can implement one with an unexported method.
+// grown returns the methods that were added to interfaces, which breaks their
+// implementations. Interfaces with an unexported method have none outside the module.
 func grown(before, now []string) (broken []string) {
 	for _, line := range now {
 		of, member, isMember := strings.Cut(line, " interface, ")

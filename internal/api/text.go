@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// text returns a type or a value as source. Functions have no names of parameters:
-// these may change.
+// text returns a type or a value as source. Parameter names are omitted, since
+// they may change.
 func text(e ast.Expr) string {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if f, ok := n.(*ast.FuncType); ok {

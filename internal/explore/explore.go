@@ -2,9 +2,9 @@
 // make, and reduces a sequence that fails to a small one. It enumerates; nothing is
 // sampled.
 //
-// A test asks its [Run] for every choice: which fault a request meets, which of two
-// workers goes next. It must be repeatable: the same choices lead to the same next
-// question. Option 0 is the plain one, in which nothing goes wrong.
+// A test asks its [Run] for every choice: which fault a request gets, which of two
+// workers runs next. It must be deterministic: the same choices lead to the same
+// next choice. Option 0 is the default, in which nothing fails.
 //
 //	for tree := (explore.Tree{}); ; {
 //		run := tree.Next()
@@ -25,7 +25,7 @@ type Run struct {
 	picks   []int // those of the tree or of a replay, then those made here
 	options []int // how many there were at each choice
 	at      int   // choices made
-	lenient bool  // a replay, whose picks may not fit any more
+	lenient bool  // a replay, whose picks may no longer fit
 }
 
 // Choose returns which of n options this run takes, 0 to n-1.
@@ -52,17 +52,19 @@ func (r *Run) Choose(n int) int {
 // Picks returns the choices that the run has made, for [Replay].
 func (r *Run) Picks() []int { return slices.Clone(r.picks[:r.at]) }
 
-// Replay returns a run that makes the given choices, and plain ones after them.
+// Replay returns a run that makes the given choices, and default ones after
+// them.
 func Replay(picks []int) *Run { return &Run{picks: slices.Clone(picks), lenient: true} }
 
 // Tree is every run of a test, in depth-first order. The zero value starts with the
-// run that makes only plain choices.
+// run that makes only default choices.
 type Tree struct {
 	last *Run
 	runs int
 }
 
-// Next returns the next run, nil after the last one. The run before must have ended.
+// Next returns the next run, nil after the last one. The previous run must have
+// ended.
 func (t *Tree) Next() *Run {
 	next := &Run{}
 	if t.last != nil {
@@ -84,8 +86,8 @@ func (t *Tree) Next() *Run {
 // Runs returns how many runs there were so far.
 func (t *Tree) Runs() int { return t.runs }
 
-// Minimise reduces the choices of a failing run, as long as it still fails: it leaves
-// choices out and makes them plain. fails makes the run.
+// Minimise reduces the choices of a failing run, as long as it still fails: it
+// removes choices or replaces them by the default. fails executes the run.
 func Minimise(picks []int, fails func(*Run) bool) []int {
 	picks = plainEnd(picks)
 	for {
@@ -97,7 +99,8 @@ func Minimise(picks []int, fails func(*Run) bool) []int {
 	}
 }
 
-// longestCut is how many choices are left out at a time: those of a request and more.
+// longestCut is the maximum number of choices removed at a time: at least those of a
+// request.
 const longestCut = 8
 
 func smallerFailing(picks []int, fails func(*Run) bool) []int {
@@ -132,7 +135,7 @@ func smallerFailing(picks []int, fails func(*Run) bool) []int {
 	return nil
 }
 
-// plainEnd drops the plain choices at the end, which every run makes by itself.
+// plainEnd drops the default choices at the end, which every run makes anyway.
 func plainEnd(picks []int) []int {
 	for len(picks) > 0 && picks[len(picks)-1] == 0 {
 		picks = picks[:len(picks)-1]

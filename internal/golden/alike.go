@@ -7,8 +7,9 @@ import (
 )
 
 // Alike checks that the mock's response got has the members and values of the
-// golden response want, up to what no two runs have in common: ids, moments, and
-// the codes that are made of them. Members named in but may have any value.
+// golden response want, except for those that differ in every run: ids,
+// timestamps, and the codes derived from them. Members named in but may have any
+// value.
 func Alike(tb TB, want, got []byte, but ...string) {
 	tb.Helper()
 	compare(tb, want, got, func(name string, want, got any) bool {
@@ -18,7 +19,7 @@ func Alike(tb TB, want, got []byte, but ...string) {
 	})
 }
 
-// made are the members whose texts are made anew in every run.
+// made are the members whose values are generated in every run.
 func made() []string {
 	return []string{
 		"qr_code", "qrcode", "end_to_end_id", "endToEnd", "barcode", "digitable_line", "client_secret", "next_cursor", "prev_cursor",
@@ -26,7 +27,7 @@ func made() []string {
 	}
 }
 
-// blur replaces ids and moments within a text.
+// blur replaces ids and timestamps within a string.
 func blur(v any) any {
 	s, ok := v.(string)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Missing as the value of [Edit] takes the member away.
+// Missing as the value of [Edit] removes the member.
 const Missing = ""
 
 // Edit returns the JSON in body with the member at path, such as "products[0].name", set
@@ -29,7 +29,7 @@ func Edit(tb TB, body, path, value string) string {
 	return string(out)
 }
 
-// set reports whether it found the way.
+// set reports whether the path exists.
 func set(in any, steps []string, v any, remove bool) bool {
 	last := len(steps) == 1
 	switch node := in.(type) {

@@ -12,7 +12,7 @@ import (
 // method is a responder of a mock transport.
 type Exchange struct {
 	Status int
-	Header http.Header // beside Content-Type, which is JSON if it is not set
+	Header http.Header // besides Content-Type, which defaults to JSON
 	Body   []byte
 
 	mu       sync.Mutex
@@ -28,7 +28,7 @@ type Request struct {
 	Body   []byte
 }
 
-// Respond keeps the request and gives the response.
+// Respond records the request and returns the response.
 func (e *Exchange) Respond(r *http.Request) (*http.Response, error) {
 	sent := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), Header: r.Header.Clone()}
 	if r.Body != nil {
@@ -52,14 +52,14 @@ func (e *Exchange) Respond(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Requests returns what was asked, in order.
+// Requests returns the requests in order.
 func (e *Exchange) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]Request(nil), e.requests...)
 }
 
-// Only returns the one request that was asked.
+// Only returns the only request, and fails the test if there is another number.
 func (e *Exchange) Only(tb TB) Request {
 	tb.Helper()
 	all := e.Requests()

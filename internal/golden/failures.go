@@ -10,14 +10,14 @@ import (
 )
 
 // Failure is an error response that every operation must be able to read, and
-// what the client's error must say then.
+// what the client's error must contain.
 type Failure struct {
 	Exchange // its status and body
 
 	Name   string // of its file under testdata/errors
 	Code   string
 	Detail string
-	Fields []string // the members at fault
+	Fields []string // the invalid members
 }
 
 // Failures returns the error responses under testdata/errors, which are those of

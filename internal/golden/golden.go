@@ -1,8 +1,8 @@
-// Package golden holds both halves of the project to the wire form under
+// Package golden compares both halves of the project with the wire form under
 // testdata/, which was written by hand from the interface document: one file
 // per request and response, testdata/<resource>/<operation>.request.json and
-// .response.json, and .live.response.json if the live dialect differs.
-// Only tests import it.
+// .response.json, and .live.response.json if the live dialect differs. Only
+// tests import it.
 package golden
 
 import (
@@ -27,7 +27,7 @@ type TB interface {
 }
 
 // Read returns the file testdata/name, such as "customers/create.request.json",
-// from the module's root, wherever the test runs.
+// from the module's root.
 func Read(tb TB, name string) []byte {
 	tb.Helper()
 	body, err := os.ReadFile(filepath.Join(root(tb), "testdata", filepath.FromSlash(name)))
@@ -106,13 +106,12 @@ func parse(tb TB, raw []byte) any {
 	return v
 }
 
-// absent is in the place of a member that one of two objects lacks.
+// absent stands for a member that one of two objects lacks.
 type absent struct{}
 
 func (absent) String() string { return "absent" }
 
-// compare reports the values of got that are not the same as those of want. same
-// also says so of whole objects and lists.
+// compare reports the values of got that differ from those of want.
 func compare(tb TB, want, got []byte, same func(name string, want, got any) bool) {
 	tb.Helper()
 	var walk func(path string, want, got any)
@@ -155,8 +154,8 @@ func empty(v any) bool {
 	return v == nil || v == "" || v == (absent{}) || ok && len(list) == 0
 }
 
-// zero reports whether v says nothing: a member that was not in the response may
-// be written like this.
+// zero reports whether v is empty: a member that was not in the response may be
+// written like this.
 func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
 
 // Filled checks that every exported field of the struct v points to, and of the structs
@@ -189,7 +188,7 @@ func unset(v reflect.Value, path string, but []string) []string {
 
 func unsetFields(v reflect.Value, path string, but []string) []string {
 	if v.NumField() > 0 && v.Type().Field(0).Type.String() == "time.Time" {
-		return nil // a moment, which is not zero
+		return nil // a timestamp, which is not zero
 	}
 	var out []string
 	for i := range v.NumField() {

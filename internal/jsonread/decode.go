@@ -12,8 +12,8 @@ import (
 
 // Decode reads body into v, which points to a zero value, by a plan that is made
 // once per type, in two thirds of the JSON package's time. It reports false if it
-// gave up, as at a wrong type: v then holds anything, and the caller uses the JSON
-// package. A fuzz test holds the two to the same results.
+// gave up, such as at a wrong type: v then has any value, and the caller uses the
+// JSON package. A fuzz test compares the two.
 func Decode(body []byte, v any) bool {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
 	defer release(d)
@@ -54,13 +54,13 @@ type NodeDecoder interface{ DecodeNode(d *Decoder, i int) bool }
 type readFunc func(d *Decoder, i int, v reflect.Value) bool
 
 const (
-	chunkSize  = 1 << 10 // a string that is kept keeps at most this much
+	chunkSize  = 1 << 10 // a retained string retains at most this much
 	longString = chunkSize / 4
 )
 
 // text returns a copy of the string of node i. Short ones share a chunk of
-// memory, so that a response's strings take a few allocations; half of what is
-// left to read is names and punctuation.
+// memory, so that a response's strings take a few allocations; half of the
+// remaining input is names and punctuation.
 func (d *Decoder) text(i int) (string, bool) {
 	n := &d.nodes[i]
 	if n.escapes {
@@ -102,13 +102,13 @@ func readInt(d *Decoder, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '0' {
 		return k == 'n'
 	}
-	n, err := strconv.ParseInt(d.Raw(i), 10, 64) // 1.0 and 1e3 are for the lenient reading
+	n, err := strconv.ParseInt(d.Raw(i), 10, 64) // 1.0 and 1e3 are left to lenient decoding
 	v.SetInt(n)
 	return err == nil && !v.OverflowInt(n)
 }
 
-// readPointer and readSlice make the plan of the type they lead to when they
-// first read one: a type may lead to itself.
+// readPointer and readSlice make the plan of their element type when they first
+// need it: a type may refer to itself.
 func readPointer(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t) })
 	return func(d *Decoder, i int, v reflect.Value) bool {
@@ -143,8 +143,8 @@ func readSlice(t reflect.Type) readFunc {
 	}
 }
 
-// more guesses how many further elements array i has from e on, after n: as many
-// as its other nodes make, if all are alike.
+// more estimates how many elements array i has from e on, after the first n,
+// assuming that all elements have equally many nodes.
 func (d *Decoder) more(i, e, n int) int {
 	const few, many = 4, 1 << 10
 	if n == 0 {

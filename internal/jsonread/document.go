@@ -18,8 +18,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Lenient is how responses and webhooks are read: one name in Latin-1 or a
-// member that appears twice must not hide a payment.
+// Lenient are the options for responses and webhooks: a name in Latin-1 or a
+// duplicate member must not hide a payment.
 var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // Document is a JSON value, read into a flat list of nodes in the order of the
@@ -30,13 +30,13 @@ type Document struct {
 	nodes  []node
 	strict bool // without duplicate names and invalid UTF-8
 
-	// What the JSON package reads with.
+	// The JSON package's decoder and its input.
 	buf bytes.Buffer
 	dec jsontext.Decoder
 }
 
-// node is a value and its name, as places in the body. Its first child is the
-// node after it, end is the node after its last descendant.
+// node is a value and its name, as positions in the body. Its first child is
+// the node after it, end is the node after its last descendant.
 type node struct {
 	names         uint64 // of an object: the bits of its members' names, see nameBit
 	name, nameEnd int32  // the member's name, without its quotes; empty in an array
@@ -44,13 +44,13 @@ type node struct {
 	end           int32
 	kind          jsontext.Kind
 	escaped       bool // the name has escapes or invalid UTF-8
-	escapes       bool // the value is a string that has
+	escapes       bool // the value is a string that has them
 }
 
-// SyntaxError says where a body stops being a JSON object with unique names.
+// SyntaxError reports where a body stops being a JSON object with unique names.
 type SyntaxError struct {
 	Offset  int64            // bytes before the fault
-	Pointer jsontext.Pointer // the member it was found in; may be ""
+	Pointer jsontext.Pointer // the member with the fault; may be ""
 	Reason  string
 }
 
@@ -69,7 +69,7 @@ func (d *Document) Parse(body []byte) error {
 // Read calls use with the document of body, a JSON object that is read leniently
 // (see [Lenient]). What the document returns is valid until body changes, the
 // document itself during the call. An object with more than maxNodes values is an
-// error, so that a stranger's body can't take more memory.
+// error, so that an attacker's body can't use more memory.
 func Read(body []byte, use func(d *Document)) error {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
 	defer release(d)
@@ -170,10 +170,10 @@ func (d *Document) read(n node) error {
 	return nil
 }
 
-// plain reports whether a string is what it looks like.
+// plain reports whether a string has no escapes and is valid UTF-8.
 func plain(raw []byte) bool { return bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) }
 
-// place returns where the text of n bytes that was just read is.
+// place returns the position of the n bytes that were just read.
 func (d *Document) place(n int) (start, end int32) {
 	at := d.dec.InputOffset()
 	return int32(at) - int32(n), int32(at) //nolint:gosec // as above
@@ -201,8 +201,9 @@ func (d *Document) Kind(i int) jsontext.Kind { return d.nodes[i].kind }
 // sibling if it has one. The first child of i is i+1.
 func (d *Document) End(i int) int { return int(d.nodes[i].end) }
 
-// Find returns the member of object i that is called name, or 0. *hint is where to begin,
-// and then the node after the one found: members are mostly read in order.
+// Find returns the member of object i that is called name, or 0. *hint is the node at
+// which to start, and is set to the node after the one found: members are mostly read
+// in order.
 func (d *Document) Find(i int, name string, hint *int) int {
 	if d.nodes[i].names&nameBit(name) == 0 {
 		return 0
@@ -244,8 +245,7 @@ func (d *Document) Raw(i int) string { return view(d.raw(i)) }
 
 func (d *Document) raw(i int) []byte { return d.body[d.nodes[i].raw:d.nodes[i].rawEnd] }
 
-// Text returns the string that a JSON string stands for. It is valid until the
-// body changes.
+// Text returns the value of a JSON string. It is valid until the body changes.
 func (d *Document) Text(i int) string {
 	if n := &d.nodes[i]; !n.escapes {
 		return view(d.body[n.raw+1 : n.rawEnd-1])
@@ -296,12 +296,12 @@ func (d *Document) Path(i int) string {
 
 // unquote maps invalid UTF-8 to U+FFFD.
 func unquote(raw []byte) string {
-	s, _ := jsontext.AppendUnquote(nil, raw) // the error is that of invalid UTF-8: raw is valid JSON
+	s, _ := jsontext.AppendUnquote(nil, raw) // the only possible error is invalid UTF-8: raw is valid JSON
 	return string(s)
 }
 
-// view returns b as a string without a copy: half of the time that the rules
-// took went into copies.
+// view returns b as a string without a copy: copies took half of the time of
+// the rules.
 func view(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // see above
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// plans are the reading functions of the types read so far. They are made from
-// the types alone, so it makes no difference who makes them.
+// plans are the reading functions of the types read so far. They depend on the
+// types alone, so sharing them is safe.
 var plans sync.Map // reflect.Type to readFunc
 
-// planFor returns how values of type t are read.
+// planFor returns the reading function for values of type t.
 func planFor(t reflect.Type) readFunc {
 	if read, ok := plans.Load(t); ok {
 		return read.(readFunc) //nolint:forcetypeassert // nothing else is stored
@@ -64,7 +64,7 @@ func makePlan(t reflect.Type) readFunc {
 	return readOther
 }
 
-// structPlan is how a struct is read.
+// structPlan is the plan of a struct.
 type structPlan struct {
 	fields []fieldPlan // in the order of the struct, which is that of the responses
 	extra  []int       // where unknown members are kept; nil drops them
@@ -96,8 +96,8 @@ func planStruct(t reflect.Type) *structPlan {
 
 const maxEmbedded = 8
 
-// add adds the fields of t, then those of the structs embedded in it, which
-// stand back behind fields of the same name.
+// add adds the fields of t, then those of the structs embedded in it, unless a
+// field has the same name.
 func (p *structPlan) add(t reflect.Type, at []int) bool {
 	if len(at) > maxEmbedded {
 		return false // a type that embeds a pointer to itself
@@ -162,8 +162,8 @@ func (p *structPlan) read(d *Decoder, i int, v reflect.Value) bool {
 	return true
 }
 
-// field returns the field of a member, or -1. It is most often the one after the
-// last one, or one soon after that.
+// field returns the field of a member, or -1. It is usually the one after the
+// last one, or soon after that.
 func (p *structPlan) field(name string, next int) int {
 	for i := next; i < len(p.fields); i++ {
 		if p.fields[i].name == name {
@@ -178,7 +178,7 @@ func (p *structPlan) field(name string, next int) int {
 	return -1
 }
 
-// keep keeps a member that the struct has no field for.
+// keep stores a member for which the struct has no field.
 func (p *structPlan) keep(d *Decoder, i int, v reflect.Value) {
 	if p.extra == nil {
 		return
@@ -190,7 +190,7 @@ func (p *structPlan) keep(d *Decoder, i int, v reflect.Value) {
 	(*members)[strings.Clone(d.Name(i))] = slices.Clone(d.raw(i))
 }
 
-// fieldAt returns the field at path, making the structs on the way to it.
+// fieldAt returns the field at path, allocating the structs on the way to it.
 func fieldAt(v reflect.Value, path []int) reflect.Value {
 	v = v.Field(path[0])
 	for _, i := range path[1:] {

@@ -13,13 +13,13 @@ type Rewriter struct {
 	// Name returns what replaces a member's name; nil keeps all names.
 	Name func(name string) string
 
-	// Value writes what replaces a token that is no name. The path names the
-	// members that lead to it, the innermost last; the elements of an array have
-	// the array's name.
+	// Value writes the replacement of a token other than a name. The path names
+	// the members that lead to it, the innermost last; the elements of an array
+	// have the array's name.
 	Value func(out *jsontext.Encoder, path []string, t jsontext.Token) error
 }
 
-// Rewrite copies text, which is read leniently.
+// Rewrite copies text, which is parsed leniently.
 func (r Rewriter) Rewrite(text []byte) ([]byte, error) {
 	in := jsontext.NewDecoder(bytes.NewReader(text), Lenient)
 	var to bytes.Buffer

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// What a scan gives up at. The members of an object are compared with each
-// other, and each value takes the memory of a node.
+// The limits of a scan. The members of an object are compared with each other,
+// and each value takes the memory of a node.
 const (
 	maxDepth   = 32
 	maxMembers = 64
@@ -21,8 +21,8 @@ const (
 
 // scanner fills the nodes of a document in a third of the JSON package's time and
 // without allocations. It gives up at anything malformed or unusual: a duplicate
-// member, escapes in a name, surrogates, invalid UTF-8. What it accepts is JSON; a
-// fuzz test holds it to that.
+// member, escapes in a name, surrogates, invalid UTF-8. Whatever it accepts is
+// valid JSON; a fuzz test checks that.
 type scanner struct {
 	body  []byte
 	at    int
@@ -92,8 +92,8 @@ func (s *scanner) children(open byte, parent, depth int) bool {
 	}
 }
 
-// member reads a member. It gives up at a name that has escapes, or that the object at
-// parent has already.
+// member reads a member. It gives up at a name that has escapes, or that occurs twice
+// in the object at parent.
 func (s *scanner) member(parent, depth int) bool {
 	s.peek()
 	name, escaped, ok := s.readString()
@@ -152,11 +152,11 @@ func (s *scanner) readByte(c byte) bool {
 	return true
 }
 
-// end reports whether nothing is left but white space.
+// end reports whether only white space is left.
 func (s *scanner) end() bool { return s.peek() == 0 && s.at == len(s.body) }
 
-// readString reads a string that at stands at and returns what is between its
-// quotes, and whether that has escapes.
+// readString reads the string at the current position and returns the bytes
+// between its quotes, and whether they have escapes.
 func (s *scanner) readString() (text []byte, escaped, ok bool) {
 	if s.at >= len(s.body) || s.body[s.at] != '"' {
 		return nil, false, false
@@ -184,8 +184,8 @@ func (s *scanner) readString() (text []byte, escaped, ok bool) {
 	}
 }
 
-// plainPrefix returns the place of the first byte from i on that is a quote, a
-// backslash or a control character. It looks at eight bytes at a time.
+// plainPrefix returns the position of the first byte from i on that is a quote,
+// a backslash or a control character. It looks at eight bytes at a time.
 func plainPrefix(b []byte, i int) int {
 	const (
 		ones  = 0x0101010101010101
@@ -208,8 +208,8 @@ func plainPrefix(b []byte, i int) int {
 	return i
 }
 
-// escape returns how many bytes after the backslash belong to it, 0 to give
-// up, as at surrogates.
+// escape returns how many bytes after the backslash belong to it, or 0 to give
+// up, such as at surrogates.
 func escape(rest []byte) int {
 	if len(rest) == 0 {
 		return 0

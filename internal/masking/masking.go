@@ -1,4 +1,4 @@
-// Package masking says what must not be shown of a request or a response:
+// Package masking decides what must not be shown of a request or a response:
 // credentials, tokens, documents, Pix keys and card data.
 package masking
 

@@ -1,5 +1,5 @@
-// Package profile knows the readings that a row of docs/assumptions.md can have, and
-// which of them the mock gateway has a setting for.
+// Package profile defines the readings that a row of docs/assumptions.md can have,
+// and the mock gateway's settings for them.
 package profile
 
 import (
@@ -10,33 +10,32 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// The readings that a setting reproduces. Any other one says in words what a gateway
-// does.
+// The readings that a setting reproduces. Any other one describes a gateway's
+// behavior in words.
 const (
-	Assumed  = "assumed"  // the row holds
-	Document = "document" // it holds as in the document dialect
-	Live     = "live"     // it holds as in the live dialect
+	Assumed  = "assumed"  // the row applies
+	Document = "document" // as in the document dialect
+	Live     = "live"     // as in the live dialect
 	Lenient  = "accepts transactions without products or buyer"
 	Fee      = "a payment of 10000 cents costs %d" // transaction-fee
 )
 
-// The rows that have a reading of their own.
+// The rows with their own readings.
 const (
 	LenientRow = "D9"
 	FeeRow     = "transaction-fee"
 	listedFee  = "D17" // has the reading of D12, which comes before it
 )
 
-// Settings are those of the mock gateway that readings stand for.
+// Settings are the mock gateway's settings for a set of readings.
 type Settings struct {
 	Dialect spec.Dialect
 	Lenient bool
 	Fee     int64 // cents
 }
 
-// Read returns the settings that readings stand for, and the rows whose reading has no
-// setting, in the order of docs/assumptions.md. The error is for a row that does not
-// exist.
+// Read returns the settings for readings, and the rows whose reading has no setting,
+// in the order of docs/assumptions.md. The error is for a row that does not exist.
 func Read(readings map[string]string) (set Settings, without []string, err error) {
 	left := len(readings)
 	for _, row := range docs.Assumptions() {

@@ -13,7 +13,8 @@ import (
 	"github.com/boombuler/barcode/qr"
 )
 
-// quiet is the light margin around the picture, in modules, which readers need.
+// quiet is the light margin around the picture, in modules, which scanners
+// need.
 const quiet = 4
 
 // Code is a QR picture. Its forms all show the same modules and the margin.
@@ -40,8 +41,8 @@ func New(text string) (Code, error) {
 // Size returns the width and height of the picture in modules, margin included.
 func (c Code) Size() int { return c.side + 2*quiet }
 
-// Dark reports whether the module at x, y is dark; the margin counts, and all
-// that lies outside is light.
+// Dark reports whether the module at x, y is dark. The origin includes the
+// margin; everything outside is light.
 func (c Code) Dark(x, y int) bool {
 	x, y = x-quiet, y-quiet
 	return x >= 0 && y >= 0 && x < c.side && y < c.side && c.dark[y*c.side+x]
@@ -64,8 +65,8 @@ func (c Code) PNG(scale int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SVG returns the picture as an SVG element, black on white, that is as large as
-// the page makes it. Neighbors in a row are one rectangle.
+// SVG returns the picture as an SVG element, black on white, which scales with
+// the page. Neighbors in a row are one rectangle.
 func (c Code) SVG() string {
 	var path strings.Builder
 	size := c.Size()

@@ -21,7 +21,7 @@ const (
 	lineHeight = 19
 	padding    = 16
 	module     = 4 // side of a QR module
-	seconds    = 8 // that a screen stays
+	seconds    = 8 // for which a screen is shown
 )
 
 // SVG returns a picture of a terminal in which command printed output. A QR
@@ -96,7 +96,7 @@ func isQR(line string) bool {
 
 func isTitle(line string) bool { return regexp.MustCompile(`^\d+\. `).MatchString(line) }
 
-// drawing is a picture in the making.
+// drawing is a picture under construction.
 type drawing struct {
 	body   strings.Builder
 	y      int   // of the next line
@@ -165,8 +165,8 @@ func (d *drawing) svg(command string) []byte {
 	return b.Bytes()
 }
 
-// scroll returns the animation: whole steps, as many as the window holds, stay
-// for some seconds each time.
+// scroll returns the animation: as many complete steps as fit in the window are
+// shown for some seconds each.
 func (d *drawing) scroll() string {
 	window := rows * lineHeight
 	bottom := max(0, d.y+lineHeight-window)

@@ -51,7 +51,7 @@ type metadata struct {
 }
 
 // sbom returns what is linked into a binary as a CycloneDX document. The Go toolchain
-// recorded it in the binary, so the list is complete and has nothing else.
+// records it in the binary, so the list is exact.
 func sbom(binary string) ([]byte, error) {
 	data, err := os.ReadFile(binary) //nolint:gosec // just built
 	if err != nil {

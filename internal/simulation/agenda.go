@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// kind says whether an item waits while a month is being closed.
+// kind decides whether an item waits while a month is being closed.
 type kind uint8
 
 const (
-	life kind = iota // what people decide
-	wire             // what is on its way already, and processes that start again
+	life kind = iota // decisions of people
+	wire             // what is already in flight, and restarts of processes
 )
 
-// agenda is what will happen, the latest first. Of two items of one time the one that was
-// added first comes first.
+// agenda holds the future items, the latest first. Of two items with the same time, the
+// one that was added first runs first.
 type agenda struct{ items []item }
 
 type item struct {
@@ -41,7 +41,7 @@ func (a *agenda) next() (at time.Time, ok bool) {
 	return a.items[len(a.items)-1].at, true
 }
 
-// due takes the first item whose time has come.
+// due removes and returns the first due item.
 func (a *agenda) due(now time.Time) (it item, ok bool) {
 	if at, some := a.next(); !some || at.After(now) {
 		return item{}, false

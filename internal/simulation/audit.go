@@ -12,7 +12,8 @@ import (
 	"github.com/gateway-go/gateway/legacy"
 )
 
-// DifferenceError is a month in which the books of a merchant are not those of the gateway.
+// DifferenceError reports a month in which the books of a merchant differ from the
+// gateway's.
 type DifferenceError struct {
 	Seed     uint64
 	Month    int
@@ -21,10 +22,11 @@ type DifferenceError struct {
 	Events   []string // the last ones of the first resource that differs
 }
 
-// Row is one thing that the two sides say differently.
+// Row is one difference between the two sides.
 type Row struct{ What, Books, Gateway string }
 
-// Error shows the two sides in a table, and the last events of what differs first.
+// Error shows the two sides in a table, and the last events of the first resource
+// that differs.
 func (e *DifferenceError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, month %d: the books of %s and the gateway's differ:\n\n", e.Seed, e.Month, e.Merchant)
@@ -85,7 +87,7 @@ func (w *World) audit(ctx context.Context, month int) error {
 	return nil
 }
 
-// inBooks returns what the merchant has.
+// inBooks returns the merchant's side.
 func (m *merchant) inBooks() account {
 	a := account{resources: map[string]entry{}}
 	for _, o := range m.db.orders {
@@ -99,7 +101,7 @@ func (m *merchant) inBooks() account {
 	return a
 }
 
-// atGateway reads what the gateway has.
+// atGateway reads the gateway's side.
 func (m *merchant) atGateway(ctx context.Context) (account, error) {
 	a := account{resources: map[string]entry{}}
 	v1, err := legacy.New(m.sound, m.key())
@@ -159,8 +161,8 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 	return a, nil
 }
 
-// differences compares the two sides, and the books with what the merchant decided. names
-// are those of the first resource that differs.
+// differences compares the two sides, and the books with the merchant's decisions.
+// names are those of the first resource that differs.
 func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row, names []string) {
 	ours := m.inBooks()
 	differ := func(ref, books, gateway string) {
@@ -191,7 +193,7 @@ func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row,
 	return rows[:min(len(rows), enough)], names
 }
 
-// checkOrder compares an order with what must be true of it whatever the books say.
+// checkOrder checks the invariants of an order that do not depend on the books.
 func (m *merchant) checkOrder(o *order, there entry, differ func(ref, books, gateway string)) {
 	switch {
 	case o.pending():
@@ -215,7 +217,8 @@ func (e entry) overdue() bool {
 	}
 }
 
-// paidCharges counts the periods of a subscription that were paid, whatever came after.
+// paidCharges counts the periods of a subscription that were paid, even if they were
+// refunded later.
 func (m *merchant) paidCharges(o *order) (n int) {
 	for _, c := range m.db.orders {
 		if c.sub == o.ref && c.paid > 0 {

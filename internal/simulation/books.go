@@ -6,8 +6,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// books are what a merchant's database holds. They survive the processes, and know only
-// what calls of the client and handlers of webhooks have put there.
+// books is a merchant's database. It survives the processes, and only calls of the
+// client and handlers of webhooks write to it.
 type books struct {
 	orders []*order
 	byRef  map[string]*order
@@ -15,7 +15,7 @@ type books struct {
 	todo   []*order // those with a call to be made, the oldest first
 }
 
-// article is what an order is about.
+// article is the kind of resource of an order.
 type article string
 
 const (
@@ -27,7 +27,7 @@ const (
 	payout       article = "payout"
 )
 
-// order is a resource as the merchant has it, from before its create.
+// order is a resource as the merchant stores it, starting before its create.
 type order struct {
 	ref    string
 	kind   article
@@ -38,10 +38,10 @@ type order struct {
 
 	id       string
 	since    time.Time // when the first create was sent
-	failed   bool      // the gateway has rejected it: it does not exist
+	failed   bool      // rejected by the gateway: it does not exist
 	status   string
-	booked   time.Time // when the last status was
-	paid     int64     // every payment that was reported adds to it
+	booked   time.Time // the time of the last status
+	paid     int64     // the sum of the reported payments
 	refunded int64
 
 	periodEnd time.Time // of a subscription
@@ -51,10 +51,10 @@ type order struct {
 	refund    *refund
 	cancel    bool
 	notBefore time.Time // of the next call
-	calls     int       // that failed, in a row
+	calls     int       // consecutive failures
 }
 
-// plan is what else a subscription or a payout is.
+// plan has the other properties of a subscription or a payout.
 type plan struct {
 	method   gateway.SubscriptionMethod
 	interval gateway.Interval
@@ -63,10 +63,10 @@ type plan struct {
 	receiver gateway.PixKey
 }
 
-// refund is one that the merchant has decided and not yet seen through.
+// refund is a refund that the merchant has decided and not yet completed.
 type refund struct {
 	amount int64
-	upTo   int64 // what is refunded in all afterwards
+	upTo   int64 // the total refund afterwards
 	key    string
 	sent   time.Time // zero before the first request
 }
@@ -81,14 +81,14 @@ func (b *books) add(o *order) {
 	}
 }
 
-// queue notes that a call is to be made for an order.
+// queue records that a call must be made for an order.
 func (b *books) queue(o *order) { b.todo = append(b.todo, o) }
 
-// pending reports whether a call is to be made.
+// pending reports whether a call must be made.
 func (o *order) pending() bool { return !o.failed && (o.id == "" || o.refund != nil || o.cancel) }
 
-// rank orders the states of what only moves forward. Subscriptions go back and forth: their
-// state is always read.
+// rank orders the states of resources that only move forward. Subscriptions go back and
+// forth: their state is always read.
 func (o *order) rank(status string) int {
 	if o.kind == payout {
 		switch gateway.TransferStatus(status) {
@@ -122,7 +122,7 @@ func (o *order) rank(status string) int {
 	}
 }
 
-// reach books a state, unless the order is past it.
+// reach stores a state, unless the order has passed it.
 func (o *order) reach(status string) {
 	if o.rank(status) >= max(o.rank(o.status), 1) {
 		o.status, o.booked = status, time.Now()
@@ -132,13 +132,13 @@ func (o *order) reach(status string) {
 // settledRank is the rank of a payment.
 const settledRank = 3
 
-// refundable reports whether money can be sent back.
+// refundable reports whether the order can be refunded.
 func (o *order) refundable() bool {
 	r := o.rank(o.status)
 	return (r == settledRank || r == settledRank+1) && o.paid > o.refunded
 }
 
-// refundedTo books the whole of what was refunded so far.
+// refundedTo stores the total amount refunded so far.
 func (o *order) refundedTo(sum int64) {
 	if sum <= o.refunded {
 		return
@@ -150,7 +150,7 @@ func (o *order) refundedTo(sum int64) {
 	}
 }
 
-// worth is what an order adds to the balance.
+// worth is an order's contribution to the balance.
 func (o *order) worth() int64 {
 	switch {
 	case o.kind == subscription, o.id == "":
@@ -167,12 +167,12 @@ func (o *order) worth() int64 {
 	}
 }
 
-// sync books a subscription as the API has it, and its charges.
+// sync stores a subscription as the API returned it, and its charges.
 func (b *books) sync(o *order, sub *gateway.Subscription) {
 	o.status, o.booked, o.periodEnd = string(sub.Status), time.Now(), sub.CurrentPeriodEnd.Time
 	for _, tx := range sub.Transactions {
 		if tx.Amount != o.amount {
-			continue // checks the card of a trial, and is given back at once
+			continue // validates the card of a trial, and is refunded at once
 		}
 		c := b.byID[tx.ID]
 		if c == nil {

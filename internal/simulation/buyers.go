@@ -7,8 +7,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// await has people act on an order that the merchant knows the id of: the buyer pays, or
-// not, the bank takes the money back, the goods come back.
+// await has people act on an order whose id the merchant knows: the buyer pays or not,
+// the bank charges back, the goods are returned.
 func (w *World) await(m *merchant, o *order) {
 	switch o.kind {
 	case pix:
@@ -41,15 +41,15 @@ func (w *World) await(m *merchant, o *order) {
 	}
 }
 
-// decides has the merchant do something, unless its process is dead.
+// decides has the merchant act, unless its process is dead.
 func (m *merchant) decides(do func(*process)) {
 	if !m.process.dead {
 		do(m.process)
 	}
 }
 
-// by has a person act on an order after a while. What its state does not allow any more is
-// noted, and changes nothing.
+// by has a person act on an order after a while. An action that its state no longer
+// allows is logged, and changes nothing.
 func (w *World) by(o *order, what string, least, most time.Duration, do func(context.Context) error) {
 	w.agenda.add(time.Now().Add(between(w.people, least, most)), life, func(ctx context.Context) {
 		outcome := "done"
@@ -139,7 +139,7 @@ func (m *merchant) firstCharge(ctx context.Context, o *order) string {
 	return sub.Transactions[0].ID
 }
 
-// awaitCharges has banks take back some of the charges of a subscription.
+// awaitCharges has banks charge back some of the charges of a subscription.
 func (w *World) awaitCharges(m *merchant, o *order) {
 	if gateway.SubscriptionStatus(o.status) != gateway.SubscriptionActive || o.plan.method != gateway.SubscriptionCreditCard || w.people.IntN(40) > 0 {
 		return

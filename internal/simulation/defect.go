@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Defect is a mistake that a world has, so that the comparison has something to find.
+// Defect is a bug injected into a world, for the comparison to find.
 type Defect string
 
 // The defects.
@@ -32,7 +32,7 @@ const (
 	LosesRenewals           Defect = "the gateway loses a renewal"
 )
 
-// client puts the defects of a client between it and its network.
+// client adds the client's defects between it and its network.
 func (d Defect) client(next http.RoundTripper) http.RoundTripper {
 	if d != NewReferenceEachAttempt {
 		return next
@@ -60,7 +60,7 @@ func (d Defect) client(next http.RoundTripper) http.RoundTripper {
 
 var externalRef = regexp.MustCompile(`"external_ref":"[^"]*"`)
 
-// gateway puts the defects of a gateway before it.
+// gateway adds the gateway's defects in front of it.
 func (d Defect) gateway(next http.RoundTripper) http.RoundTripper {
 	if d != IgnoresIdempotencyKeys {
 		return next
@@ -89,8 +89,8 @@ func (w *World) loseRenewal() {
 	}
 }
 
-// dropTimer takes the first timer of a kind out of a snapshot of the gateway, and restores
-// the rest.
+// dropTimer removes the first timer of a kind from a snapshot of the gateway, and
+// restores the rest.
 func (w *World) dropTimer(kind string) (found bool, err error) {
 	before, err := w.gw.Snapshot()
 	if err != nil {

@@ -22,7 +22,7 @@ type inbox struct {
 // Durable reports true: the store outlives the processes.
 func (s *inbox) Durable() bool { return true }
 
-// Purge does nothing: reconcile does it, so that it happens at times that the seed decides.
+// Purge does nothing: reconcile purges, at times that the seed decides.
 func (s *inbox) Purge(context.Context) (webhook.Purged, error) { return webhook.Purged{}, nil }
 
 // Put stores a delivery's event.
@@ -53,7 +53,7 @@ func (s *inbox) Claim(ctx context.Context, _ string, lease time.Duration) (*webh
 	return claims[0], webhook.Entry{}, nil
 }
 
-// Complete makes an event done.
+// Complete marks an event as done.
 func (s *inbox) Complete(ctx context.Context, c *webhook.Claim) error {
 	if s.p.mayDie("before completing " + string(c.Kind) + " of " + c.Resource) {
 		return errDied
@@ -61,7 +61,7 @@ func (s *inbox) Complete(ctx context.Context, c *webhook.Claim) error {
 	return s.Store.Complete(ctx, c)
 }
 
-// Retry makes an event wait.
+// Retry schedules an event again.
 func (s *inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
 	if s.p.dead {
 		return errDied
@@ -79,7 +79,7 @@ func (s *inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) e
 	return s.Store.MarkDead(ctx, c, reason)
 }
 
-// Release gives an event back.
+// Release releases the claim of an event.
 func (s *inbox) Release(ctx context.Context, c *webhook.Claim) error {
 	if s.p.dead {
 		return errDied
@@ -112,8 +112,8 @@ func (p *process) effect(ctx context.Context, o *order, what string, change func
 	return nil
 }
 
-// onTransaction books what happened to a charge. Those of subscriptions are booked with
-// their subscription, unless the money is taken back.
+// onTransaction books an event of a charge. Charges of subscriptions are booked with
+// their subscription, unless the money is refunded or charged back.
 func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent) error {
 	o := p.m.db.byID[e.ResourceID]
 	if o == nil {
@@ -147,7 +147,7 @@ func (o *order) stateOf(e *webhook.TransactionEvent) string {
 	return e.Kind.Status()
 }
 
-// moneyBack reads how much was given back, which the event does not say.
+// moneyBack reads how much was refunded, which the event does not contain.
 func (p *process) moneyBack(ctx context.Context, o *order, e *webhook.TransactionEvent) error {
 	tx, err := p.client.Transactions.Get(ctx, e.ResourceID)
 	if err != nil {
@@ -163,7 +163,8 @@ func (p *process) moneyBack(ctx context.Context, o *order, e *webhook.Transactio
 	})
 }
 
-// onSubscription books a subscription as the API has it: events overtake each other.
+// onSubscription books a subscription as the API returns it: events arrive out of
+// order.
 func (p *process) onSubscription(ctx context.Context, e *webhook.SubscriptionEvent) error {
 	sub, err := p.client.Subscriptions.Get(ctx, e.ResourceID)
 	if err != nil {
@@ -189,7 +190,7 @@ func (p *process) onSubscription(ctx context.Context, e *webhook.SubscriptionEve
 	})
 }
 
-// onTransfer books what happened to a payout. Its webhook has no reference.
+// onTransfer books an event of a payout. Its webhook has no reference.
 func (p *process) onTransfer(ctx context.Context, e *webhook.TransferEvent) error {
 	o := p.m.db.byID[e.ResourceID]
 	if o == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// storm says what goes wrong in the next month: faults of single requests and webhooks,
+// storm plans the faults of the next month: faults of single requests and webhooks,
 // and, in some months, a gateway that is down for hours or for more than a day.
 func (w *World) storm() error {
 	if err := w.gw.Faults.Add(weather()...); err != nil {
@@ -66,7 +66,8 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }
 
-// chance reports true once in n times, and never while a month is being closed.
+// chance reports true with probability 1/n, and never while a month is being
+// closed.
 func (w *World) chance(r *rand.Rand, n int) bool { return r.IntN(n) == 0 && !w.calm }
 
 // route carries the requests of a process to the gateway.
@@ -106,8 +107,8 @@ func (n route) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// latency lets time pass for a request: none while a month is being closed, so that the
-// books are compared as of one moment.
+// latency lets time pass for a request: none while a month is being closed, so that
+// both sides are compared at the same time.
 func (n route) latency(ctx context.Context) error {
 	w := n.p.m.w
 	if w.calm {
@@ -123,7 +124,7 @@ func (n route) latency(ctx context.Context) error {
 	return w.catchUp() //nolint:contextcheck // the clock takes none
 }
 
-// late lets a request arrive minutes after its sender has given it up.
+// late lets a request arrive minutes after its sender has given up.
 func (n route) late(r *http.Request, what string) error {
 	w := n.p.m.w
 	body, err := io.ReadAll(r.Body)
@@ -152,13 +153,13 @@ func (n route) late(r *http.Request, what string) error {
 	return syscall.ECONNRESET
 }
 
-// waiting is a delivery that was not acknowledged yet.
+// waiting is a delivery that is not acknowledged yet.
 type waiting struct {
 	id    string
 	until time.Time
 }
 
-// redeliveries is longer than the gateway repeats a delivery.
+// redeliveries is longer than the gateway's schedule of redeliveries.
 const redeliveries = 26 * time.Hour
 
 // deliver makes every delivery that is due, one after the other, and reports whether there
@@ -208,8 +209,8 @@ func (w *World) release(ctx context.Context, id string) (made bool, err error) {
 	return true, w.gw.Wait(ctx)
 }
 
-// ServeHTTP is the merchant's address for webhooks: what the network leaves of a delivery
-// reaches the process that lives.
+// ServeHTTP is the merchant's webhook endpoint: a delivery that survives the network's
+// faults reaches the live process.
 func (m *merchant) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := m.w
 	w.inside++

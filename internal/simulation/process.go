@@ -33,7 +33,7 @@ type merchant struct {
 	sold    int
 }
 
-// process is one life of a merchant's program.
+// process is one process of a merchant's program.
 type process struct {
 	m          *merchant
 	number     int
@@ -72,7 +72,7 @@ func newMerchant(ctx context.Context, w *World, i int) (*merchant, error) {
 	return m, nil
 }
 
-// noBackoff sets the shortest wait there is: its jitter, which has no seed, rounds to none.
+// noBackoff sets the shortest possible wait: its unseeded jitter rounds to zero.
 func noBackoff() gateway.Option { return gateway.WithBackoff(1, 1) }
 
 func (m *merchant) key() gateway.Secret { return gateway.NewSecret("sk_test_" + m.name) }
@@ -81,7 +81,7 @@ const webhookPath = "/webhooks/gateway"
 
 func secret() gateway.Secret { return gateway.NewSecret("whsec_0123456789abcdef0123456789abcdef") }
 
-// start begins a new life of the program.
+// start starts a new process of the program.
 func (m *merchant) start() error {
 	m.starts++
 	p := &process{m: m, number: m.starts}
@@ -89,7 +89,7 @@ func (m *merchant) start() error {
 	options := []gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: m.w.cfg.Defect.client(transport)}),
 		noBackoff(), // the network waits instead
-		// Two timeouts that end at one moment would end in any order.
+		// Two timeouts with the same deadline would end in random order.
 		gateway.WithAttemptTimeout(17 * time.Second),
 	}
 	if m.keyed {
@@ -123,7 +123,8 @@ func (m *merchant) start() error {
 
 func (p *process) name() string { return fmt.Sprintf("%s.%d", p.m.name, p.number) }
 
-// mayDie reports that the process has just died, once in a few hundred times.
+// mayDie kills the process once in a few hundred calls, and reports whether it
+// did.
 func (p *process) mayDie(where string) bool {
 	w := p.m.w
 	if p.dead || !w.chance(w.deaths, 400) {
@@ -135,7 +136,7 @@ func (p *process) mayDie(where string) bool {
 	downtime := between(w.deaths, time.Second, 2*time.Minute)
 	switch w.deaths.IntN(20) {
 	case 0:
-		downtime = between(w.deaths, 26*time.Hour, 40*time.Hour) // longer than the gateway repeats a webhook
+		downtime = between(w.deaths, 26*time.Hour, 40*time.Hour) // longer than the gateway's schedule of redeliveries
 	case 1, 2, 3, 4:
 		downtime = between(w.deaths, time.Minute, 5*time.Hour)
 	}
@@ -143,7 +144,7 @@ func (p *process) mayDie(where string) bool {
 	return true
 }
 
-// restart begins the next life of a process that has died.
+// restart starts the next process after one has died.
 func (m *merchant) restart(ctx context.Context) {
 	if !m.process.dead {
 		return
@@ -206,7 +207,7 @@ func (p *process) reconcile(ctx context.Context) (quiet bool, err error) {
 	return counts == webhook.Counts{} && sum.Found+sum.Known+sum.Repaired+sum.Failed+sum.Undecided+sum.Missing == 0, err
 }
 
-// requeue has dead letters handled again, as an operator does who has looked at them.
+// requeue has dead letters handled again, as an operator would after a review.
 func (p *process) requeue(ctx context.Context) {
 	letters, _ := p.m.store.DeadLetters(ctx, webhook.DeadLetterQuery{})
 	for _, l := range letters {
@@ -214,10 +215,10 @@ func (p *process) requeue(ctx context.Context) {
 	}
 }
 
-// watched is how long a payment is looked after: buyers and banks may take it back.
+// watched is how long a payment is monitored: it may be refunded or charged back.
 const watched = 60 * day
 
-// open ranges over what the books have as open.
+// open ranges over the open orders in the books.
 func (p *process) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
 	var list []webhook.OpenResource
 	for _, o := range p.m.db.orders {
@@ -273,7 +274,7 @@ func (p *process) absent(_ context.Context, open webhook.OpenResource) error {
 	return p.commit(o, "is absent", func(*books) { o.notBefore = time.Time{} })
 }
 
-// know books the id of an order, from when on its buyer can act.
+// know stores the id of an order; from then on its buyer can act.
 func (m *merchant) know(b *books, o *order, id string) {
 	if o.id != "" {
 		return
@@ -283,7 +284,7 @@ func (m *merchant) know(b *books, o *order, id string) {
 	case subscription:
 		o.status = string(gateway.SubscriptionIncomplete)
 	default:
-		o.status = "pending" // the webhooks say what follows
+		o.status = "pending" // webhooks report what follows
 	}
 	o.booked = time.Now()
 	m.w.await(m, o)
@@ -295,7 +296,7 @@ func (o *order) later() {
 	o.notBefore = time.Now().Add(min(time.Minute<<min(o.calls, 10), 4*time.Hour))
 }
 
-// transient reports whether an error says nothing about the order itself.
+// transient reports whether an error is not about the order itself.
 func transient(err error) bool {
 	return errors.Is(err, gateway.ErrOutcomeUnknown) || errors.Is(err, gateway.ErrNotSent) || errors.Is(err, gateway.ErrRateLimited) ||
 		errors.Is(err, gateway.ErrServer)

@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// open plans what the merchant does by itself: it sells, pays out and reconciles.
+// open schedules the merchant's own actions: it sells, pays out and reconciles.
 func (m *merchant) open() {
 	m.every(12*time.Hour, 60*time.Hour, m.sell)
 	m.every(12*day, 40*day, m.subscribe)
@@ -21,7 +21,7 @@ func (m *merchant) open() {
 	})
 }
 
-// every has the merchant do something again and again, while its process lives.
+// every repeats an action of the merchant while its process lives.
 func (m *merchant) every(least, most time.Duration, do func(context.Context, *process)) {
 	m.w.agenda.add(time.Now().Add(between(m.shop, least, most)), life, func(ctx context.Context) {
 		if !m.process.dead {
@@ -31,7 +31,7 @@ func (m *merchant) every(least, most time.Duration, do func(context.Context, *pr
 	})
 }
 
-// place stores an order and makes its create.
+// place stores an order and sends its create.
 func (p *process) place(ctx context.Context, o *order) {
 	m := p.m
 	m.sold++
@@ -80,7 +80,7 @@ func (m *merchant) subscribe(ctx context.Context, p *process) {
 	o.plan.interval = pick(m.shop.IntN(100), weight[gateway.Interval]{70, gateway.IntervalMonth}, weight[gateway.Interval]{30, gateway.IntervalWeek})
 	o.plan.policy = pick(m.shop.IntN(100), weight[gateway.FailurePolicy]{75, gateway.RetryThenCancel}, weight[gateway.FailurePolicy]{25, gateway.ImmediateCancel})
 	if m.shop.IntN(4) == 0 {
-		// Longer than any trouble: once the trial is over, the create can't be repeated.
+		// Longer than any outage: once the trial is over, the create can't be repeated.
 		o.plan.trial = time.Now().Add(between(m.shop, 8*day, 20*day)).Truncate(time.Second)
 	}
 	if m.shop.IntN(4) == 0 {
@@ -100,7 +100,7 @@ func (m *merchant) payOut(ctx context.Context, p *process) {
 	p.place(ctx, o)
 }
 
-// tend makes the calls that are due, those of earlier processes too.
+// tend makes the calls that are due, including those of earlier processes.
 func (p *process) tend(ctx context.Context) {
 	todo := p.m.db.todo
 	for _, o := range todo {
@@ -132,7 +132,7 @@ func (p *process) attend(ctx context.Context, o *order) {
 	}
 }
 
-// create makes the create of an order, or repeats it.
+// create sends the create of an order, or repeats it.
 func (p *process) create(ctx context.Context, o *order) {
 	var options []gateway.RequestOption
 	if !o.since.IsZero() {
@@ -148,7 +148,7 @@ func (p *process) create(ctx context.Context, o *order) {
 			p.m.know(b, o, id)
 			o.calls = 0
 			if status == string(gateway.TransactionRefused) {
-				o.reach(status) // no webhook will say so
+				o.reach(status) // no webhook will report it
 			}
 		})
 	case transient(err):
@@ -204,7 +204,7 @@ func (o *order) sale(ref string) gateway.TransactionParams {
 	}
 }
 
-// decideRefund stores the refund of a part or of all that is left, and makes it.
+// decideRefund stores a partial or full refund, and sends it.
 func (p *process) decideRefund(ctx context.Context, o *order, whole bool) {
 	left := o.paid - o.refunded
 	if !o.refundable() || o.refund != nil || o.kind == charge {
@@ -225,11 +225,11 @@ func (p *process) decideRefund(ctx context.Context, o *order, whole bool) {
 	}
 }
 
-// onItsWay is longer than a request can be on its way. After that a read decides whether a
-// refund without an idempotency key was made.
+// onItsWay is longer than a request can be in flight. After that a read shows whether a
+// refund without an idempotency key was applied.
 const onItsWay = time.Hour
 
-// giveBack makes a refund, or finds out what became of it.
+// giveBack sends a refund, or finds out its outcome.
 func (p *process) giveBack(ctx context.Context, o *order) {
 	r := o.refund
 	var options []gateway.RequestOption
@@ -267,7 +267,7 @@ func (p *process) giveBack(ctx context.Context, o *order) {
 	}
 }
 
-// seenThrough books how a refund ended: sum is what is refunded in all.
+// seenThrough stores the outcome of a refund: sum is the total amount refunded.
 func (p *process) seenThrough(o *order, r *refund, sum int64, how string) {
 	_ = p.commit(o, "refund "+how, func(*books) {
 		o.refund, o.calls = nil, 0
@@ -279,7 +279,8 @@ func (p *process) seenThrough(o *order, r *refund, sum int64, how string) {
 	})
 }
 
-// decideCancel stores that a subscription or a payout is to be cancelled, and does it.
+// decideCancel stores the decision to cancel a subscription or a payout, and cancels
+// it.
 func (p *process) decideCancel(ctx context.Context, o *order) {
 	if p.commit(o, "cancel", func(b *books) {
 		o.cancel, o.calls, o.notBefore = true, 0, time.Time{}
@@ -289,7 +290,8 @@ func (p *process) decideCancel(ctx context.Context, o *order) {
 	}
 }
 
-// stop cancels. A conflict says that it was done before, or is too late: webhooks say which.
+// stop cancels. A conflict means that it was done before, or is too late: webhooks
+// report which.
 func (p *process) stop(ctx context.Context, o *order) {
 	var options []gateway.RequestOption
 	if p.m.keyed {

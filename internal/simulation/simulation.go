@@ -1,12 +1,12 @@
-// Package simulation plays merchants and their gateway from one seed, in virtual time: the
-// real client, the real webhook receiver with its inbox and its reconciler, and the mock
-// gateway. Buyers pay, pay late or never; the network loses, repeats and delays; the
-// merchants' processes die anywhere and start again. After each month the books of every
-// merchant must equal those of the gateway.
+// Package simulation plays merchants and their gateway from one seed, in virtual time:
+// the real client, the real webhook receiver with its inbox and its reconciler, and the
+// mock gateway. Buyers pay, pay late or never; the network loses, repeats and delays;
+// the merchants' processes die at any point and start again. After each month the books
+// of every merchant must equal those of the gateway.
 //
-// One goroutine decides everything, and everything random comes from the seed, so that a
-// seed always gives the same log, byte for byte. Only tests import the package: [Run]
-// belongs into a bubble of testing/synctest.
+// One goroutine decides everything, and everything random comes from the seed, so a
+// seed always yields the same log, byte for byte. Only tests import the package: [Run]
+// must be called in a bubble of testing/synctest.
 package simulation
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// Config is what a world is made from: the same Config gives the same log.
+// Config configures a world: the same Config yields the same log.
 type Config struct {
 	Seed      uint64
 	Merchants int
@@ -38,22 +38,22 @@ type World struct {
 	agenda    agenda
 	log       bytes.Buffer
 
-	network *rand.Rand // latency, and what the network does to requests
+	network *rand.Rand // latency and faults of requests
 	deaths  *rand.Rand // of processes
 	people  *rand.Rand // buyers and banks
 
 	calm      bool // a month is being closed: nothing fails, and no one buys
 	calmUntil time.Time
-	inside    int // webhooks that are being delivered: time stands still for the gateway
+	inside    int // webhooks in progress: the gateway's clock does not move
 
-	offered  int       // deliveries of the gateway that were seen so far
+	offered  int       // deliveries of the gateway so far
 	underway []waiting // those that were not acknowledged yet
 	acked    bool      // the last delivery was
 
 	counts Counts
 }
 
-// Counts says how much happened.
+// Counts counts what happened.
 type Counts struct {
 	Resources  int // orders, charges, subscriptions and payouts
 	Requests   int
@@ -113,13 +113,13 @@ func newWorld(ctx context.Context, cfg Config) (*World, error) {
 	return w, nil
 }
 
-// live reports whether the gateway speaks the live dialect.
+// live reports whether the gateway uses the live dialect.
 func (w *World) live() bool { return w.cfg.Seed%2 == 1 }
 
 const day = 24 * time.Hour
 
-// stream returns a source of its own for each part of the world, so that a change of one
-// leaves the choices of the others alone.
+// stream returns a separate random source for each part of the world, so that changing
+// one part does not affect the choices of the others.
 func (w *World) stream(name string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))                        // never fails
@@ -160,10 +160,10 @@ func (w *World) playMonth(ctx context.Context, month int) error {
 	return w.closeMonth(ctx, month)
 }
 
-// tick is how often processes look after what is due, if nothing else happens.
+// tick is how often processes check for due work, if nothing else happens.
 const tick = time.Hour
 
-// until lets the world go on until t.
+// until runs the world until t.
 func (w *World) until(ctx context.Context, t time.Time) error {
 	for now := time.Now(); now.Before(t); now = time.Now() {
 		next := now.Truncate(tick).Add(tick)
@@ -205,7 +205,8 @@ func (w *World) turn(ctx context.Context, ticks bool) error {
 	return w.pump(ctx)
 }
 
-// catchUp moves the gateway's clock to now. While a webhook is being delivered it can't.
+// catchUp advances the gateway's clock to now. It can't while a webhook is being
+// delivered.
 func (w *World) catchUp() error {
 	if w.inside > 0 {
 		return nil
@@ -224,7 +225,7 @@ func (w *World) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pump makes the deliveries that are due, and has the inboxes worked off.
+// pump makes the deliveries that are due, and lets the inboxes handle them.
 func (w *World) pump(ctx context.Context) error {
 	for more := true; more; {
 		var err error
@@ -242,7 +243,7 @@ func (w *World) pump(ctx context.Context) error {
 	return nil
 }
 
-// closeMonth lets everything settle without trouble, and compares the books.
+// closeMonth lets everything settle without faults, and compares the books.
 func (w *World) closeMonth(ctx context.Context, month int) error {
 	const rounds, length = 16, 2 * time.Hour
 	w.calm, w.calmUntil = true, time.Now().Add((rounds+1)*length)

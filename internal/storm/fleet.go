@@ -23,11 +23,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// specVariable holds what a process of a fleet is told.
+// specVariable holds the configuration of a fleet's process.
 const specVariable = "GATEWAY_TEST_PROCESS"
 
-// Main is a TestMain for a package whose tests start fleets: their processes are the
-// test's own program, which then calls run. Its context ends at SIGTERM.
+// Main is a TestMain for a package whose tests start fleets: their processes run the
+// test's own binary, which then calls run. Its context ends at SIGTERM.
 func Main[Spec any](m *testing.M, run func(ctx context.Context, spec Spec) error) {
 	text := os.Getenv(specVariable)
 	if text == "" {
@@ -65,7 +65,7 @@ func Serve(ctx context.Context, handler http.Handler) error {
 	}
 }
 
-// Die ends the process as kill -9 does.
+// Die ends the process like kill -9.
 func Die() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = p.Kill()
@@ -73,8 +73,8 @@ func Die() {
 	select {}
 }
 
-// Fleet is a number of processes that serve HTTP. One that is killed is started
-// again.
+// Fleet is a number of processes that serve HTTP. A killed process is
+// restarted.
 type Fleet struct {
 	t       *testing.T
 	spec    any
@@ -82,12 +82,12 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	ended   bool
-	kills   int                  // by SIGKILL, whoever sent it
-	members map[*exec.Cmd]string // the processes that serve, and their addresses
+	kills   int                  // by SIGKILL, from any source
+	members map[*exec.Cmd]string // the serving processes and their addresses
 	changed chan struct{}        // closed when a process begins to serve
 }
 
-// StartFleet starts n processes, each of which is told spec.
+// StartFleet starts n processes, each configured by spec.
 func StartFleet(t *testing.T, n int, spec any) *Fleet {
 	t.Helper()
 	f := &Fleet{t: t, spec: spec, members: make(map[*exec.Cmd]string), changed: make(chan struct{})}
@@ -97,8 +97,8 @@ func StartFleet(t *testing.T, n int, spec any) *Fleet {
 	return f
 }
 
-// StartProcess starts a process, see [Main], that is told spec, and returns its standard
-// output.
+// StartProcess starts a process, see [Main], configured by spec, and returns its
+// standard output.
 func StartProcess(spec any) (*exec.Cmd, io.Reader, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *Fleet) start() error {
 	return nil
 }
 
-// watch starts a process again when it was killed.
+// watch restarts a process that was killed.
 func (f *Fleet) watch(cmd *exec.Cmd) {
 	err := cmd.Wait()
 	killed := WasKilled(err)
@@ -168,8 +168,8 @@ func WasKilled(err error) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// addr returns the address of a process that serves. It waits for one, as a load
-// balancer does whose health checks all fail.
+// addr returns the address of a serving process. It waits for one, like a load
+// balancer whose health checks all fail.
 func (f *Fleet) addr(ctx context.Context) (string, error) {
 	for {
 		f.mu.Lock()
@@ -193,7 +193,7 @@ func (f *Fleet) addr(ctx context.Context) (string, error) {
 	}
 }
 
-// kill kills processes from outside, one now and then, until ctx ends.
+// kill kills processes from outside at random intervals, until ctx ends.
 func (f *Fleet) kill(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -204,8 +204,8 @@ func (f *Fleet) kill(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 		f.mu.Lock()
-		for cmd := range f.members { // in no order
-			_ = cmd.Process.Kill() // it may be dead already
+		for cmd := range f.members { // in random order
+			_ = cmd.Process.Kill() // it may already be dead
 			break
 		}
 		f.mu.Unlock()
@@ -219,7 +219,7 @@ func (f *Fleet) Kills() int {
 	return f.kills
 }
 
-// Stop ends every process in good order.
+// Stop shuts every process down gracefully.
 func (f *Fleet) Stop() {
 	f.mu.Lock()
 	f.ended = true

@@ -1,6 +1,6 @@
-// Package storm is what the tests of the inboxes share: processes of a merchant that
-// are killed and started again, the load balancer in front of them, a mock gateway that
-// sends them events, and a stranger who forges more. Only tests import it.
+// Package storm is shared by the tests of the inboxes: processes of a merchant that are
+// killed and restarted, the load balancer in front of them, a mock gateway that sends
+// them events, and an attacker who forges more. Only tests import it.
 package storm
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// Number is how many of something a test has: few where every change is checked,
-// what the variable says otherwise.
+// Number returns a count for a test: small for every change, or the value of the
+// variable.
 func Number(t *testing.T, variable string, few int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -39,7 +39,7 @@ func Number(t *testing.T, variable string, few int) int {
 	return n
 }
 
-// Storm is what a fleet has to stand.
+// Storm is a load with faults for a fleet.
 type Storm struct {
 	Fleet      *Fleet
 	Deliveries int // about how many events the gateway sends
@@ -58,8 +58,8 @@ type Storm struct {
 	took     time.Duration
 }
 
-// Run has the mock gateway send events while processes are killed and others are
-// forged, waits until the inbox is empty, and stops the fleet.
+// Run has the mock gateway send events while processes are killed and forged
+// events arrive, waits until the inbox is empty, and stops the fleet.
 func (s *Storm) Run(t *testing.T) {
 	t.Helper()
 	s.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
@@ -76,8 +76,8 @@ func (s *Storm) Run(t *testing.T) {
 	require.NoError(t, gw.Wait(t.Context()))
 	calm()
 	trouble.Wait()
-	// The rest of the schedule takes a day, and so would not see the fleet in trouble
-	// for all of it, as this clock does.
+	// The rest of the schedule takes a day, which on this clock would pass while the
+	// fleet is failing.
 	for range 12 {
 		require.NoError(t, gw.Clock.Advance(8*time.Hour))
 	}
@@ -90,8 +90,8 @@ func (s *Storm) Run(t *testing.T) {
 	}
 }
 
-// Check compares what was sent with the merchant's effects, counted by event. What
-// the store says of itself is printed with the rest.
+// Check compares the sent events with the merchant's effects, counted by event.
+// The store's own report is printed too.
 func (s *Storm) Check(t *testing.T, effects map[string]int, left webhook.Counts, repeated int) {
 	t.Helper()
 	var lost, double, foreign int
@@ -118,7 +118,7 @@ func (s *Storm) Check(t *testing.T, effects map[string]int, left webhook.Counts,
 	assert.Len(t, s.acked, len(s.sent), "some events were never acknowledged")
 	assert.Zero(t, s.believed, "forgeries were acknowledged")
 	assert.Equal(t, webhook.Counts{}, left)
-	// The trouble must have been there.
+	// The faults must have happened.
 	assert.Positive(t, repeated)
 	assert.Positive(t, s.forged)
 	assert.Positive(t, s.statuses[http.StatusUnauthorized])
@@ -140,8 +140,8 @@ func newGateway(t *testing.T, receiver http.Handler) *mockserver.Server {
 	return gw
 }
 
-// sell makes transactions until about n events are sent: created, pending, paid and
-// refunded.
+// sell creates transactions until about n events are sent: created, pending, paid
+// and refunded.
 func sell(t *testing.T, gw *mockserver.Server, n int) {
 	t.Helper()
 	client := gw.Client()
@@ -165,8 +165,7 @@ func sell(t *testing.T, gw *mockserver.Server, n int) {
 	all.Wait()
 }
 
-// ServeHTTP passes a delivery on to some process, as a load balancer does, and
-// counts.
+// ServeHTTP forwards a delivery to a process, like a load balancer, and counts.
 func (s *Storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -209,8 +208,8 @@ func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (s
 	return http.StatusBadGateway
 }
 
-// forge sends what the gateway never sent until ctx ends: unsigned, signed by a
-// guess, signed for another body, too old, and with the ids of real events.
+// forge sends forged deliveries until ctx ends: unsigned, signed with a guessed
+// key, signed for another body, too old, and with the ids of real events.
 func (s *Storm) forge(ctx context.Context) {
 	tick := time.NewTicker(s.ForgeEvery)
 	defer tick.Stop()

@@ -23,9 +23,9 @@ var (
 )
 
 // WrapClient returns a copy of client that makes attempts: it reads every response
-// whole and never follows a redirect, which would carry the apiKey header and
-// session tokens to another host. The copy has no CloseIdleConnections, so
-// that the caller's pool outlives a failed call.
+// completely and never follows a redirect, which would carry the apiKey header and
+// session tokens to another host. The copy has no CloseIdleConnections, so that
+// the caller's pool outlives a failed call.
 func WrapClient(client *http.Client) *http.Client {
 	wrapped := *client
 	base := client.Transport
@@ -39,7 +39,7 @@ func WrapClient(client *http.Client) *http.Client {
 
 type attempts struct{ base http.RoundTripper }
 
-// RoundTrip makes one attempt and leaves what came of it in the call's state.
+// RoundTrip makes one attempt and stores its outcome in the call's state.
 func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, _ := req.Context().Value(contextKey{}).(*call)
 	caller := c.request.Context() // req's may end sooner, by the http.Client's timeout
@@ -72,7 +72,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// begin forgets the response of the attempt before.
+// begin clears the response of the previous attempt.
 func (c *call) begin() {
 	c.began, c.hasRetryAfter = time.Now(), false
 	c.connections.reset()
@@ -81,8 +81,8 @@ func (c *call) begin() {
 	r.Attempts++
 }
 
-// prepare gives the attempt its own headers, since those of an earlier one may
-// still be read by its connection, its credential and its body.
+// prepare sets the attempt's body, credential and its own copy of the headers,
+// since the connection of an earlier attempt may still read the others.
 func (c *call) prepare(ctx context.Context, out *http.Request) error {
 	header := make(http.Header, len(c.req.Header)+2)
 	maps.Copy(header, c.req.Header)
@@ -97,20 +97,20 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 	}
 	out.ContentLength = int64(len(c.req.Body))
 	if c.req.Class != spec.Unsafe || !replayable(header) {
-		out.GetBody = c.body // without it net/http replays nothing that was sent
+		out.GetBody = c.body // without it net/http does not replay requests
 	}
 	var err error
 	out.Body, err = c.body()
 	return err
 }
 
-// body returns a reader of the request's body. net/http knows this type and
-// sends headers and body in one write.
+// body returns a reader of the request's body. Its type makes net/http send
+// headers and body in one write.
 func (c *call) body() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(c.req.Body)), nil
 }
 
-// read reads the response whole.
+// read reads the complete response.
 func (c *call) read(resp *http.Response) error {
 	if resp == nil {
 		return errNoResponse
@@ -132,7 +132,8 @@ func (c *call) read(resp *http.Response) error {
 	return err
 }
 
-// maxBuffer bounds the memory that is allocated on the word of Content-Length.
+// maxBuffer limits the memory that is allocated for an announced
+// Content-Length.
 const maxBuffer = 1 << 20
 
 func readAll(body io.Reader, length int64) ([]byte, error) {
@@ -154,11 +155,11 @@ func readAll(body io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// fail records why an attempt has no whole response.
+// fail records why an attempt has no complete response.
 func (c *call) fail(caller, timed context.Context, err error) {
 	r := &c.result
 	if r.Status != 0 && (r.Status < 200 || r.Status > 299) {
-		c.outcome = outcomeOfStatus(r.Status) // a refusal is one even if its text is cut
+		c.outcome = outcomeOfStatus(r.Status) // a rejection is valid even if its body is truncated
 		return
 	}
 	c.outcome = c.outcomeOfError(timed, err)
@@ -172,11 +173,11 @@ func (c *call) fail(caller, timed context.Context, err error) {
 	}
 }
 
-// TimeoutError is an attempt that took longer than it may. It is no
-// [context.DeadlineExceeded]: the caller's context goes on.
+// TimeoutError is an attempt that exceeded its timeout. It is not
+// [context.DeadlineExceeded]: the caller's context has not ended.
 type TimeoutError struct{ After time.Duration }
 
-// Error names the time that was allowed.
+// Error names the timeout.
 func (e *TimeoutError) Error() string { return fmt.Sprintf("no response within %s", e.After) }
 
 // Timeout reports true, as for the timeouts of package net.

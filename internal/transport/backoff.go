@@ -24,8 +24,8 @@ func (c *call) nextWait(ctx context.Context) (time.Duration, bool) {
 	return asked, stillApplies
 }
 
-// exponential doubles from the first wait to the longest and takes up to a
-// half off at random, so that callers that failed together come back apart.
+// exponential doubles from the first wait to the longest and takes up to a half
+// off at random, so that callers that failed together don't retry together.
 func (c *call) exponential() time.Duration {
 	wait := c.engine.LongestWait
 	if n := c.result.Attempts - 1; n < 32 && c.engine.FirstWait<<n < wait && c.engine.FirstWait<<n > 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// log writes one line per attempt. What it may say is the list below and
-// nothing else: no headers, bodies, ids or queries.
+// log writes one line per attempt. It logs only the attributes below: no
+// headers, bodies, ids or queries.
 func (c *call) log(ctx context.Context, retry bool) {
 	level, message := slog.LevelDebug, "gateway: request"
 	switch {
@@ -41,7 +41,7 @@ func (c *call) log(ctx context.Context, retry bool) {
 }
 
 // RequestID returns the trace id of the last response, bounded, or "". An id
-// that repeats the request's credential is masked.
+// that contains the request's credential is masked.
 func (r *Result) RequestID() string {
 	if r.requestID == "" {
 		id := r.Secrets.Hide(r.Header.Get("X-Request-Id"))

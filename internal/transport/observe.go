@@ -18,7 +18,7 @@ type Attempt struct {
 	Host   string
 }
 
-// AttemptResult is how an attempt ended.
+// AttemptResult is the outcome of an attempt.
 type AttemptResult struct {
 	StatusCode int
 	RequestID  string
@@ -27,7 +27,7 @@ type AttemptResult struct {
 	Wait       time.Duration
 }
 
-// observe tells the engine's observer that an attempt begins.
+// observe notifies the engine's observer that an attempt begins.
 func (c *call) observe(ctx context.Context) context.Context {
 	if c.engine.Observe == nil {
 		return ctx
@@ -38,7 +38,7 @@ func (c *call) observe(ctx context.Context) context.Context {
 	return ctx
 }
 
-// observed tells the observer how the attempt ended, if one began.
+// observed notifies the observer of the end of the attempt, if one began.
 func (c *call) observed(retry bool) {
 	if c.ended == nil {
 		return

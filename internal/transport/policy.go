@@ -16,16 +16,16 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// attemptOutcome is how an attempt ended, as far as trying again goes.
+// attemptOutcome classifies the end of an attempt for the retry policy.
 type attemptOutcome uint8
 
 const (
 	none      attemptOutcome = iota // not yet
-	responded                       // with a response that stands
+	responded                       // with a final response
 	unsent                          // nothing was sent, and the next attempt may work: dial, name lookup
-	limited                         // 429: the gateway says that it did nothing
+	limited                         // 429: the gateway did nothing
 	unsure                          // it may have been applied: reset, timeout, cut body, 5xx
-	refused                         // nothing was sent, and the next attempt would fail alike: certificate, proxy, credential
+	refused                         // nothing was sent, and the next attempt would fail too: certificate, proxy, credential
 )
 
 // retryable is the retry table.
@@ -53,8 +53,8 @@ func outcomeOfStatus(status int) attemptOutcome {
 	}
 }
 
-// outcomeOfError returns how an attempt without a whole response ended. The trace
-// of its connections goes before the error, which is misleading if a proxy
+// outcomeOfError classifies an attempt without a complete response. The trace of
+// its connections takes precedence over the error, which is misleading if a proxy
 // rejects a CONNECT or net/http failed to dial for a replay of a sent request.
 func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	switch {
@@ -73,14 +73,14 @@ func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	}
 }
 
-// connections is what net/http reports about an attempt's connections. A
-// RoundTripper of the caller's may tell nothing.
+// connections is what net/http reports about an attempt's connections. The
+// caller's own RoundTripper may report nothing.
 type connections struct{ wanted, got atomic.Bool }
 
 func (s *connections) want(string)                  { s.wanted.Store(true) }
 func (s *connections) take(_ httptrace.GotConnInfo) { s.got.Store(true) }
 
-// none reports that the attempt asked for a connection and never had one.
+// none reports that the attempt requested a connection and never got one.
 func (s *connections) none() bool { return s.wanted.Load() && !s.got.Load() }
 
 func (s *connections) reset() {
@@ -88,8 +88,8 @@ func (s *connections) reset() {
 	s.got.Store(false)
 }
 
-// replayable reports whether net/http takes a write with these headers for one
-// that it may send again by itself.
+// replayable reports whether net/http may replay a write with these headers by
+// itself.
 func replayable(h http.Header) bool {
 	return h["Idempotency-Key"] != nil || h["X-Idempotency-Key"] != nil
 }
@@ -98,11 +98,11 @@ func isUnsent(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		strings.Contains(err.Error(), "TLS handshake timeout") // a type that net/http keeps to itself
+		strings.Contains(err.Error(), "TLS handshake timeout") // an unexported type of net/http
 }
 
 // passes reports whether a handshake that failed with err may succeed later: it
-// timed out or was cut off. Alerts of TLS and refusals of a proxy stay.
+// timed out or was cut off. TLS alerts and rejections by a proxy are permanent.
 func passes(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Op != "remote error" && op.Op != "local error" // alerts
@@ -111,8 +111,8 @@ func passes(err error) bool {
 	return errors.Is(err, io.EOF) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isCertificate reports whether the gateway's certificate was refused, or the
-// other side speaks no TLS: no request was sent, and none will be.
+// isCertificate reports whether the gateway's certificate was rejected, or the
+// peer does not speak TLS: no request was sent, and none will be.
 func isCertificate(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
@@ -125,7 +125,8 @@ func isCertificate(err error) bool {
 		errors.As(err, &invalid) || errors.As(err, &record)
 }
 
-// withoutURL takes the URL, whose query may name people, off an error.
+// withoutURL removes the URL, whose query may contain personal data, from an
+// error.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Secrets are the credentials that an attempt carried, as headers, so that
-// whatever repeats them can be kept out of errors and logs.
+// Secrets are the credentials of an attempt, as headers, so that they can be
+// removed from errors and logs.
 type Secrets [4][]string
 
 // hidden stands for a credential, or a part of one.
 const hidden = "[redacted]"
 
-// learn takes note of what h carries. It copies nothing: most calls succeed.
+// learn remembers the credentials in h. It copies nothing: most calls succeed.
 func (s *Secrets) learn(h http.Header) {
 	*s = Secrets{h["Authorization"], h["Apikey"], h["X-Checkout-Session-Token"], h["Proxy-Authorization"]}
 }
@@ -32,8 +32,8 @@ func (s *Secrets) Hide(text string) string {
 	return text
 }
 
-// shortest is the least length of what is looked for: the password "x" is in
-// every text.
+// shortest is the minimum length of a credential to search for: the password
+// "x" is in every text.
 const shortest = 4
 
 func hide(text, value string) string {
@@ -57,8 +57,8 @@ func hide(text, value string) string {
 	return text
 }
 
-// HideErr returns err, or if its text has a credential or a URL with a path or query,
-// an error with a text that has not and the same tree of errors.
+// HideErr returns err or, if its text contains a credential or a URL with a path or
+// query, an error with a redacted text and the same tree of errors.
 func (s *Secrets) HideErr(err error) error {
 	if err == nil {
 		return nil
@@ -76,18 +76,18 @@ type cleanError struct {
 	err  error
 }
 
-// Error returns the text without what must not be shown.
+// Error returns the redacted text.
 func (e *cleanError) Error() string { return e.text }
 
-// Format writes the text whatever the verb, so that no verb prints the error
-// behind it.
+// Format writes the text for every verb, so that no verb prints the original
+// error.
 func (e *cleanError) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(e.text)) }
 
-// Unwrap returns the error as it was, for errors.Is and errors.As.
+// Unwrap returns the original error, for errors.Is and errors.As.
 func (e *cleanError) Unwrap() error { return e.err }
 
-// withoutURLs cuts the URLs in a text after their host: paths have ids, queries
-// have names and documents of people.
+// withoutURLs truncates the URLs in a text after the host: paths contain ids,
+// queries contain names and documents.
 func withoutURLs(text string) string {
 	var b strings.Builder
 	for {

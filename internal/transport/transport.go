@@ -1,7 +1,7 @@
 // Package transport sends one call of the interface in as many attempts as its
-// class allows. It is the only place that knows go-retryablehttp.
+// class allows. It is the only package that uses go-retryablehttp.
 //
-// An attempt is a request and its whole response: a truncated body is a failed
+// An attempt is a request and its complete response: a truncated body is a failed
 // attempt like a reset, and the attempt's timeout covers it. The state of a call's
 // attempts lives in one value per call; the [Engine] is never changed.
 package transport
@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Engine is what all calls of a client share.
+// Engine is shared by all calls of a client.
 type Engine struct {
 	HTTP        *http.Client // made by [WrapClient]
 	Logger      *slog.Logger // nil logs nothing
@@ -40,26 +40,26 @@ type Request struct {
 	Credential     Credential
 	MaxAttempts    int
 	AttemptTimeout time.Duration
-	RepeatOf       time.Time // when an earlier call was sent that may have been applied; zero for none
+	RepeatOf       time.Time // when an earlier call that may have been applied was sent; zero for none
 }
 
-// Credential is asked before every attempt to set its headers.
+// Credential is called before every attempt to set its headers.
 type Credential interface {
 	Authorize(ctx context.Context, h http.Header) error
 }
 
-// Result is what came of a call: a response, whatever its status, or an error.
+// Result is the result of a call: a response, whatever its status, or an error.
 type Result struct {
 	Status         int         // of the last response; 0 if there is none
 	Header         http.Header // of the last response
-	Body           []byte      // of the last response; the part that came where Err is set
-	Err            error       // why there is no whole last response
+	Body           []byte      // of the last response; truncated if Err is set
+	Err            error       // why there is no complete last response
 	Ended          error       // the error of the caller's context, if that ended the call
 	Attempts       int
 	MayHaveApplied bool          // an attempt may have been applied without our knowing
-	Final          bool          // the last attempt ended with a response that is not tried again
-	Hopeless       bool          // another call would fail alike: a certificate, a credential
-	RetryAfter     time.Duration // what the last response asked for
+	Final          bool          // the last attempt ended with a response that is not retried
+	Hopeless       bool          // another call would fail too: a certificate, a credential
+	RetryAfter     time.Duration // the wait that the last response asked for
 	Started        time.Time
 	Secrets        Secrets // of the last attempt
 	requestID      string  // once RequestID has returned it
@@ -67,8 +67,8 @@ type Result struct {
 
 var noHeader = http.Header{} // nothing writes to it
 
-// Do makes the attempts. It returns when there is a response that stands, when
-// the attempts are used up, or when ctx ends.
+// Do makes the attempts. It returns when there is a final response, when the
+// attempts are used up, or when ctx ends.
 func (e *Engine) Do(ctx context.Context, req *Request) Result {
 	c := &call{engine: e, req: req}
 	c.result.Started = time.Now()
@@ -82,8 +82,8 @@ func (e *Engine) Do(ctx context.Context, req *Request) Result {
 		Backoff:      c.backoff,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
-	// The headers are set for each attempt; what http.Client sees are those of
-	// its cookie jar.
+	// The headers are set for each attempt; http.Client sees only those of its
+	// cookie jar.
 	r := http.Request{
 		Method: req.Method, URL: req.URL, Host: req.URL.Host, Header: noHeader,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -94,7 +94,7 @@ func (e *Engine) Do(ctx context.Context, req *Request) Result {
 	c.trace = httptrace.ClientTrace{GetConn: c.connections.want, GotConn: c.connections.take}
 	traced := httptrace.WithClientTrace(ctx, &c.trace)
 	c.request.Request = r.WithContext(context.WithValue(traced, contextKey{}, c))
-	// An attempt leaves its response in c.result; what comes back here has no body.
+	// An attempt stores its response in c.result; the response here has no body.
 	_, err := c.client.Do(&c.request) //nolint:bodyclose // see above
 	return c.finish(ctx, err)
 }
@@ -108,7 +108,7 @@ type call struct {
 	result        Result
 	outcome       attemptOutcome // of the last attempt
 	began         time.Time
-	hasRetryAfter bool // the last response says when to come back
+	hasRetryAfter bool // the last response says when to retry
 	wait          time.Duration
 	ended         func(AttemptResult) // the observer's, while an attempt runs; or nil
 
@@ -116,10 +116,10 @@ type call struct {
 	trace       httptrace.ClientTrace
 }
 
-// again decides, after an attempt, whether there is another one.
+// again decides, after an attempt, whether to make another one.
 func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	if c.outcome == none {
-		// net/http refused the request before it reached a RoundTripper.
+		// net/http rejected the request before it reached a RoundTripper.
 		c.result.Err, c.outcome = err, refused
 	}
 	c.wait = 0
@@ -135,12 +135,12 @@ func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, er
 func (c *call) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	c.outcome = none
 	if c.engine.HTTP.Jar != nil {
-		c.request.Header = http.Header{} // or the next attempt sends this one's cookies too
+		c.request.Header = http.Header{} // otherwise the next attempt would send this one's cookies too
 	}
 	return c.wait
 }
 
-// finish adds what the end of the call says to its last attempt's result.
+// finish completes the result of the last attempt with the outcome of the call.
 func (c *call) finish(ctx context.Context, err error) Result {
 	r := &c.result
 	if r.Status == 0 && r.Err == nil {

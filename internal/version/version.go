@@ -1,4 +1,4 @@
-// Package version says what a command was built from.
+// Package version describes what a command was built from.
 package version
 
 import (

@@ -1,5 +1,5 @@
-// Package wire reads and writes the JSON of the interface: the envelope, both list shapes,
-// every error body, and values of another type than the interface says.
+// Package wire reads and writes the JSON of the interface: the envelope, both list
+// shapes, every error body, and values of other types than the interface defines.
 package wire
 
 import (
@@ -29,8 +29,8 @@ func Decode[T any](body []byte, v *T) error {
 	})
 }
 
-// DecodeFresh is Decode for a v that is not zero at first: fresh makes it so
-// before each reading.
+// DecodeFresh is Decode for a v that is not zero at first: fresh resets it
+// before each decoding.
 func DecodeFresh(body []byte, v any, fresh func()) error {
 	fresh()
 	if jsonread.Decode(body, v) {
@@ -53,8 +53,8 @@ func decode(body []byte, v any, fresh func()) error {
 	return json.Unmarshal(body, v, converting)
 }
 
-// DescribeError returns what is wrong with a response and where, without any of
-// its text.
+// DescribeError describes what is wrong with a response and where, without any
+// of its text.
 func DescribeError(err error) error {
 	var wrongType *json.SemanticError
 	var syntax *jsontext.SyntacticError
@@ -79,7 +79,7 @@ func place(p jsontext.Pointer, offset int64) string {
 	return fmt.Sprintf("the response at byte %d, %s,", offset, p)
 }
 
-// scalar is called for every value of the second reading.
+// scalar is called for every value of the second decoding.
 func scalar(dec *jsontext.Decoder, v any) error {
 	target := reflect.ValueOf(v).Elem()
 	if !fits(dec.PeekKind(), target) {
@@ -97,8 +97,8 @@ func scalar(dec *jsontext.Decoder, v any) error {
 	return errors.ErrUnsupported
 }
 
-// fits reports whether a value of kind k is what the target wants, so that the
-// usual reading does it.
+// fits reports whether a value of kind k matches the target, so that the usual
+// decoding works.
 func fits(k jsontext.Kind, target reflect.Value) bool {
 	if k == 'n' || k == 0 {
 		return true
@@ -120,7 +120,7 @@ func fits(k jsontext.Kind, target reflect.Value) bool {
 		return k == '0'
 	case reflect.Struct, reflect.Map:
 		return k == '{'
-	case reflect.Pointer: // to a struct with methods of its own: those decide
+	case reflect.Pointer: // to a struct with its own methods: those decide
 		_, own := reflect.New(target.Type().Elem()).Interface().(json.Unmarshaler)
 		return own || target.Type().Elem().Kind() != reflect.Struct || k == '{'
 	case reflect.Slice:
@@ -138,7 +138,7 @@ func empty(raw jsontext.Value) bool {
 	return false
 }
 
-// convert stores the text or number in raw in a target of another type.
+// convert stores the string or number in raw in a target of another type.
 func convert(raw jsontext.Value, target reflect.Value) bool {
 	text := string(raw)
 	if raw.Kind() == '"' {

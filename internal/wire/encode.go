@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ordered writes maps in the order of their keys, so that every attempt and
-// every run sends the same bytes.
+// ordered sorts maps by key, so that every attempt and every run sends the same
+// bytes.
 var ordered = json.JoinOptions(json.Deterministic(true))
 
 // Encode returns the JSON of v, which may be of any type. A value that contains
@@ -26,14 +26,14 @@ func Append(b []byte, v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Marshal writes a result the way the gateway does: what is nullable and empty
-// is null. It is what the MarshalJSON methods of the results use, so that they
-// come out right under encoding/json too.
+// Marshal writes a result as the gateway does: empty nullable members are null.
+// The MarshalJSON methods of the results use it, so that encoding/json writes
+// the same.
 func Marshal(v any) ([]byte, error) { return json.Marshal(v, asResponse) }
 
 var asResponse = json.JoinOptions(
 	json.Deterministic(true),
-	jsontext.AllowInvalidUTF8(true), // as what was read: see jsonread.Lenient
+	jsontext.AllowInvalidUTF8(true), // as for decoding: see jsonread.Lenient
 	jsontext.AllowDuplicateNames(true),
 	json.FormatNilSliceAsNull(true),
 	json.FormatNilMapAsNull(true),

@@ -10,15 +10,15 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Envelope is what surrounds every v2 response.
+// Envelope is the envelope of every v2 response.
 type Envelope[T any] struct {
 	Refused   refused `json:"success"`
 	RequestID string  `json:"requestId"`
 	Data      *T      `json:"data"`
 }
 
-// refused is a "success" that says false. A missing one, null, and what is no
-// boolean count as true: the status says more than they do.
+// refused is a "success" that is false. If it is missing, null or not a boolean
+// it counts as true: the status is more reliable.
 type refused bool
 
 // UnmarshalJSON reads any value.
@@ -27,11 +27,11 @@ func (r *refused) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ErrFailed is a response that says success=false whatever its status is; its
-// body is a problem.
+// ErrFailed is a response with success=false, whatever its status; its body is
+// a problem.
 var ErrFailed = errors.New("the response says success=false")
 
-// Failed reports whether a response says success=false.
+// Failed reports whether a response has success=false.
 func Failed(body []byte) bool {
 	var e struct {
 		Refused refused `json:"success"`
@@ -42,8 +42,8 @@ func Failed(body []byte) bool {
 // ErrNoData is an envelope without data.
 var ErrNoData = errors.New("the response has no data")
 
-// DecodeEnvelope reads a response that holds one resource. A missing "success"
-// counts as true.
+// DecodeEnvelope reads a response with one resource. A missing "success" counts
+// as true.
 func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 	var e Envelope[T]
 	switch err := Decode(body, &e); {
@@ -70,7 +70,7 @@ type List[T any] struct {
 	RequestID  string
 }
 
-// ListEnvelope is what surrounds a page of a list, in either shape.
+// ListEnvelope is the envelope of a page of a list, in either shape.
 type ListEnvelope[T any] struct {
 	Refused   refused      `json:"success"`
 	RequestID string       `json:"requestId"`

@@ -7,9 +7,9 @@ const (
 	maxValues  = 100_000
 )
 
-// Finite reports whether v may be walked by code that does not look for cycles,
-// as the encoder of queries does not: a value that contains itself would
-// overflow its stack and end the process.
+// Finite reports whether v has no cycles. The encoder of queries does not
+// detect them: a value that contains itself would overflow its stack and crash
+// the process.
 func Finite(v any) bool {
 	left := maxValues
 	return finite(reflect.ValueOf(v), maxNesting, &left)

@@ -8,8 +8,8 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// ExtractIdentity reads the id and the status of a resource from a response that could not
-// be decoded, however little of it came: of "data", or else of the body. "" is none.
+// ExtractIdentity reads the id and the status of a resource from a response that could
+// not be decoded, even a truncated one: from "data", or else from the body. "" is none.
 func ExtractIdentity(body []byte) (id, status string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
 	var found identity
@@ -37,7 +37,7 @@ func (found *identity) object(dec *jsontext.Decoder, depth int) {
 	})
 }
 
-// wraps reports whether a member's object holds the resource.
+// wraps reports whether a member's object contains the resource.
 func wraps(member string) bool {
 	return member == "data" || member == "transaction" || member == "object"
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // ParamsEncoder writes the params of requests as the JSON package does, in a third of
-// its time; bench/README.md says what that is of a create. It knows this module's
-// structs of strings, numbers and other such structs, and leaves everything else to
-// the JSON package.
+// its time; bench/README.md has the share of that in a create. It encodes this
+// module's structs of strings, numbers and other such structs, and leaves everything
+// else to the JSON package.
 type ParamsEncoder struct {
 	Options json.Options   // for the JSON package
-	Plain   []reflect.Type // written by their fields, although they have a MarshalJSON
+	Plain   []reflect.Type // encoded by their fields, although they have a MarshalJSON
 
 	shapes sync.Map // reflect.Type to *shape
 }
@@ -34,10 +34,10 @@ func (e *ParamsEncoder) Encode(v any) ([]byte, error) {
 			return b, nil
 		}
 	}
-	return json.Marshal(v, e.Options) // whose error says where
+	return json.Marshal(v, e.Options) // whose error names the place
 }
 
-// shape is how a type is written.
+// shape is how a type is encoded.
 type shape struct {
 	kind   reflect.Kind // Invalid: by the JSON package
 	elem   *shape       // of a pointer or a slice
@@ -52,7 +52,7 @@ type field struct {
 	omitZero bool
 }
 
-// noName is that of an embedded struct or map.
+// noName is the name of an embedded struct or map.
 const noName = `"":`
 
 var module = strings.TrimSuffix(reflect.TypeFor[ParamsEncoder]().PkgPath(), "/internal/wire")

@@ -10,11 +10,11 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Problem is an error body of any shape, read as far as it can be.
+// Problem is an error body of any shape, decoded as far as possible.
 type Problem struct {
 	Type, Title, Detail, Instance string
 	Code                          string
-	Status                        int // as the body says; 0 if it does not
+	Status                        int // from the body; 0 if it has none
 	RequestID                     string
 	Fields                        []Field
 }
@@ -22,7 +22,7 @@ type Problem struct {
 // Field is one entry of the errors of a Problem.
 type Field struct{ Field, Message, Code string }
 
-// maxText bounds what is kept of any one text, maxFields how many entries.
+// maxText limits the length of each string, maxFields the number of entries.
 const (
 	maxText   = 1 << 10
 	maxFields = 200
@@ -119,7 +119,7 @@ func (p *Problem) text(name, text string) {
 	}
 }
 
-// fields reads [{field, message, code}] or a list of texts.
+// fields reads [{field, message, code}] or a list of strings.
 func (p *Problem) fields(dec *jsontext.Decoder) bool {
 	if _, err := dec.ReadToken(); err != nil {
 		return false
@@ -201,8 +201,8 @@ func scalarText(value jsontext.Value) string {
 	}
 }
 
-// plainText returns the first words of a body that is no JSON object: of an
-// HTML page its title, else nothing of it.
+// plainText returns the first words of a body that is not a JSON object; of an
+// HTML page only its title.
 func plainText(body []byte) string {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || !strings.HasPrefix(http.DetectContentType(body), "text/") {

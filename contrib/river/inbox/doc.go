@@ -1,7 +1,7 @@
 // Package inbox is the inbox of a [webhook.Receiver] on River (riverqueue.com) and
-// PostgreSQL, for a service whose work already runs there. The receiver verifies,
-// confirms and deduplicates as with any store; River decides when and where the
-// handlers run, retries them, and shows them in its UI.
+// PostgreSQL, for a service that already runs its jobs there. The receiver
+// verifies, confirms and deduplicates as with any store; River decides when and
+// where the handlers run, retries them, and shows them in its UI.
 //
 //	in, err := inbox.New(inbox.Config{Pool: pool})
 //	if err != nil {
@@ -21,14 +21,14 @@
 //	}
 //	client, err := river.NewClient(riverpgxv5.New(pool), config)
 //
-// The tables are made by [Inbox.Migrate], after River's own migrations.
+// [Inbox.Migrate] creates the tables, after River's own migrations.
 //
 // # How it works
 //
 // An event is one row of a sqlstore table and one job of River, inserted in one
-// transaction. The row is the event: its body, what it is known by, whose turn it
-// is among the events of its resource, who holds it. The job says when to look, and
-// shows what became of it:
+// transaction. The row is the event: its body, its identity, its position among the
+// events of its resource, and its lease. The job schedules it, and shows its
+// outcome:
 //
 //   - a handler's error makes it retryable at the time of the receiver's backoff;
 //   - a dead letter makes it discarded, and retrying the job, in River's UI or with
@@ -36,6 +36,6 @@
 //   - an event that this process has no handler for is snoozed for a process that
 //     has one, and is counted by [webhook.Receiver.Unhandled].
 //
-// A job too many does nothing. A job whose process died is made available by a sweep,
+// An extra job does nothing. A job whose process died is made available by a sweep,
 // long before River rescues it.
 package inbox

@@ -20,7 +20,7 @@ import (
 )
 
 // Queue is the River queue of events. Pause and resume it with River:
-// QueuePause(ctx, inbox.Queue, nil). What arrives meanwhile waits.
+// QueuePause(ctx, inbox.Queue, nil). Events that arrive meanwhile wait.
 const Queue = "gateway_webhooks"
 
 // Config makes an [Inbox]. Pool is required.
@@ -35,9 +35,10 @@ type Config struct {
 	// needs the schema.
 	Store []sqlstore.Option
 
-	// SweepInterval is how often jobs are looked for whose process died; 15 s
-	// if it is 0. StuckAfter is how old a running job must be to be looked at;
-	// 1 minute if it is 0, which is the default of [webhook.Config.Lease].
+	// SweepInterval is how often the sweep looks for jobs whose process died;
+	// 15 s if it is 0. StuckAfter is how long a job must have been running for
+	// the sweep to check it; 1 minute if it is 0, which is the default of
+	// [webhook.Config.Lease].
 	SweepInterval, StuckAfter time.Duration
 
 	Logger *slog.Logger // default slog.Default
@@ -58,8 +59,8 @@ var _ webhook.Store = (*Inbox)(nil)
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// New returns an inbox. A process that only receives events needs no more: it
-// leaves out [Inbox.Configure].
+// New returns an inbox. A process that only receives events does not call
+// [Inbox.Configure].
 func New(config Config) (*Inbox, error) {
 	config.SweepInterval = cmp.Or(config.SweepInterval, 15*time.Second)
 	config.StuckAfter = cmp.Or(config.StuckAfter, time.Minute)
@@ -119,12 +120,12 @@ func (in *Inbox) Configure(config *river.Config, rx *webhook.Receiver) error {
 	return nil
 }
 
-// HandleTx makes a handler of fn that shares one database transaction with the
-// completion of its event and of its River job: all are written or none is, so that
-// what fn does through tx happens exactly once. It is [sqlstore.HandleTx] for River.
+// HandleTx returns a handler that runs fn in the database transaction that completes
+// its event and its River job: all changes are committed or none, so what fn does
+// through tx happens exactly once. It is [sqlstore.HandleTx] for River.
 //
 // An UPDATE that changes no row is a success to the database: check RowsAffected.
-// fn must neither commit nor roll back. What fn does beside tx is done again when
+// fn must neither commit nor roll back. What fn does outside tx is repeated if
 // the transaction fails.
 func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) error) func(ctx context.Context, e E) error {
 	return func(ctx context.Context, e E) error {

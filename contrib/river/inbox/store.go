@@ -13,7 +13,8 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// errWorkers is the error of a receiver that wants to hand events out itself.
+// errWorkers is the error for a receiver that is configured to dispatch events
+// itself.
 var errWorkers = errors.New("inbox: River's workers handle the events: the receiver needs Mode: webhook.Inbox and Workers: -1")
 
 // Put implements [webhook.Store]: the event and its job are stored in one
@@ -50,13 +51,14 @@ func (in *Inbox) Claim(ctx context.Context, key string, lease time.Duration) (*w
 	return in.ClaimInOrder(ctx, key, lease)
 }
 
-// Next implements [webhook.Store]. It is an error: River hands the events out.
+// Next implements [webhook.Store]. It always fails: River dispatches the
+// events.
 func (in *Inbox) Next(context.Context, int, time.Duration) ([]*webhook.Claim, error) {
 	return nil, errWorkers
 }
 
-// NextUnhandled implements [webhook.Store]. It is an error: River hands the events
-// out.
+// NextUnhandled implements [webhook.Store]. It always fails: River dispatches the
+// events.
 func (in *Inbox) NextUnhandled(context.Context, func(webhook.Family, webhook.Kind) bool, int, time.Duration) ([]*webhook.Claim, error) {
 	return nil, errWorkers
 }
@@ -86,7 +88,7 @@ func (in *Inbox) SetAside(ctx context.Context, c *webhook.Claim, family webhook.
 	return in.note(ctx, c, settled{how: aside}, in.Store.SetAside(ctx, c, family))
 }
 
-// note remembers, for the job that runs, what became of an event.
+// note records the outcome of an event for the running job.
 func (in *Inbox) note(ctx context.Context, c *webhook.Claim, what settled, err error) error {
 	if r := runFrom(ctx); r != nil && err == nil {
 		r.settle(c, what)
@@ -111,13 +113,13 @@ func (in *Inbox) Requeue(ctx context.Context, keys ...string) (n int, err error)
 	return n, nil
 }
 
-// wake has River look at an event now.
+// wake makes River run an event's job now.
 func (in *Inbox) wake(ctx context.Context, key string) error {
 	res, err := in.river.Insert(ctx, jobArgs{Key: key}, nil)
 	if err != nil || !res.UniqueSkippedAsDuplicate {
 		return err
 	}
-	if res.Job.State == rivertype.JobStateRunning { // it may just be ending
+	if res.Job.State == rivertype.JobStateRunning { // it may be finishing
 		_, err = in.river.Insert(ctx, jobArgs{Key: key, After: res.Job.ID}, nil)
 		return err
 	}
@@ -125,8 +127,8 @@ func (in *Inbox) wake(ctx context.Context, key string) error {
 	return err
 }
 
-// Adopt gives a job to each unfinished event that has none, and returns how many
-// it was. Call it when you switch from plain sqlstore, after the last process of
+// Adopt inserts a job for each unfinished event that has none, and returns their
+// number. Call it when you switch from plain sqlstore, after the last process of
 // that has stopped, and after jobs were deleted or cancelled by hand.
 func (in *Inbox) Adopt(ctx context.Context) (n int, err error) {
 	for after := ""; ; {

@@ -33,7 +33,7 @@ func (jobArgs) Kind() string { return "gateway_webhook" }
 // InsertOpts implements river.JobArgsWithInsertOpts. The receiver counts the
 // attempts, see [webhook.Config.MaxAttempts], so River's limit is out of reach. A
 // job is unique whatever its state, or a redelivery would be a second job. Its
-// priority is below that of the sweep, which must not wait for a backlog.
+// priority is lower than the sweep's, which must not wait behind a backlog.
 func (jobArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Queue, Priority: 2, MaxAttempts: math.MaxInt16, UniqueOpts: river.UniqueOpts{
 		ByArgs: true,
@@ -44,7 +44,7 @@ func (jobArgs) InsertOpts() river.InsertOpts {
 	}}
 }
 
-// settled is what became of an event; zero: it is done.
+// settled is the outcome of an event; zero: it is done.
 type settled struct {
 	how    how
 	delay  time.Duration // of a failed event
@@ -61,7 +61,7 @@ const (
 	aside
 )
 
-// run is one run of a job: what its events came to.
+// run is one run of a job, with the outcomes of its events.
 type run struct {
 	job *river.Job[jobArgs]
 
@@ -82,7 +82,7 @@ func (r *run) settle(c *webhook.Claim, what settled) {
 	r.result[c.Key] = what
 }
 
-// settled returns what became of an event. It is unknown if the handler hangs, the
+// settled returns the outcome of an event. It is unknown if the handler hangs, the
 // claim was lost or the store failed.
 func (r *run) settled(key string) (what settled, known bool) {
 	r.mu.Lock()
@@ -91,9 +91,9 @@ func (r *run) settled(key string) (what settled, known bool) {
 	return what, known
 }
 
-// completeTx completes the job in a handler's transaction, if the event is its own.
-// A job that River has given to another worker meanwhile is left alone: the event's
-// claim, not the job, says who may complete it.
+// completeTx completes the job in a handler's transaction, if the event belongs to
+// it. It leaves alone a job that River has given to another worker meanwhile: the
+// event's claim, not the job, decides who may complete it.
 func (r *run) completeTx(ctx context.Context, tx pgx.Tx, c *webhook.Claim) error {
 	if c.Key != r.job.Args.Key {
 		return nil
@@ -128,8 +128,8 @@ const (
 )
 
 // Work implements river.Worker: it handles the job's event, after the earlier ones
-// of its resource. Then it goes on with the later ones: their jobs may have run
-// while this one was in their way.
+// of its resource. Then it handles the later ones: their jobs may have run while
+// this event blocked them.
 func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 	r := &run{job: job, result: make(map[string]settled)}
 	ctx = context.WithValue(ctx, runKey{}, r)
@@ -185,10 +185,10 @@ func (w *worker) unclaimed(ctx context.Context, job *river.Job[jobArgs], entry w
 	}
 }
 
-// deadLetter begins the last error of a job whose event is a dead letter.
+// deadLetter is the prefix of a job's last error if its event is a dead letter.
 const deadLetter = "dead letter: "
 
-// conclude turns what became of an event into what becomes of its job.
+// conclude turns the outcome of an event into the result of its job.
 func conclude(job *river.Job[jobArgs], what settled) error {
 	switch what.how {
 	case failed:
@@ -206,12 +206,12 @@ func conclude(job *river.Job[jobArgs], what settled) error {
 	}
 }
 
-// pause is longer the more often the job was snoozed.
+// pause grows with the number of snoozes.
 func pause(job *river.Job[jobArgs], shortest, longest time.Duration) time.Duration {
 	var metadata struct {
 		Snoozes int `json:"snoozes"` // River's
 	}
-	_ = json.Unmarshal(job.Metadata, &metadata) // unreadable is none
+	_ = json.Unmarshal(job.Metadata, &metadata) // unreadable counts as none
 	return min(shortest<<min(metadata.Snoozes, 12), longest)
 }
 
@@ -240,7 +240,8 @@ type sweeper struct {
 
 // Work implements river.Worker. River rescues a job an hour after its process died;
 // an event can't wait that long. A job whose event is claimed by a living process
-// is left alone. Any other may run a second time: the events' claims decide.
+// is left alone. Any other may run a second time: the events' claims prevent a
+// second effect.
 func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 	for {
 		rescued, err := s.in.config.Pool.Exec(ctx, s.in.rescue, Queue, jobArgs{}.Kind(), s.in.config.StuckAfter.Seconds(), rescueBatch)
@@ -252,8 +253,8 @@ func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 
 const rescueBatch = 1000
 
-// rescueJobs makes the jobs of dead processes available. Sweeps that run at once
-// skip each other's jobs.
+// rescueJobs makes the jobs of dead processes available. Concurrent sweeps skip
+// each other's jobs.
 const rescueJobs = `UPDATE %[1]s SET state = 'available', scheduled_at = now() WHERE id IN (
 	SELECT j.id FROM %[1]s AS j
 	WHERE j.state = 'running' AND j.queue = $1 AND j.kind = $2 AND j.attempted_at < now() - make_interval(secs => $3)

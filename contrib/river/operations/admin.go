@@ -63,8 +63,8 @@ func (o *Outbox) Counts(ctx context.Context) (map[State]int64, error) {
 }
 
 // CancelTx cancels an operation in your transaction. [ErrState]: it was or may
-// have been sent, a worker is about to send it, or it is over. Its handler does
-// not run.
+// have been sent, a worker is about to send it, or it is finished. Its handler
+// does not run.
 func (o *Outbox) CancelTx(ctx context.Context, tx pgx.Tx, id int64) error {
 	tag, err := tx.Exec(ctx, `UPDATE `+o.store.table+` SET state = 'canceled', updated_at = now(), lease_until = NULL
 		WHERE id = $1 AND state = 'waiting'`, id)
@@ -94,24 +94,23 @@ type Decision string
 
 // The decisions.
 const (
-	// Applied: the gateway carried the operation out. The handler gets the
-	// result.
+	// Applied: the gateway applied the operation. The handler gets the result.
 	Applied Decision = "applied"
-	// SendAgain: the gateway did not carry it out, and it shall.
+	// SendAgain: the gateway did not apply it; send it again.
 	SendAgain Decision = "send_again"
-	// Abandoned: it shall not be carried out. The handler gets [ErrAbandoned].
+	// Abandoned: do not send it again. The handler gets [ErrAbandoned].
 	Abandoned Decision = "abandoned"
 )
 
 // Resolution resolves an [Ambiguous] operation.
 type Resolution struct {
 	Decision   Decision
-	ResourceID string // what a create made, where Decision is Applied
+	ResourceID string // the id of the created resource, if Decision is Applied
 	By         string // who decided, and why: it is kept in the history; required
 }
 
-// Resolve does what a person decided about an [Ambiguous] operation. Look at
-// the resource and the gateway's dashboard first: SendAgain moves the money
+// Resolve carries out a person's decision about an [Ambiguous] operation. Look
+// at the resource and the gateway's dashboard first: SendAgain moves the money
 // again.
 func (o *Outbox) Resolve(ctx context.Context, id int64, d Resolution) error {
 	if d.By == "" {
@@ -191,7 +190,7 @@ func (o *Outbox) lock(ctx context.Context, tx pgx.Tx, id int64, state State) (*r
 	return r, err
 }
 
-// reopen lets workers go on with an operation.
+// reopen lets workers continue with an operation.
 func (o *Outbox) reopen(ctx context.Context, tx pgx.Tx, r *record, state State) error {
 	progress, err := r.encoded()
 	if err != nil {
@@ -206,8 +205,9 @@ func (o *Outbox) reopen(ctx context.Context, tx pgx.Tx, r *record, state State) 
 
 // Purge deletes the operations that were done or canceled before a time and
 // returns how many. Their keys are forgotten: an operation that is inserted again
-// with one is sent again. The gateway still rejects the references of creates; a
-// refund would be made twice. Keep them longer than anything of yours can repeat.
+// with such a key is sent again. The gateway still rejects repeated references of
+// creates, but would apply a refund twice. Keep operations for longer than your
+// code may repeat them.
 func (o *Outbox) Purge(ctx context.Context, before time.Time) (int64, error) {
 	tag, err := o.config.Pool.Exec(ctx, `DELETE FROM `+o.store.table+` WHERE state IN ('done', 'canceled') AND updated_at < $1`, before)
 	return tag.RowsAffected(), wrap(err)

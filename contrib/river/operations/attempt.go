@@ -15,7 +15,7 @@ import (
 )
 
 // attempt is the work on one operation that this worker has claimed. Its
-// methods return when to come back.
+// methods return when to run next.
 type attempt struct {
 	*Outbox
 
@@ -59,7 +59,7 @@ func (a *attempt) idle() State {
 	}
 }
 
-// rest gives the operation back until it is due again.
+// rest releases the operation until it is due again.
 func (a *attempt) rest(ctx context.Context, state State, wait time.Duration) (time.Duration, error) {
 	ctx, cancel := a.persist(ctx)
 	defer cancel()
@@ -72,8 +72,8 @@ func (a *attempt) rest(ctx context.Context, state State, wait time.Duration) (ti
 	return wait, nil
 }
 
-// persist returns a context for storing what was found out, which must happen
-// even if the job was canceled.
+// persist returns a context for storing the result, which must happen even if
+// the job was canceled.
 func (o *Outbox) persist(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), o.config.HandlerTimeout)
 }
@@ -102,8 +102,8 @@ func (a *attempt) session(ctx context.Context) (*session, error) {
 	return s, err
 }
 
-// send sends the request, for the first time or again. What the resource is
-// now is committed before.
+// send sends the request, for the first time or again. The resource's present
+// state is committed first.
 func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	s, err := a.session(ctx)
@@ -122,8 +122,8 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 			return a.succeed(ctx, already)
 		}
 	}
-	// The request must be gone, or never go, by the time that the outcome is
-	// looked for: the deadline counts from before the commit.
+	// When the outcome is read, the request must have been sent or never will
+	// be: the deadline counts from before the commit.
 	sending, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
 	defer cancel()
 	if err := a.mark(ctx); err != nil {
@@ -180,11 +180,11 @@ func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) 
 	return a.retry(ctx, Waiting, err)
 }
 
-// nextRead is how far apart reads are whose agreement proves something.
+// nextRead is the minimum interval between reads that count as independent.
 func (a *attempt) nextRead() time.Duration { return a.config.SettleAfter / 4 }
 
-// sent goes by the response to a request. doubted says that an earlier request
-// may have been applied.
+// sent handles the response to a request. doubted reports that an earlier
+// request may have been applied.
 func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	if err == nil {
@@ -197,25 +197,26 @@ func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) 
 	switch {
 	case rejection == nil && (doubted || !nothingDone(err)):
 		return a.unknown(ctx, err, doubted)
-	case rejection == nil: // the gateway, or the way to it, is out of order
+	case rejection == nil: // the gateway, or the connection to it, is down
 		p.clear()
 		return a.retry(ctx, Waiting, err)
 	case known && rejection.Kind == "duplicate" && !doubted:
 		// The reference exists: an earlier program of the merchant, or a repeat
-		// after this outbox forgot, made it. Find out whether it is the same.
+		// after this outbox forgot, created it. Find out whether it is the
+		// same.
 		p.DoubtSince = r.CreatedAt
 		return a.send(ctx)
 	case known && (rejection.Kind == "duplicate" || !doubted), !doubted && p.Doubts == 0 && !names(a.op):
 		return a.reject(ctx, rejection)
 	}
-	// A conflict may say that the resource is already as wanted, or that an
-	// earlier request was applied after all.
+	// A conflict may mean that the resource is already in the requested state,
+	// or that an earlier request was applied after all.
 	p.Rejection, p.Answered = rejection, !doubted
 	return a.look(ctx)
 }
 
-// names reports whether an operation names what the resource shall be, so that
-// it does not matter who makes it so.
+// names reports whether an operation sets an absolute state, so that it does
+// not matter who sets it.
 func names(op Operation) bool {
 	refund, ok := op.(Refund)
 	return !ok || refund.Amount == 0
@@ -239,7 +240,8 @@ func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Du
 	a.observe(ctx, EventUnknown, err)
 	p.Misses = 0
 	// A gateway that had applied the first request would find it by its
-	// reference or key. One rejection may come from elsewhere, several count.
+	// reference or key. One rejection may come from a proxy; several are
+	// conclusive.
 	rejection := rejectionIn(err)
 	switch {
 	case !doubted || rejection == nil:
@@ -255,7 +257,8 @@ func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Du
 	return a.rest(ctx, Sent, a.config.SettleAfter)
 }
 
-// retry comes back later: as long as the gateway asks for, or longer every time.
+// retry schedules the next attempt: after the wait that the gateway asks for, or
+// with backoff.
 func (a *attempt) retry(ctx context.Context, state State, err error) (time.Duration, error) {
 	p := &a.record.p
 	a.observe(ctx, EventRetry, err)
@@ -271,7 +274,7 @@ func (a *attempt) retry(ctx context.Context, state State, err error) (time.Durat
 	return a.rest(ctx, state, wait)
 }
 
-// look finds out by reading whether a request was applied.
+// look reads the resource to find out whether a request was applied.
 func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	if early := p.SentAt.Add(a.config.SettleAfter).Sub(r.clock()); early > 0 && !p.Answered {
@@ -338,7 +341,7 @@ func (a *attempt) deliver(ctx context.Context) (time.Duration, error) {
 	out := p.Outcome
 	kept := *out
 	if out.Rejection == nil {
-		out.Value = nil // the handler has it; a done operation needs it no more
+		out.Value = nil // the handler has it; a done operation no longer needs it
 	}
 	p.LastError = ""
 	err := a.store.done(ctx, r, func(tx pgx.Tx) error { return a.safely(ctx, tx, &kept) })
@@ -351,7 +354,7 @@ func (a *attempt) deliver(ctx context.Context) (time.Duration, error) {
 		a.observe(ctx, EventDone, nil)
 		return never, nil
 	case errors.Is(err, errLost):
-		// Whoever took it over finds the same outcome.
+		// The worker that took it over finds the same outcome.
 		a.observe(ctx, EventLate, err)
 		return 0, err
 	}

@@ -1,12 +1,12 @@
 // Package operations is an outbox for money on River (riverqueue.com) and
 // PostgreSQL. A call to the gateway that must happen (charge this order, refund
 // that return, pay this supplier) is stored in the same transaction that decides
-// it. A worker sends it, finds out what became of it whatever dies in between,
-// and reports the outcome to your handler exactly once.
+// it. A worker sends it, finds out its outcome even across crashes, and reports
+// it to your handler exactly once.
 //
 // # Use
 //
-// Make an [Outbox], register a handler for each kind of operation, and add it
+// Create an [Outbox], register a handler for each kind of operation, and add it
 // to the configuration of your River client:
 //
 //	outbox, err := operations.New(operations.Config{Pool: pool, Client: client})
@@ -29,7 +29,7 @@
 //
 //	_, err = outbox.InsertTx(ctx, tx, operations.Refund{Key: "return-17", TransactionID: id, Amount: 500})
 //
-// The tables are made by [Outbox.Migrate], after River's own migrations.
+// [Outbox.Migrate] creates the tables, after River's own migrations.
 //
 // # How an outcome becomes known
 //
@@ -37,9 +37,9 @@
 // is sent again with the same reference: the gateway applies it once.
 //
 // A refund, a cancellation and an update have none. They are sent one at a time
-// per resource. What the resource was before is committed before the request is
-// sent. After a lost response nothing is sent; [Config.SettleAfter] later, when
-// the request can no longer be applied, the resource is read and compared:
+// per resource. The resource's state is committed before the request is sent.
+// After a lost response nothing is sent; [Config.SettleAfter] later, when the
+// request can no longer be applied, the resource is read and compared:
 //
 //   - The change is there: the operation was applied.
 //   - It is not there, in several reads: it was not applied and is sent again.
@@ -50,5 +50,5 @@
 // A gateway that honours Idempotency-Key needs no comparison while it remembers
 // the key; see [Config.KeyLifetime].
 //
-// docs/operations.md in the root module says what is promised and what is not.
+// docs/operations.md in the root module lists the guarantees and their limits.
 package operations

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// State is how far an operation is.
+// State is the progress of an operation.
 type State string
 
 // The states of an operation.
 const (
-	Waiting   State = "waiting"   // to be sent, or to be sent again after it was surely not applied
+	Waiting   State = "waiting"   // to be sent, or to be sent again after it was certainly not applied
 	Working   State = "working"   // a worker has it and has sent nothing
 	Sent      State = "sent"      // it was or may have been sent, and the outcome is not known yet
 	Ambiguous State = "ambiguous" // a person must decide; see [Outbox.Resolve]
@@ -20,10 +20,10 @@ const (
 	Canceled  State = "canceled"  // it was canceled before it was sent
 )
 
-// Entry is what the outbox knows of an operation.
+// Entry is an operation as the outbox stores it.
 type Entry struct {
 	ID       int64
-	Kind     string // "transactions.refund", as the errors of the client name it
+	Kind     string // "transactions.refund", as in the client's errors
 	Key      string
 	Resource string // "transactions/ID"; "" for a create
 	State    State
@@ -31,18 +31,18 @@ type Entry struct {
 	Sends     int       // how many requests were or may have been sent
 	CreatedAt time.Time // all times are the database's
 	UpdatedAt time.Time
-	DueAt     time.Time // when it is worked next
+	DueAt     time.Time // when a worker runs it next
 
 	LastError string // why it is not done
-	Ambiguity string // what can't be told, if it is [Ambiguous]
+	Ambiguity string // the open question, if it is [Ambiguous]
 	History   []Note // what happened, the oldest first; the first and the latest ones if there are very many
 
-	// Existing says that [Outbox.InsertTx] found an earlier operation with the
-	// key.
+	// Existing reports that [Outbox.InsertTx] found an earlier operation with
+	// the key.
 	Existing bool
 }
 
-// Note is something that happened to an operation.
+// Note is an entry in the history of an operation.
 type Note struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
@@ -58,22 +58,22 @@ var (
 	ErrState = errors.New("operations: the state of the operation does not allow this")
 )
 
-// progress is what a worker stores about an operation, beside what the queries
-// need as columns.
+// progress is what a worker stores about an operation, besides the columns that
+// the queries need.
 type progress struct {
 	Sends       int            `json:"sends,omitzero"`
 	Doubts      int            `json:"doubts,omitzero"`      // requests in doubt that reads did not find
-	Failures    int            `json:"failures,omitzero"`    // in a row that say that nothing was applied
+	Failures    int            `json:"failures,omitzero"`    // consecutive reads that show that nothing was applied
 	DoubtSince  time.Time      `json:"doubt_since,omitzero"` // when the first request was sent whose outcome is not known
 	SentAt      time.Time      `json:"sent_at,omitzero"`     // and the last
 	Before      snapshot       `json:"before,omitzero"`
 	SendKey     string         `json:"send_key,omitzero"`   // the Idempotency-Key of the request in doubt
-	Misses      int            `json:"misses,omitzero"`     // reads in a row that did not find what was looked for
-	Rejections  int            `json:"rejections,omitzero"` // in a row, of repeats of the request in doubt
+	Misses      int            `json:"misses,omitzero"`     // consecutive reads that did not find the resource
+	Rejections  int            `json:"rejections,omitzero"` // consecutive rejections of repeats of the request in doubt
 	Answered    bool           `json:"answered,omitzero"`   // Rejection is definite, not that of a repeat
 	Rejection   *RejectedError `json:"rejection,omitzero"`  // of a request whose earlier attempt may have been applied
 	Outcome     *outcome       `json:"outcome,omitzero"`
-	Refunded    int64          `json:"refunded,omitzero"` // the refunded_amount that this operation left
+	Refunded    int64          `json:"refunded,omitzero"` // the refunded_amount after this operation
 	HandlerRuns int            `json:"handler_runs,omitzero"`
 	LastError   string         `json:"last_error,omitzero"`
 	Ambiguity   string         `json:"ambiguity,omitzero"`
@@ -83,7 +83,7 @@ type progress struct {
 // inDoubt reports whether a request was sent whose outcome is not known.
 func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
 
-// clear forgets the doubt: it is known that nothing was applied.
+// clear removes the doubt: it is known that nothing was applied.
 func (p *progress) clear() {
 	p.DoubtSince, p.SentAt, p.SendKey, p.Misses, p.Rejections, p.Rejection, p.Answered = time.Time{}, time.Time{}, "", 0, 0, nil, false
 	p.Before, p.Ambiguity = snapshot{}, ""

@@ -13,9 +13,9 @@ type Event string
 const (
 	EventDone          Event = "done"           // applied, and the handler committed
 	EventRejected      Event = "rejected"       // rejected for good, and the handler committed
-	EventRetry         Event = "retry"          // the gateway is out of order; it is tried again later
+	EventRetry         Event = "retry"          // the gateway is down; the operation is retried later
 	EventUnknown       Event = "unknown"        // a request was sent whose outcome is not known
-	EventNotApplied    Event = "not_applied"    // reading proved so; it is sent again
+	EventNotApplied    Event = "not_applied"    // a read showed that it was not applied; it is sent again
 	EventAmbiguous     Event = "ambiguous"      // a person must decide
 	EventHandlerFailed Event = "handler_failed" // the handler runs again later
 	EventDead          Event = "dead"           // the handler failed too often

@@ -17,8 +17,8 @@ import (
 // [CreateSubscription], [UpdateSubscription] or [CancelSubscription].
 //
 // Each has a key of yours: the reference of a create, the field Key of the
-// others. It names what the operation is for ("return-17"): inserting an
-// operation with a key that was used before finds the first one.
+// others. It identifies the operation ("return-17"): inserting an operation
+// with a key that was used before returns the first one.
 type Operation interface {
 	// Validate checks the operation as [Outbox.InsertTx] does. The error is a
 	// [gateway.ValidationError].
@@ -30,11 +30,11 @@ type Operation interface {
 	begin(ctx context.Context, s *session) (before snapshot, already any, err error)
 	// send makes the request once.
 	send(ctx context.Context, s *session, before *snapshot) (any, error)
-	// look finds out what became of a request whose response was lost.
+	// look finds out the outcome of a request whose response was lost.
 	look(ctx context.Context, s *session, before *snapshot) (verdict, error)
 	// decided returns the result of an operation that a person found applied.
 	decided(ctx context.Context, s *session, before *snapshot, resourceID string) (any, error)
-	// repeat says what makes the request safe to send twice.
+	// repeat returns what makes the request safe to repeat.
 	repeat() repeatability
 }
 
@@ -54,39 +54,38 @@ var (
 	_ Returning[gateway.Subscription] = CancelSubscription{}
 )
 
-// identity is what an operation is stored under.
+// identity is the key under which an operation is stored.
 type identity struct {
 	kind     string // "transactions.refund"
 	key      string
 	resource string // "transactions/ID": operations on it are sent one at a time; "" for a create
 }
 
-// resource names what operations wait for each other on. An id in capitals is
-// the same one.
+// resource returns the name of the resource; operations on the same one wait
+// for each other. Ids ignore case.
 func resource(collection, id string) string { return collection + "/" + strings.ToLower(id) }
 
-// repeatability is what makes a request safe to send again after a lost
-// response.
+// repeatability is what makes a request safe to repeat after a lost response.
 type repeatability uint8
 
 const (
-	byReading        repeatability = iota // nothing does: the resource is read first
+	byReading        repeatability = iota // nothing: the resource is read first
 	byIdempotencyKey                      // the header, with a gateway that honours it
 	byReference                           // the reference in the body
 )
 
-// snapshot is stored before a request is sent: what the resource was, and what
-// the request asks for.
+// snapshot is stored before a request is sent: the state of the resource, and
+// what the request asks for.
 type snapshot struct {
 	Status         string         `json:"status,omitzero"`
 	PaidAmount     int64          `json:"paid_amount,omitzero"`
 	RefundedAmount int64          `json:"refunded_amount,omitzero"`
-	Refund         int64          `json:"refund,omitzero"` // cents asked for; all that was left where Full is set
+	Refund         int64          `json:"refund,omitzero"` // requested cents; all that was left if Full is set
 	Full           bool           `json:"full,omitzero"`
 	Settings       *subscriptions `json:"settings,omitzero"` // of a subscription
 }
 
-// verdict is what reading the resource says about a request whose response was
+// verdict is the conclusion from a read about a request whose response was
 // lost.
 type verdict struct {
 	finding finding
@@ -102,16 +101,16 @@ const (
 	unclear
 )
 
-// errStale is a read that is older than what this outbox knows already: a
-// replica that lags behind.
+// errStale is a read that is older than the stored state: a replica lags
+// behind.
 var errStale = errors.New("the gateway returned an older state than it returned before")
 
-// session is what an operation is carried out with.
+// session is the context in which an operation is sent.
 type session struct {
 	client   *gateway.Client
 	options  []gateway.RequestOption // of writes
 	timeout  time.Duration
-	refunded int64     // the least refunded_amount that the resource can have
+	refunded int64     // the minimum refunded_amount that the resource can have
 	since    time.Time // when the request in doubt was first sent
 }
 
@@ -150,8 +149,8 @@ func decode[O Operation](params []byte) (Operation, error) {
 	return op, nil
 }
 
-// encode returns the operation as it is stored. What would come back as
-// something else is an error, so that nothing but what was inserted is sent.
+// encode returns the operation as it is stored. A value that would be decoded
+// differently is an error, so that exactly the inserted operation is sent.
 func encode(op Operation) ([]byte, error) {
 	params, err := json.Marshal(op, json.Deterministic(true))
 	if err != nil {
@@ -175,7 +174,7 @@ func invalid(op, field, message string) error {
 	return &gateway.ValidationError{Op: op, Fields: []gateway.FieldError{{Field: field, Message: message, Code: "invalid"}}}
 }
 
-// maxKey is how long a key may be: that of an index entry is limited, and the
+// maxKey is the maximum length of a key: index entries are limited, and the
 // gateway's own references are shorter.
 const maxKey = 255
 

@@ -17,8 +17,8 @@ import (
 )
 
 // Queue is the River queue in which operations are worked. Pause and resume it
-// with River: QueuePause(ctx, operations.Queue, nil). What is inserted meanwhile
-// waits.
+// with River: QueuePause(ctx, operations.Queue, nil). Operations inserted
+// meanwhile wait.
 const Queue = "gateway_operations"
 
 // Config makes an [Outbox]. Pool and Client are required.
@@ -34,19 +34,19 @@ type Config struct {
 	SendTimeout time.Duration
 
 	// SettleAfter is how long after a request was sent the gateway may still
-	// apply it, and how far its reads may lag behind its writes: an operation
-	// without a reference is not judged by a read before. It is 2 minutes where
-	// it is 0, and at least twice SendTimeout.
+	// apply it, and how far its reads may lag behind its writes: reads before
+	// that don't decide about an operation without a reference. It is 2 minutes
+	// if it is 0, and at least twice SendTimeout.
 	SettleAfter time.Duration
 
 	// KeyLifetime is how long the gateway remembers an Idempotency-Key. Refunds
 	// and cancellations are then sent with a stored key, and repeated with it
-	// after a lost response while that is surely remembered. Ask your gateway,
-	// and set less than it says. 0 is for a gateway that ignores the header.
+	// after a lost response within this time. Ask your gateway, and set a
+	// shorter time. 0 is for a gateway that ignores the header.
 	KeyLifetime time.Duration
 
 	// MaxBackoff is the longest wait between two requests of an operation while
-	// the gateway is down or refuses the credential; default 5 minutes.
+	// the gateway is down or rejects the credential; default 5 minutes.
 	MaxBackoff time.Duration
 
 	// HandlerAttempts is how often a handler may fail before the operation is
@@ -57,16 +57,16 @@ type Config struct {
 	// if it is 0.
 	HandlerTimeout time.Duration
 
-	// SweepInterval is how often operations are looked for whose worker died;
-	// 30 s if it is 0.
+	// SweepInterval is how often the sweep looks for operations whose worker
+	// died; 30 s if it is 0.
 	SweepInterval time.Duration
 
 	Logger  *slog.Logger                       // default slog.Default
 	Observe func(context.Context, Observation) // metrics; it must not block
 }
 
-// Outbox stores operations and carries them out. It is safe for concurrent use
-// once its handlers are registered.
+// Outbox stores operations and sends them. It is safe for concurrent use once
+// its handlers are registered.
 type Outbox struct {
 	config   Config
 	client   *gateway.Client // as the operations use it
@@ -77,7 +77,8 @@ type Outbox struct {
 
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// New returns an outbox. A process that only inserts operations needs no more.
+// New returns an outbox. A process that only inserts operations does not call
+// [Outbox.Configure].
 func New(config Config) (*Outbox, error) {
 	config.SendTimeout = cmp.Or(config.SendTimeout, 30*time.Second)
 	config.SettleAfter = cmp.Or(config.SettleAfter, max(2*time.Minute, 2*config.SendTimeout))
@@ -156,9 +157,9 @@ func (o *Outbox) Configure(config *river.Config) error {
 // transaction is committed, and never if it is rolled back.
 //
 // Inserting one again with its key returns the first one, with Existing set,
-// whatever has become of it; nothing is sent twice. [ErrKeyReused]: the first
-// one asks for something else. [gateway.ErrValidation]: the operation breaks a
-// rule of the gateway; nothing was stored, and the transaction can go on.
+// whatever its state; nothing is sent twice. [ErrKeyReused]: the first one
+// differs. [gateway.ErrValidation]: the operation breaks a rule of the gateway;
+// nothing was stored, and the transaction is still usable.
 func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry, error) {
 	params, err := encode(op)
 	if err == nil {
@@ -174,8 +175,8 @@ func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry,
 	return r, o.wake(ctx, tx, r.ID, r.Kind)
 }
 
-// wake inserts the River job that works an operation. A job too many does
-// nothing, and one that is lost is replaced by the sweep.
+// wake inserts the River job that works an operation. An extra job does
+// nothing, and the sweep replaces a lost one.
 func (o *Outbox) wake(ctx context.Context, tx pgx.Tx, id int64, kind string) error {
 	job, err := o.river.InsertTx(ctx, tx, jobArgs{ID: id, Operation: kind}, nil)
 	if err != nil {
@@ -184,6 +185,6 @@ func (o *Outbox) wake(ctx context.Context, tx pgx.Tx, id int64, kind string) err
 	return o.store.setJob(ctx, tx, id, job.Job.ID)
 }
 
-// lease is how long a worker has an operation to itself. All that it does fits
-// in: two reads and the request, or the request and the handler.
+// lease is how long a worker owns an operation: enough for two reads and the
+// request, or for the request and the handler.
 func (o *Outbox) lease() time.Duration { return 3*o.config.SendTimeout + o.config.HandlerTimeout }

@@ -15,7 +15,7 @@ import (
 type Result[O Operation, R any] struct {
 	Entry     *Entry
 	Operation O
-	Value     *R    // what the gateway did; nil where Err is set
+	Value     *R    // what the gateway returned; nil if Err is set
 	Err       error // a [*RejectedError]; nil if the operation was applied
 }
 
@@ -49,8 +49,8 @@ func OnResult[O Returning[R], R any](o *Outbox, handle func(ctx context.Context,
 	}
 }
 
-// lenient reads and writes what the gateway returned as the client does: a
-// broken character in a name must not hide a payment.
+// lenient decodes and encodes responses as the client does: an invalid
+// character in a name must not hide a payment.
 func lenient() json.Options {
 	return json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -65,7 +65,7 @@ func encodeResult(value any) (jsontext.Value, error) {
 
 type handler func(ctx context.Context, tx pgx.Tx, entry *Entry, op Operation, out *outcome) error
 
-// outcome is what became of an operation.
+// outcome is the outcome of an operation.
 type outcome struct {
 	Value     jsontext.Value `json:"value,omitzero"`
 	Rejection *RejectedError `json:"rejection,omitzero"`
@@ -73,7 +73,7 @@ type outcome struct {
 
 // RejectedError is why an operation was not applied and never will be.
 // errors.Is(err, [gateway.ErrConflict]) and the like hold as for the client's
-// own errors; [ErrAbandoned] if a person gave it up.
+// own errors; [ErrAbandoned] if a person abandoned it.
 type RejectedError struct {
 	Kind       string               `json:"kind"`
 	Text       string               `json:"text"`
@@ -84,10 +84,10 @@ type RejectedError struct {
 	ResourceID string               `json:"resource_id,omitzero"` // of an older resource with the reference
 }
 
-// ErrAbandoned is an operation that a person gave up with [Abandoned].
+// ErrAbandoned is an operation that a person resolved with [Abandoned].
 var ErrAbandoned = errors.New("operations: a person gave the operation up")
 
-// Error returns what the gateway said.
+// Error returns the gateway's message.
 func (r *RejectedError) Error() string { return r.Text }
 
 // Is reports whether r is of the kind that target names.
@@ -96,7 +96,8 @@ func (r *RejectedError) Is(target error) bool {
 	return kind != "" && (kind == r.Kind || kind == "conflict" && r.Kind == "duplicate")
 }
 
-// kindOf names the sentinel that err is; "" for an error that decides nothing.
+// kindOf names the sentinel that err matches; "" for an error that is not
+// conclusive.
 func kindOf(err error) string {
 	switch {
 	case errors.Is(err, gateway.ErrDuplicate):
@@ -116,7 +117,7 @@ func kindOf(err error) string {
 	}
 }
 
-// rejectionOf returns the rejection that err is, nil if it decides nothing.
+// rejectionOf returns err as a rejection, or nil if it is not conclusive.
 func rejectionOf(err error) *RejectedError {
 	r := &RejectedError{Kind: kindOf(err)}
 	if r.Kind == "" {

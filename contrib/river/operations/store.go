@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// store is the table of operations. The database's clock is the only one: what
-// processes think of the time does not matter.
+// store is the table of operations. Only the database's clock counts, so the
+// clocks of the processes need not agree.
 type store struct {
 	pool  *pgxpool.Pool
 	table string
@@ -31,8 +31,8 @@ func newStore(pool *pgxpool.Pool, schema string) *store {
 	return &store{pool: pool, table: qualified("gateway_operations"), jobs: qualified("river_job")}
 }
 
-// Migrate makes the outbox's table if it is missing. River's own tables are
-// made by River's migrations.
+// Migrate creates the outbox's table if it is missing. River's migrations
+// create River's own tables.
 func (o *Outbox) Migrate(ctx context.Context) error {
 	if _, err := o.config.Pool.Exec(ctx, fmt.Sprintf(schema, o.store.table)); err != nil {
 		return fmt.Errorf("operations: migrate: %w", err)
@@ -40,9 +40,9 @@ func (o *Outbox) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// The unique index on resource is what sends operations on a resource one at a
-// time, also across crashes. progress is json, not jsonb: it holds what the
-// gateway returned, which may have a U+0000 that jsonb rejects.
+// The unique index on resource ensures that operations on a resource are sent
+// one at a time, also across crashes. progress is json, not jsonb: it holds
+// what the gateway returned, which may have a U+0000 that jsonb rejects.
 const schema = `
 CREATE TABLE IF NOT EXISTS %[1]s (
 	id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -134,18 +134,18 @@ func wrap(err error) error {
 	return nil
 }
 
-// rivals selects the operations on the same resource that must be decided
-// before one that waits is sent: the one in flight, and those that were inserted
-// before. One that is in flight itself has none, or two of which the later one
-// was committed and sent first would wait for each other.
+// rivals selects the operations on the same resource that must be decided before
+// a waiting one is sent: the one in flight, and those that were inserted before.
+// An operation in flight has none; otherwise two operations would wait for each
+// other if the later one was committed and sent first.
 func (s *store) rivals() string {
 	return `FROM ` + s.table + ` e WHERE o.state = 'waiting' AND e.resource = o.resource AND e.id <> o.id
 		AND (e.state IN ('working', 'sent', 'ambiguous') OR e.state = 'waiting' AND e.id < o.id)`
 }
 
-// claim gives an operation to this worker alone for the time of the lease. It
-// returns nil if it is not due, another worker has it, or its turn has not
-// come.
+// claim gives this worker exclusive ownership of an operation for the time of
+// the lease. It returns nil if it is not due, another worker has it, or its
+// turn has not come.
 func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*record, error) {
 	r, err := scan(s.pool.QueryRow(ctx, `UPDATE `+s.table+` o SET fence = fence + 1, lease_until = now() + $2, updated_at = now(),
 			state = CASE state WHEN 'waiting' THEN 'working' ELSE state END
@@ -182,15 +182,15 @@ func (s *store) until(ctx context.Context, id int64) (time.Duration, error) {
 const (
 	never        = time.Duration(-1)
 	shortestWait = 200 * time.Millisecond
-	longestTurn  = 30 * time.Second // until the next look whether the earlier operation is decided
+	longestTurn  = 30 * time.Second // until the next check whether the earlier operation is decided
 )
 
 // errLost is an operation that another worker took over, because the lease ran
 // out.
 var errLost = errors.New("operations: another worker took the operation over")
 
-// save stores what this worker found out and when the operation is due. A lease
-// of 0 gives it back.
+// save stores the worker's progress and when the operation is due. A lease of 0
+// releases it.
 func (s *store) save(ctx context.Context, r *record, state State, due, lease time.Duration) error {
 	progress, err := r.encoded()
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *record) encoded() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("operations: the progress can't be encoded: %w", err)
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD"), nil // PostgreSQL takes nothing else
+	return strings.ToValidUTF8(string(b), "\uFFFD"), nil // PostgreSQL accepts nothing else
 }
 
 func (r *record) refunded() *int64 {
@@ -249,8 +249,8 @@ func (s *store) done(ctx context.Context, r *record, handle func(pgx.Tx) error) 
 	return wrap(tx.Commit(ctx))
 }
 
-// leastRefunded returns the highest refunded_amount that operations of this
-// outbox left a resource with.
+// leastRefunded returns the highest refunded_amount of a resource after
+// operations of this outbox.
 func (s *store) leastRefunded(ctx context.Context, resource string) (int64, error) {
 	var amount int64
 	err := s.pool.QueryRow(ctx, `SELECT COALESCE(max(refunded), 0) FROM `+s.table+` WHERE resource = $1`, resource).Scan(&amount)

@@ -18,7 +18,7 @@ const (
 	kindCancelSubscription = "subscriptions.cancel"
 )
 
-// CreateSubscription begins a subscription: POST /v2/subscriptions.
+// CreateSubscription creates a subscription: POST /v2/subscriptions.
 // IdempotencyKey is required and is its key.
 type CreateSubscription gateway.SubscriptionParams
 
@@ -45,8 +45,9 @@ func (c CreateSubscription) send(ctx context.Context, s *session, _ *snapshot) (
 	return s.client.Subscriptions.Create(ctx, gateway.SubscriptionParams(c), s.options...)
 }
 
-// look finds the subscriptions that the request may have made. No response has
-// the idempotency key, so one that looks alike may be another.
+// look finds the subscriptions that the request may have created. No response
+// has the idempotency key, so an equal subscription may come from another
+// request.
 func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
 	var newest time.Time
 	for sub, err := range s.client.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}, s.read()...) {
@@ -121,7 +122,7 @@ func (u UpdateSubscription) after(s subscriptions) (subscriptions, error) {
 	return s, nil
 }
 
-// replace sets to to what from is after encoding and decoding.
+// replace copies from to to by encoding and decoding.
 func replace(to *any, from any) error {
 	encoded, err := json.Marshal(from)
 	if err != nil {
@@ -131,8 +132,8 @@ func replace(to *any, from any) error {
 	return json.Unmarshal(encoded, to)
 }
 
-// changes reports whether two settings differ in what the update changes: the
-// rest is not its business.
+// changes reports whether two settings differ in the members that the update
+// changes.
 func (u UpdateSubscription) changes(a, b *subscriptions) bool {
 	metadata := u.Params.Metadata.IsNull() || !u.Params.Metadata.IsZero()
 	return u.Params.FailurePolicy != "" && a.FailurePolicy != b.FailurePolicy ||
@@ -183,7 +184,7 @@ func (u UpdateSubscription) decided(ctx context.Context, s *session, _ *snapshot
 }
 
 // CancelSubscription ends a subscription: POST /v2/subscriptions/{id}/cancel.
-// One that is canceled already, or about to be, is a success.
+// If it is already canceled, or about to be, the operation succeeds.
 type CancelSubscription struct {
 	Key            string `json:"key"`
 	SubscriptionID string `json:"subscription_id"`

@@ -17,8 +17,8 @@ const (
 // CreateTransaction charges a buyer: POST /v2/transactions. ExternalRef is
 // required and is its key.
 //
-// A card token lives for minutes, and an operation may wait longer while the
-// gateway is down; such a create is then rejected.
+// A card token expires after minutes, and an operation may wait longer while
+// the gateway is down; such a create is then rejected.
 type CreateTransaction gateway.TransactionParams
 
 // TransactionResult is the outcome of a [CreateTransaction]. The transaction is
@@ -62,8 +62,8 @@ func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (v
 }
 
 // searched reports whether err says that the whole list was read and no
-// transaction has the reference. A 404 of the gateway says no such thing: it may
-// come from a proxy, or from a replica that lags behind the list.
+// transaction has the reference. A 404 from the gateway does not mean that: it
+// may come from a proxy, or from a replica that lags behind the list.
 func searched(err error) bool {
 	e, ok := errors.AsType[*gateway.Error](err)
 	return ok && e.StatusCode == 0 && errors.Is(err, gateway.ErrNotFound)
@@ -76,10 +76,10 @@ func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, i
 // Refund pays a transaction back, in whole or in part: PUT
 // /v2/transactions/{id}/refund. Exactly one of Amount, UpTo and Full is set.
 //
-// UpTo and Full name a target, so they are the safer forms: what others refunded
-// before counts towards it, and the outcome can always be told. Full is safest:
-// the gateway itself refuses to pay back more. UpTo is sent as the difference to
-// what was read just before, so a refund by hand at that very moment comes on top.
+// UpTo and Full name a target, so they are the safer forms: earlier refunds count
+// towards it, and the outcome can always be determined. Full is safest: the
+// gateway itself rejects a refund of more. UpTo is sent as the difference to the
+// amount that was just read, so a simultaneous manual refund is added to it.
 type Refund struct {
 	Key           string `json:"key"`
 	TransactionID string `json:"transaction_id"`
@@ -91,13 +91,13 @@ type Refund struct {
 }
 
 // RefundUpTo refunds a transaction until total cents of it are refunded. It does
-// nothing if they are already.
+// nothing if they already are.
 func RefundUpTo(key, transactionID string, total int64) Refund {
 	return Refund{Key: key, TransactionID: transactionID, UpTo: total}
 }
 
 // RefundResult is the outcome of a [Refund]. AmountRefunded is 0 if the target
-// was reached before. Message is "" if the outcome was found by reading the
+// was already reached. Message is "" if the outcome was found by reading the
 // transaction.
 type RefundResult = Result[Refund, gateway.Refund]
 
@@ -128,8 +128,8 @@ func (r Refund) identity() identity {
 func (Refund) repeat() repeatability   { return byIdempotencyKey }
 func (Refund) result() *gateway.Refund { return new(gateway.Refund) }
 
-// fresh reads the transaction. refunded_amount never falls, so one that is lower
-// than known is old.
+// fresh reads the transaction. refunded_amount never decreases, so a lower value
+// than the known one is stale.
 func (r Refund) fresh(ctx context.Context, s *session, atLeast int64) (*gateway.Transaction, error) {
 	t, err := s.client.Transactions.Get(ctx, r.TransactionID, s.read()...)
 	if err == nil && t.RefundedAmount < atLeast {
@@ -173,9 +173,9 @@ func (r Refund) send(ctx context.Context, s *session, before *snapshot) (any, er
 	return s.client.Transactions.Refund(ctx, r.TransactionID, params, s.options...)
 }
 
-// look compares refunded_amount with what it was. It never falls, so a value
-// below the target proves that the refund was not applied, whoever refunded
-// something else. A value above it may hold this refund or not.
+// look compares refunded_amount with its earlier value. It never decreases, so
+// a value below the target proves that the refund was not applied, even if
+// others refunded too. A value above it may include this refund or not.
 func (r Refund) look(ctx context.Context, s *session, before *snapshot) (verdict, error) {
 	t, err := r.fresh(ctx, s, max(s.refunded, before.RefundedAmount))
 	if err != nil {

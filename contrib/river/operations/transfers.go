@@ -18,7 +18,7 @@ const (
 type CreateTransfer gateway.TransferParams
 
 // TransferResult is the outcome of a [CreateTransfer]. A payout is paid later:
-// its end comes by webhook.
+// a webhook reports its outcome.
 type TransferResult = Result[CreateTransfer, gateway.Transfer]
 
 // Validate implements [Operation].
@@ -60,7 +60,7 @@ func (c CreateTransfer) look(ctx context.Context, s *session, _ *snapshot) (verd
 }
 
 // tooOld reports whether an item of a list, newest first, was created long
-// before the request in doubt was sent. Ages are counted from the newest item,
+// before the request in doubt was sent. Ages are relative to the newest item,
 // so that the gateway's clock and this one need not agree.
 func (s *session) tooOld(newest *time.Time, created time.Time) bool {
 	if newest.IsZero() {
@@ -74,7 +74,8 @@ func (CreateTransfer) decided(ctx context.Context, s *session, _ *snapshot, id s
 }
 
 // CancelTransfer stops a transfer that no bank has yet: POST
-// /v2/transfers/{id}/cancel. A transfer that is cancelled already is a success.
+// /v2/transfers/{id}/cancel. If it is already cancelled, the operation
+// succeeds.
 type CancelTransfer struct {
 	Key        string `json:"key"`
 	TransferID string `json:"transfer_id"`

@@ -11,7 +11,7 @@ import (
 )
 
 // jobArgs wakes a worker for one operation. River stores and shows it, so it
-// holds nothing but the operation's identity.
+// contains only the operation's identity.
 type jobArgs struct {
 	ID        int64  `json:"id"`
 	Operation string `json:"operation"` // "transactions.refund"
@@ -33,8 +33,8 @@ type worker struct {
 // timeout.
 func (w *worker) Timeout(*river.Job[jobArgs]) time.Duration { return w.outbox.lease() }
 
-// Work implements river.Worker. The operation's own row says what is to be
-// done; the job only says when to look.
+// Work implements river.Worker. The operation's row says what to do; the job
+// only says when.
 func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 	wait, err := w.outbox.work(ctx, job.Args.ID)
 	if err != nil || wait == never {
@@ -43,7 +43,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 	return river.JobSnooze(wait)
 }
 
-// work does what there is to do for an operation, and returns when to come back.
+// work processes an operation, and returns when to run next.
 func (o *Outbox) work(ctx context.Context, id int64) (time.Duration, error) {
 	r, err := o.store.claim(ctx, id, o.lease())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Story is an example: it tells what it does and returns the first expectation
+// Story is an example: it narrates its steps and returns the first expectation
 // that failed.
 type Story func(ctx context.Context, t *Teller) error
 
@@ -40,7 +40,8 @@ func Steps(ctx context.Context, steps ...func(context.Context) error) error {
 	return nil
 }
 
-// Teller writes the narration. Webhooks may tell their part at the same time.
+// Teller writes the narration. It may be called concurrently, from webhook
+// handlers too.
 type Teller struct {
 	mu   sync.Mutex
 	out  io.Writer

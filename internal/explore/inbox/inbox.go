@@ -1,7 +1,7 @@
 // Package inbox plays the interleavings of a webhook inbox: deliveries are stored while
 // two processes claim, handle and complete events, a process dies, and leases run out.
 // The receivers are real ones. They stop at every call of the store and in every
-// handler, and a run of package explore chooses which of them goes on.
+// handler, and a run of package explore chooses which of them continues.
 package inbox
 
 import (
@@ -20,17 +20,18 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// World is what a run plays on: an empty store, and a place for effects.
+// World is the environment of a run: an empty store, and a place for effects.
 type World interface {
-	// Store opens the store as another process would.
+	// Store opens the store as a new process would.
 	Store() webhook.Store
-	// Expire makes the lease of every claim run out.
+	// Expire makes the lease of every claim expire.
 	Expire() error
 	// Handler returns a handler that writes the effect of an event, under its name.
 	Handler(name func(*webhook.TransactionEvent) string) func(context.Context, *webhook.TransactionEvent) error
 	// Effects returns how often each effect was written.
 	Effects() (map[string]int, error)
-	// Exact reports whether effects and the end of their events are written together.
+	// Exact reports whether effects and the completion of their events are written
+	// together.
 	Exact() bool
 }
 
@@ -54,13 +55,13 @@ func EventName(e *webhook.TransactionEvent) string { return string(e.Kind) + " "
 
 // Limits bound the runs of a scenario.
 type Limits struct {
-	Turns    int // how often something else happens than that the last one goes on; -1 for no limit
+	Turns    int // how often another actor runs than the last one; -1 for no limit
 	Deaths   int // processes that die with a claim
-	Expiries int // times that all leases run out under a process that lives
+	Expiries int // times that all leases expire while their process lives
 }
 
-// Explore plays every run of a scenario within the limits, each in a world of its own.
-// If a property does not hold it returns a table of the steps to it, minimised.
+// Explore plays every run of a scenario within the limits, each in its own world. If a
+// property does not hold it returns a table of the steps to it, minimised.
 func Explore(ctx context.Context, scenario Scenario, limits Limits, open func() World) (runs int, counterExample string) {
 	play := func(run *explore.Run) *play {
 		p := &play{run: run, world: open(), scenario: scenario, limits: limits, held: map[string]*actor{}}
@@ -115,15 +116,15 @@ type play struct {
 	table   strings.Builder
 }
 
-// actor is a delivery or a process that works. It runs only while the play waits
-// for it.
+// actor is a delivery or a worker process. It runs only while the scheduler
+// waits for it.
 type actor struct {
 	name   string
 	resume chan bool   // false: the process dies
 	at     chan string // where it has stopped; closed at its end
 	place  string      // "" after its end
 	dead   bool
-	idleAt int // the version in which it found nothing to do; -1 for none
+	idleAt int // the version at which it found nothing to do; -1 for none
 
 	observed error // of its last delivery
 }
@@ -158,7 +159,7 @@ func (a *actor) stop() {
 	}
 }
 
-// goOn lets the actor run to its next stop.
+// goOn lets the actor run until its next stop.
 func (a *actor) goOn(alive bool) {
 	a.resume <- alive
 	a.place = <-a.at
@@ -223,10 +224,10 @@ func (p *play) deliver(ctx context.Context, a *actor, d *Delivery) {
 	}
 }
 
-// work handles what there is, one event after the other. A process that has died
+// work handles the due events one after the other. A process that has died
 // starts again.
 func (p *play) work(ctx context.Context, a *actor) {
-	for a.place != atClaim { // or the play is over
+	for a.place != atClaim { // or the run is over
 		a.dead = false
 		rx := p.receiver(a) //nolint:contextcheck // webhook.New takes none
 		for !a.dead {
@@ -238,8 +239,8 @@ func (p *play) work(ctx context.Context, a *actor) {
 	}
 }
 
-// step lets one actor go on, or something happen, as the run chooses. It reports false
-// when nothing is left to do.
+// step lets one actor continue, or an event happen, as the run chooses. It reports
+// false when nothing is left to do.
 func (p *play) step() bool {
 	moves := p.moves()
 	if len(moves) == 0 {
@@ -256,7 +257,8 @@ func (p *play) step() bool {
 	return true
 }
 
-// moves are what can happen next, first that the last actor goes on.
+// moves are the possible next steps; the first one is that the last actor
+// continues.
 func (p *play) moves() (moves []func()) {
 	actors := slices.Clone(p.actors)
 	if i := slices.Index(actors, p.last); i > 0 {
@@ -278,7 +280,7 @@ func (p *play) moves() (moves []func()) {
 			p.expire()
 		})
 	}
-	if len(moves) == 0 && len(p.held) > 0 { // what dead processes hold
+	if len(moves) == 0 && len(p.held) > 0 { // the claims of dead processes
 		moves = append(moves, p.expire)
 	}
 	return moves
@@ -308,7 +310,7 @@ func (p *play) expire() {
 	p.spoiled += len(p.held)
 	clear(p.held)
 	p.version++
-	for _, a := range p.actors { // who takes over goes on
+	for _, a := range p.actors { // the process that takes over continues
 		if a.place == atClaim {
 			p.last = a
 			break
@@ -316,12 +318,12 @@ func (p *play) expire() {
 	}
 }
 
-// release notes that an actor has completed its claim.
+// release records that an actor has completed its claim.
 func (p *play) release(a *actor, c *webhook.Claim) {
 	switch p.held[c.Resource] {
 	case a:
 		delete(p.held, c.Resource)
-	case nil: // its lease ran out, and no process has claimed the event since
+	case nil: // its lease expired, and no process has claimed the event since
 	default:
 		p.fail(a.name + " has completed an event that another one has claimed")
 	}
@@ -329,7 +331,7 @@ func (p *play) release(a *actor, c *webhook.Claim) {
 
 func (p *play) fail(text string) { p.wrong = append(p.wrong, text) }
 
-// check holds the effects against what was delivered.
+// check compares the effects with the deliveries.
 func (p *play) check(ctx context.Context) {
 	effects, err := p.world.Effects()
 	if err != nil {
@@ -368,10 +370,11 @@ type steppedStore struct {
 	a *actor
 }
 
-// Durable reports true: Inbox mode wants it, and a play outlives its processes.
+// Durable reports true: Inbox mode requires it, and the store outlives its
+// processes.
 func (s *steppedStore) Durable() bool { return true }
 
-// Purge does nothing: it runs beside the play.
+// Purge does nothing: it is not part of the interleavings.
 func (s *steppedStore) Purge(context.Context) (webhook.Purged, error) { return webhook.Purged{}, nil }
 
 // Put stores a delivery's event.
@@ -401,7 +404,7 @@ func (s *steppedStore) Claim(ctx context.Context, _ string, lease time.Duration)
 	return c, webhook.Entry{}, nil
 }
 
-// Complete makes an event done.
+// Complete marks an event as done.
 func (s *steppedStore) Complete(ctx context.Context, c *webhook.Claim) error {
 	if err := s.a.stopAt(atSettle); err != nil {
 		return err
@@ -413,7 +416,7 @@ func (s *steppedStore) Complete(ctx context.Context, c *webhook.Claim) error {
 	return err
 }
 
-// Retry has an event handled again.
+// Retry schedules an event again.
 func (s *steppedStore) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
 	if s.a.dead {
 		return errDied

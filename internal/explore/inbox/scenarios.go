@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// Scenarios returns three deliveries of two events in every relation that matters, and
-// forged ones beside them. The gateway confirms what is unsigned.
+// Scenarios returns three deliveries of two events in every relevant relation,
+// together with forged ones. The gateway confirms unsigned deliveries.
 func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
 	client := gw.Client()
 	ids := map[string]string{}

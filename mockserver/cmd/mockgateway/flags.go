@@ -22,7 +22,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// config is what the flags say.
+// config is the configuration from the flags.
 type config struct {
 	addr     string
 	portFile portFile
@@ -31,7 +31,7 @@ type config struct {
 	options  []mockserver.Option
 	seed     string
 	seedFile string
-	health   bool // ask a running gateway instead of being one
+	health   bool // check a running gateway instead of starting one
 
 	notReproduced []string // rows of the profile that have no setting here
 }
@@ -51,8 +51,8 @@ with days: 90m, 12h, 40d.
 flags:
 `
 
-// parse reads the flags and the environment. Where done is true the process
-// ends with code.
+// parse reads the flags and the environment. If done is true the process exits
+// with code.
 func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, done bool) {
 	f := flags{from: map[string]string{}}
 	set := f.set()
@@ -100,7 +100,7 @@ func explain(out io.Writer, f *flag.Flag) {
 	_, _ = fmt.Fprintf(out, "%s\n        %s\n", head, text)
 }
 
-// flags are the command line as it is written.
+// flags are the unparsed values of the command line.
 type flags struct {
 	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, seedFile, log, profile string
 
@@ -116,7 +116,7 @@ type flags struct {
 	fee     int64
 	memory  int64
 
-	// from names what a flag was set by, if that is not the command line.
+	// from names the source of a flag's value, if that is not the command line.
 	from map[string]string
 }
 
@@ -136,7 +136,8 @@ const (
 func isCommand(name string) bool { return name == versionFlag || name == healthFlag }
 
 // environ sets the flags that the command line did not set. A variable that sets
-// no flag is only warned of: Kubernetes makes some for a service of this name.
+// no flag only causes a warning: Kubernetes sets some for a service of this
+// name.
 func (f *flags) environ(set *flag.FlagSet, environ []string, errs io.Writer) error {
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -249,7 +250,7 @@ func (f *flags) config() (config, error) {
 	return cfg, nil
 }
 
-// readings sets how the interface is read.
+// readings sets the dialect and its single rows.
 func (f *flags) readings(cfg *config) error {
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	if f.dialect == "live" {
@@ -331,7 +332,7 @@ func (f *flags) webhooks(add func(mockserver.Option)) error {
 	}
 	u, err := url.Parse(f.webhook)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("%s must be an http or https URL", f.name("webhook")) // which may hold a secret
+		return fmt.Errorf("%s must be an http or https URL", f.name("webhook")) // which may contain a secret
 	}
 	add(mockserver.WithEndpoint(f.webhook, gateway.NewSecret(f.secret)))
 	return nil

@@ -13,8 +13,8 @@ import (
 
 const healthTimeout = 5 * time.Second
 
-// health asks the gateway that listens at cfg.addr whether it is ready. An image
-// that holds only this binary has no curl for its health check.
+// health checks whether the gateway at cfg.addr is ready. An image with only
+// this binary has no curl for its health check.
 func health(ctx context.Context, cfg config, out, _ io.Writer) error {
 	host, port, err := net.SplitHostPort(cfg.addr)
 	switch ip := net.ParseIP(host); {

@@ -22,8 +22,8 @@ type log struct {
 	color bool
 }
 
-// colored reports whether a terminal reads what is written to w, and wants
-// colors: see no-color.org.
+// colored reports whether w is a terminal that should get colors: see
+// no-color.org.
 func colored(w io.Writer, environ []string) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -42,8 +42,8 @@ func colored(w io.Writer, environ []string) bool {
 	return capable && variables["NO_COLOR"] == ""
 }
 
-// follow logs what happens in the gateway from now on. The channel is closed when
-// the gateway is, and all is written.
+// follow logs the gateway's events from now on. The channel is closed after the
+// gateway is closed and everything is written.
 func (l log) follow(to io.Writer, gw *mockserver.Server) (written <-chan struct{}) {
 	done := make(chan struct{})
 	if l.form == "off" {
@@ -60,8 +60,8 @@ func (l log) follow(to io.Writer, gw *mockserver.Server) (written <-chan struct{
 	return done
 }
 
-// lines returns what is written for an event: nothing if another line says it
-// too.
+// lines returns the log lines of an event: none if another event's line has the
+// same information.
 func (l log) lines(e mockserver.Event) []byte {
 	if l.form == "json" {
 		b, err := json.Marshal(e)
@@ -86,7 +86,7 @@ func (l log) lines(e mockserver.Event) []byte {
 	return []byte(b.String())
 }
 
-// text returns an event as a line, and the lines that belong below it.
+// text formats an event as a line, with its detail lines.
 func (l log) text(e mockserver.Event) (first string, more []string) {
 	switch {
 	case e.Request != nil:
@@ -137,7 +137,7 @@ func (l log) request(r *mockserver.RequestEvent) (first string, more []string) {
 		parts = append(parts, l.paint(yellow, "replayed"))
 	}
 	if full := len(more) == events.MaxErrors; (full || len(more) == 0) && r.Detail != "" && r.Fault == "" {
-		more = append(more, plain(r.Detail)) // which says how many there are
+		more = append(more, plain(r.Detail)) // which contains their number
 	}
 	if r.Duration > 0 {
 		parts = append(parts, l.paint(gray, took(r.Duration)))
@@ -153,7 +153,8 @@ func (l log) transition(t *mockserver.TransitionEvent) string {
 	return line + " " + l.paint(gray, "by "+t.Cause)
 }
 
-// timer is silent about attempts to deliver webhooks, which say so themselves.
+// timer returns nothing for attempts to deliver webhooks, which have their own
+// events.
 func (l log) timer(t *mockserver.TimerEvent) string {
 	switch {
 	case t.Error != "":
@@ -216,7 +217,7 @@ func (l log) fault(f *mockserver.FaultEvent) string {
 	return l.paint(yellow, line)
 }
 
-// status paints a status by what it means; 0 is no response.
+// status colors a status by its class; 0 is no response.
 func (l log) status(status int) string {
 	text := strconv.Itoa(status)
 	switch {
@@ -247,8 +248,7 @@ func (l log) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// plain returns an untrusted string, without what a terminal would
-// obey.
+// plain removes control sequences from an untrusted string.
 func plain(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)

@@ -21,7 +21,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// run is main with its world as arguments. It returns the exit code.
+// run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
 	cfg, code, done := parse(args, environ, out, errs)
 	if done {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// portFile is the file that tells others where the gateway listens: it is there
-// while the gateway is ready, and only then. "" is none.
+// portFile is the file with the gateway's address: it exists only while the
+// gateway is ready. "" is none.
 type portFile string
 
-// clear removes what an earlier gateway left, one that was killed perhaps. A file
-// that no gateway has written is left alone.
+// clear removes the file of an earlier gateway, such as one that was killed. It
+// leaves alone a file that no gateway has written.
 func (f portFile) clear() error {
 	if f == "" {
 		return nil
@@ -37,8 +37,8 @@ func (f portFile) clear() error {
 	return os.Remove(string(f))
 }
 
-// write writes the address in one step, so that whoever waits for the file never
-// reads half of it.
+// write writes the address atomically, so that a process that waits for the file
+// never reads a part of it.
 func (f portFile) write(addr string) error {
 	if f == "" {
 		return nil
@@ -58,15 +58,14 @@ func (f portFile) write(addr string) error {
 	return err
 }
 
-// remove removes the file, unless another gateway has written its address there
-// meanwhile.
+// remove removes the file, unless another gateway has replaced it meanwhile.
 func (f portFile) remove(addr string) {
 	if content, err := os.ReadFile(string(f)); err == nil && strings.TrimSpace(string(content)) == addr {
 		_ = os.Remove(string(f))
 	}
 }
 
-// samePath reports whether two paths mean one file.
+// samePath reports whether two paths name the same file.
 func samePath(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true

@@ -36,7 +36,7 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	if len(cfg.notReproduced) > 0 {
 		_, _ = fmt.Fprintf(errs, "mockgateway: the profile is ignored in rows that have no setting: %s\n", strings.Join(cfg.notReproduced, ", "))
 	}
-	written := cfg.log.follow(errs, gw) //nolint:contextcheck // it ends with the gateway: what is drained is logged too
+	written := cfg.log.follow(errs, gw) //nolint:contextcheck // it ends with the gateway: events while draining are logged too
 	err = errors.Join(listen(ctx, cfg, gw, out), gw.Close())
 	select {
 	case <-written:
@@ -73,13 +73,13 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 		return err
 	case <-ctx.Done():
 	}
-	cfg.portFile.remove(addr) // no client should connect any more
+	cfg.portFile.remove(addr) // no new client should connect
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	if err := srv.Shutdown(ending); err != nil { // something hangs, perhaps as ordered
+	if err := srv.Shutdown(ending); err != nil { // something hangs, perhaps by a fault
 		_ = srv.Close()
 	}
-	_ = gw.Wait(ending) // what is not delivered in time is cut off
+	_ = gw.Wait(ending) // deliveries that don't finish in time are canceled
 	return nil
 }
 

@@ -1,8 +1,8 @@
 // Package admin is the control plane under /__mock: what a test in any language
 // does to the gateway besides calling its interface.
 //
-// To add a call: a [Shape] beside its kin and a handler, which returns what goes
-// into {"data": …}; an example in docs/mockgateway.md.
+// To add a call: a [Shape] next to similar ones and a handler, which returns the
+// value of {"data": …}; an example in docs/mockgateway.md.
 package admin
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Prefix is where the control plane's paths begin.
+// Prefix is the prefix of the control plane's paths.
 const Prefix = "/__mock"
 
-// Config is what a Plane needs.
+// Config configures a Plane.
 type Config struct {
 	Store   *store.Store
 	Room    *room.Room
@@ -47,26 +47,26 @@ type Config struct {
 	Authenticate func(*http.Request) (key string, refused *respond.Problem)
 	// Default is the key of requests without credentials.
 	Default string
-	// Controls are what payers, banks and issuers do to resources, such as
-	// "transactions/pay", and Control does one of them.
+	// Controls are the actions of payers, banks and issuers, such as
+	// "transactions/pay", and Control performs one of them.
 	Controls []string
 	Control  func(key, control, id string, count int) error
 	// SetLegacyStatus sets a state of a v1 payment.
 	SetLegacyStatus func(key, id, status string) error
 	// Down makes the gateway unreachable, or reachable again.
 	Down func(down bool)
-	// Moved writes down where the clock is.
+	// Moved saves the clock's time.
 	Moved func() error
-	// Snapshot and Restore save and load the whole server.
-	// Restore's error is a RefusedError if the file is at fault.
+	// Snapshot and Restore save and load the whole server. Restore's error is a
+	// RefusedError if the file is invalid.
 	Snapshot func() ([]byte, error)
 	Restore  func([]byte) error
 
 	// Seed creates what a seed file describes, and Seeded returns the ids of its
-	// named entries. Seed's error is a RefusedError if the file is at fault.
+	// named entries. Seed's error is a RefusedError if the file is invalid.
 	Seed   func(key string, file []byte) (map[string]string, error)
 	Seeded func() map[string]string
-	// Headers are the server's names of the signature's headers.
+	// Headers are the server's names for the signature's headers.
 	Headers webhook.HeaderNames
 	Sandbox bool
 	Dialect spec.Dialect
@@ -98,13 +98,14 @@ func (p *Plane) Calls() (list []string) {
 	return list
 }
 
-// Serves reports whether a request is the plane's.
+// Serves reports whether a request belongs to the plane.
 func Serves(r *http.Request) bool {
 	return r.URL.Path == Prefix || strings.HasPrefix(r.URL.Path, Prefix+"/")
 }
 
-// Harmless reports whether a request tells nothing and changes nothing, so that
-// it may come under any host name: a health check names the machine as it likes.
+// Harmless reports whether a request reveals nothing and changes nothing, so
+// that any host name is allowed: a health check may use any name for the
+// machine.
 func Harmless(r *http.Request) bool {
 	return r.URL.Path == Prefix+"/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
@@ -118,7 +119,7 @@ type call struct {
 	body []byte
 
 	began    time.Time
-	streamed bool // the response is a stream, which ends whenever it does
+	streamed bool // the response is a stream without a time limit
 }
 
 // Shape is one call of the plane, as it is served and as its OpenAPI document
@@ -129,11 +130,11 @@ type Shape struct {
 	In    any      // a value of the body's type; nil for none
 	Out   any      // of what is in {"data": …}; nil for a resource of the interface
 	Query []string // parameters
-	Open  bool     // needs no credential, and takes wrong ones
+	Open  bool     // needs no credential, and ignores invalid ones
 
 	Whole     bool   // Out is the whole response
 	MediaType string // of the response; "" is JSON
-	Long      bool   // the body may be as long as the memory limit, and not only 1 MiB
+	Long      bool   // the body may be as long as the memory limit, instead of 1 MiB
 
 	do func(*call) (any, error)
 }
@@ -205,7 +206,7 @@ func (c *call) authenticated() bool {
 	return c.r.Header.Get("Authorization") != "" || c.r.Header.Get("Apikey") != ""
 }
 
-// identify finds out whose account is meant, and opens it.
+// identify determines the account of a call, and opens it.
 func (p *Plane) identify(c *call, rt *Shape) error {
 	c.key = p.cfg.Default
 	if rt.Open {
@@ -250,14 +251,14 @@ func (p *Plane) find(c *call) (*Shape, error) {
 	return nil, &RefusedError{http.StatusNotFound, "UNKNOWN_PATH", "the control plane has no such path; docs/mockgateway.md lists them"}
 }
 
-// RefusedError is a call that was refused.
+// RefusedError is a rejected call.
 type RefusedError struct {
 	Status int
 	Code   string
 	Detail string
 }
 
-// refused turns the engine's refusal into the error of a call.
+// refused maps the engine's refusal to the error of a call.
 func refused(r *engine.Refusal) error {
 	if r == nil {
 		return nil

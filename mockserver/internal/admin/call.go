@@ -18,7 +18,7 @@ import (
 
 const maxBody = 1 << 20
 
-// read reads the body, whatever it claims to be: curl -d calls it a form.
+// read reads the body and ignores its content type: curl -d sends a form's.
 func (c *call) read(limit int64) error {
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	var long *http.MaxBytesError
@@ -34,8 +34,8 @@ func (c *call) read(limit int64) error {
 	return nil
 }
 
-// decode reads the body into v. No body is an empty object; a member that v
-// does not have is an error, since it is mistyped.
+// decode reads the body into v. No body is an empty object; an unknown member
+// is an error, since it is probably mistyped.
 func (c *call) decode(v any) error {
 	if len(c.body) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func rejected(err error) error {
 	}
 }
 
-// problemOf turns an error of any part of the gateway into a problem body.
+// problemOf maps an error of any part of the gateway to a problem body.
 func problemOf(r *http.Request, err error) respond.Problem {
 	var refusal *RefusedError
 	switch {

@@ -55,7 +55,7 @@ type resetView struct {
 }
 
 // reset empties the caller's account: records, webhooks, endpoints, faults and
-// journal. The clock stays where it is.
+// journal. The clock does not change.
 func (p *Plane) reset(c *call) (any, error) {
 	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
 		return nil, refused(refusal)
@@ -74,7 +74,8 @@ type reachableView struct {
 	Reachable bool `json:"reachable"`
 }
 
-// reachable lets the whole gateway be there for every account, or not.
+// reachable makes the whole gateway reachable or unreachable, for every
+// account.
 func (p *Plane) reachable(up bool) func(*call) (any, error) {
 	return func(*call) (any, error) {
 		p.cfg.Down(!up)
@@ -196,9 +197,9 @@ func (p *Plane) control(c *call, resource, action string) (any, error) {
 	return p.after(c, "/v2/"+resource+"/"+url.PathEscape(c.args[0]))
 }
 
-// after returns a record as the interface shows it.
+// after returns a resource as the interface returns it.
 func (p *Plane) after(c *call, path string) (any, error) {
-	ctx := context.WithoutCancel(c.r.Context()) // it has happened: the caller is told, if it still listens
+	ctx := context.WithoutCancel(c.r.Context()) // the change is done: report it, even if the caller has left
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
 		return nil, err
@@ -239,7 +240,7 @@ type sessionView struct {
 	TransactionID string `json:"transaction_id"` // "" before the payment begins
 }
 
-// link shows a checkout link. Reading it through the interface would open a
+// link returns a checkout link. Reading it through the interface would open a
 // session.
 func (p *Plane) link(c *call) (any, error) {
 	var v linkView

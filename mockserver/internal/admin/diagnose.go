@@ -15,9 +15,9 @@ import (
 // diagnoseBody is a delivery as its receiver got it. Its secret is used for this
 // call alone: it is not stored, logged or returned.
 type diagnoseBody struct {
-	Headers    map[string]string `json:"headers"`              // of the request that was rejected; repeated ones separated by commas
+	Headers    map[string]string `json:"headers"`              // of the rejected request; repeated ones separated by commas
 	Body       string            `json:"body,omitzero"`        // of that request
-	BodyBase64 string            `json:"body_base64,omitzero"` // in place of body, for bytes that are not UTF-8
+	BodyBase64 string            `json:"body_base64,omitzero"` // instead of body, for bytes that are not UTF-8
 	Secret     string            `json:"secret,omitzero"`      // that the receiver verifies with; those of the account's endpoints if omitted
 	ReceivedAt string            `json:"received_at,omitzero"` // wall time, such as "2027-02-01T00:00:00Z"; default now
 
@@ -68,7 +68,8 @@ func (p *Plane) diagnose(c *call) (any, error) {
 	return given, nil
 }
 
-// delivery returns what the call describes, and when it was received.
+// delivery returns the delivery that the call describes, and when it was
+// received.
 func (in *diagnoseBody) delivery() (d webhook.Delivery, received time.Time, err error) {
 	d = webhook.Delivery{Header: http.Header{}, Body: []byte(in.Body)}
 	for name, value := range in.Headers {
@@ -83,7 +84,7 @@ func (in *diagnoseBody) delivery() (d webhook.Delivery, received time.Time, err 
 			return d, received, invalid("body_base64 is not base64")
 		}
 	}
-	received = time.Now() // signatures have wall time, whatever the virtual clock says
+	received = time.Now() // signatures use wall time, independent of the virtual clock
 	if in.ReceivedAt != "" {
 		if received, err = time.Parse(time.RFC3339, in.ReceivedAt); err != nil {
 			return d, received, invalid(`received_at must be a timestamp such as "2027-02-01T00:00:00Z"`)

@@ -17,7 +17,7 @@ func (p *Plane) eventRoutes() []Shape {
 	}}
 }
 
-// events streams what happens: with a credential in its account alone.
+// events streams events: with a credential, only those of its account.
 func (p *Plane) events(c *call) (any, error) {
 	query := c.r.URL.Query()
 	f := events.Filter{Account: query.Get("account")}

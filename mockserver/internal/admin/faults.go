@@ -142,8 +142,8 @@ type foundView struct {
 	NearMisses []requestView `json:"near_misses"`
 }
 
-// requests lists the account's requests, the oldest first; match chooses among
-// them, and where it finds none near_misses has those that it almost means.
+// requests lists the account's requests, the oldest first; match filters them,
+// and if none matches, near_misses has the most similar ones.
 func (p *Plane) requests(c *call) (any, error) {
 	match := c.r.URL.Query().Get("match")
 	v := foundView{Data: viewRequests(p.cfg.Journal.Find(c.key, match)), NearMisses: []requestView{}}

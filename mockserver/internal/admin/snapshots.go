@@ -17,11 +17,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// maxSnapshots is how many are kept; they are whole servers.
+// maxSnapshots is the maximum number of snapshots; each is a whole server.
 const maxSnapshots = 16
 
-// saved is a snapshot in memory. It holds keys: its bytes are shown only to who
-// asks for the file.
+// saved is a snapshot in memory. It contains keys: its bytes are returned only
+// as a file.
 type saved struct {
 	id    string
 	at    respond.Stamp
@@ -42,7 +42,8 @@ func (p *Plane) snapshotRoutes() []Shape {
 	}
 }
 
-// seedFile is a seed file as its document shows it; package seed reads it.
+// seedFile describes a seed file for its OpenAPI document; package seed reads
+// it.
 type seedFile struct {
 	Schema        string           `json:"$schema,omitzero"`
 	Webhooks      bool             `json:"webhooks,omitzero"` // whether the events are delivered; default false
@@ -57,7 +58,7 @@ type seedFile struct {
 // seed creates what a file describes, its top level in the caller's account.
 func (p *Plane) seed(c *call) (any, error) { return p.cfg.Seed(c.key, c.body) }
 
-// seeded returns the ids of what seed files have named.
+// seeded returns the ids of the named entries of seed files.
 func (p *Plane) seeded(*call) (any, error) {
 	ids := p.cfg.Seeded()
 	if ids == nil {
@@ -99,7 +100,7 @@ func (p *Plane) downloadSaved(c *call) (any, error) {
 	return nil, nil //nolint:nilnil // the response is written
 }
 
-// file writes a snapshot for a browser to save and for no cache to keep.
+// file writes a snapshot as a download that no cache stores.
 func (c *call) file(name string, b []byte) {
 	h := c.w.Header()
 	h.Set("Content-Disposition", `attachment; filename="mockgateway-`+name+`.json"`)
@@ -179,7 +180,7 @@ func (p *Plane) saved(c *call) (int, error) {
 	return i, nil
 }
 
-// metrics writes the gateway's numbers in Prometheus' text format.
+// metrics writes the gateway's metrics in the Prometheus text format.
 func (p *Plane) metrics(c *call) (any, error) {
 	var b bytes.Buffer
 	head := func(kind, name, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }

@@ -37,7 +37,7 @@ type endpointView struct {
 	Events []string `json:"events"`
 	Paused bool     `json:"paused"` // it gets no event
 
-	// The endpoint's own names of the signature's headers; "" is the server's.
+	// The endpoint's own names for the signature's headers; "" is the server's.
 	TimestampHeader string `json:"timestamp_header,omitzero"`
 	SignatureHeader string `json:"signature_header,omitzero"`
 }
@@ -186,7 +186,7 @@ func viewDelivery(d deliver.Delivery) deliveryView {
 }
 
 // deliveries lists the account's deliveries, the oldest first; kind, status and
-// resource_id choose among them.
+// resource_id filter them.
 func (p *Plane) deliveries(c *call) (any, error) {
 	q := c.r.URL.Query()
 	is := func(name, value string) bool { return q.Get(name) == "" || q.Get(name) == value }
@@ -254,7 +254,7 @@ func (p *Plane) sample(c *call) (any, error) {
 
 type holdView struct {
 	Holding bool     `json:"holding"`
-	Held    []string `json:"held"` // the ids of the deliveries that wait
+	Held    []string `json:"held"` // the ids of the held deliveries
 }
 
 func (p *Plane) hold(c *call) (any, error) {
@@ -275,7 +275,7 @@ func (p *Plane) holding(c *call, holding bool) holdView {
 // release delivers the named ones in their order, or all, and returns when they
 // have been delivered.
 type releaseBody struct {
-	IDs []string `json:"ids,omitzero"` // of deliveries, in the order in which they go out; without it all go and the hold ends
+	IDs []string `json:"ids,omitzero"` // of deliveries, in the order in which they are sent; without it all are sent and the hold ends
 }
 
 func (p *Plane) release(c *call) (any, error) {

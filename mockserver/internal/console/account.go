@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// account takes the account from the beginning of a path,
-// "~acct_3f2a91bc/requests", and returns the rest. Keys are secrets and never
-// part of an address: an account is called what events call it. Without one, or with an unknown one, the default account is
+// account reads the account at the beginning of a path, "~acct_3f2a91bc/requests", and
+// returns the rest. Keys are secrets and never part of an address: accounts have the
+// same names as in events. Without one, or with an unknown one, the default account is
 // shown.
 func (rq *request) account(path string) string {
 	rq.key, rq.base = rq.cfg.Default, Prefix
@@ -24,7 +24,7 @@ func (rq *request) account(path string) string {
 	return rest
 }
 
-// accountPath returns where the pages of an account are.
+// accountPath returns the path of an account's pages.
 func (c *Console) accountPath(key string) string {
 	if key == c.cfg.Default {
 		return Prefix
@@ -32,7 +32,7 @@ func (c *Console) accountPath(key string) string {
 	return Prefix + "/~" + url.PathEscape(c.cfg.Name(key))
 }
 
-// masked shows enough of a key to recognise it. The mock's own default keys are
+// masked shows enough of a key to recognize it. The mock's own default keys are
 // no secret.
 func masked(key string) string {
 	if key == "sk_test_mock" || key == "sk_live_mock" {

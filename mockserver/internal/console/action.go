@@ -55,7 +55,7 @@ const (
 	maxUpload = 1 << 30
 )
 
-// act carries out a form.
+// act executes a form.
 func (rq *request) act() {
 	if rq.r.Method != http.MethodPost {
 		rq.w.Header().Set("Allow", "POST")
@@ -127,8 +127,8 @@ func (rq *request) form() (url.Values, error) {
 	return rq.r.PostForm, nil
 }
 
-// report shows what came of a form: the page it was on, or the response itself
-// if it failed or was asked for.
+// report shows the result of a form: the page it was on, or the response itself
+// if it failed or was requested.
 func (rq *request) report(form url.Values, last result) {
 	ok := last.Status >= http.StatusOK && last.Status < http.StatusBadRequest
 	if ok && form.Get("show") == "" {
@@ -142,7 +142,7 @@ func (rq *request) report(form url.Values, last result) {
 	rq.render(status, &view{Title: last.Title, Section: noSection, Template: "result", Data: last})
 }
 
-// done goes back to the page that a form was on, with a message.
+// done redirects to the form's page, with a message.
 func (rq *request) done(n note) {
 	to, err := url.Parse(rq.back())
 	if err != nil {
@@ -165,7 +165,7 @@ func (rq *request) back() string {
 	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).String()
 }
 
-// outgoing is one call that a form asks for.
+// outgoing is one call of a form.
 type outgoing struct {
 	method, path string
 	body         []byte
@@ -201,7 +201,7 @@ func callsOf(form url.Values) ([]outgoing, error) {
 	return list, nil
 }
 
-// queryOf writes the parameters that a form's fields "q.name" make.
+// queryOf returns the query of a form's fields "q.name".
 func queryOf(form url.Values) string {
 	q := url.Values{}
 	for name := range form {
@@ -212,7 +212,7 @@ func queryOf(form url.Values) string {
 	return q.Encode()
 }
 
-// bodyOf writes the body that a form's fields make; see [field].
+// bodyOf returns the body of a form's fields; see [field].
 func bodyOf(form url.Values) ([]byte, error) {
 	if form.Has("body") {
 		return []byte(strings.TrimSpace(form.Get("body"))), nil
@@ -281,7 +281,7 @@ func valueOf(kind, text string, all []string) (jsontext.Value, error) {
 	}
 }
 
-// headersOf writes the lines "Name: value" as an object.
+// headersOf converts lines "Name: value" to an object.
 func headersOf(text string) (jsontext.Value, error) {
 	headers := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -297,7 +297,7 @@ func headersOf(text string) (jsontext.Value, error) {
 	return json.Marshal(headers)
 }
 
-// indented writes JSON over several lines; what is not JSON stays as it is.
+// indented formats JSON over several lines; other text is unchanged.
 func indented(text string) string {
 	value := jsontext.Value(text)
 	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -306,7 +306,7 @@ func indented(text string) string {
 	return string(value)
 }
 
-// quote writes a string as JSON.
+// quote returns a string as JSON.
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -315,7 +315,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// result is a response that is shown.
+// result is a response to be shown.
 type result struct {
 	Title  string
 	Status int // 0: the connection broke
@@ -325,7 +325,7 @@ type result struct {
 	Curl   string
 	Back   string
 
-	Diagnosis *webhook.Diagnosis // what the signature doctor found
+	Diagnosis *webhook.Diagnosis // the signature doctor's diagnosis
 }
 
 // send makes a call: the control plane's, or one of the interface.
@@ -358,7 +358,7 @@ func (rq *request) send(call outgoing) result {
 	return out
 }
 
-// detailOf returns the sentence in an error's body.
+// detailOf returns the message in an error's body.
 func detailOf(text []byte) string {
 	var problem struct {
 		Detail  string `json:"detail"`
@@ -373,7 +373,7 @@ func detailOf(text []byte) string {
 	return problem.Message
 }
 
-// roundTrip carries a request with the account's key to a handler.
+// roundTrip sends a request with the account's key to a handler.
 func (rq *request) roundTrip(handler http.Handler, method, path string, body []byte) (status int, text []byte, err error) {
 	r, err := http.NewRequestWithContext(rq.r.Context(), method, "http://localhost"+path, bytes.NewReader(body))
 	if err != nil {
@@ -392,10 +392,10 @@ func (rq *request) roundTrip(handler http.Handler, method, path string, body []b
 	return resp.StatusCode, text, err
 }
 
-// longBody is how long a body may be that is written into a command.
+// longBody is the maximum length of a body in a command.
 const longBody = 8 << 10
 
-// curl writes a request for a terminal. The key is left to the reader, as $KEY.
+// curl returns a request as a command, with $KEY instead of the key.
 func (rq *request) curl(method, path, body string) string {
 	text := "curl"
 	if method != http.MethodGet && (method != http.MethodPost || body == "") {
@@ -442,7 +442,7 @@ func (rq *request) controls(resource, id string) (list []action) {
 	return list
 }
 
-// controlName is what a control is called on its button.
+// controlName is the label of a control's button.
 type controlName struct {
 	control, label, hint string
 

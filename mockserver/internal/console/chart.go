@@ -6,7 +6,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// chart is the money that came and went, a pair of bars for each day.
+// chart shows incoming and outgoing money, a pair of bars for each day.
 type chart struct {
 	Width, Height, Middle int
 	Bars                  []bar
@@ -54,7 +54,7 @@ func newChart(days []store.Day, now time.Time) chart {
 	return c
 }
 
-// scaled returns the height of a bar: at least a pixel for what is not nothing.
+// scaled returns the height of a bar: at least one pixel for a nonzero value.
 func scaled(n, most int64) int {
 	if n == 0 {
 		return 0

@@ -1,14 +1,14 @@
-// Package console is the mock gateway's web pages: what happened, why, and every
-// action of the control plane as a button.
+// Package console is the mock gateway's web pages: what happened and why, with
+// every action of the control plane as a button.
 //
 // It changes nothing itself. A form becomes a call of the control plane or a
-// request to the interface, carried in memory, so what a page can do curl can do
-// too. Pages work without JavaScript; the script reloads what is shown when
-// something happens. Nothing runs, and no template is parsed, until a page is
-// asked for.
+// request to the interface, carried in memory, so curl can do whatever a page
+// can do. Pages work without JavaScript; the script reloads the page's content
+// when something happens. Nothing runs, and no template is parsed, until a page
+// is requested.
 //
-// To add a page: a line in routes, a function that returns what its template
-// needs, and the template in pages/.
+// To add a page: a line in routes, a function that returns its template's data,
+// and the template in pages/.
 package console
 
 import (
@@ -32,10 +32,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Prefix is where the paths of the pages begin. The home page is at / too.
+// Prefix is the prefix of the pages' paths. The home page is also at /.
 const Prefix = admin.Prefix + "/console"
 
-// Config is what a Console needs.
+// Config configures a Console.
 type Config struct {
 	Store   *store.Store
 	Clock   *clock.Clock
@@ -48,13 +48,13 @@ type Config struct {
 	Plane   http.Handler
 	Gateway http.Handler
 	// Document and LiveAPI are the interface in each dialect, for reads that are
-	// internal, and Own in that of the server, if it is neither.
+	// internal, and Own in the server's, if that is neither.
 	Document http.Handler
 	LiveAPI  http.Handler
 	Own      http.Handler
 
-	// Default is the key of the account that is shown first, and Name returns what
-	// an account is called if its key must not be shown.
+	// Default is the key of the account that is shown first, and Name returns the
+	// display name of an account, without its key.
 	Default string
 	Name    func(key string) string
 	// Allowed reports whether a resource's state allows a control of the control
@@ -116,7 +116,7 @@ var (
 	script []byte
 )
 
-// request is one look at the console.
+// request is one request of a page.
 type request struct {
 	*Console
 
@@ -161,7 +161,7 @@ func routes() []route {
 	}
 }
 
-// pageError is a page that can't be shown, and why.
+// pageError is the reason why a page can't be shown.
 type pageError struct {
 	status int
 	detail string
@@ -170,12 +170,12 @@ type pageError struct {
 // Error implements error.
 func (e pageError) Error() string { return e.detail }
 
-// notFound says that the account has no such resource.
+// notFound is the error for a resource that the account doesn't have.
 func notFound() error {
 	return pageError{http.StatusNotFound, "There is no such thing here. It may belong to another account, or have been reset."}
 }
 
-// redirect is returned by a page that is another one.
+// redirect is returned by a page that redirects to another one.
 type redirect struct{ to string }
 
 // Error implements error.
@@ -206,8 +206,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// header sets what every response carries. Nothing may be loaded from elsewhere,
-// run inline, or be shown in another page's frame.
+// header sets the headers of every response. Nothing may be loaded from
+// elsewhere, run inline, or be shown in another page's frame.
 func header(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "+
@@ -249,7 +249,7 @@ func (rq *request) show(path string) {
 	rq.fail(http.StatusNotFound, "The console has no such page.")
 }
 
-// view is what the templates are given.
+// view is the data of the templates.
 type view struct {
 	Title    string
 	Section  string // of the navigation
@@ -259,10 +259,10 @@ type view struct {
 	*frame
 }
 
-// frame is what every page shows around its own part.
+// frame is the data around the content of every page.
 type frame struct {
 	Base        string
-	Events      string // the address of the stream of what happens in this account
+	Events      string // the address of this account's event stream
 	Token       string
 	Back        string // the path of this page
 	Account     string
@@ -278,7 +278,7 @@ type section struct {
 	Current     bool
 }
 
-// noSection is of pages that the navigation does not lead to.
+// noSection is for pages that are not in the navigation.
 const noSection = "-"
 
 func sections() []section {
@@ -338,12 +338,12 @@ func (rq *request) render(status int, v *view) {
 	_, _ = rq.w.Write(b.Bytes()) // fails only if the client has gone
 }
 
-// fail writes a page that says what is wrong.
+// fail writes an error page.
 func (rq *request) fail(status int, detail string) {
 	rq.render(status, &view{Title: http.StatusText(status), Section: noSection, Template: "result", Data: result{Status: status, Detail: detail}})
 }
 
-// load parses the templates and makes the secret of the forms.
+// load parses the templates and generates the secret of the forms.
 func (c *Console) load() {
 	c.token = newTokens()
 	c.docs = readReference(c.cfg.Dialect.Nearest() == spec.LiveDialect)

@@ -69,7 +69,7 @@ func (rq *request) faultsPage() (*view, error) {
 	return &view{Title: "Faults", Section: "/faults", Template: "faults", Data: data}, nil
 }
 
-// left says how often a fault can still occur.
+// left returns how often a fault can still occur.
 func left(r faults.Report) string {
 	switch {
 	case r.Fault.Never, r.Fault.Nth > 0 && r.Seen >= r.Fault.Nth:

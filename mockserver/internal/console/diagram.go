@@ -9,7 +9,7 @@ import (
 )
 
 // diagram is a state machine as it is drawn: its states in columns, so that most
-// changes lead to the right.
+// transitions lead to the right.
 type diagram struct {
 	Width, Height int
 	States        []drawnState
@@ -41,7 +41,8 @@ const (
 
 // newDiagram draws the machine of docs/states.md with a title, and marks a state.
 // One that the machine does not have, such as one that only the sandbox can set,
-// stands alone. Only keeps the states of one resource, if a diagram has two.
+// is drawn alone. If a diagram has two resources, only the states of one are
+// kept.
 func newDiagram(title, current string, only ...string) diagram {
 	var m docs.Machine
 	for _, other := range docs.Machines() {
@@ -51,7 +52,7 @@ func newDiagram(title, current string, only ...string) diagram {
 	}
 	if len(only) > 0 {
 		m.Edges = slices.DeleteFunc(m.Edges, func(e docs.Edge) bool { return !slices.Contains(only, e.To) })
-		if !slices.Contains(only, current) { // the document names it apart from a session's state
+		if !slices.Contains(only, current) { // the document distinguishes it from a session's state
 			current = "link_" + current
 		}
 	}
@@ -89,8 +90,8 @@ func newDiagram(title, current string, only ...string) diagram {
 	return d
 }
 
-// columns gives each state the longest way from the beginning, leaving out the
-// changes that lead back.
+// columns assigns each state its longest distance from the start, ignoring
+// transitions that lead back.
 func columns(states []string, edges []docs.Edge) map[string]int {
 	column := map[string]int{}
 	onWay := map[string]bool{}

@@ -36,7 +36,7 @@ func actionOf(m map[string]action, id string) *action {
 	return nil
 }
 
-// piece is a part of a text, in code where backticks stood around it.
+// piece is a part of a text; code if it was between backticks.
 type piece struct {
 	Text string
 	Code bool
@@ -54,7 +54,7 @@ func ticks(text string) (list []piece) {
 	return list
 }
 
-// dict makes a map of names and values, for a template that takes several.
+// dict makes a map of names and values, for a template with several arguments.
 func dict(pairs ...any) map[string]any {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -71,16 +71,17 @@ type formData struct {
 	Action action
 }
 
-// form puts an action onto a page.
+// form adds an action to a page.
 func form(v *view, a any) formData {
 	if p, ok := a.(*action); ok {
 		return formData{v, *p}
 	}
-	plain, _ := a.(action) // nothing else is given
+	plain, _ := a.(action) // callers pass nothing else
 	return formData{v, plain}
 }
 
-// readable writes the interface's timestamps for people: to the second, in UTC.
+// readable formats the interface's timestamps for people: to the second, in
+// UTC.
 func readable(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -89,7 +90,7 @@ func readable(text string) string {
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
 
-// short cuts an id: the end of a UUID tells two of them apart.
+// short truncates an id: the end of a UUID distinguishes two of them.
 func short(id string) string {
 	if len(id) <= 16 {
 		return id
@@ -97,7 +98,7 @@ func short(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
-// tone groups the states of all resources by how they are coloured.
+// tone groups the states of all resources by color.
 func tone(state string) string {
 	switch state {
 	case "paid", "captured", "active", "completed", "delivered", "processed", "ACTIVE":

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// homeData is what the first page shows.
+// homeData is the data of the home page.
 type homeData struct {
 	Balance    int64
 	Groups     []group
@@ -26,7 +26,7 @@ type homeData struct {
 	Deliveries []deliver.Delivery
 }
 
-// group is the resources of a kind, counted by their states.
+// group counts the resources of a kind by state.
 type group struct {
 	Title, Path string
 	Total       int
@@ -40,7 +40,7 @@ type count struct {
 
 const (
 	shownTimers  = 8
-	soughtTimers = 500 // how far the next timers of an account are looked for
+	soughtTimers = 500 // how many timers are searched for an account's next ones
 	shownLatest  = 12
 	shownDays    = 30
 )
@@ -95,7 +95,7 @@ func (rq *request) advances() []action {
 	}
 }
 
-// find leads to the resource that has an id, a reference or an e-mail address.
+// find redirects to the resource with an id, a reference or an e-mail address.
 func (rq *request) find() (*view, error) {
 	q := strings.TrimSpace(rq.r.URL.Query().Get("q"))
 	if q == "" {
@@ -137,7 +137,7 @@ func (rq *request) locate(d *store.Data, q string) string {
 	return rq.locateEmail(d, q)
 }
 
-// locateEmail returns the list of what an e-mail address has.
+// locateEmail returns the list of resources with an e-mail address.
 func (rq *request) locateEmail(d *store.Data, email string) string {
 	lower := strings.ToLower(email)
 	if n := found(&d.Transactions, store.TransactionEmail, lower); n > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// listing is a list of resources: read through the interface, so with its own
+// listing is a list of resources. It is read through the interface, with its
 // filters, rules and pages.
 type listing struct {
 	section   string
@@ -21,7 +21,7 @@ type listing struct {
 	path      string   // of the interface
 	operation string   // whose parameters are the filters
 	columns   []string // heads of the table
-	first     []string // filters that are shown first; the others fold
+	first     []string // filters that are always shown; the others are collapsed
 	row       func(*request, map[string]any) row
 }
 
@@ -33,7 +33,7 @@ type listData struct {
 	Total         int
 	Next, Prev    string
 	Error         string
-	Create        string // the operation in the reference that makes one
+	Create        string // the operation in the reference that creates one
 }
 
 type row struct {
@@ -41,7 +41,7 @@ type row struct {
 	Cells []cell
 }
 
-// cell is one value of a table. Its kind says how it is shown.
+// cell is one value of a table. Its kind defines how it is shown.
 type cell struct {
 	Text string
 	Kind string // "", "id", "state", "money", "time"
@@ -126,7 +126,7 @@ func (l *listed) items(data *listData) (items []map[string]any, err error) {
 	return l.byCursor.Data, err
 }
 
-// pages sets the links to the pages before and after.
+// pages sets the links to the previous and next page.
 func (data *listData) pages(rq *request, sent url.Values, l listed) {
 	link := func(set ...string) string {
 		q := maps.Clone(sent)
@@ -195,8 +195,8 @@ func moment(item map[string]any, name string) cell {
 	return cell{Text: str(item, name), Kind: "time"}
 }
 
-// query writes one parameter of an address.
+// query encodes one parameter of a URL.
 func query(name, value string) string { return url.Values{name: {value}}.Encode() }
 
-// stamp writes a time as the interface does.
+// stamp formats a time as the interface does.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

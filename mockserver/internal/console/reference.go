@@ -15,7 +15,7 @@ type reference struct {
 	control    []*operation // of the control plane
 }
 
-// operation is a call that can be made.
+// operation is one call.
 type operation struct {
 	ID, Method, Path, Summary, Tag string
 
@@ -34,7 +34,7 @@ type parameter struct {
 
 type example struct{ Name, Body string }
 
-// Of an OpenAPI document, what is read here.
+// The parts of an OpenAPI document that are read here.
 type (
 	openAPI struct {
 		Paths map[string]map[string]openAPIOperation `json:"paths"`
@@ -122,7 +122,7 @@ func (o openAPIOperation) operation(method, path string) *operation {
 	return op
 }
 
-// parameters returns what an operation's query may have.
+// parameters returns the query parameters of an operation.
 func (r reference) parameters(id string) (list []parameter) {
 	for _, op := range r.operations {
 		if op.ID == id {

@@ -73,7 +73,7 @@ type requestData struct {
 	Curl     string
 }
 
-// brokenRule is why a request was rejected: the member, what was sent in it, and
+// brokenRule is a reason why a request was rejected: the member, its value, and
 // the rule.
 type brokenRule struct{ Field, Sent, Rule, Code string }
 
@@ -100,7 +100,7 @@ func (rq *request) request() (*view, error) {
 	return &view{Title: fmt.Sprintf("Request %d", e.ID), Section: "/requests", Template: "request", Data: data}, nil
 }
 
-// brokenRules pairs the errors of a response with what the request had there.
+// brokenRules pairs the errors of a response with the values in the request.
 func brokenRules(e journal.Entry) (list []brokenRule) {
 	var problem struct {
 		Errors []struct {
@@ -120,7 +120,7 @@ func brokenRules(e journal.Entry) (list []brokenRule) {
 	return list
 }
 
-// sentIn returns what a body has at a path such as "products[0].price".
+// sentIn returns the value in a body at a path such as "products[0].price".
 func sentIn(body any, path string) string {
 	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
 		switch v := body.(type) {

@@ -16,15 +16,15 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
-// resourceData is what the page of one resource shows.
+// resourceData is the data of a resource's page.
 type resourceData struct {
 	Kind     string // "Transaction"
 	ID       string
 	State    string
 	Facts    []fact
 	Diagram  *diagram
-	Actions  []action // what payers, banks and issuers do
-	Requests []action // what the merchant does, through the interface
+	Actions  []action // actions of payers, banks and issuers
+	Requests []action // actions of the merchant, through the interface
 	Code     *code
 	Lists    []table
 	Timeline []*occurrence
@@ -38,7 +38,7 @@ type fact struct {
 	Link  string
 }
 
-// code is what a payer pays with.
+// code is the code with which a payer pays.
 type code struct {
 	Title, Text string
 	Picture     template.URL // a data URL; "" is none
@@ -70,7 +70,7 @@ type occurrence struct {
 
 const shownOccurrences = 100
 
-// facts leaves out what is empty.
+// facts drops empty values.
 func facts(list ...fact) []fact {
 	return slices.DeleteFunc(list, func(f fact) bool { return f.Cell.Text == "" })
 }
@@ -136,8 +136,8 @@ func barcode(v *engine.Voucher) *code {
 }
 
 // timeline lists what happened to a resource, the oldest first: requests that
-// name it and webhooks with their attempts. Of what happened at the same time,
-// first comes before and last after these.
+// name it and webhooks with their attempts. Of entries with the same time,
+// first comes before the others and last after them.
 func (rq *request) timeline(id string, first, last []*occurrence) []*occurrence {
 	list := first
 	requests, _ := rq.cfg.Journal.Mentioning(rq.key, shownOccurrences, id)

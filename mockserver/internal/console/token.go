@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// tokens makes and checks what forms carry, so that only a page of this console
-// can send one, and each at most once: a double click acts once.
+// tokens issues and checks the tokens of forms, so that only a page of this
+// console can send a form, and each at most once: a double click acts once.
 type tokens struct {
 	secret []byte
 	used   *used
 }
 
-// used remembers the latest tokens whose forms were carried out.
+// used has the latest tokens whose forms were executed.
 type used struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -24,7 +24,7 @@ type used struct {
 	next int
 }
 
-// remembered is how many used tokens are known.
+// remembered is how many used tokens are kept.
 const remembered = 4096
 
 func newTokens() tokens {
@@ -66,7 +66,7 @@ func (t tokens) take(token string) bool {
 	return true
 }
 
-// giveBack makes a token usable again, if nothing was done with it.
+// giveBack makes a token usable again, if its form was not executed.
 func (t tokens) giveBack(token string) {
 	t.used.mu.Lock()
 	defer t.used.mu.Unlock()
@@ -76,7 +76,7 @@ func (t tokens) giveBack(token string) {
 // note is a message that the next page shows once.
 type note struct {
 	Text string
-	Curl string // the same action for a terminal
+	Curl string // the same action as a command
 }
 
 // notes are the messages that no page has shown yet.
@@ -105,7 +105,8 @@ func (c *Console) addNote(n note) string {
 	return id
 }
 
-// takeNote returns the message that the address names, nil if there is none.
+// takeNote returns and removes the message that the URL names, nil if there is
+// none.
 func (rq *request) takeNote() *note {
 	id := rq.r.URL.Query().Get("note")
 	if id == "" {

@@ -42,7 +42,7 @@ func (rq *request) transaction() (*view, error) {
 	path := "/v2/transactions/" + url.PathEscape(id)
 	state := t.Status
 	if state == string(gateway.TransactionThreeDSRequired) {
-		state = string(gateway.TransactionPending) // the live dialect's name of a pending one with a challenge
+		state = string(gateway.TransactionPending) // the live dialect's name for a pending one with a challenge
 	}
 	drawn := newDiagram("Transactions", state)
 	data := &resourceData{
@@ -55,7 +55,7 @@ func (rq *request) transaction() (*view, error) {
 	return &view{Title: "Transaction " + id, Section: "/transactions", Template: "resource", Data: data}, nil
 }
 
-// deadline is when a transaction that waits runs out of time.
+// deadline is when a waiting transaction expires.
 func (*request) deadline(t *engine.Transaction) *occurrence {
 	if t.Status != string(gateway.TransactionPending) && t.Status != string(gateway.TransactionThreeDSRequired) {
 		return &occurrence{}
@@ -101,7 +101,7 @@ func (rq *request) transactionFacts(t *engine.Transaction) []fact {
 	return facts(list...)
 }
 
-// transactionRequests are what the merchant can do, as far as the state allows it.
+// transactionRequests are the merchant's requests that the state allows.
 func (rq *request) transactionRequests(t *engine.Transaction) (list []action) {
 	may := func(do store.Transition[engine.Transaction]) bool {
 		return allowed(rq, (*store.Account).Transaction, t.ID, do)

@@ -31,7 +31,7 @@ type endpointRow struct {
 	Actions   []action
 }
 
-// Signed reports whether deliveries carry a signature.
+// Signed reports whether deliveries are signed.
 func (e endpointRow) Signed() bool { return !e.Secret.IsZero() }
 
 const deliveriesShown = 50
@@ -75,8 +75,8 @@ func (rq *request) webhooks() (*view, error) {
 	return &view{Title: "Webhooks", Section: "/webhooks", Template: "webhooks", Data: data}, nil
 }
 
-// numberOf returns the number in an id such as "dlv_12", by which the older ones
-// are told from the newer ones.
+// numberOf returns the number in an id such as "dlv_12", which orders deliveries
+// by age.
 func numberOf(id string) uint64 {
 	_, text, _ := strings.Cut(id, "_")
 	n, _ := strconv.ParseUint(text, 10, 64) // 0 of an id that has none
@@ -174,7 +174,7 @@ func (rq *request) delivery() (*view, error) {
 	return &view{Title: "Webhook " + d.ID, Section: "/webhooks", Template: "delivery", Data: data}, nil
 }
 
-// doctor asks why a receiver rejects a signature.
+// doctor diagnoses why a receiver rejects a signature.
 func (*request) doctor() (*view, error) {
 	return &view{Title: "Signature doctor", Section: "/doctor", Template: "doctor", Data: action{
 		Call: "POST " + diagnosePath, Label: "Diagnose", Fields: []field{

@@ -28,7 +28,7 @@ const (
 // staleBy is how old a stale signature is: well outside any window.
 const staleBy = 2 * webhook.Tolerance
 
-// prepared is an attempt that has all it needs from behind the lock.
+// prepared is an attempt with all data that is guarded by the lock.
 type prepared struct {
 	number  int
 	at      time.Time
@@ -42,7 +42,7 @@ type prepared struct {
 	err     error
 }
 
-// prepare collects what an attempt needs. It is called under the lock.
+// prepare collects the data of an attempt. It is called with the lock held.
 func (s *Sender) prepare(j *job) prepared {
 	d := j.d
 	r := prepared{
@@ -141,7 +141,7 @@ func corrupt(signature string) string {
 	return signature[:len(signature)-1] + string(last)
 }
 
-// explain says in one line why there was no response.
+// explain describes in one line why there was no response.
 func explain(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -159,7 +159,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// router sends what is for a host in memory to its handler, and the rest to
+// router sends requests for a host in memory to its handler, and the others to
 // the network.
 type router struct {
 	sender  *Sender
@@ -196,7 +196,7 @@ type receiver struct{ http.Handler }
 
 func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { deliverTo(r.Handler, w, req) }
 
-// deliverTo is the frame that marks the stack of a handler in memory.
+// deliverTo is the stack frame that marks a handler in memory.
 //
 //go:noinline
 func deliverTo(h http.Handler, w http.ResponseWriter, req *http.Request) { h.ServeHTTP(w, req) }

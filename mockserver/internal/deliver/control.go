@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Redeliver makes one more attempt of a delivery now, whatever its state, with the same id
-// and bytes. The schedule goes on unless it succeeds.
+// Redeliver makes one more attempt of a delivery now, whatever its state, with the same
+// id and bytes. The schedule continues unless it succeeds.
 func (s *Sender) Redeliver(account, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,8 +23,8 @@ func (s *Sender) Redeliver(account, id string) error {
 	return nil
 }
 
-// Hold keeps what becomes due from now on, of an account or for "" of all,
-// until it is released.
+// Hold holds the deliveries that become due from now on, of an account or for
+// "" of all, until they are released.
 func (s *Sender) Hold(account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +33,8 @@ func (s *Sender) Hold(account string) {
 	}
 }
 
-// Release delivers held deliveries in the order of the ids, each when the one
-// before has finished; the others stay held. Without ids it delivers all,
+// Release delivers held deliveries in the order of the ids, each when the
+// previous one has finished; the others stay held. Without ids it delivers all,
 // those of one record in order, and ends the hold.
 func (s *Sender) Release(account string, ids ...string) error {
 	s.mu.Lock()

@@ -25,7 +25,7 @@ import (
 const (
 	// Timeout is how long an attempt may take, in wall time.
 	Timeout = 10 * time.Second
-	// TimerKind is the kind of the timers that ask for an attempt.
+	// TimerKind is the kind of the timers for attempts.
 	TimerKind = "webhook.attempt"
 
 	maxWorkers = 64     // attempts at one time
@@ -40,23 +40,24 @@ func Schedule() []time.Duration {
 	}
 }
 
-// Clock is the virtual clock as the sender needs it.
+// Clock is the part of the virtual clock that the sender uses.
 type Clock interface {
 	Now() time.Time
 	Add(timers ...clock.Timer)
 }
 
-// Config is what a Sender needs. Clock and Wall are required.
+// Config configures a Sender. Clock and Wall are required.
 type Config struct {
 	Clock Clock
-	// Wall is wall time: a signature's timestamp is the one place where the
-	// receiver's clock matters, and the duration of an attempt the other.
+	// Wall is wall time, which is used only for a signature's timestamp, since
+	// the receiver compares it with its own clock, and for the duration of an
+	// attempt.
 	Wall func() time.Time
-	// InjectFault says what happens to the delivery of an event of a kind; nil is
-	// nothing.
+	// InjectFault returns the fault for the delivery of an event of a kind; nil
+	// injects none.
 	InjectFault func(account, kind string) faults.Fault
-	// Persist writes what must outlive the process; nil writes nothing. It is
-	// called under the sender's lock.
+	// Persist saves what must outlive the process; nil saves nothing. It is
+	// called with the sender's lock held.
 	Persist func(Changed) error
 	// Paused makes no attempt until [Sender.Resume].
 	Paused bool
@@ -65,8 +66,8 @@ type Config struct {
 	// Log is how many finished deliveries are remembered; 0 is 10,000.
 	Log int
 	// Room is the memory that deliveries share with the rest of the server. The
-	// finished ones are remembered as far as a quarter of it holds them. Nil is
-	// endless.
+	// finished ones are remembered as far as they fit in a quarter of it. Nil
+	// is unlimited.
 	Room *room.Room
 	// Events gets webhooks and attempts; nil records none.
 	Events *events.Hub
@@ -91,11 +92,11 @@ type Sender struct {
 	made       uint64                  // deliveries so far
 	registered uint64                  // endpoints so far
 	log        []*delivery             // oldest first
-	swept      int                     // how long the log was when finished ones were last forgotten
+	swept      int                     // the length of the log when finished ones were last dropped
 	bytes      int64                   // about what the log takes
 	sweptBytes int64                   // and what it took then
 	byID       map[string]*delivery
-	held       map[string][]*delivery // by account that holds: "" holds everybody's
+	held       map[string][]*delivery // by account; "" holds the deliveries of all accounts
 	queues     map[queueKey]*queue
 	ready      []*queue
 	workers    int
@@ -130,16 +131,16 @@ func New(cfg Config) *Sender {
 	return s
 }
 
-// Posting is the webhooks of one commit, made and not yet sent: they are written
-// down together with the commit first.
+// Posting is the webhooks of one commit, rendered but not yet sent: they are
+// saved together with the commit first.
 type Posting struct {
 	sender     *Sender
 	deliveries []*delivery
-	notes      []note // for those who follow the events
+	notes      []note // for the readers of events
 }
 
-// Prepare makes the deliveries of a commit's events, which only [Posting.Send] makes known.
-// v1 is the account's v1 integration, or nil.
+// Prepare creates the deliveries of a commit's events, which become visible with
+// [Posting.Send]. v1 is the account's v1 integration, or nil.
 func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integration) *Posting {
 	p := &Posting{sender: s}
 	if len(events) == 0 {
@@ -197,7 +198,7 @@ func (p *Posting) Save() ([]SavedDelivery, error) {
 	return list, nil
 }
 
-// Send lets the deliveries be made. It returns soon and sends nothing itself.
+// Send queues the deliveries. It returns soon and sends nothing itself.
 func (p *Posting) Send() {
 	if len(p.deliveries) == 0 {
 		return
@@ -220,7 +221,7 @@ func (p *Posting) Send() {
 	}
 }
 
-// Fire makes the attempt that a timer asks for.
+// Fire makes the attempt of a timer.
 func (s *Sender) Fire(t clock.Timer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +230,7 @@ func (s *Sender) Fire(t clock.Timer) {
 	}
 }
 
-// StillApplies reports whether the attempt that a timer asks for is still to be made.
+// StillApplies reports whether the attempt of a timer is still to be made.
 func (s *Sender) StillApplies(t clock.Timer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +238,7 @@ func (s *Sender) StillApplies(t clock.Timer) bool {
 	return d != nil && d.State == Pending && d.Next.Equal(t.At)
 }
 
-// due lets the next attempt of the schedule happen, unless deliveries are held.
+// due queues the next attempt of the schedule, unless deliveries are held.
 func (s *Sender) due(d *delivery) {
 	d.Next = time.Time{}
 	for _, account := range [...]string{"", d.Account} {
@@ -249,7 +250,7 @@ func (s *Sender) due(d *delivery) {
 		}
 	}
 	j := &job{d: d, scheduled: true}
-	if len(s.released) > 0 { // what was released before comes before
+	if len(s.released) > 0 { // deliveries that were released earlier come first
 		s.enqueueReleased(j)
 		return
 	}
@@ -266,7 +267,7 @@ func (s *Sender) wait(d *delivery, at time.Time) {
 var (
 	// ErrInside: a receiver can't wait for its own delivery.
 	ErrInside = errors.New("this is called from inside a webhook handler, whose delivery would wait for itself")
-	// ErrUnknownDelivery: no such delivery, or one that was forgotten.
+	// ErrUnknownDelivery: no such delivery, or it was dropped from the log.
 	ErrUnknownDelivery = errors.New("no delivery has this id")
 	// ErrNotHeld: only a held delivery can be released.
 	ErrNotHeld = errors.New("the delivery is not held")
@@ -276,8 +277,8 @@ var (
 	ErrUnknownEndpoint = errors.New("no endpoint has this id")
 )
 
-// Wait returns when nothing is being delivered: what is held or waits for a
-// later attempt is not waited for.
+// Wait returns when nothing is being delivered. It does not wait for held
+// deliveries or later attempts.
 func (s *Sender) Wait(ctx context.Context) error {
 	s.mu.Lock()
 	if s.active == 0 {
@@ -299,7 +300,7 @@ func (s *Sender) Wait(ctx context.Context) error {
 	}
 }
 
-// Close breaks off what is being delivered, and returns when nothing is.
+// Close cancels running deliveries, and returns when none is left.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true

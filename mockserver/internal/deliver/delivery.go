@@ -12,20 +12,20 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
-// State is what has become of a delivery.
+// State is the state of a delivery.
 type State string
 
 // The states of a delivery.
 const (
-	Pending    State = "pending"     // an attempt is being made, or will be
+	Pending    State = "pending"     // an attempt is running or planned
 	Delivered  State = "delivered"   // an attempt got a 2xx response
-	Failed     State = "failed"      // so was none, and no other is planned
-	Held       State = "held"        // waits for a release
-	Dropped    State = "dropped"     // a fault made it vanish
+	Failed     State = "failed"      // no attempt did, and no other is planned
+	Held       State = "held"        // held until it is released
+	Dropped    State = "dropped"     // dropped by a fault
 	NoEndpoint State = "no_endpoint" // no endpoint matches the event
 )
 
-// Delivery is one event on its way to one target.
+// Delivery is one event for one target.
 type Delivery struct {
 	ID       string
 	Account  string // its key: a secret
@@ -36,7 +36,7 @@ type Delivery struct {
 	URL      string // "" of an endpoint in memory
 	State    State
 	Body     []byte
-	Created  time.Time // on the virtual clock, as all but Wall
+	Created  time.Time // on the virtual clock, like all but Wall
 	Next     time.Time // of the next attempt; zero is none
 	Attempts []Attempt
 }
@@ -54,18 +54,18 @@ type Attempt struct {
 	Fault    string // the injected fault; "" for none
 }
 
-// OK reports whether the receiver took the event.
+// OK reports whether the receiver acknowledged the event.
 func (a Attempt) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
-// message is an event with its body, which is made when it is first needed.
+// message is an event with its body, which is rendered on first use.
 type message struct {
 	event *engine.Event
 
 	once sync.Once
 	body []byte
 	err  error
-	size atomic.Int64 // about what it takes
-	paid *delivery    // in whose size it is counted; guarded by the sender's lock
+	size atomic.Int64 // its approximate size
+	paid *delivery    // the delivery whose size includes it; guarded by the sender's lock
 }
 
 // hold gives the message its event.
@@ -79,14 +79,14 @@ func (m *message) bytes() ([]byte, error) {
 		if m.body == nil {
 			m.body, m.err = render(m.event)
 			m.size.Store(int64(len(m.body)))
-			m.event = nil // it holds a version of a record that may be gone
+			m.event = nil // it refers to a version of a record that may be gone
 		}
 	})
 	return m.body, m.err
 }
 
-// delivery is a delivery at work, guarded by the sender's lock. Its body is in
-// the message, which all deliveries of an event share.
+// delivery is a delivery with its state, guarded by the sender's lock. Its body
+// is in the message, which all deliveries of an event share.
 type delivery struct {
 	SavedDelivery
 
@@ -94,7 +94,7 @@ type delivery struct {
 	counted int64 // bytes that the sender's room counts for it
 }
 
-// record makes a delivery.
+// record creates a delivery.
 func (s *Sender) record(account string, m *message, t target) *delivery {
 	s.made++
 	return &delivery{message: m, SavedDelivery: SavedDelivery{
@@ -113,7 +113,7 @@ func (s *Sender) record(account string, m *message, t target) *delivery {
 	}}
 }
 
-// remember logs a delivery.
+// remember adds a delivery to the log.
 func (s *Sender) remember(d *delivery) {
 	s.log = append(s.log, d)
 	s.byID[d.ID] = d
@@ -121,9 +121,9 @@ func (s *Sender) remember(d *delivery) {
 	s.sweep()
 }
 
-// sweep forgets the oldest finished deliveries when there are twice as many as
-// should be remembered, or when they outgrow their part of the memory. What is
-// still to be done is never forgotten.
+// sweep drops the oldest finished deliveries when there are twice as many as
+// should be remembered, or when they exceed their share of the memory. Pending
+// deliveries are never dropped.
 func (s *Sender) sweep() {
 	part := s.cfg.Room.Part(4)
 	crowded := len(s.log) >= max(2*s.cfg.Log, s.swept+s.cfg.Log)
@@ -148,7 +148,7 @@ func (s *Sender) sweep() {
 	s.swept, s.sweptBytes = len(s.log), s.bytes
 }
 
-// forget gives back the memory of a delivery that leaves the log.
+// forget releases the memory of a delivery that leaves the log.
 func (s *Sender) forget(d *delivery) {
 	delete(s.byID, d.ID)
 	if d.message.paid == d {
@@ -159,8 +159,8 @@ func (s *Sender) forget(d *delivery) {
 	d.counted = 0
 }
 
-// count brings the memory that is counted for a delivery up to date. The body is
-// counted with the first delivery of its event.
+// count updates the memory that is counted for a delivery. The body is counted
+// with the first delivery of its event.
 func (s *Sender) count(d *delivery) {
 	if s.byID[d.ID] != d {
 		return // forgotten meanwhile
@@ -180,10 +180,10 @@ func (s *Sender) count(d *delivery) {
 	d.counted = size
 }
 
-// mapEntry is about what an entry of byID and of the log takes.
+// mapEntry is the approximate size of an entry of byID and of the log.
 const mapEntry = 64
 
-// finished reports whether no attempt of d is to be made any more.
+// finished reports whether no more attempts of d will be made.
 func (d *delivery) finished() bool { return d.State != Pending && d.State != Held }
 
 // Deliveries lists the deliveries of an account, or for "" all of them, the
@@ -200,7 +200,7 @@ func (s *Sender) Deliveries(account string) []Delivery {
 	return list
 }
 
-// Count counts the deliveries that are remembered by their states.
+// Count counts the remembered deliveries by state.
 func (s *Sender) Count() map[State]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

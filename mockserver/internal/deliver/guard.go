@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// errForbidden is a delivery to an address that no merchant's server has.
+// errForbidden is a delivery to an address that can't be a merchant's server.
 var errForbidden = errors.New("webhooks are not sent there")
 
 // networkTransport returns a transport that checks the address of every connection
 // when it is dialled, after the name was resolved. It uses no proxy, which would
-// dial in its place.
+// bypass the check.
 func networkTransport() *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: Timeout,
@@ -49,7 +49,8 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// isMetadata knows the metadata services outside the link-local range.
+// isMetadata reports whether an address is a metadata service outside the
+// link-local range.
 func isMetadata(ip netip.Addr) bool {
 	switch ip.String() {
 	case "100.100.100.200", // Alibaba Cloud
@@ -62,8 +63,8 @@ func isMetadata(ip netip.Addr) bool {
 	return false
 }
 
-// embedded returns the IPv4 addresses that a translator or a tunnel may take
-// out of an IPv6 address. If the place depends on the length of a prefix that
+// embedded returns the IPv4 addresses that a translator or a tunnel may extract
+// from an IPv6 address. If the place depends on the length of a prefix that
 // only the network knows, it returns each candidate.
 func embedded(ip netip.Addr) []netip.Addr {
 	if ip.Is4() {
@@ -96,8 +97,8 @@ func embedded(ip netip.Addr) []netip.Addr {
 	return found
 }
 
-// checkName refuses names that are reserved for documentation: a test that
-// uses one must not reach the network, and need not wait for it.
+// checkName rejects names that are reserved for documentation: a test that uses
+// one must not reach the network, and need not wait for it.
 func checkName(host string) error {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, reserved := range [...]string{"example", "invalid", "example.com", "example.net", "example.org"} {

@@ -28,7 +28,7 @@ func CheckHeaders(names webhook.HeaderNames) error {
 		if !isToken(name) {
 			return fmt.Errorf("the header name %q must be letters, digits, - and _, such as X-Signature", name)
 		}
-		// What HTTP itself uses can't carry a signature.
+		// Headers that HTTP itself uses can't carry a signature.
 		if slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "User-Agent"},
 			http.CanonicalHeaderKey(name)) {
 			return fmt.Errorf("the header %s can't carry a signature: choose another name", name)
@@ -40,8 +40,8 @@ func CheckHeaders(names webhook.HeaderNames) error {
 	return nil
 }
 
-// isToken reports whether name is a header name as people write them: HTTP
-// would allow more characters.
+// isToken reports whether name is a common header name: HTTP would allow more
+// characters.
 func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'

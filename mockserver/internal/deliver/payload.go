@@ -27,8 +27,8 @@ type envelope struct {
 	Data       any    `json:"data"`
 }
 
-// render returns the body that says what happened: the same bytes for every
-// target and every attempt.
+// render returns the body of an event: the same bytes for every target and
+// every attempt.
 func render(e *engine.Event) ([]byte, error) {
 	body := envelope{ID: e.ID, APIVersion: apiVersion}
 	switch {
@@ -166,7 +166,7 @@ type subscriptionView struct {
 	FailureReason      string         `json:"failure_reason,omitzero"`
 }
 
-// chargeView is a charge of a subscription. Its paid amount is a text.
+// chargeView is a charge of a subscription. Its paid amount is a string.
 type chargeView struct {
 	ID             string        `json:"id"`
 	Status         string        `json:"status"`

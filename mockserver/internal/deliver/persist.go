@@ -8,21 +8,21 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 )
 
-// Changed is what has changed: all endpoints of accounts, or, after an attempt, one
-// delivery. What a commit causes is kept with it: see [Posting].
+// Changed is a change to save: all endpoints of accounts, or, after an attempt, one
+// delivery. Deliveries of a commit are saved with it: see [Posting].
 type Changed struct {
 	Registry *Registry
 	Delivery *SavedDelivery // without its body, which never changes
 }
 
-// Registry is the endpoints that calls have registered for an account.
+// Registry has the endpoints that calls have registered for an account.
 type Registry struct {
 	Registered uint64
 	Endpoints  []SavedEndpoint
 }
 
-// lasting reports whether an endpoint is one that a restart should bring back:
-// not a handler in memory, and not one that the start itself registers.
+// lasting reports whether a restart must restore an endpoint: neither a handler
+// in memory, nor one that is registered at the start.
 func (e *Endpoint) lasting() bool { return e.Handler == nil && e.Account != "" }
 
 func (s *Sender) persistEndpoints() error {
@@ -38,8 +38,8 @@ func (s *Sender) persistEndpoints() error {
 	return s.cfg.Persist(Changed{Registry: &r})
 }
 
-// persistDelivery writes down what has become of a delivery. If that fails the
-// next attempt writes it again, and a restart at worst repeats one.
+// persistDelivery saves the state of a delivery. If that fails the next attempt
+// saves it again; at worst a restart repeats one.
 func (s *Sender) persistDelivery(d *delivery) {
 	if s.cfg.Persist == nil {
 		return
@@ -63,8 +63,8 @@ func (s *Sender) LoadEndpoints(r Registry) {
 	}
 }
 
-// LoadDelivery takes up a delivery, or what has become of it since: nothing
-// if its account was emptied meanwhile. A hold ends with its process.
+// LoadDelivery restores a delivery, or its later state; nothing if its account
+// was reset meanwhile. A hold ends with its process.
 func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,8 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	s.count(d)
 }
 
-// Resume begins to deliver, with what was due when it was written down.
+// Resume starts to deliver, beginning with the deliveries that were due when
+// they were saved.
 func (s *Sender) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

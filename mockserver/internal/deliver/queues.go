@@ -6,7 +6,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// queueKey is what must stay in order: one resource to one target.
+// queueKey identifies the deliveries that must stay in order: one resource to
+// one target.
 type queueKey struct{ endpoint, url, resource string }
 
 // queue holds the jobs of one key in order. While its first job runs it is not
@@ -19,7 +20,7 @@ type queue struct {
 // job is one attempt to be made.
 type job struct {
 	d         *delivery
-	scheduled bool // it counts as one of the schedule
+	scheduled bool // it is an attempt of the schedule
 	inRelease bool // it is the first of the released ones
 }
 
@@ -29,8 +30,8 @@ func (s *Sender) enqueue(j *job) {
 	s.push(j)
 }
 
-// enqueueReleased puts a job behind those released before, which are done
-// strictly one after the other.
+// enqueueReleased queues a job after those released before, which run strictly
+// one after the other.
 func (s *Sender) enqueueReleased(j *job) {
 	s.active++
 	s.released = append(s.released, j)
@@ -60,8 +61,8 @@ func (s *Sender) push(j *job) {
 	}
 }
 
-// waitingState is Pending, but a delivered one stays delivered whatever
-// becomes of further attempts.
+// waitingState is Pending, but a delivered one stays delivered whatever the
+// result of further attempts.
 func (d *delivery) waitingState() State {
 	if d.State == Delivered {
 		return Delivered
@@ -93,7 +94,7 @@ func (s *Sender) worker() {
 	s.workers--
 }
 
-// done writes an attempt down and decides what comes next.
+// done records an attempt and decides what comes next.
 func (s *Sender) done(j *job, a Attempt) {
 	d := j.d
 	d.Attempts = append(d.Attempts, a)
@@ -125,7 +126,7 @@ func (s *Sender) done(j *job, a Attempt) {
 	s.next(j)
 }
 
-// next counts a job as done and goes on with what hangs on it.
+// next marks a job as done and queues the jobs that waited for it.
 func (s *Sender) next(j *job) {
 	s.active--
 	if j.inRelease {

@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Shape returns a value of the type of the data of a kind's events, for those
-// who describe them.
+// Shape returns a value of the type of the data of a kind's events, for their
+// OpenAPI description.
 func Shape(k webhook.Kind) any {
 	switch k.Family() {
 	case webhook.FamilyTransaction:
@@ -30,7 +30,7 @@ func Sample(k webhook.Kind) ([]byte, error) {
 }
 
 // SendSample sends a sample of a kind, about a resource that does not exist, to
-// those who would get such an event of the account. It returns the event's id.
+// the targets of such events of the account. It returns the event's id.
 func (s *Sender) SendSample(account string, k webhook.Kind) (eventID string, err error) {
 	if !slices.Contains(webhook.DocumentedKinds(), k) {
 		return "", fmt.Errorf("kind must be one that the gateway sends, such as transaction.paid, not %q", k)

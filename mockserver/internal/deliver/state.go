@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// Saved is all that a Sender knows, as a snapshot keeps it. Handlers in memory
-// are not in it: their endpoints are, and get them back by their ids.
+// Saved is the state of a Sender in a snapshot. It has the endpoints of
+// handlers in memory, which get their handlers back by id.
 type Saved struct {
 	Made, Registered uint64
 
@@ -32,14 +32,13 @@ type SavedDelivery struct {
 	Delivery
 
 	Registered bool        // Endpoint is the id of a registered endpoint
-	First      time.Time   // the moment from which the schedule counts
+	First      time.Time   // the start of the schedule
 	Tries      int         // attempts of the schedule
 	Fault      faults.Kind // that hits it; "" for none
 }
 
-// Save returns all that the sender knows. What is being delivered at the
-// moment will be delivered again by a sender that loads it: call it when
-// [Sender.Wait] has returned.
+// Save returns the state of the sender. A sender that loads it repeats the
+// deliveries that are in progress now: call it after [Sender.Wait].
 func (s *Sender) Save() (Saved, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func (d *delivery) save() (saved SavedDelivery, err error) {
 // ErrBusy is a Load while deliveries are being made.
 var ErrBusy = errors.New("webhooks are being delivered; wait until they are")
 
-// Load replaces all that the sender knows. Its timers are the clock's to load.
+// Load replaces the state of the sender. The clock must load the timers.
 func (s *Sender) Load(saved Saved) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,7 @@ func (e SavedEndpoint) endpoint() *Endpoint {
 	return &e.Endpoint
 }
 
-// load takes up one delivery. One that was due when it was saved is due now.
+// load restores one delivery. One that was due when it was saved is due now.
 func (s *Sender) load(saved SavedDelivery) {
 	d := &delivery{SavedDelivery: saved, message: &message{body: saved.Body}}
 	d.Body, d.Attempts = nil, slices.Clone(saved.Attempts)

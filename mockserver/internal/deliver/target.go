@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// The names of the targets that are no registered endpoints.
+// The names of the targets that are not registered endpoints.
 const (
 	notifyURL     = "notify_url"
 	webhookURL    = "webhookUrl"
@@ -27,7 +27,7 @@ const (
 	maxEndpointSize = 16 << 10
 )
 
-// What is wrong with an endpoint that takes too much memory.
+// The error for an endpoint that takes too much memory.
 var (
 	ErrLimit = fmt.Errorf("the gateway has %d endpoints, its limit: remove one or reset an account", maxEndpoints)
 	ErrLong  = errors.New("the secret, events and header names of an endpoint must not exceed 16 KiB together")
@@ -36,7 +36,7 @@ var (
 // target is where a delivery goes: a registered endpoint by its id, or an
 // address that a record or the account's v1 integration names.
 type target struct {
-	name     string // what people call it
+	name     string // its display name
 	endpoint bool   // name is the id of an endpoint
 	url      string
 }
@@ -44,9 +44,9 @@ type target struct {
 // Endpoint is a registered receiver of webhooks.
 type Endpoint struct {
 	ID      string
-	Account string              // whose events it gets; "" is everybody's
-	URL     string              // "" of a Handler
-	Handler http.Handler        `json:"-"` // in memory; nil of a URL
+	Account string              // whose events it gets; "" is every account's
+	URL     string              // "" for a Handler
+	Handler http.Handler        `json:"-"` // in memory; nil for a URL
 	Path    string              // of the requests to Handler; "" is "/"
 	Secret  gateway.Secret      // an empty one sends unsigned
 	Headers webhook.HeaderNames // of the signature; "" is the sender's
@@ -54,7 +54,7 @@ type Endpoint struct {
 	Paused  bool                // it gets no event
 }
 
-// size is about what the endpoint takes in memory beside its URL.
+// size is approximately the memory that the endpoint takes besides its URL.
 func (e *Endpoint) size() int {
 	size := len(e.Secret.Reveal()) + len(e.Headers.Timestamp) + len(e.Headers.Signature)
 	for _, pattern := range e.Events {
@@ -100,7 +100,7 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	return e, s.persistEndpoints()
 }
 
-// check returns what is wrong with where the endpoint is, or nil.
+// check returns the error of the endpoint's address, or nil.
 func (e *Endpoint) check() error {
 	switch {
 	case e.Handler == nil && e.Path != "":
@@ -118,8 +118,8 @@ func (e *Endpoint) check() error {
 	return nil
 }
 
-// RemoveEndpoint removes an endpoint of an account; "" is any account. What is
-// still on its way there fails.
+// RemoveEndpoint removes an endpoint of an account; "" is any account. Pending
+// deliveries to it fail.
 func (s *Sender) RemoveEndpoint(account, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +146,8 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 	return s.persistEndpoints()
 }
 
-// PauseEndpoint stops sending events to an endpoint, or starts again. What happens
-// meanwhile is not sent later; deliveries that were made before go on.
+// PauseEndpoint stops sending events to an endpoint, or starts again. Events that
+// happen meanwhile are not sent later; earlier deliveries continue.
 func (s *Sender) PauseEndpoint(account, id string, paused bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +194,8 @@ func (s *Sender) Serve(host string, h http.Handler) {
 	s.hosts[strings.ToLower(host)] = h
 }
 
-// targets returns everybody who gets an event, in a fixed order, and no
-// address of the v1 integration twice.
+// targets returns every target of an event, in a fixed order, and no address of
+// the v1 integration twice.
 func (s *Sender) targets(account string, e *engine.Event, v1 *engine.Integration) []target {
 	var list []target
 	for _, ep := range s.endpoints {

@@ -2,13 +2,13 @@ package engine
 
 import "time"
 
-// billingZone is America/Sao_Paulo, without daylight saving time since 2019; it is fixed so
-// that a period ends at the same moment on every machine.
+// billingZone is America/Sao_Paulo, without daylight saving time since 2019; it is
+// fixed so that a period ends at the same time on every machine.
 var billingZone = time.FixedZone("America/Sao_Paulo", -3*60*60)
 
 // boundary returns the end of the n-th period since s.Anchor; 0 is the anchor
-// itself. Every boundary counts from the anchor and not from the one before, so
-// that 31 January goes on to 28 February and then back to 31 March.
+// itself. Every boundary counts from the anchor and not from the previous one,
+// so that 31 January is followed by 28 February and then by 31 March.
 func (s *Subscription) boundary(n int) time.Time {
 	if n == 0 {
 		return s.Anchor

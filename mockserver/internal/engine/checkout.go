@@ -21,7 +21,7 @@ const (
 const TimerExpireLink TimerKind = "checkout.expire_link"
 
 // NewLink is a request for a checkout link: the members of the resource that the
-// request sets, and its products. What is empty gets its default.
+// request sets, and its products. Empty members get their defaults.
 type NewLink struct {
 	Link
 
@@ -35,15 +35,15 @@ type NewLinkItem struct {
 	Quantity int
 }
 
-// ExistingForLink is what the account holds that matters to a new link.
+// ExistingForLink is the account's data that matters to a new link.
 type ExistingForLink struct {
 	Links    int // how many there are
 	Products int // how many there are in the catalogue
 	Product  func(externalID string) *CatalogProduct
 }
 
-// CreateLink makes a checkout link. A product whose external id is known
-// already is updated in the catalogue, and so in every link that sells it.
+// CreateLink creates a checkout link. A product whose external id exists is
+// updated in the catalogue, and so in every link that sells it.
 func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal) {
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(env.Now) {
 		return Change{}, Invalid("expires_at", spec.CodeInvalid, spec.MustBeAfter(env.Now))
@@ -88,8 +88,8 @@ func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal
 	return c, nil
 }
 
-// publicKey makes the key that a link's page gives to the client-side payment
-// element.
+// publicKey generates the key that a link's page passes to the client-side
+// payment element.
 func publicKey(env Env) string {
 	prefix := "pk_live_"
 	if env.Sandbox {
@@ -98,14 +98,14 @@ func publicKey(env Env) string {
 	return prefix + strings.ToLower(env.IDs.Alphanumeric(24))
 }
 
-// catalogue is the products of an account while a link is made.
+// catalogue is the products of an account while a link is created.
 type catalogue struct {
 	existing ExistingForLink
 	added    int
 	changed  []*CatalogProduct
 }
 
-// upsert adds a product, or replaces what is known under its external id.
+// upsert adds a product, or replaces the one with its external id.
 func (c *catalogue) upsert(p CatalogProduct) *CatalogProduct {
 	p.Type = cmp.Or(p.Type, "physical")
 	if known := c.known(p.ExternalID); known != nil {
@@ -138,8 +138,8 @@ func (l *Link) CurrencyOf(p *CatalogProduct) string { return cmp.Or(p.Currency, 
 // Catalog finds a product by its id.
 type Catalog func(id int64) *CatalogProduct
 
-// Total is what l asks for, in cents: its amount, or the sum of its products as they are
-// now, at most the greatest integer that every JSON reader keeps exactly.
+// Total is the total of l in cents: its amount, or the sum of its products at their
+// current prices, at most the greatest integer that every JSON reader keeps exactly.
 func (l *Link) Total(products Catalog) int64 {
 	sum := l.Amount
 	for _, item := range l.Items {
@@ -152,7 +152,7 @@ func (l *Link) Total(products Catalog) int64 {
 	return sum
 }
 
-// positions returns what is sold as a transaction lists it.
+// positions returns the products as a transaction lists them.
 func (l *Link) positions(products Catalog) []Product {
 	if len(l.Items) == 0 {
 		return []Product{{Name: cmp.Or(l.Title, "Checkout"), Price: l.Amount, Quantity: 1}}
@@ -171,7 +171,7 @@ func (l *Link) positions(products Catalog) []Product {
 	return list
 }
 
-// gone refuses what only an active link allows.
+// gone rejects a transition that only an active link allows.
 func (l *Link) gone() *Refusal {
 	if l.Status == linkActive {
 		return nil
@@ -186,7 +186,7 @@ func ExpireLink(env Env, l *Link, sessions []*Session) (Change, *Refusal) {
 	return closeLink(env, l, sessions, linkExpired)
 }
 
-// DeactivateLink takes a link off sale as its merchant would.
+// DeactivateLink deactivates a link, as its merchant would.
 func DeactivateLink(env Env, l *Link, sessions []*Session) (Change, *Refusal) {
 	return closeLink(env, l, sessions, linkInactive)
 }

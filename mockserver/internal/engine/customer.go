@@ -3,9 +3,9 @@ package engine
 // customerActive is the only state a customer has; the list filters by it.
 const customerActive = "active"
 
-// CreateCustomer makes a customer of the members that the request sets. first
-// is the one that has in.ExternalRef already, or nil; e-mails and documents may
-// repeat.
+// CreateCustomer creates a customer with the members that the request sets.
+// first is the one that already has in.ExternalRef, or nil; e-mails and
+// documents may repeat.
 func CreateCustomer(env Env, first *Customer, in Customer) (Change, *Refusal) {
 	if first != nil {
 		return Change{}, Duplicate("customer", "/v2/customers/"+first.ID)

@@ -10,19 +10,20 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Env is what every transition may know beside its records and its input.
+// Env is the environment of every transition, besides its records and its
+// input.
 type Env struct {
 	Now     time.Time // the virtual clock, UTC, whole milliseconds
 	Dialect spec.Dialect
 	Sandbox bool          // the environment; false is production
 	IDs     IDs           // seeded: the same seed and calls make the same ids
-	AutoPay time.Duration // how soon a pending transaction is paid by itself; 0 is never
-	Fee     int64         // what the gateway keeps of a payment, in cents
+	AutoPay time.Duration // after which a pending transaction is paid automatically; 0 is never
+	Fee     int64         // the gateway's fee for a payment, in cents
 }
 
-// IDs makes the identifiers and codes of new records.
+// IDs generates the identifiers and codes of new records.
 type IDs interface {
-	// UUID returns a version 7 UUID for the moment of now.
+	// UUID returns a version 7 UUID for now.
 	UUID(now time.Time) string
 	// Alphanumeric returns n characters of A-Z and 0-9.
 	Alphanumeric(n int) string
@@ -30,8 +31,8 @@ type IDs interface {
 	EndToEndID(now time.Time) string
 }
 
-// Change is everything that one transition does. The records in it are new
-// ones or replace those of the same id.
+// Change is everything that one transition changes. Its records are new or
+// replace those with the same id.
 type Change struct {
 	Transactions  []*Transaction
 	Customers     []*Customer
@@ -52,7 +53,7 @@ type Change struct {
 // Event is a webhook to be sent: its kind, and the resource as it is now, of
 // which exactly one is set.
 type Event struct {
-	ID   string    // unique, made by the store
+	ID   string    // unique, set by the store
 	At   time.Time // of the transition, set by the store
 	Kind string    // "transaction.paid"
 
@@ -86,15 +87,15 @@ func (c Change) And(next Change) Change {
 	return c
 }
 
-// Empty reports whether c leaves everything as it is.
+// Empty reports whether c changes nothing.
 func (c Change) Empty() bool {
 	return len(c.Transactions)+len(c.Customers)+len(c.Transfers)+len(c.Subscriptions)+len(c.Links)+len(c.Sessions)+
 		len(c.Products)+len(c.Responses)+len(c.Spent)+len(c.Events) == 0 && c.Integration == nil && c.Balance == 0
 }
 
-// Timer asks for a transition at a later moment. When it fires, the engine is
-// called with the resource as it is then; a timer that no longer fits its
-// record's state changes nothing, so timers are never taken back.
+// Timer requests a transition at a later time. When it fires, the engine is
+// called with the current version of the resource; a timer that no longer fits
+// the state changes nothing, so timers are never canceled.
 type Timer struct {
 	At   time.Time
 	Kind TimerKind
@@ -104,11 +105,11 @@ type Timer struct {
 // TimerKind names the transition of a Timer: "transaction.expire".
 type TimerKind string
 
-// Refusal is a transition that its guard refused: nothing changes.
+// Refusal is a transition that its guard rejected: nothing changes.
 type Refusal struct {
 	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF, NOT_REFUNDABLE
 	Detail   string // one sentence for people
-	Instance string // the path of the resource that is in the way, if there is one
+	Instance string // the path of the conflicting resource, if there is one
 
-	Fields []spec.Violation // the members at fault, if the request is invalid
+	Fields []spec.Violation // the invalid members, if the request is invalid
 }

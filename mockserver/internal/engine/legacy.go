@@ -30,7 +30,7 @@ type NewLegacyPayment struct {
 	Lifetime time.Duration // 0 is [PixLifetime]
 }
 
-// CreateLegacyPayment makes the Pix transaction that a v1 payment is.
+// CreateLegacyPayment creates the Pix transaction of a v1 payment.
 func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
 	return CreateTransaction(env, NewTransaction{
 		Transaction: Transaction{
@@ -46,8 +46,8 @@ func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
 	}, Existing{})
 }
 
-// Reference is the merchant's own reference of t: that of a v1 payment is no
-// idempotency key and may repeat.
+// Reference is the merchant's own reference of t: that of a v1 payment is not
+// an idempotency key and may repeat.
 func (t *Transaction) Reference() string {
 	if t.Legacy != nil {
 		return t.Legacy.ExternalID
@@ -83,8 +83,8 @@ func legacyStatusOf(t *Transaction) string {
 }
 
 // SetLegacyStatus puts a v1 payment into any v1 state. PAID, CANCELLED and
-// REFUND move the transaction and its money, from where they can; every other
-// state is a label that stands until the transaction moves.
+// REFUND move the transaction and its money, if its state allows; every other
+// state is a label that stays until the transaction changes.
 func SetLegacyStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 	switch {
 	case t.Legacy == nil:
@@ -141,7 +141,7 @@ func ConfigureIntegration(env Env, current *Integration, in IntegrationUpdate) C
 	return Change{Integration: &next}
 }
 
-// TokenizationEnded refuses the retired tokenization once its time is over.
+// TokenizationEnded rejects the tokenization after its retirement.
 func TokenizationEnded(now time.Time) *Refusal {
 	if now.Before(TokenizationRetired()) {
 		return nil

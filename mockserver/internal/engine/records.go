@@ -2,11 +2,11 @@ package engine
 
 import "time"
 
-// The records are what the store keeps: plain values in cents and UTC, with
-// the zero time for "not yet" and "" for null. The views of httpapi and of
-// deliver turn them into JSON.
+// The records are the stored form: plain values in cents and UTC, with the zero
+// time for "not yet" and "" for null. The views of httpapi and of deliver turn
+// them into JSON.
 
-// Row is what the store adds to a record when it keeps it.
+// Row is what the store adds to a record.
 type Row struct {
 	Seq uint64 // creation order among the account's records of this kind, from 1
 	Rev uint64 // counts the resource's versions, from 1
@@ -35,7 +35,7 @@ type Transaction struct {
 	Informations   []Information
 	PaidAmount     int64
 	RefundedAmount int64
-	FeeAmount      int64 // what the gateway keeps of a payment
+	FeeAmount      int64 // the gateway's fee
 	PaidAt         time.Time
 	Pix            *Pix
 	Voucher        *Voucher
@@ -49,7 +49,7 @@ type Transaction struct {
 	UpdatedAt      time.Time
 }
 
-// Buyer is who pays. It has an id of its own or is a customer.
+// Buyer is the person who pays. It has its own id or is a customer.
 type Buyer struct {
 	ID        string
 	Name      string
@@ -68,7 +68,7 @@ type Address struct {
 	Street, Number, Complement, Neighborhood, City, State, ZipCode, Country string
 }
 
-// Product is one position.
+// Product is one line item.
 type Product struct {
 	Name     string
 	Price    int64
@@ -77,10 +77,10 @@ type Product struct {
 	SKU      string
 }
 
-// Information is a key and a text.
+// Information is a key and a value.
 type Information struct{ Key, Value string }
 
-// Pix is what a Pix payer sees.
+// Pix has the codes that a Pix payer sees.
 type Pix struct {
 	ExpirationDate time.Time
 	EndToEndID     string
@@ -93,7 +93,8 @@ type Voucher struct {
 	ExpirationDate time.Time
 }
 
-// NextAction is a pending 3-D Secure challenge; only what is open has one.
+// NextAction is a pending 3-D Secure challenge; only an open transaction has
+// one.
 type NextAction struct {
 	ChallengeSessionID string
 	ClientSecret       string
@@ -106,7 +107,7 @@ type Delivery struct {
 	LastUpdate                 time.Time
 }
 
-// Card is what is kept of a card token: never a number.
+// Card is the stored part of a card token: never a number.
 type Card struct {
 	Token string
 	Last4 string

@@ -26,14 +26,15 @@ type Link struct {
 	UpdatedAt      time.Time
 }
 
-// LinkItem is one position of a Link: a product of the catalogue, as it is now.
+// LinkItem is one line item of a Link: a product of the catalogue.
 type LinkItem struct {
 	ID        int64
 	ProductID int64
 	Quantity  int
 }
 
-// CatalogProduct is what checkout links sell. It is made and updated by them.
+// CatalogProduct is a product that checkout links sell. Creating a link creates
+// and updates it.
 type CatalogProduct struct {
 	Row
 
@@ -49,7 +50,7 @@ type CatalogProduct struct {
 	Metadata     string // a JSON object; "" is null
 }
 
-// Session is one buyer's visit of a Link.
+// Session is one buyer's visit to a Link.
 type Session struct {
 	Row
 

@@ -1,19 +1,19 @@
 package engine
 
-// LegacyPayment is what a v1 payment has beyond its transaction.
+// LegacyPayment is the additional data of a v1 payment.
 type LegacyPayment struct {
-	ExternalID  string // transaction.externalId of the request; no reference, it may repeat
+	ExternalID  string // transaction.externalId of the request; not a reference, it may repeat
 	Description string
 	DueDate     string
 	Splits      []LegacySplit
 
-	// A state set by control stands as long as the transaction is in the state
-	// it was set in; after that the v1 state follows the transaction again.
+	// A state set by a control stays while the transaction keeps its state;
+	// after that the v1 state follows the transaction again.
 	Label    string
 	LabelFor string
 }
 
-// LegacySplit is a recipient's share of a v1 payment: kept, without effect.
+// LegacySplit is a recipient's share of a v1 payment: stored, without effect.
 type LegacySplit struct {
 	PixKey, PixKeyType, Document, ExternalID string
 

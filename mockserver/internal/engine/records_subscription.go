@@ -24,9 +24,9 @@ type Subscription struct {
 	Informations     []Information
 	Products         []Product
 	IdempotencyKey   string
-	BodyHash         string       // of the create request, to tell a repeat from another one
+	BodyHash         string       // of the create request, to distinguish a repeat from another one
 	ChargeIDs        []string     // its transactions, oldest first
-	Latest           *Transaction // the newest of them, as it is now
+	Latest           *Transaction // the newest version of the last one
 
 	TrialEnd           time.Time
 	Anchor             time.Time // the start of the first period, from which all boundaries count
@@ -37,7 +37,7 @@ type Subscription struct {
 	Attempt       int // of the current period's charge
 	FirstFailedAt time.Time
 	NextRetryAt   time.Time
-	FailNext      int // charges that control makes fail
+	FailNext      int // number of charges that a control makes fail
 
 	CancelAtPeriodEnd  bool
 	CanceledAt         time.Time

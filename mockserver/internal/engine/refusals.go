@@ -27,18 +27,19 @@ const (
 	CodeTokenizationRetired  = "LEGACY_TOKENIZATION_RETIRED"
 )
 
-// NotFound says that there is no such record: kind is "transaction".
+// NotFound is the refusal for a record that does not exist: kind is
+// "transaction".
 func NotFound(kind string) *Refusal {
 	return &Refusal{Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
 }
 
-// NewRefusal returns a refusal that is neither of a member nor of a reference.
+// NewRefusal returns a refusal about neither a member nor a reference.
 func NewRefusal(code, detail string) *Refusal {
 	return &Refusal{Code: code, Detail: detail}
 }
 
-// Duplicate says that the reference belongs to an earlier record of that kind,
-// whose path is instance.
+// Duplicate is the refusal for a reference that belongs to an earlier record of
+// that kind, whose path is instance.
 func Duplicate(kind, instance string) *Refusal {
 	return &Refusal{
 		Code:     CodeDuplicateReference,
@@ -57,7 +58,7 @@ func InvalidFields(fields []spec.Violation) *Refusal {
 	return &Refusal{Code: CodeValidation, Detail: Describe(fields) + ".", Fields: fields}
 }
 
-// Describe names all fields and what is wrong with each in one string.
+// Describe formats all fields and their errors as one string.
 func Describe(fields []spec.Violation) string {
 	parts := make([]string, len(fields))
 	for i, f := range fields {

@@ -21,9 +21,9 @@ type Response struct {
 // Expired reports whether the key of r may be used for another request.
 func (r *Response) Expired(now time.Time) bool { return !now.Before(r.At.Add(ResponseLifetime)) }
 
-// Replay decides what a key means that stored belongs to, which may be nil: it
-// returns the response to send again, nil if the request is a new one, or a
-// refusal if the key belongs to another request.
+// Replay decides about a request with the key of stored, which may be nil: it
+// returns the response to send again, nil if the request is new, or a refusal
+// if the key belongs to another request.
 func Replay(env Env, stored *Response, fingerprint string) (*Response, *Refusal) {
 	switch {
 	case stored == nil || stored.Expired(env.Now):

@@ -16,16 +16,17 @@ const (
 	sessionExpired    = "expired"
 )
 
-// TimerExpireSession ends a session that its buyer has left.
+// TimerExpireSession ends an abandoned session.
 const TimerExpireSession TimerKind = "checkout.expire_session"
 
-// hostedTokenPrefix begins the token that the hosted page makes of a card.
+// hostedTokenPrefix is the prefix of the tokens that the hosted page generates
+// for cards.
 const hostedTokenPrefix = "pgct_"
 
 // SessionLifetime is how long a session waits for its buyer.
 const SessionLifetime = 30 * time.Minute
 
-// OpenSession is a buyer's visit of a link: it resumes s if that is a live
+// OpenSession is a buyer's visit to a link: it resumes s if that is a live
 // session of the link, which changes nothing, or else opens a new one. s may be
 // nil.
 func OpenSession(env Env, l *Link, s *Session) (Change, *Refusal) {
@@ -48,7 +49,7 @@ func OpenSession(env Env, l *Link, s *Session) (Change, *Refusal) {
 	return Change{Sessions: []*Session{next}, Timers: next.deadline()}, nil
 }
 
-// SessionUpdate is what a buyer fills in.
+// SessionUpdate is the data that a buyer fills in.
 type SessionUpdate struct {
 	Buyer  func(b *Buyer) // changes the members that were sent; nil is none
 	Method string         // "" is unchanged
@@ -92,7 +93,7 @@ func checkSession(env Env, l *Link, s *Session) *Refusal {
 	return l.gone()
 }
 
-// Missing lists what s lacks for a payment.
+// Missing lists the members that s needs for a payment.
 func Missing(env Env, s *Session) (missing []spec.Violation) {
 	require := func(there bool, field string) {
 		if !there {
@@ -122,8 +123,8 @@ func (s *Session) deadline() []Timer {
 	return []Timer{{At: s.ExpiresAt, Kind: TimerExpireSession, ID: s.ID}}
 }
 
-// ExpireSession is the end of a session's time. A timer from before the time
-// was set anew changes nothing.
+// ExpireSession expires a session. A timer from before its expiry was extended
+// changes nothing.
 func ExpireSession(env Env, s *Session) Change {
 	if !s.waiting() || env.Now.Before(s.ExpiresAt) {
 		return Change{}
@@ -136,13 +137,13 @@ type Payment struct {
 	// Key is of this attempt: a second one with the same key changes nothing. ""
 	// is none.
 	Key          string
-	Token        string // of the card; "" is one that waits for control
+	Token        string // of the card; "" waits for a control
 	TokenSpent   bool
 	Installments int // 0 is 1
 }
 
-// StartPayment makes the transaction of a ready session, unless an attempt with
-// the same key has made it before: see [Session.PaymentWith].
+// StartPayment creates the transaction of a ready session, unless an attempt
+// with the same key has already created it: see [Session.PaymentWith].
 func StartPayment(env Env, l *Link, s *Session, products Catalog, p Payment) (Change, *Refusal) {
 	if s != nil && s.Slug == l.Slug && s.PaymentWith(p.Key) != "" {
 		return Change{}, nil
@@ -167,7 +168,7 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog, p Payment) (Ch
 	next.TransactionID = t.ID
 	next.Attempts = append(slices.Clip(s.Attempts), Attempt{Key: p.Key, TransactionID: t.ID})
 	c.Sessions = []*Session{next}
-	outcome, refusal := FollowSession(env, l, next, t) // of a card that is charged or refused at once
+	outcome, refusal := FollowSession(env, l, next, t) // for a card that is charged or refused at once
 	return c.And(outcome), refusal
 }
 
@@ -192,8 +193,8 @@ func (l *Link) payment(env Env, s *Session, products Catalog, p Payment) (NewTra
 	return in, nil
 }
 
-// PaymentWith returns the id of the transaction that an attempt with a key has
-// made, "" if there was none.
+// PaymentWith returns the id of the transaction that an attempt with a key
+// created, "" if there was none.
 func (s *Session) PaymentWith(key string) string {
 	for _, a := range s.Attempts {
 		if a.Key == key && key != "" {
@@ -203,7 +204,7 @@ func (s *Session) PaymentWith(key string) string {
 	return ""
 }
 
-// Ready reports whether s has all that a payment needs.
+// Ready reports whether s has everything that a payment needs.
 func Ready(s *Session) bool { return s.Status == sessionReady }
 
 // ByCard reports whether s is to be paid by card.
@@ -215,8 +216,8 @@ func Processing(s *Session) bool { return s.Status == sessionProcessing }
 // Completed reports whether s has been paid.
 func Completed(s *Session) bool { return s.Status == sessionCompleted }
 
-// PayCheckout is a buyer who pays: a ready session's payment is made first. t
-// is the transaction of a session in processing.
+// PayCheckout simulates a buyer who pays: a ready session's payment is started
+// first. t is the transaction of a session in processing.
 func PayCheckout(env Env, l *Link, s *Session, t *Transaction, products Catalog) (Change, *Refusal) {
 	var c Change
 	if s.Status != sessionProcessing {
@@ -237,9 +238,9 @@ func PayCheckout(env Env, l *Link, s *Session, t *Transaction, products Catalog)
 	return c.And(payment).And(next), nil
 }
 
-// FollowSession is what a transition of its transaction means to s and its
-// link; t is the transaction after it. It is to be applied together with t, and
-// refuses the payment of a link that is used up.
+// FollowSession returns the change of s and its link after a transition of its
+// transaction; t is the transaction after it. It must be applied together with
+// t, and rejects the payment of a link that is used up.
 func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refusal) {
 	switch {
 	case s.Status == sessionCompleted:
@@ -262,8 +263,8 @@ func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refus
 	return Change{Sessions: []*Session{next}, Timers: next.deadline()}, nil
 }
 
-// CloseSessions ends the sessions of a link that is used up, but for those in
-// done: payments that wait are canceled, so that no one pays for what is sold already.
+// CloseSessions ends the sessions of a link that is used up, except those in done:
+// waiting payments are canceled, so that no one pays for an item that is already sold.
 func CloseSessions(env Env, sessions, done []*Session, transaction func(id string) *Transaction) (c Change) {
 	for _, s := range sessions {
 		if slices.ContainsFunc(done, func(d *Session) bool { return d.ID == s.ID }) {

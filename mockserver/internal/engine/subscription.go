@@ -39,8 +39,8 @@ const (
 	TimerExpireAuthorization TimerKind = "subscription.expire_authorization"
 )
 
-// How long a payer may think, how early a trial's end is told, and what is
-// charged and refunded to see whether a trial's card is good.
+// The time limit of a payer, how early a trial's end is announced, and the
+// amount charged and refunded to validate a trial's card.
 const (
 	AuthorizationLifetime = 24 * time.Hour
 	TrialNotice           = 3 * 24 * time.Hour
@@ -72,18 +72,19 @@ const (
 )
 
 // defaultRetryOffsets are the days after the first failure on which a charge is
-// tried again.
+// retried.
 func defaultRetryOffsets() []int { return []int{3, 5, 7} }
 
 // NewSubscription is a request for a subscription: the members of the resource
-// that the request sets, and what is not kept. What is empty gets its default.
+// that the request sets, and those that are not stored. Empty members get their
+// defaults.
 type NewSubscription struct {
 	Subscription
 
 	Token string // of the card
 }
 
-// ExistingForSubscription is what the account holds that matters to a new
+// ExistingForSubscription is the account's data that matters to a new
 // subscription.
 type ExistingForSubscription struct {
 	Key        *Subscription // the one with the same idempotency_key
@@ -91,8 +92,8 @@ type ExistingForSubscription struct {
 	TokenSpent bool
 }
 
-// CreateSubscription makes a subscription: rows S1 to S4, and S22, where
-// the same request returns the first subscription and changes nothing.
+// CreateSubscription creates a subscription: rows S1 to S4, and S22, where the
+// same request returns the first subscription and changes nothing.
 func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscription) (Change, *Refusal) {
 	if existing.Key != nil && existing.Key.BodyHash == in.BodyHash {
 		return Change{}, nil
@@ -107,9 +108,9 @@ func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscri
 	return b.startByCard(in.Token), nil
 }
 
-// checkSubscription refuses in the order of every create: reference, records,
-// token. The moment of trial_end comes after the reference, so that a repeat
-// still gets its first response when the trial is over.
+// checkSubscription checks in the order of every create: reference, records,
+// token. trial_end is checked after the reference, so that a repeat still gets
+// its first response when the trial is over.
 func checkSubscription(env Env, in NewSubscription, existing ExistingForSubscription) *Refusal {
 	switch {
 	case existing.Key != nil:
@@ -190,7 +191,7 @@ func (b *billing) begin() {
 }
 
 // beginTrial is the rest of rows S3 and S6: a trial is a period without charge.
-// Its end is told in time, or at once if it is near (row S8).
+// Its end is announced in time, or at once if it is near (row S8).
 func (b *billing) beginTrial() {
 	b.s.Status = subTrialing
 	b.s.CurrentPeriodStart, b.s.CurrentPeriodEnd = b.env.Now, b.s.TrialEnd

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// billing is one transition of a subscription in the making: a copy of the
-// record, to be changed freely, and all that goes with it. Its methods are the
+// billing is one transition of a subscription under construction: a copy of the
+// record, which may be changed, and the rest of the change. Its methods are the
 // steps that transitions share.
 type billing struct {
 	env     Env
@@ -34,7 +34,7 @@ func (b *billing) emit(kind string) {
 	b.c.Events = append(b.c.Events, Event{Kind: kind, PreviousStatus: b.was, Subscription: b.s})
 }
 
-// after sets a timer; a moment that has passed is now.
+// after sets a timer; a time in the past counts as now.
 func (b *billing) after(at time.Time, kind TimerKind, id string) {
 	if at.Before(b.env.Now) {
 		at = b.env.Now
@@ -42,8 +42,8 @@ func (b *billing) after(at time.Time, kind TimerKind, id string) {
 	b.c.Timers = append(b.c.Timers, Timer{At: at, Kind: kind, ID: id})
 }
 
-// charge tries to take the period's amount; the latest transaction then says
-// how it went. A Pix Automatico's charges have no events of their own.
+// charge tries to charge the period's amount; the latest transaction has the
+// result. A Pix Automatico's charges have no events of their own.
 func (b *billing) charge() {
 	b.s.Attempt++
 	t := b.attempt(b.s.Amount)
@@ -63,8 +63,9 @@ func (b *billing) charge() {
 	}
 }
 
-// validate charges a trial's card a little and gives it back at once, so that
-// the balance stays as it is. No event is sent, unless the payer must act.
+// validate charges a small amount to a trial's card and refunds it at once, so
+// that the balance does not change. No event is sent, unless the payer must
+// act.
 func (b *billing) validate() {
 	t := b.attempt(ValidationAmount)
 	t.FeeAmount = 0
@@ -76,13 +77,13 @@ func (b *billing) validate() {
 	}
 }
 
-// refundValidation gives all of a validation back.
+// refundValidation refunds a validation in full.
 func refundValidation(t *Transaction) {
 	giveBack(t, refunded)
 	t.Status = refunded
 }
 
-// attempt makes a transaction and keeps it as the latest.
+// attempt creates a transaction and stores it as the latest.
 func (b *billing) attempt(amount int64) *Transaction {
 	in := Transaction{
 		Amount:         amount,
@@ -119,8 +120,8 @@ func (b *billing) setLatest(t *Transaction) {
 	b.c.Transactions = append(b.c.Transactions, t)
 }
 
-// outcome says what becomes of an attempt: control first, then the token's test
-// value. A token that is refused or challenged is so at the first contact only.
+// outcome decides the outcome of an attempt: by control first, then by the test
+// token. A token that is refused or challenged is so at the first charge only.
 func (b *billing) outcome() cardOutcome {
 	if b.s.FailNext > 0 {
 		b.s.FailNext--
@@ -188,8 +189,8 @@ func (b *billing) failed() {
 	b.after(retry, TimerRetry, b.s.ID)
 }
 
-// nextRetry returns when the charge is tried again: the first of the offsets
-// from the first failure that is still to come; the zero time after the last.
+// nextRetry returns the time of the next retry: the first offset from the first
+// failure that is in the future; the zero time after the last.
 func (b *billing) nextRetry() time.Time {
 	for _, days := range slices.Compact(slices.Sorted(slices.Values(b.s.RetryOffsetsDays))) {
 		at := b.s.FirstFailedAt.In(billingZone).AddDate(0, 0, days).UTC()
@@ -211,7 +212,7 @@ func (b *billing) emitFailure() {
 	})
 }
 
-// failureReason says why t was not paid.
+// failureReason returns why t was not paid.
 func failureReason(t *Transaction) string {
 	for _, i := range t.Informations {
 		if i.Key == refusalReasonKey {

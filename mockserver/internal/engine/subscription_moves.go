@@ -2,8 +2,8 @@ package engine
 
 import "cmp"
 
-// FireSubscription runs a timer of s. One that no longer fits changes nothing:
-// a period's end that has moved, a retry of a charge that was paid.
+// FireSubscription runs a timer of s. An outdated one changes nothing: a
+// period's end that has moved, a retry of a charge that was paid.
 func FireSubscription(env Env, s *Subscription, kind TimerKind) Change {
 	switch kind {
 	case TimerPeriodEnd:
@@ -54,7 +54,7 @@ func retryCharge(env Env, s *Subscription) Change {
 	return b.change()
 }
 
-// collect charges the current period and goes on as it went.
+// collect charges the current period and continues according to the result.
 func (b *billing) collect(kind string) {
 	b.charge()
 	if settled(b.s.Latest) {
@@ -74,9 +74,9 @@ func announceTrialEnd(env Env, s *Subscription) Change {
 	return b.change()
 }
 
-// AuthorizeSubscription is the payer's yes to a Pix Automatico: rows S5 and S6.
-// A first debit that fails leaves the subscription incomplete, and the yes can
-// be given again.
+// AuthorizeSubscription is the payer's consent to a Pix Automatico: rows S5 and
+// S6. A first debit that fails leaves the subscription incomplete, and the
+// payer can consent again.
 func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	if s.Authorization == nil || s.Status != subIncomplete {
 		return s.refuse("be authorised")
@@ -98,7 +98,7 @@ func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	return b.change(), nil
 }
 
-// RejectSubscription is the payer's no to a Pix Automatico (row S7).
+// RejectSubscription is the payer's rejection of a Pix Automatico (row S7).
 func RejectSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	if !s.Authorizing() {
 		return s.refuse("be rejected")
@@ -118,8 +118,8 @@ func (s *Subscription) unauthorized(env Env, status string) Change {
 	return b.change()
 }
 
-// RevokeSubscription is the payer taking a Pix Automatico's consent back in the
-// bank's app (row S21).
+// RevokeSubscription is the payer revoking the consent to a Pix Automatico in
+// the bank's app (row S21).
 func RevokeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	if s.Authorization == nil || s.Status != subActive && s.Status != subTrialing {
 		return s.refuse("be revoked")
@@ -140,7 +140,7 @@ func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
 }
 
 // CancelSubscription ends s for its merchant: rows S15, S17 and S18. Time paid by
-// card is used up first. A first charge whose 3-D Secure challenge still waits is
+// card is used up first. A first charge with a pending 3-D Secure challenge is
 // canceled too. The reason "" is user_requested.
 func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refusal) {
 	reason = cmp.Or(reason, reasonRequested)
@@ -189,8 +189,9 @@ func UpdateSubscription(env Env, s *Subscription, in SubscriptionPatch) (Change,
 	return b.change(), nil
 }
 
-// FollowSubscription is what a transition of one of its transactions means to
-// s; t is the transaction after it. It is to be applied together with t.
+// FollowSubscription returns the change of s after a transition of one of its
+// transactions; t is the transaction after it. It must be applied together with
+// t.
 func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 	b := bill(env, s)
 	latest := s.Latest.ID == t.ID
@@ -203,7 +204,7 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 	case s.Status == subIncomplete && latest && open(s.Latest) && !open(t):
 		b.emitFailure()
 	case s.Status == subPastDue && settled(t) && !t.CreatedAt.Before(s.FirstFailedAt):
-		b.s.Latest = t // an earlier attempt, perhaps: the period is paid, and not tried again
+		b.s.Latest = t // perhaps an earlier attempt: the period is paid, and not retried
 		b.paid(eventSubRenewed)
 	case s.chargeable() && t.Status == chargedback:
 		b.emit(eventSubChargeback)
@@ -221,8 +222,8 @@ func (s *Subscription) chargeable() bool {
 	return s.Status == subActive || s.Status == subPastDue || s.Status == subScheduled
 }
 
-// accept does what a first charge that is paid at once would have done: the end
-// of row S2b if the challenge was passed.
+// accept has the effect of a first charge that is paid at once: the end of row
+// S2b if the challenge was passed.
 func (b *billing) accept(t *Transaction) {
 	if b.s.TrialEnd.IsZero() || b.s.Card == nil {
 		b.begin()

@@ -8,14 +8,14 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// A card token decides what becomes of its charges, by the text after its
-// prefix: the mock's test values.
+// A card token decides the outcome of its charges, by the text after its
+// prefix: the mock's test tokens.
 
-// cardOutcome is what happens to a charge with a token.
+// cardOutcome is the outcome of a charge with a token.
 type cardOutcome uint8
 
 const (
-	cardPending         cardOutcome = iota // a transaction waits for control; a subscription's charge is paid
+	cardPending         cardOutcome = iota // a transaction waits for a control; a subscription's charge is paid
 	cardPaid                               // at once
 	cardCaptured                           // at once
 	cardRefused                            //
@@ -49,9 +49,9 @@ var tokenOutcomes = [...]struct {
 // TestCard is a card token with a fixed outcome.
 type TestCard struct{ Token, Outcome string }
 
-// TestCards lists the single-use test tokens. What follows the name is free, so
-// that each payment can have a token of its own; pgpm_ in place of pgct_ makes
-// it reusable.
+// TestCards lists the single-use test tokens. The text after the name is
+// arbitrary, so that each payment can have its own token; pgpm_ instead of
+// pgct_ makes it reusable.
 func TestCards() []TestCard {
 	var list []TestCard
 	for _, o := range tokenOutcomes {
@@ -60,8 +60,8 @@ func TestCards() []TestCard {
 	return list
 }
 
-// outcomeOf returns what a token stands for: the longest name that the text
-// after the prefix begins with.
+// outcomeOf returns the outcome of a token: that of the longest name with which
+// the text after the prefix begins.
 func outcomeOf(token string) cardOutcome {
 	text, outcome, longest := tokenText(token), cardPending, 0
 	for _, o := range tokenOutcomes {
@@ -98,7 +98,7 @@ func refusalReason(token string) string {
 	return declined
 }
 
-// checkToken refuses a token that can't be charged any more.
+// checkToken rejects a token that can no longer be charged.
 func checkToken(token string, spent bool) *Refusal {
 	switch outcome := outcomeOf(token); {
 	case spent || outcome == cardUsed:
@@ -117,8 +117,8 @@ func tokenRefusal(code, detail string) *Refusal {
 	return refusal
 }
 
-// cardOf returns what is stored of a token. Its last four digits are those that the token
-// ends with, as in pgct_ok_4242, or are derived from it: a token shows one card.
+// cardOf returns the stored part of a token. Its last four digits are those that the
+// token ends with, as in pgct_ok_4242, or are derived from it: a token shows one card.
 func cardOf(token string) *Card {
 	if i := strings.LastIndexByte(token, '_'); len(token)-i == 5 && strings.Trim(token[i+1:], "0123456789") == "" {
 		return &Card{Token: token, Last4: token[i+1:]}

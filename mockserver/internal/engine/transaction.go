@@ -55,7 +55,7 @@ const (
 	TimerChargeBack      TimerKind = "transaction.chargeback"
 )
 
-// How long a payment may wait, and how late a chargeback comes.
+// How long a payment may wait, and when a chargeback comes.
 const (
 	PixLifetime       = 24 * time.Hour
 	VoucherLifetime   = 3 * 24 * time.Hour
@@ -64,23 +64,23 @@ const (
 )
 
 // NewTransaction is a request for a payment: the members of the resource that
-// the request sets, and what is not kept.
+// the request sets, and those that are not stored.
 type NewTransaction struct {
 	Transaction
 
 	Token       string        // of the card
-	BuyerID     string        // names a customer; Buyer then holds only what else was sent
+	BuyerID     string        // names a customer; Buyer then has only the other members that were sent
 	PixLifetime time.Duration // 0 is [PixLifetime]
 }
 
-// Existing is what the account holds that matters to a new transaction.
+// Existing is the account's data that matters to a new transaction.
 type Existing struct {
 	Reference  *Transaction // the one with the same external_ref
 	Customer   *Customer    // the one that BuyerID names
 	TokenSpent bool
 }
 
-// CreateTransaction makes a payment: rows X1 to X7.
+// CreateTransaction creates a payment: rows X1 to X7.
 func CreateTransaction(env Env, in NewTransaction, existing Existing) (Change, *Refusal) {
 	if existing.Reference != nil {
 		return Change{}, Duplicate("transaction", TransactionPath(existing.Reference.ID))
@@ -121,8 +121,8 @@ func newTransaction(env Env, in NewTransaction, customer *Customer) *Transaction
 	return &t
 }
 
-// buyerOf returns who pays. Of a customer the name and the e-mail stand, and
-// all that the request does not bring itself.
+// buyerOf returns the buyer. A customer's name and e-mail take precedence, and
+// its other members are used unless the request has them.
 func buyerOf(env Env, sent *Buyer, customer *Customer) *Buyer {
 	switch {
 	case customer == nil:
@@ -223,7 +223,7 @@ func settle(env Env, t *Transaction, status string) {
 	}
 }
 
-// unsettle takes back what settle did.
+// unsettle reverts settle.
 func unsettle(t *Transaction) {
 	t.PaidAmount, t.RefundedAmount, t.PaidAt = 0, 0, time.Time{}
 	if t.Pix != nil {
@@ -256,12 +256,13 @@ func inform(t *Transaction, key, value string) {
 	t.Informations = append(slices.Clip(t.Informations), Information{Key: key, Value: value})
 }
 
-// forget takes an information of t back; it too leaves the earlier record be.
+// forget removes an information of t; it does not change the earlier record
+// either.
 func forget(t *Transaction, key string) {
 	t.Informations = slices.DeleteFunc(slices.Clone(t.Informations), func(i Information) bool { return i.Key == key })
 }
 
-// worth is what a transaction adds to the account's balance.
+// worth is a transaction's contribution to the account's balance.
 func worth(t *Transaction) int64 {
 	switch {
 	case t.PaidAmount == 0:

@@ -2,14 +2,14 @@ package engine
 
 import "cmp"
 
-// The states of a delivery that have rules of their own.
+// The states of a delivery with their own rules.
 const (
 	inTransit = "in_transit"
 	delivered = "delivered"
 )
 
-// DeliveryUpdate says what became of the goods. A nil text leaves what is
-// there, an empty one clears it.
+// DeliveryUpdate is an update of the tracking. A nil string changes nothing, an
+// empty one clears the member.
 type DeliveryUpdate struct {
 	Code    string
 	Status  string // "" leaves it, or is in_transit the first time

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/gateway-go/gateway/internal/spec"
 
-// move copies t, lets change work on the copy and returns the whole transition:
-// the resource, its events and what it does to the balance.
+// move copies t, applies change to the copy and returns the whole transition:
+// the resource, its events and its effect on the balance.
 func move(env Env, t *Transaction, change func(t *Transaction), kinds ...string) Change {
 	next := *t
 	change(&next)
@@ -18,7 +18,7 @@ func move(env Env, t *Transaction, change func(t *Transaction), kinds ...string)
 // open reports whether t still waits for its payment.
 func open(t *Transaction) bool { return t.Status == pending || t.Status == challenged }
 
-// settled reports whether t holds money that can be given back.
+// settled reports whether t can be refunded.
 func settled(t *Transaction) bool {
 	return t.Status == paid || t.Status == captured || t.Status == partiallyRefunded
 }
@@ -53,8 +53,8 @@ func Expire(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { t.Status = expired }), nil
 }
 
-// ExpireInTime is Expire by timer: a timer from before a state was set anew
-// comes too early.
+// ExpireInTime is Expire by timer: a timer from before a state was set again
+// fires too early.
 func ExpireInTime(env Env, t *Transaction) (Change, *Refusal) {
 	early := t.Pix != nil && env.Now.Before(t.Pix.ExpirationDate) ||
 		t.Voucher != nil && env.Now.Before(t.Voucher.ExpirationDate) ||
@@ -65,7 +65,7 @@ func ExpireInTime(env Env, t *Transaction) (Change, *Refusal) {
 	return Expire(env, t)
 }
 
-// Refuse is the issuer's no: row X11.
+// Refuse is the issuer's refusal: row X11.
 func Refuse(env Env, t *Transaction) (Change, *Refusal) {
 	if !open(t) || t.Method != card {
 		return wrongState(t, "refused")
@@ -97,7 +97,7 @@ func FailChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { refuse(t, "three_ds_failed") }), nil
 }
 
-// end cancels a transaction that waits, with a challenge or without.
+// end cancels a waiting transaction, with or without a challenge.
 func end(env Env, t *Transaction) Change {
 	return move(env, t, func(t *Transaction) { t.Status, t.NextAction = canceled, nil }, eventCanceled)
 }
@@ -110,14 +110,14 @@ func Chargeback(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { t.Status = chargedback }, eventChargedback), nil
 }
 
-// RefundRequest asks for money back.
+// RefundRequest is a request for a refund.
 type RefundRequest struct {
 	Amount int64 // cents; 0 is all that is left
 	Reason string
 }
 
-// Refund is rows X14 to X17. The field error of X17 names amount. What is
-// settled has always something left.
+// Refund is rows X14 to X17. The field error of X17 names amount. A settled
+// transaction always has something left to refund.
 func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	left := t.PaidAmount - t.RefundedAmount
 	switch {
@@ -144,7 +144,7 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	}, eventRefunded), nil
 }
 
-// TransactionTimer returns what a timer of a transaction does.
+// TransactionTimer returns the transition of a transaction's timer.
 func TransactionTimer(kind TimerKind) func(Env, *Transaction) (Change, *Refusal) {
 	switch kind {
 	case TimerPay:

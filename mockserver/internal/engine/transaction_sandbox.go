@@ -2,9 +2,9 @@ package engine
 
 import "time"
 
-// SetStatus is row X19: the sandbox's way into any state, with the effects
-// that the state's own row would have had. The state that t is in already
-// changes nothing, so that the call may be repeated.
+// SetStatus is row X19: the sandbox's way into any state, with the effects that
+// the state's own row would have had. Setting the current state changes
+// nothing, so that the call may be repeated.
 func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 	if refusal := StatusForbidden(env.Sandbox); refusal != nil {
 		return Change{}, refusal
@@ -22,7 +22,7 @@ func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 	return c, nil
 }
 
-// StatusForbidden refuses to set a status outside the sandbox.
+// StatusForbidden rejects setting a status outside the sandbox.
 func StatusForbidden(sandbox bool) *Refusal {
 	if sandbox {
 		return nil
@@ -31,7 +31,7 @@ func StatusForbidden(sandbox bool) *Refusal {
 		"A transaction's status can be set in the sandbox only.")
 }
 
-// enter puts t into a state with amounts and moments that fit it.
+// enter puts t into a state with consistent amounts and timestamps.
 func enter(env Env, t *Transaction, status string) {
 	switch status {
 	case paid, captured, processed:
@@ -57,7 +57,7 @@ func enter(env Env, t *Transaction, status string) {
 	case refused:
 		refuse(t, declined)
 	}
-	if status != refused { // no reason outlives what it is the reason of
+	if status != refused { // reasons are removed with their state
 		forget(t, refusalReasonKey)
 	}
 	if t.RefundedAmount == 0 {
@@ -65,7 +65,7 @@ func enter(env Env, t *Transaction, status string) {
 	}
 }
 
-// giveBack sets what of a paid amount is refunded in a state.
+// giveBack sets the refunded part of a paid amount in a state.
 func giveBack(t *Transaction, status string) {
 	switch {
 	case status == refunded:
@@ -77,7 +77,7 @@ func giveBack(t *Transaction, status string) {
 	}
 }
 
-// reopen gives a payment whose time has passed a new one.
+// reopen sets a new expiry if the payment's has passed.
 func reopen(env Env, t *Transaction) {
 	if t.Pix != nil && !env.Now.Before(t.Pix.ExpirationDate) {
 		p := *t.Pix
@@ -91,8 +91,7 @@ func reopen(env Env, t *Transaction) {
 	}
 }
 
-// Deadline returns until when a transaction that is open waits, if it does not
-// wait for ever.
+// Deadline returns when an open transaction expires, if it does.
 func Deadline(t *Transaction) (time.Time, bool) {
 	for _, timer := range deadline(t) {
 		return timer.At, true
@@ -114,8 +113,7 @@ func deadline(t *Transaction) []Timer {
 	}
 }
 
-// statusEvents returns the kind of event that says a state was reached, if
-// there is one.
+// statusEvents returns the kind of event for a state, if there is one.
 func statusEvents(status string) []string {
 	switch status {
 	case pending:
