@@ -59,7 +59,7 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// begin tells the observer that the call begins.
+// begin notifies the observer that the call begins.
 func (r *request) begin(ctx context.Context) context.Context {
 	observe := r.client.settings.observer.Call
 	if observe == nil {
@@ -72,8 +72,8 @@ func (r *request) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// end tells the observer how the call ended. It is not deferred: a call that panics
-// has not succeeded.
+// end notifies the observer of the end of the call. It is not deferred: a call that
+// panics has not succeeded.
 func (r *request) end(err error) {
 	if r.ended != nil {
 		r.ended(*r.o.response, err)
@@ -84,7 +84,7 @@ func operationOf(op *spec.Operation) Operation {
 	return Operation{Name: op.Name, Method: op.Method, Path: op.Path}
 }
 
-// observeAttempts returns the observer's Attempt as the transport calls it.
+// observeAttempts adapts the observer's Attempt to the transport.
 func (s *settings) observeAttempts() transport.Observe {
 	observe := s.observer.Attempt
 	if observe == nil {

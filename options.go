@@ -367,8 +367,9 @@ func validHeaderValue(s string) bool {
 	return true
 }
 
-// newPool returns a client with a connection pool of its own. Dialling gives up
-// before an attempt does, so that a dead host is told apart from a lost response.
+// newPool returns a client with its own connection pool. Dialling gives up
+// before an attempt does, so that a dead host can be distinguished from a lost
+// response.
 func newPool() *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{Transport: &http.Transport{

@@ -46,7 +46,7 @@ func (p *Page[T]) HasMore() bool {
 	switch {
 	case p.Number == 0:
 		return p.NextCursor != ""
-	case p.Total == 0: // the gateway does not say: go on until a page is not full
+	case p.Total == 0: // unknown: continue until a page is not full
 		return len(p.Items) > 0 && len(p.Items) >= p.Limit
 	default:
 		return len(p.Items) > 0 && (p.Number-1)*p.Limit+len(p.Items) < p.Total
@@ -132,7 +132,7 @@ func (r *request) number(name string) int {
 	return n
 }
 
-// turn makes r ask for another page.
+// turn changes r to request another page.
 func (r *request) turn(name, value string) {
 	if r.query == nil {
 		r.query = url.Values{}
@@ -146,7 +146,7 @@ func (r *request) turn(name, value string) {
 	r.url = &u
 }
 
-// list makes the request for a list ready. Params that break a rule are reported to the
+// list prepares the request for a list. Params that break a rule are reported to the
 // observer as a call that failed.
 func (c *Client) list(ctx context.Context, op *spec.Operation, params any, opts []RequestOption) (*request, error) {
 	r, err := c.newRequest(op, opts)
@@ -170,7 +170,7 @@ func listPage[T any](ctx context.Context, c *Client, op *spec.Operation, params 
 	return fetchPage[T](ctx, r)
 }
 
-// listPages ranges over the pages from the one that params ask for. Nothing is
+// listPages ranges over the pages, starting at the page in params. Nothing is
 // sent before the range starts.
 func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
 	return func(yield func(*Page[T], error) bool) {
@@ -202,7 +202,7 @@ func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params
 type pager[T any] struct {
 	*request
 
-	cursors map[string]bool // those asked for so far
+	cursors map[string]bool // those requested so far
 	last    *Page[T]
 	seen    int // items up to the last page, of a list by page number
 }
@@ -222,8 +222,8 @@ func (p *pager[T]) read(ctx context.Context) (*Page[T], error) {
 	return page, nil
 }
 
-// turn makes the request ask for the page after page; it reports false if
-// there is none.
+// turn changes the request to the page after page; it reports false if there is
+// none.
 func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 	if page.Number > 0 {
 		more = p.count(page)
@@ -246,9 +246,9 @@ func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 	return true, nil
 }
 
-// count reports whether a numbered page has one after it. It goes by the items
-// that came, not by the limit that was asked for: the gateway may cap that. A
-// full page never ends the list, so that a total of one page loses nothing.
+// count reports whether a numbered page has one after it. It depends on the
+// received items, not on the requested limit, which the gateway may cap. A full
+// page never ends the list, so that a total of only one page loses nothing.
 func (p *pager[T]) count(page *Page[T]) bool {
 	n := len(page.Items)
 	if p.last == nil {

@@ -24,19 +24,19 @@ type keyedCreate[P, T any] struct {
 	operation *spec.Operation
 
 	member    string            // that holds the reference: "external_ref"
-	automatic bool              // the client makes a reference if the caller has none
+	automatic bool              // the client generates a reference if the caller has none
 	reference func(*P) *string  // where the params have it
-	same      func(*P, *T) bool // whether a resource is what the params ask for; see agrees
+	same      func(*P, *T) bool // whether a resource matches the params; see agrees
 
 	// get reads a resource and its reference by id, search finds the id that
-	// has a reference. They bring back what an earlier attempt of a call had
-	// made; nil if a 409 is always another call's.
+	// has a reference. They recover the resource of an earlier attempt of a
+	// call; nil if a 409 always belongs to another call.
 	get    func(ctx context.Context, c *Client, id string, opts []RequestOption) (resource *T, reference string, err error)
 	search func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (id string, err error)
 }
 
-// create makes one call of k. A reference that the params don't have is made
-// here, once for all attempts, and put into params.
+// create makes one call of k. A missing reference is generated here, once for
+// all attempts, and set in params.
 func create[P, T any](ctx context.Context, c *Client, k *keyedCreate[P, T], params *P, opts []RequestOption) (*T, error) {
 	r, err := c.newRequest(k.operation, opts)
 	if err != nil {
@@ -75,7 +75,7 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 	return got, nil
 }
 
-// received returns the resource that the attempts brought, or their error.
+// received returns the resource from the attempts, or their error.
 func received[T any](r *request, res *transport.Result) (*T, error) {
 	if err := r.failure(res); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func received[T any](r *request, res *transport.Result) (*T, error) {
 	return decode[T](r, res)
 }
 
-// setReference settles the call's reference and, if there is none, its class.
+// setReference sets the call's reference or, if there is none, its class.
 func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	inParams := k.reference(params)
 	r.reference = *inParams
@@ -91,7 +91,7 @@ func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	for _, f := range r.o.body {
 		if f.name == k.member {
 			automatic = false                        // also if the caller sends null
-			_ = json.Unmarshal(f.json, &r.reference) // what is no text is no reference
+			_ = json.Unmarshal(f.json, &r.reference) // only a string is a reference
 		}
 	}
 	if r.reference == "" && automatic {
@@ -107,7 +107,7 @@ func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	return nil
 }
 
-// splice puts the member of a BodyField in front of those of the body.
+// splice inserts the member of a BodyField before those of the body.
 func (r *request) splice(name string, value []byte) {
 	quoted, err := json.Marshal(name)
 	if err != nil { // a string always encodes
@@ -128,8 +128,9 @@ func (r *request) splice(name string, value []byte) {
 	r.body = append(body, rest...)
 }
 
-// recover looks for what an earlier attempt made, whose response was lost: a
-// later one was rejected with failed, which that attempt may have caused.
+// recover searches for the resource of an earlier attempt whose response was
+// lost: a later one was rejected with failed, which that attempt may have
+// caused.
 func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transport.Result, params *P, failed error) (*T, error) {
 	e, ok := errors.AsType[*Error](failed)
 	if !ok || !e.unknown {
@@ -149,11 +150,11 @@ func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transp
 	return got, nil
 }
 
-// lookUpError is why a resource was not found after a lost response. What kind of
-// error that is says nothing about the create, so no sentinel is found in it.
+// lookUpError is why a resource was not found after a lost response. Its kind
+// says nothing about the create, so it matches no sentinel.
 type lookUpError struct{ before, err error }
 
-// Error says why, behind what the create said.
+// Error appends the reason to the create's error.
 func (l lookUpError) Error() string {
 	text := strings.TrimPrefix(l.err.Error(), "gateway: ")
 	if l.before != nil {
@@ -162,7 +163,8 @@ func (l lookUpError) Error() string {
 	return text
 }
 
-// Is reports whether target, which is no sentinel, is in the chain of either.
+// Is reports whether target, unless it is a sentinel, is in the chain of
+// either.
 func (l lookUpError) Is(target error) bool {
 	_, sentinel := target.(sentinelError)
 	return !sentinel && (errors.Is(l.before, target) || errors.Is(l.err, target))
@@ -196,7 +198,8 @@ func idIn(path, collection string) string {
 	return id
 }
 
-// sameCaller returns the options that make another call as this one was made.
+// sameCaller returns the options for another call with the same credential and
+// limits.
 func (r *request) sameCaller() []RequestOption {
 	o := r.o
 	return []RequestOption{func(other *callOptions) error {
@@ -205,8 +208,8 @@ func (r *request) sameCaller() []RequestOption {
 	}}
 }
 
-// older returns the error of a create that got another
-// resource than it asked for.
+// older returns the error of a create that got another resource than the
+// requested one.
 func (r *request) older(res *transport.Result, existing any) error {
 	e := r.newError(res, wire.Problem{
 		Title: "Duplicate reference", Detail: "the reference belongs to an older resource that differs from the one asked for",
@@ -215,8 +218,8 @@ func (r *request) older(res *transport.Result, existing any) error {
 	return e
 }
 
-// agrees reports whether a returned value is the one asked for. What is not
-// asked for, or not returned, does not disagree.
+// agrees reports whether a returned value matches the requested one. A value
+// that was not requested, or not returned, matches.
 func agrees[T comparable](asked, returned T) bool {
 	var none T
 	return asked == none || returned == none || asked == returned
@@ -225,8 +228,8 @@ func agrees[T comparable](asked, returned T) bool {
 // searchPages is how many of the newest pages are searched for a lost response.
 const searchPages = 10
 
-// searchNewest returns the id of the item with the reference. It reads on while items are
-// younger than age, measured from the newest item: the two clocks need not agree.
+// searchNewest returns the id of the item with the reference. It continues while items
+// are younger than age, measured from the newest item: the two clocks need not agree.
 func searchNewest[T any](
 	pages iter.Seq2[*Page[T], error], age time.Duration, reference string,
 	item func(*T) (id, reference string, created time.Time),

@@ -20,7 +20,8 @@ const redacted = "[redacted]"
 // NewSecret returns the Secret that holds text.
 func NewSecret(text string) Secret { return Secret{hide(text)} }
 
-// MarshalText returns what String does: code that sends a secret calls Reveal.
+// MarshalText returns the same as String: code that sends a secret calls
+// Reveal.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalJSON writes "[redacted]", or null for an empty secret.

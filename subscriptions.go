@@ -329,8 +329,8 @@ var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	same:      isSubscriptionOf,
 }
 
-// isSubscriptionOf reports whether s is what p asks for, rather than an older
-// subscription under the same key.
+// isSubscriptionOf reports whether s matches p, rather than being an older
+// subscription with the same key.
 func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
 	return agrees(p.Amount, s.Amount) && agrees(p.Currency, s.Currency) &&
 		agrees(strings.ToLower(p.CustomerID), strings.ToLower(s.CustomerID)) &&

@@ -100,7 +100,7 @@ type TransactionParams struct {
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransactionParams) Validate() error { return validate(p, spec.Transaction) }
 
-// currency returns what the gateway takes the currency for.
+// currency returns the currency that the gateway assumes.
 func (p TransactionParams) currency() Currency {
 	if p.Currency == "" {
 		return BRL
@@ -511,7 +511,7 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
 	op := spec.Transactions.UpdateDelivery
 	if params.IfMatch != "" {
-		op.Class = spec.Unsafe // the second one would no longer match
+		op.Class = spec.Unsafe // a retry would no longer match
 		opts = append(opts[:len(opts):len(opts)], Header("If-Match", params.IfMatch))
 	}
 	return call[Delivery](ctx, s.client, &op, &params, opts, id)

@@ -91,7 +91,7 @@ type plainSummary TransactionSummary
 type summaryItem struct {
 	Summary  *plainSummary    `json:",embed"`
 	Payment  *summaryPayment  `json:"payment,omitzero"`
-	Products []summaryProduct `json:"products"` // stands in for the one of Summary
+	Products []summaryProduct `json:"products"` // replaces the one of Summary
 }
 
 type summaryPayment struct {
@@ -150,7 +150,7 @@ func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// flatten takes over what the item itself does not say.
+// flatten copies from the payment the members that the item lacks.
 func (t *TransactionSummary) flatten(p *summaryPayment) {
 	t.payment = p
 	t.Method = cmp.Or(t.Method, p.Method)
@@ -161,7 +161,7 @@ func (t *TransactionSummary) flatten(p *summaryPayment) {
 	t.BasePrice = cmp.Or(t.BasePrice, p.BasePrice)
 	t.Installments = cmp.Or(t.Installments, p.Installments)
 	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
-		_ = wire.Decode(p.Fee, &t.Fee) // what is no fee stays in the payment
+		_ = wire.Decode(p.Fee, &t.Fee) // anything but a fee stays in the payment
 	}
 	if t.Pix == nil && p.Pix != nil {
 		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd}
@@ -189,7 +189,7 @@ func (t TransactionSummary) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(&item)
 }
 
-// unflatten drops what the payment says already.
+// unflatten drops the members that the payment has.
 func (t *TransactionSummary) unflatten(p *summaryPayment) {
 	drop(&t.Method, p.Method)
 	drop(&t.Currency, p.Currency)
@@ -290,7 +290,7 @@ func (f FindOptions) check(ref string) error {
 	}
 }
 
-// pages is how many are read; 0 is all.
+// pages is the number of pages to read; 0 is all.
 func (f FindOptions) pages() int {
 	if f.MaxPages == 0 && f.Since.IsZero() {
 		return findPages
@@ -305,7 +305,7 @@ func (f FindOptions) since() string {
 	return " since " + f.Since.UTC().Format(time.RFC3339)
 }
 
-// unfinished is a search that its bound ended.
+// unfinished is the error of a search that reached its bound.
 func unfinished(ref string, read int, oldest Timestamp) error {
 	back := ""
 	if !oldest.IsZero() {

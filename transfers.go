@@ -174,8 +174,8 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 	},
 }
 
-// sameTransfer reports whether t pays what p asks for to whom p asks for. A key
-// may come back in another spelling: without punctuation, with a country code.
+// sameTransfer reports whether t pays the amount of p to the key of p. A key
+// may be returned in another form: without punctuation, with a country code.
 func sameTransfer(p *TransferParams, t *Transfer) bool {
 	asked, _ := spec.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
 	returned, _ := spec.NormalPixKey(string(p.PixKeyType), string(t.PixKey))

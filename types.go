@@ -293,7 +293,7 @@ func (a Address) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&a))
 }
 
-// requests writes documents and addresses as they are, without the copies that their
+// requests encodes documents and addresses directly, without the copies that their
 // MarshalJSON makes.
 var requests = wire.ParamsEncoder{
 	Options: jsonv2.JoinOptions(jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(

@@ -34,7 +34,7 @@ func (d Dialect) String() string {
 	return "document"
 }
 
-// Environment is the one environment that a server is.
+// Environment is the environment of a server.
 type Environment uint8
 
 // The environments. A key of the other one gets 401.
@@ -51,7 +51,7 @@ func (e Environment) String() string {
 	return "sandbox"
 }
 
-// Option changes what [New] makes.
+// Option configures a [Server].
 type Option func(*settings)
 
 type settings struct {
@@ -85,7 +85,7 @@ func defaults() settings {
 	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: gateway.NewSecret("whsec_mock")}
 }
 
-// check refuses settings that make no sense, so that a slip shows at the start.
+// check rejects invalid settings, so that a mistake shows at the start.
 func (c settings) check() error {
 	switch {
 	case c.fee < 0:

@@ -19,7 +19,7 @@ type Requests struct {
 type Request struct {
 	ID             uint64    // counts the server's requests, from 1
 	At             time.Time // on the virtual clock
-	Operation      string    // "transactions.create"; "" where the interface has none
+	Operation      string    // "transactions.create"; "" if the interface has none
 	Method         string
 	Path           string
 	Query          string
@@ -36,7 +36,7 @@ type Request struct {
 // All lists the requests that are remembered, the oldest first.
 func (r Requests) All() []Request { return r.Find("") }
 
-// Find lists the requests that a pattern means, the oldest first: an
+// Find lists the requests that match a pattern, the oldest first: an
 // operation's name ("transactions.create", "transactions.*") or an optional
 // method and a path ("POST /v2/transactions", "/v2/transactions/{id}"). "" is
 // all.
@@ -44,11 +44,11 @@ func (r Requests) Find(pattern string) []Request {
 	return requestsOf(r.journal.Find(r.account.Reveal(), pattern))
 }
 
-// Count counts the requests that a pattern means; see [Requests.Find].
+// Count counts the requests that match a pattern; see [Requests.Find].
 func (r Requests) Count(pattern string) int { return len(r.journal.Find(r.account.Reveal(), pattern)) }
 
-// NearMisses lists the requests that a pattern almost means, the nearest
-// first: for a test that finds none if it expects one.
+// NearMisses lists the requests that almost match a pattern, the nearest first:
+// for a test that finds none.
 func (r Requests) NearMisses(pattern string) []Request {
 	return requestsOf(r.journal.NearMisses(r.account.Reveal(), pattern))
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TB is what [Run] needs of a *testing.T or *testing.B.
+// TB is the part of *testing.T and *testing.B that [Run] uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -39,7 +39,7 @@ func Run(tb TB, opts ...Option) *Server {
 // reported is how many requests and webhooks a failed test prints.
 const reported = 20
 
-// report tells what happened last, masked.
+// report describes the latest requests and webhooks, masked.
 func (s *Server) report() string {
 	var b strings.Builder
 	requests, deliveries := s.Requests.All(), s.Webhooks.Deliveries()
@@ -76,6 +76,6 @@ func (d Delivery) line() string {
 	return text
 }
 
-// Wait returns when no webhook is being delivered. What is held or waits for a
-// later attempt is not waited for. Inside a webhook's handler it is an error.
+// Wait returns when no webhook is being delivered. It does not wait for held
+// deliveries or later attempts. Inside a webhook's handler it is an error.
 func (s *Server) Wait(ctx context.Context) error { return s.sender.Wait(ctx) }

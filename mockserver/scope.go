@@ -11,12 +11,12 @@ type scope struct {
 	store   *store.Store
 	account gateway.Secret // its key; empty for every account
 	events  *events.Hub
-	dry     bool // finds out whether a control would be refused, and changes nothing
+	dry     bool // tests whether a control would be rejected, and changes nothing
 }
 
-// with returns the account that has what a control names, or, if none has,
-// one that will say so. Ids are unique across accounts. The control, such as
-// "transactions/pay", is the cause of what changes.
+// with returns the account that has the control's resource or, if none has, one
+// that returns the error. Ids are unique across accounts. The control, such as
+// "transactions/pay", is the cause of the change.
 func (s scope) with(control string, has func(*store.Data) bool) *store.Account {
 	a := s.find(has)
 	if s.dry {

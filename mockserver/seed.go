@@ -25,9 +25,9 @@ import (
 // maxSeed is the size of the longest seed file in bytes.
 const maxSeed = 16 << 20
 
-// WithSeedFile fills a new gateway with what a file describes; see [Server.Seed].
-// A gateway whose data file (see [WithDataFile]) has resources already is left as
-// it is: then [Server.Seeded] returns nil.
+// WithSeedFile fills a new gateway with the content of a file; see [Server.Seed].
+// A gateway whose data file (see [WithDataFile]) already has resources is not
+// changed: then [Server.Seeded] returns nil.
 func WithSeedFile(path string) Option { return func(s *settings) { s.seedFile = path } }
 
 // Seed creates what a seed file describes: customers, checkout links,
@@ -39,7 +39,7 @@ func WithSeedFile(path string) Option { return func(s *settings) { s.seedFile = 
 // It returns the ids of the entries that have a name, which for a checkout link
 // is the slug. The error names line, column and member of every fault:
 // "shop.json:12:5: customers[2].email: must be an e-mail address". If there is
-// one, nothing is created. No request may be on its way.
+// one, nothing is created. No request may be running.
 func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
 	name := ""
 	if named, ok := r.(interface{ Name() string }); ok {
@@ -63,7 +63,7 @@ func (s *Server) Seeded() map[string]string {
 	return maps.Clone(s.seeded)
 }
 
-// seedFile applies the file of the options to a server that holds nothing.
+// seedFile applies the file of the options to an empty server.
 func (s *Server) seedFile(path string) error {
 	text, err := os.ReadFile(path) //nolint:gosec // the file that the user names
 	if err != nil {
@@ -86,9 +86,9 @@ func (s *Server) holdsResources() (found bool) {
 	return found
 }
 
-// seed brings a file about in a copy of the server and, if all of it is right,
-// takes the copy's state over: so nothing of it is seen before, or if an entry
-// is wrong. account is the key of the entries at the top of the file.
+// seed creates a file's content in a copy of the server and, if all of it is
+// valid, takes over the copy's state: nothing of it is visible before, or if an
+// entry is invalid. account is the key of the entries at the top of the file.
 func (s *Server) seed(name string, text []byte, account string) (map[string]string, error) {
 	s.seeding.Lock()
 	defer s.seeding.Unlock()
@@ -136,7 +136,7 @@ func (s *Server) seed(name string, text []byte, account string) (map[string]stri
 	return named, s.deliver(told, after)
 }
 
-// draft returns a copy of the server that sends and keeps nothing.
+// draft returns a copy of the server that sends and saves nothing.
 func (s *Server) draft(of snapshot) (*Server, error) {
 	draft, err := New(func(cfg *settings) {
 		*cfg = *s.settings
@@ -181,11 +181,11 @@ func (s *Server) request(key string, op spec.Operation, body []byte) (status int
 	return resp.StatusCode, response, err
 }
 
-// errSeedRace is a seed file that met a change of the server.
+// errSeedRace is the error if the server changes while a seed file is applied.
 var errSeedRace = errors.New("the gateway was used while the seed file was applied: nothing was created; try again")
 
-// takeOver puts the state of the draft in the place of the server's, which was
-// before. Webhooks that wait for a later attempt are the server's own.
+// takeOver replaces the server's state, which was before, by the draft's.
+// Webhooks that wait for a later attempt are kept.
 func (s *Server) takeOver(before, after snapshot) error {
 	now, err := s.snapshot()
 	if err != nil {
@@ -220,7 +220,7 @@ func equal(a, b store.State) (bool, error) {
 	return bytes.Equal(x, y), err
 }
 
-// deliver sends what the draft kept to itself.
+// deliver sends the webhooks of the draft.
 func (s *Server) deliver(commits []store.Commit, after snapshot) error {
 	sources := map[string][]byte{}
 	for _, a := range after.Store.Accounts {

@@ -50,7 +50,7 @@ type Server struct {
 	Faults        Faults
 	Requests      Requests
 
-	settings *settings // a pointer: fmt shows only its address if it can't call Format
+	settings *settings // a pointer: fmt prints only its address if it can't call Format
 	room     *room.Room
 	store    *store.Store
 	clock    *clock.Clock
@@ -116,7 +116,7 @@ func New(opts ...Option) (*Server, error) {
 		Room:    s.room,
 		Events:  s.events,
 	})
-	s.store.Account(s.Key()) // the default account has its room, whoever comes first
+	s.store.Account(s.Key()) // the default account has its memory, even if other keys come first
 	s.assemble(s.api(cfg.dialect, s.requestIDs))
 	s.Clock = &Clock{s}
 	all := s.Account("")
@@ -130,7 +130,7 @@ func New(opts ...Option) (*Server, error) {
 }
 
 // begin reads the data file, registers the endpoint of the options, applies the
-// seed file and lets the clock run, as far as they are asked for.
+// seed file and starts the clock, as far as the options request it.
 func (s *Server) begin() error {
 	if s.settings.dataFile != "" {
 		if err := s.openData(s.settings.dataFile); err != nil {
@@ -152,7 +152,7 @@ func (s *Server) begin() error {
 	}
 	s.sender.Resume()
 	s.clock.Run()
-	s.clock.RunDue() // what an earlier process committed and did not live to fire
+	s.clock.RunDue() // timers that an earlier process committed and did not fire
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (s *Server) api(dialect spec.Dialect, requestIDs *ids.Source) *httpapi.API 
 	})
 }
 
-// assemble puts the journal and the faults before the API.
+// assemble puts the journal and the faults in front of the API.
 func (s *Server) assemble(api *httpapi.API) {
 	pages := hosted.New(hosted.Config{Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Dialect: s.settings.dialect})
 	operation := func(r *http.Request) string { return cmp.Or(hosted.Operation(r), api.Operation(r)) }
@@ -212,7 +212,7 @@ func (s *Server) assemble(api *httpapi.API) {
 				return
 			}
 			if s.down.Load() {
-				if !hosted.Quiet(r) { // an open page asks every few seconds
+				if !hosted.Quiet(r) { // an open page polls every few seconds
 					s.emitUnreachable(r)
 				}
 				memory.Refuse(w)
@@ -226,7 +226,7 @@ func (s *Server) assemble(api *httpapi.API) {
 	}
 }
 
-// known reports whether a pattern means any operation, or any kind of event.
+// known reports whether a pattern matches any operation or kind of event.
 func known(api *httpapi.API, webhooks bool, pattern string) bool {
 	if webhooks {
 		return slices.ContainsFunc(webhook.DocumentedKinds(), func(k webhook.Kind) bool {
@@ -238,7 +238,7 @@ func known(api *httpapi.API, webhooks bool, pattern string) bool {
 	})
 }
 
-// fire does what a due timer asks for.
+// fire runs a due timer.
 func (s *Server) fire(t clock.Timer) error {
 	told := s.events.Listening() && s.stillApplies(t)
 	if told {
@@ -259,7 +259,7 @@ func (s *Server) fireTimer(t clock.Timer) error {
 	return s.store.Fire(t)
 }
 
-// stillApplies reports whether a timer will do anything.
+// stillApplies reports whether a timer will have an effect.
 func (s *Server) stillApplies(t clock.Timer) bool {
 	if t.Kind == deliver.TimerKind {
 		return s.sender.StillApplies(t)
@@ -267,8 +267,8 @@ func (s *Server) stillApplies(t clock.Timer) bool {
 	return s.store.StillApplies(t)
 }
 
-// refuseInside keeps a webhook's handler from advancing the clock, which would
-// wait for that very handler.
+// refuseInside rejects an advance of the clock from a webhook's handler, since
+// it would wait for that handler.
 func refuseInside() error {
 	if deliver.Inside() {
 		return deliver.ErrInside
@@ -276,7 +276,7 @@ func refuseInside() error {
 	return nil
 }
 
-// seedOr returns the seed, or another if none was given.
+// seedOr returns the seed, or a random one if none was given.
 func (c settings) seedOr(other uint64) uint64 {
 	if c.seed == nil {
 		return other
@@ -285,7 +285,7 @@ func (c settings) seedOr(other uint64) uint64 {
 }
 
 // ids returns the source of ids of an account, or of the server for "". Each
-// has its own, so that what one account does leaves the others' ids alone.
+// has its own, so that one account's calls don't change the others' ids.
 func (c settings) ids(account string) *ids.Source {
 	if c.seed == nil {
 		return ids.New()
@@ -305,15 +305,15 @@ func (s *Server) Key() string {
 }
 
 // Down makes the gateway unreachable: connections are refused, over a socket
-// reset, and nothing is carried out, until [Server.Up]. The control plane and
-// webhooks go on.
+// reset, and nothing is executed, until [Server.Up]. The control plane and
+// webhooks continue.
 func (s *Server) Down() { s.setDown(true) }
 
 // Up ends [Server.Down].
 func (s *Server) Up() { s.setDown(false) }
 
-// Format writes the type's name, whatever the verb: what the server holds is large
-// and changes while it is printed.
+// Format writes the type's name for every verb: the server's state is large and
+// changes while it is printed.
 func (*Server) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("mockserver.Server")) }
 
 // Handler returns the gateway as an HTTP handler. Behind a socket it rejects
@@ -326,8 +326,8 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // "" are those of the server's fields, which act on every account.
 func (s *Server) Account(key string) *Account { return s.account(key, false) }
 
-// account is Account, or with dry its controls for finding out which of them
-// would be refused: they change nothing.
+// account is Account. With dry its controls change nothing: they only test
+// which would be rejected.
 func (s *Server) account(key string, dry bool) *Account {
 	secret := gateway.NewSecret(key)
 	of := scope{store: s.store, account: secret, events: s.events, dry: dry}
@@ -377,12 +377,11 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-// Close ends what Listen began and breaks off what is being delivered. Running
-// requests are cut off.
+// Close ends Listen and cancels running deliveries and requests.
 func (s *Server) Close() error {
 	s.clock.Close()
 	s.sender.Close()
-	defer s.events.Close() // what happens till then is still told
+	defer s.events.Close() // events until then are still reported
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error

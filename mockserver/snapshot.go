@@ -89,13 +89,14 @@ func (s *Server) Restore(b []byte) error {
 		return err
 	}
 	var snap snapshot
-	if err := json.Unmarshal(file.State, &snap); err != nil { //nolint:musttag // our own format: its names are those of the records
+	if err := json.Unmarshal(file.State, &snap); err != nil { //nolint:musttag // an internal format: its names are those of the records
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	return s.replace(snap, "restore")
 }
 
-// speaks returns an error unless a file is of a server like this one.
+// speaks returns an error unless a file comes from a server with the same
+// dialect and environment.
 func (s *Server) speaks(file snapfile.File) error {
 	for _, is := range []struct{ what, here, there string }{
 		{"dialect", s.settings.dialect.String(), file.Dialect},
@@ -108,8 +109,8 @@ func (s *Server) speaks(file snapfile.File) error {
 	return nil
 }
 
-// replace puts a snapshot in the place of all that the gateway knows, or leaves
-// everything as it is. cause is for those who follow the server's events.
+// replace replaces the gateway's state by a snapshot, or changes nothing. cause
+// is for the events.
 func (s *Server) replace(snap snapshot, cause string) error {
 	if err := s.accepts(snap); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (s *Server) replace(snap snapshot, cause string) error {
 	return nil
 }
 
-// accepts returns why a snapshot is not of a server like this one, or nil.
+// accepts returns why this server can't restore a snapshot, or nil.
 func (s *Server) accepts(snap snapshot) error {
 	dialect, mixture := s.settings.stored()
 	switch {
@@ -150,8 +151,8 @@ func (s *Server) accepts(snap snapshot) error {
 	return nil
 }
 
-// load panics of nothing that a snapshot may hold: one that was made by hand, with
-// a valid checksum, is an error too.
+// load turns panics into errors: a snapshot that was made by hand, with a valid
+// checksum, may contain anything.
 func (s *Server) load(snap snapshot) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,7 +171,8 @@ func (s *Server) load(snap snapshot) (err error) {
 	return s.sender.Load(snap.Webhooks)
 }
 
-// stored returns the dialect as snapshots have it: a mixture by its name.
+// stored returns the dialect as it is stored in snapshots: a mixture by its
+// name.
 func (c settings) stored() (dialect Dialect, mixture string) {
 	switch c.dialect {
 	case spec.DocumentDialect:

@@ -57,7 +57,7 @@ func controlError(refusal *engine.Refusal) error {
 // ControlError is the rejection of a control: the state of the resource does
 // not allow it, or there is no such resource.
 type ControlError struct {
-	Status int    // 404 if there is no such record, 409 if its state forbids it
+	Status int    // 404 if there is no such resource, 409 if its state does not allow it
 	Code   string // "INVALID_STATE"
 	Detail string
 }

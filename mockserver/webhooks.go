@@ -103,8 +103,8 @@ func (w Webhooks) ResumeEndpoint(id string) error {
 }
 
 // SendSample sends an event of a kind ("transaction.paid") about a resource that
-// does not exist, to those who get such events, and returns its id. It fails for a
-// kind that the gateway does not send.
+// does not exist, to the receivers of such events, and returns its id. It fails
+// for a kind that the gateway does not send.
 func (w Webhooks) SendSample(kind webhook.Kind) (eventID string, err error) {
 	if eventID, err = w.sender.SendSample(w.account.Reveal(), kind); err != nil {
 		err = fmt.Errorf("mockserver: sample: %w", err)
@@ -132,11 +132,11 @@ func (w Webhooks) ServeHost(host string, h http.Handler) { w.sender.Serve(host, 
 
 // The states of a [Delivery].
 const (
-	DeliveryPending    = string(deliver.Pending)    // an attempt is being made, or will be
+	DeliveryPending    = string(deliver.Pending)    // an attempt is running or planned
 	DeliveryDelivered  = string(deliver.Delivered)  // an attempt got a 2xx response
 	DeliveryFailed     = string(deliver.Failed)     // every attempt failed, and no other is planned
-	DeliveryHeld       = string(deliver.Held)       // waits for Release
-	DeliveryDropped    = string(deliver.Dropped)    // a fault made it vanish
+	DeliveryHeld       = string(deliver.Held)       // held until Release
+	DeliveryDropped    = string(deliver.Dropped)    // dropped by a fault
 	DeliveryNoEndpoint = string(deliver.NoEndpoint) // no endpoint matches the event
 )
 
@@ -206,9 +206,9 @@ func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.accou
 // Hold holds all deliveries from now on.
 func (w Webhooks) Hold() { w.sender.Hold(w.account.Reveal()) }
 
-// Release delivers held deliveries in the order of the ids, each when the one
-// before has finished; the others stay held. Without ids it delivers all, those
-// of one resource in order, and ends the hold.
+// Release delivers held deliveries in the order of the ids, each when the
+// previous one has finished; the others stay held. Without ids it delivers all,
+// those of one resource in order, and ends the hold.
 func (w Webhooks) Release(ids ...string) error { return w.sender.Release(w.account.Reveal(), ids...) }
 
 // Drop drops the next delivery of a kind; "" is any kind, and "transaction.*" a

@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// Config is what [New] makes a [Receiver] from. Only Keys or API must be set.
+// Config configures a [Receiver]. Only Keys or API must be set.
 type Config struct {
 	// Keys are the secrets shared with the gateway; any of them may have signed
 	// a delivery.
@@ -165,7 +165,7 @@ const (
 
 const minSecretPath = 16
 
-// check refuses what can't keep the receiver's promises.
+// check rejects a configuration that can't keep the receiver's guarantees.
 func (c *Config) check() error {
 	if err := c.checkKeys(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// checkKeys rejects keys that a mistake made easy to guess. No error shows a
+// checkKeys rejects keys that are easy to guess by mistake. No error contains a
 // part of a key.
 func (c *Config) checkKeys() error {
 	ids := make(map[string]int, len(c.Keys))

@@ -13,9 +13,9 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// identify makes the record by which the event is known: a proven event by its
-// id, an unproven one, once the API has confirmed it, by what is true then.
-// Only what comes out of here is ever written to the store.
+// identify makes the record that identifies the event: a proven event by its
+// id, an unproven one, once the API has confirmed it, by its fact. Only these
+// records are written to the store.
 func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
 	switch {
 	case rx.poolOf(e).reader == nil:
@@ -31,9 +31,9 @@ func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
 	}
 }
 
-// factOf names the fact of a proven event, so that an unproven one that
-// reports the same is recognised. What can happen more than once is named by the state
-// that the API shows.
+// factOf names the fact of a proven event, so that an unproven one that reports the
+// same is recognized. An event that can happen more than once is named by the state in
+// the API.
 func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
 	if !e.Family.Known() || e.ResourceID == "" {
 		return "", nil
@@ -48,14 +48,14 @@ func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
 	case err != nil:
 		return "", err
 	case c.verdict != confirmed:
-		return "", nil // the signature outweighs an API that does not know yet
+		return "", nil // the signature takes precedence over an API that lags behind
 	default:
 		return c.fact, nil
 	}
 }
 
-// confirm asks the API about an unproven event, and rebuilds it from what the
-// API says. The rest of the body is only compared with that.
+// confirm confirms an unproven event by the API, and rebuilds it from the API's
+// resource. The rest of the body is only compared with it.
 func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 	switch {
 	case !e.Family.Known() || e.ResourceID == "":
@@ -92,10 +92,10 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 var errStore = errors.New("webhook: the store can't be read")
 
 // recalls returns an error if the store can't tell whether an event of that
-// moment was handled before: anyone may have sent it again. A memory store has
-// just started in every restart; events that happened a little before are
-// accepted, because they are most likely still on their way, and the clocks of
-// gateway and receiver differ.
+// time was handled before: anyone may have replayed it. After a restart a
+// memory store is new; events from shortly before are accepted, because they
+// are most likely still in flight, and the clocks of gateway and receiver
+// differ.
 func (rx *Receiver) recalls(ctx context.Context, moment time.Time) error {
 	if moment.IsZero() {
 		return nil
@@ -114,7 +114,7 @@ func (rx *Receiver) recalls(ctx context.Context, moment time.Time) error {
 }
 
 // readBack reads the event's resource and judges the event by it. A read that had
-// begun before may have seen an older state, so that "not yet" is read again.
+// started before may have seen an older state, so "not yet" is read again.
 func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *resource, error) {
 	for {
 		res, joined, err := rx.poolOf(e).reader.read(ctx, e.Family, e.ResourceID)
@@ -136,7 +136,7 @@ func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *reso
 }
 
 // saysTheSame compares a signed body with its confirmed twin, which was built
-// from the API's words: so with the API.
+// from the API's resource.
 func (rx *Receiver) saysTheSame(ctx context.Context, body []byte) (bool, error) {
 	e, err := Parse(body)
 	if err != nil {
@@ -150,15 +150,15 @@ func (rx *Receiver) saysTheSame(ctx context.Context, body []byte) (bool, error) 
 	return err == nil && contradiction(e, res) == nil, err
 }
 
-// terms are what an event says about its resource that never changes. A zero
-// member says nothing.
+// terms are the immutable members of an event's resource. A zero member is
+// unknown.
 type terms struct {
 	amount              int64
 	currency, reference string
 }
 
-// termsOf returns what the event's body says. It is an error if an amount can't
-// be read.
+// termsOf returns the terms in the event's body. It is an error if an amount
+// can't be read.
 func termsOf(e *Event) (terms, error) {
 	return dataOf(e, func(o object) terms {
 		switch e.Family {
@@ -187,8 +187,8 @@ func (r *resource) terms() terms {
 	}
 }
 
-// contradicts names the first member of which both say something, but not the
-// same; "" if there is none.
+// contradicts names the first member that both have with different values; ""
+// if there is none.
 func (w terms) contradicts(other terms) string {
 	switch {
 	case w.amount != 0 && other.amount != 0 && w.amount != other.amount:
@@ -202,8 +202,7 @@ func (w terms) contradicts(other terms) string {
 	}
 }
 
-// contradiction is the error of an unproven event that says about its resource
-// what the API denies.
+// contradiction is the error of an unproven event that contradicts the API.
 func contradiction(e *Event, r *resource) error {
 	said, err := termsOf(e)
 	if err != nil {
@@ -230,7 +229,7 @@ func ambiguous(e *Event) bool {
 	return several
 }
 
-// verdict is what the API's state of a resource says about an event.
+// verdict is the judgment of an event by the state of its resource in the API.
 type verdict uint8
 
 const (
@@ -239,7 +238,7 @@ const (
 	refuted                  // it can't have happened
 )
 
-// confirmation is the judgement of an event that carries no proof of its own.
+// confirmation is the judgment of an event without its own proof.
 type confirmation struct {
 	verdict verdict
 	fact    string    // see factNamed
@@ -276,8 +275,8 @@ func judge(e *Event, r *resource, now time.Time) confirmation {
 	return c
 }
 
-// statusVerdict judges the state that an unproven event says its resource is in:
-// the resource must be in it or have been.
+// statusVerdict judges the state in an unproven event: the resource must be in
+// it or have been in it.
 func statusVerdict(e *Event, r *resource, now time.Time) verdict {
 	if e.Status == "" || e.Status == r.status() {
 		return confirmed
@@ -295,8 +294,8 @@ func statusVerdict(e *Event, r *resource, now time.Time) verdict {
 	return confirmed // a state on the way, such as processing, that nothing proves or denies
 }
 
-// stageVerdict knows no state that is over for good: a subscription goes round.
-// It may only not be ahead of itself.
+// stageVerdict never rejects a state for good, since a subscription goes
+// through cycles. The state must only not be in the future.
 func stageVerdict(said, is gateway.SubscriptionStatus) verdict {
 	if subscriptionStage(said) > subscriptionStage(is) {
 		return behind
@@ -319,14 +318,14 @@ func subscriptionStage(s gateway.SubscriptionStatus) int {
 	}
 }
 
-// An event that carries no proof is rebuilt from the resource that the API
-// returned: nothing in its body, the id included, comes from the sender. Whoever
-// owns a paid transaction could otherwise have any amount, reference or metadata
-// confirmed with it.
+// An event without proof is rebuilt from the resource that the API returned:
+// nothing in its body, the id included, comes from the sender. Otherwise the
+// owner of a paid transaction could have any amount, reference or metadata
+// confirmed.
 
-// rebuilt returns the record of an event that the API confirmed. e says what
-// happened to which resource. The id of its delivery is kept only if a signed
-// twin may be found by nothing else: it may be guessed.
+// rebuilt returns the record of an event that the API confirmed. e has the kind
+// and the resource. The id of its delivery is kept only if a signed twin can't
+// be found otherwise: it may be guessed.
 func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	body, err := eventBody(factID(c.fact), e.Kind, res)
 	if err != nil {
@@ -344,8 +343,8 @@ func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	return rec, err
 }
 
-// eventBody writes what the gateway would have sent, from the resource. What
-// the API does not say is left out.
+// eventBody returns the body that the gateway would have sent, from the
+// resource. Members that the API does not return are omitted.
 func eventBody(id string, kind Kind, res *resource) ([]byte, error) {
 	type object = map[string]any
 	body := object{"id": id}
@@ -411,7 +410,7 @@ type resource struct {
 	transfer     *gateway.Transfer
 }
 
-// head is what resources of all families have.
+// head has the members that resources of all families share.
 type head struct {
 	id, status           string
 	createdAt, updatedAt gateway.Timestamp
@@ -442,7 +441,7 @@ func (r *resource) status() string {
 // proves reports whether an event of the kind must have happened to the resource.
 func (r *resource) proves(k Kind, now time.Time) bool { return rowOf(k).proof(r, now) == confirmed }
 
-// encode writes the resource for a store.
+// encode encodes the resource for the store.
 func (r *resource) encode() ([]byte, error) {
 	if r == nil {
 		return nil, nil

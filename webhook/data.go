@@ -297,7 +297,8 @@ func (e *Event) Transfer() (*TransferEvent, error) {
 }
 
 func readTransferData(o object) TransferData {
-	// What is under "object" counts more than what is beside it: it comes last.
+	// Members under "object" take precedence over those beside it: they come
+	// last.
 	if inner, ok := o.object("object"); ok {
 		o.to = inner.to
 	}
@@ -324,8 +325,8 @@ func typed[T any](e *Event, f Family, read func(object) T) (data T, err error) {
 	return dataOf(e, read)
 }
 
-// dataOf reads the data of an event that [Parse] accepted; one that was made by
-// hand may have none.
+// dataOf reads the data of an event that [Parse] accepted; one that was created
+// manually may have none.
 func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
 	if len(e.Raw) == 0 {
 		return data, nil
@@ -346,7 +347,7 @@ func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
 	return data, err
 }
 
-// usual is how many members of an event are read at a time, for most events.
+// usual is a capacity that fits the members of most events.
 const usual = 24
 
 // timestampOf returns one timestamp of the event's data.
@@ -369,8 +370,8 @@ type member struct {
 }
 
 // object reads the members of a JSON object. Members that were not read, or have an
-// unexpected type, end up in the Extra, so that an odd payload costs no event. A number
-// that can't be read is an error: as a zero it would be booked.
+// unexpected type, end up in the Extra, so that an odd payload loses no event. A number
+// that can't be read is an error: otherwise it would be booked as zero.
 //
 // Every method takes the names of one member in order of preference: the gateway
 // writes some in snake_case and in camelCase. Of duplicates the last one counts.
@@ -380,7 +381,8 @@ type object struct {
 	from, to int // its members
 }
 
-// open returns the object of a node. A value that is no object has no members.
+// open returns the object of a node. A value that is not an object has no
+// members.
 func (r *reading) open(node int) object {
 	from := len(r.members)
 	if r.doc.Kind(node) == '{' {
@@ -467,7 +469,7 @@ func (o object) flag(names ...string) bool {
 	return yes
 }
 
-// must notes that a member could not be read.
+// must records that a member could not be read.
 func (o object) must(m *member, ok bool, rule string) {
 	m.taken = ok
 	if !ok && o.fault == nil {

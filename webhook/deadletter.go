@@ -59,9 +59,9 @@ func (q DeadLetterQuery) Check() (DeadLetterQuery, error) {
 	return q, nil
 }
 
-// Position returns what After stands for: the time, in Unix milliseconds, and
-// the number, within the store, of the last dead letter of the previous page.
-// Both are 0 for the first page.
+// Position decodes After: the time, in Unix milliseconds, and the number,
+// within the store, of the last dead letter of the previous page. Both are 0
+// for the first page.
 func (q DeadLetterQuery) Position() (since, number int64, err error) {
 	if q.After == "" {
 		return 0, 0, nil
@@ -102,7 +102,7 @@ func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
 	}
 	if rx.cfg.Mode == Inbox {
 		n, err := rx.cfg.Store.Requeue(ctx, keys...)
-		rx.wakeWorkers() //nolint:contextcheck // the workers outlive whoever wakes them
+		rx.wakeWorkers() //nolint:contextcheck // the workers outlive the caller
 		return n, err
 	}
 	n := 0
@@ -123,8 +123,8 @@ func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
 	return n, errors.Join(failed...)
 }
 
-// handleLastTime handles, in Sync mode, an event that no delivery brings again. It
-// becomes a dead letter if its handler fails. A busy resource is waited for as long
+// handleLastTime handles, in Sync mode, an event that will not be redelivered. It
+// becomes a dead letter if its handler fails. It waits for a busy resource as long
 // as ctx allows.
 func (rx *Receiver) handleLastTime(ctx context.Context, key string, rec Record) result {
 	for {
@@ -153,8 +153,8 @@ func (rx *Receiver) DiscardAll(ctx context.Context, f DeadLetterFilter) (int, er
 	return rx.eachLetter(ctx, f, rx.Discard)
 }
 
-// eachLetter collects the keys first: what fails again becomes a dead letter
-// again, behind those that are still to come.
+// eachLetter collects the keys first: an event that fails again becomes a dead
+// letter again, after those that are still to come.
 func (rx *Receiver) eachLetter(ctx context.Context, f DeadLetterFilter, do func(context.Context, ...string) (int, error)) (int, error) {
 	var keys []string
 	for q := (DeadLetterQuery{DeadLetterFilter: f, Limit: maxLetters}); ; {

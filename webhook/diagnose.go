@@ -18,7 +18,7 @@ type examination struct {
 	work int // bytes that may still be hashed
 
 	error DeliveryError
-	key   int // that made the signature; -1 is unknown
+	key   int // of the key that made the signature; -1 is unknown
 	tried int // bodies
 
 	forms      []secretForm // of the keys
@@ -30,7 +30,7 @@ type examination struct {
 // maxWork is how many bytes a diagnosis hashes, a fraction of a second's work.
 const maxWork = 48 << 20
 
-// maxVaried is the length of the longest body of which variants are made.
+// maxVaried is the length of the longest body for which variants are tried.
 const maxVaried = 1 << 20
 
 func newExamination(v *Verifier, d Delivery) *examination {
@@ -45,7 +45,7 @@ func newExamination(v *Verifier, d Delivery) *examination {
 	return x
 }
 
-// keyID names a key, but for an ID that would show a key.
+// keyID returns the name of a key, unless its ID would reveal a key.
 func (x *examination) keyID(i int) string {
 	id := keyID(x.v.Keys, i)
 	if x.shows(id) {
@@ -54,8 +54,7 @@ func (x *examination) keyID(i int) string {
 	return id
 }
 
-// shows reports whether text contains a key, in any form that could be told from
-// a word.
+// shows reports whether text contains a key, in any recognizable form.
 func (x *examination) shows(text string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(x.forms, func(f secretForm) bool {
@@ -95,7 +94,7 @@ func emptyBody() Finding {
 	}
 }
 
-// unexplained is for a signature that nothing made match.
+// unexplained reports a signature that no change made match.
 func (x *examination) unexplained() {
 	if s := x.signatures; !slices.ContainsFunc(s, func(s signatureText) bool { return s.finding == nil }) {
 		x.found(*s[0].finding)
@@ -157,8 +156,8 @@ func (x *examination) search(changes int) bool {
 	return false
 }
 
-// prove keeps what explains the signature; finding is nil if the body is as
-// the gateway sent it. What the headers' forms have shown is proven with it.
+// prove records the explanation of the signature; finding is nil if the body is
+// as the gateway sent it. It also proves the findings from the headers' forms.
 func (x *examination) prove(key secretForm, s *signatureText, finding *Finding) {
 	x.key = key.index
 	for i := range x.findings {
@@ -184,7 +183,7 @@ func (x *examination) expired(key int) *Finding {
 	}
 }
 
-// match returns the signature of the delivery that a key makes of the parts.
+// match returns the delivery's signature that a key makes of the parts, if any.
 func (x *examination) match(key string, parts ...[]byte) *signatureText {
 	h := hmac.New(sha256.New, []byte(key))
 	x.work -= 2 * sha256.BlockSize
@@ -201,7 +200,7 @@ func (x *examination) match(key string, parts ...[]byte) *signatureText {
 	return nil
 }
 
-// given yields the keys as they are given, while there is work left.
+// given yields the given keys while the work limit allows.
 func (x *examination) given(yield func(secretForm) bool) {
 	for _, key := range x.forms {
 		if len(key.wrong) == 0 && (x.work < 0 || !yield(key)) {
@@ -210,7 +209,7 @@ func (x *examination) given(yield func(secretForm) bool) {
 	}
 }
 
-// searchOthers looks for the event that the signature belongs to.
+// searchOthers searches for the event that the signature belongs to.
 func (x *examination) searchOthers(others [][]byte) bool {
 	for _, other := range others {
 		for key := range x.given {
@@ -225,7 +224,7 @@ func (x *examination) searchOthers(others [][]byte) bool {
 	return false
 }
 
-// ofOther says what the body is, whose signature is that of another body.
+// ofOther describes a body whose signature belongs to another body.
 func (x *examination) ofOther(other []byte) *Finding {
 	if len(x.d.Body) == 0 {
 		return new(emptyBody())
@@ -256,8 +255,8 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// searchContents looks for a sender that signs something else than the gateway
-// does: a test of one's own.
+// searchContents searches for a sender that signs other content than the
+// gateway does, such as a test.
 func (x *examination) searchContents() bool {
 	for key := range x.given {
 		for _, ts := range x.timestamps {
@@ -285,8 +284,8 @@ func (x *examination) searchContents() bool {
 	return false
 }
 
-// searchTimes looks for a timestamp near the given one: the headers of two
-// attempts were mixed.
+// searchTimes searches for a timestamp near the given one: the headers of two
+// attempts may have been mixed.
 func (x *examination) searchTimes() bool {
 	const share = 4 // of the work, at most
 	at, ok := x.time()

@@ -22,7 +22,7 @@ import (
 // variant is what the gateway may have signed instead of the body that arrived.
 type variant struct {
 	body    []byte
-	finding func() *Finding // what happened to the body; nil for the body as it arrived
+	finding func() *Finding // the change of the body; nil for the body as it arrived
 }
 
 func (v variant) explain() *Finding {
@@ -70,9 +70,9 @@ func (x *examination) variants() iter.Seq[variant] {
 	}
 }
 
-// alteration is something that happens to a body on its way, and how to undo it.
+// alteration is a change of a body in transit, and how to undo it.
 type alteration struct {
-	what string // what happened to the body
+	what string // the change of the body
 	fix  string
 	undo func(body []byte) [][]byte
 }
@@ -185,7 +185,7 @@ func unform(b []byte) (list [][]byte) {
 	return list
 }
 
-// windows1252 is what the bytes from 0x80 to 0x9f are read as; 0 is themselves.
+// windows1252 maps the bytes from 0x80 to 0x9f; 0 maps to the same value.
 const windows1252 = "€\x00‚ƒ„…†‡ˆ‰Š‹Œ\x00Ž\x00\x00‘’“”•–—˜™š›œ\x00žŸ"
 
 func unLatin1(b []byte) []byte {
@@ -231,7 +231,7 @@ func fromUTF16(b []byte) []byte {
 	return bytes.TrimPrefix([]byte(string(utf16.Decode(units))), []byte("\uFEFF"))
 }
 
-// suspicions are what a body shows that could not be restored.
+// suspicions are the findings for a body that could not be restored.
 func (x *examination) suspicions() (list []Finding) {
 	altered := func(detail, fix string) {
 		list = append(list, Finding{Cause: CauseAlteredBody, Detail: detail, Fix: fix})

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// signatureText is a signature as it was sent, read as well as can be.
+// signatureText is a signature as it was sent, parsed as far as possible.
 type signatureText struct {
 	mac     []byte
-	finding *Finding // what is wrong with its form, or nil
+	finding *Finding // the error of its form, or nil
 }
 
 const aSignature = `"sha256=" and 64 lower-case hex digits`
@@ -65,8 +65,8 @@ func malformedSignature(what string) Finding {
 	}
 }
 
-// readSignature reads the MAC of a signature, and says what is wrong with its
-// form. There is no MAC in what can't be one.
+// readSignature reads the MAC of a signature, and reports errors of its form.
+// It has no MAC if it can't be one.
 func readSignature(text string) (mac []byte, wrong string) {
 	digits, prefixed := strings.CutPrefix(text, signaturePrefix)
 	if !prefixed {
@@ -93,7 +93,7 @@ func readSignature(text string) (mac []byte, wrong string) {
 	return nil, "The header holds no signature: " + aSignature + " are expected."
 }
 
-// algorithmOf names the hash that has so many bytes.
+// algorithmOf names the hash with that many bytes.
 func algorithmOf(size int) string {
 	switch size {
 	case 16:
@@ -170,8 +170,8 @@ func looksLikeTime(value string) bool {
 	return n > 1e9 && n < 1e10
 }
 
-// sent returns the values of a header, or those of the header that seems to
-// stand for it, and says what is wrong.
+// sent returns the values of a header, or those of the most similar header, and
+// reports what is wrong.
 func (x *examination) sent(name, what string, looks func(value string) bool) []string {
 	if found := values(x.d.Header, name); len(found) > 0 {
 		return found
@@ -186,7 +186,7 @@ func (x *examination) sent(name, what string, looks func(value string) bool) []s
 		x.found(x.missing(name, what))
 		return nil
 	}
-	// The name that is most like the expected one.
+	// The name that is most similar to the expected one.
 	slices.SortStableFunc(candidates, func(a, b string) int {
 		return cmp.Compare(likeness(b, name), likeness(a, name))
 	})
@@ -194,8 +194,8 @@ func (x *examination) sent(name, what string, looks func(value string) bool) []s
 	return x.d.Header[candidates[0]]
 }
 
-// mayStandFor keeps the search away from headers that are neither: a Date looks
-// like a timestamp.
+// mayStandFor excludes unrelated headers from the search: a Date looks like a
+// timestamp.
 func (x *examination) mayStandFor(name, what string) bool {
 	if x.shows(name) || strings.EqualFold(name, x.v.Headers.timestamp()) || strings.EqualFold(name, x.v.Headers.signature()) {
 		return false
@@ -205,13 +205,13 @@ func (x *examination) mayStandFor(name, what string) bool {
 		strings.Contains(lower, "time") || strings.HasSuffix(lower, "-ts") || strings.HasSuffix(lower, "_ts")
 }
 
-// plainName is a name without what servers do to names.
+// plainName is a name without the changes that servers make.
 func plainName(name string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(strings.ToLower(name), "_", "-"), "http-")
 }
 
 // likeness counts the words that two names share, and is greatest for names
-// that a server has only spelled anew.
+// that differ only in form.
 func likeness(a, b string) (n int) {
 	a, b = plainName(a), plainName(b)
 	if a == b {
@@ -263,7 +263,7 @@ func (x *examination) missing(name, what string) Finding {
 	}
 }
 
-// quotedName shows a header's name, which a stranger may have chosen.
+// quotedName quotes a header's name, which an attacker may have chosen.
 func quotedName(name string) string {
 	const most = 64
 	if len(name) > most {
@@ -272,7 +272,7 @@ func quotedName(name string) string {
 	return strings.Trim(strconv.QuoteToASCII(name), `"`)
 }
 
-// time returns the time that the timestamp means.
+// time returns the time of the timestamp.
 func (x *examination) time() (at int64, ok bool) {
 	for _, ts := range x.timestamps {
 		if at, ok = unixSeconds(ts); ok {
@@ -312,7 +312,7 @@ func (x *examination) judgeTime() {
 	x.found(f)
 }
 
-// readable writes seconds so that a person sees their size.
+// readable formats seconds for people.
 func readable(seconds int64) string {
 	const day = 24 * 60 * 60
 	if seconds < 2*day {

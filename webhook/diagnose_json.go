@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// node is a JSON value as it was written, members in their order.
+// node is a JSON value as it was written, with members in their order.
 type node struct {
 	name    []byte // of a member, as it was written
 	raw     []byte // of a string, number, boolean or null
@@ -19,7 +19,7 @@ type node struct {
 	members []node // of an object or an array
 }
 
-// A body is parsed up to so many values, nested so deeply. No event has as many.
+// The limits for values and nesting of a body. No event reaches them.
 const (
 	maxTree  = 1 << 17
 	maxDepth = 64
@@ -68,7 +68,7 @@ func readNode(d *jsontext.Decoder, left *int) (n node, ok bool) {
 	return n, err == nil
 }
 
-// style is how an encoder writes JSON.
+// style is the style of a JSON encoder.
 type style struct {
 	order  order
 	escape escape
@@ -97,7 +97,7 @@ const (
 	escapePHP          // PHP: all but ASCII, and /
 )
 
-// writer is an encoder that people use, by the style of what it writes.
+// writer is a common encoder, identified by its style.
 type writer struct {
 	name string
 	style
@@ -124,15 +124,15 @@ func writers() []writer {
 	}
 }
 
-// rewritten reports whether a body is not as the gateway writes JSON: compact,
-// in its own order.
+// rewritten reports whether a body differs from the gateway's JSON: compact, in
+// its own order.
 func (n node) rewritten(body []byte) bool {
 	sent := style{order: orderSent, escape: escapeKept}
 	return !bytes.Equal(sent.write(n), body)
 }
 
 // originals yields the styles in which the gateway may have written a body, those
-// that change least first.
+// with the fewest changes first.
 func originals() iter.Seq[style] {
 	return func(yield func(style) bool) {
 		for _, layout := range []style{{}, {comma: ", ", colon: ": "}, {indent: "  ", colon: ": "}, {indent: "    ", colon: ": "}} {
@@ -151,7 +151,7 @@ func originals() iter.Seq[style] {
 	}
 }
 
-// differences names what was changed when what s writes became the body.
+// differences names the changes from the output of s to the body.
 func (s style) differences(n node, body []byte) (list []string) {
 	kept := style{order: s.order, comma: s.comma, colon: s.colon, indent: s.indent, end: s.end}
 	if s.order != orderKept && !bytes.Equal(style{order: s.order}.write(n), style{}.write(n)) {
@@ -174,8 +174,8 @@ func (s style) differences(n node, body []byte) (list []string) {
 	return list
 }
 
-// reencoded says that the body's JSON was parsed and written again, and by whom,
-// as far as its form shows.
+// reencoded reports that the body's JSON was parsed and encoded again, and by
+// which encoder, as far as its form shows.
 func (x *examination) reencoded(differences []string) *Finding {
 	f := &Finding{
 		Cause:  CauseReencodedBody,
@@ -192,7 +192,8 @@ func (x *examination) reencoded(differences []string) *Finding {
 	return f
 }
 
-// writtenBy names the encoders that write a body as it is, the likeliest first.
+// writtenBy names the encoders whose output looks like the body, the most
+// likely first.
 func writtenBy(n node, body []byte) string {
 	const most = 3
 	body = bytes.TrimSpace(body)
@@ -208,15 +209,15 @@ func writtenBy(n node, body []byte) string {
 	return " It looks like the output of " + strings.Join(names, ", or of ") + "."
 }
 
-// sentOrder is the order in which the gateway writes members. No two of its
-// objects disagree about it.
+// sentOrder is the order in which the gateway writes members. It is the same in
+// all of its objects.
 const sentOrder = "id event event_type correlation_id method status previous_status type api_version data object amount paid_amount " +
 	"refunded_amount fee net_amount transferred_at currency external_ref created_at paid_at interval interval_count current_period_start " +
 	"current_period_end cancel_at_period_end cycle_count customer_email failure_policy trial_end metadata occurred_at latest_transaction " +
 	"attempt_number failure_reason customer name email phone products title unit_price quantity informations key value"
 
-// sorted returns the members in an order. Members that the gateway does not know
-// stay behind the others, as they are.
+// sorted returns the members in an order. Members that the gateway does not have
+// follow the others, in their own order.
 func (o order) sorted(members []node) []node {
 	if o == orderKept {
 		return members

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// secretForm is what the secret of a key may be instead.
+// secretForm is a possible form of a key's actual secret.
 type secretForm struct {
 	index int // of the key
 	text  string
-	wrong []string // what is wrong with the given key; none for the key as it is given
+	wrong []string // the faults of the given key; none for the key as given
 	fix   string
 }
 
-// secretChange turns a key into what it may have been meant to be.
+// secretChange turns a key into one that may have been intended.
 type secretChange struct {
 	name string // what is wrong with the key, after "the given key "
 	fix  string
@@ -29,7 +29,7 @@ const plainSecret = "Give the receiver the secret's text alone, exactly as the g
 
 var assignment = regexp.MustCompile(`^(?:export )?[A-Za-z_][A-Za-z0-9_]*=`)
 
-// secretChanges are the mistakes in the order of their likelihood.
+// secretChanges are the mistakes, the most likely first.
 func secretChanges() []secretChange {
 	one := func(do func(string) string) func(string) []string {
 		return func(key string) []string { return []string{do(key)} }
@@ -106,7 +106,7 @@ func percentDecoded(s string) (list []string) {
 	return list
 }
 
-// makeForms returns the keys, and what they may be after one or two changes.
+// makeForms returns the keys, and their forms after one or two changes.
 func (x *examination) makeForms() (list []secretForm) {
 	for i, k := range x.v.Keys {
 		if k.Key.IsZero() {
@@ -123,7 +123,7 @@ func (x *examination) makeForms() (list []secretForm) {
 	return list
 }
 
-// changed returns the forms that one change makes of a form.
+// changed returns the forms after one more change.
 func (f secretForm) changed(seen map[string]bool) (made []secretForm) {
 	for _, c := range secretChanges() {
 		for _, text := range c.do(f.text) {
@@ -137,7 +137,7 @@ func (f secretForm) changed(seen map[string]bool) (made []secretForm) {
 	return made
 }
 
-// inForm says that a key was given in another form than the gateway has.
+// inForm reports that a key was given in another form than the gateway's.
 func (x *examination) inForm(f secretForm) *Finding {
 	if len(f.wrong) == 0 {
 		return nil

@@ -84,13 +84,13 @@ func Parse(body []byte) (*Event, error) {
 }
 
 // usable reports whether s can be a key: not too long, no control characters,
-// and no U+FFFD, to which different invalid bytes are mapped.
+// and no U+FFFD, to which all invalid bytes are mapped.
 func usable(s string) bool {
 	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
 }
 
-// envelope is what the routing of an event needs: nodes of its document, 0 for a
-// member that is not there.
+// envelope has the members that the routing of an event needs: nodes of its
+// document, 0 for an absent member.
 type envelope struct {
 	doc *jsonread.Document
 
@@ -98,12 +98,12 @@ type envelope struct {
 
 	outer  payload // of data
 	inner  payload // of the object inside data
-	nested bool    // there is one
+	nested bool    // it is present
 	extra  map[string]json.RawMessage
 }
 
-// payload is what routing needs of the data. Both spellings are read; where both
-// are sent the interface's own, snake_case, wins.
+// payload has the members of the data that routing needs. Both spellings are
+// read; if both are sent the interface's own, snake_case, wins.
 type payload struct {
 	id, kind, camelKind, status              int
 	correlation, camelCorrelation, reference int
@@ -154,7 +154,8 @@ func (env *envelope) member(name string) *int {
 	}
 }
 
-// read reports false for a duplicate name. A value that is no object has none.
+// read reports false for a duplicate name. A value that is not an object has
+// none.
 func (p *payload) read(doc *jsonread.Document, object int) bool {
 	if object == 0 || doc.Kind(object) != '{' {
 		return true
@@ -223,7 +224,7 @@ func (env *envelope) event() *Event {
 func (f Family) mayNest() bool { return f != FamilyTransaction && f != FamilySubscription }
 
 // firstOf returns the first of the nodes that is a string, or a number, and not
-// empty. Only ids and kinds may be relied on, so that others are skipped.
+// empty. Others can't be relied on and are skipped.
 func (env *envelope) firstOf(nodes ...int) string {
 	for _, i := range nodes {
 		if s, _ := env.doc.Scalar(i); s != "" {

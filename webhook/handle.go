@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// storeTimeout bounds the note of what became of an event: it must be written
-// also when the handler has used up the sender's patience.
+// storeTimeout limits storing the outcome of an event: it must be stored even
+// if the sender has timed out.
 const storeTimeout = 10 * time.Second
 
 type claimKey struct{}
@@ -32,9 +32,9 @@ const (
 	lastPoll    = 200 * time.Millisecond
 )
 
-// handleNow claims the event and handles it, in Sync mode. An event of the same
-// resource that is being handled is waited for; a backoff is not, and deliveries
-// do not shorten it: a stranger may repeat them as often as he likes.
+// handleNow claims the event and handles it, in Sync mode. It waits for an event
+// of the same resource that is being handled, but not for a backoff. Deliveries
+// do not shorten a backoff, since an attacker can repeat them at will.
 func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handle func(context.Context, *Claim) result) result {
 	giveUp := time.NewTimer(busyTimeout)
 	defer giveUp.Stop()
@@ -44,7 +44,7 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handl
 		case err != nil:
 			return storeError(rec, err)
 		case claim != nil:
-			// The sender may hang up; what was begun is finished all the same.
+			// The sender may hang up; the handler finishes nevertheless.
 			return rx.supervise(context.WithoutCancel(ctx), claim, handle)
 		case entry.State == StateDone || entry.State == StateDead:
 			return duplicate(rec, entry.State)
@@ -66,8 +66,8 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handl
 	}
 }
 
-// handle runs the handler of an event that the receiver itself retries, and notes
-// what became of it.
+// handle runs the handler of an event that the receiver itself retries, and
+// stores the outcome.
 func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
 	if c.Attempt > rx.cfg.MaxAttempts {
 		r := failure(c.Record, OutcomeDead, Permanent(fmt.Errorf("webhook: gave up after %d attempts, the last of which never ended", c.Attempt-1)))
@@ -78,9 +78,10 @@ func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
 	return rx.run(ctx, c, c.Attempt >= rx.cfg.MaxAttempts)
 }
 
-// syncRetryPeriod is how long deliveries have an event retried at least, however
-// many attempts that takes: almost as long as the gateway redelivers it. Without
-// it a stranger who repeats deliveries would use up the attempts.
+// syncRetryPeriod is the minimum time for which deliveries cause retries,
+// regardless of the number of attempts: almost as long as the gateway
+// redelivers. Without it an attacker who repeats deliveries would use up the
+// attempts.
 const syncRetryPeriod = 23 * time.Hour
 
 // handleDelivered is handle for Sync mode, where the gateway retries. In a memory store
@@ -122,13 +123,13 @@ func (rx *Receiver) dispatch(ctx context.Context, c *Claim, e *Event, r *result)
 	}
 }
 
-// call runs the handler within its time, and keeps the lease alive meanwhile.
+// call runs the handler within its timeout, and extends the lease meanwhile.
 func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) error {
 	timeout := cmp.Or(h.timeout, rx.cfg.HandlerTimeout)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, c), timeout)
 	defer cancel()
 	rx.runs.expect(c, timeout+min(longestGrace, timeout))
-	defer rx.runs.expect(c, storeTimeout+longestGrace) // what remains is to note the result
+	defer rx.runs.expect(c, storeTimeout+longestGrace) // only the result must be stored
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	end := rx.renewLease(ctx, c, lose)
@@ -140,8 +141,9 @@ func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) er
 	return err
 }
 
-// renewLease extends the lease until the returned function is called, also for
-// a handler that outstays its context: as long as it runs, no other handler may.
+// renewLease extends the lease until the returned function is called, even if
+// the handler continues after its context ended: while it runs, no other handler
+// may run.
 func (rx *Receiver) renewLease(ctx context.Context, c *Claim, lose context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
@@ -156,11 +158,11 @@ func (rx *Receiver) renewLease(ctx context.Context, c *Claim, lose context.Cance
 				return
 			case <-abort:
 				lose(ErrShutdown)
-				abort = nil // the lease is kept until the handler has noticed
+				abort = nil // the lease is kept until the handler has stopped
 				continue
 			case <-tick.C:
 			}
-			// Any other error may pass before the lease does.
+			// Any other error may be temporary.
 			err := rx.guarded(ctx, "Store.Extend", func() error { return rx.cfg.Store.Extend(ctx, c, rx.cfg.Lease) })
 			if errors.Is(err, ErrClaimLost) {
 				lose(ErrClaimLost)
@@ -186,8 +188,7 @@ func (rx *Receiver) safely(ctx context.Context, e *Event, h Handler) (err error)
 	return h(ctx, e)
 }
 
-// settle writes down what became of the event, and corrects the outcome if
-// that fails.
+// settle stores the outcome of the event, and corrects it if that fails.
 func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result, last bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -227,8 +228,8 @@ func (rx *Receiver) persist(ctx context.Context, c *Claim, r *result, last bool)
 	}
 }
 
-// complete tries more than once: the handler's effects are there, and an event
-// that is not noted as done would be handled again.
+// complete tries more than once: the handler's effects exist, and an event that
+// is not marked as done would be handled again.
 func (rx *Receiver) complete(ctx context.Context, c *Claim) error {
 	if c.Completed {
 		return nil
@@ -248,8 +249,8 @@ func (rx *Receiver) complete(ctx context.Context, c *Claim) error {
 	}
 }
 
-// The code of others that runs on the receiver's goroutines, where a panic
-// would end the process: Store, Backoff, Now, Begin, Trace, Observe, Logger, the API client's
+// Foreign code that runs on the receiver's goroutines, where a panic would end the
+// process: Store, Backoff, Now, Begin, Trace, Observe, Logger, the API client's
 // transport. A handler's panic is a failure of its event, see safely.
 
 // guarded calls fn and returns its panic as an error. The stack is logged.
@@ -277,8 +278,8 @@ func (rx *Receiver) protected(ctx context.Context, rec Record, fn func() result)
 	return r
 }
 
-// slowObserver is how long Observe may take before the log says so: it holds a
-// worker or a delivery.
+// slowObserver is how long Observe may take before a warning is logged: it
+// blocks a worker or a delivery.
 const slowObserver = 5 * time.Second
 
 func (rx *Receiver) observe(ctx context.Context, o Observation) {
@@ -293,7 +294,7 @@ func (rx *Receiver) observe(ctx context.Context, o Observation) {
 	})
 }
 
-// opened returns the context of a delivery or a run, as Begin has it.
+// opened returns the context of a delivery or a run from Begin.
 func (rx *Receiver) opened(ctx context.Context, c *Claim) context.Context {
 	if rx.cfg.Begin == nil {
 		return ctx
@@ -313,7 +314,7 @@ func (rx *Receiver) begun(ctx context.Context, c *Claim) context.Context {
 
 const maxTrace = 255
 
-// trace returns what the store keeps beside an event for Begin.
+// trace returns the trace that is stored with an event.
 func (rx *Receiver) trace(ctx context.Context) (trace string) {
 	if rx.cfg.Trace == nil {
 		return ""
@@ -330,15 +331,15 @@ func (rx *Receiver) trace(ctx context.Context) (trace string) {
 
 func (rx *Receiver) backoff(ctx context.Context, attempt int) time.Duration {
 	delay := defaultBackoff(attempt)
-	_ = rx.guarded(ctx, "Backoff", func() error { // logged; the default is as good
+	_ = rx.guarded(ctx, "Backoff", func() error { // logged; the default is used
 		delay = rx.cfg.Backoff(attempt)
 		return nil
 	})
 	return delay
 }
 
-// quietHandler is a slog.Handler whose panics are dropped: there is no place to
-// report them.
+// quietHandler is a slog.Handler that drops panics, since they can't be
+// reported.
 type quietHandler struct{ slog.Handler }
 
 func (h quietHandler) Handle(ctx context.Context, r slog.Record) (err error) {

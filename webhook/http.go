@@ -23,7 +23,7 @@ var _ http.Handler = (*Receiver)(nil)
 //	404                     Config.SecretPath is missing
 //	405, 408, 413, 415      no POST, a body that is too slow, too large, no JSON
 //	500                     a handler failed, in Sync mode
-//	503 with Retry-After    come back: busy, shutting down, not confirmed yet, no store
+//	503 with Retry-After    redeliver: busy, shutting down, not confirmed yet, no store
 //
 // Mount it at a path of its own:
 //
@@ -32,7 +32,7 @@ func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response := rx.serve(w, r)
 	maps.Copy(w.Header(), response.Header())
 	w.WriteHeader(response.Status)
-	_, _ = w.Write(response.Body) // the sender has gone; it will come back
+	_, _ = w.Write(response.Body) // the sender has left; the delivery will be retried
 }
 
 func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
@@ -67,8 +67,8 @@ func (rx *Receiver) reject(ctx context.Context, r result) Response {
 	return responseOf(r)
 }
 
-// acceptable wants JSON, or no claim at all: the body will tell. A signature
-// covers the bytes as they are, so a compressed body is not for us.
+// acceptable requires JSON, or no content type. A signature covers the bytes as
+// they are, so a compressed body is rejected.
 func acceptable(h http.Header) bool {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return false
@@ -82,11 +82,11 @@ func acceptable(h http.Header) bool {
 }
 
 // readBody reads the whole body within the limits of size, time and memory. The
-// body is returned with an error too, because its memory has to be given back.
+// body is returned with an error too, because its memory must be released.
 func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
-	// Recorders and adapters of cloud functions have no deadline to set, and no
-	// slow senders.
+	// Recorders and adapters of cloud functions support no deadline, and have
+	// no slow senders.
 	_ = control.SetReadDeadline(time.Now().Add(rx.cfg.ReadTimeout))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 
@@ -103,8 +103,8 @@ func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	return body, err
 }
 
-// readAll is io.ReadAll into a slice that grows with what arrives: a sender's
-// announcement of its length costs nothing.
+// readAll is io.ReadAll into a slice that grows with the received bytes,
+// regardless of the announced length.
 func (rx *Receiver) readAll(r io.Reader, announced int64) ([]byte, error) {
 	b := make([]byte, 0, rx.capacity(0, announced))
 	for {
@@ -157,7 +157,7 @@ func (r Response) Header() http.Header {
 // retrySoon is the Retry-After of a response without a better one.
 const retrySoon = time.Second
 
-// responseOf turns a result into what the sender gets.
+// responseOf turns a result into the sender's response.
 func responseOf(r result) Response {
 	unavailable := func(code DeliveryError, retryAfter time.Duration) Response {
 		return Response{http.StatusServiceUnavailable, errorBody(code), retryAfter, r.Outcome}
@@ -203,5 +203,5 @@ func refusalOf(err error) (status int, body []byte) {
 	return status, errorBody(why)
 }
 
-// errorBody writes a code that needs no escaping.
+// errorBody returns the body for a code that needs no escaping.
 func errorBody(code DeliveryError) []byte { return []byte(`{"error":"` + string(code) + `"}`) }

@@ -41,8 +41,8 @@ func (rx *Receiver) signalWork() {
 	}
 }
 
-// dispatcher claims due events and hands each to a goroutine, at most so many
-// at a time. It is one goroutine's own.
+// dispatcher claims due events and passes each to a goroutine, up to a limit.
+// It is used by one goroutine.
 type dispatcher struct {
 	rx    *Receiver
 	idle  int           // workers without work
@@ -50,12 +50,12 @@ type dispatcher struct {
 	fails int           // of the store, in a row
 
 	claimed time.Time     // when the last claim ended
-	took    time.Duration // and how long it took
-	full    bool          // it got as many events as there were idle workers
+	took    time.Duration // its duration
+	full    bool          // it returned as many events as there were idle workers
 
-	looked time.Time // when unhandled events were last looked for
+	looked time.Time // when unhandled events were last claimed
 	more   bool      // there may be more of them
-	turn   bool      // the last claim looked for them: now it is the turn of the rest
+	turn   bool      // the last claim was for them: next are the others
 }
 
 // batchDelay is how long a few idle workers wait for others, and at most how long a
@@ -63,7 +63,7 @@ type dispatcher struct {
 const batchDelay = 5 * time.Millisecond
 
 // claimShare is the part of the time that claims may take while deliveries come in one
-// by one: 800 a second would take a processor's half with a claim for each.
+// by one: at 800 a second, a claim for each would use half of a processor.
 const claimShare = 5
 
 const longestPause = 30 * time.Second
@@ -92,8 +92,8 @@ func (d *dispatcher) run(ctx context.Context) {
 }
 
 // delay is how long to wait before the next claim, now that there is a reason for
-// one. It counts from the last claim: counted from now, deliveries that come all the
-// time would put the claim off for ever.
+// one. It counts from the last claim: counted from now, continuous deliveries would
+// delay the claim forever.
 func (d *dispatcher) delay() time.Duration {
 	apart := min(batchDelay, (claimShare-1)*d.took)
 	switch {
@@ -107,7 +107,7 @@ func (d *dispatcher) delay() time.Duration {
 	return apart - time.Since(d.claimed)
 }
 
-// pause is how long to leave a store alone that fails.
+// pause is how long to wait after a failure of the store.
 func (d *dispatcher) pause() time.Duration {
 	return min(d.rx.cfg.PollInterval<<min(d.fails-1, 5), longestPause)
 }
@@ -116,7 +116,7 @@ func (d *dispatcher) pause() time.Duration {
 // wait before the next claim.
 func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	if d.idle == 0 || d.rx.runs.isPaused() {
-		return d.rx.cfg.PollInterval // an end or Resume comes first
+		return d.rx.cfg.PollInterval // an end or Resume takes precedence
 	}
 	limit, began := d.idle, time.Now()
 	claims, err := d.next(ctx, limit)
@@ -139,8 +139,8 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	return d.rx.cfg.PollInterval
 }
 
-// next claims up to limit events. Now and then, and before the rest, it claims
-// what other processes had no handler for, but leaves room for the rest.
+// next claims up to limit events. Periodically it first claims events that
+// other processes had no handler for, but leaves room for others.
 func (d *dispatcher) next(ctx context.Context, limit int) (claims []*Claim, err error) {
 	look := !d.turn && (d.more || time.Since(d.looked) >= d.rx.cfg.PollInterval)
 	d.turn = look
@@ -249,9 +249,9 @@ func (rx *Receiver) missing(ctx context.Context, family Family, kind Kind) {
 	}
 }
 
-// handleSetAside handles, in Sync mode and beside the deliveries, what other processes
-// set aside: those events were acknowledged, so no delivery brings them again.
-// Inbox mode has its workers for that, and a memory store no other processes.
+// handleSetAside handles, in Sync mode and in the background, the events that other
+// processes set aside: they were acknowledged, so they are not redelivered. In Inbox
+// mode the workers do that, and a memory store has no other processes.
 func (rx *Receiver) handleSetAside() {
 	if rx.cfg.Mode != Sync || !rx.cfg.Store.Durable() {
 		return

@@ -147,16 +147,16 @@ type kindRow struct {
 	// at returns when it happened; nil stands for the resource's last update, which any
 	// change moves.
 	at func(r *resource) time.Time
-	// passed reports whether the resource is past the state that the event
+	// passed reports whether the resource has left the state that the event
 	// announces; nil stands for never.
 	passed func(r *resource) bool
 
-	// occasion tells apart the times that the event happened to the resource; nil
+	// occasion distinguishes the occurrences of the event for a resource; nil
 	// stands for an event that happens once.
 	occasion func(r *resource) string
 	// occasionMember names the timestamp of the event's own data that is its occasion.
-	// Without one, only the API's state says which time it was, and that may have changed
-	// between two deliveries of the event.
+	// Without one, only the API's state identifies the occurrence, and that may have
+	// changed between two deliveries of the event.
 	occasionMember []string
 }
 
@@ -294,9 +294,9 @@ func (k Kind) skippedLate() bool {
 // of the kind is.
 func (row *kindRow) needsAPI() bool { return row.occasion != nil && row.occasionMember == nil }
 
-// What the table of kinds asks of a resource: proofs, times and occasions.
+// The functions of the table of kinds: proofs, times and occasions.
 
-// exists is the proof of a kind that every resource went through.
+// exists is the proof of a kind that happens to every resource.
 func exists(*resource, time.Time) verdict { return confirmed }
 
 func createdAt(r *resource) time.Time { return r.head().createdAt.Time }
@@ -357,8 +357,8 @@ func refunded(tx *gateway.Transaction) verdict {
 	return reached(gateway.TransactionRefunded)(tx)
 }
 
-// refundedAmount tells one refund from the next. An API that doesn't return the
-// amount leaves only the state.
+// refundedAmount distinguishes refunds. An API that doesn't return the amount
+// leaves only the state.
 func refundedAmount(r *resource) string {
 	if r.transaction.RefundedAmount > 0 {
 		return strconv.FormatInt(r.transaction.RefundedAmount, 10)
@@ -408,7 +408,7 @@ func subscription(proven func(*gateway.Subscription) bool) func(*resource, time.
 	}
 }
 
-// unlessFinal takes a missing proof for a refutation once nothing can follow.
+// unlessFinal treats a missing proof as a refutation if the state is final.
 func unlessFinal(proven, final bool) verdict {
 	switch {
 	case proven:
@@ -461,13 +461,13 @@ func renewed(sub *gateway.Subscription) bool {
 		first = sub.TrialEnd.Time
 	}
 	period := sub.CurrentPeriodEnd.Sub(sub.CurrentPeriodStart.Time)
-	// Months differ by three days and a payer may take one to authorise.
+	// Months differ by three days and a payer may take one to authorize.
 	return sub.CurrentPeriodStart.Sub(first) > max(period-4*24*time.Hour, period/2)
 }
 
 // recoveredFirstCharge reports whether the first charge after a trial was refused and a
-// retry of it was paid. The gateway sends no "started" for such a subscription: the retry
-// is a renewal, as every other one.
+// retry of it was paid. The gateway sends no "started" for such a subscription: the
+// retry is a renewal, like every other one.
 func recoveredFirstCharge(sub *gateway.Subscription) bool {
 	paid, refused := paidCharges(sub), chargesIn(sub, gateway.TransactionRefused)
 	return !sub.TrialEnd.IsZero() && len(paid) > 0 && len(refused) > 0 && refused[0].CreatedAt.Before(paid[0].CreatedAt.Time)
@@ -488,8 +488,8 @@ func chargeFailed(sub *gateway.Subscription) bool {
 	return len(chargesIn(sub, gateway.TransactionRefused)) > 0 || pastDue(sub)
 }
 
-// failedCharges tells one failed charge from the next; if the API lists no
-// charges, one period's from the next one's.
+// failedCharges distinguishes failed charges; if the API lists no charges,
+// those of different periods.
 func failedCharges(r *resource) string {
 	if r.subscription.Transactions != nil {
 		return strconv.Itoa(len(chargesIn(r.subscription, gateway.TransactionRefused)))
@@ -505,7 +505,7 @@ func chargedBack(sub *gateway.Subscription) bool {
 // it is accepted: no document says when it is sent.
 const trialNotice = 7 * 24 * time.Hour
 
-// trialNearEnd wants the trial's end to be near: a notice that was forged weeks
+// trialNearEnd requires that the trial's end is near: a forged notice weeks
 // ahead would be the only one, since the real one reports the same fact.
 func trialNearEnd(r *resource, now time.Time) verdict {
 	switch sub := r.subscription; sub.Status {
@@ -536,8 +536,8 @@ func lastOf(charges []gateway.SubscriptionTransaction, r *resource) time.Time {
 	return charges[len(charges)-1].CreatedAt.Time
 }
 
-// paidCharges lists the charges that were paid once, whatever became of them,
-// the oldest first, without the small one that validates a card.
+// paidCharges lists the charges that were paid, even if refunded later, the
+// oldest first, without the small one that validates a card.
 func paidCharges(sub *gateway.Subscription) []gateway.SubscriptionTransaction {
 	charges := chargesIn(sub, gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionRefunded,
 		gateway.TransactionPartiallyRefunded, gateway.TransactionChargedback)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// MemoryOptions bound a memory store; a zero member means its default.
+// MemoryOptions limit a memory store; a zero member means its default.
 type MemoryOptions struct {
 	MaxEvents int              // default 100 000; the oldest done and unhandled events make room for new ones
 	TTL       time.Duration    // how long a done event is remembered; default 7 days, at least MinRetention
@@ -21,7 +21,7 @@ type MemoryOptions struct {
 // NewMemoryStore returns a Store in memory. It forgets everything when the process
 // ends: an event that is redelivered after a restart is handled again, and unsigned
 // deliveries of events from before it are rejected, since anyone may have sent them.
-// Use package sqlstore if that is not good enough.
+// Use package sqlstore to avoid that.
 func NewMemoryStore(opts MemoryOptions) Store {
 	s := &memoryStore{
 		max:     cmp.Or(opts.MaxEvents, 100_000),
@@ -68,7 +68,7 @@ type memoryEntry struct {
 	number    uint64 // in the order of arrival
 	arrived   time.Time
 	aside     bool   // its queue is that of the unhandled events
-	family    Family // of the handler that it was set aside for the lack of
+	family    Family // of the missing handler for which it was set aside
 	counted   bool   // in its resource's memory
 	state     State
 	canonical *memoryEntry // a signed event's confirmed twin, which is handled in its place
@@ -120,7 +120,7 @@ func (s *memoryStore) Put(_ context.Context, rec Record) (Entry, error) {
 	}
 	e := s.newEntry(rec)
 	if twin := s.twin(rec); twin != nil {
-		// The signed event is done as such; what becomes of it is the twin's.
+		// The signed event is done; its twin has the outcome.
 		twin.matched = e.Key
 		e.canonical = twin
 		s.add(e, StateDone)
@@ -150,7 +150,7 @@ func (s *memoryStore) newEntry(rec Record) *memoryEntry {
 	return &memoryEntry{Record: rec, arrived: now, due: now}
 }
 
-// entry is what a caller learns of e, the entry that rec stands for.
+// entry returns the caller's view of e, the entry of rec.
 func (s *memoryStore) entry(e *memoryEntry, rec Record) Entry {
 	known := Entry{Key: e.Key, State: e.state}
 	if e.state == StateWaiting || e.state == StateUnhandled {
@@ -162,7 +162,7 @@ func (s *memoryStore) entry(e *memoryEntry, rec Record) Entry {
 	return known
 }
 
-// known returns the entry of the event that rec stands for, by rules 1 and 2.
+// known returns the entry of rec's event, by rules 1 and 2.
 func (s *memoryStore) known(rec Record) *memoryEntry {
 	if e := s.entries[rec.Key]; e != nil {
 		return e.resolve()
@@ -181,7 +181,7 @@ func (s *memoryStore) known(rec Record) *memoryEntry {
 	return nil
 }
 
-// twin returns the confirmed entry that a signed rec is matched with, by rule 3.
+// twin returns the confirmed entry that matches a signed rec, by rule 3.
 func (s *memoryStore) twin(rec Record) *memoryEntry {
 	if !rec.Signed || rec.Fact == "" {
 		return nil
@@ -200,7 +200,7 @@ func (s *memoryStore) twin(rec Record) *memoryEntry {
 }
 
 // matches reports whether a confirmed entry is free for the signed rec, or is
-// its twin already.
+// already its twin.
 func (e *memoryEntry) matches(rec Record) bool {
 	return !e.Signed && (e.matched == "" || e.matched == rec.Key)
 }
@@ -251,7 +251,7 @@ func (s *memoryStore) enter(e *memoryEntry, state State) {
 	}
 }
 
-// rest moves e to where it waits: set aside if it was, or else waiting.
+// rest moves e to its waiting state: set aside if it was, or else waiting.
 func (s *memoryStore) rest(e *memoryEntry, due time.Time) {
 	e.due = due
 	if e.aside {
@@ -288,7 +288,7 @@ func (s *memoryStore) NextUnhandled(
 	}), nil
 }
 
-// next claims the longest due of the entries that are wanted.
+// next claims the longest due of the matching entries.
 func (s *memoryStore) next(limit int, lease time.Duration, wanted func(*memoryEntry) bool) (claims []*Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +323,7 @@ func (s *memoryStore) take(e *memoryEntry, lease time.Duration) *Claim {
 	return c
 }
 
-// claimed runs change on the entry of a claim that still counts.
+// claimed runs change on the entry of a valid claim.
 func (s *memoryStore) claimed(c *Claim, change func(*memoryEntry)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -404,8 +404,8 @@ func (s *memoryStore) Counts(context.Context) (Counts, error) {
 	return n, nil
 }
 
-// expire gives back the claims whose lease has run out. Few are claimed at a
-// time, so that looking at all of them costs little.
+// expire returns the claims whose lease has expired. Few are claimed at a time,
+// so checking all of them is cheap.
 func (s *memoryStore) expire() {
 	now := s.now()
 	for _, e := range s.busy {
@@ -435,9 +435,9 @@ func (s *memoryStore) Purge(context.Context) (Purged, error) {
 	return n, nil
 }
 
-// makeRoom reports whether there is room for one entry more. The oldest done or
-// unhandled entry gives way; if there is none, the oldest waiting one: this
-// store is not durable, so no waiting event was acknowledged.
+// makeRoom reports whether there is room for one more entry. It evicts the
+// oldest done or unhandled entry; if there is none, the oldest waiting one:
+// this store is not durable, so no waiting event was acknowledged.
 func (s *memoryStore) makeRoom() bool {
 	if len(s.entries) < s.max {
 		return true
@@ -457,7 +457,7 @@ func (s *memoryStore) makeRoom() bool {
 
 func (s *memoryStore) forget(e *memoryEntry) {
 	if other := s.entries[e.matched]; other != nil && e.state != StateDone {
-		s.forget(other) // it would stand for an event that is no longer here
+		s.forget(other) // it would refer to a removed event
 	}
 	if m := s.latest[e.Resource]; m != nil && e.counted {
 		if m.events--; m.events == 0 {

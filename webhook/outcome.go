@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Outcome is what became of a delivery, or of a run of a handler.
+// Outcome is the outcome of a delivery, or of a run of a handler.
 type Outcome string
 
 // The outcomes. The receiver responds to the first group with 200.
@@ -23,8 +23,8 @@ const (
 	OutcomeConflict  Outcome = "conflict"  // its id was used for another event before; it is a dead letter
 	OutcomeDead      Outcome = "dead"      // a dead letter
 
-	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be tried again
-	OutcomeBackoff     Outcome = "backoff"     // the handler failed a moment ago; it is not tried again yet
+	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be retried
+	OutcomeBackoff     Outcome = "backoff"     // the handler failed recently; the retry is not due yet
 	OutcomeReleased    Outcome = "released"    // the shutdown came first
 	OutcomeLost        Outcome = "lost"        // the lease ran out; another process may have it
 	OutcomeBusy        Outcome = "busy"        // too much at a time, or the resource is being handled
@@ -35,7 +35,7 @@ const (
 	OutcomePanicked    Outcome = "panicked" // the Store or another callback of the Config did; see Err
 )
 
-// settled reports whether the sender may forget the event.
+// settled reports whether the sender need not retry the event.
 func (o Outcome) settled() bool {
 	switch o {
 	case OutcomeHandled, OutcomeStored, OutcomeDuplicate, OutcomeStale, OutcomeUnhandled, OutcomeIgnored, OutcomeConflict, OutcomeDead:
@@ -59,13 +59,13 @@ type Observation struct {
 	FromWorker bool  // a run in the background, not a delivery
 }
 
-// result is the outcome of a delivery on its way to a Response.
+// result is the outcome of a delivery, from which its Response is made.
 type result struct {
 	Observation
 
 	retryAfter time.Duration // what a handler asked for, or the rest of a backoff
 	state      State         // of a duplicate, in the store
-	family     Family        // of the handler that there is none of
+	family     Family        // of the missing handler
 }
 
 func outcome(rec Record, o Outcome) result {
@@ -175,7 +175,7 @@ func levelOf(o Outcome) slog.Level {
 
 const maxReason = 500
 
-// reason is an error's text, short enough for a log line or a store's row.
+// reason is an error's text, truncated for a log line or a store's row.
 func reason(err error) string {
 	text := err.Error()
 	if len(text) > maxReason {
@@ -193,7 +193,7 @@ type DeliveryError string
 // Error returns the machine-readable code.
 func (r DeliveryError) Error() string { return "webhook: " + string(r) }
 
-// The refusals of [Parse] (400) and of [Verify] (401).
+// The errors of [Parse] (400) and of [Verify] (401).
 const (
 	ErrInvalidJSON    DeliveryError = "invalid_json"
 	ErrMissingEventID DeliveryError = "missing_event_id"
@@ -203,15 +203,13 @@ const (
 	ErrStaleTimestamp   DeliveryError = "stale_timestamp"
 )
 
-// The refusals of an event that carries no valid signature and has to be
-// confirmed by the API.
+// The errors of an event without a valid signature, which the API must confirm.
 const (
 	ErrUnconfirmed     DeliveryError = "unconfirmed_event"       // 401: the API says otherwise
 	ErrNotConfirmedYet DeliveryError = "event_not_confirmed_yet" // 503: the API is behind, or can't be asked now
 )
 
-// The refusals of ServeHTTP and of Receive that have nothing to do with the
-// event.
+// The errors of ServeHTTP and of Receive that are not about the event.
 const (
 	errNotFound   DeliveryError = "not_found"
 	errMethod     DeliveryError = "method_not_allowed"
@@ -221,10 +219,10 @@ const (
 	errSlowSender DeliveryError = "body_too_slow"
 )
 
-// permanentError is an error that trying again does not help.
+// permanentError is an error that a retry can't fix.
 type permanentError struct{ err error }
 
-// Permanent marks an error of a handler: trying again will not help. The event
+// Permanent marks an error of a handler that a retry can't fix. The event
 // becomes a dead letter at once.
 func Permanent(err error) error {
 	if err == nil {
@@ -236,12 +234,12 @@ func Permanent(err error) error {
 func (p *permanentError) Error() string { return p.err.Error() }
 func (p *permanentError) Unwrap() error { return p.err }
 
-// retryAfterError asks to be run again later.
+// retryAfterError requests a retry after a time.
 type retryAfterError struct{ delay time.Duration }
 
-// RetryAfter is an error of a handler that asks to be run again after d, in
-// place of the receiver's own backoff. It counts as an attempt. To say why,
-// wrap it: fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
+// RetryAfter is an error of a handler that requests a retry after d, instead of
+// the receiver's own backoff. It counts as an attempt. To say why, wrap it:
+// fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
 func RetryAfter(d time.Duration) error { return &retryAfterError{delay: d} }
 
 func (r *retryAfterError) Error() string { return "try again after " + r.delay.String() }

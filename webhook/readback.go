@@ -23,12 +23,12 @@ type ReadBack struct {
 // api reads resources with the merchant's client.
 type api struct{ client *gateway.Client }
 
-// read makes one attempt: the sender of the delivery is the one that retries.
+// read makes one attempt: the sender of the delivery retries.
 func (a api) read(ctx context.Context, family Family, id string) (*resource, error) {
 	r, err := a.get(ctx, family, id)
 	switch {
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrValidation):
-		return nil, errUnknownResource // the id is the sender's: one that can't be an id is unknown too
+		return nil, errUnknownResource // the sender chose the id: a malformed one counts as unknown
 	case err != nil:
 		return nil, err
 	case r.head().id != id:
@@ -53,8 +53,8 @@ func (a api) get(ctx context.Context, family Family, id string) (r *resource, er
 	return r, err
 }
 
-// reader reads resources for deliveries: at most one call per resource at a
-// time, at most so many together, at most so many a second.
+// reader reads resources for deliveries: at most one concurrent call per
+// resource, with limits for all concurrent calls and for calls per second.
 type reader struct {
 	api     api
 	timeout time.Duration

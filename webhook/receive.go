@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Delivery is a request of the gateway, for servers that do not speak
-// [net/http]: cloud functions, fasthttp, queues.
+// Delivery is a request of the gateway, for servers that do not use [net/http]:
+// cloud functions, fasthttp, queues.
 type Delivery struct {
 	Path   string      // of the URL, decoded; needed for Config.SecretPath only
 	Header http.Header // at least the signature's headers, under names of any case
@@ -78,7 +78,7 @@ func (rx *Receiver) secretPathMatches(path string) bool {
 	return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }
 
-// authenticate checks the signature, if the policy wants or the delivery
+// authenticate checks the signature, if the policy requires or the delivery
 // claims one, before anything else is read from the body.
 func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 	signed, keyID := false, ""
@@ -103,7 +103,7 @@ func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 	return e, nil
 }
 
-// accept makes the event known and, in Sync mode, handles it.
+// accept stores the event and, in Sync mode, handles it.
 func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 	rec.Trace = rx.trace(ctx)
 	entry, err := rx.put(ctx, &rec)
@@ -125,13 +125,13 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 	case !entry.Added:
 		return duplicate(rec, entry.State)
 	default:
-		rx.wakeWorkers() //nolint:contextcheck // the workers outlive whoever wakes them
+		rx.wakeWorkers() //nolint:contextcheck // the workers outlive the delivery
 		return outcome(rec, OutcomeStored)
 	}
 }
 
-// put makes the event known to the store. A signed event that the store matched
-// with a confirmed one, but whose words differ, becomes an event of its own.
+// put stores the event. A signed event that the store matched with a confirmed
+// one, but whose content differs, becomes a separate event.
 func (rx *Receiver) put(ctx context.Context, rec *Record) (Entry, error) {
 	entry, err := rx.cfg.Store.Put(ctx, *rec)
 	if err != nil || !rec.Signed || entry.Key == rec.Key || rx.signed.reader == nil {
@@ -148,8 +148,8 @@ func (rx *Receiver) put(ctx context.Context, rec *Record) (Entry, error) {
 // errConflict is the reason of a dead letter whose id was used before.
 var errConflict = errors.New("webhook: an event with this id and other content was received before")
 
-// conflict stores an event with the id of another event as a dead letter: a person decides
-// whether it is new, or the first one with other content.
+// conflict stores an event with the id of another event as a dead letter: a person must
+// decide whether it is new, or the first one with other content.
 func (rx *Receiver) conflict(ctx context.Context, rec Record) result {
 	rec.Key += " " + rec.Digest
 	rec.Resource = "event/" + rec.Key // it waits for no other event
@@ -160,8 +160,9 @@ func (rx *Receiver) conflict(ctx context.Context, rec Record) result {
 	return failure(rec, OutcomeConflict, errConflict)
 }
 
-// deliveryPool is the capacity for deliveries of one kind. Signed and unsigned
-// ones have a pool each: whoever knows the receiver's URL can fill the unsigned one.
+// deliveryPool is the capacity for deliveries of one kind. Signed and unsigned ones
+// have separate pools: anyone who knows the receiver's URL can fill the unsigned
+// one.
 type deliveryPool struct {
 	slots  chan struct{}
 	reader *reader // nil without an API
@@ -196,9 +197,9 @@ func (rx *Receiver) poolOf(e *Event) *deliveryPool {
 	return &rx.unsigned
 }
 
-// The memory of a body: it starts with firstBody, and what it needs beyond
-// freeBody comes from the pool. The gateway's events are a few KiB, so however
-// many large bodies strangers send, ordinary deliveries are not affected.
+// The memory of a body: it starts with firstBody, and memory beyond freeBody
+// comes from the pool. The gateway's events are a few KiB, so ordinary
+// deliveries are not affected by any number of large bodies.
 const (
 	firstBody = 4 << 10
 	freeBody  = 16 << 10
@@ -206,7 +207,7 @@ const (
 
 var errBodyMemory = errors.New("webhook: the bodies that are being received need too much memory")
 
-// bodyPool bounds the memory of all bodies that are being received together.
+// bodyPool limits the total memory of the bodies that are being received.
 type bodyPool struct {
 	size int64
 	used atomic.Int64

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Receiver takes the gateway's deliveries and has each event handled, exactly
-// once as far as its handlers' effects allow it. Make one with [New], register
-// the handlers with [OnTransaction] and its kind, and mount it: it is an
-// [net/http.Handler]. It is safe for concurrent use.
+// Receiver receives the gateway's deliveries and has each event handled,
+// exactly once as far as its handlers' effects allow it. Make one with [New],
+// register the handlers with [OnTransaction] and its kind, and mount it: it is
+// an [net/http.Handler]. It is safe for concurrent use.
 type Receiver struct {
-	// Pointers: fmt shows only the address of what they hold if it can't call
-	// Format, and that holds the signing keys.
+	// Pointers: fmt prints only their addresses if it can't call Format, and
+	// not the signing keys behind them.
 	cfg       *Config
 	verifier  *Verifier
 	signed    deliveryPool
@@ -35,16 +35,16 @@ type Receiver struct {
 
 	started     sync.Once
 	aborted     sync.Once
-	quit        chan struct{}  // closed by Shutdown: begin nothing new
+	quit        chan struct{}  // closed by Shutdown: start nothing new
 	abort       chan struct{}  // closed when Shutdown has no more time: end what runs
 	wake        chan struct{}  // there is work in the inbox
-	idleQueries chan chan bool // Idle asks the dispatcher
-	lastPurge   atomic.Int64   // when old events were last forgotten, Unix seconds
+	idleQueries chan chan bool // requests of Idle to the dispatcher
+	lastPurge   atomic.Int64   // when old events were last purged, Unix seconds
 	lastScan    atomic.Int64   // when unhandled events were last looked for, Unix milliseconds
 }
 
-// New returns a receiver, or an error that says which promise the
-// configuration could not keep.
+// New returns a receiver, or an error that says which guarantee the
+// configuration can't keep.
 func New(cfg Config) (*Receiver, error) {
 	cfg.setDefaults()
 	if err := cfg.check(); err != nil {
@@ -123,7 +123,7 @@ func (rx *Receiver) Counts(ctx context.Context) (Counts, error) {
 
 const purgeEvery = time.Hour
 
-// purge has the store forget old events now and then, beside the work.
+// purge periodically purges old events from the store, in the background.
 func (rx *Receiver) purge(ctx context.Context) {
 	now, last := time.Now().Unix(), rx.lastPurge.Load()
 	if now-last < int64(purgeEvery/time.Second) || !rx.lastPurge.CompareAndSwap(last, now) || !rx.enter() {

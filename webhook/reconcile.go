@@ -86,7 +86,7 @@ type Reconciler struct {
 	cfg ReconcilerConfig
 
 	mu       sync.Mutex
-	suspects map[string]time.Time // by fact: since when it is known as done and open nevertheless
+	suspects map[string]time.Time // by fact: since when it is known as done although it is open
 }
 
 // NewReconciler returns a reconciler for the receiver's handlers. The receiver
@@ -178,8 +178,8 @@ func (r *Reconciler) Replay(ctx context.Context, open OpenResource) (Reconciliat
 	return ro.check(ctx, open)
 }
 
-// happenedSince lists the kinds of what must have happened to the resource
-// since the records were written, in order.
+// happenedSince lists the kinds of the events that must have happened to the
+// resource since the records were written, in order.
 func happenedSince(open OpenResource, r *resource, now time.Time) []Kind {
 	if r.subscription != nil {
 		return subscriptionSince(open, r, now)

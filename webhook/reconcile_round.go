@@ -16,12 +16,12 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// round is one pass over what is open.
+// round is one pass over the open resources.
 type round struct {
 	*Reconciler
 
 	began  time.Time // before Open read anything
-	replay bool      // handle events whatever the store has as done
+	replay bool      // handle events even if the store has them as done
 	tasks  sync.WaitGroup
 	slots  chan struct{}
 
@@ -69,7 +69,7 @@ func (ro *round) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// acquire waits for a slot, which the caller gives back with release.
+// acquire waits for a slot, which the caller frees with release.
 func (ro *round) acquire(ctx context.Context) error {
 	select {
 	case ro.slots <- struct{}{}:
@@ -145,13 +145,13 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 	}
 	for _, kind := range happenedSince(open, res, ro.rx.cfg.Now()) {
 		if err := ro.pass(ctx, open, kind, res, &one); err != nil {
-			return fail(err) // what follows would be out of order
+			return fail(err) // later events would be out of order
 		}
 	}
 	return one, nil
 }
 
-// pass hands one event to the receiver and counts what became of it.
+// pass passes one event to the receiver and counts its outcome.
 func (ro *round) pass(ctx context.Context, open OpenResource, kind Kind, res *resource, one *Reconciliation) error {
 	rec, err := ro.record(open, kind, res)
 	if err != nil {
@@ -195,9 +195,9 @@ func (ro *round) contradicted(fact string) bool {
 	return suspect && ro.cfg.RepairAfter > 0 && ro.began.Sub(since) >= ro.cfg.RepairAfter
 }
 
-// again has an event handled that the store has as done, as an event of its
-// own. The label names it: of several processes with one label one handles it.
-// It is never late, since the records are behind it.
+// again has an event handled that the store has as done, as a separate event
+// named by the label: of several processes with the same label only one handles
+// it. It is never late, since the records are behind it.
 func (ro *round) again(ctx context.Context, rec Record, label string, one *Reconciliation) error {
 	rec.Key, rec.Fact, rec.Position, rec.Late = label+" "+rec.Key, "", 0, false
 	id := factID(rec.Key)
@@ -245,7 +245,7 @@ func (rx *Receiver) acceptOnce(ctx context.Context, rec Record) result {
 	return rx.handleLastTime(ctx, entry.Key, rec)
 }
 
-// record makes the event of a kind, if the resource proves it.
+// record creates the event of a kind, if the resource proves it.
 func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, error) {
 	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
 	c := judge(e, res, ro.rx.cfg.Now())
@@ -259,9 +259,9 @@ func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, er
 // when a reference's Since bounds the search.
 const clockMargin = time.Hour
 
-// resolve looks up what the records know by reference only. All references of a
-// family are found in one pass over the newest pages of its list: the API has no
-// filter for them.
+// resolve looks up the resources for which the records have only a reference.
+// All references of a family are found in one pass over the newest pages of its
+// list: the API has no filter for them.
 func (ro *round) resolve(ctx context.Context, refs []OpenResource) error {
 	byFamily := make(map[Family][]OpenResource)
 	for _, open := range refs {
@@ -333,8 +333,8 @@ func (ro *round) search(ctx context.Context, family Family, refs []OpenResource)
 	return ctx.Err()
 }
 
-// find takes what it finds out of wanted, and returns it with its id. It reports whether
-// it has read all resources that are young enough.
+// find removes the references that it finds from wanted, and returns them with their
+// ids. It reports whether it has read all resources that are young enough.
 func (ro *round) find(ctx context.Context, family Family, wanted map[string]OpenResource) (found []OpenResource, whole bool, err error) {
 	if err := ro.acquire(ctx); err != nil {
 		return nil, false, err
@@ -361,7 +361,8 @@ func (ro *round) find(ctx context.Context, family Family, wanted map[string]Open
 	return found, true, nil
 }
 
-// identified tells the merchant the id, and goes on as with any other resource.
+// identified reports the id to the merchant, and continues as with any other
+// resource.
 func (ro *round) identified(ctx context.Context, open OpenResource) error {
 	if ro.cfg.Identified != nil {
 		if err := ro.cfg.Identified(ctx, open); err != nil {
@@ -397,7 +398,7 @@ func oldest(wanted map[string]OpenResource) (since time.Time) {
 // pageSize is the longest page that the interface allows.
 const pageSize = 100
 
-// listed is what a search needs of a list's item.
+// listed has the members of a list's item that a search needs.
 type listed struct{ ref, id string }
 
 // newest ranges over a family's resources that were created since, the newest

@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// record is the event as the store keeps it. An event without a resource has
-// one of its own, so that it waits for nothing.
+// record is the stored form of an event. An event without a resource gets its
+// own, so that it waits for no other.
 func record(e *Event, fact string, res *resource) (Record, error) {
 	state, err := res.encode()
 	if err != nil {
@@ -45,7 +45,7 @@ func record(e *Event, fact string, res *resource) (Record, error) {
 	return rec, nil
 }
 
-// restore makes the event of a claim again.
+// restore recreates the event of a claim.
 func (rx *Receiver) restore(c *Claim) (*Event, error) {
 	e, err := Parse(c.Body)
 	if err != nil {
@@ -60,13 +60,13 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 	return e, nil
 }
 
-// digest identifies what an event says: its kind, resource and data, however spelled. The
-// rest of the envelope may differ between two deliveries of one event.
+// digest identifies the content of an event: its kind, resource and data, independent
+// of encoding. The rest of the envelope may differ between two deliveries of one event.
 func digest(e *Event) string {
 	data := jsontext.Value(e.Raw)
 	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
 		for i := range d.Children(0) {
-			if d.Strict() && d.Name(i) == "data" { // stored digests of other bodies are of the whole
+			if d.Strict() && d.Name(i) == "data" { // stored digests of other bodies cover the whole body
 				data = jsontext.Value(d.Raw(i))
 			}
 		}
@@ -83,9 +83,9 @@ func digest(e *Event) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// factNamed names what is true if the event is, so that two events that report
-// the same are known to be one. What can happen once to a resource is named by
-// the kind, anything else also by its occasion.
+// factNamed names the fact that an event reports, so that two events with the
+// same fact are recognized as one. A fact that can happen only once to a
+// resource is named by its kind, any other also by its occasion.
 func factNamed(e *Event, occasion string) string {
 	fact := string(e.Kind) + " " + e.ResourceID
 	if occasion != "" {
@@ -94,8 +94,8 @@ func factNamed(e *Event, occasion string) string {
 	return fact
 }
 
-// ownFact names the fact of a proven event by its own data. It reports false
-// where only the API's state can name it.
+// ownFact names the fact of a proven event by its own data. It reports false if
+// only the API's state can name it.
 func ownFact(e *Event) (fact string, ok bool) {
 	row := rowOf(e.Kind)
 	switch {
@@ -109,7 +109,7 @@ func ownFact(e *Event) (fact string, ok bool) {
 	}
 }
 
-// instant writes a time for a fact.
+// instant formats a time for a fact.
 func instant(t gateway.Timestamp) string {
 	if t.IsZero() {
 		return "-"
@@ -120,8 +120,8 @@ func instant(t gateway.Timestamp) string {
 // position orders the events of a resource: an event is late if one with a greater
 // position was handled before; 0 is never late.
 //
-// For transactions and transfers it is the rank of the kind. Subscriptions go round
-// in cycles: theirs is the timestamp, and the rank within it, of signed events only: a
+// For transactions and transfers it is the rank of the kind. Subscriptions go through
+// cycles: theirs is the timestamp, and the rank within it, of signed events only: a
 // forged one must not make real ones late.
 func position(e *Event) int64 {
 	row := rowOf(e.Kind)

@@ -28,7 +28,7 @@ func WithTimeout(d time.Duration) HandlerOption {
 // handler is a registered handler.
 type handler struct {
 	bare    Handler
-	run     Handler       // bare with the middleware around it
+	run     Handler       // bare wrapped in the middleware
 	timeout time.Duration // 0 means Config.HandlerTimeout
 	ignored bool          // the event is done without a run
 }
@@ -69,9 +69,9 @@ type route struct {
 // OnTransaction registers fn for the events of transactions of a kind, or with
 // [AnyKind] of every kind without a handler of its own.
 //
-// An event is handled when fn returns nil. After an error or a panic it is tried again,
-// see [Permanent] and [RetryAfter]. After a crash between fn's effects and the note
-// that it is done fn runs again: make its effects idempotent, by the resource's id and
+// An event is handled when fn returns nil. After an error or a panic it is retried, see
+// [Permanent] and [RetryAfter]. After a crash between fn's effects and the completion
+// of the event fn runs again: make its effects idempotent, by the resource's id and
 // state, or write them with sqlstore.HandleTx.
 //
 // Register handlers before the first delivery. A second one for a kind panics, like
@@ -100,8 +100,8 @@ func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error, options
 }
 
 // Ignore makes events of these kinds done without a handler, and erases their
-// bodies. They are counted as [OutcomeIgnored]. Ignore panics if there is a
-// handler for one of the kinds already, or if a kind is unknown to this package.
+// bodies. They are counted as [OutcomeIgnored]. Ignore panics if one of the
+// kinds already has a handler, or if a kind is unknown to this package.
 func Ignore(rx *Receiver, kinds ...Kind) {
 	for _, kind := range kinds {
 		family := kind.Family()

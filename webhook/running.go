@@ -32,7 +32,7 @@ var errGoexit = errors.New("webhook: the handler ended its goroutine with runtim
 // ended, or as long as its timeout if that is shorter. After that it is hung.
 const longestGrace = 5 * time.Second
 
-// runs are the handlers that run.
+// runs are the running handlers.
 type runs struct {
 	mu      sync.Mutex
 	paused  bool
@@ -72,8 +72,8 @@ func (rs *runs) remove(c *Claim) {
 	delete(rs.all, c)
 }
 
-// expect makes the claim's run overdue after d, in place of what was expected
-// before.
+// expect makes the claim's run overdue after d, replacing the previous
+// deadline.
 func (rs *runs) expect(c *Claim, d time.Duration) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -90,7 +90,7 @@ func (rs *runs) expect(c *Claim, d time.Duration) {
 func (rs *runs) expire(one *run) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if !one.Overdue { // a second alarm can be on its way when the first one is reset
+	if !one.Overdue { // a second alarm may already be in flight when the first one is reset
 		one.Overdue = true
 		close(one.overdue)
 	}
@@ -160,7 +160,7 @@ func (rx *Receiver) Resume() {
 //
 // Idle calls [Receiver.Start]. The error is that of ctx, or [ErrShutdown].
 func (rx *Receiver) Idle(ctx context.Context) error {
-	rx.Start() //nolint:contextcheck // the workers outlive whoever starts them
+	rx.Start() //nolint:contextcheck // the workers outlive the caller
 	for {
 		changed := rx.runs.watch()
 		idle, err := rx.isIdle(ctx)
@@ -198,7 +198,7 @@ func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
 	}
 }
 
-// supervise handles a claimed event on a goroutine of its own. If the handler hangs,
+// supervise handles a claimed event on a separate goroutine. If the handler hangs,
 // attend returns without it: its slot is free for other events, and the event stays
 // claimed for as long as it runs. There are only MaxHung places for such handlers; one
 // that finds none keeps its slot.
@@ -258,7 +258,7 @@ func (rx *Receiver) finish(ctx context.Context, c *Claim, handle func(context.Co
 	returned = true
 }
 
-// awaitHung reports what becomes of a handler that hung, if it returns.
+// awaitHung reports the outcome of a hung handler, if it returns.
 func (rx *Receiver) awaitHung(ctx context.Context, since time.Time, done <-chan result) {
 	defer rx.running.Done()
 	r := <-done

@@ -133,7 +133,8 @@ func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) 
 	if len(signatures) == 0 || len(timestamps) == 0 {
 		return 0, ErrMissingSignature
 	}
-	// Which of two would the sender have signed? Better none than a guess.
+	// With two timestamps it is unknown which one was signed, so neither is
+	// used.
 	if len(timestamps) > 1 {
 		return 0, ErrInvalidSignature
 	}
@@ -172,7 +173,7 @@ func splitSignatures(headers []string) (list []string, ok bool) {
 }
 
 // match returns the index of the first key that made one of the signatures.
-// Each key's MAC is computed once, so more signatures cost a forger's victim
+// Each key's MAC is computed once, so more signatures cost the receiver
 // nothing.
 func (v *Verifier) match(signatures []string, timestamp string, body []byte, now time.Time) (key int, ok bool) {
 	const size = len(signaturePrefix) + 2*sha256.Size
@@ -191,8 +192,8 @@ func (v *Verifier) match(signatures []string, timestamp string, body []byte, now
 	return 0, false
 }
 
-// values looks a header up by its canonical name, in maps too that were filled
-// by hand with lower-case names, as those of cloud functions are.
+// values looks up a header by its canonical name, also in maps with lower-case
+// names, such as those of cloud functions.
 func values(header http.Header, name string) []string {
 	canonical := http.CanonicalHeaderKey(name)
 	if found := header[canonical]; len(found) > 0 {

@@ -27,7 +27,7 @@ type Store interface {
 	//     Fact, or of a signed entry with the same EventID.
 	//  3. A signed rec with a Fact is the event of a confirmed entry with the
 	//     same Fact, or with the same EventID, Kind and Resource, that no other
-	//     signed event has been matched with. They are matched for ever.
+	//     signed event has been matched with. They stay matched.
 	//
 	// Two concurrent Puts of one event make one entry. If rec and the entry with
 	// its key have different digests, the entry's Conflict is set.
@@ -88,7 +88,7 @@ type Store interface {
 	// of the keys were dead letters.
 	Discard(ctx context.Context, keys ...string) (int, error)
 
-	// Purge forgets the events that were done, or set aside, longer ago than the
+	// Purge deletes the events that were done, or set aside, longer ago than the
 	// store's retention. Waiting and claimed events and dead letters are never
 	// forgotten.
 	Purge(ctx context.Context) (Purged, error)
@@ -149,7 +149,7 @@ func (r *Record) id() string {
 	return factID(r.Fact)
 }
 
-// State is where an event is.
+// State is the state of an event.
 type State uint8
 
 // The states.
@@ -161,7 +161,7 @@ const (
 	StateUnhandled // set aside, see [Store.SetAside]
 )
 
-// Entry is what a store knows of an event.
+// Entry is the state of an event in a store.
 type Entry struct {
 	Key   string // of the event that the record stands for
 	State State

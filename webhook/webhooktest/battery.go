@@ -45,14 +45,14 @@ type Target struct {
 	EffectTimeout time.Duration
 }
 
-// Effect is what a handler did about an event.
+// Effect is an effect of a handler for an event.
 type Effect struct {
 	EventID  string
 	Kind     webhook.Kind
 	Resource string // the resource's id
 }
 
-// Run checks that a handler loses no event, has no effect twice, and acts upon
+// Run checks that a handler loses no event, has no effect twice, and acts on
 // nothing that the gateway did not send.
 func Run(t TB, target Target) {
 	t.Helper()
@@ -101,7 +101,7 @@ type battery struct {
 	Target
 }
 
-// recorder keeps the part of a response that a check looks at.
+// recorder records the parts of a response that the checks use.
 type recorder struct {
 	header http.Header
 	status int
@@ -125,8 +125,8 @@ func (b *battery) send(r *http.Request) int {
 	return status
 }
 
-// deliver returns the response's status and when it asks the sender to come
-// back, at once if it does not say.
+// deliver returns the response's status and its Retry-After, zero if it has
+// none.
 func (b *battery) deliver(r *http.Request) (status int, retryAfter time.Duration) {
 	r = Again(r)
 	r.URL.Path = b.Path
@@ -202,7 +202,8 @@ func paidBody(event, resource string) []byte {
 	return Event{Kind: webhook.TransactionPaid, ID: event, ResourceID: resource}.Body()
 }
 
-// barePaidBody has only what may be relied on, so that it contradicts no API.
+// barePaidBody has only the members that are reliable, so that it contradicts
+// no API.
 func barePaidBody(event, resource string) []byte {
 	return []byte(`{"id":"` + event + `","event":"transaction","data":{"id":"` + resource + `","event_type":"transaction.paid"}}`)
 }
@@ -267,7 +268,7 @@ func (b *battery) failure() {
 	r := Signed(b.Secret, paidBody(NewID(), resource))
 	b.FailNext(errors.New("webhooktest: the database is down"))
 	if status := b.send(r); ok(status) {
-		// It is in an inbox, which has to retry: no redelivery follows.
+		// It is in an inbox, which must retry: no redelivery follows.
 		b.wait(func() bool { return b.count(resource) > 0 })
 		b.need(b.count(resource) == 1, "the handler acknowledged an event whose effect failed, and did not retry it")
 		return
@@ -279,7 +280,7 @@ func (b *battery) failure() {
 	b.expect(resource, 1, "the same event, redelivered after its effect")
 }
 
-// refuses sends what must be rejected.
+// refuses sends deliveries that must be rejected.
 func (b *battery) refuses(r *http.Request, resource, what string) {
 	b.t.Helper()
 	status := b.send(r)
@@ -323,7 +324,7 @@ func (b *battery) stale() {
 	b.expect(resource, 1, "a delivery signed less than five minutes ago")
 }
 
-// exactBytes sends JSON as other encoders write it.
+// exactBytes sends JSON in the form of other encoders.
 func (b *battery) exactBytes() {
 	for _, body := range []struct {
 		what    string

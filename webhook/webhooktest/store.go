@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// RunStore checks that a store keeps the promises of [webhook.Store]. open
+// RunStore checks that a store satisfies the contract of [webhook.Store]. open
 // returns an empty store each time. The checks of leases take a few seconds of
 // wall time.
 func RunStore(t TB, open func() webhook.Store) {

@@ -47,7 +47,7 @@ func storePages(c *checker, s webhook.Store) {
 		c.need(len(page) <= 3 && len(got) < letters, "a page has %d dead letters, after %d", len(page), len(got))
 		got = append(got, letterIDs(page)...)
 		q.After = page[len(page)-1].Cursor
-		// The cursor is good for the next page also if its own letter is gone.
+		// The cursor is valid for the next page even if its own letter is gone.
 		_, err := s.Requeue(context.Background(), page[len(page)-1].Key)
 		c.must(err)
 	}

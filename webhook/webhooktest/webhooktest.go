@@ -27,8 +27,8 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// check runs one check of a battery and reports its failures under its name.
-// A check that can't go on stops by itself.
+// check runs one check of a battery and reports its failures under its name. A
+// check that can't continue stops by itself.
 func check(t TB, name string, do func(c *checker)) {
 	t.Helper()
 	c := &checker{t: t, name: name}
@@ -45,7 +45,7 @@ type checker struct {
 	name string
 }
 
-// errorf reports a failure; the check goes on.
+// errorf reports a failure; the check continues.
 func (c *checker) errorf(format string, args ...any) {
 	c.t.Helper()
 	c.t.Errorf("%s: %s", c.name, fmt.Sprintf(format, args...))
@@ -60,7 +60,7 @@ func (c *checker) must(err error) {
 	}
 }
 
-// that reports what is wrong unless ok.
+// that reports a failure unless ok.
 func (c *checker) that(ok bool, format string, args ...any) {
 	if !ok {
 		c.t.Helper()
@@ -126,7 +126,7 @@ func (e Event) Body() []byte {
 	}
 	maps.Copy(data, e.Data)
 	body, err := json.Marshal(envelope)
-	if err != nil { // Data holds something that is no JSON
+	if err != nil { // Data contains something that can't be encoded as JSON
 		return nil
 	}
 	return body
@@ -214,8 +214,8 @@ func SignedByAll(body []byte, keys ...gateway.Secret) *http.Request {
 	return deliver(header, body)
 }
 
-// Stale returns a validly signed request that is a second too old: someone
-// recorded it and sends it again.
+// Stale returns a validly signed request that is one second too old, as in a
+// replay.
 func Stale(key gateway.Secret, body []byte) *http.Request {
 	return SignedAt(key, time.Now().Add(-webhook.Tolerance-time.Second), body)
 }

@@ -2,17 +2,17 @@ package engine
 
 import "github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 
-// What a payer is shown beside the resource is made of it each time: a million
-// of these texts would double an account's memory.
+// The codes that a payer sees are derived from the resource on demand: storing
+// a million of them would double an account's memory.
 
-// payPage is where vouchers and receipts would be; nothing is served there.
+// payPage is the base URL of vouchers and receipts; nothing is served there.
 const payPage = "https://pay.mock.invalid/"
 
-// VoucherInstructions is what a voucher tells its payer.
+// VoucherInstructions is a voucher's text for its payer.
 const VoucherInstructions = "Pay in any bank or with its app until the due date."
 
-// QRCode returns the Pix copy-paste text of t. A Pix Automatico's debit, which
-// its payer does not act upon and which does not expire, has none.
+// QRCode returns the Pix copy-paste text of t. A Pix Automatico's debit has
+// none: its payer need not act, and it does not expire.
 func (t *Transaction) QRCode() string {
 	if t.Pix == nil || t.Pix.ExpirationDate.IsZero() {
 		return ""

@@ -18,7 +18,7 @@ const (
 	transferCancelled  = "cancelled"
 )
 
-// The timers of a transfer, which move it without a control.
+// The timers of a transfer.
 const (
 	TimerTransferAnalyse TimerKind = "transfer.analyse"
 	TimerTransferApprove TimerKind = "transfer.approve"
@@ -26,7 +26,7 @@ const (
 	TimerTransferSettle  TimerKind = "transfer.settle"
 )
 
-// How long a transfer takes when only the clock moves it, and what it costs.
+// The timing of a transfer without controls, and its fee.
 const (
 	transferAnalyseAfter = time.Second      // to the risk check, with a test key
 	transferApproveAfter = time.Hour        // in analysis
@@ -41,11 +41,11 @@ const (
 	failKey     = "fail@"
 )
 
-// NetAmount is what reaches the receiver, in cents.
+// NetAmount is the amount that the receiver gets, in cents.
 func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
 
 // CreateTransfer creates a transfer and reserves its amount (rows P1, P2). first is
-// the one that has in.ExternalRef already, or nil: the document dialect rejects the
+// the one that already has in.ExternalRef, or nil: the document dialect rejects the
 // second, the live one changes nothing and returns the first.
 func CreateTransfer(env Env, first *Transfer, in Transfer) (Change, *Refusal) {
 	if first != nil && env.Dialect.Live(spec.D4) {
@@ -98,7 +98,8 @@ func SettleTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	return transferChange(next, "payout.transferred"), nil
 }
 
-// FailTransfer is the bank refusing a transfer; the amount comes back (row P6).
+// FailTransfer is the bank refusing a transfer; the amount is returned (row
+// P6).
 func FailTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	if t.Status != transferProcessing && t.Status != transferInAnalysis {
 		return Change{}, t.refuse("fail")
@@ -108,8 +109,8 @@ func FailTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	return c, nil
 }
 
-// CancelTransfer takes a transfer back that no bank has accepted yet; the
-// amount comes back (rows P7, P8).
+// CancelTransfer cancels a transfer that no bank has accepted yet; the amount
+// is returned (rows P7, P8).
 func CancelTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	if t.Status != transferPending && t.Status != transferInAnalysis {
 		return Change{}, t.refuse("be cancelled")
@@ -119,8 +120,8 @@ func CancelTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	return c, nil
 }
 
-// FireTransfer runs a timer of t. One that no longer fits changes nothing: a
-// transfer that was taken into analysis is not processed by its first timer.
+// FireTransfer runs a timer of t. An outdated one changes nothing: a transfer
+// that was put into analysis is not processed by its first timer.
 func FireTransfer(env Env, t *Transfer, kind TimerKind) Change {
 	var step func(Env, *Transfer) (Change, *Refusal)
 	switch {

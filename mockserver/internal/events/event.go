@@ -1,6 +1,6 @@
 // Package events is the server's stream of events: what was requested, which
-// resources changed, which timers fired, which webhooks were sent. One [Hub] puts
-// them in order and lets any number of readers follow.
+// resources changed, which timers fired, which webhooks were sent. One [Hub]
+// orders them and serves any number of readers.
 package events
 
 import (
@@ -60,7 +60,7 @@ type Event struct {
 // succeed and change nothing are not reported.
 type RequestEvent struct {
 	ID         string               `json:"id,omitzero"`        // X-Request-Id of the response
-	Operation  string               `json:"operation,omitzero"` // "transactions.create"; absent where the interface has none
+	Operation  string               `json:"operation,omitzero"` // "transactions.create"; absent if the interface has none
 	Method     string               `json:"method"`
 	Path       string               `json:"path"`
 	Query      string               `json:"query,omitzero"`
@@ -71,7 +71,7 @@ type RequestEvent struct {
 	Errors     []gateway.FieldError `json:"errors,omitzero"`   // the fields that break a rule, at most 10
 	Fault      string               `json:"fault,omitzero"`    // the injected fault
 	Broken     bool                 `json:"broken,omitzero"`   // the connection broke before the end of the response
-	Replayed   bool                 `json:"replayed,omitzero"` // it was not carried out again: its idempotency key was used before
+	Replayed   bool                 `json:"replayed,omitzero"` // it was not executed again: its idempotency key was used before
 }
 
 // TransitionEvent is a resource that was created or whose status changed.
@@ -79,7 +79,7 @@ type TransitionEvent struct {
 	Resource  string `json:"resource"` // one of transaction, transfer, subscription, customer, checkout_link and checkout_session
 	ID        string `json:"id"`       // of a checkout_link its slug
 	Reference string `json:"reference,omitzero"`
-	From      string `json:"from"` // "" where the resource was created
+	From      string `json:"from"` // "" if the resource was created
 	To        string `json:"to"`
 	Cause     string `json:"cause"`               // such as "request transactions.create", "control transactions/pay" or "timer transaction.expire"
 	RequestID string `json:"request_id,omitzero"` // of the request that caused it
@@ -132,13 +132,14 @@ type FaultEvent struct {
 	Action string `json:"action"`          // one of added, removed, hit, down and up
 	ID     string `json:"id,omitzero"`     // absent for a fault from the header X-Mock-Fault
 	Fault  string `json:"fault,omitzero"`  // "status=503; retry-after=2"
-	On     string `json:"on,omitzero"`     // what it waits for
+	On     string `json:"on,omitzero"`     // the operation or kind that it matches
 	Target string `json:"target,omitzero"` // of a hit: the operation, or the kind of event
 	Fired  int    `json:"fired,omitzero"`  // hits so far
-	Times  int    `json:"times,omitzero"`  // hits at most
+	Times  int    `json:"times,omitzero"`  // maximum number of hits
 }
 
-// ResetEvent is an account, or the whole server, whose content was replaced.
+// ResetEvent reports that the content of an account, or of the whole server,
+// was replaced.
 type ResetEvent struct {
 	Cause string `json:"cause"` // one of reset, restore and seed
 }
@@ -148,7 +149,7 @@ type LostEvent struct {
 	Events uint64 `json:"events,omitzero"` // how many; absent if it is unknown
 }
 
-// everyone reports whether an event concerns every account.
+// everyone reports whether an event affects every account.
 func (e *Event) everyone() bool {
 	return e.Account == "" && (e.Clock != nil || e.Fault != nil || e.Reset != nil || e.Lost != nil)
 }
@@ -189,20 +190,21 @@ func Keys() *regexp.Regexp {
 
 const (
 	masked = "***"
-	// shortest is how long a private value must be to be looked for: "x" is in
-	// every text.
+	// shortest is the minimum length of a private value to search for: "x" is
+	// in every text.
 	shortest = 6
-	// longest bounds a text, in bytes.
+	// longest is the maximum length of a string, in bytes.
 	longest = 400
 )
 
 // MaxErrors is how many fields of a rejected request an event names.
 const MaxErrors = 10
 
-// Milliseconds writes a duration as events do.
+// Milliseconds returns a duration as in events.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// clean hides keys, card numbers and private values in a text and bounds it.
+// clean masks keys, card numbers and private values in a string and truncates
+// it.
 func clean(s string, keys *regexp.Regexp, private []string) string {
 	for _, p := range private {
 		if len(p) >= shortest {

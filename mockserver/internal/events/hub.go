@@ -18,14 +18,13 @@ import (
 
 const (
 	size = 1000 // events that are remembered
-	// linger is how long events are still recorded when the last reader has
+	// linger is how long events are still recorded after the last reader has
 	// left, so that one that reconnects misses nothing.
 	linger = time.Minute
 )
 
-// Hub orders the events of one server. Without readers it
-// records nothing and costs the server an atomic load. Its methods are safe for
-// concurrent use.
+// Hub orders the events of one server. Without readers it records nothing and
+// costs one atomic load. Its methods are safe for concurrent use.
 type Hub struct {
 	now  func() time.Time // the virtual clock
 	own  string           // the key of the default account
@@ -38,7 +37,7 @@ type Hub struct {
 	ring    []Event // the event with number n is at n % size
 	first   uint64  // the oldest that is remembered
 	next    uint64
-	gap     uint64 // the number that stands for what was not recorded last
+	gap     uint64 // the number that stands for the last events that were not recorded
 	readers []*Reader
 	until   time.Time // when recording ends, without a reader
 	closed  bool
@@ -57,7 +56,7 @@ func New(now func() time.Time, key string) *Hub {
 // published. A nil Hub never listens.
 func (h *Hub) Listening() bool { return h != nil && h.on.Load() }
 
-// Name returns what an account is called in events: not by its key, which is a
+// Name returns the name of an account in events, which is not its key, a
 // secret. "" is none.
 func (h *Hub) Name(key string) string {
 	switch key {
@@ -71,8 +70,8 @@ func (h *Hub) Name(key string) string {
 }
 
 // Publish records an event of the account with a key and wakes the readers. It
-// waits for none of them. What it holds becomes the hub's; keys, card numbers and
-// the private values are hidden in it.
+// waits for none of them. The hub owns the event from then on, and masks keys,
+// card numbers and the private values in it.
 func (h *Hub) Publish(key string, e Event, private ...string) {
 	if !h.Listening() {
 		return
@@ -102,7 +101,8 @@ func (h *Hub) Publish(key string, e Event, private ...string) {
 	}
 }
 
-// stillOn stops recording some time after the last reader has left.
+// stillOn reports whether to record, and stops some time after the last reader
+// has left.
 func (h *Hub) stillOn(wall time.Time) bool {
 	if h.on.Load() && len(h.readers) == 0 && wall.After(h.until) {
 		h.on.Store(false)
@@ -123,7 +123,7 @@ func (h *Hub) Position() string {
 	return h.id(h.next - 1)
 }
 
-// listen begins to record, for the next minute at least.
+// listen starts to record, for at least the next minute.
 func (h *Hub) listen() {
 	wall := time.Now()
 	h.stillOn(wall)
@@ -131,7 +131,7 @@ func (h *Hub) listen() {
 	h.on.Store(true)
 }
 
-// id writes a number so that another hub does not take it for its own.
+// id formats a number so that another hub does not accept it.
 func (h *Hub) id(seq uint64) string { return h.run + "-" + strconv.FormatUint(seq, 10) }
 
 // after returns the number of the first event after the one with an id: 0 if
@@ -145,10 +145,10 @@ func (h *Hub) after(id string) uint64 {
 	return seq + 1
 }
 
-// Filter chooses events.
+// Filter selects events.
 type Filter struct {
 	Types   []string // none is every type; TypeLost is never left out
-	Account string   // its name; "" is every account. Events of no account that concern all are never left out
+	Account string   // its name; "" is every account. Events of no account that affect all are never left out
 }
 
 func (f Filter) takes(e *Event) bool {
@@ -156,7 +156,7 @@ func (f Filter) takes(e *Event) bool {
 		(f.Account == "" || e.Account == f.Account || e.everyone())
 }
 
-// Reader follows the events. It is used by one goroutine.
+// Reader reads the events. It is used by one goroutine.
 type Reader struct {
 	hub    *Hub
 	filter Filter
@@ -164,7 +164,7 @@ type Reader struct {
 	wake   chan struct{}
 }
 
-// Read returns a reader of what comes after the event with an id, or for "" from
+// Read returns a reader of the events after the one with an id, or for "" from
 // now on. Close it.
 func (h *Hub) Read(after string, f Filter) *Reader {
 	r := &Reader{hub: h, filter: f, wake: make(chan struct{}, 1)}
@@ -191,13 +191,14 @@ func (r *Reader) Close() {
 func (r *Reader) signal() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // it is signaled already
 	}
 }
 
 // Next waits for the next event. It reports false when the context has ended,
 // and when the hub is closed and everything is read. A reader that has fallen
-// too far behind gets an event of TypeLost and goes on with what is remembered.
+// too far behind gets an event of TypeLost and continues with the recorded
+// ones.
 func (r *Reader) Next(ctx context.Context) (Event, bool) {
 	for ctx.Err() == nil {
 		e, found, closed := r.poll()
@@ -212,7 +213,7 @@ func (r *Reader) Next(ctx context.Context) (Event, bool) {
 	return Event{}, false
 }
 
-// poll returns the next event that is there already.
+// poll returns the next recorded event.
 func (r *Reader) poll() (e Event, found, closed bool) {
 	h := r.hub
 	h.mu.Lock()
@@ -236,7 +237,7 @@ func (r *Reader) poll() (e Event, found, closed bool) {
 	return Event{}, false, h.closed
 }
 
-// Close ends the readers when they have read what is there.
+// Close ends the readers when they have read all events.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// heartbeat is how often a stream without events says that it is alive.
+	// heartbeat is the interval of keep-alive comments in a stream without
+	// events.
 	heartbeat = 15 * time.Second
 	// writeTime is how long a client may take to accept an event. One that takes
 	// longer is cut off.
@@ -31,7 +32,7 @@ func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // a proxy must not hold events back
 	s := stream{w: w, controller: http.NewResponseController(w)}
-	_ = s.controller.SetReadDeadline(time.Time{}) // a server's limit for requests is none for streams
+	_ = s.controller.SetReadDeadline(time.Time{}) // the server's time limit for requests does not apply to streams
 	text := []byte("retry: 1000\n\n")
 	for s.send(text) {
 		e, found, alive := r.within(ctx, heartbeat)
@@ -71,7 +72,7 @@ func (r *Reader) within(ctx context.Context, limit time.Duration) (e Event, foun
 // frame appends an event as it is sent.
 func (h *Hub) frame(b []byte, e *Event) []byte {
 	data, err := respond.Marshal(e)
-	if err != nil { // no event can fail to encode
+	if err != nil { // every event can be encoded
 		return append(b, ": "+strconv.Quote(err.Error())+"\n\n"...)
 	}
 	b = append(b, "id: "+h.id(e.Seq)+"\nevent: "+e.Type+"\ndata: "...)
@@ -83,7 +84,7 @@ type stream struct {
 	controller *http.ResponseController
 }
 
-// send writes a text at once. It reports false when the client is gone.
+// send writes and flushes a string. It reports false when the client is gone.
 func (s stream) send(text []byte) bool {
 	_ = s.controller.SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines has no slow client either
 	_, err := s.w.Write(text)

@@ -41,8 +41,8 @@ func extraFields(body []byte) []byte {
 	})
 }
 
-// rewrite returns what write makes of the values of body, each with the name of
-// its member, or body as it is where that is not JSON.
+// rewrite applies write to the values of body, each with the name of its
+// member. It returns body unchanged if that is not JSON.
 func rewrite(body []byte, write func(out *jsontext.Encoder, name string, t jsontext.Token) error) []byte {
 	r := jsonread.Rewriter{Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
 		if len(path) == 0 {

@@ -2,7 +2,7 @@ package faults
 
 import "github.com/gateway-go/gateway/mockserver/internal/events"
 
-// emit reports a change of what waits.
+// emit reports a change of the faults.
 func (s *Set) emit(action string, w *waiting) {
 	if s.Events.Listening() {
 		s.publish(w.Account, events.FaultEvent{
@@ -20,7 +20,7 @@ func (s *Set) hit(account, target string, w *waiting) {
 	}
 }
 
-// hitByHeader reports that a request hit the fault that it asked for.
+// hitByHeader reports that a request hit the fault in its own header.
 func (s *Set) hitByHeader(account, target string, f Fault) {
 	s.publish(account, events.FaultEvent{Action: "hit", Fault: f.String(), Target: target})
 }

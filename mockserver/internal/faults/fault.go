@@ -1,5 +1,5 @@
-// Package faults makes the gateway misbehave as networks and servers do, on
-// order: which request, how often, with what probability, and how.
+// Package faults injects failures of networks and servers: it defines which
+// request fails, how, how often and with what probability.
 package faults
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 )
 
-// Kind is what goes wrong. Its text is what the header X-Mock-Fault says.
+// Kind is the kind of a failure, as in the header X-Mock-Fault.
 type Kind string
 
 // The faults of requests.
@@ -42,7 +42,7 @@ const (
 	StaleTimestamp   Kind = "stale-timestamp"   // the first attempt was signed too long ago
 )
 
-// The bodies that a status can have.
+// The bodies of a Status.
 const (
 	BodyProblem = "problem" // the default
 	BodyCoded   = "coded"   // {error, message, status}
@@ -53,10 +53,10 @@ const (
 // DefaultCode is the code in the body of a Status that names none.
 const DefaultCode = "MOCK_FAULT"
 
-// maxCode is how long a code may be.
+// maxCode is the maximum length of a code.
 const maxCode = 64
 
-// Fault is something that goes wrong, and when.
+// Fault is a failure, and when it happens.
 type Fault struct {
 	Kind       Kind
 	Status     int           // of Status and HTMLPage
@@ -65,11 +65,11 @@ type Fault struct {
 	RetryAfter time.Duration // a header of Status and HTMLPage; 0 is none
 	Latency    time.Duration // wall time; of any fault of requests
 	Delay      time.Duration // of DelayWebhook, on the virtual clock
-	Applied    bool          // the request is carried out before a Status, HTMLPage or Hang
+	Applied    bool          // the request is executed before a Status, HTMLPage or Hang
 
-	Account     string  // whose requests; "" is everybody's
-	On          string  // which operation or kind of event; "" is any
-	Times       int     // how often at most; 0 is without end
+	Account     string  // whose requests; "" is all accounts
+	On          string  // the operation or kind of event; "" is any
+	Times       int     // the maximum number of hits; 0 is unlimited
 	Nth         int     // only the nth that matches, from 1; 0 is each
 	Probability float64 // 0 and 1 are always
 	Never       bool    // a probability of 0
@@ -88,7 +88,7 @@ func kinds() []Kind {
 	}
 }
 
-// Validate returns what is wrong with the fault, or nil.
+// Validate returns the error of an invalid fault, or nil.
 func (f Fault) Validate() error {
 	switch {
 	case !slices.Contains(kinds(), f.Kind):
@@ -120,7 +120,7 @@ func (f Fault) Validate() error {
 	return nil
 }
 
-// validCode reports whether a code looks like those of the interface.
+// validCode reports whether a code has the form of the interface's codes.
 func validCode(code string) bool {
 	return len(code) <= maxCode && !strings.ContainsFunc(code, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z')
@@ -139,9 +139,9 @@ func Names() []string {
 // names lists every fault, for error messages.
 func names() string { return strings.Join(Names(), ", ") }
 
-// Parse reads the text form of what goes wrong, as the header X-Mock-Fault has
-// it: "status=503; retry-after=2", "lose-response", "latency=800ms",
-// "status=409; body=coded; code=INSUFFICIENT_FUNDS".
+// Parse reads the text form of a fault, as in the header X-Mock-Fault:
+// "status=503; retry-after=2", "lose-response", "latency=800ms", "status=409;
+// body=coded; code=INSUFFICIENT_FUNDS".
 func Parse(text string) (Fault, error) {
 	var f Fault
 	for part := range strings.SplitSeq(text, ";") {
@@ -160,7 +160,7 @@ func Parse(text string) (Fault, error) {
 	return f, f.Validate()
 }
 
-// set takes one name=value of the text form.
+// set applies one name=value of the text form.
 func set(f *Fault, name, value string) error {
 	var err error
 	switch name {
@@ -236,7 +236,7 @@ func (f Fault) String() string {
 		text += "=" + f.Delay.String()
 	case HTMLPage:
 		text += "; status=" + strconv.Itoa(f.Status)
-	default: // the name says it all
+	default: // the name is complete
 	}
 	if f.Body != "" {
 		text += "; body=" + f.Body

@@ -16,12 +16,12 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// Header is the request header that asks for a fault of that very request, in
+// Header is the request header that injects a fault into its own request, in
 // the form of [Parse].
 const Header = "X-Mock-Fault"
 
-// Injector is a handler that lets the faults of a Set happen to the requests
-// on their way to the next one.
+// Injector is a handler that injects the faults of a Set into requests before
+// it calls the next handler.
 type Injector struct {
 	Set       *Set
 	Next      http.Handler
@@ -43,7 +43,7 @@ func (in *Injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Noter is a response writer that wants to know which fault it carries.
+// Noter is a response writer that is notified of the fault of its response.
 type Noter interface{ NoteFault(text string) }
 
 func note(w http.ResponseWriter, f Fault) {
@@ -75,7 +75,7 @@ func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
 	return f, ok, nil
 }
 
-// inject lets one fault happen.
+// inject injects one fault.
 func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	if !f.Applied && !wait(r.Context(), f.Latency) {
 		panic(http.ErrAbortHandler) // the client is gone
@@ -95,7 +95,7 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	}
 }
 
-// refuse responds in place of the gateway, which may have executed the request.
+// refuse responds instead of the gateway, which may have executed the request.
 func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
 	if f.Applied {
 		in.Next.ServeHTTP(newRecording(w), r)
@@ -139,11 +139,11 @@ func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 	}
 }
 
-// drain reads the rest of a request, so that a client that still sends meets
-// the response, and a socket notices when the client leaves.
+// drain reads the rest of a request, so that a client that is still sending
+// gets the response, and a socket notices when the client leaves.
 func drain(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, 2<<20) }
 
-// wait waits for wall time. It reports false when the request ended before.
+// wait waits in wall time. It reports false if the request ended first.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -163,11 +163,11 @@ type staleKey struct{}
 // Stale reports whether a read returns the previous version.
 func Stale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
 
-// ChangeNoter is a response writer that wants to know whether the request
-// changed something.
+// ChangeNoter is a response writer that is notified if the request changed
+// something.
 type ChangeNoter interface{ NoteChange() }
 
-// recording holds a response back.
+// recording buffers a response.
 type recording struct {
 	w       http.ResponseWriter
 	header  http.Header
@@ -201,7 +201,8 @@ func (r *recording) send(body []byte) {
 	_, _ = r.w.Write(body)
 }
 
-// truncate announces the whole response, sends half of it and closes.
+// truncate announces the full length of the response, sends half of it and
+// closes the connection.
 func (r *recording) truncate() {
 	body := r.body.Bytes()
 	r.head(max(len(body), 1))

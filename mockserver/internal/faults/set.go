@@ -17,29 +17,29 @@ const (
 	maxPattern = 256 // characters of Fault.On
 )
 
-// ErrLimit says that the set holds as many faults as it takes.
+// ErrLimit means that the set is full.
 var ErrLimit = fmt.Errorf("%d faults are waiting, the gateway's limit: clear some", maxFaults)
 
-// Set holds the faults that wait for requests and webhooks. The zero Set is
-// empty and ready.
+// Set holds the faults for requests and webhooks. The zero Set is empty and
+// ready.
 type Set struct {
 	// Seed makes probabilities repeat exactly.
 	Seed uint64
-	// Known reports whether there is an operation, or a kind of event, that
-	// pattern means; nil takes any. It keeps a mistyped fault from waiting in
-	// vain.
+	// Known reports whether pattern matches an operation or a kind of event;
+	// nil accepts any pattern. It rejects a mistyped fault, which would never
+	// fire.
 	Known func(webhook bool, pattern string) bool
 	// Events are notified of changes and hits; nil are not.
 	Events *events.Hub
 
-	armed atomic.Int32 // spares the lock if nothing waits
+	armed atomic.Int32 // avoids the lock if there are no faults
 
 	mu    sync.Mutex
 	list  []*waiting
 	count int // faults so far
 }
 
-// waiting is a fault with what has become of it.
+// waiting is a fault with its counters.
 type waiting struct {
 	Fault
 
@@ -49,7 +49,7 @@ type waiting struct {
 	fired  int
 }
 
-// Report is a waiting fault and what has become of it.
+// Report is a fault with its matches and hits.
 type Report struct {
 	ID    string
 	Fault Fault
@@ -57,8 +57,8 @@ type Report struct {
 	Fired int // those that it hit
 }
 
-// Add puts a fault behind those that wait already, and returns its id. If
-// several match, the first that fires wins.
+// Add appends a fault, and returns its id. If several match, the first that
+// fires wins.
 func (s *Set) Add(f Fault) (id string, err error) {
 	if err := f.Validate(); err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (s *Set) remove(match func(*waiting) bool) bool {
 }
 
 // Reports lists the faults of an account, or for "" all of them, in the order
-// in which they were added. Those that will not fire again are among them.
+// in which they were added. They include those that can't fire again.
 func (s *Set) Reports(account string) []Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,16 +133,16 @@ func (s *Set) Reports(account string) []Report {
 	return reports
 }
 
-// Request is what is matched of a request.
+// Request has the parts of a request that are matched.
 type Request struct{ Account, Operation, Method, Path string }
 
-// ForRequest returns the fault that a request meets.
+// ForRequest returns the fault for a request.
 func (s *Set) ForRequest(r Request) (Fault, bool) {
 	return s.next(r.Account, r.Operation, false, func(pattern string) bool { return r.Matches(pattern) })
 }
 
-// ForWebhook returns what happens to the delivery of an event; the zero Fault is
-// nothing.
+// ForWebhook returns the fault for the delivery of an event; the zero Fault is
+// none.
 func (s *Set) ForWebhook(account, kind string) Fault {
 	f, _ := s.next(account, kind, true, func(pattern string) bool { return Glob(pattern, kind) })
 	return f
@@ -165,7 +165,7 @@ func (s *Set) next(account, target string, webhook bool, matches func(pattern st
 	return Fault{}, false
 }
 
-// done reports whether a fault will not fire again.
+// done reports whether a fault can't fire again.
 func (w *waiting) done() bool {
 	return w.Times > 0 && w.fired >= w.Times || w.Nth > 0 && w.seen >= w.Nth
 }
@@ -189,13 +189,13 @@ func (w *waiting) fire() bool {
 	return true
 }
 
-// Matches reports whether a pattern means the request: the operation's name
+// Matches reports whether a pattern matches the request: the operation's name
 // ("transactions.create", "transactions.*"), or an optional method and a path
 // ("POST /v2/transactions", "/v2/transactions/{id}").
 func (r Request) Matches(pattern string) bool { return r.matches(pattern, PathMatches) }
 
-// Means reports whether a pattern means some request of an operation, whose path
-// is a template.
+// Means reports whether a pattern matches some request of an operation, whose
+// path is a template.
 func (r Request) Means(pattern string) bool {
 	return r.matches(pattern, func(path, template string) bool {
 		return PathMatches(path, template) || PathMatches(template, path)
@@ -221,8 +221,8 @@ func Glob(pattern, name string) bool {
 	return pattern == name
 }
 
-// PathMatches reports whether a path is one that a template means: "{id}" and
-// "*" are any element.
+// PathMatches reports whether a path matches a template: "{id}" and "*" match
+// any element.
 func PathMatches(template, path string) bool {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxDrain is how much of a body is read that the response did not need, so
-	// that a client which sends all of it first reads the response and not a
+	// maxDrain is how much of an unread body is read after the response, so
+	// that a client that sends all of it first gets the response instead of a
 	// reset connection.
 	maxDrain = 8 << 20
 	// drainTime is how long that may take.
@@ -30,8 +30,8 @@ func (g *Gate) timed(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	b.drain(r)
 }
 
-// body is a request's body with a deadline, which begins with the first read
-// and ends with the body: what a request takes besides is not limited.
+// body is a request's body with a deadline, which starts with the first read
+// and ends with the body: the rest of the request has no time limit.
 type body struct {
 	io.ReadCloser
 
@@ -49,14 +49,14 @@ func (b *body) Read(to []byte) (int, error) {
 	n, err := b.ReadCloser.Read(to)
 	if err != nil && !b.ended {
 		b.ended = true
-		if errors.Is(err, io.EOF) { // else net/http must not wait for the rest either
+		if errors.Is(err, io.EOF) { // otherwise net/http must not wait for the rest either
 			b.deadline(0)
 		}
 	}
 	return n, err
 }
 
-// deadline sets how long reads may take from now on; 0 is without end. A writer
+// deadline sets how long reads may take from now on; 0 is unlimited. A writer
 // without deadlines has no slow client either.
 func (b *body) deadline(d time.Duration) {
 	var at time.Time
@@ -66,8 +66,8 @@ func (b *body) deadline(d time.Duration) {
 	_ = b.controller.SetReadDeadline(at)
 }
 
-// drain reads a body's rest. A client that waits to be told to go on sends
-// nothing: it is not told.
+// drain reads a body's rest. A client that waits for "100 Continue" sends
+// nothing, and gets none.
 func (b *body) drain(r *http.Request) {
 	waits := !b.begun && strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	if b.ended || waits {

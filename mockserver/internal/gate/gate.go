@@ -1,6 +1,6 @@
-// Package gate is what every request passes before the gateway sees it: it
-// keeps out web pages that reach this machine under a name of their own (DNS
-// rebinding), and clients that never finish sending a body.
+// Package gate checks every request before the gateway handles it: it rejects
+// web pages that reach this machine under their own host name (DNS rebinding),
+// and clients that never finish sending a body.
 package gate
 
 import (
@@ -17,18 +17,19 @@ import (
 // BodyTimeout is how long a request's body may take to arrive.
 const BodyTimeout = 30 * time.Second
 
-// Gate is a handler that passes on what may come in.
+// Gate is a handler that passes on allowed requests.
 type Gate struct {
 	Next http.Handler
-	// Hosts are names under which the gateway may be called beside those of this
-	// machine; "*" is any.
+	// Hosts are the host names that are allowed besides those of this machine;
+	// "*" is any.
 	Hosts []string
-	// Open reports which requests are harmless under any name. Nil is none.
+	// Open reports which requests are harmless under any name. Nil means none.
 	Open func(*http.Request) bool
-	// Strict reports which requests are checked even if no socket is
-	// involved. Nil is none: in memory a client may call the gateway by any name.
+	// Strict reports which requests are checked even if no socket is involved.
+	// Nil means none: in memory a client may use any host name.
 	Strict func(*http.Request) bool
-	// Rejected is notified of a request under a foreign host name. Nil is not.
+	// Rejected, if not nil, is notified of a request with a host name that is
+	// not allowed.
 	Rejected func(*http.Request)
 	// BodyTimeout is how long a body may take; 0 is [BodyTimeout].
 	BodyTimeout time.Duration
@@ -78,7 +79,7 @@ func Allowed(host string, names []string) bool {
 		}
 	}
 	if _, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")); err == nil {
-		return true // a page gets its origin from its name: that of an address is the address
+		return true // a page's origin has its host name, so an IP address can't be rebound
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == "*" || strings.EqualFold(name, host)

@@ -15,12 +15,12 @@ var assets embed.FS
 //go:embed page.html
 var pageText string
 
-// pageTemplate is parsed at the first page: most servers show none.
+// pageTemplate is parsed on first use: most servers show no page.
 var pageTemplate = sync.OnceValue(func() *template.Template { //nolint:gochecknoglobals // never changes
 	return template.Must(template.New("").Parse(pageText))
 })
 
-// assetVersion changes with the page's files, so that a browser may keep them.
+// assetVersion changes with the page's files, so that browsers may cache them.
 var assetVersion = sync.OnceValue(func() string { //nolint:gochecknoglobals // never changes
 	sum := uint32(0)
 	for name := range assetTypes() {
@@ -54,5 +54,5 @@ func (v *visit) asset(name string) {
 	h := v.w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "public, max-age=86400")
-	_, _ = v.w.Write(text) //nolint:gosec // a file of ours; it fails only when the buyer is gone
+	_, _ = v.w.Write(text) //nolint:gosec // a file of ours; it fails only if the buyer has left
 }

@@ -1,11 +1,10 @@
 // Package hosted is the checkout page behind data.url of a checkout link, on
-// which a buyer pays: plain HTML forms that work without script.
+// which a buyer pays: plain HTML forms that work without JavaScript.
 //
-// The page has no rules of its own. It fills a session in and starts its payment
-// with the calls of package httpapi, and what a bank does to the payment is a
-// transition of package engine, so its webhooks, limits and timers are those of
-// any other payment. It never asks for a card number: a buyer chooses what
-// becomes of a test card.
+// The page has no rules of its own. It fills in a session and starts its payment
+// with the calls of package httpapi. A bank's actions are transitions of package
+// engine, so webhooks, limits and timers are those of any other payment. It
+// never asks for a card number: a buyer chooses the outcome of a test card.
 package hosted
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Config is what Pages need. All but Dialect are required.
+// Config configures Pages. All fields but Dialect are required.
 type Config struct {
 	Store *store.Store
 	Now   func() time.Time // the virtual clock
@@ -43,8 +42,8 @@ func New(cfg Config) *Pages {
 	return &Pages{cfg: cfg, origin: http.NewCrossOriginProtection()}
 }
 
-// Operations are the requests to a page that the journal names and that faults
-// can be added to.
+// Operations are the requests to a page that have a name in the journal and can
+// have faults.
 func Operations() []spec.Operation {
 	return []spec.Operation{
 		{Name: "checkout_links.page", Method: http.MethodGet, Path: httpapi.PagePath + "{slug}"},
@@ -55,14 +54,14 @@ func Operations() []spec.Operation {
 // Serves reports whether a request is for a page or one of its files.
 func Serves(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, httpapi.PagePath) }
 
-// Quiet reports whether a request is not worth a line in the journal: the page's
-// files, and the question whether anything is new, which it asks every second.
+// Quiet reports whether a request is left out of the journal: the page's files,
+// and its polling for changes every second.
 func Quiet(r *http.Request) bool {
 	_, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")
 	return Serves(r) && found && rest != ""
 }
 
-// Operation returns the name of a request to a page, "" if it is none.
+// Operation returns the name of a request to a page, "" if it has none.
 func Operation(r *http.Request) string {
 	if Serves(r) && !Quiet(r) {
 		for _, op := range Operations() {
@@ -110,9 +109,8 @@ func (v *visit) allows(methods ...string) bool {
 	return false
 }
 
-// secure sets what keeps a page's content in and others' out: no script or
-// style in the page, no other host, no frame around it, and no address of it
-// for the merchant's site.
+// secure sets the security headers of a page: no inline script or style, no
+// other host, no framing, and no referrer for the merchant's site.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -122,15 +120,15 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// The cookies of the page. That of the session is Lax and not Strict: a buyer
-// who comes back from the merchant's site must find the same payment.
+// The cookies of the page. The session's is Lax and not Strict: a buyer who
+// returns from the merchant's site must find the same payment.
 const (
 	sessionCookie  = "checkout_session"
 	languageCookie = "checkout_language"
 )
 
-// remember keeps a session's token in the buyer's browser, for this link's page
-// alone.
+// remember stores a session's token in the buyer's browser, for this link's
+// page only.
 func (v *visit) remember(token string) {
 	const week = 7 * 24 * 60 * 60 // longer than any payment waits
 	age := week
@@ -146,8 +144,8 @@ func (v *visit) cookie(c *http.Cookie) {
 	http.SetCookie(v.w, c)
 }
 
-// formToken is what a page's forms carry: only who has the session's cookie
-// can know it.
+// formToken is the CSRF token of a page's forms: only a page with the session's
+// cookie can have it.
 func formToken(session string) string {
 	sum := sha256.Sum256([]byte("checkout form " + session))
 	return hex.EncodeToString(sum[:16])

@@ -11,8 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A language of the page. The first is that of buyers whose browser asks for
-// none of them.
+// A language of the page. The first one is the default.
 type language struct{ Code, Name string }
 
 func languages() []language {
@@ -22,8 +21,8 @@ func languages() []language {
 //go:embed words.json
 var wordsText []byte
 
-// catalog holds what the page says, by key and language. It is read at the
-// first page: most servers show none.
+// catalog holds the page's texts, by key and language. It is parsed on first
+// use: most servers show no page.
 var catalog = sync.OnceValue(func() map[string]map[string]string { //nolint:gochecknoglobals // never changes
 	var c map[string]map[string]string
 	if err := json.Unmarshal(wordsText, &c); err != nil {
@@ -32,10 +31,10 @@ var catalog = sync.OnceValue(func() map[string]map[string]string { //nolint:goch
 	return c
 })
 
-// words say things in one language.
+// words are the texts in one language.
 type words struct{ Code string }
 
-// Say returns the sentence of a key. Values are put in the place of {}.
+// Say returns the sentence of a key. Values replace the {} placeholders.
 func (w words) Say(key string, values ...string) string {
 	text := catalog()[key][w.Code]
 	for _, v := range values {
@@ -47,7 +46,7 @@ func (w words) Say(key string, values ...string) string {
 // has reports whether there is a sentence.
 func (w words) has(key string) bool { return catalog()[key][w.Code] != "" }
 
-// day writes a time of day in Brasília, where vouchers are due.
+// day formats a date in Brasília time, by which vouchers are due.
 func (w words) day(t time.Time) string {
 	layout := "02/01/2006 15:04"
 	if w.Code == "en" {
@@ -56,8 +55,8 @@ func (w words) day(t time.Time) string {
 	return t.In(time.FixedZone("BRT", -3*60*60)).Format(layout) + " (UTC−3)"
 }
 
-// choose returns the buyer's language: the one switched to, that of an earlier
-// switch, or the browser's.
+// choose returns the buyer's language: the one just selected, the one selected
+// earlier, or the browser's.
 func choose(r *http.Request) words {
 	if code := known(r.URL.Query().Get("lang")); code != "" {
 		return words{code}
@@ -68,8 +67,7 @@ func choose(r *http.Request) words {
 	return words{accepted(r.Header.Get("Accept-Language"))}
 }
 
-// known returns the language that a tag such as pt-BR begins with, "" for none
-// of the page's.
+// known returns the page's language for a tag such as pt-BR, "" if it has none.
 func known(tag string) string {
 	code, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 	for _, l := range languages() {
@@ -80,7 +78,7 @@ func known(tag string) string {
 	return ""
 }
 
-// accepted returns the language that an Accept-Language header likes best.
+// accepted returns the preferred language of an Accept-Language header.
 func accepted(header string) string {
 	best, most := languages()[0].Code, 0.0
 	for part := range strings.SplitSeq(header, ",") {

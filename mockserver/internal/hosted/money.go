@@ -6,14 +6,15 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// form is how a currency's own country writes amounts.
+// form is the format of amounts in a currency's own country.
 type form struct {
 	sign  string // before the number
 	comma bool   // 1.234,56 and not 1,234.56
 }
 
-// forms has the currencies with a sign of their own. The dollars of several
-// countries are told apart; the other currencies have their code.
+// forms has the currencies with their own symbol. The dollars of several
+// countries have distinct symbols; the other currencies are shown with their
+// code.
 var forms = map[string]form{ //nolint:gochecknoglobals // never changes
 	"BRL": {"R$", true}, "ARS": {"AR$", true}, "CLP": {"CLP$", true}, "COP": {"COL$", true}, "PYG": {"₲", true},
 	"UYU": {"$U", true}, "BOB": {"Bs", true}, "CRC": {"₡", true}, "EUR": {"€", true}, "IDR": {"Rp", true},
@@ -25,8 +26,8 @@ var forms = map[string]form{ //nolint:gochecknoglobals // never changes
 
 const noBreak = "\u00a0"
 
-// money writes an amount in the smallest unit as buyers of the currency's
-// country read it: "R$ 1.234,56".
+// money formats an amount in the smallest unit as in the currency's country:
+// "R$ 1.234,56".
 func money(amount int64, currency string) string {
 	f, known := forms[currency]
 	if !known {

@@ -16,8 +16,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// values are what a buyer has typed or chosen, by the names of the form's
-// fields.
+// values are the buyer's input, by the names of the form's fields.
 type values map[string]string
 
 // members names the member of the interface that each field of the form fills.
@@ -30,7 +29,7 @@ var members = map[string]string{ //nolint:gochecknoglobals // never changes
 	"method": "payment_method", "outcome": "token", "installments": "installments",
 }
 
-// read takes the fields of a form.
+// read reads the fields of a form.
 func read(form url.Values) values {
 	v := values{}
 	for name := range members {
@@ -42,7 +41,7 @@ func read(form url.Values) values {
 	return v
 }
 
-// valuesOf returns what a session knows already.
+// valuesOf returns the values that a session already has.
 func valuesOf(s *engine.Session) values {
 	b := s.Buyer
 	v := values{"name": b.Name, "email": b.Email, "phone": b.Phone, "birth_date": b.BirthDate, "method": s.Method}
@@ -56,21 +55,21 @@ func valuesOf(s *engine.Session) values {
 	return v
 }
 
-// pay fills the session in and starts its payment, as the buyer's browser would
-// with the interface's own calls. The payment's key is that of the form, so that
-// a form which is sent twice pays once.
+// pay fills in the session and starts its payment, as the buyer's browser would
+// with the interface's own calls. The form's key is the payment's, so a form
+// that is sent twice pays once.
 func (v *visit) pay(in values) {
 	a := v.call(http.MethodPatch, "/session", v.filled(in))
 	if a.status == http.StatusOK {
 		a = v.call(http.MethodPost, "/pay", v.payload(in))
 	}
 	switch a.status {
-	case http.StatusOK, http.StatusUnauthorized, http.StatusConflict: // begun now, or before
+	case http.StatusOK, http.StatusUnauthorized, http.StatusConflict: // started now, or before
 		v.redirect("")
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		v.render(http.StatusUnprocessableEntity, v.pageOfForm("", in, a.problem.Errors))
 	case http.StatusGone:
-		if v.open() { // it was the session's time that was over, not the link's
+		if v.open() { // the session had expired, not the link
 			v.render(http.StatusGone, v.pageOfForm(noticeExpired, in, nil))
 		}
 	default:
@@ -78,8 +77,8 @@ func (v *visit) pay(in values) {
 	}
 }
 
-// filled is the body that fills the session in. Name and e-mail are sent when
-// they are empty too, so that the interface says what it wants of them.
+// filled is the body that fills in the session. Name and e-mail are sent even
+// if they are empty, so that the interface reports them.
 func (v *visit) filled(in values) map[string]any {
 	buyer := map[string]any{
 		"name": in["name"], "email": in["email"], "phone": orNull(in["phone"]), "birth_date": orNull(in["birth_date"]),
@@ -122,8 +121,8 @@ func (v *visit) address(in values) map[string]any {
 	return address
 }
 
-// payload is the body that starts the payment. It names the price that the
-// buyer has seen.
+// payload is the body that starts the payment. It has the price that the buyer
+// has seen.
 func (v *visit) payload(in values) map[string]any {
 	body := map[string]any{
 		"session_token": v.session.Token, "idempotency_key": "page-" + in["attempt"], "currency": in["currency"],
@@ -140,8 +139,8 @@ func (v *visit) payload(in values) map[string]any {
 	return body
 }
 
-// cardToken is what a payment element would make of a card: here of the outcome
-// that the buyer has chosen. Every attempt has its own.
+// cardToken is the token that a payment element would create for a card: here
+// for the outcome that the buyer has chosen. Every attempt has its own.
 func (v *visit) cardToken(in values) string {
 	if !slices.Contains(outcomes(), in["outcome"]) {
 		return ""
@@ -158,7 +157,7 @@ func outcomes() []string {
 	}
 }
 
-// moves are what a payment's bank does to it, or its buyer.
+// moves are the actions of a payment's bank or buyer.
 func moves() map[string]store.Transition[engine.Transaction] {
 	return map[string]store.Transition[engine.Transaction]{
 		"pay":    engine.Pay,
@@ -170,8 +169,8 @@ func moves() map[string]store.Transition[engine.Transaction] {
 	}
 }
 
-// move does one of moves. The payment is the one that the form was about: if
-// another tab has begun a new one meanwhile, that is left alone.
+// move performs one of moves, on the payment of the form: if another tab has
+// started a new one meanwhile, that one does not change.
 func (v *visit) move(name string) {
 	transition, known := moves()[name]
 	if !known || !v.began() || v.r.PostForm.Get("payment") != v.payment.ID {
@@ -189,8 +188,8 @@ func (v *visit) move(name string) {
 	}
 }
 
-// errorsOf sorts the interface's violations by the fields of the form. Those of
-// no field have the name "".
+// errorsOf groups the interface's violations by the fields of the form. Those
+// without a field have the name "".
 func errorsOf(found []spec.Violation) map[string]spec.Violation {
 	byField := map[string]spec.Violation{}
 	for _, violation := range found {

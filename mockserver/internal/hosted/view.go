@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
-// page is what the template shows. It holds strings as the buyer or the merchant
+// page is the data of the template. Its strings are as the buyer or the merchant
 // wrote them: html/template escapes them all.
 type page struct {
 	words
@@ -60,7 +60,7 @@ func itemsOf(l *engine.Link, products engine.Catalog) []item {
 	return list
 }
 
-// paymentPage is the payment that a session waits for or has been paid with.
+// paymentPage is the pending or completed payment of a session.
 type paymentPage struct {
 	ID, Method, Status string
 	Amount             string
@@ -97,10 +97,10 @@ func (v *visit) render(status int, p *page) {
 	h.Set("Content-Language", v.words.Code)
 	h.Set("Vary", "Accept-Language, Cookie")
 	v.w.WriteHeader(status)
-	_, _ = v.w.Write(b.Bytes()) // fails only when the buyer is gone
+	_, _ = v.w.Write(b.Bytes()) // fails only if the buyer has left
 }
 
-// pageOfPayment shows a payment, and what its bank could do.
+// pageOfPayment shows a payment, with its bank's possible actions.
 func (v *visit) pageOfPayment(notice string) *page {
 	t := v.payment
 	p := &page{Notice: notice, Version: v.version(), Payment: v.paymentPage()}
@@ -151,8 +151,8 @@ func (v *visit) paymentPage() *paymentPage {
 	return p
 }
 
-// webURL returns a merchant's address if a browser opens it as a page: a link
-// may name any other text too.
+// webURL returns a merchant's address if it is an http or https URL: a link may
+// have any string there.
 func webURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -169,13 +169,13 @@ type formPage struct {
 	Outcome      field
 	Installments field
 	Errors       []field // those with an error, for the list above the form
-	General      string  // an error of no field
+	General      string  // an error without a field
 	Amount       int64
 	Currency     string
 	Attempt      int
 	Submit       string
 	Unpayable    bool
-	Last         string // what became of the attempt before
+	Last         string // the outcome of the previous attempt
 	LastReason   string
 }
 
@@ -194,8 +194,7 @@ type field struct {
 	Options                         []choice
 }
 
-// pageOfForm shows the form with what the buyer has typed and what the interface
-// says about it.
+// pageOfForm shows the form with the buyer's input and the interface's errors.
 func (v *visit) pageOfForm(notice string, in values, found []spec.Violation) *page {
 	f := &formPage{
 		Amount: v.total, Currency: v.link.Currency, Attempt: len(v.session.Attempts) + 1,
@@ -239,7 +238,7 @@ func installments() (list []string) {
 	return list
 }
 
-// inputs makes the fields of a form.
+// inputs returns the fields of a form.
 type inputs struct {
 	words
 
@@ -254,7 +253,7 @@ func (w inputs) field(name, kind, autocomplete string) field {
 	}
 }
 
-// message says what is wrong with a field in the buyer's language.
+// message returns the error of a field in the buyer's language.
 func (w inputs) message(name string) string {
 	violation, found := w.wrong[name]
 	switch {
@@ -293,7 +292,7 @@ func (w inputs) address() []field {
 	return w.note(list)
 }
 
-// note marks the fields that may be left empty.
+// note marks optional fields.
 func (w inputs) note(list []field) []field {
 	for i, f := range list {
 		if !f.Required && f.Options == nil {
@@ -303,7 +302,8 @@ func (w inputs) note(list []field) []field {
 	return list
 }
 
-// choose makes a field with a list of values; prefix leads to their sentences.
+// choose returns a field with a list of values; prefix is the prefix of their
+// sentences' keys.
 func (w inputs) choose(name, prefix string, options []string, fallback string) field {
 	f := w.field(name, "", "off")
 	f.Value = cmp.Or(f.Value, fallback)
@@ -319,7 +319,7 @@ func (w inputs) choose(name, prefix string, options []string, fallback string) f
 	return f
 }
 
-// URL is the page's address, without what a visit adds.
+// URL is the page's address, without query.
 func (p *page) URL() string { return httpapi.PagePath + url.PathEscape(p.Slug) }
 
 // Waits reports whether the page changes by itself.
@@ -327,7 +327,7 @@ func (p *page) Waits() bool {
 	return slices.Contains([]string{"pix", "voucher", "card", "challenge"}, p.State)
 }
 
-// Heading is the page's own title: what state the payment is in.
+// Heading is the page's title: the state of the payment.
 func (p *page) Heading() string {
 	switch p.State {
 	case "form":
@@ -339,8 +339,8 @@ func (p *page) Heading() string {
 	}
 }
 
-// Line writes a digitable line as boletos print it:
-// 00190.50095 40144.816069 06809.350314 3 37370000000100.
+// Line formats a digitable line as on a printed boleto: 00190.50095
+// 40144.816069 06809.350314 3 37370000000100.
 func (p *paymentPage) Line() string {
 	c := p.Code
 	if len(c) != 47 {

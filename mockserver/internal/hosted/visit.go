@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// visit is one request of a buyer: what it is about, as it was found.
+// visit is one request of a buyer, with the resources that it is about.
 type visit struct {
 	pages *Pages
 	w     http.ResponseWriter
@@ -29,18 +29,18 @@ type visit struct {
 	items   []item
 	total   int64
 	session *engine.Session     // of the cookie; nil if there is none
-	payment *engine.Transaction // that the session waits for or has been paid with
+	payment *engine.Transaction // pending or completed
 	last    *engine.Transaction // of the session's latest attempt
 }
 
-// find looks a link up. Slugs are unique across accounts.
+// find looks up a link. Slugs are unique across accounts.
 func (v *visit) find(slug string) bool {
 	v.key = v.pages.owner(slug)
 	if v.key == "" {
 		return false
 	}
 	v.pages.cfg.Store.Account(v.key).View(func(d *store.Data) {
-		if l := d.Links.Get(slug); l != nil { // no reset has come between
+		if l := d.Links.Get(slug); l != nil { // no reset in between
 			v.look(d, l, v.token())
 		}
 	})
@@ -69,7 +69,7 @@ func (v *visit) token() string {
 	return c.Value
 }
 
-// again looks at what a change has made of the session with a token.
+// again reads the session with a token after a change.
 func (v *visit) again(token string) {
 	v.account().View(func(d *store.Data) {
 		v.session = nil
@@ -79,8 +79,8 @@ func (v *visit) again(token string) {
 	})
 }
 
-// account is that of the link. A fault that loses responses learns of its
-// changes.
+// account returns the link's account. A fault that loses responses is notified
+// of its changes.
 func (v *visit) account() *store.Account {
 	a := v.pages.cfg.Store.Account(v.key)
 	if w, ok := v.w.(faults.ChangeNoter); ok {
@@ -102,7 +102,7 @@ func (v *visit) look(d *store.Data, l *engine.Link, token string) {
 	}
 }
 
-// began reports whether the session has a payment, which is shown however the
+// began reports whether the session has a payment, which is shown even if the
 // link has ended.
 func (v *visit) began() bool {
 	return v.session != nil && v.payment != nil && (engine.Processing(v.session) || engine.Completed(v.session))
@@ -128,8 +128,8 @@ func (v *visit) show() {
 	v.render(http.StatusOK, v.pageOfForm(notice, valuesOf(v.session), nil))
 }
 
-// open resumes the buyer's session or opens a new one. If the link allows
-// none, it says so to the buyer and returns false.
+// open resumes the buyer's session or opens a new one. If the link allows none,
+// it shows that to the buyer and returns false.
 func (v *visit) open() bool {
 	a := v.call(http.MethodGet, "", nil)
 	switch a.status {
@@ -152,14 +152,14 @@ func (v *visit) open() bool {
 	return true
 }
 
-// response is what a call of the interface returned.
+// response is the response to a call of the interface.
 type response struct {
 	status  int
 	data    struct{ SessionToken string }
 	problem respond.Problem
 }
 
-// call makes a request of the interface in the name of the link's account, with
+// call makes a request to the interface on behalf of the link's account, with
 // the session's token.
 func (v *visit) call(method, path string, body any) response {
 	var text []byte
@@ -184,7 +184,7 @@ func (v *visit) call(method, path string, body any) response {
 	return w.response()
 }
 
-// recorder keeps a response of the interface.
+// recorder records a response of the interface.
 type recorder struct {
 	outer  http.ResponseWriter
 	header http.Header
@@ -228,8 +228,8 @@ func (w *recorder) response() response {
 	return a
 }
 
-// status says what the page's script must know: whether the page is still
-// right, and how long a payment may wait.
+// status returns the data for the page's script: whether the page is up to
+// date, and how long a payment may still wait.
 func (v *visit) status() {
 	respond.Write(v.w, http.StatusOK, respond.JSON, struct {
 		Version string `json:"version"`
@@ -237,8 +237,8 @@ func (v *visit) status() {
 	}{v.version(), v.left()})
 }
 
-// version changes whenever the page would show something else. What a buyer
-// types into the form is not part of it.
+// version changes whenever the content of the page does. Input in the form is
+// not part of it.
 func (v *visit) version() string {
 	switch {
 	case v.began():
@@ -250,7 +250,7 @@ func (v *visit) version() string {
 	}
 }
 
-// left is how long the payment may still wait, "" if nothing waits.
+// left is how long the payment may still wait, "" if none is pending.
 func (v *visit) left() string {
 	if !v.began() || !engine.Processing(v.session) {
 		return ""
@@ -264,7 +264,7 @@ func (v *visit) left() string {
 
 // The notices above a page.
 const (
-	noticeStale   = "stale"   // the form was of another session
+	noticeStale   = "stale"   // the form belonged to another session
 	noticeLate    = "late"    // the payment has moved on meanwhile
 	noticeExpired = "expired" // a new session was opened for the buyer
 )
@@ -272,8 +272,8 @@ const (
 // maxForm is the longest form that is read.
 const maxForm = 64 << 10
 
-// submit does what a form of the page asks for. Whatever changes, the response
-// is a redirect to the page, so that a reload repeats nothing.
+// submit executes a form of the page. The response is always a redirect to the
+// page, so that a reload repeats nothing.
 func (v *visit) submit() {
 	if err := v.pages.origin.Check(v.r); err != nil {
 		v.fail(http.StatusForbidden, "A page of another origin may not pay.")
@@ -303,7 +303,7 @@ func (v *visit) submit() {
 	}
 }
 
-// redirect leads the buyer to the page.
+// redirect redirects the buyer to the page.
 func (v *visit) redirect(notice string) {
 	target := httpapi.PagePath + url.PathEscape(v.link.Slug)
 	if notice != "" {
@@ -313,13 +313,13 @@ func (v *visit) redirect(notice string) {
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
-// fail shows an error that no buyer can do anything about.
+// fail shows an error that the buyer can't fix.
 func (v *visit) fail(status int, detail string) {
 	v.render(status, &page{State: "failed", Reason: detail})
 }
 
-// countdown writes a duration as 14:59 or 23:59:59, with days before it if
-// it is longer than one.
+// countdown formats a duration as 14:59 or 23:59:59, preceded by days if it is
+// longer than one.
 func countdown(d time.Duration) string {
 	seconds := max(0, int64(d/time.Second))
 	hours, days := seconds/3600, int64(0)

@@ -3,10 +3,10 @@
 // responses and errors.
 //
 // An endpoint is a row of internal/spec, a transition in engine, a view struct
-// in view_*.go with every key of the interface, a handler beside its kin that
-// is one [store.Account.Apply] or [store.Account.View], and a line in the
+// in view_*.go with every key of the interface, a handler next to similar ones
+// that is one [store.Account.Apply] or [store.Account.View], and a line in the
 // routes of its resource. A handler is called only for an authenticated request
-// whose body or query keeps the row's rule; what it returns is put into the
+// whose body or query satisfies the row's rule; its result is put into the
 // envelope:
 //
 //	{Operation: spec.Transfers.Create, status: 201, do: withBody(a.createTransfer)},
@@ -26,7 +26,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Config is what an API needs.
+// Config configures an API.
 type Config struct {
 	Store      *store.Store
 	Now        func() time.Time // the virtual clock
@@ -35,8 +35,8 @@ type Config struct {
 	Lenient    bool // transactions without products or buyer are accepted
 	Production bool // the environment; else sandbox
 
-	// BasicTokenX is the account of the literal Basic credential "token:x";
-	// "" refuses it.
+	// BasicTokenX is the account of the literal Basic credential "token:x"; ""
+	// rejects it.
 	BasicTokenX string
 
 	// Events are notified of what requests change; nil are not.
@@ -47,7 +47,7 @@ type Config struct {
 type API struct {
 	cfg     Config
 	router  router
-	inside  router // with the routes that the page of package hosted has in both dialects
+	inside  router // including the routes that the page of package hosted uses in both dialects
 	limiter limiter
 }
 
@@ -66,8 +66,8 @@ func New(cfg Config) *API {
 // offers reports whether the dialect has a route.
 func (a *API) offers(r *route) bool { return a.cfg.Dialect.Live(spec.HostedRoutes) || !r.liveOnly }
 
-// Operation returns the name of the operation that a request is,
-// "transactions.create", or "" if it is none.
+// Operation returns the name of a request's operation, "transactions.create",
+// or "" if it has none.
 func (a *API) Operation(r *http.Request) string {
 	if route, _, problem := a.find(r, false); problem == nil {
 		return route.Name
@@ -75,7 +75,7 @@ func (a *API) Operation(r *http.Request) string {
 	return ""
 }
 
-// Operations lists what the API serves.
+// Operations lists the operations that the API serves.
 func (a *API) Operations() []spec.Operation {
 	var list []spec.Operation
 	for _, r := range a.routes() {
@@ -86,8 +86,8 @@ func (a *API) Operations() []spec.Operation {
 	return list
 }
 
-// Account returns the key of the account that a request names, whether or not
-// it would be admitted, and "" if it names none.
+// Account returns the key in a request, whether or not it would be accepted,
+// and "" if there is none.
 func (a *API) Account(r *http.Request) string {
 	keys, ok := a.credentials(r.Header)
 	if !ok || len(keys) == 0 {
@@ -96,7 +96,8 @@ func (a *API) Account(r *http.Request) string {
 	return keys[0]
 }
 
-// Authenticate returns the key of a request's account, or why it has none.
+// Authenticate returns the key of a request's account, or the error if it has
+// none.
 func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Problem) {
 	key, p := a.authenticate(r, false)
 	if p == nil {
@@ -106,16 +107,15 @@ func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Proble
 	return "", &body
 }
 
-// ServeHTTP serves one request. The checks come in the order of the
-// interface: path and method, credentials, body, rules, and then what the
-// handler knows.
+// ServeHTTP serves one request. The checks come in the order of the interface:
+// path and method, credentials, body, rules, and then those of the handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.respond(&request{api: a, w: w, r: r, id: a.requestID(r)})
 }
 
 // ServeAs serves a request that the gateway's own page makes for a buyer, who
-// has no credentials: key is of the link's account. It counts against no rate
-// limit.
+// has no credentials: key is the link's account. It does not count towards a
+// rate limit.
 func (a *API) ServeAs(key string, w http.ResponseWriter, r *http.Request) {
 	a.respond(&request{api: a, w: w, r: r, id: a.requestID(r), key: key})
 }
@@ -161,8 +161,8 @@ func (a *API) serve(rq *request) (any, *problem) {
 }
 
 // find returns the route of a request and the value of its path's parameter.
-// What only the live dialect has is 404 in the other one, also if its path
-// has another method.
+// Routes of the live dialect are 404 in the other one, even if their path has
+// another method.
 func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
 	found, param, p := a.router.find(r)
 	if p == nil {
@@ -178,7 +178,7 @@ func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
 	return found, param, nil
 }
 
-// variant returns the reading of the rules that holds here.
+// variant returns the variant of the rules for this server.
 func (a *API) variant() spec.Variant {
 	return spec.Variant{Dialect: a.cfg.Dialect, Lenient: a.cfg.Lenient, LoopbackHTTP: true}
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// apiKeyHeader is apiKey as net/http spells it; the case does not matter.
+// apiKeyHeader is apiKey in net/http's canonical form; case does not matter.
 const apiKeyHeader = "Apikey"
 
-// maxKey bounds what is kept as the name of an account.
+// maxKey is the maximum length of an account's key.
 const maxKey = 256
 
 // authenticate returns the key of a request's account. Any secret key of the
-// server's environment opens an account of its own.
+// server's environment opens its own account.
 func (a *API) authenticate(r *http.Request, legacy bool) (string, *problem) {
 	keys, ok := a.credentials(r.Header)
 	switch {
@@ -34,8 +34,8 @@ func (a *API) authenticate(r *http.Request, legacy bool) (string, *problem) {
 	return keys[0], a.admit(keys[0])
 }
 
-// credentials returns every key that a request carries, and whether all of its
-// Authorization headers could be read.
+// credentials returns every key in a request, and whether all of its
+// Authorization headers are well formed.
 func (a *API) credentials(h http.Header) (keys []string, ok bool) {
 	for _, v := range h.Values("Authorization") {
 		scheme, text, _ := strings.Cut(v, " ")
@@ -65,8 +65,8 @@ func (a *API) credentials(h http.Header) (keys []string, ok bool) {
 	return keys, true
 }
 
-// admit decides whether a key opens an account here. What follows the prefix
-// may ask for a refusal: the mock's test values.
+// admit decides whether a key opens an account here. The text after the prefix
+// may request a rejection: the mock's test keys.
 func (a *API) admit(key string) *problem {
 	own, other, where := "sk_test_", "sk_live_", "production"
 	if a.cfg.Production {
@@ -104,8 +104,8 @@ func unauthorized(detail string) *problem {
 // limiter lets each key make limit requests in any second of wall time.
 type limiter struct {
 	mu    sync.Mutex
-	last  map[string][]time.Time // the latest requests that were let through
-	swept time.Time              // when keys were last forgotten
+	last  map[string][]time.Time // the latest accepted requests
+	swept time.Time              // when keys were last dropped
 }
 
 const (

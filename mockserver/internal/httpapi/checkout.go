@@ -37,13 +37,13 @@ func (a *API) checkoutRoutes() []route {
 // SessionHeader holds the token of a session.
 const SessionHeader = "X-Checkout-Session-Token"
 
-// PagePath is where the hosted pages of checkout links are: data.url of a link
-// ends with it and the slug.
+// PagePath is the path of the hosted pages of checkout links: data.url of a
+// link ends with it and the slug.
 const PagePath = "/pay/"
 
-// linkBody is the body of a link's creation. The members below the products
-// are beyond the document, which shows them on the link only: they are taken
-// so that every state of a link can be reached.
+// linkBody is the body of a link's creation. The document shows the members
+// below the products on the link only; they are accepted here so that every
+// state of a link can be reached.
 type linkBody struct {
 	Amount   int64         `json:"amount"`
 	Currency string        `json:"currency"`
@@ -72,7 +72,7 @@ type linkProduct struct {
 	Metadata     jsontext.Value `json:"metadata"`
 }
 
-// linkURL is the data of a link's creation.
+// linkURL is the data of the response to a link's creation.
 type linkURL struct {
 	URL string `json:"url"`
 }
@@ -131,7 +131,7 @@ func newLink(in *linkBody) engine.NewLink {
 	return n
 }
 
-// openSession resumes the session that the header names, or opens a new one.
+// openSession resumes the session in the header, or opens a new one.
 func (a *API) openSession(rq *request) (any, *engine.Refusal) {
 	var view sessionView
 	_, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
@@ -163,8 +163,8 @@ type sessionBody struct {
 	Method string        `json:"payment_method"`
 }
 
-// sessionBuyer fills in a buyer bit by bit: absent leaves a member, null clears
-// it.
+// sessionBuyer fills in a buyer step by step: an absent member is unchanged,
+// null clears it.
 type sessionBuyer struct {
 	Name      gateway.Opt[string]           `json:"name"`
 	Email     gateway.Opt[string]           `json:"email"`
@@ -193,7 +193,7 @@ func (b *sessionBuyer) fill(to *engine.Buyer) {
 	}
 }
 
-// set changes what was sent; null is "".
+// set changes a member that was sent; null is "".
 func set(to *string, o gateway.Opt[string]) {
 	if v := textOf(o); v != nil {
 		*to = *v

@@ -44,7 +44,7 @@ func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *eng
 	return viewCustomer(c.Customers[0]), nil
 }
 
-// defaultCustomers is how many customers a page has where limit is not sent.
+// defaultCustomers is the default size of a page of customers.
 const defaultCustomers = 10
 
 func customers() listed[engine.Customer, customerView] {
@@ -84,7 +84,7 @@ func customerQuery(d *store.Data, q url.Values) store.Query[engine.Customer] {
 	if ref == "" && search == "" {
 		return query
 	}
-	if c := d.Customers.ByRef(ref); c != nil { // only one has it: look where it was made
+	if c := d.Customers.ByRef(ref); c != nil { // only one has it: use the index
 		query.Since, query.Until = c.CreatedAt, c.CreatedAt
 	}
 	query.Match = func(c *engine.Customer) bool {
@@ -93,7 +93,7 @@ func customerQuery(d *store.Data, q url.Values) store.Query[engine.Customer] {
 	return query
 }
 
-// found looks for a text in the name, the e-mail and the document.
+// found searches the name, the e-mail and the document for a string.
 func found(c *engine.Customer, text string) bool {
 	return strings.Contains(strings.ToLower(c.Name), text) ||
 		strings.Contains(strings.ToLower(c.Email), text) ||

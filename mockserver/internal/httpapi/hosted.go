@@ -8,11 +8,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// The calls behind the hosted page. Only the live gateway has them for others;
+// The calls of the hosted page. Only the live dialect offers them to clients;
 // the page of package hosted makes them in both dialects.
 
 type hostedSessionBody struct {
-	ReferrerURL string `json:"referrer_url"` // taken and not kept
+	ReferrerURL string `json:"referrer_url"` // accepted and not stored
 }
 
 // hostedSession is the data of a new session.
@@ -35,8 +35,8 @@ func (a *API) openHosted(rq *request, _ *hostedSessionBody) (any, *engine.Refusa
 	return hostedSession{SessionToken: c.Sessions[0].Token, ExpiresAt: stamp(c.Sessions[0].ExpiresAt)}, nil
 }
 
-// hostedPaymentBody is the body of a payment. What the session has already may
-// be left out.
+// hostedPaymentBody is the body of a payment. Members that the session already
+// has may be omitted.
 type hostedPaymentBody struct {
 	sessionBody
 
@@ -61,7 +61,7 @@ func (a *API) payHosted(rq *request, in *hostedPaymentBody) (any, *engine.Refusa
 			return engine.Change{}, engine.NotFound("checkout link")
 		}
 		s := d.Sessions.ByRef(in.SessionToken)
-		if s != nil && s.Slug == l.Slug { // the attempt has been made: neither buyer nor method changes any more
+		if s != nil && s.Slug == l.Slug { // the attempt exists: buyer and method can no longer change
 			if t = d.Transactions.Get(s.PaymentWith(in.IdempotencyKey)); t != nil {
 				return engine.Change{}, nil
 			}
@@ -79,7 +79,7 @@ func (a *API) payHosted(rq *request, in *hostedPaymentBody) (any, *engine.Refusa
 	return hostedPayment{Transaction: a.viewTransaction(t)}, nil
 }
 
-// pay fills the session in and starts its payment.
+// pay fills in the session and starts its payment.
 func (in *hostedPaymentBody) pay(d *store.Data, l *engine.Link, s *engine.Session) (engine.Change, *engine.Refusal) {
 	filled, refusal := engine.UpdateSession(d.Env, l, s, in.update())
 	if refusal != nil {
@@ -95,8 +95,8 @@ func (in *hostedPaymentBody) pay(d *store.Data, l *engine.Link, s *engine.Sessio
 	return filled.And(payment), refusal
 }
 
-// contradictions lists what does not fit what is paid: the price may have
-// changed since the buyer saw it.
+// contradictions lists the members that do not match the payment: the price may
+// have changed since the buyer saw it.
 func (in *hostedPaymentBody) contradictions(d *store.Data, l *engine.Link, s *engine.Session) (wrong []spec.Violation) {
 	refuse := func(field, code, message string) {
 		wrong = append(wrong, spec.Violation{Field: field, Code: code, Message: message})

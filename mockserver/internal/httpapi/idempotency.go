@@ -24,16 +24,15 @@ const (
 	maxIdempotencyKey = 255
 )
 
-// storedResponse is data that is written as it was the first time.
+// storedResponse is a response that is replayed unchanged.
 type storedResponse struct {
 	*engine.Response
 
 	replayed bool
 }
 
-// idempotencyKeys returns what the request's Idempotency-Key headers say: nil
-// if the header does not count. PATCH sets what it says however often it is
-// sent, and D16 names POST and PUT only.
+// idempotencyKeys returns the request's Idempotency-Key headers, or nil if the
+// header is ignored. D16 names POST and PUT only: PATCH is idempotent anyway.
 func (rq *request) idempotencyKeys() []string {
 	if !rq.api.cfg.Dialect.Live(spec.D16) || rq.r.Method != http.MethodPost && rq.r.Method != http.MethodPut {
 		return nil
@@ -41,9 +40,9 @@ func (rq *request) idempotencyKeys() []string {
 	return rq.r.Header[idempotencyHeader]
 }
 
-// once carries a request with idempotency keys out, or returns the response
-// that it had before. The body has been read and checked, so that no one waits
-// for a slow client under the account's lock.
+// once executes a request with idempotency keys, or returns its stored
+// response. The body has already been read and checked, so that a slow client
+// does not block the account's lock.
 func (rq *request) once(key string, body []byte, do func() (any, *engine.Refusal)) (any, *problem) {
 	fingerprint, err := hash(rq.r.Method+" "+rq.r.URL.EscapedPath()+"\n", bytes.Clone(body))
 	if err != nil {
@@ -84,7 +83,7 @@ func checkKeys(keys []string) []spec.Violation {
 	return []spec.Violation{wrong}
 }
 
-// response encodes data as it will be sent, now and again.
+// response encodes data as it will be sent now and in replays.
 func (rq *request) response(data any) (*engine.Response, *engine.Refusal) {
 	body, err := respond.Marshal(rq.body(data))
 	if err != nil {
@@ -107,9 +106,8 @@ func (rq *request) writeStored(s storedResponse) {
 	respond.WriteText(rq.w, s.Status, s.ContentType, []byte(s.Body))
 }
 
-// hash returns the hash of a prefix and a JSON body. Bodies with the same
-// members and values have the same hash, whatever the order of their members
-// and their white space. It changes body.
+// hash returns the hash of a prefix and a JSON body, independent of the order
+// of members and of white space. It changes body.
 func hash(prefix string, body []byte) (string, error) {
 	v := jsontext.Value(body)
 	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {

@@ -65,7 +65,7 @@ type pixIntegration struct {
 }
 
 // configureIntegration responds to pixWebhookUrl alone in the contract's second
-// variant, else in the first.
+// variant, otherwise in the first.
 func (a *API) configureIntegration(rq *request, in *integrationBody) (any, *engine.Refusal) {
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		return engine.ConfigureIntegration(d.Env, d.Integration, engine.IntegrationUpdate(*in)), nil
@@ -164,7 +164,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 	}, nil
 }
 
-// qrScale is how many pixels a module of a QR picture has.
+// qrScale is the number of pixels per module of a QR picture.
 const qrScale = 4
 
 func pngOf(text string) (string, error) {
@@ -202,7 +202,7 @@ func newLegacyPayment(in *legacyPaymentBody) engine.NewLegacyPayment {
 	return n
 }
 
-// legacyDocument tells the two kinds of Brazilian documents by their length.
+// legacyDocument distinguishes the two kinds of Brazilian documents by length.
 func legacyDocument(number string) *engine.Document {
 	if number == "" {
 		return nil
@@ -247,7 +247,7 @@ func (a *API) getPaymentToken(rq *request) (any, *engine.Refusal) {
 	return a.viewToken(engine.PaymentToken(rq.param)), nil
 }
 
-// retired rejects a call that the clock has ended, whatever its body.
+// retired rejects a call that is retired by the clock, whatever its body.
 func retired(do handler) handler {
 	return func(rq *request) (any, *problem) {
 		if refusal := engine.TokenizationEnded(rq.api.cfg.Now()); refusal != nil {
@@ -257,8 +257,7 @@ func retired(do handler) handler {
 	}
 }
 
-// createPaymentToken takes any object: its rule has made sure that there is no
-// card data in it.
+// createPaymentToken accepts any object: its rule has rejected card data.
 func (a *API) createPaymentToken(rq *request, _ *map[string]jsontext.Value) (any, *engine.Refusal) {
 	return a.viewToken(engine.PaymentToken(rq.param)), nil
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// defaultPage is how many items a cursor list has where limit is not sent.
+// defaultPage is the default size of a page of a cursor list.
 const defaultPage = 20
 
-// cursorQuery reads the parameters that all cursor lists share. They keep the
-// rules already.
+// cursorQuery reads the parameters that all cursor lists share. They have
+// already been validated.
 func cursorQuery[R any](q url.Values) store.Query[R] {
 	query := store.Query[R]{
 		Limit:  defaultPage,
@@ -29,15 +29,15 @@ func cursorQuery[R any](q url.Values) store.Query[R] {
 	return query
 }
 
-// listed is a list of R that is shown as V.
+// listed is a list of R with items of type V.
 type listed[R, V any] struct {
 	table func(*store.Data) *store.Table[R]
-	query func(*store.Data, url.Values) store.Query[R] // of a query that keeps the route's rule
+	query func(*store.Data, url.Values) store.Query[R] // of a query that satisfies the route's rule
 	view  func(*R) V
 }
 
-// page checks the query by the route's rule and returns its page. A repeated parameter is
-// one comma-joined list; an empty one is absent.
+// page validates the query and returns its page. A repeated parameter is one
+// comma-separated list; an empty one counts as absent.
 func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *problem) {
 	q, err := url.ParseQuery(rq.r.URL.RawQuery)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
 	return data, nil
 }
 
-// list returns the values of a comma-joined parameter.
+// list returns the values of a comma-separated parameter.
 func list(q url.Values, name string) []string {
 	if v := q.Get(name); v != "" {
 		return strings.Split(v, ",")
@@ -102,7 +102,7 @@ func list(q url.Values, name string) []string {
 	return nil
 }
 
-// integers is list for numbers, each as records write it: 3 and not 03.
+// integers is list for numbers, each in canonical form: 3 and not 03.
 func integers(q url.Values, name string) []string {
 	values := list(q, name)
 	for i, v := range values {

@@ -10,14 +10,14 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// problem is an error on its way to the wire.
+// problem is an error response.
 type problem struct {
 	status   int
 	code     string
 	detail   string
-	instance string // "" is the request's path
+	instance string // "" stands for the request's path
 	fields   []spec.Violation
-	header   [2]string // one more header and its value
+	header   [2]string // an additional header and its value
 }
 
 // invalid is the problem of a body or a query that breaks rules.
@@ -62,8 +62,8 @@ func StatusOf(r *engine.Refusal) int {
 	}
 }
 
-// settle decides what the dialect and the route leave open: the status of a
-// validation failure.
+// settle sets the status of a validation failure, which depends on the dialect
+// and the route.
 func (p *problem) settle(rq *request) {
 	always := rq.route != nil && (rq.route.list || rq.route.legacy)
 	if len(p.fields) > 0 && (always || rq.api.cfg.Dialect.Live(spec.D5)) {
@@ -101,7 +101,7 @@ func (rq *request) writeProblem(p *problem) {
 	rq.write(p.status, contentType, body)
 }
 
-// message names the fields in the one text that the plain body has.
+// message names the fields in the plain body's only string.
 func (p *problem) message() string {
 	if len(p.fields) == 0 {
 		return p.detail

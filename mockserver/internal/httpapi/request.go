@@ -17,21 +17,21 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// request is one request on its way through the API.
+// request is one request to the API.
 type request struct {
 	api     *API
 	w       http.ResponseWriter
 	r       *http.Request
 	id      string // for X-Request-Id
-	key     string // of the account, if the gateway itself asks
+	key     string // of the account, if the gateway itself makes the request
 	route   *route
 	param   string // of the path
 	account *store.Account
 	status  int // of success; a handler may change it
 }
 
-// read returns the resource that the path names, or nil. A fault may ask for it
-// as it was before its last change.
+// read returns the resource in the path, or nil. A fault may request its
+// previous version.
 func read[R any](rq *request, t *store.Table[R]) *R {
 	if faults.Stale(rq.r.Context()) {
 		return t.Before(rq.param)
@@ -42,7 +42,7 @@ func read[R any](rq *request, t *store.Table[R]) *R {
 // maxBody is the longest body that is read.
 const maxBody = 1 << 20
 
-// withBody reads a JSON body, checks it by the route's rule and decodes it for do.
+// withBody reads a JSON body, validates it and decodes it for do.
 func withBody[T any](do func(rq *request, in *T) (any, *engine.Refusal)) handler {
 	return func(rq *request) (any, *problem) {
 		buf, ok := bodies.Get().(*bytes.Buffer)
@@ -73,7 +73,7 @@ func (rq *request) pathErrors() []spec.Violation {
 	return rq.route.rule(rq.param, rq.api.cfg.Dialect.Live(spec.D22))
 }
 
-// plainly is for requests of which only the path matters.
+// plainly is for requests without body and query.
 func plainly(do func(rq *request) (any, *engine.Refusal)) handler {
 	return func(rq *request) (any, *problem) {
 		if fields := rq.pathErrors(); len(fields) > 0 {
@@ -84,7 +84,7 @@ func plainly(do func(rq *request) (any, *engine.Refusal)) handler {
 	}
 }
 
-// bodies are buffers to read into. What outgrew the usual size is let go.
+// bodies are buffers to read into. Larger ones than usual are not reused.
 var bodies sync.Pool
 
 func putBody(b *bytes.Buffer) {
@@ -94,7 +94,7 @@ func putBody(b *bytes.Buffer) {
 	}
 }
 
-// read reads the body after a look at what it claims to be.
+// read checks the announced size and type and reads the body.
 func (rq *request) read(buf *bytes.Buffer) *problem {
 	optional := rq.route.optional
 	if rq.r.ContentLength > maxBody {
@@ -136,8 +136,8 @@ func malformed(detail string) *problem {
 	return &problem{status: http.StatusBadRequest, code: "MALFORMED_JSON", detail: detail}
 }
 
-// decode checks body by the route's rule and decodes it into v. What is wrong
-// with the rest of the request is reported together with it.
+// decode validates body and decodes it into v. Errors in other parts of the
+// request are reported together with its own.
 func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	doc, err := spec.Parse(body)
 	if err != nil {
@@ -147,7 +147,7 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	variant := rq.api.variant()
 	if len(doc.Check(rq.route.Rule, variant))+len(wrong) > 0 {
 		// Times are compared with the clock here only if the request is invalid
-		// anyway: else the engine does it after the idempotency key.
+		// anyway: otherwise the engine does it after the idempotency key.
 		variant.Now = rq.api.cfg.Now()
 		return invalid(append(wrong, doc.Check(rq.route.Rule, variant)...))
 	}
@@ -157,7 +157,7 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	case err == nil:
 		return nil
 	case errors.As(err, &mistyped):
-		// No rule lets a value of another type through.
+		// Every rule rejects values of another type.
 		field := spec.FieldPath(mistyped.JSONPointer)
 		return invalid([]spec.Violation{{
 			Field: field, Code: spec.CodeInvalidType, Message: "must be written as a plain value of its type",
@@ -167,7 +167,7 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	}
 }
 
-// maxRequestID bounds an id that a client chose.
+// maxRequestID is the maximum length of an id that a client chose.
 const maxRequestID = 128
 
 // requestID returns the id that the client sent, if it may be echoed, or a new

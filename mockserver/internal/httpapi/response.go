@@ -44,7 +44,7 @@ type numberedList struct {
 	Data      any          `json:"data"`
 }
 
-// writeData writes data as its kind wants.
+// writeData writes data in the form of its kind.
 func (rq *request) writeData(data any) {
 	switch d := data.(type) {
 	case storedResponse:

@@ -25,15 +25,15 @@ type route struct {
 	liveJSON    bool  // problems are sent as application/json in the live dialect
 	optional    bool  // a request may have no body at all, which counts as an empty object
 
-	// For those who describe the operation:
-	data, live any      // what it returns, or the element of a list; live is nil if the dialects agree
-	second     any      // what another status of success returns
-	refusals   []string // the codes of its errors, beside those that every operation has
+	// For the OpenAPI documents:
+	data, live any      // the type of its result, or of a list's elements; live is nil if the dialects agree
+	second     any      // the result of another success status
+	refusals   []string // the codes of its errors, besides those that every operation has
 
 	rule func(param string, live bool) []spec.Violation // of the path's parameter; set by [router.add]
 }
 
-// handler does the operation. Its data goes into the envelope.
+// handler executes the operation. Its data goes into the envelope.
 type handler func(rq *request) (data any, p *problem)
 
 // router finds routes by path elements. net/http's ServeMux is not used: it

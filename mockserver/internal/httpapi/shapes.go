@@ -19,10 +19,10 @@ type Shape struct {
 	Data   any  // a value of the type of the data, or of a list's elements
 	Bare   bool // the response is the data, without an envelope
 
-	Second       any // what SecondStatus, another success, returns; nil for none
+	Second       any // the result of SecondStatus, another success; nil for none
 	SecondStatus int
 
-	KeyOnly      bool // takes the apiKey header only
+	KeyOnly      bool // accepts the apiKey header only
 	OptionalBody bool // a request may have no body
 	Errors       []ErrorShape
 }
@@ -40,7 +40,7 @@ func Shapes(live bool) []Shape {
 	var list []Shape
 	for _, r := range (&API{}).routes() {
 		if r.liveOnly {
-			continue // the documents describe what the client calls, in its words
+			continue // the documents describe only what the client calls
 		}
 		s := Shape{
 			Operation: r.Operation, Status: r.status, Data: r.data, Bare: r.legacy, OptionalBody: r.optional,

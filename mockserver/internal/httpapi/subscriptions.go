@@ -47,8 +47,8 @@ func (a *API) subscriptionRoutes() []route {
 	}
 }
 
-// subscriptionBody is the body of a create. Its metadata is kept as it was
-// written: numbers in it may be longer than a float64 holds.
+// subscriptionBody is the body of a create. Its metadata is kept as raw JSON:
+// numbers may exceed a float64.
 type subscriptionBody struct {
 	gateway.SubscriptionParams
 
@@ -109,8 +109,8 @@ func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {
 	}, nil
 }
 
-// compact returns a JSON object without white space, "" for none. v was read
-// with its body, so that it is valid.
+// compact returns a JSON object without white space, "" for none. v was parsed
+// with its body, so it is valid.
 func compact(v jsontext.Value) string {
 	if v == nil || v.Kind() == 'n' {
 		return ""
@@ -120,7 +120,7 @@ func compact(v jsontext.Value) string {
 	return string(c)
 }
 
-// hashOf tells bodies apart by what they ask for.
+// hashOf returns a hash of the content of a body.
 func hashOf(in *subscriptionBody) (string, error) {
 	body, err := respond.Marshal(in)
 	if err != nil {
@@ -152,8 +152,8 @@ func subscriptionQuery(_ *store.Data, q url.Values) store.Query[engine.Subscript
 	return query
 }
 
-// subscriptionPatch is the body of an update: absent leaves a member, null
-// clears the metadata.
+// subscriptionPatch is the body of an update: an absent member is unchanged,
+// null clears the metadata.
 type subscriptionPatch struct {
 	Metadata         gateway.Opt[jsontext.Value] `json:"metadata"`
 	FailurePolicy    string                      `json:"failure_policy"`
@@ -176,8 +176,8 @@ func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engi
 	return viewSubscription(s), nil
 }
 
-// cancelSubscription takes a reason. In the document dialect no response shows
-// it; the live dialect's becomes the cancellationReason.
+// cancelSubscription accepts a reason. In the document dialect no response
+// shows it; in the live dialect it is the cancellationReason.
 func (a *API) cancelSubscription(rq *request, in *gateway.SubscriptionCancelParams) (any, *engine.Refusal) {
 	reason := ""
 	if a.cfg.Dialect.Live(spec.D21) {

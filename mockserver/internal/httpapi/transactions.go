@@ -67,7 +67,7 @@ func (a *API) getTransaction(rq *request) (any, *engine.Refusal) {
 	return a.viewTransaction(t), nil
 }
 
-// etag names one version of a record.
+// etag identifies one version of a record.
 func etag(r *engine.Row) string {
 	return `"` + strconv.FormatUint(r.Seq, 36) + "-" + strconv.FormatUint(r.Rev, 36) + `"`
 }
@@ -102,8 +102,8 @@ func transactionQuery(_ *store.Data, q url.Values) store.Query[engine.Transactio
 	return query
 }
 
-// transactionFilter returns the test of the filters that have no index, or nil
-// if none is asked for.
+// transactionFilter returns the predicate of the filters without an index, or
+// nil if there are none.
 func transactionFilter(q url.Values) func(*engine.Transaction) bool {
 	ids, name := list(q, "id"), strings.ToLower(q.Get("name"))
 	number, phone := q.Get("documentNumber"), q.Get("phone")
@@ -123,7 +123,8 @@ func transactionFilter(q url.Values) func(*engine.Transaction) bool {
 	}
 }
 
-// refundBody is the body of a refund; no amount is all that is left.
+// refundBody is the body of a refund; without an amount all that is left is
+// refunded.
 type refundBody struct {
 	Amount int64  `json:"amount"`
 	Reason string `json:"reason"`
@@ -184,8 +185,8 @@ func (a *API) setTransactionStatus(rq *request, in *statusBody) (any, *engine.Re
 	}}, nil
 }
 
-// deliveryBody is the body of a delivery update: absent leaves a member, null
-// clears it.
+// deliveryBody is the body of a delivery update: an absent member is unchanged,
+// null clears it.
 type deliveryBody struct {
 	Code    string              `json:"tracking_code"`
 	Status  string              `json:"delivery_status"`
@@ -223,7 +224,7 @@ func (a *API) updateDelivery(rq *request, in *deliveryBody) (any, *engine.Refusa
 	}, nil
 }
 
-// textOf returns nil for what was not sent and a pointer to "" for null.
+// textOf returns nil for an absent member and a pointer to "" for null.
 func textOf(o gateway.Opt[string]) *string {
 	if o.IsZero() {
 		return nil
@@ -232,7 +233,7 @@ func textOf(o gateway.Opt[string]) *string {
 	return &v
 }
 
-// matches reports whether an If-Match header names tag, or asks for nothing.
+// matches reports whether an If-Match header is empty or names tag.
 func matches(header, tag string) bool {
 	if header == "" || header == "*" {
 		return true

@@ -69,7 +69,7 @@ func transferQuery(_ *store.Data, q url.Values) store.Query[engine.Transfer] {
 	return query
 }
 
-// cancelTransfer takes a reason, which no response shows.
+// cancelTransfer accepts a reason, which no response shows.
 func (a *API) cancelTransfer(rq *request, _ *gateway.TransferCancelParams) (any, *engine.Refusal) {
 	t, refusal := rq.account.Transfer(rq.param, engine.CancelTransfer)
 	if refusal != nil {
@@ -80,7 +80,7 @@ func (a *API) cancelTransfer(rq *request, _ *gateway.TransferCancelParams) (any,
 
 type transferView struct {
 	ID            string  `json:"id"`
-	Amount        any     `json:"amount"` // an integer; live: a text of digits
+	Amount        any     `json:"amount"` // an integer; live: a string of digits
 	Fee           int64   `json:"fee"`
 	Type          string  `json:"type"`
 	PixKey        string  `json:"pix_key"`

@@ -6,7 +6,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// The views of a checkout link and of a visit of it. Every key is always
+// The views of a checkout link and of a visit to it. Every key is always
 // present.
 
 type sessionView struct {

@@ -36,7 +36,7 @@ type subscriptionView struct {
 	Informations       []informationView `json:"informations"`
 	Products           []soldView        `json:"products"`
 	Recurring          *consentView      `json:"recurringAuthorization"` // null for a card
-	Authorization      *consentView      `json:"authorization,omitzero"` // the same again, while the payer is asked
+	Authorization      *consentView      `json:"authorization,omitzero"` // the same again, while the payer's consent is pending
 	Transactions       []chargeView      `json:"transactions,omitzero"`  // in a read by id only
 	CreatedAt          stamp             `json:"createdAt"`
 	UpdatedAt          stamp             `json:"updatedAt"`
@@ -49,7 +49,7 @@ type soldView struct {
 	Tangible bool   `json:"tangible"`
 }
 
-// consentView has a QR code only while the payer is asked.
+// consentView has a QR code only while the payer's consent is pending.
 type consentView struct {
 	Status         string  `json:"status"`
 	QRCode         *string `json:"qr_code"`
@@ -114,7 +114,7 @@ func viewSubscription(s *engine.Subscription) *subscriptionView {
 	return v
 }
 
-// viewObject writes a JSON object that is kept as text; "" is null.
+// viewObject returns a JSON object that is stored as a string; "" is null.
 func viewObject(text string) jsontext.Value {
 	if text == "" {
 		return jsontext.Value("null")

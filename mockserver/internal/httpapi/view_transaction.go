@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// The views of a transaction. Every key is always present. Pointers are null
-// if they are nil; they point into the resource, which never changes.
+// The views of a transaction. Every key is always present. Nil pointers are
+// null; the others point into the resource, which is immutable.
 
 type transactionView struct {
 	ID             string            `json:"id"`
@@ -30,7 +30,7 @@ type transactionView struct {
 	Pix            *pixView          `json:"pix"`
 	Voucher        *voucherView      `json:"voucher"`
 	Products       []productView     `json:"products"`
-	Metadata       any               `json:"metadata"` // a text or an object of texts
+	Metadata       any               `json:"metadata"` // a string or an object of strings
 	Traceable      bool              `json:"traceable"`
 	IPAddress      *string           `json:"ip_address"`
 	Splits         []struct{}        `json:"splits"` // of no transaction that this interface can create
@@ -116,7 +116,7 @@ func viewFee(t *engine.Transaction) feeView {
 	return feeView{NetAmount: t.Amount - t.FeeAmount, EstimatedFee: t.FeeAmount}
 }
 
-// viewInstallments is null only for what the live dialect leaves unset.
+// viewInstallments is null only if the live dialect leaves them unset.
 func viewInstallments(t *engine.Transaction) *int {
 	if t.Installments == 0 {
 		return nil
@@ -165,8 +165,8 @@ func viewNextAction(n *engine.NextAction) *nextActionView {
 	}
 }
 
-// viewMetadata writes the text as it was sent; the live dialect makes an object
-// of strings of it.
+// viewMetadata returns the string as it was sent; the live dialect turns it
+// into an object of strings.
 func (a *API) viewMetadata(text string) any {
 	switch {
 	case text == "":
@@ -179,7 +179,7 @@ func (a *API) viewMetadata(text string) any {
 }
 
 // metadataObject reads the members of a JSON object as strings, or those of a
-// text like a=1&b=2; any other text is the one member "metadata".
+// string like a=1&b=2; any other string becomes the member "metadata".
 func metadataObject(text string) map[string]string {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // transactionItem is a transaction in a list of the live dialect. The document
-// dialect lists what it reads.
+// dialect lists transactions as a read returns them.
 type transactionItem struct {
 	ID            string            `json:"id"`
 	Buyer         itemBuyer         `json:"buyer"`

@@ -1,4 +1,4 @@
-// Package ids makes the ids and codes of new resources.
+// Package ids generates the ids and codes of new resources.
 package ids
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Source makes ids and codes. With a seed the same calls give the same ids; without
-// one it is seeded by the operating system and can't be predicted. It may be
-// used by several goroutines at once.
+// Source generates ids and codes. With a seed the same calls return the same ids;
+// without one it is seeded by the operating system and can't be predicted. It is
+// safe for concurrent use.
 type Source struct {
 	mu      sync.Mutex
 	random  *rand.ChaCha8
@@ -30,15 +30,15 @@ func New() *Source {
 	return &Source{random: rand.NewChaCha8(key)}
 }
 
-// Seeded returns a source that repeats itself.
+// Seeded returns a reproducible source.
 func Seeded(seed uint64) *Source {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
 	return &Source{random: rand.NewChaCha8(key), repeats: true}
 }
 
-// UUID returns a version 7 UUID for the moment of now, to the millisecond. Two
-// of one millisecond are in no order.
+// UUID returns a version 7 UUID for now, to the millisecond. Two of the same
+// millisecond are not ordered.
 func (s *Source) UUID(now time.Time) string {
 	var id uuid.UUID
 	s.fill(id[6:])
@@ -57,7 +57,7 @@ func (s *Source) Alphanumeric(n int) string {
 	var (
 		out   = make([]byte, 0, n)
 		buf   [32]byte
-		limit = 256 - 256%len(alphanumeric) // a byte from here on would favor the first ones
+		limit = 256 - 256%len(alphanumeric) // larger bytes would favor the first characters
 	)
 	for len(out) < n {
 		s.fill(buf[:])
@@ -76,8 +76,8 @@ func (s *Source) fill(b []byte) {
 	_, _ = s.random.Read(b) // never fails
 }
 
-// MarshalBinary returns where a seeded source stands, and nothing for one that
-// can't be predicted.
+// MarshalBinary returns the state of a seeded source, and nothing for an
+// unpredictable one.
 func (s *Source) MarshalBinary() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +87,8 @@ func (s *Source) MarshalBinary() ([]byte, error) {
 	return s.random.MarshalBinary()
 }
 
-// UnmarshalBinary puts the source where it stood at MarshalBinary. After an
-// error it is as it was.
+// UnmarshalBinary restores the state that MarshalBinary returned. An error
+// leaves the source unchanged.
 func (s *Source) UnmarshalBinary(state []byte) error {
 	from := New()
 	if from.repeats = len(state) > 0; from.repeats {

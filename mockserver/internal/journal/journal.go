@@ -1,4 +1,4 @@
-// Package journal remembers the latest requests and responses. What it
+// Package journal records the latest requests and responses. Everything that it
 // shows is masked: no key, no session or card token, no document number, no card
 // data.
 package journal
@@ -22,14 +22,15 @@ const (
 	maxBody     = 64 << 10 // bytes of a body that are kept
 )
 
-// Config is what a Journal needs. All but Size, Room and Events are required.
+// Config configures a Journal. All fields but Size, Room and Events are
+// required.
 type Config struct {
 	Size      int                        // requests that are remembered; 0 is 1000
-	Room      *room.Room                 // memory shared with the server; an eighth of it bounds the journal; nil is endless
+	Room      *room.Room                 // memory shared with the server; the journal may use an eighth of it; nil is unlimited
 	Now       func() time.Time           // the virtual clock
 	Operation func(*http.Request) string // "transactions.create"; "" is none
-	Account   func(*http.Request) string // the key whose request it is; "" if unknown
-	Events    *events.Hub                // is notified of each request; nil is not
+	Account   func(*http.Request) string // the key of the request's account; "" if unknown
+	Events    *events.Hub                // notified of each request, if not nil
 }
 
 // Journal is a ring of requests. Its methods are safe for concurrent use.
@@ -39,7 +40,7 @@ type Journal struct {
 
 	mu    sync.Mutex
 	list  []*record // the oldest first
-	bytes int64     // about what list takes
+	bytes int64     // the approximate size of list
 	count uint64    // requests so far
 
 	statuses map[int]uint64 // requests by response status
@@ -56,7 +57,7 @@ func New(cfg Config) *Journal {
 	return &Journal{cfg: cfg, keys: events.Keys(), statuses: map[int]uint64{}}
 }
 
-// record is a request as it came: not masked, and never shown.
+// record is a request as it arrived: not masked, and never shown.
 type record struct {
 	id       uint64
 	at       time.Time
@@ -74,7 +75,7 @@ type record struct {
 	writer writer
 }
 
-// Wrap returns a handler that writes down what next does.
+// Wrap returns a handler that records the requests to next.
 func (j *Journal) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -116,16 +117,16 @@ func (j *Journal) add(rec *record) {
 		j.take(-j.list[n].size)
 		j.list[n] = nil
 	}
-	j.list = j.list[n:] // append moves what is left to the front of a new array now and then
+	j.list = j.list[n:] // append occasionally moves the remaining entries to a new array
 }
 
-// take counts memory.
+// take updates the counted memory.
 func (j *Journal) take(n int64) {
 	j.bytes += n
 	j.cfg.Room.Add(n)
 }
 
-// bytes returns about how many bytes a record takes.
+// bytes returns the approximate size of a record.
 func (r *record) bytes() int64 {
 	n := int(unsafe.Sizeof(*r)) + cap(r.body.kept) + cap(r.response.kept) + len(r.request.RequestURI) + len(r.fault)
 	if u := r.request.URL; u != nil {
@@ -142,7 +143,7 @@ func (r *record) bytes() int64 {
 	return int64(n)
 }
 
-// perHeader is about what a header takes besides its texts.
+// perHeader is the approximate size of a header besides its strings.
 const perHeader = 80
 
 // Statuses counts all requests so far by response status, 0 if none was sent.
@@ -169,7 +170,7 @@ func (j *Journal) Clear(account string) {
 type Entry struct {
 	ID             uint64    // counts the server's requests, from 1
 	At             time.Time // on the virtual clock
-	Operation      string    // "transactions.create"; "" where the interface has none
+	Operation      string    // "transactions.create"; "" if the interface has none
 	Method         string
 	Path           string
 	Query          string
@@ -218,7 +219,7 @@ func (j *Journal) entry(rec *record) Entry {
 	}
 }
 
-// capture keeps the beginning of a body.
+// capture records the beginning of a body.
 type capture struct {
 	kept []byte
 	size int
@@ -256,10 +257,10 @@ type writer struct {
 	rec *record
 }
 
-// Unwrap lets http.ResponseController and a reset through.
+// Unwrap is for http.ResponseController and resets.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// NoteFault writes down which fault hit the request.
+// NoteFault records which fault hit the request.
 func (w *writer) NoteFault(text string) { w.rec.fault = text }
 
 func (w *writer) WriteHeader(status int) {

@@ -11,14 +11,14 @@ import (
 )
 
 // Latest lists up to n requests of an account, the newest first, masked, and
-// reports whether there are more. "" is every account. Match sees a masked
-// entry; nil is all.
+// reports whether there are more. "" is every account. Match gets a masked
+// entry; nil matches all.
 func (j *Journal) Latest(account string, n int, match func(*Entry) bool) (list []Entry, more bool) {
 	return j.latest(account, n, func(*record) bool { return true }, match)
 }
 
 // Mentioning is [Journal.Latest] for requests whose path, body or response
-// contains a text, such as the id of a resource.
+// contains a string, such as the id of a resource.
 func (j *Journal) Mentioning(account string, n int, text string) (list []Entry, more bool) {
 	return j.latest(account, n, func(rec *record) bool {
 		return strings.Contains(rec.request.URL.Path, text) || bytes.Contains(rec.body.kept, []byte(text)) ||
@@ -26,7 +26,7 @@ func (j *Journal) Mentioning(account string, n int, text string) (list []Entry, 
 	}, nil)
 }
 
-// latest masks only what it returns, and what match looks at.
+// latest masks only the entries that it returns or passes to match.
 func (j *Journal) latest(account string, n int, has func(*record) bool, match func(*Entry) bool) (list []Entry, more bool) {
 	j.mu.Lock()
 	records := slices.Clone(j.list)

@@ -15,18 +15,18 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// mask hides what must not be seen of one request: some members and headers by
-// their names, and then their values wherever else they turn up.
+// mask hides the secrets of one request: some members and headers by name, and
+// then their values wherever else they occur.
 type mask struct {
 	keys    *regexp.Regexp
 	secrets []string
 }
 
-// shortest is how long a value must be to be looked for elsewhere: "x" is in
+// shortest is the minimum length of a value to search for elsewhere: "x" is in
 // every text.
 const shortest = 6
 
-// maskFor learns what must be hidden of a request.
+// maskFor collects the secrets of a request.
 func maskFor(rec *record, keys *regexp.Regexp) *mask {
 	m := &mask{keys: keys}
 	for name, values := range rec.request.Header {
@@ -49,7 +49,7 @@ func maskFor(rec *record, keys *regexp.Regexp) *mask {
 			return t
 		})
 	}
-	// The longest first, so that no secret is left in part.
+	// The longest first, so that no part of a secret remains.
 	slices.SortFunc(m.secrets, func(a, b string) int { return len(b) - len(a) })
 	return m
 }
@@ -66,7 +66,7 @@ func (m *mask) add(secrets ...string) {
 	}
 }
 
-// credential learns the key in an Authorization header, in clear and in
+// credential collects the key in an Authorization header, in clear and in
 // base64.
 func (m *mask) credential(value string) {
 	m.add(value)
@@ -83,7 +83,7 @@ func (m *mask) credential(value string) {
 	}
 }
 
-// text hides the secrets in any text.
+// text masks the secrets in any string.
 func (m *mask) text(s string) string {
 	for _, secret := range m.secrets {
 		s = strings.ReplaceAll(s, secret, masking.Masked)
@@ -91,7 +91,7 @@ func (m *mask) text(s string) string {
 	return m.keys.ReplaceAllString(s, "$1"+masking.Masked)
 }
 
-// path shows a path as it was escaped, unless it holds a card number.
+// path returns a path as it was escaped, unless it contains a card number.
 func (m *mask) path(u *url.URL) string {
 	if spec.HoldsCardNumber(u.Path) {
 		return m.text(spec.MaskCardNumbers(u.Path))
@@ -127,7 +127,7 @@ func (m *mask) header(h http.Header) http.Header {
 	return shown
 }
 
-// value shows a header's value; of a credential only its scheme.
+// value returns a header's value; of a credential only its scheme.
 func (m *mask) value(name, v string) string {
 	if !masking.Header(name) {
 		return m.text(spec.MaskCardNumbers(v))
@@ -138,7 +138,7 @@ func (m *mask) value(name, v string) string {
 	return masking.Masked
 }
 
-// body shows a body that is JSON. Nothing else can be masking.Masked for sure.
+// body returns a masked JSON body. Other bodies can't be masked reliably.
 func (m *mask) body(c *capture) string {
 	if c.size == 0 {
 		return ""

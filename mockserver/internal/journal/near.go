@@ -13,16 +13,16 @@ func (j *Journal) Find(account, pattern string) []Entry {
 	return slices.DeleteFunc(j.Entries(account), func(e Entry) bool { return !e.Matches(pattern) })
 }
 
-// Matches reports whether a pattern means the request; see [Journal.Find].
+// Matches reports whether a pattern matches the request; see [Journal.Find].
 func (e *Entry) Matches(pattern string) bool {
 	return pattern == "" || faults.Request{Operation: e.Operation, Method: e.Method, Path: e.Path}.Matches(pattern)
 }
 
-// maxNear is how many near misses are told.
+// maxNear is the maximum number of near misses.
 const maxNear = 3
 
-// NearMisses lists the requests that a pattern almost means, the nearest
-// first: another method, a mistyped path, a neighbouring operation.
+// NearMisses lists the requests that a pattern almost matches, the nearest
+// first: another method, a mistyped path, a similar operation.
 func (j *Journal) NearMisses(account, pattern string) []Entry {
 	type miss struct {
 		Entry
@@ -46,8 +46,8 @@ func (j *Journal) NearMisses(account, pattern string) []Entry {
 	return near
 }
 
-// distance counts the letters that a pattern is away from a request, written
-// the way the pattern is.
+// distance is the edit distance between a pattern and a request in the
+// pattern's form.
 func (e *Entry) distance(pattern string) int {
 	method, path, found := strings.Cut(pattern, " ")
 	switch {
@@ -60,8 +60,7 @@ func (e *Entry) distance(pattern string) int {
 	}
 }
 
-// likeTemplate writes a path's elements as the template does if that has
-// parameters.
+// likeTemplate replaces a path's elements by the parameters of the template.
 func likeTemplate(template, path string) string {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	for i := range min(len(want), len(got)) {

@@ -37,8 +37,9 @@ func (j *Journal) emit(rec *record) {
 	j.cfg.Events.Publish(account, events.Event{Type: events.TypeRequest, Request: &request})
 }
 
-// explain adds why a request was rejected, as far as what is kept of the response
-// says so. A long list of fields comes last in it and may be cut.
+// explain adds why a request was rejected, as far as the recorded part of the
+// response contains it. A long list of fields comes last in it and may be
+// truncated.
 func (m *mask) explain(to *events.RequestEvent, rec *record) {
 	dec := jsontext.NewDecoder(bytes.NewReader(rec.response.kept))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
@@ -50,7 +51,7 @@ func (m *mask) explain(to *events.RequestEvent, rec *record) {
 			return
 		}
 		switch name.String() {
-		case "code", "error": // the second one of the other form of errors
+		case "code", "error": // the second is the other form of errors
 			err = json.UnmarshalDecode(dec, &to.Code)
 			to.Code = m.text(to.Code)
 		case "detail", "message":

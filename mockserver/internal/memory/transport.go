@@ -1,5 +1,5 @@
-// Package memory carries HTTP between a client and a handler of one process:
-// no socket, no port, and so usable inside a testing/synctest bubble.
+// Package memory connects an HTTP client and a handler in one process: no
+// socket and no port, so it works inside a testing/synctest bubble.
 package memory
 
 import (
@@ -21,12 +21,12 @@ import (
 // RemoteAddr is what handlers see as the peer's address.
 const RemoteAddr = "127.0.0.1:0"
 
-// ErrPanic is in the error that a client gets whose handler panicked; the
-// panic's value and stack follow.
+// ErrPanic is in the client's error if the handler panicked; the panic's value
+// and stack follow.
 var ErrPanic = errors.New("the handler panicked")
 
-// Transport is an http.RoundTripper that calls a handler on a goroutine of its own.
-// When the request's context ends, it returns at once, and so does the handler's
+// Transport is an http.RoundTripper that calls a handler on its own goroutine. When
+// the request's context ends, it returns at once, and so does the handler's
 // context. The response is returned when the handler has returned, so handlers must
 // not stream without end.
 type Transport struct {
@@ -34,7 +34,7 @@ type Transport struct {
 
 	// Inline reports which requests the handler serves without waiting for
 	// anything but their context. They run on the caller's goroutine, which
-	// saves two switches and the growing of a stack. Nil is none.
+	// saves two context switches and the growth of a stack. Nil means none.
 	Inline func(*http.Request) bool
 }
 
@@ -61,13 +61,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // inline reports whether a request may run on the caller's goroutine. A body
-// that can be had a second time is in memory: reading it never blocks.
+// with GetBody is in memory: reading it never blocks.
 func (t *Transport) inline(req *http.Request) bool {
 	inMemory := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 	return inMemory && t.Inline != nil && t.Inline(req)
 }
 
-// aside runs the handler on its own goroutine.
+// aside runs the handler on a separate goroutine.
 func (w *responseWriter) aside(h http.Handler, r, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	r = r.WithContext(ctx)
@@ -93,7 +93,7 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// serverRequest makes of a client's request what net/http would hand to a
+// serverRequest turns a client's request into one as net/http passes it to a
 // handler.
 func serverRequest(req *http.Request) (*http.Request, error) {
 	uri := req.URL.RequestURI()
@@ -128,13 +128,13 @@ func serverRequest(req *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
-// Aborter is a response writer whose connection can be broken with an error
-// of the caller's choice. What was written before is lost, as in a reset.
+// Aborter is a response writer whose connection can be aborted with a given
+// error. Everything written before is lost, as in a reset.
 type Aborter interface{ Abort(err error) }
 
-// Reset breaks the connection of w as a peer that dies does: a client in
-// memory gets an error that is syscall.ECONNRESET, one behind a socket gets
-// the RST itself. It does not return: the handler ends with it.
+// Reset resets the connection of w, as if the peer had died: a client in memory
+// gets an error that is syscall.ECONNRESET, one behind a socket gets the RST
+// itself. It does not return: it ends the handler.
 func Reset(w http.ResponseWriter) { abort(w, "read", syscall.ECONNRESET) }
 
 // Refuse is Reset for a server that is not there: a client in memory gets an
@@ -179,14 +179,14 @@ type responseWriter struct {
 	header http.Header
 	sent   http.Header // as it was when the status was written
 	status int
-	body   *bytes.Buffer // nil before its first byte
+	body   *bytes.Buffer // nil before the first byte
 	head   bool          // of HEAD: no body is sent
 	failed error         // instead of a response
-	cut    bool          // the body ends before it should
+	cut    bool          // the body is truncated
 }
 
-// serve runs the handler and takes a panic for what a server makes of it: the
-// end of the connection.
+// serve runs the handler and treats a panic as a server does: it closes the
+// connection.
 func (w *responseWriter) serve(h http.Handler, r *http.Request) {
 	defer func() {
 		switch p := recover(); {
@@ -200,7 +200,7 @@ func (w *responseWriter) serve(h http.Handler, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-// abandon is a connection that closes: before the response or in its body.
+// abandon simulates a closed connection: before the response or in its body.
 func (w *responseWriter) abandon() {
 	if w.status == 0 {
 		w.failed = io.EOF
@@ -211,8 +211,8 @@ func (w *responseWriter) abandon() {
 
 func (w *responseWriter) Abort(err error) { w.failed = err }
 
-// Header implements http.ResponseWriter. What is changed after the status was
-// written is not sent.
+// Header implements http.ResponseWriter. Changes after the status was written
+// are not sent.
 func (w *responseWriter) Header() http.Header {
 	if w.header == nil {
 		w.header = w.sent.Clone()
@@ -248,7 +248,7 @@ func bodyAllowed(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// response is what the client gets. It is called when the handler has
+// response returns the client's response. It is called when the handler has
 // returned.
 func (w *responseWriter) response(req *http.Request) (*http.Response, error) {
 	if w.failed != nil {
@@ -313,8 +313,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// buffers holds what earlier responses were written into; one longer than
-// maxBuffer is let go.
+// buffers are reused for responses; those longer than maxBuffer are not.
 var buffers sync.Pool
 
 const maxBuffer = 64 << 10

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// comments holds what the doc comments of a few packages say.
+// comments holds the doc comments of a few packages.
 type comments struct {
 	types   map[string]string // "gateway.Transaction"
 	fields  map[string]string // "gateway.Transaction.PaidAt"
@@ -20,8 +20,7 @@ type comments struct {
 	wire    map[string]string // the values of constants: "RetryThenCancel" is "retry_then_cancel"
 }
 
-// readComments parses the packages in the folders, by the names they are
-// imported under.
+// readComments parses the packages in the folders, by their import names.
 func readComments(folders map[string]string) (*comments, error) {
 	c := &comments{types: map[string]string{}, fields: map[string]string{}, methods: map[string]string{}, wire: map[string]string{}}
 	for pkg, dir := range folders {
@@ -90,7 +89,7 @@ func (c *comments) addConstant(s *ast.ValueSpec) {
 	}
 }
 
-// onTheWire writes Go names as the wire does: those of constants and of t's
+// onTheWire replaces Go names by those on the wire: of constants and of t's
 // fields.
 func (c *comments) onTheWire(s string, t reflect.Type) string {
 	return goName.ReplaceAllStringFunc(s, func(name string) string {
@@ -114,7 +113,7 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// withoutName begins a type's comment with what it says: "Fee is what the
+// withoutName removes the type's name from its comment: "Fee is what the
 // gateway keeps" is "What the gateway keeps".
 func withoutName(s, name string) string {
 	rest, ok := strings.CutPrefix(s, name+" ")
@@ -136,8 +135,8 @@ var (
 	goName   = regexp.MustCompile(`\b[A-Z][a-z]+(?:[A-Z][a-z]*|ID|URL)+\b`)
 )
 
-// described returns what a comment says about the wire: sentences about the Go
-// types, which link to them or speak of zero values, are left out.
+// described returns the part of a comment that is about the wire: sentences
+// about Go types, which link to them or mention zero values, are dropped.
 func described(s string) string {
 	var kept []string
 	for _, part := range sentence.FindAllString(plain(s), -1) {

@@ -8,9 +8,9 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// What a rule says about one member may depend on another: a card needs a
-// token, a Pix Automatico must not have one. No table says so; the rules do,
-// when they are asked about bodies that differ in one member.
+// A rule for one member may depend on another: a card needs a token, a Pix
+// Automatico must not have one. There is no table of these; they are found by
+// running the rules on bodies that differ in one member.
 
 // factor is a member that others depend on.
 type factor struct {
@@ -18,7 +18,7 @@ type factor struct {
 	values []string // as JSON; nil if it matters only whether the member is there
 }
 
-// condition says when a member is required.
+// condition is when a member is required.
 type condition struct {
 	path   string              // of the member
 	states map[string][]string // the values of each factor that matters; "" for absent
@@ -48,7 +48,7 @@ func (rq *request) factors(s *spec.Shape, path string) []factor {
 	return list
 }
 
-// sample returns a value that keeps the rules of s, as JSON.
+// sample returns a value that satisfies the rules of s, as JSON.
 func sample(s *spec.Shape) string {
 	switch s.Kind {
 	case '0':
@@ -178,8 +178,8 @@ func without(b body, path string) body {
 	return out
 }
 
-// conditions finds the members that are required in some states only, lowers
-// their presence in the shape and says when they are.
+// conditions finds the members that are required in some states only, makes
+// them optional in the shape and returns when they are required.
 func (rq *request) conditions() []condition {
 	factors := rq.mattering()
 	states := product(factors)
@@ -279,7 +279,7 @@ func product(factors []factor) []body {
 	return states
 }
 
-// present stands for any value of a factor that has no closed list of them.
+// present stands for any value of a factor without a closed list of values.
 const present = `"x"`
 
 // conditionOf says when path is required: in all of in, out of states. Only the
@@ -410,8 +410,8 @@ func unquoted(values []string) []string {
 	return out
 }
 
-// nest puts what leaf says about the last element of a path into the objects on
-// the way to it.
+// nest wraps the schema of the last element of a path in those of the objects
+// on the way to it.
 func nest(path string, leaf func(name string) *schema) *schema {
 	first, rest, found := strings.Cut(path, ".")
 	if !found {
@@ -424,8 +424,8 @@ func relative(base, path string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, base), ".")
 }
 
-// home returns the object that a condition belongs to: the innermost that holds
-// all members it is about.
+// home returns the object that a condition belongs to: the innermost one with
+// all members of the condition.
 func (c condition) home() string {
 	home := parent(c.path)
 	for path := range c.states {

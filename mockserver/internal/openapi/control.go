@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// The control plane's document is made from its routes, the types that they
-// take and return, and the table in docs/mockgateway.md that says what each does.
+// The control plane's document is generated from its routes, the types of their
+// bodies and results, and the descriptions in the table of docs/mockgateway.md.
 
 var controlRow = regexp.MustCompile("(?m)^\\| `([A-Z]+ /__mock[^`]*)` \\| (.*?) \\| `")
 
@@ -27,7 +27,7 @@ func (d *document) control(root string) (object, error) {
 		return nil, err
 	}
 	about := map[string]string{}
-	var controls []string // the server's, which the manual lists: a test holds the two together
+	var controls []string // the server's, which the manual lists: a test compares the two
 	for _, row := range controlRow.FindAllStringSubmatch(string(manual), -1) {
 		about[row[1]] = strings.ReplaceAll(row[2], "`", "")
 		if control := controlPath.FindStringSubmatch(row[1]); control != nil {

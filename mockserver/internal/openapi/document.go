@@ -5,10 +5,10 @@
 //	docs/openapi-live.json     the live dialect
 //	docs/openapi-control.json  the control plane under /__mock
 //
-// Nothing in them is written by hand that the code knows: paths come from
-// internal/spec and the routes, limits, enums and required members from the rules
-// (see [spec.Describe]), responses from the views that are sent, descriptions from
-// doc comments, examples from testdata. To write them again:
+// Nothing in them is written by hand: paths come from internal/spec and the
+// routes, limits, enums and required members from the rules (see [spec.Describe]),
+// responses from the views, descriptions from doc comments, examples from
+// testdata. To regenerate them:
 //
 //	go generate ./mockserver/internal/openapi
 package openapi
@@ -34,7 +34,7 @@ import (
 // version is that of the interface's own description; every webhook names it.
 const version = "2.0.0"
 
-// document is a description in the making.
+// document is a document under construction.
 type document struct {
 	live     bool
 	comments *comments
@@ -174,8 +174,8 @@ func (d *document) paths() object {
 	return paths
 }
 
-// method returns the client's method for an operation: its comment, the type of
-// its params and that of its result; nil types if it has none.
+// method returns the client's method for an operation: its comment and the
+// types of its params and its result, nil if it has none.
 func (d *document) method(name string) (about string, params, result reflect.Type) {
 	resource, action, _ := strings.Cut(name, ".")
 	service, method := camel(resource)+"Service", camel(action)
@@ -206,7 +206,7 @@ func (d *document) method(name string) (about string, params, result reflect.Typ
 	return d.comments.methods[service+"."+method], params, result
 }
 
-// summary returns what a method's comment says it does, without its name and
+// summary returns the summary in a method's comment, without its name and
 // route: "Create makes a transaction: POST /v2/transactions." is "Makes a
 // transaction".
 func summary(comment string) string {
@@ -366,7 +366,7 @@ func (d *document) pathParameter(name string) object {
 }
 
 // query lists the parameters of a rule, and those that only the client's params
-// have: filters that may be any text.
+// have: filters that may be any string.
 func (d *document) query(op httpapi.Shape, params reflect.Type) []any {
 	shape := spec.Describe(op.Rule, d.variant())
 	var list []any
@@ -455,8 +455,8 @@ func (d *document) success(op httpapi.Shape, status int, data any, result reflec
 	return obj("description", statusText[status], "headers", headers, "content", obj(respond.JSON, content))
 }
 
-// twinOf returns the client's type for a view, nil where the two have little in
-// common: the client puts some responses together from several.
+// twinOf returns the client's type for a view, nil if the two have little in
+// common: the client assembles some responses from several.
 func twinOf(data any, result reflect.Type) reflect.Type {
 	t := reflect.TypeOf(data)
 	common := 0

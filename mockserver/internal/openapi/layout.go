@@ -7,11 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxLine is how long a value may be to stand on one line.
+// maxLine is the maximum length of a value on one line.
 const maxLine = 110
 
-// layout writes JSON for people: what is short stands on one line, which is half
-// the file that an indented one would be.
+// layout formats JSON for people: short values are on one line, which halves the
+// file.
 func layout(v jsontext.Value) ([]byte, error) {
 	var out bytes.Buffer
 	dec := jsontext.NewDecoder(bytes.NewReader(v))
@@ -67,7 +67,7 @@ func layoutValue(out *bytes.Buffer, dec *jsontext.Decoder, depth int) error {
 	return err
 }
 
-// spaced writes a value on one line.
+// spaced formats a value on one line.
 func spaced(out *bytes.Buffer, value jsontext.Value) error {
 	one := value.Clone()
 	err := one.Format(jsontext.Multiline(false), jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))

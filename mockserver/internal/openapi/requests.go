@@ -12,8 +12,9 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// forms write the rules that internal/spec tells in words as JSON Schema. What
-// they can't say is in the table of integration/openapi, with its reason.
+// forms are the JSON Schemas of the rules that internal/spec describes in
+// words. The table of integration/openapi lists what they can't express, with
+// the reasons.
 var forms = map[string]schema{ //nolint:gochecknoglobals // never changes
 	"must be an e-mail address":                           {Format: "email"},
 	"must be an IPv4 or IPv6 address":                     {AnyOf: []*schema{{Type: oneOrAll{"string"}, Format: "ipv4"}, {Type: oneOrAll{"string"}, Format: "ipv6"}}},
@@ -28,8 +29,8 @@ var forms = map[string]schema{ //nolint:gochecknoglobals // never changes
 	"must be an area code and a mobile number, 11 digits": {Pattern: "^[0-9]{11}$"},
 }
 
-// form returns the schema of a rule told in words: the longest entry of forms
-// that the words begin with.
+// form returns the schema of a rule described in words: the longest entry of
+// forms that is a prefix of the words.
 func form(must string) schema {
 	best := ""
 	for words := range maps.Keys(forms) {
@@ -43,15 +44,15 @@ func form(must string) schema {
 	return forms[best]
 }
 
-// request is the body or the query of an operation on its way to a schema.
+// request is the body or the query of an operation, to be turned into a schema.
 type request struct {
 	rule    spec.Rule
 	variant spec.Variant
 	shape   *spec.Shape
 }
 
-// newRequest describes what rule says of every request; what it says of some
-// only is found by [request.conditions].
+// newRequest describes the rules for every request; [request.conditions] finds
+// those for some requests only.
 func newRequest(rule spec.Rule, v spec.Variant) *request {
 	return &request{rule: rule, variant: v, shape: spec.Describe(rule, v)}
 }
@@ -131,8 +132,8 @@ func (rq *request) members(s *spec.Shape, path string, child func(m *spec.Shape,
 
 func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
-// looked finds out what a member may be that a rule looks at and reads in no
-// other way: it is nil where every value is rejected.
+// looked finds the values of a member that a rule only tests: it is nil if
+// every value is rejected.
 func (rq *request) looked(path string) *schema {
 	out := &schema{}
 	for _, kind := range []struct{ name, sample string }{

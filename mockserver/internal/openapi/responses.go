@@ -16,8 +16,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// enums are the closed lists behind the Go types of responses. Where the two
-// dialects differ the second one is the live dialect's.
+// enums are the closed lists of the Go types in responses. If the two dialects
+// differ the second one is the live dialect's.
 func (d *document) enums() map[reflect.Type]spec.Set {
 	states, transfers := spec.TransactionStatuses, spec.TransferStatuses
 	if d.live {
@@ -44,8 +44,8 @@ func (d *document) enums() map[reflect.Type]spec.Set {
 	}
 }
 
-// A response is described by two Go types: the mock's view says which members are
-// always there and which may be null, the client's type says what they mean.
+// A response is described by two Go types: the mock's view defines which members
+// are always present and which may be null, the client's type documents them.
 
 // view returns the schema of a view; twin is the client's type, or nil.
 func (d *document) view(t, twin reflect.Type, name string) *schema {
@@ -83,8 +83,8 @@ func (d *document) view(t, twin reflect.Type, name string) *schema {
 	}
 }
 
-// viewStruct writes a component if the client has a type for it, and an
-// object in place where not.
+// viewStruct writes a component if the client has a type for it, and an inline
+// object otherwise.
 func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 	if t.NumField() == 0 && twin != nil {
 		t = twin
@@ -160,7 +160,7 @@ func (d *document) member(t reflect.Type, f reflect.StructField, about *reflect.
 		f.Type == reflect.TypeFor[respond.Stamp]() && !slices.Contains(alwaysSet, name) {
 		return orNull(s)
 	}
-	if s.Ref != "" { // a description stands beside it
+	if s.Ref != "" { // a description is next to it
 		return &schema{AllOf: []*schema{s}}
 	}
 	return s
@@ -169,7 +169,7 @@ func (d *document) member(t reflect.Type, f reflect.StructField, about *reflect.
 // alwaysSet are the timestamps that are never null.
 var alwaysSet = []string{"created_at", "updated_at", "createdAt", "updatedAt", "occurred_at", "generateTime", "now", "at"} //nolint:gochecknoglobals // never changes
 
-// open returns the schemas of the members that Go has no type for.
+// open returns the schemas of the members without a Go type.
 func (d *document) open(path string) *schema {
 	switch path {
 	case "transactionView.metadata":
@@ -186,7 +186,7 @@ func (d *document) open(path string) *schema {
 	panic("openapi: what may " + path + " be?")
 }
 
-// about returns the comment on a member: the client's, else the view's.
+// about returns the comment on a member: the client's, or else the view's.
 func (d *document) about(t reflect.Type, f reflect.StructField, twin reflect.Type, about *reflect.StructField) string {
 	if text := d.fieldText(twin, about); text != "" {
 		return text

@@ -59,7 +59,7 @@ func (g golden) operation() string {
 	return best
 }
 
-// requests are those that keep the rule: a few are of one dialect only.
+// requests are the valid ones: a few are of one dialect only.
 func (s *samples) requests(op spec.Operation, v spec.Variant) object {
 	var out object
 	for _, g := range s.list {
@@ -73,7 +73,7 @@ func (s *samples) requests(op spec.Operation, v spec.Variant) object {
 	return out
 }
 
-// responses are those of a dialect: the live file stands in for the other one.
+// responses are those of a dialect: a live file replaces the other one.
 func (s *samples) responses(operation string, status int, live bool) object {
 	var out object
 	for _, g := range s.list {
@@ -87,7 +87,7 @@ func (s *samples) responses(operation string, status int, live bool) object {
 	return out
 }
 
-// status returns the status of a success: the body of one says its own.
+// status returns the status of a success: one body contains its own.
 func (g golden) status(status int) int {
 	var body struct {
 		Status int `json:"status"`
@@ -116,7 +116,7 @@ func (s *samples) failing(e httpapi.ErrorShape, live bool) object {
 	return out
 }
 
-// failures are all of them, as components.
+// failures are all error examples, as components.
 func (s *samples) failures(live bool) object {
 	var out object
 	for _, g := range s.list {

@@ -14,7 +14,7 @@ import (
 func (d *document) webhooks() (object, error) {
 	var out object
 	kinds := webhook.DocumentedKinds()
-	if d.live { // seen there, documented nowhere
+	if d.live { // sent by live gateways, documented nowhere
 		kinds = append(kinds, webhook.TransactionPartiallyRefunded, webhook.PayoutRejected)
 	}
 	for _, k := range kinds {

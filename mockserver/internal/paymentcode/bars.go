@@ -6,7 +6,7 @@ import (
 )
 
 // Bars draws the bar code of a boleto as an SVG: interleaved two of five, three
-// units to a wide element. It has no size of its own and is black on white.
+// units to a wide element. It has no fixed size and is black on white.
 func Bars(barcode string) string {
 	const quiet, wide, height = 10, 3, 50
 	// Which elements of a digit are wide; bars carry every first digit, spaces

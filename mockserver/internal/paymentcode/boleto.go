@@ -17,8 +17,8 @@ func Barcode(due time.Time, cents int64, free string) string {
 	return head + string(mod11(head+tail)) + tail
 }
 
-// Line returns the 47 digits that a payer types: the bar code's, in another
-// order, with a check digit for each of the first three fields.
+// Line returns the 47 digits that a payer types: those of the bar code, in
+// another order, with a check digit for each of the first three fields.
 func Line(barcode string) string {
 	one, two, three := barcode[0:4]+barcode[19:24], barcode[24:34], barcode[34:44]
 	return one + string(mod10(one)) + two + string(mod10(two)) + three + string(mod10(three)) +
@@ -62,8 +62,8 @@ func mod10(s string) byte {
 	return byte('0' + (10-sum%10)%10)
 }
 
-// mod11 is the check digit of the bar code: weights 2 to 9 from the right, over
-// and over; where it would be 0, 10 or 11 it is 1.
+// mod11 is the check digit of the bar code: weights 2 to 9 from the right,
+// repeated; if it would be 0, 10 or 11 it is 1.
 func mod11(s string) byte {
 	sum := 0
 	for i := range len(s) {

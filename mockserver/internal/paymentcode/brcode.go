@@ -1,23 +1,23 @@
-// Package paymentcode makes Pix copy-paste codes and boletos. They have the real
-// form and valid check digits, so that a merchant's own checks pass, and can't be
-// paid: the Pix host is under .invalid and the boleto's bank is 999.
+// Package paymentcode generates Pix copy-paste codes and boletos. They have the
+// real form and valid check digits, so that a merchant's own checks pass, and
+// can't be paid: the Pix host is under .invalid and the boleto's bank is 999.
 package paymentcode
 
 import "strconv"
 
-// host is where the payer's bank would read a charge; nothing is served there.
+// host is the server from which the payer's bank would read a charge; nothing
+// is served there.
 const host = "pix.mock.invalid"
 
-// ChargeCode returns the Pix copy-paste text, a BR Code, of the charge that the
-// mock keeps under id.
+// ChargeCode returns the Pix copy-paste text, a BR Code, of the charge with id.
 func ChargeCode(id string, cents int64) string { return brCode(host+"/v2/"+id, cents) }
 
-// ConsentCode returns the text with which a payer authorises the recurring
-// debit, a Pix Automatico, that the mock keeps under id.
+// ConsentCode returns the text with which a payer authorizes the recurring
+// debit, a Pix Automatico, with id.
 func ConsentCode(id string, cents int64) string { return brCode(host+"/rec/"+id, cents) }
 
-// brCode writes the EMV fields that the central bank's BR Code manual asks for,
-// and their check sum. 0 cents leave the amount to the payer.
+// brCode writes the EMV fields that the central bank's BR Code manual requires,
+// and their checksum. 0 cents leave the amount to the payer.
 func brCode(url string, cents int64) string {
 	var room [99]byte // the longest value of a field
 
@@ -59,8 +59,8 @@ func crc16(b []byte) uint16 {
 	return sum
 }
 
-// remainders are those of every byte: a code is written with every response that
-// shows its charge, and a page of a list shows a hundred.
+// remainders are those of every byte: every response with a charge has a code,
+// and a page of a list has a hundred.
 var remainders = func() (table [256]uint16) {
 	for i := range table {
 		sum := uint16(i) << 8

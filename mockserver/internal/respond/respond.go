@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// problemTypes is where the type URIs of problem bodies live; nothing is
+// problemTypes is the base of the type URIs of problem bodies; nothing is
 // served there.
 const problemTypes = "https://gateway.invalid/problems/"
 
@@ -63,7 +63,7 @@ const (
 	ProblemJSON = "application/problem+json"
 )
 
-// Marshal encodes a body; the same value always gives the same bytes.
+// Marshal encodes a body; equal values have equal encodings.
 func Marshal(v any) ([]byte, error) { return wire.Encode(v) }
 
 // Write sends a response with a JSON body of one of the two content types.
@@ -74,7 +74,8 @@ func Write(w http.ResponseWriter, status int, contentType string, body any) {
 	}
 	text, err := wire.Append((*buf)[:0], body)
 	if err != nil {
-		// No view can fail to encode; should one, it must not look like a success.
+		// Every view can be encoded; if one can't, it must not look like a
+		// success.
 		status = http.StatusInternalServerError
 		text = append(text, `{"title":"Internal Server Error","status":500}`...)
 	}
@@ -85,14 +86,14 @@ func Write(w http.ResponseWriter, status int, contentType string, body any) {
 	}
 }
 
-// WriteText is [Write] for a body that is encoded already.
+// WriteText is [Write] for an encoded body.
 func WriteText(w http.ResponseWriter, status int, contentType string, text []byte) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // fails only when the client is gone
+	_, _ = w.Write(text) // fails only if the client has left
 }
 
-// buffers holds what responses are encoded into.
+// buffers are reused for encoding responses.
 var buffers sync.Pool

@@ -1,5 +1,5 @@
-// Package respond writes responses, and the values in them and in webhooks, as
-// the interface does.
+// Package respond writes responses, and the values in them and in webhooks, in
+// the interface's form.
 package respond
 
 import (
@@ -9,22 +9,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Stamp is a moment on the wire: RFC 3339 in UTC with milliseconds. The zero
+// Stamp is a timestamp on the wire: RFC 3339 in UTC with milliseconds. The zero
 // time is null.
 type Stamp time.Time
 
-// MarshalJSONTo writes the moment.
+// MarshalJSONTo writes the timestamp.
 func (s Stamp) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(s.AppendJSON(enc.AvailableBuffer()))
 }
 
-// AppendJSON appends the moment.
+// AppendJSON appends the timestamp.
 func (s Stamp) AppendJSON(b []byte) []byte {
 	t := time.Time(s)
 	if t.IsZero() {
 		return append(b, "null"...)
 	}
-	// The time package is quick at RFC 3339 as it stands, and slow at any layout.
+	// The time package is fast at RFC 3339 itself, and slow at other layouts.
 	b = t.UTC().AppendFormat(append(b, '"'), time.RFC3339)
 	dot := len(b) - 1 // in the place of the Z
 	b = strconv.AppendInt(b[:dot], int64(1000+t.Nanosecond()/int(time.Millisecond)), 10)

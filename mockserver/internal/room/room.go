@@ -1,5 +1,5 @@
-// Package room counts the memory that a server's parts take together, about,
-// against one limit.
+// Package room counts the approximate memory of a server's parts against one
+// limit.
 package room
 
 import (
@@ -7,27 +7,27 @@ import (
 	"sync/atomic"
 )
 
-// Room is a limit and what is taken of it. It is safe for concurrent use.
+// Room is a memory limit and its use. It is safe for concurrent use.
 type Room struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// New returns a room of so many bytes.
+// New returns a room with a limit in bytes.
 func New(limit int64) *Room { return &Room{limit: limit} }
 
-// Endless returns a room that nothing fills.
+// Endless returns a room without a limit.
 func Endless() *Room { return New(math.MaxInt64) }
 
-// Fits reports whether n more bytes keep the limit.
+// Fits reports whether n more bytes fit within the limit.
 func (r *Room) Fits(n int64) bool { return n <= r.limit-r.used.Load() }
 
-// Add takes n bytes, or gives them back where n is negative. It takes them also
-// beyond the limit: whoever may be refused asks [Room.Fits] first.
+// Add takes n bytes, or releases them if n is negative, even beyond the limit:
+// callers that can be rejected check [Room.Fits] first.
 func (r *Room) Add(n int64) { r.used.Add(n) }
 
 // Used returns how many bytes are taken.
 func (r *Room) Used() int64 { return r.used.Load() }
 
-// Part returns what one of n equal parts of the limit is.
+// Part returns the size of one of n equal parts of the limit.
 func (r *Room) Part(n int64) int64 { return r.limit / n }

@@ -6,8 +6,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// The sizes are estimates, in bytes, of what a resource and its index entries
-// take.
+// The sizes are estimates, in bytes, of a resource with its index entries.
 
 const indexEntries = 200
 
@@ -112,7 +111,7 @@ func OfResponse(r *engine.Response) int64 {
 	return indexEntries + of(r, r.Key, r.Fingerprint, r.ETag, r.Body)
 }
 
-// of returns what v itself takes, with the bytes of its strings.
+// of returns the size of v itself with its strings.
 func of[T any](v *T, strings ...string) int64 {
 	n := int64(unsafe.Sizeof(*v)) //nolint:gosec // a type is small
 	for _, s := range strings {

@@ -1,6 +1,6 @@
-// Package seed reads a file that describes what a gateway holds and brings it
-// about: it creates each entry by a request to the interface, and reaches its
-// state by the engine's own transitions.
+// Package seed reads a file that describes the content of a gateway and creates
+// it: each entry by a request to the interface, and its state by the engine's
+// own transitions.
 //
 // To add a kind of entry: a line in sections, and a machine if it has states.
 package seed
@@ -24,13 +24,13 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 )
 
-// File is a seed file that was read.
+// File is a parsed seed file.
 type File struct {
 	Webhooks bool // whether the events of the entries are delivered
 
 	name     string
 	text     []byte
-	offsets  map[string]int // where each member or element begins, by its path
+	offsets  map[string]int // the position of each member or element, by its path
 	accounts []account
 	errs     Errors
 }
@@ -62,7 +62,7 @@ type section struct {
 	name   string
 	create spec.Operation
 	refs   []string // members that may name another entry: "@ana"
-	own    []string // members of the entry that are not of the request
+	own    []string // members of the entry that are not part of the request
 }
 
 // sections are the kinds in the order in which they are created.
@@ -82,7 +82,7 @@ func sections() []section {
 	}
 }
 
-// Error is one fault of a file.
+// Error is one error in a file.
 type Error struct {
 	File         string
 	Line, Column int
@@ -99,10 +99,10 @@ func (e Error) Error() string {
 	return text + e.Message
 }
 
-// Errors are the faults of a file in the order of its lines.
+// Errors are the errors in a file in the order of its lines.
 type Errors []Error
 
-// Error returns the faults, one a line.
+// Error returns the errors, one a line.
 func (e Errors) Error() string {
 	const most = 20
 	var lines []string
@@ -116,8 +116,8 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads a file; now is what its relative times count from. Its error is
-// [Errors] if the file is not one.
+// Parse reads a file; its relative times count from now. Its error is [Errors]
+// if the file is not one.
 func Parse(name string, text []byte, now time.Time) (*File, error) {
 	f := &File{name: cmp.Or(name, "seed"), text: text, offsets: map[string]int{}}
 	if err := f.locate(); err != nil {
@@ -141,7 +141,7 @@ func (f *File) failed() error {
 	return f.errs
 }
 
-// locate finds where everything begins.
+// locate finds the positions of all values.
 func (f *File) locate() error {
 	d := jsontext.NewDecoder(bytes.NewReader(f.text))
 	end := 0
@@ -178,7 +178,7 @@ func (f *File) syntax(err error) error {
 	return Errors{{f.name, line, column, "", fmt.Sprintf("is not JSON: %v", err)}}
 }
 
-// pathOf writes the place of what was read last: "customers[2].email".
+// pathOf returns the path of the value read last: "customers[2].email".
 func pathOf(d *jsontext.Decoder) string {
 	var b strings.Builder
 	depth := d.StackDepth()
@@ -202,8 +202,8 @@ func (f *File) place(offset int) (line, column int) {
 	return bytes.Count(before, []byte("\n")) + 1, len([]rune(string(before[start:]))) + 1
 }
 
-// fail keeps a fault of a member, at the place of the member or of the nearest
-// thing around it.
+// fail records an error of a member, at the position of the member or of the
+// innermost value around it.
 func (f *File) fail(path, format string, args ...any) {
 	around := path
 	for around != "" {
@@ -245,7 +245,7 @@ func (f *File) webhooks(top map[string]jsontext.Value) {
 	}
 }
 
-// others reads the accounts beside the default one.
+// others reads the accounts besides the default one.
 func (f *File) others(top map[string]jsontext.Value, now time.Time) {
 	seen := map[string]bool{}
 	for i, raw := range f.list(top["accounts"], "accounts") {
@@ -292,8 +292,8 @@ func (f *File) unknown(members map[string]jsontext.Value, path string, known []s
 }
 
 // entry reads one entry. Its request is checked when it is created, by the
-// interface's own rules; that it has no mistyped member, which a gateway would
-// ignore, is checked here by the same table.
+// interface's own rules; mistyped members, which a gateway would ignore, are
+// found here with the same rules.
 func (f *File) entry(e *entry, raw jsontext.Value, now time.Time) bool {
 	members, ok := f.object(raw, e.path)
 	if !ok {
@@ -329,7 +329,7 @@ func (f *File) entry(e *entry, raw jsontext.Value, now time.Time) bool {
 	return true
 }
 
-// mistyped finds members that the rules do not know.
+// mistyped finds members that the rules do not have.
 func (f *File) mistyped(members map[string]jsontext.Value, shape *spec.Shape, path string, own []string) {
 	var known []string
 	for _, m := range shape.Members {
@@ -354,7 +354,7 @@ func (f *File) mistyped(members map[string]jsontext.Value, shape *spec.Shape, pa
 	f.unknown(members, path, append(slices.Clone(own), known...))
 }
 
-// time reads when an entry was made: a timestamp, or how long ago.
+// time reads when an entry was created: a timestamp, or how long ago.
 func (f *File) time(raw jsontext.Value, path string, now time.Time) (at time.Time) {
 	var text string
 	err := json.Unmarshal(raw, &text)
@@ -378,7 +378,7 @@ func (f *File) time(raw jsontext.Value, path string, now time.Time) (at time.Tim
 	return now
 }
 
-// names checks that names and references fit together within an account.
+// names checks that references to names are valid within an account.
 func (f *File) names() {
 	all := map[string]bool{}
 	for i := range f.accounts {

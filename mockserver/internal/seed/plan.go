@@ -10,9 +10,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// machine is what happens to the resources of a kind: the transitions that a
-// merchant, payer or bank can cause, and those of the clock. They are the
-// engine's own, so there is no state that the gateway could not be in.
+// machine has the transitions of a kind of resource: those that a merchant,
+// payer or bank can cause, and those of the clock. They are the engine's own,
+// so every state is one that the gateway can be in.
 type machine[R any] struct {
 	status  func(*R) string
 	key     func(*R) string // distinguishes resources with different futures at the same time
@@ -29,7 +29,7 @@ type step struct {
 	do func(a *store.Account, id string) *engine.Refusal
 }
 
-// future is a resource at a moment, how it got there, and its timers.
+// future is a resource at a time, how it got there, and its timers.
 type future[R any] struct {
 	r      *R
 	at     time.Time
@@ -38,7 +38,7 @@ type future[R any] struct {
 }
 
 // The bounds of the search. Resources have about ten states, but years of renewals
-// have thousands of moments: the moments of the creation and the latest ones are
+// have thousands of points in time: those at the creation and the latest ones are
 // searched first.
 const (
 	maxFutures = 2000
@@ -46,8 +46,8 @@ const (
 	latest     = 40
 )
 
-// plan finds a way, of few steps, from a new resource to a state that it has at
-// the end. Without one, it returns the states that it can have then.
+// plan finds a short sequence of steps from a new resource to a final state. If
+// there is none, it returns the possible final states.
 func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, can []string) {
 	moments := []future[R]{from} // without any action
 	for f, moved := m.wait(env, from, end); moved && len(moments) < maxMoments; f, moved = m.wait(env, f, end) {
@@ -90,7 +90,7 @@ func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target s
 
 func (m machine[R]) moment(f future[R]) string { return m.key(f.r) + " " + f.at.String() }
 
-// after returns the future that a change makes.
+// after returns the future after a change.
 func (m machine[R]) after(f future[R], c engine.Change) future[R] {
 	if rows := m.rows(c); len(rows) > 0 {
 		f.r = rows[len(rows)-1]
@@ -123,7 +123,7 @@ func (m machine[R]) wait(env engine.Env, f future[R], end time.Time) (future[R],
 }
 
 // rest returns the state that a future has at the end without further actions.
-// ends holds what is known of other moments.
+// ends caches the results of other futures.
 func (m machine[R]) rest(env engine.Env, f future[R], end time.Time, ends map[string]string) (status string) {
 	var walked []string
 	for {
@@ -174,7 +174,7 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 			}),
 		},
 		fire: func(env engine.Env, t *engine.Transaction, kind engine.TimerKind) engine.Change {
-			c, _ := engine.TransactionTimer(kind)(env, t) // empty if it is refused
+			c, _ := engine.TransactionTimer(kind)(env, t) // empty if it is rejected
 			return c
 		},
 		apply: func(a *store.Account, id string, do store.Transition[engine.Transaction]) *engine.Refusal {
@@ -227,7 +227,7 @@ func subscriptions() machine[engine.Subscription] {
 				return engine.CancelSubscription(env, s, "")
 			},
 			func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
-				if s.FailNext > 0 { // one after the other is enough, and makes fewer futures
+				if s.FailNext > 0 { // one order is enough, with fewer futures
 					return engine.Change{}, engine.NewRefusal(engine.CodeInvalidState, "The next charge fails already.")
 				}
 				return engine.FailNextCharges(env, s, 1)

@@ -17,21 +17,21 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// World is the gateway that a file is brought about in. It is a copy, which the
-// caller throws away where Run fails.
+// World is the gateway in which a file is created. It is a copy, which the
+// caller discards if Run fails.
 type World struct {
 	Store *store.Store
-	Clock *clock.Clock // which Run moves back to the first entry and forward to where it was
+	Clock *clock.Clock // which Run moves back to the first entry and forward again
 	// Call makes a request to the interface.
 	Call func(key string, op spec.Operation, body []byte) (status int, response []byte, err error)
 	// Account is the key of the default account.
 	Account string
-	// Env is what transitions know, with a source of ids that nothing else uses.
+	// Env is the environment of transitions, with a separate source of ids.
 	Env     engine.Env
 	Variant spec.Variant // of the interface's rules
 }
 
-// run is a file on its way into a world.
+// run is the creation of a file in a world.
 type run struct {
 	*File
 	World
@@ -42,7 +42,7 @@ type run struct {
 	ids    map[string]string // by name
 }
 
-// appointment is something to do at a moment.
+// appointment is an action at a time.
 type appointment struct {
 	at time.Time
 	do func()
@@ -66,7 +66,7 @@ func (f *File) Run(ctx context.Context, w World) (ids map[string]string, err err
 	for _, e := range f.all() {
 		if e.at.IsZero() {
 			e.at = r.end
-			if e.name == "customers" { // a customer is there before whoever refers to it
+			if e.name == "customers" { // a customer exists before the entries that refer to it
 				e.at = first
 			}
 		}
@@ -104,7 +104,7 @@ func (f *File) all() (list []*entry) {
 	return list
 }
 
-// at puts something on the agenda, behind what happens at the same moment.
+// at adds an action to the agenda, after those with the same time.
 func (r *run) at(at time.Time, do func()) {
 	i := len(r.agenda)
 	for i > 0 && r.agenda[i-1].at.After(at) {
@@ -120,7 +120,7 @@ func (r *run) key(e *entry) string {
 	return e.account.key
 }
 
-// create makes an entry by a request and plans its way to its state.
+// create creates an entry by a request and plans the steps to its state.
 func (r *run) create(e *entry) {
 	complete := r.resolve(e)
 	body, err := json.Marshal(e.body, json.Deterministic(true))
@@ -161,7 +161,7 @@ func (r *run) create(e *entry) {
 	}
 	e.id = made.Data.ID
 	if made.Data.URL != "" {
-		e.id = path.Base(made.Data.URL) // the slug, by which a link is found
+		e.id = path.Base(made.Data.URL) // the slug, which identifies a link
 	}
 	if e.as != "" {
 		r.ids[e.as] = e.id
@@ -169,7 +169,7 @@ func (r *run) create(e *entry) {
 	r.plan(e)
 }
 
-// resolve puts ids in the place of names. It reports whether all are known.
+// resolve replaces names by ids. It reports whether all are known.
 func (r *run) resolve(e *entry) (complete bool) {
 	complete = true
 	for _, ref := range e.refs {
@@ -212,7 +212,7 @@ func (r *run) resolveIn(e *entry, members map[string]jsontext.Value, name, place
 	return id != placeholder
 }
 
-// refused keeps what the interface says of a request that its rules allow.
+// refused records the interface's rejection of a request that the rules allow.
 func (r *run) refused(e *entry, status int, response []byte) {
 	var problem struct {
 		Detail  string           `json:"detail"`
@@ -236,7 +236,7 @@ func (r *run) refused(e *entry, status int, response []byte) {
 	r.fail(place, "%s (status %d)", strings.TrimSuffix(problem.Detail+problem.Message, "."), status)
 }
 
-// plan puts the way to the entry's state on the agenda.
+// plan adds the steps to the entry's state to the agenda.
 func (r *run) plan(e *entry) {
 	account := r.Store.Account(r.key(e))
 	if e.failNext > 0 {

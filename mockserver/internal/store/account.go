@@ -8,7 +8,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// Account is what one key sees.
+// Account is the account of one key.
 type Account struct {
 	*core
 
@@ -22,16 +22,16 @@ type Account struct {
 	dry bool // nothing is committed
 }
 
-// Observed returns the same account, telling changed of the commits that are
-// made through it.
+// Observed returns the same account, which calls changed for each commit made
+// through it.
 func (a *Account) Observed(changed func()) *Account {
 	return &Account{core: a.core, changed: changed, cause: a.cause}
 }
 
-// Cause says what a commit comes from, for those who follow the events.
+// Cause is the cause of a commit, for events.
 type Cause struct {
 	Text      string // "request transactions.create", "control transactions/pay", "timer transaction.expire"
-	RequestID string // "" if it is no request
+	RequestID string // "" if it is not a request
 }
 
 // CausedBy returns the same account, with a cause for the commits that are made
@@ -40,11 +40,11 @@ func (a *Account) CausedBy(c Cause) *Account {
 	return &Account{core: a.core, changed: a.changed, cause: c, dry: a.dry}
 }
 
-// DryRun returns the same account for finding out what a transition would do:
-// [Account.Apply] runs it and throws the change away.
+// DryRun returns the same account for testing a transition: [Account.Apply]
+// runs it and discards the change.
 func (a *Account) DryRun() *Account { return &Account{core: a.core, dry: true} }
 
-// core is an account, however many handles there are to it.
+// core is an account, shared by all of its handles.
 type core struct {
 	store *Store
 	key   string
@@ -52,7 +52,7 @@ type core struct {
 	mu   sync.RWMutex
 	data Data
 	ids  IDs
-	due  bool // a commit has made a timer that is due at once
+	due  bool // a commit has set a timer that is due at once
 }
 
 // Data is the content of an account. It may be used only within [Account.View]
@@ -70,7 +70,7 @@ type Data struct {
 
 	Integration *engine.Integration // nil before it is configured
 	Balance     int64               // cents
-	Days        []Day               // what moved the balance, the latest day last
+	Days        []Day               // movements of the balance, the latest day last
 	spent       map[string]struct{}
 	responses   responses
 }
@@ -96,7 +96,7 @@ func newData(opening int64) Data {
 	}
 }
 
-// unlock ends a change. What it has made due happens now, and not only when a
+// unlock ends a change. Timers that it made due fire now, and not only when a
 // manual clock is advanced.
 func (a *core) unlock() {
 	due := a.due
@@ -107,8 +107,8 @@ func (a *core) unlock() {
 	}
 }
 
-// View lets read see the account at one moment. Records may be kept beyond it,
-// tables not.
+// View calls read with a consistent view of the account. Records may be kept
+// after the call, tables may not.
 func (a *Account) View(read func(d *Data)) {
 	if a.draft == nil {
 		a.mu.RLock()
@@ -117,8 +117,8 @@ func (a *Account) View(read func(d *Data)) {
 	read(&a.data)
 }
 
-// Apply runs one transition under the account's lock, commits the change whole
-// and returns it. A refused transition changes nothing.
+// Apply runs one transition under the account's lock, commits the whole change
+// and returns it. A rejected transition changes nothing.
 func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal)) (engine.Change, *engine.Refusal) {
 	if a.draft == nil {
 		a.mu.Lock()
@@ -152,7 +152,7 @@ func (a *Account) env() engine.Env {
 	}
 }
 
-// commit keeps a change, and only then lets it be seen and its webhooks go out.
+// commit saves a change, and only then makes it visible and sends its webhooks.
 func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	for i := range c.Events {
 		c.Events[i].ID = "evt_" + a.ids.UUID(a.data.Env.Now)

@@ -7,17 +7,18 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// Day is what one day of the virtual clock, in UTC, did to an account's balance.
+// Day is the movement of an account's balance on one day of the virtual clock,
+// in UTC.
 type Day struct {
 	At  time.Time // its beginning
-	In  int64     // cents that came
-	Out int64     // cents that went
+	In  int64     // incoming cents
+	Out int64     // outgoing cents
 }
 
 // maxDays is how many days with movements an account remembers.
 const maxDays = 400
 
-// book adds what a change does to the balance to the day on which it happened.
+// book adds a change's effect on the balance to its day.
 func (d *Data) book(c engine.Change) {
 	at := movedAt(c).UTC().Truncate(24 * time.Hour)
 	if len(d.Days) == 0 || d.Days[len(d.Days)-1].At.Before(at) {

@@ -6,21 +6,22 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 )
 
-// face is what events show of a resource, and what they must hide.
+// face is the data of a resource that events show, and the values that they
+// must mask.
 type face struct {
 	status, reference string
 	private           []string
 }
 
-// move is a resource that a change creates or puts into another status.
+// move is a resource whose status a change sets or changes.
 type move struct {
 	events.TransitionEvent
 
 	private []string
 }
 
-// moves returns what a stamped change moves, before it is stored, or
-// nothing if there are no readers of events.
+// moves returns the moves of a stamped change, before it is stored, or nothing
+// if events have no readers.
 func (a *Account) moves(c engine.Change) []move {
 	if !a.store.cfg.Events.Listening() {
 		return nil

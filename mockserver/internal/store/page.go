@@ -19,7 +19,7 @@ type Query[R any] struct {
 	Skip   int    // records to leave out, for lists by page number
 
 	Since, Until time.Time       // both inclusive; zero is open
-	Match        func(r *R) bool // beyond what is indexed; nil takes all
+	Match        func(r *R) bool // a filter beyond the indexes; nil accepts all
 
 	facets   []choice[Facet[R]]
 	postings []choice[Posting[R]]
@@ -33,7 +33,7 @@ type Facet[R any] int
 // resources share one.
 type Posting[R any] int
 
-// choice is what an index must hold: one of values.
+// choice is a condition on an index: one of values.
 type choice[I any] struct {
 	index  I
 	values []string
@@ -62,7 +62,7 @@ type Page[R any] struct {
 	Prev  string // cursor of the newer page; "" on the first one
 }
 
-// ErrCursor says that a cursor was not made for this list.
+// ErrCursor means that a cursor was not issued for this list.
 var ErrCursor = errors.New("not a cursor of this list")
 
 // Page returns the page that q asks for.
@@ -87,8 +87,8 @@ func (t *Table[R]) Page(q Query[R]) (Page[R], error) {
 		p.Rows[i] = t.rows[pos]
 	}
 	if len(at) == 0 {
-		// What stood here is selected no longer: from a page that is not the
-		// first there is still a way back.
+		// The records here are no longer selected, but a page other than the
+		// first needs a cursor back.
 		if _, more := s.after(start); more && !q.Prev && start > 0 && start < len(t.rows) {
 			p.Prev = t.cursor(start - 1)
 		}
@@ -103,7 +103,7 @@ func (t *Table[R]) Page(q Query[R]) (Page[R], error) {
 	return p, nil
 }
 
-// All returns the selected records, newest first; paging is left aside.
+// All returns the selected records, newest first, without paging.
 func (t *Table[R]) All(q Query[R]) []*R {
 	s := t.selected(q)
 	var rows []*R
@@ -118,7 +118,7 @@ type selection[R any] struct {
 	rows   []*R
 	lo, hi int         // positions from lo to below hi
 	sets   [][]*bitset // of each facet one must have the position
-	lists  [][]uint32  // each must hold the position
+	lists  [][]uint32  // each must have the position
 	match  func(*R) bool
 }
 
@@ -252,8 +252,8 @@ func (s *selection[R]) word(w int) uint64 {
 	return word
 }
 
-// count returns how many positions are selected. Nothing is read where one
-// facet alone selects, which is the usual filter.
+// count returns how many positions are selected. If only one facet selects,
+// which is the usual filter, nothing is read.
 func (s *selection[R]) count() int {
 	whole := s.lo == 0 && s.hi == len(s.rows)
 	switch {
@@ -283,8 +283,8 @@ func (s *selection[R]) count() int {
 	return n
 }
 
-// cursor names a row of this table by its position, with a check sum so that
-// a cursor that was made up or cut is refused.
+// cursor names a row of this table by its position, with a checksum, so that a
+// made-up or truncated cursor is rejected.
 func (t *Table[R]) cursor(at int) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(at)) //nolint:gosec // as in put
 	b = binary.BigEndian.AppendUint32(b, t.checksum(b))

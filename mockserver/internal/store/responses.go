@@ -20,7 +20,7 @@ func (r *responses) put(list []*engine.Response) {
 	}
 }
 
-// forget drops what has expired and returns how many bytes that frees.
+// forget drops expired responses and returns how many bytes that frees.
 func (r *responses) forget(now time.Time) (bytes int64) {
 	for len(r.order) > 0 && r.order[0].Expired(now) {
 		oldest := r.order[0]
@@ -42,10 +42,10 @@ func sizeOfResponses(list []*engine.Response) (bytes int64) {
 
 // Once runs do for a request with an idempotency key, or returns the response that
 // is stored for it and true. It holds the account's lock meanwhile: of concurrent
-// requests with one key one is carried out.
+// requests with one key only one is executed.
 //
-// do applies at most one transition on the handle it gets. What it changes and the
-// response that it returns are committed as one.
+// do applies at most one transition on the handle it gets. Its change and the
+// response are committed together.
 func (a *Account) Once(
 	key, fingerprint string, do func(held *Account) (*engine.Response, *engine.Refusal),
 ) (response *engine.Response, replayed bool, refusal *engine.Refusal) {

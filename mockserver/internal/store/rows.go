@@ -5,14 +5,14 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
-// record is what the tables keep.
+// record is an entry of a table.
 type record[R any] interface {
 	*R
 	Stamp() *engine.Row
 }
 
-// stamp gives every record of c its place and version, and returns by about how
-// many bytes c makes the account grow.
+// stamp sets the position and version of every record of c, and returns by
+// approximately how many bytes the account grows.
 func (d *Data) stamp(c engine.Change) (grown int64) {
 	return stampAll(&d.Transactions, c.Transactions) +
 		stampAll(&d.Customers, c.Customers) +
@@ -24,7 +24,7 @@ func (d *Data) stamp(c engine.Change) (grown int64) {
 		sizeOfResponses(c.Responses)
 }
 
-// eventsSize returns about how many bytes the webhooks of c will take.
+// eventsSize returns the approximate size of the webhooks of c.
 func eventsSize(c engine.Change) (bytes int64) {
 	for i := range c.Events {
 		bytes += room.OfEvent(&c.Events[i])
@@ -32,8 +32,9 @@ func eventsSize(c engine.Change) (bytes int64) {
 	return bytes
 }
 
-// put stores the stamped records of c and what else it says. It returns by about
-// how many bytes the replaced versions grow, which are remembered for a while.
+// put stores the stamped records of c and its other changes. It returns by
+// approximately how many bytes the replaced versions grow, which are kept for a
+// while.
 func (d *Data) put(c engine.Change) int64 {
 	remembered := putAll(&d.Transactions, c.Transactions) +
 		putAll(&d.Customers, c.Customers) +

@@ -8,12 +8,12 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// State is a store as a snapshot keeps it. The timers are the clock's.
+// State is a store in a snapshot. The clock has the timers.
 type State struct {
 	Accounts []AccountState // sorted by key
 }
 
-// AccountState is all that an account holds.
+// AccountState is the content of an account.
 type AccountState struct {
 	Key     string
 	IDs     []byte        // the state of its source of ids
@@ -21,7 +21,7 @@ type AccountState struct {
 	Days    []Day         `json:",omitempty"` // what moved the balance
 }
 
-// State returns a copy of the store at one moment for each account.
+// State returns a copy of the store, consistent for each account.
 func (s *Store) State() (State, error) {
 	var state State
 	for _, key := range s.Accounts() {
@@ -54,8 +54,8 @@ func (a *Account) state() (AccountState, error) {
 	}}, err
 }
 
-// Restore puts the store back into a state. Accounts that the state does not
-// know are emptied. Its error leaves the store as it was.
+// Restore puts the store back into a state. Accounts that are not in the state
+// are emptied. An error leaves the store unchanged.
 func (s *Store) Restore(state State) error {
 	sources := make([]IDs, len(state.Accounts))
 	for i, saved := range state.Accounts {
@@ -82,7 +82,7 @@ func (a *Account) restore(saved AccountState, ids IDs) {
 	defer a.mu.Unlock()
 	d := newData(0)
 	d.put(saved.Records)
-	d.Days = slices.Clone(saved.Days) // not the whole balance at one moment
+	d.Days = slices.Clone(saved.Days) // not as one movement of the whole balance
 	a.fill(d)
 	a.ids = ids
 }
@@ -93,8 +93,8 @@ func (a *Account) fill(d Data) {
 	a.data = d
 }
 
-// empty forgets all records and takes back their timers. The source of ids
-// goes on, so that no id is made twice.
+// empty drops all records and their timers. The source of ids continues, so
+// that no id is generated twice.
 func (a *Account) empty() {
 	a.fill(newData(a.store.cfg.Opening))
 	a.store.cfg.Clock.Drop(func(t clock.Timer) bool { return t.Account == a.key })
@@ -111,9 +111,9 @@ func (a *Account) Reset() *engine.Refusal {
 	return refusal
 }
 
-// Replay does again what an outbox kept: the records and timers are put back as
-// they were, and no event is sent. The timers that have fired since are the
-// caller's to drop.
+// Replay repeats a commit that an outbox saved: it restores the records and
+// timers, and sends no event. The caller must drop the timers that have fired
+// since.
 func (s *Store) Replay(c Commit) error {
 	a := s.Account(c.Account)
 	a.mu.Lock()
@@ -131,7 +131,7 @@ func (s *Store) Replay(c Commit) error {
 	return nil
 }
 
-// size returns about how many bytes the records take.
+// size returns the approximate size of the records.
 func (d *Data) size() int64 {
 	return sizeOf(&d.Transactions) + sizeOf(&d.Customers) + sizeOf(&d.Transfers) + sizeOf(&d.Subscriptions) +
 		sizeOf(&d.Links) + sizeOf(&d.Products) + sizeOf(&d.Sessions) + sizeOfResponses(d.responses.order)

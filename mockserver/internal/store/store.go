@@ -20,12 +20,12 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
-// Clock is the virtual clock as the store needs it.
+// Clock is the part of the virtual clock that the store uses.
 type Clock interface {
 	Now() time.Time
 	Add(timers ...clock.Timer)
 	Drop(match func(clock.Timer) bool)
-	RunDue() // fires what is due now
+	RunDue() // fires the due timers
 }
 
 // IDs is a source of ids that a snapshot can keep.
@@ -35,42 +35,42 @@ type IDs interface {
 	UnmarshalBinary(state []byte) error
 }
 
-// Outbox takes every commit, under the account's lock and in their order. It
-// must return soon and must not call back into the store.
+// Outbox gets every commit, in order and with the account's lock held. It must
+// return soon and must not call the store.
 type Outbox interface {
-	// Persist writes a commit and the webhooks that it causes down as one, before
-	// anyone sees it: its error prevents the commit. What it returns sends the
-	// webhooks, and is called when the commit can be seen.
+	// Persist saves a commit together with its webhooks before it becomes
+	// visible: an error prevents the commit. The function that it returns sends
+	// the webhooks, and is called when the commit is visible.
 	Persist(c Commit) (send func(), err error)
 }
 
-// Commit is what one transition did to an account, for [Store.Replay].
+// Commit is the change of an account by one transition, for [Store.Replay].
 type Commit struct {
 	Account string
 	Change  engine.Change // with places, versions and event ids
 	IDs     []byte        // the state of the account's source of ids afterwards
 	Reset   bool          // the account was emptied
 
-	// Fired is the timer that asked for the transition; nil is a call. A timer
-	// of which nothing came has a commit of its own, so that it fires once only.
+	// Fired is the timer that caused the transition; nil is a call. A timer
+	// without an effect has its own commit, so that it fires only once.
 	Fired *clock.Timer `json:",omitempty"`
 	// Integration is the account's v1 integration afterwards, which names
 	// targets of webhooks; nil if it has none.
 	Integration *engine.Integration `json:"-"`
 }
 
-// Config is what a Store needs. Clock and IDs are required.
+// Config configures a Store. Clock and IDs are required.
 type Config struct {
 	Clock   Clock
 	IDs     func(account string) IDs // the source of an account's ids
-	Outbox  Outbox                   // nil keeps and sends nothing
+	Outbox  Outbox                   // nil saves and sends nothing
 	Dialect spec.Dialect
 	Sandbox bool
 	AutoPay time.Duration
 	Fee     int64
 	Opening int64 // the balance of a new account, in cents
 	// Room is the memory that accounts and records share with the rest of the
-	// server; nil is endless.
+	// server; nil is unlimited.
 	Room *room.Room
 	// Events gets every change of a status; nil gets none.
 	Events *events.Hub
@@ -92,18 +92,18 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg, accounts: map[string]*Account{}}
 }
 
-// accountSize is about what an account takes that holds nothing, in bytes.
+// accountSize is the approximate size of an empty account, in bytes.
 const accountSize = 4 << 10
 
-// Account returns the account of a key, which is opened at its first use
-// whatever the limit: what comes from outside goes through [Store.Open].
+// Account returns the account of a key, which is opened on first use regardless
+// of the limit: requests from outside use [Store.Open].
 func (s *Store) Account(key string) *Account {
 	a, _ := s.account(key, true) // never refused
 	return a
 }
 
 // Open is Account within the memory limit: any key opens an account, and each
-// takes its room.
+// uses memory.
 func (s *Store) Open(key string) (*Account, *engine.Refusal) { return s.account(key, false) }
 
 func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
@@ -128,7 +128,7 @@ func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
 	return a, nil
 }
 
-// full rejects what exceeds the memory limit.
+// full returns the rejection if the memory limit is exceeded.
 func full() *engine.Refusal {
 	return &engine.Refusal{
 		Code: engine.CodeMemoryLimit,
@@ -148,9 +148,8 @@ func (s *Store) Accounts() []string {
 // not changes nothing when it fires.
 func (s *Store) StillApplies(t clock.Timer) bool { return s.Account(t.Account).stillApplies(t) }
 
-// Fire does what a due timer asks for. A timer that no longer fits its
-// record's state changes nothing. After an error nothing has changed, and the
-// timer must be fired again.
+// Fire runs the transition of a due timer. An outdated timer changes nothing.
+// After an error nothing has changed, and the timer must be fired again.
 func (s *Store) Fire(t clock.Timer) error {
 	if refusal := s.Account(t.Account).fire(t); refusal != nil {
 		return errors.New(refusal.Detail)

@@ -8,9 +8,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// schema says how a table keeps records of type R.
+// schema defines how a table stores records of type R.
 type schema[R any] struct {
-	name string // for cursors: one of another table is refused
+	name string // for cursors: one of another table is rejected
 	id   func(*R) string
 	size func(*R) int64 // an estimate, for the memory limit
 	// created is for lists by date. Nil: none.
@@ -29,11 +29,11 @@ type Table[R any] struct {
 	byID   map[string]uint32
 	byRef  map[string]uint32
 
-	before   map[string]*R // what the latest replacements replaced, by id
+	before   map[string]*R // the latest replaced records, by id
 	replaced []string      // their ids, a ring with the oldest at oldest
 	oldest   int
 
-	remembered int64 // about the bytes of before
+	remembered int64 // the approximate size of before
 
 	postings []map[string][]uint32 // ascending positions
 	facets   []map[string]*bitset
@@ -75,8 +75,8 @@ func (t *Table[R]) Counts(facet Facet[R]) map[string]int {
 // maxBefore is how many replaced records a table remembers.
 const maxBefore = 1024
 
-// Before returns the resource as it was before its last change: nil if that
-// was its creation, and the resource as it is where the change was too long ago.
+// Before returns the resource before its last change: nil if that was its
+// creation, and the current version if the change was too long ago.
 func (t *Table[R]) Before(id string) *R {
 	if old, ok := t.before[id]; ok {
 		return old
@@ -88,7 +88,7 @@ func (t *Table[R]) Before(id string) *R {
 	return nil
 }
 
-// remember keeps what was replaced, instead of the oldest of its kind.
+// remember stores a replaced record, instead of the oldest one.
 func (t *Table[R]) remember(id string, old *R) {
 	if t.before == nil {
 		t.before = map[string]*R{}
@@ -117,8 +117,8 @@ func (t *Table[R]) ByRef(ref string) *R {
 	return nil
 }
 
-// put adds a record or replaces the one with its id. It returns what was
-// there before.
+// put adds a record or replaces the one with its id. It returns the previous
+// version.
 func (t *Table[R]) put(r *R) (at int, old *R) {
 	id := t.schema.id(r)
 	if pos, ok := t.byID[id]; ok {

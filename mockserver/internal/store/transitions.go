@@ -12,9 +12,9 @@ import (
 // Transition is a function of the engine that acts on one record.
 type Transition[R any] func(env engine.Env, r *R) (engine.Change, *engine.Refusal)
 
-// Transaction runs a transition of one transaction, with what follows from it for
-// its subscription or checkout session, and returns the resource after it. HTTP,
-// controls and timers all come through here.
+// Transaction runs a transition of one transaction, with its effects on its
+// subscription or checkout session, and returns the resource after it. HTTP,
+// controls and timers all use it.
 func (a *Account) Transaction(id string, do Transition[engine.Transaction]) (*engine.Transaction, *engine.Refusal) {
 	return transition(a, "transaction", id, transactionsOf, func(d *Data, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		c, refusal := do(d.Env, t)
@@ -78,8 +78,8 @@ func transition[R any](
 	return after, nil
 }
 
-// follow adds to a change of transactions what it means to the records that
-// they belong to.
+// follow adds to a change of transactions its effects on the records that they
+// belong to.
 func (d *Data) follow(c engine.Change) (engine.Change, *engine.Refusal) {
 	for _, t := range c.Transactions {
 		if s := d.Subscriptions.Get(t.SubscriptionID); s != nil {
@@ -96,8 +96,8 @@ func (d *Data) follow(c engine.Change) (engine.Change, *engine.Refusal) {
 	return d.Exhaust(c), nil
 }
 
-// Exhaust adds to a change that uses a link up what becomes of the link's other
-// sessions and of their payments.
+// Exhaust adds to a change that uses up a link its effects on the link's other
+// sessions and their payments.
 func (d *Data) Exhaust(c engine.Change) engine.Change {
 	for _, l := range c.Links {
 		if engine.Exhausted(l) && !engine.Exhausted(d.Links.Get(l.Slug)) {
@@ -108,8 +108,8 @@ func (d *Data) Exhaust(c engine.Change) engine.Change {
 }
 
 // fire runs a due timer. If the engine rejects the transition, the resource has moved
-// on and nothing changes. The refusal that fire returns is that of the commit, which
-// found no room or could not be written: the timer must fire again.
+// on and nothing changes. The refusal that fire returns is the commit's, which had no
+// memory or could not be saved: the timer must fire again.
 func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,8 +138,8 @@ func (a *Account) stillApplies(t clock.Timer) bool {
 	return refusal == nil && !c.Empty()
 }
 
-// noIDs is for a transition whose change is thrown away: it leaves the account's
-// source of ids as it is.
+// noIDs is for a transition whose change is discarded: it does not use the
+// account's source of ids.
 type noIDs struct{}
 
 func (noIDs) UUID(time.Time) string { return "" }
@@ -153,8 +153,7 @@ func resourceOf(kind engine.TimerKind) string {
 	return resource
 }
 
-// due returns what a timer asks for, without what follows from it for other
-// records.
+// due returns the transition of a timer, without its effects on other records.
 func (d *Data) due(env engine.Env, kind engine.TimerKind, id string) (engine.Change, *engine.Refusal) {
 	switch resourceOf(kind) {
 	case "transaction":
@@ -193,7 +192,7 @@ func (d *Data) SessionsOf(l *engine.Link) []*engine.Session {
 	return d.Sessions.All(q)
 }
 
-// Catalog returns the products as they are now.
+// Catalog returns the current products.
 func (d *Data) Catalog() engine.Catalog {
 	return func(id int64) *engine.CatalogProduct { return d.Products.Get(strconv.FormatInt(id, 10)) }
 }
