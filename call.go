@@ -285,7 +285,7 @@ func OperationFromContext(ctx context.Context) (Operation, bool) {
 	return Operation(op), ok
 }
 
-// resolve returns the URL of op with args in the place of its placeholders.
+// resolve returns the URL of op with its placeholders replaced by args.
 func (c *Client) resolve(op *spec.Operation, args []string, query url.Values) (*url.URL, error) {
 	u := *c.base
 	u.RawQuery = query.Encode()
@@ -369,8 +369,8 @@ func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
 	return &u, nil
 }
 
-// resource is what a response of the gateway holds. An empty object decodes
-// too: the member that identity names tells a resource from it.
+// resource is the content of a response. An empty object decodes too: the
+// member that identity names distinguishes a resource from it.
 type resource interface{ identity() (member, value string) }
 
 func (t *Transaction) identity() (member, value string)        { return "id", t.ID }

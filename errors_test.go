@@ -169,8 +169,8 @@ func TestLongErrorBodiesAreBounded(t *testing.T) {
 	assert.Contains(t, err.Error(), "and 180 more")
 }
 
-// TestSuccessFalse: a response that says it failed is no success whatever its
-// status, and what the body says about it counts.
+// TestSuccessFalse: a response with success=false is an error whatever its
+// status, and its body has the details.
 func TestSuccessFalse(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{

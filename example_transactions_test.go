@@ -169,7 +169,7 @@ func ExampleTransactionsService_Pages() {
 		charge(ctx, client, order)
 	}
 
-	// A cursor that is kept lets another process go on later.
+	// With a stored cursor another process can continue later.
 	var cursor string
 	for page, err := range client.Transactions.Pages(ctx, gateway.TransactionListParams{Limit: 2}) {
 		if err != nil {

@@ -162,7 +162,7 @@ func ExampleTransfersService_Pages() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(len(page.Items)) // page.NextCursor goes on from here, also in another process
+		fmt.Println(len(page.Items)) // page.NextCursor continues from here, also in another process
 	}
 	// Output:
 	// 2

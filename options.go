@@ -21,7 +21,7 @@ type Option func(*settings) error
 // settings are what options change; a client keeps them for With.
 type settings struct {
 	httpClient     *http.Client // the caller's, or nil
-	own            *http.Client // with our own pool, if the caller gave none
+	own            *http.Client // with our own pool, unless the caller has set one
 	logger         *slog.Logger
 	credential     Credential
 	userAgent      string

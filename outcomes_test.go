@@ -164,7 +164,7 @@ func allCalls() []callOf {
 const success = `{"success":true,"requestId":"r","data":{"id":"x","status":"paid","url":"https://pay.example/mugs","session_token":"t",
 	"amount_refunded":500,"transaction":{"id":"x"},"token":"pgct_x","data":[]},"transactionId":"x","id":"x","balance":5}`
 
-// verdict is what the outcome of an attempt means.
+// verdict is the meaning of an attempt's outcome.
 type verdict int
 
 const (
@@ -240,8 +240,8 @@ func onlySentinel(t *testing.T, err error) error {
 	return sentinels()[names[0]]
 }
 
-// want is what the retry table says about a call with this outcome of its
-// attempts: their number and the error.
+// want is the retry table's entry for a call with this outcome of its attempts:
+// their number and the error.
 func (v verdict) want(e effect, after bool, is error) (attempts int, err error) {
 	before := 0
 	if after {

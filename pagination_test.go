@@ -60,7 +60,7 @@ func TestPagesContinueInBothShapes(t *testing.T) {
 		client := clientOf(t, s)
 		seq := client.Transactions.All(t.Context(), gateway.TransactionListParams{Limit: 2, Email: "m@x"})
 		assert.Empty(t, s.at, "nothing is sent before the range")
-		assert.Equal(t, []string{"a", "b", "c"}, ids(t, seq), "an empty page with a cursor goes on")
+		assert.Equal(t, []string{"a", "b", "c"}, ids(t, seq), "an empty page with a cursor does not end the list")
 		assert.Equal(t, []string{"email=m%40x&limit=2", "cursor=c1&email=m%40x&limit=2", "cursor=c2&email=m%40x&limit=2"}, queries(s))
 	}
 }

@@ -109,7 +109,7 @@ func TestTransactionCreateGolden(t *testing.T) {
 			assert.Equal(t, "/v2/transactions", sent.Path)
 			assert.Equal(t, "application/json", sent.Header.Get("Content-Type"))
 			assert.Equal(t, "Bearer "+testKey, sent.Header.Get("Authorization"))
-			assert.Empty(t, sent.Header.Get("Idempotency-Key"), "net/http would repeat such a request by itself")
+			assert.Empty(t, sent.Header.Get("Idempotency-Key"), "net/http would replay such a request")
 			assert.Equal(t, goldenBody(t, "transactions/"+tc.request), string(sent.Body))
 			assert.Equal(t, tc.status, got.Status)
 			assert.Equal(t, tc.params.ExternalRef, resp.Reference)
@@ -359,7 +359,7 @@ func TestFindByExternalRef(t *testing.T) {
 	assert.NotNil(t, found.Pix, "it is the complete transaction")
 
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order", gateway.FindOptions{})
-	require.ErrorIs(t, err, gateway.ErrNotFound, "a part of a reference is no reference")
+	require.ErrorIs(t, err, gateway.ErrNotFound, "a part of a reference does not match")
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{Since: time.Now().AddDate(100, 0, 0)})
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "", gateway.FindOptions{})

@@ -454,7 +454,7 @@ func TestTransferAskedForAgain(t *testing.T) {
 		more := transferParams()
 		more.Amount *= 2
 		_, err = client.Transfers.Create(t.Context(), more)
-		require.ErrorIs(t, err, gateway.ErrDuplicate, "another amount is no repetition")
+		require.ErrorIs(t, err, gateway.ErrDuplicate, "a different amount is not a repeat")
 
 		all, err := gateway.Collect(client.Transfers.All(t.Context(), gateway.TransferListParams{}), 0)
 		require.NoError(t, err)

@@ -83,7 +83,7 @@ func (t *Timestamp) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		t.Time = parseTime(b)
 	}
-	// RFC 3339 in UTC and of this length is what appendWire writes.
+	// appendWire writes RFC 3339 in UTC and of this length.
 	if canonical := err == nil && len(b) == len(wireTime)+2 && b[len(b)-2] == 'Z'; !canonical || t.Time.IsZero() {
 		t.raw = string(b)
 	}

@@ -239,7 +239,7 @@ func TestListItemsEncodeToTheirShape(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(item), &want))
 		for _, p := range want.Products {
 			if p["title"] == "" {
-				delete(p, "title") // may come back as absent
+				delete(p, "title") // may be encoded as absent
 			}
 		}
 		require.NoError(t, json.Unmarshal(mustMarshal(t, summary), &got))
@@ -252,7 +252,7 @@ func TestListItemsEncodeToTheirShape(t *testing.T) {
 func TestAListOfFiltersRejectsACommaInAValue(t *testing.T) {
 	t.Parallel()
 	params := gateway.TransactionListParams{
-		Products: []string{"Filtro", "Café em grãos, 500 g"}, ID: []string{"a,b"}, Name: "Oliveira, Maria", // is no list
+		Products: []string{"Filtro", "Café em grãos, 500 g"}, ID: []string{"a,b"}, Name: "Oliveira, Maria", // is not a list
 	}
 	want := "products[1] must not contain a comma: the gateway splits the list of values at commas"
 	err := params.Validate()

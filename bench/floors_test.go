@@ -130,7 +130,7 @@ type handPage struct {
 	PrevCursor *string           `json:"prev_cursor"`
 }
 
-// codec is what differs between the floors.
+// codec is the difference between the floors.
 type codec struct {
 	marshal   func(any) ([]byte, error)
 	unmarshal func([]byte, any) error

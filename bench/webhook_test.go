@@ -176,7 +176,7 @@ func svixReceiver(now time.Time) receiver {
 	r.name = "svix"
 	verifier, err := svix.NewWebhook(webhookSecret)
 	if err != nil {
-		panic(err) // the secret above is no svix secret
+		panic(err) // svix needs its own form of secret
 	}
 	signature, err := verifier.Sign("msg_1", now, r.body)
 	if err != nil {

@@ -171,7 +171,7 @@ func interfaceTable(t *testing.T) []row {
 	return rows
 }
 
-// names returns what stands between backquotes.
+// names returns the strings between backquotes.
 func names(cell string) []string {
 	var out []string
 	for i, part := range strings.Split(cell, "`") {

@@ -51,7 +51,7 @@ type Result struct {
 	// mockserver.WithProfile ignores it.
 	NotReproduced bool `json:"not_reproduced,omitzero"`
 
-	Why       string     `json:"why,omitzero"` // it can't be told
+	Why       string     `json:"why,omitzero"` // the probe can't tell
 	Exchanges []Exchange `json:"exchanges,omitzero"`
 }
 

@@ -102,7 +102,7 @@ type service struct {
 	all    func(context.Context, *gateway.Client) iter.Seq2[entry, error]
 }
 
-// entry is what the gateway's books have for one reference, in cents.
+// entry is the gateway's entry for one reference, in cents.
 type entry struct {
 	id, reference string
 	amount        int64
@@ -186,7 +186,7 @@ func jobs(n int) []job {
 	return list
 }
 
-// verdict is what a caller knows about the outcome of a call.
+// verdict is the outcome of a call as its caller knows it.
 type verdict string
 
 const (

@@ -374,7 +374,7 @@ func TestTheConsoleDoesWhatTheControlPlaneDoes(t *testing.T) {
 	}
 	for call, path := range buttons {
 		if strings.Contains(call, "/__mock/") {
-			assert.True(t, calls[call], "%s on %s is no call of the control plane", call, path)
+			assert.True(t, calls[call], "%s on %s is not a call of the control plane", call, path)
 		}
 	}
 	assert.Contains(t, slices.Collect(maps.Keys(buttons)), "PUT /v2/transactions/{id}/refund")

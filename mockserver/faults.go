@@ -129,7 +129,7 @@ func (f Fault) On(what string) Fault {
 	return f
 }
 
-// Times limits how often a fault happens. Without it there is no end.
+// Times limits how often a fault happens. The default is unlimited.
 func (f Fault) Times(n int) Fault {
 	f.fault.Times = n
 	if n <= 0 {

@@ -70,7 +70,7 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, other.Restore(saved))
 	copied, err := other.Snapshot()
 	require.NoError(t, err)
-	assert.JSONEq(t, string(saved), string(copied), "what is restored is what was saved")
+	assert.JSONEq(t, string(saved), string(copied), "the restored state equals the saved one")
 }
 
 func TestRestoreRejectsDamagedSnapshots(t *testing.T) {

@@ -403,7 +403,7 @@ func latestCharge(sub *gateway.Subscription) map[string]any {
 	}
 }
 
-// resource is what the API returned: exactly one member is set.
+// resource is the resource from the API: exactly one member is set.
 type resource struct {
 	transaction  *gateway.Transaction
 	subscription *gateway.Subscription

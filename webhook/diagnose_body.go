@@ -19,7 +19,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// variant is what the gateway may have signed instead of the body that arrived.
+// variant is a body that the gateway may have signed instead of the one that
+// arrived.
 type variant struct {
 	body    []byte
 	finding func() *Finding // the change of the body; nil for the body as it arrived

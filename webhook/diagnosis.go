@@ -14,8 +14,8 @@ type Diagnosis struct {
 	// delivery.
 	Valid bool          `json:"valid"`
 	Error DeliveryError `json:"error,omitzero"`
-	// KeyID names the key that made the signature, as [Event] does; "" where no
-	// key was found to have made it.
+	// KeyID names the key that made the signature, as [Event] does; "" if no
+	// key is known to have made it.
 	KeyID string `json:"key_id,omitzero"`
 	// Findings are the faults, the one to fix first in front. A delivery that is
 	// not valid has at least one.

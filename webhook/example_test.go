@@ -41,7 +41,7 @@ func openingSnippet(mux *http.ServeMux, orders orderBook) error {
 	return nil
 }
 
-// paidOrders notes what is paid.
+// paidOrders records payments.
 type paidOrders map[string]int64
 
 func (o paidOrders) MarkPaid(_ context.Context, reference string, amount int64, _ gateway.Currency) error {

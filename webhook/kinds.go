@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// Family is what an event is about.
+// Family is the kind of resource that an event is about.
 type Family string
 
 // The families. An event of another one reaches the handler of [OnOther] with
@@ -25,7 +25,7 @@ func (f Family) Known() bool {
 	return f == FamilyTransaction || f == FamilySubscription || f == FamilyTransfer
 }
 
-// Kind is what happened: "transaction.paid".
+// Kind is the kind of an event: "transaction.paid".
 type Kind string
 
 // The kinds of transactions. The state "canceled" sends "transaction.cancelled", a card

@@ -49,7 +49,7 @@ func TestEveryRowOfTheTableOfKindsIsComplete(t *testing.T) {
 		assert.True(t, family.Known(), "%s belongs to no family", row.Kind)
 		assert.True(t, row.HasProof, "%s can't be confirmed", row.Kind)
 		for _, status := range append([]string{row.Kind.Status()}, row.DerivedFrom...) {
-			assert.True(t, isState(family, status), "%q of %s is no state of a %s", status, row.Kind, family)
+			assert.True(t, isState(family, status), "%q of %s is not a state of a %s", status, row.Kind, family)
 		}
 		// Events that move money are never skipped, and only a chargeback has no
 		// place in a subscription's cycle.

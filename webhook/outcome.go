@@ -18,7 +18,7 @@ const (
 	OutcomeStored    Outcome = "stored"    // in the inbox; the workers report the rest
 	OutcomeDuplicate Outcome = "duplicate" // known already
 	OutcomeStale     Outcome = "stale"     // late and skipped, see Config.HandleStale
-	OutcomeUnhandled Outcome = "unhandled" // there is no handler for it; it is kept for a process that has one
+	OutcomeUnhandled Outcome = "unhandled" // no handler for it; it is kept for a process that has one
 	OutcomeIgnored   Outcome = "ignored"   // dropped, see Ignore
 	OutcomeConflict  Outcome = "conflict"  // its id was used for another event before; it is a dead letter
 	OutcomeDead      Outcome = "dead"      // a dead letter

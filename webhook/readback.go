@@ -10,10 +10,10 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// ReadBack bounds the calls that unsigned deliveries cause: whoever knows the
-// receiver's URL can make it call the API. Signed deliveries, which need a call
-// for refunds and renewals, have the same limits for themselves: a flood of
-// unsigned ones doesn't delay them. A zero member means its default.
+// ReadBack bounds the calls that unsigned deliveries cause: anyone who knows
+// the receiver's URL can make it call the API. Signed deliveries, which need a
+// call for refunds and renewals, have the same limits for themselves: a flood
+// of unsigned ones doesn't delay them. A zero member means its default.
 type ReadBack struct {
 	Concurrent int           // calls at a time; default 8
 	PerSecond  int           // calls in the long run, twice as many at once; default 50

@@ -108,7 +108,7 @@ func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 	return &Reconciler{rx: rx, cfg: cfg}, nil
 }
 
-// Reconciliation is what a round found.
+// Reconciliation is the result of a round.
 type Reconciliation struct {
 	Checked int // resources and references
 	Missing int // ids that the API does not know, references that are Absent

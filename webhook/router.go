@@ -118,7 +118,7 @@ func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, 
 	case fn == nil:
 		panic("webhook: the handler of " + string(kind) + " is nil")
 	case kind == "" || (kind.Family() != "" && kind.Family() != family):
-		panic(fmt.Sprintf("webhook: %q is no kind of the family %q", kind, family))
+		panic(fmt.Sprintf("webhook: %q is not a kind of the family %q", kind, family))
 	}
 	rx.register(route{family: family, kind: kind}, func(ctx context.Context, e *Event) error {
 		typed, err := as(e)

@@ -1,6 +1,6 @@
 // Package otelgateway reports the calls of a [gateway.Client] and the deliveries and
 // handlers of a [webhook.Receiver] to OpenTelemetry, as spans and metrics. Its
-// directory is contrib/otel, a module of its own.
+// directory is contrib/otel, a separate module.
 //
 //	telemetry, err := otelgateway.New(otelgateway.Config{})
 //	client, err := gateway.New(baseURL, credential, gateway.WithObserver(telemetry.Observer()))

@@ -1,5 +1,5 @@
 // Checkout sells by link: the shop makes a hosted page, a buyer opens it,
-// leaves, comes back, fills it in and pays.
+// leaves, returns, fills it in and pays.
 //
 //	go run ./examples/checkout
 package main
@@ -150,7 +150,7 @@ func (c *checkout) pay(ctx context.Context) error {
 	return nil
 }
 
-// expire is a session whose buyer does not come back in time.
+// expire is a session whose buyer does not return in time.
 func (c *checkout) expire(ctx context.Context) error {
 	c.Title("The next buyer comes back too late")
 	if err := c.mock.Clock.Advance(31 * time.Minute); err != nil {

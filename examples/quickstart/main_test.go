@@ -88,7 +88,7 @@ func TestInvalidArguments(t *testing.T) {
 		assert.Contains(t, problems, tc.want, name)
 	}
 	_, problems, code := quickstart(t, "-h")
-	assert.Zero(t, code, "help is no failure")
+	assert.Zero(t, code, "help is not a failure")
 	assert.Contains(t, problems, "-order file")
 }
 

@@ -433,7 +433,7 @@ func TestAMemberPaysEveryMonth(t *testing.T) {
 }
 
 // A subscription's webhook that overtakes the commit of its member must wait:
-// an UPDATE of a row that does not exist is no error to the database.
+// an UPDATE of a row that does not exist is not an error to the database.
 func TestAWebhookBeforeItsMemberWaits(t *testing.T) {
 	t.Parallel()
 	w := open(t)

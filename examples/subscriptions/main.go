@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// price is what a month of the coffee club costs, in cents.
+// price is the monthly price of the coffee club, in cents.
 const price = 4990
 
 // anasCard comes from the client-side payment element; this one is a test
@@ -177,7 +177,8 @@ func (c *club) subscribe(ctx context.Context, name string, params gateway.Subscr
 	return subscription.ID, c.mock.Wait(ctx) // until its webhooks have arrived
 }
 
-// anchored checks that the 31st has come back after the shorter months.
+// anchored checks that periods start on the 31st again after the shorter
+// months.
 func (c *club) anchored(ctx context.Context) error {
 	read, err := c.client.Subscriptions.Get(ctx, c.ana)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Webhooks is a shop whose webhook receiver is killed twice, at the worst
-// moments, and loses nothing: its inbox and its ledger are one SQLite database.
+// times, and loses nothing: its inbox and its ledger are one SQLite database.
 //
 //	cd examples/webhooks && go run .
 //

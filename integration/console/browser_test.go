@@ -136,7 +136,7 @@ func show(window context.Context, t *testing.T, base string, d device) *page {
 	return p
 }
 
-// listen notes errors and requests.
+// listen records errors and requests.
 func (p *page) listen(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

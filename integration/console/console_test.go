@@ -299,7 +299,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The keyboard reaches everything, and shows where it is.
+// Everything can be reached by keyboard, and the focus is visible.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")

@@ -20,7 +20,7 @@ func (in input) String() string {
 	return in.Do
 }
 
-// output is what the caller learned. Unknown is a lost response.
+// output is the caller's result. Unknown is a lost response.
 type output struct {
 	Unknown  bool
 	OK       bool
@@ -40,7 +40,7 @@ type state struct {
 	Refunded int64
 }
 
-// dialect is what the two dialects do differently here.
+// dialect has the differences of the two dialects.
 type dialect struct{ payoutsRepeat bool }
 
 // step returns what the gateway has to do.

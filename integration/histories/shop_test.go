@@ -188,8 +188,8 @@ func (sh *shop) read(ctx context.Context, path string) output {
 	return out
 }
 
-// outcome is what an error says of the operation: only a 409 and a 422 say that
-// nothing was done.
+// outcome is the outcome of an operation with an error: only a 409 and a 422
+// prove that nothing was done.
 func outcome(err error) output {
 	var e *gateway.Error
 	switch {

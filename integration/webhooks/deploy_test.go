@@ -118,7 +118,7 @@ func firstSchema(d database, name string) []string {
 }
 
 // oldPut is the statement with which the first release stores an event, and
-// oldDone the one with which it notes that an event is done.
+// oldDone the one with which it marks an event as done.
 func oldPut(t *testing.T, db *sql.DB, name, id string, state int, at time.Time) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), `INSERT INTO `+name+` (key, event_id, kind, resource, fact, signed, source, late, position, body, confirmed,

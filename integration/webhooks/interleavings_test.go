@@ -27,7 +27,7 @@ type sqlWorld struct {
 }
 
 // reopen makes the next Next look at the leases: a store does so once a second, and the
-// leases of a play do not run out by the clock.
+// leases of a schedule do not expire by the clock.
 func (w *sqlWorld) reopen() {
 	w.store = sqlstore.New(w.db, w.dialect, sqlstore.WithTable(w.store.Table()))
 }

@@ -174,7 +174,7 @@ func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 				in.add(t, "late", backlog-max(analyzed, 0), 1, 0)
 				claimCheaply(t, s, p)
 
-				// A process that starts now looks at everything once.
+				// A process that starts now scans everything once.
 				db, p = explained(t)
 				s = sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
 				_, err := s.Next(t.Context(), 1, time.Minute)

@@ -39,7 +39,7 @@ type order struct {
 	token       gateway.CardToken
 }
 
-// stored is what the gateway stores for an order.
+// stored is an order as the gateway stores it.
 type stored struct {
 	id     string
 	amount int64

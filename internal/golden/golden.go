@@ -19,7 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// TB is what this package needs of a *testing.T.
+// TB is the part of *testing.T that this package uses.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)

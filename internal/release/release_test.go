@@ -71,9 +71,9 @@ func maintainer(t *testing.T) []string {
 	return []string{"GOENV=" + settings, "GOFLAGS=", "GOAMD64=v3", "GOARM64=v8.1", "TZ=America/Sao_Paulo"}
 }
 
-// The clones lie in different folders and share the build cache: what is compared is
-// what goreleaser and this package add to the toolchain, whose builds are reproducible.
-// One test builds all, because each part needs goreleaser compiled.
+// The clones lie in different folders and share the build cache: the test compares what
+// goreleaser and this package add to the toolchain, whose builds are reproducible. One
+// test builds all, because each part needs goreleaser compiled.
 func TestTwoClonesReleaseTheSameBytesAndATagItsVersion(t *testing.T) {
 	fullSize(t)
 	t.Parallel()

@@ -2,8 +2,8 @@ package transport
 
 import "context"
 
-// Operation names a call of the interface without saying whom it is about: it
-// is what logs and spans may show.
+// Operation names a call of the interface without identifying a resource, for
+// logs and spans.
 type Operation struct {
 	Name   string // "transactions.refund"
 	Method string // "PUT"

@@ -22,7 +22,7 @@ import (
 	"github.com/gateway-go/gateway/internal/transport"
 )
 
-// FuzzRetryAfter: whatever the header says, the wait is no negative one.
+// FuzzRetryAfter: the wait is never negative, whatever the header.
 func FuzzRetryAfter(f *testing.F) {
 	for _, s := range []string{
 		"", "0", "1", "1.5", "-1", "1e300", "NaN", "+Inf", "-Inf", "0x1p4", " 7 ", "Fri, 31 Dec 1999 23:59:59 GMT", "Friday, 31-Dec-99 23:59:59 GMT",

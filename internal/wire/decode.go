@@ -64,9 +64,9 @@ func DescribeError(err error) error {
 	case errors.As(err, &wrongType):
 		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), jsonread.KindName(wrongType.JSONKind))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s is no complete JSON", place(syntax.JSONPointer, syntax.ByteOffset))
+		return fmt.Errorf("%s is not complete JSON", place(syntax.JSONPointer, syntax.ByteOffset))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return errors.New("the response is no complete JSON")
+		return errors.New("the response is not complete JSON")
 	default:
 		return err
 	}

@@ -109,8 +109,8 @@ func TestDescribeError(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"buyer":{"name":{}},"amount":[1]}`: "the response at byte 30, /amount, has an unexpected type (an array)",
 		`{"buyer":{"address":{"city":"Sã`:    "the response at byte",
-		`<html>`:                             "the response at byte 0 is no complete JSON",
-		``:                                   "is no complete JSON",
+		`<html>`:                             "the response at byte 0 is not complete JSON",
+		``:                                   "is not complete JSON",
 	} {
 		var got gateway.Transaction
 		err := wire.Decode([]byte(body), &got)

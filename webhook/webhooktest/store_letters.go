@@ -95,7 +95,7 @@ func storeDiscard(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e2", "tx"))
 	n, err := s.Discard(ctx, "id e1", "id unknown", "id e2", "id e1")
 	c.must(err)
-	c.that(n == 1, "Discard returned %d, want 1: a waiting event is no dead letter", n)
+	c.that(n == 1, "Discard returned %d, want 1: a waiting event is not a dead letter", n)
 	e := c.put(s, first)
 	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDone}, "Put of a discarded event returned %+v", e)
 	c.that(c.claim(s, "id e2").Latest == 0, "Latest counts a discarded event, which was not handled")

@@ -101,7 +101,7 @@ func Every() []Event {
 // NewID returns an id that was never used.
 func NewID() string {
 	id, err := uuid.NewRandom()
-	if err != nil { // the system has no entropy: there is no test to be run
+	if err != nil { // the system has no entropy: no test can run
 		return time.Now().Format(time.RFC3339Nano)
 	}
 	return id.String()

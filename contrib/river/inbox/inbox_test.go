@@ -227,7 +227,7 @@ func TestEventsOfPlainSQLStoreAreAdopted(t *testing.T) {
 	assert.Zero(t, n)
 }
 
-// A job that a person cancelled leaves its event where it is.
+// A job that a person cancelled does not affect its event.
 func TestAnEventWhoseJobWasCancelledIsAdopted(t *testing.T) {
 	t.Parallel()
 	s := open(t, newDatabase(t), everything, nil)

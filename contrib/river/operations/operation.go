@@ -90,7 +90,7 @@ type snapshot struct {
 type verdict struct {
 	finding finding
 	result  any    // of an applied one
-	why     string // neither can be told
+	why     string // it can't be determined
 }
 
 type finding uint8

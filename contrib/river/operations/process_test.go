@@ -191,7 +191,7 @@ func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
 	if killed {
 		assert.NoError(f.t, f.start())
 	} else {
-		assert.NoError(f.t, err, "a worker must end only when it is told to")
+		assert.NoError(f.t, err, "a worker must exit only on request")
 	}
 }
 

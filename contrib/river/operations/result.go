@@ -85,7 +85,7 @@ type RejectedError struct {
 }
 
 // ErrAbandoned is an operation that a person resolved with [Abandoned].
-var ErrAbandoned = errors.New("operations: a person gave the operation up")
+var ErrAbandoned = errors.New("operations: a person abandoned the operation")
 
 // Error returns the gateway's message.
 func (r *RejectedError) Error() string { return r.Text }

@@ -125,7 +125,8 @@ func (s *outboxStorm) run() {
 	s.insert()
 	s.inserted = time.Since(began)
 	fmt.Println(s.Name(), "inserted", len(s.ops), "operations in", s.inserted)
-	// Killing goes on until there were enough kills and most of the work is done.
+	// Killing continues until there were enough kills and most of the work is
+	// done.
 	s.waits("most operations are done", func() bool {
 		total, _ := s.fleet.killed()
 		left := s.left()

@@ -139,8 +139,8 @@ const (
 
 var errDied = fmt.Errorf("the process has died: %w", webhook.ErrClaimLost)
 
-// stopAt waits until the actor may go on. Other goroutines of a process that has died
-// get the error at once.
+// stopAt waits until the actor may continue. Other goroutines of a process that has
+// died get the error at once.
 func (a *actor) stopAt(place string) error {
 	if a.dead {
 		return errDied

@@ -63,7 +63,7 @@ func TestTheLogShowsRequestsEventsAndWebhooks(t *testing.T) {
 		`--> transaction.paid evt_\S+ order-1`,
 		`<-- 200 POST HOOK/hooks transaction.paid \S+`,
 		`400 POST /v2/transactions transactions.create VALIDATION_ERROR \S+\n {10}amount must be at least 1 \(too_small\)\n {10}buyer is required \(required\)\n`,
-		`400 POST /v2/customers customers.create MALFORMED_JSON \S+\n {10}The body is no valid JSON`,
+		`400 POST /v2/customers customers.create MALFORMED_JSON \S+\n {10}The body is not a valid JSON`,
 		`clock 2027-01-04T12:00:00Z -> 2027-01-05T12:00:00Z`,
 	} {
 		want = strings.NewReplacer("TX", tx, "HOOK", regexp.QuoteMeta(hook)).Replace(want)

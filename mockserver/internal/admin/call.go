@@ -53,7 +53,7 @@ func (c *call) decode(v any) error {
 	case errors.As(err, &wrong):
 		return invalid("the body must be a JSON object")
 	case errors.As(err, &broken):
-		return invalid("the body is no JSON: %v", broken)
+		return invalid("the body is not JSON: %v", broken)
 	default:
 		return invalid("the body can't be read: %v", err)
 	}

@@ -33,7 +33,7 @@ func (c *Console) accountPath(key string) string {
 }
 
 // masked shows enough of a key to recognize it. The mock's own default keys are
-// no secret.
+// not secret.
 func masked(key string) string {
 	if key == "sk_test_mock" || key == "sk_live_mock" {
 		return key

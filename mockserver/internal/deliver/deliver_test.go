@@ -397,7 +397,7 @@ func TestHoldOfAllAccounts(t *testing.T) {
 	assert.Zero(t, sys.Deliveries("")[0].Next, "until it is released")
 	require.NoError(t, sys.Release(""))
 	sys.advance(t, 0)
-	assert.Len(t, shop.events(), 10, "the schedule goes on from where it was, and what is overdue is made at once")
+	assert.Len(t, shop.events(), 10, "the schedule continues where it was, and overdue attempts are made at once")
 }
 
 func TestRedeliver(t *testing.T) {
@@ -743,7 +743,7 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	d, err := sys.Delivery("", "dlv_7")
 	require.NoError(t, err)
 	assert.Equal(t, 3, d.Attempts[2].Number)
-	assert.Equal(t, start.Add(30*time.Minute), d.Next, "the schedule goes on")
+	assert.Equal(t, start.Add(30*time.Minute), d.Next, "the schedule continues")
 	sys.happen("a", "transaction.paid", "tx_1")
 	sys.wait(t)
 	_, err = sys.Delivery("", "dlv_8")

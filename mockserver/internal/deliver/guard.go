@@ -37,7 +37,7 @@ func networkTransport() *http.Transport {
 func checkAddress(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %s is no address", errForbidden, address)
+		return fmt.Errorf("%w: %s is not an address", errForbidden, address)
 	}
 	ip := at.Addr().Unmap().WithZone("")
 	for _, target := range append(embedded(ip), ip) {

@@ -219,7 +219,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"active", inOrder("subscription.started", "transaction.created", "transaction.paid"),
 		},
 		{
-			"S9 the first charge is no renewal", "pgct_renewal_fails", edits(inTrial(10)),
+			"S9 the first charge is not a renewal", "pgct_renewal_fails", edits(inTrial(10)),
 			[]turn{after(9), after(1)},
 			"active", inOrder("subscription.started", "transaction.created", "transaction.paid"),
 		},

@@ -183,7 +183,7 @@ func TestReadersEndWithTheHub(t *testing.T) {
 	publish(h, 1)
 	h.Close()
 	_, ok := r.Next(t.Context())
-	assert.True(t, ok, "what is there is still read")
+	assert.True(t, ok, "recorded events are still read")
 	_, ok = r.Next(t.Context())
 	assert.False(t, ok)
 	r.Close()

@@ -28,8 +28,8 @@ type contract struct {
 	dialect string
 }
 
-// wantsDocument reports whether a member is the document of a Pix's buyer where
-// it is required: D15.
+// wantsDocument reports whether a member is the document of a Pix's buyer, if
+// that is required: D15.
 func (c contract) wantsDocument(member string) bool {
 	return c.dialect == "live" && c.w.name == "transactions.create" && member == "buyer.document"
 }

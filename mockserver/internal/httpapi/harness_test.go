@@ -155,7 +155,7 @@ func (a response) at(path string) any {
 func (a response) text(path string) string {
 	a.t.Helper()
 	s, ok := a.at(path).(string)
-	require.True(a.t, ok, "%s is no text in %s", path, a.Body)
+	require.True(a.t, ok, "%s is not a string in %s", path, a.Body)
 	return s
 }
 

@@ -141,7 +141,7 @@ func malformed(detail string) *problem {
 func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	doc, err := spec.Parse(body)
 	if err != nil {
-		return malformed("The body is no valid JSON object: " + err.Error() + ".")
+		return malformed("The body is not a valid JSON object: " + err.Error() + ".")
 	}
 	defer doc.Release()
 	variant := rq.api.variant()

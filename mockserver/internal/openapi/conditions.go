@@ -244,7 +244,7 @@ func all(a, b map[string]bool) map[string]bool {
 	return out
 }
 
-// valueOf returns a value for a member that others look at.
+// valueOf returns a value for a member that others depend on.
 func (rq *request) valueOf(path string) string {
 	if s := rq.at(path); s.Kind != 0 {
 		return sample(s)

@@ -26,7 +26,7 @@ func (s Stamp) AppendJSON(b []byte) []byte {
 	}
 	// The time package is fast at RFC 3339 itself, and slow at other layouts.
 	b = t.UTC().AppendFormat(append(b, '"'), time.RFC3339)
-	dot := len(b) - 1 // in the place of the Z
+	dot := len(b) - 1 // instead of the Z
 	b = strconv.AppendInt(b[:dot], int64(1000+t.Nanosecond()/int(time.Millisecond)), 10)
 	b[dot] = '.'
 	return append(b, 'Z', '"')
