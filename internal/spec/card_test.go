@@ -127,7 +127,7 @@ func TestCardDataIsFoundByItsName(t *testing.T) {
 	for _, name := range []string{
 		"card_number", "cardNumber", "CardNumber", "CARD-NUMBER", "pan", "PAN", "cvv", "CVV2", "cvv2", "cvc", "cvc2", "csc", "cvn",
 		"security_code", "securityCode", "card_security_code", "cardCvv", "exp_month", "expYear", "expiration_month", "card_expiry",
-		"cardExpirationDate", "card number", "card.number", "card__verification__value____", "track_data", "track2", "trackData", "primary_account_number", "codigo_seguranca", "numero_cartao",
+		"cardExpirationDate", "card number", "card.number", "paN", "cv_v", "c_vv", "card__verification__value____", "track_data", "track2", "trackData", "primary_account_number", "codigo_seguranca", "numero_cartao",
 	} {
 		for _, value := range []any{"x", 7, "123", []any{"1"}, m{"value": "1"}} {
 			assert.True(t, found(t, m{"metadata": m{name: value}}), "%s = %v", name, value)

@@ -176,6 +176,36 @@ func TestNoVerbPrintsWhatACleanErrorHides(t *testing.T) {
 	assert.Equal(t, io.EOF, withoutURL(io.EOF))
 }
 
+func TestARequestThatNetHTTPRejectsIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	c := &call{engine: &Engine{}, req: &Request{MaxAttempts: 3}}
+	again, err := c.again(t.Context(), nil, io.EOF)
+	require.NoError(t, err)
+	assert.False(t, again)
+	res := c.finish(t.Context(), io.ErrUnexpectedEOF)
+	assert.Equal(t, io.EOF, res.Err)
+	assert.True(t, res.Hopeless)
+	assert.False(t, res.Final)
+
+	c = &call{engine: &Engine{}, req: &Request{MaxAttempts: 3}, outcome: unsent}
+	assert.Equal(t, io.EOF, c.finish(t.Context(), io.EOF).Err, "the context had ended before the attempt")
+	c.result.Err, c.result.Status = nil, 200
+	assert.NoError(t, c.finish(t.Context(), io.EOF).Err, "there is a response")
+}
+
+func TestAnEndedContextDoesNotChangeAnOutcomeThatStands(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for outcome, want := range map[attemptOutcome]error{
+		none: context.Canceled, unsent: context.Canceled, limited: context.Canceled, unsure: context.Canceled, responded: nil, refused: nil,
+	} {
+		c := &call{engine: &Engine{}, req: &Request{}, outcome: outcome}
+		assert.NoError(t, c.finish(t.Context(), nil).Ended, outcome)
+		assert.Equal(t, want, c.finish(ctx, nil).Ended, outcome)
+	}
+}
+
 func TestAResponseHasAGreatestLength(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int64]error{maxBody: nil, maxBody + 1: errTooLong} {

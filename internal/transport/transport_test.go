@@ -102,14 +102,14 @@ func TestCookiesOfTheCallersJar(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: header, Body: http.NoBody, Request: r}, nil
 	})
 	var set []string
-	for _, jar := range []http.CookieJar{jar{&set}, nil} {
+	for _, jar := range []http.CookieJar{jar{&set}, jar{&set}, nil, nil} {
 		engine := &transport.Engine{
 			HTTP: transport.WrapClient(&http.Client{Transport: seen, Jar: jar}), FirstWait: 1, LongestWait: 1, Jitter: func() float64 { return 0 },
 		}
 		engine.Do(t.Context(), request(spec.Safe, nil, nil))
 	}
-	assert.Equal(t, []string{"lb=7", "lb=7", "", ""}, cookies)
-	assert.Equal(t, []string{"lb=8", "lb=8"}, set)
+	assert.Equal(t, []string{"lb=7", "lb=7", "lb=7", "lb=7", "", "", "", ""}, cookies)
+	assert.Equal(t, []string{"lb=8", "lb=8", "lb=8", "lb=8"}, set)
 }
 
 // request returns a call of two attempts at most.
