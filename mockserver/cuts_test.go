@@ -160,7 +160,7 @@ func busyDays(t *testing.T, gw *mockserver.Server, hook string) {
 func recordEnds(content []byte) (ends []int) {
 	const magic, head = 24, 12
 	for at := magic; at < len(content); {
-		at += head + int(binary.BigEndian.Uint32(content[at:]))
+		at += head + int(binary.BigEndian.Uint32(content[at:])&^(1<<31)) // the bit says that a segment begins
 		ends = append(ends, at)
 	}
 	return ends

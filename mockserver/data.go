@@ -1,9 +1,10 @@
 package mockserver
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
+	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
@@ -17,39 +18,67 @@ import (
 type data struct {
 	now    func() time.Time
 	sender *deliver.Sender
-	file   *datafile.File // nil without a file, and while it is read
+	file   *datafile.File[entry] // nil without a file, and while it is read
+
+	// rewrite compacts the file. It runs beside everything else when the file has
+	// outgrown its snapshot, one at a time.
+	rewrite   func() error
+	mu        sync.Mutex
+	snapshot  int64 // how long the snapshot is, in bytes
+	rewriting bool
+	closed    bool
+	work      sync.WaitGroup
 
 	// collect gets what would be delivered, and nothing is. Nil delivers.
 	collect func(store.Commit)
 }
 
-// entry is one record of the file: a snapshot, a commit with the deliveries that
-// it causes, all endpoints, what has become of one delivery, or, with Now
-// alone, that the clock has moved.
+// entry is one record of the file: a commit with the deliveries that it causes, all
+// endpoints, what has become of one delivery, or, with Now alone, that the clock
+// has moved. A snapshot is an entry with the rest of the state, and then entries with
+// its timers, deliveries and resources, the latter as commits.
 type entry struct {
 	Now        time.Time
 	Snapshot   *snapshot               `json:",omitempty"`
+	Timers     []clock.Timer           `json:",omitempty"`
 	Commit     *store.Commit           `json:",omitempty"`
 	Deliveries []deliver.SavedDelivery `json:",omitempty"`
 	Endpoints  *deliver.Registry       `json:",omitempty"`
 	Delivery   *deliver.SavedDelivery  `json:",omitempty"`
 }
 
+// minGrowth is how much a file grows at least before it is compacted.
+const minGrowth = 1 << 20
+
 func (d *data) persist(e entry) error {
 	if d.file == nil {
 		return nil
 	}
 	e.Now = d.now()
-	b, err := json.Marshal(e) //nolint:musttag // the gateway's own format, read by no one else
-	if err != nil {
+	if err := d.file.Append(e); err != nil {
 		return err
 	}
-	return d.file.Append(b)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rewriting || d.closed || d.file.Size() <= 2*d.snapshot+minGrowth {
+		return nil
+	}
+	d.rewriting = true
+	d.work.Go(func() {
+		err := d.rewrite()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.rewriting = false
+		if err != nil { // nothing is lost: the file is tried again when it is twice as long
+			d.snapshot = d.file.Size()
+		}
+	})
+	return nil
 }
 
 // Persist implements store.Outbox. A commit and its deliveries are one record, so
-// that whenever the process dies either both have happened or neither. The
-// events themselves are left out: the deliveries have their bodies.
+// that whenever the process dies either both have happened or neither. The bodies
+// of the webhooks are left out: they are made of the resources.
 func (d *data) Persist(c store.Commit) (send func(), err error) {
 	if d.collect != nil {
 		if len(c.Change.Events) > 0 {
@@ -61,13 +90,9 @@ func (d *data) Persist(c store.Commit) (send func(), err error) {
 	if d.file == nil {
 		return posting.Send, nil
 	}
-	saved, err := posting.Save()
-	if err != nil {
-		return nil, err
-	}
 	written := c // so that without a file c takes no memory
-	written.Change.Events = nil
-	return posting.Send, d.persist(entry{Commit: &written, Deliveries: saved})
+	written.Change, written.Integration = c.Change.Shorten(), nil
+	return posting.Send, d.persist(entry{Commit: &written, Deliveries: posting.Shorten()})
 }
 
 // persistWebhooks writes down what the sender of webhooks must not forget.
@@ -82,21 +107,26 @@ func (d *data) close() error {
 	if d.file == nil {
 		return nil
 	}
-	return d.file.Close()
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	err := d.file.Close()
+	d.work.Wait()
+	return err
 }
 
-// openData reads the data file, puts the gateway into the state that it says,
-// and writes it anew without its history.
+// openData reads the data file, puts the gateway into the state that it says, and
+// goes on from its last moment.
 func (s *Server) openData(path string) error {
 	var last time.Time
 	fired := map[clock.Timer]int{} // since the latest snapshot, and how often
-	file, err := datafile.Open(path, func(record []byte) error {
-		var e entry
-		if err := json.Unmarshal(record, &e); err != nil { //nolint:musttag // the gateway's own format, read by no one else
-			return fmt.Errorf("%w: %w", datafile.ErrDamaged, err)
-		}
+	var snapshot bool              // the record before was a part of it
+	file, err := datafile.Open(path, func(e entry, end int64) error {
 		if e.Now.After(last) {
 			last = e.Now
+		}
+		if snapshot = e.Snapshot != nil || snapshot && e.Now.IsZero(); snapshot {
+			s.data.snapshot = end
 		}
 		switch {
 		case e.Snapshot != nil:
@@ -131,28 +161,42 @@ func (s *Server) replay(e entry) error {
 		}
 		return s.load(*e.Snapshot)
 	case e.Commit != nil:
-		if e.Commit.Reset {
-			if err := s.sender.Reset(e.Commit.Account); err != nil {
-				return err
-			}
-		}
-		if err := s.store.Replay(*e.Commit); err != nil {
-			return err
-		}
-		for _, d := range e.Deliveries {
-			s.sender.LoadDelivery(d)
-		}
+		return s.replayCommit(*e.Commit, e.Deliveries)
 	case e.Endpoints != nil:
 		s.sender.LoadEndpoints(*e.Endpoints)
 	case e.Delivery != nil:
 		s.sender.LoadDelivery(*e.Delivery)
 	}
+	for _, d := range e.Deliveries {
+		s.sender.LoadDelivery(d)
+	}
+	s.clock.Add(e.Timers...)
 	return nil
 }
 
-// resume compacts the file and goes on from its last moment. A clock that runs
-// goes on from its own start if that is later: time has passed meanwhile.
-func (s *Server) resume(file *datafile.File, last time.Time) error {
+func (s *Server) replayCommit(c store.Commit, deliveries []deliver.SavedDelivery) error {
+	if c.Reset {
+		if err := s.sender.Reset(c.Account); err != nil {
+			return err
+		}
+	}
+	c.Change.Lengthen()
+	if err := s.store.Replay(c); err != nil {
+		return err
+	}
+	if len(c.Change.Events) > 0 {
+		s.sender.LoadPosting(c.Account, c.Change.Events, deliveries)
+		return nil
+	}
+	for _, d := range deliveries { // of an earlier release
+		s.sender.LoadDelivery(d)
+	}
+	return nil
+}
+
+// resume goes on from the last moment of a file. A clock that runs goes on from its
+// own start if that is later: time has passed meanwhile.
+func (s *Server) resume(file *datafile.File[entry], last time.Time) error {
 	state := s.clock.State()
 	if s.settings.start.After(last) && s.settings.speed > 0 {
 		last = s.settings.start
@@ -162,17 +206,59 @@ func (s *Server) resume(file *datafile.File, last time.Time) error {
 			return err
 		}
 	}
-	snap, err := s.snapshot()
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(entry{Now: s.clock.Now(), Snapshot: &snap}) //nolint:musttag // the gateway's own format, read by no one else
-	if err != nil {
-		return err
-	}
-	if err := file.Compact(b); err != nil {
-		return err
+	s.data.rewrite = func() error { return s.rewriteData(file) }
+	resumed, err := file.Resume()
+	if err == nil && !resumed {
+		err = s.rewriteData(file)
 	}
 	s.data.file = file
+	return err
+}
+
+// rewriteData replaces the data file by a snapshot of the present state and what is
+// appended meanwhile. The state is copied in one moment, in which nothing happens; it
+// is written beside everything else.
+func (s *Server) rewriteData(file *datafile.File[entry]) error {
+	size, err := file.Compact(func(mark func()) (iter.Seq[entry], error) {
+		snap, err := s.snapshotAt(mark)
+		return snap.entries(), err
+	})
+	if err != nil {
+		return err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	s.data.snapshot = size
 	return nil
+}
+
+// perRecord is how many resources, timers or deliveries of a snapshot are one record.
+const perRecord = 100
+
+// entries returns the snapshot as records of the data file.
+func (snap snapshot) entries() iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		timers, deliveries := snap.Clock.Timers, snap.Webhooks.Deliveries
+		snap.Clock.Timers, snap.Webhooks.Deliveries, snap.Webhooks.Held = nil, nil, nil
+		commits := snap.Store.Split(perRecord)
+		if !yield(entry{Now: snap.Clock.Now, Snapshot: &snap}) {
+			return
+		}
+		timers = slices.DeleteFunc(timers, func(t clock.Timer) bool { return t.Kind == deliver.TimerKind }) // the deliveries say them
+		for part := range slices.Chunk(timers, perRecord) {
+			if !yield(entry{Timers: part}) {
+				return
+			}
+		}
+		for part := range slices.Chunk(deliveries, perRecord) {
+			if !yield(entry{Deliveries: part}) {
+				return
+			}
+		}
+		for c := range commits {
+			if !yield(entry{Commit: &c}) {
+				return
+			}
+		}
+	}
 }

@@ -227,14 +227,20 @@ func (s *Server) deliver(commits []store.Commit, after snapshot) error {
 		sources[a.Key] = a.IDs
 	}
 	for _, c := range commits {
-		send, err := s.data.Persist(store.Commit{
-			Account: c.Account, IDs: sources[c.Account], Integration: c.Integration,
-			Change: engine.Change{Events: c.Change.Events},
+		var send func()
+		var err error
+		s.clock.Still(func() { // for no snapshot between the two
+			send, err = s.data.Persist(store.Commit{
+				Account: c.Account, IDs: sources[c.Account], Integration: c.Integration,
+				Change: engine.Change{Events: c.Change.Events},
+			})
+			if err == nil {
+				send()
+			}
 		})
 		if err != nil {
 			return fmt.Errorf("everything is created, but its webhooks can't be sent: %w", err)
 		}
-		send()
 	}
 	return nil
 }

@@ -56,22 +56,36 @@ func (s *Server) Snapshot() ([]byte, error) {
 	}, snap)
 }
 
-func (s *Server) snapshot() (snap snapshot, err error) {
+func (s *Server) snapshot() (snapshot, error) { return s.snapshotAt(func() {}) }
+
+// snapshotAt returns the state at one moment, at which it calls then: no timer is
+// being fired, nothing is committed and no delivery changes meanwhile.
+func (s *Server) snapshotAt(then func()) (snap snapshot, err error) {
 	dialect, mixture := s.settings.stored()
 	snap = snapshot{
 		Version:     snapshotVersion,
 		Dialect:     dialect,
 		Mixture:     mixture,
 		Environment: s.settings.environment,
-		Clock:       s.clock.State(),
 	}
 	if snap.RequestIDs, err = s.requestIDs.MarshalBinary(); err != nil {
 		return snap, err
 	}
-	if snap.Store, err = s.store.State(); err != nil {
+	var clockState func() clock.State
+	var webhooks func() (deliver.Saved, error)
+	s.clock.Still(func() {
+		snap.Store, err = s.store.StateAt(func() {
+			webhooks = s.sender.Capture(func() {
+				clockState = s.clock.Capture()
+				then()
+			})
+		})
+	})
+	if err != nil {
 		return snap, err
 	}
-	snap.Webhooks, err = s.sender.Save()
+	snap.Clock = clockState()
+	snap.Webhooks, err = webhooks()
 	return snap, err
 }
 
@@ -127,8 +141,8 @@ func (s *Server) replace(snap snapshot, cause string) error {
 	if err == nil && !s.room.Fits(0) && s.room.Used() > used {
 		err = fmt.Errorf("%w: it does not fit into the memory limit", ErrSnapshot)
 	}
-	if err == nil {
-		err = s.data.persist(entry{Snapshot: &snap})
+	if err == nil && s.data.file != nil {
+		err = s.data.rewrite()
 	}
 	if err != nil {
 		return errors.Join(err, s.load(before))

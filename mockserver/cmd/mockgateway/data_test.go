@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -148,6 +149,63 @@ func TestKilledDuringRequests(t *testing.T) {
 	total, _ := data["total"].(float64)
 	assert.GreaterOrEqual(t, int(total), len(acknowledged))
 	assert.LessOrEqual(t, int(total), len(acknowledged)+5*4, "plus at most the requests in flight")
+	events := map[string]bool{}
+	list, _ := g.must("GET", "/__mock/deliveries", "")["data"].([]any)
+	for _, d := range list {
+		delivery, _ := d.(map[string]any)
+		events[fmt.Sprint(delivery["resource_id"], delivery["kind"])] = true
+	}
+	assert.Len(t, list, 2*int(total), "created and pending")
+	assert.Len(t, events, 2*int(total))
+}
+
+// TestKilledWhileTheFileIsCompacted kills the gateway when the new file is there, at
+// whatever point of the compaction that is.
+func TestKilledWhileTheFileIsCompacted(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "data")
+	var mu sync.Mutex
+	acknowledged := map[string]string{} // reference to id
+	killed := 0
+	for round := range 5 {
+		g := start(t, "-data", file, "-log", "off")
+		var clients sync.WaitGroup
+		for c := range 4 {
+			clients.Go(func() {
+				for i := range 2000 {
+					ref := fmt.Sprintf("%d-%d-%d", round, c, i)
+					status, v, err := g.call("POST", "/v2/transactions",
+						strings.Replace(pix(ref), `{`, `{"metadata":"`+strings.Repeat("m", 4000)+`",`, 1))
+					if err != nil {
+						return // killed
+					}
+					if status == http.StatusCreated {
+						mu.Lock()
+						acknowledged[ref] = g.id(v)
+						mu.Unlock()
+					}
+					if _, err := os.Stat(file + ".new"); err == nil {
+						g.kill()
+					}
+				}
+			})
+		}
+		clients.Wait()
+		if _, err := os.Stat(file + ".new"); err == nil {
+			killed++
+		}
+		g.kill()
+	}
+	assert.NotZero(t, killed, "no compaction was under way")
+	g := start(t, "-data", file, "-log", "off")
+	for ref, id := range acknowledged {
+		data, _ := g.must("GET", "/v2/transactions/"+id, "")["data"].(map[string]any)
+		assert.Equal(t, ref, data["external_ref"])
+	}
+	data, _ := g.must("GET", "/v2/transactions?limit=1", "")["data"].(map[string]any)
+	total, _ := data["total"].(float64)
+	assert.GreaterOrEqual(t, int(total), len(acknowledged))
+	assert.LessOrEqual(t, int(total), len(acknowledged)+5*4, "beside them at most what was under way")
 	events := map[string]bool{}
 	list, _ := g.must("GET", "/__mock/deliveries", "")["data"].([]any)
 	for _, d := range list {

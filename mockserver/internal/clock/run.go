@@ -63,21 +63,29 @@ func (c *Clock) fireDue(ctx context.Context) error {
 	}
 	defer func() { <-c.turn }()
 	for ctx.Err() == nil {
-		c.mu.Lock()
-		due := len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.moment())
-		var t item
-		if due {
-			t = c.timers.pop()
-		}
-		c.mu.Unlock()
-		if !due {
-			return nil
-		}
-		if err := c.fire(t); err != nil {
+		if due, err := c.fireRunning(); !due || err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// fireRunning fires the next due timer of a running clock, and reports whether
+// there is one.
+func (c *Clock) fireRunning() (due bool, err error) {
+	c.firing.Lock()
+	defer c.firing.Unlock()
+	c.mu.Lock()
+	due = len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.moment())
+	var t item
+	if due {
+		t = c.timers.pop()
+	}
+	c.mu.Unlock()
+	if !due {
+		return false, nil
+	}
+	return true, c.fire(t)
 }
 
 // untilNext returns the wall time until the next timer, or until it is time to

@@ -1,30 +1,25 @@
-// Package datafile is an append-only file of records with checksums. It survives
-// the death of its process at any moment, and drops a record that was being
+// Package datafile is an append-only file of values with checksums. It survives
+// the death of its process at any moment, and drops a value that was being
 // written; it does not promise to survive the death of the machine.
 package datafile
 
 import (
-	"bytes"
-	"encoding/binary"
+	"bufio"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
 )
 
-// magic begins every file.
-const magic = "mockgateway data file 2\n"
+// magic begins every file. There is no 3: a flipped bit would make it a 2.
+const magic = "mockgateway data file 4\n"
 
-// A record is its length, the checksum of the length, the checksum of the
-// content, and the content. The length has a checksum of its own, so that a
-// damaged one is not taken for a record that ends beyond the file.
-const headSize = 12
-
-// maxRecord is far above what a record can be; a snapshot is the largest.
-const maxRecord = 1<<31 - 1
+// magicJSON begins a file of an earlier release, whose records are JSON. It is
+// read and has to be compacted.
+const magicJSON = "mockgateway data file 2\n"
 
 // Errors of opening a file. A file that is refused is left as it is.
 var (
@@ -38,23 +33,29 @@ var (
 	ErrInUse = errors.New("the data file is in use by another process")
 )
 
-// File is an open data file. Its methods are safe for concurrent use.
-type File struct {
+// File is an open data file of values of type T. Its methods are safe for
+// concurrent use.
+type File[T any] struct {
 	path string
 	lock *os.File
+
+	compacting sync.Mutex // held by Compact
 
 	mu     sync.Mutex
 	file   *os.File
 	size   int64
+	stream stream[T]
 	broken error // an append failed and could not be undone
+	closed bool
 }
 
-// Open locks the file at path and hands its records to replay in their order. A
-// last record that is cut short is dropped. The file is not changed until
-// [File.Compact], which has to come before the first append.
+// Open locks the file at path and hands its values to replay in their order, each
+// with the byte at which it ends. A last record that is cut short is dropped. The
+// file is not changed until [File.Resume] or [File.Compact], one of which has to
+// come before the first append.
 //
 // A symbolic link means the file that it points to, and stays one.
-func Open(path string, replay func(record []byte) error) (*File, error) {
+func Open[T any](path string, replay func(v T, end int64) error) (*File[T], error) {
 	path, err := target(path)
 	if err != nil {
 		return nil, err
@@ -63,8 +64,8 @@ func Open(path string, replay func(record []byte) error) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, lock: lock}
-	if err := f.read(replay); err != nil {
+	f := &File[T]{path: path, lock: lock}
+	if f.size, err = read(path, replay); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -88,101 +89,118 @@ func target(path string) (string, error) {
 	return path, nil
 }
 
-func (f *File) read(replay func([]byte) error) error {
-	content, err := os.ReadFile(f.path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(content) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	rest, ok := bytes.CutPrefix(content, []byte(magic))
-	if !ok {
-		return ErrForeign
-	}
-	for n := 1; ; n++ {
-		record, after, err := next(rest)
-		if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && record == nil {
-			return nil // torn, or the end
-		}
-		if err == nil {
-			err = replay(record)
-		}
-		if err != nil {
-			return fmt.Errorf("record %d at byte %d: %w", n, len(content)-len(rest), err)
-		}
-		rest = after
-	}
-}
-
-// next takes the first record off b. A record that b cuts short is
-// io.ErrUnexpectedEOF.
-func next(b []byte) (record, rest []byte, err error) {
-	switch {
-	case len(b) == 0:
-		return nil, nil, nil
-	case len(b) < headSize:
-		return nil, nil, io.ErrUnexpectedEOF
-	}
-	length, lengthSum := binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
-	if checksum(b[:4]) != lengthSum || length == 0 || length > maxRecord {
-		return nil, nil, ErrDamaged
-	}
-	sum, content := binary.BigEndian.Uint32(b[8:]), b[headSize:]
-	if uint64(len(content)) < uint64(length) {
-		return nil, nil, io.ErrUnexpectedEOF
-	}
-	if checksum(content[:length]) != sum {
-		return nil, nil, ErrDamaged
-	}
-	return content[:length], content[length:], nil
-}
-
-func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
-
-// frame returns a record as it is written.
-func frame(record []byte) ([]byte, error) {
-	if len(record) == 0 || len(record) > maxRecord {
-		return nil, fmt.Errorf("a record of %d bytes can't be written", len(record))
-	}
-	b := make([]byte, headSize, headSize+len(record))
-	binary.BigEndian.PutUint32(b, uint32(len(record))) //nolint:gosec // checked above
-	binary.BigEndian.PutUint32(b[4:], checksum(b[:4]))
-	binary.BigEndian.PutUint32(b[8:], checksum(record))
-	return append(b, record...), nil
-}
-
-// Compact replaces the file by one with a single record that says the same as
-// all of them. A process that dies meanwhile leaves the old file.
-func (f *File) Compact(record []byte) error {
+// Resume goes on with the file that was opened. It reports false if there is none,
+// or one of an earlier release: then [File.Compact] has to begin one.
+func (f *File[T]) Resume() (ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	framed, err := frame(record)
+	if f.size == 0 {
+		return false, nil
+	}
+	file, err := os.OpenFile(f.path, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return false, err
+	}
+	f.file = file
+	return true, f.undo() // a record that was cut short
+}
+
+// Compact replaces the file by one that holds the values that say the same as those
+// appended before mark was called, and after them those that are appended later, also
+// while it writes. It returns how many bytes the former take. A process that dies
+// meanwhile leaves the old file.
+func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size int64, err error) {
+	f.compacting.Lock()
+	defer f.compacting.Unlock()
+	if f.isClosed() {
+		return 0, os.ErrClosed
+	}
+	var mark int64
+	values, err := state(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		mark, f.stream = f.size, stream[T]{} // what follows is read without what came before
+	})
+	if err != nil {
+		return 0, err
 	}
 	fresh := f.path + ".new"
 	if err := removeLeftover(fresh); err != nil {
-		return err
+		return 0, err
 	}
 	file, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the user's own choice of file
 	if err != nil {
-		return err
+		return 0, err
 	}
-	content := append([]byte(magic), framed...)
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Sync())
-	if err == nil {
-		err = os.Rename(fresh, f.path)
+	if size, err = f.write(file, values); err == nil {
+		err = f.replace(file, size, mark)
 	}
 	if err != nil {
-		return errors.Join(err, file.Close(), os.Remove(fresh))
+		return 0, errors.Join(err, file.Close(), os.Remove(fresh))
+	}
+	return size, nil
+}
+
+// write begins a file with values.
+func (f *File[T]) write(file *os.File, values iter.Seq[T]) (size int64, err error) {
+	w := bufio.NewWriterSize(file, 1<<20)
+	n, err := w.WriteString(magic)
+	size = int64(n)
+	var s stream[T]
+	for v := range values {
+		if err != nil {
+			break
+		}
+		var framed []byte
+		if framed, err = s.frame(v); err == nil {
+			n, err = w.Write(framed)
+			size += int64(n)
+		}
+		if f.isClosed() {
+			err = os.ErrClosed
+		}
+	}
+	return size, errors.Join(err, w.Flush())
+}
+
+func (f *File[T]) isClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
+// replace adds to a new file of a size what was appended from mark on, and puts it
+// in the place of the old one.
+func (f *File[T]) replace(file *os.File, size, mark int64) error {
+	end := f.Size() // most of it while others append
+	if err := errors.Join(f.copyTo(file, mark, end), file.Sync()); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return os.ErrClosed
+	}
+	if err := f.copyTo(file, end, f.size); err != nil {
+		return err
+	}
+	if err := os.Rename(f.path+".new", f.path); err != nil {
+		return err
 	}
 	if f.file != nil {
 		_ = f.file.Close()
 	}
-	f.file, f.size, f.broken = file, int64(len(content)), nil
+	f.file, f.size, f.broken, f.stream = file, size+max(0, f.size-mark), nil, stream[T]{}
 	return nil
+}
+
+// copyTo appends a part of the file to another.
+func (f *File[T]) copyTo(to io.Writer, from, end int64) error {
+	if f.file == nil || from >= end {
+		return nil
+	}
+	_, err := io.Copy(to, io.NewSectionReader(f.file, from, end-from))
+	return err
 }
 
 // removeLeftover removes the file of a process that died while it compacted.
@@ -199,13 +217,9 @@ func removeLeftover(path string) error {
 	return os.Remove(path)
 }
 
-// Append writes a record in one piece. If that fails, the file is as it was,
+// Append writes a value in one piece. If that fails, the file is as it was,
 // or takes nothing more.
-func (f *File) Append(record []byte) error {
-	framed, err := frame(record)
-	if err != nil {
-		return err
-	}
+func (f *File[T]) Append(v T) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -213,6 +227,10 @@ func (f *File) Append(record []byte) error {
 		return f.broken
 	case f.file == nil:
 		return os.ErrClosed
+	}
+	framed, err := f.stream.frame(v)
+	if err != nil {
+		return err
 	}
 	if _, err := f.file.Write(framed); err != nil {
 		if undo := f.undo(); undo != nil {
@@ -225,21 +243,27 @@ func (f *File) Append(record []byte) error {
 }
 
 // undo takes back what a failed append wrote.
-func (f *File) undo() error {
+func (f *File[T]) undo() error {
+	f.stream = stream[T]{}
 	err := f.file.Truncate(f.size)
 	_, seek := f.file.Seek(f.size, io.SeekStart)
 	return errors.Join(err, seek)
 }
 
 // Size returns how long the file is, in bytes.
-func (f *File) Size() int64 {
+func (f *File[T]) Size() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.size
 }
 
 // Close closes the file and lets others open it.
-func (f *File) Close() error {
+func (f *File[T]) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.compacting.Lock() // ends soon
+	defer f.compacting.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var err error

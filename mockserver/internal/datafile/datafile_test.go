@@ -2,10 +2,15 @@ package datafile_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,11 +20,11 @@ import (
 )
 
 // open opens a file and returns its records.
-func open(t *testing.T, path string) (*datafile.File, []string, error) {
+func open(t *testing.T, path string) (*datafile.File[string], []string, error) {
 	t.Helper()
 	var records []string
-	f, err := datafile.Open(path, func(record []byte) error {
-		records = append(records, string(record))
+	f, err := datafile.Open(path, func(record string, _ int64) error {
+		records = append(records, record)
 		return nil
 	})
 	if err == nil {
@@ -28,20 +33,36 @@ func open(t *testing.T, path string) (*datafile.File, []string, error) {
 	return f, records, err
 }
 
+// overhead is what package gob adds to a short string.
+const overhead = 4
+
+// compact begins a file, or replaces what it holds.
+func compact(f *datafile.File[string], state ...string) error {
+	_, err := f.Compact(func(mark func()) (iter.Seq[string], error) {
+		mark()
+		return slices.Values(state), nil
+	})
+	return err
+}
+
 // written returns the content of a file of records.
 func written(t *testing.T, records ...string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data")
 	f, _, err := open(t, path)
 	require.NoError(t, err)
-	require.NoError(t, f.Compact([]byte(records[0])))
+	require.NoError(t, compact(f, records[0]))
 	for _, r := range records[1:] {
-		require.NoError(t, f.Append([]byte(r)))
+		require.NoError(t, f.Append(r))
 	}
 	require.NoError(t, f.Close())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Len(t, content, 24+12*len(records)+len(fmt.Sprint(records))-len(records)-1)
+	length := 24
+	for _, r := range records {
+		length += 12 + overhead + len(r)
+	}
+	assert.Len(t, content, length)
 	return content
 }
 
@@ -72,7 +93,7 @@ func TestAnAbsentOrEmptyFileHasNoRecords(t *testing.T) {
 	f, records, err := open(t, path)
 	require.NoError(t, err)
 	assert.Empty(t, records)
-	require.ErrorIs(t, f.Append([]byte("x")), os.ErrClosed, "Compact comes first")
+	require.ErrorIs(t, f.Append("x"), os.ErrClosed, "Compact comes first")
 	require.NoError(t, f.Close())
 	assert.NoFileExists(t, path)
 
@@ -86,7 +107,7 @@ func TestAnAbsentOrEmptyFileHasNoRecords(t *testing.T) {
 func TestEveryCutAndEveryFlippedBit(t *testing.T) {
 	t.Parallel()
 	content := written(t, "one", "two", "three")
-	complete := map[int][]string{39: {"one"}, 54: {"one", "two"}, 71: {"one", "two", "three"}}
+	complete := map[int][]string{43: {"one"}, 62: {"one", "two"}, 83: {"one", "two", "three"}}
 	var whole []string
 	for n := 25; n <= len(content); n++ {
 		if now, ok := complete[n]; ok {
@@ -121,11 +142,11 @@ func TestCompactKeepsOneRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	f, _, err := open(t, path)
 	require.NoError(t, err)
-	require.NoError(t, f.Compact([]byte("state")))
-	require.NoError(t, f.Append([]byte("more")))
+	require.NoError(t, compact(f, "state"))
+	require.NoError(t, f.Append("more"))
 	require.NoError(t, os.WriteFile(path+".new", []byte("of a process that died"), 0o600))
-	require.NoError(t, f.Compact([]byte("new state")))
-	require.NoError(t, f.Append([]byte("and more")))
+	require.NoError(t, compact(f, "new state"))
+	require.NoError(t, f.Append("and more"))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.Equal(t, info.Size(), f.Size())
@@ -153,25 +174,184 @@ func TestAReplayThatFailsNamesThePlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.WriteFile(path, written(t, "one", "two"), 0o600))
 	no := errors.New("no such thing")
-	_, err := datafile.Open(path, func(record []byte) error {
-		if string(record) == "two" {
+	_, err := datafile.Open(path, func(record string, _ int64) error {
+		if record == "two" {
 			return no
 		}
 		return nil
 	})
 	require.ErrorIs(t, err, no)
-	require.ErrorContains(t, err, "record 2 at byte 39")
-	_, err = datafile.Open(filepath.Join(path, "below"), nil)
+	require.ErrorContains(t, err, "record 2 at byte 43")
+	_, err = datafile.Open[string](filepath.Join(path, "below"), nil)
 	require.Error(t, err)
 }
 
-func TestEmptyRecordsAreRejected(t *testing.T) {
+// A file is resumed where its last whole record ends.
+func TestAResumedFileGoesOn(t *testing.T) {
 	t.Parallel()
-	f, _, err := open(t, filepath.Join(t.TempDir(), "data"))
+	path := filepath.Join(t.TempDir(), "data")
+	f, _, err := open(t, path)
 	require.NoError(t, err)
-	require.Error(t, f.Compact(nil))
-	require.NoError(t, f.Compact([]byte("x")))
-	require.Error(t, f.Append(nil))
+	resumed, err := f.Resume()
+	require.NoError(t, err)
+	require.False(t, resumed, "there is no file yet")
+	require.NoError(t, f.Close())
+
+	content := written(t, "one", "two", "three")
+	require.NoError(t, os.WriteFile(path, content[:len(content)-1], 0o600))
+	for _, next := range []string{"four", "five"} {
+		f, _, err = open(t, path)
+		require.NoError(t, err)
+		resumed, err = f.Resume()
+		require.NoError(t, err)
+		require.True(t, resumed)
+		require.NoError(t, f.Append(next))
+		require.NoError(t, f.Close())
+	}
+	_, records, err := open(t, path)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one", "two", "four", "five"}, records)
+}
+
+// A file of an earlier release is read, and compacted before anything is appended.
+func TestAFileOfTheEarlierFormatIsRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	earlier := []byte("mockgateway data file 2\n")
+	for i := range 10_000 {
+		earlier = append(earlier, earlierRecord(fmt.Sprintf(`"record %d"`, i))...)
+	}
+	require.NoError(t, os.WriteFile(path, append(earlier, 0, 0, 0), 0o600)) // the last is cut short
+	f, records, err := open(t, path)
+	require.NoError(t, err)
+	require.Len(t, records, 10_000)
+	assert.Equal(t, "record 0", records[0])
+	assert.Equal(t, "record 9999", records[9999])
+	resumed, err := f.Resume()
+	require.NoError(t, err)
+	require.False(t, resumed)
+	require.ErrorIs(t, f.Append("x"), os.ErrClosed)
+	require.NoError(t, compact(f, "state"))
+	require.NoError(t, f.Append("more"))
+	require.NoError(t, f.Close())
+	_, records, err = open(t, path)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"state", "more"}, records)
+
+	require.NoError(t, os.WriteFile(path+"2", append(earlier, earlierRecord(`{}`)...), 0o600))
+	_, _, err = open(t, path+"2")
+	require.ErrorIs(t, err, datafile.ErrDamaged)
+	require.ErrorContains(t, err, fmt.Sprintf("record 10001 at byte %d", len(earlier)))
+}
+
+func earlierRecord(json string) []byte {
+	sum := func(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(json)))
+	b = binary.BigEndian.AppendUint32(b, sum(b))
+	return append(binary.BigEndian.AppendUint32(b, sum([]byte(json))), json...)
+}
+
+// More values than a segment holds, from several processes, come back in their order.
+func TestManyRecordsComeBackInOrder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	var want []string
+	for process := range 3 {
+		f, records, err := open(t, path)
+		require.NoError(t, err)
+		require.Equal(t, want, records)
+		if process == 0 {
+			require.NoError(t, compact(f))
+		} else {
+			_, err := f.Resume()
+			require.NoError(t, err)
+		}
+		for i := range 10_000 {
+			want = append(want, fmt.Sprintf("%d of %d", i, process))
+			require.NoError(t, f.Append(want[len(want)-1]))
+		}
+		require.NoError(t, f.Close())
+	}
+	f, records, err := open(t, path)
+	require.NoError(t, err)
+	require.Equal(t, want, records)
+	require.NoError(t, f.Close())
+
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	content[len(content)-1] ^= 1
+	var n int
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	_, err = datafile.Open(path, func(string, int64) error { n++; return nil })
+	require.ErrorIs(t, err, datafile.ErrDamaged)
+	require.ErrorContains(t, err, "record 30000 at byte")
+	assert.Equal(t, 29_999, n)
+}
+
+// What is appended while a file is compacted is after its new beginning, whatever was
+// appended before.
+func TestAppendsWhileAFileIsCompacted(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	f, _, err := open(t, path)
+	require.NoError(t, err)
+	require.NoError(t, compact(f))
+	var mu sync.Mutex // held while a value is appended and counted
+	var all []string
+	var work sync.WaitGroup
+	for writer := range 3 {
+		work.Go(func() {
+			for i := range 3000 {
+				mu.Lock()
+				all = append(all, fmt.Sprintf("%d of %d", i, writer))
+				if err := f.Append(all[len(all)-1]); err != nil {
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for range 5 {
+		_, err := f.Compact(func(mark func()) (iter.Seq[string], error) {
+			mu.Lock()
+			defer mu.Unlock()
+			mark()
+			return slices.Values(slices.Clone(all)), nil
+		})
+		require.NoError(t, err)
+	}
+	work.Wait()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, info.Size(), f.Size())
+	require.NoError(t, f.Close())
+	require.ErrorIs(t, compact(f), os.ErrClosed)
+	_, records, err := open(t, path)
+	require.NoError(t, err)
+	assert.Equal(t, all, records)
+}
+
+// A compaction that fails leaves the file as it is, and what follows is appended to it.
+func TestACompactionThatFailsLeavesTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	f, _, err := open(t, path)
+	require.NoError(t, err)
+	require.NoError(t, compact(f, "one"))
+	no := errors.New("no")
+	_, err = f.Compact(func(mark func()) (iter.Seq[string], error) {
+		mark()
+		return nil, no
+	})
+	require.ErrorIs(t, err, no)
+	require.NoError(t, f.Append("two"))
+	require.NoError(t, os.Mkdir(path+".new", 0o700))
+	require.ErrorIs(t, compact(f, "three"), datafile.ErrNotRegular)
+	require.NoError(t, f.Append("four"))
+	require.NoError(t, f.Close())
+	_, records, err := open(t, path)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one", "two", "four"}, records)
 }
 
 // A device or a pipe must not be replaced by a file, nor a symbolic link.
@@ -200,7 +380,7 @@ func TestASymbolicLinkToADataFileStaysOne(t *testing.T) {
 	require.NoError(t, os.Symlink(file, link))
 	f, _, err := open(t, link)
 	require.NoError(t, err)
-	require.NoError(t, f.Compact([]byte("one")))
+	require.NoError(t, compact(f, "one"))
 	_, _, err = open(t, file)
 	require.ErrorIs(t, err, datafile.ErrInUse, "under its own name too")
 	require.NoError(t, f.Close())
@@ -223,7 +403,7 @@ func TestCompactRemovesOnlyARegularLeftover(t *testing.T) {
 	require.NoError(t, os.Symlink(precious, path+".new"))
 	f, _, err := open(t, path)
 	require.NoError(t, err)
-	err = f.Compact([]byte("one"))
+	err = compact(f, "one")
 	require.ErrorIs(t, err, datafile.ErrNotRegular)
 	require.ErrorContains(t, err, path+".new")
 	_, err = os.Lstat(path + ".new")
@@ -231,7 +411,7 @@ func TestCompactRemovesOnlyARegularLeftover(t *testing.T) {
 
 	require.NoError(t, os.Remove(path+".new"))
 	require.NoError(t, os.WriteFile(path+".new", []byte("half"), 0o600))
-	require.NoError(t, f.Compact([]byte("one")))
+	require.NoError(t, compact(f, "one"))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, written(t, "one"), content)

@@ -185,17 +185,15 @@ func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	return d
 }
 
-// Save returns the deliveries for [Sender.LoadDelivery].
-func (p *Posting) Save() ([]SavedDelivery, error) {
-	var list []SavedDelivery
-	for _, d := range p.deliveries {
-		saved, err := d.save()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, saved)
+// Shorten returns what the events don't say of their deliveries, for
+// [Sender.LoadPosting].
+func (p *Posting) Shorten() []SavedDelivery {
+	list := make([]SavedDelivery, len(p.deliveries))
+	for i, d := range p.deliveries {
+		list[i] = d.SavedDelivery
+		list[i].Account, list[i].Kind, list[i].Resource, list[i].Created = "", "", "", time.Time{}
 	}
-	return list, nil
+	return list
 }
 
 // Send queues the deliveries. It returns soon and sends nothing itself.
@@ -203,12 +201,15 @@ func (p *Posting) Send() {
 	if len(p.deliveries) == 0 {
 		return
 	}
+	p.publish()
 	s := p.sender
-	for _, n := range p.notes {
-		s.cfg.Events.Publish(n.account, events.Event{Type: events.TypeWebhook, Webhook: &n.webhook}, n.private...)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.send()
+}
+
+func (p *Posting) send() {
+	s := p.sender
 	for _, d := range p.deliveries {
 		s.remember(d)
 		switch {
@@ -218,6 +219,12 @@ func (p *Posting) Send() {
 		default:
 			s.due(d)
 		}
+	}
+}
+
+func (p *Posting) publish() {
+	for _, n := range p.notes {
+		p.sender.cfg.Events.Publish(n.account, events.Event{Type: events.TypeWebhook, Webhook: &n.webhook}, n.private...)
 	}
 }
 

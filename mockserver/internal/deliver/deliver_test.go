@@ -772,10 +772,7 @@ func TestWhichEndpointsAreSaved(t *testing.T) {
 		_, err := s.AddEndpoint(e)
 		require.NoError(t, err)
 	}
-	registered := deliver.Endpoint{
-		ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("s"), Events: []string{"payout.*"},
-	}
-	want := deliver.SavedEndpoint{Endpoint: registered, Secret: "s"}
+	want := deliver.SavedEndpoint{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}}
 	assert.Equal(t, deliver.Registry{Registered: 3, Endpoints: []deliver.SavedEndpoint{want}}, last)
 
 	full = errors.New("disk full")
@@ -789,7 +786,9 @@ func TestWhichEndpointsAreSaved(t *testing.T) {
 	again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/start"})
 	again.LoadEndpoints(last)
 	assert.Len(t, again.Endpoints(""), 2)
-	assert.Equal(t, []deliver.Endpoint{registered}, again.Endpoints("a"))
+	assert.Equal(t, []deliver.Endpoint{{
+		ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("s"), Events: []string{"payout.*"},
+	}}, again.Endpoints("a"))
 	assert.Equal(t, "ep_4", again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/next"}).ID)
 }
 
@@ -821,7 +820,7 @@ func TestHeldDeliveriesAreDueAfterARestart(t *testing.T) {
 	assert.Equal(t, start.Add(5*time.Second), d.Next, "it was the first attempt of the schedule")
 
 	held.State = deliver.Pending
-	require.NoError(t, s.Load(deliver.Saved{Endpoints: []deliver.SavedEndpoint{{Endpoint: deliver.Endpoint{ID: ep.ID}}}, Deliveries: []deliver.SavedDelivery{held}}))
+	require.NoError(t, s.Load(deliver.Saved{Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}}, Deliveries: []deliver.SavedDelivery{held}}))
 	require.NoError(t, s.Wait(t.Context()))
 	assert.Len(t, shop.events(), 2, "and no longer paused")
 	d, err = s.Delivery("", "dlv_1")
@@ -869,7 +868,7 @@ func TestLoadSendsDueDeliveries(t *testing.T) {
 	ep := sys.endpoint(t, deliver.Endpoint{Handler: shop})
 	require.NoError(t, sys.Load(deliver.Saved{
 		Made:      1,
-		Endpoints: []deliver.SavedEndpoint{{Endpoint: deliver.Endpoint{ID: ep.ID}}, {Endpoint: deliver.Endpoint{ID: "ep_elsewhere"}}},
+		Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}, {ID: "ep_elsewhere"}},
 		Deliveries: []deliver.SavedDelivery{
 			{Delivery: deliver.Delivery{ID: "dlv_1", Endpoint: ep.ID, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending}, Registered: true},
 			{Delivery: deliver.Delivery{ID: "dlv_2", Endpoint: "ep_elsewhere", Body: []byte(`{"id":"evt_y"}`), State: deliver.Pending}, Registered: true},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
 // Changed is a change to save: all endpoints of accounts, or, after an attempt, one
@@ -44,11 +45,7 @@ func (s *Sender) persistDelivery(d *delivery) {
 	if s.cfg.Persist == nil {
 		return
 	}
-	saved, err := d.save()
-	if err != nil {
-		return
-	}
-	saved.Body = nil
+	saved := d.copy()
 	_ = s.cfg.Persist(Changed{Delivery: &saved})
 }
 
@@ -68,10 +65,32 @@ func (s *Sender) LoadEndpoints(r Registry) {
 func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.byID[saved.ID]
-	if d == nil && saved.Body == nil {
-		return
+	if saved.Body != nil {
+		s.loadDelivery(saved, savedMessage(saved))
+	} else if d := s.byID[saved.ID]; d != nil {
+		s.loadDelivery(saved, d.message)
 	}
+}
+
+// LoadPosting takes up what [Posting.Shorten] returned for the events of an account.
+func (s *Sender) LoadPosting(account string, events []engine.Event, list []SavedDelivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	messages := make([]message, len(events))
+	for i := range events {
+		messages[i].hold(&events[i])
+	}
+	for _, saved := range list {
+		for i := range messages {
+			if e := &events[i]; e.ID == saved.EventID {
+				saved.Account, saved.Kind, saved.Resource, saved.Created = account, e.Kind, resource(e), e.At
+				s.loadDelivery(saved, &messages[i])
+			}
+		}
+	}
+}
+
+func (s *Sender) loadDelivery(saved SavedDelivery, m *message) {
 	if saved.State == Held {
 		saved.State = Pending
 	}
@@ -81,8 +100,9 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	if n, err := strconv.ParseUint(strings.TrimPrefix(saved.ID, "dlv_"), 10, 64); err == nil {
 		s.made = max(s.made, n)
 	}
+	d := s.byID[saved.ID]
 	if d == nil {
-		s.load(saved)
+		s.load(saved, m)
 		return
 	}
 	saved.Body = nil // the message has it

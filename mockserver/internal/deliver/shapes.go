@@ -40,19 +40,30 @@ func (s *Sender) SendSample(account string, k webhook.Kind) (eventID string, err
 	eventID = "evt_sample_" + strconv.FormatUint(s.made, 10)
 	s.mu.Unlock()
 	posting := s.Prepare(account, []engine.Event{*sample(k, eventID, s.cfg.Clock.Now())}, nil)
-	if s.cfg.Persist != nil {
-		saved, err := posting.Save()
-		if err != nil {
-			return "", err
+	return eventID, posting.persistAndSend()
+}
+
+// persistAndSend sends what no commit has written down.
+func (p *Posting) persistAndSend() error {
+	s := p.sender
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range p.deliveries {
+		if s.cfg.Persist == nil {
+			break
 		}
-		for i := range saved {
-			if err := s.cfg.Persist(Changed{Delivery: &saved[i]}); err != nil {
-				return "", err
-			}
+		var err error
+		saved := d.copy()
+		if saved.Body, err = d.message.bytes(); err == nil {
+			err = s.cfg.Persist(Changed{Delivery: &saved})
+		}
+		if err != nil {
+			return err
 		}
 	}
-	posting.Send()
-	return eventID, nil
+	p.publish()
+	p.send()
+	return nil
 }
 
 func sample(k webhook.Kind, id string, at time.Time) *engine.Event {

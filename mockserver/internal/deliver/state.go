@@ -8,6 +8,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Saved is the state of a Sender in a snapshot. It has the endpoints of
@@ -22,9 +23,14 @@ type Saved struct {
 
 // SavedEndpoint is an Endpoint. Its secret is in clear.
 type SavedEndpoint struct {
-	Endpoint
-
-	Secret string
+	ID      string
+	Account string
+	URL     string
+	Path    string
+	Secret  string
+	Headers webhook.HeaderNames
+	Events  []string
+	Paused  bool
 }
 
 // SavedDelivery is a delivery with its body.
@@ -39,10 +45,28 @@ type SavedDelivery struct {
 
 // Save returns the state of the sender. A sender that loads it repeats the
 // deliveries that are in progress now: call it after [Sender.Wait].
-func (s *Sender) Save() (Saved, error) {
+func (s *Sender) Save() (Saved, error) { return s.Capture(func() {})() }
+
+// Capture copies the state of the sender and calls then before it changes again. It
+// returns [Sender.Save] of that state: rendering the bodies of many deliveries takes
+// long, and needs no lock.
+func (s *Sender) Capture(then func()) (save func() (Saved, error)) {
+	saved, messages := s.copy(then)
+	return func() (Saved, error) {
+		for i, m := range messages {
+			var err error
+			if saved.Deliveries[i].Body, err = m.bytes(); err != nil {
+				return Saved{}, err
+			}
+		}
+		return saved, nil
+	}
+}
+
+func (s *Sender) copy(then func()) (saved Saved, messages []*message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	saved := Saved{Made: s.made, Registered: s.registered, Held: map[string][]string{}}
+	saved = Saved{Made: s.made, Registered: s.registered, Held: map[string][]string{}}
 	for _, e := range s.endpoints {
 		saved.Endpoints = append(saved.Endpoints, e.save())
 	}
@@ -54,22 +78,22 @@ func (s *Sender) Save() (Saved, error) {
 		saved.Held[holder] = ids
 	}
 	for _, d := range s.log {
-		one, err := d.save()
-		if err != nil {
-			return Saved{}, err
-		}
-		saved.Deliveries = append(saved.Deliveries, one)
+		saved.Deliveries = append(saved.Deliveries, d.copy())
+		messages = append(messages, d.message)
 	}
-	return saved, nil
+	then()
+	return saved, messages
 }
 
-func (e *Endpoint) save() SavedEndpoint { return SavedEndpoint{*e, e.Secret.Reveal()} }
+func (e *Endpoint) save() SavedEndpoint {
+	return SavedEndpoint{e.ID, e.Account, e.URL, e.Path, e.Secret.Reveal(), e.Headers, e.Events, e.Paused}
+}
 
-func (d *delivery) save() (saved SavedDelivery, err error) {
-	saved = d.SavedDelivery
+// copy returns the delivery without its body.
+func (d *delivery) copy() SavedDelivery {
+	saved := d.SavedDelivery
 	saved.Attempts = slices.Clone(d.Attempts)
-	saved.Body, err = d.message.bytes()
-	return saved, err
+	return saved
 }
 
 // ErrBusy is a Load while deliveries are being made.
@@ -98,7 +122,7 @@ func (s *Sender) Load(saved Saved) error {
 	}
 	s.log, s.swept, s.sweptBytes, s.held = nil, 0, 0, map[string][]*delivery{}
 	for _, d := range saved.Deliveries {
-		s.load(d)
+		s.load(d, savedMessage(d))
 	}
 	for holder, ids := range saved.Held {
 		s.held[holder] = nil
@@ -112,15 +136,23 @@ func (s *Sender) Load(saved Saved) error {
 }
 
 func (e SavedEndpoint) endpoint() *Endpoint {
-	e.Endpoint.Secret = gateway.NewSecret(e.Secret)
-	return &e.Endpoint
+	return &Endpoint{
+		ID: e.ID, Account: e.Account, URL: e.URL, Path: e.Path, Secret: gateway.NewSecret(e.Secret),
+		Headers: e.Headers, Events: e.Events, Paused: e.Paused,
+	}
+}
+
+// savedMessage returns the message of a delivery with its body.
+func savedMessage(saved SavedDelivery) *message {
+	m := &message{body: saved.Body}
+	m.size.Store(int64(len(m.body)))
+	return m
 }
 
 // load restores one delivery. One that was due when it was saved is due now.
-func (s *Sender) load(saved SavedDelivery) {
-	d := &delivery{SavedDelivery: saved, message: &message{body: saved.Body}}
+func (s *Sender) load(saved SavedDelivery, m *message) {
+	d := &delivery{SavedDelivery: saved, message: m}
 	d.Body, d.Attempts = nil, slices.Clone(saved.Attempts)
-	d.message.size.Store(int64(len(saved.Body)))
 	s.remember(d)
 	if d.State == Pending && d.Next.IsZero() && !s.paused {
 		s.enqueue(&job{d: d, scheduled: true})

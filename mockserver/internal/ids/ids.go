@@ -90,6 +90,12 @@ func (s *Source) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary restores the state that MarshalBinary returned. An error
 // leaves the source unchanged.
 func (s *Source) UnmarshalBinary(state []byte) error {
+	s.mu.Lock()
+	same := !s.repeats && len(state) == 0
+	s.mu.Unlock()
+	if same {
+		return nil
+	}
 	from := New()
 	if from.repeats = len(state) > 0; from.repeats {
 		if err := from.random.UnmarshalBinary(bytes.Clone(state)); err != nil {

@@ -158,7 +158,8 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 		c.Events[i].ID = "evt_" + a.ids.UUID(a.data.Env.Now)
 		c.Events[i].At = a.data.Env.Now
 	}
-	grown := a.data.stamp(c)
+	a.data.stamp(c)
+	grown := a.data.growth(c)
 	a.store.cfg.Room.Add(-a.data.responses.forget(a.data.Env.Now))
 	if grown > 0 && !a.store.cfg.Room.Fits(grown+eventsSize(c)) {
 		return full()

@@ -11,16 +11,26 @@ type record[R any] interface {
 	Stamp() *engine.Row
 }
 
-// stamp sets the position and version of every record of c, and returns by
-// approximately how many bytes the account grows.
-func (d *Data) stamp(c engine.Change) (grown int64) {
-	return stampAll(&d.Transactions, c.Transactions) +
-		stampAll(&d.Customers, c.Customers) +
-		stampAll(&d.Transfers, c.Transfers) +
-		stampAll(&d.Subscriptions, c.Subscriptions) +
-		stampAll(&d.Links, c.Links) +
-		stampAll(&d.Products, c.Products) +
-		stampAll(&d.Sessions, c.Sessions) +
+// stamp sets the position and version of every record of c.
+func (d *Data) stamp(c engine.Change) {
+	stampAll(&d.Transactions, c.Transactions)
+	stampAll(&d.Customers, c.Customers)
+	stampAll(&d.Transfers, c.Transfers)
+	stampAll(&d.Subscriptions, c.Subscriptions)
+	stampAll(&d.Links, c.Links)
+	stampAll(&d.Products, c.Products)
+	stampAll(&d.Sessions, c.Sessions)
+}
+
+// growth returns by approximately how many bytes c makes the account grow.
+func (d *Data) growth(c engine.Change) int64 {
+	return growthOf(&d.Transactions, c.Transactions) +
+		growthOf(&d.Customers, c.Customers) +
+		growthOf(&d.Transfers, c.Transfers) +
+		growthOf(&d.Subscriptions, c.Subscriptions) +
+		growthOf(&d.Links, c.Links) +
+		growthOf(&d.Products, c.Products) +
+		growthOf(&d.Sessions, c.Sessions) +
 		sizeOfResponses(c.Responses)
 }
 
@@ -57,12 +67,20 @@ func (d *Data) put(c engine.Change) int64 {
 	return remembered
 }
 
-func stampAll[R any, P record[R]](t *Table[R], records []*R) (grown int64) {
+func growthOf[R any](t *Table[R], records []*R) (bytes int64) {
+	for i, r := range records {
+		bytes += t.schema.size(r)
+		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
+			bytes -= t.schema.size(old)
+		}
+	}
+	return bytes
+}
+
+func stampAll[R any, P record[R]](t *Table[R], records []*R) {
 	next := uint64(len(t.rows)) + 1
 	for i, r := range records {
-		grown += t.schema.size(r)
 		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
-			grown -= t.schema.size(old)
 			last := P(old).Stamp()
 			*P(r).Stamp() = engine.Row{Seq: last.Seq, Rev: last.Rev + 1}
 			continue
@@ -70,7 +88,6 @@ func stampAll[R any, P record[R]](t *Table[R], records []*R) (grown int64) {
 		*P(r).Stamp() = engine.Row{Seq: next, Rev: 1}
 		next++
 	}
-	return grown
 }
 
 // previous returns the version that a record with an id replaces: one earlier

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -21,22 +22,36 @@ type AccountState struct {
 	Days    []Day         `json:",omitempty"` // what moved the balance
 }
 
-// State returns a copy of the store, consistent for each account.
-func (s *Store) State() (State, error) {
-	var state State
-	for _, key := range s.Accounts() {
-		a, err := s.Account(key).state()
+// State returns a consistent copy of the store.
+func (s *Store) State() (State, error) { return s.StateAt(func() {}) }
+
+// StateAt is State, and calls then before anything else is committed.
+func (s *Store) StateAt(then func()) (State, error) {
+	state, err := s.copy(then)
+	for _, a := range state.Accounts {
+		slices.Sort(a.Records.Spent)
+	}
+	return state, err
+}
+
+func (s *Store) copy(then func()) (state State, err error) {
+	s.mu.RLock() // no account is opened; who holds an account's lock never waits for this one
+	defer s.mu.RUnlock()
+	for _, key := range slices.Sorted(maps.Keys(s.accounts)) {
+		a := s.accounts[key]
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		saved, err := a.state()
 		if err != nil {
 			return State{}, err
 		}
-		state.Accounts = append(state.Accounts, a)
+		state.Accounts = append(state.Accounts, saved)
 	}
+	then()
 	return state, nil
 }
 
 func (a *Account) state() (AccountState, error) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
 	ids, err := a.ids.MarshalBinary()
 	d := &a.data
 	return AccountState{Key: a.key, IDs: ids, Days: slices.Clone(d.Days), Records: engine.Change{
@@ -50,7 +65,7 @@ func (a *Account) state() (AccountState, error) {
 		Responses:     slices.Clone(d.responses.order),
 		Integration:   d.Integration,
 		Balance:       d.Balance,
-		Spent:         slices.Sorted(maps.Keys(d.spent)),
+		Spent:         slices.Collect(maps.Keys(d.spent)),
 	}}, err
 }
 
@@ -111,6 +126,25 @@ func (a *Account) Reset() *engine.Refusal {
 	return refusal
 }
 
+// Split takes the records out of the state and returns them as commits of at most n
+// records each, for [Store.Replay] after [Store.Restore] of the rest.
+func (s *State) Split(n int) iter.Seq[Commit] {
+	whole := slices.Clone(s.Accounts)
+	for i := range s.Accounts {
+		all := s.Accounts[i].Records
+		s.Accounts[i].Records = engine.Change{Integration: all.Integration, Balance: all.Balance}
+	}
+	return func(yield func(Commit) bool) {
+		for _, a := range whole {
+			for c := range a.Records.Split(n) {
+				if !yield(Commit{Account: a.Key, IDs: a.IDs, Change: c}) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Replay repeats a commit that an outbox saved: it restores the records and
 // timers, and sends no event. The caller must drop the timers that have fired
 // since.
@@ -125,8 +159,7 @@ func (s *Store) Replay(c Commit) error {
 		a.empty()
 		return nil
 	}
-	grown := a.data.stamp(c.Change) // as they were stamped
-	s.cfg.Room.Add(grown + a.data.put(c.Change))
+	s.cfg.Room.Add(a.data.growth(c.Change) + a.data.put(c.Change))
 	a.schedule(c.Change.Timers)
 	return nil
 }

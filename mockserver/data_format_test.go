@@ -1,0 +1,162 @@
+package mockserver_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// kept is what a restart must bring back: everything of a snapshot but timers that
+// no longer do anything.
+func kept(t *testing.T, gw *mockserver.Server) string {
+	t.Helper()
+	b, err := gw.Snapshot()
+	require.NoError(t, err)
+	var file struct {
+		State struct {
+			Store    object `json:"Store"`
+			Webhooks object `json:"Webhooks"`
+		} `json:"state"`
+	}
+	require.NoError(t, json.Unmarshal(b, &file))
+	b, err = json.MarshalIndent(file.State, "", " ")
+	require.NoError(t, err)
+	return string(b) + fmt.Sprintf("%+v", gw.Clock.Timers())
+}
+
+// Whatever a gateway can hold is the same after a restart, from the log and from a
+// compacted file: every member of every resource, and the body of every webhook.
+func TestARestartBringsBackEveryMember(t *testing.T) {
+	t.Parallel()
+	hook := &flaky{seen: map[string]bool{}}
+	receiver := httptest.NewServer(hook)
+	t.Cleanup(receiver.Close)
+	path := filepath.Join(t.TempDir(), "data")
+	seed := mockserver.WithSeed(5)
+	busyDays(t, mockserver.Run(t, mockserver.WithDataFile(path), seed), receiver.URL)
+	gw := mockserver.Run(t, mockserver.WithDataFile(path), seed)
+	_, err := gw.Seed(strings.NewReader(`{"links":[{"as":"mug","title":"Mug","currency":"BRL","amount":4990}]}`))
+	require.NoError(t, err)
+	want := kept(t, gw)
+
+	gw = reopen(t, gw, path, seed)
+	assert.Equal(t, want, kept(t, gw), "of the log")
+	snap, err := gw.Snapshot()
+	require.NoError(t, err)
+	require.NoError(t, gw.Restore(snap), "which compacts the file")
+	gw = reopen(t, gw, path, seed)
+	assert.Equal(t, want, kept(t, gw), "of a compacted file")
+	require.NoError(t, gw.Clock.Advance(40*24*time.Hour))
+	holdsTogether(t, gw, "40 days later")
+}
+
+// A file that outgrows its snapshot is compacted while requests go on, and loses
+// nothing: neither resources nor webhooks nor timers, and none comes twice.
+func TestAFileIsCompactedWhileItIsUsed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	gw := reopen(t, nil, path, mockserver.WithAutoPay(time.Minute))
+	made := map[string]string{} // ids by account and reference
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	for account := range 4 {
+		work.Go(func() {
+			key := fmt.Sprintf("sk_test_%d", account%3)
+			client := gw.Account(key).Client()
+			for i := range 120 {
+				params := large(4000)
+				params.ExternalRef = fmt.Sprintf("%d-%d", account, i)
+				tx, err := client.Transactions.Create(t.Context(), params)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				made[key+" "+params.ExternalRef] = tx.ID
+				mu.Unlock()
+			}
+		})
+	}
+	for range 20 { // timers fire meanwhile
+		require.NoError(t, gw.Clock.Advance(10*time.Second))
+	}
+	work.Wait()
+	require.NoError(t, gw.Clock.Advance(2*time.Minute))
+	for range 4 { // each change supersedes a version
+		for name, id := range made {
+			client := gw.Account(name[:len("sk_test_0")]).Client()
+			_, err := client.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 1})
+			require.NoError(t, err)
+		}
+	}
+	want := kept(t, gw)
+	require.NoError(t, gw.Close())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Less(t, info.Size(), int64(9<<20), "of some 12 MB that were written")
+
+	gw = reopen(t, nil, path, mockserver.WithAutoPay(time.Minute))
+	assert.Equal(t, want, kept(t, gw))
+	for _, key := range []string{"sk_test_0", "sk_test_1", "sk_test_2"} {
+		all, err := gateway.Collect(gw.Account(key).Client().Transactions.All(t.Context(), gateway.TransactionListParams{}), 0)
+		require.NoError(t, err)
+		for _, tx := range all {
+			assert.Equal(t, made[key+" "+tx.ExternalRef], tx.ID)
+			assert.Equal(t, gateway.TransactionPartiallyRefunded, tx.Status)
+			delete(made, key+" "+tx.ExternalRef)
+		}
+	}
+	assert.Empty(t, made, "what was acknowledged and is not there")
+}
+
+// A file of the release before is read as it is, and goes on in today's form.
+func TestADataFileOfAnEarlierReleaseIsRead(t *testing.T) {
+	t.Parallel()
+	packed, err := os.Open("testdata/data-file-2.gz")
+	require.NoError(t, err)
+	defer func() { _ = packed.Close() }()
+	unpacked, err := gzip.NewReader(packed)
+	require.NoError(t, err)
+	content, err := io.ReadAll(unpacked)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+
+	var gw *mockserver.Server
+	for _, when := range []string{"in its own form", "in today's form"} {
+		gw = reopen(t, gw, path)
+		assert.Equal(t, time.Date(2027, time.February, 13, 12, 0, 0, 0, time.UTC), gw.Clock.Now(), when)
+		tx, err := gw.Client().Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{})
+		require.NoError(t, err, when)
+		assert.Equal(t, gateway.TransactionPaid, tx.Status, when)
+		subs, err := gateway.Collect(gw.Client().Subscriptions.All(t.Context(), gateway.SubscriptionListParams{}), 0)
+		require.NoError(t, err, when)
+		require.Len(t, subs, 1, when)
+		assert.Equal(t, time.Date(2027, time.March, 4, 12, 0, 0, 0, time.UTC), subs[0].CurrentPeriodEnd.Time, when)
+		other, err := gw.Account("sk_test_other").Client().Transactions.List(t.Context(), gateway.TransactionListParams{})
+		require.NoError(t, err, when)
+		assert.Zero(t, other.Total, when)
+		require.Len(t, gw.Account(gw.Key()).Webhooks.Endpoints(), 1, when)
+		kinds := map[string]int{}
+		for _, d := range gw.Webhooks.Deliveries() {
+			kinds[d.Kind]++
+			assert.NotEmpty(t, d.Body, when)
+		}
+		assert.Equal(t, 3, kinds["transaction.paid"], when)
+		assert.Equal(t, 1, kinds["subscription.renewed"], when)
+	}
+}

@@ -1,0 +1,160 @@
+package datafile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+)
+
+// read hands the values of a file to replay, each with the byte at which it ends.
+// It returns how long the file is without a torn last record, or 0 if it can't be
+// resumed.
+func read[T any](path string, replay func(v T, end int64) error) (size int64, err error) {
+	file, err := os.Open(path) //nolint:gosec // the user's own choice of file
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return 0, err
+	}
+	r := bufio.NewReaderSize(file, 1<<20)
+	begin := make([]byte, len(magic))
+	if _, err := io.ReadFull(r, begin); err != nil || string(begin) != magic && string(begin) != magicJSON {
+		return 0, ErrForeign
+	}
+	s := &scan[T]{
+		r: r, at: int64(len(magic)), end: info.Size(), json: string(begin) == magicJSON,
+		out: make(chan *batch[T], runtime.GOMAXPROCS(0)), stop: make(chan struct{}),
+	}
+	go s.run()
+	err = s.replay(replay)
+	close(s.stop)
+	for b := range s.out { // the reader ends before its file is closed
+		<-b.done
+	}
+	if s.json {
+		return 0, err
+	}
+	return s.at, err
+}
+
+// scan reads a file in batches, which are decoded side by side.
+type scan[T any] struct {
+	r       io.Reader
+	at, end int64 // in the file
+	n       int   // records so far
+	json    bool
+	out     chan *batch[T]
+	stop    chan struct{}
+}
+
+// batch is a segment of the file, or as many records of JSON.
+type batch[T any] struct {
+	n       int   // records before it
+	start   int64 // in the file
+	ends    []int64
+	records [][]byte
+	values  []T
+	err     error         // of what follows values
+	done    chan struct{} // closed when values are there
+}
+
+func (s *scan[T]) batch() *batch[T] {
+	return &batch[T]{n: s.n, start: s.at, done: make(chan struct{})}
+}
+
+func (s *scan[T]) run() {
+	defer close(s.out)
+	b := s.batch()
+	for s.at < s.end {
+		record, first, err := next(s.r, s.end-s.at)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err == nil && s.n == 0 && !first && !s.json {
+			err = ErrDamaged
+		}
+		if err != nil {
+			b.err = place(s.n, s.at, err)
+			break
+		}
+		if len(b.records) > 0 && (first || s.json && len(b.records) == segment) {
+			if !s.send(b) {
+				return
+			}
+			b = s.batch()
+		}
+		s.n++
+		s.at += headSize + int64(len(record))
+		b.records, b.ends = append(b.records, record), append(b.ends, s.at)
+	}
+	s.send(b)
+}
+
+// send hands out a batch, and reports false if no more are wanted.
+func (s *scan[T]) send(b *batch[T]) bool {
+	go b.decode(s.json)
+	select {
+	case s.out <- b:
+		return true
+	case <-s.stop:
+		<-b.done
+		return false
+	}
+}
+
+func (b *batch[T]) decode(isJSON bool) {
+	defer close(b.done)
+	var buf bytes.Buffer
+	d := gob.NewDecoder(&buf)
+	at := b.start
+	b.values = make([]T, len(b.records))
+	for i, record := range b.records {
+		var err error
+		if isJSON {
+			err = json.Unmarshal(record, &b.values[i])
+		} else {
+			buf.Write(record)
+			err = d.Decode(&b.values[i])
+		}
+		if err != nil {
+			b.values, b.err = b.values[:i], place(b.n+i, at, fmt.Errorf("%w: %w", ErrDamaged, err))
+			return
+		}
+		at = b.ends[i]
+	}
+	b.records = nil
+}
+
+func (s *scan[T]) replay(replay func(v T, end int64) error) error {
+	for b := range s.out {
+		<-b.done
+		at := b.start
+		for i, v := range b.values {
+			if err := replay(v, b.ends[i]); err != nil {
+				return place(b.n+i, at, err)
+			}
+			at = b.ends[i]
+		}
+		if b.err != nil {
+			return b.err
+		}
+	}
+	return nil
+}
+
+// place says which record an error is about: the one after n others.
+func place(n int, at int64, err error) error {
+	return fmt.Errorf("record %d at byte %d: %w", n+1, at, err)
+}

@@ -1,0 +1,88 @@
+package datafile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// A record is its length, the checksum of the length, the checksum of the
+// content, and the content. The length has a checksum of its own, so that a
+// damaged one is not taken for a record that ends beyond the file.
+const headSize = 12
+
+// begins is added to the length of a record that begins a segment.
+const begins = 1 << 31
+
+// maxRecord is far above what a record can be.
+const maxRecord = begins - 1
+
+// segment is how many records make one stream of package gob, which describes its
+// types once. A segment is read without those before it, so that all processors
+// read.
+const segment = 4096
+
+// stream makes records of values. The zero stream begins a segment.
+type stream[T any] struct {
+	buf  bytes.Buffer
+	gob  *gob.Encoder
+	left int // values until the next segment
+}
+
+// frame returns a value as it is written. The bytes are valid until the next call.
+func (s *stream[T]) frame(v T) ([]byte, error) {
+	var flag uint32
+	if s.left == 0 {
+		s.gob, s.left, flag = gob.NewEncoder(&s.buf), segment, begins
+	}
+	s.left--
+	s.buf.Reset()
+	s.buf.Write(make([]byte, headSize))
+	err := s.gob.Encode(v)
+	b := s.buf.Bytes()
+	content := b[headSize:]
+	if err == nil && len(content) > maxRecord {
+		err = fmt.Errorf("a record of %d bytes can't be written", len(content))
+	}
+	if err != nil {
+		s.left = 0 // the encoder may have sent a type
+		return nil, err
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(content))|flag) //nolint:gosec // checked above
+	binary.BigEndian.PutUint32(b[4:], checksum(b[:4]))
+	binary.BigEndian.PutUint32(b[8:], checksum(content))
+	return b, nil
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// next reads the content of a record and whether it begins a segment. A record that
+// the rest of the file, so many bytes, cuts short is [io.ErrUnexpectedEOF].
+func next(r io.Reader, rest int64) (content []byte, first bool, err error) {
+	if rest < headSize {
+		return nil, false, io.ErrUnexpectedEOF
+	}
+	var head [headSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, false, err
+	}
+	length := binary.BigEndian.Uint32(head[:])
+	first, length = length >= begins, length&^begins
+	if checksum(head[:4]) != binary.BigEndian.Uint32(head[4:]) || length == 0 {
+		return nil, false, ErrDamaged
+	}
+	if rest-headSize < int64(length) {
+		return nil, false, io.ErrUnexpectedEOF
+	}
+	content = make([]byte, length)
+	if _, err := io.ReadFull(r, content); err != nil {
+		return nil, false, err
+	}
+	if checksum(content) != binary.BigEndian.Uint32(head[8:]) {
+		return nil, false, ErrDamaged
+	}
+	return content, first, nil
+}
