@@ -201,7 +201,7 @@ func TestAnEndedContextDoesNotChangeAnOutcomeThatStands(t *testing.T) {
 		none: context.Canceled, unsent: context.Canceled, limited: context.Canceled, unsure: context.Canceled, responded: nil, refused: nil,
 	} {
 		c := &call{engine: &Engine{}, req: &Request{}, outcome: outcome}
-		assert.NoError(t, c.finish(t.Context(), nil).Ended, outcome)
+		require.NoError(t, c.finish(t.Context(), nil).Ended, outcome)
 		assert.Equal(t, want, c.finish(ctx, nil).Ended, outcome)
 	}
 }
