@@ -1,10 +1,10 @@
 package webhooks_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,7 +51,9 @@ func TestTheNextEventOfAResourceIsFoundHoweverLongTheFirstTook(t *testing.T) {
 	})
 }
 
-func TestAnEventThatIsCommittedLateIsFoundAndNotOvertaken(t *testing.T) {
+// An event that is committed late is found, no later one of its resource is handled
+// before it, and those of other resources don't wait for it.
+func TestAnEventThatIsCommittedLateIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		t.Helper()
@@ -65,18 +67,27 @@ func TestAnEventThatIsCommittedLateIsFoundAndNotOvertaken(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = late.Rollback() }()
 		in := inboxTable{db: late, name: s.Table()}
-		in.add(t, "late", 1, 1, 0)
+		in.add(t, "late", 20, 1, 0)
 		passed(t, s)
 		require.NoError(t, late.Commit())
-		_, err = s.Put(ctx, record("next", "late1"))
+		for i := range 20 {
+			_, err = s.Put(ctx, record(fmt.Sprintf("next%d", i+1), fmt.Sprintf("late%d", i+1)))
+			require.NoError(t, err)
+		}
+		_, err = s.Put(ctx, record("other", "other"))
 		require.NoError(t, err)
-		var claims []*webhook.Claim
+		claims, err := s.Next(ctx, 10, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, claims, 1)
+		assert.Equal(t, "other", claims[0].EventID)
 		require.Eventually(t, func() bool {
 			claims, err = s.Next(ctx, 10, time.Minute)
 			require.NoError(t, err)
 			return len(claims) > 0
 		}, 2*time.Minute, 100*time.Millisecond)
-		assert.Equal(t, "late1", claims[0].EventID)
+		for i, c := range claims {
+			assert.Equal(t, fmt.Sprintf("late%d", i+1), c.EventID)
+		}
 	})
 }
 

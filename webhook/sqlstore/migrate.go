@@ -8,8 +8,9 @@ import (
 )
 
 // schemaVersion is the version of the table. The first one had no row that said
-// so, the third one adds indexes on PostgreSQL, the fourth one the column trace.
-const schemaVersion = 4
+// so, the third one adds indexes on PostgreSQL, the fourth one the column trace, the
+// fifth one replaces an index on PostgreSQL.
+const schemaVersion = 5
 
 // metaKey is the key of the row that is no event, see queries.go.
 const metaKey = "store"
@@ -59,10 +60,11 @@ func (s *Store) Schema() []string {
 		}
 	}
 	if s.dialect == Postgres {
-		// For the frontier. More than the state is in their conditions, so that no
-		// statement which needs another index takes one of these.
+		// For the frontier. Their conditions are such that no statement which needs
+		// another index takes one of these, nor the reverse.
 		statements = append(statements,
-			s.index("", "queue", "resource, (due + 0), seq", "state = 1 AND resource <> ''"),
+			"DROP INDEX IF EXISTS "+s.table+"_queue", // of versions 3 and 4
+			s.index("", "first", "resource, (due + 0), seq", "state + 0 = 1 AND resource <> ''"),
 			s.index("", "lease", "lease", "state = 2 AND lease > 0"))
 	}
 	// Only one event of a resource is claimed at a time: the index says so.

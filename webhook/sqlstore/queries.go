@@ -59,13 +59,13 @@ const nextFrom = `WITH w AS (SELECT seq, ROW_NUMBER() OVER (PARTITION BY resourc
 		FROM ({queue}) AS oldest WHERE due <= {now})
 	UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 	WHERE seq {in}(SELECT e.seq FROM {t} AS e WHERE e.seq {in}(SELECT seq FROM w WHERE place = 1){ni}
-		AND e.state + 0 = {state} AND {free} ORDER BY e.due, e.seq LIMIT ?{skip_e}){ni}{first}
+		AND e.state + 0 = {state} AND {free}{first} ORDER BY e.due, e.seq LIMIT ?{skip_e}){ni}
 	RETURNING {columns}`
 
-// isFirst is true of a row to be claimed if no earlier event of its resource is
-// waiting behind the frontier.
-const isFirst = ` AND (SELECT f.seq FROM {t} AS f WHERE f.state = 1 AND f.resource <> '' AND f.resource = {row}.resource
-	AND (f.due + 0, f.seq) < ({row}.due, {row}.seq) LIMIT 1) IS NULL`
+// isFirst is true of a waiting row e if no earlier event of its resource is waiting
+// behind the frontier. "state + 0 = 1" leaves the planner only the index first.
+const isFirst = ` AND (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.resource = e.resource
+		AND (f.due + 0, f.seq) < (e.due, e.seq) LIMIT 1) IS NULL`
 
 // window is the front of the queue of waiting events, from a due time on.
 const window = `SELECT seq, due, resource FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT ?`
@@ -74,23 +74,23 @@ const window = `SELECT seq, due, resource FROM {t} WHERE state = 1 AND due >= ? 
 const asideWindow = `SELECT seq, due, resource FROM {t} WHERE state = 5 AND aside = ? ORDER BY due, seq LIMIT ?`
 
 // fronts are the first waiting events of resources given as a JSON array, of
-// those that have events due before the window. "due + 0" is what only the index
-// of the resources is sorted by.
+// those that have events due before the window.
 const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(CAST(? AS JSONB)) AS r(name),
-	LATERAL (SELECT seq, due, resource FROM {t} WHERE state = 1 AND resource <> '' AND resource = r.name
+	LATERAL (SELECT seq, due, resource FROM {t} WHERE state + 0 = 1 AND resource <> '' AND resource = r.name
 		ORDER BY due + 0, seq LIMIT 1) AS f`
 
 func newQueries(d Dialect, table string) queries {
 	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
-	queue, in, ni, first := window, `IN `, ``, ``
+	queue, in, ni, first, waiting := window, `IN `, ``, ``, `e.state = 1`
 	if d == Postgres {
 		// Stable within a statement, or no index would be used.
 		now = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
-		queue, in, ni, first = `(`+window+`) UNION ALL `+fronts, `= ANY(ARRAY`, `)`, isFirst
+		queue, in, ni, first, waiting = `(`+window+`) UNION ALL `+fronts, `= ANY(ARRAY`, `)`, isFirst, `e.state + 0 = 1`
 	}
 	sql := func(text string) string {
-		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni).Replace(text)
+		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni,
+			"{waiting}", waiting).Replace(text)
 		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip, "{skip_e}", skipE,
 			"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
 		return bind(d, text)
@@ -117,7 +117,7 @@ func newQueries(d Dialect, table string) queries {
 		claimAside: sql(strings.ReplaceAll(claimKey, "{states}", "5")),
 		// It waits for a lock: to skip a locked row would be to take its successor.
 		claimFirst: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.state = 1 AND e.resource <> '' AND e.resource =
+			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE {waiting} AND e.resource <> '' AND e.resource =
 				(SELECT resource FROM {t} WHERE key = ?) AND e.due <= {now} AND {free} ORDER BY e.due + 0, e.seq LIMIT 1{lock_e})
 			RETURNING {columns}`),
 		next:      sql(strings.NewReplacer("{queue}", queue, "{state}", "1", "{first}", first).Replace(nextFrom)),

@@ -289,7 +289,7 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	}
 }
 
-func firstWindow(limit int) int { return 4*limit + 64 }
+func firstWindow(limit int) int { return 3*limit + 32 }
 
 // expireNowAndThen returns the claims to their queue whose lease has run out, if
 // that was not just done.
