@@ -47,7 +47,7 @@ func (d *Document) Scan(body []byte) bool {
 
 // space returns the place of the first byte from i on that is no white space.
 func space(b []byte, i int) int {
-	const spaces = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
+	const spaces uint64 = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
 	for i < len(b) && b[i] <= ' ' && spaces>>b[i]&1 == 1 {
 		i++
 	}
