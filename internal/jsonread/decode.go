@@ -2,7 +2,6 @@ package jsonread
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -102,9 +101,9 @@ func readInt(d *Decoder, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '0' {
 		return k == 'n'
 	}
-	n, err := strconv.ParseInt(d.Raw(i), 10, 64) // 1.0 and 1e3 are left to lenient decoding
+	n, ok := PlainInteger(d.Raw(i)) // 1.0 and 1e3 are left to lenient decoding
 	v.SetInt(n)
-	return err == nil && !v.OverflowInt(n)
+	return ok && !v.OverflowInt(n)
 }
 
 // readPointer and readSlice make the plan of their element type when they first

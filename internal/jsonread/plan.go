@@ -148,7 +148,7 @@ func (p *structPlan) read(d *Decoder, i int, v reflect.Value) bool {
 		return k == 'n'
 	}
 	next := 0
-	for m := i + 1; m < d.End(i); m = d.End(m) {
+	for m, end := i+1, d.End(i); m < end; m = d.End(m) {
 		f := p.field(d.Name(m), next)
 		switch {
 		case f < 0:

@@ -145,12 +145,13 @@ func nameBit[T string | []byte](name T) uint64 {
 		return 1
 	}
 	// Of the sums tried, this one tells apart most members of the documented objects.
-	return 1 << ((len(name)*10 + int(name[0])*3 + int(name[len(name)-1])*14) & 63)
+	n := len(name)
+	return 1 << (((name[0]+name[n-1])*17 + name[n>>1]*15 + byte(n&63)*38) & 63)
 }
 
 func (s *scanner) has(parent int, name string) bool {
 	for i := parent + 1; i < len(s.nodes); i = int(s.nodes[i].end) {
-		if string(s.body[s.nodes[i].name:s.nodes[i].nameEnd]) == name {
+		if n := &s.nodes[i]; int(n.nameEnd-n.name) == len(name) && string(s.body[n.name:n.nameEnd]) == name {
 			return true
 		}
 	}

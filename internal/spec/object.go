@@ -187,15 +187,24 @@ func (o *Object) Int(name string, p Presence) IntRule {
 		n, err := strconv.ParseInt(o.Text(name), 10, 64)
 		v, m.ok = n, err == nil
 	} else {
-		raw := o.c.doc.Raw(i)
-		if v, m.ok = jsonread.Integer(raw); m.ok && strings.ContainsAny(raw, ".eE") {
-			o.c.doc.rewrite(i, strconv.FormatInt(v, 10))
-		}
+		v, m.ok = o.c.doc.integer(i)
 	}
 	if !m.ok {
 		o.Fail(name, CodeInvalidType, "must be an integer")
 	}
 	return IntRule{member: m, v: v}
+}
+
+// integer reads node i of a body, and rewrites one such as 1200.00 or 1.2e3.
+func (d *Document) integer(i int) (int64, bool) {
+	if v, ok := jsonread.PlainInteger(d.Raw(i)); ok {
+		return v, true
+	}
+	v, ok := jsonread.Integer(d.Raw(i))
+	if ok {
+		d.rewrite(i, strconv.FormatInt(v, 10))
+	}
+	return v, ok
 }
 
 // IntRule is an integer under check.
@@ -463,11 +472,7 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 	r.shape.list('0').between(float64(lo), float64(hi))
 	for i, at := range r.elements() {
 		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
-		raw := r.o.c.doc.Raw(at)
-		v, ok := jsonread.Integer(raw)
-		if ok && strings.ContainsAny(raw, ".eE") {
-			r.o.c.doc.rewrite(at, strconv.FormatInt(v, 10))
-		}
+		v, ok := r.o.c.doc.integer(at)
 		switch {
 		case !ok:
 			element.Fail("", CodeInvalidType, "must be an integer")
@@ -544,8 +549,13 @@ func isPlainEmail(s string) bool {
 // single dots.
 func isDotted(s string) bool {
 	for word := range strings.SplitSeq(s, ".") {
-		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_+") != "" {
+		if word == "" {
 			return false
+		}
+		for i := range len(word) {
+			if c := word[i]; !isWord(c) && c != '-' && c != '+' {
+				return false
+			}
 		}
 	}
 	return true
