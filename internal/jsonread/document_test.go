@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -30,5 +31,18 @@ func FuzzDocument(f *testing.F) {
 		if _, isSyntax := errors.AsType[*jsonread.SyntaxError](err); err != nil && !isSyntax {
 			t.Errorf("%T for %q", err, body)
 		}
+	})
+}
+
+// FuzzAppendQuote: a string is quoted as the JSON package does it.
+func FuzzAppendQuote(f *testing.F) {
+	for _, s := range []string{"", "Maria", "São Paulo", `a "quoted" \ name`, "12345678", "1234567\n", "\x7f<&>\u2028", "\xff", "exactly sixteen!\x1f"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want, wantErr := jsontext.AppendQuote([]byte("x"), s)
+		got, err := jsonread.AppendQuote([]byte("x"), s)
+		assert.Equal(t, wantErr, err)
+		assert.Equal(t, string(want), string(got))
 	})
 }

@@ -36,7 +36,7 @@ const gaveUp = -1
 // Scan reads body, any JSON value, and reports false if it gave up.
 func (d *Document) Scan(body []byte) bool {
 	d.body, d.nodes = body, d.nodes[:0]
-	if len(body) > math.MaxInt32 || !utf8.Valid(body) {
+	if len(body) > math.MaxInt32 {
 		return false
 	}
 	s := scanner{body: body, nodes: d.nodes}
@@ -165,26 +165,27 @@ func (s *scanner) quoted(i int) (end int, escaped bool) {
 		return gaveUp, false
 	}
 	for i++; ; {
-		i = plainPrefix(b, i)
-		switch {
-		case i >= len(b):
-			return gaveUp, false
-		case b[i] == '"':
-			return i + 1, escaped
-		case b[i] != '\\':
+		if i = plainPrefix(b, i); i == len(b) {
 			return gaveUp, false
 		}
-		n := escape(b[i+1:])
+		n := 0
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, escaped
+		case c == '\\':
+			n, escaped = escape(b[i:]), true
+		case c >= utf8.RuneSelf:
+			n = character(b[i:])
+		}
 		if n == 0 {
 			return gaveUp, false
 		}
-		escaped = true
-		i += n + 1
+		i += n
 	}
 }
 
 // plainPrefix returns the place of the first byte from i on that is a quote, a
-// backslash or a control character. It looks at eight bytes at a time.
+// backslash, a control character or not ASCII. It looks at eight bytes at a time.
 func plainPrefix(b []byte, i int) int {
 	const (
 		ones  = 0x0101010101010101
@@ -195,39 +196,58 @@ func plainPrefix(b []byte, i int) int {
 		quote, slash := v^ones*'"', v^ones*'\\'
 		// A byte's high bit is set if it is below 0x20, or zero after the xor;
 		// one above a match may be set too, never one below: the lowest is right.
-		if found := ((v - ones*' ') | (quote - ones) | (slash - ones)) &^ v & highs; found != 0 {
+		if found := (v | (v - ones*' ') | (quote - ones) | (slash - ones)) & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}
 	for ; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c < ' ' {
+		if c := b[i]; c == '"' || c == '\\' || c < ' ' || c >= utf8.RuneSelf {
 			break
 		}
 	}
 	return i
 }
 
-// escape returns how many bytes after the backslash belong to it, 0 to give
-// up, as at surrogates.
-func escape(rest []byte) int {
-	if len(rest) == 0 {
+// AppendQuote appends s as a JSON string.
+func AppendQuote(b []byte, s string) ([]byte, error) {
+	start := len(b) + 1
+	quoted := append(append(b, '"'), s...)
+	if plainPrefix(quoted, start) == len(quoted) {
+		return append(quoted, '"'), nil
+	}
+	return jsontext.AppendQuote(b, s)
+}
+
+// character returns the length of the character that b begins with, 0 to give up.
+func character(b []byte) int {
+	r, n := utf8.DecodeRune(b)
+	if r == utf8.RuneError && n == 1 {
 		return 0
 	}
-	switch rest[0] {
+	return n
+}
+
+// escape returns the length of the escape that b begins with, 0 to give up, as at
+// surrogates.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 1
+		return 2
 	case 'u':
 	default:
 		return 0
 	}
-	if len(rest) < 5 {
+	if len(b) < 6 {
 		return 0
 	}
-	v, err := strconv.ParseUint(string(rest[1:5]), 16, 16)
+	v, err := strconv.ParseUint(string(b[2:6]), 16, 16)
 	if err != nil || utf16.IsSurrogate(rune(v)) {
 		return 0
 	}
-	return 5
+	return 6
 }
 
 // number reads a number.

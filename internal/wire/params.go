@@ -9,7 +9,8 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // ParamsEncoder writes the params of requests as the JSON package does, in a third of
@@ -79,7 +80,7 @@ func (e *ParamsEncoder) shapeOf(t reflect.Type) *shape {
 func (e *ParamsEncoder) append(b []byte, v reflect.Value, s *shape) (_ []byte, err error) {
 	switch s.kind {
 	case reflect.String:
-		return jsontext.AppendQuote(b, v.String())
+		return jsonread.AppendQuote(b, v.String())
 	case reflect.Bool:
 		return strconv.AppendBool(b, v.Bool()), nil
 	case reflect.Int, reflect.Int64:
