@@ -14,7 +14,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// schedule is when the gateway delivers an event that is not acknowledged.
+// schedule lists when the gateway delivers an event that is never
+// acknowledged.
 var schedule = []time.Duration{
 	0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute,
 	2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
@@ -55,7 +56,7 @@ func TestAnAttackerCannotUseUpTheAttempts(t *testing.T) {
 							assert.NotEqual(t, http.StatusOK, status, "delivery at %v, number %d", at, i)
 						}
 						if at < 5*time.Minute {
-							break // the next one is due
+							break // the next attempt is due
 						}
 						time.Sleep(4 * time.Second)
 					}
@@ -67,7 +68,7 @@ func TestAnAttackerCannotUseUpTheAttempts(t *testing.T) {
 	}
 }
 
-// deadAfter delivers an event that always fails by the gateway's schedule and
+// deadAfter delivers an event that always fails on the gateway's schedule, and
 // returns the responses.
 func deadAfter(t *testing.T, store webhook.Store) (rx *webhook.Receiver, fail *bool, responses []int) {
 	t.Helper()
@@ -93,7 +94,7 @@ func TestSyncModeGivesUpWithTheGateway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rx, fail, responses := deadAfter(t, newDurable())
-		assert.Equal(t, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 200}, responses, "the last one left a dead letter, which is safe")
+		assert.Equal(t, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 200}, responses, "the last delivery created a dead letter, so it is acknowledged")
 		dead, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 		require.NoError(t, err)
 		require.Len(t, dead, 1)
@@ -107,7 +108,7 @@ func TestSyncModeGivesUpWithTheGateway(t *testing.T) {
 		require.ErrorContains(t, err, "requeue of id evt_1: dead")
 		counts, err := rx.Counts(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, webhook.Counts{Dead: 1}, counts, "no redelivery runs it again")
+		assert.Equal(t, webhook.Counts{Dead: 1}, counts, "redeliveries do not run it again")
 		*fail = false
 		n, err = rx.Requeue(t.Context(), dead[0].Key, "id unknown")
 		require.NoError(t, err)
@@ -116,8 +117,8 @@ func TestSyncModeGivesUpWithTheGateway(t *testing.T) {
 	})
 }
 
-// A memory store's dead letter is gone after a restart: the gateway must not
-// treat the event as handled.
+// A dead letter in a memory store is lost after a restart, so the event must
+// not be acknowledged.
 func TestSyncModeInMemoryNeverGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +126,7 @@ func TestSyncModeInMemoryNeverGivesUp(t *testing.T) {
 		assert.Equal(t, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 500}, responses)
 		*fail = false
 		time.Sleep(time.Hour)
-		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))), "it was redelivered manually")
+		assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_1"))), "redelivered manually")
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeHandled])
 	})
 }

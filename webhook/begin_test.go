@@ -17,8 +17,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// traced gives every delivery and every run a name, as a tracer would give them
-// spans, and stores it.
+// traced names every delivery and every run, as a tracer would with spans, and
+// stores the names.
 func traced(cfg webhook.Config, process string, out *effects) webhook.Config {
 	n := 0
 	name := func(ctx context.Context) string {
@@ -68,7 +68,7 @@ func TestARunInAnotherProcessHasTheTraceOfItsDelivery(t *testing.T) {
 	})
 }
 
-func TestBeginComesBeforeEveryDeliveryAlsoARejectedOne(t *testing.T) {
+func TestBeginIsCalledBeforeEveryDeliveryEvenIfItIsRejected(t *testing.T) {
 	t.Parallel()
 	var out effects
 	rx := receiver(t, traced(signedConfig(), "a", &out))
@@ -113,7 +113,7 @@ func TestAnObserverThatPanicsOrReturnsNilLosesNoEvent(t *testing.T) {
 	}
 }
 
-func TestATraceThatNoStoreCanKeepIsDropped(t *testing.T) {
+func TestAnInvalidTraceIsDropped(t *testing.T) {
 	t.Parallel()
 	for trace, kept := range map[string]string{
 		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// stuckAPI never responds about resources that an attacker made up.
+// stuckAPI never responds to requests for resources that an attacker made up.
 type stuckAPI struct{ *fakeAPI }
 
 func (s stuckAPI) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -43,7 +43,7 @@ func TestAFloodOfUnsignedDeliveriesDoesNotAffectSignedOnes(t *testing.T) {
 		for i := range 1000 {
 			flood.Go(func() { serve(rx, request(paid("e", fmt.Sprintf("guess_%d", i)))) })
 		}
-		for i := range 10 { // all about the resource that the gateway reports next
+		for i := range 10 { // all name the resource of the gateway's next event
 			flood.Go(func() { serve(rx, request(paid(fmt.Sprintf("e%d", i), "guess_0"))) })
 		}
 		synctest.Wait()
@@ -128,12 +128,12 @@ func TestStalledBodiesDoNotAffectSignedDeliveries(t *testing.T) {
 			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1"))))
 		}
 		w := serve(rx, signed(strings.Repeat(" ", size)))
-		assert.Equal(t, http.StatusServiceUnavailable, w.Code, "a large body has to wait")
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code, "a large body is rejected")
 		assert.Equal(t, "close", w.Header().Get("Connection"))
 		assert.Equal(t, "1", w.Header().Get("Retry-After"))
 		close(release)
 		senders.Wait()
-		for range 20 { // the memory was given back, and is again
+		for range 20 { // memory is released every time
 			assert.Equal(t, http.StatusBadRequest, serve(rx, signed(strings.Repeat(" ", size))).Code)
 		}
 	})
@@ -178,7 +178,7 @@ func (n notifying) Read(p []byte) (int, error) {
 	return n.Reader.Read(p)
 }
 
-func TestABodyIsReadWhateverItsSenderAnnounces(t *testing.T) {
+func TestABodyIsReadWhateverItsAnnouncedLength(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
 	for _, size := range []int{200, 4095, 4096, 4097, 8191, 16 << 10, 100_000, 1<<20 - 1, 1 << 20} {

@@ -19,112 +19,115 @@ type Config struct {
 	// Keys are the secrets shared with the gateway; any of them may have signed
 	// a delivery.
 	Keys []SigningKey
-	// Headers are the names of the signature's headers, where the operator of
-	// the gateway chose others than the defaults.
+	// Headers are the names of the signature headers. Set them if the operator
+	// of the gateway has changed the defaults.
 	Headers HeaderNames
-	// Tolerance is how far the timestamp of a signature may lie from the
-	// receiver's clock, in both directions, in whole seconds; the default is
-	// the constant Tolerance, 5 min. It is at most half of MinRetention, so that
-	// the Store still knows every event that can be replayed.
+	// Tolerance is the largest accepted difference between a signature's
+	// timestamp and the receiver's clock, in either direction and in whole
+	// seconds; the default is the constant Tolerance, 5 min. It is at most
+	// half of MinRetention, so the Store still knows every event that can be
+	// replayed.
 	Tolerance time.Duration
-	// Trust is how a delivery proves that it came from the gateway. The default
-	// is RequireSignature if there are Keys and ReadBackOnly if there are
-	// none.
+	// Trust selects how deliveries are authenticated. The default is
+	// RequireSignature if there are Keys and ReadBackOnly if there are none.
 	Trust Trust
-	// SecretPath is the required last element of every delivery's URL: an
-	// unguessable string of at least 16 characters without a slash. The zero
-	// value requires none. Use it for unsigned deliveries, with a notify_url like
+	// SecretPath is the required last element of the URL path: an unguessable
+	// string of at least 16 characters without a slash. The default is no
+	// requirement. Use it for unsigned deliveries, with a notify_url like
 	// https://shop.example/webhooks/gateway/c0ffee….
 	SecretPath gateway.Secret
 
-	// API reads the resources of unsigned deliveries, see Trust. With it a signed
-	// and an unsigned delivery of one event are recognised as one, even if their
-	// ids differ.
+	// API reads the resources of unsigned deliveries; see Trust. It also lets
+	// the receiver recognise a signed and an unsigned delivery of the same
+	// event, even if their ids differ.
 	API *gateway.Client
-	// ReadBack bounds the calls that unsigned deliveries cause, and separately
-	// those that signed deliveries cause.
+	// ReadBack limits the API calls for unsigned deliveries and, separately,
+	// those for signed ones.
 	ReadBack ReadBack
 
 	// Store remembers the events. The default is a memory store, for Sync mode
 	// and one process.
 	Store Store
-	// Mode is when the response to a delivery is sent.
+	// Mode selects when a delivery is acknowledged.
 	Mode Mode
 
-	// Workers is how many events Inbox mode handles at a time; default 8. A
-	// process with a negative number only receives, for others that share its
-	// store.
+	// Workers is the number of events that Inbox mode handles concurrently;
+	// default 8. With a negative number the process only receives events, and
+	// other processes that share its store handle them.
 	Workers int
-	// PollInterval is how often Inbox mode looks for events of other processes
-	// and for due retries; default 1 s. Events of this process's own deliveries
-	// are handled at once.
+	// PollInterval is how often Inbox mode polls the store for events of other
+	// processes and for due retries; default 1 s. Events that this process
+	// received are handled at once.
 	PollInterval time.Duration
 
-	// MaxConcurrent is how many signed deliveries are processed at a time, and
-	// separately how many unsigned ones; default 64. Further ones get 503 and
-	// are redelivered.
+	// MaxConcurrent limits the signed deliveries that are processed
+	// concurrently and, separately, the unsigned ones; default 64. Further
+	// deliveries get 503 and are redelivered.
 	MaxConcurrent int
-	// HandlerTimeout ends a handler's context; default 30 s. See [WithTimeout]
-	// for one handler.
+	// HandlerTimeout is the timeout of a handler's context; default 30 s. See
+	// [WithTimeout] for one handler.
 	HandlerTimeout time.Duration
 	// MaxHung is how many handlers may hang without blocking other events;
 	// default 16, a negative number means none. A handler hangs if it has not
-	// returned 5 s after its context ended. It is reported as [OutcomeHung], and
-	// its worker, or in Sync mode its delivery's slot, is freed. Its event stays
-	// claimed while it runs, and other events of the resource wait. A handler
-	// that hangs beyond MaxHung keeps its worker or slot. See [Receiver.Running].
+	// returned 5 s after its context ended. It is reported as [OutcomeHung],
+	// and its worker (in Sync mode, the slot of its delivery) is freed. Its
+	// event stays claimed while the handler runs, and other events of the
+	// resource wait. Once MaxHung handlers hang, further ones keep their
+	// worker or slot. See [Receiver.Running].
 	MaxHung int
-	// Lease is how long the events of a process that died stay claimed; default
+	// Lease is how long an event stays claimed after its process died; default
 	// 1 min. It is extended while a handler runs.
 	Lease time.Duration
-	// MaxAttempts is after how many failures an event becomes a dead letter;
-	// default 25 in Inbox mode, which is most of a day, and 8 in Sync mode. In
-	// Sync mode anyone who repeats a delivery causes an attempt, so there the
-	// event must also have failed for 23 hours, which is almost as long as the
-	// gateway redelivers; and in a memory store it never becomes a dead letter
-	// by failing: the gateway gets 500 until it gives up.
+	// MaxAttempts is the number of failed attempts after which an event
+	// becomes a dead letter. The default is 25 in Inbox mode, which takes most
+	// of a day, and 8 in Sync mode. In Sync mode anyone can cause attempts by
+	// replaying a delivery, so the event must also have been failing for 23
+	// hours, almost as long as the gateway redelivers. With a memory store,
+	// failures never create a dead letter in Sync mode: the gateway gets 500
+	// until it gives up.
 	MaxAttempts int
 	// Backoff is the wait after the nth failed attempt, from 1. The default
-	// doubles from 5 s to 1 h, with jitter. In Sync mode a delivery within it
-	// returns 503 with Retry-After and costs no attempt.
+	// doubles from 5 s to 1 h, with jitter. In Sync mode a delivery during the
+	// backoff gets 503 with Retry-After and does not count as an attempt.
 	Backoff func(attempt int) time.Duration
 
-	// HandleStale passes late events to the handlers too, with Stale set: a
-	// "pending" that arrives after the "paid" of the same transaction. By default
-	// they are acknowledged and skipped. Events that move money (payments,
-	// refunds, renewals, failed charges, payouts) are always handled.
+	// HandleStale passes late events to the handlers too, with Stale set. A
+	// "pending" is late if it arrives after the "paid" of the same
+	// transaction. By default they are acknowledged and skipped. Events that
+	// move money (payments, refunds, renewals, failed charges, payouts) are
+	// always handled.
 	HandleStale bool
 
-	// MaxBody is the size of the largest body in bytes; default 1 MiB. Bodies
-	// that are being received share MaxConcurrent times as much memory, not
-	// counting the first 16 KiB of each.
+	// MaxBody is the maximum size of a body in bytes; default 1 MiB.
+	// Together, the bodies that are being received may take MaxConcurrent ×
+	// MaxBody bytes of memory, not counting the first 16 KiB of each.
 	MaxBody int64
-	// ReadTimeout is how long a sender may take for the body; default 10 s.
+	// ReadTimeout is the time limit for reading a body; default 10 s.
 	ReadTimeout time.Duration
 
 	// Logger gets ids, kinds and errors, never bodies; default [slog.Default].
 	Logger *slog.Logger
-	// Observe is called after every delivery and every run of a handler, on its
-	// goroutine, concurrently. The context is that of the delivery, without its
-	// end; that of a worker has the values that Begin added and no others. Panics
-	// are logged.
+	// Observe is called after every delivery and every run of a handler,
+	// concurrently, on the same goroutine. The context has the values of the
+	// delivery's context, but is never canceled; for a worker it has only the
+	// values that Begin added. Panics are logged.
 	Observe func(ctx context.Context, o Observation)
-	// Begin is called before every delivery, and every event that a [Reconciler]
-	// found, with a nil claim, and before every run in the background with its claim. The
-	// context that it returns, derived from ctx, is that of the Store, the handler
-	// and Observe, which follows at least once. Panics are logged.
+	// Begin is called before every delivery and every event found by a
+	// [Reconciler], with a nil claim, and before every background run, with
+	// its claim. It returns a context derived from ctx, which is passed to the
+	// Store, the handler and Observe. Observe is called at least once after
+	// each Begin. Panics are logged.
 	Begin func(ctx context.Context, c *Claim) context.Context
-	// Trace returns what the Store keeps with a new event, such as the W3C
-	// traceparent of the delivery: [Record.Trace] has it when the event is
-	// handled, also in another process. It is up to 255 printable ASCII
-	// characters; anything else is dropped.
+	// Trace returns trace data to store with a new event, such as the W3C
+	// traceparent of the delivery. [Record.Trace] has it when the event is
+	// handled, also in another process. Anything but up to 255 printable ASCII
+	// characters is dropped.
 	Trace func(ctx context.Context) string
-	// Now is the wall clock that timestamps are compared with; default
-	// [time.Now].
+	// Now is the clock that timestamps are compared with; default [time.Now].
 	Now func() time.Time
 }
 
-// Trust is how a delivery proves that it came from the gateway.
+// Trust selects how deliveries are authenticated.
 type Trust uint8
 
 // The trust policies.
@@ -133,33 +136,33 @@ const (
 
 	// RequireSignature accepts signed deliveries only.
 	RequireSignature
-	// SignatureOrReadBack is for one URL that serves a registered endpoint and,
-	// as notify_url, unsigned deliveries: what claims to be signed must be, and
-	// what does not is confirmed by the API.
+	// SignatureOrReadBack serves a registered endpoint and, as a notify_url,
+	// unsigned deliveries on one URL. Deliveries with a signature header must
+	// have a valid signature; all others are confirmed by the API.
 	SignatureOrReadBack
 	// ReadBackOnly confirms every delivery by the API: it reads the resource
 	// and accepts the event if the state proves it. The handler gets an event
 	// that is rebuilt from the resource: no id, amount, reference or other
-	// member of an unsigned body reaches it. A body that contradicts the
-	// resource, names two resources, or is of a kind that no state proves is
-	// rejected. Two events that the API can't tell apart count as one.
+	// member of an unsigned body reaches it. A body is rejected if it
+	// contradicts the resource, names two resources, or has a kind that no
+	// state proves. Two events that the API can't distinguish count as one.
 	ReadBackOnly
 	// UnsafeTrustBody accepts every delivery. It is for tests.
 	UnsafeTrustBody
 )
 
-// Mode is when a delivery is acknowledged with 200.
+// Mode selects when a delivery is acknowledged with 200.
 type Mode uint8
 
 // The modes.
 const (
-	// Sync responds when the handler is done. Only the gateway retries. Events
-	// that another process set aside, because it had no handler for them, are
-	// handled beside the deliveries.
+	// Sync responds after the handler has returned. Only the gateway retries.
+	// Events that another process set aside, because it had no handler for
+	// them, are handled in the background.
 	Sync Mode = iota
-	// Inbox responds when the event is stored, and handles it afterwards, with
-	// its own retries. It needs a durable store. Call [Receiver.Start] when the
-	// handlers are registered, and [Receiver.Shutdown] at the end.
+	// Inbox responds once the event is stored, and handles it afterwards, with
+	// its own retries. It needs a durable store. Call [Receiver.Start] after
+	// registering the handlers, and [Receiver.Shutdown] before exiting.
 	Inbox
 )
 
@@ -171,10 +174,10 @@ func (c *Config) check() error {
 		return err
 	}
 	if c.Tolerance != 0 && c.Tolerance < time.Second {
-		return fmt.Errorf("webhook: Tolerance is %v, it must be at least 1s, or 0 for the default of %v", c.Tolerance, Tolerance)
+		return fmt.Errorf("webhook: Tolerance is %v; it must be at least 1s, or 0 for the default of %v", c.Tolerance, Tolerance)
 	}
 	if c.Tolerance > MinRetention/2 {
-		return fmt.Errorf("webhook: Tolerance is %v, it must be at most %v: the store may have forgotten an event that is replayed later",
+		return fmt.Errorf("webhook: Tolerance is %v; it must be at most %v: the store may have forgotten an event that is replayed later",
 			c.Tolerance, MinRetention/2)
 	}
 	if err := c.checkTrust(); err != nil {
@@ -196,7 +199,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// checkKeys rejects keys that are easy to guess by mistake. No error contains a
+// checkKeys rejects empty, truncated and placeholder keys. No error contains a
 // part of a key.
 func (c *Config) checkKeys() error {
 	ids := make(map[string]int, len(c.Keys))
@@ -208,10 +211,10 @@ func (c *Config) checkKeys() error {
 		case strings.TrimSpace(key) != key:
 			return fmt.Errorf("webhook: Keys[%d] begins or ends with white space: was it read from a file?", i)
 		case len(key) < minSigningKey:
-			return fmt.Errorf("webhook: Keys[%d] has %d characters, a signing key has at least %d: is it the secret of the endpoint?",
+			return fmt.Errorf("webhook: Keys[%d] has %d characters; a signing key has at least %d: is it the secret of the endpoint?",
 				i, len(key), minSigningKey)
 		case k.ID == key:
-			return fmt.Errorf("webhook: the ID of Keys[%d] is the key itself: it is logged, choose another name", i)
+			return fmt.Errorf("webhook: the ID of Keys[%d] is the key itself; IDs are logged, so choose another name", i)
 		}
 		id := keyID(c.Keys, i)
 		if other, taken := ids[id]; taken {

@@ -13,9 +13,9 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// identify makes the record that identifies the event: a proven event by its
-// id, an unproven one, once the API has confirmed it, by its fact. Only these
-// records are written to the store.
+// identify returns the record of the event. A proven event is identified by
+// its id; an unproven one, after the API has confirmed it, by its fact. Only
+// these records are written to the store.
 func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
 	switch {
 	case rx.poolOf(e).reader == nil:
@@ -31,9 +31,9 @@ func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
 	}
 }
 
-// factOf names the fact of a proven event, so that an unproven one that reports the
-// same is recognized. An event that can happen more than once is named by the state in
-// the API.
+// factOf names the fact of a proven event, so that an unproven event with the
+// same fact is recognized. If the event can happen more than once, the API's
+// state tells which occurrence it is.
 func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
 	if !e.Family.Known() || e.ResourceID == "" {
 		return "", nil
@@ -59,9 +59,9 @@ func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
 func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 	switch {
 	case !e.Family.Known() || e.ResourceID == "":
-		return Record{}, fmt.Errorf("%w: there is no resource to ask the API for", ErrUnconfirmed)
+		return Record{}, fmt.Errorf("%w: the event names no resource to look up", ErrUnconfirmed)
 	case rowOf(e.Kind) == nil:
-		return Record{}, fmt.Errorf("%w: no state proves an event of an unknown kind", ErrUnconfirmed)
+		return Record{}, fmt.Errorf("%w: the API can't confirm an event of an unknown kind", ErrUnconfirmed)
 	case ambiguous(e):
 		return Record{}, fmt.Errorf("%w: the body names more than one resource", ErrUnconfirmed)
 	}
@@ -91,10 +91,10 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 // errStore marks an error of the store before there is a record.
 var errStore = errors.New("webhook: the store can't be read")
 
-// recalls returns an error if the store can't tell whether an event of that
-// time was handled before: anyone may have replayed it. After a restart a
-// memory store is new; events from shortly before are accepted, because they
-// are most likely still in flight, and the clocks of gateway and receiver
+// recalls returns an error if the event is older than the store remembers: it
+// may be a replay of an event that was handled before. A memory store is new
+// after a restart; events from shortly before are accepted, because they are
+// most likely still in flight, and because the clocks of gateway and receiver
 // differ.
 func (rx *Receiver) recalls(ctx context.Context, moment time.Time) error {
 	if moment.IsZero() {
@@ -113,8 +113,9 @@ func (rx *Receiver) recalls(ctx context.Context, moment time.Time) error {
 	return nil
 }
 
-// readBack reads the event's resource and judges the event by it. A read that had
-// started before may have seen an older state, so "not yet" is read again.
+// readBack reads the event's resource and judges the event by it. A call that
+// was already running may have seen an older state, so a result of "not yet"
+// is read again.
 func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *resource, error) {
 	for {
 		res, joined, err := rx.poolOf(e).reader.read(ctx, e.Family, e.ResourceID)
@@ -150,7 +151,7 @@ func (rx *Receiver) saysTheSame(ctx context.Context, body []byte) (bool, error) 
 	return err == nil && contradiction(e, res) == nil, err
 }
 
-// terms are the immutable members of an event's resource. A zero member is
+// terms are the immutable members of an event's resource. The zero value means
 // unknown.
 type terms struct {
 	amount              int64
@@ -187,8 +188,8 @@ func (r *resource) terms() terms {
 	}
 }
 
-// contradicts names the first member that both have with different values; ""
-// if there is none.
+// contradicts returns the name of the first member that both have with
+// different values, or "".
 func (w terms) contradicts(other terms) string {
 	switch {
 	case w.amount != 0 && other.amount != 0 && w.amount != other.amount:
@@ -202,7 +203,7 @@ func (w terms) contradicts(other terms) string {
 	}
 }
 
-// contradiction is the error of an unproven event that contradicts the API.
+// contradiction returns an error if an unproven event contradicts the API.
 func contradiction(e *Event, r *resource) error {
 	said, err := termsOf(e)
 	if err != nil {
@@ -291,11 +292,11 @@ func statusVerdict(e *Event, r *resource, now time.Time) verdict {
 	if row := derivedRow(e.Family, e.Status); row != nil {
 		return row.proof(r, now)
 	}
-	return confirmed // a state on the way, such as processing, that nothing proves or denies
+	return confirmed // an intermediate state such as processing: the API neither proves nor refutes it
 }
 
-// stageVerdict never rejects a state for good, since a subscription goes
-// through cycles. The state must only not be in the future.
+// stageVerdict never rejects a state permanently, since a subscription goes
+// through cycles. It only requires that the state is not in the future.
 func stageVerdict(said, is gateway.SubscriptionStatus) verdict {
 	if subscriptionStage(said) > subscriptionStage(is) {
 		return behind
@@ -318,14 +319,14 @@ func subscriptionStage(s gateway.SubscriptionStatus) int {
 	}
 }
 
-// An event without proof is rebuilt from the resource that the API returned:
-// nothing in its body, the id included, comes from the sender. Otherwise the
+// An unproven event is rebuilt from the resource that the API returned:
+// nothing in its body, not even the id, comes from the sender. Otherwise the
 // owner of a paid transaction could have any amount, reference or metadata
 // confirmed.
 
-// rebuilt returns the record of an event that the API confirmed. e has the kind
-// and the resource. The id of its delivery is kept only if a signed twin can't
-// be found otherwise: it may be guessed.
+// rebuilt returns the record of an event that the API confirmed. e has the
+// kind and the resource. The id of its delivery may be guessed, so it is kept
+// only if a signed twin can't be found without it.
 func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	body, err := eventBody(factID(c.fact), e.Kind, res)
 	if err != nil {
@@ -388,7 +389,7 @@ func eventProducts(lines []gateway.ProductLine) []map[string]any {
 	return products
 }
 
-// latestCharge returns the last charge of a subscription, nil if the API
+// latestCharge returns the last charge of a subscription, or nil if the API
 // lists none.
 func latestCharge(sub *gateway.Subscription) map[string]any {
 	if len(sub.Transactions) == 0 {
@@ -403,7 +404,7 @@ func latestCharge(sub *gateway.Subscription) map[string]any {
 	}
 }
 
-// resource is the resource from the API: exactly one member is set.
+// resource is a resource from the API: exactly one member is set.
 type resource struct {
 	transaction  *gateway.Transaction
 	subscription *gateway.Subscription
@@ -430,7 +431,7 @@ func (r *resource) head() head {
 	}
 }
 
-// status returns the resource's state, "" if there is no resource.
+// status returns the resource's state, or "" if there is no resource.
 func (r *resource) status() string {
 	if r == nil {
 		return ""

@@ -13,16 +13,16 @@ import (
 type TransactionEvent struct {
 	*Event
 
-	// Data is the event's own view of the transaction.
+	// Data is the transaction as the event describes it.
 	Data TransactionData
 
-	// Confirmed is the transaction as the API had it when the event was
-	// accepted, nil if the API was not asked.
+	// Confirmed is the transaction as the API returned it when the event was
+	// accepted, or nil if the API was not called.
 	Confirmed *gateway.Transaction
 }
 
-// State returns the best that is known of the transaction's state: the
-// confirmed one, or the event's own.
+// State returns the confirmed state of the transaction, or else the state in
+// the event.
 func (e *TransactionEvent) State() gateway.TransactionStatus {
 	if e.Confirmed != nil {
 		return e.Confirmed.Status
@@ -31,7 +31,7 @@ func (e *TransactionEvent) State() gateway.TransactionStatus {
 }
 
 // TransactionData is the data of a transaction's event. Amounts are in cents;
-// what the event left out is zero.
+// absent members are zero.
 type TransactionData struct {
 	ID            string
 	EventType     Kind
@@ -45,12 +45,12 @@ type TransactionData struct {
 	Products      []EventProduct
 	Informations  []gateway.Information
 
-	// Extra holds the members unknown to this version or that came in another
-	// form than expected.
+	// Extra holds members that this version does not know, or that have an
+	// unexpected type.
 	Extra map[string]json.RawMessage
 }
 
-// EventCustomer is the buyer as an event names them.
+// EventCustomer is the buyer in an event.
 type EventCustomer struct {
 	Name  string
 	Email string
@@ -60,7 +60,7 @@ type EventCustomer struct {
 	Extra map[string]json.RawMessage
 }
 
-// EventProduct is a product as an event names it.
+// EventProduct is a product in an event.
 type EventProduct struct {
 	Title     string
 	UnitPrice int64 // cents
@@ -70,9 +70,9 @@ type EventProduct struct {
 	Extra map[string]json.RawMessage
 }
 
-// Transaction returns e as the event of a transaction. It is an error if e
-// belongs to another family, or if an amount or a quantity of its data can't be
-// read: the error names the member.
+// Transaction returns e as the event of a transaction. It returns an error if
+// e belongs to another family, or if an amount or a quantity in its data can't
+// be read; the error names the member.
 func (e *Event) Transaction() (*TransactionEvent, error) {
 	data, err := typed(e, FamilyTransaction, readTransactionData)
 	if err != nil {
@@ -120,16 +120,16 @@ func readEventProduct(o object) EventProduct {
 type SubscriptionEvent struct {
 	*Event
 
-	// Data is the event's own view of the subscription.
+	// Data is the subscription as the event describes it.
 	Data SubscriptionData
 
-	// Confirmed is the subscription as the API had it when the event was
-	// accepted, nil if the API was not asked.
+	// Confirmed is the subscription as the API returned it when the event was
+	// accepted, or nil if the API was not called.
 	Confirmed *gateway.Subscription
 }
 
-// State returns the best that is known of the subscription's state: the
-// confirmed one, or the event's own.
+// State returns the confirmed state of the subscription, or else the state in
+// the event.
 func (e *SubscriptionEvent) State() gateway.SubscriptionStatus {
 	if e.Confirmed != nil {
 		return e.Confirmed.Status
@@ -137,16 +137,15 @@ func (e *SubscriptionEvent) State() gateway.SubscriptionStatus {
 	return e.Data.Status
 }
 
-// SubscriptionData is the data of a subscription's event, whether it came in
-// snake_case or in camelCase. Amounts are in cents; what the event left out is
-// zero.
+// SubscriptionData is the data of a subscription's event, whether sent in
+// snake_case or in camelCase. Amounts are in cents; absent members are zero.
 type SubscriptionData struct {
 	ID                 string
 	EventType          Kind
 	CustomerID         string
 	Status             gateway.SubscriptionStatus
 	PreviousStatus     gateway.SubscriptionStatus // "" if the event created the subscription
-	Amount             int64                      // of every cycle
+	Amount             int64                      // per cycle
 	Currency           gateway.Currency
 	Interval           gateway.Interval
 	IntervalCount      int
@@ -157,19 +156,19 @@ type SubscriptionData struct {
 	CustomerEmail      string
 	FailurePolicy      gateway.FailurePolicy
 	TrialEnd           gateway.Timestamp
-	Metadata           gateway.Metadata // as it was sent when the subscription was made
+	Metadata           gateway.Metadata // as sent when the subscription was created
 	OccurredAt         gateway.Timestamp
-	AttemptNumber      int    // of a failed charge
-	FailureReason      string // of a failed charge
+	AttemptNumber      int    // only for a failed charge
+	FailureReason      string // only for a failed charge
 
-	// LatestTransaction is the last charge, nil if there is none.
+	// LatestTransaction is the last charge, or nil if there is none.
 	LatestTransaction *ChargeData
 
 	// Extra is as in [TransactionData].
 	Extra map[string]json.RawMessage
 }
 
-// ChargeData is a charge of a subscription as an event names it, in cents.
+// ChargeData is a charge of a subscription in an event. Amounts are in cents.
 type ChargeData struct {
 	ID             string
 	Status         gateway.TransactionStatus
@@ -249,16 +248,16 @@ func readChargeData(o object) *ChargeData {
 type TransferEvent struct {
 	*Event
 
-	// Data is the event's own view of the transfer.
+	// Data is the transfer as the event describes it.
 	Data TransferData
 
-	// Confirmed is the transfer as the API had it when the event was accepted,
-	// nil if the API was not asked.
+	// Confirmed is the transfer as the API returned it when the event was
+	// accepted, or nil if the API was not called.
 	Confirmed *gateway.Transfer
 }
 
-// State returns the best that is known of the transfer's state: the confirmed
-// one, or the event's own.
+// State returns the confirmed state of the transfer, or else the state in the
+// event.
 func (e *TransferEvent) State() gateway.TransferStatus {
 	if e.Confirmed != nil {
 		return e.Confirmed.Status
@@ -266,8 +265,8 @@ func (e *TransferEvent) State() gateway.TransferStatus {
 	return e.Data.Status
 }
 
-// TransferData is the data of a transfer's event, whether it came flat or
-// under "object". Amounts are in cents; what the event left out is zero.
+// TransferData is the data of a transfer's event, whether sent flat or under
+// "object". Amounts are in cents; absent members are zero.
 type TransferData struct {
 	ID            string
 	Status        gateway.TransferStatus
@@ -316,8 +315,8 @@ func readTransferData(o object) TransferData {
 	return d
 }
 
-// typed reads the data of an event of family f. It is an error if the event
-// belongs to another family, or if a number of its data can't be read.
+// typed reads the data of an event of family f. It returns an error if the
+// event belongs to another family, or if a number in its data can't be read.
 func typed[T any](e *Event, f Family, read func(object) T) (data T, err error) {
 	if e.Family != f {
 		return data, fmt.Errorf("webhook: the event belongs to the family %q, not %q", e.Family, f)
@@ -347,7 +346,7 @@ func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
 	return data, err
 }
 
-// usual is a capacity that fits the members of most events.
+// usual is a capacity that is enough for the members of most events.
 const usual = 24
 
 // timestampOf returns one timestamp of the event's data.
@@ -356,10 +355,10 @@ func timestampOf(e *Event, names ...string) gateway.Timestamp {
 	return t
 }
 
-// reading is the state of reading one event's data.
+// reading is the state of a reader of one event's data.
 type reading struct {
 	doc     *jsonread.Document
-	members []member // of the objects that are being read
+	members []member // of the open objects
 	fault   error    // the first number that can't be read
 }
 
@@ -369,12 +368,14 @@ type member struct {
 	taken bool
 }
 
-// object reads the members of a JSON object. Members that were not read, or have an
-// unexpected type, end up in the Extra, so that an odd payload loses no event. A number
-// that can't be read is an error: otherwise it would be booked as zero.
+// object reads the members of a JSON object. Members that were not read, or
+// have an unexpected type, are kept in Extra, so an unusual payload does not
+// lose an event. A number that can't be read is an error: otherwise it would
+// be booked as zero.
 //
 // Every method takes the names of one member in order of preference: the gateway
-// writes some in snake_case and in camelCase. Of duplicates the last one counts.
+// writes some in snake_case and in camelCase. Of duplicate members the last
+// one counts.
 type object struct {
 	*reading
 
@@ -393,7 +394,7 @@ func (r *reading) open(node int) object {
 	return object{r, from, len(r.members)}
 }
 
-// rest returns the members that were not read, nil if there are none.
+// rest returns the members that were not read, or nil if there are none.
 func (o object) rest() map[string]json.RawMessage {
 	var rest map[string]json.RawMessage
 	for _, m := range o.members[o.from:o.to] {
@@ -408,9 +409,9 @@ func (o object) rest() map[string]json.RawMessage {
 	return rest
 }
 
-// find takes the last member with the first of the names that exists: of
-// duplicates only the last is of interest. It returns nil if there is none, or
-// if it is null. The member is valid until the next open.
+// find takes the member with the first of the names that exists; if it is
+// duplicated, the last one. It returns nil if there is none, or if it is null.
+// The member is valid until the next open.
 func (o object) find(names ...string) *member {
 	for _, name := range names {
 		var found *member
@@ -502,11 +503,11 @@ func (o object) object(names ...string) (inner object, ok bool) {
 	return object{}, false
 }
 
-// mostElements bounds the lists that are read element by element. The interface
-// allows 100 products and 50 informations.
+// mostElements limits the lists that are read element by element. The
+// interface allows 100 products and 50 informations.
 const mostElements = 1000
 
-// listOf reads a list of objects. Any other list goes to the Extra as it is.
+// listOf reads a list of objects. Any other list is kept in Extra unchanged.
 func listOf[T any](o object, name string, read func(object) T) (list []T) {
 	m := o.find(name)
 	if m == nil {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// DeadLetter is an event that could not be handled: its handler returned
-// [Permanent], it failed too often, or its id was used for another event before.
+// DeadLetter is an event that could not be handled: its handler returned a
+// [Permanent] error, it failed too often, or its id had been used for another
+// event.
 type DeadLetter struct {
 	Key      string // for Requeue and Discard
 	EventID  string
@@ -28,14 +29,14 @@ type DeadLetter struct {
 type DeadLetterFilter struct {
 	Kind     Kind
 	Resource string    // family and id: "transaction/0198…"
-	Since    time.Time // those that became dead letters at or after this time
+	Since    time.Time // those created at or after this time
 }
 
 // DeadLetterQuery is one page of the dead letters that a filter selects.
 type DeadLetterQuery struct {
 	DeadLetterFilter
 
-	Limit int    // 1 to 1000; 0 stands for 100
+	Limit int    // 1 to 1000; 0 means 100
 	After string // the Cursor of the last dead letter of the previous page
 }
 
@@ -44,8 +45,8 @@ const (
 	maxLetters     = 1000
 )
 
-// Check returns q with its default limit, or an error that names the invalid
-// member.
+// Check returns q with the default limit applied, or an error that names the
+// invalid member.
 func (q DeadLetterQuery) Check() (DeadLetterQuery, error) {
 	if q.Limit < 0 || q.Limit > maxLetters {
 		return q, fmt.Errorf("webhook: DeadLetterQuery.Limit is %d; it must be 1 to %d, or 0 for %d", q.Limit, maxLetters, defaultLetters)
@@ -59,9 +60,9 @@ func (q DeadLetterQuery) Check() (DeadLetterQuery, error) {
 	return q, nil
 }
 
-// Position decodes After: the time, in Unix milliseconds, and the number,
-// within the store, of the last dead letter of the previous page. Both are 0
-// for the first page.
+// Position decodes After: the time in Unix milliseconds and the sequence
+// number of the last dead letter of the previous page. Both are 0 for the
+// first page.
 func (q DeadLetterQuery) Position() (since, number int64, err error) {
 	if q.After == "" {
 		return 0, 0, nil
@@ -82,15 +83,14 @@ func CursorAt(since, number int64) string {
 	return strconv.FormatInt(since, 10) + "." + strconv.FormatInt(number, 10)
 }
 
-// DeadLetters returns one page of the events that could not be handled, the
-// oldest first.
+// DeadLetters returns one page of the dead letters, the oldest first.
 func (rx *Receiver) DeadLetters(ctx context.Context, q DeadLetterQuery) ([]DeadLetter, error) {
 	return rx.cfg.Store.DeadLetters(ctx, q)
 }
 
-// Requeue has dead letters, named by their keys, handled again as if they were
-// new, and returns how many there were. In Inbox mode the workers do that. In
-// Sync mode it is done before Requeue returns: those that fail again are dead
+// Requeue retries the dead letters with these keys as if they were new, and
+// returns how many there were. In Inbox mode the workers handle them. In Sync
+// mode they are handled before Requeue returns: those that fail become dead
 // letters again, and the error names them.
 func (rx *Receiver) Requeue(ctx context.Context, keys ...string) (int, error) {
 	if !rx.enter() {
@@ -141,8 +141,8 @@ func (rx *Receiver) RequeueAll(ctx context.Context, f DeadLetterFilter) (int, er
 	return rx.eachLetter(ctx, f, rx.Requeue)
 }
 
-// Discard makes dead letters, named by their keys, done without handling them,
-// and returns how many there were. Their bodies are erased.
+// Discard marks the dead letters with these keys as done without handling
+// them, erases their bodies, and returns how many there were.
 func (rx *Receiver) Discard(ctx context.Context, keys ...string) (int, error) {
 	return rx.cfg.Store.Discard(ctx, keys...)
 }
@@ -153,8 +153,8 @@ func (rx *Receiver) DiscardAll(ctx context.Context, f DeadLetterFilter) (int, er
 	return rx.eachLetter(ctx, f, rx.Discard)
 }
 
-// eachLetter collects the keys first: an event that fails again becomes a dead
-// letter again, after those that are still to come.
+// eachLetter collects all keys before it applies do: an event that fails again
+// becomes a dead letter again, on a later page.
 func (rx *Receiver) eachLetter(ctx context.Context, f DeadLetterFilter, do func(context.Context, ...string) (int, error)) (int, error) {
 	var keys []string
 	for q := (DeadLetterQuery{DeadLetterFilter: f, Limit: maxLetters}); ; {

@@ -12,25 +12,26 @@ import (
 
 // examination is one run of [Verifier.Diagnose].
 type examination struct {
-	v    *Verifier // with a clock that stands still
+	v    *Verifier // with a fixed clock
 	d    Delivery
 	now  time.Time
-	work int // bytes that may still be hashed
+	work int // remaining bytes that may be hashed
 
 	error DeliveryError
-	key   int // of the key that made the signature; -1 is unknown
+	key   int // index of the key that made the signature, or -1
 	tried int // bodies
 
 	forms      []secretForm // of the keys
 	signatures []signatureText
-	timestamps []string // that may have been signed
+	timestamps []string // timestamps that may have been signed
 	findings   []Finding
 }
 
-// maxWork is how many bytes a diagnosis hashes, a fraction of a second's work.
+// maxWork limits the bytes that a diagnosis hashes: it takes a fraction of a
+// second.
 const maxWork = 48 << 20
 
-// maxVaried is the length of the longest body for which variants are tried.
+// maxVaried is the maximum length of a body for which variants are tried.
 const maxVaried = 1 << 20
 
 func newExamination(v *Verifier, d Delivery) *examination {
@@ -94,7 +95,7 @@ func emptyBody() Finding {
 	}
 }
 
-// unexplained reports a signature that no change made match.
+// unexplained reports a signature that matched with none of the changes.
 func (x *examination) unexplained() {
 	if s := x.signatures; !slices.ContainsFunc(s, func(s signatureText) bool { return s.finding == nil }) {
 		x.found(*s[0].finding)
@@ -109,13 +110,13 @@ func (x *examination) unexplained() {
 	})
 }
 
-// signed reports whether there is a signature and a timestamp to compare.
+// signed reports whether the delivery has a signature and a timestamp.
 func (x *examination) signed() bool { return len(x.signatures) > 0 && len(x.timestamps) > 0 }
 
 // explain looks for the fewest changes that make the signature match.
 func (x *examination) explain(others [][]byte) bool {
 	switch {
-	case x.key >= 0: // it matched: only the time is wrong
+	case x.key >= 0: // the signature is valid: only the time is wrong
 		return true
 	case !x.signed():
 		return false
@@ -125,7 +126,8 @@ func (x *examination) explain(others [][]byte) bool {
 	return x.search(0) || x.search(1) || x.searchOthers(others) || x.searchContents() || x.searchTimes() || x.search(2)
 }
 
-// search tries all combinations of that many changes of the body and the key.
+// search tries all combinations of the given number of changes of the body and
+// the key.
 func (x *examination) search(changes int) bool {
 	tried := 0
 	defer func() { x.tried = max(x.tried, tried) }()
@@ -156,8 +158,8 @@ func (x *examination) search(changes int) bool {
 	return false
 }
 
-// prove records the explanation of the signature; finding is nil if the body is
-// as the gateway sent it. It also proves the findings from the headers' forms.
+// prove records the explanation of the signature; finding is nil if the body
+// is unchanged. It also marks the findings about the headers as proven.
 func (x *examination) prove(key secretForm, s *signatureText, finding *Finding) {
 	x.key = key.index
 	for i := range x.findings {
@@ -183,7 +185,8 @@ func (x *examination) expired(key int) *Finding {
 	}
 }
 
-// match returns the delivery's signature that a key makes of the parts, if any.
+// match returns the delivery's signature that is valid for the parts and a
+// key, if any.
 func (x *examination) match(key string, parts ...[]byte) *signatureText {
 	h := hmac.New(sha256.New, []byte(key))
 	x.work -= 2 * sha256.BlockSize
@@ -224,7 +227,7 @@ func (x *examination) searchOthers(others [][]byte) bool {
 	return false
 }
 
-// ofOther describes a body whose signature belongs to another body.
+// ofOther describes a signature that belongs to another body.
 func (x *examination) ofOther(other []byte) *Finding {
 	if len(x.d.Body) == 0 {
 		return new(emptyBody())
@@ -255,8 +258,8 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// searchContents searches for a sender that signs other content than the
-// gateway does, such as a test.
+// searchContents checks whether the sender, such as a test, signs other
+// content than the gateway does.
 func (x *examination) searchContents() bool {
 	for key := range x.given {
 		for _, ts := range x.timestamps {
@@ -287,7 +290,7 @@ func (x *examination) searchContents() bool {
 // searchTimes searches for a timestamp near the given one: the headers of two
 // attempts may have been mixed.
 func (x *examination) searchTimes() bool {
-	const share = 4 // of the work, at most
+	const share = 4 // searchTimes may use 1/share of maxWork
 	at, ok := x.time()
 	if !ok {
 		return false

@@ -33,8 +33,8 @@ func (v variant) explain() *Finding {
 	return v.finding()
 }
 
-// variants yields the body as it arrived, and what it may have been before it was
-// altered or re-encoded, each once.
+// variants yields the body as it arrived and, once each, the bodies from which
+// it may have been altered or re-encoded.
 func (x *examination) variants() iter.Seq[variant] {
 	return func(yield func(variant) bool) {
 		if !yield(variant{body: x.d.Body}) || len(x.d.Body) == 0 || len(x.d.Body) > maxVaried {
@@ -155,8 +155,8 @@ func unquoted(b []byte) []byte {
 	return out
 }
 
-// wrapped returns the strings among the members of a JSON object: the "body" of a
-// function's event, the "Message" of a queue's.
+// wrapped returns the string members of a JSON object, such as the "body" of a
+// cloud function's event or the "Message" of a queue's.
 func wrapped(b []byte) (list [][]byte) {
 	tree, ok := parseTree(b)
 	if !ok {
@@ -186,7 +186,8 @@ func unform(b []byte) (list [][]byte) {
 	return list
 }
 
-// windows1252 maps the bytes from 0x80 to 0x9f; 0 maps to the same value.
+// windows1252 maps the bytes from 0x80 to 0x9f; 0 means that the byte maps to
+// itself.
 const windows1252 = "€\x00‚ƒ„…†‡ˆ‰Š‹Œ\x00Ž\x00\x00‘’“”•–—˜™š›œ\x00žŸ"
 
 func unLatin1(b []byte) []byte {

@@ -65,8 +65,8 @@ func malformedSignature(what string) Finding {
 	}
 }
 
-// readSignature reads the MAC of a signature, and reports errors of its form.
-// It has no MAC if it can't be one.
+// readSignature decodes the MAC of a signature and reports errors in its form.
+// The MAC is nil if the signature can't be decoded.
 func readSignature(text string) (mac []byte, wrong string) {
 	digits, prefixed := strings.CutPrefix(text, signaturePrefix)
 	if !prefixed {
@@ -93,7 +93,7 @@ func readSignature(text string) (mac []byte, wrong string) {
 	return nil, "The header holds no signature: " + aSignature + " are expected."
 }
 
-// algorithmOf names the hash with that many bytes.
+// algorithmOf names the hash algorithm with the given output length.
 func algorithmOf(size int) string {
 	switch size {
 	case 16:
@@ -130,7 +130,8 @@ func (x *examination) readTimestamps() {
 	}
 }
 
-// readTimestamp reads a time that is not in Unix seconds, 0 if it can't.
+// readTimestamp reads a time in another form than Unix seconds. It returns 0
+// if it can't.
 func readTimestamp(text string) (at int64, f Finding) {
 	f = Finding{
 		Cause:  CauseMalformedTimestamp,
@@ -170,8 +171,8 @@ func looksLikeTime(value string) bool {
 	return n > 1e9 && n < 1e10
 }
 
-// sent returns the values of a header, or those of the most similar header, and
-// reports what is wrong.
+// sent returns the values of a header, or of the most similarly named header,
+// and reports what is wrong.
 func (x *examination) sent(name, what string, looks func(value string) bool) []string {
 	if found := values(x.d.Header, name); len(found) > 0 {
 		return found
@@ -186,7 +187,7 @@ func (x *examination) sent(name, what string, looks func(value string) bool) []s
 		x.found(x.missing(name, what))
 		return nil
 	}
-	// The name that is most similar to the expected one.
+	// Choose the name that is most similar to the expected one.
 	slices.SortStableFunc(candidates, func(a, b string) int {
 		return cmp.Compare(likeness(b, name), likeness(a, name))
 	})
@@ -205,12 +206,12 @@ func (x *examination) mayStandFor(name, what string) bool {
 		strings.Contains(lower, "time") || strings.HasSuffix(lower, "-ts") || strings.HasSuffix(lower, "_ts")
 }
 
-// plainName is a name without the changes that servers make.
+// plainName normalizes a header name that a server may have changed.
 func plainName(name string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(strings.ToLower(name), "_", "-"), "http-")
 }
 
-// likeness counts the words that two names share, and is greatest for names
+// likeness counts the words that two names share. It is greatest for names
 // that differ only in form.
 func likeness(a, b string) (n int) {
 	a, b = plainName(a), plainName(b)
@@ -282,7 +283,7 @@ func (x *examination) time() (at int64, ok bool) {
 	return 0, false
 }
 
-// judgeTime compares the timestamp with the clock.
+// judgeTime reports a timestamp that is outside the tolerance.
 func (x *examination) judgeTime() {
 	at, ok := x.time()
 	if !ok {

@@ -11,15 +11,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// node is a JSON value as it was written, with members in their order.
+// node is a JSON value with its original formatting and member order.
 type node struct {
-	name    []byte // of a member, as it was written
+	name    []byte // of a member, unchanged
 	raw     []byte // of a string, number, boolean or null
 	kind    jsontext.Kind
 	members []node // of an object or an array
 }
 
-// The limits for values and nesting of a body. No event reaches them.
+// The limits for values and nesting of a body. Events are far below them.
 const (
 	maxTree  = 1 << 17
 	maxDepth = 64
@@ -82,7 +82,7 @@ type style struct {
 type order uint8
 
 const (
-	orderKept   order = iota // as the body has it
+	orderKept   order = iota // as in the body
 	orderSent                // the gateway's
 	orderSorted              // by name
 )
@@ -91,13 +91,13 @@ type escape uint8
 
 const (
 	escapeKept  escape = iota
-	escapeLeast        // only what must be
+	escapeLeast        // only mandatory escapes
 	escapeASCII        // Python: all but ASCII
 	escapeHTML         // Go: also <, >, &
 	escapePHP          // PHP: all but ASCII, and /
 )
 
-// writer is a common encoder, identified by its style.
+// writer is a common JSON encoder, identified by its style.
 type writer struct {
 	name string
 	style
@@ -131,8 +131,8 @@ func (n node) rewritten(body []byte) bool {
 	return !bytes.Equal(sent.write(n), body)
 }
 
-// originals yields the styles in which the gateway may have written a body, those
-// with the fewest changes first.
+// originals yields the styles in which the gateway may have written a body,
+// starting with the fewest changes.
 func originals() iter.Seq[style] {
 	return func(yield func(style) bool) {
 		for _, layout := range []style{{}, {comma: ", ", colon: ": "}, {indent: "  ", colon: ": "}, {indent: "    ", colon: ": "}} {
@@ -151,7 +151,7 @@ func originals() iter.Seq[style] {
 	}
 }
 
-// differences names the changes from the output of s to the body.
+// differences names what differs between the output of s and the body.
 func (s style) differences(n node, body []byte) (list []string) {
 	kept := style{order: s.order, comma: s.comma, colon: s.colon, indent: s.indent, end: s.end}
 	if s.order != orderKept && !bytes.Equal(style{order: s.order}.write(n), style{}.write(n)) {
@@ -174,8 +174,8 @@ func (s style) differences(n node, body []byte) (list []string) {
 	return list
 }
 
-// reencoded reports that the body's JSON was parsed and encoded again, and by
-// which encoder, as far as its form shows.
+// reencoded reports that the body's JSON was parsed and encoded again and, if
+// its form shows it, by which encoder.
 func (x *examination) reencoded(differences []string) *Finding {
 	f := &Finding{
 		Cause:  CauseReencodedBody,
@@ -266,7 +266,7 @@ func (s style) append(b []byte, n node, newline string) []byte {
 	if s.indent != "" && len(members) > 0 {
 		b = append(b, newline...)
 	}
-	return append(b, byte(n.kind)+2) // '}' and ']' follow their partners by two
+	return append(b, byte(n.kind)+2) // '}' and ']' are '{' and '[' plus two
 }
 
 func (s style) appendString(b, literal []byte) []byte {
@@ -300,7 +300,8 @@ func (s style) appendRune(b []byte, r rune) []byte {
 	}
 }
 
-// appendEscape writes \uXXXX, a character beyond the first plane as a pair.
+// appendEscape writes \uXXXX, with a surrogate pair for characters beyond the
+// first plane.
 func appendEscape(b []byte, r rune) []byte {
 	const digits = "0123456789abcdef"
 	if r > 0xffff {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// secretForm is a possible form of a key's actual secret.
+// secretForm is a secret that a given key may stand for.
 type secretForm struct {
 	index int // of the key
 	text  string
-	wrong []string // the faults of the given key; none for the key as given
+	wrong []string // the faults of the given key; none for the key itself
 	fix   string
 }
 
@@ -55,7 +55,7 @@ func secretChanges() []secretChange {
 			"Register the secret at the gateway again, without a line break: printf instead of echo.",
 			func(s string) []string { return []string{s + "\n", s + "\r\n", s + " "} },
 		},
-		{"is in other letter case", plainSecret, func(s string) []string { return []string{strings.ToLower(s), strings.ToUpper(s)} }},
+		{"is in a different letter case", plainSecret, func(s string) []string { return []string{strings.ToLower(s), strings.ToUpper(s)} }},
 	}
 }
 
@@ -106,7 +106,7 @@ func percentDecoded(s string) (list []string) {
 	return list
 }
 
-// makeForms returns the keys, and their forms after one or two changes.
+// makeForms returns the keys, and the keys after one or two changes.
 func (x *examination) makeForms() (list []secretForm) {
 	for i, k := range x.v.Keys {
 		if k.Key.IsZero() {
@@ -137,7 +137,7 @@ func (f secretForm) changed(seen map[string]bool) (made []secretForm) {
 	return made
 }
 
-// inForm reports that a key was given in another form than the gateway's.
+// inForm reports that a key was given in a different form from the gateway's.
 func (x *examination) inForm(f secretForm) *Finding {
 	if len(f.wrong) == 0 {
 		return nil

@@ -59,7 +59,7 @@ func (p *patient) verifier() *webhook.Verifier {
 	return &webhook.Verifier{Keys: p.keys, Headers: p.names, Now: func() time.Time { return p.now }}
 }
 
-// patientWith is a valid delivery with a change applied to it.
+// patientWith returns a valid delivery with a change applied to it.
 func patientWith(change func(p *patient)) *patient {
 	p := &patient{body: sentBody, now: time.Unix(vectorTime, 0)}
 	p.key(diagnosedKey)
@@ -255,7 +255,7 @@ func diagnosisCases() map[string]diagnosisCase {
 			p.sign(diagnosedKey, "1700000000", other)
 			p.others = [][]byte{[]byte("no JSON"), []byte(other)}
 		}, webhook.CauseOtherEvent, `event "evt_8"`, true},
-		"members lost, with the original at hand": {func(p *patient) {
+		"members lost, original given": {func(p *patient) {
 			p.others = [][]byte{[]byte(p.body)}
 			p.body = strings.Replace(p.body, `,"phone":null`, "", 1)
 		}, webhook.CauseReencodedBody, "bytes from number", true},
@@ -287,7 +287,7 @@ func hmacHex(key, content string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// signatureAs encodes the delivery's signature in another form.
+// signatureAs replaces the delivery's signature with another encoding of it.
 func signatureAs(p *patient, change func(digits string) string) {
 	digits := strings.TrimPrefix(p.header.Get(webhook.DefaultSignatureHeader), "sha256=")
 	p.header.Set(webhook.DefaultSignatureHeader, change(digits))
@@ -329,7 +329,7 @@ func checkDiagnosis(t *testing.T, p *patient, d webhook.Diagnosis) {
 	}
 }
 
-func TestDiagnoseOfAValidDelivery(t *testing.T) {
+func TestDiagnoseAcceptsAValidDelivery(t *testing.T) {
 	t.Parallel()
 	p := patientWith(func(p *patient) { p.keys[0].ID = "2026" })
 	d := p.diagnose()
@@ -379,7 +379,7 @@ func TestDiagnoseNamesEveryFaultOfADelivery(t *testing.T) {
 	assert.Equal(t, 4, strings.Count(text, "\n   Fix: "))
 }
 
-func TestDiagnoseShowsNoSecretThatIsAlsoSomethingElse(t *testing.T) {
+func TestDiagnoseHidesASecretThatIsUsedElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(p *patient){
 		"the id of a key":    func(p *patient) { p.keys[0].ID = diagnosedKey },

@@ -10,18 +10,18 @@ import (
 // never contains a secret, a signature or a part of the body. JSON and String
 // have the same content.
 type Diagnosis struct {
-	// Valid is what [Verifier.Verify] says, and Error is its error: "" for a valid
-	// delivery.
+	// Valid is the result of [Verifier.Verify], and Error is its error: "" for
+	// a valid delivery.
 	Valid bool          `json:"valid"`
 	Error DeliveryError `json:"error,omitzero"`
-	// KeyID names the key that made the signature, as [Event] does; "" if no
-	// key is known to have made it.
+	// KeyID names the key that made the signature, as in [Event], or is "" if
+	// it is unknown.
 	KeyID string `json:"key_id,omitzero"`
-	// Findings are the faults, the one to fix first in front. A delivery that is
-	// not valid has at least one.
+	// Findings are the faults, in the order in which to fix them. An invalid
+	// delivery has at least one.
 	Findings []Finding `json:"findings"`
-	// Incomplete reports that the body is so long, or the keys are so many, that not
-	// every explanation was tried.
+	// Incomplete reports that not every explanation was tried, because the
+	// body is long or there are many keys.
 	Incomplete bool `json:"incomplete,omitzero"`
 }
 
@@ -30,8 +30,8 @@ type Finding struct {
 	Cause  Cause  `json:"cause"`
 	Detail string `json:"detail"` // what was found
 	Fix    string `json:"fix"`    // what to change
-	// Proven reports that the signature was verified with this fault undone.
-	// Otherwise it is the most likely explanation of what was found.
+	// Proven reports that the signature is valid once this fault is undone.
+	// Otherwise the finding is only the most likely explanation.
 	Proven bool `json:"proven"`
 }
 
@@ -41,7 +41,7 @@ type Cause string
 // The causes.
 const (
 	CauseMissingHeader         Cause = "missing_header"         // one of the signature's headers is missing
-	CauseWrongHeader           Cause = "wrong_header"           // it arrived under another name
+	CauseWrongHeader           Cause = "wrong_header"           // the header arrived under another name
 	CauseRepeatedHeader        Cause = "repeated_header"        // two timestamps, or more than 8 signatures
 	CauseMalformedSignature    Cause = "malformed_signature"    // not "sha256=" and 64 lower-case hex digits
 	CauseMalformedTimestamp    Cause = "malformed_timestamp"    // not Unix seconds
@@ -54,7 +54,7 @@ const (
 	CauseReencodedBody         Cause = "reencoded_body"         // the JSON was parsed and written again
 	CauseAlteredBody           Cause = "altered_body"           // charset, line ends, white space, or a layer around the JSON
 	CauseOtherEvent            Cause = "other_event"            // the signature belongs to the body of another event
-	CauseNoSecret              Cause = "no_secret"              // there is no key that could have signed
+	CauseNoSecret              Cause = "no_secret"              // no key was given
 	CauseSecretExpired         Cause = "secret_expired"         // the key's NotAfter has passed
 	CauseSecretForm            Cause = "secret_form"            // white space, quotes, a prefix or an encoding around the key
 	CauseWrongSecret           Cause = "wrong_secret"           // no given key made the signature
@@ -82,15 +82,15 @@ func (d Diagnosis) String() string {
 	return b.String()
 }
 
-// Diagnose explains to a person why [Verify] rejects a delivery: which header,
-// secret, timestamp or byte of the body is wrong, and what to change. Give it the
-// request as your handler got it. It recognizes what was done to a body by doing
-// it backwards until the signature matches, so it computes thousands of
-// signatures: call it by hand or in development, never for each request that a
-// stranger can send.
+// Diagnose explains why [Verify] rejects a delivery: which header, secret,
+// timestamp or byte of the body is wrong, and what to change. Give it the
+// request as your handler got it. It undoes possible changes of the body until
+// the signature matches, which takes thousands of signatures: call it manually
+// or in development, never for every request that an untrusted sender can
+// make.
 //
-// others are bodies of other events, as they were sent, whose signature the
-// delivery may carry.
+// others are unchanged bodies of other events whose signature the delivery may
+// carry.
 func Diagnose(d Delivery, keys []SigningKey, others ...[]byte) Diagnosis {
 	return (&Verifier{Keys: keys}).Diagnose(d, others...)
 }
@@ -103,7 +103,7 @@ func (v *Verifier) Diagnose(d Delivery, others ...[]byte) Diagnosis {
 	if err == nil {
 		return Diagnosis{Valid: true, KeyID: x.keyID(key), Findings: []Finding{}}
 	}
-	_ = errors.As(err, &x.error) // verify returns nothing else
+	_ = errors.As(err, &x.error) // verify returns no other type
 	if x.error == ErrStaleTimestamp {
 		x.key = key
 	}

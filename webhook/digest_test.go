@@ -8,8 +8,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Digests are stored: if an upgrade changed them, every redelivered event would
-// be a conflict.
+// Digests are stored. If an upgrade changed them, every redelivered event
+// would be a conflict.
 func TestDigestsOfStoredEventsDoNotChange(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

@@ -13,7 +13,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// subscribed makes a monthly subscription by card, with a trial unless it is zero.
+// subscribed creates a monthly card subscription, with a trial unless it is
+// zero.
 func subscribed(t *testing.T, gw *mockserver.Server, trial time.Duration) *gateway.Subscription {
 	t.Helper()
 	customer, err := gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
@@ -27,7 +28,7 @@ func subscribed(t *testing.T, gw *mockserver.Server, trial time.Duration) *gatew
 	return sub
 }
 
-// after advances the gateway's clock and returns the subscription.
+// after advances the gateway's clock by d and returns the subscription.
 func after(t *testing.T, gw *mockserver.Server, id string, d time.Duration) *gateway.Subscription {
 	t.Helper()
 	require.NoError(t, gw.Clock.Advance(d))
@@ -47,8 +48,8 @@ func reconciled(t *testing.T, gw *mockserver.Server, open webhook.OpenResource) 
 }
 
 const (
-	month     = 31 * 24 * time.Hour // to February, which has begun a day ago
-	nextMonth = 29 * 24 * time.Hour // to March, which has begun a day ago
+	month     = 31 * 24 * time.Hour // from January to February's period, plus a day
+	nextMonth = 29 * 24 * time.Hour // from there to March's period, plus a day
 )
 
 func TestAPeriodWhoseChargeFailedIsNotARenewal(t *testing.T) {

@@ -10,57 +10,59 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Event is one webhook. Its ID, its Kind and the ResourceID may be relied on;
-// all else is what the gateway happened to send with it. An event without a
-// signature has nothing in it that the API did not say: the whole of it is
-// rebuilt from the resource, see [ReadBackOnly].
+// Event is one webhook. Only its ID, Kind and ResourceID are always reliable;
+// the gateway may omit or vary everything else. An event without a signature
+// contains only data from the API: it is rebuilt from the resource, see
+// [ReadBackOnly].
 type Event struct {
-	// ID is unique per event and the same on every redelivery. A signed event has the
-	// gateway's. The id of an unsigned body can't be trusted: an event that the API
-	// confirmed has one made from the fact that it reports, "fact-…", the same for every
-	// delivery and reconciliation of it.
+	// ID is unique per event and the same on every redelivery. A signed event
+	// has the gateway's id. The id in an unsigned body can't be trusted, so an
+	// event that the API confirmed gets an id derived from the fact that it
+	// reports, "fact-…", which is the same for every delivery and
+	// reconciliation of it.
 	ID            string
-	Family        Family // unknown ones are kept as they came
-	Kind          Kind   // likewise; "" if there is none
+	Family        Family // unknown kinds are kept unchanged
+	Kind          Kind   // unknown families too; "" if there is none
 	ResourceID    string // of the transaction, transfer or subscription
-	CorrelationID string // the external_ref of your own system, if the event has it
-	Status        string // the resource's state as the event has it
+	CorrelationID string // the external_ref, if the event has one
+	Status        string // the resource's state according to the event
 	APIVersion    string
 
-	// What follows is set by a [Receiver], not by [Parse].
+	// The following fields are set by a [Receiver], not by [Parse].
 
 	Signed  bool   // the gateway's signature was verified
 	KeyID   string // the ID of the [SigningKey] that verified it
-	Source  Source // how it came in
-	Attempt int    // of handling it, from 1
-	Stale   bool   // the resource is further on already; see [Config.HandleStale]
+	Source  Source // how the event was received
+	Attempt int    // number of the handler's attempt, from 1
+	Stale   bool   // the event is late; see [Config.HandleStale]
 
-	// ConfirmedStatus is the resource's state as the API had it when the event
-	// was accepted, "" if the API was not asked. The typed events have the
-	// whole resource.
+	// ConfirmedStatus is the resource's state that the API returned when the
+	// event was accepted, or "" if the API was not called. The typed events
+	// have the whole resource.
 	ConfirmedStatus string
 
 	confirmed *resource
 
-	// Raw is the body: as it arrived with a good signature, or as it was rebuilt
-	// from the resource that the API returned.
+	// Raw is the body: the received bytes if the signature was valid, or the
+	// body rebuilt from the API's resource.
 	Raw []byte
 
-	// Extra holds the members beside id, event, type, api_version and data.
+	// Extra holds all members except id, event, type, api_version and data.
 	Extra map[string]json.RawMessage
 }
 
-// maxName bounds ids and kinds. Real ones are a few dozen bytes; a store has
-// to index them.
+// maxName limits the length of ids and kinds, because stores index them. Real
+// ones are a few dozen bytes.
 const maxName = 255
 
-// Parse reads the body of a delivery of any family, known or not. It is as lenient as
-// the client: invalid UTF-8 becomes U+FFFD, and duplicate names inside data are no
-// error. What names the event must be beyond doubt: names are matched exactly, so that
-// {"id":"real","ID":"evil"} is the event "real"; a duplicate name in the envelope, or
-// of the id, kind, status, reference or object in its data, is an error. Only the data
-// of a transfer, or of an unknown family, is looked for under "object". The event's Raw
-// is body itself, not a copy.
+// Parse reads the body of a delivery of any family, known or not. It is as
+// lenient as the client: invalid UTF-8 becomes U+FFFD, and duplicate names
+// inside data are allowed. The members that identify the event are strict:
+// names are matched exactly, so {"id":"real","ID":"evil"} is the event "real",
+// and a duplicate name in the envelope, or a duplicate id, kind, status,
+// reference or object in its data, is an error. Only for a transfer or an
+// unknown family may the data be under "object". The event's Raw is body
+// itself, not a copy.
 //
 // The error is [ErrInvalidJSON], also for more than 131,072 values, or
 // [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].
@@ -83,14 +85,14 @@ func Parse(body []byte) (*Event, error) {
 	return e, nil
 }
 
-// usable reports whether s can be a key: not too long, no control characters,
-// and no U+FFFD, to which all invalid bytes are mapped.
+// usable reports whether s can be a key: not too long, without control
+// characters, and without U+FFFD, to which all invalid bytes are mapped.
 func usable(s string) bool {
 	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
 }
 
-// envelope has the members that the routing of an event needs: nodes of its
-// document, 0 for an absent member.
+// envelope has the members needed to route an event, as nodes of its document;
+// 0 means absent.
 type envelope struct {
 	doc *jsonread.Document
 
@@ -102,8 +104,8 @@ type envelope struct {
 	extra  map[string]json.RawMessage
 }
 
-// payload has the members of the data that routing needs. Both spellings are
-// read; if both are sent the interface's own, snake_case, wins.
+// payload has the members of the data needed to route an event. Both spellings
+// are read; if both are present, the documented snake_case takes precedence.
 type payload struct {
 	id, kind, camelKind, status              int
 	correlation, camelCorrelation, reference int
@@ -223,8 +225,8 @@ func (env *envelope) event() *Event {
 // mayNest reports whether the family's data may be under "object".
 func (f Family) mayNest() bool { return f != FamilyTransaction && f != FamilySubscription }
 
-// firstOf returns the first of the nodes that is a string, or a number, and not
-// empty. Others can't be relied on and are skipped.
+// firstOf returns the first of the nodes that is a non-empty string or a
+// number. All others are skipped.
 func (env *envelope) firstOf(nodes ...int) string {
 	for _, i := range nodes {
 		if s, _ := env.doc.Scalar(i); s != "" {

@@ -218,8 +218,7 @@ func TestTransferEventFlatAndUnderObject(t *testing.T) {
 	}, flat.Data)
 }
 
-// Bytes that the client accepts in a response must not be rejected in a
-// webhook.
+// A webhook must accept all bytes that the client accepts in a response.
 func TestInvalidBytesInASignedBodyLoseNoEvent(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
@@ -312,9 +311,9 @@ func TestAnUnreadableAmountIsADeadLetterAndNotAZero(t *testing.T) {
 	assert.Equal(t, body, string(dead[0].Body))
 }
 
-// A body of many members must not cost more than its length: one of 937 KiB once
-// kept a core busy for 12 seconds. It is measured against another linear parser
-// of the same body, so that a busy machine slows down both.
+// Parsing must be linear in the length of the body: a body of 937 KiB once
+// kept a core busy for 12 seconds. The time is compared with that of another
+// linear parser, which a busy machine slows down equally.
 func TestReadingIsLinear(t *testing.T) {
 	t.Parallel()
 	many := func(n int, one string) string {
@@ -361,15 +360,14 @@ func TestReadingIsLinear(t *testing.T) {
 			var v any
 			require.NoError(t, json.Unmarshal(raw, &v))
 		}
-		const tick = 10 * time.Millisecond // of a kernel's accounting
-		// Looking for each member from the start takes some 80 times as long.
+		const tick = 10 * time.Millisecond // resolution of the kernel's accounting
+		// A quadratic search takes about 80 times as long.
 		ours, linear := processorTime(read), processorTime(decode)
 		assert.Less(t, ours, 25*max(linear, tick), "%s: %s, and encoding/json takes %s", name, ours, linear)
 	}
 }
 
-// A name may occur many times: the last member counts and the others are
-// dropped.
+// Of duplicate members the last one counts, and the others are dropped.
 func TestTheLastOfDuplicateNamesCounts(t *testing.T) {
 	t.Parallel()
 	for _, others := range []int{0, 100} {
@@ -405,7 +403,7 @@ func FuzzParse(f *testing.F) {
 		if e.ID == "" || strings.ContainsRune(e.ID+e.ResourceID+string(e.Kind), '\ufffd') || !json.Valid(body) {
 			t.Fatalf("accepted %q", body)
 		}
-		// Every typed view of any event must be readable.
+		// Every typed view must be readable for any event.
 		for _, family := range []webhook.Family{webhook.FamilyTransaction, webhook.FamilySubscription, webhook.FamilyTransfer} {
 			e.Family = family
 			_, _ = e.Transaction()
@@ -415,7 +413,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// An event that was written by hand may contain anything.
+// An Event that was constructed manually may contain anything.
 func FuzzTypedEvents(f *testing.F) {
 	f.Add([]byte(`{"data":{"object":{"a":"\""},"products":[{"title":"x"},1],"status":"`))
 	f.Add([]byte(`{"data":{"products":[{},{"\u0074itle":"\n"}],"amount":-1e9,"metadata":{}}}`))

@@ -85,7 +85,7 @@ func ExampleNew_signatureOrReadBack() {
 	// 401 {"error":"unconfirmed_event"}
 }
 
-// A secret is rotated without a lost delivery: both are known for a while.
+// During a rotation both secrets are accepted, so no delivery is lost.
 func ExampleSigningKey() {
 	oldSecret, newSecret := gateway.NewSecret("whsec_of_last_year"), gateway.NewSecret("whsec_of_this_year")
 	rx, err := webhook.New(webhook.Config{
@@ -118,7 +118,7 @@ func ExampleReceiver_Use() {
 	}
 	rx.Use(func(next webhook.Handler) webhook.Handler {
 		return func(ctx context.Context, e *webhook.Event) error {
-			err := next(ctx, e) // in a span, or with a clock running
+			err := next(ctx, e) // start a span or a timer here
 			fmt.Println(e.Kind, "attempt", e.Attempt, "error:", err)
 			return err
 		}
@@ -132,8 +132,7 @@ func ExampleReceiver_Use() {
 	// transaction.paid attempt 1 error: <nil>
 }
 
-// During development: say what is wrong with a delivery whose signature is
-// rejected.
+// In development, Diagnose explains why a signature is rejected.
 func ExampleDiagnose() {
 	keys := []webhook.SigningKey{{Key: gateway.NewSecret("whsec_from_the_environment")}}
 	explained := func(rx http.Handler) http.Handler {
@@ -152,7 +151,7 @@ func ExampleDiagnose() {
 		})
 	}
 
-	// A framework has parsed the JSON and written it again:
+	// A framework has parsed the JSON and encoded it again:
 	sent := []byte(`{"id":"evt_1","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid"}}`)
 	got := `{"id": "evt_1", "event": "transaction", "data": {"id": "tx_1", "event_type": "transaction.paid"}}`
 	r := httptest.NewRequest(http.MethodPost, "/webhooks/gateway", strings.NewReader(got))
@@ -165,8 +164,8 @@ func ExampleDiagnose() {
 	//    Fix: Verify the bytes that arrived. Let no body parser run before: use http.Request.Body itself, express.raw instead of express.json, request.get_data() instead of request.json.
 }
 
-// An error that a retry can't fix becomes a dead letter, which waits for a
-// person.
+// A permanent error makes the event a dead letter, which someone must requeue
+// or discard.
 func ExampleReceiver_Requeue() {
 	secret := gateway.NewSecret("whsec_from_the_environment")
 	rx, err := webhook.New(webhook.Config{
@@ -189,7 +188,7 @@ func ExampleReceiver_Requeue() {
 	response := deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
 	fmt.Println(response.Status, response.Outcome)
 
-	approved = true // someone asked the buyer
+	approved = true // an operator has contacted the buyer
 
 	ctx := context.Background()
 	dead, err := rx.DeadLetters(ctx, webhook.DeadLetterQuery{})

@@ -17,14 +17,14 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// orderBook is a merchant's own: MarkPaid checks what was paid, and returns an
-// error for an order that it does not have yet.
+// orderBook stands for the merchant's own code: MarkPaid checks the paid
+// amount, and returns an error if the order does not exist yet.
 type orderBook interface {
 	MarkPaid(ctx context.Context, reference string, amount int64, currency gateway.Currency) error
 }
 
-// openingSnippet is the code of the package's documentation. A test compares
-// the two.
+// openingSnippet is the code in the package documentation. A test compares the
+// two.
 func openingSnippet(mux *http.ServeMux, orders orderBook) error {
 	rx, err := webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: gateway.NewSecret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
@@ -89,7 +89,7 @@ func ExampleParse() {
 	// error 1200
 }
 
-// A cloud function hands over headers and a body.
+// A cloud function receives headers and a body.
 func ExampleReceiver_Receive() {
 	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}})
 	if err != nil {
@@ -105,8 +105,8 @@ func ExampleReceiver_Receive() {
 	// Output: 200 {"received":true}
 }
 
-// A webhook can overtake the commit of the order that it pays. An error brings
-// it back.
+// A webhook can arrive before its order is committed. Return an error to have
+// it retried.
 func ExampleRetryAfter() {
 	orders := map[string]int64{} // cents, by reference
 	handle := func(_ context.Context, e *webhook.TransactionEvent) error {

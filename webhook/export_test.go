@@ -6,12 +6,12 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// SignText returns the signature of Sign for any timestamp string.
+// SignText returns the signature that Sign makes, for any timestamp string.
 func SignText(key gateway.Secret, timestamp string, body []byte) string {
 	return mac(key, timestamp, body)
 }
 
-// Verdict judges an event of a kind by a resource.
+// Verdict returns the verdict on an event of the kind for a resource.
 func Verdict(k Kind, state any, now time.Time) string {
 	var r resource
 	switch s := state.(type) {

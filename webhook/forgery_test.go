@@ -15,8 +15,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// trusting is the shop of docs/webhooks.md: it ships the order that the event
-// names.
+// trusting is the shop in docs/webhooks.md, which ships the order that the
+// event names.
 func trusting(t *testing.T, cfg webhook.Config) (*webhook.Receiver, *effects) {
 	t.Helper()
 	cfg.Logger = quiet
@@ -79,7 +79,7 @@ func TestAForgerWhoPaysGetsOnlyTheirOwnOrder(t *testing.T) {
 			if cfg.Keys != nil {
 				genuine := fmt.Sprintf(`{"id":"x","event":"transaction","data":{"id":%q,"event_type":"transaction.paid","status":"paid",`+
 					`"correlation_id":"order-cheap","amount":100}}`, mine.ID)
-				assert.Equal(t, received, response(rx, signed(genuine)), "no forgery suppresses the genuine event")
+				assert.Equal(t, received, response(rx, signed(genuine)), "no forgery suppresses the real event")
 			} else {
 				assert.Equal(t, received, forge(`{"id":"x","event":"transaction","data":{"id":%q,"event_type":"transaction.paid"}}`, mine.ID))
 			}
@@ -88,7 +88,8 @@ func TestAForgerWhoPaysGetsOnlyTheirOwnOrder(t *testing.T) {
 	}
 }
 
-// The handler sees nothing of an unsigned body that the API does not confirm.
+// The handler sees nothing from an unsigned body that the API does not
+// confirm.
 func TestAnUnsignedEventHasOnlyDataFromTheAPI(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
@@ -186,7 +187,7 @@ func TestAForgedSubscriptionIsRejected(t *testing.T) {
 		`"amount":99900`:                  unconfirmed,
 		`"currency":"USD"`:                unconfirmed,
 		`"object":{"id":"sub_2"}`:         unconfirmed,
-		`"status":"canceled"`:             notConfirmedYet, // it may still be
+		`"status":"canceled"`:             notConfirmedYet, // it may still become so
 		`"amount":"100","currency":"BRL"`: received,
 	} {
 		body := `{"id":"e","event":"subscription","data":{"id":"sub_1","event_type":"subscription.started",` + data + `}}`
@@ -195,7 +196,7 @@ func TestAForgedSubscriptionIsRejected(t *testing.T) {
 	assert.Equal(t, []string{"subscription.started sub_1 active"}, got.all())
 }
 
-// An event with a former status of the resource is a late event.
+// An event with an earlier status of the resource is late, not forged.
 func TestAnUnsignedEventMayLagBehindTheAPI(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
@@ -228,7 +229,7 @@ func TestTheIDOfAnUnsignedEventIdentifiesItsFact(t *testing.T) {
 			return nil
 		})
 		deliver(rx)
-		assert.Equal(t, ids[len(ids)-1:], seen, "the log names the event as the handler does")
+		assert.Equal(t, ids[len(ids)-1:], seen, "the log has the same event id as the handler")
 	}
 	require.Len(t, ids, 3)
 	assert.Equal(t, ids[0], ids[1])
@@ -236,8 +237,8 @@ func TestTheIDOfAnUnsignedEventIdentifiesItsFact(t *testing.T) {
 	assert.True(t, strings.HasPrefix(ids[0], "fact-"), ids[0])
 }
 
-// An unsigned event has the data of the API. A signed event with other data is
-// another event.
+// A signed event whose data differs from an unsigned event, which has the
+// API's data, is a different event.
 func TestASignedEventThatDiffersIsHandledToo(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
@@ -265,11 +266,11 @@ func TestAnEqualSignedEventIsADuplicate(t *testing.T) {
 	}
 	assert.Len(t, got.all(), 1)
 	api.fail(503)
-	assert.Equal(t, notConfirmedYet, response(rx, signed(paid("evt_1", "tx_1"))), "whether it is equal can't be determined now")
+	assert.Equal(t, notConfirmedYet, response(rx, signed(paid("evt_1", "tx_1"))), "the API is down, so the two can't be compared")
 }
 
-// A late renewal must not be confused with one that an unsigned delivery
-// reported meanwhile: each pays for its own period.
+// A late renewal must not be confused with one that an unsigned delivery has
+// reported in the meantime: each pays for its own period.
 func TestALateRenewalIsNotHiddenByAnotherPeriods(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
@@ -291,7 +292,7 @@ func TestALateRenewalIsNotHiddenByAnotherPeriods(t *testing.T) {
 			`"current_period_start":"2027-%02d-04T12:00:00.000Z"}}`, id, month)
 	}
 	show(3)
-	assert.Equal(t, received, response(rx, request(renewed("evt_2", 3))), "with the id of another, guessed")
+	assert.Equal(t, received, response(rx, request(renewed("evt_2", 3))), "with a guessed id of another event")
 	assert.Equal(t, received, response(rx, signed(renewed("evt_2", 2))), "late")
 	assert.Equal(t, received, response(rx, signed(renewed("evt_3", 3))), "known")
 	show(4)

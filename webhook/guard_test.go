@@ -118,7 +118,7 @@ func TestAPanicOfTheStoreIsAStoreError(t *testing.T) {
 				cfg.HandlerTimeout = time.Hour
 				rx := receiver(t, cfg)
 				webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
-					time.Sleep(time.Minute / 2) // one Extend
+					time.Sleep(time.Minute / 2) // until the lease is extended once
 					return nil
 				})
 				w := serve(rx, signed(paid("evt_1", "tx_1")))
@@ -137,7 +137,7 @@ func TestAPanicOfTheStoreIsAStoreError(t *testing.T) {
 	}
 }
 
-func TestOtherPanickingCallbacks(t *testing.T) {
+func TestPanicsInOtherCallbacksAreContained(t *testing.T) {
 	t.Parallel()
 	t.Run("Backoff: the default is used", func(t *testing.T) {
 		t.Parallel()

@@ -17,8 +17,8 @@ const storeTimeout = 10 * time.Second
 
 type claimKey struct{}
 
-// ClaimFromContext returns the claim under which a handler runs. A store uses
-// it to complete the event in the handler's own transaction.
+// ClaimFromContext returns the claim of the event that a handler is handling.
+// A store uses it to complete the event in the handler's own transaction.
 func ClaimFromContext(ctx context.Context) (*Claim, bool) {
 	c, ok := ctx.Value(claimKey{}).(*Claim)
 	return c, ok
@@ -44,7 +44,7 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handl
 		case err != nil:
 			return storeError(rec, err)
 		case claim != nil:
-			// The sender may hang up; the handler finishes nevertheless.
+			// The handler finishes even if the sender disconnects.
 			return rx.supervise(context.WithoutCancel(ctx), claim, handle)
 		case entry.State == StateDone || entry.State == StateDead:
 			return duplicate(rec, entry.State)
@@ -70,7 +70,7 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handl
 // stores the outcome.
 func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
 	if c.Attempt > rx.cfg.MaxAttempts {
-		r := failure(c.Record, OutcomeDead, Permanent(fmt.Errorf("webhook: gave up after %d attempts, the last of which never ended", c.Attempt-1)))
+		r := failure(c.Record, OutcomeDead, Permanent(fmt.Errorf("webhook: gave up after %d attempts; the last one did not finish", c.Attempt-1)))
 		r.Attempt = c.Attempt
 		rx.settle(ctx, c, &r, true)
 		return r
@@ -90,7 +90,7 @@ func (rx *Receiver) handleDelivered(ctx context.Context, c *Claim) result {
 	return rx.run(ctx, c, rx.cfg.Store.Durable() && c.Attempt >= rx.cfg.MaxAttempts && c.Age >= syncRetryPeriod)
 }
 
-// run runs the handler. An error is final if it is the last attempt.
+// run runs the handler. After the last attempt an error is final.
 func (rx *Receiver) run(ctx context.Context, c *Claim, last bool) result {
 	r := outcome(c.Record, OutcomeHandled)
 	r.Attempt = c.Attempt
@@ -105,8 +105,8 @@ func (rx *Receiver) run(ctx context.Context, c *Claim, last bool) result {
 	return r
 }
 
-// dispatch calls the handler of an event, if there is one and the event is not
-// too late for it.
+// dispatch calls the handler of an event. It skips late events, and reports
+// events without a handler.
 func (rx *Receiver) dispatch(ctx context.Context, c *Claim, e *Event, r *result) {
 	family := routeFamily(e)
 	h := rx.route(family, e.Kind)
@@ -123,13 +123,14 @@ func (rx *Receiver) dispatch(ctx context.Context, c *Claim, e *Event, r *result)
 	}
 }
 
-// call runs the handler within its timeout, and extends the lease meanwhile.
+// call runs the handler with its timeout, and extends the lease until it
+// returns.
 func (rx *Receiver) call(ctx context.Context, c *Claim, e *Event, h *handler) error {
 	timeout := cmp.Or(h.timeout, rx.cfg.HandlerTimeout)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, c), timeout)
 	defer cancel()
 	rx.runs.expect(c, timeout+min(longestGrace, timeout))
-	defer rx.runs.expect(c, storeTimeout+longestGrace) // only the result must be stored
+	defer rx.runs.expect(c, storeTimeout+longestGrace) // all that is left is to store the result
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	end := rx.renewLease(ctx, c, lose)
@@ -249,11 +250,12 @@ func (rx *Receiver) complete(ctx context.Context, c *Claim) error {
 	}
 }
 
-// Foreign code that runs on the receiver's goroutines, where a panic would end the
-// process: Store, Backoff, Now, Begin, Trace, Observe, Logger, the API client's
-// transport. A handler's panic is a failure of its event, see safely.
+// The user's callbacks run on the receiver's goroutines, where a panic would
+// end the process: Store, Backoff, Now, Begin, Trace, Observe, Logger and the
+// API client's transport. A handler's panic is a failure of its event; see
+// safely.
 
-// guarded calls fn and returns its panic as an error. The stack is logged.
+// guarded calls fn, and returns a panic as an error. The stack is logged.
 func (rx *Receiver) guarded(ctx context.Context, what string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -269,8 +271,8 @@ func (rx *Receiver) panicked(ctx context.Context, what string, p any) error {
 	return err
 }
 
-// protected calls fn and turns its panic into a result. What the store has
-// claimed is handled again when the lease has expired.
+// protected calls fn, and turns a panic into a result. Events that the store
+// has claimed are handled again when their leases expire.
 func (rx *Receiver) protected(ctx context.Context, rec Record, fn func() result) (r result) {
 	if err := rx.guarded(ctx, "a callback of the receiver", func() error { r = fn(); return nil }); err != nil {
 		return failure(rec, OutcomePanicked, err)
@@ -278,8 +280,8 @@ func (rx *Receiver) protected(ctx context.Context, rec Record, fn func() result)
 	return r
 }
 
-// slowObserver is how long Observe may take before a warning is logged: it
-// blocks a worker or a delivery.
+// slowObserver is how long Observe may take before an error is logged, because
+// it blocks a worker or a delivery.
 const slowObserver = 5 * time.Second
 
 func (rx *Receiver) observe(ctx context.Context, o Observation) {
@@ -294,7 +296,7 @@ func (rx *Receiver) observe(ctx context.Context, o Observation) {
 	})
 }
 
-// opened returns the context of a delivery or a run from Begin.
+// opened returns the context of a delivery or a run, as returned by Begin.
 func (rx *Receiver) opened(ctx context.Context, c *Claim) context.Context {
 	if rx.cfg.Begin == nil {
 		return ctx
@@ -302,7 +304,7 @@ func (rx *Receiver) opened(ctx context.Context, c *Claim) context.Context {
 	return cmp.Or(rx.begun(ctx, c), ctx)
 }
 
-// begun calls Begin. It returns nil if that panics.
+// begun calls Begin. It returns nil if Begin panics.
 func (rx *Receiver) begun(ctx context.Context, c *Claim) context.Context {
 	defer func() {
 		if p := recover(); p != nil {

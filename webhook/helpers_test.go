@@ -24,7 +24,7 @@ var secret = gateway.NewSecret("whsec_of_this_test")
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// signedConfig is the smallest configuration that verifies signatures.
+// signedConfig is a minimal configuration that verifies signatures.
 func signedConfig() webhook.Config {
 	return webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}, Logger: quiet}
 }
@@ -118,9 +118,9 @@ func nothingLeft(t *testing.T, rx *webhook.Receiver) {
 type fakeAPI struct {
 	mu        sync.Mutex
 	resources map[string]map[string]any // by path
-	status    int                       // of every response, if not 0
+	status    int                       // the status of every response, if not 0
 	calls     int
-	gate      chan struct{} // responses wait for it, if not nil
+	gate      chan struct{} // blocks every response until closed, if not nil
 }
 
 func (f *fakeAPI) set(path string, members map[string]any) {

@@ -32,7 +32,7 @@ func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response := rx.serve(w, r)
 	maps.Copy(w.Header(), response.Header())
 	w.WriteHeader(response.Status)
-	_, _ = w.Write(response.Body) // the sender has left; the delivery will be retried
+	_, _ = w.Write(response.Body) // the sender has disconnected and will retry
 }
 
 func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
@@ -46,7 +46,7 @@ func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
 	case !acceptable(r.Header):
 		return rx.reject(ctx, refused(errMediaType))
 	case r.ContentLength > rx.cfg.MaxBody:
-		w.Header().Set("Connection", "close") // the rest is not read
+		w.Header().Set("Connection", "close") // don't read the rest of the body
 		return rx.reject(ctx, refused(errTooLarge))
 	}
 	body, err := rx.readBody(w, r)
@@ -81,12 +81,13 @@ func acceptable(h http.Header) bool {
 	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
 }
 
-// readBody reads the whole body within the limits of size, time and memory. The
-// body is returned with an error too, because its memory must be released.
+// readBody reads the whole body within the limits of size, time and memory. It
+// returns the body even with an error, because the caller must release its
+// memory.
 func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
-	// Recorders and adapters of cloud functions support no deadline, and have
-	// no slow senders.
+	// Recorders and cloud function adapters support no deadlines, but have no
+	// slow senders.
 	_ = control.SetReadDeadline(time.Now().Add(rx.cfg.ReadTimeout))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 
@@ -126,8 +127,8 @@ func (rx *Receiver) readAll(r io.Reader, announced int64) ([]byte, error) {
 	}
 }
 
-// capacity is the next capacity of a body. One byte more than the length lets
-// the end be seen without growing.
+// capacity returns the next capacity of a body. One byte more than the length
+// is enough to detect the end without growing.
 func (rx *Receiver) capacity(now int, announced int64) int {
 	next := min(int64(max(2*now, firstBody)), rx.cfg.MaxBody+1)
 	if announced >= int64(now) && announced < next {
@@ -154,10 +155,10 @@ func (r Response) Header() http.Header {
 	return h
 }
 
-// retrySoon is the Retry-After of a response without a better one.
+// retrySoon is the default Retry-After.
 const retrySoon = time.Second
 
-// responseOf turns a result into the sender's response.
+// responseOf converts a result to a response.
 func responseOf(r result) Response {
 	unavailable := func(code DeliveryError, retryAfter time.Duration) Response {
 		return Response{http.StatusServiceUnavailable, errorBody(code), retryAfter, r.Outcome}

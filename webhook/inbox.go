@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Start starts the workers of Inbox mode, which begin with what earlier processes
-// left; the first delivery does it too. In Sync mode it handles the events that
-// earlier processes had no handler for. With negative Workers, or the second time, it
-// does nothing. Register the handlers before.
+// Start starts the workers of Inbox mode, which first handle the events that
+// earlier processes left; otherwise the first delivery starts them. In Sync
+// mode it handles the events that earlier processes had no handler for. It
+// does nothing with negative Workers, or if it was called before. Register the
+// handlers first.
 func (rx *Receiver) Start() {
 	if rx.cfg.Workers > 0 {
 		rx.handleSetAside()
@@ -28,7 +29,7 @@ func (rx *Receiver) Start() {
 	})
 }
 
-// wakeWorkers signals that there is work, without waiting for a receiver of the signal.
+// wakeWorkers signals that there is work, without blocking.
 func (rx *Receiver) wakeWorkers() {
 	rx.Start()
 	rx.signalWork()
@@ -37,7 +38,7 @@ func (rx *Receiver) wakeWorkers() {
 func (rx *Receiver) signalWork() {
 	select {
 	case rx.wake <- struct{}{}:
-	default: // a hint is pending already
+	default: // a signal is already pending
 	}
 }
 
@@ -46,24 +47,25 @@ func (rx *Receiver) signalWork() {
 type dispatcher struct {
 	rx    *Receiver
 	idle  int           // workers without work
-	ended chan struct{} // one for every worker that has become idle
-	fails int           // of the store, in a row
+	ended chan struct{} // receives a value when a worker becomes idle
+	fails int           // consecutive failures of the store
 
 	claimed time.Time     // when the last claim ended
 	took    time.Duration // its duration
-	full    bool          // it returned as many events as there were idle workers
+	full    bool          // it returned an event for every idle worker
 
 	looked time.Time // when unhandled events were last claimed
 	more   bool      // there may be more of them
-	turn   bool      // the last claim was for them: next are the others
+	turn   bool      // the last claim was for unhandled events: next are the others
 }
 
-// batchDelay is how long a few idle workers wait for others, and at most how long a
-// delivery waits for the next ones, so that one claim of the store serves many of them.
+// batchDelay is how long a few idle workers wait for others, and the longest
+// time that a delivery waits for more deliveries, so that one claim serves
+// many of them.
 const batchDelay = 5 * time.Millisecond
 
-// claimShare is the part of the time that claims may take while deliveries come in one
-// by one: at 800 a second, a claim for each would use half of a processor.
+// claimShare limits the share of time spent on claims while deliveries arrive
+// one by one: at 800 a second, a claim for each would use half a processor.
 const claimShare = 5
 
 const longestPause = 30 * time.Second
@@ -91,9 +93,9 @@ func (d *dispatcher) run(ctx context.Context) {
 	}
 }
 
-// delay is how long to wait before the next claim, now that there is a reason for
-// one. It counts from the last claim: counted from now, continuous deliveries would
-// delay the claim forever.
+// delay returns how long to wait before the next claim, once there is a reason
+// for one. It counts from the last claim; otherwise continuous deliveries
+// would delay the claim forever.
 func (d *dispatcher) delay() time.Duration {
 	apart := min(batchDelay, (claimShare-1)*d.took)
 	switch {
@@ -107,7 +109,7 @@ func (d *dispatcher) delay() time.Duration {
 	return apart - time.Since(d.claimed)
 }
 
-// pause is how long to wait after a failure of the store.
+// pause returns how long to wait after a failure of the store.
 func (d *dispatcher) pause() time.Duration {
 	return min(d.rx.cfg.PollInterval<<min(d.fails-1, 5), longestPause)
 }
@@ -116,7 +118,7 @@ func (d *dispatcher) pause() time.Duration {
 // wait before the next claim.
 func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	if d.idle == 0 || d.rx.runs.isPaused() {
-		return d.rx.cfg.PollInterval // an end or Resume takes precedence
+		return d.rx.cfg.PollInterval // a finished run or Resume takes precedence
 	}
 	limit, began := d.idle, time.Now()
 	claims, err := d.next(ctx, limit)
@@ -130,7 +132,7 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 	d.fails = 0
 	for _, c := range claims {
 		d.idle--
-		d.rx.running.Add(1) // the dispatcher itself is counted, so no Wait has returned yet
+		d.rx.running.Add(1) // the dispatcher is counted too, so no Wait has returned yet
 		go d.work(ctx, c)
 	}
 	if d.full || d.more {
@@ -140,7 +142,7 @@ func (d *dispatcher) claim(ctx context.Context) time.Duration {
 }
 
 // next claims up to limit events. Periodically it first claims events that
-// other processes had no handler for, but leaves room for others.
+// other processes had no handler for, but not for all workers.
 func (d *dispatcher) next(ctx context.Context, limit int) (claims []*Claim, err error) {
 	look := !d.turn && (d.more || time.Since(d.looked) >= d.rx.cfg.PollInterval)
 	d.turn = look
@@ -174,7 +176,7 @@ func (d *dispatcher) work(ctx context.Context, c *Claim) {
 	d.rx.work(ctx, c)
 }
 
-// work handles an event that no delivery waits for.
+// work handles an event in the background.
 func (rx *Receiver) work(ctx context.Context, c *Claim) {
 	started := time.Now()
 	ctx = rx.opened(ctx, c)
@@ -183,14 +185,14 @@ func (rx *Receiver) work(ctx context.Context, c *Claim) {
 	rx.report(ctx, r.Observation)
 }
 
-// Work claims the stored event with that key and handles it, as a worker of Inbox mode
-// does. It is for a Store that hands its events out itself, such as that of
-// contrib/river, with negative Workers. Its Claim may return another event of the
-// resource, which is to be handled first.
+// Work claims the stored event with that key and handles it, like a worker of
+// Inbox mode. It is for a Store that schedules its own events, such as the one
+// in contrib/river, with negative Workers. Claim may return an earlier event
+// of the resource, which is handled instead.
 //
-// Work returns the claim that was handled; the Store knows what became of it. If
-// nothing could be claimed, the claim is nil and the Entry says why. When ctx ends, so
-// does the handler's context, and the event is released.
+// Work returns the claim that was handled; the Store has its outcome. If
+// nothing could be claimed, the claim is nil and the Entry says why. When ctx
+// ends, the handler's context ends too, and the event is released.
 func (rx *Receiver) Work(ctx context.Context, key string) (claim *Claim, entry Entry, err error) {
 	if !rx.enter() {
 		return nil, Entry{}, ErrShutdown
@@ -210,7 +212,8 @@ func (rx *Receiver) Work(ctx context.Context, key string) (claim *Claim, entry E
 	return claim, entry, nil
 }
 
-// begin handles a claimed event unless the receiver was shut down meanwhile.
+// begin handles a claimed event, unless the receiver has been shut down in the
+// meantime.
 func (rx *Receiver) begin(ctx context.Context, c *Claim) result {
 	if rx.stopping() {
 		r := failure(c.Record, OutcomeReleased, ErrShutdown)
@@ -229,10 +232,10 @@ func (rx *Receiver) stopping() bool {
 	}
 }
 
-// maxMissing bounds the memory of kinds that were logged.
+// maxMissing limits how many logged kinds are remembered.
 const maxMissing = 100
 
-// missing logs that there is no handler, once per kind.
+// missing logs once per kind that it has no handler.
 func (rx *Receiver) missing(ctx context.Context, family Family, kind Kind) {
 	r := route{family, kind}
 	rx.mu.Lock()

@@ -17,8 +17,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// durable imitates a store that outlives its processes: the receivers of a
-// test share it.
+// durable simulates a durable store that the receivers of a test share.
 type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }
@@ -95,8 +94,8 @@ func TestTheInboxRetriesWithBackoffAndGivesUp(t *testing.T) {
 	})
 }
 
-// cutStore is a store whose process can be killed: from then on it changes
-// nothing.
+// cutStore is a store whose process can be killed: after that, calls fail and
+// change nothing.
 type cutStore struct {
 	webhook.Store
 
@@ -174,7 +173,7 @@ func TestTheEventsOfAKilledProcessAreTakenOver(t *testing.T) {
 		webhook.OnOther(second, handler("second", func() {}))
 		second.Start()
 		time.Sleep(59 * time.Second)
-		assert.Equal(t, []string{"first evt_1, attempt 1"}, runs.all(), "the lease holds")
+		assert.Equal(t, []string{"first evt_1, attempt 1"}, runs.all(), "the lease has not expired")
 		time.Sleep(2 * time.Second)
 		assert.Equal(t, []string{"first evt_1, attempt 1", "second evt_1, attempt 2"}, runs.all())
 	})
@@ -236,7 +235,7 @@ func TestTheInboxKeepsTheOrderOfAResource(t *testing.T) {
 	})
 }
 
-func TestAWorkerWithoutWorkersOnlyReceives(t *testing.T) {
+func TestNegativeWorkersOnlyReceive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := newDurable()
@@ -357,11 +356,11 @@ func TestContinuousDeliveriesDoNotDelayClaims(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		store webhook.Store
-		slow  int // handlers that run for as long as the deliveries come
+		slow  int // handlers that keep running while deliveries arrive
 	}{
-		"after a claim that failed":       {store: &failsOnce{durable: newDurable()}},
-		"while most of the workers work":  {store: newDurable(), slow: 5},
-		"while all but one of them do so": {store: newDurable(), slow: 7},
+		"after a claim that failed":          {store: &failsOnce{durable: newDurable()}},
+		"while most of the workers are busy": {store: newDurable(), slow: 5},
+		"while all workers but one are busy": {store: newDurable(), slow: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -383,7 +382,7 @@ func TestContinuousDeliveriesDoNotDelayClaims(t *testing.T) {
 					assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("evt_%d", i), fmt.Sprintf("tx_%d", i)))))
 					time.Sleep(2 * time.Millisecond)
 				}
-				assert.Greater(t, handled.Load(), int64(deliveries/4), "of the events that came meanwhile")
+				assert.Greater(t, handled.Load(), int64(deliveries/4), "of the events that arrived in the meantime")
 				time.Sleep(time.Minute)
 				assert.EqualValues(t, deliveries+test.slow, handled.Load())
 			})

@@ -12,8 +12,8 @@ import (
 // Family is the kind of resource that an event is about.
 type Family string
 
-// The families. An event of another one reaches the handler of [OnOther] with
-// the name that it came with.
+// The families. An event of any other family is passed to the handler of
+// [OnOther] under its own name.
 const (
 	FamilyTransaction  Family = "transaction"
 	FamilySubscription Family = "subscription"
@@ -25,24 +25,25 @@ func (f Family) Known() bool {
 	return f == FamilyTransaction || f == FamilySubscription || f == FamilyTransfer
 }
 
-// Kind is the kind of an event: "transaction.paid".
+// Kind is the kind of an event, such as "transaction.paid".
 type Kind string
 
-// The kinds of transactions. The state "canceled" sends "transaction.cancelled", a card
-// payment's state captured sends TransactionPaid.
+// The kinds of transactions. For the state "canceled" the gateway sends
+// "transaction.cancelled", and for the card state "captured" it sends
+// TransactionPaid.
 const (
 	TransactionCreated           Kind = "transaction.created"
 	TransactionPending           Kind = "transaction.pending"
 	TransactionPaid              Kind = "transaction.paid"
 	TransactionCancelled         Kind = "transaction.cancelled"
-	TransactionRefunded          Kind = "transaction.refunded" // in full or in part: see the status
+	TransactionRefunded          Kind = "transaction.refunded" // in full or in part; see the status
 	TransactionChargedback       Kind = "transaction.chargedback"
 	TransactionThreeDSRequired   Kind = "transaction.three_ds_required"
 	TransactionPartiallyRefunded Kind = "transaction.partially_refunded" // seen live, not documented
 )
 
-// The kinds of the states for which the gateway sends nothing: they come from
-// a [Reconciler].
+// The kinds of the states for which the gateway sends no webhook. Only a
+// [Reconciler] reports them.
 const (
 	TransactionExpired Kind = "transaction.expired"
 	TransactionRefused Kind = "transaction.refused"
@@ -52,8 +53,9 @@ const (
 // [OnTransaction].
 const AnyKind Kind = "*"
 
-// The kinds of transfers. The state "cancelled" sends "payout.canceled", "paid" sends
-// PayoutTransferred and "error" PayoutFailed.
+// The kinds of transfers. For the state "cancelled" the gateway sends
+// "payout.canceled", for "paid" PayoutTransferred and for "error"
+// PayoutFailed.
 const (
 	PayoutCreated     Kind = "payout.created"
 	PayoutInAnalysis  Kind = "payout.in_analysis"
@@ -77,7 +79,7 @@ const (
 	SubscriptionChargebackReceived Kind = "subscription.chargeback_received"
 )
 
-// DocumentedKinds lists the kinds of the interface document, family by family.
+// DocumentedKinds lists the kinds in the interface document, by family.
 func DocumentedKinds() []Kind {
 	var documented []Kind
 	for _, row := range kindTable {
@@ -88,8 +90,8 @@ func DocumentedKinds() []Kind {
 	return documented
 }
 
-// Status returns the state that the resource is in when the gateway sends k,
-// "" for an unknown kind. Kinds and states are not spelled alike: that of
+// Status returns the resource's state when the gateway sends k, or "" for an
+// unknown kind. States may be spelled differently from kinds: the state of
 // [TransactionCancelled] is "canceled".
 func (k Kind) Status() string {
 	if row := rowOf(k); row != nil {
@@ -98,7 +100,7 @@ func (k Kind) Status() string {
 	return ""
 }
 
-// prefix is how the names of the family's kinds begin.
+// prefix returns the prefix of the family's kinds.
 func (f Family) prefix() string {
 	if f == FamilyTransfer {
 		return "payout"
@@ -121,42 +123,41 @@ func (k Kind) Family() Family {
 	}
 }
 
-// kindRow is everything that the package knows about one kind of event. A new
-// kind is a constant and a row.
+// kindRow defines one kind of event. To add a kind, add a constant and a row.
 type kindRow struct {
 	kind         Kind
-	undocumented bool // seen live, or sent by no gateway and made by the Reconciler
+	undocumented bool // seen live, or made only by the Reconciler
 
-	// status is the state of the resource when the gateway sends the event.
+	// status is the resource's state when the gateway sends the event.
 	status string
-	// derivedFrom are the states from which the Reconciler derives that the
-	// event happened. A body that claims one of them needs the same proof.
+	// derivedFrom lists the states from which the Reconciler derives the
+	// event. A body with one of these states needs the same proof.
 	derivedFrom []string
 
 	// rank orders the events of a resource: an event is late if one with a higher rank
 	// was handled before; 0 is never late. Transactions: 1 waiting, 2 ended (a late
 	// payment may still follow), 3 paid, 4 partly refunded, 5 refunded, 6 charged back.
 	rank int64
-	// skipLate drops the event when it is late: it moved no money. A payment, a refund,
-	// a chargeback, a renewal, a failed charge or a payout is handled however late:
-	// books with a refund and no payment are wrong.
+	// skipLate drops the event if it is late, because it moved no money. A
+	// payment, a refund, a chargeback, a renewal, a failed charge or a payout
+	// is always handled: books with a refund but no payment are wrong.
 	skipLate bool
 
-	// proof judges by the API's state of the resource whether the event happened.
+	// proof decides from the API's resource whether the event happened.
 	proof func(r *resource, now time.Time) verdict
-	// at returns when it happened; nil stands for the resource's last update, which any
-	// change moves.
+	// at returns when the event happened; nil means the resource's last
+	// update, which any change moves.
 	at func(r *resource) time.Time
 	// passed reports whether the resource has left the state that the event
-	// announces; nil stands for never.
+	// announces; nil means never.
 	passed func(r *resource) bool
 
 	// occasion distinguishes the occurrences of the event for a resource; nil
-	// stands for an event that happens once.
+	// means that it happens once.
 	occasion func(r *resource) string
-	// occasionMember names the timestamp of the event's own data that is its occasion.
-	// Without one, only the API's state identifies the occurrence, and that may have
-	// changed between two deliveries of the event.
+	// occasionMember names the timestamp in the event's data that is its
+	// occasion. Without one, only the API's state identifies the occurrence,
+	// and it may have changed between two deliveries of the event.
 	occasionMember []string
 }
 
@@ -264,7 +265,7 @@ var kindTable = [...]kindRow{
 	},
 }
 
-// rowOf returns the row of a kind, nil for an unknown one.
+// rowOf returns the row of a kind, or nil for an unknown one.
 func rowOf(k Kind) *kindRow {
 	for i := range kindTable {
 		if kindTable[i].kind == k {
@@ -275,7 +276,7 @@ func rowOf(k Kind) *kindRow {
 }
 
 // derivedRow returns the row of the kind that is derived from a resource's
-// state, nil if there is none.
+// state, or nil if there is none.
 func derivedRow(f Family, status string) *kindRow {
 	for i := range kindTable {
 		if row := &kindTable[i]; row.kind.Family() == f && slices.Contains(row.derivedFrom, status) {
@@ -290,8 +291,8 @@ func (k Kind) skippedLate() bool {
 	return row != nil && row.skipLate
 }
 
-// needsAPI reports whether only the API's state says which occurrence an event
-// of the kind is.
+// needsAPI reports whether only the API's state identifies the occurrence of
+// an event of the kind.
 func (row *kindRow) needsAPI() bool { return row.occasion != nil && row.occasionMember == nil }
 
 // The functions of the table of kinds: proofs, times and occasions.
@@ -301,8 +302,7 @@ func exists(*resource, time.Time) verdict { return confirmed }
 
 func createdAt(r *resource) time.Time { return r.head().createdAt.Time }
 
-// atOr returns the time that the API names for this very change, or that of the
-// last update.
+// atOr returns the API's time of the change, or else that of the last update.
 func atOr(named func(*resource) gateway.Timestamp) func(*resource) time.Time {
 	return func(r *resource) time.Time {
 		if at := named(r); !at.IsZero() {
@@ -314,7 +314,7 @@ func atOr(named func(*resource) gateway.Timestamp) func(*resource) time.Time {
 
 func lastUpdate(r *resource) string { return instant(r.head().updatedAt) }
 
-// transaction is the proof by a transaction.
+// transaction returns a proof by the state of a transaction.
 func transaction(judge func(*gateway.Transaction) verdict) func(*resource, time.Time) verdict {
 	return func(r *resource, _ time.Time) verdict { return judge(r.transaction) }
 }
@@ -332,7 +332,7 @@ func challenged(tx *gateway.Transaction) verdict {
 	case tx.Method != gateway.CreditCard:
 		return refuted
 	case pastWaiting(tx):
-		return confirmed // it is over; the event is late
+		return confirmed // the authentication is over; the event is late
 	default:
 		return behind
 	}
@@ -366,7 +366,7 @@ func refundedAmount(r *resource) string {
 	return r.status()
 }
 
-// reached judges a state that only a paid transaction can get into.
+// reached returns a proof by a state that only a paid transaction can reach.
 func reached(want gateway.TransactionStatus) func(*gateway.Transaction) verdict {
 	return func(tx *gateway.Transaction) verdict {
 		switch tx.Status {
@@ -380,7 +380,7 @@ func reached(want gateway.TransactionStatus) func(*gateway.Transaction) verdict 
 	}
 }
 
-// ended judges a state that only an unpaid transaction can get into.
+// ended returns a proof by a state that only an unpaid transaction can reach.
 func ended(want gateway.TransactionStatus) func(*gateway.Transaction) verdict {
 	return func(tx *gateway.Transaction) verdict {
 		switch {
@@ -394,14 +394,14 @@ func ended(want gateway.TransactionStatus) func(*gateway.Transaction) verdict {
 	}
 }
 
-// transfer is the proof by a transfer that is in one of the states.
+// transfer returns a proof by a transfer in one of the states.
 func transfer(states ...gateway.TransferStatus) func(*resource, time.Time) verdict {
 	return func(r *resource, _ time.Time) verdict {
 		return unlessFinal(slices.Contains(states, r.transfer.Status), r.transfer.Status.Final())
 	}
 }
 
-// subscription is the proof by a subscription that something is true of.
+// subscription returns a proof by a condition of a subscription.
 func subscription(proven func(*gateway.Subscription) bool) func(*resource, time.Time) verdict {
 	return func(r *resource, _ time.Time) verdict {
 		return unlessFinal(proven(r.subscription), r.subscription.Status.Final())
@@ -425,7 +425,8 @@ func started(r *resource, _ time.Time) verdict {
 	case gateway.SubscriptionActive:
 		return confirmed
 	case gateway.SubscriptionPastDue, gateway.SubscriptionCancelScheduled, gateway.SubscriptionCanceled:
-		// The first charge may have failed, the trial may have been the end.
+		// The first charge may have failed, or the subscription ended with the
+		// trial.
 		return unlessFinal(len(paidCharges(sub)) > 0, sub.Status.Final())
 	default:
 		return behind
@@ -443,9 +444,10 @@ func startedAt(r *resource) time.Time {
 	return sub.CreatedAt.Time
 }
 
-// renewed reports whether the subscription is past its first period, and paid for the
-// current one: by its charges, or, if the API returned none, by its dates. A period
-// whose charge failed has begun all the same, so that the dates alone prove no payment.
+// renewed reports whether the subscription is past its first period and has
+// paid for the current one, according to its charges or, if the API returned
+// none, its dates. A period begins even if its charge failed, so the dates
+// alone prove no payment.
 func renewed(sub *gateway.Subscription) bool {
 	if pastDue(sub) {
 		return false
@@ -461,20 +463,21 @@ func renewed(sub *gateway.Subscription) bool {
 		first = sub.TrialEnd.Time
 	}
 	period := sub.CurrentPeriodEnd.Sub(sub.CurrentPeriodStart.Time)
-	// Months differ by three days and a payer may take one to authorize.
+	// Months differ by up to three days, and a payer may take a day to
+	// authorize.
 	return sub.CurrentPeriodStart.Sub(first) > max(period-4*24*time.Hour, period/2)
 }
 
-// recoveredFirstCharge reports whether the first charge after a trial was refused and a
-// retry of it was paid. The gateway sends no "started" for such a subscription: the
-// retry is a renewal, like every other one.
+// recoveredFirstCharge reports whether the first charge after a trial was
+// refused and a retry of it was paid. The gateway does not send "started" for
+// such a subscription; it reports the retry as a renewal.
 func recoveredFirstCharge(sub *gateway.Subscription) bool {
 	paid, refused := paidCharges(sub), chargesIn(sub, gateway.TransactionRefused)
 	return !sub.TrialEnd.IsZero() && len(paid) > 0 && len(refused) > 0 && refused[0].CreatedAt.Before(paid[0].CreatedAt.Time)
 }
 
-// lastChargeRefused reports whether the current period is unpaid, also of a subscription
-// that was canceled since.
+// lastChargeRefused reports whether the current period is unpaid, also if the
+// subscription has since been canceled.
 func lastChargeRefused(sub *gateway.Subscription) bool {
 	paid, refused := paidCharges(sub), chargesIn(sub, gateway.TransactionRefused)
 	return len(refused) > 0 && (len(paid) == 0 || refused[len(refused)-1].CreatedAt.After(paid[len(paid)-1].CreatedAt.Time))
@@ -488,8 +491,8 @@ func chargeFailed(sub *gateway.Subscription) bool {
 	return len(chargesIn(sub, gateway.TransactionRefused)) > 0 || pastDue(sub)
 }
 
-// failedCharges distinguishes failed charges; if the API lists no charges,
-// those of different periods.
+// failedCharges distinguishes failed charges or, if the API lists no charges,
+// their periods.
 func failedCharges(r *resource) string {
 	if r.subscription.Transactions != nil {
 		return strconv.Itoa(len(chargesIn(r.subscription, gateway.TransactionRefused)))
@@ -501,12 +504,12 @@ func chargedBack(sub *gateway.Subscription) bool {
 	return len(chargesIn(sub, gateway.TransactionChargedback)) > 0 || sub.CancellationReason == gateway.CancellationChargeback
 }
 
-// trialNotice is the longest time before a trial's end at which the notice of
-// it is accepted: no document says when it is sent.
+// trialNotice is how long before the trial's end the notice of it is accepted.
+// The interface document does not say when it is sent.
 const trialNotice = 7 * 24 * time.Hour
 
-// trialNearEnd requires that the trial's end is near: a forged notice weeks
-// ahead would be the only one, since the real one reports the same fact.
+// trialNearEnd requires that the trial's end is near. Otherwise a notice
+// forged weeks ahead would suppress the real one, which reports the same fact.
 func trialNearEnd(r *resource, now time.Time) verdict {
 	switch sub := r.subscription; sub.Status {
 	case gateway.SubscriptionTrialing, gateway.SubscriptionCancelScheduled:
@@ -527,8 +530,8 @@ func lastRefusal(r *resource) time.Time {
 	return lastOf(chargesIn(r.subscription, gateway.TransactionRefused), r)
 }
 
-// lastOf returns when the last of the charges was made, or the last update of
-// the resource if there are none.
+// lastOf returns the time of the last charge, or of the resource's last update
+// if there are no charges.
 func lastOf(charges []gateway.SubscriptionTransaction, r *resource) time.Time {
 	if len(charges) == 0 {
 		return r.subscription.UpdatedAt.Time
@@ -537,7 +540,7 @@ func lastOf(charges []gateway.SubscriptionTransaction, r *resource) time.Time {
 }
 
 // paidCharges lists the charges that were paid, even if refunded later, the
-// oldest first, without the small one that validates a card.
+// oldest first. It omits the small charge that validates a card.
 func paidCharges(sub *gateway.Subscription) []gateway.SubscriptionTransaction {
 	charges := chargesIn(sub, gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionRefunded,
 		gateway.TransactionPartiallyRefunded, gateway.TransactionChargedback)

@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// documentedKinds is the table of events of the interface document.
+// documentedKinds is the interface document's table of events.
 var documentedKinds = map[webhook.Family]string{
 	webhook.FamilyTransaction: `transaction.created transaction.pending transaction.paid transaction.cancelled
 		transaction.refunded transaction.chargedback transaction.three_ds_required`,
@@ -51,10 +51,10 @@ func TestEveryRowOfTheTableOfKindsIsComplete(t *testing.T) {
 		for _, status := range append([]string{row.Kind.Status()}, row.DerivedFrom...) {
 			assert.True(t, isState(family, status), "%q of %s is not a state of a %s", status, row.Kind, family)
 		}
-		// Events that move money are never skipped, and only a chargeback has no
-		// place in a subscription's cycle.
+		// Events that move money are never skipped, and of a subscription's
+		// events only a chargeback has no rank.
 		assert.True(t, row.Rank > 0 || row.Kind == webhook.SubscriptionChargebackReceived, "%s has no rank", row.Kind)
-		assert.True(t, row.Occasion || row.OccasionData == nil, "%s names the member of an occasion that it doesn't have", row.Kind)
+		assert.True(t, row.Occasion || row.OccasionData == nil, "%s has an occasionMember but no occasion", row.Kind)
 	}
 }
 
@@ -104,8 +104,7 @@ func TestTheGuideListsWhichLateEventsAreSkipped(t *testing.T) {
 	assert.ElementsMatch(t, wantHandled, handled)
 }
 
-// docs/states.md lists every transition of the mock gateway with the events that
-// it emits.
+// docs/states.md lists the events of every transition of the mock gateway.
 func TestEveryKindThatTheMockEmitsHasARow(t *testing.T) {
 	t.Parallel()
 	states, err := os.ReadFile("../docs/states.md")

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func TestLateEventsAreSkippedUnlessAskedFor(t *testing.T) {
+func TestLateEventsAreSkippedByDefault(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{false, true} {
 		cfg := signedConfig()
@@ -89,7 +89,7 @@ func TestLateEventsThatMoveMoneyAreHandled(t *testing.T) {
 			},
 			[]string{"subscription.updated false", "subscription.renewed true"},
 		},
-		"a dunning that is over": {
+		"a failed charge after dunning has ended": {
 			[]string{
 				sub("evt_2", webhook.SubscriptionRenewed, "2027-03-01T12:00:00.000Z"),
 				sub("evt_1", webhook.SubscriptionPastDue, "2027-02-26T12:00:00.000Z"),

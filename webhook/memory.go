@@ -13,15 +13,15 @@ import (
 
 // MemoryOptions limit a memory store; a zero member means its default.
 type MemoryOptions struct {
-	MaxEvents int              // default 100 000; the oldest done and unhandled events make room for new ones
+	MaxEvents int              // default 100,000; the oldest done and unhandled events are evicted for new ones
 	TTL       time.Duration    // how long a done event is remembered; default 7 days, at least MinRetention
 	Now       func() time.Time // default time.Now
 }
 
-// NewMemoryStore returns a Store in memory. It forgets everything when the process
-// ends: an event that is redelivered after a restart is handled again, and unsigned
-// deliveries of events from before it are rejected, since anyone may have sent them.
-// Use package sqlstore to avoid that.
+// NewMemoryStore returns a Store in memory. It loses everything when the
+// process ends: after a restart redelivered events are handled again, and
+// unsigned deliveries of events from before the restart are rejected, because
+// they may be replays. Use package sqlstore to avoid that.
 func NewMemoryStore(opts MemoryOptions) Store {
 	s := &memoryStore{
 		max:     cmp.Or(opts.MaxEvents, 100_000),
@@ -49,17 +49,17 @@ type memoryStore struct {
 	born time.Time
 
 	mu        sync.Mutex
-	last      time.Time                  // the latest result of now
-	ahead     time.Duration              // of the wall clock, which may have been set back
+	last      time.Time                  // last result of now
+	ahead     time.Duration              // last reading of the wall clock, which may be set back
 	entries   map[string]*memoryEntry    // by key, aliases too
 	busy      map[string]*memoryEntry    // the claimed event of a resource
-	latest    map[string]*resourceMemory // of resources with done events
+	latest    map[string]*resourceMemory // per resource with done events
 	facts     map[string][]*memoryEntry
 	ids       map[string][]*memoryEntry // by event id, those that have a fact
 	settled   *list.List                // done and unhandled events, the oldest first
-	waiting   *list.List                // waiting events, the longest waiting first
-	count     uint64                    // of entries and tokens, for their order and their names
-	forgotten time.Time                 // when the youngest event that had to make room was settled
+	waiting   *list.List                // waiting events, the earliest due first
+	count     uint64                    // numbers entries and tokens
+	forgotten time.Time                 // when the youngest evicted event was settled
 }
 
 type memoryEntry struct {
@@ -67,8 +67,8 @@ type memoryEntry struct {
 
 	number    uint64 // in the order of arrival
 	arrived   time.Time
-	aside     bool   // its queue is that of the unhandled events
-	family    Family // of the missing handler for which it was set aside
+	aside     bool   // it belongs to the queue of unhandled events
+	family    Family // the missing handler for which it was set aside
 	counted   bool   // in its resource's memory
 	state     State
 	canonical *memoryEntry // a signed event's confirmed twin, which is handled in its place
@@ -89,8 +89,8 @@ type resourceMemory struct {
 
 func (s *memoryStore) Durable() bool { return false }
 
-// now is the wall clock, except that it never goes back: a lease, a backoff and
-// a TTL last as long as they should after the clock was set back.
+// now returns the wall clock's time, but never goes back, so leases, backoffs
+// and TTLs keep their length if the clock is set back.
 func (s *memoryStore) now() time.Time {
 	t := s.wall().Add(s.ahead)
 	if t.Before(s.last) {
@@ -120,7 +120,7 @@ func (s *memoryStore) Put(_ context.Context, rec Record) (Entry, error) {
 	}
 	e := s.newEntry(rec)
 	if twin := s.twin(rec); twin != nil {
-		// The signed event is done; its twin has the outcome.
+		// The signed entry counts as done; its twin has the outcome.
 		twin.matched = e.Key
 		e.canonical = twin
 		s.add(e, StateDone)
@@ -199,8 +199,8 @@ func (s *memoryStore) twin(rec Record) *memoryEntry {
 	return nil
 }
 
-// matches reports whether a confirmed entry is free for the signed rec, or is
-// already its twin.
+// matches reports whether a confirmed entry has no signed twin yet, or already
+// is the twin of rec.
 func (e *memoryEntry) matches(rec Record) bool {
 	return !e.Signed && (e.matched == "" || e.matched == rec.Key)
 }
@@ -288,7 +288,7 @@ func (s *memoryStore) NextUnhandled(
 	}), nil
 }
 
-// next claims the longest due of the matching entries.
+// next claims matching entries, the longest due first.
 func (s *memoryStore) next(limit int, lease time.Duration, wanted func(*memoryEntry) bool) (claims []*Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -404,8 +404,8 @@ func (s *memoryStore) Counts(context.Context) (Counts, error) {
 	return n, nil
 }
 
-// expire returns the claims whose lease has expired. Few are claimed at a time,
-// so checking all of them is cheap.
+// expire returns entries with an expired lease to their queue. Few entries are
+// claimed at a time, so checking all of them is cheap.
 func (s *memoryStore) expire() {
 	now := s.now()
 	for _, e := range s.busy {
@@ -436,8 +436,8 @@ func (s *memoryStore) Purge(context.Context) (Purged, error) {
 }
 
 // makeRoom reports whether there is room for one more entry. It evicts the
-// oldest done or unhandled entry; if there is none, the oldest waiting one:
-// this store is not durable, so no waiting event was acknowledged.
+// oldest done or unhandled entry or, if there is none, the oldest waiting one:
+// this store is not durable, so waiting events have not been acknowledged.
 func (s *memoryStore) makeRoom() bool {
 	if len(s.entries) < s.max {
 		return true

@@ -46,12 +46,12 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 		}
 		remembers, err := s.Remembers(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, 4*time.Minute, remembers, "0 and 1 had to make room; 1 was done at minute 1")
+		assert.Equal(t, 4*time.Minute, remembers, "0 and 1 were evicted; 1 was done at minute 1")
 		e, err := put("4")
 		require.NoError(t, err)
 		assert.Equal(t, webhook.StateDone, e.State)
 
-		// Waiting events were not acknowledged, so they make room too.
+		// Waiting events were not acknowledged, so they are evicted too.
 		for _, id := range []string{"a", "b", "c", "d"} {
 			_, err := put(id)
 			require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, e.Added, "forgotten, and therefore new")
 
-		// Claimed events and dead letters do not.
+		// Claimed events and dead letters are not evicted.
 		for _, id := range []string{"a", "c", "d"} {
 			c, _, err := s.Claim(t.Context(), "id "+id, time.Minute)
 			require.NoError(t, err)
@@ -95,7 +95,8 @@ func TestTheMemoryStoreForgetsAfterTheRetention(t *testing.T) {
 	})
 }
 
-// A store that was just started does not know what its predecessor handled.
+// A store that was just started has no record of the events that its
+// predecessor handled.
 func TestAnOldPaymentCannotBeReplayedAfterARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// The receiver tested against the mock gateway.
+// These tests run the receiver against the mock gateway.
 
 func order(notifyURL string) gateway.TransactionParams {
 	return gateway.TransactionParams{
@@ -29,7 +29,7 @@ func order(notifyURL string) gateway.TransactionParams {
 	}
 }
 
-// kindsOf returns the first words of what handlers recorded.
+// kindsOf returns the first words of the handlers' records.
 func kindsOf(got *effects) (kinds []string) {
 	for _, line := range got.all() {
 		kind, _, _ := strings.Cut(line, " ")
@@ -62,7 +62,7 @@ func TestAPaymentFromTheMock(t *testing.T) {
 	assert.Contains(t, got.all()[5], "refunded")
 }
 
-func TestARegisteredEndpointAndANotifyURLAtOnePlace(t *testing.T) {
+func TestARegisteredEndpointAndANotifyURLShareAURL(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	rx, got := shop(t, webhook.Config{
@@ -132,7 +132,7 @@ func TestAYearOfASubscriptionUnderReadBack(t *testing.T) {
 	}
 	forgeAll := func() {
 		for _, kind := range webhook.DocumentedKinds() {
-			if kind != webhook.SubscriptionUpdated { // which is true after every change
+			if kind != webhook.SubscriptionUpdated { // an "updated" is true after every change
 				forge(kind)
 			}
 		}
@@ -180,7 +180,7 @@ func TestForgersOfAPaymentUnderReadBack(t *testing.T) {
 	tx, err := client.Transactions.Create(t.Context(), order(""))
 	require.NoError(t, err)
 	// The forger knows the URL and the id, tries every forgery after every
-	// step, and again when the store has forgotten the events.
+	// step, and tries them all again once the store has forgotten the events.
 	step := func(err error) {
 		t.Helper()
 		require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestForgersOfAPaymentUnderReadBack(t *testing.T) {
 
 	tx, err = client.Transactions.Create(t.Context(), order(""))
 	require.NoError(t, err)
-	require.NoError(t, gw.Wait(t.Context())) // a pending that comes after the payment is late
+	require.NoError(t, gw.Wait(t.Context())) // a pending after the payment is late
 	step(gw.Transactions.Pay(tx.ID))
 	for _, amount := range []int64{500, 490} {
 		require.NoError(t, gw.Clock.Advance(9*24*time.Hour))
@@ -327,7 +327,7 @@ func TestChangesWithoutAWebhookReachTheHandlers(t *testing.T) {
 	require.NoError(t, gw.Transactions.Pay(lost.ID))
 	require.NoError(t, gw.Clock.Advance(25*time.Hour))
 	before := len(got.all())
-	require.Equal(t, 6, before, "created and pending of each, and no webhook of what followed")
+	require.Equal(t, 6, before, "created and pending of each, but no webhooks for later changes")
 
 	reconcile, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{
 		Open: openOnes(pendingTx(expired.ID, refused.ID, lost.ID)...),
@@ -346,9 +346,9 @@ func TestChangesWithoutAWebhookReachTheHandlers(t *testing.T) {
 	}, found)
 }
 
-// The diagnosis knows the gateway's order of members for every event that the mock
-// sends, so it recognizes a body whose members were sorted.
-func TestDiagnoseRecognizesEveryEventAfterAMap(t *testing.T) {
+// The diagnosis covers the member order of every event that the mock sends, so
+// it recognizes a body whose members were sorted.
+func TestDiagnoseRecognizesEveryEventWithSortedMembers(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	type delivery struct {

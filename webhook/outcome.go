@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Outcome is the outcome of a delivery, or of a run of a handler.
+// Outcome is the outcome of a delivery or of a run of a handler.
 type Outcome string
 
 // The outcomes. The receiver responds to the first group with 200.
 const (
 	OutcomeHandled   Outcome = "handled"
-	OutcomeStored    Outcome = "stored"    // in the inbox; the workers report the rest
-	OutcomeDuplicate Outcome = "duplicate" // known already
+	OutcomeStored    Outcome = "stored"    // in the inbox; the workers report the handler's outcome
+	OutcomeDuplicate Outcome = "duplicate" // received before
 	OutcomeStale     Outcome = "stale"     // late and skipped, see Config.HandleStale
-	OutcomeUnhandled Outcome = "unhandled" // no handler for it; it is kept for a process that has one
+	OutcomeUnhandled Outcome = "unhandled" // there is no handler; the event is kept for a process that has one
 	OutcomeIgnored   Outcome = "ignored"   // dropped, see Ignore
-	OutcomeConflict  Outcome = "conflict"  // its id was used for another event before; it is a dead letter
+	OutcomeConflict  Outcome = "conflict"  // a dead letter, because its id had been used for another event
 	OutcomeDead      Outcome = "dead"      // a dead letter
 
 	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be retried
 	OutcomeBackoff     Outcome = "backoff"     // the handler failed recently; the retry is not due yet
-	OutcomeReleased    Outcome = "released"    // the shutdown came first
+	OutcomeReleased    Outcome = "released"    // interrupted by the shutdown
 	OutcomeLost        Outcome = "lost"        // the lease ran out; another process may have it
-	OutcomeBusy        Outcome = "busy"        // too much at a time, or the resource is being handled
-	OutcomeRefused     Outcome = "refused"     // no event, or not the gateway's
+	OutcomeBusy        Outcome = "busy"        // over a concurrency limit, or the resource is being handled
+	OutcomeRefused     Outcome = "refused"     // not a valid event of the gateway
 	OutcomeUnconfirmed Outcome = "unconfirmed" // the API could not confirm it yet
 	OutcomeStoreError  Outcome = "store_error"
 	OutcomeHung        Outcome = "hung"     // the handler did not return in time; a later outcome follows if it does
-	OutcomePanicked    Outcome = "panicked" // the Store or another callback of the Config did; see Err
+	OutcomePanicked    Outcome = "panicked" // the Store or another callback of the Config failed; see Err
 )
 
 // settled reports whether the sender need not retry the event.
@@ -45,15 +45,15 @@ func (o Outcome) settled() bool {
 	}
 }
 
-// Observation is one outcome. The ids of a refused delivery are left out: they
-// come from an unauthenticated sender.
+// Observation is one outcome. It omits the ids of a rejected delivery, since
+// they come from an unauthenticated sender.
 type Observation struct {
 	Outcome    Outcome
 	EventID    string
 	Kind       Kind
 	Resource   string // family and id
 	KeyID      string // the ID of the SigningKey that verified it, "" if none did
-	Attempt    int    // of the handler, 0 if none ran
+	Attempt    int    // the handler's attempt, 0 if none ran
 	Duration   time.Duration
 	Err        error // of the handler or the store, or the DeliveryError
 	FromWorker bool  // a run in the background, not a delivery
@@ -63,7 +63,7 @@ type Observation struct {
 type result struct {
 	Observation
 
-	retryAfter time.Duration // what a handler asked for, or the rest of a backoff
+	retryAfter time.Duration // requested by a handler, or the rest of a backoff
 	state      State         // of a duplicate, in the store
 	family     Family        // of the missing handler
 }
@@ -91,7 +91,7 @@ func refused(err error) result {
 	return result{Observation: Observation{Outcome: OutcomeRefused, Err: err}}
 }
 
-// busy is the result of a delivery that can't be processed now.
+// busy returns the result of a delivery that can't be processed now.
 func busy(err error) result {
 	return result{Observation: Observation{Outcome: OutcomeBusy, Err: err}}
 }
@@ -107,7 +107,8 @@ func unconfirmed(err error) result {
 	return result{Observation: Observation{Outcome: o, Err: err}}
 }
 
-// Stats returns how often each outcome happened since the receiver was made.
+// Stats returns how often each outcome has happened since the receiver was
+// created.
 func (rx *Receiver) Stats() map[Outcome]uint64 { return rx.stats.snapshot() }
 
 type stats struct {
@@ -175,7 +176,7 @@ func levelOf(o Outcome) slog.Level {
 
 const maxReason = 500
 
-// reason is an error's text, truncated for a log line or a store's row.
+// reason returns an error's text, truncated for a log line or a store's row.
 func reason(err error) string {
 	text := err.Error()
 	if len(text) > maxReason {
@@ -186,8 +187,8 @@ func reason(err error) string {
 
 func errorAttr(err error) slog.Attr { return slog.String("error", reason(err)) }
 
-// DeliveryError is why a delivery is not accepted, a constant of this package. The response's
-// body has its text: {"error":"invalid_signature"}.
+// DeliveryError is the reason why a delivery is rejected, a constant of this
+// package. The response's body has its text: {"error":"invalid_signature"}.
 type DeliveryError string
 
 // Error returns the machine-readable code.
@@ -205,8 +206,8 @@ const (
 
 // The errors of an event without a valid signature, which the API must confirm.
 const (
-	ErrUnconfirmed     DeliveryError = "unconfirmed_event"       // 401: the API says otherwise
-	ErrNotConfirmedYet DeliveryError = "event_not_confirmed_yet" // 503: the API is behind, or can't be asked now
+	ErrUnconfirmed     DeliveryError = "unconfirmed_event"       // 401: the API contradicts the event
+	ErrNotConfirmedYet DeliveryError = "event_not_confirmed_yet" // 503: the API does not confirm the event yet, or can't be reached
 )
 
 // The errors of ServeHTTP and of Receive that are not about the event.
@@ -222,8 +223,8 @@ const (
 // permanentError is an error that a retry can't fix.
 type permanentError struct{ err error }
 
-// Permanent marks an error of a handler that a retry can't fix. The event
-// becomes a dead letter at once.
+// Permanent marks an error that a retry can't fix. The event becomes a dead
+// letter immediately.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -234,16 +235,16 @@ func Permanent(err error) error {
 func (p *permanentError) Error() string { return p.err.Error() }
 func (p *permanentError) Unwrap() error { return p.err }
 
-// retryAfterError requests a retry after a time.
+// retryAfterError requests a retry after a delay.
 type retryAfterError struct{ delay time.Duration }
 
-// RetryAfter is an error of a handler that requests a retry after d, instead of
-// the receiver's own backoff. It counts as an attempt. To say why, wrap it:
-// fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
+// RetryAfter returns an error with which a handler requests a retry after d
+// instead of the receiver's backoff. The attempt counts. To add a reason, wrap
+// it: fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
 func RetryAfter(d time.Duration) error { return &retryAfterError{delay: d} }
 
 func (r *retryAfterError) Error() string { return "try again after " + r.delay.String() }
 
-// ErrShutdown is the cause with which a handler's context ends when the
-// receiver is shut down and the time for that is over.
+// ErrShutdown is the cause of a handler's context when the receiver is shut
+// down and the shutdown's time is over.
 var ErrShutdown = errors.New("webhook: the receiver is shutting down")

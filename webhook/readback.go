@@ -10,30 +10,30 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// ReadBack bounds the calls that unsigned deliveries cause: anyone who knows
-// the receiver's URL can make it call the API. Signed deliveries, which need a
-// call for refunds and renewals, have the same limits for themselves: a flood
-// of unsigned ones doesn't delay them. A zero member means its default.
+// ReadBack limits the API calls for unsigned deliveries, since anyone who
+// knows the receiver's URL can cause them. The same limits apply separately to
+// signed deliveries, which need a call for refunds and renewals, so a flood of
+// unsigned deliveries doesn't delay them. A zero member means its default.
 type ReadBack struct {
-	Concurrent int           // calls at a time; default 8
-	PerSecond  int           // calls in the long run, twice as many at once; default 50
-	Timeout    time.Duration // of one call; default 5 s, so that the sender still gets its response
+	Concurrent int           // concurrent calls; default 8
+	PerSecond  int           // sustained rate, with bursts of twice as many; default 50
+	Timeout    time.Duration // of one call; default 5 s, short enough for the sender to get its response
 }
 
 // api reads resources with the merchant's client.
 type api struct{ client *gateway.Client }
 
-// read makes one attempt: the sender of the delivery retries.
+// read makes only one attempt, because the sender of the delivery retries.
 func (a api) read(ctx context.Context, family Family, id string) (*resource, error) {
 	r, err := a.get(ctx, family, id)
 	switch {
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrValidation):
-		return nil, errUnknownResource // the sender chose the id: a malformed one counts as unknown
+		return nil, errUnknownResource // the sender chose the id: a malformed one is treated as unknown
 	case err != nil:
 		return nil, err
 	case r.head().id != id:
-		// An API that reads ids leniently would give one resource many names,
-		// and one event many identities.
+		// With an API that matches ids leniently, one resource could have many
+		// ids, and one event many identities.
 		return nil, errUnknownResource
 	default:
 		return r, nil
@@ -88,8 +88,8 @@ func newReader(source api, limits ReadBack) *reader {
 	}
 }
 
-// read returns the resource. If joined is true, the call had begun before and
-// may have seen an older state.
+// read returns the resource. If joined is true, the call was already running
+// and may have seen an older state.
 func (r *reader) read(ctx context.Context, family Family, id string) (res *resource, joined bool, err error) {
 	key := resourceKey(family, id)
 	r.mu.Lock()
@@ -118,7 +118,7 @@ func (r *reader) fly(ctx context.Context, f *flight, key string, family Family, 
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	defer func() {
-		if p := recover(); p != nil { // of the client's transport
+		if p := recover(); p != nil { // in the client's transport
 			f.resource, f.err = nil, fmt.Errorf("webhook: the read of a resource panicked: %v", p)
 		}
 		if f.resource == nil && f.err == nil {

@@ -21,7 +21,7 @@ const (
 	notConfirmedYet = `503 {"error":"event_not_confirmed_yet"}`
 )
 
-// shop is a receiver whose handlers record what they see.
+// shop is a receiver whose handlers record the events that they get.
 func shop(t *testing.T, cfg webhook.Config) (*webhook.Receiver, *effects) {
 	t.Helper()
 	cfg.Logger = quiet
@@ -58,7 +58,7 @@ func TestReadBackTrustsOnlyTheAPI(t *testing.T) {
 	assert.Equal(t, notConfirmedYet, fmt.Sprintf("%d %s", w.Code, w.Body))
 	assert.Equal(t, "5", w.Header().Get("Retry-After"))
 	api.setTransaction("tx_1", "refused")
-	assert.Equal(t, unconfirmed, response(rx, request(paid("evt_1", "tx_1"))), "it never can be paid")
+	assert.Equal(t, unconfirmed, response(rx, request(paid("evt_1", "tx_1"))), "it can never be paid")
 	assert.Empty(t, got.all())
 
 	api.setTransaction("tx_1", "captured")
@@ -102,7 +102,7 @@ func TestAnUnreachableAPIIsNotARejection(t *testing.T) {
 	assert.Len(t, got.all(), 1)
 }
 
-func TestUnderReadBackOneFactIsOneEvent(t *testing.T) {
+func TestReadBackTreatsOneFactAsOneEvent(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	rx, got := shop(t, webhook.Config{API: api.client(t)})
@@ -115,7 +115,7 @@ func TestUnderReadBackOneFactIsOneEvent(t *testing.T) {
 		assert.Equal(t, received, response(rx, request(txBody(fmt.Sprintf("r_%d", refunded), webhook.TransactionRefunded, "tx_1", ""))))
 	}
 	api.setTransaction("tx_1", "partially_refunded", "refunded_amount", 900, "extra", 1)
-	assert.Equal(t, received, response(rx, request(paid("forged_again", "tx_1"))), "the state has moved on, the payment is the same")
+	assert.Equal(t, received, response(rx, request(paid("forged_again", "tx_1"))), "the state has changed, but the payment is the same")
 	assert.Equal(t, []string{
 		"transaction.paid tx_1 paid",
 		"transaction.refunded tx_1 partially_refunded",
@@ -145,7 +145,7 @@ func TestAnUnsignedEventOfAnUnknownKindIsNotConfirmed(t *testing.T) {
 	for _, body := range []string{
 		txBody("e", "transaction.approved", "tx_1", "paid"),
 		txBody("e", "transaction.approved", "tx_1", ""),
-		txBody("e", "transaction.captured", "tx_2", "captured"), // a second name for what transaction.paid reports
+		txBody("e", "transaction.captured", "tx_2", "captured"), // an alias of transaction.paid
 		txBody("e", "TRANSACTION.PAID", "tx_2", "captured"),
 		txBody("e", "", "tx_2", ""),
 		`{"id":"e","type":"payout.paid","data":{"id":"po_1"}}`,
@@ -184,16 +184,16 @@ func TestAConfirmedForgeryIsTheRealEventAndHidesNoOtherEvent(t *testing.T) {
 		return txBody(id, webhook.TransactionRefunded, "tx_1", "partially_refunded")
 	}
 	// Two refunds were made. An attacker who knows the URL and the id reports
-	// them before the gateway does: the report is true, and counts as one
+	// them before the gateway does. The report is true, and counts as one
 	// event.
 	api.setTransaction("tx_1", "partially_refunded", "refunded_amount", 900)
 	assert.Equal(t, received, response(rx, request(refund("forged"))))
 	assert.Equal(t, received, response(rx, request(refund("forged again"))))
 	assert.Len(t, got.all(), 1)
 	assert.Equal(t, received, response(rx, signed(refund("evt_1"))))
-	assert.Len(t, got.all(), 1, "the first real one is the event that was handled")
+	assert.Len(t, got.all(), 1, "the first real event has been handled already")
 	assert.Equal(t, received, response(rx, signed(refund("evt_2"))))
-	assert.Len(t, got.all(), 2, "the second one is not lost")
+	assert.Len(t, got.all(), 2, "the second real event is not lost")
 	for _, id := range []string{"evt_1", "evt_2"} {
 		assert.Equal(t, received, response(rx, signed(refund(id))))
 		assert.Equal(t, received, response(rx, request(refund(id))))
@@ -201,7 +201,7 @@ func TestAConfirmedForgeryIsTheRealEventAndHidesNoOtherEvent(t *testing.T) {
 	assert.Len(t, got.all(), 2)
 }
 
-func TestAForgeryWithARealIDCannotTakeItsPlace(t *testing.T) {
+func TestAForgeryWithARealIDDoesNotReplaceTheRealEvent(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
 	api.setTransaction("tx_1", "paid")
@@ -298,14 +298,14 @@ func TestAReadOfASlowAPITimesOut(t *testing.T) {
 		rx, _ := shop(t, webhook.Config{API: api.client(t), ReadBack: webhook.ReadBack{Concurrent: 1}})
 		began := time.Now()
 		done := make(chan string)
-		go func() { done <- response(rx, request(paid("evt_2", "tx_2"))) }() // waits for the one call that is allowed
+		go func() { done <- response(rx, request(paid("evt_2", "tx_2"))) }() // blocks the only permitted call
 		assert.Equal(t, notConfirmedYet, response(rx, request(paid("evt_1", "tx_1"))))
 		assert.Equal(t, notConfirmedYet, <-done)
 		assert.Equal(t, 5*time.Second, time.Since(began))
 	})
 }
 
-func TestWhichStatesConfirmAnEvent(t *testing.T) {
+func TestStatesThatConfirmAnEvent(t *testing.T) {
 	t.Parallel()
 	tx := func(status gateway.TransactionStatus) *gateway.Transaction {
 		return &gateway.Transaction{ID: "x", Status: status, Method: gateway.CreditCard}
@@ -419,7 +419,7 @@ func trial(status gateway.SubscriptionStatus, days int) *gateway.Subscription {
 	return &gateway.Subscription{Status: status, TrialEnd: gateway.TimestampOf(trialNow.AddDate(0, 0, days))}
 }
 
-func TestARenewalShowsInTheDatesWhereNoChargesAreListed(t *testing.T) {
+func TestARenewalIsProvenByItsDatesIfNoChargesAreListed(t *testing.T) {
 	t.Parallel()
 	at := func(month, day int) gateway.Timestamp {
 		return gateway.TimestampOf(time.Date(2027, time.Month(month), day, 0, 0, 0, 0, time.UTC))

@@ -14,14 +14,14 @@ import (
 // Delivery is a request of the gateway, for servers that do not use [net/http]:
 // cloud functions, fasthttp, queues.
 type Delivery struct {
-	Path   string      // of the URL, decoded; needed for Config.SecretPath only
-	Header http.Header // at least the signature's headers, under names of any case
-	Body   []byte      // the bytes that arrived; the receiver keeps them
+	Path   string      // the decoded URL path; needed only for Config.SecretPath
+	Header http.Header // at least the signature headers; their names may have any case
+	Body   []byte      // the received bytes; the receiver retains them
 }
 
-// Receive does with a delivery what ServeHTTP does with a request: it is
-// verified, made known to the store and, in Sync mode, handled. The Response
-// must reach the sender.
+// Receive processes a delivery as ServeHTTP processes a request: it verifies
+// it, stores its event and, in Sync mode, handles it. Send the Response to the
+// sender.
 func (rx *Receiver) Receive(ctx context.Context, d Delivery) Response {
 	return rx.deliver(rx.opened(ctx, nil), d)
 }
@@ -78,8 +78,8 @@ func (rx *Receiver) secretPathMatches(path string) bool {
 	return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }
 
-// authenticate checks the signature, if the policy requires or the delivery
-// claims one, before anything else is read from the body.
+// authenticate checks the signature, if the policy requires one or the
+// delivery has one, before anything is read from the body.
 func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 	signed, keyID := false, ""
 	switch rx.cfg.Trust {
@@ -145,11 +145,13 @@ func (rx *Receiver) put(ctx context.Context, rec *Record) (Entry, error) {
 	return rx.cfg.Store.Put(ctx, *rec)
 }
 
-// errConflict is the reason of a dead letter whose id was used before.
+// errConflict is the reason of a dead letter whose id was used for another
+// event.
 var errConflict = errors.New("webhook: an event with this id and other content was received before")
 
-// conflict stores an event with the id of another event as a dead letter: a person must
-// decide whether it is new, or the first one with other content.
+// conflict stores an event with the id of another event as a dead letter: an
+// operator must decide whether it is new, or the first event with other
+// content.
 func (rx *Receiver) conflict(ctx context.Context, rec Record) result {
 	rec.Key += " " + rec.Digest
 	rec.Resource = "event/" + rec.Key // it waits for no other event
@@ -176,7 +178,7 @@ func newDeliveryPool(cfg *Config) deliveryPool {
 	return l
 }
 
-// enter takes a slot, if there is one.
+// enter takes a slot, if one is free.
 func (l *deliveryPool) enter() bool {
 	select {
 	case l.slots <- struct{}{}:
@@ -188,8 +190,8 @@ func (l *deliveryPool) enter() bool {
 
 func (l *deliveryPool) leave() { <-l.slots }
 
-// poolOf returns the pool of an event. What the receiver's own Reconciler
-// reports is as good as signed.
+// poolOf returns the pool of an event. Events of the receiver's own Reconciler
+// are trusted like signed ones.
 func (rx *Receiver) poolOf(e *Event) *deliveryPool {
 	if e.Signed || e.Source == SourceReconciler {
 		return &rx.signed
@@ -197,9 +199,9 @@ func (rx *Receiver) poolOf(e *Event) *deliveryPool {
 	return &rx.unsigned
 }
 
-// The memory of a body: it starts with firstBody, and memory beyond freeBody
-// comes from the pool. The gateway's events are a few KiB, so ordinary
-// deliveries are not affected by any number of large bodies.
+// A body's buffer starts with firstBody bytes; bytes beyond freeBody are taken
+// from the pool. The gateway's events are a few KiB, so ordinary deliveries
+// are not affected by any number of large bodies.
 const (
 	firstBody = 4 << 10
 	freeBody  = 16 << 10
@@ -221,7 +223,7 @@ func bodyMemory(cfg *Config) int64 {
 	return int64(cfg.MaxConcurrent) * cfg.MaxBody
 }
 
-// resize accounts for a body that grows from one size to another, or shrinks.
+// resize accounts for a body that grows or shrinks.
 func (p *bodyPool) resize(from, to int) bool {
 	change := max(int64(to), freeBody) - max(int64(from), freeBody)
 	if p.used.Add(change) > p.size && change > 0 {

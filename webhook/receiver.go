@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Receiver receives the gateway's deliveries and has each event handled,
-// exactly once as far as its handlers' effects allow it. Make one with [New],
-// register the handlers with [OnTransaction] and its kind, and mount it: it is
-// an [net/http.Handler]. It is safe for concurrent use.
+// Receiver receives the gateway's deliveries and passes each event to its
+// handler, exactly once if the handler's effects allow it. Create one with
+// [New], register handlers with [OnTransaction] and its siblings, and mount
+// it: it is an [net/http.Handler]. It is safe for concurrent use.
 type Receiver struct {
-	// Pointers: fmt prints only their addresses if it can't call Format, and
-	// not the signing keys behind them.
+	// These are pointers because fmt, when it can't call Format, prints only
+	// their addresses and not the signing keys.
 	cfg       *Config
 	verifier  *Verifier
 	signed    deliveryPool
@@ -23,12 +23,12 @@ type Receiver struct {
 	bodies    bodyPool
 	stats     stats
 	runs      runs
-	hungSlots chan struct{} // a place for every handler that hangs without a slot
+	hungSlots chan struct{} // one place for each hung handler that has given up its slot
 
 	mu       sync.Mutex
 	routes   map[route]*handler
 	around   []Middleware
-	serving  bool // no handler is registered from here on
+	serving  bool // no more handlers may be registered
 	closed   bool
 	unrouted map[route]struct{} // kinds without a handler that were logged
 	running  sync.WaitGroup     // deliveries and workers
@@ -40,11 +40,11 @@ type Receiver struct {
 	wake        chan struct{}  // there is work in the inbox
 	idleQueries chan chan bool // requests of Idle to the dispatcher
 	lastPurge   atomic.Int64   // when old events were last purged, Unix seconds
-	lastScan    atomic.Int64   // when unhandled events were last looked for, Unix milliseconds
+	lastScan    atomic.Int64   // when unhandled events were last checked, Unix milliseconds
 }
 
-// New returns a receiver, or an error that says which guarantee the
-// configuration can't keep.
+// New returns a receiver, or an error if the configuration is invalid or can't
+// keep the receiver's guarantees.
 func New(cfg Config) (*Receiver, error) {
 	cfg.setDefaults()
 	if err := cfg.check(); err != nil {
@@ -64,12 +64,12 @@ func New(cfg Config) (*Receiver, error) {
 	}
 	rx.signed, rx.unsigned = newDeliveryPool(&cfg), newDeliveryPool(&cfg)
 	if cfg.Trust == UnsafeTrustBody {
-		cfg.Logger.WarnContext(context.Background(), "webhook: every delivery is believed, signed or not: UnsafeTrustBody is for tests")
+		cfg.Logger.WarnContext(context.Background(), "webhook: UnsafeTrustBody accepts every delivery, signed or not; use it only in tests")
 	}
 	return rx, nil
 }
 
-// enter counts a delivery or worker in, unless the receiver is shut down.
+// enter registers a delivery or worker, unless the receiver is shut down.
 func (rx *Receiver) enter() bool {
 	rx.mu.Lock()
 	defer rx.mu.Unlock()
@@ -81,10 +81,10 @@ func (rx *Receiver) enter() bool {
 	return true
 }
 
-// Shutdown stops the receiver gracefully: deliveries get 503, nothing new is
-// begun, and handlers that run may finish. When ctx ends first their contexts
-// end too, with [ErrShutdown] as the cause; events that were not finished are
-// released for another process, and ctx's error is returned.
+// Shutdown stops the receiver gracefully: deliveries get 503, no handler is
+// started, and running handlers may finish. If ctx ends first, it cancels
+// their contexts with [ErrShutdown] as the cause, releases unfinished events
+// to other processes, and returns ctx's error.
 func (rx *Receiver) Shutdown(ctx context.Context) error {
 	rx.mu.Lock()
 	if !rx.closed {
@@ -108,9 +108,9 @@ func (rx *Receiver) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Counts returns how many events wait, are being handled, are dead letters, and
-// have no handler, in the store that the processes share. Hung is this
-// process's own.
+// Counts returns how many events in the shared store are waiting, being
+// handled, dead letters or without a handler. Hung counts only this process's
+// handlers.
 func (rx *Receiver) Counts(ctx context.Context) (Counts, error) {
 	counts, err := rx.cfg.Store.Counts(ctx)
 	for _, run := range rx.Running() {
@@ -149,9 +149,9 @@ func (rx *Receiver) purge(ctx context.Context) {
 	}()
 }
 
-// Format writes the type's name, whatever the verb: the receiver's fields hold
-// the signing keys, and package fmt shows unexported fields as they are.
+// Format writes the type's name for every verb, because the fields hold the
+// signing keys and package fmt prints unexported fields.
 func (*Receiver) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("webhook.Receiver")) }
 
-// Format writes the type's name, whatever the verb.
+// Format writes the type's name for every verb.
 func (*Reconciler) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("webhook.Reconciler")) }

@@ -27,12 +27,12 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 	for want, cfg := range map[string]webhook.Config{
 		"set Keys":         {},
 		"Keys[1] is empty": {Keys: append(key[:1:1], webhook.SigningKey{})},
-		"Keys[0] has 7 characters, a signing key has at least 8": {Keys: []webhook.SigningKey{{Key: gateway.NewSecret("1234567")}}},
+		"Keys[0] has 7 characters; a signing key has at least 8": {Keys: []webhook.SigningKey{{Key: gateway.NewSecret("1234567")}}},
 		"Keys[0] begins or ends with white space":                {Keys: []webhook.SigningKey{{Key: gateway.NewSecret(secret.Reveal() + "\n")}}},
 		"Keys[0] and Keys[1] have the same ID":                   {Keys: []webhook.SigningKey{{ID: "a", Key: secret}, {ID: "a", Key: gateway.NewSecret("another secret")}}},
 		"the ID of Keys[0] is the key itself":                    {Keys: []webhook.SigningKey{{ID: secret.Reveal(), Key: secret}}},
-		"Tolerance is -1ns, it must be at least 1s":              {Keys: key, Tolerance: -1},
-		"Tolerance is 13h0m0s, it must be at most 12h30m0s":      {Keys: key, Tolerance: 13 * time.Hour},
+		"Tolerance is -1ns; it must be at least 1s":              {Keys: key, Tolerance: -1},
+		"Tolerance is 13h0m0s; it must be at most 12h30m0s":      {Keys: key, Tolerance: 13 * time.Hour},
 		"RequireSignature needs Keys":                            {Trust: webhook.RequireSignature, API: client},
 		"needs Keys and API":                                     {Trust: webhook.SignatureOrReadBack, Keys: key},
 		"ReadBackOnly needs API":                                 {Trust: webhook.ReadBackOnly, Keys: key},
@@ -48,7 +48,7 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := webhook.New(webhook.Config{API: client})
-	require.NoError(t, err, "without a secret deliveries are confirmed by the API")
+	require.NoError(t, err, "deliveries without a secret are confirmed by the API")
 }
 
 func TestAHandlerSeesItsKind(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAnEventHasOneEffect(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			w := serve(rx, signed(paid(fmt.Sprintf("evt_%d", i%5), "tx_1")))
-			for w.Code == http.StatusServiceUnavailable { // as the gateway would
+			for w.Code == http.StatusServiceUnavailable { // as the gateway would retry
 				w = serve(rx, signed(paid(fmt.Sprintf("evt_%d", i%5), "tx_1")))
 			}
 			assert.Equal(t, http.StatusOK, w.Code)
@@ -156,7 +156,7 @@ func TestAFailureIsRetriedByTheNextDeliveryAfterTheBackoff(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatDoesNotReturnNormallyFailed(t *testing.T) {
+func TestAPanicOrGoexitOfAHandlerIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){
 		"a panic":        func() { panic("a nil pointer") },
@@ -202,7 +202,7 @@ func TestOneEventOfAResourceAtATime(t *testing.T) {
 		most.Store(max(most.Load(), running.Add(1)))
 		defer running.Add(-1)
 		for range 100 {
-			runtime.Gosched() // let others run in between
+			runtime.Gosched() // give other handlers a chance to run
 		}
 		return nil
 	})
@@ -295,7 +295,7 @@ func (b blockedReader) Read([]byte) (int, error) {
 	return 0, errors.New("released")
 }
 
-func TestMisplacedHandlersPanic(t *testing.T) {
+func TestInvalidHandlerRegistrationsPanic(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
 	ok := func(context.Context, *webhook.TransactionEvent) error { return nil }

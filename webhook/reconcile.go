@@ -12,85 +12,89 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// OpenResource is a resource that the merchant's own records still have as
-// open: waiting for a payment, a payout, the next period.
+// OpenResource is a resource that is still open in the merchant's records:
+// waiting for a payment, a payout or the next period.
 type OpenResource struct {
 	Family Family
 	ID     string
-	// Status is the state as the records have it; "" is none. Only what follows it
-	// is looked for: records that have a refund, but not its payment, never get it.
+	// Status is the state in the records; "" means none. Only later events are
+	// looked for: if the records have a refund but not its payment, the
+	// payment is not reported.
 	Status string
 
-	// PeriodEnd is the end of a subscription's current period as the records
-	// have it. A later one at the API, if it is paid, is a renewal. The zero time
-	// asks for none.
+	// PeriodEnd is the end of a subscription's current period in the records.
+	// If the API has a later, paid period, that is a renewal. With the zero
+	// time renewals are not checked.
 	PeriodEnd time.Time
 
-	// ExternalRef names a transaction or a transfer whose id the records don't
-	// have, because the outcome of its create is unknown; ID is "" then. A
+	// ExternalRef identifies a transaction or a transfer whose ID is missing
+	// in the records because the outcome of its create is unknown. A
 	// subscription can't be looked up by its idempotency key: repeat
-	// Subscriptions.Create with the same key, which returns the first one.
+	// Subscriptions.Create with the same key, which returns the first
+	// subscription.
 	ExternalRef string
-	// Since is when the first create with ExternalRef was sent, or earlier. It
-	// is required with ExternalRef: resources created more than an hour before
-	// it are not searched.
+	// Since is when the first create with ExternalRef was sent, or an earlier
+	// time. It is required with ExternalRef: resources created more than an
+	// hour before it are not searched.
 	Since time.Time
 }
 
 // ReconcilerConfig configures [NewReconciler]. Only Open is required.
 type ReconcilerConfig struct {
-	// Open ranges over the resources to check, from the merchant's own records.
-	// It must read the primary database: what it yields outranks the receiver's
-	// store, see RepairAfter. Leave out young resources that have an ID; their
-	// webhooks may be on the way.
+	// Open iterates over the resources to check in the merchant's records. It
+	// must read the primary database, because its resources take precedence
+	// over the receiver's store; see RepairAfter. Omit recent resources that
+	// have an ID: their webhooks may still be on the way.
 	Open func(ctx context.Context) iter.Seq2[OpenResource, error]
 
 	// Identified is called with the ID of a resource that was found by its
 	// ExternalRef, before its events are handled. Store the ID: webhooks of
-	// transfers carry no reference and can only be matched by it. An error
-	// leaves the resource for the next round.
+	// transfers carry no reference and can only be matched by it. After an
+	// error the resource is left for the next round.
 	Identified func(ctx context.Context, open OpenResource) error
 	// Absent is called with an ExternalRef that the API does not have, once
-	// Since is MinAge ago: the create was not carried out. Send it again with
-	// the same reference, so that even an attempt that arrives later can't make
-	// a second resource; never with a new one.
+	// MinAge has passed since Since: the create was not carried out. Send it
+	// again with the same reference, never with a new one, so that a delayed
+	// first attempt can't create a second resource.
 	Absent func(ctx context.Context, open OpenResource) error
 
-	// MinAge is how long ago Since must be before a reference can be Absent;
-	// default 15 min. It must exceed the longest time that a create may take,
-	// with its retries and what proxies on the way may hold back.
+	// MinAge is how much time must have passed since Since before a reference
+	// can be Absent; default 15 min. It must exceed the longest time that a
+	// create may take, including retries and delays in proxies.
 	MinAge time.Duration
 	// SearchPages is how many pages of 100 a round reads to find references;
-	// default 100. Where older resources would have to be read, the references
-	// that were not found stay undecided.
+	// default 100. If that does not reach back far enough, the references that
+	// were not found stay undecided.
 	SearchPages int
 
-	// RepairAfter is how long a resource must stay open in the records, although
-	// the store has its event as done, before the event is handled again:
-	// something else than its handler undid or never made the effect. Each event
-	// is repaired once. Default 15 min; a negative value never repairs.
+	// RepairAfter is how long a resource must stay open in the records after
+	// its event was completed before the event is handled again, because its
+	// effect was lost or never happened. Each event is repaired once. Default
+	// 15 min; a negative value disables repairs.
 	RepairAfter time.Duration
 
 	Every      time.Duration // between two rounds of Run, with jitter; default 10 min
-	Concurrent int           // calls of the API at a time; default 4
+	Concurrent int           // concurrent API calls; default 4
 }
 
-// Reconciler finds what no webhook reported: lost deliveries, and transactions that
-// expired or were refused, for which the gateway sends none. It reads the resources
-// that the merchant has as open, and passes what happened to the receiver's handlers;
-// what a webhook reports too is handled once.
+// Reconciler finds events that no webhook reported: lost deliveries, and
+// transactions that expired or were refused, for which the gateway sends none.
+// It reads the resources that are open in the merchant's records, and passes
+// their events to the receiver's handlers. An event that a webhook reports too
+// is handled once.
 //
-// Such an event has the Source [SourceReconciler], and the resource as Confirmed.
+// A reconciled event has the Source [SourceReconciler], and the resource in
+// Confirmed.
 type Reconciler struct {
 	rx  *Receiver
 	cfg ReconcilerConfig
 
 	mu       sync.Mutex
-	suspects map[string]time.Time // by fact: since when it is known as done although it is open
+	suspects map[string]time.Time // by fact: since when the event is done but its resource open
 }
 
 // NewReconciler returns a reconciler for the receiver's handlers. The receiver
-// needs an API.
+// must have an API.
 func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 	switch {
 	case rx == nil || rx.signed.reader == nil:
@@ -111,20 +115,20 @@ func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 // Reconciliation is the result of a round.
 type Reconciliation struct {
 	Checked int // resources and references
-	Missing int // ids that the API does not know, references that are Absent
-	Failed  int // resources that could not be read or whose event was not handled; the next round checks them again
+	Missing int // ids that the API does not have, and Absent references
+	Failed  int // resources that could not be read, or whose event was not handled; the next round retries them
 	Found   int // events that no webhook had reported
 
-	// Known counts events that were handled, or wait for it, and whose resource
-	// the records still have as open.
+	// Known counts events that were handled or are waiting, but whose resource
+	// is still open in the records.
 	Known     int
-	Repaired  int // events that were handled again, see ReconcilerConfig.RepairAfter
-	Unapplied int // events that were repaired and whose resource is open still: a fault of the handler or of Open
-	Undecided int // references that were not found and are too young, or too old for SearchPages
+	Repaired  int // events that were handled again; see ReconcilerConfig.RepairAfter
+	Unapplied int // repaired events whose resource is still open: a bug in the handler or in Open
+	Undecided int // references that were not found, but are too recent, or too old for SearchPages
 }
 
-// Run makes a round now and then until ctx ends or the receiver is shut down.
-// Errors of a round are logged.
+// Run makes rounds until ctx ends or the receiver is shut down. It logs
+// errors.
 func (r *Reconciler) Run(ctx context.Context) {
 	for {
 		sum, err := r.Once(ctx)
@@ -157,8 +161,8 @@ func (r *Reconciler) log(ctx context.Context, sum Reconciliation, err error) {
 	r.rx.cfg.Logger.LogAttrs(ctx, level, "webhook: reconciled", attrs...)
 }
 
-// Once makes one round. The error is that of Open, or of ctx; what happens to
-// single resources is in the Reconciliation and the log.
+// Once makes one round. It returns errors of Open and of ctx; failures of
+// single resources are counted in the Reconciliation and logged.
 func (r *Reconciler) Once(ctx context.Context) (Reconciliation, error) {
 	ro := r.begin()
 	err := ro.run(ctx)
@@ -167,19 +171,19 @@ func (r *Reconciler) Once(ctx context.Context) (Reconciliation, error) {
 	return ro.sum, err
 }
 
-// Replay passes to the handlers all that happened to one resource since open.Status,
-// also what is done in the store: for an operator who has repaired a handler or
-// restored a database. A handler must not double what it did before. A waiting event
-// is handled too, beside the replay. In Sync mode an event whose handler fails is a
-// dead letter, and in the error.
+// Replay passes all events of one resource since open.Status to the handlers,
+// also those that the store has as done. Use it after fixing a handler or
+// restoring a database. Handlers must tolerate events that they have handled
+// before. A waiting event is handled as well as replayed. In Sync mode an
+// event whose handler fails becomes a dead letter, and the error names it.
 func (r *Reconciler) Replay(ctx context.Context, open OpenResource) (Reconciliation, error) {
 	ro := r.begin()
 	ro.replay = true
 	return ro.check(ctx, open)
 }
 
-// happenedSince lists the kinds of the events that must have happened to the
-// resource since the records were written, in order.
+// happenedSince lists, in order, the kinds of events that must have happened
+// to the resource since the state in the records.
 func happenedSince(open OpenResource, r *resource, now time.Time) []Kind {
 	if r.subscription != nil {
 		return subscriptionSince(open, r, now)
@@ -196,7 +200,7 @@ func happenedSince(open OpenResource, r *resource, now time.Time) []Kind {
 	switch row := derivedRow(open.Family, r.status()); {
 	case r.status() == "pending", row != nil && row.kind == TransactionPaid:
 		return since
-	case row == nil: // a state without a kind is reported by its own name
+	case row == nil: // a state without a kind is reported under its own name
 		return append(since, Kind(open.Family.prefix()+"."+r.status()))
 	default:
 		return append(since, row.kind)

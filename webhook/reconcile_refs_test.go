@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// unsure is a merchant that knows only the references of its orders.
+// unsure is a merchant that has only the references of its orders.
 type unsure struct {
 	rx         *webhook.Receiver
 	got        *effects
@@ -81,7 +81,7 @@ func TestACreateOfUnknownOutcomeIsFoundByItsReference(t *testing.T) {
 
 		assert.Equal(t, webhook.Reconciliation{Checked: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
 		require.Len(t, u.identified, 2)
-		assert.Empty(t, u.got.all(), "both are pending, nothing happened to them")
+		assert.Empty(t, u.got.all(), "both are pending, so there are no events")
 
 		require.NoError(t, gw.Transactions.Pay(u.identified["order-1"]))
 		require.NoError(t, gw.Transfers.Process(u.identified["payout-1"]))
@@ -110,7 +110,7 @@ func TestAReferenceIsAbsentOnlyAfterTheMinimumAge(t *testing.T) {
 	assert.Equal(t, webhook.Reconciliation{Checked: 2, Missing: 2}, u.round(t, webhook.ReconcilerConfig{}, open...))
 	assert.ElementsMatch(t, []string{"order-1", "payout-1"}, u.absent)
 
-	_, err = gw.Client().Transactions.Create(t.Context(), charged("order-1")) // the case for Absent
+	_, err = gw.Client().Transactions.Create(t.Context(), charged("order-1")) // the create was not carried out
 	require.NoError(t, err)
 	assert.Equal(t, webhook.Reconciliation{Checked: 1}, u.round(t, webhook.ReconcilerConfig{}, open[0]))
 	assert.Contains(t, u.identified, "order-1")
@@ -132,7 +132,7 @@ func TestAbsentIsCalledInTheOrderOfOpen(t *testing.T) {
 	}
 	require.NoError(t, gw.Clock.Advance(time.Hour))
 	sum := u.round(t, webhook.ReconcilerConfig{}, append(open, open[3])...)
-	assert.Equal(t, want, u.absent, "a reference that is yielded twice is settled once")
+	assert.Equal(t, want, u.absent, "a reference that is yielded twice is reported once")
 	assert.Equal(t, 30, sum.Missing)
 }
 
@@ -194,12 +194,12 @@ func TestAnIDThatWasNotStoredIsIdentifiedAgain(t *testing.T) {
 
 	u.broken = errors.New("no database")
 	assert.Equal(t, webhook.Reconciliation{Checked: 1, Failed: 1}, u.round(t, webhook.ReconcilerConfig{}, open))
-	assert.Empty(t, u.got.all(), "its handler could not match it")
+	assert.Empty(t, u.got.all(), "the handler could not match the reference")
 	u.broken = nil
 	assert.Equal(t, webhook.Reconciliation{Checked: 1, Found: 1}, u.round(t, webhook.ReconcilerConfig{}, open))
 }
 
-// calling counts the requests in flight, each of which takes a while.
+// calling counts the concurrent requests, each of which takes some time.
 type calling struct {
 	http.RoundTripper
 

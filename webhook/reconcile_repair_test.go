@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// books is a merchant whose handler can be made to do nothing.
+// books is a merchant whose handler can be made to skip its effect.
 type books struct {
 	rx     *webhook.Receiver
 	api    *fakeAPI
@@ -64,10 +64,10 @@ func TestAnEventWithoutItsEffectIsRepairedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBooks(t)
-		b.apply = nothing // an UPDATE that matched no row, unchecked
+		b.apply = nothing // like an unchecked UPDATE that matches no row
 		assert.Equal(t, received, response(b.rx, signed(paid("evt_1", "tx_1"))))
 		r := b.reconciler(t, webhook.ReconcilerConfig{})
-		other := b.reconciler(t, webhook.ReconcilerConfig{}) // of another process
+		other := b.reconciler(t, webhook.ReconcilerConfig{}) // the reconciler of another process
 
 		assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1}, once(t, r))
 		assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1}, once(t, other))
@@ -76,7 +76,7 @@ func TestAnEventWithoutItsEffectIsRepairedOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		assert.Equal(t, webhook.Reconciliation{Checked: 1, Repaired: 1}, once(t, r))
 		assert.Equal(t, 2, b.runs)
-		assert.Len(t, b.ids, 2, "a handler that keeps the ids of events sees a new one")
+		assert.Len(t, b.ids, 2, "a handler that dedupes by event id sees a new id")
 
 		assert.Equal(t, webhook.Reconciliation{Checked: 1, Unapplied: 1}, once(t, other), "two processes repair once")
 		assert.Equal(t, webhook.Reconciliation{Checked: 1, Unapplied: 1}, once(t, r))
@@ -98,7 +98,7 @@ func TestARecordThatWasClosedMeanwhileIsNotRepaired(t *testing.T) {
 		open = nil
 		assert.Equal(t, webhook.Reconciliation{}, once(t, r))
 		time.Sleep(time.Hour)
-		open = pendingTx("tx_1") // reopened by hand, say
+		open = pendingTx("tx_1") // reopened manually, for example
 		assert.Equal(t, webhook.Reconciliation{Checked: 1, Known: 1}, once(t, r), "the time starts again")
 		assert.Equal(t, 1, b.runs)
 	})

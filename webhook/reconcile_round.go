@@ -21,7 +21,7 @@ type round struct {
 	*Reconciler
 
 	began  time.Time // before Open read anything
-	replay bool      // handle events even if the store has them as done
+	replay bool      // handle events that are done too
 	tasks  sync.WaitGroup
 	slots  chan struct{}
 
@@ -37,8 +37,8 @@ func (r *Reconciler) begin() *round {
 	}
 }
 
-// end keeps the round's suspects. Those that a complete round did not see are
-// no longer open.
+// end keeps the round's suspects. Suspects that a complete round did not see
+// are no longer open.
 func (r *Reconciler) end(ro *round, complete bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (ro *round) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// acquire waits for a slot, which the caller frees with release.
+// acquire waits for a slot. The caller must free it with release.
 func (ro *round) acquire(ctx context.Context) error {
 	select {
 	case ro.slots <- struct{}{}:
@@ -83,7 +83,7 @@ func (ro *round) acquire(ctx context.Context) error {
 
 func (ro *round) release() { <-ro.slots }
 
-// start checks a resource in the background, as soon as there is a slot.
+// start checks a resource in the background, once a slot is free.
 func (ro *round) start(ctx context.Context, open OpenResource) error {
 	if err := ro.acquire(ctx); err != nil {
 		return err
@@ -179,9 +179,9 @@ func (ro *round) pass(ctx context.Context, open OpenResource, kind Kind, res *re
 	}
 }
 
-// contradicted reports whether the records have the resource as open although
-// the store has had the event as done for RepairAfter. The records were read
-// after that time, so they are not merely behind: the effect is not there.
+// contradicted reports whether the resource is open in the records although
+// its event has been done for RepairAfter. The records were read after that
+// time, so they are not merely behind: the effect is missing.
 func (ro *round) contradicted(fact string) bool {
 	ro.Reconciler.mu.Lock()
 	since, suspect := ro.suspects[fact]
@@ -195,9 +195,9 @@ func (ro *round) contradicted(fact string) bool {
 	return suspect && ro.cfg.RepairAfter > 0 && ro.began.Sub(since) >= ro.cfg.RepairAfter
 }
 
-// again has an event handled that the store has as done, as a separate event
-// named by the label: of several processes with the same label only one handles
-// it. It is never late, since the records are behind it.
+// again has a completed event handled again, as a separate event whose key
+// starts with the label: of several processes with the same label only one
+// handles it. It is never late, since the records do not have it.
 func (ro *round) again(ctx context.Context, rec Record, label string, one *Reconciliation) error {
 	rec.Key, rec.Fact, rec.Position, rec.Late = label+" "+rec.Key, "", 0, false
 	id := factID(rec.Key)
@@ -245,7 +245,7 @@ func (rx *Receiver) acceptOnce(ctx context.Context, rec Record) result {
 	return rx.handleLastTime(ctx, entry.Key, rec)
 }
 
-// record creates the event of a kind, if the resource proves it.
+// record returns the event of a kind, if the resource proves it.
 func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, error) {
 	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
 	c := judge(e, res, ro.rx.cfg.Now())
@@ -296,8 +296,8 @@ func searchable(open OpenResource) error {
 	}
 }
 
-// search finds the references in the list of a family, and settles those that are not
-// there, in the order in which Open yielded them.
+// search finds the references in the list of a family, and settles the missing
+// ones in the order in which Open yielded them.
 func (ro *round) search(ctx context.Context, family Family, refs []OpenResource) error {
 	wanted := make(map[string]OpenResource, len(refs))
 	for _, open := range refs {
@@ -333,8 +333,9 @@ func (ro *round) search(ctx context.Context, family Family, refs []OpenResource)
 	return ctx.Err()
 }
 
-// find removes the references that it finds from wanted, and returns them with their
-// ids. It reports whether it has read all resources that are young enough.
+// find removes the references that it finds from wanted, and returns them with
+// their ids. It reports whether it has read all resources that are recent
+// enough.
 func (ro *round) find(ctx context.Context, family Family, wanted map[string]OpenResource) (found []OpenResource, whole bool, err error) {
 	if err := ro.acquire(ctx); err != nil {
 		return nil, false, err
@@ -361,8 +362,7 @@ func (ro *round) find(ctx context.Context, family Family, wanted map[string]Open
 	return found, true, nil
 }
 
-// identified reports the id to the merchant, and continues as with any other
-// resource.
+// identified reports the id to the merchant, and then checks the resource.
 func (ro *round) identified(ctx context.Context, open OpenResource) error {
 	if ro.cfg.Identified != nil {
 		if err := ro.cfg.Identified(ctx, open); err != nil {
@@ -395,14 +395,14 @@ func oldest(wanted map[string]OpenResource) (since time.Time) {
 	return since.Add(-clockMargin)
 }
 
-// pageSize is the longest page that the interface allows.
+// pageSize is the largest page that the interface allows.
 const pageSize = 100
 
-// listed has the members of a list's item that a search needs.
+// listed has the members of a list item that a search needs.
 type listed struct{ ref, id string }
 
-// newest ranges over a family's resources that were created since, the newest
-// first. The list of transfers has no filter for their age.
+// newest iterates over a family's resources that were created after since, the
+// newest first. The list of transfers can't be filtered by creation time.
 func (ro *round) newest(ctx context.Context, family Family, since time.Time) iter.Seq2[listed, error] {
 	api := ro.rx.cfg.API
 	if family == FamilyTransfer {
@@ -416,7 +416,7 @@ func (ro *round) newest(ctx context.Context, family Family, since time.Time) ite
 	})
 }
 
-// eachListed ranges over items until one is too old.
+// eachListed iterates over items until one is too old.
 func eachListed[T any](items iter.Seq2[T, error], read func(T) (one listed, old bool)) iter.Seq2[listed, error] {
 	return func(yield func(listed, error) bool) {
 		for item, err := range items {

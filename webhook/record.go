@@ -45,7 +45,7 @@ func record(e *Event, fact string, res *resource) (Record, error) {
 	return rec, nil
 }
 
-// restore recreates the event of a claim.
+// restore rebuilds the event of a claim.
 func (rx *Receiver) restore(c *Claim) (*Event, error) {
 	e, err := Parse(c.Body)
 	if err != nil {
@@ -60,8 +60,9 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 	return e, nil
 }
 
-// digest identifies the content of an event: its kind, resource and data, independent
-// of encoding. The rest of the envelope may differ between two deliveries of one event.
+// digest identifies the content of an event: its kind, resource and data,
+// regardless of their encoding. The rest of the envelope may differ between
+// two deliveries of one event.
 func digest(e *Event) string {
 	data := jsontext.Value(e.Raw)
 	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
@@ -84,8 +85,8 @@ func digest(e *Event) string {
 }
 
 // factNamed names the fact that an event reports, so that two events with the
-// same fact are recognized as one. A fact that can happen only once to a
-// resource is named by its kind, any other also by its occasion.
+// same fact are recognized as one. The name has the kind and, if the fact can
+// happen to a resource more than once, the occasion.
 func factNamed(e *Event, occasion string) string {
 	fact := string(e.Kind) + " " + e.ResourceID
 	if occasion != "" {
@@ -94,8 +95,8 @@ func factNamed(e *Event, occasion string) string {
 	return fact
 }
 
-// ownFact names the fact of a proven event by its own data. It reports false if
-// only the API's state can name it.
+// ownFact names the fact of a proven event by the event's data. It returns
+// false if only the API's state can name it.
 func ownFact(e *Event) (fact string, ok bool) {
 	row := rowOf(e.Kind)
 	switch {
@@ -117,12 +118,12 @@ func instant(t gateway.Timestamp) string {
 	return strconv.FormatInt(t.UnixMilli(), 10)
 }
 
-// position orders the events of a resource: an event is late if one with a greater
-// position was handled before; 0 is never late.
+// position returns the order of an event within its resource: an event is late
+// if one with a greater position was handled before; 0 is never late.
 //
-// For transactions and transfers it is the rank of the kind. Subscriptions go through
-// cycles: theirs is the timestamp, and the rank within it, of signed events only: a
-// forged one must not make real ones late.
+// For transactions and transfers it is the rank of the kind. Subscriptions go
+// through cycles, so theirs is the timestamp, and the rank within it. Only
+// signed events have one: a forged event must not make real ones late.
 func position(e *Event) int64 {
 	row := rowOf(e.Kind)
 	switch {
@@ -142,8 +143,9 @@ func position(e *Event) int64 {
 	return at.UnixMilli()<<2 | row.rank
 }
 
-// factID is the id of an event that is known by its fact: the same in every process,
-// delivery and reconciliation, so that handlers can use it as an idempotency key.
+// factID returns the id of an event that is identified by its fact. It is the
+// same in every process, delivery and reconciliation, so handlers can use it
+// as an idempotency key.
 func factID(fact string) string {
 	return "fact-" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(fact)).String()
 }

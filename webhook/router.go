@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Handler handles one event of any kind. The typed handlers become one.
+// Handler handles an event of any kind. Typed handlers are converted to it.
 type Handler func(ctx context.Context, e *Event) error
 
-// Middleware wraps a handler, for traces, metrics or logs, see [Receiver.Use].
+// Middleware wraps a handler, for traces, metrics or logs; see [Receiver.Use].
 type Middleware func(next Handler) Handler
 
 // HandlerOption changes how one handler is run.
 type HandlerOption func(*handler)
 
-// WithTimeout ends the context of this handler after d, in place of
+// WithTimeout sets the timeout of this handler, which overrides
 // [Config.HandlerTimeout]. It panics if d is not positive.
 func WithTimeout(d time.Duration) HandlerOption {
 	if d <= 0 {
-		panic(fmt.Sprintf("webhook: the timeout of a handler is %v, it must be positive", d))
+		panic(fmt.Sprintf("webhook: the timeout of a handler is %v; it must be positive", d))
 	}
 	return func(h *handler) { h.timeout = d }
 }
@@ -28,15 +28,16 @@ func WithTimeout(d time.Duration) HandlerOption {
 // handler is a registered handler.
 type handler struct {
 	bare    Handler
-	run     Handler       // bare wrapped in the middleware
+	run     Handler       // bare, wrapped in the middleware
 	timeout time.Duration // 0 means Config.HandlerTimeout
-	ignored bool          // the event is done without a run
+	ignored bool          // the event is completed without running a handler
 }
 
-// Use wraps every handler, those that are registered later too, in middleware.
-// The first one is the outermost. It runs once per attempt, within the timeout
-// and the lease of the handler, and its panics are failures of the event. Events
-// without a handler don't reach it. Use panics after the first delivery.
+// Use wraps every handler, including those that are registered later, in
+// middleware. The first middleware is the outermost. It runs once per attempt,
+// within the handler's timeout and lease, and a panic in it fails the attempt.
+// It does not run for events without a handler. Use panics after the first
+// delivery.
 func (rx *Receiver) Use(around ...Middleware) {
 	rx.mu.Lock()
 	defer rx.mu.Unlock()
@@ -66,16 +67,17 @@ type route struct {
 	kind   Kind
 }
 
-// OnTransaction registers fn for the events of transactions of a kind, or with
-// [AnyKind] of every kind without a handler of its own.
+// OnTransaction registers fn for one kind of transaction events, or, with
+// [AnyKind], for every kind without its own handler.
 //
-// An event is handled when fn returns nil. After an error or a panic it is retried, see
-// [Permanent] and [RetryAfter]. After a crash between fn's effects and the completion
-// of the event fn runs again: make its effects idempotent, by the resource's id and
-// state, or write them with sqlstore.HandleTx.
+// An event is done when fn returns nil. After an error or a panic it is
+// retried; see [Permanent] and [RetryAfter]. If the process crashes between
+// fn's effects and the completion of the event, fn runs again: make its
+// effects idempotent, by the resource's id and state, or write them with
+// sqlstore.HandleTx.
 //
-// Register handlers before the first delivery. A second one for a kind panics, like
-// [net/http.ServeMux.Handle].
+// Register handlers before the first delivery. Registering a second one for a
+// kind panics, like [net/http.ServeMux.Handle].
 func OnTransaction(rx *Receiver, kind Kind, fn func(ctx context.Context, e *TransactionEvent) error, options ...HandlerOption) {
 	on(rx, FamilyTransaction, kind, fn, (*Event).Transaction, options)
 }
@@ -90,23 +92,24 @@ func OnTransfer(rx *Receiver, kind Kind, fn func(ctx context.Context, e *Transfe
 	on(rx, FamilyTransfer, kind, fn, (*Event).Transfer, options)
 }
 
-// OnOther registers fn for every event without another handler, unknown kinds and
-// families among them. Without it they are acknowledged, stored for a process that has
-// a handler, and counted as [OutcomeUnhandled] and in [Counts]. To drop kinds that you
-// don't need use [Ignore]: an OnOther that returns nil also drops the kinds that your
-// next release handles, while it is being deployed.
+// OnOther registers fn for every event without another handler, including
+// unknown kinds and families. Without OnOther such events are acknowledged,
+// stored for a process that has a handler, and counted as [OutcomeUnhandled]
+// and in [Counts]. To drop kinds that you don't need, use [Ignore]: while your
+// next release is being deployed, an OnOther that returns nil also drops the
+// kinds that only the next release handles.
 func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error, options ...HandlerOption) {
 	on(rx, "", AnyKind, fn, func(e *Event) (*Event, error) { return e, nil }, options)
 }
 
-// Ignore makes events of these kinds done without a handler, and erases their
+// Ignore completes events of these kinds without a handler, and erases their
 // bodies. They are counted as [OutcomeIgnored]. Ignore panics if one of the
 // kinds already has a handler, or if a kind is unknown to this package.
 func Ignore(rx *Receiver, kinds ...Kind) {
 	for _, kind := range kinds {
 		family := kind.Family()
 		if family == "" {
-			panic(fmt.Sprintf("webhook: Ignore needs documented kinds, %q is none", kind))
+			panic(fmt.Sprintf("webhook: Ignore needs documented kinds; %q is not one", kind))
 		}
 		rx.register(route{family: family, kind: kind}, func(context.Context, *Event) error { return nil },
 			func(h *handler) { h.ignored = true })
@@ -123,7 +126,7 @@ func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, 
 	rx.register(route{family: family, kind: kind}, func(ctx context.Context, e *Event) error {
 		typed, err := as(e)
 		if err != nil {
-			return Permanent(err) // kept as a dead letter: a later version may read it
+			return Permanent(err) // kept as a dead letter, because a later version may be able to read it
 		}
 		return fn(ctx, typed)
 	}, options...)
@@ -136,7 +139,7 @@ func (rx *Receiver) register(r route, fn Handler, options ...HandlerOption) {
 		panic("webhook: a handler was registered after the first delivery")
 	}
 	if rx.routes[r] != nil {
-		panic(fmt.Sprintf("webhook: there is a handler for %q already", r.kind))
+		panic(fmt.Sprintf("webhook: there is already a handler for %q", r.kind))
 	}
 	h := &handler{bare: fn}
 	for _, option := range options {
@@ -146,8 +149,8 @@ func (rx *Receiver) register(r route, fn Handler, options ...HandlerOption) {
 	rx.routes[r] = h
 }
 
-// routeFamily is the family that the handler of e is registered for: none if
-// e is not what a handler of its family expects.
+// routeFamily returns the family that the handler of e is registered for, or
+// "" if its kind does not belong to its family.
 func routeFamily(e *Event) Family {
 	if f := e.Kind.Family(); f != "" && f != e.Family {
 		return ""
@@ -155,8 +158,8 @@ func routeFamily(e *Event) Family {
 	return e.Family
 }
 
-// route returns the handler for a kind, nil if there is none. The map no
-// longer changes when the first event arrives.
+// route returns the handler for a kind, or nil if there is none. The map does
+// not change after the first event has arrived.
 func (rx *Receiver) route(family Family, kind Kind) *handler {
 	for _, r := range [...]route{{family, kind}, {family, AnyKind}, {"", AnyKind}} {
 		if h := rx.routes[r]; h != nil {

@@ -10,26 +10,28 @@ import (
 	"time"
 )
 
-// Run is one run of a handler, see [Receiver.Running].
+// Run is one run of a handler; see [Receiver.Running].
 type Run struct {
-	Key      string // of the event in the Store
+	Key      string // the event's key in the Store
 	EventID  string
 	Kind     Kind
 	Resource string // family and id
 	Attempt  int
 	Since    time.Time
-	Overdue  bool // its context ended a while ago and it has not returned
+	Overdue  bool // its context has ended, and it has not returned in time
 }
 
-// ErrPaused is returned by operations that a paused receiver does not run.
+// ErrPaused is returned by operations that are not available while the
+// receiver is paused.
 var ErrPaused = errors.New("webhook: the receiver is paused")
 
-// errGoexit is the error of a handler that ends its goroutine, as FailNow of a
-// test does.
+// errGoexit is the error of a handler that ends its goroutine, as a test's
+// FailNow does.
 var errGoexit = errors.New("webhook: the handler ended its goroutine with runtime.Goexit")
 
 // longestGrace is how long a handler may take to return after its context has
-// ended, or as long as its timeout if that is shorter. After that it is hung.
+// ended. If its timeout is shorter, that applies instead. After that the
+// handler is hung.
 const longestGrace = 5 * time.Second
 
 // runs are the running handlers.
@@ -72,7 +74,7 @@ func (rs *runs) remove(c *Claim) {
 	delete(rs.all, c)
 }
 
-// expect makes the claim's run overdue after d, replacing the previous
+// expect marks the claim's run as overdue after d. It replaces the previous
 // deadline.
 func (rs *runs) expect(c *Claim, d time.Duration) {
 	rs.mu.Lock()
@@ -90,13 +92,14 @@ func (rs *runs) expect(c *Claim, d time.Duration) {
 func (rs *runs) expire(one *run) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if !one.Overdue { // a second alarm may already be in flight when the first one is reset
+	if !one.Overdue { // a timer may fire twice if it is reset while it fires
 		one.Overdue = true
 		close(one.overdue)
 	}
 }
 
-// watch returns a channel that is closed when a run has ended and was reported.
+// watch returns a channel that is closed when a run has ended and been
+// reported.
 func (rs *runs) watch() <-chan struct{} {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -138,8 +141,8 @@ func (rs *runs) isPaused() bool {
 	return rs.paused
 }
 
-// Running lists the handlers that this process runs, the longest running first.
-// An operator sees here which events hang.
+// Running lists the handlers that are running in this process, the longest
+// running first. It shows which events hang.
 func (rx *Receiver) Running() []Run { return rx.runs.list() }
 
 // Pause stops handling events until [Receiver.Resume]. Running handlers are not
@@ -148,17 +151,18 @@ func (rx *Receiver) Running() []Run { return rx.runs.list() }
 // redelivers them: pause for minutes, not for days. Other processes are not paused.
 func (rx *Receiver) Pause() { rx.runs.pause(true) }
 
-// Resume ends a [Receiver.Pause].
+// Resume ends a pause; see [Receiver.Pause].
 func (rx *Receiver) Resume() {
 	rx.runs.pause(false)
 	rx.signalWork()
 }
 
-// Idle waits until no handler runs and the store has no due event that this process
-// could handle; while the receiver is paused, only for the running handlers. It is for
-// tests, and for maintenance after [Receiver.Pause].
+// Idle waits until no handler is running and the store has no due event that
+// this process could handle. While the receiver is paused, it waits only for
+// the running handlers. It is for tests, and for maintenance after
+// [Receiver.Pause].
 //
-// Idle calls [Receiver.Start]. The error is that of ctx, or [ErrShutdown].
+// Idle calls [Receiver.Start]. It returns ctx's error or [ErrShutdown].
 func (rx *Receiver) Idle(ctx context.Context) error {
 	rx.Start() //nolint:contextcheck // the workers outlive the caller
 	for {
@@ -198,10 +202,10 @@ func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
 	}
 }
 
-// supervise handles a claimed event on a separate goroutine. If the handler hangs,
-// attend returns without it: its slot is free for other events, and the event stays
-// claimed for as long as it runs. There are only MaxHung places for such handlers; one
-// that finds none keeps its slot.
+// supervise handles a claimed event on a separate goroutine. If the handler
+// hangs, attend returns early, which frees the slot; the event stays claimed
+// while the handler runs. At most MaxHung handlers can give up their slots;
+// further ones keep them.
 func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result) result {
 	one := rx.runs.add(c)
 	if one == nil {
@@ -210,7 +214,7 @@ func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context
 		return r
 	}
 	done := make(chan result, 1)
-	rx.running.Add(1) // the attendant is counted, so no Wait has returned yet
+	rx.running.Add(1) // the caller is counted too, so no Wait has returned yet
 	go rx.finish(ctx, c, handle, done)
 	select {
 	case r := <-done:
@@ -258,7 +262,7 @@ func (rx *Receiver) finish(ctx context.Context, c *Claim, handle func(context.Co
 	returned = true
 }
 
-// awaitHung reports the outcome of a hung handler, if it returns.
+// awaitHung reports the outcome of a hung handler when it returns.
 func (rx *Receiver) awaitHung(ctx context.Context, since time.Time, done <-chan result) {
 	defer rx.running.Done()
 	r := <-done
@@ -271,7 +275,7 @@ func (rx *Receiver) awaitHung(ctx context.Context, since time.Time, done <-chan 
 // logRunning names the handlers that a shutdown did not wait for.
 func (rx *Receiver) logRunning(ctx context.Context) {
 	for _, one := range rx.Running() {
-		rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: a handler runs on after the shutdown",
+		rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: a handler is still running after the shutdown",
 			slog.String("event_id", one.EventID), slog.String("kind", string(one.Kind)), slog.String("resource", one.Resource),
 			slog.Int("attempt", one.Attempt), slog.Duration("duration", time.Since(one.Since)), slog.Bool("overdue", one.Overdue))
 	}

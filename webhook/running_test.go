@@ -57,7 +57,7 @@ func TestHungHandlersAreReportedAndReleaseTheirWorkers(t *testing.T) {
 			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("hang_%d", i), fmt.Sprintf("tx_%d", i)))))
 			synctest.Wait()
 			if i%2 == 1 {
-				time.Sleep(35 * time.Second) // the timeout and the grace
+				time.Sleep(35 * time.Second) // the timeout plus the grace period
 			}
 		}
 		synctest.Wait()
@@ -154,7 +154,7 @@ func TestAHandlerThatReturnsLateIsNotHung(t *testing.T) {
 	})
 }
 
-func TestAShutdownDoesNotWaitForAHungHandlerForEver(t *testing.T) {
+func TestAShutdownDoesNotWaitForeverForAHungHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := newDurable()
@@ -179,7 +179,7 @@ func TestAShutdownDoesNotWaitForAHungHandlerForEver(t *testing.T) {
 	})
 }
 
-func TestAHandlerCanHaveATimeoutOfItsOwn(t *testing.T) {
+func TestAHandlerCanHaveItsOwnTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rx := receiver(t, signedConfig())
@@ -234,7 +234,7 @@ func TestMiddlewareWrapsHandlersInTheOrderOfRegistration(t *testing.T) {
 	assert.Panics(t, func() { rx.Use(trace("too late")) })
 }
 
-func TestBadMiddleware(t *testing.T) {
+func TestMiddlewareThatPanicsOrReturnsNil(t *testing.T) {
 	t.Parallel()
 	rx := receiver(t, signedConfig())
 	webhook.OnOther(rx, func(context.Context, *webhook.Event) error { return nil })
@@ -261,11 +261,11 @@ func TestAPausedInboxStoresAndHandlesLater(t *testing.T) {
 		rx.Pause()
 		assert.Equal(t, received, response(rx, signed(paid("evt_2", "tx_2"))))
 		time.Sleep(10 * time.Second)
-		assert.Equal(t, []string{"hang_1"}, h.all(), "nothing is begun")
+		assert.Equal(t, []string{"hang_1"}, h.all(), "no handler is started")
 		idle := make(chan error, 1)
 		go func() { idle <- rx.Idle(t.Context()) }()
 		time.Sleep(10 * time.Second)
-		assert.Empty(t, idle, "a handler runs")
+		assert.Empty(t, idle, "a handler is running")
 		close(h.release)
 		require.NoError(t, <-idle)
 		time.Sleep(time.Hour)
@@ -297,7 +297,7 @@ func TestAPausedReceiverInSyncModeAsksForARedelivery(t *testing.T) {
 	assert.Equal(t, []string{"evt_1"}, got.all())
 }
 
-func TestIdleWaitsForWhatIsDue(t *testing.T) {
+func TestIdleWaitsForDueEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := inbox(newDurable())

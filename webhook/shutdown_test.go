@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func TestShutdownFinishesWhatRuns(t *testing.T) {
+func TestShutdownWaitsForRunningHandlers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rx, err := webhook.New(signedConfig())
@@ -40,7 +40,7 @@ func TestShutdownFinishesWhatRuns(t *testing.T) {
 	})
 }
 
-func TestShutdownReleasesWhatDoesNotFinish(t *testing.T) {
+func TestShutdownReleasesUnfinishedEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := webhook.NewMemoryStore(webhook.MemoryOptions{})
@@ -89,7 +89,7 @@ func TestALongHandlerKeepsItsLease(t *testing.T) {
 	})
 }
 
-func TestAHandlerHasItsTime(t *testing.T) {
+func TestTheHandlerTimeoutIsThirtySecondsByDefault(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rx := receiver(t, signedConfig())

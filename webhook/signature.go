@@ -14,24 +14,23 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// The headers that carry a signature, where the operator of the gateway has
-// not chosen other names.
+// The default names of the signature headers.
 const (
 	DefaultTimestampHeader = "X-Gateway-Timestamp"
 	DefaultSignatureHeader = "X-Gateway-Signature"
 )
 
-// Tolerance is how far a signature's timestamp may lie from the receiver's
-// clock, in both directions, the boundary included, if no other tolerance
-// is configured.
+// Tolerance is the default for the largest accepted difference between a
+// signature's timestamp and the receiver's clock, in either direction and
+// inclusive.
 const Tolerance = 300 * time.Second
 
-// maxSignatures bounds the signatures of one delivery. A gateway that rotates
-// its secret sends two.
+// maxSignatures limits the signatures of one delivery. While the gateway
+// rotates its secret it sends two.
 const maxSignatures = 8
 
 // minSigningKey is the shortest key in bytes that [New] accepts. The gateway's
-// secrets are longer: a shorter one is a placeholder or was cut off.
+// secrets are longer: a shorter one is a placeholder or has been truncated.
 const minSigningKey = 8
 
 const signaturePrefix = "sha256="
@@ -39,12 +38,12 @@ const signaturePrefix = "sha256="
 // SigningKey is a secret shared with the gateway. During a rotation a receiver
 // has two: the new one, and the old one with a NotAfter.
 type SigningKey struct {
-	// ID names the key in [Event] and [Observation], so that you can see when
-	// the old key is no longer used. It is logged, so it must not be the secret.
-	// The default is the key's place in the list: "Keys[0]".
+	// ID names the key in [Event] and [Observation], so you can see when the
+	// old key is no longer used. It is logged, so it must not be the secret.
+	// The default is the key's position in the list: "Keys[0]".
 	ID       string
 	Key      gateway.Secret
-	NotAfter time.Time // the last time at which the key is accepted; zero means that it does not expire
+	NotAfter time.Time // the last time at which the key is accepted; zero means no expiry
 }
 
 // keyID returns the name of the ith key.
@@ -52,8 +51,8 @@ func keyID(keys []SigningKey, i int) string {
 	return cmp.Or(keys[i].ID, "Keys["+strconv.Itoa(i)+"]")
 }
 
-// HeaderNames are the names of the signature's headers; an empty one means
-// its default.
+// HeaderNames are the names of the signature headers; an empty name means its
+// default.
 type HeaderNames struct {
 	Timestamp string
 	Signature string
@@ -79,8 +78,8 @@ func mac(key gateway.Secret, timestamp string, body []byte) string {
 
 // Verify checks the signature of a delivery against the secrets, with the default
 // header names and the wall clock. The error is [ErrMissingSignature],
-// [ErrInvalidSignature] or [ErrStaleTimestamp]. The body must be the bytes that
-// arrived: one that was decoded and encoded again is a different body.
+// [ErrInvalidSignature] or [ErrStaleTimestamp]. Pass the body exactly as it
+// was received: JSON that was decoded and encoded again is a different body.
 func Verify(header http.Header, body []byte, secrets ...gateway.Secret) error {
 	keys := make([]SigningKey, len(secrets))
 	for i, s := range secrets {
@@ -89,12 +88,12 @@ func Verify(header http.Header, body []byte, secrets ...gateway.Secret) error {
 	return (&Verifier{Keys: keys}).Verify(header, body)
 }
 
-// Verifier checks signatures with keys that expire, or with other header names,
-// another tolerance or another clock than [Verify] uses.
+// Verifier checks signatures like [Verify], but supports expiring keys, and
+// custom header names, tolerance and clock.
 type Verifier struct {
-	Keys      []SigningKey // any of them may have signed; an empty key never has
+	Keys      []SigningKey // any of them may have signed; empty keys are ignored
 	Headers   HeaderNames
-	Tolerance time.Duration    // 0 means the constant Tolerance; fractions of a second don't count
+	Tolerance time.Duration    // 0 means the constant Tolerance; truncated to whole seconds
 	Now       func() time.Time // nil means time.Now
 }
 
@@ -108,16 +107,16 @@ func (v *Verifier) Signed(header http.Header) bool {
 // [ErrMissingSignature], [ErrInvalidSignature] or [ErrStaleTimestamp]; the
 // last one means that the signature is valid and too old, or too new.
 //
-// While the gateway rotates its secret, a delivery may carry up to 8 signatures:
-// in repeated headers, or in one header separated by commas or spaces. One of
-// them has to match. There is only one timestamp.
+// While the gateway rotates its secret, a delivery may carry up to 8
+// signatures, in repeated headers or in one header separated by commas or
+// spaces. One of them must match. There is only one timestamp.
 func (v *Verifier) Verify(header http.Header, body []byte) error {
 	_, err := v.verify(header, body)
 	return err
 }
 
-// VerifiedBy is [Verifier.Verify] and returns the ID of the key that made the
-// signature: of the first one in Keys, if several did.
+// VerifiedBy is like [Verifier.Verify], and also returns the ID of the key
+// that made the signature. If several keys did, it is the first one in Keys.
 func (v *Verifier) VerifiedBy(header http.Header, body []byte) (id string, err error) {
 	i, err := v.verify(header, body)
 	if err != nil {
@@ -138,7 +137,7 @@ func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) 
 	if len(timestamps) > 1 {
 		return 0, ErrInvalidSignature
 	}
-	candidates, _ := splitSignatures(signatures) // none, if there are too many
+	candidates, _ := splitSignatures(signatures) // no signatures are used if there are too many
 	now := time.Now()
 	if v.Now != nil {
 		now = v.Now()
@@ -173,8 +172,7 @@ func splitSignatures(headers []string) (list []string, ok bool) {
 }
 
 // match returns the index of the first key that made one of the signatures.
-// Each key's MAC is computed once, so more signatures cost the receiver
-// nothing.
+// Each key's MAC is computed only once, so additional signatures are cheap.
 func (v *Verifier) match(signatures []string, timestamp string, body []byte, now time.Time) (key int, ok bool) {
 	const size = len(signaturePrefix) + 2*sha256.Size
 	if !slices.ContainsFunc(signatures, func(s string) bool { return len(s) == size }) {
@@ -192,8 +190,8 @@ func (v *Verifier) match(signatures []string, timestamp string, body []byte, now
 	return 0, false
 }
 
-// values looks up a header by its canonical name, also in maps with lower-case
-// names, such as those of cloud functions.
+// values looks up a header by its canonical name. It also supports maps with
+// lower-case names, such as those of cloud functions.
 func values(header http.Header, name string) []string {
 	canonical := http.CanonicalHeaderKey(name)
 	if found := header[canonical]; len(found) > 0 {
@@ -207,8 +205,8 @@ func values(header http.Header, name string) []string {
 	return nil
 }
 
-// unixSeconds is strict: digits only, as the gateway writes them. Twelve of
-// them last until the year 33658.
+// unixSeconds parses a timestamp strictly: up to twelve digits, which are
+// enough until the year 33658.
 func unixSeconds(s string) (n int64, ok bool) {
 	if len(s) > 12 {
 		return 0, false

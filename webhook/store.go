@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Store is the receiver's memory: which events are known, who is handling which, and
-// what failed. [NewMemoryStore] serves one process, package sqlstore several.
+// Store records which events are known, which are being handled, and which
+// have failed. [NewMemoryStore] serves one process, package sqlstore several.
 //
-// An event goes waiting → claimed → done. A claim is a lease: when it runs out, the
-// event is waiting again and the claim's token no longer counts. Only one event of a
-// resource is claimed at a time.
+// An event goes waiting → claimed → done. A claim is a lease: when it expires,
+// the event is waiting again and the claim's token is no longer valid. Only
+// one event of a resource is claimed at a time.
 //
 // An event that the claiming process has no handler for is set aside: it is
 // unhandled, keeps its body, and is claimed by [Store.NextUnhandled] in a process that
@@ -19,58 +19,58 @@ import (
 //
 // webhooktest.RunStore checks an implementation.
 type Store interface {
-	// Put makes rec known, unless it stands for an event that is known already,
-	// and returns the entry of that event:
+	// Put stores rec, unless its event is already known, and returns the entry
+	// of the event:
 	//
 	//  1. An entry with rec.Key is the event itself.
-	//  2. A confirmed rec (not Signed) is the event of any entry with the same
-	//     Fact, or of a signed entry with the same EventID.
-	//  3. A signed rec with a Fact is the event of a confirmed entry with the
-	//     same Fact, or with the same EventID, Kind and Resource, that no other
-	//     signed event has been matched with. They stay matched.
+	//  2. A confirmed rec (not Signed) is the same event as any entry with the
+	//     same Fact, or a signed entry with the same EventID.
+	//  3. A signed rec with a Fact is the same event as a confirmed entry with
+	//     the same Fact, or with the same EventID, Kind and Resource, unless
+	//     that entry is already matched with another signed event. The match
+	//     is permanent.
 	//
-	// Two concurrent Puts of one event make one entry. If rec and the entry with
-	// its key have different digests, the entry's Conflict is set.
+	// Two concurrent Puts of one event create one entry. If rec and the entry
+	// with its key have different digests, the entry's Conflict is set.
 	Put(ctx context.Context, rec Record) (Entry, error)
 
 	// PutDead adds rec as a dead letter, unless there is an entry with its key.
 	PutDead(ctx context.Context, rec Record, reason string) (Entry, error)
 
-	// Claim takes the event with that key, if it is waiting or unhandled, it is
-	// due, and no other event of its resource is claimed. Otherwise the claim is
-	// nil and the entry says why: StateWaiting or StateUnhandled with a Wait of 0
-	// means that the resource is busy.
+	// Claim claims the event with that key, if it is waiting or unhandled and
+	// due, and no other event of its resource is claimed. Otherwise the claim
+	// is nil and the entry says why: StateWaiting or StateUnhandled with a
+	// Wait of 0 means that the resource is busy.
 	Claim(ctx context.Context, key string, lease time.Duration) (*Claim, Entry, error)
 
-	// Next takes up to limit waiting events that are due, the longest due first,
-	// and returns those whose lease has run out to the waiting ones.
+	// Next claims up to limit waiting events that are due, the longest due
+	// first. Events whose lease has expired are waiting again.
 	Next(ctx context.Context, limit int, lease time.Duration) ([]*Claim, error)
 
-	// NextUnhandled takes up to limit unhandled events that are due and that
-	// handles reports true for.
+	// NextUnhandled claims up to limit unhandled events that are due and for
+	// which handles returns true.
 	NextUnhandled(ctx context.Context, handles func(Family, Kind) bool, limit int, lease time.Duration) ([]*Claim, error)
 
-	// Extend makes the lease end that long from now. Like every method with a
-	// claim it returns ErrClaimLost, and changes nothing, once the claim's token
-	// no longer counts.
+	// Extend renews the lease for the given time from now. Like every method
+	// with a claim it returns ErrClaimLost, and changes nothing, once the
+	// claim's token is no longer valid.
 	Extend(ctx context.Context, c *Claim, lease time.Duration) error
 
-	// Complete makes the event done. It keeps no body.
+	// Complete marks the event as done and erases its body.
 	Complete(ctx context.Context, c *Claim) error
 
-	// Retry makes the event wait that long.
+	// Retry makes the event wait for the delay.
 	Retry(ctx context.Context, c *Claim, delay time.Duration, reason string) error
 
-	// MarkDead makes the event a dead letter.
+	// MarkDead turns the event into a dead letter.
 	MarkDead(ctx context.Context, c *Claim, reason string) error
 
-	// Release makes the event wait as if it had not been claimed: the attempt
-	// is not counted.
+	// Release makes the event wait again without counting the attempt.
 	Release(ctx context.Context, c *Claim) error
 
-	// SetAside makes the event unhandled, due at once. The attempt is not
-	// counted. The family is the one that its handler would be registered for,
-	// "" if only OnOther would take the event.
+	// SetAside makes the event unhandled and due immediately, without counting
+	// the attempt. The family is the one that its handler would be registered
+	// for, or "" if only OnOther would handle it.
 	SetAside(ctx context.Context, c *Claim, family Family) error
 
 	// Unhandled counts the unhandled events by family and kind.
@@ -80,68 +80,70 @@ type Store interface {
 	// an error if q is invalid; see [DeadLetterQuery.Check].
 	DeadLetters(ctx context.Context, q DeadLetterQuery) ([]DeadLetter, error)
 
-	// Requeue makes dead letters wait, due at once and with no attempts
-	// counted. It returns how many of the keys were dead letters.
+	// Requeue makes dead letters waiting and due immediately, and resets their
+	// attempts. It returns how many of the keys were dead letters.
 	Requeue(ctx context.Context, keys ...string) (int, error)
 
-	// Discard makes dead letters done without handling them. It returns how many
-	// of the keys were dead letters.
+	// Discard marks dead letters as done without handling them. It returns how
+	// many of the keys were dead letters.
 	Discard(ctx context.Context, keys ...string) (int, error)
 
 	// Purge deletes the events that were done, or set aside, longer ago than the
-	// store's retention. Waiting and claimed events and dead letters are never
-	// forgotten.
+	// store's retention. It never deletes waiting events, claimed events or
+	// dead letters.
 	Purge(ctx context.Context) (Purged, error)
 
-	// Counts returns how much there is to do.
+	// Counts returns how many unfinished events there are.
 	Counts(ctx context.Context) (Counts, error)
 
-	// Remembers returns how far back the store recognises every event that was
-	// done: at most its retention, at most its own age, and no further than what
-	// it had to forget.
+	// Remembers returns how far back the store recognizes every completed
+	// event: at most its retention and its age, and not beyond events that it
+	// has evicted.
 	Remembers(ctx context.Context) (time.Duration, error)
 
-	// Durable reports whether what Put accepted survives the process.
+	// Durable reports whether stored events survive the process.
 	Durable() bool
 }
 
-// ErrClaimLost means that the claim's lease ran out and the event may have
+// ErrClaimLost means that the claim's lease has expired and the event may have
 // been claimed again.
-var ErrClaimLost = errors.New("webhook: the claim's lease has run out")
+var ErrClaimLost = errors.New("webhook: the claim's lease has expired")
 
-// ErrStoreFull means that a bounded store holds only events that are not done
-// yet. The sender gets 503 and retries.
+// ErrStoreFull means that a bounded store is full of events that can't be
+// evicted. The sender gets 503 and retries.
 var ErrStoreFull = errors.New("webhook: the store is full of unfinished events")
 
-// Record is an event as a store keeps it.
+// Record is the stored form of an event.
 type Record struct {
-	Key      string // the event's identity: of a signed one its id, of a confirmed one its fact
-	EventID  string // the gateway's; of a confirmed event, for matching, its fact's or that of the unsigned delivery
+	Key      string // the event's identity: the id of a signed event, the fact of a confirmed one
+	EventID  string // the gateway's id; for a confirmed event, its fact's id or, for matching, that of the unsigned delivery
 	Kind     Kind
 	Resource string // family and id: "transaction/0198…"; never empty
 
-	// Fact names what is true if the event is: "transaction.paid" of that
-	// resource, the refund up to that amount. A signed and a confirmed event
-	// with one fact are one event. "" if no confirmed events exist.
+	// Fact names the fact that the event reports, such as the payment of a
+	// resource, or its refund up to an amount. A signed and a confirmed event
+	// with the same fact are the same event. It is "" if events are never
+	// confirmed.
 	Fact string
 
 	Signed   bool
-	KeyID    string // of the key that verified it
+	KeyID    string // the ID of the key that verified it
 	Source   Source
-	Late     bool  // the API had the resource past the state that the event announces
-	Position int64 // the order within the resource, 0 if there is none; see Claim.Latest
+	Late     bool  // the resource had already left the state that the event announces
+	Position int64 // the order within the resource, or 0; see Claim.Latest
 
-	// Digest identifies the content of an event that is known by its id, so that
-	// a second event with that id is noticed. "" is not compared.
+	// Digest identifies the content of an event that is identified by its id,
+	// so that a different event with the same id is detected. "" is not
+	// compared.
 	Digest string
 
-	Trace string // what [Config.Trace] returned when the event came in; "" is common
+	Trace string // the result of [Config.Trace] when the event was received; may be ""
 
-	Body      []byte // as it arrived signed, or as it was rebuilt from Confirmed
-	Confirmed []byte // the resource as the API had it, JSON; nil if it was not read
+	Body      []byte // the received body if signed, else rebuilt from Confirmed
+	Confirmed []byte // the resource from the API as JSON; nil if it was not read
 }
 
-// id is the event's ID as its handler sees it.
+// id returns the event's ID as its handler sees it.
 func (r *Record) id() string {
 	if r.Confirmed == nil || r.Source == SourceReconciler {
 		return r.EventID
@@ -163,12 +165,12 @@ const (
 
 // Entry is the state of an event in a store.
 type Entry struct {
-	Key   string // of the event that the record stands for
+	Key   string // the event's key, which may differ from the record's
 	State State
 	Added bool // the record was new
 
-	Wait     time.Duration // until a waiting or unhandled event is due
-	Conflict bool          // the record has the entry's key and another digest
+	Wait     time.Duration // time until a waiting or unhandled event is due
+	Conflict bool          // the record has the entry's key but a different digest
 }
 
 // Claim is the right to handle an event until the lease ends.
@@ -176,45 +178,45 @@ type Claim struct {
 	Record
 
 	Token   string        // proves the claim to the store
-	Attempt int           // from 1; a claim whose lease ran out was an attempt
+	Attempt int           // from 1; a claim whose lease expired counts as an attempt
 	Latest  int64         // the greatest Position of the resource's done events
-	Age     time.Duration // since the event was put
+	Age     time.Duration // time since the event was stored
 
-	// Completed is set by a handler that has made the event done itself, in
+	// Completed is set by a handler that has completed the event itself, in
 	// the transaction of its own effects.
 	Completed bool
 }
 
-// Counts returns how much there is to do.
+// Counts has the number of events in each unfinished state.
 type Counts struct {
 	Waiting   int
 	Claimed   int
 	Dead      int
-	Unhandled int           // set aside because no process that saw them has a handler; see [Store.Unhandled]
-	Hung      int           // claimed by handlers of this process that outlast their timeout; see [Receiver.Running]
-	Oldest    time.Duration // how long the longest waiting event has been due
+	Unhandled int           // set aside because no process so far had a handler; see [Store.Unhandled]
+	Hung      int           // events of hung handlers of this process; see [Receiver.Running]
+	Oldest    time.Duration // for how long the oldest due event has been due
 }
 
-// UnhandledKind is a kind of event that no process has handled so far.
+// UnhandledKind counts the unhandled events of a kind.
 type UnhandledKind struct {
 	Family Family // "" if the kind does not belong to the family of its event
 	Kind   Kind
 	Events int
-	Since  time.Time // when the longest waiting of them last changed
+	Since  time.Time // when the oldest of them was set aside or last retried
 }
 
-// Purged counts what [Store.Purge] forgot.
+// Purged counts the events that [Store.Purge] deleted.
 type Purged struct {
 	Done      int
 	Unhandled int
 }
 
-// MinRetention is the shortest time that a store may remember done events for:
-// the gateway redelivers an event for 24 hours, and a store that forgets it
-// earlier has it handled twice.
+// MinRetention is the shortest time for which a store may remember completed
+// events. The gateway redelivers an event for 24 hours, and a store that
+// forgot it earlier would have it handled twice.
 const MinRetention = 25 * time.Hour
 
-// Source is how an event came in.
+// Source is how an event was received.
 type Source string
 
 // The sources.

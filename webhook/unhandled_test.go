@@ -36,7 +36,8 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// release starts a receiver that handles these kinds of transactions.
+// release starts a receiver that handles the given kinds of transaction
+// events.
 func release(t *testing.T, cfg webhook.Config, got *effects, kinds ...webhook.Kind) *webhook.Receiver {
 	t.Helper()
 	rx := receiver(t, cfg)
@@ -72,7 +73,7 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 					assert.Equal(t, received, response(rx, signed(txBody("refunded_"+tx, webhook.TransactionRefunded, tx, "refunded"))))
 				}
 				time.Sleep(time.Minute)
-				response(newRelease, signed(paid("last", "tx_last"))) // in Sync mode the work is done beside deliveries
+				response(newRelease, signed(paid("last", "tx_last"))) // Sync mode handles these events in the background
 				time.Sleep(time.Minute)
 				assert.Len(t, append(byOld.all(), byNew.all()...), 2*events+1)
 				assert.NotContains(t, strings.Join(byOld.all(), "\n"), "refunded")
@@ -158,7 +159,7 @@ func TestAFailedUnhandledEventIsRetriedAndBecomesADeadLetter(t *testing.T) {
 				newRelease.Start()
 				for range 5 {
 					time.Sleep(time.Minute)
-					newRelease.Start() // in Sync mode: look again
+					newRelease.Start() // in Sync mode, check again
 				}
 				synctest.Wait()
 				assert.Equal(t, int64(3), runs.Load())
@@ -190,7 +191,7 @@ func TestAnotherEventWithAKnownIDIsNotADuplicate(t *testing.T) {
 				synctest.Wait()
 				same := strings.Replace(strings.ReplaceAll(first, ",", " ,\n"), `"id":"evt_1"`, `"sent_at":"now","id":"evt_1"`, 1)
 				assert.Equal(t, received, response(rx, signed(same)))
-				assert.Zero(t, rx.Stats()[webhook.OutcomeConflict], "the gateway may encode an event differently")
+				assert.Zero(t, rx.Stats()[webhook.OutcomeConflict], "the gateway may encode one event in different ways")
 
 				for range 2 {
 					assert.Equal(t, received, response(rx, signed(paid("evt_1", "tx_2"))))
@@ -204,7 +205,7 @@ func TestAnotherEventWithAKnownIDIsNotADuplicate(t *testing.T) {
 
 				n, err := rx.RequeueAll(t.Context(), webhook.DeadLetterFilter{Kind: webhook.TransactionPaid})
 				require.NoError(t, err)
-				assert.Equal(t, 2, n, "a person must decide")
+				assert.Equal(t, 2, n, "an operator must decide")
 				time.Sleep(time.Minute)
 				assert.ElementsMatch(t, []string{"transaction.paid tx_1 1990", "transaction.paid tx_2 1990", "transaction.paid tx_1 5"}, got.all())
 			})

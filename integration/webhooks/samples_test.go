@@ -17,7 +17,7 @@ import (
 // The code of sqlstore's documentation. A test of the root module compares it
 // with this.
 func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
-	store := sqlstore.New(db, sqlstore.Postgres) // db is of sql.Open("pgx", …)
+	store := sqlstore.New(db, sqlstore.Postgres) // db comes from sql.Open("pgx", …)
 	if err := store.Migrate(ctx); err != nil {
 		return nil, err
 	}

@@ -10,23 +10,26 @@ import (
 	"time"
 )
 
-// frontier is where the work of a PostgreSQL queue begins. While a session holds a
-// snapshot, vacuum can't remove what has been handled since, and a scan in the order
-// of time would walk over all of it. So each process remembers how far it is done:
+// frontier is the time before which a PostgreSQL queue has no work left. While
+// a session holds a snapshot, vacuum can't remove events that were handled
+// since, and a scan in due order would read all of their dead rows. Each
+// process therefore remembers how far it has got:
 //
-//   - no waiting event is due before low, except events of the resources: another
-//     event of theirs was being handled when low passed them;
-//   - no lease ends before leases.
+//   - no waiting event is due before low, except events of the listed
+//     resources, which had another event being handled when low passed them;
+//   - no lease expires before leases.
 //
-// A transaction that was still open when low passed its event can break that, as can
-// a clock that was set back and another session's lock on an event whose lease has run
-// out. Each look begins at settled, long before low, and finds most of these events;
-// an occasional sweep finds the others. It walks over all that vacuum could not remove,
-// so it runs beside the claims. Until then such an event is late, but not overtaken:
-// a claim checks that no earlier event of the resource is waiting (see nextFrom).
+// Three things can break this: a transaction that was still open when low
+// passed its event, a clock that was set back, and another session's lock on
+// an event whose lease has expired. Each look starts at settled, well before
+// low, and finds most of these events; an occasional sweep finds the rest. The
+// sweep reads all the rows that vacuum could not remove, so it runs in the
+// background. Until it finishes such an event is delayed, but later events of
+// its resource can't overtake it, because a claim checks that no earlier event
+// of the resource is waiting (see nextFrom).
 type frontier struct {
 	looks    pace
-	sweeping atomic.Bool // one sweep at a time
+	sweeping atomic.Bool // limits sweeps to one at a time
 
 	mu        sync.Mutex
 	low       int64 // Unix milliseconds of the database's clock, like settled and leases
@@ -38,59 +41,62 @@ type frontier struct {
 }
 
 const (
-	// lookEvery and openLag are how far low is behind the clock, at most and at
-	// least: claims walk over the events that were handled since. openLag is more
-	// than a statement usually takes to commit.
+	// low stays at least openLag behind the clock, and advances every
+	// lookEvery: claims scan the events handled since low. openLag exceeds the
+	// usual time between a statement and its commit.
 	lookEvery = 100 * time.Millisecond
 	openLag   = 100 * time.Millisecond
 
-	// settledLag is more than a statement takes to commit on a busy host, and than
-	// the database's clock can be set back unnoticed.
+	// settledLag exceeds the time between a statement and its commit on a busy
+	// host, and the largest step back of the database's clock that goes
+	// undetected.
 	settledLag = clockSlack
 
-	// A sweep takes the longer the more vacuum could not remove: one in sweepEvery,
-	// and at most one part in sweepShare of a process's time.
+	// A sweep takes longer the more rows vacuum could not remove. Sweeps run
+	// at most once per sweepEvery, and take at most 1/sweepShare of the time.
 	sweepEvery   = 10 * time.Second
 	sweepShare   = 50
 	sweepTimeout = 5 * time.Minute
 
-	// maxBehind bounds the events that one look returns. There are about as many
-	// resources to remember as handlers that run; more than maxResources hold the
-	// frontier back.
+	// maxBehind limits the events that one look returns. About as many
+	// resources are remembered as there are running handlers; beyond
+	// maxResources the frontier stops advancing.
 	maxBehind    = 100
 	maxResources = 1000
 )
 
-// look is what one look behind the frontier begins with.
+// look is the starting point of one look behind the frontier.
 type look struct {
 	low   int64
 	from  int64 // at most low
 	names string
 }
 
-// begin returns where to look from.
+// begin returns the starting point of the next look.
 func (f *frontier) begin() look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return look{low: f.low, from: min(f.low, f.settled), names: f.names}
 }
 
-// front returns where the waiting events begin, and the resources that have
-// others as a JSON array.
+// front returns the due time from which to scan waiting events, and the
+// resources that have earlier ones as a JSON array.
 func (f *frontier) front() (low int64, names string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.low, f.names
 }
 
-// ended returns from when on leases may have run out.
+// ended returns the earliest time at which an unprocessed lease may have
+// expired.
 func (f *frontier) ended() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.leases
 }
 
-// expired moves leases: those that ended before now have run out.
+// expired advances leases after the leases that expired before now were
+// processed.
 func (f *frontier) expired(before, now int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,14 +105,14 @@ func (f *frontier) expired(before, now int64) {
 	}
 }
 
-// reset has the next look begin at the start.
+// reset makes the next look start from the beginning.
 func (f *frontier) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.low, f.settled, f.leases = 0, 0, 0
 }
 
-// keep forgets the resources without waiting events.
+// keep forgets all resources but these, which have waiting events.
 func (f *frontier) keep(resources []waitingEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,9 +123,9 @@ func (f *frontier) keep(resources []waitingEvent) {
 	f.names = jsonArray(f.resources)
 }
 
-// advance moves the frontier to until, the end of what was looked at, or to the
-// first event found that can be claimed. If a sweep or a reset has moved it back
-// meanwhile, it stays there for the next look.
+// advance moves the frontier to until, the end of the range that was read, or
+// to the first claimable event in it. If a sweep or a reset has moved the
+// frontier back in the meantime, it stays.
 func (f *frontier) advance(l look, until int64, found []waitingEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +135,7 @@ func (f *frontier) advance(l look, until int64, found []waitingEvent) {
 	if len(found) == maxBehind { // there may be more
 		until = found[maxBehind-1].due
 	}
-	if l.low == 0 { // this was a sweep
+	if l.low == 0 { // the look read everything, as a sweep does
 		f.sweep = time.Now().Add(sweepEvery)
 	}
 	f.low, f.settled = until, until-(settledLag-openLag).Milliseconds()
@@ -142,7 +148,8 @@ func (f *frontier) advance(l look, until int64, found []waitingEvent) {
 	f.names = jsonArray(f.resources)
 }
 
-// remember adds a resource that has events before low, if there is room.
+// remember adds a resource that has events before low. It returns false if
+// there is no room.
 func (f *frontier) remember(resource string) bool {
 	if resource == "" || len(f.resources) == maxResources {
 		return false
@@ -154,14 +161,14 @@ func (f *frontier) remember(resource string) bool {
 	return true
 }
 
-// sweepDue reports whether to sweep now.
+// sweepDue reports whether a sweep is due.
 func (f *frontier) sweepDue() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.low > 0 && !time.Now().Before(f.sweep)
 }
 
-// swept takes up the events that a sweep found behind low.
+// swept records the events that a sweep found before low.
 func (f *frontier) swept(found []waitingEvent, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +187,7 @@ func jsonArray(set map[string]struct{}) string {
 	return string(text)
 }
 
-// lookBehind moves the frontier, if that was not just done.
+// lookBehind advances the frontier, at most once per lookEvery.
 func (s *Store) lookBehind(ctx context.Context) error {
 	f := &s.frontier
 	if s.dialect != Postgres || !f.looks.due(lookEvery) {
@@ -203,8 +210,9 @@ func (s *Store) lookBehind(ctx context.Context) error {
 	return s.startSweep(ctx)
 }
 
-// startSweep forgets the resources that have nothing waiting, and begins a sweep in
-// the background: what it finds was late before it.
+// startSweep forgets the resources that have no waiting events, and starts a
+// sweep in the background. Claims need not wait for it: the events that it
+// finds are already late.
 func (s *Store) startSweep(ctx context.Context) error {
 	f := &s.frontier
 	if !f.sweeping.CompareAndSwap(false, true) {
@@ -231,7 +239,7 @@ func (s *Store) startSweep(ctx context.Context) error {
 	return nil
 }
 
-// sweep looks at everything behind the frontier.
+// sweep reads everything behind the frontier.
 func (s *Store) sweep(ctx context.Context, l look) (found []waitingEvent, err error) {
 	if err := s.expire(ctx, 0); err != nil {
 		return nil, err
@@ -239,7 +247,7 @@ func (s *Store) sweep(ctx context.Context, l look) (found []waitingEvent, err er
 	return s.waitingEvents(ctx, s.q.behind, 0, l.low, l.names, maxBehind)
 }
 
-// expire returns the claims to their queue whose lease has run out, from a time on.
+// expire returns claims whose lease expired at or after from to their queue.
 func (s *Store) expire(ctx context.Context, from int64) error {
 	return s.try(ctx, func() error {
 		_, err := s.db.ExecContext(ctx, s.q.expire, from)
@@ -247,7 +255,7 @@ func (s *Store) expire(ctx context.Context, from int64) error {
 	})
 }
 
-// waitingEvent is a waiting event as the frontier sees it.
+// waitingEvent has the columns of a waiting event that the frontier needs.
 type waitingEvent struct {
 	due      int64
 	resource string
@@ -259,7 +267,7 @@ func (s *Store) waitingEvents(ctx context.Context, query string, args ...any) (f
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err has what is to be known
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
 	for rows.Next() {
 		var e waitingEvent
 		if err := rows.Scan(&e.due, &e.resource, &e.free); err != nil {

@@ -31,7 +31,7 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err has what is to be known
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
 	for rows.Next() {
 		var d webhook.DeadLetter
 		var kind string
@@ -55,14 +55,14 @@ func (s *Store) Discard(ctx context.Context, keys ...string) (int, error) {
 	return s.letters(ctx, s.q.discard, keys)
 }
 
-// letters changes the dead letters among the events with these keys.
+// letters runs query for each key and counts the dead letters it changed.
 func (s *Store) letters(ctx context.Context, query string, keys []string) (int, error) {
 	n := 0
 	for _, key := range keys {
 		switch err := s.update(ctx, query, key); {
 		case err == nil:
 			n++
-		case !errors.Is(err, webhook.ErrClaimLost): // which here means: no dead letter
+		case !errors.Is(err, webhook.ErrClaimLost): // ErrClaimLost means that the key is not a dead letter
 			return n, err
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Store) asides(ctx context.Context) (list []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err has what is to be known
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
 	for rows.Next() {
 		var text string
 		if err := rows.Scan(&text); err != nil {
@@ -137,7 +137,7 @@ func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, er
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err has what is to be known
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
 	for rows.Next() {
 		var n webhook.UnhandledKind
 		var text string
@@ -152,9 +152,9 @@ func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, er
 	return list, rows.Err()
 }
 
-// Unfinished returns up to limit events that are waiting, claimed or unhandled, in
-// the order of their keys and after the given one. The records have a Key, EventID,
-// Kind and Resource only.
+// Unfinished returns up to limit events that are waiting, claimed or
+// unhandled, in key order, starting after the given key. The records have only
+// a Key, EventID, Kind and Resource.
 func (s *Store) Unfinished(ctx context.Context, after string, limit int) (list []webhook.Record, err error) {
 	if s.err != nil {
 		return nil, s.err
@@ -163,7 +163,7 @@ func (s *Store) Unfinished(ctx context.Context, after string, limit int) (list [
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err has what is to be known
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
 	for rows.Next() {
 		var rec webhook.Record
 		var kind string

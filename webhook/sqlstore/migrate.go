@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// schemaVersion is the version of the table. The first one had no row that said
-// so, the third one adds indexes on PostgreSQL, the fourth one the column trace, the
-// fifth one replaces an index on PostgreSQL.
+// schemaVersion is the version of the table. Version 1 had no metadata row,
+// version 3 added indexes on PostgreSQL, version 4 added the column trace, and
+// version 5 replaced an index on PostgreSQL.
 const schemaVersion = 5
 
-// metaKey is the key of the row that is no event, see queries.go.
+// metaKey is the key of the metadata row; see queries.go.
 const metaKey = "store"
 
-// addedColumns are those that the first version of the table did not have. Their
-// defaults let processes of a release from before still write to the table.
+// addedColumns are the columns that version 1 of the table did not have. Their
+// defaults let processes of earlier releases keep writing to the table.
 var addedColumns = [...]struct{ name, definition string }{
 	{"digest", "TEXT NOT NULL DEFAULT ''"},
 	{"arrived", "{int} NOT NULL DEFAULT 0"},
@@ -25,10 +25,10 @@ var addedColumns = [...]struct{ name, definition string }{
 	{"trace", "TEXT NOT NULL DEFAULT ''"},
 }
 
-// Schema returns the statements that make the table and its indexes, for those
-// who keep their migrations in one place. Each does nothing if its work is
-// done already. On PostgreSQL they also upgrade the table of an earlier release;
-// on SQLite only [Store.Migrate] does.
+// Schema returns the statements that create the table and its indexes, for
+// projects that manage their own migrations. The statements are idempotent. On
+// PostgreSQL they also upgrade the table of an earlier release; on SQLite only
+// [Store.Migrate] does.
 func (s *Store) Schema() []string {
 	table := s.types().Replace(`CREATE TABLE IF NOT EXISTS ` + s.table + ` (
 	seq       {seq},
@@ -60,14 +60,16 @@ func (s *Store) Schema() []string {
 		}
 	}
 	if s.dialect == Postgres {
-		// For the frontier. Their conditions are such that no statement which needs
-		// another index takes one of these, nor the reverse.
+		// These indexes serve the frontier. Their conditions keep the planner
+		// from using them for other statements, or other indexes for the
+		// frontier's.
 		statements = append(statements,
-			"DROP INDEX IF EXISTS "+s.table+"_queue", // of versions 3 and 4
+			"DROP INDEX IF EXISTS "+s.table+"_queue", // from versions 3 and 4
 			s.index("", "first", "resource, (due + 0), seq", "state + 0 = 1 AND resource <> ''"),
 			s.index("", "lease", "lease", "state = 2 AND lease > 0"))
 	}
-	// Only one event of a resource is claimed at a time: the index says so.
+	// The unique index ensures that only one event of a resource is claimed at
+	// a time.
 	return append(statements,
 		s.index("UNIQUE ", "busy", "resource", "state = 2"),
 		s.index("", "due", "due, seq", "state = 1"),
@@ -81,7 +83,7 @@ func (s *Store) Schema() []string {
 	)
 }
 
-// types spells the types of columns as the dialect does.
+// types replaces the placeholders of column types with the dialect's types.
 func (s *Store) types() *strings.Replacer {
 	if s.dialect == Postgres {
 		return strings.NewReplacer("{seq}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bytes}", "BYTEA", "{int}", "BIGINT")
@@ -103,18 +105,19 @@ func (s *Store) addColumn(name, definition string) string {
 
 func (s *Store) index(unique, name, on, where string) string {
 	index, table := bare(s.table)+"_"+name, s.table
-	if s.dialect == SQLite { // there the index is named with the schema, and the table without
+	if s.dialect == SQLite { // SQLite qualifies the index name with the schema, not the table name
 		index, table = s.table+"_"+name, bare(s.table)
 	}
 	return "CREATE " + unique + "INDEX IF NOT EXISTS " + index + " ON " + table + " (" + on + ") WHERE " + where
 }
 
-// Migrate creates the table and its indexes, or upgrades those of an earlier release,
-// whose processes may go on using them. Several processes may call it at once. Where
-// there is nothing to do it only reads, so that the role needs no right to create.
+// Migrate creates the table and its indexes, or upgrades those of an earlier
+// release, whose processes may keep using them. Several processes may call it
+// concurrently. If the table is up to date it only reads, so the role needs no
+// CREATE privilege.
 //
-// It returns an error if a SQLite file is opened without the write-ahead log or without
-// a busy timeout.
+// It returns an error if a SQLite file is opened without write-ahead logging
+// or without a busy timeout.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
@@ -125,13 +128,13 @@ func (s *Store) Migrate(ctx context.Context) error {
 	var version int64
 	if err := s.db.QueryRowContext(ctx, s.q.version).Scan(&version); err == nil && version >= schemaVersion {
 		return nil
-	} // the error of a missing table is what the migration is for; any other one it meets again
+	} // a missing table is an error here; the migration will return any other error again
 	return s.try(ctx, func() error {
 		tx, err := s.db.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // does nothing after the commit
+		defer func() { _ = tx.Rollback() }() // no-op after a commit
 		if err := s.migrate(ctx, tx); err != nil {
 			return fmt.Errorf("sqlstore: the table %s could not be created or upgraded to version %d%s: %w",
 				s.table, schemaVersion, adviceOn(err), err)
@@ -140,8 +143,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 	})
 }
 
-// checkPragmas returns an error if a SQLite file is opened in a way that has
-// processes lock each other out for minutes. A database in memory has one process.
+// checkPragmas returns an error if a SQLite file is opened with settings that
+// let processes block each other for minutes. An in-memory database has only
+// one process.
 func (s *Store) checkPragmas(ctx context.Context) error {
 	if s.dialect != SQLite {
 		return nil
@@ -165,12 +169,13 @@ func (s *Store) checkPragmas(ctx context.Context) error {
 	if journal == "wal" && timeout > 0 {
 		return nil
 	}
-	return fmt.Errorf("sqlstore: SQLite is opened with journal_mode %s and busy_timeout %d, so that processes lock each other out; "+
+	return fmt.Errorf("sqlstore: SQLite is opened with journal_mode %s and busy_timeout %d, which lets processes block each other; "+
 		`set both pragmas for every connection: with modernc.org/sqlite, open "file:events.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)"`,
 		journal, timeout)
 }
 
-// adviceOn says what to do about a role that lacks the rights.
+// adviceOn returns advice for a role that lacks privileges, "" for other
+// errors.
 func adviceOn(err error) string {
 	if sqlState(err) == "42501" {
 		return "; run Migrate once as the owner of its schema"
@@ -179,7 +184,7 @@ func adviceOn(err error) string {
 }
 
 func (s *Store) migrate(ctx context.Context, tx *sql.Tx) error {
-	if s.q.lock != "" { // IF NOT EXISTS alone is no protection from another session's CREATE
+	if s.q.lock != "" { // IF NOT EXISTS alone does not prevent a race with another session's CREATE
 		if _, err := tx.ExecContext(ctx, s.q.lock, "migration"); err != nil {
 			return err
 		}
@@ -197,7 +202,7 @@ func (s *Store) migrate(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// addColumns upgrades a table on SQLite, which has no ADD COLUMN IF NOT EXISTS.
+// addColumns upgrades a table on SQLite, which lacks ADD COLUMN IF NOT EXISTS.
 func (s *Store) addColumns(ctx context.Context, tx *sql.Tx) error {
 	for _, c := range addedColumns {
 		var found int

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The states as the table has them: those of package webhook.
+// The column state has the values of webhook.State:
 //
 //	1 waiting, 2 claimed, 3 done, 4 dead, 5 unhandled
 //
-// An event that was set aside has the family and kind of the missing handler in
-// its column aside, and is unhandled wherever another one would be waiting. The
-// row with state 0 is no event: its position is the version of the schema, and
-// its column since says from when on the table has every event that was done.
+// An event that was set aside has the family and kind of the missing handler
+// in the column aside; whenever it would be waiting, its state is unhandled
+// instead. The row with state 0 is metadata: position is the schema version,
+// and since is the time from which the table has every completed event.
 //
-// Times are Unix milliseconds of the database's clock, so that the clocks of
-// the processes need not agree.
+// Times are Unix milliseconds of the database's clock, so the clocks of the
+// processes need not agree.
 
 // queries is the SQL of one dialect and table.
 type queries struct {
@@ -27,34 +27,37 @@ type queries struct {
 	version, since, forget, meta                                                                   string
 }
 
-// columns are what a claim needs, in the order of scanClaim.
+// columns are the columns of a claim, in the order in which scanClaims reads
+// them.
 const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {row}.resource, {row}.fact, {row}.signed, {row}.source, ` +
 	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.trace, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +
 	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.state = 3), 0)`
 
-// isFree is true of a waiting row e whose resource no worker has claimed. The
-// subqueries are scalar on purpose: each is one look into an index, whatever
-// the planner believes about the table.
+// isFree is true if no event of the resource of row e is claimed. The subquery
+// is scalar so that it is a single index lookup, whatever statistics the
+// planner has.
 const isFree = `(SELECT b.seq FROM {t} AS b WHERE b.resource = e.resource AND b.state = 2 LIMIT 1) IS NULL`
 
-// wait is how long row e is not due yet.
+// wait is the time until the row is due.
 const wait = `CASE WHEN {row}.state IN (1, 5) AND {row}.due > {now} THEN {row}.due - {now} ELSE 0 END`
 
-// rest is the state of an event that is neither claimed nor done nor dead.
+// rest is the state of an event that is not claimed, done or dead.
 const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
 
-// claimKey claims one row.
+// claimKey claims the row with a key.
 const claimKey = `UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free}{skip})
 	RETURNING {columns}`
 
-// nextFrom claims due rows of a queue: a bounded number of the oldest come straight
-// from an index; those that are the first of their resource may be claimed. Another
-// process finds them locked, and not their successors either.
+// nextFrom claims due rows of a queue. It reads a limited number of the oldest
+// rows from an index, and claims those that are the first of their resource.
+// Other processes skip the locked rows, and do not claim later events of their
+// resources.
 //
-// Statistics say little about a queue, which is empty one minute and full the next,
-// so the statement leaves the planner no choice: rows are looked up by arrays of seq,
-// and "state + 0" keeps partial indexes out of those lookups.
+// Statistics are unreliable for a queue, which is empty one minute and full
+// the next, so the statement is written to allow only one plan: rows are
+// looked up by arrays of seq, and "state + 0" keeps the planner from using
+// partial indexes for those lookups.
 const nextFrom = `WITH w AS (SELECT seq, ROW_NUMBER() OVER (PARTITION BY resource ORDER BY due, seq) AS place
 		FROM ({queue}) AS oldest WHERE due <= {now})
 	UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
@@ -62,19 +65,21 @@ const nextFrom = `WITH w AS (SELECT seq, ROW_NUMBER() OVER (PARTITION BY resourc
 		AND e.state + 0 = {state} AND {free}{first} ORDER BY e.due, e.seq LIMIT ?{skip_e}){ni}
 	RETURNING {columns}`
 
-// isFirst is true of a waiting row e if no earlier event of its resource is waiting
-// behind the frontier. "state + 0 = 1" leaves the planner only the index first.
+// isFirst is true if no earlier event of the resource of row e is waiting,
+// also behind the frontier. With "state + 0 = 1" only the index "first"
+// applies.
 const isFirst = ` AND (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.resource = e.resource
 		AND (f.due + 0, f.seq) < (e.due, e.seq) LIMIT 1) IS NULL`
 
-// window is the front of the queue of waiting events, from a due time on.
+// window reads the first waiting events that are due at or after a given time.
 const window = `SELECT seq, due, resource FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT ?`
 
-// asideWindow is the same of the events that were set aside for one handler.
+// asideWindow reads the first events that were set aside for one missing
+// handler.
 const asideWindow = `SELECT seq, due, resource FROM {t} WHERE state = 5 AND aside = ? ORDER BY due, seq LIMIT ?`
 
-// fronts are the first waiting events of resources given as a JSON array, of
-// those that have events due before the window.
+// fronts reads the first waiting event of each resource in a JSON array: those
+// that have events due before the window.
 const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(CAST(? AS JSONB)) AS r(name),
 	LATERAL (SELECT seq, due, resource FROM {t} WHERE state + 0 = 1 AND resource <> '' AND resource = r.name
 		ORDER BY due + 0, seq LIMIT 1) AS f`
@@ -83,7 +88,8 @@ func newQueries(d Dialect, table string) queries {
 	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
 	queue, in, ni, first, waiting := window, `IN `, ``, ``, `e.state = 1`
 	if d == Postgres {
-		// Stable within a statement, or no index would be used.
+		// The function must be stable within a statement, or no index would be
+		// used.
 		now = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
 		queue, in, ni, first, waiting = `(`+window+`) UNION ALL `+fronts, `= ANY(ARRAY`, `)`, isFirst, `e.state + 0 = 1`
@@ -115,7 +121,8 @@ func newQueries(d Dialect, table string) queries {
 
 		claim:      sql(strings.ReplaceAll(claimKey, "{states}", "1, 5")),
 		claimAside: sql(strings.ReplaceAll(claimKey, "{states}", "5")),
-		// It waits for a lock: to skip a locked row would be to take its successor.
+		// It waits for a lock: skipping a locked row would claim a later
+		// event.
 		claimFirst: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE {waiting} AND e.resource <> '' AND e.resource =
 				(SELECT resource FROM {t} WHERE key = ?) AND e.due <= {now} AND {free} ORDER BY e.due + 0, e.seq LIMIT 1{lock_e})
@@ -130,8 +137,8 @@ func newQueries(d Dialect, table string) queries {
 			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.resource = (SELECT resource FROM {t} WHERE key = ?)
 			AND b.state = 2 AND b.lease <= {now}{skip}){ni}`),
 
-		// A row that its handler's transaction has locked can't be extended and
-		// needs not be.
+		// A row that is locked by its handler's transaction can't be extended,
+		// and need not be.
 		extend: sql(`UPDATE {t} SET lease = {now} + ?
 			WHERE seq IN (SELECT seq FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2{skip})`),
 		holds: sql(`SELECT COUNT(*) FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2`),
@@ -146,14 +153,14 @@ func newQueries(d Dialect, table string) queries {
 		setAside: sql(`UPDATE {t} SET state = 5, token = '', since = {now}, due = {now}, attempts = attempts - 1, aside = ?
 			WHERE key = ? AND token = ? AND state + 0 = 2`),
 
-		// One look into the index for each value of aside, however many rows.
+		// One index lookup for each value of aside, however many rows have it.
 		asides: sql(`WITH RECURSIVE k(aside) AS (SELECT MIN(aside) FROM {t} WHERE state = 5
 			UNION ALL SELECT (SELECT MIN(aside) FROM {t} WHERE state = 5 AND aside > k.aside) FROM k WHERE k.aside IS NOT NULL)
 			SELECT aside FROM k WHERE aside IS NOT NULL`),
 		unhandled: sql(`SELECT aside, COUNT(*), MIN(since) FROM {t} WHERE state = 5 GROUP BY aside ORDER BY aside`),
 
-		// What was written before the clock was set back would wait for it to catch
-		// up. Counted from now, it waits for as long as it had to wait then.
+		// Rows written before the clock was set back would wait until it has
+		// caught up. Their waiting times and leases are restarted from now.
 		clock: sql(`SELECT {now}`),
 		stepBack: sql(`UPDATE {t} SET due = CASE WHEN due > since THEN {now} + due - since ELSE {now} END,
 			lease = CASE WHEN lease > since THEN {now} + lease - since ELSE lease END, since = {now}
@@ -182,7 +189,7 @@ func newQueries(d Dialect, table string) queries {
 			COALESCE((SELECT {now} - MIN(due) FROM {t} WHERE state = 1), 0)`),
 	}
 	if d == Postgres {
-		// SQLite has one writer at a time anyway.
+		// SQLite does not need these: it has only one writer at a time.
 		q.fronts = sql(`SELECT due, resource, FALSE FROM (` + fronts + `) AS known`)
 		q.behind = sql(`SELECT e.due, e.resource, {free} FROM {t} AS e WHERE e.state = 1 AND e.due >= ? AND e.due < ?
 			AND e.resource <> ALL(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS JSONB)))) ORDER BY e.due, e.seq LIMIT ?`)
@@ -191,10 +198,11 @@ func newQueries(d Dialect, table string) queries {
 	return q
 }
 
-// bare is a table's name without its schema, which is what names its columns.
+// bare returns a table's name without its schema, as needed to qualify
+// columns.
 func bare(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
 
-// bind numbers the parameters for PostgreSQL.
+// bind rewrites "?" to numbered parameters for PostgreSQL.
 func bind(d Dialect, text string) string {
 	if d != Postgres {
 		return text

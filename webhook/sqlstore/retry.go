@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// busyTimeout is how long a statement that the database was too busy for is tried
-// again. It is longer than a handler's transaction should hold SQLite's only
-// writer.
+// busyTimeout is how long a statement is retried after lock conflicts. It is
+// longer than a handler's transaction should hold SQLite's write lock.
 const busyTimeout = 15 * time.Second
 
-// try runs work again while another session is in its way.
+// try runs work, and retries it while it conflicts with other sessions.
 func (s *Store) try(ctx context.Context, work func() error) error {
 	giveUp := time.Now().Add(busyTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
@@ -32,14 +31,15 @@ func (s *Store) try(ctx context.Context, work func() error) error {
 	}
 }
 
-// begin begins a transaction with its first statement, which takes the locks.
+// begin starts a transaction and runs its first statement, which takes the
+// locks.
 func (s *Store) begin(ctx context.Context, first func(*sql.Tx) error) (tx *sql.Tx, err error) {
 	err = s.try(ctx, func() error {
 		if tx, err = s.db.BeginTx(ctx, nil); err != nil {
 			return err
 		}
 		if err = first(tx); err != nil {
-			_ = tx.Rollback() // err says more
+			_ = tx.Rollback() // err is more useful
 		}
 		return err
 	})
@@ -55,9 +55,9 @@ func sqlState(err error) string {
 	return ""
 }
 
-// inTheWay reports whether err is another session's doing and passes by itself:
-// a serialization failure, a deadlock, SQLite's lock. SQLite's drivers agree
-// on the text only.
+// inTheWay reports whether err is a transient conflict with another session: a
+// serialization failure, a deadlock or a locked SQLite database. SQLite
+// drivers have only the error text in common.
 func inTheWay(err error) bool {
 	switch sqlState(err) {
 	case "40001", "40P01":

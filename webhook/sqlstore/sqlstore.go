@@ -2,7 +2,7 @@
 // SQLite database, through [database/sql] and a driver of your choice. Several
 // processes may share it.
 //
-//	store := sqlstore.New(db, sqlstore.Postgres) // db is of sql.Open("pgx", …)
+//	store := sqlstore.New(db, sqlstore.Postgres) // db comes from sql.Open("pgx", …)
 //	if err := store.Migrate(ctx); err != nil {
 //		return nil, err
 //	}
@@ -11,11 +11,11 @@
 //		return nil, err
 //	}
 //
-// [HandleTx] runs a handler in the transaction that makes its event done, so
-// that what it writes to this database is written exactly once.
+// [HandleTx] runs a handler in the transaction that completes its event, so
+// its writes to this database happen exactly once.
 //
-// SQLite allows one writer at a time: open it with a busy timeout and the write
-// ahead log, in the driver modernc.org/sqlite with
+// SQLite allows one writer at a time: open it with a busy timeout and
+// write-ahead logging. With the driver modernc.org/sqlite the DSN is
 // "file:events.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)".
 package sqlstore
 
@@ -30,7 +30,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Dialect is the kind of a database.
+// Dialect is the SQL dialect of a database.
 type Dialect uint8
 
 // The dialects.
@@ -39,12 +39,12 @@ const (
 	SQLite                      // 3.35 or later
 )
 
-// DefaultTable is the table of events, where [WithTable] does not name another.
+// DefaultTable is the name of the table of events without [WithTable].
 const DefaultTable = "gateway_webhook_events"
 
-// DefaultRetention is how long done events are remembered, where
-// [WithRetention] does not say otherwise. The gateway gives up a delivery
-// after a day; the rest is for those who send old ones again.
+// DefaultRetention is how long completed events are remembered without
+// [WithRetention]. The gateway stops redelivering after a day; the margin
+// covers deliveries that are resent manually.
 const DefaultRetention = 90 * 24 * time.Hour
 
 // Store keeps events in a database. It implements [webhook.Store].
@@ -53,9 +53,9 @@ type Store struct {
 	dialect   Dialect
 	table     string
 	retention time.Duration
-	err       error // of New's arguments, returned by every method
+	err       error // invalid arguments of New, returned by every method
 	q         queries
-	expiries  pace // of looking for leases that have run out
+	expiries  pace // of checks for expired leases
 	clock     clock
 	frontier  frontier
 }
@@ -65,18 +65,19 @@ var _ webhook.Store = (*Store)(nil)
 // Option changes a [Store].
 type Option func(*Store)
 
-// WithTable names the table: letters, digits and underscores, after a schema
-// and a dot if need be.
+// WithTable sets the table's name: lower-case letters, digits and underscores,
+// optionally preceded by a schema and a dot.
 func WithTable(name string) Option { return func(s *Store) { s.table = name } }
 
-// WithRetention sets how long done events are remembered, and unhandled ones are
-// kept: at least [webhook.MinRetention].
+// WithRetention sets how long completed events are remembered and unhandled
+// events are kept. The minimum is [webhook.MinRetention].
 func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention = d } }
 
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0,40}$`)
 
-// New returns a store in db, which stays the caller's to close. The table must
-// exist: see [Store.Migrate]. A wrong argument is reported by every method.
+// New returns a store in db, which the caller must close. The table must
+// exist: see [Store.Migrate]. If an argument is invalid, every method returns
+// an error.
 func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 	s := &Store{db: db, dialect: dialect, table: DefaultTable, retention: DefaultRetention, frontier: frontier{names: "[]"}}
 	for _, o := range opts {
@@ -88,7 +89,7 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 	case dialect != Postgres && dialect != SQLite:
 		s.err = errors.New("sqlstore: unknown Dialect")
 	case !tableName.MatchString(s.table):
-		s.err = fmt.Errorf("sqlstore: %q is no table name: small letters, digits and underscores", s.table)
+		s.err = fmt.Errorf("sqlstore: %q is not a valid table name: use lower-case letters, digits and underscores", s.table)
 	case s.retention < webhook.MinRetention:
 		s.err = fmt.Errorf("sqlstore: WithRetention(%v) is shorter than %v: the gateway redelivers for 24 hours, and an event that is forgotten "+
 			"earlier would be handled twice", s.retention, webhook.MinRetention)
@@ -104,9 +105,9 @@ func (s *Store) Table() string { return s.table }
 // Durable reports true.
 func (s *Store) Durable() bool { return true }
 
-// HandleTx makes a handler of fn that shares one database transaction with the
-// note that its event is done: both are written or neither is, so that what fn
-// does through tx happens exactly once, whatever crashes when.
+// HandleTx returns a handler that runs fn in the database transaction that
+// completes the event. Either both are committed or neither is, so writes that
+// fn makes through tx happen exactly once, even if a process crashes.
 //
 //	webhook.OnTransaction(rx, webhook.TransactionPaid,
 //		sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
@@ -115,26 +116,25 @@ func (s *Store) Durable() bool { return true }
 //			return changedOne(res, err)
 //		}))
 //
-// changedOne is yours: it returns an error where RowsAffected is 0. To the
-// database an UPDATE of a row that does not exist yet is a success, and to HandleTx
-// too: the event would be done, and the payment lost.
+// Write changedOne yourself: it must return an error if RowsAffected is 0. An
+// UPDATE that matches no row is not an error in SQL, so without the check the
+// event would be completed and the payment lost.
 //
-// E is an event as the registering function wants it. fn must neither commit
-// nor roll back. What fn does beside tx is done again when the transaction
-// fails.
+// E is the event type of the registering function. fn must not commit or roll
+// back tx. Effects outside tx are repeated if the transaction fails.
 func HandleTx[E any](s *Store, fn func(ctx context.Context, tx *sql.Tx, e E) error) func(ctx context.Context, e E) error {
 	return func(ctx context.Context, e E) error {
 		claim, ok := webhook.ClaimFromContext(ctx)
 		if !ok {
-			return errors.New("sqlstore: HandleTx needs the context of a receiver's handler")
+			return errors.New("sqlstore: HandleTx must be called with the context of a webhook handler")
 		}
 		return s.handleTx(ctx, claim, func(tx *sql.Tx) error { return fn(ctx, tx, e) })
 	}
 }
 
-// handleTx writes the note first: it locks the event's row, so that no one
-// takes the event over while fn runs, and on SQLite it is the write that keeps
-// a reader's snapshot from going stale under fn.
+// handleTx completes the event first. That locks the event's row, so no other
+// process takes it over while fn runs; on SQLite the write also takes the
+// write lock before fn reads, so fn's snapshot can't become stale.
 func (s *Store) handleTx(ctx context.Context, c *webhook.Claim, fn func(*sql.Tx) error) error {
 	if s.err != nil {
 		return s.err
@@ -143,7 +143,7 @@ func (s *Store) handleTx(ctx context.Context, c *webhook.Claim, fn func(*sql.Tx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // no-op after a commit
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (s *Store) handleTx(ctx context.Context, c *webhook.Claim, fn func(*sql.Tx)
 	return nil
 }
 
-// affectsOne turns an update that found no row into ErrClaimLost: the token in
-// its condition no longer counts.
+// affectsOne returns ErrClaimLost if an update matched no row, because the
+// claim's token is no longer valid.
 func affectsOne(res sql.Result, err error) error {
 	if err != nil {
 		return err

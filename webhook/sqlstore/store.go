@@ -30,14 +30,14 @@ func (s *Store) Put(ctx context.Context, rec webhook.Record) (entry webhook.Entr
 	return entry, err
 }
 
-// Tx is a transaction: a [sql.Tx], or a [sql.Conn] that is in one.
+// Tx is a transaction: a [sql.Tx], or a [sql.Conn] with an open transaction.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// PutTx is [Store.Put] in your transaction, for what must be written with the
-// event or not at all. If it returns an error, roll back.
+// PutTx is [Store.Put] in your transaction, for data that must be committed
+// together with the event. If it returns an error, roll back.
 func (s *Store) PutTx(ctx context.Context, tx Tx, rec webhook.Record) (webhook.Entry, error) {
 	switch {
 	case s.err != nil:
@@ -58,8 +58,8 @@ func (s *Store) PutDeadTx(ctx context.Context, tx Tx, rec webhook.Record, reason
 }
 
 // CompleteTx is [Store.Complete] in your transaction. Call it first: it locks
-// the event, so that no one takes it over meanwhile. When you have committed,
-// set the claim's Completed.
+// the event, so no other process takes it over. After the commit, set the
+// claim's Completed.
 func (s *Store) CompleteTx(ctx context.Context, tx Tx, c *webhook.Claim) error {
 	if s.err != nil {
 		return s.err
@@ -67,7 +67,8 @@ func (s *Store) CompleteTx(ctx context.Context, tx Tx, c *webhook.Claim) error {
 	return affectsOne(tx.ExecContext(ctx, s.q.complete, c.Key, c.Token))
 }
 
-// putPlain is for events that can be known by their key only: one statement.
+// putPlain stores an event that only its key identifies. It needs one
+// statement.
 func (s *Store) putPlain(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
 	return s.putAs(ctx, s.db, rec, webhook.StateWaiting, "")
 }
@@ -120,15 +121,15 @@ func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.
 	if err != nil {
 		return entry, err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // no-op after a commit
 	if entry, err = s.putFactTx(ctx, tx, rec); err != nil {
 		return webhook.Entry{}, err
 	}
 	return entry, tx.Commit()
 }
 
-// putFactTx looks for the same event under another key too. Of two that arrive
-// together one waits for the other.
+// putFactTx also looks for the same event under another key. Concurrent calls
+// for one resource are serialized.
 func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry webhook.Entry, err error) {
 	if s.q.lock != "" {
 		if _, err := tx.ExecContext(ctx, s.q.lock, rec.Resource); err != nil {
@@ -157,7 +158,8 @@ func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry
 	return entry, err
 }
 
-// putAway removes a confirmed event that was just inserted and is known as twin.
+// putAway removes a confirmed event that was just inserted but is already
+// stored as twin.
 func (s *Store) putAway(ctx context.Context, tx Tx, key, twin string) (webhook.Entry, error) {
 	if _, err := tx.ExecContext(ctx, s.q.putAway, key); err != nil {
 		return webhook.Entry{}, err
@@ -194,7 +196,8 @@ func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*we
 	if err != nil || claim != nil {
 		return claim, claimed, err
 	}
-	// Perhaps a process died with it, or with another event of the resource.
+	// A process may have died while it held this event, or another one of the
+	// resource.
 	if err := s.takeBack(ctx, key); err != nil {
 		return nil, webhook.Entry{}, err
 	}
@@ -218,8 +221,9 @@ func (s *Store) claimBy(ctx context.Context, query, key string, lease time.Durat
 	return claims[0], nil
 }
 
-// ClaimInOrder is [Store.Claim] for a queue that hands out events in any order: if
-// an earlier event of the resource waits and is due, that one is claimed.
+// ClaimInOrder is [Store.Claim] for a queue that hands out events in any
+// order: if an earlier event of the resource is waiting and due, it is claimed
+// instead.
 func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	if s.err != nil {
 		return nil, webhook.Entry{}, s.err
@@ -236,7 +240,7 @@ func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duratio
 		if err != nil || entry.Wait > 0 || entry.State == webhook.StateDone || entry.State == webhook.StateDead {
 			return nil, entry, err
 		}
-		if err := s.takeBack(ctx, key); err != nil { // perhaps its process died
+		if err := s.takeBack(ctx, key); err != nil { // its process may have died
 			return nil, webhook.Entry{}, err
 		}
 	}
@@ -244,7 +248,8 @@ func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duratio
 	return nil, entry, err
 }
 
-// takeBack returns the resource's claim to its queue if its lease has run out.
+// takeBack returns the claimed event of the resource to its queue if the lease
+// has expired.
 func (s *Store) takeBack(ctx context.Context, key string) error {
 	if _, err := s.checkClock(ctx); err != nil {
 		return err
@@ -255,7 +260,7 @@ func (s *Store) takeBack(ctx context.Context, key string) error {
 	})
 }
 
-// expireEvery is how often Next looks for leases that have run out.
+// expireEvery is how often Next checks for expired leases.
 const expireEvery = time.Second
 
 // Next implements [webhook.Store].
@@ -269,8 +274,8 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	if err := s.lookBehind(ctx); err != nil {
 		return nil, err
 	}
-	// The window is wide enough for the events of busy resources that stand
-	// before those that can be had; if it was not, a wider one is tried.
+	// The first window is usually wide enough to reach past the events of busy
+	// resources. If it is not, wider ones are tried.
 	low, names := s.frontier.front()
 	for window := firstWindow(limit); ; window *= 16 {
 		claims, err := s.claims(ctx, s.q.next, func(token string) []any {
@@ -291,8 +296,8 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 
 func firstWindow(limit int) int { return 3*limit + 32 }
 
-// expireNowAndThen returns the claims to their queue whose lease has run out, if
-// that was not just done.
+// expireNowAndThen returns claims with an expired lease to their queue, at
+// most once per expireEvery.
 func (s *Store) expireNowAndThen(ctx context.Context) error {
 	if !s.expiries.due(expireEvery) {
 		return nil
@@ -309,7 +314,7 @@ func (s *Store) expireNowAndThen(ctx context.Context) error {
 	return nil
 }
 
-// widestWindow bounds what one statement of Next looks at.
+// widestWindow limits the rows that one statement of Next reads.
 const widestWindow = 1 << 20
 
 // waiting reports whether there are due events beyond a window.
@@ -322,8 +327,8 @@ func (s *Store) waiting(ctx context.Context, low int64, window int) (more bool, 
 	return err == nil, err
 }
 
-// claims runs a statement that claims rows. If another process took an event of
-// the same resource at the same moment, nothing is claimed: it is busy.
+// claims runs a statement that claims rows. It returns no claims if another
+// process claimed an event of the same resource concurrently.
 func (s *Store) claims(ctx context.Context, query string, args func(token string) []any) (claims []*webhook.Claim, err error) {
 	token, err := uuid.NewRandom()
 	if err != nil {
@@ -344,7 +349,7 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 }
 
 func scanClaims(rows *sql.Rows, token string) ([]*webhook.Claim, error) {
-	defer func() { _ = rows.Close() }() // Err has what is to be known
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
 	type row struct {
 		seq, due int64
 		claim    *webhook.Claim
@@ -410,7 +415,8 @@ func (s *Store) Release(ctx context.Context, c *webhook.Claim) error {
 	return s.update(ctx, s.q.release, c.Key, c.Token)
 }
 
-// update changes the row of a claim that still counts.
+// update changes the row of a claim. It returns ErrClaimLost if the claim is
+// no longer valid.
 func (s *Store) update(ctx context.Context, query string, args ...any) error {
 	if s.err != nil {
 		return s.err
@@ -425,7 +431,7 @@ func number(b bool) int64 {
 	return 0
 }
 
-// text makes an error's text one that a text column takes.
+// text replaces the bytes that a text column rejects.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Remembers implements [webhook.Store]: a new table recognises nothing yet.
+// Remembers implements [webhook.Store]. It returns at most the age of the
+// table.
 func (s *Store) Remembers(ctx context.Context) (time.Duration, error) {
 	if s.err != nil {
 		return 0, s.err
@@ -25,8 +26,8 @@ func (s *Store) Remembers(ctx context.Context) (time.Duration, error) {
 	return min(s.retention, time.Duration(max(age, 0))*time.Millisecond), err
 }
 
-// purgeBatch keeps a purge from locking the table, or SQLite's only writer, for
-// long.
+// purgeBatch is small so that a purge does not hold locks, or SQLite's write
+// lock, for long.
 const purgeBatch = 1000
 
 // Purge implements [webhook.Store].
@@ -77,19 +78,20 @@ func (s *Store) Counts(ctx context.Context) (webhook.Counts, error) {
 	return n, err
 }
 
-// clock notices that the database's clock was set back.
+// clock detects that the database's clock was set back.
 type clock struct {
 	mu   sync.Mutex
-	seen time.Time     // when it was read, by the clock of the process; zero before the first time
-	at   time.Duration // what it showed then
+	seen time.Time     // the process's time of the last reading; zero before the first
+	at   time.Duration // the database's time at that reading
 }
 
-// clockSlack is what the two clocks may drift apart unnoticed.
+// clockSlack is the largest difference between the two clocks that is ignored.
 const clockSlack = 2 * time.Second
 
-// checkClock returns the database's time in Unix milliseconds. It repairs what the
-// clock did, if it was set back since the last call or, in a process that has just
-// started, perhaps before.
+// checkClock returns the database's time in Unix milliseconds. If the clock
+// was set back since the last call, it corrects the stored times. The first
+// call of a process always does, because the clock may have been set back
+// before.
 func (s *Store) checkClock(ctx context.Context) (milli int64, err error) {
 	if err := s.db.QueryRowContext(ctx, s.q.clock).Scan(&milli); err != nil {
 		return 0, err
@@ -108,7 +110,7 @@ func (s *Store) checkClock(ctx context.Context) (milli int64, err error) {
 	return milli, err
 }
 
-// setBack reports whether the database's clock shows less than it should.
+// setBack reports whether the database's clock is behind the expected time.
 func (c *clock) setBack(now time.Time, at time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,11 +126,11 @@ func (c *clock) reset() {
 	c.seen = time.Time{}
 }
 
-// pace keeps what is done now and then from being done more often.
+// pace limits how often a periodic task runs.
 type pace struct{ last atomic.Int64 } // Unix milliseconds
 
-// due reports whether so much time has passed since it last did, to one of several
-// callers.
+// due reports whether the interval has passed since it last returned true. Of
+// several concurrent callers only one gets true.
 func (p *pace) due(every time.Duration) bool {
 	now, last := time.Now().UnixMilli(), p.last.Load()
 	d := now - last

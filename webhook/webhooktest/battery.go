@@ -16,20 +16,20 @@ import (
 )
 
 // Target is a handler under test. It must have an effect for the kinds
-// transaction.paid and transaction.refunded, late ones too, and acknowledge
-// all others.
+// transaction.paid and transaction.refunded, even if they are late, and
+// acknowledge all others.
 type Target struct {
 	Handler http.Handler
 
 	// Secret is the signing key of the handler. Without one the handler is
-	// expected to ask the API, see SetAPI.
+	// expected to call the API; see SetAPI.
 	Secret gateway.Secret
 
-	// Effects returns what the handler has done so far: one Effect each time.
+	// Effects returns the effects of the handler so far, with repetitions.
 	Effects func() []Effect
 
-	// FailNext makes the next effect fail with the error, as if the database were
-	// down. nil skips the checks of failures.
+	// FailNext makes the next effect fail with the error, as if the database
+	// were down. If it is nil, the checks of failures are skipped.
 	FailNext func(error)
 
 	// SetAPI makes the handler's API return a transaction in that state, with any
@@ -37,23 +37,23 @@ type Target struct {
 	// be rejected.
 	SetAPI func(id, status string)
 
-	// Path is the URL's path; default "/webhooks/gateway".
+	// Path is the URL path; default "/webhooks/gateway".
 	Path string
 
-	// EffectTimeout is how long a handler that responds first may take for the
-	// effect; default 5 s.
+	// EffectTimeout is how long the effect may take if the handler responds
+	// first; default 5 s.
 	EffectTimeout time.Duration
 }
 
-// Effect is an effect of a handler for an event.
+// Effect is one effect of a handler.
 type Effect struct {
 	EventID  string
 	Kind     webhook.Kind
 	Resource string // the resource's id
 }
 
-// Run checks that a handler loses no event, has no effect twice, and acts on
-// nothing that the gateway did not send.
+// Run checks that a handler loses no event, applies no effect twice, and
+// ignores everything that the gateway did not send.
 func Run(t TB, target Target) {
 	t.Helper()
 	if target.EffectTimeout <= 0 {
@@ -119,14 +119,14 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// send delivers once and returns the status.
+// send makes one delivery and returns the status.
 func (b *battery) send(r *http.Request) int {
 	status, _ := b.deliver(r)
 	return status
 }
 
-// deliver returns the response's status and its Retry-After, zero if it has
-// none.
+// deliver makes one delivery and returns the response's status and
+// Retry-After, if any.
 func (b *battery) deliver(r *http.Request) (status int, retryAfter time.Duration) {
 	r = Again(r)
 	r.URL.Path = b.Path
@@ -139,8 +139,8 @@ func (b *battery) deliver(r *http.Request) (status int, retryAfter time.Duration
 
 func ok(status int) bool { return status >= 200 && status <= 299 }
 
-// longestRetryAfter is how long the battery waits before it delivers again. The
-// receiver's own backoff begins with up to 5 s.
+// longestRetryAfter limits how long the battery waits before it redelivers.
+// The receiver's backoff starts with up to 5 s.
 const longestRetryAfter = 10 * time.Second
 
 // sendUntilTaken redelivers as the gateway does, until the response is 2xx.
@@ -154,11 +154,11 @@ func (b *battery) sendUntilTaken(r *http.Request) {
 		}
 		<-time.After(min(max(retryAfter, 20*time.Millisecond), longestRetryAfter))
 	}
-	b.errorf("the handler returned status %d to every delivery of an event; it must accept the event in the end", status)
+	b.errorf("the handler returned status %d to every delivery of an event; it must accept the event eventually", status)
 	panic(b.checker)
 }
 
-// count returns how often a resource had an effect, whatever the event.
+// count returns the number of effects for a resource.
 func (b *battery) count(resource string) (n int) {
 	for _, e := range b.Effects() {
 		if e.Resource == resource {
@@ -168,7 +168,7 @@ func (b *battery) count(resource string) (n int) {
 	return n
 }
 
-// expect waits until the resource had n effects, then sends another event to
+// expect waits for n effects for the resource, then sends another event to
 // make sure that no more follow.
 func (b *battery) expect(resource string, n int, what string) {
 	b.t.Helper()
@@ -202,8 +202,7 @@ func paidBody(event, resource string) []byte {
 	return Event{Kind: webhook.TransactionPaid, ID: event, ResourceID: resource}.Body()
 }
 
-// barePaidBody has only the members that are reliable, so that it contradicts
-// no API.
+// barePaidBody has only the reliable members, so it can't contradict the API.
 func barePaidBody(event, resource string) []byte {
 	return []byte(`{"id":"` + event + `","event":"transaction","data":{"id":"` + resource + `","event_type":"transaction.paid"}}`)
 }
@@ -259,7 +258,7 @@ func (b *battery) twoOfAResource() {
 	}
 	b.sendUntilTaken(Signed(b.Secret, paidBody(NewID(), resource)))
 	b.sendUntilTaken(Signed(b.Secret, refund.Body()))
-	b.sendUntilTaken(Signed(b.Secret, refund.Body())) // with an id of its own: the second part
+	b.sendUntilTaken(Signed(b.Secret, refund.Body())) // with its own id: the second partial refund
 	b.expect(resource, 3, "a payment and two partial refunds of one transaction")
 }
 
@@ -268,7 +267,7 @@ func (b *battery) failure() {
 	r := Signed(b.Secret, paidBody(NewID(), resource))
 	b.FailNext(errors.New("webhooktest: the database is down"))
 	if status := b.send(r); ok(status) {
-		// It is in an inbox, which must retry: no redelivery follows.
+		// The handler has an inbox, which must retry: no redelivery follows.
 		b.wait(func() bool { return b.count(resource) > 0 })
 		b.need(b.count(resource) == 1, "the handler acknowledged an event whose effect failed, and did not retry it")
 		return
@@ -324,7 +323,7 @@ func (b *battery) stale() {
 	b.expect(resource, 1, "a delivery signed less than five minutes ago")
 }
 
-// exactBytes sends JSON in the form of other encoders.
+// exactBytes sends JSON as other encoders write it.
 func (b *battery) exactBytes() {
 	for _, body := range []struct {
 		what    string

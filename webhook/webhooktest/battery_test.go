@@ -61,7 +61,7 @@ func (s *shop) setAPI(id, status string) {
 	s.states[id] = status
 }
 
-// RoundTrip is the API.
+// RoundTrip simulates the API.
 func (s *shop) RoundTrip(r *http.Request) (*http.Response, error) {
 	id := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	s.mu.Lock()
@@ -88,7 +88,7 @@ func (s *shop) target(h http.Handler) webhooktest.Target {
 	return webhooktest.Target{Handler: h, Secret: webhooktest.Secret(), Effects: s.all, FailNext: s.failNext}
 }
 
-// durable imitates a store that outlives its process.
+// durable simulates a durable store.
 type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }
@@ -141,7 +141,7 @@ type wrong struct {
 	*shop
 
 	verify    func(header http.Header, body []byte) error
-	key       func(e *webhook.Event) string // of the dedupe; nil for none
+	key       func(e *webhook.Event) string // the dedupe key; nil for no dedupe
 	markFirst bool
 
 	lock sync.Mutex
@@ -155,7 +155,7 @@ func verifySignature(h http.Header, body []byte) error {
 func byEvent(e *webhook.Event) string { return e.ID }
 
 func (w *wrong) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w.lock.Lock() // the bugs are not about concurrency
+	w.lock.Lock() // none of the bugs is about concurrency
 	defer w.lock.Unlock()
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, 1<<20))
 	if err == nil && r.Method != http.MethodPost {
@@ -220,7 +220,7 @@ func TestWrongHandlersFail(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		handler *wrong
-		finds   []string // the expected reports of the battery, one a line
+		finds   []string // the expected reports of the battery, one per line
 	}{
 		"none": {&wrong{verify: verifySignature, key: byEvent}, nil},
 		"no dedupe": {&wrong{verify: verifySignature}, []string{
@@ -260,8 +260,8 @@ func TestWrongHandlersFail(t *testing.T) {
 	}
 }
 
-// verifyAgain decodes the body and verifies its re-encoding: the bug of
-// frameworks that pass on only a parsed body.
+// verifyAgain decodes the body and verifies its re-encoding. It is the typical
+// bug with frameworks that provide only a parsed body.
 func verifyAgain(h http.Header, body []byte) error {
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
@@ -298,7 +298,7 @@ func TestStoreBatteryFindsBugs(t *testing.T) {
 	}
 }
 
-// amnesiac reports every event as new.
+// amnesiac is a store that reports every event as new.
 type amnesiac struct{ webhook.Store }
 
 func (s amnesiac) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
@@ -307,7 +307,8 @@ func (s amnesiac) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, e
 	return e, err
 }
 
-// generous completes an event for any former holder of its claim.
+// generous is a store that completes an event for any former holder of its
+// claim.
 type generous struct{ webhook.Store }
 
 func (s *generous) Complete(ctx context.Context, c *webhook.Claim) error {

@@ -12,8 +12,8 @@ import (
 )
 
 // RunStore checks that a store satisfies the contract of [webhook.Store]. open
-// returns an empty store each time. The checks of leases take a few seconds of
-// wall time.
+// must return a new empty store on every call. The lease checks take a few
+// seconds of wall time.
 func RunStore(t TB, open func() webhook.Store) {
 	t.Helper()
 	for _, one := range []struct {
@@ -61,7 +61,7 @@ func RunStore(t TB, open func() webhook.Store) {
 
 const lease = time.Minute
 
-// rec makes a signed event without a fact.
+// rec returns a signed event without a fact.
 func rec(id, resource string) webhook.Record {
 	return webhook.Record{
 		Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + resource,
@@ -108,7 +108,7 @@ func (c *checker) refused(s webhook.Store, key string, want webhook.State) {
 	c.t.Helper()
 	claim, entry, err := s.Claim(context.Background(), key, lease)
 	c.must(err)
-	c.need(claim == nil && entry.State == want, "Claim of %q returned %v, %+v; want none, state %d", key, claim, entry, want)
+	c.need(claim == nil && entry.State == want, "Claim of %q returned %v, %+v; want no claim, state %d", key, claim, entry, want)
 }
 
 func (c *checker) next(s webhook.Store, limit int) []*webhook.Claim {
@@ -119,7 +119,7 @@ func (c *checker) next(s webhook.Store, limit int) []*webhook.Claim {
 	return claims
 }
 
-// nextAre is next, and stops the check unless it returns these events.
+// nextAre calls next, and stops the check unless it returns these events.
 func (c *checker) nextAre(s webhook.Store, limit int, want ...string) []*webhook.Claim {
 	c.t.Helper()
 	claims := c.next(s, limit)
@@ -237,7 +237,7 @@ func storeRetry(c *checker, s webhook.Store) {
 	c.need(len(c.next(s, 10)) == 1, "an event that is due was not returned")
 }
 
-// A delivery must not cut a backoff short: anyone may repeat it.
+// A delivery must not shorten a backoff, because anyone may replay it.
 func storeBackoff(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"))
@@ -252,7 +252,8 @@ func storeBackoff(c *checker, s webhook.Store) {
 	c.that(soonAfter(e.Wait, time.Hour), "Put within a backoff of an hour returned %+v", e)
 }
 
-// soonAfter reports whether d is what remains of span shortly after its start.
+// soonAfter reports whether d is just below span, as the remaining time is
+// shortly after the start.
 func soonAfter(d, span time.Duration) bool { return d <= span && d > span-time.Minute }
 
 func storeRelease(c *checker, s webhook.Store) {
@@ -293,7 +294,7 @@ func storeLeaseRunsOut(c *checker, s webhook.Store) {
 	var claims []*webhook.Claim
 	c.need(soon(func() bool { claims = c.next(s, 10); return len(claims) > 0 }), "the event of a dead process was not claimed again after its lease")
 	c.need(len(claims) == 1, "two events of one resource are claimed: %v", eventIDs(claims))
-	if claims[0].EventID == "e2" { // either may come first
+	if claims[0].EventID == "e2" { // either may be claimed first
 		c.must(s.Complete(ctx, claims[0]))
 		claims = c.next(s, 10)
 	}
@@ -400,7 +401,7 @@ func (c *checker) putKnown(s webhook.Store, r webhook.Record, key string, state 
 func storeFacts(c *checker, s webhook.Store) {
 	c.putNew(s, confirmedFact("e1", "f"))
 	c.putKnown(s, confirmedFact("e2", "f"), "fact f", webhook.StateWaiting)
-	c.putNew(s, confirmedFact("e1", "g")) // an id that was not verified means nothing
+	c.putNew(s, confirmedFact("e1", "g")) // an unverified id must be ignored
 	c.must(s.Complete(context.Background(), c.claim(s, "fact f")))
 	c.putKnown(s, confirmedFact("e3", "f"), "fact f", webhook.StateDone)
 }
@@ -420,7 +421,7 @@ func storeSignedAfterConfirmed(c *checker, s webhook.Store) {
 	c.putNew(s, confirmedFact("forged", "f"))
 	c.putKnown(s, signedFact("e1", "f"), "fact f", webhook.StateWaiting)
 	c.putKnown(s, signedFact("e1", "f"), "fact f", webhook.StateWaiting)
-	c.putNew(s, signedFact("e2", "f")) // one confirmed event stands for one signed event
+	c.putNew(s, signedFact("e2", "f")) // a confirmed event matches only one signed event
 	c.putKnown(s, confirmedFact("again", "f"), "fact f", webhook.StateWaiting)
 	claims := c.next(s, 10)
 	c.need(len(claims) == 1 && claims[0].Key == "fact f", "Next returned %v", claims)
@@ -439,7 +440,7 @@ func storeSameID(c *checker, s webhook.Store) {
 	other := signedFact("e2", "another")
 	c.putNew(s, confirmedFact("e2", "made up"))
 	other.Kind = webhook.TransactionRefunded
-	c.putNew(s, other) // an attacker guessed the id, not the event
+	c.putNew(s, other) // an attacker guessed the id, but not the event
 	elsewhere := signedFact("e2x", "elsewhere")
 	elsewhere.Resource = "transaction/elsewhere"
 	c.putNew(s, confirmedFact("e2x", "made up too"), elsewhere)

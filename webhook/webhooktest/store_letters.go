@@ -59,7 +59,7 @@ func storeSelected(c *checker, s webhook.Store) {
 	refund.Kind = webhook.TransactionRefunded
 	c.makeDead(s, rec("e1", "tx1"))
 	c.makeDead(s, refund)
-	young := time.Now().Add(24 * time.Hour) // of a clock that need not be the store's
+	young := time.Now().Add(24 * time.Hour) // this clock may differ from the store's
 	for _, one := range []struct {
 		filter webhook.DeadLetterFilter
 		want   []string
@@ -136,7 +136,7 @@ func storeConflict(c *checker, s webhook.Store) {
 	expect(other, true, "when it is done")
 }
 
-// handling is a process that has handlers for these kinds only.
+// handling simulates a process with handlers for only these kinds.
 func handling(kinds ...webhook.Kind) func(webhook.Family, webhook.Kind) bool {
 	return func(_ webhook.Family, k webhook.Kind) bool { return slices.Contains(kinds, k) }
 }

@@ -1,7 +1,6 @@
-// Package webhooktest helps to test what receives webhooks: it makes signed
-// deliveries of every kind and of every way in which a delivery can be wrong,
-// and has two batteries of checks, [Run] for an HTTP handler and [RunStore] for
-// a [webhook.Store].
+// Package webhooktest helps test webhook receivers. It makes signed deliveries
+// of every kind, and invalid deliveries of every sort, and has two batteries
+// of checks: [Run] for an HTTP handler and [RunStore] for a [webhook.Store].
 package webhooktest
 
 import (
@@ -21,14 +20,14 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// TB is the part of [testing.TB] that the batteries use.
+// TB is the subset of [testing.TB] that the batteries use.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
 // check runs one check of a battery and reports its failures under its name. A
-// check that can't continue stops by itself.
+// check that can't continue stops.
 func check(t TB, name string, do func(c *checker)) {
 	t.Helper()
 	c := &checker{t: t, name: name}
@@ -51,7 +50,7 @@ func (c *checker) errorf(format string, args ...any) {
 	c.t.Errorf("%s: %s", c.name, fmt.Sprintf(format, args...))
 }
 
-// must stops the check on an error.
+// must stops the check if err is not nil.
 func (c *checker) must(err error) {
 	if err != nil {
 		c.t.Helper()
@@ -60,7 +59,7 @@ func (c *checker) must(err error) {
 	}
 }
 
-// that reports a failure unless ok.
+// that reports a failure unless ok is true.
 func (c *checker) that(ok bool, format string, args ...any) {
 	if !ok {
 		c.t.Helper()
@@ -68,7 +67,7 @@ func (c *checker) that(ok bool, format string, args ...any) {
 	}
 }
 
-// need is that, and stops the check.
+// need is like that, but stops the check on failure.
 func (c *checker) need(ok bool, format string, args ...any) {
 	if !ok {
 		c.t.Helper()
@@ -83,13 +82,13 @@ func Secret() gateway.Secret { return gateway.NewSecret("whsec_test_of_webhookte
 // Event is the content of a delivery. Only Kind is required.
 type Event struct {
 	Kind       webhook.Kind
-	ID         string         // default: one that was never used
-	ResourceID string         // default: one that was never used
+	ID         string         // default: a new one
+	ResourceID string         // default: a new one
 	Status     string         // default: the state that the kind announces
-	Data       map[string]any // more members of the event's data; they replace the defaults
+	Data       map[string]any // additional members of the event's data, which override the defaults
 }
 
-// Every returns an event of each documented kind, of new resources.
+// Every returns one event of each documented kind, each for a new resource.
 func Every() []Event {
 	var events []Event
 	for _, k := range webhook.DocumentedKinds() {
@@ -101,7 +100,7 @@ func Every() []Event {
 // NewID returns an id that was never used.
 func NewID() string {
 	id, err := uuid.NewRandom()
-	if err != nil { // the system has no entropy: no test can run
+	if err != nil { // without entropy no test can run
 		return time.Now().Format(time.RFC3339Nano)
 	}
 	return id.String()
@@ -188,7 +187,7 @@ func Sign(key gateway.Secret, at time.Time, body []byte) http.Header {
 	}
 }
 
-// Unsigned returns the request of a delivery to a notify_url.
+// Unsigned returns the request of an unsigned delivery, as to a notify_url.
 func Unsigned(body []byte) *http.Request {
 	return deliver(http.Header{"Content-Type": {"application/json"}}, body)
 }
@@ -201,8 +200,8 @@ func SignedAt(key gateway.Secret, at time.Time, body []byte) *http.Request {
 	return deliver(Sign(key, at, body), body)
 }
 
-// SignedByAll returns the request of a delivery that is signed now with each of
-// the keys, as a gateway signs while it rotates its secret.
+// SignedByAll returns the request of a delivery that is signed now with each
+// of the keys, as during a secret rotation.
 func SignedByAll(body []byte, keys ...gateway.Secret) *http.Request {
 	at := time.Now()
 	header := http.Header{"Content-Type": {"application/json"}}
@@ -214,7 +213,7 @@ func SignedByAll(body []byte, keys ...gateway.Secret) *http.Request {
 	return deliver(header, body)
 }
 
-// Stale returns a validly signed request that is one second too old, as in a
+// Stale returns a validly signed request that is one second too old, like a
 // replay.
 func Stale(key gateway.Secret, body []byte) *http.Request {
 	return SignedAt(key, time.Now().Add(-webhook.Tolerance-time.Second), body)
@@ -225,8 +224,8 @@ func Tampered(key gateway.Secret, signed, sent []byte) *http.Request {
 	return deliver(Sign(key, time.Now(), signed), sent)
 }
 
-// Again returns the same delivery, as a retry of the gateway sends it. A request
-// that was served has no body left; Again restores it.
+// Again returns a copy of the delivery, as a retry of the gateway sends it.
+// Serving a request consumes its body; Again restores it.
 func Again(r *http.Request) *http.Request {
 	again := r.Clone(r.Context())
 	if r.GetBody != nil {
@@ -239,7 +238,7 @@ func Again(r *http.Request) *http.Request {
 
 func deliver(header http.Header, body []byte) *http.Request {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "/webhooks/gateway", bytes.NewReader(body))
-	if err != nil { // not with this method and this path
+	if err != nil { // fails only for an invalid method or path
 		return &http.Request{Method: http.MethodPost, Header: header, Body: io.NopCloser(bytes.NewReader(body))}
 	}
 	r.Header = header
