@@ -19,8 +19,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// A method of a service hands its operation, a row of [spec.Operations], to one of
-// four functions:
+// A method of a service passes its operation, a row of [spec.Operations], to
+// one of four functions:
 //
 //	func (s *ThingsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Thing, error) {
 //		return call[Thing](ctx, s.client, &spec.Things.Get, nil, opts, id)
@@ -30,10 +30,10 @@ import (
 //   - create does so for a create with a reference: see keyedCreate;
 //   - listPage and listPages read lists, by cursor or by page number.
 //
-// Params are the body, or for GET the query: a pointer or nil. They are encoded, and
-// the operation's rule is run over exactly what will be sent. The arguments for the
-// path come last; they are checked and escaped. CONTRIBUTING.md lists what else an
-// endpoint needs.
+// Params are the body, or for GET the query: a pointer or nil. They are
+// encoded, and the operation's rule is run on exactly the bytes that will be
+// sent. Path arguments come last; they are checked and escaped.
+// CONTRIBUTING.md lists what else an endpoint needs.
 
 // call makes one call whose response is an envelope with one resource.
 func call[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption, path ...string) (*T, error) {
@@ -71,7 +71,7 @@ func decode[T any](r *request, res *transport.Result) (*T, error) {
 	return data, nil
 }
 
-// request is one call, made ready.
+// request is one prepared call.
 type request struct {
 	op        *spec.Operation
 	client    *Client
@@ -83,7 +83,7 @@ type request struct {
 	key       string // the Idempotency-Key that is sent; "" for none
 	o         callOptions
 	transport transport.Request
-	ended     func(Response, error) // the observer's; or nil
+	ended     func(Response, error) // the observer's function; may be nil
 }
 
 // prepare encodes the params, checks them and resolves the path.
@@ -96,7 +96,7 @@ func (r *request) prepare(params any, path []string) error {
 	return misuse(r.op, err)
 }
 
-// misuse returns err as the error of a call with invalid arguments.
+// misuse returns the error of a call with invalid arguments.
 func misuse(op *spec.Operation, err error) error {
 	if err == nil || errors.Is(err, ErrValidation) {
 		return err
@@ -122,7 +122,7 @@ func (c *Client) newRequest(op *spec.Operation, opts []RequestOption) (*request,
 	return r, nil
 }
 
-// encode makes params the query or the body and checks what will be sent.
+// encode sets the query or the body from params, and checks it.
 func (r *request) encode(params any) error {
 	if isRead(r.op.Method) {
 		return misuse(r.op, r.encodeQuery(params))
@@ -198,7 +198,7 @@ func (r *request) send(ctx context.Context) (transport.Result, error) {
 	return res, r.failure(&res)
 }
 
-// attempt makes the attempts. The error is that nothing could be sent.
+// attempt makes the attempts. It returns an error if nothing could be sent.
 func (r *request) attempt(ctx context.Context) (transport.Result, error) {
 	s := &r.client.settings
 	if err := r.useKey(s.idempotencyKeys); err != nil {
@@ -238,12 +238,12 @@ func (r *request) useKey(honoured bool) error {
 func (r *request) newKey() (string, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return "", &Error{Op: r.op.Name, Err: fmt.Errorf("no idempotency key could be made: %w", err), notSent: true}
+		return "", &Error{Op: r.op.Name, Err: fmt.Errorf("can't generate an idempotency key: %w", err), notSent: true}
 	}
 	return id.String(), nil
 }
 
-// Authorize sets the headers of the credential that the call is made with.
+// Authorize sets the headers of the call's credential.
 func (r *request) Authorize(ctx context.Context, h http.Header) error {
 	credential := &r.client.settings.credential
 	if r.o.credential != nil {
@@ -268,8 +268,8 @@ func (r *request) headers() http.Header {
 	return h
 }
 
-// Operation names a call without saying whom it is about: what a log or a span
-// may show.
+// Operation identifies a call without naming a resource, so logs and spans may
+// show it.
 type Operation struct {
 	Name   string // "transactions.refund"
 	Method string // "PUT"
@@ -277,9 +277,9 @@ type Operation struct {
 }
 
 // OperationFromContext returns the operation that a request of the client
-// belongs to, for an http.RoundTripper given with [WithHTTPClient]: it has
-// the same name for every attempt and no id in its path, as a span wants it.
-// It is false for a request that this client did not make.
+// belongs to, for an http.RoundTripper given with [WithHTTPClient]: its name
+// is the same for every attempt and its path has no ids, as spans require. It
+// returns false for a request that this client did not make.
 func OperationFromContext(ctx context.Context) (Operation, bool) {
 	op, ok := transport.OperationFromContext(ctx)
 	return Operation(op), ok
@@ -325,7 +325,7 @@ func checkPathElement(op, name, value string) error {
 	case value == "." || value == "..":
 		return refuse(spec.CodeInvalid, "must not be a relative path: pass the %s as the gateway returned it", name)
 	case strings.ContainsAny(value, `/\`) || !printable(value):
-		return refuse(spec.CodeInvalid, "must not hold slashes or control characters: pass the %s alone, not a path", name)
+		return refuse(spec.CodeInvalid, "must not contain slashes or control characters: pass the %s alone, not a path", name)
 	}
 	if name != "slug" {
 		return nil
@@ -411,7 +411,7 @@ func whole(v any) error {
 	return nil
 }
 
-// wholeItems does so for the items of a list.
+// wholeItems is whole for the items of a list.
 func wholeItems[T any](items []T) error {
 	for i := range items {
 		if err := whole(&items[i]); err != nil {
@@ -421,7 +421,7 @@ func wholeItems[T any](items []T) error {
 	return nil
 }
 
-// idOf returns what identifies a resource.
+// idOf returns the id of a resource.
 func idOf(v any) string {
 	if r, ok := v.(resource); ok {
 		_, id := r.identity()
@@ -430,14 +430,13 @@ func idOf(v any) string {
 	return ""
 }
 
-// Response is what a response contains apart from the resource; see
-// [ResponseInto]. It is also filled for a failed call, as far as there was a
-// response.
+// Response has the parts of a response other than the resource; see
+// [ResponseInto]. If a call fails, it has whatever was received.
 type Response struct {
 	StatusCode int
 	RequestID  string      // the gateway's trace id
 	Header     http.Header // as received
-	Attempts   int         // how many requests were made
+	Attempts   int         // the number of requests
 
 	// Reference is the external_ref or idempotency_key that was sent. If the
 	// params have none the client generated it, once for all attempts of the

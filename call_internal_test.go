@@ -31,8 +31,8 @@ func TestARejectedPathElementHasACodeAndARule(t *testing.T) {
 	for value, want := range map[string]FieldError{
 		" ":                       {"slug", "is required: pass the slug as the gateway returned it", spec.CodeRequired},
 		"..":                      {"slug", "must not be a relative path: pass the slug as the gateway returned it", spec.CodeInvalid},
-		"a/b":                     {"slug", "must not hold slashes or control characters: pass the slug alone, not a path", spec.CodeInvalid},
-		"abc\x7f":                 {"slug", "must not hold slashes or control characters: pass the slug alone, not a path", spec.CodeInvalid},
+		"a/b":                     {"slug", "must not contain slashes or control characters: pass the slug alone, not a path", spec.CodeInvalid},
+		"abc\x7f":                 {"slug", "must not contain slashes or control characters: pass the slug alone, not a path", spec.CodeInvalid},
 		"ab":                      {"slug", "must have at least 3 characters", spec.CodeTooSmall},
 		"x" + stringOf('y', 0xff): {"slug", "must have at most 255 characters", spec.CodeTooBig},
 	} {
@@ -82,7 +82,7 @@ func TestAResponseWithoutItsResourceNamesWhatIsMissing(t *testing.T) {
 	assert.Equal(t, "12", idOf(&Refund{AmountRefunded: 12}))
 }
 
-func TestALogValueHasTheNamesOfTheManual(t *testing.T) {
+func TestLogValuesUseTheDocumentedNames(t *testing.T) {
 	t.Parallel()
 	e := &Error{Op: "x", StatusCode: 409, Code: "C", RequestID: "r", Reference: "o", Attempts: 2}
 	assert.Equal(t, []slog.Attr{
@@ -98,7 +98,7 @@ func TestALogValueHasTheNamesOfTheManual(t *testing.T) {
 	require.EqualError(t, &Error{Op: "x", RetryAfter: 1}, "gateway: x [retry after 1ns]")
 }
 
-func TestWhichStatusesAreASuccessOrAValidationError(t *testing.T) {
+func TestStatusesOfSuccessesAndValidationErrors(t *testing.T) {
 	t.Parallel()
 	for status, success := range map[int]bool{199: false, 200: true, 299: true, 300: false} {
 		assert.Equal(t, success, isSuccess(status), status)
@@ -109,7 +109,7 @@ func TestWhichStatusesAreASuccessOrAValidationError(t *testing.T) {
 }
 
 // The gateway may have applied a write whose 2xx response is too long to be read.
-func TestAWriteWhoseSuccessIsNotReadWholeHasAnUnknownOutcome(t *testing.T) {
+func TestAWriteWithATruncatedSuccessHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	r := &request{op: &spec.Operation{Name: "x", Method: http.MethodPost}}
 	res := &transport.Result{Status: 200, Err: errors.New("too long")}
@@ -121,7 +121,7 @@ func TestAWriteWhoseSuccessIsNotReadWholeHasAnUnknownOutcome(t *testing.T) {
 	require.ErrorIs(t, r.failure(res), ErrServer, "a read")
 }
 
-func TestAnErrorKeepsOfAResponseWhatHelpsAndHidesTheRest(t *testing.T) {
+func TestAnErrorKeepsUsefulPartsOfAResponseAndHidesTheRest(t *testing.T) {
 	t.Parallel()
 	shown := []string{
 		"Allow", "Content-Type", "Date", "Etag", "Retry-After", "Server", "Via", "X-Request-Id",
@@ -175,7 +175,7 @@ func TestParamsThatCannotBeSentAreRejected(t *testing.T) {
 	require.ErrorContains(t, err, "query: ")
 }
 
-func TestWhatIsMaskedInATextOfTheGateway(t *testing.T) {
+func TestMaskingOfGatewayTexts(t *testing.T) {
 	t.Parallel()
 	const cpf, masked = "52998224725", "***"
 	for text, want := range map[string]string{
@@ -200,7 +200,7 @@ func TestWhatIsMaskedInATextOfTheGateway(t *testing.T) {
 	}
 }
 
-func TestAFailedSearchForALostCreateIsNoKindOfTheCreatesError(t *testing.T) {
+func TestAFailedSearchDoesNotChangeTheKindOfTheCreateError(t *testing.T) {
 	t.Parallel()
 	before, searched := errors.New("reset"), &Error{Op: "transactions.list", StatusCode: 404}
 	l := lookUpError{before, errors.Join(searched, http.ErrHandlerTimeout)}
@@ -218,7 +218,7 @@ func TestAFailedSearchForALostCreateIsNoKindOfTheCreatesError(t *testing.T) {
 	}
 }
 
-func TestASearchReadsOnWhileItemsAreYoungerThanTheCall(t *testing.T) {
+func TestASearchContinuesWhileItemsAreNewerThanTheCall(t *testing.T) {
 	t.Parallel()
 	type item struct {
 		id  string
@@ -243,7 +243,7 @@ func TestASearchReadsOnWhileItemsAreYoungerThanTheCall(t *testing.T) {
 	require.EqualError(t, err, "none of the newest 2 resources has the reference")
 }
 
-func TestABodyFieldStandsBeforeTheOtherMembers(t *testing.T) {
+func TestABodyFieldPrecedesTheOtherMembers(t *testing.T) {
 	t.Parallel()
 	r := &request{op: &spec.Operation{}, client: &Client{}}
 	r.splice("a", []byte("1"))
@@ -251,5 +251,5 @@ func TestABodyFieldStandsBeforeTheOtherMembers(t *testing.T) {
 	r.splice("b", []byte("2"))
 	assert.Equal(t, `{"b":2,"a":1}`, string(r.body))
 	r.o.body = []bodyField{{"c", []byte("3")}, {"c", []byte("4")}}
-	require.ErrorContains(t, r.encodeBody(nil), "c", "an operation without a rule rejects a duplicate too")
+	require.ErrorContains(t, r.encodeBody(nil), "c", "a duplicate is rejected even without a rule")
 }

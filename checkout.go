@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// ItemType says whether an item is shipped.
+// ItemType is physical (shipped) or digital.
 type ItemType string
 
 // The item types.
@@ -54,7 +54,7 @@ func (s SessionStatus) Known() bool { return spec.SessionStatuses.Has(string(s))
 
 // CheckoutLink is a new page that the gateway hosts.
 type CheckoutLink struct {
-	URL   string                     `json:"url"`    // where to send the buyer
+	URL   string                     `json:"url"`    // the page to which to send the buyer
 	Extra map[string]json.RawMessage `json:",embed"` // members unknown to this version
 }
 
@@ -88,7 +88,7 @@ type CheckoutSession struct {
 	SessionToken Secret `json:"session_token"`
 
 	ExpiresAt Timestamp                  `json:"expires_at"`
-	Resumed   bool                       `json:"resumed"` // false for a new session
+	Resumed   bool                       `json:"resumed"` // false if the session is new
 	Extra     map[string]json.RawMessage `json:",embed"`  // members unknown to this version
 }
 
@@ -163,9 +163,8 @@ func (s CheckoutSessionState) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&s))
 }
 
-// CheckoutLinkParams is the body of POST /v2/checkout-links: a link sells
-// either Products or an Amount, not both. A member at its zero value is not
-// sent.
+// CheckoutLinkParams is the body of POST /v2/checkout-links. A link has either
+// Products or an Amount, not both. A member at its zero value is not sent.
 type CheckoutLinkParams struct {
 	Amount   int64             `json:"amount,omitzero"`   // cents, 1 to 100000000
 	Currency Currency          `json:"currency,omitzero"` // default BRL
@@ -178,8 +177,8 @@ func (p CheckoutLinkParams) Validate() error { return validate(p, spec.CheckoutL
 
 // CheckoutProduct is one line of a new checkout link.
 type CheckoutProduct struct {
-	// ExternalID is the product's id in your own system. The gateway stores one
-	// product per id: sending an id again changes that product.
+	// ExternalID is the product's id in your own system. The gateway stores
+	// one product per id: if an id is sent again, that product is changed.
 	ExternalID string `json:"external_id,omitzero"`
 
 	Name         string   `json:"name"`                   // 1 to 255 characters; required
@@ -237,7 +236,8 @@ func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ..
 
 // Resume reads the link called slug and resumes the session of token: GET
 // /v2/checkout/{slug}. If that session has ended, the gateway opens a new one.
-// Resumed reports which it is; use the returned SessionToken from then on.
+// Resumed reports which one was returned; use the returned SessionToken from
+// then on.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {
 	opts = withSessionToken(spec.CheckoutSessions.Resume.Name, token, opts)
 	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Resume, nil, opts, slug)
@@ -257,8 +257,8 @@ func (s *CheckoutSessionsService) Update(
 
 const sessionTokenHeader = "X-Checkout-Session-Token" //nolint:gosec // the name of a header
 
-// withSessionToken adds the session's token to a call, or the error that it
-// can't be one, which does not repeat it.
+// withSessionToken adds the session's token to a call. If the token is
+// invalid, it adds an error that does not contain it.
 func withSessionToken(op string, token Secret, opts []RequestOption) []RequestOption {
 	return append(opts[:len(opts):len(opts)], func(o *callOptions) error {
 		if token.IsZero() {
@@ -268,7 +268,7 @@ func withSessionToken(op string, token Secret, opts []RequestOption) []RequestOp
 		}
 		if !validHeaderValue(token.Reveal()) {
 			return &ValidationError{Op: op, Fields: []FieldError{{
-				Field: "session_token", Code: spec.CodeInvalid, Message: "holds a control character: pass the SessionToken as Open returned it",
+				Field: "session_token", Code: spec.CodeInvalid, Message: "contains a control character: pass the SessionToken as Open returned it",
 			}}}
 		}
 		if o.header == nil {

@@ -44,11 +44,11 @@ func (c *Client) initServices() {
 }
 
 // New returns a client for the gateway at baseURL, which may have a path in
-// front of those of the interface. baseURL must be https, except for this
-// machine itself; see [WithInsecureHTTP].
+// front of those of the interface. baseURL must be https, except for loopback
+// hosts; see [WithInsecureHTTP].
 //
-// A key belongs to one environment. New rejects a production key for an address
-// that names a sandbox.
+// A key belongs to one environment: New rejects a production key if the host
+// name is a sandbox's.
 func New(baseURL string, credential Credential, opts ...Option) (*Client, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {
@@ -150,11 +150,11 @@ func parseBase(baseURL string) (*url.URL, error) {
 	case baseURL == "":
 		return nil, errors.New("gateway: the base URL is empty: pass the address of the gateway")
 	case err != nil:
-		return nil, errors.New("gateway: the base URL can't be parsed") // its message may contain a password
+		return nil, errors.New("gateway: the base URL can't be parsed") // the parser's message may contain a password
 	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.Opaque != "":
 		return nil, errors.New("gateway: the base URL must start with https:// and name a host")
 	case u.User != nil:
-		return nil, errors.New("gateway: the base URL must not hold a username or password: pass a Credential")
+		return nil, errors.New("gateway: the base URL must not contain a username or password: pass a Credential")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("gateway: the base URL must have neither a query nor a fragment")
 	}
@@ -168,8 +168,8 @@ func parseBase(baseURL string) (*url.URL, error) {
 // and is already escaped; in is the JSON body, or for GET the query, and may be
 // nil; out gets the whole response, envelope included, and may be nil or a
 // *[]byte. GET, HEAD and OPTIONS are retried as reads, other methods only if
-// nothing was applied. The errors are those of the other methods; name the call
-// in them with [Named].
+// nothing was applied. The errors are those of the other methods; set the
+// call's name in them with [Named].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
 	op := spec.Operation{Name: "do", Method: method, Path: "-", Class: spec.Unsafe}
 	switch method {
@@ -189,7 +189,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 	return err
 }
 
-// do is the call of [Client.Do].
+// do makes the call of [Client.Do].
 func (r *request) do(ctx context.Context, path string, in, out any) error {
 	if err := r.encode(in); err != nil {
 		return err

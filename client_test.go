@@ -199,8 +199,8 @@ func TestRotatingCredential(t *testing.T) {
 	require.ErrorContains(t, err, "sandbox")
 }
 
-// TestErrorMessagesAreRedacted: foreign text in a response or an error is printed
-// on one line, without keys, tokens, documents and card numbers.
+// TestErrorMessagesAreRedacted: the text of a response or an error is printed
+// on one line, without keys, tokens, documents or card numbers.
 func TestErrorMessagesAreRedacted(t *testing.T) {
 	t.Parallel()
 	e := &gateway.Error{
@@ -227,7 +227,7 @@ func TestSentinelsAreConstants(t *testing.T) {
 	assert.EqualError(t, err, "gateway: there is no such resource")
 }
 
-func TestWithSharesThePoolAndNothingElse(t *testing.T) {
+func TestWithSharesOnlyTheConnectionPool(t *testing.T) {
 	t.Parallel()
 	s := play(reply(200, transactionResponse(orderID, "", 1)), reply(200, transactionResponse(orderID, "", 1)))
 	client := clientOf(t, s)
@@ -243,9 +243,9 @@ func TestWithSharesThePoolAndNothingElse(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestCallersHTTPClientIsLeftAlone: it is copied, never changed, and its pool
+// TestTheCallersHTTPClientIsNotChanged: it is copied, never changed, and its pool
 // is never closed.
-func TestCallersHTTPClientIsLeftAlone(t *testing.T) {
+func TestTheCallersHTTPClientIsNotChanged(t *testing.T) {
 	t.Parallel()
 	pool := &closingTransport{RoundTripper: play(fail(errReset))}
 	mine := &http.Client{Transport: pool}

@@ -19,7 +19,7 @@ import (
 // The interface accepts a secret key in three forms: [BearerToken], the usual
 // one, [APIKey], and [BasicToken]. Legacy v1 endpoints accept only APIKey.
 type Credential struct {
-	// A closure hides the key from code that prints by reflection.
+	// The closure hides the key from code that prints by reflection.
 	set  func(ctx context.Context, host string, h http.Header) error
 	live bool  // a key of the production environment
 	err  error // why the credential can't be used
@@ -70,7 +70,8 @@ func CredentialFunc(source func(context.Context) (Credential, error)) Credential
 	}}
 }
 
-// apiKeyHeader as net/http writes it; names of headers have no case.
+// apiKeyHeader is the header's name as net/http writes it; header names are
+// case-insensitive.
 const apiKeyHeader = "Apikey"
 
 func headerCredential(name, value, key string) Credential {
@@ -120,7 +121,8 @@ func (c Credential) check(host string) error {
 	return nil
 }
 
-// isLoopback reports whether host, with or without a port, is this machine.
+// isLoopback reports whether host, with or without a port, is a loopback
+// address.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -134,7 +136,7 @@ func (Credential) String() string { return redacted }
 // GoString returns "[redacted]".
 func (Credential) GoString() string { return redacted }
 
-// Format writes "[redacted]" whatever the verb.
+// Format writes "[redacted]" for every verb.
 func (Credential) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
 // LogValue returns "[redacted]".

@@ -12,7 +12,7 @@ import (
 )
 
 // CustomerStatus is the current state of a customer. The interface document
-// defines no closed list; states unknown to this version are kept as they came.
+// does not list the states; states unknown to this version are kept unchanged.
 type CustomerStatus string
 
 // CustomerActive is the state of a new customer.
@@ -43,7 +43,7 @@ type CustomerParams struct {
 func (p CustomerParams) Validate() error { return validate(p, spec.Customer) }
 
 // Customer is a reusable buyer profile. A transaction may refer to it with
-// [BuyerParams.ID], a subscription must. Nullable strings are "", nullable
+// [BuyerParams.ID]; a subscription must. Nullable strings are "", nullable
 // objects nil.
 type Customer struct {
 	ID          string                     `json:"id"` // a UUID
@@ -69,7 +69,7 @@ func (c Customer) MarshalJSON() ([]byte, error) {
 // a filter with its zero value is ignored.
 type CustomerListParams struct {
 	Page  int `url:"page,omitempty"`  // 1 to 1000000; default 1
-	Limit int `url:"limit,omitempty"` // customers in a page, 1 to 100; default 10
+	Limit int `url:"limit,omitempty"` // customers per page, 1 to 100; default 10
 
 	Search         string         `url:"search,omitempty"`          // in name, e-mail and document
 	DocumentNumber string         `url:"document_number,omitempty"` // exact
@@ -89,7 +89,7 @@ type CustomersService struct{ client *Client }
 var createCustomer = keyedCreate[CustomerParams, Customer]{
 	operation: &spec.Customers.Create,
 	member:    "externalRef",
-	automatic: false, // a generated reference would stay on a customer for years
+	automatic: false, // a generated reference would be stored with the customer permanently
 	reference: func(p *CustomerParams) *string { return &p.ExternalRef },
 	same: func(p *CustomerParams, c *Customer) bool {
 		return agrees(strings.ToLower(p.Email), strings.ToLower(c.Email))
@@ -112,9 +112,9 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 // Create creates a customer: POST /v2/customers. With an ExternalRef it is safe to
 // repeat.
 //
-// Errors: [ErrValidation] if a rule is broken; [ErrDuplicate] where the
-// ExternalRef was used before ([CustomerListParams.ExternalRef] finds that customer);
-// [ErrOutcomeUnknown].
+// Errors: [ErrValidation] if a rule is broken; [ErrDuplicate] if the
+// ExternalRef was used before ([CustomerListParams.ExternalRef] finds that
+// customer); [ErrOutcomeUnknown].
 func (s *CustomersService) Create(ctx context.Context, params CustomerParams, opts ...RequestOption) (*Customer, error) {
 	return create(ctx, s.client, &createCustomer, &params, opts)
 }
@@ -131,14 +131,14 @@ func (s *CustomersService) List(ctx context.Context, params CustomerListParams, 
 	return listPage[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }
 
-// Pages ranges over the pages of a list, starting at the page in params. The
-// first error ends it. If a customer is created meanwhile, the pages shift and
-// may return an item twice.
+// Pages iterates over the pages of a list, starting at the page in params. It
+// ends at the first error. If customers are created during the iteration, the
+// pages shift and may return an item twice.
 func (s *CustomersService) Pages(ctx context.Context, params CustomerListParams, opts ...RequestOption) iter.Seq2[*Page[Customer], error] {
 	return listPages[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }
 
-// All ranges over the customers of all pages; see Pages.
+// All iterates over the customers of all pages; see Pages.
 func (s *CustomersService) All(ctx context.Context, params CustomerListParams, opts ...RequestOption) iter.Seq2[*Customer, error] {
 	return items(s.Pages(ctx, params, opts...))
 }

@@ -207,7 +207,7 @@ func TestCustomerWhoseResponseWasLostIsRecovered(t *testing.T) {
 			lose(create), respond(create, 409, duplicate),
 			respond(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), respond(get, 200, otherCustomer),
 		}},
-		"but is not there": {err: gateway.ErrOutcomeUnknown, steps: script{
+		"but it does not exist": {err: gateway.ErrOutcomeUnknown, steps: script{
 			lose(create), respond(create, 409, duplicate), respond(find, 200, `{"data":[]}`),
 		}},
 	} {
@@ -333,7 +333,7 @@ func TestCustomerPaysByItsID(t *testing.T) {
 	})
 }
 
-func TestOneReferenceMakesOneCustomer(t *testing.T) {
+func TestOneReferenceCreatesOneCustomer(t *testing.T) {
 	t.Parallel()
 	client := mockserver.Run(t).Client()
 	var group sync.WaitGroup

@@ -16,7 +16,7 @@ func TestManualShowsCodeThatRuns(t *testing.T) {
 	t.Parallel()
 	for manual, shown := range map[string]struct {
 		from   string
-		blocks int // at least
+		blocks int // minimum number of blocks
 	}{
 		"doc.go":                       {"example*_test.go", 7},
 		"webhook/doc.go":               {"webhook/example*_test.go", 1},

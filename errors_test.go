@@ -39,8 +39,7 @@ func kinds(err error) []string {
 	return out
 }
 
-// TestGoldenErrors reads every error body of testdata in the status it comes
-// with.
+// TestGoldenErrors decodes every error body in testdata with its status.
 func TestGoldenErrors(t *testing.T) {
 	t.Parallel()
 	want := map[string]struct {
@@ -199,8 +198,8 @@ func TestErrorsWithoutAResponse(t *testing.T) {
 	assert.Equal(t, []string{"not sent"}, kinds(err))
 }
 
-// TestURLsStayOutOfErrors: a query may name people.
-func TestURLsStayOutOfErrors(t *testing.T) {
+// TestErrorsContainNoURLs: a query may contain personal data.
+func TestErrorsContainNoURLs(t *testing.T) {
 	t.Parallel()
 	s := play(fail(fmt.Errorf("proxy: %w", errReset)))
 	_, err := clientOf(t, s).Transactions.List(t.Context(), gateway.TransactionListParams{Email: "maria@example.com"}, gateway.NoRetry())

@@ -9,8 +9,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// What a response says beside the resource, and the reference that the client
-// made because there was none.
+// The parts of a response other than the resource, and the reference that the
+// client generated.
 func ExampleResponseInto() {
 	_, client := mock()
 	var response gateway.Response

@@ -89,7 +89,8 @@ func ExampleTransactionsService_Create_voucher() {
 	// 47 digits, until 2027-01-07
 }
 
-// A process died after it sent a create. Another one finds the order still open.
+// A process died after it sent a create. Another process finds the order still
+// open.
 func ExampleRepeatOf() {
 	_, client := mock()
 	ctx := context.Background()
@@ -143,7 +144,7 @@ func Example_lostRefund() {
 	// refunded by this call: 1000
 }
 
-// What an error says beside its kind.
+// The details of an error.
 func ExampleError() {
 	_, client := mock()
 	ctx := context.Background()
@@ -174,8 +175,8 @@ func ExampleError() {
 	// the reference belongs to a charge of BRL 49.90
 }
 
-// A sale by link. Its transaction has no reference of yours: the buyer and the
-// amount tell which sale it is.
+// A sale by checkout link. Its transaction does not have your reference, so
+// match the sale by the buyer and the amount.
 func Example_checkoutSale() {
 	gw, client := mock()
 	ctx := context.Background()

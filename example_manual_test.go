@@ -167,7 +167,8 @@ func ExampleNew() {
 	// gateway: gateway.example is plain http: use https, or WithInsecureHTTP if the key may travel in the clear
 }
 
-// A subscription whose first charge needs the buyer: the challenge is found.
+// A subscription whose first charge needs 3-D Secure: PendingChallenge finds
+// the challenge.
 func Example_subscription() {
 	_, client := mock()
 	ctx := context.Background()
@@ -191,7 +192,7 @@ func Example_payout() {
 	// error: <nil>
 }
 
-// A page of the gateway, on which the buyer pays.
+// A hosted page on which the buyer pays.
 func Example_checkout() {
 	_, client := mock()
 	err := manualCheckout(context.Background(), client, func(url string) { fmt.Println("redirect:", url != "") })

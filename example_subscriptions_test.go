@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// newCustomer creates the customer whom a subscription bills.
+// newCustomer creates the customer of a subscription.
 func newCustomer(ctx context.Context, client *gateway.Client) *gateway.Customer {
 	customer, err := client.Customers.Create(ctx, gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
 	if err != nil {
@@ -18,7 +18,7 @@ func newCustomer(ctx context.Context, client *gateway.Client) *gateway.Customer 
 	return customer
 }
 
-// newSubscription begins a monthly subscription with a card that pays.
+// newSubscription creates a monthly subscription with a valid card.
 func newSubscription(ctx context.Context, client *gateway.Client, key string) *gateway.Subscription {
 	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID:     newCustomer(ctx, client).ID,

@@ -2,7 +2,8 @@ package gateway
 
 import jsonv2 "github.com/go-json-experiment/json"
 
-// WithJitter replaces the random part of the waits, so that tests know them.
+// WithJitter replaces the random part of the waits, so that they are
+// predictable.
 func WithJitter(jitter func() float64) Option {
 	return func(s *settings) error {
 		s.jitter = jitter

@@ -17,7 +17,7 @@ import (
 	files "github.com/gateway-go/gateway/internal/golden"
 )
 
-// golden returns a file of testdata.
+// golden returns the contents of a file in testdata.
 func golden(t *testing.T, name string) []byte {
 	t.Helper()
 	return files.Read(t, name)
@@ -88,8 +88,7 @@ func assertSent(t *testing.T, sent files.Request, file string) {
 	assert.Equal(t, []string{"application/json"}, sent.Header.Values("Content-Type"))
 }
 
-// failures are the error responses of the interface, with every form of body
-// that they may have.
+// failures are the error responses of the interface, with every form of body.
 func failures() []failure {
 	problem := func(status int, title, code string) string {
 		return fmt.Sprintf(`{"type":"https://errors.gateway.example/x","title":%q,"status":%d,"detail":"in words",`+

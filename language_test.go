@@ -14,9 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The guides, the comments and the strings of the code are plain technical
-// English. These are the slips that came back most often, and what to write
-// instead.
+// The guides, comments and strings are plain technical English. This test
+// finds the most frequent mistakes and suggests corrections.
 func TestTheTextsUseStandardTerms(t *testing.T) {
 	t.Parallel()
 	list := words()
@@ -49,7 +48,7 @@ func TestTheTextsUseStandardTerms(t *testing.T) {
 	}
 }
 
-// The words find what they should, and leave alone what is right.
+// The patterns match mistakes, and do not match correct text.
 func TestStandardTermsHaveNoFalseAlarms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{

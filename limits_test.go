@@ -146,7 +146,7 @@ func refusal(dialect mockserver.Dialect, request string) int {
 	return http.StatusBadRequest
 }
 
-// resource returns the path for a golden request.
+// resource returns the path of a golden request.
 func resource(request string) string {
 	return strings.ReplaceAll(strings.SplitN(request, "/", 2)[0], "_", "-")
 }
@@ -241,8 +241,8 @@ func longURL(n int) string {
 
 func list(n int) string { return repeat(n, `{"name":"n","price":1}`) }
 
-// sold is list for a checkout link, which needs an external_id in the live
-// dialect.
+// sold is like list, but for a checkout link, whose products need an
+// external_id in the live dialect.
 func sold(n int) string { return repeat(n, `{"external_id":"e","name":"n","price":1}`) }
 
 func numbers(n int) string { return repeat(n, "3") }

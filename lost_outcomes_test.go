@@ -79,9 +79,9 @@ func TestALostCreateIsRecoveredWhenItsRetryIsRejected(t *testing.T) {
 	}
 }
 
-// TestALostCreateOfAnotherIsADuplicate: the reference belongs to another
+// TestAConflictWithAnOlderResourceIsADuplicate: the reference belongs to another
 // resource, so no attempt can have created one.
-func TestALostCreateOfAnotherIsADuplicate(t *testing.T) {
+func TestAConflictWithAnOlderResourceIsADuplicate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		other := transactionJSON(orderID, "order-1001", 1)
@@ -197,9 +197,9 @@ func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
 	}
 }
 
-// TestAKeyOfAnotherRequestIsDefinite also after a lost response: that request
-// was rejected for the same reason.
-func TestAKeyOfAnotherRequestIsDefinite(t *testing.T) {
+// TestAReusedIdempotencyKeyIsADefiniteError, even after a lost response, because the
+// lost request was rejected for the same reason.
+func TestAReusedIdempotencyKeyIsADefiniteError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(fail(errReset), reply(409, `{"status":409,"code":"IDEMPOTENCY_KEY_REUSED"}`))
@@ -211,9 +211,9 @@ func TestAKeyOfAnotherRequestIsDefinite(t *testing.T) {
 	})
 }
 
-// TestWithoutTheOptionAKeyChangesNothing: neither the client nor net/http,
+// TestAKeyWithoutTheOptionIsNotRetried: neither the client nor net/http,
 // which replays requests that have the header, repeats the refund.
-func TestWithoutTheOptionAKeyChangesNothing(t *testing.T) {
+func TestAKeyWithoutTheOptionIsNotRetried(t *testing.T) {
 	t.Parallel()
 	var refunds atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +232,7 @@ func TestWithoutTheOptionAKeyChangesNothing(t *testing.T) {
 		refunds.Store(0)
 		client, err := gateway.New(server.URL, gateway.BearerToken(testKey))
 		require.NoError(t, err)
-		_, err = client.Transactions.Get(t.Context(), orderID) // so that there is a kept connection
+		_, err = client.Transactions.Get(t.Context(), orderID) // leaves an idle connection
 		require.NoError(t, err)
 		_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500}, gateway.Header(header, "k-1"))
 		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -241,10 +241,10 @@ func TestWithoutTheOptionAKeyChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNothingWasSentThroughARealNetwork: a proxy that refuses the CONNECT, a
+// TestErrNotSentOverARealNetwork: a proxy that refuses the CONNECT, a
 // gateway that aborts the TLS handshake or has the certificate of another host,
 // a port that no process listens on.
-func TestNothingWasSentThroughARealNetwork(t *testing.T) {
+func TestErrNotSentOverARealNetwork(t *testing.T) {
 	t.Parallel()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	t.Cleanup(proxy.Close)
@@ -285,9 +285,9 @@ func TestNothingWasSentThroughARealNetwork(t *testing.T) {
 	}
 }
 
-// TestASentRequestIsNotForgottenByItsReplay: net/http sent it, lost the
+// TestAReplayDoesNotHideThatARequestWasSent: net/http sent it, lost the
 // connection, and could not dial again.
-func TestASentRequestIsNotForgottenByItsReplay(t *testing.T) {
+func TestAReplayDoesNotHideThatARequestWasSent(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -348,8 +348,8 @@ func closed(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestAnErrorDoesNotRepeatItself: text that is in both the detail and the
-// fields.
+// TestAnErrorDoesNotRepeatItself if the detail and the fields have the same
+// text.
 func TestAnErrorDoesNotRepeatItself(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -427,7 +427,8 @@ func TestFindByExternalRefBounds(t *testing.T) {
 	}
 }
 
-// TestRefusalReason comes from the informations of a refused card.
+// TestRefusalReason: the reason is in the informations of a refused
+// transaction.
 func TestRefusalReason(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

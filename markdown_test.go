@@ -37,7 +37,7 @@ func TestGuidesShowRealCode(t *testing.T) {
 	}
 }
 
-// Links between the guides lead to a file, and to a heading if they name one.
+// Links between the guides point to existing files and headings.
 func TestLinksInTheGuidesAreValid(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
@@ -92,7 +92,7 @@ func TestCommandsInTheGuidesNameFoldersThatExist(t *testing.T) {
 	}
 }
 
-// The README's two commands are run by a check.
+// CI runs the two commands in the README.
 func TestReadmeCommandsAreChecked(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
@@ -144,8 +144,8 @@ func blocks(t *testing.T, guide string) []block {
 	return found
 }
 
-// holds reports whether the region stands in the source, line by line; all of
-// it may be indented further there.
+// holds reports whether the source contains the lines of the region, which may
+// be indented further there.
 func holds(source, region []string) bool {
 	if len(region) == 0 {
 		return false

@@ -20,8 +20,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// The networks of the tests: play responds with one step after the other, script
-// also checks the requests, and losing loses responses of a mock gateway.
+// The tests' networks: play returns one response after another, script also
+// checks the requests, and losing drops responses of a mock gateway.
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
@@ -54,7 +54,7 @@ func clientOver(t *testing.T, respond roundTrip, opts ...gateway.Option) *gatewa
 	return clientOf(t, respond, append([]gateway.Option{gateway.WithBackoff(time.Microsecond, time.Microsecond)}, opts...)...)
 }
 
-// stage responds to the attempts of a client one by one and records their times
+// stage responds to a client's attempts one by one, and records their times
 // and contents.
 type stage struct {
 	mu       sync.Mutex

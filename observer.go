@@ -41,7 +41,7 @@ type Attempt struct {
 	Host   string // as in the base URL: with the port, if it has one
 }
 
-// AttemptResult is how an attempt ended.
+// AttemptResult is the outcome of an attempt.
 type AttemptResult struct {
 	StatusCode int           // 0 if there was no response
 	RequestID  string        // the gateway's trace id

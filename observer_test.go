@@ -17,7 +17,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// diary is an observer that writes lines, indented by how deep a call lies.
+// diary is an observer that writes one line per event, indented by the depth
+// of the call.
 type diary struct{ lines []string }
 
 type depthKey struct{}
@@ -160,7 +161,7 @@ func TestAnObserverGetsNeitherTheCredentialNorTheURL(t *testing.T) {
 	assert.NotContains(t, text, "maria")
 }
 
-func TestAnObserverMayLeaveOutEitherFunctionAndTheEnds(t *testing.T) {
+func TestAnObserverMayOmitAnyFunction(t *testing.T) {
 	t.Parallel()
 	silent := gateway.Observer{
 		Call: func(ctx context.Context, _ gateway.Operation) (context.Context, func(gateway.Response, error)) {

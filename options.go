@@ -14,14 +14,14 @@ import (
 	"github.com/gateway-go/gateway/internal/transport"
 )
 
-// Option sets up a client, at [New] or [Client.With]. The names of all options
-// of a client start with With.
+// Option configures a client in [New] or [Client.With]. The names of client
+// options start with With.
 type Option func(*settings) error
 
-// settings are what options change; a client keeps them for With.
+// settings are changed by options; a client keeps them for With.
 type settings struct {
 	httpClient     *http.Client // the caller's, or nil
-	own            *http.Client // with our own pool, unless the caller has set one
+	own            *http.Client // has its own pool, unless the caller has set one
 	logger         *slog.Logger
 	credential     Credential
 	userAgent      string
@@ -63,8 +63,8 @@ func WithHTTPClient(client *http.Client) Option {
 
 // WithLogger logs every attempt: operation, method, path template, status,
 // attempt, wait, duration and request id, and nothing else. Retries are
-// warnings, failed calls errors, all else is debug. Without it nothing is
-// logged.
+// warnings, failed calls are errors, and everything else is debug. By default
+// nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *settings) error {
 		if logger == nil {
@@ -131,7 +131,7 @@ func WithIdempotencyKeys() Option {
 	}
 }
 
-// WithMaxAttempts sets how many requests a call may make; 3 unless set.
+// WithMaxAttempts sets how many requests a call may make; default 3.
 func WithMaxAttempts(n int) Option {
 	return func(s *settings) error {
 		s.maxAttempts = n
@@ -139,8 +139,8 @@ func WithMaxAttempts(n int) Option {
 	}
 }
 
-// WithAttemptTimeout sets how long one request and its whole response may take;
-// 30 seconds unless set. The call as a whole is bounded by its context.
+// WithAttemptTimeout sets how long one request, including its whole response,
+// may take; default 30 seconds. The call as a whole is limited by its context.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(s *settings) error {
 		s.attemptTimeout = d
@@ -148,9 +148,9 @@ func WithAttemptTimeout(d time.Duration) Option {
 	}
 }
 
-// WithBackoff sets the wait before the second attempt, 500 ms unless set, and
-// the longest one, 8 s unless set. Waits double, with up to half taken off at
-// random. A Retry-After of the gateway takes precedence.
+// WithBackoff sets the wait before the second attempt, default 500 ms, and the
+// longest wait, default 8 s. Waits double, and are shortened by a random
+// amount of up to half. A Retry-After header takes precedence.
 func WithBackoff(first, longest time.Duration) Option {
 	return func(s *settings) error {
 		if first <= 0 || longest < first {
@@ -175,8 +175,8 @@ func checkTimeout(d time.Duration) error {
 	return nil
 }
 
-// RequestOption sets up one call. The names of the options of a call do not
-// start with With.
+// RequestOption configures one call. The names of call options do not start
+// with With.
 type RequestOption func(*callOptions) error
 
 type callOptions struct {
@@ -252,12 +252,13 @@ func IdempotencyKey(key string) RequestOption {
 	}
 }
 
-// RepeatOf says that the call repeats an earlier one with the same reference or
-// [IdempotencyKey], first sent at that time, perhaps by a process that died
-// before it read the response. The earlier call counts as an attempt of this
-// one: a create that is rejected as a duplicate is found by its reference and
-// returned, with [Response.Recovered] set, and any other failure is
-// [ErrOutcomeUnknown], because the first call may have been applied.
+// RepeatOf declares that the call repeats an earlier one with the same
+// reference or [IdempotencyKey], first sent at the given time, for example by
+// a process that died before it read the response. The earlier call counts as
+// an attempt of this one: a create that is rejected as a duplicate is found by
+// its reference and returned, with [Response.Recovered] set, and any other
+// failure is [ErrOutcomeUnknown], because the first call may have been
+// applied.
 func RepeatOf(sent time.Time) RequestOption {
 	return func(o *callOptions) error {
 		if sent.IsZero() {
@@ -327,8 +328,9 @@ func UseCredential(credential Credential) RequestOption {
 	}
 }
 
-// Named names a call of [Client.Do] in errors, logs and spans: an operation,
-// such as "reports.get", and its path with placeholders, "/v2/reports/{id}".
+// Named sets the name of a call of [Client.Do] in errors, logs and spans: an
+// operation, such as "reports.get", and its path template, such as
+// "/v2/reports/{id}".
 func Named(operation, pathTemplate string) RequestOption {
 	return func(o *callOptions) error {
 		o.operation.Name, o.operation.Path = operation, pathTemplate
@@ -367,7 +369,7 @@ func validHeaderValue(s string) bool {
 	return true
 }
 
-// newPool returns a client with its own connection pool. Dialling gives up
+// newPool returns a client with its own connection pool. Dialing times out
 // before an attempt does, so that a dead host can be distinguished from a lost
 // response.
 func newPool() *http.Client {

@@ -249,7 +249,7 @@ func (v verdict) want(e effect, after bool, is error) (attempts int, err error) 
 	}
 	switch {
 	case after && e == adds:
-		return 1, gateway.ErrOutcomeUnknown // it stopped there
+		return 1, gateway.ErrOutcomeUnknown // no further attempt was made
 	case v == unreached:
 		attempts, err = 3, gateway.ErrNotSent
 	case v == hopeless:
@@ -445,7 +445,7 @@ func TestNoCallAcceptsAnEmptyResource(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
 		if call.name == "do GET" || call.name == "do POST" {
-			continue // what they return is the caller's to judge
+			continue // the caller must check their results
 		}
 		for _, body := range []string{
 			`{"success":true,"data":{}}`, `{"success":true,"data":null}`, `{"success":true,"data":[null]}`, `{"success":true,"data":[{}]}`,

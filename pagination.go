@@ -69,7 +69,7 @@ func Collect[T any](seq iter.Seq2[*T, error], limit int) ([]T, error) {
 	return items, nil
 }
 
-// items ranges over the items of all pages.
+// items iterates over the items of all pages.
 func items[T any](pages iter.Seq2[*Page[T], error]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for page, err := range pages {
@@ -118,8 +118,9 @@ func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	return page, nil
 }
 
-// numbered reports whether a page belongs to a list by page number. A gateway
-// that sends cursors where page numbers are documented is followed by cursor.
+// numbered reports whether a page belongs to a list by page number. If a
+// gateway sends cursors although page numbers are documented, the cursors are
+// used.
 func (r *request) numbered(page interface{ hasCursor() bool }) bool {
 	return r.op.Numbered && !page.hasCursor() && !r.query.Has("cursor")
 }
@@ -170,8 +171,8 @@ func listPage[T any](ctx context.Context, c *Client, op *spec.Operation, params 
 	return fetchPage[T](ctx, r)
 }
 
-// listPages ranges over the pages, starting at the page in params. Nothing is
-// sent before the range starts.
+// listPages iterates over the pages, starting at the page in params. Nothing
+// is sent before the iteration starts.
 func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params any, opts []RequestOption) iter.Seq2[*Page[T], error] {
 	return func(yield func(*Page[T], error) bool) {
 		r, err := c.list(ctx, op, params, opts)
@@ -197,14 +198,14 @@ func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params
 	}
 }
 
-// pager reads one page after the other. It never trusts the gateway to end the
-// list: a list that does not advance ends with an error.
+// pager reads one page after another. It does not rely on the gateway to end
+// the list: a list that does not advance ends with an error.
 type pager[T any] struct {
 	*request
 
 	cursors map[string]bool // those requested so far
 	last    *Page[T]
-	seen    int // items up to the last page, of a list by page number
+	seen    int // items read so far, in a list by page number
 }
 
 // read reads the page that the request asks for.
@@ -246,9 +247,10 @@ func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 	return true, nil
 }
 
-// count reports whether a numbered page has one after it. It depends on the
-// received items, not on the requested limit, which the gateway may cap. A full
-// page never ends the list, so that a total of only one page loses nothing.
+// count reports whether another page follows a numbered page. It counts the
+// received items rather than the requested limit, which the gateway may cap. A
+// full page never ends the list, so nothing is lost if the total counts only
+// one page.
 func (p *pager[T]) count(page *Page[T]) bool {
 	n := len(page.Items)
 	if p.last == nil {

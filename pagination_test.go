@@ -59,13 +59,13 @@ func TestPagesContinueInBothShapes(t *testing.T) {
 		s := play(cursorPage(live, "c1", "", "a", "b"), cursorPage(live, "c2", "p1"), cursorPage(live, "", "p2", "c"))
 		client := clientOf(t, s)
 		seq := client.Transactions.All(t.Context(), gateway.TransactionListParams{Limit: 2, Email: "m@x"})
-		assert.Empty(t, s.at, "nothing is sent before the range")
+		assert.Empty(t, s.at, "nothing is sent before the iteration")
 		assert.Equal(t, []string{"a", "b", "c"}, ids(t, seq), "an empty page with a cursor does not end the list")
 		assert.Equal(t, []string{"email=m%40x&limit=2", "cursor=c1&email=m%40x&limit=2", "cursor=c2&email=m%40x&limit=2"}, queries(s))
 	}
 }
 
-func TestPagesCanBeRangedTwice(t *testing.T) {
+func TestPagesCanBeIteratedTwice(t *testing.T) {
 	t.Parallel()
 	s := play(cursorPage(false, "", "", "a"), cursorPage(false, "", "", "a"))
 	seq := clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{})
@@ -82,7 +82,7 @@ func TestPagesResumeAndGoBack(t *testing.T) {
 	assert.Equal(t, []string{"cursor=p3&direction=prev", "cursor=p2&direction=prev", "cursor=p1&direction=prev"}, queries(s))
 }
 
-func TestBreakSendsNothingMore(t *testing.T) {
+func TestBreakStopsTheRequests(t *testing.T) {
 	t.Parallel()
 	s := play(cursorPage(false, "c1", "", "a", "b"))
 	for item, err := range clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{}) {
@@ -115,7 +115,7 @@ func TestListsWhoseCursorsRepeat(t *testing.T) {
 		require.ErrorContains(t, err, "does not advance", name)
 		assert.Len(t, s.at, len(steps), name)
 		if name != "with empty" {
-			assert.Len(t, got, len(steps), "what came before is kept: %s", name)
+			assert.Len(t, got, len(steps), "earlier items are kept: %s", name)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestPagesEndWithOneError(t *testing.T) {
 	}
 }
 
-// TestInvalidListIsNotSent: the error comes from the range, once.
+// TestInvalidListIsNotSent: the iteration yields the error once.
 func TestInvalidListIsNotSent(t *testing.T) {
 	t.Parallel()
 	s := play()

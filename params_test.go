@@ -77,9 +77,9 @@ func randomise(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// Requests are encoded by a cached plan of their types; the result must equal the
-// JSON package's.
-func TestParamsAreWrittenAsTheJSONPackageWritesThem(t *testing.T) {
+// Requests are encoded by cached plans of their types. The result must equal
+// that of the JSON package.
+func TestParamsAreEncodedLikeTheJSONPackage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, params := range bodies {

@@ -84,7 +84,7 @@ func TestTheReadmeComparesMeasuredFigures(t *testing.T) {
 	assert.GreaterOrEqual(t, figures, 6)
 }
 
-func TestTheBadgesAreTrue(t *testing.T) {
+func TestTheBadgesAreCorrect(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, found(t, "go.mod", `(?m)^go (1\.\d+)`), found(t, "docs/badge-go.svg", `≥ ([\d.]+)`))
 	assert.Equal(t, found(t, "LICENSE", `^(\w+) License`), found(t, "docs/badge-license.svg", `<title>(\w+) license`))

@@ -17,15 +17,15 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// keyedCreate is a create that a reference makes safe to repeat: the gateway
-// rejects the second one with the same reference or returns the first. P are its
-// params, T the resource.
+// keyedCreate is a create that is safe to repeat because of its reference: the
+// gateway rejects a second create with the same reference, or returns the
+// first resource. P is the type of its params, T that of the resource.
 type keyedCreate[P, T any] struct {
 	operation *spec.Operation
 
-	member    string            // that holds the reference: "external_ref"
+	member    string            // the member with the reference, such as "external_ref"
 	automatic bool              // the client generates a reference if the caller has none
-	reference func(*P) *string  // where the params have it
+	reference func(*P) *string  // the reference in the params
 	same      func(*P, *T) bool // whether a resource matches the params; see agrees
 
 	// get reads a resource and its reference by id, search finds the id that
@@ -83,7 +83,8 @@ func received[T any](r *request, res *transport.Result) (*T, error) {
 	return decode[T](r, res)
 }
 
-// setReference sets the call's reference or, if there is none, its class.
+// setReference sets the call's reference or, if there is none, changes its
+// class.
 func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	inParams := k.reference(params)
 	r.reference = *inParams
@@ -150,8 +151,9 @@ func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transp
 	return got, nil
 }
 
-// lookUpError is why a resource was not found after a lost response. Its kind
-// says nothing about the create, so it matches no sentinel.
+// lookUpError is the reason why a resource was not found after a lost
+// response. The reason does not apply to the create, so it matches no
+// sentinel.
 type lookUpError struct{ before, err error }
 
 // Error appends the reason to the create's error.
@@ -170,8 +172,8 @@ func (l lookUpError) Is(target error) bool {
 	return !sentinel && (errors.Is(l.before, target) || errors.Is(l.err, target))
 }
 
-// find reads the resource that has the request's reference: the one that a
-// rejection names, else one of the newest pages of the list.
+// find reads the resource that has the request's reference: the one that the
+// rejection names, or else one on the newest pages of the list.
 func (k *keyedCreate[P, T]) find(ctx context.Context, r *request, res *transport.Result, named string) (*T, error) {
 	opts := r.sameCaller()
 	if named != "" {
@@ -212,7 +214,7 @@ func (r *request) sameCaller() []RequestOption {
 // requested one.
 func (r *request) older(res *transport.Result, existing any) error {
 	e := r.newError(res, wire.Problem{
-		Title: "Duplicate reference", Detail: "the reference belongs to an older resource that differs from the one asked for",
+		Title: "Duplicate reference", Detail: "the reference belongs to an older resource that differs from the requested one",
 	})
 	e.Existing, e.ResourceID, e.duplicate = existing, idOf(existing), true
 	return e

@@ -338,7 +338,7 @@ func TestATruncatedResponseNamesTheResource(t *testing.T) {
 	}
 }
 
-// TestReferenceGivenAsNull: a member that the caller sets is not sent twice.
+// TestReferenceGivenAsNull: a member set by the caller is not sent twice.
 func TestReferenceGivenAsNull(t *testing.T) {
 	t.Parallel()
 	order := pixOrder()
@@ -372,7 +372,7 @@ func losingResponses(t *testing.T, n int64) (lossy, sound *gateway.Client) {
 	return gw.Client(losing(gw, func(write int64) bool { return write <= n })), gw.Client()
 }
 
-func TestALostSubscriptionIsNotMadeTwice(t *testing.T) {
+func TestALostSubscriptionIsNotCreatedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, key := range []string{"order-17", ""} { // the caller's and the client's own

@@ -86,8 +86,8 @@ func noJitter() gateway.Option { return gateway.WithJitter(func() float64 { retu
 
 const (
 	retries = "retries"
-	stops   = "stops"          // with an *Error, the outcome is known
-	unknown = "stops, unknown" // with an *OutcomeError
+	stops   = "stops"          // an *Error: the outcome is known
+	unknown = "stops, unknown" // an *OutcomeError
 )
 
 // TestRetryTable has one row per row of the table, with the behavior of each
@@ -162,8 +162,8 @@ func TestRetryTable(t *testing.T) {
 	}
 }
 
-// TestRetriesUsedUp checks the error of each class when no attempt succeeded.
-func TestRetriesUsedUp(t *testing.T) {
+// TestErrorsAfterTheLastAttempt checks the error of each class when no attempt succeeded.
+func TestErrorsAfterTheLastAttempt(t *testing.T) {
 	t.Parallel()
 	safe, keyed, unsafe := classCalls(t)
 	rows := []struct {
@@ -280,9 +280,9 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryAfterDoesNotFit: an error whose wait is too long is returned at
+// TestRetryAfterThatIsTooLong: an error whose wait is too long is returned at
 // once.
-func TestRetryAfterDoesNotFit(t *testing.T) {
+func TestRetryAfterThatIsTooLong(t *testing.T) {
 	t.Parallel()
 	_, keyed, unsafe := classCalls(t)
 	for name, tc := range map[string]struct {
@@ -415,8 +415,8 @@ func (s stalledReader) Read([]byte) (int, error) {
 	return 0, s.ctx.Err()
 }
 
-// TestEachAttemptHasItsOwnCredential: a key that rotates between attempts is
-// the new one on the second.
+// TestEachAttemptHasItsOwnCredential: if a key rotates between attempts, the
+// second attempt uses the new one.
 func TestEachAttemptHasItsOwnCredential(t *testing.T) {
 	t.Parallel()
 	safe, _, _ := classCalls(t)

@@ -9,10 +9,10 @@ import (
 )
 
 // Secret is a string that must never be printed: an API key, a session token, a
-// webhook secret. [NewSecret] makes one and Reveal returns its text. fmt, slog,
-// JSON and printers that work by reflection show "[redacted]" or an address,
-// also of a Secret in an unexported field of your own struct. Secrets of equal
-// text are equal under ==. The zero Secret is empty.
+// webhook secret. [NewSecret] creates one and Reveal returns its text. fmt,
+// slog, JSON and reflection-based printers show "[redacted]" or an address,
+// even for a Secret in an unexported field of your own struct. Secrets with
+// equal text are equal under ==. The zero Secret is empty.
 type Secret struct{ hidden }
 
 const redacted = "[redacted]"
@@ -20,8 +20,7 @@ const redacted = "[redacted]"
 // NewSecret returns the Secret that holds text.
 func NewSecret(text string) Secret { return Secret{hide(text)} }
 
-// MarshalText returns the same as String: code that sends a secret calls
-// Reveal.
+// MarshalText returns the same as String. To send a secret, call Reveal.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalJSON writes "[redacted]", or null for an empty secret.
@@ -33,9 +32,9 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ClientSecret hands a challenge to the client-side payment element. JSON holds
-// its text, since it must reach the payer's browser. Otherwise it is as
-// unprintable as a [Secret].
+// ClientSecret passes a challenge to the client-side payment element. Its JSON
+// is the text, since it must reach the payer's browser; otherwise it is
+// redacted like a [Secret].
 type ClientSecret struct{ hidden }
 
 // NewClientSecret returns the ClientSecret that holds text.
@@ -44,9 +43,10 @@ func NewClientSecret(text string) ClientSecret { return ClientSecret{hide(text)}
 // MarshalJSON writes the text, or null for an empty secret.
 func (s ClientSecret) MarshalJSON() ([]byte, error) { return s.json(s.Reveal()) }
 
-// hidden is a string that can be compared but not printed: fmt calls no methods of
-// unexported fields, and spew (testify's diffs) follows every typed pointer; both stop
-// at an unsafe.Pointer. It is a unique.Handle[string], so == compares the text.
+// hidden is a string that can be compared but not printed. fmt does not call
+// methods on unexported fields, and spew (used in testify's diffs) follows
+// every typed pointer, but both stop at an unsafe.Pointer. It is a
+// unique.Handle[string], so == compares the text.
 type hidden struct{ handle unsafe.Pointer }
 
 // This doesn't compile if a handle is anything but one pointer.
@@ -79,17 +79,17 @@ func (h hidden) String() string {
 	return redacted
 }
 
-// GoString returns what String does.
+// GoString returns the same as String.
 func (h hidden) GoString() string { return h.String() }
 
-// Format writes what String returns, whatever the verb.
+// Format writes the result of String for every verb.
 func (h hidden) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(h.String())) }
 
-// LogValue returns what String does.
+// LogValue returns the same as String.
 func (h hidden) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
 // UnmarshalJSON reads a string. null is the empty secret; any other value is
-// kept as its JSON, so that no response is lost over it.
+// kept as JSON text, so that the response can still be decoded.
 func (h *hidden) UnmarshalJSON(b []byte) error {
 	text := string(b)
 	switch text {

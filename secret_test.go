@@ -28,7 +28,7 @@ import (
 const modulePath = "github.com/gateway-go/gateway"
 
 // exportedTypes returns every exported type of the packages that merchants
-// import: the types that can be reached from these through fields and methods.
+// import: the types that are reachable from these through fields and methods.
 func exportedTypes(t *testing.T) []reflect.Type {
 	t.Helper()
 	found := reachable(
@@ -127,15 +127,16 @@ func reachable(roots ...any) (found []reflect.Type) {
 	return found
 }
 
-// The secrets that fill sets. fmt calls no methods in unexported fields, so a
-// card token and a document, which are strings, are hidden in exported ones only.
+// The secrets that fill sets. fmt does not call methods on unexported fields,
+// so card tokens and documents, which are strings, are hidden only in exported
+// fields.
 const (
 	printedSecret = "printedsecret"
 	printedClient = "printedclient"
 	printedMasked = "printedmasked"
 )
 
-// fill puts a secret wherever v can hold one.
+// fill sets every field of v that can contain a secret.
 func fill(v reflect.Value, depth int) {
 	if depth == 0 {
 		return
@@ -206,7 +207,8 @@ func callers(v any) []any {
 	return []any{inner{v}, &inner{v}, nested, &nested, all, &all, struct{ s secrets }{all}, []any{all}}
 }
 
-// Developers print any value while debugging. Types added later are tested too.
+// Developers may print any value while debugging. New types are covered
+// automatically.
 func TestNoVerbShowsASecret(t *testing.T) {
 	t.Parallel()
 	for _, typ := range exportedTypes(t) {
@@ -219,7 +221,7 @@ func TestNoVerbShowsASecret(t *testing.T) {
 			}
 			assertHiddenInJSON(t, v)
 		}
-		// The output of a merchant's failed test.
+		// The output of a failed test in a merchant's code.
 		var diff strings.Builder
 		assert.Equal(recorder{&diff}, pointer.Elem().Interface(), reflect.Zero(typ).Interface())
 		assert.Equal(recorder{&diff}, callers(pointer.Elem().Interface()), callers(nil))
@@ -227,12 +229,12 @@ func TestNoVerbShowsASecret(t *testing.T) {
 	}
 }
 
-// recorder is a merchant's test.
+// recorder stands for a merchant's test.
 type recorder struct{ out *strings.Builder }
 
 func (r recorder) Errorf(format string, args ...any) { fmt.Fprintf(r.out, format, args...) }
 
-// Values with a secret in fields that fill can't reach.
+// These values have a secret in fields that fill can't reach.
 func TestNoVerbShowsASecretOfALiveValue(t *testing.T) {
 	t.Parallel()
 	const key, path = "sk_test_" + printedSecret, "path-" + printedSecret
@@ -271,7 +273,7 @@ func assertHidden(t *testing.T, v any, secrets ...string) {
 	assertAbsent(t, out.String(), fmt.Sprintf("%T", v), secrets...)
 }
 
-// Challenges and card tokens travel as JSON, other secrets never do.
+// Only challenges and card tokens appear in JSON; other secrets never do.
 func assertHiddenInJSON(t *testing.T, v any) {
 	t.Helper()
 	text, _ := json.Marshal(v) //nolint:errchkjson // an error shows nothing either

@@ -19,18 +19,19 @@ type SubscriptionStatus string
 const (
 	// SubscriptionIncomplete waits for the payer: for the authorisation of a Pix
 	// Automatico, or for the 3-D Secure challenge of the first card charge (see
-	// [SubscriptionsService.PendingChallenge]). A card whose first charge was
-	// refused stays here too.
+	// [SubscriptionsService.PendingChallenge]). A subscription whose first
+	// card charge was refused is also incomplete.
 	SubscriptionIncomplete SubscriptionStatus = "incomplete"
-	// SubscriptionTrialing has charged nothing yet and will at TrialEnd.
+	// SubscriptionTrialing has not charged anything yet; the first charge is
+	// at TrialEnd.
 	SubscriptionTrialing SubscriptionStatus = "trialing"
 	// SubscriptionActive is paid for the current period.
 	SubscriptionActive SubscriptionStatus = "active"
-	// SubscriptionPastDue had a renewal fail and is being retried.
+	// SubscriptionPastDue has a failed renewal that is being retried.
 	SubscriptionPastDue SubscriptionStatus = "past_due"
 	// SubscriptionCancelScheduled is paid for the current period and ends with it.
 	SubscriptionCancelScheduled SubscriptionStatus = "cancel_scheduled"
-	// SubscriptionCanceled has ended and never comes back.
+	// SubscriptionCanceled has ended permanently.
 	SubscriptionCanceled SubscriptionStatus = "canceled"
 )
 
@@ -38,8 +39,8 @@ const (
 func (s SubscriptionStatus) Known() bool { return spec.SubscriptionStatuses.Has(string(s)) }
 
 // Running reports whether the customer has access: trialing, active, or
-// cancel_scheduled, which is paid until its period ends. Whether past_due
-// counts too is your decision.
+// cancel_scheduled, which is paid until its period ends. Whether a past_due
+// customer has access is your decision.
 func (s SubscriptionStatus) Running() bool {
 	return s == SubscriptionTrialing || s == SubscriptionActive || s == SubscriptionCancelScheduled
 }
@@ -154,13 +155,13 @@ type Subscription struct {
 	// nil for a card.
 	RecurringAuthorization *RecurringAuthorization `json:"recurringAuthorization"`
 
-	// Authorization is what the payer of a Pix Automatico needs; only in the
-	// response to the create. [Subscription.AuthorizationQRCode] returns the
-	// code from either member.
+	// Authorization has what the payer of a Pix Automatico needs. Only the
+	// response to the create has it. [Subscription.AuthorizationQRCode]
+	// returns the code from either member.
 	Authorization *RecurringAuthorization `json:"authorization,omitzero"`
 
-	// Transactions are the charges, in responses to [SubscriptionsService.Get]
-	// only; otherwise the member is missing and the slice is nil.
+	// Transactions are the charges. Only responses to
+	// [SubscriptionsService.Get] have them; otherwise the slice is nil.
 	Transactions []SubscriptionTransaction `json:"transactions,omitzero"`
 
 	CreatedAt Timestamp                  `json:"createdAt"`
@@ -214,8 +215,8 @@ func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&r))
 }
 
-// SubscriptionTransaction is one charge of a subscription in short form; read
-// all of it with [TransactionsService.Get]. Amounts are in cents.
+// SubscriptionTransaction is a summary of one charge of a subscription; read
+// the full transaction with [TransactionsService.Get]. Amounts are in cents.
 type SubscriptionTransaction struct {
 	ID             string                     `json:"id"`
 	Status         TransactionStatus          `json:"status"`
@@ -238,8 +239,9 @@ func (s SubscriptionTransaction) MarshalJSON() ([]byte, error) {
 // SubscriptionParams is the body of POST /v2/subscriptions. A member at its
 // zero value is not sent.
 //
-// By card it needs CustomerID, Amount, Interval and Token; by Pix Automatico
-// CustomerID, Amount, Interval and PaymentMethod, and no Token.
+// A card subscription requires CustomerID, Amount, Interval and Token; Pix
+// Automatico requires CustomerID, Amount, Interval and PaymentMethod, and no
+// Token.
 type SubscriptionParams struct {
 	// CustomerID is the id of an existing customer, see
 	// [CustomersService.Create]. An unknown one is [ErrNotFound].
@@ -257,12 +259,12 @@ type SubscriptionParams struct {
 	RetryOffsetsDays []int `json:"retry_offsets_days,omitzero"`
 
 	Currency     Currency       `json:"currency,omitzero"`     // default BRL
-	Metadata     map[string]any `json:"metadata,omitzero"`     // yours; echoed on the subscription's webhooks
+	Metadata     map[string]any `json:"metadata,omitzero"`     // your own id; echoed in the subscription's webhooks
 	Informations []Information  `json:"informations,omitzero"` // at most 50
 
-	// IdempotencyKey, 1 to 255 characters, makes the call repeatable: a create
-	// with the same key gives the first subscription again. Keep it with the
-	// order, before the call. If it is empty the client makes one; see
+	// IdempotencyKey, 1 to 255 characters, makes the call safe to repeat: a
+	// create with the same key returns the first subscription. Store it with
+	// the order before the call. If it is empty the client generates one; see
 	// [Response.Reference].
 	IdempotencyKey string `json:"idempotency_key,omitzero"`
 
@@ -276,8 +278,8 @@ type SubscriptionParams struct {
 	Comment           string `json:"comment,omitzero"`              // at most 140 characters, for Pix Automatico
 }
 
-// Validate checks p as the gateway would, but for what only the gateway's
-// clock and data can tell; see [ValidationError].
+// Validate checks p as the gateway would, except for rules that depend on the
+// gateway's clock or data; see [ValidationError].
 func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}: the
@@ -303,8 +305,8 @@ func (p SubscriptionCancelParams) Validate() error { return validate(p, spec.Sub
 // SubscriptionListParams is the query of GET /v2/subscriptions. A member at its
 // zero value is not sent; all filters must match.
 type SubscriptionListParams struct {
-	Cursor    string    `url:"cursor,omitempty"`    // of the page before; "" for the first page
-	Limit     int       `url:"limit,omitempty"`     // items of a page, 1 to 100; default 20
+	Cursor    string    `url:"cursor,omitempty"`    // from the previous page; "" for the first page
+	Limit     int       `url:"limit,omitempty"`     // items per page, 1 to 100; default 20
 	Direction Direction `url:"direction,omitempty"` // from the cursor; default DirectionNext
 
 	Status        SubscriptionStatus `url:"status,omitempty"`
@@ -329,7 +331,7 @@ var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	same:      isSubscriptionOf,
 }
 
-// isSubscriptionOf reports whether s matches p, rather than being an older
+// isSubscriptionOf reports whether s matches p and is not an older
 // subscription with the same key.
 func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
 	return agrees(p.Amount, s.Amount) && agrees(p.Currency, s.Currency) &&
@@ -366,21 +368,22 @@ func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionList
 	return listPage[Subscription](ctx, s.client, &spec.Subscriptions.List, &params, opts)
 }
 
-// Pages ranges over the pages of the list, from the one that params ask for.
-// The first error ends it.
+// Pages iterates over the pages of the list, starting at the page in params.
+// It ends at the first error.
 func (s *SubscriptionsService) Pages(
 	ctx context.Context, params SubscriptionListParams, opts ...RequestOption,
 ) iter.Seq2[*Page[Subscription], error] {
 	return listPages[Subscription](ctx, s.client, &spec.Subscriptions.List, &params, opts)
 }
 
-// All ranges over the subscriptions of all pages. The first error ends it.
+// All iterates over the subscriptions of all pages. It ends at the first
+// error.
 func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListParams, opts ...RequestOption) iter.Seq2[*Subscription, error] {
 	return items(s.Pages(ctx, params, opts...))
 }
 
-// Update changes the metadata or what happens when a renewal fails: PATCH
-// /v2/subscriptions/{id}. Nothing else of a subscription can be changed. If it
+// Update changes the metadata or the failure policy: PATCH
+// /v2/subscriptions/{id}. Nothing else in a subscription can be changed. If it
 // is canceled, the error is [ErrConflict].
 //
 // The call is not retried if it may have been applied. After
@@ -393,11 +396,10 @@ func (s *SubscriptionsService) Update(
 }
 
 // Cancel cancels a subscription: POST /v2/subscriptions/{id}/cancel. A card
-// subscription keeps what was paid for: its state is
-// [SubscriptionCancelScheduled] until the period ends. Any other subscription
-// (a Pix Automatico, a past-due or an incomplete one) is [SubscriptionCanceled]
-// at once. If it is canceled already, or scheduled to be, the error is
-// [ErrConflict].
+// subscription runs until the end of the paid period, in the state
+// [SubscriptionCancelScheduled]. Any other subscription (a Pix Automatico, a
+// past-due or an incomplete one) is [SubscriptionCanceled] at once. If it is
+// already canceled, or scheduled to be, the error is [ErrConflict].
 //
 // The call is not retried if it may have been applied: after
 // [ErrOutcomeUnknown] read the subscription.
@@ -407,10 +409,11 @@ func (s *SubscriptionsService) Cancel(
 	return call[Subscription](ctx, s.client, &spec.Subscriptions.Cancel, &params, opts, id)
 }
 
-// PendingChallenge returns the 3-D Secure challenge that a subscription waits
-// for. No response about the subscription contains it, so the method reads the
-// subscription and then its unpaid charge. Pass the ClientSecret to the
-// client-side payment element. Without a challenge it returns nil and no error.
+// PendingChallenge returns the 3-D Secure challenge that a subscription is
+// waiting for. Responses with the subscription do not contain it, so the
+// method reads the subscription and then its unpaid charge. Pass the
+// ClientSecret to the client-side payment element. Without a challenge it
+// returns nil and no error.
 func (s *SubscriptionsService) PendingChallenge(ctx context.Context, id string, opts ...RequestOption) (*NextAction, error) {
 	sub, err := s.Get(ctx, id, opts...)
 	if err != nil {

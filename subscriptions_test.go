@@ -164,7 +164,7 @@ func TestSubscriptionAuthorization(t *testing.T) {
 	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix")
 
 	got.Authorization = nil
-	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix", "it is on the subscription, too")
+	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix", "the subscription has it too")
 	got.RecurringAuthorization = nil
 	assert.Empty(t, got.AuthorizationQRCode())
 }
@@ -319,7 +319,7 @@ func TestSubscriptionsCreateReturnsAnOlderOne(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsCreateReturnsTheSameAgain(t *testing.T) {
+func TestSubscriptionsCreateWithTheSameKeyReturnsTheFirst(t *testing.T) {
 	t.Parallel()
 	client := clientFor(t, "POST "+subscriptionsRoute, responseOf(t, http.StatusOK, "subscriptions/create.response.json"))
 	var response gateway.Response
@@ -581,7 +581,7 @@ func TestSubscriptionsAllAndPages(t *testing.T) {
 	params := gateway.SubscriptionListParams{Limit: 2, Status: gateway.SubscriptionActive}
 
 	all := client.Subscriptions.All(t.Context(), params)
-	assert.Zero(t, transport.GetTotalCallCount(), "nothing is sent before the range")
+	assert.Zero(t, transport.GetTotalCallCount(), "nothing is sent before the iteration")
 	got, err := gateway.Collect(all, 0)
 	require.NoError(t, err)
 	ids := make([]string, len(got))

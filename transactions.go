@@ -57,8 +57,8 @@ const (
 // Known reports whether this version defines s.
 func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
-// Settled reports whether the money was paid: paid or captured. Ship on this
-// rather than on one state, since card payments end as captured.
+// Settled reports whether the money was paid: paid or captured. Use it to
+// decide when to ship, since card payments end as captured.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
@@ -87,7 +87,7 @@ type TransactionParams struct {
 	Currency     Currency     `json:"currency,omitzero"`      // default BRL
 	Method       Method       `json:"method,omitzero"`        // required
 	Installments int          `json:"installments,omitzero"`  // 1 to 12
-	InterestRate Opt[float64] `json:"interest_rate,omitzero"` // 0 to 100 percent, already inside Amount
+	InterestRate Opt[float64] `json:"interest_rate,omitzero"` // 0 to 100 percent, included in Amount
 	Buyer        BuyerParams  `json:"buyer"`                  // required
 	Products     []Product    `json:"products"`               // 1 to 100; required
 	Token        CardToken    `json:"token,omitzero"`         // required for CreditCard
@@ -296,8 +296,9 @@ func (s Split) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&s))
 }
 
-// NextAction is what the buyer must do before the card is charged: pass
-// ClientSecret to the client-side payment element, which shows the challenge.
+// NextAction is an action that the buyer must take before the card is charged.
+// Pass ClientSecret to the client-side payment element, which shows the
+// challenge.
 type NextAction struct {
 	Type               string                     `json:"type"` // "three_ds_challenge"
 	ChallengeSessionID string                     `json:"challenge_session_id"`
@@ -312,16 +313,16 @@ func (a NextAction) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&a))
 }
 
-// Format writes what the action is and when it expires, whatever the verb.
+// Format writes the type of the action and its expiry for every verb.
 func (a NextAction) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "{%s %s expires %s}", a.Type, a.ClientSecret, a.ExpiresAt)
 }
 
-// RefundParams says how much to refund: an Amount, or Full for everything that
-// is left. Set exactly one of the two; zero does not mean "everything".
+// RefundParams sets how much to refund: an Amount, or Full for the remaining
+// amount. Set exactly one of them; zero does not mean "everything".
 type RefundParams struct {
 	Amount int64  `json:"amount,omitzero"` // cents, at least 1
-	Full   bool   `json:"-"`               // everything that is left
+	Full   bool   `json:"-"`               // the remaining amount
 	Reason string `json:"reason,omitzero"` // at most 500 characters
 }
 
@@ -372,8 +373,8 @@ const (
 // Known reports whether the interface document defines s.
 func (s DeliveryStatus) Known() bool { return spec.DeliveryStatuses.Has(string(s)) }
 
-// DeliveryParams is the tracking of a transaction's goods. What is not sent
-// stays as it is; [Null] clears it.
+// DeliveryParams is the tracking of a transaction's goods. Members that are
+// not sent keep their values; [Null] clears them.
 type DeliveryParams struct {
 	TrackingCode    string         `json:"tracking_code"`             // 1 to 255 characters; required
 	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // default in_transit
@@ -481,13 +482,13 @@ func (s *TransactionsService) List(ctx context.Context, params TransactionListPa
 	return listPage[TransactionSummary](ctx, s.client, &spec.Transactions.List, &params, opts)
 }
 
-// Pages ranges over the pages of a list from the one that params ask for. An
-// error comes once and ends it.
+// Pages iterates over the pages of a list, starting at the page in params. It
+// ends at the first error.
 func (s *TransactionsService) Pages(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*Page[TransactionSummary], error] {
 	return listPages[TransactionSummary](ctx, s.client, &spec.Transactions.List, &params, opts)
 }
 
-// All ranges over the transactions of all pages.
+// All iterates over the transactions of all pages.
 func (s *TransactionsService) All(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*TransactionSummary, error] {
 	return items(s.Pages(ctx, params, opts...))
 }
@@ -506,8 +507,8 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 
 // UpdateDelivery stores the tracking of a paid transaction's goods: PUT
 // /v2/transactions/{id}/delivery. [ErrConflict]: the status can't go back from
-// delivered, or IfMatch does not match any more. [ErrOutcomeUnknown]: call it
-// again, or with IfMatch read the transaction first.
+// delivered, or IfMatch no longer matches. [ErrOutcomeUnknown]: call it again,
+// or with IfMatch read the transaction first.
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
 	op := spec.Transactions.UpdateDelivery
 	if params.IfMatch != "" {
@@ -532,8 +533,8 @@ func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, p
 
 // WaitOptions sets how often [TransactionsService.Wait] reads.
 type WaitOptions struct {
-	First   time.Duration // wait before the second read; default 1 s
-	Longest time.Duration // waits grow by half up to this; default 15 s
+	First   time.Duration // the wait before the second read; default 1 s
+	Longest time.Duration // the longest wait: waits grow by half up to it; default 15 s
 }
 
 // Wait polls a transaction until the function until returns true for it, or ctx

@@ -73,8 +73,8 @@ type TransactionSummary struct {
 	UpdatedAt      Timestamp                  `json:"updated_at"`
 	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
 
-	payment *summaryPayment // as it came
-	titled  bool            // products came as title and unit_price
+	payment *summaryPayment // unchanged
+	titled  bool            // products were sent as title and unit_price
 }
 
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
@@ -208,17 +208,17 @@ func drop[T comparable](v *T, said T) {
 	}
 }
 
-// FindOptions bounds a search by reference. The interface has no filter for it,
-// so the list is read from its newest page: up to the transaction, Since,
-// MaxPages or the end, whichever comes first.
+// FindOptions limits a search by reference. The interface has no filter for
+// references, so the list is read from its newest page until the transaction
+// is found, or Since, MaxPages or the end is reached.
 type FindOptions struct {
 	// ID is tried first: [Error.ResourceID] or [OutcomeError.ResourceID], if the
 	// gateway named one. A search then takes one request.
 	ID string
 
-	// Since is the earliest time at which the reference can have been used, such
-	// as the time of the order less a few minutes for clock skew. Older
-	// transactions are not read. The zero time means no bound.
+	// Since is the earliest time at which the reference can have been used,
+	// such as the time of the order minus a few minutes for clock skew. Older
+	// transactions are not read. The zero time means no limit.
 	Since time.Time
 
 	// MaxPages is how many pages of 100 are read; default all pages back to
@@ -228,7 +228,7 @@ type FindOptions struct {
 
 const (
 	findByReference = "transactions.find_by_external_ref"
-	findPages       = 10 // without any bound of the caller's
+	findPages       = 10 // if the caller sets no limit
 )
 
 // FindByExternalRef finds the transaction with your reference and reads it: GET
@@ -290,7 +290,7 @@ func (f FindOptions) check(ref string) error {
 	}
 }
 
-// pages is the number of pages to read; 0 is all.
+// pages returns the number of pages to read; 0 means all.
 func (f FindOptions) pages() int {
 	if f.MaxPages == 0 && f.Since.IsZero() {
 		return findPages
@@ -305,7 +305,7 @@ func (f FindOptions) since() string {
 	return " since " + f.Since.UTC().Format(time.RFC3339)
 }
 
-// unfinished is the error of a search that reached its bound.
+// unfinished returns the error of a search that reached its limit.
 func unfinished(ref string, read int, oldest Timestamp) error {
 	back := ""
 	if !oldest.IsZero() {

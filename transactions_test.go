@@ -246,7 +246,7 @@ func TestTransactionActionsGolden(t *testing.T) {
 	})
 }
 
-func TestRefundTakesOneChoice(t *testing.T) {
+func TestRefundNeedsEitherAmountOrFull(t *testing.T) {
 	t.Parallel()
 	client, x := exchange(t, http.StatusOK, "transactions/refund.response.json")
 	for name, params := range map[string]gateway.RefundParams{

@@ -27,11 +27,12 @@ const (
 // Known reports whether the interface document defines t.
 func (t PixKeyType) Known() bool { return spec.PixKeyTypes.Has(string(t)) }
 
-// PixKey is a receiver's Pix key. It marshals as it is and prints masked: it is
-// a document, an address or a phone number. string(key) gives the text.
+// PixKey is a receiver's Pix key. It marshals unchanged and prints masked,
+// since it is a document, an address or a phone number. string(key) returns
+// the text.
 type PixKey string
 
-// String returns a mask, "" for an empty key.
+// String returns a mask, or "" for an empty key.
 func (k PixKey) String() string {
 	if k == "" {
 		return ""
@@ -39,10 +40,10 @@ func (k PixKey) String() string {
 	return "***"
 }
 
-// GoString returns what String does, quoted.
+// GoString returns the quoted result of String.
 func (k PixKey) GoString() string { return strconv.Quote(k.String()) }
 
-// LogValue returns what String does.
+// LogValue returns the same as String.
 func (k PixKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // TransferStatus is a state of a transfer. A response may have a state that
@@ -54,7 +55,7 @@ type TransferStatus string
 const (
 	TransferPending    TransferStatus = "pending"
 	TransferInAnalysis TransferStatus = "in_analysis"
-	TransferProcessing TransferStatus = "processing" // the bank has accepted it; it can't be cancelled any more
+	TransferProcessing TransferStatus = "processing" // the bank has accepted it; it can no longer be cancelled
 	TransferPaid       TransferStatus = "paid"
 	TransferError      TransferStatus = "error" // the bank refused it; the webhook is payout.failed
 	TransferCancelled  TransferStatus = "cancelled"
@@ -117,7 +118,7 @@ func (p TransferCancelParams) Validate() error { return validate(p, spec.Transfe
 type Transfer struct {
 	ID            string                     `json:"id"`
 	Amount        int64                      `json:"amount"` // the requested amount
-	Fee           int64                      `json:"fee"`    // what the gateway charges; webhooks also have net_amount, which is Amount less Fee
+	Fee           int64                      `json:"fee"`    // what the gateway charges; webhooks also have net_amount, which is Amount minus Fee
 	Type          string                     `json:"type"`   // "pix"
 	PixKey        PixKey                     `json:"pix_key"`
 	PixKeyType    PixKeyType                 `json:"pix_key_type"`
@@ -186,9 +187,9 @@ func sameTransfer(p *TransferParams, t *Transfer) bool {
 // generates one, so that a lost response does not lead to a second payout; see
 // [Response.Reference].
 //
-// The gateway responds to a repeated ExternalRef either with [ErrDuplicate], or
-// with the first transfer. If that one pays the same amount to the same key, it
-// is returned and [Response.Existing] is set; otherwise the error is
+// For a repeated ExternalRef the gateway returns either [ErrDuplicate] or the
+// first transfer. If that one pays the same amount to the same key, it is
+// returned and [Response.Existing] is set; otherwise the error is
 // [ErrDuplicate] and [Error.Existing] holds it.
 //
 // Errors: [ErrValidation] if a rule is broken, in most cases before anything is
@@ -204,9 +205,9 @@ func (s *TransfersService) Get(ctx context.Context, id string, opts ...RequestOp
 	return call[Transfer](ctx, s.client, &spec.Transfers.Get, nil, opts, id)
 }
 
-// Cancel cancels a transfer that no bank has accepted yet: one that is pending
-// or in analysis. POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too
-// late, or the transfer is cancelled already. On [ErrOutcomeUnknown] read the
+// Cancel cancels a transfer that is pending or in analysis, before a bank
+// accepts it: POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too late,
+// or the transfer is cancelled already. On [ErrOutcomeUnknown] read the
 // transfer.
 func (s *TransfersService) Cancel(ctx context.Context, id string, params TransferCancelParams, opts ...RequestOption) (*Transfer, error) {
 	return call[Transfer](ctx, s.client, &spec.Transfers.Cancel, &params, opts, id)
@@ -217,13 +218,13 @@ func (s *TransfersService) List(ctx context.Context, params TransferListParams, 
 	return listPage[Transfer](ctx, s.client, &spec.Transfers.List, &params, opts)
 }
 
-// Pages ranges over the pages of a list from the one that params ask for. An
-// error comes once and ends it.
+// Pages iterates over the pages of a list, starting at the page in params. It
+// ends at the first error.
 func (s *TransfersService) Pages(ctx context.Context, params TransferListParams, opts ...RequestOption) iter.Seq2[*Page[Transfer], error] {
 	return listPages[Transfer](ctx, s.client, &spec.Transfers.List, &params, opts)
 }
 
-// All ranges over the transfers of all pages.
+// All iterates over the transfers of all pages.
 func (s *TransfersService) All(ctx context.Context, params TransferListParams, opts ...RequestOption) iter.Seq2[*Transfer, error] {
 	return items(s.Pages(ctx, params, opts...))
 }

@@ -193,7 +193,7 @@ func TestInvalidTransfersAreNotSent(t *testing.T) {
 		{"pix_key_value", change(func(p *gateway.TransferParams) { p.PixKeyValue = "52998224724" })},
 		{"pix_key_value", change(func(p *gateway.TransferParams) { p.PixKeyType = gateway.PixKeyEVP })},
 		{"notify_url", change(func(p *gateway.TransferParams) { p.NotifyURL = "http://shop.example" })},
-		{"notify_url", change(func(p *gateway.TransferParams) { p.NotifyURL = "http://127.0.0.1/" })}, // the gateway is elsewhere
+		{"notify_url", change(func(p *gateway.TransferParams) { p.NotifyURL = "http://127.0.0.1/" })}, // the gateway is not on a loopback host
 	} {
 		rejectedUnsent(t, "transfers.create", c.field, c.run)
 	}
@@ -288,7 +288,7 @@ func TestTransferWhoseResponseWasLostIsRecovered(t *testing.T) {
 			respond(get, 200, made),
 		}},
 		"returned by the second attempt": {steps: script{lose(create), respond(create, 200, made)}},
-		"but it is another one": {err: gateway.ErrDuplicate, steps: script{
+		"but it is a different transfer": {err: gateway.ErrDuplicate, steps: script{
 			lose(create),
 			respond(create, 409, conflict("/v2/transfers/"+transferID)),
 			respond(get, 200, other),
@@ -430,7 +430,7 @@ func TestTransferKeysOfEveryKindAreAccepted(t *testing.T) {
 	})
 }
 
-func TestTransferAskedForAgain(t *testing.T) {
+func TestTransferWithARepeatedReference(t *testing.T) {
 	t.Parallel()
 	inBothDialects(t, func(t *testing.T, gw *mockserver.Server, d mockserver.Dialect) {
 		t.Helper()

@@ -35,24 +35,24 @@ func (t CardToken) String() string {
 	return redacted
 }
 
-// GoString returns what String does, quoted.
+// GoString returns the quoted result of String.
 func (t CardToken) GoString() string { return strconv.Quote(t.String()) }
 
-// Format writes what String returns, whatever the verb.
+// Format writes the result of String for every verb.
 func (t CardToken) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String())) }
 
-// LogValue returns what String does.
+// LogValue returns the same as String.
 func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // Timestamp is a time as the gateway sent it. Decoding accepts RFC 3339, a date
 // and time without a zone (taken as UTC), a date, and Unix seconds or
 // milliseconds. It never fails; anything else decodes to the zero time.
-// Encoding writes what was decoded; null and "" are the zero Timestamp, which
+// Encoding writes the original text; null and "" are the zero Timestamp, which
 // encodes as null.
 type Timestamp struct {
 	time.Time
 
-	raw string // the JSON text, if it is not what the time would encode to
+	raw string // the original JSON, if the time would encode differently
 }
 
 // TimestampOf returns t as a Timestamp.
@@ -60,7 +60,7 @@ func TimestampOf(t time.Time) Timestamp { return Timestamp{Time: t} }
 
 const wireTime = "2006-01-02T15:04:05.000Z" // in UTC
 
-// MarshalJSON writes what was decoded, or RFC 3339 with milliseconds in UTC,
+// MarshalJSON writes the original text, or RFC 3339 with milliseconds in UTC,
 // or null for the zero Timestamp.
 func (t Timestamp) MarshalJSON() ([]byte, error) {
 	switch {
@@ -83,7 +83,7 @@ func (t *Timestamp) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		t.Time = parseTime(b)
 	}
-	// appendWire writes RFC 3339 in UTC and of this length.
+	// appendWire writes RFC 3339 in UTC with the given length.
 	if canonical := err == nil && len(b) == len(wireTime)+2 && b[len(b)-2] == 'Z'; !canonical || t.Time.IsZero() {
 		t.raw = string(b)
 	}
@@ -113,8 +113,8 @@ func parseTime(b []byte) time.Time {
 	return unixTime(s)
 }
 
-// unixTime reads seconds, with a fraction or not, or milliseconds: a number of
-// seconds above 1e11 would lie beyond the year 5000.
+// unixTime reads seconds, with or without a fraction, or milliseconds: seconds
+// above 1e11 would be beyond the year 5000.
 func unixTime(s string) time.Time {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n > 1e11 || n < -1e11 {
@@ -264,13 +264,13 @@ func (d Document) MarshalJSON() ([]byte, error) {
 // String returns the type and a mask: a document number is personal data.
 func (d Document) String() string { return string(d.Type) + " ***" }
 
-// GoString returns what String does.
+// GoString returns the same as String.
 func (d Document) GoString() string { return d.String() }
 
-// Format writes what String returns, whatever the verb.
+// Format writes the result of String for every verb.
 func (d Document) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }
 
-// LogValue returns what String does.
+// LogValue returns the same as String.
 func (d Document) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // Address is a postal address. Street and City are required; Country is BR
@@ -309,7 +309,7 @@ var requests = wire.ParamsEncoder{
 	Plain: []reflect.Type{reflect.TypeFor[Document](), reflect.TypeFor[Address]()},
 }
 
-// encodeRequest returns the JSON of a request's params or of a part of them.
+// encodeRequest returns the JSON of a request's params, or of a part of them.
 func encodeRequest(v any) ([]byte, error) { return requests.Encode(v) }
 
 // Product is one line of an order.
@@ -321,8 +321,8 @@ type Product struct {
 	SKU      string `json:"sku,omitzero"`      // nullable, at most 255 characters
 }
 
-// minorDigits are the digits after the decimal point of the currencies that
-// have not two (ISO 4217). The interface counts the smallest unit.
+// minorDigits has the number of decimal digits of the currencies that do not
+// have two (ISO 4217). The interface counts the smallest unit.
 func minorDigits(c Currency) int {
 	switch c {
 	case "CLP", "PYG", "KRW", "JPY":
@@ -360,7 +360,7 @@ func FormatAmount(amount int64, currency Currency) string {
 // the zero Metadata is null.
 type Metadata struct{ raw string }
 
-// MetadataText returns the Metadata that holds s.
+// MetadataText returns the Metadata for the string s.
 func MetadataText(s string) Metadata {
 	raw, err := json.Marshal(s)
 	if err != nil { // a string always encodes
@@ -384,14 +384,14 @@ func (m Metadata) Text() string {
 	return s
 }
 
-// String returns what Text does.
+// String returns the same as Text.
 func (m Metadata) String() string { return m.Text() }
 
-// Decode stores the metadata's JSON in v, whether it is an object or a string
-// that holds JSON.
+// Decode decodes the metadata into v, whether it is an object or a string that
+// contains JSON.
 func (m Metadata) Decode(v any) error { return json.Unmarshal([]byte(m.Text()), v) }
 
-// MarshalJSON writes what was decoded.
+// MarshalJSON writes the original JSON.
 func (m Metadata) MarshalJSON() ([]byte, error) {
 	if m.IsZero() {
 		return []byte("null"), nil
@@ -406,8 +406,8 @@ func (m *Metadata) UnmarshalJSON(b []byte) error {
 }
 
 // Opt is a request member for which "not sent", null and a value, even a zero
-// value, mean three different things. The zero Opt is not sent; [Set] and
-// [Null] make the other two.
+// value, mean three different things. The zero Opt is not sent; use [Set] and
+// [Null] for the other two.
 //
 //	gateway.SubscriptionUpdateParams{Metadata: gateway.Null[map[string]any]()} // clears it
 type Opt[T any] struct {
@@ -423,14 +423,14 @@ const (
 	optSet
 )
 
-// Set returns an Opt that sends v, also when v is the zero value of its type.
+// Set returns an Opt that sends v, even if v is the zero value of its type.
 func Set[T any](v T) Opt[T] { return Opt[T]{value: v, state: optSet} }
 
 // Null returns an Opt that sends null, which clears the member.
 func Null[T any]() Opt[T] { return Opt[T]{state: optNull} }
 
-// Get returns the value and whether there is one; it is false for an Opt that
-// is absent or null.
+// Get returns the value, and whether there is one: false for an Opt that is
+// absent or null.
 func (o Opt[T]) Get() (T, bool) { return o.value, o.state == optSet }
 
 // IsNull reports whether the member is sent as null.
@@ -476,8 +476,8 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 
 var _ query.Encoder = Opt[int]{}
 
-// EncodeValues writes the value as a query parameter; null becomes an empty
-// one and an absent Opt none.
+// EncodeValues writes the value as a query parameter: null as an empty one,
+// and an absent Opt as none.
 func (o Opt[T]) EncodeValues(key string, v *url.Values) error {
 	switch o.state {
 	case optSet:

@@ -71,7 +71,7 @@ func TestTimestampForms(t *testing.T) {
 	assert.Equal(t, `"2027-01-04T12:00:00.000Z"`, string(back))
 }
 
-// FuzzTimestamp: no string fails to decode, and each is encoded as it was.
+// FuzzTimestamp: every string can be decoded, and is encoded unchanged.
 func FuzzTimestamp(f *testing.F) {
 	for _, s := range []string{
 		`"2027-01-04T12:00:00.000Z"`, `"2027-02-30T12:00:00.000Z"`, `1e300`, `-1`, `""`, `null`, `"9999-12-31T23:59:60.999Z"`, `[1]`, `"\u0000"`,
@@ -153,7 +153,7 @@ func FuzzOpt(f *testing.F) {
 		in := params{gateway.Set(s), gateway.Set(n)}
 		body, err := jsonv2.Marshal(in)
 		if err != nil {
-			return // no valid UTF-8
+			return // invalid UTF-8
 		}
 		var out params
 		require.NoError(t, jsonv2.Unmarshal(body, &out))
@@ -197,8 +197,8 @@ func TestResultsUnderEncodingJSON(t *testing.T) {
 	assert.Equal(t, tx.Extra, back.Extra)
 }
 
-// A part of a result that is encoded alone, say a buyer that a merchant stores,
-// has no Extra member either.
+// A part of a result that is encoded separately, such as a buyer, has no Extra
+// member either.
 func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
 	t.Parallel()
 	members := map[string]json.RawMessage{"new": json.RawMessage("1")}
@@ -222,7 +222,7 @@ func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
 	assert.Greater(t, tested, 20)
 }
 
-// A list item is encoded in the shape in which it came.
+// A list item is encoded in the shape in which it was received.
 func TestListItemsEncodeToTheirShape(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{
@@ -247,8 +247,8 @@ func TestListItemsEncodeToTheirShape(t *testing.T) {
 	}
 }
 
-// The gateway splits lists at commas: a product's name with one would ask for
-// two other products, and find nothing.
+// The gateway splits lists at commas, so a product name with a comma would be
+// read as two names and match nothing.
 func TestAListOfFiltersRejectsACommaInAValue(t *testing.T) {
 	t.Parallel()
 	params := gateway.TransactionListParams{
@@ -336,7 +336,8 @@ func TestBuyerID(t *testing.T) {
 }
 
 // The constants of each type are the values that its rule accepts: the client
-// can send every constant, and every value that the gateway may return has one.
+// can send every constant, and every value that the gateway may return has a
+// constant.
 func TestConstantsAreTheKnownValues(t *testing.T) {
 	t.Parallel()
 	currencies := slices.AppendSeq(slices.Collect(spec.Currencies.All()), spec.BillingCurrencies.All())

@@ -87,7 +87,7 @@ func TestASeedChoosesTheSameSample(t *testing.T) {
 	assert.NotEqual(t, first, choose("b"))
 }
 
-func TestASurvivorHasAReason(t *testing.T) {
+func TestASurvivorNeedsAReason(t *testing.T) {
 	t.Parallel()
 	known, err := parseSurvivors("# a comment\n\n" + boundary + "\nequivalent: x\n")
 	require.NoError(t, err)

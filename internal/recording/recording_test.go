@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/internal/recording"
 )
 
-func TestThePictureHoldsEveryLineOfTheOutput(t *testing.T) {
+func TestThePictureContainsEveryLineOfTheOutput(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 30)
 	output := "\n1. An order\n   2 × Café <500 g> & co\n   " + long + "\n"

@@ -19,7 +19,7 @@ func infoOfAProbe() *buildinfo.BuildInfo {
 	}
 }
 
-func TestTheSBOMListsWhatIsLinked(t *testing.T) {
+func TestTheSBOMListsLinkedModules(t *testing.T) {
 	t.Parallel()
 	doc, err := describe(infoOfAProbe())
 	require.NoError(t, err)

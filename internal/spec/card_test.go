@@ -145,7 +145,7 @@ func TestCardDataIsFoundByItsName(t *testing.T) {
 	}
 }
 
-func TestEverydayNumbersAreNoCardData(t *testing.T) {
+func TestEverydayNumbersAreNotCardData(t *testing.T) {
 	t.Parallel()
 	day := time.Date(2026, time.November, 22, 0, 0, 0, 0, time.UTC)
 	for second := range 86_400 {
@@ -189,7 +189,7 @@ func TestEverydayNumbersAreNoCardData(t *testing.T) {
 	}
 }
 
-func TestProductCodesPhonesAndDocumentsAreNoCardData(t *testing.T) {
+func TestProductCodesPhonesAndDocumentsAreNotCardData(t *testing.T) {
 	t.Parallel()
 	gtin := func(s string) string {
 		sum := 0
@@ -244,7 +244,7 @@ func TestProductCodesPhonesAndDocumentsAreNoCardData(t *testing.T) {
 	}
 }
 
-func TestEachNameWhoseDigitsAreNoCardNumber(t *testing.T) {
+func TestMembersWhoseDigitsAreNotACardNumber(t *testing.T) {
 	t.Parallel()
 	const number = "4111111111111111"
 	for _, name := range []string{
@@ -318,7 +318,7 @@ func TestAMemberMayHaveAnyName(t *testing.T) {
 	}
 }
 
-func TestWhichObjectsAreCards(t *testing.T) {
+func TestCardObjects(t *testing.T) {
 	t.Parallel()
 	for name, card := range map[string]bool{"card": true, "Credit-Card": true, "pan": false, "expiry": false, "buyer": false} {
 		assert.Equal(t, card, spec.IsCardObject(name), name)

@@ -12,7 +12,7 @@ import (
 
 const visa = "4111111111111111"
 
-func TestWhatMayStandBesideACardNumber(t *testing.T) {
+func TestCharactersAroundACardNumber(t *testing.T) {
 	t.Parallel()
 	for _, written := range []string{visa, "4111 1111 1111 1111"} {
 		for n := range 20 {
@@ -58,7 +58,7 @@ func TestTheGroupsOfACardNumber(t *testing.T) {
 	}
 }
 
-func TestEveryCardNumberOfATextIsMasked(t *testing.T) {
+func TestEveryCardNumberInATextIsMasked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		visa: "***", visa + " " + visa: "*** ***", "a " + visa: "a ***", visa + " b": "*** b", "no number": "no number", "": "",

@@ -72,7 +72,7 @@ func TestCheckoutLinkProductEdges(t *testing.T) {
 	})
 }
 
-func TestCheckoutLinkWantsProductsOrAmount(t *testing.T) {
+func TestCheckoutLinkNeedsProductsOrAmount(t *testing.T) {
 	t.Parallel()
 	both := check(t, edit(t, productLink, "amount", "100"), spec.CheckoutLink)
 	if assert.Len(t, both, 1) {

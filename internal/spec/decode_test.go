@@ -74,7 +74,7 @@ func TestAValueOfAnotherTypeIsNotDecoded(t *testing.T) {
 	}
 }
 
-func TestADocumentKnowsNothingOfTheOneBefore(t *testing.T) {
+func TestAReusedDocumentHasNoStateOfThePreviousBody(t *testing.T) {
 	t.Parallel()
 	rule := func(o *spec.Object) { o.Int("amount", spec.Required) }
 	for range 100 {
@@ -111,8 +111,8 @@ func TestTheValuesOfAParameterAreOneList(t *testing.T) {
 	assert.Empty(t, spec.Joined(nil))
 }
 
-// TestAQueryIsCheckedWhateverElseIsInIt: no parameter beside a wrong one hides it.
-func TestAQueryIsCheckedWhateverElseIsInIt(t *testing.T) {
+// TestAnInvalidParameterDoesNotHideOtherViolations: no parameter beside a wrong one hides it.
+func TestAnInvalidParameterDoesNotHideOtherViolations(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]url.Values{
 		"an invalid value": {"cursor": {"\xff"}}, "an invalid name": {"\xff": {"1"}}, "two invalid names": {"\xff": {"1"}, "\xfe": {"2"}},
@@ -136,7 +136,7 @@ func TestAQueryOfTooManyParametersIsRejected(t *testing.T) {
 		spec.CheckQuery(many, spec.TransactionList, spec.Variant{}))
 }
 
-func TestTheDigitsOfAText(t *testing.T) {
+func TestOnlyDigits(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "0119876543219", spec.OnlyDigits("/0:(11) 98765-4321é９9"))
 }

@@ -79,7 +79,7 @@ func TestLegacyPayment(t *testing.T) {
 	checkValues(t, spec.LegacyPayment, spec.Variant{}, legacyPaymentBase, members)
 }
 
-func TestLegacyTokenTakesEverythingButCardData(t *testing.T) {
+func TestLegacyTokenAcceptsEverythingButCardData(t *testing.T) {
 	t.Parallel()
 	for body, field := range map[string]string{
 		`{}`: "",

@@ -56,7 +56,7 @@ func TestATimeMustBeInTheGatewaysFuture(t *testing.T) {
 	}
 }
 
-func TestATimeIsOneThatRFC3339CanWrite(t *testing.T) {
+func TestATimeMustFitRFC3339(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Subscription, spec.Variant{}, cardSubscription, []values{{
 		field:   "trial_end",
@@ -65,7 +65,7 @@ func TestATimeIsOneThatRFC3339CanWrite(t *testing.T) {
 	}})
 }
 
-func TestWhichTextsAreEmailAddresses(t *testing.T) {
+func TestEmailAddresses(t *testing.T) {
 	t.Parallel()
 	m := values{field: "email"}
 	for _, email := range []string{"a@b", "Maria.Silva-1_2+x@Shop-9.example", "o'neil@example.com", "a/b@example.com", "josé@example.com"} {

@@ -119,7 +119,7 @@ func TestSubscriptionTakesEveryBillingCurrency(t *testing.T) {
 	assert.Equal(t, 43, n)
 }
 
-func TestSubscriptionRefusalNeverRepeatsTheToken(t *testing.T) {
+func TestSubscriptionErrorsNeverContainTheToken(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"4111111111111111", "secret-but-not-a-token", "pgpm_secret"} {
 		found := check(t, edit(t, cardSubscription, "token", `"`+token+`"`), spec.Subscription)
@@ -149,7 +149,7 @@ func TestSubscriptionUpdate(t *testing.T) {
 	assert.Empty(t, check(t, `{"made_up": 1}`, spec.SubscriptionUpdate), "unknown members are ignored")
 }
 
-func TestSubscriptionUpdateNamesWhatCannotChange(t *testing.T) {
+func TestSubscriptionUpdateNamesImmutableMembers(t *testing.T) {
 	t.Parallel()
 	for _, member := range []string{
 		"customer_id", "amount", "token", "payment_method", "interval", "interval_count", "currency", "informations",
@@ -200,7 +200,7 @@ func TestSubscriptionList(t *testing.T) {
 	}
 }
 
-func TestSubscriptionRefusesCardData(t *testing.T) {
+func TestSubscriptionRejectsCardData(t *testing.T) {
 	t.Parallel()
 	for _, member := range []string{
 		`"card_number": "x"`, `"metadata": {"n": "4111-1111-1111-1111"}`, `"informations": [{"key": "card", "value": "4111111111111111"}]`,

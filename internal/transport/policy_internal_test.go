@@ -22,7 +22,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-func TestHowAFailedAttemptEnded(t *testing.T) {
+func TestOutcomesOfFailedAttempts(t *testing.T) {
 	t.Parallel()
 	unconnected := func(c *call) { c.connections.wanted.Store(true) }
 	for name, tc := range map[string]struct {
@@ -65,7 +65,7 @@ func TestHowAFailedAttemptEnded(t *testing.T) {
 	}
 }
 
-func TestEachAttemptForgetsTheConnectionsOfTheOneBefore(t *testing.T) {
+func TestEachAttemptHasItsOwnConnectionTrace(t *testing.T) {
 	t.Parallel()
 	var s connections
 	s.wanted.Store(true)
@@ -77,7 +77,7 @@ func TestEachAttemptForgetsTheConnectionsOfTheOneBefore(t *testing.T) {
 	assert.False(t, s.got.Load())
 }
 
-func TestWhatMayBeTriedAgain(t *testing.T) {
+func TestRetryableOutcomes(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[attemptOutcome][3]bool{ // safe, keyed, unsafe
 		none: {}, responded: {}, refused: {}, unsent: {true, true, true}, limited: {true, true, true}, unsure: {true, true, false},
@@ -95,7 +95,7 @@ func TestWhatMayBeTriedAgain(t *testing.T) {
 	}
 }
 
-func TestTheWaitDoublesUntilTheLongest(t *testing.T) {
+func TestTheWaitDoublesUpToTheMaximum(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		first, longest time.Duration
@@ -119,7 +119,7 @@ func TestTheWaitDoublesUntilTheLongest(t *testing.T) {
 	}
 }
 
-func TestALogSaysWhetherAnAttemptFailed(t *testing.T) {
+func TestTheLogLevelShowsWhetherAnAttemptFailed(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		outcome attemptOutcome
@@ -159,7 +159,7 @@ func TestAnObserverSeesTheEndOfAnAttemptOnce(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-func TestNoVerbPrintsWhatACleanErrorHides(t *testing.T) {
+func TestNoVerbPrintsTheSecretsOfARedactedError(t *testing.T) {
 	t.Parallel()
 	var s Secrets
 	s.learn(http.Header{
@@ -193,7 +193,7 @@ func TestARequestThatNetHTTPRejectsIsNotRepeated(t *testing.T) {
 	assert.NoError(t, c.finish(t.Context(), io.EOF).Err, "there is a response")
 }
 
-func TestAnEndedContextDoesNotChangeAnOutcomeThatStands(t *testing.T) {
+func TestAnEndedContextDoesNotChangeAFinalOutcome(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -206,7 +206,7 @@ func TestAnEndedContextDoesNotChangeAnOutcomeThatStands(t *testing.T) {
 	}
 }
 
-func TestAResponseHasAGreatestLength(t *testing.T) {
+func TestResponsesHaveAMaximumLength(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int64]error{maxBody: nil, maxBody + 1: errTooLong} {
 		_, err := readAll(io.LimitReader(zeros{}, size), -1)
@@ -218,7 +218,7 @@ type zeros struct{}
 
 func (zeros) Read(into []byte) (int, error) { return len(into), nil }
 
-func TestCredentialsOfFourCharactersAndMoreAreHidden(t *testing.T) {
+func TestCredentialsOfAtLeastFourCharactersAreHidden(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "the gateway rejects [redacted]", hide("the gateway rejects 1234", "1234"))
 	assert.Equal(t, "the gateway rejects 123", hide("the gateway rejects 123", "123"))
@@ -231,13 +231,13 @@ func TestOnlyBasicCredentialsAreAPairInBase64(t *testing.T) {
 	assert.Equal(t, text, hide(text, "Bearer "+pair))
 }
 
-func TestAnErrorThatHidesNothingIsReturnedAsItIs(t *testing.T) {
+func TestAnErrorWithoutSecretsIsReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	var s Secrets
 	assert.Same(t, errTooLong, s.HideErr(errTooLong))
 }
 
-func TestAURLInATextKeepsItsHostOnly(t *testing.T) {
+func TestAURLInATextKeepsOnlyItsHost(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Get https://api.example/v2/x?cpf=1":  "Get https://api.example/…",
@@ -261,7 +261,7 @@ func TestTheErrorOfAnEndedContextHasItsCause(t *testing.T) {
 	require.EqualError(t, ended(ctx), "context canceled: shutdown")
 }
 
-func TestARejectionWhoseBodyIsCutIsOne(t *testing.T) {
+func TestARejectionWithATruncatedBodyIsStillARejection(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]attemptOutcome{
 		0: unsure, 199: responded, 200: unsure, 299: unsure, 300: responded, 404: responded, 429: limited, 503: unsure,
@@ -279,7 +279,7 @@ func TestARejectionWhoseBodyIsCutIsOne(t *testing.T) {
 	assert.Equal(t, context.Canceled, c.result.Err, "the caller's context goes before the attempt's timeout")
 }
 
-func TestAClientWithoutATransportHasTheDefaultOne(t *testing.T) {
+func TestAClientWithoutATransportUsesTheDefault(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, attempts{http.DefaultTransport}, WrapClient(&http.Client{}).Transport)
 	require.EqualError(t, errTooLong, "the response is longer than 67108864 bytes")

@@ -120,9 +120,9 @@ func request(class spec.Class, header http.Header, body []byte) *transport.Reque
 	}
 }
 
-// TestWhatNetHTTPMaySendAgain: it repeats a request that has a GetBody and was not
+// TestRequestsThatNetHTTPMayReplay: it repeats a request that has a GetBody and was not
 // written, and by itself one with an Idempotency-Key that was.
-func TestWhatNetHTTPMaySendAgain(t *testing.T) {
+func TestRequestsThatNetHTTPMayReplay(t *testing.T) {
 	t.Parallel()
 	key := http.Header{"Idempotency-Key": {"k"}}
 	for name, tc := range map[string]struct {
@@ -178,7 +178,7 @@ func (a *attemptNumber) Authorize(_ context.Context, h http.Header) error {
 	return nil
 }
 
-func TestWithoutACredentialAnotherCallWouldFailAlike(t *testing.T) {
+func TestAMissingCredentialIsAPermanentError(t *testing.T) {
 	t.Parallel()
 	base := roundTrip(func(*http.Request) (*http.Response, error) { panic("nothing is sent") })
 	req := request(spec.Safe, nil, nil)
@@ -233,8 +233,8 @@ func TestEveryBodyIsClosed(t *testing.T) {
 	}
 }
 
-// TestTheResponseToAHeadIsNotCut: its length is that of the GET's body.
-func TestTheResponseToAHeadIsNotCut(t *testing.T) {
+// TestAHEADResponseIsNotTruncated: its length is that of the GET's body.
+func TestAHEADResponseIsNotTruncated(t *testing.T) {
 	t.Parallel()
 	base := roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: 100, Body: http.NoBody}, nil

@@ -86,7 +86,7 @@ func sameExact[T any](t *testing.T, body []byte) {
 	}
 }
 
-func TestFastDecodeIsTheSame(t *testing.T) {
+func TestFastDecodeMatchesTheJSONPackage(t *testing.T) {
 	t.Parallel()
 	for _, name := range responses {
 		sameDecodes(t, files.Read(t, name))

@@ -34,7 +34,7 @@ func TestARecursiveTypeIsReadAndWritten(t *testing.T) {
 	assert.JSONEq(t, body, string(written))
 }
 
-func TestATypeThatEmbedsItselfEndsInNoLoop(t *testing.T) {
+func TestATypeThatEmbedsItselfDoesNotLoop(t *testing.T) {
 	t.Parallel()
 	assert.NotPanics(t, func() { jsonread.Decode([]byte(`{"name":"a"}`), new(self)) })
 }
