@@ -49,7 +49,7 @@ func private(path, name string) bool {
 	if strings.HasPrefix(name, ".") || slices.Contains([]string{"internal", "testdata", "examples", "cmd", "node_modules"}, name) {
 		return true
 	}
-	nested, _ := filepath.Glob(filepath.Join(path, "go.mod")) // the pattern is fine
+	nested, _ := filepath.Glob(filepath.Join(path, "go.mod")) // the pattern is valid
 	return len(nested) > 0
 }
 

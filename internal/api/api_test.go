@@ -21,8 +21,8 @@ func listed(t *testing.T, file string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// TestNoDeclarationWasRemovedOrChanged unless api/next.txt says so too. What was added is
-// listed at the latest when .ci/run compares the whole file.
+// TestNoDeclarationWasRemovedOrChanged unless api/next.txt was updated too.
+// Additions may be missing there until .ci/run compares the whole file.
 func TestNoDeclarationWasRemovedOrChanged(t *testing.T) {
 	t.Parallel()
 	now, err := api.List(root)
@@ -48,8 +48,8 @@ func TestNoDeclarationOfAReleaseWasRemoved(t *testing.T) {
 	}
 }
 
-// TestTheListHasEveryKindOfDeclaration of the packages that others import, and none of
-// those that they can't.
+// TestTheListHasEveryKindOfDeclaration in importable packages, and nothing
+// from other packages.
 func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 	t.Parallel()
 	now, err := api.List(root)
@@ -75,7 +75,7 @@ func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 	assert.NotContains(t, text, "method (*Error) status")
 }
 
-// TestBreakingChangesAreListed, and what is added is not.
+// TestBreakingChangesAreListed, and additions are not.
 func TestBreakingChangesAreListed(t *testing.T) {
 	t.Parallel()
 	before := []string{

@@ -31,8 +31,8 @@ func size(op *operation) int {
 	}
 }
 
-// TestEveryFaultSchedule plays every schedule of every operation: which fault each
-// request meets, and what happens around it.
+// TestEveryFaultSchedule runs every schedule of every operation. A schedule
+// determines the fault of each request and the events around it.
 func TestEveryFaultSchedule(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
@@ -52,8 +52,8 @@ func TestEveryFaultSchedule(t *testing.T) {
 	}
 }
 
-// explored plays the schedules of an operation until one breaks a property, that of the
-// defect if it names one, and returns it, minimised.
+// explored runs the schedules of an operation until one breaks a property (the
+// defect's property, if it names one), and returns that schedule, minimised.
 func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample *schedule, runs int) {
 	t.Helper()
 	fails := func(s *schedule) bool {
@@ -62,7 +62,7 @@ func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample 
 	var tree explore.Tree
 	var picks []int
 	for more := true; more && picks == nil; {
-		// A bubble of its own for each mock, which must not get too full.
+		// Each mock has its own bubble, and must not accumulate too much data.
 		synctest.Test(t, func(t *testing.T) {
 			server := mockserver.Run(t, mockserver.WithDialect(op.dialect), mockserver.WithConsole(false), mockserver.WithOpeningBalance(1e9))
 			for range 1000 {
@@ -94,7 +94,7 @@ func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample 
 	return counterExample, tree.Runs()
 }
 
-// played plays one schedule in the account number n.
+// played runs one schedule in account number n.
 func played(t *testing.T, server *mockserver.Server, op *operation, d defect, wrong int, run *explore.Run, n int) *schedule {
 	t.Helper()
 	s := &schedule{

@@ -23,7 +23,7 @@ import (
 type defect struct {
 	name      string
 	operation string
-	finds     string // in what the counter-example says
+	finds     string // text in the counter-example
 	client    func(http.RoundTripper) http.RoundTripper
 	gateway   func(http.RoundTripper) http.RoundTripper
 	merchant  func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error)
@@ -80,7 +80,7 @@ func defects() []defect {
 				}
 				t, err := s.client.Transactions.FindByExternalRef(ctx, o.reference, gateway.FindOptions{})
 				if err != nil {
-					return "", err // also ErrNotFound, of a list that is behind
+					return "", err // also ErrNotFound, from a list that lags behind
 				}
 				return t.ID, nil
 			},
@@ -112,7 +112,7 @@ func defects() []defect {
 			},
 		},
 		{
-			name: "each attempt has an idempotency key of its own", operation: "refund with an idempotency key", finds: twice,
+			name: "each attempt has its own idempotency key", operation: "refund with an idempotency key", finds: twice,
 			client: func(next http.RoundTripper) http.RoundTripper {
 				n := 0
 				return roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -123,7 +123,7 @@ func defects() []defect {
 			},
 		},
 		{
-			name: "a 200 is a success whatever it says", operation: "charge, live", finds: "success was reported, but nothing was done",
+			name: "a 200 is a success whatever its body", operation: "charge, live", finds: "success was reported, but nothing was done",
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if e, ok := errors.AsType[*gateway.Error](err); ok && e.StatusCode == http.StatusOK {
@@ -188,7 +188,7 @@ func rewriting(next http.RoundTripper, rewrite func(string) string) http.RoundTr
 	})
 }
 
-// seeing changes the response to a write as the client sees it.
+// seeing changes the response to a write that the client sees.
 func seeing(see func(*http.Response, error) (*http.Response, error)) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -214,7 +214,7 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 			t.Parallel()
 			op, ok := byName[d.operation]
 			require.True(t, ok)
-			found, runs := explored(t, &op, d, 1) // first the schedules with one fault
+			found, runs := explored(t, &op, d, 1) // schedules with one fault first
 			if found == nil {
 				found, runs = explored(t, &op, d, 2)
 			}

@@ -22,9 +22,9 @@ import (
 
 // Run is one execution of a test: the choices that it has made so far.
 type Run struct {
-	picks   []int // those of the tree or of a replay, then those made here
-	options []int // how many there were at each choice
-	at      int   // choices made
+	picks   []int // first those of the tree or a replay, then those made in this run
+	options []int // the number of options of each choice
+	at      int   // number of choices made
 	lenient bool  // a replay, whose picks may no longer fit
 }
 
@@ -63,8 +63,8 @@ type Tree struct {
 	runs int
 }
 
-// Next returns the next run, nil after the last one. The previous run must have
-// ended.
+// Next returns the next run, or nil after the last one. The previous run must
+// have ended.
 func (t *Tree) Next() *Run {
 	next := &Run{}
 	if t.last != nil {
@@ -83,7 +83,7 @@ func (t *Tree) Next() *Run {
 	return next
 }
 
-// Runs returns how many runs there were so far.
+// Runs returns the number of runs so far.
 func (t *Tree) Runs() int { return t.runs }
 
 // Minimise reduces the choices of a failing run, as long as it still fails: it
@@ -99,8 +99,8 @@ func Minimise(picks []int, fails func(*Run) bool) []int {
 	}
 }
 
-// longestCut is the maximum number of choices removed at a time: at least those of a
-// request.
+// longestCut is the maximum number of choices removed at a time. It must cover
+// the choices of one request.
 const longestCut = 8
 
 func smallerFailing(picks []int, fails func(*Run) bool) []int {
@@ -135,7 +135,7 @@ func smallerFailing(picks []int, fails func(*Run) bool) []int {
 	return nil
 }
 
-// plainEnd drops the default choices at the end, which every run makes anyway.
+// plainEnd drops trailing default choices, which every run makes anyway.
 func plainEnd(picks []int) []int {
 	for len(picks) > 0 && picks[len(picks)-1] == 0 {
 		picks = picks[:len(picks)-1]

@@ -8,8 +8,8 @@ import (
 	"github.com/gateway-go/gateway/internal/explore"
 )
 
-// TestEverySequenceOfChoicesIsPlayedOnce also if the first choice decides which
-// others exist.
+// TestEverySequenceOfChoicesIsPlayedOnce, even if the first choice determines
+// which others exist.
 func TestEverySequenceOfChoicesIsPlayedOnce(t *testing.T) {
 	t.Parallel()
 	var tree explore.Tree
@@ -42,7 +42,8 @@ func TestACounterExampleIsMinimized(t *testing.T) {
 	assert.Equal(t, []int{0, 2, 7}, explore.Minimise([]int{3, 2, 7}, fails))
 }
 
-// TestATestThatIsNotDeterministicIsReported, rather than explored in part.
+// TestATestThatIsNotDeterministicIsReported instead of being explored
+// partially.
 func TestATestThatIsNotDeterministicIsReported(t *testing.T) {
 	t.Parallel()
 	var tree explore.Tree

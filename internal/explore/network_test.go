@@ -20,16 +20,16 @@ import (
 type fault struct {
 	name    string
 	applied bool // the gateway executes the request
-	final   bool // another attempt would be wrong, or is not made
+	final   bool // another attempt would be wrong or is not made
 	late    late // the gateway executes it later
 	see     sight
 }
 
-// sight is what the client sees of a request, given the gateway's response if the
-// request was executed in time.
+// sight returns what the client sees of a request, given the gateway's
+// response if the request was executed in time.
 type sight func(r *http.Request, real *http.Response) (*http.Response, error)
 
-// late is when a request arrives whose sender has given up.
+// late is when a request arrives after its sender has given up.
 type late int
 
 const (
@@ -149,7 +149,7 @@ func hang(r *http.Request, _ *http.Response) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// What can happen around a request besides its fault.
+// Events that can happen around a request, besides its fault.
 const (
 	nothing = iota
 	aRival
@@ -207,8 +207,8 @@ func copyOf(r *http.Request) (*http.Request, error) {
 	return out, err
 }
 
-// event makes an event happen around a request. The error is that of a canceled
-// context; if the process dies, event does not return.
+// event makes an event happen around a request. It returns the error of a
+// canceled context; if the process dies, it does not return.
 func (n network) event(row *row, when string, event int) error {
 	s := n.s
 	if event != nothing {
@@ -232,7 +232,7 @@ func (n network) event(row *row, when string, event int) error {
 	return nil
 }
 
-// execute sends the request to the gateway, now or later.
+// execute sends the request to the gateway, immediately or later.
 func (n network) execute(f fault, out *http.Request) *http.Response {
 	s := n.s
 	if f.late != inTime {
@@ -258,7 +258,7 @@ func makeStale(r *http.Request) {
 	r.Header.Set("X-Mock-Fault", "stale-read")
 }
 
-// delayed is a request that is still on its way.
+// delayed is a request that has not arrived yet.
 type delayed struct {
 	until   late
 	process int
@@ -332,7 +332,7 @@ func (s *schedule) saw(row *row, resp *http.Response, err error) {
 	}
 }
 
-// newRow records a request, and whether it came too soon.
+// newRow records a request, and whether it was sent too early.
 func (s *schedule) newRow(r *http.Request) *row {
 	op, _ := gateway.OperationFromContext(r.Context())
 	row := &row{process: s.process, operation: op.Name}

@@ -13,15 +13,15 @@ import (
 // did.
 type operation struct {
 	name    string
-	op      string // as the client names it
+	op      string // the client's name of the operation
 	dialect mockserver.Dialect
 	options []gateway.Option
 	amount  int64
-	variant bool // similar to the previous one: the short run plays fewer of its schedules
+	variant bool // similar to the previous one, so the short run plays fewer of its schedules
 
-	prepare func(*schedule) error // what must exist before the call
+	prepare func(*schedule) error // creates what must exist before the call
 	call    func(context.Context, *gateway.Client, order, ...gateway.RequestOption) (id string, err error)
-	again   func(context.Context, *schedule) (id string, err error) // of a restarted process; nil repeats the call
+	again   func(context.Context, *schedule) (id string, err error) // the call of a restarted process; nil repeats the first call
 	stored  func(context.Context, *schedule) ([]stored, error)
 
 	// events are those that can happen around a request.
@@ -43,7 +43,7 @@ type order struct {
 type stored struct {
 	id     string
 	amount int64
-	maker  int // the process; aRivalProcess
+	maker  int // the process that created it, or aRivalProcess
 }
 
 const (
@@ -119,7 +119,7 @@ func storedCharges(ctx context.Context, s *schedule) ([]stored, error) {
 	return all(page, err, func(t *gateway.TransactionSummary) stored { return stored{t.ID, t.Amount, s.makers[t.ID]} })
 }
 
-// all maps the items of the only page.
+// all converts the items of the only page.
 func all[T any](page *gateway.Page[T], err error, item func(*T) stored) ([]stored, error) {
 	if err != nil {
 		return nil, err
@@ -165,7 +165,8 @@ func createSubscription(ctx context.Context, c *gateway.Client, o order, opts ..
 	return sub.ID, nil
 }
 
-// storedSubscriptions also counts their charges: a second one is a second subscription.
+// storedSubscriptions also counts the charges: a second charge counts as a
+// second subscription.
 func storedSubscriptions(ctx context.Context, s *schedule) ([]stored, error) {
 	page, err := s.sound.Subscriptions.List(ctx, gateway.SubscriptionListParams{Limit: 100})
 	if err != nil {
@@ -227,8 +228,9 @@ func storedRefunds(ctx context.Context, s *schedule) ([]stored, error) {
 
 var errReadFailed = errors.New("the transaction could not be read")
 
-// refundAgain is what a restarted process does without an idempotency key: it waits
-// until no request can be in flight, and reads the transaction before it sends.
+// refundAgain is the restarted process without an idempotency key: it waits
+// until no request can be in flight, and reads the transaction before it sends
+// a refund.
 func refundAgain(ctx context.Context, s *schedule) (string, error) {
 	time.Sleep(time.Hour)
 	s.arrive(afterTheCall)

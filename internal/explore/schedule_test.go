@@ -20,25 +20,25 @@ type schedule struct {
 	t         *testing.T
 	run       *explore.Run
 	operation *operation
-	left      int // how many more faults are allowed
+	left      int // the number of faults that are still allowed
 	transient int // attempts whose failure another attempt can fix
-	serious   int // all other faults
+	serious   int // number of other faults
 	defect    defect
 	order     order
-	wrong     []string // the properties that do not hold
+	wrong     []string // violated properties
 
 	server *mockserver.Server
-	key    string            // of an account of its own
+	key    string            // with its own account
 	mock   http.RoundTripper // the transport to the mock that never fails
-	sound  *gateway.Client   // over mock
-	client *gateway.Client   // over a network
+	sound  *gateway.Client   // uses mock
+	client *gateway.Client   // uses a network
 
 	process  int // 1, and 2 after the first one died
 	sent     map[string]int
 	cancel   context.CancelFunc
 	timers   []*time.Timer
 	underway []delayed
-	makers   map[string]int // of the resources, by id
+	makers   map[string]int // the processes that created the resources, by id
 	rivals   int
 
 	notBefore time.Time
@@ -53,7 +53,7 @@ type row struct {
 	events                 []string
 }
 
-// receipt is what a call returned to its merchant.
+// receipt is the result of a call.
 type receipt struct {
 	id    string
 	err   error
@@ -74,7 +74,8 @@ func (s *schedule) choose(n int) int {
 	return pick
 }
 
-// fault chooses the fault of a request. A read that waited an hour is not stale.
+// fault chooses the fault of a request. A read after an hour's wait is not
+// stale.
 func (s *schedule) fault(write bool) fault {
 	faults := writeFaults()
 	if !write {
@@ -181,7 +182,7 @@ func (s *schedule) play() {
 	s.settle(said, started)
 }
 
-// merchant makes the call as the merchant's code does.
+// merchant makes the call as a merchant's code would.
 func (s *schedule) merchant(ctx context.Context, o order, opts ...gateway.RequestOption) (string, error) {
 	if s.defect.merchant != nil {
 		return s.defect.merchant(ctx, s, o, opts...)
@@ -189,8 +190,8 @@ func (s *schedule) merchant(ctx context.Context, o order, opts ...gateway.Reques
 	return s.operation.call(ctx, s.client, o, opts...)
 }
 
-// start runs a call in a process of its own, which may die. The first one's context
-// may have a deadline, or have ended before.
+// start runs a call in a separate process, which may die. The context of the
+// first process may have a deadline, or have ended before the call.
 func (s *schedule) start(process int, call func(context.Context) (string, error)) (said receipt) {
 	s.process, s.sent, s.notBefore = process, map[string]int{}, time.Time{}
 	var transport http.RoundTripper = network{s}
@@ -207,7 +208,7 @@ func (s *schedule) start(process int, call func(context.Context) (string, error)
 			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context has ended before"})
 		case 2:
 			s.serious++
-			ctx, cancel = context.WithTimeout(s.t.Context(), 1900*time.Millisecond) // all waits together are shorter
+			ctx, cancel = context.WithTimeout(s.t.Context(), 1900*time.Millisecond) // longer than all waits together
 			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context has a deadline in 1.9 s"})
 		}
 	}
@@ -227,8 +228,8 @@ func (s *schedule) start(process int, call func(context.Context) (string, error)
 	return said
 }
 
-// restart is the second process. It knows the order and when it was sent, or the
-// order alone.
+// restart is the second process. It has the order and the time when it was
+// sent, or only the order.
 func (s *schedule) restart(started time.Time) receipt {
 	if s.operation.again != nil {
 		said := s.start(2, func(ctx context.Context) (string, error) { return s.operation.again(ctx, s) })
@@ -249,7 +250,8 @@ func (s *schedule) restart(started time.Time) receipt {
 
 func (s *schedule) isRefund() bool { return s.operation.op == "transactions.refund" }
 
-// read reads what is stored for the order. There must never be more than one.
+// read reads the resources that are stored for the order. There must be at
+// most one.
 func (s *schedule) read() []stored {
 	found, err := s.operation.stored(s.t.Context(), s)
 	if err != nil {
@@ -279,13 +281,13 @@ func (s *schedule) judge(said receipt, found []stored) {
 		s.judgeDuplicate(said, found)
 	default:
 		if slices.ContainsFunc(found, said.speaksAbout) {
-			s.broken("an error that says that nothing was done, but it was: " + said.err.Error())
+			s.broken("an error says that nothing was done, but it was: " + said.err.Error())
 		}
 	}
 }
 
 // speaksAbout reports whether a receipt is about the resource. Refunds have no
-// ids: all refunds of the order count.
+// ids, so all refunds of the order count.
 func (r receipt) speaksAbout(found stored) bool {
 	return found.id == "" || slices.Contains(r.about, found.maker)
 }
@@ -313,8 +315,8 @@ func (s *schedule) judgeDuplicate(said receipt, found []stored) {
 	}
 }
 
-// settle does what the manual says after an unknown outcome: repeat it with its
-// reference. Then the order has been carried out once.
+// settle resolves an unknown outcome as documented, by repeating the call with
+// its reference. After that the order must have been carried out once.
 func (s *schedule) settle(said receipt, started time.Time) {
 	outcome, unknown := errors.AsType[*gateway.OutcomeError](said.err)
 	if !unknown || !s.operation.settled || len(s.wrong) > 0 {

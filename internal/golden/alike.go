@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Alike checks that the mock's response got has the members and values of the
-// golden response want, except for those that differ in every run: ids,
-// timestamps, and the codes derived from them. Members named in but may have any
+// Alike checks that got, a response of the mock, has the members and values of
+// the golden response want, except those that differ in every run: ids,
+// timestamps and codes derived from them. Members named in but may have any
 // value.
 func Alike(tb TB, want, got []byte, but ...string) {
 	tb.Helper()

@@ -10,7 +10,7 @@ import (
 )
 
 // Failure is an error response that every operation must be able to read, and
-// what the client's error must contain.
+// the required contents of the client's error.
 type Failure struct {
 	Exchange // its status and body
 
@@ -20,8 +20,8 @@ type Failure struct {
 	Fields []string // the invalid members
 }
 
-// Failures returns the error responses under testdata/errors, which are those of
-// the gateway and of a proxy in front of it. Each call returns new ones.
+// Failures returns the error responses under testdata/errors, from the gateway
+// and from a proxy in front of it. Each call returns new values.
 func Failures(tb TB) []*Failure {
 	tb.Helper()
 	entries, err := os.ReadDir(filepath.Join(root(tb), "testdata", "errors"))
@@ -69,7 +69,7 @@ func failure(tb TB, name string, status int) *Failure {
 	for _, field := range fields {
 		f.Fields = append(f.Fields, field.Field)
 	}
-	f.Code, f.Detail = body.Code+body.Error, body.Detail+body.Message // a body has one of each
+	f.Code, f.Detail = body.Code+body.Error, body.Detail+body.Message // a body has exactly one of these
 	return f
 }
 

@@ -1,8 +1,8 @@
-// Package golden compares both halves of the project with the wire form under
-// testdata/, which was written by hand from the interface document: one file
-// per request and response, testdata/<resource>/<operation>.request.json and
-// .response.json, and .live.response.json if the live dialect differs. Only
-// tests import it.
+// Package golden compares the client and the mock gateway with the wire form
+// under testdata/, which was written manually from the interface document: one
+// file per request and response, testdata/<resource>/<operation>.request.json
+// and .response.json, and .live.response.json if the live dialect differs.
+// Only tests import it.
 package golden
 
 import (
@@ -83,8 +83,8 @@ func Data(tb TB, response []byte) []byte {
 }
 
 // Keeps checks that got, the encoding of what was decoded from want, has the members and
-// values of want and no others. Absent, null, "" and an empty list may become each
-// other. A number may have come as a string.
+// values of want and no others. Absent, null, "" and an empty list may become
+// each other. A number may have been a string in want.
 func Keeps(tb TB, want, got []byte) {
 	tb.Helper()
 	compare(tb, want, got, func(_ string, want, got any) bool {
@@ -154,8 +154,8 @@ func empty(v any) bool {
 	return v == nil || v == "" || v == (absent{}) || ok && len(list) == 0
 }
 
-// zero reports whether v is empty: a member that was not in the response may be
-// written like this.
+// zero reports whether v is an empty value, which may be written for a member
+// that was not in the response.
 func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
 
 // Filled checks that every exported field of the struct v points to, and of the structs

@@ -1,7 +1,7 @@
-// Package jsonread is the only package that reads JSON by hand, and the only one
-// that uses unsafe to avoid copies. A [Document] is JSON read once, into a flat
-// list of nodes: the rules check it, [Decode] fills structs from it, and a webhook
-// is read through [Read].
+// Package jsonread contains the project's own JSON parser, and is the only
+// package that uses unsafe to avoid copies. A [Document] is JSON parsed once,
+// into a flat list of nodes: the rules check it, [Decode] fills structs from
+// it, and [Read] reads webhooks.
 package jsonread
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Lenient are the options for responses and webhooks: a name in Latin-1 or a
+// Lenient has the options for responses and webhooks: a name in Latin-1 or a
 // duplicate member must not hide a payment.
 var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
@@ -47,14 +47,14 @@ type node struct {
 	escapes       bool // the value is a string that has them
 }
 
-// SyntaxError reports where a body stops being a JSON object with unique names.
+// SyntaxError reports where a body is not a JSON object with unique names.
 type SyntaxError struct {
-	Offset  int64            // bytes before the fault
-	Pointer jsontext.Pointer // the member with the fault; may be ""
+	Offset  int64            // bytes before the error
+	Pointer jsontext.Pointer // the member with the error; may be ""
 	Reason  string
 }
 
-// Error names the reason and repeats nothing of the body.
+// Error returns the reason, without any part of the body.
 func (e *SyntaxError) Error() string { return e.Reason }
 
 // Parse reads body, which must be one JSON object without duplicate names. The
@@ -67,9 +67,9 @@ func (d *Document) Parse(body []byte) error {
 }
 
 // Read calls use with the document of body, a JSON object that is read leniently
-// (see [Lenient]). What the document returns is valid until body changes, the
-// document itself during the call. An object with more than maxNodes values is an
-// error, so that an attacker's body can't use more memory.
+// (see [Lenient]). The document is valid only during the call; values that it
+// returns are valid until body changes. An object with more than maxNodes
+// values is an error, which limits the memory that an attacker's body can use.
 func Read(body []byte, use func(d *Document)) error {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
 	defer release(d)
@@ -87,16 +87,16 @@ func Read(body []byte, use func(d *Document)) error {
 // Strict reports whether [Read] found neither duplicate names nor invalid UTF-8.
 func (d *Document) Strict() bool { return d.strict }
 
-// Reset drops the body, and memory that few bodies need.
+// Reset releases the body, and memory that few bodies need.
 func (d *Document) Reset() {
-	const keep = 1 << 14 // nodes; a page of 100 transactions has half of that
+	const keep = 1 << 14 // nodes; a page of 100 transactions has half as many
 	if cap(d.nodes) > keep {
 		d.nodes = nil
 	}
 	d.body, d.buf = nil, bytes.Buffer{}
 }
 
-// parse reads the body in any form that JSON has.
+// parse reads the body with the JSON package, in any valid form.
 func (d *Document) parse(opts ...jsontext.Options) error {
 	if len(d.body) > math.MaxInt32 {
 		return &SyntaxError{Offset: math.MaxInt32, Reason: "the body is too long"}
@@ -173,7 +173,7 @@ func (d *Document) read(n node) error {
 // plain reports whether a string has no escapes and is valid UTF-8.
 func plain(raw []byte) bool { return bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) }
 
-// place returns the position of the n bytes that were just read.
+// place returns the position of the last n bytes read.
 func (d *Document) place(n int) (start, end int32) {
 	at := d.dec.InputOffset()
 	return int32(at) - int32(n), int32(at) //nolint:gosec // as above
@@ -201,9 +201,9 @@ func (d *Document) Kind(i int) jsontext.Kind { return d.nodes[i].kind }
 // sibling if it has one. The first child of i is i+1.
 func (d *Document) End(i int) int { return int(d.nodes[i].end) }
 
-// Find returns the member of object i that is called name, or 0. *hint is the node at
-// which to start, and is set to the node after the one found: members are mostly read
-// in order.
+// Find returns the member of object i with the name, or 0. *hint is the node
+// at which to start, and is set to the node after the one found, because
+// members are mostly read in order.
 func (d *Document) Find(i int, name string, hint *int) int {
 	if d.nodes[i].names&nameBit(name) == 0 {
 		return 0
@@ -265,7 +265,7 @@ func (d *Document) Scalar(i int) (s string, ok bool) {
 	}
 }
 
-// Children ranges over the members of an object or the elements of an array.
+// Children iterates over the members of an object or the elements of an array.
 func (d *Document) Children(i int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for child, end := i+1, d.End(i); child < end && yield(child); child = d.End(child) {
@@ -273,7 +273,7 @@ func (d *Document) Children(i int) iter.Seq[int] {
 	}
 }
 
-// Path names node i as in "data.products[0].price".
+// Path returns the path of node i, such as "data.products[0].price".
 func (d *Document) Path(i int) string {
 	var path []byte
 	for at := 0; at != i; {
@@ -301,17 +301,18 @@ func unquote(raw []byte) string {
 }
 
 // view returns b as a string without a copy: copies took half of the time of
-// the rules.
+// rule checks.
 func view(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // see above
 }
 
-// Place returns where the JSON of node i is in the body.
+// Place returns the position of node i's JSON in the body.
 func (d *Document) Place(i int) (start, end int) {
 	return int(d.nodes[i].raw), int(d.nodes[i].rawEnd)
 }
 
-// KindName names a kind as in "must be a string, not null".
+// KindName returns the name of a kind for messages such as "must be a string,
+// not null".
 func KindName(k jsontext.Kind) string {
 	switch k {
 	case 'n':

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// plans are the reading functions of the types read so far. They depend on the
-// types alone, so sharing them is safe.
+// plans has the reading functions of the types read so far. They depend only
+// on the types, so sharing them is safe.
 var plans sync.Map // reflect.Type to readFunc
 
 // planFor returns the reading function for values of type t.
@@ -67,7 +67,7 @@ func makePlan(t reflect.Type) readFunc {
 // structPlan is the plan of a struct.
 type structPlan struct {
 	fields []fieldPlan // in the order of the struct, which is that of the responses
-	extra  []int       // where unknown members are kept; nil drops them
+	extra  []int       // where unknown members are stored; nil drops them
 }
 
 type fieldPlan struct {
@@ -100,7 +100,7 @@ const maxEmbedded = 8
 // field has the same name.
 func (p *structPlan) add(t reflect.Type, at []int) bool {
 	if len(at) > maxEmbedded {
-		return false // a type that embeds a pointer to itself
+		return false // the type embeds a pointer to itself
 	}
 	var embedded []reflect.StructField
 	for i := range t.NumField() {
@@ -162,8 +162,8 @@ func (p *structPlan) read(d *Decoder, i int, v reflect.Value) bool {
 	return true
 }
 
-// field returns the field of a member, or -1. It is usually the one after the
-// last one, or soon after that.
+// field returns the field of a member, or -1. It is usually the one right
+// after the last field, or close to it.
 func (p *structPlan) field(name string, next int) int {
 	for i := next; i < len(p.fields); i++ {
 		if p.fields[i].name == name {
@@ -178,7 +178,7 @@ func (p *structPlan) field(name string, next int) int {
 	return -1
 }
 
-// keep stores a member for which the struct has no field.
+// keep stores a member that has no field in the struct.
 func (p *structPlan) keep(d *Decoder, i int, v reflect.Value) {
 	if p.extra == nil {
 		return
@@ -190,7 +190,8 @@ func (p *structPlan) keep(d *Decoder, i int, v reflect.Value) {
 	(*members)[strings.Clone(d.Name(i))] = slices.Clone(d.raw(i))
 }
 
-// fieldAt returns the field at path, allocating the structs on the way to it.
+// fieldAt returns the field at path, and allocates the structs that lead to
+// it.
 func fieldAt(v reflect.Value, path []int) reflect.Value {
 	v = v.Field(path[0])
 	for _, i := range path[1:] {

@@ -10,7 +10,7 @@ import (
 
 // Rewriter copies JSON with changes.
 type Rewriter struct {
-	// Name returns what replaces a member's name; nil keeps all names.
+	// Name returns the replacement of a member's name; nil keeps all names.
 	Name func(name string) string
 
 	// Value writes the replacement of a token other than a name. The path names
@@ -24,7 +24,7 @@ func (r Rewriter) Rewrite(text []byte) ([]byte, error) {
 	in := jsontext.NewDecoder(bytes.NewReader(text), Lenient)
 	var to bytes.Buffer
 	out := jsontext.NewEncoder(&to, Lenient)
-	path := []string{""} // a name for each open object or array, and that of the next value
+	path := []string{""} // the name of each open object or array, and of the next value
 	for {
 		kind, length := in.StackIndex(in.StackDepth())
 		t, err := in.ReadToken()

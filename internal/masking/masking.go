@@ -1,5 +1,5 @@
-// Package masking decides what must not be shown of a request or a response:
-// credentials, tokens, documents, Pix keys and card data.
+// Package masking decides which parts of a request or a response must not be
+// shown: credentials, tokens, documents, Pix keys and card data.
 package masking
 
 import (
@@ -15,7 +15,7 @@ import (
 // Masked replaces a value that must not be shown.
 const Masked = "***"
 
-// Header reports whether a header carries a credential.
+// Header reports whether a header contains a credential.
 func Header(name string) bool {
 	switch strings.ToLower(name) {
 	case "authorization", "proxy-authorization", "apikey", "x-checkout-session-token", "cookie", "set-cookie":
@@ -50,8 +50,8 @@ func Member(path []string, t jsontext.Token) bool {
 	return slices.ContainsFunc(path, spec.IsCardObject) || spec.CardData(name, t.Kind(), t.String())
 }
 
-// Rewrite copies a JSON text with the values that change returns, and masks the
-// card numbers in the names of members.
+// Rewrite copies JSON text with the values replaced by change, and masks card
+// numbers in member names.
 func Rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
 	r := jsonread.Rewriter{
 		Name: spec.MaskCardNumbers,

@@ -1,19 +1,20 @@
-// Command mutate changes the code that decides about money, one small change at a time,
-// and reports the changes that no test notices.
+// Command mutate tests the tests of code that handles money: it makes one
+// small change to the code at a time, and reports the changes that no test
+// detects.
 //
 //	go run ./internal/mutate                          # every mutant
 //	go run ./internal/mutate -sample 200 -seed x      # some, chosen by the seed
 //	go run ./internal/mutate -area engine -match Pay  # those whose description matches
 //
-// All mutants of a file are compiled into it at once, and the environment variable MUTANT
-// selects one: each test binary is built once, not once for each of thousands of mutants.
-// A mutant is run with the tests that reach its function, those of its own package first.
-// It is killed by a test that fails with it, passes without it and fails with it again,
-// so that no mutant is killed by a test that fails on a busy machine.
+// All mutants of a file are compiled into one binary, and the environment
+// variable MUTANT selects one, so each test binary is built once and not once
+// per mutant. A mutant is run with the tests that reach its function, starting
+// with those of its own package. A test kills a mutant if it fails with it,
+// passes without it and fails with it again, so flaky tests kill no mutants.
 //
-// survivors.txt lists the mutants that may survive, each with its reason. The command
-// fails when another one survives, and when the file lists one that does not exist or
-// that a test finds.
+// survivors.txt lists the mutants that may survive, each with a reason. The
+// command fails if any other mutant survives, or if the file lists a mutant
+// that does not exist or that a test kills.
 package main
 
 import (
@@ -33,7 +34,8 @@ import (
 	"time"
 )
 
-// area is code that is mutated, and the packages whose tests have to notice.
+// area is a set of files to mutate, and the packages whose tests must detect
+// the mutants.
 type area struct {
 	name   string
 	files  []string
@@ -61,7 +63,7 @@ func (a area) has(name string) bool {
 	return slices.ContainsFunc(a.files, func(pattern string) bool { ok, _ := filepath.Match(pattern, name); return ok })
 }
 
-// survivors are the reasons of the mutants that may survive, by their descriptions.
+// survivors maps the descriptions of mutants that may survive to the reasons.
 type survivors map[string]string
 
 // parseSurvivors reads survivors.txt.
@@ -82,14 +84,15 @@ func parseSurvivors(text string) (survivors, error) {
 	return known, nil
 }
 
-// isEquivalent reports whether a mutant does what the code does, so that no test can fail.
+// isEquivalent reports whether a mutant is listed as equivalent to the code,
+// so that no test can detect it.
 func isEquivalent(reason string) bool { return strings.HasPrefix(reason, "equivalent: ") }
 
-// options say which mutants are run.
+// options select the mutants to run.
 type options struct {
 	area, match, seed string // "" for all
 	sample, workers   int
-	patience          time.Duration // how much longer than four times its own time a test may take
+	patience          time.Duration // added to four times a test's usual time to get its timeout
 }
 
 //go:embed survivors.txt
@@ -113,7 +116,7 @@ func main() {
 	}
 }
 
-// run tries the mutants of the areas and prints what survives.
+// run tries the mutants of the areas and prints the survivors.
 func run(out io.Writer, areas []area, known survivors, o options) error {
 	m, err := load(areas)
 	if err != nil {
@@ -155,8 +158,8 @@ func run(out io.Writer, areas []area, known survivors, o options) error {
 	return nil
 }
 
-// choose returns the mutants of an area that are run. Another seed chooses other ones,
-// the same seed the same.
+// choose returns the mutants of an area that are run. The same seed always
+// selects the same mutants.
 func (o options) choose(mutants []*mutant, known survivors) []*mutant {
 	match := regexp.MustCompile(o.match)
 	chosen := slices.DeleteFunc(mutants, func(m *mutant) bool {
@@ -173,8 +176,8 @@ func (o options) choose(mutants []*mutant, known survivors) []*mutant {
 	return chosen[:min(len(chosen), o.sample)]
 }
 
-// try returns those of the mutants that survive. Each is reported at once, since a run
-// may take long.
+// try returns the mutants that survive. It reports each one immediately, since
+// a run may take long.
 func (r *runner) try(a area, mutants []*mutant, reported func(*mutant)) ([]*mutant, error) {
 	var (
 		mu       sync.Mutex
@@ -197,8 +200,8 @@ func (r *runner) try(a area, mutants []*mutant, reported func(*mutant)) ([]*muta
 	return survived, failed
 }
 
-// report prints the outcome of an area and returns how many of its mutants are not what
-// survivors.txt says.
+// report prints the outcome of an area and returns how many of its mutants
+// contradict survivors.txt.
 func report(out io.Writer, name string, tried, survived []*mutant, known survivors) (problems int) {
 	var equivalent, accepted int
 	for _, m := range tried {
@@ -221,7 +224,7 @@ func report(out io.Writer, name string, tried, survived []*mutant, known survivo
 	return problems
 }
 
-// stale reports the listed mutants that do not exist.
+// stale reports listed mutants that do not exist.
 func stale(out io.Writer, m *module, known survivors) (n int) {
 	there := map[string]bool{}
 	for _, m := range m.mutants {

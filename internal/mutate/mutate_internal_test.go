@@ -58,8 +58,8 @@ sample        3 mutants tried,    2 killed,   0 survived,   1 equivalent: 100.0 
 	assert.Contains(t, out.String(), "   0 killed")
 }
 
-// TestAFlakyTestKillsNoMutant: one fails with a mutant and not again, one fails without a
-// mutant too, one takes too long and not again.
+// TestAFlakyTestKillsNoMutant: one test fails with a mutant only once, one
+// also fails without a mutant, and one times out only once.
 func TestAFlakyTestKillsNoMutant(t *testing.T) {
 	t.Parallel()
 	flaky := []area{{"flaky", []string{"testdata/flaky/*.go"}, []string{"testdata/flaky"}}}

@@ -16,11 +16,11 @@ type unit struct {
 	file    *file
 	number  int
 	name    string
-	results string // what stands between "func()" and the body
-	early   bool   // may return without naming a result
+	results string // the source between "func()" and the body
+	early   bool   // may return without result values
 	body    ast.Node
 	mutants []*mutant
-	unread  map[ast.Expr]bool // values beside an error
+	unread  map[ast.Expr]bool // number of results other than an error
 }
 
 // mutant is one change of a unit.
@@ -30,10 +30,11 @@ type mutant struct {
 	start, end int // the bytes of the file that are replaced
 	text       string
 	id         string // see [file.identify]
-	broken     bool   // does not compile
+	broken     bool   // it does not compile
 }
 
-// negated and bounded say what becomes of a comparison, swapped of other operators.
+// negated and bounded are the replacements of comparisons, swapped those of
+// other operators.
 var (
 	negated = map[token.Token]string{
 		token.EQL: "!=", token.NEQ: "==", token.LSS: ">=", token.LEQ: ">", token.GTR: "<=", token.GEQ: "<",
@@ -91,14 +92,14 @@ func (u *unit) mutate() {
 	})
 }
 
-// isSizeHint reports whether n makes a slice or map: how much memory is set aside is
-// not behaviour.
+// isSizeHint reports whether n allocates a slice or map: a capacity is not
+// observable behavior.
 func (u *unit) isSizeHint(n *ast.CallExpr) bool {
 	name, ok := n.Fun.(*ast.Ident)
 	return ok && name.Name == "make"
 }
 
-// removals removes each statement that a block can do without, so far as syntax goes.
+// removals removes each statement that a block does not need syntactically.
 func (u *unit) removals(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -132,7 +133,7 @@ func (u *unit) clause(n *ast.CaseClause) {
 	u.removals(n.Body)
 }
 
-// conditionsOf negates the cases of a switch without a tag.
+// conditionsOf negates the cases of a tagless switch.
 func (u *unit) conditionsOf(n *ast.SwitchStmt) {
 	if n.Tag != nil {
 		return
@@ -146,7 +147,7 @@ func (u *unit) conditionsOf(n *ast.SwitchStmt) {
 	}
 }
 
-// condition negates a condition, unless binary or constant does.
+// condition negates a condition that binary and constant do not handle.
 func (u *unit) condition(n ast.Expr) {
 	switch x := n.(type) {
 	case nil, *ast.BinaryExpr, *ast.UnaryExpr, *ast.ParenExpr:
@@ -173,8 +174,8 @@ func (u *unit) operator(at token.Pos, op token.Token, become map[token.Token]str
 	}
 }
 
-// returned returns nil in place of an error, a pointer and the like, and the opposite
-// of a condition.
+// returned replaces errors, pointers and similar results with nil, and negates
+// booleans.
 func (u *unit) returned(n *ast.ReturnStmt) {
 	if last := len(n.Results) - 1; last > 0 && u.isFailure(n.Results[last]) {
 		for _, x := range n.Results[:last] {
@@ -196,8 +197,8 @@ func (u *unit) returned(n *ast.ReturnStmt) {
 	}
 }
 
-// isFailure reports whether x, the last result, is an error or false: what is returned
-// beside it is not read.
+// isFailure reports whether x, the last result, is an error or false, so that
+// the other results are not read.
 func (u *unit) isFailure(x ast.Expr) bool {
 	t, value := u.file.info.TypeOf(x), u.file.info.Types[x]
 	isError := types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface)) //nolint:forcetypeassert // it is one
@@ -207,8 +208,8 @@ func (u *unit) isFailure(x ast.Expr) bool {
 
 func (u *unit) isConstant(n ast.Expr) bool { return u.file.info.Types[n].Value != nil }
 
-// constant changes a literal or a named constant. Text with spaces is prose for people,
-// which tests need not repeat.
+// constant changes a literal or a named constant. It skips text with spaces:
+// tests need not check messages.
 func (u *unit) constant(n ast.Expr) {
 	value := u.file.info.Types[n].Value
 	if value == nil || u.unread[n] {

@@ -32,11 +32,11 @@ func (f *file) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
 func (f *file) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
 
-// module is what is mutated: all its mutants at once.
+// module is the code under mutation, with all its mutants.
 type module struct {
 	files   []*file
 	units   []*unit
-	mutants []*mutant          // the one with number n is at n-1
+	mutants []*mutant          // mutant number n has index n-1
 	exports map[string]string  // import path to export data
 	other   map[string][]*file // directory to its files without mutants
 }
@@ -94,7 +94,7 @@ func (m *module) of(a area) []*mutant {
 	return slices.DeleteFunc(slices.Clone(m.mutants), func(m *mutant) bool { return !a.has(m.unit.file.name) })
 }
 
-// parse reads a package and finds the types of its expressions.
+// parse reads a package and determines the types of its expressions.
 func (m *module) parse(dir string, patterns []string) error {
 	out, err := command("go", "list", "-f", "{{range .GoFiles}}{{.}} {{end}}", "./"+dir)
 	if err != nil {
@@ -122,8 +122,8 @@ func (m *module) parse(dir string, patterns []string) error {
 	return m.check(fset, syntax, info, nil)
 }
 
-// check type-checks a package. Its errors go to report, or where that is nil the first
-// one is returned.
+// check type-checks a package. It passes errors to report or, if that is nil,
+// returns the first one.
 func (m *module) check(fset *token.FileSet, syntax []*ast.File, info *types.Info, report func(error)) error {
 	lookUp := func(path string) (io.ReadCloser, error) { return os.Open(m.exports[path]) }
 	config := types.Config{Importer: importer.ForCompiler(fset, "gc", lookUp), Error: report}
@@ -134,7 +134,7 @@ func (m *module) check(fset *token.FileSet, syntax []*ast.File, info *types.Info
 	return err
 }
 
-// findUnits finds the functions of f, and the variables of its package.
+// findUnits finds the functions of f, and its package-level variables.
 func (f *file) findUnits() {
 	for _, d := range f.ast.Decls {
 		switch d := d.(type) {
@@ -173,7 +173,7 @@ func (f *file) findFunction(d *ast.FuncDecl) {
 	f.units = append(f.units, u)
 }
 
-// mutated returns the source of f with all mutants compiled in, and where each one is.
+// mutated returns the source of f with all mutants, and the position of each.
 func (f *file) mutated() (source []byte, places map[*mutant][2]int) {
 	var b bytes.Buffer
 	places = map[*mutant][2]int{}
@@ -251,10 +251,10 @@ func (m *module) dropBroken(dir string) error {
 			u.mutants = slices.DeleteFunc(u.mutants, func(m *mutant) bool { return m.broken })
 		}
 	}
-	return fmt.Errorf("%s: the mutants that do not compile have no end", dir)
+	return fmt.Errorf("%s: there are always more mutants that do not compile", dir)
 }
 
-// markBroken marks the mutants that a compiler's errors are about.
+// markBroken marks the mutants in which the compiler found errors.
 func (m *module) markBroken(fset *token.FileSet, syntax []*ast.File, places map[string]map[*mutant][2]int) (n int, err error) {
 	report := func(problem error) {
 		e, ok := problem.(types.Error) //nolint:errorlint // as package types documents
@@ -289,8 +289,8 @@ func (m *module) count() {
 	}
 }
 
-// identify names a mutant by its file, its function and its line before and after the
-// change, so that the name outlives changes elsewhere.
+// identify names a mutant by its file, its function and its line before and
+// after the change, so the name remains valid if other code changes.
 func (m *mutant) identify(seen map[string]int) {
 	src := m.unit.file.src
 	from := bytes.LastIndexByte(src[:m.start], '\n') + 1
@@ -311,7 +311,7 @@ func (m *mutant) identify(seen map[string]int) {
 	}
 }
 
-// switchSource is the file that each package with mutants gets.
+// switchSource is a file that is added to each package with mutants.
 func switchSource(name string, units int) string {
 	return fmt.Sprintf(`package %s
 
@@ -339,8 +339,8 @@ func reach__(unit int) {
 `, name, units)
 }
 
-// writeOverlay writes the files with the chosen mutants, and the file that go build
-// wants as -overlay, whose path it returns.
+// writeOverlay writes the files with the chosen mutants, and the overlay file
+// for go build -overlay, whose path it returns.
 func (m *module) writeOverlay(dir string, chosen []*mutant) (string, error) {
 	keep := map[*mutant]bool{}
 	for _, c := range chosen {

@@ -21,23 +21,24 @@ type suite struct {
 	killers killers
 }
 
-// test is a test of a suite without a mutant.
+// test is a test that passes without a mutant.
 type test struct {
 	name    string
 	took    time.Duration
 	reaches map[int]bool // units
 }
 
-// slowest is how long a test may take to be used: much longer than any takes on a machine
-// that has nothing else to do, so that a busy one leaves none out and no mutant survives by it.
+// slowest is the limit beyond which a test is not used. It is much longer than
+// any test takes on an idle machine, so that a busy machine does not exclude
+// tests and let mutants survive.
 const slowest = time.Minute
 
-// fast is how long a test may take to be run before the others.
+// fast is the limit below which a test is run before the others.
 const fast = 100 * time.Millisecond
 
-// runner runs suites. It builds one when a mutant needs it.
+// runner runs suites. It builds a suite when a mutant first needs it.
 type runner struct {
-	dir     string // for what is built
+	dir     string // for build outputs
 	overlay string
 	options
 	mu     sync.Mutex
@@ -48,8 +49,9 @@ func (r *runner) binary(dir string) string {
 	return filepath.Join(r.dir, strings.ReplaceAll(dir, "/", "_")+".test")
 }
 
-// suite builds the test binary of a package and finds out what each of its tests
-// reaches. A test that fails, because it measures allocations, say, is not used.
+// suite builds the test binary of a package and determines which units each of
+// its tests reaches. A test that fails, for example because it measures
+// allocations, is not used.
 func (r *runner) suite(dir string) (*suite, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +79,7 @@ func (r *runner) suite(dir string) (*suite, error) {
 	return s, nil
 }
 
-// record runs a test by itself and notes the units that it reaches.
+// record runs a single test and records the units that it reaches.
 func (s *suite) record(r *runner, t *test) {
 	ctx, cancel := context.WithTimeout(context.Background(), slowest)
 	defer cancel()
@@ -102,8 +104,8 @@ func (s *suite) record(r *runner, t *test) {
 
 func lastLines(out []byte) []byte { return out[max(0, len(out)-600):] }
 
-// kills reports whether a test of s fails with m. Fast tests are run first, and before
-// others those that killed another mutant of the function.
+// kills reports whether a test of s fails with m. It runs fast tests first,
+// starting with those that have killed another mutant of the function.
 func (s *suite) kills(r *runner, m *mutant) bool {
 	var order [4][]*test
 	for i := range s.tests {
@@ -123,8 +125,8 @@ func (s *suite) kills(r *runner, m *mutant) bool {
 	return slices.ContainsFunc(order[:], func(tests []*test) bool { return s.fails(r, m, tests) })
 }
 
-// fails reports whether one of the tests fails because of m: it passes without m and
-// fails again with it. A test that fails under load, and would have without m, does not
+// fails reports whether one of the tests fails because of m: it must pass
+// without m and fail again with it. A test that fails because of load does not
 // kill m.
 func (s *suite) fails(r *runner, m *mutant, tests []*test) bool {
 	for len(tests) > 0 {
@@ -145,8 +147,8 @@ func (s *suite) fails(r *runner, m *mutant, tests []*test) bool {
 	return false
 }
 
-// failed runs tests with a mutant and returns those that failed, or all where the output
-// names none.
+// failed runs tests with a mutant and returns those that failed, or all if the
+// output names none.
 func (s *suite) failed(r *runner, mutant int, tests []*test) []*test {
 	took := r.patience
 	for _, t := range tests {
@@ -170,7 +172,7 @@ func (s *suite) failed(r *runner, mutant int, tests []*test) []*test {
 	return failed
 }
 
-// names returns the pattern of the tests' names.
+// names returns a pattern that matches the tests' names.
 func names(tests []*test) string {
 	all := make([]string, len(tests))
 	for i, t := range tests {
@@ -179,10 +181,10 @@ func names(tests []*test) string {
 	return strings.Join(all, "|")
 }
 
-// failedTest finds the names of tests that failed, panicked or took too long.
+// failedTest finds the names of tests that failed, panicked or timed out.
 var failedTest = regexp.MustCompile(`(?m)^(?:--- FAIL: |\s+)(\w+) \(`)
 
-// killers are the tests that have killed a mutant of a function.
+// killers records the tests that have killed a mutant of a function.
 type killers struct {
 	mu    sync.Mutex
 	tests map[*unit]map[string]bool
@@ -205,8 +207,9 @@ func (k *killers) add(u *unit, tests []*test) {
 	}
 }
 
-// command runs the tests of s with a mutant. A mutant that never stops to allocate
-// fails for lack of memory. What tests that are killed leave behind is removed with r.dir.
+// command runs the tests of s with a mutant. The memory limit stops mutants
+// that never stop allocating. Files that killed tests leave behind are removed
+// with r.dir.
 func (s *suite) command(ctx context.Context, r *runner, mutant int, args ...string) *exec.Cmd {
 	args = append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, r.binary(s.dir)}, args...)
 	cmd := exec.CommandContext(ctx, "bash", args...) //nolint:gosec // the program's own
@@ -216,7 +219,7 @@ func (s *suite) command(ctx context.Context, r *runner, mutant int, args ...stri
 	return cmd
 }
 
-// survives runs m against the suites of its area until one kills it.
+// survives runs the suites of its area against m until one kills it.
 func (r *runner) survives(m *mutant, suites []string) (bool, error) {
 	for _, dir := range suites {
 		s, err := r.suite(dir)
@@ -230,7 +233,7 @@ func (r *runner) survives(m *mutant, suites []string) (bool, error) {
 	return true, nil
 }
 
-// parallel calls do for 0 to n-1.
+// parallel calls do concurrently for 0 to n-1.
 func parallel(workers, n int, do func(int)) {
 	next := make(chan int)
 	var wait sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// The readings that a setting reproduces. Any other one describes a gateway's
-// behavior in words.
+// The readings that a setting reproduces. Any other reading describes a
+// gateway's behavior in words.
 const (
 	Assumed  = "assumed"  // the row applies
 	Document = "document" // as in the document dialect
@@ -24,7 +24,7 @@ const (
 const (
 	LenientRow = "D9"
 	FeeRow     = "transaction-fee"
-	listedFee  = "D17" // has the reading of D12, which comes before it
+	listedFee  = "D17" // has the reading of D12, which precedes it
 )
 
 // Settings are the mock gateway's settings for a set of readings.
@@ -34,8 +34,9 @@ type Settings struct {
 	Fee     int64 // cents
 }
 
-// Read returns the settings for readings, and the rows whose reading has no setting,
-// in the order of docs/assumptions.md. The error is for a row that does not exist.
+// Read returns the settings for readings, and the rows whose reading has no
+// setting, in the order of docs/assumptions.md. It returns an error if a row
+// does not exist.
 func Read(readings map[string]string) (set Settings, without []string, err error) {
 	left := len(readings)
 	for _, row := range docs.Assumptions() {
@@ -87,7 +88,7 @@ func Sets(id string) bool {
 	return dialect || id == listedFee || id == LenientRow || id == FeeRow
 }
 
-// unknown names a row that docs/assumptions.md does not have.
+// unknown returns an error for a row that docs/assumptions.md does not have.
 func unknown(readings map[string]string) error {
 	for id := range readings {
 		if !slices.ContainsFunc(docs.Assumptions(), func(a docs.Assumption) bool { return a.ID == id }) {

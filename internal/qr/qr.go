@@ -1,5 +1,5 @@
-// Package qr draws QR pictures: as PNG for APIs, as SVG for pages, and as text for a
-// terminal.
+// Package qr draws QR codes: as PNG for APIs, as SVG for pages, and as text
+// for terminals.
 package qr
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/boombuler/barcode/qr"
 )
 
-// quiet is the light margin around the picture, in modules, which scanners
-// need.
+// quiet is the width in modules of the light margin, which scanners need.
 const quiet = 4
 
-// Code is a QR picture. Its forms all show the same modules and the margin.
+// Code is a QR code. All its output formats show the same modules and the
+// margin.
 type Code struct {
 	dark []bool // row by row, without the margin
 	side int    // modules, without the margin
 }
 
-// New returns the picture of text. It fails when the text is longer than a QR
-// picture can hold, some 2900 bytes.
+// New returns the QR code of text. It returns an error if the text is too long
+// for a QR code, at about 2900 bytes.
 func New(text string) (Code, error) {
 	picture, err := qr.Encode(text, qr.L, qr.Auto)
 	if err != nil {
@@ -41,14 +41,14 @@ func New(text string) (Code, error) {
 // Size returns the width and height of the picture in modules, margin included.
 func (c Code) Size() int { return c.side + 2*quiet }
 
-// Dark reports whether the module at x, y is dark. The origin includes the
+// Dark reports whether the module at x, y is dark. The coordinates include the
 // margin; everything outside is light.
 func (c Code) Dark(x, y int) bool {
 	x, y = x-quiet, y-quiet
 	return x >= 0 && y >= 0 && x < c.side && y < c.side && c.dark[y*c.side+x]
 }
 
-// PNG returns the picture with scale pixels to a module.
+// PNG returns the picture with scale pixels per module.
 func (c Code) PNG(scale int) ([]byte, error) {
 	scale = max(1, scale)
 	pixels := c.Size() * scale
@@ -66,7 +66,7 @@ func (c Code) PNG(scale int) ([]byte, error) {
 }
 
 // SVG returns the picture as an SVG element, black on white, which scales with
-// the page. Neighbors in a row are one rectangle.
+// the page. Adjacent modules in a row are merged into one rectangle.
 func (c Code) SVG() string {
 	var path strings.Builder
 	size := c.Size()
@@ -85,12 +85,13 @@ func (c Code) SVG() string {
 		`<path fill="#fff" d="M0 0h%[1]dv%[1]dh-%[1]dz"/><path d="%s"/></svg>`, size, path.String())
 }
 
-// Terminal returns the picture as lines of half blocks, two rows of modules to
-// a line. Light modules are drawn: it can be read on a dark background.
+// Terminal returns the picture as lines of half blocks, with two rows of
+// modules per line. Light modules are drawn, so it can be scanned on a dark
+// background.
 func (c Code) Terminal() string { return c.halfBlocks("", "\n") }
 
-// Color is Terminal with black and white set by escape codes, so that it can be
-// read on any background.
+// Color is like Terminal, but sets black and white by escape codes, so that it
+// can be scanned on any background.
 func (c Code) Color() string { return c.halfBlocks("\x1b[97;40m", "\x1b[0m\n") }
 
 func (c Code) halfBlocks(before, after string) string {

@@ -37,8 +37,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// assertFinder looks for the square in three of the picture's corners: a dark
-// ring, a light ring, a dark core.
+// assertFinder checks the finder pattern at a corner: a dark ring, a light
+// ring and a dark core.
 func assertFinder(t *testing.T, c qr.Code, left, top int) {
 	t.Helper()
 	for y := range 7 {

@@ -1,6 +1,6 @@
-// Package recording draws what a command printed as an SVG picture of a
-// terminal, for the README. Code hosts show SVG without scripts, so the picture
-// scrolls by CSS.
+// Package recording draws the output of a command as an SVG picture of a
+// terminal, for the README. Code hosts show SVG without scripts, so the
+// picture scrolls by CSS.
 package recording
 
 import (
@@ -16,12 +16,12 @@ import (
 
 const (
 	columns    = 104 // longer lines wrap
-	rows       = 37  // of the window
+	rows       = 37  // lines in the window
 	width      = 844 // pixels, for the columns and the padding
 	lineHeight = 19
 	padding    = 16
 	module     = 4 // side of a QR module
-	seconds    = 8 // for which a screen is shown
+	seconds    = 8 // how long a screen is shown
 )
 
 // SVG returns a picture of a terminal in which command printed output. A QR
@@ -103,7 +103,7 @@ type drawing struct {
 	starts []int // y of each title
 }
 
-// text draws a line, and an empty one as a gap.
+// text draws a line; an empty line becomes a gap.
 func (d *drawing) text(class, line string) {
 	if line == "" {
 		d.y += lineHeight
@@ -176,7 +176,7 @@ func (d *drawing) scroll() string {
 		if i+1 < len(d.starts) {
 			end = d.starts[i+1]
 		}
-		if end-lineHeight-offsets[len(offsets)-1] > window { // less the empty line after it
+		if end-lineHeight-offsets[len(offsets)-1] > window { // without the empty line after it
 			offsets = append(offsets, min(start, bottom))
 		}
 	}

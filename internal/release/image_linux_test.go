@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxImage is the most that the binary of the image may have.
+// maxImage is the maximum size of the image's binary.
 const maxImage = 15 << 20
 
 // instructions returns the arguments of each instruction of the Dockerfile's last stage,
@@ -43,7 +43,7 @@ func instructions(t *testing.T, dir string) (last map[string]string, build strin
 }
 
 // inImage returns a command that runs as in the image: with its root file
-// system, its environment and, if this process has the rights, its user.
+// system and environment and, if this process is root, its user.
 func inImage(t *testing.T, root, env string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
@@ -63,7 +63,7 @@ func TestTheImageRunsFromAnEmptyDirectory(t *testing.T) {
 	source := clone(t, "src")
 	image, build := instructions(t, source)
 	assert.Equal(t, "scratch", image["FROM"])
-	assert.Equal(t, "65532:65532", image["USER"], "not root, and a number: there is no passwd")
+	assert.Equal(t, "65532:65532", image["USER"], "not root, and numeric because there is no passwd file")
 	assert.Equal(t, "MOCKGATEWAY_ADDR=:"+image["EXPOSE"], image["ENV"])
 
 	root := t.TempDir()
@@ -118,7 +118,7 @@ func TestTheImageRunsFromAnEmptyDirectory(t *testing.T) {
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
 
 	require.NoError(t, gateway.Process.Signal(syscall.SIGTERM))
-	for lines.Scan() { // until it ends
+	for lines.Scan() { // until the process ends
 		continue
 	}
 	require.NoError(t, gateway.Wait())

@@ -1,10 +1,11 @@
-// Command release writes what goreleaser adds to the commands of a release: the licenses
-// of what they link, and an SBOM of each. .goreleaser.yaml runs it.
+// Command release writes the files that goreleaser adds to a release: the
+// licenses of the linked modules, and an SBOM of each command.
+// .goreleaser.yaml runs it.
 //
 //	go run ./internal/release notices FILE PACKAGE...
 //	go run ./internal/release sbom FILE BINARY
 //
-// The bytes depend on the commit and the Go version alone.
+// The output depends only on the commit and the Go version.
 package main
 
 import (

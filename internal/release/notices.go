@@ -14,8 +14,9 @@ import (
 	"strings"
 )
 
-// notices returns the licenses of everything that the commands link on any platform,
-// with the address of each source: they must be distributed with the binaries.
+// notices returns the licenses of all modules that the commands link on any
+// platform, with the address of each source. They must be distributed with the
+// binaries.
 func notices(ctx context.Context, commands []string) ([]byte, error) {
 	root, err := goCommand(ctx, nil, "env", "GOROOT")
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 func commands() []string { return []string{"gatewayprobe", "mockgateway"} }
 
-// documents are the files of an archive beside the commands.
+// documents are the files in an archive other than the commands.
 func documents() []string {
 	return []string{
 		"CHANGELOG.md", "LICENSE", "THIRD_PARTY_LICENSES.txt",
@@ -62,18 +62,18 @@ func clone(t *testing.T, name string) string {
 	return dir
 }
 
-// maintainer is an environment with settings that would change the bytes of a
-// binary.
+// maintainer is an environment with settings that would change a binary.
 func maintainer(t *testing.T) []string {
 	t.Helper()
-	settings := filepath.Join(t.TempDir(), "env") // what "go env -w" writes
+	settings := filepath.Join(t.TempDir(), "env") // the file that "go env -w" writes
 	require.NoError(t, os.WriteFile(settings, []byte("GOFLAGS=-tags=of_go_env\nGOFIPS140=latest\n"), 0o600))
 	return []string{"GOENV=" + settings, "GOFLAGS=", "GOAMD64=v3", "GOARM64=v8.1", "TZ=America/Sao_Paulo"}
 }
 
-// The clones lie in different folders and share the build cache: the test compares what
-// goreleaser and this package add to the toolchain, whose builds are reproducible. One
-// test builds all, because each part needs goreleaser compiled.
+// The clones are in different folders and share the build cache: the
+// toolchain's builds are reproducible, and the test checks what goreleaser and
+// this package add to them. One test covers everything, because each part
+// needs a compiled goreleaser.
 func TestTwoClonesReleaseTheSameBytesAndATagItsVersion(t *testing.T) {
 	fullSize(t)
 	t.Parallel()
@@ -90,8 +90,8 @@ func TestTwoClonesReleaseTheSameBytesAndATagItsVersion(t *testing.T) {
 	assertReleased(t, second, "1.1000.0", "v1.1000.0")
 }
 
-// assertReleased checks the archives and SBOMs in dist. reported is what a command has
-// to print for -version.
+// assertReleased checks the archives and SBOMs in dist. reported is the
+// expected output of a command with -version.
 func assertReleased(t *testing.T, source, version, reported string) {
 	t.Helper()
 	dist := filepath.Join(source, "dist")
@@ -128,12 +128,12 @@ func assertReleased(t *testing.T, source, version, reported string) {
 	assert.Empty(t, found, "checksums.txt lists nothing else")
 }
 
-// assertFiles checks that an archive holds the commands and the documents, as files of
-// root that were changed last with the commit.
+// assertFiles checks that an archive contains the commands and the documents,
+// owned by root and with the time of the commit.
 func assertFiles(t *testing.T, archive, folder string, files map[string]entry, made time.Time) {
 	t.Helper()
 	suffix, owner := "", "root:root "
-	if strings.HasSuffix(archive, ".zip") { // which has no owners
+	if strings.HasSuffix(archive, ".zip") { // the format has no owners
 		suffix, owner = ".exe", ""
 	}
 	expected, got := map[string]string{}, map[string]string{}
@@ -150,8 +150,8 @@ func assertFiles(t *testing.T, archive, folder string, files map[string]entry, m
 	assert.Equal(t, expected, got, archive)
 }
 
-// assertSBOM checks that an SBOM describes the program, and that the notices have the
-// license of each module in it.
+// assertSBOM checks that an SBOM describes the program, and that the notices
+// contain the license of each of its modules.
 func assertSBOM(t *testing.T, name string, data, program []byte, notices string) {
 	t.Helper()
 	var doc document

@@ -31,12 +31,14 @@ func library(module, version string) component {
 	return component{Type: "library", Ref: purl, Name: module, Version: version, PURL: purl}
 }
 
-// purl returns the package URL of a module. A version may have a "+", which has to be escaped.
+// purl returns the package URL of a module. A "+" in the version must be
+// escaped.
 func purl(module, version string) string {
 	return "pkg:golang/" + module + "@" + url.QueryEscape(version)
 }
 
-// document is a CycloneDX document. It has no serial number: equal binaries get equal documents.
+// document is a CycloneDX document. It has no serial number, so equal binaries
+// get equal documents.
 type document struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -50,8 +52,8 @@ type metadata struct {
 	Component component `json:"component"`
 }
 
-// sbom returns what is linked into a binary as a CycloneDX document. The Go toolchain
-// records it in the binary, so the list is exact.
+// sbom returns a CycloneDX document of the modules linked into a binary. The
+// Go toolchain records them in the binary, so the list is exact.
 func sbom(binary string) ([]byte, error) {
 	data, err := os.ReadFile(binary) //nolint:gosec // just built
 	if err != nil {

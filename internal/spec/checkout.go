@@ -51,7 +51,7 @@ func CheckoutLink(o *Object) {
 	case o.Has("amount") && o.Has("products"):
 		o.Fail("amount", CodeInvalid, "must not be sent together with products")
 	case o.locate("amount") == 0 && o.locate("products") == 0:
-		o.Fail("products", CodeRequired, "is required where amount is not sent")
+		o.Fail("products", CodeRequired, "is required if amount is not sent")
 	}
 	product := linkProduct
 	if o.Variant().Dialect.Live(D23) {

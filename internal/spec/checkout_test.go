@@ -83,7 +83,7 @@ func TestCheckoutLinkNeedsProductsOrAmount(t *testing.T) {
 	none := check(t, `{"title": "Nothing"}`, spec.CheckoutLink)
 	if assert.Len(t, none, 1) {
 		assert.Equal(t, spec.Violation{
-			Field: "products", Code: spec.CodeRequired, Message: "is required where amount is not sent",
+			Field: "products", Code: spec.CodeRequired, Message: "is required if amount is not sent",
 		}, none[0])
 	}
 }

@@ -1,7 +1,8 @@
-// Package inbox plays the interleavings of a webhook inbox: deliveries are stored while
-// two processes claim, handle and complete events, a process dies, and leases run out.
-// The receivers are real ones. They stop at every call of the store and in every
-// handler, and a run of package explore chooses which of them continues.
+// Package inbox explores the interleavings of a webhook inbox: deliveries are
+// stored while two processes claim, handle and complete events, processes die,
+// and leases expire. It uses real receivers, which stop at every call of the
+// store and in every handler; a run of package explore chooses which one
+// continues.
 package inbox
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// World is the environment of a run: an empty store, and a place for effects.
+// World is the environment of a run: an empty store, and storage for effects.
 type World interface {
 	// Store opens the store as a new process would.
 	Store() webhook.Store
@@ -28,7 +29,7 @@ type World interface {
 	Expire() error
 	// Handler returns a handler that writes the effect of an event, under its name.
 	Handler(name func(*webhook.TransactionEvent) string) func(context.Context, *webhook.TransactionEvent) error
-	// Effects returns how often each effect was written.
+	// Effects returns the number of times that each effect was written.
 	Effects() (map[string]int, error)
 	// Exact reports whether effects and the completion of their events are written
 	// together.
@@ -44,8 +45,8 @@ type Scenario struct {
 
 // Delivery is one request to the receiver.
 type Delivery struct {
-	Name   string // in the table
-	Event  string // the effect that it must have; "" if it is forged
+	Name   string // its name in the table
+	Event  string // its required effect; "" if it is forged
 	Signed bool
 	Body   []byte
 }
@@ -55,13 +56,14 @@ func EventName(e *webhook.TransactionEvent) string { return string(e.Kind) + " "
 
 // Limits bound the runs of a scenario.
 type Limits struct {
-	Turns    int // how often another actor runs than the last one; -1 for no limit
-	Deaths   int // processes that die with a claim
-	Expiries int // times that all leases expire while their process lives
+	Turns    int // switches between actors; -1 for no limit
+	Deaths   int // processes that die while they hold a claim
+	Expiries int // times that all leases expire while their processes are alive
 }
 
-// Explore plays every run of a scenario within the limits, each in its own world. If a
-// property does not hold it returns a table of the steps to it, minimised.
+// Explore plays every run of a scenario within the limits, each in its own
+// world. If a property is violated it returns a table of the steps that lead
+// to it, minimised.
 func Explore(ctx context.Context, scenario Scenario, limits Limits, open func() World) (runs int, counterExample string) {
 	play := func(run *explore.Run) *play {
 		p := &play{run: run, world: open(), scenario: scenario, limits: limits, held: map[string]*actor{}}
@@ -95,7 +97,7 @@ func (p *play) play(ctx context.Context) {
 	p.check(ctx)
 }
 
-// String is the table of a run.
+// String returns the table of a run.
 func (p *play) String() string {
 	return fmt.Sprintf("%s\n%s  => %s\n", p.scenario.Name, p.table.String(), strings.Join(p.wrong, "\n  => "))
 }
@@ -108,8 +110,8 @@ type play struct {
 
 	actors  []*actor
 	last    *actor
-	version int               // of what the store holds
-	held    map[string]*actor // who has the claim of a resource
+	version int               // version of the store's contents
+	held    map[string]*actor // the actor that has claimed a resource
 	spoiled int               // claims that were lost: each may repeat an effect
 	stored  []string          // events that were acknowledged
 	wrong   []string
@@ -121,12 +123,12 @@ type play struct {
 type actor struct {
 	name   string
 	resume chan bool   // false: the process dies
-	at     chan string // where it has stopped; closed at its end
-	place  string      // "" after its end
+	at     chan string // receives the place where it has stopped; closed at its end
+	place  string      // the place; "" after its end
 	dead   bool
-	idleAt int // the version at which it found nothing to do; -1 for none
+	idleAt int // the version of the store at which it found nothing to do, or -1
 
-	observed error // of its last delivery
+	observed error // status of its last delivery
 }
 
 // The places where actors stop.
@@ -159,7 +161,7 @@ func (a *actor) stop() {
 	}
 }
 
-// goOn lets the actor run until its next stop.
+// goOn lets the actor run to its next stop.
 func (a *actor) goOn(alive bool) {
 	a.resume <- alive
 	a.place = <-a.at
@@ -224,8 +226,7 @@ func (p *play) deliver(ctx context.Context, a *actor, d *Delivery) {
 	}
 }
 
-// work handles the due events one after the other. A process that has died
-// starts again.
+// work handles the due events one by one. A process that has died restarts.
 func (p *play) work(ctx context.Context, a *actor) {
 	for a.place != atClaim { // or the run is over
 		a.dead = false
@@ -239,8 +240,8 @@ func (p *play) work(ctx context.Context, a *actor) {
 	}
 }
 
-// step lets one actor continue, or an event happen, as the run chooses. It reports
-// false when nothing is left to do.
+// step lets one actor continue or an event happen, as chosen by the run. It
+// returns false when nothing is left to do.
 func (p *play) step() bool {
 	moves := p.moves()
 	if len(moves) == 0 {
@@ -257,7 +258,7 @@ func (p *play) step() bool {
 	return true
 }
 
-// moves are the possible next steps; the first one is that the last actor
+// moves returns the possible next steps; the first is that the last actor
 // continues.
 func (p *play) moves() (moves []func()) {
 	actors := slices.Clone(p.actors)
@@ -280,7 +281,7 @@ func (p *play) moves() (moves []func()) {
 			p.expire()
 		})
 	}
-	if len(moves) == 0 && len(p.held) > 0 { // the claims of dead processes
+	if len(moves) == 0 && len(p.held) > 0 { // includes the claims of dead processes
 		moves = append(moves, p.expire)
 	}
 	return moves
@@ -361,8 +362,8 @@ func (p *play) check(ctx context.Context) {
 	}
 }
 
-// steppedStore is the store as one process sees it. It stops the process before the
-// calls that change something.
+// steppedStore is the store of one process. It stops the process before calls
+// that change the store.
 type steppedStore struct {
 	webhook.Store
 

@@ -21,7 +21,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// memory is a world in memory on the schedule's clock.
+// memory is an in-memory world with the schedule's clock.
 type memory struct {
 	store   webhook.Store
 	now     time.Time
@@ -57,15 +57,15 @@ func (w *memory) Handler(name func(*webhook.TransactionEvent) string) func(conte
 
 func scenarios(t *testing.T) []inbox.Scenario {
 	t.Helper()
-	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no store is younger than its events
+	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // the store is older than its events
 	list, err := inbox.Scenarios(t.Context(), gw)
 	require.NoError(t, err)
 	return list
 }
 
-// TestEveryInterleavingOfTheInbox: in every interleaving, an acknowledged event is
-// handled, exactly once if no process died and no lease expired, and a forged event
-// never is.
+// TestEveryInterleavingOfTheInbox: in every interleaving, an acknowledged
+// event is handled, and exactly once if no process died and no lease expired;
+// a forged event is never handled.
 func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	t.Parallel()
 	limits := inbox.Limits{Turns: 2, Deaths: 1, Expiries: 1}
@@ -117,7 +117,7 @@ func (s hasty) Next(ctx context.Context, limit int, lease time.Duration) ([]*web
 
 func (s hasty) Complete(context.Context, *webhook.Claim) error { return nil }
 
-// endless has leases that never expire.
+// endless is a store whose leases never expire.
 type endless struct{ webhook.Store }
 
 func (s endless) Next(ctx context.Context, limit int, _ time.Duration) ([]*webhook.Claim, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// Scenarios returns three deliveries of two events in every relevant relation,
+// Scenarios returns deliveries of two events in every relevant combination,
 // together with forged ones. The gateway confirms unsigned deliveries.
 func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
 	client := gw.Client()
@@ -41,7 +41,7 @@ func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
 		{Name: "a duplicate, and a later event of the resource", Deliveries: []Delivery{paid, paid, refunded, forged, refuted}},
 		{Name: "a duplicate, and an event of another resource", Deliveries: []Delivery{paid, paid, other, forged, refuted}},
 		{Name: "an unsigned twin, and an event of another resource", Deliveries: []Delivery{paid, twin, other, forged, refuted}, API: client},
-		{Name: "an unsigned twin that comes first", Deliveries: []Delivery{twin, paid, twin, forged, refuted}, API: client},
+		{Name: "an unsigned twin that arrives first", Deliveries: []Delivery{twin, paid, twin, forged, refuted}, API: client},
 	}, nil
 }
 

@@ -1,5 +1,5 @@
-// Package flaky has tests that fail by themselves.
+// Package flaky has tests that fail without a mutant.
 package flaky
 
-// Half is reached by tests, none of which looks at its result.
+// Half is reached by tests, but none of them checks its result.
 func Half(n int) int { return n / 2 }

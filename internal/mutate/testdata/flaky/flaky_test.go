@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// mutated reports whether a mutant is on, and whether the test was run with it before.
+// mutated reports whether a mutant is active, and whether the test was run
+// with it before.
 func mutated(t *testing.T) (on, again bool) {
 	Half(2)
 	mutant := os.Getenv("MUTANT")

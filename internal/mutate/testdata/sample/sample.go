@@ -10,10 +10,10 @@ const limit = 10
 
 var errLimit = errors.New("the limit is exceeded")
 
-// Names are changed too, though they are no function.
+// Variables are mutated too, although they are not functions.
 var Names = []string{"first", "prose is not changed"}
 
-// Max is tested, but no test can tell >= from >.
+// Max is tested, but no test can distinguish >= from >.
 func Max(a, b int) int {
 	if a > b {
 		return a
