@@ -197,15 +197,10 @@ func (s *Server) replayCommit(c store.Commit, deliveries []deliver.SavedDelivery
 // resume goes on from the last moment of a file. A clock that runs goes on from its
 // own start if that is later: time has passed meanwhile.
 func (s *Server) resume(file *datafile.File[entry], last time.Time) error {
-	state := s.clock.State()
 	if s.settings.start.After(last) && s.settings.speed > 0 {
 		last = s.settings.start
 	}
-	if last.After(state.Now) {
-		if err := s.clock.Restore(clock.State{Now: last, Timers: state.Timers}); err != nil {
-			return err
-		}
-	}
+	s.clock.Resume(last)
 	s.data.rewrite = func() error { return s.rewriteData(file) }
 	resumed, err := file.Resume()
 	if err == nil && !resumed {

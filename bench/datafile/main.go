@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -84,7 +85,9 @@ func (t times) less(u times) times {
 	return times{t.wall - u.wall, t.user - u.user, t.system - u.system}
 }
 
+// open starts a gateway as mockgateway does.
 func open(path string) *mockserver.Server {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	gw, err := mockserver.New(mockserver.WithDataFile(path), mockserver.WithMemoryLimit(16<<30))
 	check(err)
 	return gw

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	if err := cfg.portFile.clear(); err != nil {
 		return err
 	}
-	gw, err := mockserver.New(cfg.options...) //nolint:contextcheck // a gateway outlives the call that makes it
+	gw, err := open(cfg.options) //nolint:contextcheck // a gateway outlives the call that makes it
 	if err != nil {
 		return err
 	}
@@ -43,6 +44,13 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	case <-time.After(lastLines): // standard error is blocked
 	}
 	return err
+}
+
+// open starts the gateway. Most of what it reads from a data file stays in memory, so
+// it collects garbage less often until the file is read.
+func open(options []mockserver.Option) (*mockserver.Server, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	return mockserver.New(options...)
 }
 
 func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Writer) error {

@@ -436,6 +436,13 @@ func (c *Clock) Restore(s State) error {
 	return nil
 }
 
+// Resume moves a clock that does not run yet to a later moment and fires nothing.
+func (c *Clock) Resume(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = later(c.now, at.UTC())
+}
+
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b

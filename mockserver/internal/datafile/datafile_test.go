@@ -219,7 +219,7 @@ func TestAFileOfTheEarlierFormatIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	earlier := []byte("mockgateway data file 2\n")
 	for i := range 10_000 {
-		earlier = append(earlier, earlierRecord(fmt.Sprintf(`"record %d"`, i))...)
+		earlier = append(earlier, earlierRecord(fmt.Sprintf(`"record %d"%500s`, i, ""))...)
 	}
 	require.NoError(t, os.WriteFile(path, append(earlier, 0, 0, 0), 0o600)) // the last is cut short
 	f, records, err := open(t, path)
@@ -267,7 +267,7 @@ func TestManyRecordsComeBackInOrder(t *testing.T) {
 			require.NoError(t, err)
 		}
 		for i := range 10_000 {
-			want = append(want, fmt.Sprintf("%d of %d", i, process))
+			want = append(want, fmt.Sprintf("%d of %d%500d", i, process, i))
 			require.NoError(t, f.Append(want[len(want)-1]))
 		}
 		require.NoError(t, f.Close())

@@ -59,7 +59,7 @@ type scan[T any] struct {
 	stop    chan struct{}
 }
 
-// batch is a segment of the file, or as many records of JSON.
+// batch is a segment of the file, or as many bytes of JSON.
 type batch[T any] struct {
 	n       int   // records before it
 	start   int64 // in the file
@@ -89,7 +89,7 @@ func (s *scan[T]) run() {
 			b.err = place(s.n, s.at, err)
 			break
 		}
-		if len(b.records) > 0 && (first || s.json && len(b.records) == segment) {
+		if len(b.records) > 0 && (first || s.json && s.at-b.start >= segment) {
 			if !s.send(b) {
 				return
 			}
@@ -116,8 +116,8 @@ func (s *scan[T]) send(b *batch[T]) bool {
 
 func (b *batch[T]) decode(isJSON bool) {
 	defer close(b.done)
-	var buf bytes.Buffer
-	d := gob.NewDecoder(&buf)
+	var r bytes.Reader
+	d := gob.NewDecoder(&r)
 	at := b.start
 	b.values = make([]T, len(b.records))
 	for i, record := range b.records {
@@ -125,7 +125,7 @@ func (b *batch[T]) decode(isJSON bool) {
 		if isJSON {
 			err = json.Unmarshal(record, &b.values[i])
 		} else {
-			buf.Write(record)
+			r.Reset(record)
 			err = d.Decode(&b.values[i])
 		}
 		if err != nil {

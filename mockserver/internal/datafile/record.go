@@ -20,25 +20,24 @@ const begins = 1 << 31
 // maxRecord is far above what a record can be.
 const maxRecord = begins - 1
 
-// segment is how many records make one stream of package gob, which describes its
-// types once. A segment is read without those before it, so that all processors
-// read.
-const segment = 4096
+// segment is how many bytes of records make one stream of package gob, which
+// describes its types once. A segment is read without those before it, so that all
+// processors read. It is not a number of records, since those of a snapshot are long.
+const segment = 4 << 20
 
 // stream makes records of values. The zero stream begins a segment.
 type stream[T any] struct {
 	buf  bytes.Buffer
 	gob  *gob.Encoder
-	left int // values until the next segment
+	left int // bytes until the next segment
 }
 
 // frame returns a value as it is written. The bytes are valid until the next call.
 func (s *stream[T]) frame(v T) ([]byte, error) {
 	var flag uint32
-	if s.left == 0 {
+	if s.left <= 0 {
 		s.gob, s.left, flag = gob.NewEncoder(&s.buf), segment, begins
 	}
-	s.left--
 	s.buf.Reset()
 	s.buf.Write(make([]byte, headSize))
 	err := s.gob.Encode(v)
@@ -51,6 +50,7 @@ func (s *stream[T]) frame(v T) ([]byte, error) {
 		s.left = 0 // the encoder may have sent a type
 		return nil, err
 	}
+	s.left -= len(content)
 	binary.BigEndian.PutUint32(b, uint32(len(content))|flag) //nolint:gosec // checked above
 	binary.BigEndian.PutUint32(b[4:], checksum(b[:4]))
 	binary.BigEndian.PutUint32(b[8:], checksum(content))

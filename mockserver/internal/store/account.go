@@ -173,7 +173,7 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 		return refusal
 	}
 	moves := a.moves(c)
-	a.store.cfg.Room.Add(grown + a.data.put(c))
+	a.store.cfg.Room.Add(a.data.put(c))
 	a.emit(moves, fired)
 	if a.changed != nil && !c.Empty() {
 		a.changed()

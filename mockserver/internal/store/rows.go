@@ -43,16 +43,17 @@ func eventsSize(c engine.Change) (bytes int64) {
 }
 
 // put stores the stamped records of c and its other changes. It returns by
-// approximately how many bytes the replaced versions grow, which are kept for a
-// while.
-func (d *Data) put(c engine.Change) int64 {
-	remembered := putAll(&d.Transactions, c.Transactions) +
+// approximately how many bytes the account grows, with the replaced versions, which
+// are kept for a while.
+func (d *Data) put(c engine.Change) (bytes int64) {
+	bytes = putAll(&d.Transactions, c.Transactions) +
 		putAll(&d.Customers, c.Customers) +
 		putAll(&d.Transfers, c.Transfers) +
 		putAll(&d.Subscriptions, c.Subscriptions) +
 		putAll(&d.Links, c.Links) +
 		putAll(&d.Products, c.Products) +
-		putAll(&d.Sessions, c.Sessions)
+		putAll(&d.Sessions, c.Sessions) +
+		sizeOfResponses(c.Responses)
 	if c.Integration != nil {
 		d.Integration = c.Integration
 	}
@@ -64,7 +65,7 @@ func (d *Data) put(c engine.Change) int64 {
 	for _, token := range c.Spent {
 		d.spent[token] = struct{}{}
 	}
-	return remembered
+	return bytes
 }
 
 func growthOf[R any](t *Table[R], records []*R) (bytes int64) {
@@ -101,10 +102,9 @@ func previous[R any](t *Table[R], earlier []*R, id string) *R {
 	return t.Get(id)
 }
 
-func putAll[R any](t *Table[R], records []*R) int64 {
-	before := t.remembered
+func putAll[R any, P record[R]](t *Table[R], records []*R) (bytes int64) {
 	for _, r := range records {
-		t.put(r)
+		bytes += t.put(r, P(r).Stamp().Seq)
 	}
-	return t.remembered - before
+	return bytes
 }

@@ -159,7 +159,7 @@ func (s *Store) Replay(c Commit) error {
 		a.empty()
 		return nil
 	}
-	s.cfg.Room.Add(a.data.growth(c.Change) + a.data.put(c.Change))
+	s.cfg.Room.Add(a.data.put(c.Change))
 	a.schedule(c.Change.Timers)
 	return nil
 }

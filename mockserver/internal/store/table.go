@@ -117,22 +117,24 @@ func (t *Table[R]) ByRef(ref string) *R {
 	return nil
 }
 
-// put adds a record or replaces the one with its id. It returns the previous
-// version.
-func (t *Table[R]) put(r *R) (at int, old *R) {
+// put adds the seq-th record of the table or replaces the one with its id. It returns
+// by approximately how many bytes the table grows.
+func (t *Table[R]) put(r *R, seq uint64) (bytes int64) {
 	id := t.schema.id(r)
-	if pos, ok := t.byID[id]; ok {
-		old = t.rows[pos]
-		t.rows[pos] = r
-		t.remember(id, old)
-		t.reindex(int(pos), old, r)
-		return int(pos), old
+	if seq != uint64(len(t.rows))+1 { // otherwise the record is new
+		if pos, ok := t.byID[id]; ok {
+			old, before := t.rows[pos], t.remembered
+			t.rows[pos] = r
+			t.remember(id, old)
+			t.reindex(int(pos), old, r)
+			return t.schema.size(r) - t.schema.size(old) + t.remembered - before
+		}
 	}
-	at = len(t.rows)
+	at := len(t.rows)
 	t.rows = append(t.rows, r)
 	t.byID[id] = uint32(at) //nolint:gosec // the memory limit is far below 2^32 rows
 	t.reindex(at, nil, r)
-	return at, nil
+	return t.schema.size(r)
 }
 
 // reindex moves a row from the index entries of old, which may be nil, to
