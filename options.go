@@ -253,12 +253,12 @@ func IdempotencyKey(key string) RequestOption {
 }
 
 // RepeatOf declares that the call repeats an earlier one with the same
-// reference or [IdempotencyKey], first sent at the given time, for example by
-// a process that died before it read the response. The earlier call counts as
-// an attempt of this one: a create that is rejected as a duplicate is found by
-// its reference and returned, with [Response.Recovered] set, and any other
-// failure is [ErrOutcomeUnknown], because the first call may have been
-// applied.
+// reference or [IdempotencyKey], first sent at the given time of this machine's
+// clock, for example by a process that died before it read the response. The
+// earlier call counts as an attempt of this one: a create that is rejected as a
+// duplicate is found by its reference and returned, with [Response.Recovered]
+// set, and any other failure is [ErrOutcomeUnknown], because the first call may
+// have been applied.
 func RepeatOf(sent time.Time) RequestOption {
 	return func(o *callOptions) error {
 		if sent.IsZero() {

@@ -57,8 +57,9 @@ const (
 // Known reports whether this version defines s.
 func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
-// Settled reports whether the money was paid: paid or captured. Use it to
-// decide when to ship, since card payments end as captured.
+// Settled reports whether s is paid or captured. Use it to decide when to ship,
+// since card payments end as captured. It is false again after a refund, even a
+// partial one: PaidAmount - RefundedAmount is what you still have.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
@@ -539,14 +540,16 @@ type WaitOptions struct {
 
 // Wait polls a transaction until the function until returns true for it, or ctx
 // ends: GET /v2/transactions/{id}. A nil until waits until the transaction is
-// settled or final. Use Wait in interactive programs; webhooks are faster and
-// cost less.
+// settled, partially refunded or final. Use Wait in interactive programs;
+// webhooks are faster and cost less.
 //
 // Transient errors, such as an overloaded gateway, are retried. When ctx ends,
 // Wait returns the transaction as last read, or nil, and ctx's error.
 func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*Transaction) bool, wait WaitOptions, opts ...RequestOption) (*Transaction, error) {
 	if until == nil {
-		until = func(t *Transaction) bool { return t.Settled() || t.Status.Final() }
+		until = func(t *Transaction) bool {
+			return t.Settled() || t.Status == TransactionPartiallyRefunded || t.Status.Final()
+		}
 	}
 	var last *Transaction
 	pause, longest := cmp.Or(wait.First, time.Second), cmp.Or(wait.Longest, 15*time.Second)

@@ -217,7 +217,8 @@ type FindOptions struct {
 	ID string
 
 	// Since is the earliest time at which the reference can have been used,
-	// such as the time of the order minus a few minutes for clock skew. Older
+	// such as the time of the order minus a few minutes for clock skew. It is
+	// compared with CreatedAt, a time of the gateway's clock. Older
 	// transactions are not read. The zero time means no limit.
 	Since time.Time
 
@@ -232,10 +233,12 @@ const (
 )
 
 // FindByExternalRef finds the transaction with your reference and reads it: GET
-// /v2/transactions, page by page, then GET /v2/transactions/{id}. It resolves
-// an [ErrOutcomeUnknown].
+// /v2/transactions, page by page, then GET /v2/transactions/{id}. Use it
+// to look a transaction up without creating it; to resolve an
+// [ErrOutcomeUnknown], repeat the create with [RepeatOf].
 //
-// [ErrNotFound]: no transaction back to Since has the reference.
+// [ErrNotFound]: no transaction back to Since has the reference. Soon after an
+// [ErrOutcomeUnknown] that proves nothing: the create may still arrive.
 // [ErrOutcomeUnknown]: the search reached MaxPages before that, so there may be
 // one; the error says how far it searched. A create with the same reference
 // resolves that too: it is rejected if there is one.

@@ -402,6 +402,26 @@ func TestWaitEndsWithThePayment(t *testing.T) {
 	})
 }
 
+func TestWaitReturnsAPaymentThatWasPartiallyRefunded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gw := mockserver.Run(t)
+		client := gw.Client()
+		tx, err := client.Transactions.Create(t.Context(), pixCharge("order-1"))
+		require.NoError(t, err)
+		require.NoError(t, gw.Transactions.Pay(tx.ID))
+		_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 1})
+		require.NoError(t, err)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		got, err := client.Transactions.Wait(ctx, tx.ID, nil, gateway.WaitOptions{})
+		require.NoError(t, err)
+		assert.False(t, got.Settled())
+		assert.Equal(t, tx.Amount-1, got.PaidAmount-got.RefundedAmount)
+	})
+}
+
 func TestWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

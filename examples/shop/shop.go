@@ -51,8 +51,9 @@ func (s *Shop) Charge(ctx context.Context, o Order) (*gateway.Transaction, error
 		Buyer:       o.Buyer,
 		Products:    []gateway.Product{{Name: "Order " + o.ID, Price: o.Cents}},
 	})
-	if errors.Is(err, gateway.ErrDuplicate) {
-		return s.gateway.Transactions.FindByExternalRef(ctx, o.ID, gateway.FindOptions{})
+	var rejected *gateway.Error
+	if errors.Is(err, gateway.ErrDuplicate) && errors.As(err, &rejected) {
+		return s.gateway.Transactions.FindByExternalRef(ctx, o.ID, gateway.FindOptions{ID: rejected.ResourceID})
 	}
 	return tx, err
 }

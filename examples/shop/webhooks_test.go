@@ -24,6 +24,22 @@ func TestAWebhookThatComesTwice(t *testing.T) {
 	assert.Equal(t, 1, s.Shipped("1001"))
 }
 
+func TestAWebhookPath(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	s := shop.New(gw.Client())
+	receiver, err := s.Receiver(gw.Secret())
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("POST /webhooks/gateway", receiver)
+	require.NoError(t, gw.Webhooks.SendTo("/webhooks/gateway", mux))
+	charge, err := s.Charge(t.Context(), order("1001"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Transactions.Pay(charge.ID))
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, 1, s.Shipped("1001"))
+}
+
 func TestAForgedWebhook(t *testing.T) {
 	t.Parallel()
 	s, gw := open(t)
