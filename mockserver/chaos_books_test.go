@@ -41,8 +41,8 @@ func (s *storm) clear(t *testing.T) {
 	require.Equal(t, len(s.outcomes), sum, "a call has no known result")
 }
 
-// read reads the gateway's books. Each entry is there once, and they add up to
-// the balance.
+// read reads the gateway's books. Each entry must exist once, and the entries
+// must add up to the balance.
 func (s *storm) read(t *testing.T) {
 	t.Helper()
 	s.books = make(map[string]entry, len(s.outcomes))
@@ -83,7 +83,7 @@ func (s *storm) compareBooks(t *testing.T) {
 			require.True(t, there, "%s is missing, but its call returned: %s", o.sent, o.verdict)
 		case toldRefused:
 			require.False(t, there && calls[o.sent] == 1, "%s is there, but its call returned: %v", o.sent, o.err)
-		case toldUnknown: // either way
+		case toldUnknown: // either is correct
 		}
 		if o.id != "" {
 			require.Equal(t, e.id, o.id, o.sent)
@@ -95,7 +95,7 @@ func (s *storm) compareBooks(t *testing.T) {
 }
 
 // settle repeats, with its reference, each call whose outcome is unknown or
-// that was rejected. Then every order is there once.
+// that was rejected. After that every order must exist once.
 func (s *storm) settle(t *testing.T) {
 	t.Helper()
 	orders := map[string]bool{}

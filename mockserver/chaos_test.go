@@ -24,9 +24,9 @@ import (
 func fullSize() bool { return os.Getenv("FULL_SIZE") != "" }
 
 // TestChaos has sixteen workers of a merchant create charges, and payouts,
-// through a network and a gateway that fail in every possible way. What a call
-// returned must agree with the gateway's books, and no reference may be there
-// twice. Then each unknown outcome is settled as the manual says.
+// through a network and a gateway that fail in every possible way. The results
+// of the calls must agree with the gateway's books, and no reference may exist
+// twice. Then each unknown outcome is settled as documented.
 //
 // It runs in a synctest bubble, since the waits add up to hours.
 func TestChaos(t *testing.T) {
@@ -42,11 +42,11 @@ func TestChaos(t *testing.T) {
 		creates int
 	}{
 		{"charges", mockserver.Document, charges(), creates},
-		// The live gateway's rejection does not say where the first charge is,
-		// so the client searches the list.
+		// The live gateway's rejection does not identify the first charge, so
+		// the client searches the list.
 		{"live charges", mockserver.Live, charges(), others},
 		{"payouts", mockserver.Document, payouts(), others},
-		{"live payouts", mockserver.Live, payouts(), others}, // returned the first
+		{"live payouts", mockserver.Live, payouts(), others}, // returned the first resource
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +85,7 @@ func weather(service string) []mockserver.Fault {
 		creates(0.005, mockserver.HangUntilTimeout()),
 		creates(0.005, mockserver.HangUntilTimeout().Applied()),
 		creates(0.020, mockserver.Latency(29*time.Second)),
-		creates(0.005, mockserver.Latency(31*time.Second)), // the attempt gives up first
+		creates(0.005, mockserver.Latency(31*time.Second)), // the attempt times out first
 		creates(0.010, mockserver.UnknownEnum()),
 		creates(0.010, mockserver.ExtraField()),
 		others(0.050, mockserver.Status(502)),
@@ -106,7 +106,7 @@ type service struct {
 type entry struct {
 	id, reference string
 	amount        int64
-	cost          int64 // what it deducts from the balance at once
+	cost          int64 // amount deducted from the balance immediately
 }
 
 func charges() service {
@@ -167,9 +167,9 @@ type job struct {
 	amount    int64
 }
 
-// jobs mixes the calls of merchants: most orders once, some twice at the same
-// time (a double click), some with another order's reference (a mistake), some
-// without any.
+// jobs mixes typical calls: most orders are created once, some twice
+// concurrently (a double click), some with another order's reference (a
+// mistake), and some without a reference.
 func jobs(n int) []job {
 	list := make([]job, n)
 	for i := range list {
@@ -186,7 +186,7 @@ func jobs(n int) []job {
 	return list
 }
 
-// verdict is the outcome of a call as its caller knows it.
+// verdict is the outcome of a call that its caller sees.
 type verdict string
 
 const (
@@ -194,7 +194,7 @@ const (
 	toldRecovered verdict = "recovered" // created, and recovered after the response was lost
 	toldDuplicate verdict = "duplicate" // the reference had been used before
 	toldRefused   verdict = "refused"   // nothing was created
-	toldUnknown   verdict = "unknown"   // it may have been created; the reference can show it
+	toldUnknown   verdict = "unknown"   // it may have been created; find it by its reference
 )
 
 // outcome is the result of a call.
@@ -224,7 +224,7 @@ func newStorm(t *testing.T, s service, dialect mockserver.Dialect) *storm {
 	return &storm{service: s, gw: gw, client: gw.Client(), began: time.Now()}
 }
 
-// rage makes the calls and keeps the outcome of each.
+// rage makes the calls and records their outcomes.
 func (s *storm) rage(t *testing.T, calls int) {
 	t.Helper()
 	todo := jobs(calls)

@@ -11,10 +11,9 @@ import (
 // changes nothing and returns a [ControlError].
 type Checkout struct{ scope scope }
 
-// Begin simulates a buyer who asks for the Pix code or sends the card: it
-// creates the transaction of the link's newest session that is ready, as
-// pending. The transaction is listed like any other, and [Transactions] acts on
-// it.
+// Begin simulates a buyer who requests the Pix code or submits the card: it
+// creates a pending transaction for the link's newest ready session. The
+// transaction is listed like any other, and [Transactions] acts on it.
 func (c Checkout) Begin(slug string) error {
 	return c.do("checkout/begin", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		for _, s := range d.SessionsOf(l) {
@@ -45,8 +44,8 @@ func notReady() *engine.Refusal {
 		"No session of this checkout link is ready: set the buyer's name and e-mail and the payment method first.")
 }
 
-// Expire expires an active link and every session of it that waits for its
-// buyer.
+// Expire expires an active link, and every session of it that is waiting for
+// its buyer.
 func (c Checkout) Expire(slug string) error {
 	return c.do("checkout/expire", slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		return engine.ExpireLink(d.Env, l, d.SessionsOf(l))

@@ -18,13 +18,13 @@ func (s *Server) Transport() http.RoundTripper {
 	return &memory.Transport{Handler: s.Handler(), Inline: inline}
 }
 
-// inline reports whether a request goes to the interface. Calls of the control
-// plane may wait for the handlers of webhooks.
+// inline reports whether a request goes to the interface. Control plane calls
+// may wait for webhook handlers.
 func inline(r *http.Request) bool { return !admin.Serves(r) }
 
 // Client returns a client of the default account over [Server.Transport].
-// Options come after its own, so that they can replace them. It panics if
-// the options can't be used.
+// The options are applied after its own, so they can override them. It panics
+// if an option is invalid.
 func (s *Server) Client(opts ...gateway.Option) *gateway.Client {
 	return s.Account(s.Key()).Client(opts...)
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Clock is the gateway's virtual clock. It does not move until it is advanced,
-// and never goes back.
+// Clock is the gateway's virtual clock. It moves only when it is advanced, and
+// never goes back.
 type Clock struct{ server *Server }
 
-// Timer is something that becomes due: an expiry, a renewal, a redelivery.
+// Timer is a scheduled event, such as an expiry, a renewal or a redelivery.
 type Timer struct {
 	At   time.Time
 	Kind string // "transaction.expire"
@@ -20,7 +20,8 @@ type Timer struct {
 // Now returns the current virtual time, in UTC.
 func (c *Clock) Now() time.Time { return c.server.clock.Now() }
 
-// Advance moves the clock by d and runs everything that becomes due, in order.
+// Advance moves the clock by d, and fires all timers that become due, in
+// order.
 func (c *Clock) Advance(d time.Duration) error {
 	return errors.Join(c.server.clock.Advance(context.Background(), d), c.server.data.moved())
 }
@@ -30,15 +31,15 @@ func (c *Clock) AdvanceTo(t time.Time) error {
 	return errors.Join(c.server.clock.AdvanceTo(context.Background(), t), c.server.data.moved())
 }
 
-// Next moves the clock to the next timer and runs everything that is due then.
-// It reports whether there was one.
+// Next moves the clock to the next timer, and fires everything that is due at
+// that time. It reports whether there was a timer.
 func (c *Clock) Next() (bool, error) {
 	moved, err := c.server.clock.Next(context.Background())
 	return moved, errors.Join(err, c.server.data.moved())
 }
 
-// Timers lists what will become due, the earliest first. The expiry of a paid
-// transaction is not listed.
+// Timers lists the pending timers, the earliest first. It omits timers without
+// an effect, such as the expiry of a paid transaction.
 func (c *Clock) Timers() []Timer {
 	waiting := c.server.clock.Timers()
 	timers := make([]Timer, len(waiting))

@@ -9,9 +9,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
 
-// console returns the pages for browsers, nil if the options leave them out.
-// They act through the control plane and through gateway, which is the interface
-// with its journal and faults.
+// console returns the pages for browsers, or nil if they are switched off.
+// They act through the control plane and through gateway, the interface with
+// its journal and faults.
 func (s *Server) console(plane, gateway http.Handler) http.Handler {
 	if s.settings.noConsole {
 		return nil
@@ -45,7 +45,7 @@ func (s *Server) reader(dialect spec.Dialect) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { api().ServeHTTP(w, r) })
 }
 
-// own is the reader in the server's dialect, if that is a mixture of the two.
+// own is the reader for the server's dialect, if that is a mixture of the two.
 func (s *Server) own() http.Handler {
 	if d := s.settings.dialect; d != spec.DocumentDialect && d != spec.LiveDialect {
 		return s.reader(d)

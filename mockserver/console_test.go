@@ -22,13 +22,14 @@ import (
 
 const consoleAt = "/__mock/console"
 
-// browser reads pages and sends their forms, as a person without JavaScript does.
+// browser reads pages and submits their forms, like a browser without
+// JavaScript.
 type browser struct {
 	t  *testing.T
 	gw *mockserver.Server
 }
 
-// shown is a page.
+// shown is a displayed page.
 type shown struct {
 	path   string
 	status int
@@ -75,7 +76,7 @@ var (
 // text is the page with its entities decoded.
 func (p shown) text() string { return html.UnescapeString(p.body) }
 
-// form holds the fields that a button submits.
+// form has the fields that a button submits.
 type form struct {
 	action string
 	fields url.Values
@@ -196,7 +197,7 @@ func TestAFormActsOnce(t *testing.T) {
 	assert.Contains(t, b.click(f, "t.to", "2027-03-01T00:00").body, "Advance: done.", "a form that failed can be corrected")
 }
 
-// A form redirects to a page of the console, whatever it asks for.
+// A form redirects only to pages of the console, whatever target it requests.
 func TestAFormRedirectsWithinTheConsoleOnly(t *testing.T) {
 	t.Parallel()
 	b := browser{t, mockserver.Run(t)}
@@ -211,7 +212,7 @@ func TestAFormRedirectsWithinTheConsoleOnly(t *testing.T) {
 	}
 }
 
-func TestPagesMayLoadAndRunNothingElse(t *testing.T) {
+func TestPagesLoadAndRunNothingElse(t *testing.T) {
 	t.Parallel()
 	b := browser{t, mockserver.Run(t)}
 	for _, path := range []string{"/", consoleAt + "/style.css", consoleAt + "/script.js", consoleAt + "/faults"} {
@@ -316,8 +317,8 @@ func consoleLinks(t *testing.T, gw *mockserver.Server) {
 	require.Less(t, resp.StatusCode, 300)
 }
 
-// visit reads every page that a browser reaches from the first one.
-// Of the pages of calls, of which there are many, it reads one.
+// visit reads every page that is reachable from the first one, but only one of
+// the many pages about calls.
 func (b browser) visit() map[string]shown {
 	pages := map[string]shown{}
 	waiting := []string{"/", consoleAt + "/reference/transactions_create"}
@@ -348,7 +349,7 @@ func (b browser) resources() (list []string) {
 	return list
 }
 
-// The console and the control plane can do the same.
+// The console and the control plane have the same features.
 func TestTheConsoleDoesWhatTheControlPlaneDoes(t *testing.T) {
 	t.Parallel()
 	gw, _ := consoleShop(t)
@@ -356,7 +357,7 @@ func TestTheConsoleDoesWhatTheControlPlaneDoes(t *testing.T) {
 	for _, gw := range []*mockserver.Server{gw, mockserver.Run(t)} { // deliveries of the first are held
 		for path, p := range (browser{t, gw}).visit() {
 			if strings.HasPrefix(path, consoleAt+"/reference/") {
-				continue // every call has a page there
+				continue // every call has a page
 			}
 			for _, f := range p.forms() {
 				buttons[f.fields.Get("call")] = path
@@ -420,7 +421,7 @@ func TestPagesShowNoSecret(t *testing.T) {
 	}
 }
 
-// Accounts are isolated from each other: a page shows one.
+// Accounts are isolated from each other: a page shows only one account.
 func TestAVoucherShowsItsBarCode(t *testing.T) {
 	t.Parallel()
 	gw, _ := consoleShop(t)
@@ -486,7 +487,7 @@ func newAndClose(t *testing.T, opts ...mockserver.Option) {
 
 // Viewing pages changes neither the resources nor the clock, nor the ids that a
 // seed gives to later resources.
-func TestLookingChangesNothing(t *testing.T) {
+func TestViewingPagesChangesNothing(t *testing.T) {
 	t.Parallel()
 	gw, _ := consoleShop(t)
 	before, err := gw.Snapshot()

@@ -57,7 +57,7 @@ func (p plane) raw(method, path, body string) *http.Response {
 	return resp
 }
 
-// do returns the data of a call that has to succeed.
+// do returns the data of a call that must succeed.
 func do[T any](p plane, method, path, body string) T {
 	p.t.Helper()
 	status, v := p.call(method, path, body)
@@ -579,7 +579,7 @@ func TestResetEmptiesOneAccount(t *testing.T) {
 	require.ErrorIs(t, err, gateway.ErrDuplicate)
 }
 
-func TestWhoMayControl(t *testing.T) {
+func TestAuthenticationOfTheControlPlane(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithAllowedHosts("gateway.test"))
 	for name, tc := range map[string]struct {

@@ -24,7 +24,7 @@ func balance(t *testing.T, gw *mockserver.Server) int64 {
 	return b.Balance
 }
 
-// conflict checks that a control was rejected for the resource's state.
+// conflict checks that a control was rejected because of the resource's state.
 func conflict(t *testing.T, err error) {
 	t.Helper()
 	var refused *mockserver.ControlError
@@ -76,7 +76,8 @@ func TestTransferControls(t *testing.T) {
 	unknown(t, gw.Transfers.Settle("nothing"))
 }
 
-// subscriber makes a customer and returns a monthly subscription to create.
+// subscriber creates a customer, and returns the params of a monthly
+// subscription.
 func subscriber(t *testing.T, client *gateway.Client) gateway.SubscriptionParams {
 	t.Helper()
 	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
@@ -173,8 +174,8 @@ func TestCheckoutControls(t *testing.T) {
 	require.ErrorIs(t, err, gateway.ErrRetired)
 }
 
-// Controls work on a checkout's payment as on any other transaction; the
-// session follows.
+// Controls act on a checkout's payment as on any other transaction, and the
+// session is updated.
 func TestCheckoutFollowsItsTransaction(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

@@ -23,8 +23,8 @@ import (
 )
 
 // A process that dies leaves a truncated data file. Wherever it ends, the
-// resources and the webhooks about them are consistent: no webhook is lost,
-// none is created twice, and the same holds as time goes on.
+// resources and their webhooks are consistent: no webhook is lost or created
+// twice, neither at the restart nor as time goes on.
 func TestATruncatedDataFileIsConsistent(t *testing.T) {
 	t.Parallel()
 	hook := &flaky{seen: map[string]bool{}}
@@ -56,8 +56,8 @@ func TestATruncatedDataFileIsConsistent(t *testing.T) {
 	}
 }
 
-// restarts starts a gateway with a truncated data file, lets 33 days pass and
-// returns the webhooks that it started with.
+// restarts starts a gateway with a truncated data file, advances its clock by
+// 33 days and returns the webhooks that it started with.
 func restarts(t *testing.T, content []byte) (before []string) {
 	t.Helper()
 	gw := cutOff(t, content)
@@ -72,8 +72,8 @@ func restarts(t *testing.T, content []byte) (before []string) {
 	return before
 }
 
-// flaky is a receiver that accepts payments and renewals at the second attempt
-// only.
+// flaky is a receiver that accepts payments and renewals only at the second
+// attempt.
 type flaky struct {
 	mu   sync.Mutex
 	seen map[string]bool // events
@@ -94,7 +94,8 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.seen[e.ID] = true
 }
 
-// busyDays causes every kind of webhook, in two accounts of which one is reset.
+// busyDays causes every kind of webhook in two accounts, one of which is
+// reset.
 func busyDays(t *testing.T, gw *mockserver.Server, hook string) {
 	t.Helper()
 	const other = "sk_test_other"
@@ -183,7 +184,7 @@ func madeIDs(gw *mockserver.Server) (ids []string) {
 	return ids
 }
 
-// holdsTogether compares the webhooks of each resource with its state.
+// holdsTogether checks that the webhooks of each resource match its state.
 func holdsTogether(t *testing.T, gw *mockserver.Server, when string) {
 	t.Helper()
 	want, got := map[string][]string{}, map[string][]string{}
@@ -271,7 +272,7 @@ func ofTransfer(tr *gateway.Transfer) []string {
 	return prefixed("payout.", story)
 }
 
-// ofSubscription derives them from the charges, each of which had an outcome.
+// ofSubscription derives the webhooks from the charges and their outcomes.
 func ofSubscription(s *gateway.Subscription, now time.Time) []string {
 	story, paid, failed := "created", 0, 0
 	if !s.TrialEnd.IsZero() && !now.Before(s.TrialEnd.AddDate(0, 0, -3)) {

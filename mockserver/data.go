@@ -13,30 +13,31 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// data is the file that keeps the gateway beyond its process: a snapshot, and
-// after it every commit, step of the clock, endpoint and delivery.
+// data is the file that persists the gateway's state: a snapshot, followed by
+// every commit, clock step, endpoint and delivery.
 type data struct {
 	now    func() time.Time
 	sender *deliver.Sender
-	file   *datafile.File[entry] // nil without a file, and while it is read
+	file   *datafile.File[entry] // nil without a file, and while the file is being read
 
-	// rewrite compacts the file. It runs beside everything else when the file has
-	// outgrown its snapshot, one at a time.
+	// rewrite compacts the file in the background when it has outgrown its
+	// snapshot. Only one runs at a time.
 	rewrite   func() error
 	mu        sync.Mutex
-	snapshot  int64 // how long the snapshot is, in bytes
+	snapshot  int64 // length of the snapshot in bytes
 	rewriting bool
 	closed    bool
 	work      sync.WaitGroup
 
-	// collect gets what would be delivered, and nothing is. Nil delivers.
+	// collect, if set, receives deliveries instead of their being sent.
 	collect func(store.Commit)
 }
 
-// entry is one record of the file: a commit with the deliveries that it causes, all
-// endpoints, what has become of one delivery, or, with Now alone, that the clock
-// has moved. A snapshot is an entry with the rest of the state, and then entries with
-// its timers, deliveries and resources, the latter as commits.
+// entry is one record of the file: a commit with the deliveries that it
+// causes, all endpoints, the state of one delivery, or, with only Now, an
+// advance of the clock. A snapshot is an entry with the rest of the state,
+// followed by entries with its timers, deliveries and resources, the latter as
+// commits.
 type entry struct {
 	Now        time.Time
 	Snapshot   *snapshot               `json:",omitempty"`
@@ -47,7 +48,7 @@ type entry struct {
 	Delivery   *deliver.SavedDelivery  `json:",omitempty"`
 }
 
-// minGrowth is how much a file grows at least before it is compacted.
+// minGrowth is how much a file must grow before it is compacted.
 const minGrowth = 1 << 20
 
 func (d *data) persist(e entry) error {
@@ -69,16 +70,16 @@ func (d *data) persist(e entry) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.rewriting = false
-		if err != nil { // nothing is lost: the file is tried again when it is twice as long
+		if err != nil { // nothing is lost: compaction is retried when the file is twice as long
 			d.snapshot = d.file.Size()
 		}
 	})
 	return nil
 }
 
-// Persist implements store.Outbox. A commit and its deliveries are one record, so
-// that whenever the process dies either both have happened or neither. The bodies
-// of the webhooks are left out: they are made of the resources.
+// Persist implements store.Outbox. A commit and its deliveries are one record,
+// so they are atomic even if the process dies. Webhook bodies are omitted,
+// because they are rendered from the resources.
 func (d *data) Persist(c store.Commit) (send func(), err error) {
 	if d.collect != nil {
 		if len(c.Change.Events) > 0 {
@@ -90,17 +91,17 @@ func (d *data) Persist(c store.Commit) (send func(), err error) {
 	if d.file == nil {
 		return posting.Send, nil
 	}
-	written := c // so that without a file c takes no memory
+	written := c // without a file c uses no memory
 	written.Change, written.Integration = c.Change.Shorten(), nil
 	return posting.Send, d.persist(entry{Commit: &written, Deliveries: posting.Shorten()})
 }
 
-// persistWebhooks writes down what the sender of webhooks must not forget.
+// persistWebhooks records state that the webhook sender must keep.
 func (d *data) persistWebhooks(k deliver.Changed) error {
 	return d.persist(entry{Endpoints: k.Registry, Delivery: k.Delivery})
 }
 
-// moved writes down where the clock is.
+// moved records the clock's time.
 func (d *data) moved() error { return d.persist(entry{}) }
 
 func (d *data) close() error {
@@ -115,12 +116,12 @@ func (d *data) close() error {
 	return err
 }
 
-// openData reads the data file, puts the gateway into the state that it says, and
-// goes on from its last moment.
+// openData reads the data file, restores the gateway's state from it, and
+// continues from its last time.
 func (s *Server) openData(path string) error {
 	var last time.Time
-	fired := map[clock.Timer]int{} // since the latest snapshot, and how often
-	var snapshot bool              // the record before was a part of it
+	fired := map[clock.Timer]int{} // number of changes since the latest snapshot, by key
+	var snapshot bool              // the previous record was a part of the snapshot
 	file, err := datafile.Open(path, func(e entry, end int64) error {
 		if e.Now.After(last) {
 			last = e.Now
@@ -152,7 +153,7 @@ func (s *Server) openData(path string) error {
 	return nil
 }
 
-// replay does again what one record says.
+// replay applies one record.
 func (s *Server) replay(e entry) error {
 	switch {
 	case e.Snapshot != nil:
@@ -194,8 +195,8 @@ func (s *Server) replayCommit(c store.Commit, deliveries []deliver.SavedDelivery
 	return nil
 }
 
-// resume goes on from the last moment of a file. A clock that runs goes on from its
-// own start if that is later: time has passed meanwhile.
+// resume continues from the last time in a file. A running clock continues
+// from its own start if that is later, because time has passed since.
 func (s *Server) resume(file *datafile.File[entry], last time.Time) error {
 	if s.settings.start.After(last) && s.settings.speed > 0 {
 		last = s.settings.start
@@ -210,9 +211,9 @@ func (s *Server) resume(file *datafile.File[entry], last time.Time) error {
 	return err
 }
 
-// rewriteData replaces the data file by a snapshot of the present state and what is
-// appended meanwhile. The state is copied in one moment, in which nothing happens; it
-// is written beside everything else.
+// rewriteData replaces the data file with a snapshot of the current state and
+// the records appended in the meantime. The state is copied atomically, and
+// written in the background.
 func (s *Server) rewriteData(file *datafile.File[entry]) error {
 	size, err := file.Compact(func(mark func()) (iter.Seq[entry], error) {
 		snap, err := s.snapshotAt(mark)
@@ -227,7 +228,8 @@ func (s *Server) rewriteData(file *datafile.File[entry]) error {
 	return nil
 }
 
-// perRecord is how many resources, timers or deliveries of a snapshot are one record.
+// perRecord is the number of resources, timers or deliveries of a snapshot in
+// one record.
 const perRecord = 100
 
 // entries returns the snapshot as records of the data file.
@@ -239,7 +241,7 @@ func (snap snapshot) entries() iter.Seq[entry] {
 		if !yield(entry{Now: snap.Clock.Now, Snapshot: &snap}) {
 			return
 		}
-		timers = slices.DeleteFunc(timers, func(t clock.Timer) bool { return t.Kind == deliver.TimerKind }) // the deliveries say them
+		timers = slices.DeleteFunc(timers, func(t clock.Timer) bool { return t.Kind == deliver.TimerKind }) // derived from the deliveries
 		for part := range slices.Chunk(timers, perRecord) {
 			if !yield(entry{Timers: part}) {
 				return

@@ -20,8 +20,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// kept is what a restart must bring back: everything of a snapshot but timers that
-// no longer do anything.
+// kept returns the state that a restart must restore: a whole snapshot except
+// timers that no longer have an effect.
 func kept(t *testing.T, gw *mockserver.Server) string {
 	t.Helper()
 	b, err := gw.Snapshot()
@@ -38,8 +38,9 @@ func kept(t *testing.T, gw *mockserver.Server) string {
 	return string(b) + fmt.Sprintf("%+v", gw.Clock.Timers())
 }
 
-// Whatever a gateway can hold is the same after a restart, from the log and from a
-// compacted file: every member of every resource, and the body of every webhook.
+// The complete state is the same after a restart, both from the log and from a
+// compacted file: every member of every resource, and the body of every
+// webhook.
 func TestARestartBringsBackEveryMember(t *testing.T) {
 	t.Parallel()
 	hook := &flaky{seen: map[string]bool{}}
@@ -64,8 +65,8 @@ func TestARestartBringsBackEveryMember(t *testing.T) {
 	holdsTogether(t, gw, "40 days later")
 }
 
-// A file that outgrows its snapshot is compacted while requests go on, and loses
-// nothing: neither resources nor webhooks nor timers, and none comes twice.
+// A file that outgrows its snapshot is compacted while requests continue. No
+// resource, webhook or timer is lost or duplicated.
 func TestAFileIsCompactedWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
@@ -91,7 +92,7 @@ func TestAFileIsCompactedWhileItIsUsed(t *testing.T) {
 			}
 		})
 	}
-	for range 20 { // timers fire meanwhile
+	for range 20 { // timers fire in the meantime
 		require.NoError(t, gw.Clock.Advance(10*time.Second))
 	}
 	work.Wait()
@@ -123,7 +124,7 @@ func TestAFileIsCompactedWhileItIsUsed(t *testing.T) {
 	assert.Empty(t, made, "what was acknowledged and is not there")
 }
 
-// A file of the release before is read as it is, and goes on in today's form.
+// A file of the previous release is read, and continued in the current format.
 func TestADataFileOfAnEarlierReleaseIsRead(t *testing.T) {
 	t.Parallel()
 	packed, err := os.Open("testdata/data-file-2.gz")

@@ -86,7 +86,7 @@ func TestADataFileKeepsARestoredSnapshot(t *testing.T) {
 	assert.Equal(t, "order-1", all[1].ExternalRef)
 }
 
-func TestAClosedDataFileTakesNothing(t *testing.T) {
+func TestAClosedDataFileAcceptsNoWrites(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	gw := reopen(t, nil, path)
@@ -101,7 +101,7 @@ func TestAClosedDataFileTakesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "in use by another process")
 }
 
-func TestARealtimeClockFiresByItself(t *testing.T) {
+func TestARealtimeClockFiresTimers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gw := mockserver.Run(t, mockserver.WithRealtime(60), mockserver.WithAutoPay(time.Minute))
@@ -137,8 +137,8 @@ func TestAnEndpointOfTheOptions(t *testing.T) {
 	require.ErrorContains(t, err, "http or https")
 }
 
-// A delivery in progress while its account is reset finishes, and is not
-// resumed after a restart.
+// A delivery that is in progress when its account is reset finishes, and is
+// not resumed after a restart.
 func TestADataFileForgetsDeliveriesInProgressDuringAReset(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// Timers that are due now fire now, although a manual clock doesn't run.
+// Timers that are due fire immediately, although a manual clock doesn't run.
 
 func TestAChallengePassedAfterTheTrialIsChargedAtOnce(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestADailyRenewalPaidLateCatchesUpAtOnce(t *testing.T) {
 	made, err := client.Subscriptions.Create(t.Context(), params)
 	require.NoError(t, err)
 	require.NoError(t, gw.Subscriptions.FailNextCharges(made.ID, 1))
-	require.NoError(t, gw.Clock.Advance(3*24*time.Hour+time.Hour)) // the first retry comes on the fourth day
+	require.NoError(t, gw.Clock.Advance(3*24*time.Hour+time.Hour)) // the first retry is on the fourth day
 	read, err := client.Subscriptions.Get(t.Context(), made.ID)
 	require.NoError(t, err)
 	require.Equal(t, gateway.SubscriptionPastDue, read.Status)
@@ -104,7 +104,7 @@ func TestALinkIsPaidNoMoreThanMaxUsesAllows(t *testing.T) {
 	}
 }
 
-// onceLink makes a checkout link with max_uses 1.
+// onceLink creates a checkout link with max_uses 1.
 func onceLink(t *testing.T, gw *mockserver.Server) string {
 	t.Helper()
 	r := post(t, gw, "/v2/checkout-links", `{"amount":1000,"max_uses":1}`)
@@ -119,7 +119,8 @@ func onceLink(t *testing.T, gw *mockserver.Server) string {
 	return ""
 }
 
-// A process may die between a change and the timer that becomes due with it.
+// A process may die after a change and before the timer that the change makes
+// due.
 func TestARestartFiresWhatWasDueWhenTheProcessDied(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
@@ -133,7 +134,7 @@ func TestARestartFiresWhatWasDueWhenTheProcessDied(t *testing.T) {
 	require.NoError(t, gw.Clock.Advance(3*24*time.Hour+time.Hour))
 	read, err := client.Subscriptions.Get(t.Context(), made.ID)
 	require.NoError(t, err)
-	// The renewals that waited for the unpaid one are due at once.
+	// The renewals that were waiting for the unpaid one are due immediately.
 	_, err = client.Transactions.SetSandboxStatus(t.Context(), read.Transactions[0].ID, gateway.SandboxStatusParams{Status: gateway.TransactionPaid})
 	require.NoError(t, err)
 	content, err := os.ReadFile(path)

@@ -15,7 +15,7 @@ type EventType string
 
 // The types of events.
 const (
-	EventRequest    EventType = events.TypeRequest    // a request got its response: Event.Request
+	EventRequest    EventType = events.TypeRequest    // a response was sent: Event.Request
 	EventControl    EventType = events.TypeControl    // a call of the control plane changed something or was rejected: Event.Request
 	EventTransition EventType = events.TypeTransition // a resource was created or changed its status: Event.Transition
 	EventTimer      EventType = events.TypeTimer      // a timer fired: Event.Timer
@@ -24,12 +24,11 @@ const (
 	EventClock      EventType = events.TypeClock      // the virtual clock was advanced: Event.Clock
 	EventFault      EventType = events.TypeFault      // a fault was added, removed or hit: Event.Fault
 	EventReset      EventType = events.TypeReset      // an account was reset, a snapshot restored, or a seed file applied: Event.Reset
-	EventLost       EventType = events.TypeLost       // events are missing here: Event.Lost
+	EventLost       EventType = events.TypeLost       // events are missing: Event.Lost
 )
 
-// Event is something that happened in the gateway, masked: no key, token,
-// document or card data. Of the pointers, the one that belongs to the type is
-// set.
+// Event is something that happened in the gateway. It is masked: no key,
+// token, document or card data. Only the pointer for its type is set.
 type Event struct {
 	Seq     uint64 // counts the server's events; numbers may be skipped
 	Type    EventType
@@ -70,12 +69,12 @@ type RequestEvent struct {
 // TransitionEvent is a resource that was created or whose status changed.
 type TransitionEvent struct {
 	Resource  string // transaction, transfer, subscription, customer, checkout_link or checkout_session
-	ID        string // of a checkout_link its slug
+	ID        string // for a checkout_link, its slug
 	Reference string // external_ref, the idempotency key of a subscription, the slug of a session; "" for none
 	From      string // "" if the resource was created
 	To        string
 	Cause     string // "request transactions.create", "control transactions/pay" or "timer transaction.expire"
-	RequestID string // of the request that caused it; "" if none did
+	RequestID string // of the request that caused it, or ""
 }
 
 // TimerEvent is a timer that fired and had something to do.
@@ -83,7 +82,7 @@ type TimerEvent struct {
 	Kind  string // "subscription.renew", or "webhook.attempt"
 	ID    string // of the resource, or of the delivery
 	Due   time.Time
-	Error string // why it failed and will fire again; "" if it did not
+	Error string // why it failed and will fire again, or ""
 }
 
 // WebhookEvent is a webhook that is about to be sent. Its attempts follow as
@@ -93,7 +92,7 @@ type WebhookEvent struct {
 	Kind       string // "transaction.paid"
 	ResourceID string
 	Reference  string
-	Endpoints  int // that receive it
+	Endpoints  int // number of receivers
 }
 
 // DeliveryEvent is an attempt to deliver a webhook, or a delivery that is held.
@@ -106,25 +105,25 @@ type DeliveryEvent struct {
 	URL        string // "" in memory; without user and query
 	Attempt    int    // from 1; 0 if the delivery is held
 	Status     int    // of the response; 0 without one
-	Error      string // why it failed; "" if it did not
+	Error      string // why it failed, or ""
 	Duration   time.Duration
 	Signed     bool
-	State      string    // of the delivery after it: [DeliveryDelivered]
-	NextAt     time.Time // of the next attempt; zero is none
+	State      string    // of the delivery after the attempt: [DeliveryDelivered]
+	NextAt     time.Time // of the next attempt; zero means none
 	Fault      string    // the injected fault; "" for none
 }
 
-// ClockEvent is an advance of the virtual clock.
+// ClockEvent reports an advance of the virtual clock.
 type ClockEvent struct{ From, To time.Time }
 
-// FaultEvent is a change of the injected faults, or a hit.
+// FaultEvent reports a change of the injected faults, or a hit.
 type FaultEvent struct {
 	Action string // added, removed, hit, down or up
 	ID     string // "" for a fault from the header X-Mock-Fault, down and up
 	Fault  string // "status=503; retry-after=2"
-	On     string // the operation or kind that it matches; "" is any
+	On     string // the operation or kind that it matches; "" means any
 	Target string // of a hit: the operation, or the kind of webhook
-	Fired  int    // hits so far
+	Fired  int    // number of hits so far
 	Times  int    // maximum number of hits; 0 is unlimited
 }
 
@@ -134,19 +133,20 @@ type ResetEvent struct{ Cause string } // reset, restore or seed
 
 // LostEvent reports that events are missing: the reader was too slow, or
 // resumed too late.
-type LostEvent struct{ Events uint64 } // how many; 0 if it is unknown
+type LostEvent struct{ Events uint64 } // number of missing events; 0 if unknown
 
-// Events returns the events from now on: all of them, or those of some types.
-// The sequence waits for the next event, and ends with the context or, when all
-// events are read, with the server. A reader that is more than 1,000 events
-// behind, or starts more than a minute after the call, gets an [EventLost]
-// instead of the missed ones; the gateway never waits for a reader.
+// Events returns the events from now on, all of them or only the given types.
+// The sequence waits for the next event, and ends with the context or, when
+// all events are read, with the server. A reader that is more than 1,000
+// events behind, or starts more than a minute after the call, gets an
+// [EventLost] instead of the missed ones; the gateway never waits for a
+// reader.
 func (s *Server) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
 	return follow(ctx, s.events, "", types)
 }
 
-// Events is [Server.Events] for the account alone. They include advances of the
-// clock and other events that affect every account.
+// Events is [Server.Events] for only this account. It includes clock advances
+// and other events that affect every account.
 func (a *Account) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
 	hub := a.server.events
 	return follow(ctx, hub, hub.Name(a.key.Reveal()), types)

@@ -24,7 +24,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// happened formats the events up to now, one a line.
+// happened formats the events so far, one per line.
 func happened(t *testing.T, gw *mockserver.Server, events iter.Seq[mockserver.Event]) (lines []string) {
 	t.Helper()
 	gw.Down() // the last one
@@ -370,7 +370,7 @@ func stream(t *testing.T, url string, header ...string) *frames {
 	return &frames{t, resp, bufio.NewScanner(resp.Body)}
 }
 
-// next returns the lines of the next frame with data, and false at the end.
+// next returns the lines of the next frame with data, or false at the end.
 func (f *frames) next() (id, kind string, data map[string]any, ok bool) {
 	for f.scan.Scan() {
 		name, value, _ := strings.Cut(f.scan.Text(), ": ")
@@ -527,7 +527,7 @@ func TestAClientThatStopsReadingIsCutOff(t *testing.T) {
 	assert.WithinDuration(t, time.Now().Add(10*time.Second), <-w.deadline, 5*time.Second)
 }
 
-// stuck is a connection whose peer reads nothing more.
+// stuck is a connection whose peer has stopped reading.
 type stuck struct {
 	header   http.Header
 	deadline chan time.Time

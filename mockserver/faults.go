@@ -9,9 +9,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// Fault is an injected failure: the function that returns it defines what fails, its
-// methods define when. A request can inject one into itself with the header
-// X-Mock-Fault, in the form of [Fault.String].
+// Fault is an injected failure. The function that creates it determines the
+// failure, its methods when it occurs. A request can inject one into itself
+// with the header X-Mock-Fault, in the form of [Fault.String].
 //
 //	gw.Faults.Add(mockserver.Status(503).RetryAfter(2 * time.Second).On("transactions.create").Times(1))
 type Fault struct{ fault faults.Fault }
@@ -63,7 +63,8 @@ func StaleRead() Fault { return kind(faults.StaleRead) }
 // DropWebhook drops a delivery.
 func DropWebhook() Fault { return kind(faults.DropWebhook) }
 
-// DuplicateWebhook makes a delivery twice, whatever the response to the first.
+// DuplicateWebhook makes a delivery twice, regardless of the response to the
+// first.
 func DuplicateWebhook() Fault { return kind(faults.DuplicateWebhook) }
 
 // DelayWebhook delays the first attempt of a delivery on the virtual clock, so
@@ -87,10 +88,10 @@ func (f Fault) RetryAfter(d time.Duration) Fault {
 	return f
 }
 
-// Code sets the machine-readable code in the body of [Status], in place of
-// MOCK_FAULT: "INSUFFICIENT_FUNDS". docs/mockgateway.md lists those that the
-// mock itself returns; any other of capital letters, digits and underscores is
-// accepted too.
+// Code sets the machine-readable code in the body of [Status], such as
+// "INSUFFICIENT_FUNDS", instead of MOCK_FAULT. docs/mockgateway.md lists the
+// codes that the mock itself returns; any other code of capital letters,
+// digits and underscores is accepted too.
 func (f Fault) Code(code string) Fault {
 	f.fault.Code = code
 	return f
@@ -122,8 +123,8 @@ func (f Fault) Applied() Fault {
 }
 
 // On limits a fault to an operation ("transactions.create", "transactions.*",
-// "POST /v2/transactions", "/v2/transactions/{id}") or, of webhooks, to a kind
-// of event ("transaction.paid", "transaction.*"). "" is any.
+// "POST /v2/transactions", "/v2/transactions/{id}") or, for webhooks, to a
+// kind of event ("transaction.paid", "transaction.*"). "" means any.
 func (f Fault) On(what string) Fault {
 	f.fault.On = what
 	return f
@@ -147,8 +148,8 @@ func (f Fault) Nth(n int) Fault {
 	return f
 }
 
-// Probability lets a fault happen to some of those that match, 0 to 1. The
-// choice repeats exactly with [WithSeed].
+// Probability sets the share of matches that the fault hits, 0 to 1. The
+// choice is deterministic with [WithSeed].
 func (f Fault) Probability(p float64) Fault {
 	f.fault.Probability = p
 	f.fault.Never = p == 0
@@ -166,9 +167,9 @@ type Faults struct {
 	account gateway.Secret // its key; empty for every account
 }
 
-// Add appends faults to the pending ones. If several match, the first that
-// fires wins. At most 1,000 may be pending; the oldest one that can't fire
-// again makes room for a new one.
+// Add appends faults to the pending ones. If several match, the first one that
+// fires takes effect. At most 1,000 may be pending; the oldest one that can't
+// fire again makes room for a new one.
 func (f Faults) Add(list ...Fault) error {
 	var errs []error
 	for _, fault := range list {
@@ -186,8 +187,8 @@ func (f Faults) Clear() { f.set.Clear(f.account.Reveal(), false) }
 // FaultReport is a fault with its matches and hits.
 type FaultReport struct {
 	Fault Fault
-	Seen  int // requests or webhooks that matched
-	Fired int // those that it hit
+	Seen  int // number of matching requests or webhooks
+	Fired int // number of hits
 }
 
 // Reports lists the faults in the order in which they were added, including

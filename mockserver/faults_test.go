@@ -18,18 +18,18 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// TestWhatTheClientMakesOfFaults lets each fault hit the first attempt of a
+// TestTheClientUnderFaults lets each fault hit the first attempt of a
 // create (whose reference makes it safe to repeat), of a refund (which is not)
 // and of a read.
-func TestWhatTheClientMakesOfFaults(t *testing.T) {
+func TestTheClientUnderFaults(t *testing.T) {
 	t.Parallel()
 	const unknown = gateway.ErrOutcomeUnknown
 	cases := map[string]struct {
 		fault     mockserver.Fault
-		attempts  int   // of the create and of the read
+		attempts  int   // sentinel of the create and the read
 		recovered bool  // the create recovers the resource of its first attempt
 		refund    error // nil: the refund succeeds
-		refunded  bool  // whatever the client learned
+		refunded  bool  // regardless of what the client saw
 	}{
 		"status 503":         {mockserver.Status(503), 2, false, unknown, false},
 		"status 503 coded":   {mockserver.Status(503).CodedBody(), 2, false, unknown, false},
@@ -74,7 +74,7 @@ func TestWhatTheClientMakesOfFaults(t *testing.T) {
 
 				hit("transactions.refund")
 				_, err = client.Transactions.Refund(t.Context(), made.ID, gateway.RefundParams{Amount: 400})
-				synctest.Wait() // the gateway records a hanging request when its caller has left
+				synctest.Wait() // the gateway records a hanging request once its caller has disconnected
 				if tc.refund == nil {
 					require.NoError(t, err)
 				} else {
@@ -95,8 +95,8 @@ func TestWhatTheClientMakesOfFaults(t *testing.T) {
 	}
 }
 
-// TestUndecodableResponses: after a 2xx response that can't be read, the
-// resource is never lost.
+// TestUndecodableResponses: a resource is not lost if its 2xx response can't
+// be read.
 func TestUndecodableResponses(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]mockserver.Fault{

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// signedShop verifies every delivery with the header names of its operator.
+// signedShop verifies every delivery with its operator's header names.
 type signedShop struct {
 	names webhook.HeaderNames
 

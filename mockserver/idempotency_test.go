@@ -114,14 +114,14 @@ func TestIdempotencyKeysOutliveTheProcess(t *testing.T) {
 	live := mockserver.WithDialect(mockserver.Live)
 	gw := reopen(t, nil, path, live)
 	first := mustPay(t, gw)
-	for range 2 { // from the log, and then from the compacted file
+	for range 2 { // first from the log, then from the compacted file
 		gw = reopen(t, gw, path, live)
 		assert.Equal(t, reply{first.status, true, first.body}, mustPay(t, gw))
 	}
 	assert.Equal(t, 1, transactions(t, gw))
 }
 
-func TestSnapshotsHoldIdempotencyKeysAndAResetForgetsThem(t *testing.T) {
+func TestSnapshotsKeepIdempotencyKeysAndAResetDeletesThem(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
 	empty, err := gw.Snapshot()

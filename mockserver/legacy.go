@@ -8,8 +8,8 @@ import "github.com/gateway-go/gateway/mockserver/internal/engine"
 type Legacy struct{ scope scope }
 
 // SetStatus puts a v1 payment into any v1 state. PAID, CANCELLED and REFUND
-// change the transaction and its money, and are rejected if its state does not
-// allow that; any other state lasts until the transaction changes.
+// change the transaction and the balance, and are rejected if its state does
+// not allow that; any other state lasts until the transaction changes.
 func (l Legacy) SetStatus(id, status string) error {
 	_, refusal := l.scope.transaction("legacy/payments/status", id).Transaction(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		return engine.SetLegacyStatus(env, t, status)

@@ -23,7 +23,7 @@ type diary struct {
 	lines []string        // of subscriptions, in the order of their arrival
 	paid  map[string]bool // transactions whose payment was reported
 	seen  map[string]bool // event ids
-	twice []string        // event ids that came again
+	twice []string        // event ids that were received again
 }
 
 func (d *diary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -70,9 +70,10 @@ func lineOf(s webhook.SubscriptionData) string {
 	return line + fmt.Sprintf(", paid %d, plan %s", s.LatestTransaction.PaidAmount, s.Metadata.Text())
 }
 
-// Three years of a monthly subscription, seen by a merchant who has only the
-// client and the webhooks. In the months named below the first charge fails,
-// or the first and the retry of day 3; in the last one they all do.
+// Three years of a monthly subscription, for a merchant who has only the
+// client and the webhooks. In the months listed below the first charge fails,
+// or the first charge and the retry on day 3; in the last month all of them
+// fail.
 func TestThreeYearsOfASubscription(t *testing.T) {
 	t.Parallel()
 	made := time.Date(2027, time.January, 31, 12, 0, 0, 0, time.UTC)

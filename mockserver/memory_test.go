@@ -115,8 +115,8 @@ func TestSnapshotsCountTowardsTheLimit(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A full server rejects requests that need memory, but a renewal that is due
-// meanwhile is charged as soon as memory is free.
+// A full server rejects requests that need memory, but a renewal that becomes
+// due is charged once memory is free.
 func TestARenewalOnAFullServerIsNotLost(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithMemoryLimit(1<<20))

@@ -58,7 +58,7 @@ type settings struct {
 	seed        *uint64
 	start       time.Time
 	dialect     spec.Dialect
-	mistake     error // of an option, found when it was applied
+	mistake     error // error of an option
 	environment Environment
 	lenient     bool
 	basicTokenX string
@@ -72,7 +72,7 @@ type settings struct {
 	dataFile    string
 	seedFile    string
 	allowHosts  []string
-	bodyTimeout time.Duration // 0 is the gate's own
+	bodyTimeout time.Duration // 0 means the gate's default
 
 	endpoint       string
 	endpointSecret gateway.Secret
@@ -85,7 +85,7 @@ func defaults() settings {
 	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: gateway.NewSecret("whsec_mock")}
 }
 
-// check rejects invalid settings, so that a mistake shows at the start.
+// check rejects invalid settings, so that mistakes are reported at the start.
 func (c settings) check() error {
 	switch {
 	case c.fee < 0:
@@ -111,12 +111,12 @@ func (c settings) check() error {
 	return nil
 }
 
-// WithSeed makes every id and code repeat: the same seed and the same calls in
-// the same order give the same bytes. Without it they can't be predicted.
+// WithSeed makes ids and codes deterministic: the same seed and the same calls
+// in the same order return the same bytes. Without it they are random.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } }
 
-// WithStart sets the first time of the virtual clock, which is
-// 2027-01-04T12:00:00Z otherwise, between the years 1970 and 9599.
+// WithStart sets the start of the virtual clock, between the years 1970 and
+// 9599; default 2027-01-04T12:00:00Z.
 func WithStart(t time.Time) Option { return func(s *settings) { s.start = t } }
 
 // WithDialect chooses the reading of the interface.
@@ -133,10 +133,11 @@ func WithDialect(d Dialect) Option {
 	}
 }
 
-// WithProfile makes the gateway behave as one that package gatewayprobe has probed, in
-// every row of docs/assumptions.md for which there is a setting: dialect, leniency and
-// fee. It ignores the others, which [gatewayprobe.Profile.NotReproduced] lists. Options
-// after it can change these settings again.
+// WithProfile makes the gateway behave like a gateway that package
+// gatewayprobe has probed, in every row of docs/assumptions.md that has a
+// setting: dialect, leniency and fee. It ignores the other rows, which
+// [gatewayprobe.Profile.NotReproduced] lists. Later options can override these
+// settings.
 func WithProfile(p gatewayprobe.Profile) Option {
 	return func(s *settings) {
 		set, _, err := profile.Read(p.Readings)
@@ -153,26 +154,24 @@ func WithEnvironment(e Environment) Option { return func(s *settings) { s.enviro
 // WithLenient accepts transactions without products or buyer.
 func WithLenient() Option { return func(s *settings) { s.lenient = true } }
 
-// WithConsole chooses whether browsers get the console: pages that show what
-// happened and do what the control plane does, at / and under /__mock/console.
-// They do otherwise. JSON clients never see it, and it costs nothing until a
-// page is asked for.
+// WithConsole sets whether browsers get the console: pages at / and under
+// /__mock/console that show what happened and offer the actions of the control
+// plane. The default is true. JSON clients never see it, and it uses no
+// resources until a page is requested.
 func WithConsole(on bool) Option { return func(s *settings) { s.noConsole = !on } }
 
-// WithBasicTokenX lets the literal Basic credential "token:x" stand for a key.
-// Otherwise it identifies no account and gets 401.
+// WithBasicTokenX maps the literal Basic credential "token:x" to a key.
+// Without it that credential gets 401.
 func WithBasicTokenX(key string) Option { return func(s *settings) { s.basicTokenX = key } }
 
-// WithAutoPay pays every pending transaction that needs no challenge by itself
-// after d on the virtual clock.
+// WithAutoPay automatically pays every pending transaction that needs no
+// challenge after d on the virtual clock.
 func WithAutoPay(d time.Duration) Option { return func(s *settings) { s.autoPay = d } }
 
-// WithFee sets what the gateway keeps of every payment, in cents. It is nothing
-// otherwise.
+// WithFee sets the gateway's fee for every payment, in cents; default 0.
 func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
 
-// WithOpeningBalance sets the balance of a new account, in cents. It is 0
-// otherwise.
+// WithOpeningBalance sets the balance of a new account, in cents; default 0.
 func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.opening = cents } }
 
 // WithMemoryLimit limits the memory, by estimate, of accounts, resources, deliveries,
@@ -183,38 +182,38 @@ func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.openi
 func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }
 
 // WithWebhookSecret sets the secret that signs the webhooks of
-// [Webhooks.Send]. It is whsec_mock otherwise.
+// [Webhooks.Send]; default whsec_mock.
 func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) { s.secret = secret } }
 
-// WithRealtime lets the clock run: speed is how many of its seconds pass in a
-// second of wall time, at most 1,000,000. It can be advanced nevertheless.
+// WithRealtime lets the clock run: speed is how many of its seconds pass per
+// second of wall time, at most 1,000,000. The clock can still be advanced.
 func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = speed } }
 
 // WithDataFile stores the gateway's state in a file: resources, balances, timers,
-// endpoints and deliveries, each before the call that caused it returns, a change
-// together with its webhooks. A file that is damaged or of something else is rejected
-// and left as it is. The journal and the faults are not stored. Close the server
-// before another one opens the file.
+// endpoints and deliveries, each before the call that caused it returns, and a
+// change together with its webhooks. A file that is damaged or not a data file
+// is rejected and left unchanged. The journal and the faults are not stored.
+// Close the server before another one opens the file.
 func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }
 
 // WithEndpoint delivers the events of every account to a URL, signed with the
-// secret unless that is empty.
+// secret unless it is empty.
 func WithEndpoint(url string, secret gateway.Secret) Option {
 	return func(s *settings) { s.endpoint, s.endpointSecret = url, secret }
 }
 
-// WithSignatureHeaders names the headers that carry the signature of webhooks,
-// as the operator of your gateway calls them; an empty name is the default,
-// X-Gateway-Timestamp or X-Gateway-Signature. Give your receiver the same names.
-// [Endpoint.Headers] goes before them.
+// WithSignatureHeaders sets the names of the signature headers of webhooks, if
+// your gateway's operator has changed them; an empty name means the default,
+// X-Gateway-Timestamp or X-Gateway-Signature. Configure your receiver with the
+// same names. [Endpoint.Headers] takes precedence.
 func WithSignatureHeaders(names webhook.HeaderNames) Option {
 	return func(s *settings) { s.headers = names }
 }
 
-// WithAllowedHosts allows host names, without a port, over a socket; "*" is any.
-// Loopback names, IP addresses and the names of package httptest are always allowed.
-// Every other name gets 421, so that a web page can't reach the gateway under a name
-// of its own.
+// WithAllowedHosts allows host names, without a port, over a socket; "*" means
+// any. Loopback names, IP addresses and the names of package httptest are
+// always allowed. Every other name gets 421, so that a web page can't reach
+// the gateway by DNS rebinding.
 func WithAllowedHosts(names ...string) Option {
 	return func(s *settings) { s.allowHosts = append(s.allowHosts, names...) }
 }

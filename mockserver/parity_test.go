@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// callsOf returns, for each control of a Go test, its call of the control
-// plane, or why there is none.
+// callsOf maps each control of a Go test to its control plane call, or to the
+// reason why there is none.
 func callsOf() map[string]string {
 	return map[string]string{
 		"Transactions.Pay":              "POST /transactions/x/pay",
@@ -93,14 +93,14 @@ func callsOf() map[string]string {
 	}
 }
 
-// Tests in other languages can do the same as Go tests: every control has its
-// call.
-func TestEachControlHasItsCall(t *testing.T) {
+// Tests in other languages have the same features as Go tests: every control
+// has a call.
+func TestEachControlHasACall(t *testing.T) {
 	t.Parallel()
 	var controls []string
 	add := func(name string, of reflect.Type) {
 		for m := range of.Methods() {
-			if m.Name != "Format" { // how it prints, for package fmt
+			if m.Name != "Format" { // for printing with package fmt
 				controls = append(controls, name+"."+m.Name)
 			}
 		}

@@ -23,13 +23,13 @@ import (
 )
 
 // merchant calls the operations of the interface in the order of their rows,
-// each with its golden request. Those that name a resource get the one that the
-// create before them has made.
+// each with its golden request. Operations on a resource use the one that the
+// preceding create returned.
 type merchant struct {
 	t       *testing.T
 	gw      *mockserver.Server
 	key     string
-	ids     map[string]string // of the latest resource, by the first part of an operation's name
+	ids     map[string]string // id of the latest resource, by the first part of an operation's name
 	session string
 }
 
@@ -62,7 +62,7 @@ func (m *merchant) call(op spec.Operation) (status int, unknown bool, body objec
 	}
 	require.NoError(m.t, json.UnmarshalRead(resp.Body, &envelope))
 	body = object{}
-	_ = json.Unmarshal(envelope.Data, &body) // a list is not one
+	_ = json.Unmarshal(envelope.Data, &body) // a list has no id
 	if m.session == "" {
 		m.session, _ = body["session_token"].(string)
 	}
@@ -78,7 +78,7 @@ func (m *merchant) call(op spec.Operation) (status int, unknown bool, body objec
 	return resp.StatusCode, unknown, body
 }
 
-// production starts a server of the production environment, at a time when
+// production starts a server in the production environment, at a time when
 // tokens can still be created through the API.
 func production(t *testing.T, dialect mockserver.Dialect) *mockserver.Server {
 	t.Helper()
@@ -144,7 +144,7 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// totals counts what an account holds.
+// totals counts an account's resources.
 func totals(t *testing.T, client *gateway.Client) [4]int {
 	t.Helper()
 	ctx := t.Context()

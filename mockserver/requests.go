@@ -8,8 +8,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 )
 
-// Requests is the journal of the latest requests and responses. What it
-// shows is masked: no key, no session or card token, no document number.
+// Requests is the journal of the latest requests and responses. It is masked:
+// no key, no session or card token, no document number.
 type Requests struct {
 	journal *journal.Journal
 	account gateway.Secret // its key; empty for every account
@@ -33,13 +33,13 @@ type Request struct {
 	Broken         bool          // the connection broke before the end of the response
 }
 
-// All lists the requests that are remembered, the oldest first.
+// All lists the recorded requests, the oldest first.
 func (r Requests) All() []Request { return r.Find("") }
 
 // Find lists the requests that match a pattern, the oldest first: an
 // operation's name ("transactions.create", "transactions.*") or an optional
-// method and a path ("POST /v2/transactions", "/v2/transactions/{id}"). "" is
-// all.
+// method and a path ("POST /v2/transactions", "/v2/transactions/{id}"). ""
+// matches all.
 func (r Requests) Find(pattern string) []Request {
 	return requestsOf(r.journal.Find(r.account.Reveal(), pattern))
 }
@@ -47,13 +47,13 @@ func (r Requests) Find(pattern string) []Request {
 // Count counts the requests that match a pattern; see [Requests.Find].
 func (r Requests) Count(pattern string) int { return len(r.journal.Find(r.account.Reveal(), pattern)) }
 
-// NearMisses lists the requests that almost match a pattern, the nearest first:
-// for a test that finds none.
+// NearMisses lists the requests that almost match a pattern, the nearest
+// first, to explain why a test found none.
 func (r Requests) NearMisses(pattern string) []Request {
 	return requestsOf(r.journal.NearMisses(r.account.Reveal(), pattern))
 }
 
-// Clear forgets the requests.
+// Clear deletes the recorded requests.
 func (r Requests) Clear() { r.journal.Clear(r.account.Reveal()) }
 
 func requestsOf(entries []journal.Entry) []Request {

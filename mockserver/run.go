@@ -16,8 +16,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Run returns a gateway that ends with the test. If the test has failed, it
-// prints the latest requests and webhooks.
+// Run returns a gateway that is closed when the test ends. If the test has
+// failed, it prints the latest requests and webhooks.
 func Run(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -36,7 +36,7 @@ func Run(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// reported is how many requests and webhooks a failed test prints.
+// reported is the number of requests and webhooks that a failed test prints.
 const reported = 20
 
 // report describes the latest requests and webhooks, masked.
@@ -77,5 +77,5 @@ func (d Delivery) line() string {
 }
 
 // Wait returns when no webhook is being delivered. It does not wait for held
-// deliveries or later attempts. Inside a webhook's handler it is an error.
+// deliveries or later attempts. Inside a webhook handler it returns an error.
 func (s *Server) Wait(ctx context.Context) error { return s.sender.Wait(ctx) }

@@ -6,7 +6,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// scope is the accounts on which controls act: one, or for an empty key every account.
+// scope selects the accounts on which controls act: one account or, with an
+// empty key, all accounts.
 type scope struct {
 	store   *store.Store
 	account gateway.Secret // its key; empty for every account
@@ -14,9 +15,9 @@ type scope struct {
 	dry     bool // tests whether a control would be rejected, and changes nothing
 }
 
-// with returns the account that has the control's resource or, if none has, one
-// that returns the error. Ids are unique across accounts. The control, such as
-// "transactions/pay", is the cause of the change.
+// with returns the account that has the control's resource or, if none has it,
+// an account that returns the error. Ids are unique across accounts. The
+// control, such as "transactions/pay", is recorded as the cause of the change.
 func (s scope) with(control string, has func(*store.Data) bool) *store.Account {
 	a := s.find(has)
 	if s.dry {

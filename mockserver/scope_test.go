@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// The server's controls find a resource of any account, just as its Webhooks,
-// Faults and Requests are those of every account.
+// The server's controls find a resource in any account, just as its Webhooks,
+// Faults and Requests cover every account.
 func TestTheServersControlsActOnEveryAccount(t *testing.T) {
 	t.Parallel()
 	for _, opts := range [][]mockserver.Option{nil, {mockserver.WithSeed(1)}} {
@@ -65,7 +65,7 @@ func TestTheServersControlsActOnEveryAccount(t *testing.T) {
 	}
 }
 
-// The controls of an account find nothing of another.
+// The controls of an account don't find another account's resources.
 func TestAnAccountsControlsActOnThatAccountAlone(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

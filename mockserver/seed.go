@@ -22,24 +22,24 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// maxSeed is the size of the longest seed file in bytes.
+// maxSeed is the maximum size of a seed file in bytes.
 const maxSeed = 16 << 20
 
-// WithSeedFile fills a new gateway with the content of a file; see [Server.Seed].
-// A gateway whose data file (see [WithDataFile]) already has resources is not
-// changed: then [Server.Seeded] returns nil.
+// WithSeedFile fills a new gateway with the content of a file; see
+// [Server.Seed]. If the gateway's data file (see [WithDataFile]) already has
+// resources, nothing is changed and [Server.Seeded] returns nil.
 func WithSeedFile(path string) Option { return func(s *settings) { s.seedFile = path } }
 
-// Seed creates what a seed file describes: customers, checkout links,
-// transactions, transfers and subscriptions, in the states that it asks for and
-// at times of the past. docs/mockgateway.md describes the file. Each entry is
-// checked by the interface's own rules and reaches its state by transitions that
-// a gateway makes. No webhook is sent unless the file has "webhooks": true.
+// Seed creates the resources in a seed file: customers, checkout links,
+// transactions, transfers and subscriptions, in the given states and at times
+// in the past. docs/mockgateway.md describes the file. Each entry is checked
+// by the interface's own rules and reaches its state by real transitions. No
+// webhook is sent unless the file has "webhooks": true.
 //
-// It returns the ids of the entries that have a name, which for a checkout link
-// is the slug. The error names line, column and member of every fault:
-// "shop.json:12:5: customers[2].email: must be an e-mail address". If there is
-// one, nothing is created. No request may be running.
+// It returns the ids of the entries that have a name; the id of a checkout
+// link is its slug. The error names the line, column and member of every
+// fault: "shop.json:12:5: customers[2].email: must be an e-mail address". If
+// there is an error, nothing is created. No request may be running.
 func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
 	name := ""
 	if named, ok := r.(interface{ Name() string }); ok {
@@ -55,8 +55,8 @@ func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
 	return ids, nil
 }
 
-// Seeded returns the ids of the named entries of every seed file that was applied
-// to this server since it was started, nil if there was none.
+// Seeded returns the ids of the named entries of every seed file that was
+// applied to this server since its start, or nil if there was none.
 func (s *Server) Seeded() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +87,9 @@ func (s *Server) holdsResources() (found bool) {
 }
 
 // seed creates a file's content in a copy of the server and, if all of it is
-// valid, takes over the copy's state: nothing of it is visible before, or if an
-// entry is invalid. account is the key of the entries at the top of the file.
+// valid, takes over the copy's state. Until then, and if an entry is invalid,
+// nothing is visible. account is the key of the entries at the top of the
+// file.
 func (s *Server) seed(name string, text []byte, account string) (map[string]string, error) {
 	s.seeding.Lock()
 	defer s.seeding.Unlock()
@@ -110,7 +111,7 @@ func (s *Server) seed(name string, text []byte, account string) (map[string]stri
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = draft.Close() }() // it has nothing open
+	defer func() { _ = draft.Close() }() // it has no open resources
 	var told []store.Commit
 	draft.data.collect = func(c store.Commit) { told = append(told, c) }
 	named, err := f.Run(context.Background(), draft.world(account))
@@ -136,7 +137,7 @@ func (s *Server) seed(name string, text []byte, account string) (map[string]stri
 	return named, s.deliver(told, after)
 }
 
-// draft returns a copy of the server that sends and saves nothing.
+// draft returns a copy of the server that sends and stores nothing.
 func (s *Server) draft(of snapshot) (*Server, error) {
 	draft, err := New(func(cfg *settings) {
 		*cfg = *s.settings
@@ -149,7 +150,7 @@ func (s *Server) draft(of snapshot) (*Server, error) {
 	return draft, draft.load(of)
 }
 
-// world is the server as a seed file fills it.
+// world is the server that a seed file fills.
 func (s *Server) world(account string) seed.World {
 	return seed.World{
 		Store:   s.store,
@@ -184,8 +185,8 @@ func (s *Server) request(key string, op spec.Operation, body []byte) (status int
 // errSeedRace is the error if the server changes while a seed file is applied.
 var errSeedRace = errors.New("the gateway was used while the seed file was applied: nothing was created; try again")
 
-// takeOver replaces the server's state, which was before, by the draft's.
-// Webhooks that wait for a later attempt are kept.
+// takeOver replaces the server's state, which must still equal before, with
+// the draft's. Webhooks that are waiting for a later attempt are kept.
 func (s *Server) takeOver(before, after snapshot) error {
 	now, err := s.snapshot()
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *Server) deliver(commits []store.Commit, after snapshot) error {
 	for _, c := range commits {
 		var send func()
 		var err error
-		s.clock.Still(func() { // for no snapshot between the two
+		s.clock.Still(func() { // so that no snapshot is taken between the two
 			send, err = s.data.Persist(store.Commit{
 				Account: c.Account, IDs: sources[c.Account], Integration: c.Integration,
 				Change: engine.Change{Events: c.Change.Events},

@@ -19,7 +19,7 @@ import (
 
 const sampleSeed = "../docs/shop.seed.json"
 
-// The guide's sample, as a merchant sees it.
+// The guide's sample from a merchant's point of view.
 func TestTheSampleSeedFileFillsAShop(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
@@ -133,7 +133,7 @@ func TestSeedingReachesEveryState(t *testing.T) {
 	}
 }
 
-// Live states that only the sandbox sets.
+// Live states that can only be set in the sandbox.
 func TestSeedingTheLiveDialectsOwnStates(t *testing.T) {
 	t.Parallel()
 	text := `{"transactions":[{"as":"x","state":"in_protest","amount":1000,"method":"credit_card","token":"pgct_ok",
@@ -307,7 +307,7 @@ func TestSeedingByCall(t *testing.T) {
 	assert.Contains(t, v["detail"], "seed:2:14: customers[0].email: ")
 }
 
-// A file is applied completely or not at all.
+// A seed file is applied completely or not at all.
 func FuzzSeed(f *testing.F) {
 	sample, err := os.ReadFile(sampleSeed)
 	require.NoError(f, err)

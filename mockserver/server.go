@@ -1,6 +1,7 @@
-// Package mockserver is a whole payment gateway in memory: every endpoint,
-// state and rule of the interface, inside a Go test without a socket, as an
-// [http.Handler], or as the binary mockgateway for any language.
+// Package mockserver is a complete payment gateway in memory, with every
+// endpoint, state and rule of the interface. Use it inside a Go test without a
+// socket, as an [http.Handler], or from any language as the binary
+// mockgateway.
 package mockserver
 
 import (
@@ -36,8 +37,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Server is a gateway. Its fields act on every account: a resource is found by
-// its id whichever account has it, and receivers get the events of all.
+// Server is a gateway. Its fields act on all accounts: a resource is found by
+// its id in any account, and receivers get the events of all accounts.
 // [Server.Account] returns the same controls limited to one account.
 type Server struct {
 	Transactions  Transactions
@@ -50,7 +51,7 @@ type Server struct {
 	Faults        Faults
 	Requests      Requests
 
-	settings *settings // a pointer: fmt prints only its address if it can't call Format
+	settings *settings // a pointer, because fmt prints only its address if it can't call Format
 	room     *room.Room
 	store    *store.Store
 	clock    *clock.Clock
@@ -70,8 +71,8 @@ type Server struct {
 	seeded    map[string]string // ids of the entries of seed files, by their names
 }
 
-// New returns a gateway whose clock does not move until it is advanced. Close
-// it when it is no longer needed.
+// New returns a gateway. By default its clock moves only when it is advanced.
+// Close it when it is no longer needed.
 func New(opts ...Option) (*Server, error) {
 	cfg := defaults()
 	for _, opt := range opts {
@@ -116,7 +117,7 @@ func New(opts ...Option) (*Server, error) {
 		Room:    s.room,
 		Events:  s.events,
 	})
-	s.store.Account(s.Key()) // the default account has its memory, even if other keys come first
+	s.store.Account(s.Key()) // reserves the default account's memory, even if other keys are used first
 	s.assemble(s.api(cfg.dialect, s.requestIDs))
 	s.Clock = &Clock{s}
 	all := s.Account("")
@@ -129,8 +130,8 @@ func New(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// begin reads the data file, registers the endpoint of the options, applies the
-// seed file and starts the clock, as far as the options request it.
+// begin reads the data file, registers the endpoint, applies the seed file and
+// starts the clock, as requested by the options.
 func (s *Server) begin() error {
 	if s.settings.dataFile != "" {
 		if err := s.openData(s.settings.dataFile); err != nil {
@@ -152,7 +153,7 @@ func (s *Server) begin() error {
 	}
 	s.sender.Resume()
 	s.clock.Run()
-	s.clock.RunDue() // timers that an earlier process committed and did not fire
+	s.clock.RunDue() // timers that an earlier process committed but did not fire
 	return nil
 }
 
@@ -212,7 +213,7 @@ func (s *Server) assemble(api *httpapi.API) {
 				return
 			}
 			if s.down.Load() {
-				if !hosted.Quiet(r) { // an open page polls every few seconds
+				if !hosted.Quiet(r) { // open pages poll every few seconds
 					s.emitUnreachable(r)
 				}
 				memory.Refuse(w)
@@ -267,8 +268,8 @@ func (s *Server) stillApplies(t clock.Timer) bool {
 	return s.store.StillApplies(t)
 }
 
-// refuseInside rejects an advance of the clock from a webhook's handler, since
-// it would wait for that handler.
+// refuseInside rejects an advance of the clock by a webhook handler, since it
+// would wait for that handler.
 func refuseInside() error {
 	if deliver.Inside() {
 		return deliver.ErrInside
@@ -304,9 +305,9 @@ func (s *Server) Key() string {
 	return "sk_test_mock"
 }
 
-// Down makes the gateway unreachable: connections are refused, over a socket
-// reset, and nothing is executed, until [Server.Up]. The control plane and
-// webhooks continue.
+// Down makes the gateway unreachable until [Server.Up]: connections are
+// refused (reset, over a socket), and no request is executed. The control
+// plane and webhooks keep working.
 func (s *Server) Down() { s.setDown(true) }
 
 // Up ends [Server.Down].
@@ -321,13 +322,13 @@ func (*Server) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("mockserver.S
 // see [WithAllowedHosts].
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Account returns the controls of the account that a key opens. They act on
-// that account alone: the resources of another are not found. The controls of
-// "" are those of the server's fields, which act on every account.
+// Account returns the controls of a key's account. They act only on that
+// account: resources of other accounts are not found. The controls of "" are
+// those of the server's fields, which act on all accounts.
 func (s *Server) Account(key string) *Account { return s.account(key, false) }
 
-// account is Account. With dry its controls change nothing: they only test
-// which would be rejected.
+// account is like Account. With dry its controls change nothing, and only
+// report which would be rejected.
 func (s *Server) account(key string, dry bool) *Account {
 	secret := gateway.NewSecret(key)
 	of := scope{store: s.store, account: secret, events: s.events, dry: dry}
@@ -345,8 +346,8 @@ func (s *Server) account(key string, dry bool) *Account {
 	}
 }
 
-// Account holds the controls of one account: what payers, banks and issuers
-// do, as against what the merchant does through the API.
+// Account has the controls of one account: the actions of payers, banks and
+// issuers, while the merchant acts through the API.
 type Account struct {
 	Transactions  Transactions
 	Transfers     Transfers

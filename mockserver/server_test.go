@@ -236,7 +236,7 @@ func TestAFullServerHasTheDefaultAccount(t *testing.T) {
 	}
 }
 
-// failing is a test that fails at once.
+// failing is a test that fails immediately.
 type failing struct{ errs []error }
 
 func (*failing) Helper()                     {}

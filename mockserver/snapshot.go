@@ -14,12 +14,12 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// ErrSnapshot means that a snapshot can't be restored here: it is damaged, or
-// of a server with another dialect or environment.
+// ErrSnapshot means that a snapshot can't be restored: it is damaged, or from
+// a server with a different dialect or environment.
 var ErrSnapshot = errors.New("mockserver: the snapshot can't be restored")
 
-// snapshotVersion changes when the snapshot in an older data file can no longer
-// be read; a snapshot that is a file of its own has the version of package
+// snapshotVersion changes when the snapshot in an older data file can no
+// longer be read; a snapshot in a separate file has the version of package
 // snapfile.
 const snapshotVersion = 2
 
@@ -35,14 +35,14 @@ type snapshot struct {
 }
 
 // Snapshot returns the state of the gateway: accounts, clock, timers, webhooks
-// and their receivers, and the state of the id sources; not the journal, the
-// faults and handlers in memory. It waits for deliveries; no request may be
+// and their receivers, and the state of the id sources, but not the journal,
+// the faults or in-memory handlers. It waits for deliveries; no request may be
 // running.
 //
 // The bytes are a file: a JSON object with its format, version and checksum,
 // which [Server.Restore], the control plane (PUT /__mock/snapshot) and the
-// console of another process load. It holds API keys and webhook secrets in
-// clear.
+// console of another process load. It contains API keys and webhook secrets in
+// plain text.
 func (s *Server) Snapshot() ([]byte, error) {
 	if err := s.Wait(context.Background()); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (s *Server) Snapshot() ([]byte, error) {
 
 func (s *Server) snapshot() (snapshot, error) { return s.snapshotAt(func() {}) }
 
-// snapshotAt returns the state at one moment, at which it calls then: no timer is
-// being fired, nothing is committed and no delivery changes meanwhile.
+// snapshotAt copies the state atomically and calls then: during both, no timer
+// fires, nothing is committed and no delivery changes.
 func (s *Server) snapshotAt(then func()) (snap snapshot, err error) {
 	dialect, mixture := s.settings.stored()
 	snap = snapshot{
@@ -91,9 +91,9 @@ func (s *Server) snapshotAt(then func()) (snap snapshot, err error) {
 
 // Restore restores a snapshot of this server or of another one with the same dialect
 // and environment: the same calls then give the same responses, and with a seed the
-// same ids and webhooks. Its error matches [ErrSnapshot] if the snapshot is damaged,
-// of another version, dialect or environment, or does not fit into the memory limit. If
-// it fails, nothing has changed. No request may be running.
+// same ids and webhooks. Its error matches [ErrSnapshot] if the snapshot is
+// damaged, has a different version, dialect or environment, or exceeds the
+// memory limit. If it fails, nothing has changed. No request may be running.
 func (s *Server) Restore(b []byte) error {
 	file, err := snapfile.Open(b)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *Server) Restore(b []byte) error {
 	return s.replace(snap, "restore")
 }
 
-// speaks returns an error unless a file comes from a server with the same
-// dialect and environment.
+// speaks returns an error unless a file is from a server with the same dialect
+// and environment.
 func (s *Server) speaks(file snapfile.File) error {
 	for _, is := range []struct{ what, here, there string }{
 		{"dialect", s.settings.dialect.String(), file.Dialect},
@@ -123,8 +123,8 @@ func (s *Server) speaks(file snapfile.File) error {
 	return nil
 }
 
-// replace replaces the gateway's state by a snapshot, or changes nothing. cause
-// is for the events.
+// replace replaces the gateway's state with a snapshot, or changes nothing.
+// cause is reported in events.
 func (s *Server) replace(snap snapshot, cause string) error {
 	if err := s.accepts(snap); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (s *Server) accepts(snap snapshot) error {
 	return nil
 }
 
-// load turns panics into errors: a snapshot that was made by hand, with a valid
-// checksum, may contain anything.
+// load turns panics into errors, because a snapshot that was edited and has a
+// valid checksum may contain anything.
 func (s *Server) load(snap snapshot) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -185,8 +185,8 @@ func (s *Server) load(snap snapshot) (err error) {
 	return s.sender.Load(snap.Webhooks)
 }
 
-// stored returns the dialect as it is stored in snapshots: a mixture by its
-// name.
+// stored returns the form of a dialect in snapshots: a mixture is stored by
+// its name.
 func (c settings) stored() (dialect Dialect, mixture string) {
 	switch c.dialect {
 	case spec.DocumentDialect:

@@ -118,7 +118,7 @@ func TestRestoreRejectsDamagedSnapshots(t *testing.T) {
 
 func replace(text, from, to string) string { return strings.Replace(text, from, to, 1) }
 
-// sealed updates the checksum of a file that was changed by hand.
+// sealed updates the checksum of an edited file.
 func sealed(t *testing.T, file string) string {
 	t.Helper()
 	_, state, found := strings.Cut(file, `"state":`)

@@ -54,8 +54,8 @@ func controlError(refusal *engine.Refusal) error {
 	return &ControlError{Status: httpapi.StatusOf(refusal), Code: refusal.Code, Detail: refusal.Detail}
 }
 
-// ControlError is the rejection of a control: the state of the resource does
-// not allow it, or there is no such resource.
+// ControlError is returned by a control that the state of the resource does
+// not allow, or whose resource does not exist.
 type ControlError struct {
 	Status int    // 404 if there is no such resource, 409 if its state does not allow it
 	Code   string // "INVALID_STATE"

@@ -24,7 +24,8 @@ func (t Transfers) Process(id string) error {
 	return t.do("transfers/process", id, engine.ProcessTransfer)
 }
 
-// Settle simulates the arrival of the money of a transfer in processing.
+// Settle simulates the arrival of the money: it settles a transfer in
+// processing.
 func (t Transfers) Settle(id string) error {
 	return t.do("transfers/settle", id, engine.SettleTransfer)
 }

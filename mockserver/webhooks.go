@@ -12,12 +12,14 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Webhooks registers receivers, shows deliveries, and injects faults into them.
+// Webhooks registers receivers, lists deliveries, and injects faults into
+// them.
 //
 // The first attempt of a delivery is made at once, in the background; [Server.Wait]
-// waits for it. Later attempts follow the virtual clock, 5 s, 5 min, 30 min, 2 h, 5 h,
-// 10 h, 14 h, 20 h and 24 h after the first. Events of one resource reach a receiver
-// one at a time and in order, with the same id and bytes at every attempt.
+// waits for it. Later attempts follow on the virtual clock, 5 s, 5 min, 30
+// min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h after the first. Events of one
+// resource reach a receiver one at a time and in order, with the same id and
+// bytes at every attempt.
 type Webhooks struct {
 	sender  *deliver.Sender
 	faults  *faults.Set
@@ -27,16 +29,16 @@ type Webhooks struct {
 
 // Endpoint is a registered receiver of webhooks.
 type Endpoint struct {
-	ID      string         // given by AddEndpoint
+	ID      string         // set by AddEndpoint
 	URL     string         // http or https; "" with a Handler
 	Handler http.Handler   // called in memory, without a socket
-	Path    string         // of the request that a Handler gets; "" is "/"
-	Secret  gateway.Secret // signs the deliveries; an empty one sends them unsigned
-	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none is all
-	Paused  bool           // it gets no event, see PauseEndpoint
+	Path    string         // path of the requests to a Handler; "" means "/"
+	Secret  gateway.Secret // signs the deliveries; if empty, they are unsigned
+	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none means all
+	Paused  bool           // it gets no events; see PauseEndpoint
 
-	// Headers names the signature's headers; an empty name is the server's, see
-	// [WithSignatureHeaders].
+	// Headers are the names of the signature headers; an empty name means the
+	// server's, see [WithSignatureHeaders].
 	Headers webhook.HeaderNames
 }
 
@@ -63,10 +65,10 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 	return err
 }
 
-// AddEndpoint registers a receiver and returns it with its id. It fails if
-// the endpoint has not exactly one of a valid URL and a Handler, if its Path
-// is invalid, if one of its Events is "", if its strings exceed 16 KiB, and
-// if the gateway has 1,000 endpoints.
+// AddEndpoint registers a receiver and returns it with its id. It fails if the
+// endpoint does not have exactly one of a valid URL and a Handler, if its Path
+// is invalid, if one of its Events is "", if its strings exceed 16 KiB, or if
+// the gateway has 1,000 endpoints.
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
 		Account: w.account.Reveal(), URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
@@ -91,8 +93,8 @@ func (w Webhooks) RotateSecret(id string, secret gateway.Secret) error {
 	return w.sender.Rotate(w.account.Reveal(), id, secret)
 }
 
-// PauseEndpoint stops sending events to a receiver. Events until
-// [Webhooks.ResumeEndpoint] are not sent later; earlier deliveries continue.
+// PauseEndpoint stops sending events to a receiver. Events during the pause
+// are not sent later; earlier deliveries continue.
 func (w Webhooks) PauseEndpoint(id string) error {
 	return w.sender.PauseEndpoint(w.account.Reveal(), id, true)
 }
@@ -103,8 +105,8 @@ func (w Webhooks) ResumeEndpoint(id string) error {
 }
 
 // SendSample sends an event of a kind ("transaction.paid") about a resource that
-// does not exist, to the receivers of such events, and returns its id. It fails
-// for a kind that the gateway does not send.
+// does not exist, to the receivers of such events, and returns its id. It
+// fails if the gateway does not send the kind.
 func (w Webhooks) SendSample(kind webhook.Kind) (eventID string, err error) {
 	if eventID, err = w.sender.SendSample(w.account.Reveal(), kind); err != nil {
 		err = fmt.Errorf("mockserver: sample: %w", err)
@@ -135,7 +137,7 @@ const (
 	DeliveryPending    = string(deliver.Pending)    // an attempt is running or planned
 	DeliveryDelivered  = string(deliver.Delivered)  // an attempt got a 2xx response
 	DeliveryFailed     = string(deliver.Failed)     // every attempt failed, and no other is planned
-	DeliveryHeld       = string(deliver.Held)       // held until Release
+	DeliveryHeld       = string(deliver.Held)       // held until [Webhooks.Release]
 	DeliveryDropped    = string(deliver.Dropped)    // dropped by a fault
 	DeliveryNoEndpoint = string(deliver.NoEndpoint) // no endpoint matches the event
 )
@@ -151,7 +153,7 @@ type Delivery struct {
 	State      string
 	Body       []byte
 	CreatedAt  time.Time
-	NextAt     time.Time // of the next attempt; zero is none
+	NextAt     time.Time // of the next attempt; zero means none
 	Attempts   []DeliveryAttempt
 }
 
@@ -161,15 +163,15 @@ type DeliveryAttempt struct {
 	At       time.Time // on the virtual clock
 	Status   int       // of the response; 0 without one
 	Response string    // the beginning of the response body
-	Error    string    // why it failed; "" if it did not
+	Error    string    // why it failed, or ""
 	Duration time.Duration
 	Signed   bool
 	Fault    string // the injected fault; "" for none
 }
 
-// Deliveries lists the deliveries, the oldest first. All unfinished ones are
-// kept, and the latest 10,000 finished ones, as far as they fit into a quarter
-// of [WithMemoryLimit].
+// Deliveries lists the deliveries, the oldest first: all unfinished ones, and
+// the latest 10,000 finished ones that fit into a quarter of
+// [WithMemoryLimit].
 func (w Webhooks) Deliveries() []Delivery {
 	var list []Delivery
 	for _, d := range w.sender.Deliveries(w.account.Reveal()) {
@@ -200,7 +202,7 @@ func deliveryOf(d deliver.Delivery) Delivery {
 	return v
 }
 
-// Redeliver makes one more attempt of a delivery now, whatever its state.
+// Redeliver makes one more attempt of a delivery now, regardless of its state.
 func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.account.Reveal(), id) }
 
 // Hold holds all deliveries from now on.
@@ -211,8 +213,8 @@ func (w Webhooks) Hold() { w.sender.Hold(w.account.Reveal()) }
 // those of one resource in order, and ends the hold.
 func (w Webhooks) Release(ids ...string) error { return w.sender.Release(w.account.Reveal(), ids...) }
 
-// Drop drops the next delivery of a kind; "" is any kind, and "transaction.*" a
-// family. [DropWebhook] has more options.
+// Drop drops the next delivery of a kind; "" means any kind, and
+// "transaction.*" a family. [DropWebhook] has more options.
 func (w Webhooks) Drop(kind string) error { return w.disturb(DropWebhook(), kind) }
 
 // Duplicate sends the next delivery of a kind twice; see [Webhooks.Drop] for

@@ -78,7 +78,7 @@ func TestWebhooksOfAPayment(t *testing.T) {
 	assert.Equal(t, `{"received":true}`, d.Attempts[0].Response)
 }
 
-// A merchant mounts the receivers of a process at different paths of one router.
+// A merchant mounts several receivers at different paths of one router.
 func TestEachHandlerGetsItsEventsAtItsPath(t *testing.T) {
 	t.Parallel()
 	gw, orders, books := mockserver.Run(t), &shop{}, &shop{}
@@ -258,7 +258,7 @@ func TestASampleOfEveryKindIsSigned(t *testing.T) {
 	gw.Webhooks.Send(all) // it verifies the signature
 	ids := map[string]bool{}
 	for _, kind := range webhook.DocumentedKinds() {
-		for range 2 { // a sample is an event of its own each time
+		for range 2 { // each sample is a new event
 			id, err := gw.Webhooks.SendSample(kind)
 			require.NoError(t, err, kind)
 			ids[id] = true

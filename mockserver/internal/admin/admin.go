@@ -1,5 +1,5 @@
-// Package admin is the control plane under /__mock: what a test in any language
-// does to the gateway besides calling its interface.
+// Package admin is the control plane under /__mock, with which tests in any
+// language control the gateway.
 //
 // To add a call: a [Shape] next to similar ones and a handler, which returns the
 // value of {"data": …}; an example in docs/mockgateway.md.
@@ -122,8 +122,7 @@ type call struct {
 	streamed bool // the response is a stream without a time limit
 }
 
-// Shape is one call of the plane, as it is served and as its OpenAPI document
-// describes it.
+// Shape is one call of the plane, used both to serve and to document it.
 type Shape struct {
 	Method, Path string // "POST", "clock/advance"; elements of the path in braces are arguments
 

@@ -1,8 +1,8 @@
 // Package clock is the mock gateway's virtual clock: manual or running at a multiple
 // of wall time, with a queue of timers.
 //
-// Timers are data, not functions, so that a snapshot is the time and the list;
-// the owner of a timer recognises it by kind and id when it fires.
+// Timers are data, not functions, so that a snapshot consists of the time and
+// the list. When a timer fires, its owner identifies it by kind and id.
 package clock
 
 import (
@@ -15,91 +15,95 @@ import (
 )
 
 // DefaultMaxTimers is how many timers one advance may fire beyond those that
-// were waiting when it began.
+// were pending when it began.
 const DefaultMaxTimers = 1_000_000
 
-// MaxSpeed is the greatest useful speed: some three thousand years a day.
+// MaxSpeed is the maximum speed: about three thousand years per day.
 const MaxSpeed = 1_000_000
 
-// LastYear is the year with which the clock ends: the longest duration, 292 years, that
-// begins in 9999, the last year of timestamps, must end before.
+// LastYear is the last year of the clock. It is early enough that the longest
+// duration, 292 years, still ends before 9999, the last year of timestamps.
 const LastYear = 9599
 
-// end is the last moment of the clock.
+// end is the clock's last time.
 var end = time.Date(LastYear, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // Errors of an advance.
 var (
-	// ErrBackwards: the clock never goes back; a snapshot does.
+	// ErrBackwards: the clock can't go back, except by restoring a snapshot.
 	ErrBackwards = errors.New("the clock can't go backwards; restore a snapshot to return to an earlier time")
-	// ErrAdvancing: another advance has not returned yet.
+	// ErrAdvancing: another advance is in progress.
 	ErrAdvancing = errors.New("the clock is already being advanced; " +
 		"advance it from the test, not from inside a webhook handler or a second goroutine")
-	// ErrRunaway: timers kept making timers.
+	// ErrRunaway: timers kept creating timers.
 	ErrRunaway = errors.New("the advance was stopped")
-	// ErrFire: a timer could not do what it is for, and stays due.
+	// ErrFire: a timer's action failed, and the timer stays due.
 	ErrFire = errors.New("a due timer failed and will be tried again")
 	// ErrRange: beyond the last year.
 	ErrRange = fmt.Errorf("the clock ends with the year %d", LastYear)
 )
 
-// Timer is a moment at which something becomes due.
+// Timer is an action that is due at a given time.
 type Timer struct {
 	At      time.Time
-	Account string // whose it is; "" for the server's own
+	Account string // its account; "" for the server's own
 	Kind    string // "transaction.expire"
 	ID      string // of the resource
 }
 
-// Config is what a Clock needs.
+// Config configures a Clock.
 type Config struct {
-	// Start is the first moment.
+	// Start is the initial time.
 	Start time.Time
 	// Speed is virtual seconds per second of wall time, at most MaxSpeed; 0 is
 	// a manual clock.
 	Speed float64
-	// Fire runs a due timer, on one goroutine at a time, with no lock held; it may add
-	// timers. After an error the timer stays due and blocks those behind it: an advance
-	// returns the error, a running clock tries again every second.
+	// Fire runs a due timer, on one goroutine at a time and without a lock; it
+	// may add timers. After an error the timer stays due and blocks those
+	// after it: an advance returns the error, and a running clock retries
+	// every second.
 	Fire func(Timer) error
-	// Settle waits until what the timers caused (webhooks) has been done. An advance calls it
-	// before the first timer and after each. Nil settles nothing.
+	// Settle waits until the effects of timers (webhooks) are complete. An
+	// advance calls it before the first timer and after each timer. It may be
+	// nil.
 	Settle func(context.Context) error
-	// Refuse says why an advance must not begin now, or returns nil. Nil
-	// refuses nothing.
+	// Refuse returns the reason why an advance must not begin now, or nil. It
+	// may be nil.
 	Refuse func() error
-	// StillApplies reports whether a timer will do anything when it fires, so that the
-	// others are not shown and not waited for. Nil is all.
+	// StillApplies reports whether a timer will have an effect when it fires;
+	// other timers are neither shown nor waited for. If it is nil, all timers
+	// apply.
 	StillApplies func(Timer) bool
-	// Moved is notified of an advance that has moved the clock. Nil is not.
+	// Moved is called after an advance has moved the clock. It may be nil.
 	Moved func(from, to time.Time)
-	// MaxTimers guards against timers that make timers forever; 0 is
+	// MaxTimers guards against timers that create timers forever; 0 means
 	// DefaultMaxTimers.
 	MaxTimers int
 }
 
-// Clock is one server's time. Its methods are safe for concurrent use.
+// Clock is a server's virtual clock. It is safe for concurrent use.
 type Clock struct {
 	cfg  Config
-	turn chan struct{} // held by whoever fires timers
+	turn chan struct{} // held while timers are fired
 
-	// firing is held from the moment a timer leaves the queue until it has done what
-	// it is for. It is taken after turn and before every lock that Fire takes.
+	// firing is held from the time a timer leaves the queue until its action
+	// is complete. It is locked after turn and before every lock that Fire
+	// takes.
 	firing sync.Mutex
 
 	mu        sync.Mutex
-	now       time.Time // the moment, or of a running clock the moment at base
-	base      time.Time // wall time at which now was true; zero while standing
+	now       time.Time // the time; on a running clock, the time at base
+	base      time.Time // wall time that corresponds to now; zero while the clock is stopped
 	timers    queue
-	failures  uint64 // of Fire so far
+	failures  uint64 // failures of Fire so far
 	advancing bool
 
-	wake chan struct{} // tells the runner that an earlier timer came
+	wake chan struct{} // notifies the runner of an earlier timer
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// New returns a standing clock. A clock with a speed begins to run with
+// New returns a stopped clock. A clock with a speed is started with
 // [Clock.Run].
 func New(cfg Config) *Clock {
 	if cfg.MaxTimers == 0 {
@@ -121,7 +125,7 @@ func (c *Clock) Now() time.Time {
 	return c.moment()
 }
 
-// moment is Now for callers that hold the lock.
+// moment is like Now, for callers that hold the lock.
 func (c *Clock) moment() time.Time {
 	if c.base.IsZero() {
 		return c.now
@@ -130,8 +134,8 @@ func (c *Clock) moment() time.Time {
 	return earlier(c.now.Add(time.Duration(passed)), end)
 }
 
-// Add puts timers into the queue. Those of equal moments fire in the order in
-// which they were added; one whose moment has passed is due at once.
+// Add adds timers to the queue. Timers with the same time fire in the order in
+// which they were added; a timer in the past is due immediately.
 func (c *Clock) Add(timers ...Timer) {
 	c.mu.Lock()
 	for _, t := range timers {
@@ -141,14 +145,15 @@ func (c *Clock) Add(timers ...Timer) {
 	c.nudge()
 }
 
-// Drop removes the timers that match, for a record or an account that is gone.
+// Drop removes the timers that match, when a record or an account has been
+// deleted.
 func (c *Clock) Drop(match func(Timer) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timers.drop(match)
 }
 
-// Timers lists what is waiting, in the order in which it will fire.
+// Timers lists the pending timers in firing order.
 func (c *Clock) Timers() []Timer {
 	c.mu.Lock()
 	list := c.timers.list()
@@ -159,8 +164,8 @@ func (c *Clock) Timers() []Timer {
 	return list
 }
 
-// Upcoming lists the first n timers, in the order in which they will fire, less
-// those that will do nothing. It takes as long for a million timers as for a few.
+// Upcoming lists the first n timers in firing order, except those that will
+// have no effect. Its cost does not depend on the number of timers.
 func (c *Clock) Upcoming(n int) []Timer {
 	c.mu.Lock()
 	list := c.timers.first(n)
@@ -171,7 +176,8 @@ func (c *Clock) Upcoming(n int) []Timer {
 	return list
 }
 
-// Len returns how many timers wait, those that will do nothing among them.
+// Len returns the number of pending timers, including those that will have no
+// effect.
 func (c *Clock) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +191,7 @@ func (c *Clock) Failures() uint64 {
 	return c.failures
 }
 
-// Advance moves the clock by d, firing the timers on its way.
+// Advance moves the clock by d, and fires the timers that become due.
 func (c *Clock) Advance(ctx context.Context, d time.Duration) error {
 	if d < 0 {
 		return ErrBackwards
@@ -193,13 +199,14 @@ func (c *Clock) Advance(ctx context.Context, d time.Duration) error {
 	return c.advance(ctx, func(now time.Time) time.Time { return now.Add(d) })
 }
 
-// AdvanceTo moves the clock to a moment, firing the timers on its way.
+// AdvanceTo moves the clock to the given time, and fires the timers that
+// become due.
 func (c *Clock) AdvanceTo(ctx context.Context, to time.Time) error {
 	return c.advance(ctx, func(time.Time) time.Time { return to })
 }
 
-// Next moves the clock to the next timer's moment and fires all that are due
-// then. It reports whether there was one.
+// Next moves the clock to the next timer's time, and fires all timers that are
+// due at that time. It reports whether there was one.
 func (c *Clock) Next(ctx context.Context) (moved bool, err error) {
 	err = c.advance(ctx, func(now time.Time) time.Time {
 		timers := c.Timers()
@@ -211,12 +218,12 @@ func (c *Clock) Next(ctx context.Context) (moved bool, err error) {
 	return moved, err
 }
 
-// advance fires, in order, what is due until the moment that target names, and
-// ends there. An error leaves the clock where it was met.
+// advance fires, in order, the timers due up to the time that target returns,
+// and ends at that time. On an error the clock stays at the time of the error.
 func (c *Clock) advance(ctx context.Context, target func(now time.Time) time.Time) error {
 	err := c.turnTo(ctx, target)
 	if err == nil {
-		c.RunDue() // what a request made due meanwhile
+		c.RunDue() // timers that a request has made due in the meantime
 	}
 	return err
 }
@@ -249,7 +256,7 @@ func (c *Clock) turnTo(ctx context.Context, target func(now time.Time) time.Time
 	return err
 }
 
-// begin takes the turn and stands the clock still.
+// begin takes the turn and stops the clock.
 func (c *Clock) begin(ctx context.Context) error {
 	c.mu.Lock()
 	if c.advancing {
@@ -272,7 +279,7 @@ func (c *Clock) begin(ctx context.Context) error {
 	return nil
 }
 
-// finish gives the turn back and lets a running clock run on.
+// finish releases the turn and lets a running clock continue.
 func (c *Clock) finish() {
 	c.mu.Lock()
 	c.advancing = false
@@ -284,9 +291,9 @@ func (c *Clock) finish() {
 	c.nudge()
 }
 
-// RunDue fires the timers that are due on a manual clock: a change may have made
-// some. It does nothing on a running clock, or while timers are being fired. Call it
-// without a lock that Fire takes.
+// RunDue fires the due timers of a manual clock, after a change that may have
+// added some. It does nothing on a running clock, or while timers are being
+// fired. Don't call it with a lock that Fire takes.
 func (c *Clock) RunDue() {
 	for fired := 0; c.standingDue() && fired < c.cfg.MaxTimers; {
 		select {
@@ -332,8 +339,8 @@ func (c *Clock) fireUntil(ctx context.Context, to time.Time) error {
 	}
 }
 
-// fireNext fires the next timer that is due by to, and reports whether there is
-// one. It fires no more than budget.
+// fireNext fires the next timer that is due by to, and reports whether there
+// was one. It returns an error if the budget is used up.
 func (c *Clock) fireNext(to time.Time, fired, budget int) (due bool, err error) {
 	c.firing.Lock()
 	defer c.firing.Unlock()
@@ -349,7 +356,7 @@ func (c *Clock) fireNext(to time.Time, fired, budget int) (due bool, err error) 
 	return true, c.fire(t)
 }
 
-// fire runs a due timer. One that fails is put back in its place.
+// fire runs a due timer, and puts it back in its place if it fails.
 func (c *Clock) fire(t item) error {
 	err := c.cfg.Fire(t.Timer)
 	if err == nil {
@@ -362,15 +369,15 @@ func (c *Clock) fire(t item) error {
 	return fmt.Errorf("%w: %s of %s, due at %s: %w", ErrFire, t.Kind, t.ID, t.At.Format(time.RFC3339), err)
 }
 
-// putBack returns a timer to where it was in the queue.
+// putBack puts a timer back in its place in the queue.
 func (c *Clock) putBack(t item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timers.insert(t)
 }
 
-// pop takes the next timer that is due by to and moves the clock to it, or,
-// if none is left, to the end.
+// pop removes the next timer that is due by to, and moves the clock to its
+// time; if there is none, it moves the clock to the end.
 func (c *Clock) pop(to time.Time) (item, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -390,17 +397,17 @@ func (c *Clock) settle(ctx context.Context) error {
 	return c.cfg.Settle(ctx)
 }
 
-// State is a clock as a snapshot keeps it.
+// State is the state of a clock in a snapshot.
 type State struct {
 	Now    time.Time
 	Timers []Timer // in firing order
 }
 
-// State returns the moment and the timers.
+// State returns the time and the timers.
 func (c *Clock) State() State { return c.Capture()() }
 
-// Capture copies the moment and the timers, and returns what puts them in order:
-// with a million timers that takes a second, for which no caller's lock need be held.
+// Capture copies the time and the timers, and returns a function that sorts
+// them: with a million timers that takes a second, and needs no lock.
 func (c *Clock) Capture() (state func() State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -408,16 +415,16 @@ func (c *Clock) Capture() (state func() State) {
 	return func() State { return State{Now: now, Timers: timers.list()} }
 }
 
-// Still runs do while no timer is being fired: each is either waiting, or has done
-// what it is for.
+// Still runs do while no timer is being fired: every timer is either pending
+// or complete.
 func (c *Clock) Still(do func()) {
 	c.firing.Lock()
 	defer c.firing.Unlock()
 	do()
 }
 
-// Restore sets the moment and the timers, and may go back in time. It fails
-// while an advance runs.
+// Restore sets the time and the timers, and may go back in time. It fails
+// during an advance.
 func (c *Clock) Restore(s State) error {
 	c.mu.Lock()
 	defer c.nudge()

@@ -35,7 +35,7 @@ func (r *recorder) note(line string) {
 	r.log = append(r.log, line)
 }
 
-// fired returns what was recorded since the last call.
+// fired returns the records since the last call.
 func (r *recorder) fired() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func TestAdvanceFiresTimersInOrderAtTheirTimes(t *testing.T) {
 	assert.Equal(t, []clock.Timer{after(time.Minute, "late")}, r.Timers())
 }
 
-func TestTimersMadeWhileAdvancingFireInTheSameAdvance(t *testing.T) {
+func TestTimersAddedWhileAdvancingFireInTheSameAdvance(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(clock.Config{})
 	r.react = func(tm clock.Timer) {
@@ -123,7 +123,7 @@ func TestNext(t *testing.T) {
 	assert.Equal(t, start.Add(2*time.Hour), r.Now())
 }
 
-func TestTimersThatDoNothingAreNeitherShownNorWaitedFor(t *testing.T) {
+func TestTimersWithoutEffectAreNeitherShownNorWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(clock.Config{StillApplies: func(tm clock.Timer) bool { return tm.ID != "paid" }})
 	r.Add(after(time.Hour, "paid"), after(2*time.Hour, "open"))

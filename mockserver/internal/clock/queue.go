@@ -2,11 +2,12 @@ package clock
 
 import "slices"
 
-// queue is a binary heap of timers, ordered by moment and then by arrival. It
-// holds values, since a million open payments mean a million timers.
+// queue is a binary heap of timers, ordered by time and then by arrival. It
+// stores values rather than pointers, since a million open payments mean a
+// million timers.
 type queue struct {
 	items []item
-	count uint64 // arrivals so far
+	count uint64 // number of timers added so far
 }
 
 type item struct {
@@ -87,8 +88,8 @@ func (q *queue) list() []Timer {
 	return timers
 }
 
-// first returns the n timers that fire first. Only what may come next is
-// compared: the children of what has been taken.
+// first returns the n timers that fire first. It compares only candidates for
+// the next place: the children of the timers already taken.
 func (q *queue) first(n int) []Timer {
 	var next []int // the latest first
 	add := func(i int) {

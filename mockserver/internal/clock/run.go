@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// maxStretch is how much virtual time a running clock passes before it takes
-// its bearings again: far below what a Duration holds, at any speed.
+// maxStretch is the longest virtual time that a running clock sleeps. It is
+// far below the maximum Duration at any speed.
 const maxStretch = 50 * 365 * 24 * time.Hour
 
-// retryAfter is how much wall time a running clock waits after a timer that
-// failed.
+// retryAfter is how long a running clock waits, in wall time, after a timer
+// has failed.
 const retryAfter = time.Second
 
-// Run starts a clock with a speed, which fires timers as they come due until Close.
-// It returns at once. A running clock does not settle: a receiver that hangs must
-// not stop time.
+// Run starts a clock with a speed, which fires timers as they become due until
+// Close. It returns immediately. A running clock does not wait for webhooks: a
+// hanging receiver must not stop time.
 func (c *Clock) Run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *Clock) Run() {
 	go c.loop(ctx)
 }
 
-// Close ends a running clock and waits until it has fired its last timer.
+// Close stops a running clock and waits until it has fired its last timer.
 func (c *Clock) Close() {
 	c.mu.Lock()
 	stop, done := c.stop, c.done
@@ -54,7 +54,7 @@ func (c *Clock) loop(ctx context.Context) {
 	}
 }
 
-// fireDue fires what is due now, until a timer fails or the clock is closed.
+// fireDue fires the due timers until one fails or the clock is closed.
 func (c *Clock) fireDue(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -88,8 +88,8 @@ func (c *Clock) fireRunning() (due bool, err error) {
 	return true, c.fire(t)
 }
 
-// untilNext returns the wall time until the next timer, or until it is time to
-// look again, rounded up so that the timer is due when it is over.
+// untilNext returns the wall time until the next timer or the next check,
+// rounded up so that the timer is due by then.
 func (c *Clock) untilNext() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *Clock) untilNext() time.Duration {
 	return time.Duration(min(max(wall, 0), float64(24*time.Hour)))
 }
 
-// sleep waits for d or a nudge. It reports false when the clock is closed.
+// sleep waits for d or a nudge. It returns false when the clock is closed.
 func (c *Clock) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,7 +115,7 @@ func (c *Clock) sleep(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// nudge makes a running clock look at its timers again.
+// nudge makes a running clock check its timers again.
 func (c *Clock) nudge() {
 	select {
 	case c.wake <- struct{}{}:

@@ -28,9 +28,9 @@ type action struct {
 	Label  string
 	Hint   string // what it does
 	Fields []field
-	Danger bool   // it can't be undone
+	Danger bool   // the action can't be undone
 	Upload bool   // the body is a file
-	Back   string // where to go afterwards; "" is this page
+	Back   string // the page to return to; "" means this page
 }
 
 // field is a member of the call's body. The name says how its text is written as
@@ -48,8 +48,8 @@ type field struct {
 	Min         string
 }
 
-// A form may be as long as a body of the control plane, and one with a snapshot
-// as long as a large server's.
+// The maximum length of a form is that of a control plane body; with a
+// snapshot it is that of a large server's.
 const (
 	maxForm   = 2 << 20
 	maxUpload = 1 << 30
@@ -449,8 +449,8 @@ type controlName struct {
 	danger bool
 }
 
-// controlNames names every control of the control plane; a test holds the two
-// lists together.
+// controlNames names every control of the control plane; a test compares the
+// two lists.
 func controlNames() []controlName {
 	return []controlName{
 		{"transactions/pay", "Pay", "The payer pays.", false},

@@ -1,11 +1,11 @@
-// Package console is the mock gateway's web pages: what happened and why, with
-// every action of the control plane as a button.
+// Package console has the mock gateway's web pages. They show what happened
+// and why, and have a button for every action of the control plane.
 //
-// It changes nothing itself. A form becomes a call of the control plane or a
-// request to the interface, carried in memory, so curl can do whatever a page
-// can do. Pages work without JavaScript; the script reloads the page's content
-// when something happens. Nothing runs, and no template is parsed, until a page
-// is requested.
+// It changes nothing itself: a form becomes an in-memory call of the control
+// plane or request to the interface, so curl can do everything that a page can
+// do. Pages work without JavaScript; the script reloads the page's content
+// when something happens. Nothing runs, and no template is parsed, until a
+// page is requested.
 //
 // To add a page: a line in routes, a function that returns its template's data,
 // and the template in pages/.
@@ -316,7 +316,7 @@ func (rq *request) frame(section string) *frame {
 	default:
 		f.Dialect = "mixed"
 	}
-	if rq.r.Method == http.MethodPost { // the page can't be read again
+	if rq.r.Method == http.MethodPost { // the page can't be reloaded
 		f.Back, f.Events = rq.back(), ""
 	}
 	for i := range f.Sections {

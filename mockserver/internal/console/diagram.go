@@ -8,8 +8,8 @@ import (
 	"github.com/gateway-go/gateway/docs"
 )
 
-// diagram is a state machine as it is drawn: its states in columns, so that most
-// transitions lead to the right.
+// diagram is the layout of a state machine: its states are in columns, so that
+// most transitions lead to the right.
 type diagram struct {
 	Width, Height int
 	States        []drawnState

@@ -29,7 +29,7 @@ const (
 	TimerKind = "webhook.attempt"
 
 	maxWorkers = 64     // attempts at one time
-	defaultLog = 10_000 // finished deliveries that are remembered
+	defaultLog = 10_000 // number of finished deliveries in the log
 )
 
 // Schedule returns when attempts are made, counted from the first.
@@ -245,7 +245,7 @@ func (s *Sender) StillApplies(t clock.Timer) bool {
 	return d != nil && d.State == Pending && d.Next.Equal(t.At)
 }
 
-// due queues the next attempt of the schedule, unless deliveries are held.
+// due queues the next scheduled attempt, unless deliveries are held.
 func (s *Sender) due(d *delivery) {
 	d.Next = time.Time{}
 	for _, account := range [...]string{"", d.Account} {

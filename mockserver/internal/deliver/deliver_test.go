@@ -539,7 +539,7 @@ func TestReceiversThatFail(t *testing.T) {
 	}
 }
 
-func TestWhichStatusesAreASuccess(t *testing.T) {
+func TestSuccessStatuses(t *testing.T) {
 	t.Parallel()
 	for status, ok := range map[int]bool{0: false, 199: false, 200: true, 204: true, 299: true, 300: false, 410: false} {
 		assert.Equal(t, ok, deliver.Attempt{Status: status}.OK(), status)
@@ -752,7 +752,7 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 
 // A restart restores the endpoints registered by calls, but neither those in
 // memory nor those that are registered at the start.
-func TestWhichEndpointsAreSaved(t *testing.T) {
+func TestSavedEndpoints(t *testing.T) {
 	t.Parallel()
 	var (
 		last deliver.Registry

@@ -180,7 +180,7 @@ func (s *Sender) count(d *delivery) {
 	d.counted = size
 }
 
-// mapEntry is the approximate size of an entry of byID and of the log.
+// mapEntry is the approximate size of an entry in byID and in the log.
 const mapEntry = 64
 
 // finished reports whether no more attempts of d will be made.

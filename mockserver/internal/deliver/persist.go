@@ -110,7 +110,7 @@ func (s *Sender) loadDelivery(saved SavedDelivery, m *message) {
 	s.count(d)
 }
 
-// Resume starts to deliver, beginning with the deliveries that were due when
+// Resume starts delivering, beginning with the deliveries that were due when
 // they were saved.
 func (s *Sender) Resume() {
 	s.mu.Lock()

@@ -43,7 +43,7 @@ func (s *Sender) enqueueReleased(j *job) {
 
 func (s *Sender) push(j *job) {
 	if s.closed {
-		s.next(j) // it will not be made
+		s.next(j) // the attempt will not be made
 		return
 	}
 	j.d.State = j.d.waitingState()
@@ -112,7 +112,7 @@ func (s *Sender) done(j *job, a Attempt) {
 	case d.Tries < len(s.schedule):
 		if at := d.First.Add(s.schedule[d.Tries]); at.After(s.cfg.Clock.Now()) {
 			s.wait(d, at)
-		} else { // it was held for longer than the schedule waits
+		} else { // it was held for longer than the schedule's next wait
 			s.due(d)
 		}
 	default:

@@ -43,7 +43,7 @@ func (s *Sender) SendSample(account string, k webhook.Kind) (eventID string, err
 	return eventID, posting.persistAndSend()
 }
 
-// persistAndSend sends what no commit has written down.
+// persistAndSend saves and sends deliveries that do not belong to a commit.
 func (p *Posting) persistAndSend() error {
 	s := p.sender
 	s.mu.Lock()

@@ -33,8 +33,8 @@ var (
 	ErrLong  = errors.New("the secret, events and header names of an endpoint must not exceed 16 KiB together")
 )
 
-// target is where a delivery goes: a registered endpoint by its id, or an
-// address that a record or the account's v1 integration names.
+// target is the destination of a delivery: a registered endpoint by its id, or
+// an address from a record or the account's v1 integration.
 type target struct {
 	name     string // its display name
 	endpoint bool   // name is the id of an endpoint
@@ -54,7 +54,7 @@ type Endpoint struct {
 	Paused  bool                // it gets no event
 }
 
-// size is approximately the memory that the endpoint takes besides its URL.
+// size is the endpoint's approximate memory without its URL.
 func (e *Endpoint) size() int {
 	size := len(e.Secret.Reveal()) + len(e.Headers.Timestamp) + len(e.Headers.Signature)
 	for _, pattern := range e.Events {
@@ -71,8 +71,8 @@ func (e *Endpoint) wants(account, kind string) bool {
 		slices.ContainsFunc(e.Events, func(pattern string) bool { return faults.Glob(pattern, kind) })
 }
 
-// AddEndpoint registers an endpoint and returns it with its id. One that comes
-// with an id replaces the one that has it.
+// AddEndpoint registers an endpoint and returns it with its id. If the
+// endpoint has an id, it replaces the existing one with that id.
 func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	if err := e.check(); err != nil {
 		return Endpoint{}, err

@@ -1,5 +1,5 @@
-// Package duration reads durations as people write them for a virtual clock: in
-// the syntax of Go, with days.
+// Package duration parses durations for a virtual clock, in Go's syntax
+// extended by days.
 package duration
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// link makes a checkout link and returns its slug.
+// link creates a checkout link and returns its slug.
 func (w *world) link(in engine.NewLink) string {
 	w.tb.Helper()
 	c, refusal := engine.CreateLink(w.env, in, engine.ExistingForLink{
@@ -411,7 +411,7 @@ func TestSessionStates(t *testing.T) {
 		require.Nil(t, w.move(w.sessions.rows[challenged].TransactionID, setStatus("three_ds_required")))
 		transaction := func(id string) *engine.Transaction {
 			if id == w.sessions.rows[unsure].TransactionID {
-				return nil // not known any more
+				return nil // no longer known
 			}
 			return w.transactions.rows[id]
 		}

@@ -1,6 +1,6 @@
 package engine
 
-// customerActive is the only state a customer has; the list filters by it.
+// customerActive is the only state of a customer; the list can filter by it.
 const customerActive = "active"
 
 // CreateCustomer creates a customer with the members that the request sets.

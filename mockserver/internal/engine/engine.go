@@ -13,11 +13,11 @@ import (
 // Env is the environment of every transition, besides its records and its
 // input.
 type Env struct {
-	Now     time.Time // the virtual clock, UTC, whole milliseconds
+	Now     time.Time // time of the virtual clock, UTC, whole milliseconds
 	Dialect spec.Dialect
 	Sandbox bool          // the environment; false is production
 	IDs     IDs           // seeded: the same seed and calls make the same ids
-	AutoPay time.Duration // after which a pending transaction is paid automatically; 0 is never
+	AutoPay time.Duration // after which a pending transaction is paid automatically; 0 means never
 	Fee     int64         // the gateway's fee for a payment, in cents
 }
 

@@ -87,7 +87,7 @@ func tokens() []string {
 	}
 }
 
-// fresh makes an unused token.
+// fresh returns an unused token.
 func (w *world) fresh(n byte) string { return pick(n, tokens()) + "_" + w.env.IDs.Alphanumeric(8) }
 
 func (w *world) actPay(n byte) {

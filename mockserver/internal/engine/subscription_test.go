@@ -30,8 +30,8 @@ func failNext(count int) subMove {
 	}
 }
 
-// turn is one step in the life of a subscription: its own transition, one of
-// its latest transaction, or time passing.
+// turn is one step in the life of a subscription: a transition of its own or
+// of its latest transaction, or the passage of time.
 type turn struct {
 	move   subMove
 	charge transition

@@ -72,7 +72,8 @@ func FuzzTransaction(f *testing.F) {
 	})
 }
 
-// kept is what the merchant keeps of a transaction without fees.
+// kept returns the amount that the merchant keeps of a transaction without
+// fees.
 func kept(tx *engine.Transaction) int64 {
 	if tx.Status == "chargedback" {
 		return 0

@@ -561,7 +561,7 @@ func hasInformation(tx *engine.Transaction, key string) bool {
 
 // The reason of a refund goes with the refund, and the record before it keeps
 // its own.
-func TestSandboxStatusForgetsReasons(t *testing.T) {
+func TestSandboxStatusRemovesReasons(t *testing.T) {
 	t.Parallel()
 	env := paymentEnv()
 	c, refusal := engine.Refund(env, in(t, env, "pix", "paid"), engine.RefundRequest{Reason: "torn"})
@@ -578,7 +578,7 @@ func TestSandboxStatusForgetsReasons(t *testing.T) {
 
 // X19: the paid and refunded amounts stay the same, as far as the new state
 // allows.
-func TestSandboxStatusKeepsWhatFits(t *testing.T) {
+func TestSandboxStatusKeepsConsistentAmounts(t *testing.T) {
 	t.Parallel()
 	set := func(t *testing.T, tx *engine.Transaction, status string) *engine.Transaction {
 		t.Helper()
@@ -740,7 +740,7 @@ func TestARefusalByTheIssuerHasAReason(t *testing.T) {
 	assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "declined"}}, c.Transactions[0].Informations)
 }
 
-func TestHowLongATransactionWaits(t *testing.T) {
+func TestTransactionLifetimes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		method, token string

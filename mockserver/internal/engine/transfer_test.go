@@ -140,7 +140,7 @@ func TestARejectionNamesTheStateOfTheTransfer(t *testing.T) {
 	}
 }
 
-func TestTransferRunsByItself(t *testing.T) {
+func TestTransferWithoutControls(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		key     string
@@ -168,7 +168,7 @@ func TestTransferRunsByItself(t *testing.T) {
 
 // The timing of a transfer without controls: 1 s to the risk check, an hour in
 // analysis, 10 s pending, 10 s processing.
-func TestTransferTakesItsTime(t *testing.T) {
+func TestTimingOfATransfer(t *testing.T) {
 	t.Parallel()
 	for key, at := range map[string][]time.Duration{
 		"ana@example.com":      {10 * time.Second, 20 * time.Second},

@@ -131,7 +131,7 @@ func TestARejectedBodyIsNotRequested(t *testing.T) {
 	assert.Equal(t, http.StatusRequestEntityTooLarge, status(t, conn))
 }
 
-func TestWhoIsChecked(t *testing.T) {
+func TestCheckedRequests(t *testing.T) {
 	t.Parallel()
 	g := &gate.Gate{
 		Next:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),

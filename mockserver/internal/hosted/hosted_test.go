@@ -475,7 +475,7 @@ func TestAClosedLink(t *testing.T) {
 
 // Two buyers have a Pix each for an item that is sold once: the second can't
 // pay, and is not shown as paid.
-func TestTheLastOneIsSoldOnce(t *testing.T) {
+func TestTheLastItemIsSoldOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, `{"title":"Once","amount":4990,"max_uses":1}`)
 	first, second := s.visits().pay("method", "pix"), s.visits().pay("method", "pix")
