@@ -313,6 +313,16 @@ func TestWebhooksByCall(t *testing.T) {
 	assert.Empty(t, do[[]any](p, http.MethodGet, "/deliveries?status=failed", ""))
 	assert.Len(t, do[[]any](p, http.MethodGet, "/deliveries?resource_id="+made.ID, ""), 3)
 	assert.Empty(t, do[[]any](p, http.MethodGet, "/deliveries?resource_id=another", ""))
+	for query, want := range map[string]string{
+		"kind=transaction.payed": `kind: there is no event kind "transaction.payed"; openapi.json lists them as webhooks`,
+		"status=sent":            `status: there is no delivery status "sent"; use one of [pending delivered failed held dropped no_endpoint]`,
+	} {
+		status, problem := p.call(http.MethodPost, "/deliveries/wait?"+query, "")
+		assert.Equal(t, http.StatusBadRequest, status)
+		assert.Equal(t, want, problem["detail"])
+		status, _ = p.call(http.MethodGet, "/deliveries?"+query, "")
+		assert.Equal(t, http.StatusBadRequest, status)
+	}
 	for _, path := range []string{"/deliveries/dlv_9/redeliver", "/endpoints/ep_9/rotate"} {
 		status, _ = p.call(http.MethodPost, path, "")
 		assert.Equal(t, http.StatusNotFound, status)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
@@ -188,15 +189,37 @@ func viewDelivery(d deliver.Delivery) deliveryView {
 // deliveries lists the account's deliveries, the oldest first; kind, status and
 // resource_id filter them.
 func (p *Plane) deliveries(c *call) (any, error) {
-	q := c.r.URL.Query()
-	is := func(name, value string) bool { return q.Get(name) == "" || q.Get(name) == value }
+	matches, err := deliveryFilter(c)
+	if err != nil {
+		return nil, err
+	}
+	return p.deliveriesThat(c, matches), nil
+}
+
+func (p *Plane) deliveriesThat(c *call, match func(deliver.Delivery) bool) []deliveryView {
 	list := []deliveryView{}
 	for _, d := range p.cfg.Sender.Deliveries(c.key) {
-		if is("kind", d.Kind) && is("status", string(d.State)) && is("resource_id", d.Resource) {
+		if match(d) {
 			list = append(list, viewDelivery(d))
 		}
 	}
-	return list, nil
+	return list
+}
+
+// deliveryFilter reads the filters of a query. It rejects a kind or status that
+// does not exist: a test for the absence of a webhook would pass with a typo.
+func deliveryFilter(c *call) (func(deliver.Delivery) bool, error) {
+	q := c.r.URL.Query()
+	kind, status, resource := webhook.Kind(q.Get("kind")), deliver.State(q.Get("status")), q.Get("resource_id")
+	switch {
+	case kind != "" && kind.Status() == "":
+		return nil, invalid("kind: there is no event kind %q; openapi.json lists them as webhooks", kind)
+	case status != "" && !slices.Contains(deliver.AllStates(), status):
+		return nil, invalid("status: there is no delivery status %q; use one of %v", status, deliver.AllStates())
+	}
+	return func(d deliver.Delivery) bool {
+		return (kind == "" || string(kind) == d.Kind) && (status == "" || status == d.State) && (resource == "" || resource == d.Resource)
+	}, nil
 }
 
 func (p *Plane) delivery(c *call) (any, error) {
@@ -220,10 +243,14 @@ func (p *Plane) redeliver(c *call) (any, error) {
 
 // wait returns the account's deliveries when nothing is being delivered.
 func (p *Plane) wait(c *call) (any, error) {
+	matches, err := deliveryFilter(c)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
 		return nil, err
 	}
-	return p.deliveries(c)
+	return p.deliveriesThat(c, matches), nil
 }
 
 type sampleBody struct {
@@ -243,13 +270,7 @@ func (p *Plane) sample(c *call) (any, error) {
 	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
 		return nil, err
 	}
-	list := []deliveryView{}
-	for _, d := range p.cfg.Sender.Deliveries(c.key) {
-		if d.EventID == id {
-			list = append(list, viewDelivery(d))
-		}
-	}
-	return list, nil
+	return p.deliveriesThat(c, func(d deliver.Delivery) bool { return d.EventID == id }), nil
 }
 
 type holdView struct {

@@ -25,6 +25,9 @@ const (
 	NoEndpoint State = "no_endpoint" // no endpoint matches the event
 )
 
+// AllStates lists the states of a delivery.
+func AllStates() []State { return []State{Pending, Delivered, Failed, Held, Dropped, NoEndpoint} }
+
 // Delivery is one event for one target.
 type Delivery struct {
 	ID       string
