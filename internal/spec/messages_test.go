@@ -73,6 +73,7 @@ func TestEmailAddresses(t *testing.T) {
 	}
 	for _, email := range []string{
 		"", "@", "a@", "@b", ".a@b", "a.@b", "a..b@c", "a@.b", "a@b.", "a@b..c", "a[@b", "a:b@c", "a,b@c", "a b@c", "a@b c", "a@b@c", "<a@b>", "a@b,c@d",
+		"(@)",
 	} {
 		m.refused = append(m.refused, refusal{`"` + email + `"`, spec.CodeInvalid})
 	}
