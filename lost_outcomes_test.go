@@ -393,6 +393,28 @@ func TestFindByExternalRefReadsTheTransactionThatTheConflictNames(t *testing.T) 
 	require.ErrorIs(t, err, gateway.ErrValidation)
 }
 
+func TestFindByExternalRefReadsNothingNewerThanUntil(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	first := gw.Clock.Now()
+	for _, ref := range []string{"order-1", "order-2"} {
+		_, err := client.Transactions.Create(t.Context(), pixCharge(ref))
+		require.NoError(t, err)
+		require.NoError(t, gw.Clock.Advance(time.Hour))
+	}
+	find := gateway.FindOptions{Since: first, Until: first.Add(time.Minute)}
+	_, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", find)
+	require.NoError(t, err)
+	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-2", find)
+	require.ErrorIs(t, err, gateway.ErrNotFound)
+	require.ErrorContains(t, err, "none of the 1 transactions since 2027-01-04T12:00:00Z until 2027-01-04T12:01:00Z has this reference")
+
+	find.Until = first.Add(-time.Second)
+	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-1", find)
+	require.ErrorContains(t, err, "until must not be before since")
+}
+
 // TestFindByExternalRefBounds: ten pages by default, all pages back to Since if
 // it is set.
 func TestFindByExternalRefBounds(t *testing.T) {

@@ -222,6 +222,11 @@ type FindOptions struct {
 	// transactions are not read. The zero time means no limit.
 	Since time.Time
 
+	// Until is the latest time at which the reference can have been used.
+	// Newer transactions are not read, so a search for an old one takes few
+	// requests on a busy account. The zero time means no limit.
+	Until time.Time
+
 	// MaxPages is how many pages of 100 are read; default all pages back to
 	// Since, or 10 without a Since.
 	MaxPages int
@@ -257,7 +262,7 @@ func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string,
 	}
 	read, pages := 0, 0
 	var oldest Timestamp
-	for page, err := range s.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize, From: find.Since}, opts...) {
+	for page, err := range s.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize, From: find.Since, To: find.Until}, opts...) {
 		if err != nil {
 			return nil, err
 		}
@@ -274,7 +279,7 @@ func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string,
 	}
 	return nil, &Error{
 		Op: findByReference, Reference: ref, kind: http.StatusNotFound,
-		Title: "Not Found", Detail: fmt.Sprintf("none of the %d transactions%s has this reference", read, find.since()),
+		Title: "Not Found", Detail: fmt.Sprintf("none of the %d transactions%s has this reference", read, find.period()),
 	}
 }
 
@@ -283,6 +288,10 @@ func (f FindOptions) check(ref string) error {
 	case ref == "":
 		return &ValidationError{Op: findByReference, Fields: []FieldError{
 			{Field: "external_ref", Message: "is required", Code: spec.CodeRequired},
+		}}
+	case !f.Until.IsZero() && f.Until.Before(f.Since):
+		return &ValidationError{Op: findByReference, Fields: []FieldError{
+			{Field: "until", Message: "must not be before since", Code: spec.CodeInvalid},
 		}}
 	case f.MaxPages < 0:
 		return &ValidationError{Op: findByReference, Fields: []FieldError{
@@ -301,11 +310,14 @@ func (f FindOptions) pages() int {
 	return f.MaxPages
 }
 
-func (f FindOptions) since() string {
-	if f.Since.IsZero() {
-		return ""
+func (f FindOptions) period() (text string) {
+	if !f.Since.IsZero() {
+		text = " since " + f.Since.UTC().Format(time.RFC3339)
 	}
-	return " since " + f.Since.UTC().Format(time.RFC3339)
+	if !f.Until.IsZero() {
+		text += " until " + f.Until.UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 // unfinished returns the error of a search that reached its limit.

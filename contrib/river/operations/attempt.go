@@ -93,7 +93,7 @@ func (a *attempt) mayRepeat() bool {
 
 func (a *attempt) session(ctx context.Context) (*session, error) {
 	r := a.record
-	s := &session{client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince}
+	s := &session{client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt}
 	s.options = []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(a.config.SendTimeout)}
 	var err error
 	if r.Resource != "" {

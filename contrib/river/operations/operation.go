@@ -112,11 +112,18 @@ type session struct {
 	timeout  time.Duration
 	refunded int64     // the minimum refunded_amount that the resource can have
 	since    time.Time // when the request in doubt was first sent
+	sent     time.Time // and last
 }
 
 // read returns the options of a read.
 func (s *session) read() []gateway.RequestOption {
 	return []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(s.timeout)}
+}
+
+// readPages returns the options of a read of many pages. Each page is retried:
+// otherwise one failure would discard all that was read.
+func (s *session) readPages() []gateway.RequestOption {
+	return []gateway.RequestOption{gateway.AttemptTimeout(s.timeout)}
 }
 
 // newOperation decodes a stored operation.

@@ -50,7 +50,7 @@ func (c CreateSubscription) send(ctx context.Context, s *session, _ *snapshot) (
 // request.
 func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
 	var newest time.Time
-	for sub, err := range s.client.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}, s.read()...) {
+	for sub, err := range s.client.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}, s.readPages()...) {
 		if err != nil {
 			return verdict{}, err
 		}

@@ -43,7 +43,7 @@ func (c CreateTransfer) send(ctx context.Context, s *session, _ *snapshot) (any,
 
 func (c CreateTransfer) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
 	var newest time.Time
-	for t, err := range s.client.Transfers.All(ctx, gateway.TransferListParams{Limit: 100}, s.read()...) {
+	for t, err := range s.client.Transfers.All(ctx, gateway.TransferListParams{Limit: 100}, s.readPages()...) {
 		switch {
 		case err != nil:
 			return verdict{}, err
