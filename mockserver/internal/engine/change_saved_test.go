@@ -1,0 +1,34 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
+
+func TestAShortenedChangeHoldsEachResourceOnce(t *testing.T) {
+	t.Parallel()
+	own, other := &engine.Transaction{Row: engine.Row{Seq: 1, Rev: 1}, Amount: 1200}, &engine.Transaction{Row: engine.Row{Seq: 2, Rev: 1}, Amount: 900}
+	transfer := &engine.Transfer{Row: engine.Row{Seq: 1, Rev: 1}, Amount: 300}
+	subscription := &engine.Subscription{Row: engine.Row{Seq: 1, Rev: 1}, Amount: 990}
+	c := engine.Change{
+		Transactions:  []*engine.Transaction{own},
+		Transfers:     []*engine.Transfer{transfer},
+		Subscriptions: []*engine.Subscription{subscription},
+		Events:        []engine.Event{{Transaction: own}, {Transaction: other}, {Transfer: transfer}, {Subscription: subscription}},
+	}
+	short := c.Shorten()
+	assert.Equal(t, []engine.Event{
+		{Transaction: &engine.Transaction{Row: own.Row}},
+		{Transaction: other},
+		{Transfer: &engine.Transfer{Row: transfer.Row}},
+		{Subscription: &engine.Subscription{Row: subscription.Row}},
+	}, short.Events)
+	assert.Same(t, own, c.Events[0].Transaction, "the change itself stays as it is")
+
+	short.Lengthen()
+	assert.Equal(t, c.Events, short.Events)
+	assert.Same(t, own, short.Events[0].Transaction)
+}
