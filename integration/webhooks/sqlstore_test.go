@@ -257,7 +257,7 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 	for want, s := range map[string]*sqlstore.Store{
 		"the database is nil":                           sqlstore.New(nil, sqlstore.SQLite),
 		"unknown Dialect":                               sqlstore.New(db, 0),
-		"no table name":                                 sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(`x"; DROP TABLE y`)),
+		"is not a valid table name":                     sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(`x"; DROP TABLE y`)),
 		"WithRetention(0s) is shorter than 25h0m0s":     sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(0)),
 		"WithRetention(24h0m0s) is shorter than 25h0m0": sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(24*time.Hour)),
 	} {
