@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// calls are what every contestant can do. create and get return the resource's
-// id, list the number of items that have one.
+// calls are the operations of every contestant. create and get return the
+// resource's id, list the number of items that have one.
 type calls struct {
 	create func(context.Context) (string, error)
 	get    func(context.Context) (string, error)
@@ -39,7 +39,7 @@ func contestants() []contestant {
 	}
 }
 
-// Every contestant does the whole work, on bodies of the same size.
+// Every contestant does all of the work, on bodies of similar size.
 func TestContestants(t *testing.T) {
 	t.Parallel()
 	for _, c := range contestants() {
@@ -91,7 +91,7 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// each measures a call of every contestant, in memory and over loopback.
+// each benchmarks one call of every contestant, in memory and over loopback.
 func each(b *testing.B, call func(context.Context, calls) error) {
 	b.Helper()
 	networks := map[string]func(*backend) network{

@@ -1,4 +1,4 @@
-// Package bench measures the client, the webhook receiver and the mock gateway
-// beside the same work written by hand and beside other SDKs. Everything is in
-// its tests; README.md has the commands and the figures.
+// Package bench compares the client, the webhook receiver and the mock gateway
+// with the same work written by hand and with other SDKs. All code is in
+// tests; README.md has the commands and the results.
 package bench

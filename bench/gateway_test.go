@@ -47,7 +47,7 @@ func gatewayBackend() *backend {
 	}
 }
 
-// chargeParams makes the request anew, as a shop does for each order.
+// chargeParams builds a new request, as a shop does for each order.
 func chargeParams() gateway.TransactionParams {
 	return gateway.TransactionParams{
 		ExternalRef: "order-2027-0117-k3x9qa",

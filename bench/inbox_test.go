@@ -21,8 +21,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// The benchmarks of the inbox count events a second, with commits that are
-// flushed. PostgreSQL is skipped if DATABASE_URL is not set.
+// The inbox benchmarks measure events per second, with commits flushed to
+// disk. PostgreSQL is skipped if DATABASE_URL is not set.
 
 func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.Store)) {
 	b.Helper()

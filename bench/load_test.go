@@ -32,7 +32,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// process is a mock gateway that runs.
+// process is a running mock gateway.
 type process struct {
 	name string
 	base string // URL of the collection
@@ -58,7 +58,7 @@ func load(b *testing.B, method string, server process) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
 }
 
-// sent makes every create's reference its own, over all runs against one
+// sent makes the reference of every create unique, across all runs against one
 // process.
 var sent atomic.Int64
 

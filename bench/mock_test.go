@@ -52,8 +52,8 @@ func BenchmarkMockNew(b *testing.B) {
 }
 
 // BenchmarkMockPage reads pages of 100 from small and large accounts: the first
-// one, and one from the middle, with a filter and without. Its second figure is
-// the memory that the account takes per transaction.
+// one, and one from the middle, with a filter and without. The second figure
+// is the account's memory per transaction.
 func BenchmarkMockPage(b *testing.B) {
 	for _, rows := range []int{1_000, largeAccount(b)} {
 		b.Run("rows="+strconv.Itoa(rows), func(b *testing.B) {
@@ -84,8 +84,8 @@ func BenchmarkMockPage(b *testing.B) {
 	}
 }
 
-// largeAccount is the size of the large account: a million, or less where the
-// benchmarks only have to prove that they work.
+// largeAccount is the size of the large account: a million, or BENCH_ROWS if
+// the benchmarks are only being tested.
 func largeAccount(b *testing.B) int {
 	b.Helper()
 	if text := os.Getenv("BENCH_ROWS"); text != "" {
@@ -98,7 +98,7 @@ func largeAccount(b *testing.B) int {
 
 func roomy() mockserver.Option { return mockserver.WithMemoryLimit(8 << 30) }
 
-// fill creates transactions on every core, straight at the handler.
+// fill creates transactions on every core, directly through the handler.
 func fill(b *testing.B, mock *mockserver.Server, rows int) {
 	b.Helper()
 	const template = `{"external_ref":"order-%08d","amount":%d,"method":"pix",` +

@@ -170,7 +170,7 @@ func paddleReceiver(now time.Time) receiver {
 	return r
 }
 
-// svix verifies for others; reading is left to encoding/json.
+// svix only verifies; the event is parsed with encoding/json.
 func svixReceiver(now time.Time) receiver {
 	r := gatewayReceiver(now)
 	r.name = "svix"
@@ -288,8 +288,8 @@ func githubReceiver() receiver {
 	return r
 }
 
-// Every receiver reads its event, all are of one size, and all reject a body
-// that was changed.
+// Every receiver reads its event, all events have a similar size, and every
+// receiver rejects a modified body.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	for _, r := range receivers(time.Now()) {

@@ -17,8 +17,8 @@ const (
 	pages    = listSize / pageSize
 )
 
-// backend responds to the requests of one contestant with prepared bytes, so
-// that only the client's work is measured.
+// backend responds to one contestant with prepared bytes, so that only the
+// client's work is measured.
 type backend struct {
 	one    []byte                  // the resource, to a create and a read
 	list   func(n int) []byte      // page n, from 0
@@ -83,7 +83,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// network is where a contestant finds its backend.
+// network is how a contestant reaches its backend.
 type network struct {
 	transport http.RoundTripper
 	base      string
@@ -136,8 +136,8 @@ func queryPage(path, name string, first int) func(*http.Request) int {
 	}
 }
 
-// afterPage reads the page from the last id of the page before, as itemID
-// makes them.
+// afterPage derives the page from the last id of the previous page, as made by
+// itemID.
 func afterPage(path, name string) func(*http.Request) int {
 	return func(r *http.Request) int {
 		if r.URL.Path != path {
@@ -175,7 +175,7 @@ func number(n int) string {
 	return itemDigits[len(s):] + s
 }
 
-// compact removes the layout of a fixture.
+// compact removes the whitespace of a fixture.
 func compact(s string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(s, "\n") {

@@ -22,7 +22,7 @@ func checkoutExperiments() map[string]experiment {
 			t.rejects(r, "products[0].name", "a name of 256 characters")
 			return assumed
 		}},
-		"session-partial": {does: "updates a checkout session with a part of a buyer, and of a document", run: func(t *trial) string {
+		"session-partial": {does: "updates a checkout session with a partial buyer, and a partial document", run: func(t *trial) string {
 			path := t.link(object{"amount": 1000})
 			token := t.session(path)
 			patch := func(body object) response {
@@ -59,7 +59,7 @@ func checkoutExperiments() map[string]experiment {
 			t.want(other.at("data.resumed") == false && other.text("data.session_token") != token, "a wrong token does not open a new session")
 			return assumed
 		}},
-		"link-members": {does: "creates a checkout link with the members that the document shows on links only", run: func(t *trial) string {
+		"link-members": {does: "creates a checkout link with the members that the document shows only in responses", run: func(t *trial) string {
 			r := t.setup(t.get(t.link(object{
 				"amount": 1000, "description": "gatewayprobe", "max_uses": 3, "success_url": "https://gatewayprobe.example/ok",
 				"payment_methods": []any{"pix"}, "metadata": object{"probe": "1"},
@@ -95,12 +95,12 @@ func checkoutExperiments() map[string]experiment {
 			t.want(r.null("data.items.0.description"), "a member that is left out stays")
 			return assumed
 		}},
-		"link-total": {does: "creates a checkout link whose products sum to more than a transaction may have", run: func(t *trial) string {
+		"link-total": {does: "creates a checkout link whose products sum to more than a transaction's maximum", run: func(t *trial) string {
 			r := t.setup(t.get(t.link(object{"products": []any{t.item("price", 100_000_000, "quantity", 2)}})))
 			t.want(r.int("data.link.amount") == 200_000_000, "its amount is %v", r.at("data.link.amount"))
 			return assumed
 		}},
-		"hosted-pay": {does: "pays a checkout session by POST, where the gateway has that route", run: func(t *trial) string {
+		"hosted-pay": {does: "pays a checkout session by POST, if the gateway has that route", run: func(t *trial) string {
 			path := t.link(object{"amount": 1000})
 			r := t.hosted(path, object{"payment_method": "pix"})
 			t.rejects(r, "session_token", "a payment without session_token")
@@ -113,7 +113,7 @@ func checkoutExperiments() map[string]experiment {
 			t.want(t.post(path+"/pay", body).invalid(), "an amount other than the link's is accepted")
 			return assumed
 		}},
-		"link-exhausted": {does: "begins two payments of a link with max_uses 1 and pays one, where the gateway has the route", run: func(t *trial) string {
+		"link-exhausted": {does: "begins two payments of a link with max_uses 1 and pays one, if the gateway has the route", run: func(t *trial) string {
 			path := t.link(object{"amount": 1000, "max_uses": 1})
 			third := t.visit(path)
 			var paths []string
@@ -207,7 +207,7 @@ func (t *trial) visit(path string) object {
 func (t *trial) hosted(path string, body object) response {
 	r := t.post(path+"/pay", body)
 	if r.status == http.StatusNotFound {
-		t.cannotTell("the gateway has no such route, see hosted-routes")
+		t.cannotTell("the gateway does not have this route, see hosted-routes")
 	}
 	return r
 }

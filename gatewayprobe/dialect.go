@@ -10,13 +10,13 @@ import (
 // dialectExperiments test the rows in which the two dialects differ.
 func dialectExperiments() map[string]experiment {
 	return map[string]experiment{
-		"D1": {does: "lists transactions and looks where the page, total and cursors are", dialect: true, run: func(t *trial) string {
+		"D1": {does: "lists transactions and checks where the page, total and cursors are", dialect: true, run: func(t *trial) string {
 			r := t.setup(t.get(transactions + "?limit=1"))
 			inner, _ := r.at("data").(object)
 			outer, _ := r.value.(object)
 			return either(r, has(inner, "data", "total", "next_cursor", "prev_cursor"), has(outer, "total", "next_cursor", "prev_cursor"))
 		}},
-		"D2": {does: "gives a transaction the states of the live dialect", dialect: true, run: func(t *trial) string {
+		"D2": {does: "sets a transaction to the states of the live dialect", dialect: true, run: func(t *trial) string {
 			path, _ := t.make(t.charge())
 			reading := ""
 			for status := range strings.FieldsSeq("authorized in_protest partially_paid processing processed med") {
@@ -78,7 +78,7 @@ func dialectExperiments() map[string]experiment {
 			in, _ := r.at("data.metadata").(object)
 			return either(r, r.text("data.metadata") == `{"probe":"1"}`, len(in) == 1 && in["probe"] == "1")
 		}},
-		"D11": {does: "creates a transfer and looks at its amount", dialect: true, run: func(t *trial) string {
+		"D11": {does: "creates a transfer and checks its amount", dialect: true, run: func(t *trial) string {
 			r := t.setup(t.transfer(t.payout("amount", 1200)))
 			return either(r, r.int("data.amount") == 1200, r.text("data.amount") == "1200")
 		}},
@@ -120,7 +120,7 @@ func dialectExperiments() map[string]experiment {
 			t.want(other.status == http.StatusConflict, "the key with another body: %s", other.summary())
 			return live
 		}},
-		"D17": {does: "looks at the fee of a listed transaction", dialect: true, run: func(t *trial) string {
+		"D17": {does: "checks the fee of a listed transaction", dialect: true, run: func(t *trial) string {
 			read, listed := t.listed()
 			item := response{value: listed}
 			fee, found := item.find("payment.fee")
@@ -140,14 +140,14 @@ func dialectExperiments() map[string]experiment {
 			origin := accepted(t.transfer(t.payout("origin", nil)), "origin", live)
 			return t.same(origin, accepted(t.subscribe(t.plan("metadata", nil)), "metadata", live), "metadata")
 		}},
-		"D20": {does: "creates customers in Germany, with an ip_address that is none, and with an empty document number", dialect: true, run: func(t *trial) string {
+		"D20": {does: "creates customers in Germany, with an invalid ip_address, and with an empty document number", dialect: true, run: func(t *trial) string {
 			address := object{"street": "Unter den Linden 1", "city": "Berlin", "zipCode": "10117", "country": "DE"}
 			reading := accepted(t.post(customers, t.person("address", address)), "address.country", live)
 			reading = t.same(reading, accepted(t.post(customers, t.person("ip_address", "unknown")), "ip_address", live), "ip_address")
 			empty := t.person("document", object{"type": "CPF", "number": ""})
 			return t.same(reading, accepted(t.post(customers, empty), "document.number", live), "document.number")
 		}},
-		"D21": {does: "cancels a subscription with a reason of its own", dialect: true, run: func(t *trial) string {
+		"D21": {does: "cancels a subscription with a custom reason", dialect: true, run: func(t *trial) string {
 			id := t.id(t.setup(t.subscribe(t.plan())))
 			return accepted(t.post(subscriptions+"/"+id+"/cancel", object{"reason": "gatewayprobe"}), "reason", document)
 		}},
@@ -171,15 +171,14 @@ func dialectExperiments() map[string]experiment {
 	}
 }
 
-// same ends an experiment if a second case has another reading than the first
-// one.
+// same ends an experiment if a second case has a different reading than the
+// first.
 func (t *trial) same(reading, second, what string) string {
 	t.want(reading == second, "%s, but %s: %s", reading, what, second)
 	return reading
 }
 
-// listed creates a transaction and returns it as a read returns it and as the list
-// does.
+// listed creates a transaction and returns it as read by id and as listed.
 func (t *trial) listed() (read, listed object) {
 	path, _ := t.make(t.charge())
 	whole := t.setup(t.get(path))

@@ -26,7 +26,7 @@ import (
 type mutant struct {
 	options  []mockserver.Option
 	exchange func(*exchange)                      // changes the response
-	instead  map[string]string                    // replaces a string in requests by another
+	instead  map[string]string                    // replaces a string in requests with another
 	receiver func(next http.Handler) http.Handler // changes deliveries
 }
 
@@ -67,7 +67,7 @@ func (x *exchange) set(path string, value any) {
 // respond replaces the response.
 func (x *exchange) respond(status int, body any) { x.status, x.body = status, body }
 
-// made is a body of a gateway that accepts everything.
+// made is a success body that fits every request.
 func made() any {
 	return map[string]any{"data": map[string]any{"id": "01945f2c-0000-7000-8000-0000000000ff", "data": []any{}}}
 }
@@ -408,7 +408,7 @@ func (m mutated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func TestEachExperimentNoticesAGatewayThatBreaksItsRow(t *testing.T) {
+func TestEachExperimentDetectsAGatewayThatBreaksItsRow(t *testing.T) {
 	t.Parallel()
 	list := mutants()
 	for _, step := range gatewayprobe.Steps() {
@@ -419,7 +419,7 @@ func TestEachExperimentNoticesAGatewayThatBreaksItsRow(t *testing.T) {
 		t.Run(step.ID, func(t *testing.T) {
 			t.Parallel()
 			m, found := list[step.ID]
-			require.True(t, found, "describe in mutants a gateway that this experiment must notice")
+			require.True(t, found, "add to mutants a gateway that this experiment must detect")
 			synctest.Test(t, func(t *testing.T) { checkMutant(t, step.ID, m) })
 		})
 	}

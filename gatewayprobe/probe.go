@@ -37,8 +37,8 @@ type Config struct {
 	BaseURL string         // of the sandbox, without a path: https, or http to a loopback host
 	Key     gateway.Secret // an API key of the sandbox
 
-	// KnownSandbox accepts a key and a host that don't look like those of a sandbox.
-	// A key that begins with sk_live_ is rejected nevertheless.
+	// KnownSandbox accepts a key and a host that don't look like a sandbox's.
+	// A key that begins with sk_live_ is still rejected.
 	KnownSandbox bool
 
 	// Only limits the run to these rows of docs/assumptions.md; none runs all.

@@ -87,7 +87,7 @@ func TestEveryAssumptionHasAnExperimentOrAReason(t *testing.T) {
 	}
 	assert.Equal(t, rows, ids)
 	for _, id := range gatewayprobe.Known() {
-		assert.Contains(t, rows, id, "docs/assumptions.md has no such row any more")
+		assert.Contains(t, rows, id, "docs/assumptions.md no longer has this row")
 	}
 }
 

@@ -58,12 +58,12 @@ func mixture() gatewayprobe.Profile {
 	return p
 }
 
-// Each row of the dialects is a setting of its own: the mock with a profile that has
-// only this row live differs from the document dialect in this row.
+// Each row of the dialects is a separate setting: with only this row live in
+// the profile, the mock differs from the document dialect in only this row.
 func TestEachRowOfTheDialectsCanBeSetByItself(t *testing.T) {
 	t.Parallel()
 	for _, id := range slices.Sorted(maps.Keys(gatewayprobe.LiveProfile().Readings)) {
-		if id == "D17" { // is about a member that only D12 brings
+		if id == "D17" { // is about a member that only exists with D12
 			continue
 		}
 		t.Run(id, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestReadingsWithoutASettingAreListed(t *testing.T) {
 	})
 }
 
-func TestAFileThatIsNoProfileIsRejected(t *testing.T) {
+func TestAFileThatIsNotAProfileIsRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{}`:                          "neither a profile, which has readings, nor a report, which has results",

@@ -34,7 +34,7 @@ const (
 	CannotTell Verdict = "can't tell"
 )
 
-// Result is the result of a run for one row of docs/assumptions.md.
+// Result is a run's result for one row of docs/assumptions.md.
 type Result struct {
 	ID      string  `json:"id"`    // of the row
 	Claim   string  `json:"claim"` // the row's text

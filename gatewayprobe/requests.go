@@ -13,7 +13,7 @@ import (
 // requestExperiments test the rows of "Requests and responses".
 func requestExperiments() map[string]experiment {
 	return map[string]experiment{
-		"request-id": {does: "sends an X-Request-Id with a good and with a bad request", run: func(t *trial) string {
+		"request-id": {does: "sends an X-Request-Id with a valid and with an invalid request", run: func(t *trial) string {
 			id := t.uuid()
 			r := t.setup(t.get(transactions+"?limit=1", "X-Request-Id", id))
 			t.want(r.header.Get("X-Request-Id") == id, "the header is not echoed")
@@ -84,7 +84,7 @@ func requestExperiments() map[string]experiment {
 			t.accepts(t.post(transactions, t.charge("products", sku)), "16 digits as sku")
 			return assumed
 		}},
-		"check-order": {does: "creates transactions with two faults each, and repeats a reference that a rejected one carried", run: func(t *trial) string {
+		"check-order": {does: "creates transactions with two errors each, and repeats the reference of a rejected one", run: func(t *trial) string {
 			body := t.charge()
 			t.make(body)
 			both := t.post(transactions, edit(t.charge("amount", 0), []any{"external_ref", body["external_ref"]}))
@@ -97,7 +97,7 @@ func requestExperiments() map[string]experiment {
 			t.accepts(t.post(transactions, t.charge("external_ref", fresh["external_ref"])), "a reference of a rejected request")
 			return assumed
 		}},
-		"timestamps": {does: "looks at created_at, and lists from times with zones and fractions", run: func(t *trial) string {
+		"timestamps": {does: "checks created_at, and lists from times with zones and fractions", run: func(t *trial) string {
 			_, r := t.make(t.charge())
 			stamp := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 			t.want(stamp.MatchString(r.text("data.created_at")), "created_at is written %s", shape(r.text("data.created_at")))
@@ -167,7 +167,7 @@ func requestExperiments() map[string]experiment {
 			t.want(slices.Equal(ids, first), "it is not the first page")
 			return assumed
 		}},
-		"malformed-json": {does: "sends bodies that are no JSON objects with unique names", run: func(t *trial) string {
+		"malformed-json": {does: "sends bodies that are not JSON objects with unique names", run: func(t *trial) string {
 			for _, body := range []raw{`{"amount":`, `[]`, `{"amount":1,"amount":2}`} {
 				r := t.post(transactions, body)
 				t.want(r.status == http.StatusBadRequest && r.code() == "MALFORMED_JSON", "%s: %s", string(body), r.summary())
@@ -205,11 +205,11 @@ func requestExperiments() map[string]experiment {
 			t.status(t.told(t.try(http.MethodGet, "/v1/account/balance", nil)), http.StatusUnauthorized, "Bearer on v1")
 			return assumed
 		}},
-		"environment": {does: "sends a made-up key of production", run: func(t *trial) string {
+		"environment": {does: "sends an invented production key", run: func(t *trial) string {
 			t.status(t.login("Bearer sk_live_gatewayprobe"), http.StatusUnauthorized, "a key that begins with sk_live_")
 			return assumed
 		}},
-		"idempotency-key": {does: "sends an Idempotency-Key with unusual forms and bodies", run: idempotencyKeys},
+		"idempotency-key": {does: "sends Idempotency-Keys in unusual forms and with unusual bodies", run: idempotencyKeys},
 	}
 }
 

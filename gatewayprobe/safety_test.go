@@ -40,11 +40,11 @@ func TestOnlyASandboxIsProbed(t *testing.T) {
 		url, key string
 		known    bool
 	}{
-		"a production key":                     {"https://sandbox.gateway.test", "sk_live_1", false},
-		"a production key, declared a sandbox": {"https://sandbox.gateway.test", "sk_live_1", true},
-		"a key of unknown form":                {"https://sandbox.gateway.test", "abc", false},
-		"a host that does not say it is one":   {"https://api.gateway.example", "sk_test_1", false},
-		"a host with the word inside another":  {"https://latest.gateway.example", "sk_test_1", false},
+		"a production key":                       {"https://sandbox.gateway.test", "sk_live_1", false},
+		"a production key, declared a sandbox":   {"https://sandbox.gateway.test", "sk_live_1", true},
+		"a key of unknown form":                  {"https://sandbox.gateway.test", "abc", false},
+		"a host whose name does not say sandbox": {"https://api.gateway.example", "sk_test_1", false},
+		"a host with the word inside another":    {"https://latest.gateway.example", "sk_test_1", false},
 	} {
 		_, err := gatewayprobe.Run(t.Context(), gatewayprobe.Config{
 			BaseURL: row.url, Key: gateway.NewSecret(row.key), KnownSandbox: row.known, HTTPClient: never(t),
@@ -54,16 +54,16 @@ func TestOnlyASandboxIsProbed(t *testing.T) {
 	}
 }
 
-func TestASandboxIsRecognised(t *testing.T) {
+func TestASandboxIsRecognized(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		url, key string
 		known    bool
 	}{
-		"by its host":             {"https://sandbox.gateway.example", "sk_test_1", false},
-		"by a part of its host":   {"https://api-sandbox.gateway.example", "sk_test_1", false},
-		"by loopback":             {"http://127.0.0.1:4010", "sk_test_1", false},
-		"by who starts the probe": {"https://api.gateway.example", "abc", true},
+		"by its host":               {"https://sandbox.gateway.example", "sk_test_1", false},
+		"by a part of its host":     {"https://api-sandbox.gateway.example", "sk_test_1", false},
+		"by loopback":               {"http://127.0.0.1:4010", "sk_test_1", false},
+		"by the user's declaration": {"https://api.gateway.example", "abc", true},
 	} {
 		sent := 0
 		_, err := gatewayprobe.Run(t.Context(), gatewayprobe.Config{
@@ -78,7 +78,7 @@ func TestASandboxIsRecognised(t *testing.T) {
 	}
 }
 
-func TestAConfigThatMakesNoSenseIsRejected(t *testing.T) {
+func TestInvalidConfigsAreRejected(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*gatewayprobe.Config){
 		"BaseURL must be a URL":              func(c *gatewayprobe.Config) { c.BaseURL = "sandbox" },
@@ -99,7 +99,7 @@ func TestAConfigThatMakesNoSenseIsRejected(t *testing.T) {
 }
 
 // The probe identifies the gateway before it creates anything there.
-func TestAGatewayThatIsNoSandboxIsLeftAlone(t *testing.T) {
+func TestNothingIsCreatedAtAGatewayThatIsNotASandbox(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
 	cfg := gatewayprobe.Config{
@@ -125,7 +125,7 @@ func TestAWrongKeyIsReportedBeforeTheFirstRow(t *testing.T) {
 	require.ErrorContains(t, err, "the gateway rejects the API key (401)")
 }
 
-func TestAReportHoldsNoKeyDocumentOrCard(t *testing.T) {
+func TestAReportContainsNoKeyDocumentOrCard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		text, err := json.Marshal(probe(t, gatewayprobe.Config{}, mockserver.WithDialect(mockserver.Live)))
@@ -138,7 +138,7 @@ func TestAReportHoldsNoKeyDocumentOrCard(t *testing.T) {
 				t.Errorf("%s is in the report: %s", secret, text[max(0, at-200):at+40])
 			}
 		}
-		assert.Contains(t, string(text), `\"external_ref\":\"probe-`, "the exchanges are there")
+		assert.Contains(t, string(text), `\"external_ref\":\"probe-`, "the report has the exchanges")
 	})
 }
 
@@ -211,7 +211,7 @@ func TestFailuresAreNotReadings(t *testing.T) {
 	}
 }
 
-func TestTransfersAndSubscriptionsAreCancelledAlsoWhenARunIsStopped(t *testing.T) {
+func TestTransfersAndSubscriptionsAreCancelledEvenIfARunIsStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gw := mockserver.Run(t, mockserver.WithStart(time.Now()), mockserver.WithRealtime(1))
@@ -242,7 +242,7 @@ func TestTransfersAndSubscriptionsAreCancelledAlsoWhenARunIsStopped(t *testing.T
 	})
 }
 
-func TestWithoutAReceiverWebhookRowsCantBeTold(t *testing.T) {
+func TestWithoutAReceiverWebhookRowsAreInconclusive(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	report, err := gatewayprobe.Run(t.Context(), gatewayprobe.Config{
@@ -255,7 +255,7 @@ func TestWithoutAReceiverWebhookRowsCantBeTold(t *testing.T) {
 }
 
 // A gateway must not send control characters to the terminal.
-func TestAReadingHoldsNoControlCharacters(t *testing.T) {
+func TestAReadingContainsNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		report := probeWith(t, gatewayprobe.Config{Only: []string{"amount-minimum"}}, func(next http.RoundTripper) http.RoundTripper {

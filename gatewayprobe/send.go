@@ -126,10 +126,10 @@ func sandboxHost(host string) bool {
 // object is a request body.
 type object = map[string]any
 
-// raw is a request body that is sent as it is written.
+// raw is a request body that is sent verbatim.
 type raw string
 
-// response is a response, or why there is none.
+// response is a response, or the error if there is none.
 type response struct {
 	status int
 	header http.Header

@@ -13,7 +13,7 @@ import (
 // which needs no card token.
 func subscriptionExperiments() map[string]experiment {
 	return map[string]experiment{
-		"subscription-defaults": {does: "creates a subscription with nothing that may be left out", run: func(t *trial) string {
+		"subscription-defaults": {does: "creates a subscription with required members only", run: func(t *trial) string {
 			r := t.setup(t.subscribe(t.plan()))
 			t.want(r.int("data.intervalCount") == 1, "intervalCount is %v", r.at("data.intervalCount"))
 			t.want(r.text("data.failurePolicy") == "retry_then_cancel", "failurePolicy is %v", r.at("data.failurePolicy"))
@@ -74,13 +74,13 @@ func subscriptionExperiments() map[string]experiment {
 			}
 			return assumed
 		}},
-		"authorisation-life": {does: "looks at the expiration of a Pix Automatico's authorization", run: func(t *trial) string {
+		"authorisation-life": {does: "checks the expiration of a Pix Automatico's authorization", run: func(t *trial) string {
 			r := t.setup(t.subscribe(t.plan()))
 			t.lives(r, "data.createdAt", "data.authorization.expiration_date", 24*time.Hour, "an authorization")
 			t.want(r.text("data.authorization.status") == "pending", "its status is %v", r.at("data.authorization.status"))
 			return assumed
 		}},
-		"authorisation-shape": {does: "looks at the authorization of subscriptions by Pix Automatico and by card", run: func(t *trial) string {
+		"authorisation-shape": {does: "checks the authorization of subscriptions by Pix Automatico and by card", run: func(t *trial) string {
 			r := t.setup(t.subscribe(t.plan()))
 			for _, name := range []string{"recurringAuthorization", "authorization"} {
 				in, _ := r.at("data." + name).(object)
@@ -92,7 +92,7 @@ func subscriptionExperiments() map[string]experiment {
 			t.want(!asked, "a card subscription has an authorization")
 			return assumed
 		}},
-		"billing-day": {does: "creates a card subscription with billing_day_of_month and looks at its first period", run: func(t *trial) string {
+		"billing-day": {does: "creates a card subscription with billing_day_of_month and checks its first period", run: func(t *trial) string {
 			r := t.charged(t.subscribe(t.cardPlan("ok", "billing_day_of_month", 15)), "ok")
 			if r.text("data.status") != "active" {
 				t.cannotTell("the subscription is %s, not active", r.text("data.status"))
@@ -109,7 +109,7 @@ func subscriptionExperiments() map[string]experiment {
 			t.want(r.text("data.status") == "incomplete", "the subscription is %s", r.text("data.status"))
 			return assumed
 		}},
-		"trial-refused": {does: "creates trials whose card is refused, and needs 3-D Secure", run: func(t *trial) string {
+		"trial-refused": {does: "creates trials, one whose card is refused and one whose card needs 3-D Secure", run: func(t *trial) string {
 			for _, outcome := range []string{"refused", "3ds"} {
 				end := time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
 				r := t.charged(t.subscribe(t.cardPlan(outcome, "trial_end", end)), outcome)

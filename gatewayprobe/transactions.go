@@ -18,7 +18,7 @@ func transactionExperiments() map[string]experiment {
 			t.accepts(t.post(transactions, t.charge("amount", 1)), "1 cent")
 			return assumed
 		}},
-		"no-cross-rules": {does: "creates transactions whose members don't fit each other", run: func(t *trial) string {
+		"no-cross-rules": {does: "creates transactions with inconsistent members", run: func(t *trial) string {
 			t.accepts(t.post(transactions, t.charge("amount", 1234)), "products that don't sum to the amount")
 			t.accepts(t.post(transactions, t.charge("currency", "USD")), "Pix in USD")
 			t.accepts(t.post(transactions, t.charge("interest_rate", 1.5)), "interest_rate with Pix")
@@ -56,7 +56,7 @@ func transactionExperiments() map[string]experiment {
 			t.want(r.null("data.voucher.barcode") && r.null("data.voucher.digitable_line"), "it has a barcode or a digitable line")
 			return assumed
 		}},
-		"voucher-fields": {does: "creates a voucher and looks at its keys", run: func(t *trial) string {
+		"voucher-fields": {does: "creates a voucher and checks its keys", run: func(t *trial) string {
 			_, r := t.make(t.voucher())
 			in, _ := r.at("data.voucher").(object)
 			known := []string{"barcode", "digitable_line", "url", "expiration_date", "instructions", "receipt_url"}
@@ -66,7 +66,7 @@ func transactionExperiments() map[string]experiment {
 			t.want(has(in, known...), "a voucher has %d keys", len(in))
 			return assumed
 		}},
-		"boleto-form": {does: "creates a voucher and looks at its digitable line", run: func(t *trial) string {
+		"boleto-form": {does: "creates a voucher and checks its digitable line", run: func(t *trial) string {
 			_, r := t.make(t.voucher())
 			line := r.text("data.voucher.digitable_line")
 			t.want(len(line) == 47 && strings.Trim(line, "0123456789") == "", "it is written %s", shape(line))
@@ -74,7 +74,7 @@ func transactionExperiments() map[string]experiment {
 			t.want(slices.Contains(dueDays(line[33:37]), due), "its due day is not that of the expiration_date in UTC-3")
 			return assumed
 		}},
-		"pix-life": {does: "looks at the expirations of a Pix charge, a voucher and a 3-D Secure challenge", run: func(t *trial) string {
+		"pix-life": {does: "checks the expirations of a Pix charge, a voucher and a 3-D Secure challenge", run: func(t *trial) string {
 			_, pix := t.make(t.charge())
 			t.lives(pix, "data.created_at", "data.pix.expiration_date", 24*time.Hour, "a Pix charge")
 			_, voucher := t.make(t.voucher())
@@ -84,7 +84,7 @@ func transactionExperiments() map[string]experiment {
 			return assumed
 		}},
 		"transaction-filters": {does: "finds one transaction by each filter of the list", run: transactionFilters},
-		"live-list-item": {does: "looks at a listed transaction, where D12 is as in the live dialect", run: func(t *trial) string {
+		"live-list-item": {does: "checks a listed transaction, if D12 is as in the live dialect", run: func(t *trial) string {
 			read, listed := t.listed()
 			item := response{value: listed}
 			if _, found := item.find("payment"); !found {
@@ -95,7 +95,7 @@ func transactionExperiments() map[string]experiment {
 			t.want(item.int("attempts_count") == 1, "attempts_count is %v", item.at("attempts_count"))
 			return assumed
 		}},
-		"live-metadata": {does: "creates transactions with three forms of metadata, where D10 is as in the live dialect", run: func(t *trial) string {
+		"live-metadata": {does: "creates transactions with three forms of metadata, if D10 is as in the live dialect", run: func(t *trial) string {
 			for text, want := range map[string]object{
 				`{"a":"b"}`: {"a": "b"}, "a=1&b=2": {"a": "1", "b": "2"}, "order 7": {"metadata": "order 7"},
 			} {
@@ -107,14 +107,14 @@ func transactionExperiments() map[string]experiment {
 			}
 			return assumed
 		}},
-		"buyer-overrides": {does: "creates a transaction with buyer.id and another phone, and reads the customer", run: func(t *trial) string {
+		"buyer-overrides": {does: "creates a transaction with buyer.id and a different phone, and reads the customer", run: func(t *trial) string {
 			id := t.customer()
 			_, r := t.make(t.charge("buyer", object{"id": id, "phone": "21912345678"}))
 			t.want(r.text("data.buyer.phone") == "21912345678", "the transaction has not the phone that was sent with it")
 			t.want(t.setup(t.get(customers+"/"+id)).text("data.phone") == "11987654321", "the customer's phone changed too")
 			return assumed
 		}},
-		"transaction-fee": {does: "creates and pays a transaction, and looks at its fee", run: func(t *trial) string {
+		"transaction-fee": {does: "creates and pays a transaction, and checks its fee", run: func(t *trial) string {
 			path, _ := t.make(t.charge("amount", 10000))
 			t.set(path, "paid")
 			r := t.setup(t.get(path))
@@ -226,7 +226,7 @@ func transactionFilters(t *trial) string {
 	} {
 		query := transactions + "?limit=20&" + row.name + "=" + url.QueryEscape(row.value)
 		if row.name != "id" {
-			query += "&id=" + id // whatever else the account has
+			query += "&id=" + id // the account may have other transactions
 		}
 		found := slices.Contains(t.accepts(t.get(query), "the filter "+row.name).ids(), id)
 		t.want(found == row.finds, "%s finds it with %s: %v", row.name, kindOf(row.value, r), found)

@@ -17,7 +17,7 @@ func transferExperiments() map[string]experiment {
 			}
 			return assumed
 		}},
-		"pix-key-forms": {does: "creates transfers to Pix keys in good and bad forms", run: func(t *trial) string {
+		"pix-key-forms": {does: "creates transfers to valid and invalid Pix keys", run: func(t *trial) string {
 			for _, row := range []struct {
 				kind, key string
 				good      bool
@@ -57,7 +57,7 @@ func transferExperiments() map[string]experiment {
 			t.accepts(t.get(transactions+"?limit=1&status=paid,pending"), "two states of transactions")
 			return assumed
 		}},
-		"transfer-fee": {does: "creates and cancels a transfer, and looks at its fee and the balance", run: func(t *trial) string {
+		"transfer-fee": {does: "creates and cancels a transfer, and checks its fee and the balance", run: func(t *trial) string {
 			before := t.balance()
 			r := t.setup(t.transfer(t.payout("amount", 1500)))
 			t.want(r.int("data.fee") == 50, "the fee is %v", r.at("data.fee"))
@@ -101,7 +101,7 @@ func transferExperiments() map[string]experiment {
 // customerExperiments test the rows of "Customers".
 func customerExperiments() map[string]experiment {
 	return map[string]experiment{
-		"customer-reference": {does: "creates customers with one externalRef, and with one e-mail", run: func(t *trial) string {
+		"customer-reference": {does: "creates customers with the same externalRef, and with the same e-mail", run: func(t *trial) string {
 			body := t.person("externalRef", t.ref())
 			t.setup(t.post(customers, body))
 			t.accepts(t.post(customers, t.person("email", body["email"])), "an e-mail that another customer has")
@@ -114,7 +114,7 @@ func customerExperiments() map[string]experiment {
 			t.want(r.text("data.ip_address") == "203.0.113.7", "ip_address is %v", r.at("data.ip_address"))
 			return assumed
 		}},
-		"customer-record": {does: "creates customers with and without document, and looks at their keys", run: func(t *trial) string {
+		"customer-record": {does: "creates customers with and without document, and checks their keys", run: func(t *trial) string {
 			keys := []string{"id", "name", "email", "phone", "externalRef", "status"}
 			bare, _ := t.setup(t.post(customers, t.person())).at("data").(object)
 			t.want(has(bare, keys...) && len(bare) == len(keys), "a customer without document, address and ip_address has the keys %s", names(bare))
@@ -133,7 +133,7 @@ func customerExperiments() map[string]experiment {
 				"search": email, "document_number": document, "email": email, "phone": phone,
 				"external_ref": fmt.Sprint(body["externalRef"]), "status": "active", "ip_address": "203.0.113.8",
 			} {
-				other := "&email=" + url.QueryEscape(email) // whatever else the account has
+				other := "&email=" + url.QueryEscape(email) // the account may have other customers
 				if name == "email" {
 					other = ""
 				}

@@ -125,8 +125,8 @@ func (t *trial) cannotTell(format string, args ...any) {
 	panic(decided{why: fmt.Sprintf(format, args...)})
 }
 
-// want ends an experiment if the row does not apply; the string describes the
-// observation.
+// want ends an experiment unless the condition holds; the message describes
+// the gateway's behavior.
 func (t *trial) want(holds bool, format string, args ...any) {
 	if !holds {
 		panic(decided{reading: fmt.Sprintf(format, args...)})
@@ -156,12 +156,13 @@ func (t *trial) rejects(r response, field, what string) {
 	t.want(r.invalid() && r.names(field), "%s: %s, where a rejection of %s was assumed", what, r.summary(), field)
 }
 
-// status ends an experiment unless the response has a status.
+// status ends an experiment unless the response has the given status.
 func (t *trial) status(r response, status int, what string) {
 	t.want(r.status == status, "%s: %s, not %d", what, r.summary(), status)
 }
 
-// either returns the dialect's reading of a response, or its summary.
+// either returns the reading of the dialect that a response matches, or the
+// response's summary if it matches neither or both.
 func either(r response, inDocument, inLive bool) string {
 	switch {
 	case inDocument && !inLive:

@@ -181,7 +181,7 @@ func webhookExperiments() map[string]experiment {
 			t.want(pause > 3*time.Second && pause < 10*time.Second, "the second attempt comes after %v", pause.Round(time.Second))
 			return assumed
 		}},
-		"delivery-success": {does: "takes a delivery with 202, and redirects one", run: func(t *trial) string {
+		"delivery-success": {does: "acknowledges a delivery with 202, and redirects one", run: func(t *trial) string {
 			url, taken := t.hook(http.StatusAccepted, http.StatusNoContent)
 			t.make(t.charge("notify_url", url))
 			n := len(t.await(taken, 3))
@@ -198,7 +198,7 @@ func webhookExperiments() map[string]experiment {
 			t.want(n == 3, "a redirect counts as taken")
 			return assumed
 		}},
-		"signature": {does: "looks at the headers of deliveries to a notify_url", run: func(t *trial) string {
+		"signature": {does: "checks the headers of deliveries to a notify_url", run: func(t *trial) string {
 			url, h := t.hook()
 			t.make(t.charge("notify_url", url))
 			for name := range t.events(h, 1)[0].header {
@@ -206,7 +206,7 @@ func webhookExperiments() map[string]experiment {
 			}
 			return assumed
 		}},
-		"event-version": {does: "looks at the api_version of an event", run: func(t *trial) string {
+		"event-version": {does: "checks the api_version of an event", run: func(t *trial) string {
 			url, h := t.hook()
 			t.make(t.charge("notify_url", url))
 			version := t.events(h, 1)[0].event.text("api_version")

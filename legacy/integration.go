@@ -12,16 +12,16 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Integration is the response of POST /v1/business/integration, in either of the
-// contract's two variants. The first fills ID, both URLs and Status; the second
-// fills PixWebhookURL, StatusCode and Message.
+// Integration is the response of POST /v1/business/integration, in either of
+// the contract's two variants. The first has ID, both URLs and Status; the
+// second has PixWebhookURL, StatusCode and Message.
 type Integration struct {
 	ID            string
 	WebhookURL    string
 	PixWebhookURL string
 	Status        string // "active"
 	StatusCode    int    // 201: the second variant has it instead of Status
-	Message       string // for people
+	Message       string // human-readable
 
 	// Extra holds the members unknown to this version; those inside the second
 	// variant's data are in the object Extra["data"].
@@ -61,7 +61,7 @@ func (i *Integration) UnmarshalJSON(b []byte) error {
 	if w.Status.Kind() == '"' {
 		return json.Unmarshal(w.Status, &i.Status)
 	}
-	i.StatusCode, _ = strconv.Atoi(string(w.Status)) // 0 if it is missing, null or no integer
+	i.StatusCode, _ = strconv.Atoi(string(w.Status)) // 0 if it is missing, null or not an integer
 	return nil
 }
 

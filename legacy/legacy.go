@@ -46,8 +46,9 @@ func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationPar
 	return flat[Integration](ctx, c, &spec.Legacy.ConfigureIntegration, params, opts, "id", "status", "pixWebhookUrl", "webhookUrl")
 }
 
-// Balance reads the account's balance: GET /v1/account/balance. It is the one
-// call of this package that a v2 account needs too: transfers are paid from it.
+// Balance reads the account's balance: GET /v1/account/balance. It is the only
+// call of this package that a v2 account needs: transfers are paid from the
+// balance.
 func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*Balance, error) {
 	return flat[Balance](ctx, c, &spec.Legacy.Balance, nil, opts, "balance")
 }

@@ -25,8 +25,8 @@ const (
 	publicToken = "pub_5f2c4000"
 )
 
-// client returns a v1 client of a v2 client that uses another form of
-// credential, over a transport that responds as e says.
+// client returns a v1 client on top of a v2 client with a different form of
+// credential, whose transport responds as e specifies.
 func client(t *testing.T, e *golden.Exchange) *legacy.Client {
 	t.Helper()
 	transport := httpmock.NewMockTransport()
@@ -289,7 +289,7 @@ func TestAnEmptyResponseIsAnError(t *testing.T) {
 				e := &golden.Exchange{Status: 200, Body: []byte(body)}
 				_, err := op.run(t.Context(), client(t, e))
 				require.Error(t, err)
-				assert.Len(t, e.Requests(), 1, "the response came, so reading it again can't help")
+				assert.Len(t, e.Requests(), 1, "a response arrived, so a repeat would not help")
 				failed := strings.Contains(body, `"success": false`)
 				assert.Equal(t, op.class == "unsafe" && !failed, errors.Is(err, gateway.ErrOutcomeUnknown), "%v", err)
 				if outcome, ok := errors.AsType[*gateway.OutcomeError](err); ok && strings.Contains(body, "t1") {

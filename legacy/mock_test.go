@@ -83,7 +83,7 @@ func TestV1AcceptsTheAPIKeyHeaderOnly(t *testing.T) {
 	require.NoError(t, err, "this package always sends the header")
 }
 
-func TestTheGatewayRejectsWhatTheClientCanNotValidate(t *testing.T) {
+func TestTheGatewayRejectsWhatTheClientCannotValidate(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	v1 := v1Of(t, gw)

@@ -67,10 +67,10 @@ func fill(path string, n int) {
 			took.wall*1e6/float64(n/10), took.user*1e6/float64(n/10), took.system*1e6/float64(n/10))
 		report(path, (tenth+1)*(n/10))
 	}
-	check(gw.Close()) // leaves the file as a kill does
+	check(gw.Close()) // leaves the file as after a kill
 }
 
-// times are seconds. On a busy machine those of the processor say more.
+// times are in seconds. On a busy machine the CPU times are more reliable.
 type times struct{ wall, user, system float64 }
 
 func now() times {
@@ -129,7 +129,7 @@ func check(err error) {
 	}
 }
 
-// order is a Pix of a buyer and a cart of its own.
+// order is a Pix charge with its own buyer and cart.
 const order = `{"external_ref":"order-%[1]d","amount":%[2]d,"currency":"BRL","method":"pix",` +
 	`"buyer":{"name":"%[3]s %[4]s","email":"%[3]s.%[4]s.%[5]d@example.com","phone":"119%08[6]d","birth_date":"19%02[7]d-05-17",` +
 	`"document":{"type":"CPF","number":"12345678909"},"address":{"street":"Rua %[4]s","number":"%[8]d",` +

@@ -3,9 +3,10 @@
 //
 //	go run ./table -passes 15 -bench Create/memory -benchtime 2000x
 //
-// In a pass every contestant runs once, after each other: on a shared host the speed
-// changes from minute to minute, so only figures of the same pass are compared. The
-// ratio is the median over the passes; half of the passes lie within the range after it.
+// In a pass the contestants run once each, one after another. On a shared host
+// the speed changes from minute to minute, so only figures of the same pass
+// are compared. The ratio is the median over the passes; half of the passes
+// lie within the range after it.
 package main
 
 import (
@@ -27,7 +28,7 @@ import (
 // ours is the contestant that the others are compared with.
 const ours = "gateway"
 
-// samples holds the figures of one contestant, one of each per pass.
+// samples holds the figures of one contestant, one per unit and pass.
 type samples struct {
 	nanoseconds, bytes, allocs []float64
 	other                      map[string][]float64 // by unit
@@ -102,7 +103,7 @@ func (t *table) read(in io.Reader) error {
 	return lines.Err()
 }
 
-// split takes BenchmarkCreate/memory/stripe-2 apart.
+// split splits a name such as BenchmarkCreate/memory/stripe-2.
 func split(s string) (name, contestant string) {
 	s = strings.TrimPrefix(s, "Benchmark")
 	if i := strings.LastIndexByte(s, '-'); i > 0 {
@@ -201,7 +202,7 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// count writes the median of what not every benchmark counts.
+// count writes the median of a figure that not every benchmark reports.
 func count(values []float64) string {
 	if len(values) == 0 {
 		return "–"

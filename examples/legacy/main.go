@@ -83,7 +83,7 @@ func (o *old) charge(ctx context.Context) error {
 	return nil
 }
 
-// pay shows that a v1 payment is a transaction like any other.
+// pay shows that a v1 payment is an ordinary transaction.
 func (o *old) pay(ctx context.Context) error {
 	o.Title("The payer pays, and v2 sees it too")
 	if err := o.mock.Transactions.Pay(o.payment.TransactionID); err != nil {

@@ -124,7 +124,7 @@ func (s *shop) put(ref string, change func(*order)) {
 	s.orders[ref] = o
 }
 
-// goOn is the case in which the webhook arrives.
+// goOn shows the case in which the webhook arrives.
 func (s *shop) goOn(ctx context.Context) error {
 	s.Title("One is paid, and the webhook arrives")
 	if err := s.mock.Transactions.Pay(s.find("noticed")); err != nil {
@@ -139,7 +139,7 @@ func (s *shop) goOn(ctx context.Context) error {
 	})
 }
 
-// miss has the changes that no webhook reports to the shop.
+// miss makes the changes that no webhook reports to the shop.
 func (s *shop) miss(ctx context.Context) error {
 	s.Title("One webhook is lost, two events have none")
 	if err := s.mock.Webhooks.Drop(string(webhook.TransactionPaid)); err != nil {

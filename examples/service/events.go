@@ -32,12 +32,12 @@ func (s *shop) receive() (err error) {
 	return nil
 }
 
-// ownID cuts the prefix off a reference. Without it the resource belongs to
-// another system of the account.
+// ownID removes the prefix from a reference. A resource without the prefix
+// belongs to another system of the account.
 func ownID(prefix, ref string) (id string, ours bool) { return strings.CutPrefix(ref, prefix) }
 
-// later has an event retried whose record does not exist yet: a webhook can
-// overtake the commit of the request that caused it.
+// later returns an error that retries an event whose record does not exist
+// yet: a webhook can arrive before the request that caused it is committed.
 func (s *shop) later(what string) error {
 	return fmt.Errorf("%s is not stored yet: %w", what, webhook.RetryAfter(s.cfg.matchAgain))
 }
@@ -84,8 +84,8 @@ func (s *shop) onSubscription(ctx context.Context, tx *sql.Tx, e *webhook.Subscr
 	return err
 }
 
-// onTransfer handles the events of a payout. Which payout it is may take a call
-// of the API, which is made before the database transaction begins.
+// onTransfer handles the events of a payout. Finding the payout may need an
+// API call, which is made before the database transaction begins.
 func (s *shop) onTransfer(ctx context.Context, e *webhook.TransferEvent) error {
 	id, err := s.payoutOf(ctx, e.ResourceID)
 	switch {

@@ -49,7 +49,7 @@ func (s *shop) handler() http.Handler {
 	return mux
 }
 
-// endpoint returns the response of a request, or an error.
+// endpoint returns the response to a request, or an error.
 type endpoint func(ctx context.Context, r *http.Request) (any, error)
 
 func (s *shop) putOrder(ctx context.Context, r *http.Request) (any, error) {

@@ -27,7 +27,7 @@ import (
 
 const adminToken = "operator-of-this-test"
 
-// world is a shop with a database and a gateway of its own.
+// world is a shop with its own database and gateway.
 type world struct {
 	*testing.T
 
@@ -200,7 +200,7 @@ func TestBadOrdersStoreNothing(t *testing.T) {
 
 	var o order
 	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.CreditCard, "pgct_used_1"), &o))
-	assert.Equal(t, orderFailed, o.State, "the gateway takes no used token")
+	assert.Equal(t, orderFailed, o.State, "the gateway rejects a used token")
 }
 
 func TestALostResponseChargesOnce(t *testing.T) {
@@ -282,7 +282,7 @@ func TestAWebhookBeforeItsOrderWaits(t *testing.T) {
 	assert.Equal(t, 1, w.shipments("order0001"))
 }
 
-func TestAnotherAmountIsReviewedAndNotShipped(t *testing.T) {
+func TestAWrongAmountIsReviewedAndNotShipped(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	_, err := w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
@@ -432,8 +432,8 @@ func TestAMemberPaysEveryMonth(t *testing.T) {
 	assert.Equal(t, 1, page.Total)
 }
 
-// A subscription's webhook that overtakes the commit of its member must wait:
-// an UPDATE of a row that does not exist is not an error to the database.
+// A subscription's webhook that arrives before its member is committed must
+// wait: to the database, an UPDATE of a missing row is not an error.
 func TestAWebhookBeforeItsMemberWaits(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -461,7 +461,7 @@ func TestAWebhookBeforeItsMemberWaits(t *testing.T) {
 	assert.Equal(t, 1, w.count(`SELECT count(*) FROM charges`))
 }
 
-func TestAMembershipOfUnknownOutcomeIsFoundByAnotherToken(t *testing.T) {
+func TestAMembershipOfUnknownOutcomeIsFoundWithADifferentToken(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.gw.Webhooks.Hold()

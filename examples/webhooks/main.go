@@ -17,8 +17,8 @@ import (
 	"github.com/gateway-go/gateway/examples/internal/tale"
 )
 
-// roleVariable makes this program run as the receiver: it starts itself with
-// it.
+// roleVariable makes this program run as the receiver. The program sets it
+// when it starts itself.
 const roleVariable = "WEBHOOKS_EXAMPLE_ROLE"
 
 func main() {

@@ -9,10 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads body into v, which points to a zero value, by a plan that is made
-// once per type, in two thirds of the JSON package's time. It reports false if it
-// gave up, such as at a wrong type: v then has any value, and the caller uses the
-// JSON package. A fuzz test compares the two.
+// Decode reads body into v, which points to a zero value, using a plan that is
+// built once per type, in two thirds of the JSON package's time. It reports
+// false if it gave up, for example at a wrong type; the content of v is then
+// undefined, and the caller uses the JSON package. A fuzz test compares the
+// two.
 func Decode(body []byte, v any) bool {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
 	defer release(d)

@@ -24,8 +24,8 @@ const (
 // member, escapes in a name, surrogates, invalid UTF-8. Whatever it accepts is
 // valid JSON; a fuzz test checks that.
 //
-// Its methods read what begins at i and return where it ends, or gaveUp. So the place
-// stays in a register.
+// Its methods read from position i and return the position after what they
+// read, or gaveUp, so that the position stays in a register.
 type scanner struct {
 	body  []byte
 	nodes []node
@@ -45,7 +45,8 @@ func (d *Document) Scan(body []byte) bool {
 	return end != gaveUp && space(body, end) == len(body)
 }
 
-// space returns the place of the first byte from i on that is no white space.
+// space returns the position of the first byte from i on that is not white
+// space.
 func space(b []byte, i int) int {
 	const spaces uint64 = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
 	for i < len(b) && b[i] <= ' ' && spaces>>b[i]&1 == 1 {
@@ -54,7 +55,7 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// value reads a value whose name stands from name to nameEnd, and appends its node.
+// value reads a value whose name is at name to nameEnd, and appends its node.
 //
 //nolint:gosec // Scan bounds the body
 func (s *scanner) value(i, depth, name, nameEnd int) int {
@@ -184,8 +185,9 @@ func (s *scanner) quoted(i int) (end int, escaped bool) {
 	}
 }
 
-// plainPrefix returns the place of the first byte from i on that is a quote, a
-// backslash, a control character or not ASCII. It looks at eight bytes at a time.
+// plainPrefix returns the position of the first byte from i on that is a
+// quote, a backslash, a control character or not ASCII. It looks at eight
+// bytes at a time.
 func plainPrefix(b []byte, i int) int {
 	const (
 		ones  = 0x0101010101010101
@@ -269,7 +271,7 @@ func (s *scanner) number(i int) int {
 	return i
 }
 
-// skip returns the place after c, or i if another byte stands there.
+// skip returns the position after c, or i if the byte at i is not c.
 func (s *scanner) skip(i int, c byte) int {
 	if i < len(s.body) && s.body[i] == c {
 		return i + 1

@@ -19,7 +19,7 @@ type DifferenceError struct {
 	Month    int
 	Merchant string
 	Rows     []Row
-	Events   []string // the last ones of the first resource that differs
+	Events   []string // the last events of the first resource that differs
 }
 
 // Row is one difference between the two sides.
@@ -54,7 +54,7 @@ type entry struct {
 	amount   int64
 	paid     int64
 	refunded int64
-	period   time.Time // the end of a subscription's
+	period   time.Time // the end of a subscription's current period
 }
 
 func (e entry) String() string {

@@ -40,7 +40,7 @@ type order struct {
 	since    time.Time // when the first create was sent
 	failed   bool      // rejected by the gateway: it does not exist
 	status   string
-	booked   time.Time // the time of the last status
+	booked   time.Time // when status was last set
 	paid     int64     // the sum of the reported payments
 	refunded int64
 

@@ -7,8 +7,9 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// await has people act on an order whose id the merchant knows: the buyer pays or not,
-// the bank charges back, the goods are returned.
+// await schedules what others do with an order whose id the merchant has
+// stored: the buyer pays or not, the bank charges back, the goods are
+// returned.
 func (w *World) await(m *merchant, o *order) {
 	switch o.kind {
 	case pix:
@@ -41,15 +42,15 @@ func (w *World) await(m *merchant, o *order) {
 	}
 }
 
-// decides has the merchant act, unless its process is dead.
+// decides runs an action of the merchant, unless its process is dead.
 func (m *merchant) decides(do func(*process)) {
 	if !m.process.dead {
 		do(m.process)
 	}
 }
 
-// by has a person act on an order after a while. An action that its state no longer
-// allows is logged, and changes nothing.
+// by schedules a person's action on an order. If the order's state no longer
+// allows the action, it is only logged.
 func (w *World) by(o *order, what string, least, most time.Duration, do func(context.Context) error) {
 	w.agenda.add(time.Now().Add(between(w.people, least, most)), life, func(ctx context.Context) {
 		outcome := "done"
@@ -90,7 +91,8 @@ func (w *World) buyByCard(m *merchant, o *order) {
 	}
 }
 
-// challenged has a buyer pass or fail 3-D Secure, if there is one, or do nothing.
+// challenged lets a buyer pass, fail or ignore a 3-D Secure challenge, if
+// there is one.
 func (w *World) challenged(m *merchant, o *order, id func(context.Context) string) {
 	control := m.account.Transactions
 	switch w.people.IntN(4) {
@@ -139,7 +141,7 @@ func (m *merchant) firstCharge(ctx context.Context, o *order) string {
 	return sub.Transactions[0].ID
 }
 
-// awaitCharges has banks charge back some of the charges of a subscription.
+// awaitCharges schedules chargebacks of some of a subscription's charges.
 func (w *World) awaitCharges(m *merchant, o *order) {
 	if gateway.SubscriptionStatus(o.status) != gateway.SubscriptionActive || o.plan.method != gateway.SubscriptionCreditCard || w.people.IntN(40) > 0 {
 		return

@@ -21,18 +21,18 @@ type Defect string
 // The defects.
 const (
 	None                    Defect = ""
-	ForgetsDuplicates       Defect = "the inbox forgets which events it knows"
-	WritesEffectApart       Defect = "an effect is not written together with the end of its event"
-	BooksRefundTwice        Defect = "a refund is booked when it is made and when its webhook comes"
+	ForgetsDuplicates       Defect = "the inbox forgets which events it has stored"
+	WritesEffectApart       Defect = "an effect and the completion of its event are committed separately"
+	BooksRefundTwice        Defect = "a refund is booked both when it is made and when its webhook arrives"
 	NeverReconciles         Defect = "the merchant never reconciles"
-	RepeatsRefundBlindly    Defect = "a refund is sent again without a look"
+	RepeatsRefundBlindly    Defect = "a refund is sent again without reading the transaction first"
 	NewReferenceForRepeats  Defect = "a create is repeated with a new reference"
-	NewReferenceEachAttempt Defect = "the client makes a new reference for each attempt"
+	NewReferenceEachAttempt Defect = "the client generates a new reference for each attempt"
 	IgnoresIdempotencyKeys  Defect = "the gateway ignores idempotency keys"
 	LosesRenewals           Defect = "the gateway loses a renewal"
 )
 
-// client adds the client's defects between it and its network.
+// client adds the client's defects, between the client and its network.
 func (d Defect) client(next http.RoundTripper) http.RoundTripper {
 	if d != NewReferenceEachAttempt {
 		return next
@@ -60,7 +60,7 @@ func (d Defect) client(next http.RoundTripper) http.RoundTripper {
 
 var externalRef = regexp.MustCompile(`"external_ref":"[^"]*"`)
 
-// gateway adds the gateway's defects in front of it.
+// gateway adds the gateway's defects, in front of the gateway.
 func (d Defect) gateway(next http.RoundTripper) http.RoundTripper {
 	if d != IgnoresIdempotencyKeys {
 		return next
@@ -77,8 +77,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// loseRenewal has the gateway forget that a subscription is to be renewed. It tries again
-// the next day if there is none.
+// loseRenewal drops a subscription's renewal from the gateway. If there is
+// none, it tries again the next day.
 func (w *World) loseRenewal() {
 	lost, err := w.dropTimer("subscription.period_end")
 	switch {

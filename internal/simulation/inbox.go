@@ -41,7 +41,7 @@ func (s *inbox) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, err
 	return entry, err
 }
 
-// Claim takes the next event that is due, whatever the key.
+// Claim claims the next due event.
 func (s *inbox) Claim(ctx context.Context, _ string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	if s.p.dead {
 		return nil, webhook.Entry{}, errDied
@@ -139,7 +139,8 @@ func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent
 	})
 }
 
-// stateOf returns the state that an event announces: that of a captured card is paid, too.
+// stateOf returns the state that an event reports. A captured card payment
+// counts as paid.
 func (o *order) stateOf(e *webhook.TransactionEvent) string {
 	if state := string(e.State()); e.Kind == webhook.TransactionPaid && o.rank(state) == settledRank {
 		return state

@@ -107,8 +107,8 @@ func (n route) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// latency lets time pass for a request: none while a month is being closed, so that
-// both sides are compared at the same time.
+// latency delays a request, except while a month is being closed, so that both
+// sides are compared at the same time.
 func (n route) latency(ctx context.Context) error {
 	w := n.p.m.w
 	if w.calm {
@@ -133,7 +133,7 @@ func (n route) late(r *http.Request, what string) error {
 	}
 	header, url, method := r.Header.Clone(), r.URL.String(), r.Method
 	w.agenda.add(time.Now().Add(between(w.network, time.Second, 20*time.Minute)), wire, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // the gateway may hang
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // the gateway may not respond
 		defer cancel()
 		again, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body)) //nolint:gosec // it goes to the mock, in memory
 		if err != nil {

@@ -20,7 +20,7 @@ type merchant struct {
 	w        *World
 	name     string
 	account  *mockserver.Account
-	sound    *gateway.Client // of people, and of the comparison: not of the merchant's processes
+	sound    *gateway.Client // used by people and by the comparison, not by the merchant's processes
 	customer string
 	keyed    bool // its gateway honours idempotency keys: the live dialect does
 	unsigned bool // its webhooks have no signature: the API confirms them
@@ -207,7 +207,7 @@ func (p *process) reconcile(ctx context.Context) (quiet bool, err error) {
 	return counts == webhook.Counts{} && sum.Found+sum.Known+sum.Repaired+sum.Failed+sum.Undecided+sum.Missing == 0, err
 }
 
-// requeue has dead letters handled again, as an operator would after a review.
+// requeue requeues the dead letters, as an operator would after a review.
 func (p *process) requeue(ctx context.Context) {
 	letters, _ := p.m.store.DeadLetters(ctx, webhook.DeadLetterQuery{})
 	for _, l := range letters {
@@ -218,7 +218,7 @@ func (p *process) requeue(ctx context.Context) {
 // watched is how long a payment is monitored: it may be refunded or charged back.
 const watched = 60 * day
 
-// open ranges over the open orders in the books.
+// open iterates over the open orders in the books.
 func (p *process) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
 	var list []webhook.OpenResource
 	for _, o := range p.m.db.orders {

@@ -229,7 +229,7 @@ func (p *process) decideRefund(ctx context.Context, o *order, whole bool) {
 // refund without an idempotency key was applied.
 const onItsWay = time.Hour
 
-// giveBack sends a refund, or finds out its outcome.
+// giveBack sends a refund, or determines the outcome of one already sent.
 func (p *process) giveBack(ctx context.Context, o *order) {
 	r := o.refund
 	var options []gateway.RequestOption

@@ -1,12 +1,13 @@
-// Package simulation plays merchants and their gateway from one seed, in virtual time:
-// the real client, the real webhook receiver with its inbox and its reconciler, and the
-// mock gateway. Buyers pay, pay late or never; the network loses, repeats and delays;
-// the merchants' processes die at any point and start again. After each month the books
-// of every merchant must equal those of the gateway.
+// Package simulation simulates merchants and their gateway from a seed, in
+// virtual time, with the real client, the real webhook receiver (inbox and
+// reconciler included) and the mock gateway. Buyers pay, pay late or never
+// pay; the network loses, duplicates and delays messages; the merchants'
+// processes crash at any point and restart. After each month the books of
+// every merchant must equal those of the gateway.
 //
-// One goroutine decides everything, and everything random comes from the seed, so a
-// seed always yields the same log, byte for byte. Only tests import the package: [Run]
-// must be called in a bubble of testing/synctest.
+// All decisions are made by one goroutine, and all random numbers derive from
+// the seed, so a seed always yields the same log, byte for byte. Only tests
+// import the package: [Run] must be called in a synctest bubble.
 package simulation
 
 import (
@@ -42,7 +43,7 @@ type World struct {
 	deaths  *rand.Rand // of processes
 	people  *rand.Rand // buyers and banks
 
-	calm      bool // a month is being closed: nothing fails, and no one buys
+	calm      bool // a month is being closed: no faults and no sales
 	calmUntil time.Time
 	inside    int // webhooks in progress: the gateway's clock does not move
 
@@ -69,8 +70,8 @@ func (c *Counts) Add(other Counts) {
 	c.Deaths += other.Deaths
 }
 
-// Run plays a world and returns its log. The error is a [*DifferenceError] where the books
-// of a merchant and those of the gateway differ.
+// Run runs a world and returns its log. The error is a [*DifferenceError] if
+// the books of a merchant differ from the gateway's.
 func Run(ctx context.Context, cfg Config) (log []byte, counts Counts, err error) {
 	w, err := newWorld(ctx, cfg)
 	if err != nil {
@@ -99,7 +100,7 @@ func newWorld(ctx context.Context, cfg Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.gw.Webhooks.Hold() // the world decides when a delivery is made
+	w.gw.Webhooks.Hold() // the world schedules the deliveries
 	for i := range cfg.Merchants {
 		m, err := newMerchant(ctx, w, i)
 		if err != nil {
@@ -225,7 +226,7 @@ func (w *World) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pump makes the deliveries that are due, and lets the inboxes handle them.
+// pump makes the due deliveries and processes the inboxes.
 func (w *World) pump(ctx context.Context) error {
 	for more := true; more; {
 		var err error
@@ -270,7 +271,8 @@ func (w *World) closeMonth(ctx context.Context, month int) error {
 	return nil
 }
 
-// reconcile has every merchant reconcile, and reports whether nothing was left to do.
+// reconcile runs every merchant's reconciliation, and reports whether nothing
+// was left to do.
 func (w *World) reconcile(ctx context.Context) (settled bool, err error) {
 	settled = true
 	for _, m := range w.merchants {

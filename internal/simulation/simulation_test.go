@@ -22,7 +22,7 @@ import (
 // as many merchant-years.
 const merchants = 3
 
-// number returns the number that a variable of the environment has.
+// number reads a number from an environment variable.
 func number(t *testing.T, variable string, otherwise uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -34,7 +34,7 @@ func number(t *testing.T, variable string, otherwise uint64) uint64 {
 	return n
 }
 
-// year plays a world in a synctest bubble.
+// year runs a world in a synctest bubble.
 func year(t *testing.T, cfg simulation.Config) (log []byte, counts simulation.Counts, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func year(t *testing.T, cfg simulation.Config) (log []byte, counts simulation.Co
 	return log, counts, err
 }
 
-// size returns how many merchant-years are played, and how many months a world has.
+// size returns the number of merchant-years to run, and of months in a world.
 func size(t *testing.T) (years uint64, months int) {
 	t.Helper()
 	switch {
@@ -56,8 +56,9 @@ func size(t *testing.T) (years uint64, months int) {
 	}
 }
 
-// TestMerchantsBooksEqualTheGateways plays the worlds from SEED on, and compares the books
-// of every merchant with the gateway's after every month.
+// TestMerchantsBooksEqualTheGateways runs worlds with the seeds from SEED on,
+// and compares the books of every merchant with the gateway's after every
+// month.
 func TestMerchantsBooksEqualTheGateways(t *testing.T) {
 	t.Parallel()
 	years, months := size(t)
@@ -84,7 +85,7 @@ func TestMerchantsBooksEqualTheGateways(t *testing.T) {
 			for seed := range seeds {
 				_, counts, err := year(t, simulation.Config{Seed: seed, Merchants: merchants, Months: months})
 				if err != nil {
-					t.Fatalf("%v\n\nTo play it again:\n  %s", err, command(seed))
+					t.Fatalf("%v\n\nTo replay it:\n  %s", err, command(seed))
 				}
 				mu.Lock()
 				played++
@@ -100,7 +101,7 @@ func command(seed uint64) string {
 	return fmt.Sprintf("SEED=%d YEARS=%d go test -count=1 -run '^TestMerchantsBooksEqualTheGateways$' ./internal/simulation", seed, merchants)
 }
 
-// TestASeedAlwaysGivesTheSameLog is not parallel: it changes how many processors there are.
+// TestASeedAlwaysGivesTheSameLog is not parallel, because it sets GOMAXPROCS.
 //
 //nolint:paralleltest // see above
 func TestASeedAlwaysGivesTheSameLog(t *testing.T) {
@@ -145,7 +146,7 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 	for _, test := range []struct {
 		defect simulation.Defect
 		says   string // the table
-		seed   uint64 // that finds it quickly, for the short run
+		seed   uint64 // finds the defect quickly, for the short run
 	}{
 		{simulation.ForgetsDuplicates, " paid", 2},
 		{simulation.WritesEffectApart, " paid", 2},
@@ -178,7 +179,7 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 	}
 }
 
-// search plays worlds with a defect until the books differ.
+// search runs worlds with a defect until the books differ.
 func search(t *testing.T, defect simulation.Defect, first uint64) (found *simulation.DifferenceError, years int) {
 	t.Helper()
 	for seed := first; found == nil && years < findIn; seed++ {

@@ -16,14 +16,16 @@ func HasTokenPrefix(s string) bool {
 	return IsSingleUse(s) || strings.HasPrefix(s, "pgpm_")
 }
 
-// IsSingleUse reports whether a token pays once; the other kind is reusable.
+// IsSingleUse reports whether a token can be charged only once. Other tokens
+// are reusable.
 func IsSingleUse(token string) bool { return strings.HasPrefix(token, "pgct_") }
 
 const noCardData = "card data must never go to the API, which would bring you and the gateway under PCI DSS: " +
 	"send the token that the client-side payment element made"
 
-// CardData reports whether a member is card data by its name, its value or both, for
-// client, mock gateway and journal. text is the string, or the JSON of anything else.
+// CardData reports whether a member is card data, judged by its name and its
+// value. The client, the mock gateway and the journal share it. text is the
+// value of a string, or the JSON of any other kind.
 func CardData(name string, kind jsontext.Kind, text string) bool {
 	switch class := classOf(name); {
 	case class == cardMember:
@@ -35,7 +37,7 @@ func CardData(name string, kind jsontext.Kind, text string) bool {
 	}
 }
 
-// holdsNumber reports whether the value of a member called name is or holds a
+// holdsNumber reports whether the value of the member called name contains a
 // card number.
 func holdsNumber(name string, kind jsontext.Kind, text string) bool {
 	switch {
@@ -55,9 +57,10 @@ func holdsNumber(name string, kind jsontext.Kind, text string) bool {
 	}
 }
 
-// excused reports whether digits are something else by their member's name.
-// References, SKUs and ids may be any number. Phones and documents have at most 13
-// digits, a CNPJ 14: a longer one is a card.
+// excused reports whether the member's name explains the digits. References,
+// SKUs and ids may be any number. Phone numbers and documents have at most 13
+// digits, or 14 for a CNPJ, which isCardNumber excludes; a longer value may be
+// a card.
 func excused(name, text string) bool {
 	if !digits(text) {
 		return false
@@ -71,7 +74,7 @@ func excused(name, text string) bool {
 	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "_ref") || strings.HasSuffix(name, "Ref")
 }
 
-// isAmount reports whether a number is an amount by its member's name.
+// isAmount reports whether the member's name marks its number as an amount.
 func isAmount(name string) bool {
 	switch name {
 	case "amount", "price", "unitPrice", "value", "total", "quantity":
@@ -80,7 +83,7 @@ func isAmount(name string) bool {
 	return strings.HasSuffix(name, "_amount") || strings.HasSuffix(name, "Amount") || strings.HasSuffix(name, "_price")
 }
 
-// isExpiry reports whether a text is a month and a year as cards print them:
+// isExpiry reports whether s is an expiry date in a form used for cards:
 // 12/29, 12/2029, 12-29, 1229, 2029-12.
 func isExpiry(s string) bool {
 	s = strings.ReplaceAll(s, " ", "")
@@ -98,21 +101,22 @@ func isExpiry(s string) bool {
 	return m >= 1 && m <= 12
 }
 
-// class is what a member's name says of it.
+// class classifies a member by its name.
 type class uint8
 
 const (
 	noCard       class = iota
-	cardMember         // its value is card data
-	cardObject         // its members are
-	expiryMember       // it is where it is a month and a year
+	cardMember         // the value is card data
+	cardObject         // all members of the object are card data
+	expiryMember       // card data if the value is a month and a year
 )
 
 // IsCardObject reports whether all members of an object called name are card
 // data.
 func IsCardObject(name string) bool { return classOf(name) == cardObject }
 
-// cardNames are the names of card data, without case, underscores, dashes and spaces.
+// cardNames are the normalized names of card data: lower case, without
+// underscores, dashes, spaces and dots.
 var cardNames = readNames(map[class]string{
 	cardMember: `cardnumber cardno cardnum cardpan ccnumber ccnum ccno creditcardnumber creditcardno debitcardnumber pan
 		fpan primaryaccountnumber numerocartao numerodocartao numerotarjeta cvv cvv2 cvc cvc2 csc cvn cvvcode
@@ -129,7 +133,7 @@ var cardNames = readNames(map[class]string{
 
 type names struct {
 	class map[string]class
-	begin [26][26]uint32 // by the first two letters, the bits of the third: few other names begin so
+	begin [26][26]uint32 // indexed by the first two letters: a bit set of the third; few other names match
 }
 
 func readNames(lists map[class]string) *names {
@@ -143,7 +147,8 @@ func readNames(lists map[class]string) *names {
 	return n
 }
 
-// mayBeCard reports whether a member may be card data by its name alone.
+// mayBeCard is a cheap test of whether a name may be in cardNames or contain a
+// card number.
 func mayBeCard(name string) bool {
 	if len(name) >= minDigits || len(name) < 3 {
 		return true
@@ -152,7 +157,7 @@ func mayBeCard(name string) bool {
 	return a >= 26 || b >= 26 || c >= 26 || cardNames.begin[a][b]&(1<<c) != 0
 }
 
-// classOf judges a name without its case, underscores, dashes and spaces.
+// classOf normalizes a name and returns its class.
 func classOf(name string) class {
 	if !mayBeCard(name) {
 		return noCard
@@ -170,8 +175,8 @@ func classOf(name string) class {
 	return cardNames.class[string(short)]
 }
 
-// checkCardData reports what is card data among the nodes from i to end, see [CardData].
-// Elements of an array have the array's name.
+// checkCardData reports the card data in the nodes from i to end; see
+// [CardData]. Array elements are judged by the array's name.
 func (c *checker) checkCardData(array string, i, end int) {
 	for i < end {
 		name := cmp.Or(c.doc.Name(i), array)
@@ -179,20 +184,20 @@ func (c *checker) checkCardData(array string, i, end int) {
 		case c.doc.Kind(i) != '[' && len(c.doc.Raw(i)) < minDigits && !mayBeCard(name): // most members
 			i++
 		case c.isCard(name, i):
-			path := MaskCardNumbers(c.doc.Path(i)) // a name may be one
+			path := MaskCardNumbers(c.doc.Path(i)) // a name may be a card number
 			c.found = append(c.found, Violation{Field: path, Message: noCardData, Code: CodeInvalid})
 			i = c.doc.End(i)
 		case c.doc.Kind(i) == '[':
 			c.checkCardData(name, i+1, c.doc.End(i))
 			i = c.doc.End(i)
 		default:
-			i++ // the first member, of an object
+			i++ // descend into an object
 		}
 	}
 }
 
-// isCard reports whether a member is card data. An array is judged by its
-// elements.
+// isCard reports whether a member is card data. For an array only the name is
+// checked here; its elements follow.
 func (c *checker) isCard(name string, at int) bool {
 	switch kind := c.doc.Kind(at); kind {
 	case '"':

@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// testCards are the numbers that issuers and acquirers publish for tests.
+// testCards are published test numbers of issuers and acquirers.
 var testCards = map[string][]string{
 	"Visa":             {"4111111111111111", "4012888888881881", "4242424242424242", "4222222222222", "4000000000000000006"},
 	"Mastercard":       {"5555555555554444", "5105105105105100", "5200828282828210", "2223003122003222", "2720990000000007", "2221000000000009"},
@@ -34,8 +34,8 @@ var testCards = map[string][]string{
 	"Aura":             {"5078601870000127985", "5078600000000000"},
 }
 
-// withCheckDigit ends a number with its Luhn digit, for ranges without a
-// published test number.
+// withCheckDigit appends the Luhn digit, for ranges without a published test
+// number.
 func withCheckDigit(s string) string {
 	sum := 0
 	for i := range len(s) - 1 {
@@ -65,7 +65,7 @@ func inGroups(s, separator string, sizes ...int) string {
 	return strings.Join(groups, separator)
 }
 
-// found reports whether the rule finds card data in a body.
+// found reports whether card data is found in a body.
 func found(t *testing.T, v any) bool {
 	t.Helper()
 	body, err := json.Marshal(v, json.Deterministic(true))
@@ -81,7 +81,7 @@ func found(t *testing.T, v any) bool {
 
 type m = map[string]any
 
-func TestCardNumbersOfEveryBrandAreFoundInEveryPlace(t *testing.T) {
+func TestCardNumbersOfEveryBrandAreFoundAnywhere(t *testing.T) {
 	t.Parallel()
 	eachCard(func(brand, number string) {
 		written := []string{number}
@@ -93,14 +93,14 @@ func TestCardNumbersOfEveryBrandAreFoundInEveryPlace(t *testing.T) {
 		}
 		for _, text := range written {
 			for place, body := range map[string]any{
-				"description": m{"description": text}, "metadata": m{"metadata": text}, "a text of metadata": m{"metadata": `{"c":"` + text + `"}`},
+				"description": m{"description": text}, "metadata": m{"metadata": text}, "a metadata value": m{"metadata": `{"c":"` + text + `"}`},
 				"in a sentence": m{"comment": "paid with " + text + ", thanks."}, "name": m{"buyer": m{"name": text}},
 				"street": m{"buyer": m{"address": m{"street": text}}}, "list": m{"list": []any{1, m{"deep": []any{text}}}},
 				"credit_card": m{"credit_card": m{"number": text, "expiration": "12/29"}}, "number alone": m{"numbers": text},
 				"track 1": m{"x": "%B" + text + "^DOE/JANE^2912101"}, "track 2": m{"x": ";" + text + "=29121010000"},
 				"beside a code": m{"x": text + " 123 12/29"}, "a name": m{"x": m{text: 1}}, "a product": m{"products": []any{m{"name": text}}},
 				"a Pix key":   m{"pix_key_value": text},
-				"a long name": m{"order " + text: 1}, "a list's name": m{text: []any{}},
+				"a long name": m{"order " + text: 1}, "the name of a list": m{text: []any{}},
 			} {
 				assert.True(t, found(t, body), "%s as %s: %s", brand, place, text)
 			}
@@ -111,7 +111,7 @@ func TestCardNumbersOfEveryBrandAreFoundInEveryPlace(t *testing.T) {
 			}
 			assert.NotContains(t, spec.MaskCardNumbers("a "+text+" b "+text), number[:6])
 		}
-		assert.True(t, found(t, m{"external_ref": inGroups(number, " ", 4)}), "%s written as on a card is no reference", brand)
+		assert.True(t, found(t, m{"external_ref": inGroups(number, " ", 4)}), "%s in groups is not excused as a reference", brand)
 		if len(number) < 19 {
 			n, err := strconv.ParseInt(number, 10, 64)
 			require.NoError(t, err)
@@ -163,13 +163,13 @@ func TestEverydayNumbersAreNotCardData(t *testing.T) {
 			}
 		}
 	}
-	for second := range 86_400 { // and of a day whose number begins as a Diners card does
+	for second := range 86_400 { // and for a day whose timestamp starts like a Diners card
 		at := time.Date(2027, time.May, 30, 0, 0, second, 0, time.UTC)
 		if text := at.Format("02012006150405"); spec.HoldsCardNumber(text) {
 			t.Fatal(text)
 		}
 	}
-	for i := range 200_000 { // a UUID may consist of digits, and start like a card
+	for i := range 200_000 { // a UUID may consist of digits and start like a card number
 		n := 1_000_003*i + 40_000_000
 		id := fmt.Sprintf("%08d-%04d-4%03d-8%03d-%012d", n%100_000_000, i%9973, i%997, i%991, n)
 		if spec.HoldsCardNumber(id) {
@@ -244,7 +244,7 @@ func TestProductCodesPhonesAndDocumentsAreNotCardData(t *testing.T) {
 	}
 }
 
-func TestMembersWhoseDigitsAreNotACardNumber(t *testing.T) {
+func TestSomeMemberNamesExcuseCardLikeDigits(t *testing.T) {
 	t.Parallel()
 	const number = "4111111111111111"
 	for _, name := range []string{
@@ -267,7 +267,7 @@ func TestMembersWhoseDigitsAreNotACardNumber(t *testing.T) {
 	}
 }
 
-func TestANumberInAnyNotationMayBeACardNumber(t *testing.T) {
+func TestCardNumbersAreFoundInAnyNumberNotation(t *testing.T) {
 	t.Parallel()
 	for number, card := range map[string]bool{
 		"4111111111111111": true, "4111111111111111.0": true, "4.111111111111111e15": true, "4.111111111111111E15": true,
@@ -280,7 +280,7 @@ func TestANumberInAnyNotationMayBeACardNumber(t *testing.T) {
 	}
 }
 
-func TestOnlyAMonthAndAYearAreAnExpiry(t *testing.T) {
+func TestAnExpiryIsAMonthAndAYear(t *testing.T) {
 	t.Parallel()
 	for value, expiry := range map[string]bool{
 		"01/29": true, "12/29": true, "2029/1": true, "0129": true,
@@ -292,7 +292,7 @@ func TestOnlyAMonthAndAYearAreAnExpiry(t *testing.T) {
 	}
 }
 
-func TestAnArrayIsJudgedByItsElements(t *testing.T) {
+func TestArrayElementsAreCheckedUnderTheArraysName(t *testing.T) {
 	t.Parallel()
 	for body, field := range map[string]string{
 		`{"pan":[]}`: "", `{"pan":[null]}`: "", `{"pan":["x"]}`: "pan[0]", `{"expiry":["soon","12/29"]}`: "expiry[1]",
@@ -308,8 +308,8 @@ func TestAnArrayIsJudgedByItsElements(t *testing.T) {
 	}
 }
 
-// TestAMemberMayHaveAnyName: names are looked up by their first letters.
-func TestAMemberMayHaveAnyName(t *testing.T) {
+// TestAnyMemberNameIsAccepted exercises the lookup by a name's first letters.
+func TestAnyMemberNameIsAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"{", "`", "_", "A", "Z", "é", "z", "0"} {
 		for _, name := range []string{c + "ab", "a" + c + "b", "ab" + c, c + c + c} {

@@ -8,16 +8,16 @@ import (
 // minDigits is the length of the shortest card number.
 const minDigits = 13
 
-// HoldsCardNumber reports whether a text holds a card number: 13 to 19 digits
-// that stand alone or in groups as cards print them, start like those of an
-// issuer, have a length that the issuer uses, and pass the Luhn check. The last
-// digit alone would not do: one number in ten has it right by chance.
+// HoldsCardNumber reports whether s contains a card number: 13 to 19 digits,
+// in one run or grouped as on a card, with an issuer's prefix, a length that
+// the issuer uses, and a valid Luhn digit. The Luhn digit alone is not enough:
+// one number in ten passes by chance.
 func HoldsCardNumber(s string) bool {
 	_, end := findCard(s, 0)
 	return end > 0
 }
 
-// MaskCardNumbers puts *** in the place of every card number in s.
+// MaskCardNumbers replaces every card number in s with ***.
 func MaskCardNumbers(s string) string {
 	var b strings.Builder
 	at := 0
@@ -28,11 +28,11 @@ func MaskCardNumbers(s string) string {
 	return b.String() + s[at:]
 }
 
-// findCard returns where the first card number from from on is; end is 0 if
-// there is none.
+// findCard returns the position of the first card number at or after from; end
+// is 0 if there is none.
 func findCard(s string, from int) (start, end int) {
 	for i := from; i+minDigits <= len(s); i++ {
-		if !isDigit(s[i+3]) { // a number begins with a group of four digits at least
+		if !isDigit(s[i+3]) { // the first group has at least four digits
 			i += 3
 			continue
 		}
@@ -84,8 +84,8 @@ func findGroups(s string, i, j int) (end int) {
 	return 0
 }
 
-// goesOn reports whether a group that ends before i is followed by a hyphen and
-// another one: the first groups of a UUID may all be digits.
+// goesOn reports whether the group that ends at i is followed by a hyphen and
+// more characters: the first groups of a UUID may all be digits.
 func goesOn(s string, i int) bool {
 	return i+1 < len(s) && s[i] == '-' && isWord(s[i+1])
 }
@@ -96,8 +96,8 @@ func isWord(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// opens reports whether a number of n digits may begin at i: not inside a word,
-// after a decimal point, or as a phone number after a plus.
+// opens reports whether a card number of n digits may begin at i: not inside a
+// word, not after a decimal point, and not after the plus of a phone number.
 func opens(s string, i, n int) bool {
 	if i == 0 {
 		return true
@@ -107,14 +107,14 @@ func opens(s string, i, n int) bool {
 		return n > 15
 	case c == '.':
 		return i == 1 || !isDigit(s[i-2])
-	case c == 'B' && i > 1 && s[i-2] == '%': // the first track
+	case c == 'B' && i > 1 && s[i-2] == '%': // track 1 of a magnetic stripe
 		return true
 	default:
 		return !isWord(c)
 	}
 }
 
-// closes reports whether a number may end before i.
+// closes reports whether a card number may end at i.
 func closes(s string, i int) bool {
 	if i == len(s) {
 		return true
@@ -122,16 +122,16 @@ func closes(s string, i int) bool {
 	return !isWord(s[i]) && (s[i] != '.' || i+1 == len(s) || !isDigit(s[i+1]))
 }
 
-// isCardNumber judges 13 to 19 digits.
+// isCardNumber reports whether 13 to 19 digits are a card number.
 func isCardNumber(digits string) bool {
 	n := len(digits)
 	if cardLengths(digits)&(1<<n) == 0 || !luhn(digits) {
 		return false
 	}
 	switch n {
-	case 13: // the old Visa length, and an EAN-13
+	case 13: // an old Visa card or an EAN-13
 		return !isGTIN(digits)
-	case 14: // a Diners card, a CNPJ, and ddmmyyyyhhmmss
+	case 14: // a Diners card, a CNPJ or ddmmyyyyhhmmss
 		_, err := time.Parse("02012006150405", digits)
 		return err != nil && !isCNPJ(digits)
 	default:
@@ -139,13 +139,13 @@ func isCardNumber(digits string) bool {
 	}
 }
 
-func luhn(digits string) bool { return endsRight(digits, "0246813579") } // doubled, the digits summed
+func luhn(digits string) bool { return endsRight(digits, "0246813579") } // the digit sum of twice each digit
 
-// isGTIN checks the last digit of an EAN-13.
-func isGTIN(digits string) bool { return endsRight(digits, "0369258147") } // times three, the last digit
+// isGTIN reports whether the check digit of an EAN-13 is valid.
+func isGTIN(digits string) bool { return endsRight(digits, "0369258147") } // the last digit of three times each digit
 
-// endsRight reports whether the digits, every second one from the right replaced
-// by its weighted value, sum to a multiple of ten.
+// endsRight reports whether the digits sum to a multiple of ten, with every
+// second digit from the right replaced by its weighted value.
 func endsRight(digits, weighted string) bool {
 	sum := 0
 	for i := range len(digits) {
@@ -158,7 +158,7 @@ func endsRight(digits, weighted string) bool {
 	return sum%10 == 0
 }
 
-// The lengths of card numbers, a bit each.
+// Card number lengths as bits.
 const (
 	len13   = 1 << 13
 	len14   = 1 << 14
@@ -167,12 +167,12 @@ const (
 	len18   = 1 << 18
 	len19   = 1 << 19
 	to19    = 1<<20 - len16 // 16 to 19
-	maestro = 1<<20 - len13 // 13 to 19; shorter ones are like too much else
+	maestro = 1<<20 - len13 // 13 to 19; shorter ones would match too many other numbers
 	diners  = len14 | len16 | len19
 )
 
-// cardLengths returns the lengths that the issuer of a number uses; 0 where the
-// number starts like none.
+// cardLengths returns the lengths that a number's issuer uses, or 0 if no
+// issuer has the prefix.
 func cardLengths(digits string) int {
 	p := 0 // the first six digits
 	for i := range 6 {

@@ -46,7 +46,7 @@ func TestAPhoneNumberHasNoMoreThanFifteenDigits(t *testing.T) {
 	assert.True(t, spec.HoldsCardNumber("+4111 1111 1111 1111"))
 }
 
-func TestTheGroupsOfACardNumber(t *testing.T) {
+func TestCardNumbersInGroups(t *testing.T) {
 	t.Parallel()
 	for groups, card := range map[string]bool{
 		"4111 1111 1111 1111": true, "41111111 11111111": true, "4111 1111 11111111": true, "4111-11111111-1111": true,
@@ -58,7 +58,7 @@ func TestTheGroupsOfACardNumber(t *testing.T) {
 	}
 }
 
-func TestEveryCardNumberInATextIsMasked(t *testing.T) {
+func TestEveryCardNumberInAStringIsMasked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		visa: "***", visa + " " + visa: "*** ***", "a " + visa: "a ***", visa + " b": "*** b", "no number": "no number", "": "",
@@ -68,17 +68,17 @@ func TestEveryCardNumberInATextIsMasked(t *testing.T) {
 	}
 }
 
-// TestALongTextIsSearchedOnce: a text of a million digits takes as long as any other.
-func TestALongTextIsSearchedOnce(t *testing.T) {
+// TestALongStringIsSearchedInLinearTime searches a million digits.
+func TestALongStringIsSearchedInLinearTime(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"1", "1111 ", "4111-", "4111 1", "+41"} {
 		assert.False(t, spec.HoldsCardNumber(strings.Repeat(text, 1<<20/len(text))), text)
 	}
 }
 
-// TestTheNumbersOfEachIssuer lists the first four digits and the lengths of all numbers
-// that are taken for card numbers.
-func TestTheNumbersOfEachIssuer(t *testing.T) {
+// TestIssuerPrefixesAndLengths lists the first four digits and the lengths of
+// everything that is treated as a card number.
+func TestIssuerPrefixesAndLengths(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
 	last, from := "", 0
@@ -131,7 +131,7 @@ func TestTheNumbersOfEachIssuer(t *testing.T) {
 	}
 }
 
-// lengthsOf returns the lengths of the card numbers that begin with four digits.
+// lengthsOf returns the lengths of card numbers with a four-digit prefix.
 func lengthsOf(prefix int) string {
 	var lengths strings.Builder
 	for n := 13; n <= 20 && prefix < 10_000; n++ {
@@ -142,8 +142,9 @@ func lengthsOf(prefix int) string {
 	return lengths.String()
 }
 
-// isTaken reports whether a number of n digits that begins with prefix is taken for a
-// card number. One of 13 or 14 digits may be another number.
+// isTaken reports whether a number of n digits with this prefix is treated as
+// a card number. With 13 or 14 digits it may also be an EAN-13, a CNPJ or a
+// timestamp.
 func isTaken(prefix string, n int) bool {
 	for fill := range 4 {
 		number := fmt.Sprintf("%s%s%d0", prefix, strings.Repeat("9", n-len(prefix)-2), fill)

@@ -1,11 +1,11 @@
 package spec
 
-// CheckoutLinks are the calls of /v2/checkout-links.
+// CheckoutLinks are the operations of /v2/checkout-links.
 var CheckoutLinks = struct{ Create Operation }{
 	Create: operation("checkout_links.create", "POST /v2/checkout-links", Unsafe, CheckoutLink),
 }
 
-// Limits of checkout links and sessions; see values.go for those that resources share.
+// Limits of checkout links and sessions; shared limits are in values.go.
 const (
 	MaxLinkTitle    = 255
 	MinLinkProducts = 1
@@ -28,24 +28,24 @@ var (
 	ItemTypes       = setOf("physical", "digital")
 )
 
-// CheckoutSessions are the calls of /v2/checkout/{slug}. Open and Resume are one
-// endpoint: a session token in the header makes the difference.
+// CheckoutSessions are the operations of /v2/checkout/{slug}. Open and Resume
+// share an endpoint: Resume sends a session token in the header.
 var CheckoutSessions = struct{ Open, Resume, Update Operation }{
 	Open:   operation("checkout_sessions.open", "GET /v2/checkout/{slug}", Safe, nil),
 	Resume: operation("checkout_sessions.resume", "GET /v2/checkout/{slug}", Safe, nil),
 	Update: operation("checkout_sessions.update", "PATCH /v2/checkout/{slug}/session", Unsafe, CheckoutSession),
 }
 
-// HostedCheckout are the calls that the page of a checkout link makes. The live
-// gateway has them, the interface document has not, and the client does not call
-// them.
+// HostedCheckout are the operations that the hosted checkout page uses. The
+// live gateway has them, but the interface document does not, and the client
+// does not call them.
 var HostedCheckout = struct{ Open, Pay Operation }{
 	Open: operation("hosted_checkout.open", "POST /v2/checkout/{slug}/session", Unsafe, HostedSession),
 	Pay:  operation("hosted_checkout.pay", "POST /v2/checkout/{slug}/pay", Keyed, HostedPayment),
 }
 
-// CheckoutLink holds the rules of POST /v2/checkout-links: a link sells either
-// products or a bare amount.
+// CheckoutLink holds the rules of POST /v2/checkout-links: a link has either
+// products or an amount.
 func CheckoutLink(o *Object) {
 	switch {
 	case o.Has("amount") && o.Has("products"):
@@ -63,7 +63,7 @@ func CheckoutLink(o *Object) {
 	o.Array("products", Optional).Len(MinLinkProducts, MaxLinkProducts).Each(product)
 	oneCurrency(o)
 
-	// What the document shows on a link only.
+	// Members that the document shows only in the response.
 	o.String("description", Nullable)
 	o.String("expires_at", Nullable).Time().Future()
 	o.Int("max_uses", Nullable).AtLeast(1)
@@ -73,8 +73,8 @@ func CheckoutLink(o *Object) {
 	o.Object("metadata", Nullable, nil)
 }
 
-// oneCurrency checks that the products of a link and the link itself name one
-// currency: a buyer pays one amount.
+// oneCurrency checks that a link and all its products have the same currency,
+// because a buyer pays one amount.
 func oneCurrency(o *Object) {
 	at, first := o.locate("products"), o.Text("currency")
 	if at == 0 || o.c.doc.Kind(at) != '[' {
@@ -91,8 +91,8 @@ func oneCurrency(o *Object) {
 	}
 }
 
-// linkProduct shares the limits of any other product if it has the same
-// members.
+// linkProduct holds the document's rules of a link's product. Members that
+// other products have too have the same limits.
 func linkProduct(o *Object) {
 	o.String("external_id", Optional).MinLen(1)
 	o.String("name", Required).Len(1, MaxProductName)
@@ -103,7 +103,7 @@ func linkProduct(o *Object) {
 	linkProductDetails(o)
 }
 
-// liveLinkProduct holds the limits of the live reading.
+// liveLinkProduct holds the live dialect's rules of a link's product.
 func liveLinkProduct(o *Object) {
 	o.String("external_id", Required).Len(1, MaxLiveExternalID)
 	o.String("name", Required).Len(1, MaxProductName)
@@ -114,7 +114,7 @@ func liveLinkProduct(o *Object) {
 	linkProductDetails(o)
 }
 
-// linkProductDetails holds the rules that both readings share.
+// linkProductDetails holds the rules that both dialects share.
 func linkProductDetails(o *Object) {
 	o.String("image_url", Nullable).WebURL()
 	o.Enum("type", Optional, ItemTypes)
@@ -122,15 +122,15 @@ func linkProductDetails(o *Object) {
 	o.Object("metadata", Nullable, nil)
 }
 
-// CheckoutSlug holds the rule of the slug in the paths of a checkout, read as
-// a parameter called slug.
+// CheckoutSlug holds the rule of the slug in checkout paths, checked as a
+// parameter called slug.
 func CheckoutSlug(o *Object) {
 	o.String("slug", Required).Len(MinSlug, MaxSlug)
 }
 
 // CheckoutSession holds the rules of PATCH /v2/checkout/{slug}/session. A
-// session is filled in step by step, so every member of the buyer may wait;
-// a document or an address is whole if it is sent.
+// session is filled in step by step, so every member of the buyer is optional,
+// but a document or an address must be complete if it is sent.
 func CheckoutSession(o *Object) {
 	o.Object("buyer", Optional, sessionBuyer)
 	o.Enum("payment_method", Optional, Methods)
@@ -148,8 +148,8 @@ func sessionBuyer(o *Object) {
 // HostedSession holds the rules of POST /v2/checkout/{slug}/session.
 func HostedSession(o *Object) { o.String("referrer_url", Nullable) }
 
-// HostedPayment holds the rules of POST /v2/checkout/{slug}/pay. What the
-// session has already may be left out.
+// HostedPayment holds the rules of POST /v2/checkout/{slug}/pay. Members that
+// the session already has may be omitted.
 func HostedPayment(o *Object) {
 	o.String("session_token", Required).MinLen(1)
 	CheckoutSession(o)

@@ -115,7 +115,7 @@ func TestCheckoutSessionEdges(t *testing.T) {
 	assert.Empty(t, check(t, "{}", spec.CheckoutSession))
 }
 
-func TestTheProductsOfALinkHaveOneCurrency(t *testing.T) {
+func TestAllProductsOfALinkHaveOneCurrency(t *testing.T) {
 	t.Parallel()
 	mug := func(currency string) string { return `{"name":"Mug","price":1,"currency":` + currency + `}` }
 	const want = "must be BRL: all products of a checkout link have the link's currency"
@@ -134,7 +134,7 @@ func TestTheProductsOfALinkHaveOneCurrency(t *testing.T) {
 		}
 		assert.Equal(t, []spec.Violation{{Field: field, Message: want, Code: spec.CodeInvalid}}, found, body)
 	}
-	for _, wrong := range []string{ // is reported as what it is, and not as another currency too
+	for _, wrong := range []string{ // is reported once, not as a different currency as well
 		`{"currency":"XXX","products":[` + mug(`"BRL"`) + `]}`, `{"currency":"BRL","products":[` + mug(`"XXX"`) + `]}`,
 		`{"currency":"BRL","products":[` + mug(`7`) + `]}`, `{"currency":"BRL","products":{"a":` + mug(`"USD"`) + `}}`,
 		`{"currency":"BRL","products":["USD"]}`, `{"currency":"BRL","products":[["currency","USD"]]}`,
@@ -173,7 +173,7 @@ func TestHostedPaymentEdges(t *testing.T) {
 	})
 }
 
-func TestTheCallsOfACheckout(t *testing.T) {
+func TestCheckoutOperations(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, spec.Safe, spec.CheckoutSessions.Resume.Class)
 	for want, op := range map[string]spec.Operation{

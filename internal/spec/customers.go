@@ -2,14 +2,14 @@ package spec
 
 import "strings"
 
-// Customers are the calls of /v2/customers.
+// Customers are the operations of /v2/customers.
 var Customers = struct{ Create, List, Get Operation }{
 	Create: operation("customers.create", "POST /v2/customers", Keyed, Customer),
 	List:   numbered(operation("customers.list", "GET /v2/customers", Safe, CustomerList)),
 	Get:    operation("customers.get", "GET /v2/customers/{id}", Safe, nil),
 }
 
-// Limits of customers; see values.go for those that resources share.
+// Limits of customers; shared limits are in values.go.
 const (
 	MaxCustomerPage     = 1_000_000
 	MaxCustomerPageSize = 100
@@ -18,11 +18,12 @@ const (
 // Enums of customers.
 var (
 	CustomerDocumentTypes = DocumentTypes.with("EIN", "PASS", "PEP", "CEDULA", "NIN")
-	// CustomerStatuses is open: only the state of a new customer is known.
+	// CustomerStatuses may be incomplete: only the status of a new customer is
+	// documented.
 	CustomerStatuses = setOf("active")
 )
 
-// livePhoneDigits is an area code and a mobile number in Brazil.
+// livePhoneDigits is the length of a Brazilian area code and mobile number.
 const livePhoneDigits = 11
 
 // Customer holds the rules of POST /v2/customers.
@@ -66,7 +67,7 @@ func isTwoLetters(s string) bool {
 }
 
 // CustomerList holds the rules of the query of GET /v2/customers. Its filters
-// are texts compared as they are: one that fits no customer finds none.
+// are compared verbatim.
 func CustomerList(o *Object) {
 	o.Int("page", Optional).Between(1, MaxCustomerPage)
 	o.Int("limit", Optional).Between(1, MaxCustomerPageSize)

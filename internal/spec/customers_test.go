@@ -33,14 +33,14 @@ func TestCustomer(t *testing.T) {
 		{field: "document.type", refused: []refusal{gone(), null()}},
 		enum("document.type", spec.CustomerDocumentTypes),
 		{field: "externalRef", allowed: []string{missing, `null`, `""`}, refused: notA("string")},
-		{field: "external_ref", allowed: []string{`7`}}, // no member of this body
+		{field: "external_ref", allowed: []string{`7`}}, // not a member of this body
 		{field: "ip_address", allowed: []string{missing, `null`, `"2001:db8::1"`}, refused: notA("string",
 			refusal{`""`, spec.CodeInvalid}, refusal{`"203.0.113"`, spec.CodeInvalid}, refusal{`"fe80::1%eth0"`, spec.CodeInvalid})},
 		{field: "address", allowed: []string{missing, `null`}, refused: notA("object")},
 	}, addressValues("address")))
 }
 
-// addressValues are those of an address that stands at path.
+// addressValues are the values of the address at path.
 func addressValues(path string) []values {
 	return []values{
 		{field: path + ".street", allowed: []string{text(1)}, refused: notA("string", gone(), null(),
@@ -72,7 +72,7 @@ func TestCustomerLivePhone(t *testing.T) {
 	})
 }
 
-func TestTheLiveCountryOfACustomerIsTwoLetters(t *testing.T) {
+func TestACustomersCountryIsTwoLettersInTheLiveDialect(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Customer, spec.Variant{Dialect: spec.LiveDialect}, customerBase, []values{
 		{field: "address.country", allowed: []string{missing, `"US"`, `"br"`}, refused: []refusal{

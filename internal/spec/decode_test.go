@@ -23,9 +23,9 @@ func decoded(t *testing.T, body string, rule spec.Rule, v any) {
 	require.NoError(t, d.Decode(v))
 }
 
-// TestValuesInAnySpellingAreDecoded: the rules look at the members in another order than
-// the body has them, and at one of them twice.
-func TestValuesInAnySpellingAreDecoded(t *testing.T) {
+// TestValuesInAnyNotationAreDecoded has rules that check the members in a
+// different order than the body, and one of them twice.
+func TestValuesInAnyNotationAreDecoded(t *testing.T) {
 	t.Parallel()
 	rule := func(o *spec.Object) {
 		o.String("at", spec.Optional).Time()
@@ -60,7 +60,7 @@ func TestValuesInAnySpellingAreDecoded(t *testing.T) {
 	assert.Equal(t, map[string]any{"amount": 7.0, "names": map[string]any{"a": nil}}, whole)
 }
 
-func TestAValueOfAnotherTypeIsNotDecoded(t *testing.T) {
+func TestAValueOfTheWrongTypeIsNotDecoded(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{"amount":"x"}`, `{"amount":"x","count":1e3}`} {
 		d, err := spec.Parse([]byte(body))
@@ -105,13 +105,12 @@ func TestFieldPaths(t *testing.T) {
 	}
 }
 
-func TestTheValuesOfAParameterAreOneList(t *testing.T) {
+func TestRepeatedParametersAreJoined(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "a,b,c", spec.Joined([]string{"a", "", "b,c"}))
 	assert.Empty(t, spec.Joined(nil))
 }
 
-// TestAnInvalidParameterDoesNotHideOtherViolations: no parameter beside a wrong one hides it.
 func TestAnInvalidParameterDoesNotHideOtherViolations(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]url.Values{
@@ -126,7 +125,7 @@ func TestAnInvalidParameterDoesNotHideOtherViolations(t *testing.T) {
 	}
 }
 
-func TestAQueryOfTooManyParametersIsRejected(t *testing.T) {
+func TestAQueryWithTooManyParametersIsRejected(t *testing.T) {
 	t.Parallel()
 	many := url.Values{"limit": {"0"}}
 	for i := range 1 << 17 {

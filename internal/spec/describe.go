@@ -7,28 +7,28 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Shape is what the rules say about one value, for those who write it down:
-// the OpenAPI document is made of it. A rule is run with nothing to check and
-// tells its Shape what it would check.
+// Shape describes the rules of one value. The OpenAPI document is generated
+// from it. [Describe] runs a rule without input, and the rule records its
+// checks in the Shape.
 type Shape struct {
 	Name     string        // of the member
 	Presence Presence      // whether it may be missing or null
-	Kind     jsontext.Kind // of the value; 0 for a member that a rule only looks at
+	Kind     jsontext.Kind // of the value; 0 for a member that a rule reads but does not check
 	Integer  bool          // a number without a fraction
 	Joined   bool          // a query parameter that holds several values, joined by commas
 
 	Min, Max       float64  // of a number; infinite if there is no limit
 	MinLen, MaxLen int      // characters or elements; MaxLen is -1 if there is no limit
 	Enum           []string // the values of a closed list
-	Musts          []string // further rules, in the words of their violations
+	Musts          []string // the messages of further rules
 
 	Members []*Shape // of an object, in the order of the rules
 	Element *Shape   // of an array
 }
 
-// Describe returns what rule says about a body without members, or about a
-// query without parameters. What a rule says only if another member is there
-// or has a certain value is not in it: [Check] such a body to find out.
+// Describe returns the checks that rule makes on a body without members, or a
+// query without parameters. Checks that depend on another member are not
+// included: use [Check] on such a body.
 func Describe(rule Rule, v Variant) *Shape {
 	d, _ := Parse([]byte("{}"))
 	defer d.Release()
@@ -39,7 +39,8 @@ func Describe(rule Rule, v Variant) *Shape {
 	return root
 }
 
-// Member returns the shape of the member called name, nil if no rule knows it.
+// Member returns the shape of the member called name, or nil if no rule
+// mentions it.
 func (s *Shape) Member(name string) *Shape {
 	for _, m := range s.Members {
 		if m.Name == name {
@@ -99,8 +100,8 @@ func (s *Shape) oneOf(values Set) {
 	}
 }
 
-// list says that the value holds elements of a kind: an array does, and so does
-// a string of a query.
+// list records that the value holds elements of a kind. A string in a query is
+// a comma-joined list.
 func (s *Shape) list(kind jsontext.Kind) *Shape {
 	if s == nil {
 		return nil
@@ -111,7 +112,7 @@ func (s *Shape) list(kind jsontext.Kind) *Shape {
 	return s.Element
 }
 
-// members runs the rule of an object that o would have under name.
+// members runs the rule of the object called name in o.
 func (s *Shape) members(o *Object, name string, rule Rule) {
 	if s != nil && rule != nil {
 		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, shape: s, at: 0}))

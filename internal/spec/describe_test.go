@@ -29,7 +29,7 @@ func TestDescribeListsEveryLimitOfABody(t *testing.T) {
 	assert.Equal(t, spec.MaxProductName, products.Element.Member("name").MaxLen)
 	assert.Equal(t, spec.Nullable, products.Element.Member("sku").Presence)
 	assert.Equal(t, spec.Required, body.Member("buyer").Member("address").Member("city").Presence)
-	assert.Zero(t, body.Member("buyer").Member("id").Kind, "a rule only looks at it")
+	assert.Zero(t, body.Member("buyer").Member("id").Kind, "a rule reads it without checking it")
 }
 
 func TestDescribeFollowsTheVariant(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDescribeFollowsTheVariant(t *testing.T) {
 	assert.InDelta(t, 1000, spec.Describe(spec.Transfer, spec.Variant{Dialect: spec.LiveDialect}).Member("amount").Min, 0)
 }
 
-func TestDescribeListsTheListsOfAQuery(t *testing.T) {
+func TestDescribeIncludesListParameters(t *testing.T) {
 	t.Parallel()
 	query := spec.Describe(spec.TransactionList, spec.Variant{})
 	for list, want := range map[string][]string{

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Dialect says how each row of docs/assumptions.md in which gateways differ is read:
-// as the interface document says, or as the published gateway does. The zero Dialect
-// reads all rows as the document does.
+// Dialect selects a reading for each row of docs/assumptions.md in which
+// gateways differ: the interface document's, or the published (live)
+// gateway's. The zero Dialect is the document's reading of every row.
 type Dialect uint32
 
-// Row is one of those rows.
+// Row is a row of docs/assumptions.md in which gateways differ.
 type Row uint8
 
-// The rows, by their ids.
+// The rows, named by their ids.
 const (
 	D1 Row = iota
 	D2
@@ -25,7 +25,7 @@ const (
 	D8
 	D10
 	D11
-	D12 // and D17, which is about a member that only D12's live reading has
+	D12 // includes D17, which is about a member that only D12's live reading has
 	D13
 	D14
 	D15
@@ -47,13 +47,13 @@ var rowIDs = [rows]string{
 	"D23", "customer-phone", "hosted-routes",
 }
 
-// The two dialects that gateways are known to have.
+// The two known dialects.
 const (
 	DocumentDialect Dialect = 0
 	LiveDialect     Dialect = 1<<rows - 1
 )
 
-// RowOf returns the row with an id.
+// RowOf returns the row with the given id.
 func RowOf(id string) (r Row, found bool) {
 	for i, own := range rowIDs {
 		if own == id {
@@ -63,13 +63,14 @@ func RowOf(id string) (r Row, found bool) {
 	return 0, false
 }
 
-// With returns the dialect that also reads a row as the live dialect does.
+// With returns d with the live reading of r.
 func (d Dialect) With(r Row) Dialect { return d | 1<<r }
 
-// Live reports whether a row is read as in the live dialect.
+// Live reports whether d has the live reading of r.
 func (d Dialect) Live(r Row) bool { return d&(1<<r) != 0 }
 
-// Nearest returns DocumentDialect or LiveDialect, whichever has more of d's readings.
+// Nearest returns DocumentDialect or LiveDialect, whichever shares more
+// readings with d.
 func (d Dialect) Nearest() Dialect {
 	if bits.OnesCount32(uint32(d)) > int(rows)/2 {
 		return LiveDialect
@@ -77,8 +78,8 @@ func (d Dialect) Nearest() Dialect {
 	return DocumentDialect
 }
 
-// String returns "document", "live", or for a mixture the rows that are read as in the
-// live dialect: "live in D4, D7".
+// String returns "document", "live", or for a mixture the rows with the live
+// reading: "live in D4, D7".
 func (d Dialect) String() string {
 	switch d {
 	case DocumentDialect:

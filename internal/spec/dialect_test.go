@@ -15,7 +15,7 @@ var allRows = [...]string{
 	"customer-phone", "hosted-routes",
 }
 
-func TestADialectIsItsLiveRows(t *testing.T) {
+func TestADialectIsASetOfLiveRows(t *testing.T) {
 	t.Parallel()
 	for i, id := range allRows {
 		r, found := spec.RowOf(id)
@@ -37,7 +37,7 @@ func TestADialectIsItsLiveRows(t *testing.T) {
 	assert.Equal(t, "live", spec.LiveDialect.String())
 }
 
-func TestTheNearestDialectHasMostRows(t *testing.T) {
+func TestTheNearestDialectSharesMostRows(t *testing.T) {
 	t.Parallel()
 	d := spec.DocumentDialect
 	for n, id := range allRows {
@@ -52,8 +52,9 @@ func TestTheNearestDialectHasMostRows(t *testing.T) {
 	assert.Equal(t, spec.LiveDialect, d)
 }
 
-// TestARuleFollowsItsOwnRowOnly: each body is valid in one of the two readings of one row.
-func TestARuleFollowsItsOwnRowOnly(t *testing.T) {
+// TestEachRowChangesOnlyItsOwnRule checks bodies that are valid in only one of
+// a row's two readings.
+func TestEachRowChangesOnlyItsOwnRule(t *testing.T) {
 	t.Parallel()
 	const buyer = `{"name":"x","email":"a@b"}`
 	charge := func(more, buyer string) string {

@@ -15,28 +15,28 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Document is a JSON object under check.
+// Document is a JSON object being checked.
 type Document struct {
 	jsonread.Document
 
 	body  []byte
 	query bool // made from query parameters: every value is a string
 
-	plain   []plainValue // values that Go reads only in another spelling
+	plain   []plainValue // values that Go's decoder does not accept as written
 	checker checker
 	objects []Object
 }
 
 var pool = sync.Pool{New: func() any { return new(Document) }}
 
-// SyntaxError says where a body stops being a JSON object with unique names.
+// SyntaxError reports where a body is not a JSON object with unique names.
 type SyntaxError struct {
-	Offset  int64  // bytes before the fault
-	Pointer string // the member it was found in, as "products[0].name"; may be ""
+	Offset  int64  // bytes before the error
+	Pointer string // the member with the error, such as "products[0].name"; may be ""
 	Reason  string
 }
 
-// Error names the place and the reason and repeats nothing of the body.
+// Error returns the reason and the position, without any part of the body.
 func (e *SyntaxError) Error() string {
 	at := fmt.Sprintf("at byte %d", e.Offset)
 	if e.Pointer != "" {
@@ -61,20 +61,21 @@ func Parse(body []byte) (*Document, error) {
 	return nil, err
 }
 
-// plainValue is a value in the spelling that Go reads.
+// plainValue is a value rewritten in a form that Go's decoder accepts.
 type plainValue struct {
 	start, end int // in the body
 	text       string
 }
 
-// rewrite notes the plain spelling of a value.
+// rewrite records the plain form of a value.
 func (d *Document) rewrite(i int, text string) {
 	start, end := d.Place(i)
 	d.plain = append(d.plain, plainValue{start, end, text})
 }
 
-// plainBody returns the body with every integer as digits (it may have come as 1000.0 or
-// 1e3) and every timestamp in upper case, as Go reads them; a copy only if changed.
+// plainBody returns the body with integers such as 1000.0 and 1e3 written as
+// digits and timestamps in upper case, as Go's decoder requires. It copies the
+// body only if something changes.
 func (d *Document) plainBody() []byte {
 	if len(d.plain) == 0 {
 		return d.body
@@ -93,7 +94,7 @@ func (d *Document) plainBody() []byte {
 }
 
 // Decode reads the document into v, which points to a zero value, after
-// [Document.Check]. Nothing but values in another spelling, such as 1e3, is converted.
+// [Document.Check]. It converts only notations such as 1e3, never types.
 func (d *Document) Decode(v any) error {
 	if len(d.plain) == 0 && d.Document.Decode(v) {
 		return nil
@@ -102,7 +103,8 @@ func (d *Document) Decode(v any) error {
 	return json.Unmarshal(d.plainBody(), v)
 }
 
-// Release gives the document back for reuse; nothing of it may be used after.
+// Release returns the document to the pool. Neither it nor strings from it may
+// be used afterwards.
 func (d *Document) Release() {
 	d.Reset()
 	d.body = nil
@@ -114,7 +116,7 @@ func (d *Document) Release() {
 	pool.Put(d)
 }
 
-// FieldPath writes a JSON pointer as the interface writes fields:
+// FieldPath converts a JSON pointer to the interface's field notation:
 // "/products/0/name" is "products[0].name".
 func FieldPath(p jsontext.Pointer) string {
 	var b strings.Builder
@@ -131,19 +133,20 @@ func FieldPath(p jsontext.Pointer) string {
 	return b.String()
 }
 
-// Joined returns a query parameter as one comma-joined list, however often it
-// was sent. What was sent empty is left out.
+// Joined joins the values of a repeated query parameter with commas. Empty
+// values are left out.
 func Joined(values []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" }), ",")
 }
 
-// parseQuery reads the parameters as members. The error is that there are too many.
+// parseQuery turns the parameters into members. The only possible error is
+// that there are too many.
 func parseQuery(q url.Values) (*Document, error) {
 	members := make(map[string]string, len(q))
 	for name, values := range q {
 		members[strings.ToValidUTF8(name, "�")] = Joined(values)
 	}
-	body, _ := json.Marshal(members, jsontext.AllowInvalidUTF8(true)) // no map of strings fails
+	body, _ := json.Marshal(members, jsontext.AllowInvalidUTF8(true)) // a map of strings always encodes
 	d, err := Parse(body)
 	if err != nil {
 		return nil, err

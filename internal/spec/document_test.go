@@ -38,16 +38,16 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestSyntaxErrorRepeatsNothing: what is malformed may be a card number.
-func TestSyntaxErrorRepeatsNothing(t *testing.T) {
+// TestASyntaxErrorDoesNotQuoteTheBody, because the malformed text may be a
+// card number.
+func TestASyntaxErrorDoesNotQuoteTheBody(t *testing.T) {
 	t.Parallel()
 	_, err := spec.Check([]byte(`{"amount": 4111111111111111x}`), spec.Refund, spec.Variant{})
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "4111")
 }
 
-// TestUnusualForms are read as the usual ones are.
-func TestUnusualForms(t *testing.T) {
+func TestUnusualButValidJSONIsAccepted(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	var many strings.Builder
@@ -66,7 +66,8 @@ func TestUnusualForms(t *testing.T) {
 	}
 }
 
-// FuzzCheck: whatever a body holds, it is checked or is a syntax error.
+// FuzzCheck verifies that any body is either checked or rejected with a syntax
+// error.
 func FuzzCheck(f *testing.F) {
 	for _, body := range []string{transactionBase, `{}`, `{"a":1,"a":2}`, `{"a":tru}`, `{"a":{}}x`, `[]`, "{\"a\":\"\xff\"}"} {
 		f.Add([]byte(body))

@@ -11,9 +11,9 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// edge is one limit: the last value that a member may have and the first that
-// is refused, as JSON, and the code of the refusal. missing as a value takes
-// the member away.
+// edge is one limit: the last value that is allowed and the first that is
+// rejected, as JSON, with the code of the violation. The value missing removes
+// the member.
 type edge struct {
 	field   string // "products[0].name"
 	allowed string
@@ -23,10 +23,10 @@ type edge struct {
 
 const missing = golden.Missing
 
-// checkEdges tries each edge on an otherwise right body.
+// checkEdges tries each edge in an otherwise valid body.
 func checkEdges(t *testing.T, rule spec.Rule, base string, edges []edge) {
 	t.Helper()
-	require.Empty(t, check(t, base, rule), "the base body must be right")
+	require.Empty(t, check(t, base, rule), "the base body must be valid")
 	for _, e := range edges {
 		t.Run(e.field+" "+e.code+" "+shorten(e.refused), func(t *testing.T) {
 			t.Parallel()
@@ -53,8 +53,8 @@ func edit(t *testing.T, body, path, value string) string {
 	return golden.Edit(t, body, path, value)
 }
 
-// text returns the JSON of a string of n characters of two bytes each, so that
-// a limit that counts bytes fails.
+// text returns the JSON of a string of n two-byte characters, so that a limit
+// on bytes instead of characters fails.
 func text(n int) string { return `"` + strings.Repeat("é", n) + `"` }
 
 // list returns the JSON of an array of n elements.

@@ -1,6 +1,6 @@
 package spec
 
-// Legacy are the calls of the v1 surface and of the retired tokenization.
+// Legacy are the operations of the v1 surface and of the retired tokenization.
 var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentToken, CreatePaymentToken Operation }{
 	ConfigureIntegration: operation("legacy.configure_integration", "POST /v1/business/integration", Unsafe, LegacyIntegration),
 	Balance:              operation("legacy.balance", "GET /v1/account/balance", Safe, nil),
@@ -9,11 +9,11 @@ var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentTok
 	CreatePaymentToken:   operation("legacy.create_payment_token", "POST /v2/payment_token/{public_token}", Unsafe, LegacyToken),
 }
 
-// Limits of the v1 surface, which the interface document does not state; see values.go
-// for those that resources share.
+// Limits of the v1 surface, which the interface document does not state;
+// shared limits are in values.go.
 const (
 	MinLegacyExpiration = 1         // seconds
-	MaxLegacyExpiration = 1<<31 - 1 // seconds, 68 years: what a duration in nanoseconds still holds
+	MaxLegacyExpiration = 1<<31 - 1 // seconds, 68 years: fits in a duration of nanoseconds
 	MaxSplitPercent     = 100
 )
 
@@ -67,10 +67,11 @@ func legacySplit(o *Object) {
 }
 
 // LegacyToken holds the rules of POST /v2/payment_token/:public_token: any
-// object, as long as there is no card data in it.
+// object without card data.
 func LegacyToken(*Object) {}
 
-// texts checks members whose only documented rule is that they are strings.
+// texts checks optional members that have no documented rule except that they
+// are strings.
 func texts(o *Object, names ...string) {
 	for _, name := range names {
 		o.String(name, Optional)

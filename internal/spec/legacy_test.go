@@ -99,5 +99,5 @@ func TestLegacyTokenAcceptsEverythingButCardData(t *testing.T) {
 		assert.NotContains(t, found[0].Message, "4111")
 	}
 	_, err := spec.Check([]byte(`[]`), spec.LegacyToken, spec.Variant{})
-	assert.Error(t, err, "a body that is no object")
+	assert.Error(t, err, "a body that is not an object")
 }

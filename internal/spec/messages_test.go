@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-func TestAMessageNamesTheRule(t *testing.T) {
+func TestMessagesNameTheRule(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		rule                spec.Rule
@@ -21,8 +21,8 @@ func TestAMessageNamesTheRule(t *testing.T) {
 		{spec.CheckoutLink, valueLink, "title", text(256), "title", "must have at most 255 characters"},
 		{spec.SubscriptionUpdate, `{}`, "retry_offsets_days", `[]`, "retry_offsets_days", "must have at least 1 element"},
 		{spec.SubscriptionUpdate, `{}`, "retry_offsets_days", list(11, "1"), "retry_offsets_days", "must have at most 10 elements"},
-		{spec.SubscriptionUpdate, `{}`, "failurePolicy", `1`, "failurePolicy", "is the record's spelling: send it as failure_policy"},
-		{spec.SubscriptionUpdate, `{}`, "retryOffsetsDays", `1`, "retryOffsetsDays", "is the record's spelling: send it as retry_offsets_days"},
+		{spec.SubscriptionUpdate, `{}`, "failurePolicy", `1`, "failurePolicy", "is the name in responses: send it as failure_policy"},
+		{spec.SubscriptionUpdate, `{}`, "retryOffsetsDays", `1`, "retryOffsetsDays", "is the name in responses: send it as retry_offsets_days"},
 		{spec.Customer, customerBase, "email", `"maria"`, "email", "must be an e-mail address"},
 	} {
 		found := check(t, edit(t, tc.base, tc.field, tc.value), tc.rule)
@@ -32,7 +32,7 @@ func TestAMessageNamesTheRule(t *testing.T) {
 	}
 }
 
-func TestATimeMustBeInTheGatewaysFuture(t *testing.T) {
+func TestATimeMustBeAfterTheGatewaysClock(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, time.January, 4, 9, 0, 0, 0, time.FixedZone("", -3*60*60))
 	for at, past := range map[string]bool{

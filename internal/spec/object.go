@@ -17,19 +17,19 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Presence says what a member may be beside its type.
+// Presence says whether a member may be missing or null.
 type Presence uint8
 
-// The presences: a Required member must stand in the body and not be null, an
-// Optional one may be missing, a Nullable one may be missing or null.
+// A Required member must be present and not null, an Optional one may be
+// missing, a Nullable one may be missing or null.
 const (
 	Optional Presence = iota
 	Required
 	Nullable
 )
 
-// optional is Optional, and Nullable in the live reading: some optional members
-// may be null there.
+// optional returns Optional, or Nullable if D19 has the live reading, in which
+// some optional members may be null.
 func (o *Object) optional() Presence {
 	if o.Variant().Dialect.Live(D19) {
 		return Nullable
@@ -44,15 +44,15 @@ type checker struct {
 	found   []Violation
 }
 
-// Object is a JSON object under check.
+// Object is a JSON object being checked.
 type Object struct {
 	c      *checker
 	parent *Object
 	name   string
-	index  int // the position in the array called name; -1 outside one
+	index  int // the index in the array called name; -1 if it is not an element
 	at     int
-	shape  *Shape // what [Describe] is told; nil where members are checked
-	hint   int    // the member after the one found last, if the next one often is
+	shape  *Shape // records the checks for [Describe]; nil if members are checked
+	hint   int    // where the search for the next member begins
 }
 
 // Check runs rule over the whole document and then looks for card data.
@@ -70,11 +70,11 @@ func (d *Document) object(o Object) *Object {
 	return &d.objects[len(d.objects)-1]
 }
 
-// Variant returns the reading that holds.
+// Variant returns the variant of the run.
 func (o *Object) Variant() Variant { return o.c.variant }
 
 // Fail records a violation of the member called name, or of the object itself
-// where name is "".
+// if name is "".
 func (o *Object) Fail(name, code, format string, args ...any) {
 	path := o.path()
 	switch {
@@ -83,7 +83,7 @@ func (o *Object) Fail(name, code, format string, args ...any) {
 	case name != "":
 		path += "." + name
 	}
-	// The name may be a piece of the body, which the caller is free to reuse.
+	// The name may point into the body, which the caller may reuse.
 	o.c.found = append(o.c.found, Violation{Field: strings.Clone(path), Message: fmt.Sprintf(format, args...), Code: code})
 }
 
@@ -95,21 +95,21 @@ func (o *Object) path() string {
 	if path != "" {
 		path += "."
 	}
-	path += MaskCardNumbers(o.name) // of card data, a name may be one
+	path += MaskCardNumbers(o.name) // a name may be a card number
 	if o.index >= 0 {
 		path += "[" + strconv.Itoa(o.index) + "]"
 	}
 	return path
 }
 
-// Has reports whether the member is there and not null.
+// Has reports whether the member is present and not null.
 func (o *Object) Has(name string) bool {
 	k := o.kind(name)
 	return k != 0 && k != 'n'
 }
 
-// Text returns the member's text, or "" if it is missing or no string. It
-// lives as long as the document.
+// Text returns the member's string, or "" if it is missing or not a string. It
+// is valid until the document is released.
 func (o *Object) Text(name string) string {
 	if i := o.locate(name); i > 0 && o.c.doc.Kind(i) == '"' {
 		return o.c.doc.Text(i)
@@ -117,7 +117,8 @@ func (o *Object) Text(name string) string {
 	return ""
 }
 
-// locate returns the node of the member called name; 0, the root, is none.
+// locate returns the node of the member called name, or 0 (the root) if there
+// is none.
 func (o *Object) locate(name string) int {
 	if o.shape != nil {
 		o.shape.member(name)
@@ -125,7 +126,7 @@ func (o *Object) locate(name string) int {
 	return o.c.doc.Find(o.at, name, &o.hint)
 }
 
-// kind returns the kind of the member called name, 0 if there is none.
+// kind returns the kind of the member called name, or 0 if there is none.
 func (o *Object) kind(name string) jsontext.Kind {
 	if i := o.locate(name); i > 0 {
 		return o.c.doc.Kind(i)
@@ -133,8 +134,8 @@ func (o *Object) kind(name string) jsontext.Kind {
 	return 0
 }
 
-// member is a member under check; ok says that its value has the right type,
-// so that further rules make sense.
+// member is a member being checked. If ok, its value has the right type and
+// further rules apply.
 type member struct {
 	o    *Object
 	name string
@@ -143,8 +144,8 @@ type member struct {
 	shape *Shape // of the value; see [Object]
 }
 
-// take finds the member and reports it where it is missing, null or of
-// another kind than wanted; '0' is a number, 't' true or false.
+// take finds the member and reports a violation if it is missing, null or of
+// the wrong kind; '0' stands for a number, 't' for true or false.
 func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) (member, int) {
 	m := member{o: o, name: name}
 	if o.shape != nil {
@@ -170,20 +171,22 @@ func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) 
 	return m, i
 }
 
-// readsAs reports whether a query parameter may be read as a value of kind.
+// readsAs reports whether a query parameter may be read as a value of this
+// kind.
 func (d *Document) readsAs(i int, kind jsontext.Kind) bool {
 	text := d.Raw(i)
 	return kind == '0' || kind == 't' && (text == `"true"` || text == `"false"`)
 }
 
-// Int checks that a member is an integer; in a query, one of digits only.
+// Int checks that a member is an integer. In a query it must be written as
+// digits.
 func (o *Object) Int(name string, p Presence) IntRule {
 	var v int64
 	m, i := o.take(name, p, '0', "an integer")
 	if !m.ok {
 		return IntRule{member: m}
 	}
-	if o.c.doc.query { // plain digits, as those who read the query want them
+	if o.c.doc.query { // digits only, as the readers of the query expect
 		n, err := strconv.ParseInt(o.Text(name), 10, 64)
 		v, m.ok = n, err == nil
 	} else {
@@ -195,7 +198,8 @@ func (o *Object) Int(name string, p Presence) IntRule {
 	return IntRule{member: m, v: v}
 }
 
-// integer reads node i of a body, and rewrites one such as 1200.00 or 1.2e3.
+// integer reads the integer at node i of a body, and rewrites notations such
+// as 1200.00 and 1.2e3.
 func (d *Document) integer(i int) (int64, bool) {
 	if v, ok := jsonread.PlainInteger(d.Raw(i)); ok {
 		return v, true
@@ -207,14 +211,14 @@ func (d *Document) integer(i int) (int64, bool) {
 	return v, ok
 }
 
-// IntRule is an integer under check.
+// IntRule is an integer being checked.
 type IntRule struct {
 	member
 
 	v int64
 }
 
-// Between checks both limits, which are allowed values.
+// Between checks both limits, inclusive.
 func (r IntRule) Between(lo, hi int64) IntRule {
 	r.shape.between(float64(lo), float64(hi))
 	if r.ok && r.v < lo {
@@ -225,7 +229,7 @@ func (r IntRule) Between(lo, hi int64) IntRule {
 	return r
 }
 
-// AtLeast checks a lower limit, which is an allowed value.
+// AtLeast checks a lower limit, inclusive.
 func (r IntRule) AtLeast(lo int64) IntRule {
 	r.shape.between(float64(lo), math.Inf(1))
 	if r.ok && r.v < lo {
@@ -265,18 +269,18 @@ func (o *Object) String(name string, p Presence) StringRule {
 	return r
 }
 
-// StringRule is a string under check. Lengths count characters, not bytes.
+// StringRule is a string being checked. Lengths count characters, not bytes.
 type StringRule struct {
 	member
 
 	v string
 }
 
-// Len checks the least and the greatest number of characters.
+// Len checks the minimum and maximum number of characters.
 func (r StringRule) Len(lo, hi int) StringRule {
 	r.shape.length(lo, hi)
 	if !r.ok || len(r.v) <= hi && (lo == 0 || lo == 1 && r.v != "") {
-		return r // no more bytes than there may be characters
+		return r // a string has at most as many characters as bytes
 	}
 	switch n := utf8.RuneCountInString(r.v); {
 	case n < lo:
@@ -287,10 +291,10 @@ func (r StringRule) Len(lo, hi int) StringRule {
 	return r
 }
 
-// MinLen checks the least number of characters.
+// MinLen checks the minimum number of characters.
 func (r StringRule) MinLen(lo int) StringRule { return r.Len(lo, math.MaxInt) }
 
-// MaxLen checks the greatest number of characters.
+// MaxLen checks the maximum number of characters.
 func (r StringRule) MaxLen(hi int) StringRule { return r.Len(0, hi) }
 
 func characters(n int) string { return count(n, "character") }
@@ -304,7 +308,7 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Match checks that fits holds; the message says what the string must be.
+// Match checks the string with fits; must is the message of a violation.
 func (r StringRule) Match(fits func(string) bool, must string) StringRule {
 	r.shape.must(must)
 	if r.ok && !fits(r.v) {
@@ -324,8 +328,8 @@ func (r StringRule) WebURL() StringRule {
 	return r.Match(func(s string) bool { _, ok := webURL(s); return ok }, "must be an http or https URL")
 }
 
-// HTTPS checks for an absolute https URL; plain http passes to a loopback host
-// if the variant allows it.
+// HTTPS checks for an absolute https URL. With [Variant.LoopbackHTTP], plain
+// http is allowed to a loopback host.
 func (r StringRule) HTTPS() StringRule {
 	return r.Match(func(s string) bool {
 		u, ok := webURL(s)
@@ -340,7 +344,8 @@ func (r StringRule) Time() StringRule {
 	}
 	return r.Match(func(s string) bool {
 		t, err := ParseTime(s)
-		// A zone can move the last hours of 9999 into a year that RFC 3339 can't write.
+		// In UTC, a time in the last hours of 9999 may be in a year that RFC
+		// 3339 can't express.
 		return err == nil && t.UTC().Year() >= 0 && t.UTC().Year() <= 9999
 	}, "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
 }
@@ -354,13 +359,14 @@ func (r StringRule) Future() {
 	}
 }
 
-// MustBeAfter is the message about a timestamp that is not in the gateway's
-// future. It names the gateway's time, which a test may have moved by months.
+// MustBeAfter returns the message about a timestamp that is not in the future.
+// It includes the gateway's time, because a test may have advanced the clock
+// by months.
 func MustBeAfter(now time.Time) string {
 	return "must be after the gateway's clock, which is at " + now.UTC().Format(time.RFC3339)
 }
 
-// ParseTime reads an RFC 3339 timestamp, whose T and Z may be lower case.
+// ParseTime parses an RFC 3339 timestamp; T and Z may be lower case.
 func ParseTime(s string) (time.Time, error) {
 	return time.Parse(time.RFC3339, strings.ToUpper(s))
 }
@@ -428,14 +434,14 @@ func (o *Object) Array(name string, p Presence) ArrayRule {
 	return ArrayRule{member: m, at: i}
 }
 
-// ArrayRule is an array under check.
+// ArrayRule is an array being checked.
 type ArrayRule struct {
 	member
 
 	at int
 }
 
-// Len checks the least and the greatest number of elements.
+// Len checks the minimum and maximum number of elements.
 func (r ArrayRule) Len(lo, hi int) ArrayRule {
 	r.shape.length(lo, hi)
 	if !r.ok {
@@ -538,15 +544,15 @@ func isEmail(s string) bool {
 	return err == nil && a.Address == s
 }
 
-// isPlainEmail knows the addresses that nearly all are, without comments,
-// quotes and the like, and allocates nothing.
+// isPlainEmail recognizes the common addresses, without comments, quotes and
+// the like, and does not allocate.
 func isPlainEmail(s string) bool {
 	local, domain, found := strings.Cut(s, "@")
 	return found && isDotted(local) && isDotted(domain)
 }
 
-// isDotted reports whether s is words of letters, digits, "-", "_" and "+", joined by
-// single dots.
+// isDotted reports whether s consists of words of letters, digits, "-", "_"
+// and "+", joined by single dots.
 func isDotted(s string) bool {
 	for word := range strings.SplitSeq(s, ".") {
 		if word == "" {
@@ -566,7 +572,7 @@ func isIP(s string) bool {
 	return err == nil && ip.Zone() == ""
 }
 
-// alphanumeric reports whether s is ASCII letters and digits.
+// alphanumeric reports whether s consists of ASCII letters and digits.
 func alphanumeric(s string) bool {
 	for i := range len(s) {
 		if !isWord(s[i]) || s[i] == '_' {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Operation is one row of the interface: what the client, the mock gateway,
-// the documentation and the tests all need to know of a call.
+// Operation describes one operation of the interface, for the client, the mock
+// gateway, the documentation and the tests.
 type Operation struct {
 	Name   string // "transactions.refund"
 	Method string // "PUT"
@@ -18,26 +18,27 @@ type Operation struct {
 	Numbered bool // a list by page number
 }
 
-// Class says what may be done with an operation whose outcome is not known.
+// Class says whether an operation may be repeated if its outcome is unknown.
 type Class uint8
 
 const (
-	// Safe operations may be repeated at will: reads, and writes that set a
+	// Safe operations may always be repeated: reads, and writes that set a
 	// state rather than add to it.
 	Safe Class = iota
-	// Keyed operations carry a reference that makes the gateway reject a second
-	// one, or return the first one's result. They may be repeated with the same
-	// bytes.
+	// Keyed operations carry a reference by which the gateway rejects a
+	// repeat, or returns the result of the first. They may be repeated with
+	// the same bytes.
 	Keyed
 	// Unsafe operations are repeated only if nothing was sent or the gateway
-	// said that it did nothing.
+	// reported that it did nothing.
 	Unsafe
 )
 
 // String returns the class as docs/interface.md writes it.
 func (c Class) String() string { return [...]string{"safe", "keyed", "unsafe"}[c] }
 
-// operation returns a row; route is "PUT /v2/transactions/{id}/refund".
+// operation returns an Operation; route is, for example, "PUT
+// /v2/transactions/{id}/refund".
 func operation(name, route string, class Class, rule Rule) Operation {
 	method, path, _ := strings.Cut(route, " ")
 	return Operation{Name: name, Method: method, Path: path, Class: class, Rule: rule}
@@ -48,7 +49,7 @@ func numbered(list Operation) Operation {
 	return list
 }
 
-// Operations ranges over every row.
+// Operations iterates over all operations.
 func Operations() iter.Seq[Operation] {
 	return func(yield func(Operation) bool) {
 		for _, resource := range [...]any{Transactions, Transfers, Customers, Subscriptions, CheckoutLinks, CheckoutSessions, Legacy} {

@@ -2,16 +2,17 @@ package spec
 
 import "strings"
 
-// NormalPixKey returns a Pix key as the central bank's directory writes it, and
-// whether value is a key of that type:
+// NormalPixKey returns the form in which the central bank's directory stores a
+// Pix key, and whether value is a valid key of that type:
 //
-//	CPF    11 digits, or 000.000.000-00; check digits right
-//	CNPJ   14 digits or capital letters, or 00.000.000/0000-00; check digits right
+//	CPF    11 digits, or 000.000.000-00; valid check digits
+//	CNPJ   14 digits or capital letters, or 00.000.000/0000-00; valid check digits
 //	EMAIL  an e-mail address
 //	PHONE  + and 8 to 15 digits, or a Brazilian number of 10 or 11 digits with or without 55 before it
 //	EVP    a UUID
 //
-// Two values with one normal form are one key. An unknown type fits nothing.
+// Values with the same normal form are the same key. No value is valid for an
+// unknown type.
 func NormalPixKey(keyType, value string) (normal string, ok bool) {
 	switch keyType {
 	case "CPF":
@@ -31,7 +32,8 @@ func NormalPixKey(keyType, value string) (normal string, ok bool) {
 	}
 }
 
-// pixKeyForm says what a key of the type must be, "" for an unknown type.
+// pixKeyForm returns the message about an invalid key of the type, or "" for
+// an unknown type.
 func pixKeyForm(keyType string) string {
 	switch keyType {
 	case "CPF":
@@ -49,7 +51,7 @@ func pixKeyForm(keyType string) string {
 	}
 }
 
-// unmask takes the punctuation of mask out of s where s has all of it.
+// unmask removes the punctuation of mask from s if s has all of it.
 func unmask(s, mask string) string {
 	if len(s) != len(mask) {
 		return s
@@ -67,21 +69,21 @@ func unmask(s, mask string) string {
 }
 
 // isCPF checks the two check digits, each modulo 11 over all digits before it.
-// A row of one digit passes them, but belongs to no one.
+// A repeated single digit passes that check, but is never issued.
 func isCPF(s string) bool {
 	return len(s) == 11 && digits(s) && strings.Trim(s, s[:1]) != "" && checkDigits(s, 11)
 }
 
-// isCNPJ checks like isCPF, with weights that start again after 9. Numbers
-// given since July 2026 may hold capital letters before the check digits.
+// isCNPJ checks like isCPF, with weights that wrap around after 9. Numbers
+// issued since July 2026 may have capital letters before the check digits.
 func isCNPJ(s string) bool {
 	return len(s) == 14 && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" &&
 		strings.Trim(s, s[:1]) != "" && checkDigits(s, 9)
 }
 
 // checkDigits verifies the last two characters of s. Weights run from the
-// right, from 2 to maxWeight and over again; a letter counts as its distance
-// from '0' in ASCII.
+// right, from 2 to maxWeight, and wrap around; the value of a letter is its
+// distance from '0' in ASCII.
 func checkDigits(s string, maxWeight int) bool {
 	for _, end := range [...]int{len(s) - 2, len(s) - 1} {
 		sum, weight := 0, 2
@@ -102,7 +104,7 @@ func checkDigits(s string, maxWeight int) bool {
 	return true
 }
 
-// normalPhone returns E.164.
+// normalPhone converts a phone number to E.164.
 func normalPhone(s string) (string, bool) {
 	international, plus := strings.CutPrefix(s, "+")
 	if plus && !strings.HasPrefix(international, "55") {
@@ -118,8 +120,8 @@ func normalPhone(s string) (string, bool) {
 	return "+55" + national, true
 }
 
-// isBrazilianPhone checks for a two-digit area code, which holds no zero, and
-// 8 digits of a landline or 9 of a mobile, which start with 9.
+// isBrazilianPhone checks for a two-digit area code without zeros, followed by
+// 8 digits of a landline or 9 digits of a mobile, which begins with 9.
 func isBrazilianPhone(s string) bool {
 	if !digits(s) || len(s) != 10 && len(s) != 11 {
 		return false

@@ -1,8 +1,8 @@
-// Package spec holds the interface document once, for both halves of the
-// project: its operations, rules, limits and enums. The client runs a rule over
-// the body it is about to send, the mock gateway over the body that came.
-// Because a rule sees the bytes on the wire, absent, null, a wrong type and a
-// value, even a zero value, are four different things to it.
+// Package spec defines the interface's operations, rules, limits and enums
+// once, for the client and the mock gateway. The client checks the body that
+// it is about to send, the mock gateway the body that it received. A rule
+// checks the bytes on the wire, so it distinguishes an absent member, null, a
+// wrong type, and a value, even a zero value.
 //
 // A rule is a function over an [Object], one per request:
 //
@@ -12,8 +12,8 @@
 //		o.Int("quantity", Optional).Between(1, MaxQuantity)
 //	}
 //
-// A new endpoint is an [Operation] in the file of its resource, beside the limits
-// and enums of its rule.
+// To add an endpoint, add an [Operation] to the file of its resource, next to
+// the limits and enums of its rule.
 package spec
 
 import (
@@ -24,16 +24,15 @@ import (
 // Rule checks the members of one request body or query.
 type Rule func(*Object)
 
-// Variant is what a rule may depend on beside the request: which of the two
-// readings of the interface holds, and who asks. The zero Variant is the
-// interface document's own reading.
+// Variant is everything besides the request that a rule may depend on, such as
+// the dialect. The zero Variant follows the interface document.
 type Variant struct {
 	Dialect      Dialect
 	Lenient      bool // products and buyer may be missing
 	LoopbackHTTP bool // notify_url may be plain http to a loopback host
 
-	// Now is what times that must be in the future are compared with; the zero
-	// time accepts them all.
+	// Now is the time after which future times must be; the zero time accepts
+	// all.
 	Now time.Time
 }
 
@@ -47,16 +46,16 @@ const (
 	CodeInvalidEnum = "invalid_enum_value"
 )
 
-// Violation is one broken rule: the member's path ("products[0].name"), what
-// is wrong with it in words, and one of the codes above.
+// Violation is one broken rule: the member's path ("products[0].name"), a
+// message, and one of the codes above.
 type Violation struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 	Code    string `json:"code"`
 }
 
-// Check runs rule over a JSON body and returns every violation, in the body
-// rules' order. The error is for a body that is no JSON object at all.
+// Check runs rule over a JSON body and returns every violation, in the order
+// of the rules. It returns an error only if the body is not a JSON object.
 func Check(body []byte, rule Rule, v Variant) ([]Violation, error) {
 	d, err := Parse(body)
 	if err != nil {
@@ -66,8 +65,9 @@ func Check(body []byte, rule Rule, v Variant) ([]Violation, error) {
 	return d.Check(rule, v), nil
 }
 
-// CheckQuery runs rule over query parameters, which are strings: numbers are read from
-// them, repeated keys are one comma-joined list, an empty optional one is absent.
+// CheckQuery runs rule over query parameters. Numbers are parsed from strings,
+// repeated parameters are joined with commas, and an empty optional parameter
+// counts as absent.
 func CheckQuery(q url.Values, rule Rule, v Variant) []Violation {
 	d, err := parseQuery(q)
 	if err != nil {

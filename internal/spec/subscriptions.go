@@ -2,7 +2,7 @@ package spec
 
 import "strings"
 
-// Subscriptions are the calls of /v2/subscriptions.
+// Subscriptions are the operations of /v2/subscriptions.
 var Subscriptions = struct{ Create, List, Get, Update, Cancel Operation }{
 	Create: operation("subscriptions.create", "POST /v2/subscriptions", Keyed, Subscription),
 	List:   operation("subscriptions.list", "GET /v2/subscriptions", Safe, SubscriptionList),
@@ -11,7 +11,7 @@ var Subscriptions = struct{ Create, List, Get, Update, Cancel Operation }{
 	Cancel: operation("subscriptions.cancel", "POST /v2/subscriptions/{id}/cancel", Unsafe, SubscriptionCancel),
 }
 
-// Limits of subscriptions; see values.go for those that resources share.
+// Limits of subscriptions; shared limits are in values.go.
 const (
 	MinSubscriptionToken = 6
 	MinIntervalCount     = 1
@@ -38,12 +38,14 @@ var (
 	FailurePolicies      = setOf("immediate_cancel", "retry_then_cancel")
 	SubscriptionStatuses = setOf("incomplete", "trialing", "active", "past_due", "cancel_scheduled", "canceled")
 	CancellationReasons  = setOf("user_requested", "payment_failure", "chargeback", "system")
-	// AuthorizationStatuses are those of a Pix Automatico's authorisation.
+	// AuthorizationStatuses are the statuses of a Pix Automatico
+	// authorization.
 	AuthorizationStatuses = setOf("pending", "approved", "rejected", "expired", "canceled")
 )
 
 // Subscription holds the rules of POST /v2/subscriptions, by card and by Pix
-// Automatico. A Pix Automatico has no token: its payer authorises in the bank.
+// Automatico. A Pix Automatico has no token: its payer authorizes it in the
+// bank's app.
 func Subscription(o *Object) {
 	o.String("customer_id", Required).MinLen(1)
 	o.Int("amount", Required).Between(MinAmount, MaxAmount)
@@ -62,8 +64,8 @@ func Subscription(o *Object) {
 	o.String("comment", Optional).MaxLen(MaxPixComment)
 }
 
-// subscriptionToken wants a single-use token for a card and none for a Pix
-// Automatico. A payment_method that is neither is an error of its own.
+// subscriptionToken requires a single-use token for a card and rejects a token
+// for a Pix Automatico. The check of payment_method reports any other method.
 func subscriptionToken(o *Object) {
 	switch {
 	case !o.Has("payment_method"), o.Text("payment_method") == "credit_card":
@@ -85,7 +87,7 @@ func singleUse(r StringRule) {
 		"must start with pgct_: a subscription takes a single-use token of the client-side payment element")
 }
 
-// dunning holds the rules of what happens when a renewal fails.
+// dunning holds the rules of the members that configure failed renewals.
 func dunning(o *Object) {
 	o.Enum("failure_policy", Optional, FailurePolicies)
 	o.Array("retry_offsets_days", Optional).Len(MinRetryOffsets, MaxRetryOffsets).EachInt(MinRetryOffset, MaxRetryOffset)
@@ -97,9 +99,8 @@ func information(o *Object) {
 }
 
 // SubscriptionUpdate holds the rules of PATCH /v2/subscriptions/{id}, which
-// changes three members only. A member that exists but can't be changed is
-// rejected by name, so that an ignored change is not mistaken for one that was
-// made.
+// changes only three members. Other known members are rejected rather than
+// ignored, so that the caller does not believe that they were changed.
 func SubscriptionUpdate(o *Object) {
 	o.Object("metadata", Nullable, nil)
 	dunning(o)
@@ -110,13 +111,13 @@ func SubscriptionUpdate(o *Object) {
 	}
 	for _, name := range [...][2]string{{"failurePolicy", "failure_policy"}, {"retryOffsetsDays", "retry_offsets_days"}} {
 		if o.locate(name[0]) > 0 {
-			o.Fail(name[0], CodeInvalid, "is the record's spelling: send it as %s", name[1])
+			o.Fail(name[0], CodeInvalid, "is the name in responses: send it as %s", name[1])
 		}
 	}
 }
 
 // fixedSubscriptionMembers are the members of the create request and of the
-// record, in their own spellings.
+// resource, each under its own name.
 var fixedSubscriptionMembers = [...]string{
 	"customer_id", "amount", "token", "payment_method", "interval", "interval_count", "currency", "informations",
 	"idempotency_key", "products", "trial_end", "billing_day_of_month", "comment",

@@ -93,7 +93,7 @@ func TestSubscriptionByPixAutomatico(t *testing.T) {
 	})
 }
 
-func TestATokenIsCheckedWhateverThePaymentMethod(t *testing.T) {
+func TestATokenIsCheckedForEveryPaymentMethod(t *testing.T) {
 	t.Parallel()
 	wrongMethod := edit(t, cardSubscription, "payment_method", `"cash"`)
 	for token, want := range map[string][]string{
@@ -106,10 +106,10 @@ func TestATokenIsCheckedWhateverThePaymentMethod(t *testing.T) {
 		assert.Equal(t, want, got, token)
 	}
 	first := `{"token":"pgct_tok",` + strings.TrimPrefix(strings.TrimSpace(pixSubscription), "{")
-	assert.Len(t, check(t, first, spec.Subscription), 1, "wherever it stands in the body")
+	assert.Len(t, check(t, first, spec.Subscription), 1, "anywhere in the body")
 }
 
-func TestSubscriptionTakesEveryBillingCurrency(t *testing.T) {
+func TestSubscriptionAcceptsEveryBillingCurrency(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for currency := range spec.BillingCurrencies.All() {
@@ -210,8 +210,8 @@ func TestSubscriptionRejectsCardData(t *testing.T) {
 	}
 }
 
-// An integer may be written as 1.0 or 1e0, in an array too.
-func TestRetryOffsetsInAnySpellingAreDecoded(t *testing.T) {
+// Integers in an array may be written as 1.0 or 1e0 too.
+func TestRetryOffsetsInAnyNotationAreDecoded(t *testing.T) {
 	t.Parallel()
 	d, err := spec.Parse([]byte(`{"retry_offsets_days":[1.0,3e0,5]}`))
 	require.NoError(t, err)

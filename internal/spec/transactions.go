@@ -6,7 +6,7 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Transactions are the calls of /v2/transactions.
+// Transactions are the operations of /v2/transactions.
 var Transactions = struct{ Create, List, Get, SetSandboxStatus, Refund, UpdateDelivery Operation }{
 	Create:           operation("transactions.create", "POST /v2/transactions", Keyed, Transaction),
 	List:             operation("transactions.list", "GET /v2/transactions", Safe, TransactionList),
@@ -16,7 +16,7 @@ var Transactions = struct{ Create, List, Get, SetSandboxStatus, Refund, UpdateDe
 	UpdateDelivery:   operation("transactions.update_delivery", "PUT /v2/transactions/{id}/delivery", Safe, Delivery),
 }
 
-// Limits of transactions; see values.go for those that resources share.
+// Limits of transactions; shared limits are in values.go.
 const (
 	MinProducts     = 1
 	MaxSKU          = 255
@@ -74,7 +74,7 @@ func Transaction(o *Object) {
 	}
 }
 
-// token is required for cards; elsewhere it is checked if it is sent.
+// token is required for cards. For other methods it is checked if present.
 func token(o *Object) {
 	p := Optional
 	if o.Text("method") == "credit_card" {
@@ -83,8 +83,8 @@ func token(o *Object) {
 	cardToken(o.String("token", p))
 }
 
-// cardToken checks that a string is a payment token. A card number in its place
-// is reported as card data, and only as that.
+// cardToken checks that a string is a payment token. A card number is left to
+// the card data check, so that it is reported once.
 func cardToken(r StringRule) {
 	if HoldsCardNumber(r.v) {
 		return
@@ -119,7 +119,7 @@ func buyer(o *Object) {
 	o.Object("address", Nullable, Address)
 }
 
-// buyerID checks the one member that may be a number or a text.
+// buyerID checks the only member that may be a number or a string.
 func buyerID(o *Object) {
 	switch k := o.kind("id"); {
 	case k == 0, k == 'n':
@@ -127,7 +127,7 @@ func buyerID(o *Object) {
 		o.String("id", Nullable).MinLen(1)
 	case k != '0':
 		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", jsonread.KindName(k))
-	case strings.ContainsAny(o.c.doc.Raw(o.locate("id")), ".eE"): // compared as it is written
+	case strings.ContainsAny(o.c.doc.Raw(o.locate("id")), ".eE"): // ids are compared as written
 		o.Fail("id", CodeInvalidType, "must be an integer or a string")
 	}
 }
@@ -143,7 +143,7 @@ func Address(o *Object) {
 	o.Enum("country", Optional, Countries)
 }
 
-// postal holds the rules of an address but for its country.
+// postal holds the rules of an address, except for its country.
 func postal(o *Object) {
 	o.String("street", Required).MinLen(1)
 	o.String("number", Optional)
@@ -154,8 +154,8 @@ func postal(o *Object) {
 	o.String("zipCode", Optional)
 }
 
-// voucherAddress checks what a voucher needs of the buyer's address beyond the
-// address's own rules; the country's default satisfies it.
+// voucherAddress checks what a voucher requires of the buyer's address in
+// addition to the address rules. The default country is sufficient.
 func voucherAddress(o *Object) {
 	if at := o.locate("buyer"); at > 0 && o.c.doc.Kind(at) == '{' {
 		b := &Object{c: o.c, parent: o, name: "buyer", index: -1, at: at}
@@ -203,8 +203,8 @@ func SandboxStatus(o *Object) {
 	o.Enum("status", Required, states)
 }
 
-// LiveSandboxStatus is SandboxStatus for a client, which may talk to either
-// reading: the gateway says which of the states it takes.
+// LiveSandboxStatus is SandboxStatus for a client, which may talk to a gateway
+// of either dialect: the gateway decides which states it accepts.
 func LiveSandboxStatus(o *Object) { o.Enum("status", Required, LiveTransactionStatuses) }
 
 // TransactionList holds the rules of the query of GET /v2/transactions.
@@ -220,7 +220,7 @@ func TransactionList(o *Object) {
 	o.String("dateTo", Optional).Match(isDate, "must be a date or a timestamp with a zone")
 }
 
-// cursorPage holds the rules that every cursor list shares.
+// cursorPage holds the rules that all lists with cursors share.
 func cursorPage(o *Object) {
 	o.Int("limit", Optional).Between(1, MaxPageSize)
 	o.Enum("direction", Optional, Directions)

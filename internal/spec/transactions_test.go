@@ -69,7 +69,7 @@ func TestTransaction(t *testing.T) {
 
 const product = `{"name":"x","price":0}`
 
-// productValues are those of a product that stands at path.
+// productValues are the values of the product at path.
 func productValues(path string) []values {
 	return []values{
 		{field: path + ".name", allowed: []string{text(1), text(255)}, refused: notA("string", gone(), null(),
@@ -131,13 +131,13 @@ func TestBuyerID(t *testing.T) {
 	})
 	for _, gone := range []string{missing, `null`} {
 		found := check(t, edit(t, base, "buyer.id", gone), spec.Transaction)
-		require.Len(t, found, 2, "without an id both are needed")
+		require.Len(t, found, 2, "without an id both are required")
 		assert.Equal(t, spec.Violation{Field: "buyer.name", Message: "is required", Code: spec.CodeRequired}, found[0])
 		assert.Equal(t, spec.Violation{Field: "buyer.email", Message: "is required", Code: spec.CodeRequired}, found[1])
 	}
 }
 
-// The live gateway wants to know who sends a Pix.
+// The live gateway requires the document of a buyer who pays by Pix.
 func TestLivePixDocument(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],
@@ -277,8 +277,8 @@ func TestTransactionList(t *testing.T) {
 	assert.Len(t, spec.CheckQuery(url.Values{"name": {"4111111111111111"}}, spec.TransactionList, spec.Variant{}), 1, "no card number in a URL")
 }
 
-// TestCardData: card data is found wherever it stands, and nothing else is
-// taken for it.
+// TestCardData checks that card data is found anywhere in a body, and nothing
+// else is mistaken for it.
 func TestCardData(t *testing.T) {
 	t.Parallel()
 	const card = `"4111111111111111"`

@@ -1,6 +1,6 @@
 package spec
 
-// Transfers are the calls of /v2/transfers.
+// Transfers are the operations of /v2/transfers.
 var Transfers = struct{ Create, List, Get, Cancel Operation }{
 	Create: operation("transfers.create", "POST /v2/transfers", Keyed, Transfer),
 	List:   operation("transfers.list", "GET /v2/transfers", Safe, TransferList),
@@ -8,8 +8,8 @@ var Transfers = struct{ Create, List, Get, Cancel Operation }{
 	Cancel: operation("transfers.cancel", "POST /v2/transfers/{id}/cancel", Unsafe, TransferCancel),
 }
 
-// Limits of transfers, which the interface document does not state; see values.go
-// for those that resources share.
+// Limits of transfers, which the interface document does not state; shared
+// limits are in values.go.
 const (
 	MinLiveTransferAmount  = 1000
 	MaxTransferDescription = 140

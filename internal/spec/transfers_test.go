@@ -77,7 +77,7 @@ func TestPixKeys(t *testing.T) {
 	for _, c := range []struct {
 		keyType string
 		normal  string
-		same    []string // spellings of the key whose normal form is normal
+		same    []string // other notations of the same key
 		wrong   []string
 	}{
 		{
@@ -90,7 +90,7 @@ func TestPixKeys(t *testing.T) {
 			},
 		},
 		{"CPF", "12345604700", []string{"123.456.047-00"}, []string{"12345604710", "12345604701"}}, // a check digit of 10 is 0
-		{"CPF", "02020222000", []string{"020.202.220-00"}, nil},                                    // of two digits
+		{"CPF", "02020222000", []string{"020.202.220-00"}, nil},                                    // both check digits
 		{"CPF", "00000000191", []string{"000.000.001-91"}, []string{"191"}},
 		{
 			"CNPJ", "11222333000181",
@@ -98,7 +98,7 @@ func TestPixKeys(t *testing.T) {
 			[]string{"11222333000180", "11222333000191", "1122233300018", "00000000000000", "11.222.333.0001-81"},
 		},
 		{
-			"CNPJ", "12ABC34501DE35", // the sample of the tax office for numbers with letters
+			"CNPJ", "12ABC34501DE35", // the tax office's example of a number with letters
 			[]string{"12ABC34501DE35", "12.ABC.345/01DE-35"},
 			[]string{"12ABC34501DE36", "12abc34501de35", "12ABC34501DEA5", "12ABÇ34501DE3"},
 		},
@@ -117,7 +117,7 @@ func TestPixKeys(t *testing.T) {
 			},
 		},
 		{"PHONE", "+551133334444", []string{"1133334444", "551133334444", "+551133334444"}, []string{"1103334444"}},
-		{"PHONE", "+5555987654321", []string{"55987654321", "5555987654321"}, nil}, // a mobile number there
+		{"PHONE", "+5555987654321", []string{"55987654321", "5555987654321"}, nil}, // a mobile number in area code 55
 		{"PHONE", "+12345678", []string{"+12345678"}, []string{"+1234567"}},
 		{"PHONE", "+123456789012345", []string{"+123456789012345"}, nil},
 		{"PHONE", "+555533334444", []string{"5533334444", "+555533334444"}, nil}, // area code 55
@@ -157,8 +157,8 @@ func TestPixKeys(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// FuzzNormalPixKey checks that a normal form is a key of its own and its own
-// normal form.
+// FuzzNormalPixKey checks that a normal form is a valid key and its own normal
+// form.
 func FuzzNormalPixKey(f *testing.F) {
 	for keyType := range spec.PixKeyTypes.All() {
 		for _, s := range []string{"", "+", "529.982.247-25", "11.222.333/0001-81", "Maria@example.com", "5511987654321"} {

@@ -11,20 +11,19 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// values are all the interesting values of one member, as JSON or, in a query,
-// as they are: every value of allowed passes, every one of refused breaks this
-// member's rule alone, with its code. It is an [edge] for members with more
-// than one.
+// values are test values of one member, as JSON or, in a query, verbatim.
+// Every allowed value passes, and every refused one breaks only this member's
+// rule, with its code. It is an [edge] with several values.
 type values struct {
 	field    string // "products[0].name"
 	allowed  []string
 	refused  []refusal
-	reported string // the field of the violation, where it is another than field
+	reported string // the field of the violation, if it differs from field
 }
 
 type refusal struct{ value, code string }
 
-// checkValues tries each value on an otherwise right body.
+// checkValues tries each value in an otherwise valid body.
 func checkValues(t *testing.T, rule spec.Rule, v spec.Variant, base string, members []values) {
 	t.Helper()
 	find := func(body string) []spec.Violation {
@@ -32,7 +31,7 @@ func checkValues(t *testing.T, rule spec.Rule, v spec.Variant, base string, memb
 		require.NoError(t, err)
 		return found
 	}
-	require.Empty(t, find(base), "the base body must be right")
+	require.Empty(t, find(base), "the base body must be valid")
 	for _, m := range members {
 		for _, value := range m.allowed {
 			assert.Empty(t, find(edit(t, base, m.field, value)), "%s allowed: %s", m.field, shorten(value))
@@ -77,8 +76,8 @@ func httpsURL(n int) string {
 	return `"` + start + strings.Repeat("a", n-len(start)) + `"`
 }
 
-// notA returns the refusals of every type but the wanted one: a member that is
-// a string refuses numbers, objects and so on.
+// notA returns a refused value of every other type: a string member rejects
+// numbers, objects and so on.
 func notA(want string, more ...refusal) []refusal {
 	var out []refusal
 	for _, v := range [...]struct{ kind, value string }{
@@ -98,13 +97,13 @@ func notA(want string, more ...refusal) []refusal {
 	return append(out, more...)
 }
 
-// null is the refusal of null.
+// null is a refused null.
 func null() refusal { return refusal{`null`, spec.CodeInvalidType} }
 
-// gone is the refusal of a body without the member.
+// gone is the violation if a required member is missing.
 func gone() refusal { return refusal{missing, spec.CodeRequired} }
 
-// enum returns the values of a member that takes those of s and nothing else.
+// enum returns the values of a member that accepts only those of s.
 func enum(field string, s spec.Set) values {
 	m := values{field: field, refused: []refusal{
 		{`""`, spec.CodeInvalidEnum},
@@ -126,7 +125,7 @@ func flipCase(s string) string {
 	return strings.ToLower(s)
 }
 
-// What is found outlives the body, which its owner may use again.
+// A violation must not point into the body, which the caller may reuse.
 func TestViolationsOutliveTheBody(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"cvv":1,"made_up":{"card_number":1},"list":[{"pan":1}]}`)

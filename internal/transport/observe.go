@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Observe is notified of every attempt: it returns the attempt's context and,
-// or nil, what to call at its end.
+// Observe is called at the start of every attempt. It returns the attempt's
+// context and a function to call at its end, which may be nil.
 type Observe func(ctx context.Context, a Attempt) (context.Context, func(AttemptResult))
 
 // Attempt is one request of a call.

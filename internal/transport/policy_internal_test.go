@@ -30,24 +30,24 @@ func TestOutcomesOfFailedAttempts(t *testing.T) {
 		prepare func(*call)
 		want    attemptOutcome
 	}{
-		"a response that is too long":            {errTooLong, nil, responded},
-		"a reset":                                {io.ErrUnexpectedEOF, nil, unsure},
-		"an unknown authority":                   {x509.UnknownAuthorityError{}, nil, refused},
-		"an unverified certificate":              {&tls.CertificateVerificationError{Err: io.EOF}, nil, refused},
-		"another host's certificate":             {x509.HostnameError{Certificate: &x509.Certificate{}}, nil, refused},
-		"an expired certificate":                 {x509.CertificateInvalidError{}, nil, refused},
-		"no TLS":                                 {tls.RecordHeaderError{}, nil, refused},
-		"no name":                                {&net.DNSError{}, nil, unsent},
-		"no dial":                                {&net.OpError{Op: "dial", Err: io.EOF}, nil, unsent},
-		"no proxy":                               {&net.OpError{Op: "proxyconnect", Err: io.EOF}, nil, unsent},
-		"a read":                                 {&net.OpError{Op: "read", Err: io.EOF}, nil, unsure},
-		"a handshake that was cut off":           {io.EOF, unconnected, unsent},
-		"a handshake that timed out":             {os.ErrDeadlineExceeded, unconnected, unsent},
-		"a handshake that was reset":             {&net.OpError{Op: "read", Err: io.EOF}, unconnected, unsent},
-		"an alert of the other side":             {&net.OpError{Op: "remote error", Err: io.EOF}, unconnected, refused},
-		"an alert of this side":                  {&net.OpError{Op: "local error", Err: io.EOF}, unconnected, refused},
-		"a proxy's refusal":                      {errors.New("Forbidden"), unconnected, refused},
-		"a timeout that reports that it is none": {&net.AddrError{}, unconnected, refused},
+		"a response that is too long":  {errTooLong, nil, responded},
+		"a reset":                      {io.ErrUnexpectedEOF, nil, unsure},
+		"an unknown authority":         {x509.UnknownAuthorityError{}, nil, refused},
+		"an unverified certificate":    {&tls.CertificateVerificationError{Err: io.EOF}, nil, refused},
+		"another host's certificate":   {x509.HostnameError{Certificate: &x509.Certificate{}}, nil, refused},
+		"an expired certificate":       {x509.CertificateInvalidError{}, nil, refused},
+		"no TLS":                       {tls.RecordHeaderError{}, nil, refused},
+		"no name":                      {&net.DNSError{}, nil, unsent},
+		"no dial":                      {&net.OpError{Op: "dial", Err: io.EOF}, nil, unsent},
+		"no proxy":                     {&net.OpError{Op: "proxyconnect", Err: io.EOF}, nil, unsent},
+		"a read":                       {&net.OpError{Op: "read", Err: io.EOF}, nil, unsure},
+		"a handshake that was cut off": {io.EOF, unconnected, unsent},
+		"a handshake that timed out":   {os.ErrDeadlineExceeded, unconnected, unsent},
+		"a handshake that was reset":   {&net.OpError{Op: "read", Err: io.EOF}, unconnected, unsent},
+		"an alert from the peer":       {&net.OpError{Op: "remote error", Err: io.EOF}, unconnected, refused},
+		"a local alert":                {&net.OpError{Op: "local error", Err: io.EOF}, unconnected, refused},
+		"a rejection by a proxy":       {errors.New("Forbidden"), unconnected, refused},
+		"an error whose Timeout method returns false": {&net.AddrError{}, unconnected, refused},
 		"a replay of a sent request that finds no connection": {
 			&net.OpError{Op: "dial", Err: io.EOF},
 			func(c *call) {
@@ -224,7 +224,7 @@ func TestCredentialsOfAtLeastFourCharactersAreHidden(t *testing.T) {
 	assert.Equal(t, "the gateway rejects 123", hide("the gateway rejects 123", "123"))
 }
 
-func TestOnlyBasicCredentialsAreAPairInBase64(t *testing.T) {
+func TestOnlyBasicCredentialsAreDecodedFromBase64(t *testing.T) {
 	t.Parallel()
 	const text, pair = "user word is unknown", "dXNlciB3b3JkOnBhc3N3b3Jk" // "user word:password"
 	assert.Equal(t, "[redacted] is unknown", hide(text, "Basic "+pair))
@@ -237,7 +237,7 @@ func TestAnErrorWithoutSecretsIsReturnedUnchanged(t *testing.T) {
 	assert.Same(t, errTooLong, s.HideErr(errTooLong))
 }
 
-func TestAURLInATextKeepsOnlyItsHost(t *testing.T) {
+func TestAURLInAnErrorKeepsOnlyItsHost(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Get https://api.example/v2/x?cpf=1":  "Get https://api.example/…",
@@ -276,7 +276,7 @@ func TestARejectionWithATruncatedBodyIsStillARejection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.fail(ctx, ctx, io.EOF)
-	assert.Equal(t, context.Canceled, c.result.Err, "the caller's context goes before the attempt's timeout")
+	assert.Equal(t, context.Canceled, c.result.Err, "the caller's context takes precedence over the attempt's timeout")
 }
 
 func TestAClientWithoutATransportUsesTheDefault(t *testing.T) {

@@ -32,8 +32,8 @@ func (s *Secrets) Hide(text string) string {
 	return text
 }
 
-// shortest is the minimum length of a credential to search for: the password
-// "x" is in every text.
+// shortest is the minimum length of a credential to search for: a password
+// such as "x" would match almost any text.
 const shortest = 4
 
 func hide(text, value string) string {

@@ -59,7 +59,7 @@ type Result struct {
 	MayHaveApplied bool          // an attempt may have been applied without our knowing
 	Final          bool          // the last attempt ended with a response that is not retried
 	Hopeless       bool          // another call would fail too: a certificate, a credential
-	RetryAfter     time.Duration // the wait that the last response asked for
+	RetryAfter     time.Duration // the wait that the last response requested
 	Started        time.Time
 	Secrets        Secrets // of the last attempt
 	requestID      string  // once RequestID has returned it

@@ -22,7 +22,7 @@ import (
 	"github.com/gateway-go/gateway/internal/transport"
 )
 
-// FuzzRetryAfter: the wait is never negative, whatever the header.
+// FuzzRetryAfter checks that the wait is never negative.
 func FuzzRetryAfter(f *testing.F) {
 	for _, s := range []string{
 		"", "0", "1", "1.5", "-1", "1e300", "NaN", "+Inf", "-Inf", "0x1p4", " 7 ", "Fri, 31 Dec 1999 23:59:59 GMT", "Friday, 31-Dec-99 23:59:59 GMT",
@@ -44,8 +44,8 @@ type noCredential struct{}
 
 func (noCredential) Authorize(context.Context, http.Header) error { return nil }
 
-// TestNoGoroutineIsLeft: calls that succeed, fail, time out and are given up,
-// over real connections.
+// TestNoGoroutineIsLeft makes calls that succeed, fail, time out and are
+// canceled, over real connections.
 func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
 	block := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,8 +91,9 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts th
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, time.Minute, 5*time.Millisecond)
 }
 
-// TestCookiesOfTheCallersJar go with each attempt, on no other call's headers, and those
-// of a response reach it.
+// TestCookiesOfTheCallersJar checks that the jar's cookies are sent with every
+// attempt, do not leak into other calls, and that cookies of a response reach
+// the jar.
 func TestCookiesOfTheCallersJar(t *testing.T) {
 	t.Parallel()
 	var cookies []string
@@ -112,7 +113,7 @@ func TestCookiesOfTheCallersJar(t *testing.T) {
 	assert.Equal(t, []string{"lb=8", "lb=8", "lb=8", "lb=8"}, set)
 }
 
-// request returns a call of two attempts at most.
+// request returns a call with at most two attempts.
 func request(class spec.Class, header http.Header, body []byte) *transport.Request {
 	return &transport.Request{
 		Operation: transport.Operation{Method: http.MethodPost}, URL: &url.URL{Scheme: "https", Host: "api.example.com", Path: "/x"}, Class: class,
@@ -120,8 +121,9 @@ func request(class spec.Class, header http.Header, body []byte) *transport.Reque
 	}
 }
 
-// TestRequestsThatNetHTTPMayReplay: it repeats a request that has a GetBody and was not
-// written, and by itself one with an Idempotency-Key that was.
+// TestRequestsThatNetHTTPMayReplay: net/http replays a request with a GetBody
+// that was not written, and one with an Idempotency-Key even if it was
+// written.
 func TestRequestsThatNetHTTPMayReplay(t *testing.T) {
 	t.Parallel()
 	key := http.Header{"Idempotency-Key": {"k"}}
@@ -148,8 +150,8 @@ func TestRequestsThatNetHTTPMayReplay(t *testing.T) {
 	}
 }
 
-// TestAConnectionOfAnEarlierAttemptIsForgotten: the gateway limits the first attempt, and
-// the second finds no connection, so that nothing was applied.
+// TestAConnectionOfAnEarlierAttemptIsForgotten: the first attempt is rate
+// limited and the second can't connect, so nothing was applied.
 func TestAConnectionOfAnEarlierAttemptIsForgotten(t *testing.T) {
 	t.Parallel()
 	base := roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -196,7 +198,7 @@ type noToken struct{}
 
 func (noToken) Authorize(context.Context, http.Header) error { return errNoToken }
 
-// TestAResponseWithoutABody: a RoundTripper of the caller's may leave it out.
+// TestAResponseWithoutABody: the caller's RoundTripper may leave Body nil.
 func TestAResponseWithoutABody(t *testing.T) {
 	t.Parallel()
 	bare := roundTrip(func(*http.Request) (*http.Response, error) {
@@ -209,7 +211,8 @@ func TestAResponseWithoutABody(t *testing.T) {
 	assert.Empty(t, res.Body)
 }
 
-// TestARoundTripperThatReturnsNothing may have sent the request.
+// TestARoundTripperThatReturnsNothing: such a RoundTripper may have sent the
+// request.
 func TestARoundTripperThatReturnsNothing(t *testing.T) {
 	t.Parallel()
 	nothing := roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil }) //nolint:nilnil // against its contract
@@ -219,7 +222,7 @@ func TestARoundTripperThatReturnsNothing(t *testing.T) {
 	assert.True(t, res.MayHaveApplied)
 }
 
-// TestEveryBodyIsClosed: of a response that is read whole, and of one that is cut.
+// TestEveryBodyIsClosed covers a complete response and a truncated one.
 func TestEveryBodyIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
@@ -229,7 +232,7 @@ func TestEveryBodyIsClosed(t *testing.T) {
 		})
 		res := (&transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: base})}).Do(t.Context(), request(spec.Unsafe, nil, nil))
 		assert.True(t, body.closed, end)
-		assert.Equal(t, `{"id":`, string(res.Body), "what came is kept")
+		assert.Equal(t, `{"id":`, string(res.Body), "the received part is kept")
 	}
 }
 
@@ -273,8 +276,8 @@ func (j jar) SetCookies(_ *url.URL, cookies []*http.Cookie) {
 
 func (jar) Cookies(*url.URL) []*http.Cookie { return []*http.Cookie{{Name: "lb", Value: "7"}} }
 
-// TestASmallRequestIsOneWrite: headers and body leave together. net/http writes
-// the headers on their own unless it knows the body's type.
+// TestASmallRequestIsOneWrite: net/http writes the headers separately unless
+// it recognizes the body's type.
 func TestASmallRequestIsOneWrite(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

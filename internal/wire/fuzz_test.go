@@ -14,8 +14,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Every body with an error status is decoded as far as possible: no panic,
-// bounded memory, and a truncated body yields no more than the whole one.
+// Every error body is decoded as far as possible, without a panic and in
+// bounded memory, and a truncated body yields no more than the complete one.
 func FuzzProblem(f *testing.F) {
 	for _, body := range []string{
 		`{"type":"https://example.com/conflict","title":"Conflict","status":409,"detail":"d","instance":"/v2/x","code":"DUPLICATE_EXTERNAL_REF"}`,

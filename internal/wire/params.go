@@ -13,10 +13,10 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// ParamsEncoder writes the params of requests as the JSON package does, in a third of
-// its time; bench/README.md has the share of that in a create. It encodes this
-// module's structs of strings, numbers and other such structs, and leaves everything
-// else to the JSON package.
+// ParamsEncoder writes the params of requests as the JSON package does, in a
+// third of the time; bench/README.md shows what that saves in a create. It
+// encodes this module's structs of strings, numbers and other such structs,
+// and leaves everything else to the JSON package.
 type ParamsEncoder struct {
 	Options json.Options   // for the JSON package
 	Plain   []reflect.Type // encoded by their fields, although they have a MarshalJSON

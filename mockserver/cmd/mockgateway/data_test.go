@@ -34,7 +34,7 @@ func (g *process) id(body map[string]any) string {
 	return id
 }
 
-// must makes a request that has to succeed.
+// must makes a request and fails the test if it is rejected.
 func (g *process) must(method, path, body string) map[string]any {
 	g.t.Helper()
 	status, v, err := g.call(method, path, body)
@@ -43,8 +43,8 @@ func (g *process) must(method, path, body string) map[string]any {
 	return v
 }
 
-// TestKilledBetweenRequests: everything that was acknowledged is there after
-// the restart.
+// TestKilledBetweenRequests checks that everything acknowledged before a kill
+// survives it.
 func TestKilledBetweenRequests(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data")
@@ -159,8 +159,8 @@ func TestKilledDuringRequests(t *testing.T) {
 	assert.Len(t, events, 2*int(total))
 }
 
-// TestKilledWhileTheFileIsCompacted kills the gateway when the new file is there, at
-// whatever point of the compaction that is.
+// TestKilledWhileTheFileIsCompacted kills the gateway at any point of a
+// compaction after the new file exists.
 func TestKilledWhileTheFileIsCompacted(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "data")
@@ -205,7 +205,7 @@ func TestKilledWhileTheFileIsCompacted(t *testing.T) {
 	data, _ := g.must("GET", "/v2/transactions?limit=1", "")["data"].(map[string]any)
 	total, _ := data["total"].(float64)
 	assert.GreaterOrEqual(t, int(total), len(acknowledged))
-	assert.LessOrEqual(t, int(total), len(acknowledged)+5*4, "beside them at most what was under way")
+	assert.LessOrEqual(t, int(total), len(acknowledged)+5*4, "plus at most the requests in flight")
 	events := map[string]bool{}
 	list, _ := g.must("GET", "/__mock/deliveries", "")["data"].([]any)
 	for _, d := range list {
@@ -265,7 +265,8 @@ func TestRejectedFilesAreNotChanged(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The shop of a seed file survives a restart, which does not seed it again.
+// The data of a seed file survives a restart, which does not apply the file
+// again.
 func TestASeedFileFillsAnEmptyDataFile(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

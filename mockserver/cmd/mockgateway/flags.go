@@ -44,9 +44,9 @@ Without flags it listens on 127.0.0.1:4010 and accepts any key that begins with
 sk_test_; each key is an account of its own. Its control plane is under
 /__mock; docs/mockgateway.md shows a session with curl.
 
-Each flag can also be set by the environment variable that stands beside it. The
-flag wins; an empty variable counts as not set. Durations have the syntax of Go,
-with days: 90m, 12h, 40d.
+Each flag can also be set by the environment variable next to it. The flag wins;
+an empty variable counts as not set. Durations use Go's syntax plus days: 90m,
+12h, 40d.
 
 flags:
 `
@@ -64,7 +64,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 	if err == nil && !f.version {
 		warnings := errs
 		if f.health {
-			warnings = io.Discard // the gateway itself has written them
+			warnings = io.Discard // the gateway itself prints them
 		}
 		err = f.environ(set, environ, warnings)
 	}
@@ -170,7 +170,7 @@ func (f *flags) name(of string) string { return cmp.Or(f.from[of], "-"+of) }
 func (f *flags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("mockgateway", flag.ContinueOnError)
 	s.StringVar(&f.addr, "addr", "127.0.0.1:4010", "`address` to listen on; port 0 takes a free one")
-	s.StringVar(&f.portFile, "port-file", "", "`file` that gets host:port once the gateway is ready, and is removed at the start and at the end")
+	s.StringVar(&f.portFile, "port-file", "", "`file` to write host:port to once the gateway is ready; removed at the start and at the end")
 	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
 	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: responds as the interface document says, or as the published gateway does")
 	s.StringVar(&f.profile, "profile", "", "report of gatewayprobe, a `file`: responds as the gateway that was probed, in place of -dialect, -lenient and -fee")
@@ -190,10 +190,10 @@ func (f *flags) set() *flag.FlagSet {
 	s.Int64Var(&f.memory, "memory", 2048, "how much memory accounts, deliveries and the journal may take, in `MiB`; a write or a new account beyond it gets a 507")
 	s.BoolVar(&f.console, "console", true, "serve pages to browsers, at / and under /__mock/console; -console=false serves none")
 	s.StringVar(&f.allowHosts, "allow-host", "", "host `names` under which the gateway may be called, comma-separated, besides localhost and IP addresses; * is any")
-	s.StringVar(&f.seedFile, "seed-file", "", "JSON `file` with customers, payments and subscriptions to start with; not applied where -data has resources already")
+	s.StringVar(&f.seedFile, "seed-file", "", "JSON `file` with customers, payments and subscriptions to start with; not applied if -data already has resources")
 	s.StringVar(&f.data, "data", "", "`file` in which the state survives the process")
-	s.BoolVar(&f.health, healthFlag, false, "ask the gateway at -addr whether it is ready and exit with 0 if it is; for a container's health check")
-	s.BoolVar(&f.version, versionFlag, false, "print the version and end")
+	s.BoolVar(&f.health, healthFlag, false, "check whether the gateway at -addr is ready, and exit with 0 if it is; for a container's health check")
+	s.BoolVar(&f.version, versionFlag, false, "print the version and exit")
 	s.StringVar(&f.log, "log", "text", "`text|json|off`: how requests, status changes, timers, faults and webhooks are logged to standard error")
 	return s
 }
@@ -250,7 +250,7 @@ func (f *flags) config() (config, error) {
 	return cfg, nil
 }
 
-// readings sets the dialect and its single rows.
+// readings sets the dialect, or the rows of a profile.
 func (f *flags) readings(cfg *config) error {
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	if f.dialect == "live" {
@@ -338,7 +338,7 @@ func (f *flags) webhooks(add func(mockserver.Option)) error {
 	return nil
 }
 
-// durationValue is a flag.Value of a duration that may have days.
+// durationValue is a flag.Value of a duration that may be in days.
 type durationValue time.Duration
 
 func (d *durationValue) Set(text string) error {

@@ -22,8 +22,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// end stops the process as a service manager does and returns what it has
-// written to standard error.
+// end stops the process as a service manager does and returns its standard
+// error.
 func (g *process) end() string {
 	require.NoError(g.t, g.cmd.Process.Signal(syscall.SIGTERM))
 	<-g.done
@@ -143,7 +143,7 @@ func TestColorsAreForTerminalsThatSupportThem(t *testing.T) {
 
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0) // a pseudoterminal
 	if err != nil {
-		t.Skip("no terminal to try: " + err.Error())
+		t.Skip("no terminal available: " + err.Error())
 	}
 	defer func() { _ = terminal.Close() }()
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -187,7 +187,7 @@ func TestABlockedLogDelaysNothing(t *testing.T) {
 	select {
 	case <-g.done:
 	case <-time.After(20 * time.Second):
-		t.Error("the gateway did not end")
+		t.Error("the gateway did not exit")
 	}
 }
 

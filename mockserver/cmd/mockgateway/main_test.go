@@ -41,7 +41,7 @@ type process struct {
 	errs *strings.Builder // complete when it has ended
 }
 
-// printed returns what is on standard output.
+// printed returns the standard output.
 func (g *process) printed() string {
 	text, err := os.ReadFile(g.out.Name())
 	require.NoError(g.t, err)

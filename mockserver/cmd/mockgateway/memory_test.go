@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The process stays near its limit, whatever fills it: large resources, long
-// requests that are rejected, or webhooks that no receiver accepts.
+// The process stays near its memory limit when it is filled with large
+// resources, long rejected requests, or webhooks that no receiver accepts.
 func TestTheProcessKeepsItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil || raceDetector {

@@ -13,8 +13,8 @@ import (
 // gateway is ready. "" is none.
 type portFile string
 
-// clear removes the file of an earlier gateway, such as one that was killed. It
-// leaves alone a file that no gateway has written.
+// clear removes the file of an earlier gateway, such as one that was killed.
+// It does not touch a file that no gateway has written.
 func (f portFile) clear() error {
 	if f == "" {
 		return nil

@@ -84,7 +84,7 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 	cfg.portFile.remove(addr) // no new client should connect
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	if err := srv.Shutdown(ending); err != nil { // something hangs, perhaps by a fault
+	if err := srv.Shutdown(ending); err != nil { // something hangs, perhaps because of an injected fault
 		_ = srv.Close()
 	}
 	_ = gw.Wait(ending) // deliveries that don't finish in time are canceled

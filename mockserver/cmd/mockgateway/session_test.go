@@ -30,8 +30,8 @@ func TestTheSessionOfTheGuide(t *testing.T) {
 	runSession(t, t.TempDir(), section, "shopt -s expand_aliases\n")
 }
 
-// TestTheSessionForOtherLanguages runs the session of docs/testing.md, which
-// starts the gateway itself.
+// TestTheSessionForOtherLanguages runs the session in docs/testing.md, which
+// starts its own gateway.
 func TestTheSessionForOtherLanguages(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "openssl")

@@ -51,7 +51,7 @@ func TestTheBannersCommandWorksInEachMode(t *testing.T) {
 			assert.Contains(t, string(out), `{"success":true,`, args)
 			assert.Contains(t, string(out), `"status":"pending"`, args)
 		}
-		assert.Contains(t, g.printed(), g.base+"/__mock", "the port file says the same")
+		assert.Contains(t, g.printed(), g.base+"/__mock", "the port file has the same address")
 		g.kill()
 	}
 }
@@ -77,7 +77,7 @@ func TestThePortFileExistsWhileTheGatewayIsReady(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("127.0.0.1:1\n"), 0o600)) // of a gateway that was killed
 	_, err = tryStart(t, "-port-file", file, "-addr", "nowhere:1:2")
 	require.Error(t, err)
-	assert.NoFileExists(t, file, "a stale address is removed before anything else")
+	assert.NoFileExists(t, file, "a stale address is removed first")
 
 	for name, content := range map[string]string{"note": "# my notes\n", "numbers": "1 2 3"} {
 		mine := filepath.Join(dir, name)
@@ -129,7 +129,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 		"MOCKGATEWAY_ADDR=nowhere:1:2", "MOCKGATEWAY_ENVIRONMENT=production", "MOCKGATEWAY_LENIENT=true", "MOCKGATEWAY_AUTO_PAY=40d",
 		"MOCKGATEWAY_CLOCK=manual", "MOCKGATEWAY_START=", "MOCKGATEWAY_LOG=json", "MOCKGATEWAY_SEEDS=1", "MOCKGATEWAY_VERSION=7",
 	}, "-log", "off")
-	require.NoError(t, err, "the flag -addr wins, and an empty variable is none")
+	require.NoError(t, err, "the flag -addr wins, and an empty variable is ignored")
 	assert.Contains(t, g.printed(), "sk_live_mock")
 	g.kill()
 	assert.Equal(t, "mockgateway: warning: MOCKGATEWAY_SEEDS is not a setting; mockgateway -h lists them\n"+
@@ -213,7 +213,8 @@ func TestHealthRejectsAnythingButAMockGateway(t *testing.T) {
 	}
 }
 
-// A client that sends all of a long body before it reads gets the response.
+// A client that sends a long body completely before it reads still gets the
+// response.
 func TestTheSenderOfALongBodyReadsTheResponse(t *testing.T) {
 	t.Parallel()
 	g := start(t)
