@@ -1,33 +1,39 @@
 package engine
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // Split returns the records of c in changes of at most n of them. Balance, events
 // and timers are left out.
-func (c Change) Split(n int) iter.Seq[Change] {
-	return func(yield func(Change) bool) {
-		_ = split(yield, n, c.Transactions, func(l []*Transaction) Change { return Change{Transactions: l} }) &&
-			split(yield, n, c.Customers, func(l []*Customer) Change { return Change{Customers: l} }) &&
-			split(yield, n, c.Transfers, func(l []*Transfer) Change { return Change{Transfers: l} }) &&
-			split(yield, n, c.Subscriptions, func(l []*Subscription) Change { return Change{Subscriptions: l} }) &&
-			split(yield, n, c.Links, func(l []*Link) Change { return Change{Links: l} }) &&
-			split(yield, n, c.Sessions, func(l []*Session) Change { return Change{Sessions: l} }) &&
-			split(yield, n, c.Products, func(l []*CatalogProduct) Change { return Change{Products: l} }) &&
-			split(yield, n, c.Responses, func(l []*Response) Change { return Change{Responses: l} }) &&
-			split(yield, n, c.Spent, func(l []string) Change { return Change{Spent: l} })
+func (c Change) Split(n int) []Change {
+	var parts []Change
+	for list := range slices.Chunk(c.Transactions, n) {
+		parts = append(parts, Change{Transactions: list})
 	}
-}
-
-func split[R any](yield func(Change) bool, n int, list []R, change func([]R) Change) bool {
-	for part := range slices.Chunk(list, n) {
-		if !yield(change(part)) {
-			return false
-		}
+	for list := range slices.Chunk(c.Customers, n) {
+		parts = append(parts, Change{Customers: list})
 	}
-	return true
+	for list := range slices.Chunk(c.Transfers, n) {
+		parts = append(parts, Change{Transfers: list})
+	}
+	for list := range slices.Chunk(c.Subscriptions, n) {
+		parts = append(parts, Change{Subscriptions: list})
+	}
+	for list := range slices.Chunk(c.Links, n) {
+		parts = append(parts, Change{Links: list})
+	}
+	for list := range slices.Chunk(c.Sessions, n) {
+		parts = append(parts, Change{Sessions: list})
+	}
+	for list := range slices.Chunk(c.Products, n) {
+		parts = append(parts, Change{Products: list})
+	}
+	for list := range slices.Chunk(c.Responses, n) {
+		parts = append(parts, Change{Responses: list})
+	}
+	for list := range slices.Chunk(c.Spent, n) {
+		parts = append(parts, Change{Spent: list})
+	}
+	return parts
 }
 
 // Shorten returns c with events that hold only the place and version of a resource

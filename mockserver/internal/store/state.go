@@ -136,7 +136,7 @@ func (s *State) Split(n int) iter.Seq[Commit] {
 	}
 	return func(yield func(Commit) bool) {
 		for _, a := range whole {
-			for c := range a.Records.Split(n) {
+			for _, c := range a.Records.Split(n) {
 				if !yield(Commit{Account: a.Key, IDs: a.IDs, Change: c}) {
 					return
 				}
