@@ -490,3 +490,25 @@ func TestARepeatOfALostCallBehavesLikeItsSecondAttempt(t *testing.T) {
 		require.ErrorIs(t, err, gateway.ErrValidation)
 	})
 }
+
+// TestARepeatFindsAnOldCallOnABusyAccount: the 409 names no id, and more
+// transactions have been created since than a search reads.
+func TestARepeatFindsAnOldCallOnABusyAccount(t *testing.T) {
+	t.Parallel()
+	sent := time.Now().Add(-3 * time.Hour)
+	gw := mockserver.Run(t, mockserver.WithStart(sent), mockserver.WithDialect(mockserver.Live))
+	client := gw.Client()
+	first, err := client.Transactions.Create(t.Context(), pixCharge("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Clock.Advance(3*time.Hour))
+	for i := range 1001 {
+		_, err = client.Transactions.Create(t.Context(), pixCharge(fmt.Sprintf("later-%d", i)))
+		require.NoError(t, err)
+	}
+
+	var resp gateway.Response
+	again, err := client.Transactions.Create(t.Context(), pixCharge("order-1"), gateway.RepeatOf(sent), gateway.ResponseInto(&resp))
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, again.ID)
+	assert.True(t, resp.Recovered)
+}

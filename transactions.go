@@ -455,10 +455,23 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 		return t, t.ExternalRef, nil
 	},
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
+		if age > soon {
+			first := time.Now().Add(-age)
+			pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize, From: first.Add(-soon), To: first.Add(soon)}, opts...)
+			if id, err := searchNewest(pages, age, reference, (*TransactionSummary).listed); err == nil {
+				return id, nil
+			}
+		}
 		pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize}, opts...)
 		return searchNewest(pages, age, reference, (*TransactionSummary).listed)
 	},
 }
+
+// soon is the longest time after a call in which its transaction is expected. For
+// an older call the minutes around it are searched first: its transaction may be
+// far behind the newest pages. The newest pages are searched too, because the
+// two clocks need not agree.
+const soon = 5 * time.Minute
 
 // Create creates a transaction: POST /v2/transactions. Without an ExternalRef
 // the client generates one, so that a lost response does not lead to a second

@@ -13,8 +13,10 @@ import (
 )
 
 // Integration is the response of POST /v1/business/integration, in either of
-// the contract's two variants. The first has ID, both URLs and Status; the
-// second has PixWebhookURL, StatusCode and Message.
+// the contract's two variants.
+//
+// The first has ID, both URLs and Status; the second has PixWebhookURL,
+// StatusCode and Message.
 type Integration struct {
 	ID            string
 	WebhookURL    string
