@@ -21,9 +21,10 @@ import (
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
 )
 
-// BenchmarkCall measures what telemetry adds to a call of one attempt, and what the
-// OpenTelemetry SDK alone needs for as many spans, attributes and measurements. The
-// three alternate in one run, so that all see the same machine.
+// BenchmarkCall measures the overhead of telemetry on a call with one attempt,
+// and the cost of the same number of spans, attributes and measurements in the
+// OpenTelemetry SDK alone. The three variants alternate within a run, so that
+// they share the same conditions.
 func BenchmarkCall(b *testing.B) {
 	for name, sampler := range map[string]sdktrace.Sampler{"sampled": sdktrace.AlwaysSample(), "unsampled": sdktrace.NeverSample()} {
 		b.Run(name, func(b *testing.B) {
@@ -52,8 +53,7 @@ func BenchmarkCall(b *testing.B) {
 
 const calls = 20
 
-// batch makes a few calls, so few that most batches finish without being
-// preempted.
+// batch makes so few calls that most batches finish without being preempted.
 func batch(ctx context.Context, call func(context.Context)) time.Duration {
 	began := time.Now()
 	for range calls {
@@ -78,7 +78,8 @@ func get(b *testing.B, client *gateway.Client) func(context.Context) {
 	}
 }
 
-// bareSDK makes the spans and measurements of a call without the gateway.
+// bareSDK records the spans and measurements of a call without calling the
+// gateway.
 func bareSDK(b *testing.B, traces trace.TracerProvider, meters metric.MeterProvider) func(context.Context) {
 	b.Helper()
 	tracer := traces.Tracer("bare")

@@ -2,12 +2,12 @@ package otelgateway
 
 import "sync"
 
-// maxCached bounds a cache: there are few names of operations and statuses, unless a
+// maxCached bounds a cache. Operation names and statuses are few, unless a
 // program puts ids into the names of its own calls.
 const maxCached = 1000
 
-// cache keeps the attribute sets and span options of calls that are alike: building
-// them costs more than recording with them.
+// cache keeps the attribute sets and span options that similar calls share:
+// building them costs more than recording with them.
 type cache[K comparable, V any] struct {
 	mu     sync.RWMutex
 	values map[K]V

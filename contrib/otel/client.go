@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The attributes of the client that the conventions have no name for.
+// Client attributes that the conventions do not define.
 const (
 	operationKey = attribute.Key("gateway.operation.name") // "transactions.create"
 	outcomeKey   = attribute.Key("gateway.outcome")
@@ -45,7 +45,8 @@ func (t *Telemetry) Observer() gateway.Observer {
 	return gateway.Observer{Call: t.call, Attempt: t.attempt}
 }
 
-// activity is the data that calls of one operation, or attempts of one kind, share.
+// activity is the data shared by the calls of one operation, or by the
+// attempts of one kind.
 type activity struct {
 	name    string // of the spans
 	common  []attribute.KeyValue
@@ -141,8 +142,8 @@ func outcomeOf(res gateway.Response, err error) end {
 	}
 }
 
-// classify returns the outcome and the error.type of a call that failed. Every error
-// of the client matches one of these sentinels.
+// classify returns the outcome and the error.type of a failed call. Every
+// error of the client matches one of these sentinels.
 func classify(err error) (outcome, kind string) {
 	for _, class := range [...]struct {
 		err           error
@@ -172,7 +173,7 @@ func newAttempt(a gateway.Attempt) *activity {
 	name, common := a.Method, []attribute.KeyValue{
 		semconv.HTTPRequestMethodKey.String(a.Method), semconv.ServerAddress(address), semconv.ServerPort(port),
 	}
-	if strings.HasPrefix(a.Path, "/") { // a call of Client.Do that is not Named has no template
+	if strings.HasPrefix(a.Path, "/") { // a call to Client.Do that is not Named has no template
 		name, common = name+" "+a.Path, append(common, semconv.URLTemplate(a.Path))
 	}
 	return newActivity(name, trace.SpanKindClient, common...)
@@ -228,8 +229,8 @@ func server(a gateway.Attempt) (address string, port int) {
 	return u.Hostname(), port
 }
 
-// attemptError returns the error.type of an attempt: the status of a response that is
-// an error, or why there is none. "" is no error.
+// attemptError returns the error.type of an attempt: the status of an error
+// response, or why there is no response. "" means no error.
 func attemptError(res gateway.AttemptResult) string {
 	switch {
 	case res.StatusCode >= http.StatusBadRequest:

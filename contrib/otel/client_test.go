@@ -15,7 +15,7 @@ import (
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
 )
 
-// What must never reach a telemetry backend.
+// Values that must never reach a telemetry backend.
 const (
 	buyer    = "Maria Oliveira"
 	email    = "maria@example.com"
@@ -33,8 +33,8 @@ func charge() gateway.TransactionParams {
 	}
 }
 
-// lost is a network on which the gateway applies the first POST or PUT and its response
-// is lost.
+// lost is a network that loses the response to the first POST or PUT, which
+// the gateway applies.
 func lost(method string) func(http.RoundTripper) http.RoundTripper {
 	return first(method, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
@@ -68,7 +68,7 @@ func TestACallIsASpanAroundTheHTTPSpanOfItsAttempt(t *testing.T) {
 		`url.template=/v2/transactions} 1$`, b.metrics("http.")[0])
 }
 
-func TestARetryIsASecondSpanAndSaysWhy(t *testing.T) {
+func TestARetryIsASecondSpanWithItsReason(t *testing.T) {
 	t.Parallel()
 	b, gw := newBackend(t), mockserver.Run(t)
 	client := b.client(gw, first(http.MethodGet, func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
@@ -158,7 +158,8 @@ func TestARequestThatIsNotSentIsNotAnUnknownOutcome(t *testing.T) {
 	assert.Contains(t, b.metrics("gateway."), "gateway.client.retries{error.type=network_dial gateway.operation.name=transactions.create} 2")
 }
 
-// A call of Client.Do has no template unless it is Named, and its path may hold ids.
+// A call to Client.Do has no template unless it is Named, and its path may
+// contain ids.
 func TestAPathWithoutATemplateIsLeftOut(t *testing.T) {
 	t.Parallel()
 	b, gw := newBackend(t), mockserver.Run(t)
@@ -193,7 +194,7 @@ func TestNothingSensitiveReachesTheBackend(t *testing.T) {
 	}
 }
 
-func TestWithoutProvidersTheGlobalOnesAreUsed(t *testing.T) {
+func TestTheDefaultProvidersAreTheGlobalOnes(t *testing.T) {
 	t.Parallel()
 	telemetry, err := otelgateway.New(otelgateway.Config{})
 	require.NoError(t, err)

@@ -104,7 +104,7 @@ func first(method string, fail func(next http.RoundTripper, r *http.Request) (*h
 	}
 }
 
-// all returns the ended spans in the order of their start, one a line, each with its
+// all returns the ended spans in start order, one per line, each with its
 // parent, status and attributes.
 func (b *backend) all() []string {
 	spans := b.spans.GetSpans()

@@ -12,8 +12,9 @@ import (
 const stateKey = attribute.Key("gateway.webhook.state")
 
 // Watch reports the events in the store of rx whenever metrics are collected, until the
-// registration is unregistered. It calls [webhook.Receiver.Counts], which queries the
-// database: of the processes that share a store, one is enough.
+// registration is unregistered. It calls [webhook.Receiver.Counts], which
+// queries the database, so call it in only one of the processes that share a
+// store.
 func (t *Telemetry) Watch(rx *webhook.Receiver) (metric.Registration, error) {
 	events, err := t.meter.Int64ObservableGauge("gateway.webhook.inbox.events", metric.WithUnit("{event}"),
 		metric.WithDescription("Events in the store that are not done."))

@@ -6,11 +6,11 @@
 //	client, err := gateway.New(baseURL, credential, gateway.WithObserver(telemetry.Observer()))
 //	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox}))
 //
-// Names and attributes follow version 1.43.0 of the semantic conventions, where they
-// have a name; the README lists all of them. No attribute holds a key, a document, an
-// e-mail address, a body, an error's text or a URL: spans and metrics have the names of
-// operations, path templates, outcomes and, in spans only, the ids of webhook events,
-// their resources and requests.
+// Names and attributes follow version 1.43.0 of the semantic conventions where
+// it defines one; the README lists them all. No attribute holds a key, a
+// document, an e-mail address, a body, an error's text or a URL: spans and
+// metrics have the names of operations, path templates, outcomes and, in spans
+// only, the ids of webhook events, their resources and requests.
 package otelgateway
 
 import (
@@ -53,7 +53,7 @@ type Telemetry struct {
 	kinds map[webhook.Kind]bool // those that this version knows; never changed
 }
 
-// New returns a Telemetry; the error is that of an instrument that the meter rejects.
+// New returns a Telemetry, or an error if the meter rejects an instrument.
 func New(config Config) (*Telemetry, error) {
 	if config.TracerProvider == nil {
 		config.TracerProvider = otel.GetTracerProvider()
@@ -75,9 +75,10 @@ func New(config Config) (*Telemetry, error) {
 	return t, errors.Join(t.newClientInstruments(), t.newWebhookInstruments())
 }
 
-// buckets are those that the conventions recommend for http.client.request.duration,
-// and two for the attempts and handlers that time out after 30 s. The conventions
-// of messaging recommend none, and the SDK's default ones are for milliseconds.
+// buckets are those that the conventions recommend for
+// http.client.request.duration, and two more for attempts and handlers that
+// time out after 30 s. The messaging conventions recommend none, and the SDK's
+// defaults are for milliseconds.
 func buckets() metric.HistogramOption {
 	return metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60)
 }
@@ -85,9 +86,9 @@ func buckets() metric.HistogramOption {
 func (t *Telemetry) newClientInstruments() error {
 	var failed [3]error
 	t.callDuration, failed[0] = t.meter.Float64Histogram("gateway.client.call.duration", buckets(), metric.WithUnit("s"),
-		metric.WithDescription("Duration of calls of the gateway's client, with all attempts and waits."))
+		metric.WithDescription("Duration of gateway client calls, including all attempts and waits."))
 	t.retries, failed[1] = t.meter.Int64Counter("gateway.client.retries", metric.WithUnit("{attempt}"),
-		metric.WithDescription("Attempts that were followed by another one."))
+		metric.WithDescription("Attempts that were retried."))
 	t.requestDuration, failed[2] = httpconv.NewClientRequestDuration(t.meter)
 	return errors.Join(failed[:]...)
 }

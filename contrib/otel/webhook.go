@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The attributes of webhooks that the conventions have no name for.
+// Webhook attributes that the conventions do not define.
 const (
 	webhookOutcomeKey = attribute.Key("gateway.webhook.outcome") // a webhook.Outcome
 	runAttemptKey     = attribute.Key("gateway.webhook.attempt") // of the handler
@@ -24,13 +24,14 @@ const (
 )
 
 // Instrument returns c with the hooks that record spans and metrics, for
-// [webhook.New]. Begin and Observe of c are called too. A Trace of c is kept; for
-// links it must return a traceparent.
+// [webhook.New]. The Begin and Observe hooks of c are still called. A Trace
+// hook of c is kept, and must return a traceparent for runs to be linked to
+// deliveries.
 //
 // A delivery is a consumer span within the span of its request, if there is one. In
-// Sync mode the handler runs within it. In Inbox mode every run of a handler is a
-// consumer span with a link to the span of the delivery that brought the event, in
-// whatever process that was.
+// Sync mode the handler runs within it. In Inbox mode every run of a handler
+// is a consumer span with a link to the span of the delivery that brought the
+// event, which may belong to another process.
 func (t *Telemetry) Instrument(c webhook.Config) webhook.Config {
 	begin, observe := c.Begin, c.Observe
 	c.Begin = func(ctx context.Context, claim *webhook.Claim) context.Context {
@@ -53,8 +54,8 @@ func (t *Telemetry) Instrument(c webhook.Config) webhook.Config {
 
 const traceparentHeader = "traceparent"
 
-// traceparent is the part of a delivery's context that is stored: neither baggage,
-// which may name people, nor a vendor's state.
+// traceparent is the part of a delivery's context that is stored. Baggage,
+// which may name people, and vendor state are not stored.
 func traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})), carrier)
@@ -72,7 +73,7 @@ func links(parent string) trace.SpanStartOption {
 
 type spanKey struct{}
 
-// running is the span of a delivery or a run until it was observed.
+// running is the span of a delivery or a run until it is observed.
 type running struct {
 	trace.Span
 
@@ -144,8 +145,9 @@ func (t *Telemetry) observe(ctx context.Context, o webhook.Observation) {
 	}
 }
 
-// observed returns the span of an observation. A handler that hung is reported when it
-// hangs and again when it returns: the second time is a span within the first one.
+// observed returns the span of an observation. A hung handler is reported when
+// it hangs and again when it returns; the second report is a child span of the
+// first.
 func (t *Telemetry) observed(ctx context.Context, o webhook.Observation) trace.Span {
 	if r, ok := ctx.Value(spanKey{}).(*running); ok && !r.observed.Swap(true) {
 		return r.Span
@@ -184,8 +186,8 @@ func errorOf(o webhook.Observation) string {
 	}
 }
 
-// isFailure reports whether an outcome is an error of the receiver or its handlers,
-// rather than of the sender, or a delivery that will be redelivered.
+// isFailure reports whether an outcome is an error of the receiver, its store
+// or its handlers. An error of the sender is not.
 func isFailure(o webhook.Outcome) bool {
 	switch o {
 	case webhook.OutcomeFailed, webhook.OutcomeDead, webhook.OutcomeConflict, webhook.OutcomeLost, webhook.OutcomeStoreError,

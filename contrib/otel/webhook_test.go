@@ -21,14 +21,14 @@ import (
 	"go.opentelemetry.io/otel/baggage"
 )
 
-// durable imitates a store that outlives its processes.
+// durable imitates a store that survives process restarts.
 type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }
 
 func newStore() webhook.Store { return durable{webhook.NewMemoryStore(webhook.MemoryOptions{})} }
 
-// receiver returns a receiver whose handler of paid transactions is handle.
+// receiver returns a receiver that handles paid transactions with handle.
 func (b *backend) receiver(config webhook.Config, handle func(context.Context, *webhook.TransactionEvent) error) *webhook.Receiver {
 	b.Helper()
 	config.Keys = []webhook.SigningKey{{Key: webhooktest.Secret(), ID: "2026"}}
@@ -52,7 +52,7 @@ func event(id string) webhooktest.Event {
 
 const receiving = "messaging.operation.name=receive messaging.operation.type=receive messaging.system=gateway"
 
-func TestADeliveryIsASpanAroundItsHandlerAndTheCallsOfThat(t *testing.T) {
+func TestADeliveryIsASpanAroundItsHandlerAndTheHandlersCalls(t *testing.T) {
 	t.Parallel()
 	b, gw := newBackend(t), mockserver.Run(t)
 	client := b.client(gw, nil)
@@ -182,7 +182,7 @@ func TestAHandlerThatHungIsReportedAtOnceAndWhenItReturns(t *testing.T) {
 	})
 }
 
-// Kinds that this version doesn't know would make the number of span names unbounded.
+// Kinds unknown to this version would make the number of span names unbounded.
 func TestUnknownKindsShareOneName(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -210,7 +210,7 @@ func TestTheStoreKeepsNoBaggage(t *testing.T) {
 	assert.Regexp(t, `^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`, claims[0].Trace)
 }
 
-func TestTheHooksOfTheConfigurationAreCalledToo(t *testing.T) {
+func TestHooksSetInTheConfigAreStillCalled(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	var calls []string

@@ -27,6 +27,6 @@ func TestEachRefundIsMadeOnce(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
 	assert.Contains(t, out.String(), "return-1: found applied")
-	assert.Contains(t, out.String(), "return-2: not found applied")
+	assert.Contains(t, out.String(), "return-2: no sign that it was applied")
 	assert.Contains(t, out.String(), "the gateway's books and the shop's agree")
 }

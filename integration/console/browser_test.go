@@ -1,6 +1,6 @@
 // Package console_test drives the mock's web pages in a real browser. Run it
-// with integration/with-chromium, which names the browser in CHROMIUM; with
-// SCREENSHOTS=<folder> every picture that a test takes is kept there.
+// with integration/with-chromium, which sets CHROMIUM to the browser's path.
+// With SCREENSHOTS=<folder> the screenshots are kept there.
 package console_test
 
 import (
@@ -39,11 +39,11 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	path := os.Getenv("CHROMIUM")
 	if path == "" {
-		return m.Run() // every test says what is missing
+		return m.Run() // every test reports what is missing
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
-		chromedp.NoSandbox, // root has none, and only pages of this machine are opened
+		chromedp.NoSandbox, // the sandbox doesn't work as root, and only pages of this machine are opened
 		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)...)
@@ -205,7 +205,7 @@ func (p *page) visit(path string) {
 	p.do(chromedp.Navigate(p.base + path))
 }
 
-// eval returns the value of a JavaScript expression, also where the page's own
+// eval returns the value of a JavaScript expression, even if the page's own
 // scripts are switched off.
 func eval[T any](p *page, expression string) T {
 	p.t.Helper()
@@ -216,7 +216,8 @@ func eval[T any](p *page, expression string) T {
 	return v
 }
 
-// text returns what is shown of the first element that a CSS selector finds.
+// text returns the visible text of the first element that a CSS selector
+// finds.
 func (p *page) text(selector string) string {
 	p.t.Helper()
 	return eval[string](p, "document.querySelector("+quote(selector)+")?.innerText ?? ''")
@@ -248,7 +249,7 @@ func (p *page) waitFor(expression string) {
 	}
 }
 
-// waitForText returns when the page shows a text.
+// waitForText returns when the page shows a string.
 func (p *page) waitForText(text string) {
 	p.t.Helper()
 	p.waitFor("document.body && document.body.innerText.includes(" + quote(text) + ")")
@@ -276,7 +277,7 @@ func (p *page) fill(selector, value string) {
 	p.do(chromedp.SetValue(chromedp.CSS(selector), value))
 }
 
-// shot keeps a picture of the whole page as SCREENSHOTS/<name>.png.
+// shot saves a screenshot of the whole page as SCREENSHOTS/<name>.png.
 func (p *page) shot(name string) {
 	p.t.Helper()
 	folder := os.Getenv("SCREENSHOTS")
@@ -317,16 +318,16 @@ func (p *page) accessible() {
 	}
 }
 
-// quote writes a string as JavaScript does.
+// quote returns a string as a JavaScript literal.
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // strings can always be written
+		panic(err) // strings can always be encoded
 	}
 	return string(b)
 }
 
-// The checks of this package work: a page that breaks them fails.
+// A page that breaks the checks of this package fails.
 func TestTheBrowserReportsErrorsAndThirdPartyRequests(t *testing.T) {
 	t.Parallel()
 	_, base := serve(t)

@@ -62,7 +62,7 @@ func (s *seller) visit(d device) *page {
 	return p
 }
 
-// transactions lists what the merchant has, the newest first.
+// transactions lists the merchant's transactions, newest first.
 func (s *seller) transactions() (list []gateway.TransactionSummary) {
 	s.t.Helper()
 	for item, err := range s.client.Transactions.All(s.t.Context(), gateway.TransactionListParams{}) {
@@ -81,7 +81,7 @@ func (p *page) good(name string) {
 	p.shot(name)
 }
 
-// ana fills in the form, and chooses a method and a test card.
+// ana fills in the form and chooses a method and a test card.
 func (p *page) ana(method, outcome string) {
 	p.t.Helper()
 	p.fill("#name", "Ana Souza")
@@ -103,7 +103,7 @@ func (p *page) state() string {
 	return eval[string](p, "document.querySelector('main').className")
 }
 
-// read decodes the picture in an element.
+// read decodes the image in an element.
 func (p *page) read(selector string, reader gozxing.Reader) string {
 	p.t.Helper()
 	p.do(chromedp.EmulateViewport(1280, 900, chromedp.EmulateScale(3))) // as sharp as a phone's screen
@@ -118,7 +118,7 @@ func (p *page) read(selector string, reader gozxing.Reader) string {
 	return result.GetText()
 }
 
-// looks are the devices on which every page is checked.
+// looks lists the devices on which every page is checked.
 func looks() map[string]device {
 	return map[string]device{
 		"wide-light": {width: 1280}, "wide-dark": {width: 1280, dark: true},
@@ -174,7 +174,7 @@ func TestCheckoutPages(t *testing.T) {
 			require.Equal(t, "paid", p.state())
 			shot(p, "paid")
 			require.NoError(t, s.gw.Transactions.Chargeback(s.transactions()[0].ID))
-			p.waitFor("document.querySelector('main').className == 'returned'") // by itself
+			p.waitFor("document.querySelector('main').className == 'returned'") // without a click
 			shot(p, "returned")
 			require.NoError(t, s.gw.Checkout.Deactivate(s.path[len("/pay/"):]))
 			p = open(t, s.base, d)
@@ -242,8 +242,7 @@ func TestThreeDSecureInABrowser(t *testing.T) {
 	assert.Len(t, s.transactions(), 2)
 }
 
-// A script clicks the button twice, and a second tab submits the form as well:
-// one payment.
+// A double click and a form submitted in a second tab make one payment.
 func TestADoubleClickAndASecondTab(t *testing.T) {
 	t.Parallel()
 	for _, noScript := range []bool{false, true} {
@@ -286,7 +285,7 @@ func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := sells(t, mugs)
 	p := s.visit(device{noScript: true, width: 360})
-	assert.False(t, eval[bool](p, "document.querySelector('.only-voucher').checkVisibility()"), "shown by style alone")
+	assert.False(t, eval[bool](p, "document.querySelector('.only-voucher').checkVisibility()"), "shown by CSS alone")
 	p.submitOrder()
 	p.expectErrors()
 	assert.Equal(t, 2, p.count(".error"))
@@ -346,8 +345,8 @@ func TestHostileInput(t *testing.T) {
 	assert.Zero(t, p.count("a[href^=javascript]"))
 }
 
-// The page works with the keyboard alone, and the focus moves to where the
-// buyer must act.
+// The page works with the keyboard alone, and focus moves to where the buyer
+// must act.
 func TestTheKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
 	s := sells(t, `{"amount":4990,"payment_methods":["pix"]}`)

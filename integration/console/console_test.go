@@ -21,7 +21,7 @@ import (
 
 const pagesAt = "/__mock/console"
 
-// xss is markup that must stay text wherever a merchant or buyer can write it.
+// xss is markup that must stay text wherever a merchant or buyer can enter it.
 const xss = `"><script>window.hacked=1</script><img src=x onerror="window.hacked=1">`
 
 // busyShop is a gateway with at least one resource, event and fault of every
@@ -231,7 +231,7 @@ func TestAnotherWindowFollows(t *testing.T) {
 	home.waitForText(now)
 }
 
-// A form that is being filled in is not replaced by an update.
+// An update does not replace a form that is being filled in.
 func TestAFormBeingFilledInIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")
@@ -247,7 +247,8 @@ func TestAFormBeingFilledInIsNotReplaced(t *testing.T) {
 	assert.Contains(t, p.text("main"), "status=500")
 }
 
-// Whatever a merchant or a buyer writes is text: nothing of it runs.
+// Everything that a merchant or a buyer enters is shown as text: none of it
+// runs.
 func TestMarkupIsText(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, xss)
@@ -283,7 +284,8 @@ func TestTheReferenceSendsACall(t *testing.T) {
 	p.shot("request-sent")
 }
 
-// The find field leads to what an id, a reference or an e-mail address names.
+// The search field opens the resource of an id, a reference or an e-mail
+// address.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")
@@ -320,7 +322,7 @@ func TestKeyboard(t *testing.T) {
 	p.waitForText("Pay: done.")
 }
 
-// A snapshot is saved as a file and loaded again.
+// A snapshot can be saved as a file and loaded again.
 func TestASnapshotIsLoadedFromAFile(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")

@@ -104,7 +104,8 @@ func count(history []porcupine.Operation, is func(output) bool) (n int64) {
 	return n
 }
 
-// record has callers do random operations and returns when each began and ended.
+// record runs callers that perform random operations, and returns when each
+// operation began and ended.
 func record(t *testing.T, s setup, seed uint64, callers, each int) []porcupine.Operation {
 	t.Helper()
 	sh := open(t, s)
@@ -138,8 +139,9 @@ func record(t *testing.T, s setup, seed uint64, callers, each int) []porcupine.O
 	return ended(slices.Concat(histories...), clock.Add(1), callers)
 }
 
-// ended lets operations of unknown outcome take effect until the end. They are
-// callers of their own then, which have one operation at a time.
+// ended lets operations with an unknown outcome take effect until the end.
+// Each becomes a caller of its own, since a caller has one operation at a
+// time.
 func ended(history []porcupine.Operation, end int64, callers int) []porcupine.Operation {
 	for i := range history {
 		if op := &history[i]; op.Output.(output).Unknown {
@@ -166,8 +168,8 @@ func anOperation(random *rand.Rand) input {
 	return in
 }
 
-// A gateway that does a refund twice, loses one, or accepts a reference twice has no
-// order that explains it: the check can fail.
+// The check can fail: no order explains a gateway that applies a refund twice,
+// loses one, or accepts a reference twice.
 func TestAWrongGatewayHasNoOrder(t *testing.T) {
 	t.Parallel()
 	first := []porcupine.Operation{
@@ -175,21 +177,21 @@ func TestAWrongGatewayHasNoOrder(t *testing.T) {
 		{Input: input{Ref: "charge 1", Do: "pay"}, Output: output{OK: true}, Call: 3, Return: 4},
 	}
 	for name, rest := range map[string][]porcupine.Operation{
-		"a refund is done twice": {
+		"a refund is applied twice": {
 			{Input: input{Ref: "charge 1", Do: "refund", Amount: 500}, Output: output{OK: true, Left: 1490}, Call: 5, Return: 6},
 			{Input: input{Ref: "charge 1", Do: "read"}, Output: output{OK: true, Status: "partially_refunded", Refunded: 1000}, Call: 7, Return: 8},
 		},
-		"two refunds of all": {
+		"two full refunds": {
 			{Input: input{Ref: "charge 1", Do: "refund"}, Output: output{OK: true}, Call: 5, Return: 8},
 			{ClientId: 1, Input: input{Ref: "charge 1", Do: "refund"}, Output: output{OK: true}, Call: 6, Return: 7},
 		},
-		"a read of the past": {
+		"a stale read": {
 			{Input: input{Ref: "charge 1", Do: "read"}, Output: output{OK: true, Status: "pending"}, Call: 5, Return: 6},
 		},
-		"a reference is taken twice": {
+		"a reference is accepted twice": {
 			{Input: input{Ref: "charge 1", Do: "create"}, Output: output{OK: true, Status: "pending"}, Call: 5, Return: 6},
 		},
-		"what was rejected is done": {
+		"a rejected operation is applied": {
 			{Input: input{Ref: "charge 1", Do: "refund", Amount: 5000}, Output: rejected, Call: 5, Return: 6},
 			{Input: input{Ref: "charge 1", Do: "read"}, Output: output{OK: true, Status: "refunded", Refunded: 1990}, Call: 7, Return: 8},
 		},

@@ -1,7 +1,7 @@
-// Package histories compares what the mock gateway does with a second, small model of
-// a charge and of a payout, written from docs/states.md and nothing else: in random
-// sequences, and under concurrency with lost responses, where a history must have an
-// order of its operations that explains every response.
+// Package histories compares the mock gateway with a second, small model of a
+// charge and a payout, written from docs/states.md alone: in random sequences,
+// and under concurrency with lost responses, where some order of the
+// operations must explain every response.
 package histories_test
 
 import "fmt"
@@ -10,7 +10,7 @@ import "fmt"
 type input struct {
 	Ref    string // "charge 3"
 	Do     string
-	Amount int64 // of a refund; 0 is all that is left
+	Amount int64 // of a refund; 0 is the whole remainder
 }
 
 func (in input) String() string {
@@ -26,7 +26,7 @@ type output struct {
 	OK       bool
 	Status   string // of a create, a read and a payout's cancellation
 	Refunded int64  // of a read
-	Left     int64  // of a refund: what can still be refunded
+	Left     int64  // of a refund: the amount that can still be refunded
 }
 
 // rejected is a 409 or 422, or a control that the state does not allow.
@@ -34,13 +34,13 @@ var rejected = output{}
 
 const amount = 1990 // of every charge and payout
 
-// state is that of one reference. The zero value is before the create.
+// state is the state of one reference. The zero value is before the create.
 type state struct {
 	Status   string
 	Refunded int64
 }
 
-// dialect has the differences of the two dialects.
+// dialect holds the differences between the two dialects.
 type dialect struct{ payoutsRepeat bool }
 
 // step returns what the gateway has to do.
@@ -84,7 +84,8 @@ func stepCharge(s state, in input) (state, output) {
 	}
 }
 
-// payoutMoves are where the moves of a payout lead, by the state that they start from.
+// payoutMoves maps each transition of a payout to its new state, by starting
+// state.
 var payoutMoves = map[string]map[string]string{
 	"cancel":  {"pending": "cancelled", "in_analysis": "cancelled"},
 	"analyse": {"pending": "in_analysis"},
@@ -100,7 +101,7 @@ func (d dialect) stepPayout(s state, in input) (state, output) {
 			s.Status = "pending"
 			return s, output{OK: true, Status: "pending"}
 		}
-		if d.payoutsRepeat { // the payout that was made first, as it is now
+		if d.payoutsRepeat { // the payout that was created first, in its current state
 			return s, output{OK: true, Status: s.Status}
 		}
 		return s, rejected

@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// One caller, no faults: every response is the model's, and after every operation a
-// read shows the model's state. A failing sequence is reduced to a short one.
+// With one caller and no faults, every response equals the model's, and after
+// every operation a read shows the model's state. A failing sequence is
+// reduced to a short one.
 //
 //	integration/run -run TestSequencesAreTheModels -rapid.checks=10000 -v ./histories
 func TestSequencesAreTheModels(t *testing.T) {

@@ -30,13 +30,14 @@ var setups = []setup{
 
 func (s setup) dialect() dialect { return dialect{payoutsRepeat: s.live} }
 
-// shop does operations and says what came of them. It sends each request once.
+// shop performs operations and returns their outcomes. It sends each request
+// once.
 type shop struct {
 	gw     *mockserver.Server
 	client *gateway.Client
 
 	mu  sync.Mutex
-	ids map[string]string // by reference; none before a response had it
+	ids map[string]string // by reference; missing until a response has it
 }
 
 type testingT interface {
@@ -86,7 +87,7 @@ func (sh *shop) known(ref, id string) {
 	}
 }
 
-// response is every member that is read of any response.
+// response has every member that the tests read from any response.
 type response struct {
 	Data struct {
 		ID       string `json:"id"`
@@ -165,7 +166,7 @@ func (sh *shop) create(ctx context.Context, ref, path string, params any) output
 	var got response
 	err := sh.client.Do(ctx, http.MethodPost, path, params, &got, gateway.NoRetry())
 	if errors.Is(err, gateway.ErrValidation) {
-		panic(err) // nothing that the model describes
+		panic(err) // not part of the model
 	}
 	out := outcome(err)
 	if out.OK {
@@ -188,8 +189,8 @@ func (sh *shop) read(ctx context.Context, path string) output {
 	return out
 }
 
-// outcome is the outcome of an operation with an error: only a 409 and a 422
-// prove that nothing was done.
+// outcome returns the outcome of a failed operation: only a 409 or a 422
+// proves that nothing was done.
 func outcome(err error) output {
 	var e *gateway.Error
 	switch {

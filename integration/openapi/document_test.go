@@ -1,6 +1,6 @@
 // Package openapi checks docs/openapi*.json against the OpenAPI 3.1 schema, the
-// golden files, the mock gateway's responses and webhooks, and the rules that it
-// has for requests.
+// golden files, the mock gateway's responses and webhooks, and the mock's
+// rules for requests.
 package openapi_test
 
 import (
@@ -34,13 +34,13 @@ func TestDocumentsAreValidOpenAPI31(t *testing.T) {
 			require.NoError(t, oas.Validate(decode(t, content)))
 
 			broken := bytes.Replace(content, []byte(`"in": "path", "required": true`), []byte(`"in": "path"`), 1)
-			require.Error(t, oas.Validate(decode(t, broken)), "the schema finds nothing")
+			require.Error(t, oas.Validate(decode(t, broken)), "the schema finds no error")
 		})
 	}
 }
 
-// Every schema is one by JSON Schema 2020-12, every reference leads somewhere,
-// and every example fits.
+// Every schema is valid JSON Schema 2020-12, every reference resolves, and
+// every example conforms.
 func TestSchemasCompileAndExamplesFit(t *testing.T) {
 	t.Parallel()
 	for name, content := range contents() {
@@ -89,8 +89,7 @@ var foreign = map[string]string{
 	"errors/validation_errors.422.json": "the body of another version of the gateway",
 }
 
-// TestGoldenFilesFit checks the documents against the wire form that was written by
-// hand.
+// TestGoldenFilesFit checks the documents against the hand-written wire form.
 func TestGoldenFilesFit(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "*", "*.json"))
@@ -108,7 +107,7 @@ func TestGoldenFilesFit(t *testing.T) {
 			}
 			fits := fitsSomewhere(t, d, name, decode(t, content))
 			if _, ok := foreign[name]; ok {
-				assert.Error(t, fits, "it fits: take it off the list")
+				assert.Error(t, fits, "it conforms: remove it from the list")
 				return
 			}
 			assert.NoError(t, fits)

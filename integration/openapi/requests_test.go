@@ -31,8 +31,8 @@ type difference struct {
 	reason  string
 }
 
-// differences are all of them. The test finds each row at least once, and no
-// request that isn't in a row.
+// differences lists every accepted difference. The test must find each row at
+// least once and no other difference.
 var differences = []difference{
 	{"*", "card data must never", "card numbers are found by their issuer and check digit, card data by its name"},
 	{"pixWebhookUrl", "", "plain http is accepted where webhookUrl is sent too: the contract has two variants of the body"},
@@ -45,9 +45,9 @@ var differences = []difference{
 	{"*", "must be an http or https URL", "a URL with a user name or without a host"},
 }
 
-// TestTheDocumentAndTheMockAgreeOnGeneratedRequests makes requests from the schemas, valid ones
-// and such that break a rule or two, and compares what the document and the mock
-// say about each.
+// TestTheDocumentAndTheMockAgreeOnGeneratedRequests generates requests from
+// the schemas, valid ones and ones that break a rule or two, and compares the
+// verdicts of the document and the mock.
 func TestTheDocumentAndTheMockAgreeOnGeneratedRequests(t *testing.T) { //nolint:tparallel // the group ends before the rows are counted
 	t.Parallel()
 	found := make(chan int, 1<<16)
@@ -71,7 +71,7 @@ func TestTheDocumentAndTheMockAgreeOnGeneratedRequests(t *testing.T) { //nolint:
 		hits[i]++
 	}
 	for i, row := range differences {
-		assert.Positive(t, hits[i], "no request differs in %s (%s): take the row away", row.field, row.reason)
+		assert.Positive(t, hits[i], "no request differs in %s (%s): delete the row", row.field, row.reason)
 	}
 }
 
@@ -84,7 +84,7 @@ type generator struct {
 	rand    *rand.Rand
 	schema  map[string]any // of the body
 	check   *jsonschema.Schema
-	samples []any // bodies that are right
+	samples []any // bodies that are valid
 }
 
 func newGenerator(t *testing.T, dialect mockserver.Dialect, o operation) *generator {
@@ -156,8 +156,8 @@ func (g *generator) compare(text string, rejects error, fields map[string]string
 	}
 }
 
-// send returns the fields that break a rule according to the mock, and the
-// messages; none if the mock says nothing about the body.
+// send returns the fields that break a rule according to the mock, with the
+// messages; none if the mock does not reject the body.
 func (g *generator) send(body string) map[string]string {
 	path := strings.NewReplacer("{id}", unknown, "{slug}", "nosuchlink", "{public_token}", "pk_1").Replace(g.o.path)
 	r, err := http.NewRequestWithContext(g.t.Context(), strings.ToUpper(g.o.method), mockserver.BaseURL+path, strings.NewReader(body))

@@ -20,8 +20,9 @@ type document struct {
 	compiled map[string]*jsonschema.Schema
 }
 
-// open reads a document. A strict one rejects members that a schema doesn't
-// name, as responses must not have any: each object of a known shape is closed.
+// open reads a document. In strict mode every object of a known shape is
+// closed: members that its schema doesn't name are rejected, since responses
+// must not have any.
 func open(tb testing.TB, content []byte, strict bool) *document {
 	tb.Helper()
 	root, ok := decode(tb, content).(map[string]any)
@@ -68,8 +69,8 @@ func isObject(kind any) bool {
 	return kind == "object" || len(list) > 0 && list[0] == "object"
 }
 
-// at returns what is at a path of the document, and the pointer to it after all
-// references.
+// at returns the value at a path of the document, and the pointer to it after
+// all references.
 func (d *document) at(path ...string) (any, string) {
 	var v any = d.root
 	pointer := "#"

@@ -249,7 +249,7 @@ func TestEveryResponseAndWebhookFits(t *testing.T) {
 			w.customersAndTransfers()
 			w.subscriptions()
 			w.checkout()
-			w.call(http.MethodPost, "/v2/payment_token/pk_1", `{}`) // it has ended meanwhile
+			w.call(http.MethodPost, "/v2/payment_token/pk_1", `{}`) // it has ended by then
 			w.controlPlane()
 			require.NoError(t, w.gw.Wait(t.Context()))
 			require.NoError(t, w.gw.Close())
@@ -455,7 +455,7 @@ func (w *walker) legacy() {
 	w.call(http.MethodPost, "/v2/payment_token/pk_1", `{}`)
 }
 
-// rejections sends each operation the requests that all operations reject.
+// rejections sends each operation the requests that every operation rejects.
 func (w *walker) rejections() {
 	for _, o := range w.api.operations() {
 		path := strings.NewReplacer("{id}", unknown, "{slug}", "nosuchlink", "{public_token}", "pk_1").Replace(o.path)
@@ -486,7 +486,7 @@ func (w *walker) rejections() {
 	w.call(http.MethodPost, "/v2/customers", `{"name":"B","email":"a@example.com"}`, "Idempotency-Key", "one")
 }
 
-// controlPlane makes the control calls that the walk has not needed.
+// controlPlane makes the control calls that the walk does not need.
 func (w *walker) controlPlane() {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	endpoint := w.call(post, "/__mock/endpoints", `{"url":"http://127.0.0.1:1/hook","secret":"s","events":["payout.*"]}`).text("data.id")

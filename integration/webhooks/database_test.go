@@ -1,4 +1,4 @@
-// Package webhooks_test runs the receiver of webhooks on real databases.
+// Package webhooks_test runs the webhook receiver on real databases.
 package webhooks_test
 
 import (
@@ -24,8 +24,8 @@ type database struct {
 	dsn     func(t *testing.T) string
 }
 
-// databases are those that this machine can run: integration/run starts
-// PostgreSQL.
+// databases are the databases that this machine can run: integration/run
+// starts PostgreSQL.
 func databases(t *testing.T) []database {
 	t.Helper()
 	list := []database{{"SQLite", sqlstore.SQLite, "sqlite", func(t *testing.T) string {
@@ -33,7 +33,7 @@ func databases(t *testing.T) []database {
 		return sqliteDSN(filepath.Join(t.TempDir(), "events.db"))
 	}}}
 	if os.Getenv("DATABASE_URL") == "" {
-		t.Log("DATABASE_URL is not set: PostgreSQL is left out; integration/run starts one")
+		t.Log("DATABASE_URL is not set: PostgreSQL is skipped; integration/run starts one")
 		return list
 	}
 	return append(list, database{"PostgreSQL", sqlstore.Postgres, "pgx", func(*testing.T) string { return os.Getenv("DATABASE_URL") }})

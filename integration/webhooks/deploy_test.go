@@ -178,8 +178,8 @@ func TestTheTableOfTheFirstReleaseIsUpgradedWithoutLosingAnEvent(t *testing.T) {
 	})
 }
 
-// The first release claims waiting events only, so it doesn't touch events that
-// this release has set aside.
+// The first release claims only waiting events, so it doesn't touch events
+// that this release has set aside.
 func TestTheFirstReleaseLeavesUnhandledEventsAlone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process remembers up to which event its inbox is handled. Events before that
-// one that are due must still be found.
+// A process remembers the position up to which its inbox is handled. Due
+// events before that position must still be found.
 
-// passed calls Next until the store's position is after its present events.
+// passed calls Next until the store's position is after its current events.
 func passed(t *testing.T, s *sqlstore.Store) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
@@ -93,7 +93,7 @@ func TestAnEventThatIsCommittedLateIsNotOvertaken(t *testing.T) {
 
 // A lease that expires while a long HandleTx holds a lock on its row ends when
 // the lock is released.
-func TestALeaseThatRanOutUnderALockIsTakenBack(t *testing.T) {
+func TestALeaseThatExpiredUnderALockIsReclaimed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		t.Helper()

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sqlWorld has the inbox and the effects in one database, and writes them together.
+// sqlWorld has the inbox and the effects in one database, and writes both in
+// one transaction.
 type sqlWorld struct {
 	t       *testing.T
 	db      *sql.DB
@@ -26,8 +27,8 @@ type sqlWorld struct {
 	effects string
 }
 
-// reopen makes the next Next look at the leases: a store does so once a second, and the
-// leases of a schedule do not expire by the clock.
+// reopen makes the next call of Next look for expired leases: a store does so
+// once a second, and the leases of a schedule do not expire by the clock.
 func (w *sqlWorld) reopen() {
 	w.store = sqlstore.New(w.db, w.dialect, sqlstore.WithTable(w.store.Table()))
 }
@@ -76,8 +77,8 @@ func (w *sqlWorld) Effects() (map[string]int, error) {
 	return found, rows.Err()
 }
 
-// TestEveryInterleavingOfTheInbox: two processes that share a database, one of which
-// dies or loses its lease anywhere, write each effect exactly once.
+// Two processes that share a database write each effect exactly once, even if
+// one of them dies or loses its lease at any point.
 func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no store is younger than its events

@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxBuffers is how many buffers one call of Next may touch. Buffers don't
-// depend on how busy the machine is, and a claim that touches so few takes a few
-// milliseconds.
+// maxBuffers is how many buffers one call of Next may touch. The number
+// doesn't depend on the machine's load, and a claim within the limit takes a
+// few milliseconds.
 const maxBuffers = 2000
 
 // plans collects what PostgreSQL's auto_explain reports: the plan of each
@@ -106,12 +106,12 @@ func explained(t *testing.T) (*sql.DB, *plans) {
 		"auto_explain.log_analyze": "on", "auto_explain.log_buffers": "on",
 	})
 	db := stdlib.OpenDB(*cfg)
-	db.SetMaxOpenConns(1) // the plans of a session that has run for a while
+	db.SetMaxOpenConns(1) // the plans of a long-running session
 	t.Cleanup(func() { _ = db.Close() })
 	return db, &p
 }
 
-// inboxTable is a table whose statistics are what the test makes them.
+// inboxTable is a table whose statistics the test controls.
 type inboxTable struct {
 	db interface {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -134,8 +134,9 @@ func (in inboxTable) exec(t *testing.T, query string, args ...any) {
 	require.NoError(t, err)
 }
 
-// add adds n events with bodies of the usual size, each of a resource of its own, that are
-// due for so long. The state is that of the table: 1 waiting, 3 done.
+// add adds n events with bodies of the usual size, each of a resource of its
+// own, which have been due for a given time. The state is that of the table: 1
+// waiting, 3 done.
 func (in inboxTable) add(t *testing.T, prefix string, n, state int, due time.Duration) {
 	t.Helper()
 	in.exec(t, `INSERT INTO `+in.name+` (key, event_id, kind, resource, fact, signed, source, late, position, body,
@@ -146,8 +147,7 @@ func (in inboxTable) add(t *testing.T, prefix string, n, state int, due time.Dur
 		n, state, due.Milliseconds())
 }
 
-// Statistics that were taken while the inbox was empty must not make claims
-// slow once it is full.
+// Statistics from an empty inbox must not make claims slow once it is full.
 func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
@@ -185,23 +185,23 @@ func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 	})
 }
 
-// claimCheaply claims and completes some batches, more than it takes PostgreSQL
-// to settle on a plan and for longer than a second, which is how often a process
-// looks for leases that have run out. It returns the buffers of the most expensive
-// call of Next.
+// claimCheaply claims and completes some batches, enough for PostgreSQL to
+// settle on a plan, and for longer than a second, the interval at which a
+// process looks for expired leases. It returns the buffers of the most
+// expensive call of Next.
 func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
 	t.Helper()
 	p.take()
 	ticks := time.NewTicker(150 * time.Millisecond)
 	defer ticks.Stop()
 	sweeps := 0
-	swept := func(buffers int, worst plan) bool { // beside what was measured
+	swept := func(buffers int, worst plan) bool { // not measured
 		if buffers < maxBuffers {
 			return false
 		}
 		sweeps++
 		require.False(t, strings.HasPrefix(worst.Query, "WITH w AS"), "a claim touched %d buffers:\n%s", buffers, worst)
-		require.LessOrEqual(t, sweeps, 2, "a process looks at everything, in two statements, once in ten seconds; now it touched %d buffers:\n%s",
+		require.LessOrEqual(t, sweeps, 2, "a process scans everything with two statements once in ten seconds; this scan touched %d buffers:\n%s",
 			buffers, worst)
 		return true
 	}
@@ -225,9 +225,10 @@ func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
 	return most
 }
 
-// While a session holds a snapshot, a dump or a report, vacuum can remove nothing:
-// what was handled since stays before the waiting events in every index.
-func TestAClaimSkipsWhatASnapshotKeepsFromTheVacuum(t *testing.T) {
+// While a session such as a dump or a report holds a snapshot, vacuum can't
+// remove the events handled since: they stay before the waiting events in
+// every index.
+func TestAClaimSkipsRowsThatASnapshotKeepsFromVacuum(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		t.Helper()
@@ -246,7 +247,7 @@ func TestAClaimSkipsWhatASnapshotKeepsFromTheVacuum(t *testing.T) {
 		claim := func() int {
 			t.Helper()
 			in.add(t, fmt.Sprintf("waiting%d-", n), 600, 1, 0)
-			_, err := s.Next(t.Context(), 1, time.Minute) // the first call of a process, and after that one in many, looks at everything
+			_, err := s.Next(t.Context(), 1, time.Minute) // a process scans everything on its first call, and rarely after that
 			require.NoError(t, err)
 			return claimCheaply(t, s, p)
 		}
@@ -257,7 +258,7 @@ func TestAClaimSkipsWhatASnapshotKeepsFromTheVacuum(t *testing.T) {
 			n++
 		}
 		t.Log("buffers of a claim behind 1,000, 31,000 and 131,000 handled events:", buffers)
-		assert.Less(t, buffers[2], 2*buffers[1], "a claim must not walk over what was handled")
+		assert.Less(t, buffers[2], 2*buffers[1], "a claim must not scan handled events")
 	})
 }
 

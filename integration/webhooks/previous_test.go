@@ -66,8 +66,8 @@ func (p previousRelease) put(ctx context.Context, r webhook.Record) error {
 		r.Key, r.EventID, string(r.Kind), r.Resource, r.Body)
 }
 
-// exec runs a statement, again if SQLite is busy or PostgreSQL finds two sessions
-// with one resource, as the release did.
+// exec runs a statement, and retries it as the release did: if SQLite is busy,
+// or PostgreSQL finds two sessions with one resource.
 func (p previousRelease) exec(ctx context.Context, query string, args ...any) error {
 	for range 20 {
 		_, err := p.db.ExecContext(ctx, p.sql(query), args...)
@@ -78,8 +78,8 @@ func (p previousRelease) exec(ctx context.Context, query string, args ...any) er
 	return nil
 }
 
-// work claims, handles and completes events until ctx ends. An event that is
-// handled for the first time fails if its id says so.
+// work claims, handles and completes events until ctx ends. The first attempt
+// at an event fails if its id says so.
 func (p previousRelease) work(ctx context.Context, token string, handle func(id string)) error {
 	failed := map[string]bool{}
 	for ctx.Err() == nil {
@@ -115,7 +115,7 @@ func (p previousRelease) work(ctx context.Context, token string, handle func(id 
 }
 
 // One database, two releases: each stores events that the other handles, before
-// and after the migration. Nothing is lost or doubled, and the events of a
+// and after the migration. Nothing is lost or duplicated, and the events of a
 // resource stay in order.
 func TestThePreviousReleaseRunsBesideThisOne(t *testing.T) {
 	t.Parallel()

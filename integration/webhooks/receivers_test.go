@@ -13,8 +13,8 @@ import (
 const processes = 8
 
 // Eight processes share one database and one merchant's table. The mock sends
-// them events; some twice, some late, some with a wrong signature or a stale
-// one; an attacker forges more; and the processes are killed, also by their own
+// them events, some twice, some late, some with a wrong or stale signature; an
+// attacker forges more; and the processes are killed, sometimes by their own
 // handlers between claim and completion. Every event must be in the table
 // exactly once, and nothing else. With 100,000 events:
 //

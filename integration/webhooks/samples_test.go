@@ -46,8 +46,8 @@ func changedOne(res sql.Result, err error) error {
 	return err
 }
 
-// A webhook that overtakes the commit of its order is not lost, and an order
-// that was paid with another amount is not shipped.
+// A webhook that arrives before its order is committed is not lost, and an
+// order paid with a different amount is not shipped.
 func TestThePaymentOfAnOrderThatIsNotStoredYetComesBack(t *testing.T) {
 	t.Parallel()
 	db := privateDatabase(t)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestSnapshots stores and handles 800 events a second while three overlapping
-// transactions hold snapshots, each for as long as SNAPSHOTS says:
+// transactions hold snapshots, each for the duration in SNAPSHOTS:
 //
 //	SNAPSHOTS=120s integration/run -run TestSnapshots -v ./webhooks
 //
@@ -26,7 +26,7 @@ import (
 func TestSnapshots(t *testing.T) {
 	text, dsn := os.Getenv("SNAPSHOTS"), os.Getenv("DATABASE_URL")
 	if text == "" || dsn == "" {
-		t.Skip("SNAPSHOTS is not set; TestAClaimSkipsWhatASnapshotKeepsFromTheVacuum counts buffers instead")
+		t.Skip("SNAPSHOTS is not set; TestAClaimSkipsRowsThatASnapshotKeepsFromVacuum counts buffers instead")
 	}
 	hold, err := time.ParseDuration(text)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func holdSnapshots(ctx context.Context, t *testing.T, db *sql.DB, table string, 
 			return
 		}
 		if _, err = tx.Exec("SELECT COUNT(*) FROM " + table); err != nil {
-			t.Error(err) // not require, which must not be called beside the test's own goroutine
+			t.Error(err) // not require, which must not be called outside the test's own goroutine
 		}
 		pause(ctx, hold)
 		_ = tx.Rollback()
@@ -101,7 +101,7 @@ type latencies struct {
 	most  int
 }
 
-// send delivers so many events a second for a while, three to a resource.
+// send delivers a number of events per second for a while, three per resource.
 func (l *latencies) send(t *testing.T, rx *webhook.Receiver, perSecond int, span time.Duration) {
 	t.Helper()
 	l.began = make(map[string]time.Time)

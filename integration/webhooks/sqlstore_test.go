@@ -127,8 +127,8 @@ func age(t *testing.T, db *sql.DB, s *sqlstore.Store, by time.Duration) {
 	require.NoError(t, err)
 }
 
-// business is a table of the merchant: one row per effect, so that a second
-// effect of an event shows.
+// business is a merchant's table with one row per effect, so a second effect
+// of an event is visible.
 func business(t *testing.T, db *sql.DB) (name string, count func() int) {
 	t.Helper()
 	name = table("effects")
@@ -212,7 +212,7 @@ func TestALongHandleTxBlocksNoOtherEvent(t *testing.T) {
 	each(t, func(t *testing.T, d database) {
 		t.Helper()
 		if d.dialect == sqlstore.SQLite {
-			t.Skip("it does not hold on SQLite: the whole file has one writer at a time, see docs/webhooks.md")
+			t.Skip("not true of SQLite: the whole file has one writer at a time, see docs/webhooks.md")
 		}
 		ctx := t.Context()
 		db := d.open(t)
@@ -295,6 +295,6 @@ func TestMigrateRejectsASQLiteFileWhoseProcessesLockEachOtherOut(t *testing.T) {
 	memory, err := sql.Open("sqlite", ":memory:")
 	require.NoError(t, err)
 	memory.SetMaxOpenConns(1)
-	require.NoError(t, sqlstore.New(memory, sqlstore.SQLite).Migrate(t.Context()), "a database in memory has one process")
+	require.NoError(t, sqlstore.New(memory, sqlstore.SQLite).Migrate(t.Context()), "an in-memory database has one process")
 	require.NoError(t, memory.Close())
 }

@@ -23,7 +23,7 @@ import (
 // QueuePause(ctx, inbox.Queue, nil). Events that arrive meanwhile wait.
 const Queue = "gateway_webhooks"
 
-// Config makes an [Inbox]. Pool is required.
+// Config configures an [Inbox]. Pool is required.
 type Config struct {
 	Pool *pgxpool.Pool
 
@@ -31,8 +31,8 @@ type Config struct {
 	Schema string
 
 	// Store holds options of the table of events, such as
-	// [sqlstore.WithRetention]. WithTable is an option too; in a Schema its name
-	// needs the schema.
+	// [sqlstore.WithRetention]. If both WithTable and Schema are set, the
+	// table name must include the schema.
 	Store []sqlstore.Option
 
 	// SweepInterval is how often the sweep looks for jobs whose process died;
@@ -71,7 +71,7 @@ func New(config Config) (*Inbox, error) {
 	case config.Pool == nil:
 		return nil, errors.New("inbox: Config.Pool is required")
 	case config.Schema != "" && !schemaName.MatchString(config.Schema):
-		return nil, errors.New("inbox: Config.Schema must be small letters, digits and underscores")
+		return nil, errors.New("inbox: Config.Schema must be lowercase letters, digits and underscores")
 	case config.SweepInterval < 0, config.StuckAfter < 0:
 		return nil, errors.New("inbox: Config.SweepInterval and StuckAfter must not be negative")
 	}
@@ -93,11 +93,13 @@ func New(config Config) (*Inbox, error) {
 	return in, nil
 }
 
-// Configure adds the inbox to the configuration of a River client that handles its
-// events: the workers, the queue with 16 workers unless it is there already, and a
-// periodic sweep. Register the receiver's handlers before the client starts.
+// Configure adds the inbox to the configuration of a River client that handles
+// its events: the job types, the queue with 16 workers unless it is already
+// configured, and a periodic sweep. Register the receiver's handlers before
+// the client starts.
 //
-// A client with LeaderElectionDisabled runs no periodic jobs: another one must.
+// A client with LeaderElectionDisabled runs no periodic jobs, so another
+// client must run them.
 func (in *Inbox) Configure(config *river.Config, rx *webhook.Receiver) error {
 	if config.Workers == nil {
 		config.Workers = river.NewWorkers()
@@ -121,11 +123,12 @@ func (in *Inbox) Configure(config *river.Config, rx *webhook.Receiver) error {
 }
 
 // HandleTx returns a handler that runs fn in the database transaction that completes
-// its event and its River job: all changes are committed or none, so what fn does
-// through tx happens exactly once. It is [sqlstore.HandleTx] for River.
+// its event and its River job: all changes are committed or none, so the
+// effects of fn through tx happen exactly once. It is [sqlstore.HandleTx] for
+// River.
 //
-// An UPDATE that changes no row is a success to the database: check RowsAffected.
-// fn must neither commit nor roll back. What fn does outside tx is repeated if
+// An UPDATE that changes no row is not an error, so check RowsAffected. fn
+// must neither commit nor roll back. Its effects outside tx are repeated if
 // the transaction fails.
 func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) error) func(ctx context.Context, e E) error {
 	return func(ctx context.Context, e E) error {

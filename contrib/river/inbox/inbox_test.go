@@ -143,7 +143,7 @@ func TestAnEventWithoutAHandlerWaitsForAProcessThatHasOne(t *testing.T) {
 	older.state("e1", rivertype.JobStateScheduled)
 	older.deliver(webhook.TransactionPaid, "e2", "tx")
 	older.state("e2", rivertype.JobStateCompleted)
-	older.stop() // it would take the event again and again, and snooze it longer each time
+	older.stop() // it would keep taking the event, and snooze it longer each time
 	newer := open(t, url, everything, nil)
 	newer.eventually("handled", func() bool { return len(newer.effects()) == 2 })
 	assert.Equal(t, []string{"e2", "e1"}, newer.effects())

@@ -42,8 +42,7 @@ func (in *Inbox) put(ctx context.Context, put func(sqlstore.Tx) (webhook.Entry, 
 	return entry, nil
 }
 
-// Claim implements [webhook.Store]. It claims the event whose turn it is among
-// those of the resource.
+// Claim implements [webhook.Store]. It claims the resource's next event.
 func (in *Inbox) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	if runFrom(ctx) == nil {
 		return nil, webhook.Entry{}, errWorkers
@@ -128,8 +127,8 @@ func (in *Inbox) wake(ctx context.Context, key string) error {
 }
 
 // Adopt inserts a job for each unfinished event that has none, and returns their
-// number. Call it when you switch from plain sqlstore, after the last process of
-// that has stopped, and after jobs were deleted or cancelled by hand.
+// number. Call it when you switch from plain sqlstore, once the last process
+// that uses it has stopped, and after deleting or cancelling jobs by hand.
 func (in *Inbox) Adopt(ctx context.Context) (n int, err error) {
 	for after := ""; ; {
 		names, err := in.Unfinished(ctx, after, adoptBatch)

@@ -31,9 +31,10 @@ type jobArgs struct {
 func (jobArgs) Kind() string { return "gateway_webhook" }
 
 // InsertOpts implements river.JobArgsWithInsertOpts. The receiver counts the
-// attempts, see [webhook.Config.MaxAttempts], so River's limit is out of reach. A
-// job is unique whatever its state, or a redelivery would be a second job. Its
-// priority is lower than the sweep's, which must not wait behind a backlog.
+// attempts, see [webhook.Config.MaxAttempts], so River's limit is out of
+// reach. A job is unique whatever its state, so that a redelivery does not
+// insert a second one. Its priority is lower than the sweep's, which must not
+// wait behind a backlog.
 func (jobArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Queue, Priority: 2, MaxAttempts: math.MaxInt16, UniqueOpts: river.UniqueOpts{
 		ByArgs: true,
@@ -168,8 +169,8 @@ func unworked(job *river.Job[jobArgs], err error) error {
 	return err
 }
 
-// unclaimed ends the run of a job whose event is not waiting, or not yet. A dead
-// letter whose job a person retries is requeued.
+// unclaimed ends the run of a job whose event is finished or not due. A dead
+// letter is requeued if a person retries its job.
 func (w *worker) unclaimed(ctx context.Context, job *river.Job[jobArgs], entry webhook.Entry) (again bool, err error) {
 	switch entry.State {
 	case webhook.StateDone:
@@ -211,7 +212,7 @@ func pause(job *river.Job[jobArgs], shortest, longest time.Duration) time.Durati
 	var metadata struct {
 		Snoozes int `json:"snoozes"` // River's
 	}
-	_ = json.Unmarshal(job.Metadata, &metadata) // unreadable counts as none
+	_ = json.Unmarshal(job.Metadata, &metadata) // if it is unreadable, there are none
 	return min(shortest<<min(metadata.Snoozes, 12), longest)
 }
 

@@ -15,7 +15,7 @@ type Query struct {
 	Kind     string
 	Key      string
 	Resource string // "transactions/ID"
-	After    int64  // the ID of the last entry of the page before
+	After    int64  // the ID of the last entry of the previous page
 	Limit    int    // default 100
 }
 
@@ -62,9 +62,9 @@ func (o *Outbox) Counts(ctx context.Context) (map[State]int64, error) {
 	return counts, wrap(err)
 }
 
-// CancelTx cancels an operation in your transaction. [ErrState]: it was or may
-// have been sent, a worker is about to send it, or it is finished. Its handler
-// does not run.
+// CancelTx cancels an operation in your transaction. Its handler does not run.
+// It returns [ErrState] if the operation was or may have been sent, if a
+// worker is about to send it, or if it is finished.
 func (o *Outbox) CancelTx(ctx context.Context, tx pgx.Tx, id int64) error {
 	tag, err := tx.Exec(ctx, `UPDATE `+o.store.table+` SET state = 'canceled', updated_at = now(), lease_until = NULL
 		WHERE id = $1 AND state = 'waiting'`, id)
@@ -106,7 +106,7 @@ const (
 type Resolution struct {
 	Decision   Decision
 	ResourceID string // the id of the created resource, if Decision is Applied
-	By         string // who decided, and why: it is kept in the history; required
+	By         string // who decided and why, for the history; required
 }
 
 // Resolve carries out a person's decision about an [Ambiguous] operation. Look
@@ -148,7 +148,7 @@ func (o *Outbox) resolveApplied(ctx context.Context, r *record, resourceID strin
 		return err
 	}
 	if r.Resource == "" && resourceID == "" {
-		return errors.New("Resolution.ResourceID must name what the create made")
+		return errors.New("Resolution.ResourceID must be the id of the created resource")
 	}
 	a := &attempt{Outbox: o, record: r}
 	s, err := a.session(ctx)
@@ -204,10 +204,10 @@ func (o *Outbox) reopen(ctx context.Context, tx pgx.Tx, r *record, state State) 
 }
 
 // Purge deletes the operations that were done or canceled before a time and
-// returns how many. Their keys are forgotten: an operation that is inserted again
-// with such a key is sent again. The gateway still rejects repeated references of
-// creates, but would apply a refund twice. Keep operations for longer than your
-// code may repeat them.
+// returns how many. Their keys are forgotten: an operation inserted again with
+// such a key is sent again. The gateway still rejects repeated references of
+// creates, but would apply a refund twice. Keep operations for longer than
+// your code may repeat them.
 func (o *Outbox) Purge(ctx context.Context, before time.Time) (int64, error) {
 	tag, err := o.config.Pool.Exec(ctx, `DELETE FROM `+o.store.table+` WHERE state IN ('done', 'canceled') AND updated_at < $1`, before)
 	return tag.RowsAffected(), wrap(err)

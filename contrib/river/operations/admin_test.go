@@ -131,8 +131,8 @@ func TestAnOperationCanBeCanceledUntilItIsSent(t *testing.T) {
 	assert.Equal(t, int64(2), n)
 }
 
-// An admin deleted the River job, or a process died with it: the operation is
-// not lost.
+// An operation survives if an admin deletes its River job or a process dies
+// with it.
 func TestALostJobIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -194,7 +194,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"Pool is required":           {Client: client},
 		"Client is required":         {Pool: pool},
 		"must be letters":            {Pool: pool, Client: client, Schema: "a; DROP TABLE orders"},
-		"may be negative":            {Pool: pool, Client: client, KeyLifetime: -1},
+		"must not be negative":       {Pool: pool, Client: client, KeyLifetime: -1},
 		"at least twice SendTimeout": {Pool: pool, Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
 	} {
 		_, err := operations.New(config)

@@ -102,7 +102,7 @@ func (a *attempt) session(ctx context.Context) (*session, error) {
 	return s, err
 }
 
-// send sends the request, for the first time or again. The resource's present
+// send sends the request, for the first time or again. The resource's current
 // state is committed first.
 func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	r, p := a.record, &a.record.p
@@ -118,12 +118,12 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 		}
 		p.Before, p.Misses = before, 0
 		if already != nil {
-			p.note(r.clock(), "nothing to do: the gateway has it already")
+			p.note(r.clock(), "nothing to do: the resource is already in the requested state")
 			return a.succeed(ctx, already)
 		}
 	}
-	// When the outcome is read, the request must have been sent or never will
-	// be: the deadline counts from before the commit.
+	// The deadline counts from before the commit, so that no request can still
+	// be sent once its outcome is read.
 	sending, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
 	defer cancel()
 	if err := a.mark(ctx); err != nil {
@@ -158,8 +158,8 @@ func (a *attempt) mark(ctx context.Context) error {
 	return a.store.save(ctx, r, Sent, due, a.lease())
 }
 
-// unread handles a failed read of what the request would change: nothing was
-// sent.
+// unread handles a failure to read the resource before the request: nothing
+// was sent.
 func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	p.LastError = err.Error()
@@ -215,14 +215,14 @@ func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) 
 	return a.look(ctx)
 }
 
-// names reports whether an operation sets an absolute state, so that it does
-// not matter who sets it.
+// names reports whether an operation sets an absolute state, so it does not
+// matter who set it.
 func names(op Operation) bool {
 	refund, ok := op.(Refund)
 	return !ok || refund.Amount == 0
 }
 
-// nothingDone reports whether an error of a write says that it was not applied.
+// nothingDone reports whether a write's error means that it was not applied.
 func nothingDone(err error) bool {
 	for _, kind := range []error{
 		gateway.ErrNotSent, gateway.ErrRateLimited, gateway.ErrUnauthorized, gateway.ErrForbidden, gateway.ErrServer,
@@ -257,8 +257,8 @@ func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Du
 	return a.rest(ctx, Sent, a.config.SettleAfter)
 }
 
-// retry schedules the next attempt: after the wait that the gateway asks for, or
-// with backoff.
+// retry schedules the next attempt: after the delay that the gateway asks for,
+// or with backoff.
 func (a *attempt) retry(ctx context.Context, state State, err error) (time.Duration, error) {
 	p := &a.record.p
 	a.observe(ctx, EventRetry, err)
@@ -300,7 +300,7 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 		return a.rest(ctx, Ambiguous, 0)
 	}
 	p.Misses++
-	p.note(r.clock(), "not found applied")
+	p.note(r.clock(), "no sign that it was applied")
 	switch {
 	case p.Misses < reads && !p.Answered:
 		return a.rest(ctx, Sent, a.nextRead())

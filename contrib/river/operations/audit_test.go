@@ -277,9 +277,9 @@ func (s *outboxStorm) compareRefunds(f *findings, b *books, moved map[string]int
 	}
 }
 
-// justified checks, in the mock's journal, that an operation reported as
-// ambiguous was: the difference that the outbox could not explain must be the
-// operator's refunds.
+// justified checks in the mock's journal that an operation was ambiguous, as
+// reported: the operator's refunds must account for the difference that the
+// outbox could not explain.
 func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bool {
 	refund, ok := op.(operations.Refund)
 	if !ok {

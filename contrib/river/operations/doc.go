@@ -1,8 +1,8 @@
 // Package operations is an outbox for money on River (riverqueue.com) and
 // PostgreSQL. A call to the gateway that must happen (charge this order, refund
-// that return, pay this supplier) is stored in the same transaction that decides
-// it. A worker sends it, finds out its outcome even across crashes, and reports
-// it to your handler exactly once.
+// that return, pay this supplier) is stored in the same transaction as the
+// decision to make it. A worker sends it, finds out its outcome even across
+// crashes, and reports it to your handler exactly once.
 //
 // # Use
 //
@@ -43,8 +43,8 @@
 //
 //   - The change is there: the operation was applied.
 //   - It is not there, in several reads: it was not applied and is sent again.
-//   - Something else changed too, so that neither can be told: the operation is
-//     [Ambiguous]. It stops, with everything that is known, until a person
+//   - Something else changed too, so the read is inconclusive: the operation
+//     is [Ambiguous]. It waits, with everything that is known, until a person
 //     decides with [Outbox.Resolve].
 //
 // A gateway that honours Idempotency-Key needs no comparison while it remembers

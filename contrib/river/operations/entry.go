@@ -35,7 +35,7 @@ type Entry struct {
 
 	LastError string // why it is not done
 	Ambiguity string // the open question, if it is [Ambiguous]
-	History   []Note // what happened, the oldest first; the first and the latest ones if there are very many
+	History   []Note // what happened, oldest first; only the first and the latest notes if there are very many
 
 	// Existing reports that [Outbox.InsertTx] found an earlier operation with
 	// the key.
@@ -49,12 +49,13 @@ type Note struct {
 }
 
 var (
-	// ErrKeyReused is an operation with a key that belongs to a different one.
-	ErrKeyReused = errors.New("operations: the key belongs to an operation that asks for something else")
-	// ErrNotFound is an id that no operation has.
+	// ErrKeyReused reports that the key belongs to a different operation.
+	ErrKeyReused = errors.New("operations: the key belongs to a different operation")
+	// ErrNotFound reports that no operation has the id.
 	ErrNotFound = errors.New("operations: there is no such operation")
-	// ErrState is an operation in a state that does not allow the call: one that
-	// is canceled after it was sent, or resolved without being ambiguous.
+	// ErrState reports that the operation's state does not allow the call,
+	// such as canceling one that was sent or resolving one that is not
+	// ambiguous.
 	ErrState = errors.New("operations: the state of the operation does not allow this")
 )
 
@@ -83,7 +84,7 @@ type progress struct {
 // inDoubt reports whether a request was sent whose outcome is not known.
 func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
 
-// clear removes the doubt: it is known that nothing was applied.
+// clear ends the doubt once it is known that nothing was applied.
 func (p *progress) clear() {
 	p.DoubtSince, p.SentAt, p.SendKey, p.Misses, p.Rejections, p.Rejection, p.Answered = time.Time{}, time.Time{}, "", 0, 0, nil, false
 	p.Before, p.Ambiguity = snapshot{}, ""

@@ -178,8 +178,8 @@ func (w *world) reaches(key string, state operations.State) *operations.Entry {
 	return nil
 }
 
-// result returns what the handler of an operation got; it must have committed
-// exactly once.
+// result returns the result that an operation's handler got; the handler must
+// have committed exactly once.
 func (w *world) result(key string) (value, rejection string) {
 	w.Helper()
 	rows, err := w.pool.Query(w.Context(), `SELECT value, error FROM results WHERE key = $1`, key)
@@ -208,7 +208,7 @@ func order(ref string, amount int64) gateway.TransactionParams {
 	}
 }
 
-// refunded returns what the gateway refunded of a transaction.
+// refunded returns how much of a transaction the gateway refunded.
 func (w *world) refunded(id string) int64 {
 	w.Helper()
 	tx, err := w.gw.Client().Transactions.Get(w.Context(), id)

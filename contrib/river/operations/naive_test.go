@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
-// insertNaive stores the operations as rows to work off.
+// insertNaive stores the operations as rows for the naive loop.
 func (s *outboxStorm) insertNaive() {
 	var rows [][]any
 	for i, op := range s.ops {
@@ -30,7 +30,7 @@ func (s *outboxStorm) insertNaive() {
 
 // naiveLoop is the loop that merchants write by hand: take a row, call the
 // gateway, mark the row, commit. A call that fails is tried five times;
-// references are used where there are any, and a duplicate counts as done.
+// creates have their references, and a duplicate counts as done.
 func naiveLoop(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, d *death) error {
 	client, err := client.With(gateway.WithAttemptTimeout(stormSendTimeout), gateway.WithBackoff(50*time.Millisecond, time.Second))
 	if err != nil {

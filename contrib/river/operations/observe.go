@@ -23,7 +23,8 @@ const (
 	EventLate          Event = "late"           // a worker stalled past its lease; another one has the operation
 )
 
-// Observation is what [Config.Observe] gets. It holds no personal data.
+// Observation is the argument of [Config.Observe]. It contains no personal
+// data.
 type Observation struct {
 	Event    Event
 	ID       int64

@@ -18,7 +18,7 @@ import (
 //
 // Each has a key of yours: the reference of a create, the field Key of the
 // others. It identifies the operation ("return-17"): inserting an operation
-// with a key that was used before returns the first one.
+// whose key is already in use returns the existing one.
 type Operation interface {
 	// Validate checks the operation as [Outbox.InsertTx] does. The error is a
 	// [gateway.ValidationError].
@@ -80,7 +80,7 @@ type snapshot struct {
 	Status         string         `json:"status,omitzero"`
 	PaidAmount     int64          `json:"paid_amount,omitzero"`
 	RefundedAmount int64          `json:"refunded_amount,omitzero"`
-	Refund         int64          `json:"refund,omitzero"` // requested cents; all that was left if Full is set
+	Refund         int64          `json:"refund,omitzero"` // requested cents; the whole remainder if Full is set
 	Full           bool           `json:"full,omitzero"`
 	Settings       *subscriptions `json:"settings,omitzero"` // of a subscription
 }
@@ -144,7 +144,7 @@ func newOperation(kind string, params []byte) (Operation, error) {
 	case kindCancelSubscription:
 		return decode[CancelSubscription](params)
 	default:
-		return nil, fmt.Errorf("operations: this version knows no operation %q", kind)
+		return nil, fmt.Errorf("operations: operation %q is unknown to this version", kind)
 	}
 }
 
@@ -191,7 +191,7 @@ func checkIdentity(op Operation, keyField, idField string) error {
 	_, id, _ := strings.Cut(i.resource, "/")
 	switch {
 	case strings.TrimSpace(i.key) == "":
-		return invalid(i.kind, keyField, "is required: it names what the operation is for, and a repeat with it finds the first")
+		return invalid(i.kind, keyField, "is required: it identifies the operation, so that a repeat is not sent again")
 	case len(i.key) > maxKey:
 		return invalid(i.kind, keyField, fmt.Sprintf("must have at most %d bytes", maxKey))
 	case strings.ContainsRune(i.key, 0):

@@ -56,5 +56,5 @@ func TestEveryKindOfOperationIsCarriedOutOnce(t *testing.T) {
 		}
 	}
 	assert.Equal(t, int64(1000), w.refunded(charge.ID))
-	assert.Equal(t, 3, w.gw.Requests.Count("transactions.refund"), "a target that is reached is not sent")
+	assert.Equal(t, 3, w.gw.Requests.Count("transactions.refund"), "a target that is already reached is not sent")
 }

@@ -16,12 +16,11 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
-// Queue is the River queue in which operations are worked. Pause and resume it
-// with River: QueuePause(ctx, operations.Queue, nil). Operations inserted
-// meanwhile wait.
+// Queue is the River queue of operations. Pause and resume it with River:
+// QueuePause(ctx, operations.Queue, nil). Operations inserted meanwhile wait.
 const Queue = "gateway_operations"
 
-// Config makes an [Outbox]. Pool and Client are required.
+// Config configures an [Outbox]. Pool and Client are required.
 type Config struct {
 	Pool   *pgxpool.Pool
 	Client *gateway.Client
@@ -34,15 +33,16 @@ type Config struct {
 	SendTimeout time.Duration
 
 	// SettleAfter is how long after a request was sent the gateway may still
-	// apply it, and how far its reads may lag behind its writes: reads before
-	// that don't decide about an operation without a reference. It is 2 minutes
+	// apply it, and how far its reads may lag behind its writes. Earlier reads
+	// are not conclusive for an operation without a reference. It is 2 minutes
 	// if it is 0, and at least twice SendTimeout.
 	SettleAfter time.Duration
 
-	// KeyLifetime is how long the gateway remembers an Idempotency-Key. Refunds
-	// and cancellations are then sent with a stored key, and repeated with it
-	// after a lost response within this time. Ask your gateway, and set a
-	// shorter time. 0 is for a gateway that ignores the header.
+	// KeyLifetime is how long the gateway remembers an Idempotency-Key. If it
+	// is set, refunds and cancellations are sent with a stored key, and after
+	// a lost response they are repeated with it within this time. Ask your
+	// gateway's operator, and set a shorter time. Leave it 0 if the gateway
+	// ignores the header.
 	KeyLifetime time.Duration
 
 	// MaxBackoff is the longest wait between two requests of an operation while
@@ -118,7 +118,7 @@ func (c *Config) check() error {
 	case c.Schema != "" && !schemaName.MatchString(c.Schema):
 		return errors.New("operations: Config.Schema must be letters, digits and underscores")
 	case c.SendTimeout < 0, c.KeyLifetime < 0, c.MaxBackoff < 0, c.HandlerAttempts < 0, c.HandlerTimeout < 0, c.SweepInterval < 0:
-		return errors.New("operations: Config: no duration and no count may be negative")
+		return errors.New("operations: Config: durations and counts must not be negative")
 	case c.SettleAfter < 2*c.SendTimeout:
 		return fmt.Errorf("operations: Config.SettleAfter is %s: it must be at least twice SendTimeout (%s), "+
 			"or a request could be applied after it was found missing", c.SettleAfter, c.SendTimeout)
@@ -126,11 +126,12 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Configure adds the outbox to the configuration of a River client that works
-// its operations: the workers, the queue with 16 workers unless it is there
-// already, and the periodic sweep.
+// Configure adds the outbox to the configuration of a River client that runs
+// its operations: the job types, the queue with 16 workers unless it is
+// already configured, and the periodic sweep.
 //
-// A client with LeaderElectionDisabled runs no periodic jobs: another one must.
+// A client with LeaderElectionDisabled runs no periodic jobs, so another
+// client must run them.
 func (o *Outbox) Configure(config *river.Config) error {
 	if config.Workers == nil {
 		config.Workers = river.NewWorkers()
@@ -156,9 +157,10 @@ func (o *Outbox) Configure(config *river.Config) error {
 // InsertTx stores an operation in your transaction. It is sent after the
 // transaction is committed, and never if it is rolled back.
 //
-// Inserting one again with its key returns the first one, with Existing set,
-// whatever its state; nothing is sent twice. [ErrKeyReused]: the first one
-// differs. [gateway.ErrValidation]: the operation breaks a rule of the gateway;
+// Inserting an operation again with the same key returns the existing one,
+// with Existing set, whatever its state; nothing is sent twice. InsertTx
+// returns [ErrKeyReused] if the existing one differs, and
+// [gateway.ErrValidation] if the operation breaks a rule of the gateway: then
 // nothing was stored, and the transaction is still usable.
 func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry, error) {
 	params, err := encode(op)
@@ -175,7 +177,7 @@ func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry,
 	return r, o.wake(ctx, tx, r.ID, r.Kind)
 }
 
-// wake inserts the River job that works an operation. An extra job does
+// wake inserts the River job that runs an operation. An extra job does
 // nothing, and the sweep replaces a lost one.
 func (o *Outbox) wake(ctx context.Context, tx pgx.Tx, id int64, kind string) error {
 	job, err := o.river.InsertTx(ctx, tx, jobArgs{ID: id, Operation: kind}, nil)

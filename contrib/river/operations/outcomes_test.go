@@ -144,8 +144,8 @@ func TestAnAbandonedOperationIsReportedToItsHandler(t *testing.T) {
 	require.ErrorIs(t, w.rejected["refund"], operations.ErrAbandoned)
 }
 
-// An operator who refunds less than ours proves that ours was not applied:
-// refunded_amount never falls.
+// A manual refund smaller than ours proves that ours was not applied:
+// refunded_amount never decreases.
 func TestASmallerRefundByHandIsNotAmbiguous(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -181,8 +181,8 @@ func TestOneStaleReadDoesNotRefundTwice(t *testing.T) {
 	assert.Equal(t, 1, w.gw.Requests.Count("transactions.refund"))
 }
 
-// The state before a refund is not read from a replica that lacks the previous
-// refund.
+// The state before a refund must not come from a replica that lacks the
+// previous refund.
 func TestARefundIsNotComparedWithAnOutdatedState(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -220,7 +220,7 @@ func TestWithIdempotencyKeysALostRefundNeedsNoComparison(t *testing.T) {
 			keys[key] = true
 		}
 	}
-	assert.Len(t, keys, 1, "every repeat has the first one's key")
+	assert.Len(t, keys, 1, "every repeat has the key of the first request")
 }
 
 // Once the gateway may have forgotten the key, the outcome is read.
@@ -401,8 +401,8 @@ func TestOperationsThatAreCommittedOutOfOrderDoNotBlockEachOther(t *testing.T) {
 	assert.Equal(t, int64(300), w.refunded(charge.ID))
 }
 
-// garbler adds a member to responses whose value has an invalid byte, as from a
-// gateway that stores Latin-1, and a character that jsonb rejects.
+// garbler adds to each response a member whose value contains an invalid byte,
+// as from a gateway that stores Latin-1, and a character that jsonb rejects.
 type garbler struct{ next http.RoundTripper }
 
 func (g garbler) RoundTrip(req *http.Request) (*http.Response, error) {

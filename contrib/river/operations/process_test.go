@@ -137,7 +137,7 @@ func (d *death) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// fleet is a number of worker processes. One that is killed is started again.
+// fleet is a set of worker processes. A killed process is restarted.
 type fleet struct {
 	t       *testing.T
 	watched sync.WaitGroup
@@ -173,7 +173,7 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// watch starts a process again when it was killed.
+// watch restarts a process when it is killed.
 func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
 	said, _ := bufio.NewReader(out).ReadString('\n')
 	err := cmd.Wait()

@@ -30,8 +30,9 @@ type Result[O Operation, R any] struct {
 // It must not commit or roll back tx. An error or a panic rolls back, and the
 // handler runs again later with the same outcome; nothing is sent again.
 //
-// An operation without a handler is not sent by this process. Register handlers
-// before the River client starts; the last one of a kind counts.
+// An operation without a handler is not sent by this process. Register
+// handlers before the River client starts; a later handler of a kind replaces
+// an earlier one.
 func OnResult[O Returning[R], R any](o *Outbox, handle func(ctx context.Context, tx pgx.Tx, r Result[O, R]) error) {
 	var op O
 	o.handlers[op.identity().kind] = func(ctx context.Context, tx pgx.Tx, entry *Entry, params Operation, out *outcome) error {
@@ -71,9 +72,10 @@ type outcome struct {
 	Rejection *RejectedError `json:"rejection,omitzero"`
 }
 
-// RejectedError is why an operation was not applied and never will be.
-// errors.Is(err, [gateway.ErrConflict]) and the like hold as for the client's
-// own errors; [ErrAbandoned] if a person abandoned it.
+// RejectedError says why an operation was not applied and never will be. It
+// matches the same sentinels as the client's own errors, such as
+// [gateway.ErrConflict], or [ErrAbandoned] if a person abandoned the
+// operation.
 type RejectedError struct {
 	Kind       string               `json:"kind"`
 	Text       string               `json:"text"`
@@ -84,7 +86,7 @@ type RejectedError struct {
 	ResourceID string               `json:"resource_id,omitzero"` // of an older resource with the reference
 }
 
-// ErrAbandoned is an operation that a person resolved with [Abandoned].
+// ErrAbandoned reports that a person resolved the operation with [Abandoned].
 var ErrAbandoned = errors.New("operations: a person abandoned the operation")
 
 // Error returns the gateway's message.
@@ -134,7 +136,7 @@ func rejectionOf(err error) *RejectedError {
 }
 
 // rejectionIn returns the rejection of a repeat whose first request has an
-// unknown outcome, nil if the repeat was not rejected for good.
+// unknown outcome, or nil if the repeat was not rejected for good.
 func rejectionIn(err error) *RejectedError {
 	e, ok := errors.AsType[*gateway.Error](err)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// store is the table of operations. Only the database's clock counts, so the
-// clocks of the processes need not agree.
+// store is the table of operations. All times come from the database's clock,
+// so the processes' clocks need not agree.
 type store struct {
 	pool  *pgxpool.Pool
 	table string
@@ -42,7 +42,8 @@ func (o *Outbox) Migrate(ctx context.Context) error {
 
 // The unique index on resource ensures that operations on a resource are sent
 // one at a time, also across crashes. progress is json, not jsonb: it holds
-// what the gateway returned, which may have a U+0000 that jsonb rejects.
+// the gateway's responses, which may contain U+0000, and jsonb rejects that
+// character.
 const schema = `
 CREATE TABLE IF NOT EXISTS %[1]s (
 	id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -135,16 +136,16 @@ func wrap(err error) error {
 }
 
 // rivals selects the operations on the same resource that must be decided before
-// a waiting one is sent: the one in flight, and those that were inserted before.
-// An operation in flight has none; otherwise two operations would wait for each
-// other if the later one was committed and sent first.
+// a waiting one is sent: the one in flight, and those inserted earlier. An
+// operation in flight has no rivals; otherwise two operations would wait for
+// each other if the later one was committed and sent first.
 func (s *store) rivals() string {
 	return `FROM ` + s.table + ` e WHERE o.state = 'waiting' AND e.resource = o.resource AND e.id <> o.id
 		AND (e.state IN ('working', 'sent', 'ambiguous') OR e.state = 'waiting' AND e.id < o.id)`
 }
 
-// claim gives this worker exclusive ownership of an operation for the time of
-// the lease. It returns nil if it is not due, another worker has it, or its
+// claim gives this worker exclusive ownership of an operation for the duration
+// of the lease. It returns nil if it is not due, another worker has it, or its
 // turn has not come.
 func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*record, error) {
 	r, err := scan(s.pool.QueryRow(ctx, `UPDATE `+s.table+` o SET fence = fence + 1, lease_until = now() + $2, updated_at = now(),
@@ -185,9 +186,9 @@ const (
 	longestTurn  = 30 * time.Second // until the next check whether the earlier operation is decided
 )
 
-// errLost is an operation that another worker took over, because the lease ran
-// out.
-var errLost = errors.New("operations: another worker took the operation over")
+// errLost reports that another worker took over the operation after the lease
+// expired.
+var errLost = errors.New("operations: another worker took over the operation")
 
 // save stores the worker's progress and when the operation is due. A lease of 0
 // releases it.
@@ -257,8 +258,8 @@ func (s *store) leastRefunded(ctx context.Context, resource string) (int64, erro
 	return amount, wrap(err)
 }
 
-// orphans returns the operations that are due and that no River job will wake:
-// their worker died, or the job was deleted. They are locked until tx ends.
+// orphans returns the due operations that no River job will wake, because
+// their worker died or the job was deleted. They are locked until tx ends.
 func (s *store) orphans(ctx context.Context, tx pgx.Tx, limit int) ([]jobArgs, error) {
 	rows, err := tx.Query(ctx, `SELECT o.id, o.kind FROM `+s.table+` o LEFT JOIN `+s.jobs+` j ON j.id = o.job_id
 		WHERE o.state IN ('waiting', 'working', 'sent', 'decided') AND o.due_at < now() AND (o.lease_until IS NULL OR o.lease_until < now())

@@ -45,9 +45,9 @@ func (c CreateSubscription) send(ctx context.Context, s *session, _ *snapshot) (
 	return s.client.Subscriptions.Create(ctx, gateway.SubscriptionParams(c), s.options...)
 }
 
-// look finds the subscriptions that the request may have created. No response
-// has the idempotency key, so an equal subscription may come from another
-// request.
+// look finds the subscriptions that the request may have created. Responses do
+// not include the idempotency key, so an equal subscription may come from
+// another request.
 func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
 	var newest time.Time
 	for sub, err := range s.client.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}, s.readPages()...) {
@@ -59,7 +59,7 @@ func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (
 		}
 		if strings.EqualFold(sub.CustomerID, c.CustomerID) && sub.Amount == c.Amount && sub.Interval == c.Interval {
 			return verdict{finding: unclear, why: "a repeat of the request was rejected, and the subscription " + sub.ID +
-				" of the customer looks like this one; no response says which request made it"}, nil
+				" of the customer looks like this one, but may come from another request"}, nil
 		}
 	}
 	return verdict{finding: notApplied}, nil

@@ -17,8 +17,8 @@ const (
 // CreateTransaction charges a buyer: POST /v2/transactions. ExternalRef is
 // required and is its key.
 //
-// A card token expires after minutes, and an operation may wait longer while
-// the gateway is down; such a create is then rejected.
+// A card token expires after minutes. If the operation waits longer, for
+// example while the gateway is down, the gateway rejects it.
 type CreateTransaction gateway.TransactionParams
 
 // TransactionResult is the outcome of a [CreateTransaction]. The transaction is
@@ -51,7 +51,7 @@ const (
 )
 
 // look reads the seconds around the requests first: on a busy account, reading
-// everything since then may take longer than a job may run.
+// everything since then may exceed the job's time limit.
 func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
 	found, err := c.find(ctx, s, gateway.FindOptions{Since: s.since.Add(-usualSkew), Until: s.sent.Add(s.timeout + usualSkew)})
 	if searched(err) {
@@ -63,7 +63,7 @@ func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (v
 	case err != nil:
 		return verdict{}, err
 	case found.Amount != c.Amount || found.Method != c.Method:
-		return verdict{finding: unclear, why: "the transaction " + found.ID + " has the reference, and another amount or method"}, nil
+		return verdict{finding: unclear, why: "the transaction " + found.ID + " has the reference but another amount or method"}, nil
 	}
 	return verdict{finding: applied, result: found}, nil
 }
@@ -84,13 +84,14 @@ func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, i
 	return s.client.Transactions.Get(ctx, id, s.read()...)
 }
 
-// Refund pays a transaction back, in whole or in part: PUT
+// Refund refunds a transaction in full or in part: PUT
 // /v2/transactions/{id}/refund. Exactly one of Amount, UpTo and Full is set.
 //
-// UpTo and Full name a target, so they are the safer forms: earlier refunds count
-// towards it, and the outcome can always be determined. Full is safest: the
-// gateway itself rejects a refund of more. UpTo is sent as the difference to the
-// amount that was just read, so a simultaneous manual refund is added to it.
+// UpTo and Full name a target, so they are safer than Amount: earlier refunds
+// count towards it, and the outcome can always be determined. Full is the
+// safest: the gateway itself rejects refunding more. UpTo is sent as its
+// difference from the amount just read, so a simultaneous manual refund is
+// added to it.
 type Refund struct {
 	Key           string `json:"key"`
 	TransactionID string `json:"transaction_id"`
@@ -199,7 +200,7 @@ func (r Refund) look(ctx context.Context, s *session, before *snapshot) (verdict
 		return verdict{finding: notApplied}, nil
 	case t.RefundedAmount > target && r.Amount > 0:
 		return verdict{finding: unclear, why: fmt.Sprintf(
-			"refunded_amount was %d before this refund of %d was sent, and is %d now: someone else refunded too, and whether this refund is part of it can't be told",
+			"refunded_amount was %d before this refund of %d was sent, and is %d now: someone else refunded too, so it is unclear whether this refund was applied",
 			before.RefundedAmount, before.Refund, t.RefundedAmount)}, nil
 	}
 	return verdict{finding: applied, result: before.refund(t, before.Refund)}, nil

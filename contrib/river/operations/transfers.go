@@ -50,7 +50,7 @@ func (c CreateTransfer) look(ctx context.Context, s *session, _ *snapshot) (verd
 		case t.ExternalRef == c.ExternalRef && t.Amount == c.Amount && t.PixKeyType == c.PixKeyType:
 			return verdict{finding: applied, result: t}, nil
 		case t.ExternalRef == c.ExternalRef:
-			return verdict{finding: unclear, why: "the transfer " + t.ID + " has the reference, and another amount or key"}, nil
+			return verdict{finding: unclear, why: "the transfer " + t.ID + " has the reference but another amount or key"}, nil
 		}
 		if s.tooOld(&newest, t.CreatedAt.Time) {
 			break

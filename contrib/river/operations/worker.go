@@ -29,8 +29,7 @@ type worker struct {
 	outbox *Outbox
 }
 
-// Timeout implements river.Worker. Every part of the work has its own, shorter
-// timeout.
+// Timeout implements river.Worker. Every step has its own, shorter timeout.
 func (w *worker) Timeout(*river.Job[jobArgs]) time.Duration { return w.outbox.lease() }
 
 // Work implements river.Worker. The operation's row says what to do; the job

@@ -1,5 +1,5 @@
-// A whole payment with the client that is generated from docs/openapi.json: every
-// request and response below is checked by the compiler against the document.
+// A complete payment with the client generated from docs/openapi.json: the compiler
+// checks every request and response below against the document.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -92,7 +92,7 @@ test("a Pix payment, from its creation to its refund", async (t) => {
   const { id, pix } = created.data.data;
   assert.match(pix?.qr_code ?? "", /br\.gov\.bcb\.pix/);
 
-  // An error is typed too: the codes of each status are in the document.
+  // Errors are typed too: the document lists the codes of each status.
   const twice = await gateway.POST("/v2/transactions", {
     body: {
       external_ref: "order-1001",
@@ -117,7 +117,7 @@ test("a Pix payment, from its creation to its refund", async (t) => {
   const read = await gateway.GET("/v2/transactions/{id}", { params: { path: { id } } });
   assert.equal(read.data?.data.status, "partially_refunded");
 
-  // The signing secret decides: another one makes every delivery a forgery.
+  // With a different signing secret every delivery is rejected as forged.
   await control.POST("/__mock/endpoints/{id}/rotate", {
     params: { path: { id: endpoint.data?.data.id ?? "" } },
     body: { secret: "whsec_other" },
