@@ -321,6 +321,56 @@ func TestAReplayDoesNotHideThatARequestWasSent(t *testing.T) {
 	assert.Equal(t, []string{"unknown"}, kinds(err), "%v", err)
 }
 
+// TestARejectedReplayLeavesTheOutcomeUnknown: the first request is applied and
+// its connection is reset, net/http replays it because it has a key, and the
+// replay is rejected. A merchant that takes the rejection for the outcome would
+// refund again.
+func TestARejectedReplayLeavesTheOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(context.Context, *gateway.Client) error{
+		"with a body": func(ctx context.Context, client *gateway.Client) error {
+			_, err := client.Transactions.Refund(ctx, orderID, gateway.RefundParams{Amount: 500}, gateway.NoRetry())
+			return err
+		},
+		"without a body": func(ctx context.Context, client *gateway.Client) error {
+			_, err := client.Transfers.Cancel(ctx, orderID, gateway.TransferCancelParams{}, gateway.NoRetry())
+			return err
+		},
+	} {
+		for _, status := range []int{400, 401, 403, 404, 409, 422, 429} {
+			t.Run(fmt.Sprint(name, status), func(t *testing.T) {
+				t.Parallel()
+				var writes atomic.Int32
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					switch {
+					case r.Method == http.MethodGet:
+						_, _ = io.WriteString(w, transactionResponse(orderID, "order-1001", 15990))
+					case writes.Add(1) == 1:
+						conn, _, err := http.NewResponseController(w).Hijack()
+						if err == nil {
+							_ = conn.Close()
+						}
+					default:
+						w.WriteHeader(status)
+						_, _ = fmt.Fprintf(w, `{"status":%d}`, status)
+					}
+				}))
+				t.Cleanup(server.Close)
+				client, err := gateway.New(server.URL, gateway.BearerToken(testKey), gateway.WithIdempotencyKeys(),
+					gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}}))
+				require.NoError(t, err)
+				t.Cleanup(client.CloseIdleConnections)
+				_, err = client.Transactions.Get(t.Context(), orderID) // leaves an idle connection
+				require.NoError(t, err)
+
+				err = call(t.Context(), client)
+				assert.Equal(t, int32(2), writes.Load(), "net/http replays the request")
+				assert.Equal(t, []string{"unknown"}, kinds(err), "%v", err)
+			})
+		}
+	}
+}
+
 // closing returns the address of a peer that closes every connection.
 func closing(t *testing.T) string {
 	t.Helper()

@@ -64,7 +64,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	} else {
 		c.outcome = outcomeOfStatus(c.result.Status)
 	}
-	c.result.MayHaveApplied = c.result.MayHaveApplied || c.outcome == unsure
+	c.result.MayHaveApplied = c.result.MayHaveApplied || c.outcome == unsure || c.replayed()
 	if c.result.Status == 0 {
 		return nil, c.result.Err
 	}

@@ -60,7 +60,7 @@ func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	switch {
 	case errors.Is(err, errTooLong):
 		return responded
-	case c.connections.got.Load() && replayable(c.req.Header):
+	case c.connections.got.Load() > 0 && replayable(c.req.Header):
 		return unsure
 	case isCertificate(err):
 		return refused
@@ -75,18 +75,25 @@ func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 
 // connections is what net/http reports about an attempt's connections. The
 // caller's own RoundTripper may report nothing.
-type connections struct{ wanted, got atomic.Bool }
+type connections struct {
+	wanted atomic.Bool
+	got    atomic.Int32
+}
 
 func (s *connections) want(string)                  { s.wanted.Store(true) }
-func (s *connections) take(_ httptrace.GotConnInfo) { s.got.Store(true) }
+func (s *connections) take(_ httptrace.GotConnInfo) { s.got.Add(1) }
 
 // none reports that the attempt requested a connection and never got one.
-func (s *connections) none() bool { return s.wanted.Load() && !s.got.Load() }
+func (s *connections) none() bool { return s.wanted.Load() && s.got.Load() == 0 }
 
 func (s *connections) reset() {
 	s.wanted.Store(false)
-	s.got.Store(false)
+	s.got.Store(0)
 }
+
+// replayed reports whether net/http may have sent the attempt's request twice. The
+// first one may have been applied, whatever the response to the second says.
+func (c *call) replayed() bool { return c.connections.got.Load() > 1 && replayable(c.req.Header) }
 
 // replayable reports whether net/http may replay a write with these headers by
 // itself.
