@@ -43,9 +43,9 @@ func (c *Client) initServices() {
 	c.CheckoutSessions = &CheckoutSessionsService{c}
 }
 
-// New returns a client for the gateway at baseURL, which may have a path in
-// front of those of the interface. baseURL must be https, except for loopback
-// hosts; see [WithInsecureHTTP].
+// New returns a client for the gateway at baseURL, which may include a path
+// prefix. baseURL must be https, except for loopback hosts; see
+// [WithInsecureHTTP].
 //
 // A key belongs to one environment: New rejects a production key if the host
 // name is a sandbox's.

@@ -69,8 +69,8 @@
 //	}
 //
 // [ErrNotSent] means that nothing was done: the gateway could not be reached,
-// there was no credential, or the context ended first. A read without a usable
-// response; a write is [ErrOutcomeUnknown] then.
+// there was no credential, or the context ended first. Without a usable response
+// a read returns [ErrServer] and a write [ErrOutcomeUnknown].
 //
 // If a 409 names the resource that the reference belongs to, [Error.ResourceID]
 // is its id. No error prints a key, a body or a query.
@@ -183,10 +183,10 @@
 //		}
 //	}
 //
-// The gateway then charges every period by itself and reports renewals and
+// The gateway then charges every period automatically and reports renewals and
 // failures by webhook. A Pix Automatico has no token: the payer authorizes it
-// with [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running] reports
-// whether the customer has access.
+// with [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running]
+// reports whether the customer has access.
 //
 // # Payouts
 //

@@ -31,11 +31,12 @@ func (e sentinelError) Error() string { return "gateway: " + string(e) }
 // do. Every error matches exactly one of them, except that ErrDuplicate matches
 // ErrConflict too.
 const (
-	// ErrOutcomeUnknown is a write that was sent and may have been applied; see
-	// [OutcomeError]. What the gateway said is in the [Error] that it wraps; no
-	// other sentinel matches, so that it can't be mistaken for a rejection.
+	// ErrOutcomeUnknown means that a write was sent and may have been applied;
+	// see [OutcomeError]. The [Error] that it wraps has the gateway's
+	// response. No other sentinel matches, so it can't be mistaken for a
+	// rejection.
 	ErrOutcomeUnknown sentinelError = "it is not known whether the request was applied"
-	// ErrNotSent is a request that was not sent: the gateway could not be
+	// ErrNotSent means that the request was not sent: the gateway could not be
 	// reached (dial, DNS, TLS, proxy), there was no credential for it, or the
 	// context ended first. Nothing was applied.
 	ErrNotSent sentinelError = "the request was not sent"
@@ -48,13 +49,14 @@ const (
 	ErrConflict     sentinelError = "the resource's state does not allow it"         // any 409, and 412
 	ErrRetired      sentinelError = "the endpoint is retired"                        // 410
 	ErrRateLimited  sentinelError = "too many requests"                              // 429
-	// ErrServer is a failure of the gateway: 5xx, 408, no response to a read, or
-	// a response that the interface does not define, such as a redirect.
+	// ErrServer means that the gateway failed: 5xx, 408, no response to a
+	// read, or a response that the interface does not define, such as a
+	// redirect.
 	ErrServer sentinelError = "the gateway failed"
 )
 
-// Error is a call that was rejected by the gateway or got no response. Use
-// errors.Is with the Err… constants for its kind, and errors.As for the
+// Error reports a call that was rejected by the gateway or got no response.
+// Use errors.Is with the Err… constants for its kind, and errors.As for the
 // details.
 type Error struct {
 	Op         string // the operation: "transactions.create"
@@ -69,7 +71,7 @@ type Error struct {
 	Fields   []FieldError
 
 	RequestID  string        // the gateway's trace id, for its support
-	Reference  string        // the reference that was sent, also a generated one
+	Reference  string        // the reference that was sent, even if it was generated
 	RetryAfter time.Duration // from the header Retry-After; 0 without it
 	Attempts   int           // how many requests were made
 	Header     http.Header   // of the response, without secrets
@@ -191,9 +193,9 @@ func (e *Error) LogValue() slog.Value {
 	)
 }
 
-// OutcomeError is a write that was sent and may have been applied: the response
-// was lost or unreadable, the gateway failed, or it rejected a retry for a
-// reason that the first request may have caused. A repeat with another
+// OutcomeError reports a write that was sent and may have been applied: the
+// response was lost or unreadable, the gateway failed, or it rejected a retry
+// for a reason that the first request may have caused. A repeat with another
 // reference may pay twice.
 //
 //   - A create: find it by Reference ([TransactionsService.FindByExternalRef]),
@@ -206,8 +208,8 @@ func (e *Error) LogValue() slog.Value {
 // [*Error] with the response of the gateway.
 type OutcomeError struct {
 	Op             string
-	Reference      string // the reference that was sent, also a generated one
-	IdempotencyKey string // the header that was sent, also a generated one; "" for none
+	Reference      string // the reference that was sent, even if it was generated
+	IdempotencyKey string // the header that was sent, even if it was generated; "" for none
 	ResourceID     string // if a response names the resource with the reference, which may be an older one
 	ResourceStatus string // as ResourceID
 	Err            error  // an *Error
@@ -245,7 +247,7 @@ func (e *OutcomeError) LogValue() slog.Value {
 	)
 }
 
-// FieldError is a broken rule of a request, found by the gateway or, before
+// FieldError is a rule that a request breaks, found by the gateway or, before
 // anything was sent, by Validate.
 type FieldError struct {
 	Field   string `json:"field"`   // the member: "amount", "buyer.address.city", "products[0].name"
@@ -304,9 +306,10 @@ func (r *request) failure(res *transport.Result) error {
 	return r.rejected(res, e)
 }
 
-// rejected returns the error of a response that says that nothing was done. That
-// is true of one attempt: an earlier attempt that was applied may have caused
-// the rejection (a used token, a spent balance), whatever the status.
+// rejected returns the error of a response that says that nothing was done.
+// That is true only of that attempt: an earlier attempt that was applied may
+// have caused the rejection (a used token, a spent balance), whatever the
+// status.
 func (r *request) rejected(res *transport.Result, e *Error) error {
 	if res.MayHaveApplied && !e.otherBody {
 		return r.doubt(res, e)
@@ -314,7 +317,7 @@ func (r *request) rejected(res *transport.Result, e *Error) error {
 	return e
 }
 
-// doubt returns e for a read, and for a write that its outcome is not known.
+// doubt returns e for a read, and an OutcomeError for a write.
 func (r *request) doubt(res *transport.Result, e *Error) error {
 	if isRead(r.op.Method) {
 		return e

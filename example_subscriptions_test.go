@@ -78,7 +78,7 @@ func ExampleSubscriptionsService_Create_pixAutomatico() {
 	sub, err := client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
 		CustomerID:    newCustomer(ctx, client).ID,
 		Amount:        2990,
-		PaymentMethod: gateway.SubscriptionPixAutomatic, // no token: the payer authorises in the bank's app
+		PaymentMethod: gateway.SubscriptionPixAutomatic, // no token: the payer authorizes in the bank's app
 		Interval:      gateway.IntervalMonth,
 
 		IdempotencyKey: "order-17", // stored with the order before the call

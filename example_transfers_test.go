@@ -36,7 +36,7 @@ func ExampleTransferParams_Validate() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, gateway.ErrValidation))
 	// Output:
-	// gateway: invalid request: pix_key_value must be a CPF: 11 digits with right check digits
+	// gateway: invalid request: pix_key_value must be a CPF: 11 digits with valid check digits
 	// true
 }
 

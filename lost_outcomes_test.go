@@ -112,7 +112,8 @@ func TestAnUnknownOutcomeKeepsTheRejection(t *testing.T) {
 	})
 }
 
-// TestALostSubscriptionThatConflictsIsUnknown, with the id that the 409 names.
+// TestALostSubscriptionThatConflictsIsUnknown: the error has the id that the
+// 409 names.
 func TestALostSubscriptionThatConflictsIsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestALostRefundIsRefundedOnceWithItsKey(t *testing.T) {
 	})
 }
 
-// TestALostRefundIsRepeatedLaterWithItsKey, by another process.
+// TestALostRefundIsRepeatedLaterWithItsKey: another process repeats it.
 func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
 	t.Parallel()
 	for _, own := range []string{"", "refund-of-order-1001"} {
@@ -197,8 +198,8 @@ func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
 	}
 }
 
-// TestAReusedIdempotencyKeyIsADefiniteError, even after a lost response, because the
-// lost request was rejected for the same reason.
+// TestAReusedIdempotencyKeyIsADefiniteError: this holds even after a lost
+// response, because the lost request was rejected for the same reason.
 func TestAReusedIdempotencyKeyIsADefiniteError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -398,7 +399,7 @@ func closed(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestAnErrorDoesNotRepeatItself if the detail and the fields have the same
+// TestAnErrorDoesNotRepeatItself: the detail and the fields may have the same
 // text.
 func TestAnErrorDoesNotRepeatItself(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 type Observer struct {
 	// Call is called when a method is called. The function that it returns gets
 	// what [ResponseInto] would store and the error that the method returns,
-	// also an error found before anything was sent. Every page of a list is a
+	// including one found before anything was sent. Every page of a list is a
 	// call, and so is every read of a method that makes several, such as Wait.
 	// When a create looks up the resource of a lost response, those reads are
 	// calls within the create's context.

@@ -274,9 +274,9 @@ func (v verdict) want(e effect, after bool, is error) (attempts int, err error) 
 	return attempts, err
 }
 
-// TestEveryCallWithEveryOutcomeOfAnAttempt has every cell of the retry table: each call
-// with each outcome of an attempt, on the first attempt and after a lost response, with
-// and without idempotency keys.
+// TestEveryCallWithEveryOutcomeOfAnAttempt covers every cell of the retry
+// table: each call with each outcome of an attempt, on the first attempt and
+// after a lost response, with and without idempotency keys.
 func TestEveryOperationIsInAllCalls(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}

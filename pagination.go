@@ -31,8 +31,8 @@ type Page[T any] struct {
 	Total int // of all pages; 0 if unknown
 
 	// The cursors of the pages after and before this one, "" if there is none.
-	// To continue a list from a cursor, also in another process, set the params'
-	// Cursor.
+	// To continue a list from a cursor, even in another process, set the
+	// params' Cursor.
 	NextCursor string
 	PrevCursor string
 
@@ -240,7 +240,7 @@ func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 	case cursor == "":
 		return false, nil
 	case p.cursors[cursor]:
-		return false, p.circle("cursor %q came twice", cursor)
+		return false, p.circle("cursor %q was returned twice", cursor)
 	}
 	p.cursors[cursor] = true
 	p.request.turn("cursor", cursor)

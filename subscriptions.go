@@ -17,10 +17,10 @@ type SubscriptionStatus string
 
 // The states of a subscription.
 const (
-	// SubscriptionIncomplete waits for the payer: for the authorisation of a Pix
-	// Automatico, or for the 3-D Secure challenge of the first card charge (see
-	// [SubscriptionsService.PendingChallenge]). A subscription whose first
-	// card charge was refused is also incomplete.
+	// SubscriptionIncomplete waits for the payer: for the authorization of a
+	// Pix Automatico, or for the 3-D Secure challenge of the first card charge
+	// (see [SubscriptionsService.PendingChallenge]). A subscription whose
+	// first card charge was refused is also incomplete.
 	SubscriptionIncomplete SubscriptionStatus = "incomplete"
 	// SubscriptionTrialing has not charged anything yet; the first charge is
 	// at TrialEnd.

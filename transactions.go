@@ -508,10 +508,11 @@ func (s *TransactionsService) All(ctx context.Context, params TransactionListPar
 }
 
 // Refund refunds a transaction, in full or in part: PUT
-// /v2/transactions/{id}/refund. [ErrConflict]: its state does not allow a
-// refund. A refund has no reference: after [ErrOutcomeUnknown] read the
-// transaction and compare its RefundedAmount before you try again; or, if the
-// gateway supports [WithIdempotencyKeys], repeat the refund with its key.
+// /v2/transactions/{id}/refund. The error is [ErrConflict] if its state does
+// not allow a refund. A refund has no reference: after [ErrOutcomeUnknown]
+// read the transaction and compare its RefundedAmount before you try again,
+// or, if the gateway supports [WithIdempotencyKeys], repeat the refund with
+// its key.
 func (s *TransactionsService) Refund(ctx context.Context, id string, params RefundParams, opts ...RequestOption) (*Refund, error) {
 	if err := params.choice(spec.Transactions.Refund.Name); err != nil {
 		return nil, err
@@ -520,9 +521,9 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 }
 
 // UpdateDelivery stores the tracking of a paid transaction's goods: PUT
-// /v2/transactions/{id}/delivery. [ErrConflict]: the status can't go back from
-// delivered, or IfMatch no longer matches. [ErrOutcomeUnknown]: call it again,
-// or with IfMatch read the transaction first.
+// /v2/transactions/{id}/delivery. The error is [ErrConflict] if the status
+// would go back from delivered or IfMatch no longer matches. After
+// [ErrOutcomeUnknown] call it again; with IfMatch, read the transaction first.
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
 	op := spec.Transactions.UpdateDelivery
 	if params.IfMatch != "" {
@@ -533,8 +534,8 @@ func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, par
 }
 
 // SetSandboxStatus puts a sandbox transaction into a state and sends the
-// matching webhook: PUT /v2/transactions/{id}. With a production key it is
-// [ErrForbidden]. [ErrOutcomeUnknown]: read the transaction.
+// matching webhook: PUT /v2/transactions/{id}. With a production key the error
+// is [ErrForbidden]. After [ErrOutcomeUnknown] read the transaction.
 func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
 	op := spec.Transactions.SetSandboxStatus
 	op.Rule = spec.LiveSandboxStatus
@@ -551,8 +552,8 @@ type WaitOptions struct {
 	Longest time.Duration // the longest wait: waits grow by half up to it; default 15 s
 }
 
-// Wait polls a transaction until the function until returns true for it, or ctx
-// ends: GET /v2/transactions/{id}. A nil until waits until the transaction is
+// Wait polls a transaction with GET /v2/transactions/{id} until the condition
+// until holds or ctx ends. If until is nil, it waits for the transaction to be
 // settled, partially refunded or final. Use Wait in interactive programs;
 // webhooks are faster and cost less.
 //

@@ -242,11 +242,12 @@ const (
 // to look a transaction up without creating it; to resolve an
 // [ErrOutcomeUnknown], repeat the create with [RepeatOf].
 //
-// [ErrNotFound]: no transaction back to Since has the reference. Soon after an
-// [ErrOutcomeUnknown] that proves nothing: the create may still arrive.
-// [ErrOutcomeUnknown]: the search reached MaxPages before that, so there may be
-// one; the error says how far it searched. A create with the same reference
-// resolves that too: it is rejected if there is one.
+// The error is [ErrNotFound] if no transaction back to Since has the
+// reference. Soon after an [ErrOutcomeUnknown] that proves nothing: the create
+// may still arrive. It is [ErrOutcomeUnknown] if the search reached MaxPages
+// first, so that there may be one; the error says how far it searched. A
+// create with the same reference resolves that too: it is rejected if there is
+// one.
 func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string, find FindOptions, opts ...RequestOption) (*Transaction, error) {
 	if err := find.check(ref); err != nil {
 		return nil, err

@@ -112,9 +112,9 @@ type TransferCancelParams struct {
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransferCancelParams) Validate() error { return validate(p, spec.TransferCancel) }
 
-// Transfer is a Pix payout. Amounts are in cents, also those that live gateways
-// send as strings. Nullable strings are "", nullable timestamps the zero
-// [Timestamp].
+// Transfer is a Pix payout. Amounts are in cents, including those that live
+// gateways send as strings. Nullable strings are "", nullable timestamps the
+// zero [Timestamp].
 type Transfer struct {
 	ID            string                     `json:"id"`
 	Amount        int64                      `json:"amount"` // the requested amount
@@ -206,9 +206,9 @@ func (s *TransfersService) Get(ctx context.Context, id string, opts ...RequestOp
 }
 
 // Cancel cancels a transfer that is pending or in analysis, before a bank
-// accepts it: POST /v2/transfers/{id}/cancel. [ErrConflict]: it is too late,
-// or the transfer is cancelled already. On [ErrOutcomeUnknown] read the
-// transfer.
+// accepts it: POST /v2/transfers/{id}/cancel. The error is [ErrConflict] if it
+// is too late or the transfer is already cancelled. After [ErrOutcomeUnknown]
+// read the transfer.
 func (s *TransfersService) Cancel(ctx context.Context, id string, params TransferCancelParams, opts ...RequestOption) (*Transfer, error) {
 	return call[Transfer](ctx, s.client, &spec.Transfers.Cancel, &params, opts, id)
 }

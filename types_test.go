@@ -273,7 +273,7 @@ func mustMarshal(t *testing.T, v any) []byte {
 	return b
 }
 
-// TestExtraMembersKeepTheirNames, also a member with an empty name.
+// TestExtraMembersKeepTheirNames: a member with an empty name does too.
 func TestExtraMembersKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	tx := gateway.Transaction{ID: "x", Extra: map[string]json.RawMessage{"": json.RawMessage(`1`), "b": json.RawMessage(`""`)}}

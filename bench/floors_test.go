@@ -14,8 +14,8 @@ import (
 )
 
 // The same calls written by hand: floor A with encoding/json, floor B with JSON
-// v2. They do what a careful programmer writes in an afternoon: own types with
-// every documented field, the status checked, the body closed. They neither
+// v2. They are what a careful programmer writes in an afternoon: types with
+// every documented field, a check of the status, a closed body. They neither
 // validate nor retry nor keep unknown members.
 
 type handRequest struct {

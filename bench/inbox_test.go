@@ -77,7 +77,8 @@ func perSecond(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// How fast the receiver responds to deliveries: verified, parsed and stored.
+// BenchmarkInboxInsert measures how fast the receiver verifies, parses and
+// stores deliveries.
 func BenchmarkInboxInsert(b *testing.B) {
 	eachStore(b, func(b *testing.B, _ *sql.DB, store *sqlstore.Store) {
 		b.Helper()
@@ -99,8 +100,9 @@ func BenchmarkInboxInsert(b *testing.B) {
 	})
 }
 
-// How fast a full inbox is handled: claimed, handled and completed, by handlers
-// that write in the same transaction and by some that do nothing.
+// BenchmarkInboxDrain measures how fast the events of a full inbox are
+// claimed, handled and completed, with handlers that write in the same
+// transaction and with handlers that do nothing.
 func BenchmarkInboxDrain(b *testing.B) {
 	for _, kind := range []string{"HandleTx", "plain"} {
 		b.Run(kind, func(b *testing.B) {
@@ -144,8 +146,8 @@ func drainInbox(b *testing.B, db *sql.DB, store *sqlstore.Store, transactional b
 	perSecond(b)
 }
 
-// How fast events are stored and handled at the same time, as in production: the
-// benchmark ends when the last one has been handled.
+// BenchmarkInboxBoth stores and handles events at the same time, as in
+// production. It ends when the last event has been handled.
 func BenchmarkInboxBoth(b *testing.B) {
 	eachStore(b, func(b *testing.B, db *sql.DB, store *sqlstore.Store) {
 		b.Helper()

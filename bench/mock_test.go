@@ -34,7 +34,7 @@ func BenchmarkMockCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkMockNew starts a mock, makes one call and ends it.
+// BenchmarkMockNew starts a mock, makes one call and closes it.
 func BenchmarkMockNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -26,9 +26,9 @@ import (
 	svix "github.com/svix/svix-webhooks/go"
 )
 
-// receiver verifies a delivery and reads it: event as far as routing needs it
-// and returns the event's id; typed to the last member and returns the id of the
-// resource.
+// receiver verifies and reads a delivery: event reads what routing needs and
+// returns the event's id; typed reads every member and returns the resource's
+// id.
 type receiver struct {
 	name         string
 	body         []byte

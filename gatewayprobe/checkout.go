@@ -64,9 +64,9 @@ func checkoutExperiments() map[string]experiment {
 				"amount": 1000, "description": "gatewayprobe", "max_uses": 3, "success_url": "https://gatewayprobe.example/ok",
 				"payment_methods": []any{"pix"}, "metadata": object{"probe": "1"},
 			})))
-			t.want(r.text("data.link.description") == "gatewayprobe", "description is not taken")
+			t.want(r.text("data.link.description") == "gatewayprobe", "description is ignored")
 			t.want(r.int("data.link.max_uses") == 3, "max_uses is %v", r.at("data.link.max_uses"))
-			t.want(r.text("data.link.success_url") == "https://gatewayprobe.example/ok", "success_url is not taken")
+			t.want(r.text("data.link.success_url") == "https://gatewayprobe.example/ok", "success_url is ignored")
 			t.want(fmt.Sprint(r.at("data.link.payment_methods")) == "[pix]", "payment_methods is %v", r.at("data.link.payment_methods"))
 			t.rejects(t.post(links, object{"amount": 1000, "max_uses": 0}), "max_uses", "max_uses of 0")
 			bare := t.setup(t.get(t.link(object{"amount": 1000})))
@@ -143,9 +143,9 @@ func checkoutExperiments() map[string]experiment {
 			life := r.time("expirationDate").Sub(r.time("generateTime"))
 			t.want((life-24*time.Hour).Abs() <= time.Minute, "it lives %v", life.Round(time.Second))
 			png, err := base64.StdEncoding.DecodeString(r.text("pixQrCode"))
-			t.want(err == nil && bytes.HasPrefix(png, []byte("\x89PNG")), "pixQrCode is no PNG in base64")
+			t.want(err == nil && bytes.HasPrefix(png, []byte("\x89PNG")), "pixQrCode is not a base64 PNG")
 			same := t.get(transactions + "/" + r.text("transactionId"))
-			t.want(same.ok() && same.text("data.method") == "pix", "it is no v2 transaction with the same id: %s", same.summary())
+			t.want(same.ok() && same.text("data.method") == "pix", "it is not a v2 transaction with the same id: %s", same.summary())
 			return assumed
 		}},
 		"v1-reference": {does: "creates two v1 payments with one externalId", run: func(t *trial) string {

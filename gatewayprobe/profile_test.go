@@ -60,7 +60,7 @@ func mixture() gatewayprobe.Profile {
 
 // Each row of the dialects is a separate setting: with only this row live in
 // the profile, the mock differs from the document dialect in only this row.
-func TestEachRowOfTheDialectsCanBeSetByItself(t *testing.T) {
+func TestEachRowOfTheDialectsCanBeSetOnItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, id := range slices.Sorted(maps.Keys(gatewayprobe.LiveProfile().Readings)) {
 		if id == "D17" { // is about a member that only exists with D12

@@ -117,9 +117,9 @@ func requestExperiments() map[string]experiment {
 		}},
 		"empty-texts": {does: "creates a transfer whose description and a customer whose phone is empty", run: func(t *trial) string {
 			r := t.accepts(t.transfer(t.payout("description", "")), "an empty description")
-			t.want(r.null("data.description"), "an empty description comes back as %v", r.at("data.description"))
+			t.want(r.null("data.description"), "an empty description is returned as %v", r.at("data.description"))
 			r = t.accepts(t.post(transactions, t.charge("ip_address", nil, "buyer.phone", "")), "an empty buyer.phone")
-			t.want(r.null("data.buyer.phone"), "an empty phone comes back as %v", r.at("data.buyer.phone"))
+			t.want(r.null("data.buyer.phone"), "an empty phone is returned as %v", r.at("data.buyer.phone"))
 			return assumed
 		}},
 		"list-order": {does: "creates two transactions and lists them", run: func(t *trial) string {
@@ -301,7 +301,7 @@ func idempotencyKeys(t *trial) string {
 	if t.id(first) != t.id(second) {
 		t.cannotTell("the gateway ignores Idempotency-Key, see D16")
 	}
-	t.want(second.header.Get("X-Request-Id") == "probe-replay", "a replay has not its own X-Request-Id")
+	t.want(second.header.Get("X-Request-Id") == "probe-replay", "a replay does not have its own X-Request-Id")
 	t.want(string(first.body) == string(second.body), "a replay has another body than the stored response")
 	spaced := raw(" " + strings.ReplaceAll(string(t.encoded(body)), `,"`, `, "`))
 	third := t.accepts(t.post(transactions, spaced, "Idempotency-Key", key), "the body with other white space")

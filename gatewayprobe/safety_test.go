@@ -88,7 +88,7 @@ func TestInvalidConfigsAreRejected(t *testing.T) {
 		`has no row "D99"`:                   func(c *gatewayprobe.Config) { c.Only = []string{"D99"} },
 		"the Rate must be from 0.01 to 1000": func(c *gatewayprobe.Config) { c.Rate = math.NaN() },
 		"the Rate must be from 0.01":         func(c *gatewayprobe.Config) { c.Rate = 1e-12 },
-		"may be negative":                    func(c *gatewayprobe.Config) { c.MaxRequests = -1 },
+		"must not be negative":               func(c *gatewayprobe.Config) { c.MaxRequests = -1 },
 		"WebhookURL and Receiver":            func(c *gatewayprobe.Config) { c.WebhookURL = "https://probe.example" },
 	} {
 		cfg := gatewayprobe.Config{BaseURL: "https://sandbox.gateway.test", Key: gateway.NewSecret("sk_test_1"), HTTPClient: never(t)}

@@ -53,10 +53,10 @@ func newProbe(cfg Config) (*probe, error) {
 		}
 	}
 	if cfg.MaxRequests < 0 || cfg.WebhookWait < 0 {
-		return nil, errors.New("neither MaxRequests nor WebhookWait may be negative")
+		return nil, errors.New("MaxRequests and WebhookWait must not be negative")
 	}
 	if (cfg.WebhookURL == "") != (cfg.Receiver == nil) {
-		return nil, errors.New("WebhookURL and Receiver are set together or not at all")
+		return nil, errors.New("WebhookURL and Receiver must be set together or not at all")
 	}
 	if cfg.Rate = cmp.Or(cfg.Rate, DefaultRate); !(cfg.Rate >= minRate && cfg.Rate <= maxRate) { // so that NaN is rejected too
 		return nil, fmt.Errorf("the Rate must be from %v to %v requests per second", minRate, maxRate)

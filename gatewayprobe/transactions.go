@@ -40,7 +40,7 @@ func transactionExperiments() map[string]experiment {
 		"empty-reference": {does: "creates two transactions with the external_ref \"\", and a transfer with a transaction's", run: func(t *trial) string {
 			for range 2 {
 				r := t.accepts(t.post(transactions, t.charge("external_ref", "")), "an empty external_ref")
-				t.want(r.null("data.external_ref"), "an empty external_ref comes back as %v", r.at("data.external_ref"))
+				t.want(r.null("data.external_ref"), "an empty external_ref is returned as %v", r.at("data.external_ref"))
 			}
 			_, r := t.make(t.charge())
 			t.status(t.transfer(t.payout("external_ref", r.text("data.external_ref"))), http.StatusCreated, "a transfer with the external_ref of a transaction")
@@ -101,16 +101,16 @@ func transactionExperiments() map[string]experiment {
 			} {
 				_, r := t.make(t.charge("metadata", text))
 				if r.text("data.metadata") == text {
-					t.cannotTell("metadata comes back as it was sent, see D10")
+					t.cannotTell("metadata is returned as it was sent, see D10")
 				}
-				t.want(equal(r.at("data.metadata"), want), "%s comes back in another form", text)
+				t.want(equal(r.at("data.metadata"), want), "%s is returned in another form", text)
 			}
 			return assumed
 		}},
 		"buyer-overrides": {does: "creates a transaction with buyer.id and a different phone, and reads the customer", run: func(t *trial) string {
 			id := t.customer()
 			_, r := t.make(t.charge("buyer", object{"id": id, "phone": "21912345678"}))
-			t.want(r.text("data.buyer.phone") == "21912345678", "the transaction has not the phone that was sent with it")
+			t.want(r.text("data.buyer.phone") == "21912345678", "the transaction does not have the phone that was sent with it")
 			t.want(t.setup(t.get(customers+"/"+id)).text("data.phone") == "11987654321", "the customer's phone changed too")
 			return assumed
 		}},

@@ -153,7 +153,7 @@ func (t *trial) rejects(r response, field, what string) {
 	if r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed {
 		t.cannotTell("%s returned %s", r.sent, r.summary())
 	}
-	t.want(r.invalid() && r.names(field), "%s: %s, where a rejection of %s was assumed", what, r.summary(), field)
+	t.want(r.invalid() && r.names(field), "%s: %s, although a rejection of %s was expected", what, r.summary(), field)
 }
 
 // status ends an experiment unless the response has the given status.
@@ -302,7 +302,7 @@ func (t *trial) token(outcome string) string {
 // charged is setup for a request with a card token.
 func (t *trial) charged(r response, outcome string) response {
 	if !r.ok() {
-		t.cannotTell("%s with a card token returned %s; give a token with -card-token %s=…", r.sent, r.summary(), outcome)
+		t.cannotTell("%s with a card token returned %s; pass a token with -card-token %s=…", r.sent, r.summary(), outcome)
 	}
 	return r
 }

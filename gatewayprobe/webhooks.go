@@ -188,14 +188,14 @@ func webhookExperiments() map[string]experiment {
 			if n == 0 {
 				t.cannotTell("no webhook arrived within %v", t.probe.cfg.WebhookWait)
 			}
-			t.want(n == 2, "%d deliveries come where the first two are taken with 202 and 204", n)
+			t.want(n == 2, "%d deliveries arrive although the first two were acknowledged with 202 and 204", n)
 			target, followed := t.hook()
 			url, redirecting := t.hook(http.StatusFound, http.StatusOK)
 			redirecting.location = target
 			t.make(t.charge("notify_url", url))
 			n = len(t.await(redirecting, 3))
 			t.want(len(followed.list()) == 0, "a redirect is followed")
-			t.want(n == 3, "a redirect counts as taken")
+			t.want(n == 3, "a redirect counts as acknowledged")
 			return assumed
 		}},
 		"signature": {does: "checks the headers of deliveries to a notify_url", run: func(t *trial) string {

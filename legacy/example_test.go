@@ -11,8 +11,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// mock returns a gateway in memory and its v1 client, for Examples. Your own
-// comes from legacy.New with the client that gateway.New returned.
+// mock returns a gateway in memory and its v1 client, for examples. In your
+// own code, create the client with legacy.New from the one that gateway.New
+// returned.
 func mock(opts ...mockserver.Option) (*mockserver.Server, *legacy.Client) {
 	gw, err := mockserver.New(append(opts, mockserver.WithSeed(1))...)
 	if err != nil {

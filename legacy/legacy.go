@@ -22,8 +22,8 @@ type Client struct {
 }
 
 // New returns a client for the v1 surface of client's gateway. It shares client's
-// connections, retries and logger. Every call sends key in the header apiKey, the
-// only form that v1 takes; [gateway.UseCredential] does not change that.
+// connections, retries and logger. Every call sends key in the header apiKey,
+// the only form that v1 accepts; [gateway.UseCredential] does not change that.
 //
 // New rejects an empty key, a public one (pk_…), and a production key for a sandbox.
 func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
@@ -41,7 +41,7 @@ func New(client *gateway.Client, key gateway.Secret) (*Client, error) {
 // ConfigureIntegration sets where the gateway sends webhooks: POST
 // /v1/business/integration. Both variants of the contract are read into one
 // [Integration]. After [gateway.ErrOutcomeUnknown] call it again with the same URLs.
-// A URL that the gateway does not take is [gateway.ErrValidation] (422).
+// A URL that the gateway rejects is [gateway.ErrValidation] (422).
 func (c *Client) ConfigureIntegration(ctx context.Context, params IntegrationParams, opts ...gateway.RequestOption) (*Integration, error) {
 	return flat[Integration](ctx, c, &spec.Legacy.ConfigureIntegration, params, opts, "id", "status", "pixWebhookUrl", "webhookUrl")
 }
@@ -72,8 +72,8 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 // CreatePaymentToken makes a card token: POST /v2/payment_token/{public_token}.
 // From 2026-08-01 03:00 UTC by the gateway's clock it returns 410, which is
 // [gateway.ErrRetired] with the code LEGACY_TOKENIZATION_RETIRED. The document
-// shows no body, so params are any members; card data among them is rejected
-// before it is sent, as everywhere.
+// shows no body, so params may have any members; card data among them is
+// rejected before anything is sent, as everywhere.
 //
 // Deprecated: cards are collected by the client-side payment element, whose
 // token goes into [gateway.TransactionParams.Token].

@@ -137,7 +137,7 @@ func TestRequests(t *testing.T) {
 			assert.Equal(t, op.method, sent.Method)
 			assert.Equal(t, "/api"+op.path, sent.Path)
 			assert.Empty(t, sent.Query)
-			assert.Equal(t, []string{v1Key}, sent.Header["Apikey"], "the key goes in the header apiKey, always")
+			assert.Equal(t, []string{v1Key}, sent.Header["Apikey"], "the key is always sent in the header apiKey")
 			assert.NotContains(t, sent.Header, "Authorization")
 			if op.request == "" {
 				assert.Empty(t, sent.Body)

@@ -11,8 +11,8 @@ import (
 )
 
 // IntegrationParams is the body of POST /v1/business/integration. With
-// PixWebhookURL alone it is the second variant of the contract, which takes
-// https only; a URL that is not set is not sent.
+// PixWebhookURL alone it is the second variant of the contract, which accepts
+// only https; an empty URL is not sent.
 type IntegrationParams struct {
 	WebhookURL    string `json:"webhookUrl,omitzero"`    // gets every event
 	PixWebhookURL string `json:"pixWebhookUrl,omitzero"` // gets Pix transactions and payouts
@@ -35,15 +35,15 @@ func (b Balance) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&b))
 }
 
-// PixPaymentParams is the body of POST /pix/v1/payment, beside its type, which
-// is always PIX. A member at its zero value is not sent.
+// PixPaymentParams is the body of POST /pix/v1/payment, without its type,
+// which is always PIX. A member at its zero value is not sent.
 type PixPaymentParams struct {
 	Payer       Payer       `json:"payer"`           // required
 	Transaction PixCharge   `json:"transaction"`     // required
 	Splits      []SplitRule `json:"splits,omitzero"` // who gets a share
 }
 
-// MarshalJSON writes the type PIX beside the members.
+// MarshalJSON writes the members and the type PIX.
 func (p PixPaymentParams) MarshalJSON() ([]byte, error) {
 	type plain PixPaymentParams
 	return json.Marshal(struct {
@@ -55,7 +55,7 @@ func (p PixPaymentParams) MarshalJSON() ([]byte, error) {
 // Validate checks p as the gateway would; see [gateway.ValidationError].
 func (p PixPaymentParams) Validate() error { return validate(p, spec.LegacyPayment) }
 
-// Payer is the person who is to pay.
+// Payer is the person who pays.
 type Payer struct {
 	FullName string  `json:"fullName,omitzero"`
 	Document string  `json:"document,omitzero"` // a CPF or CNPJ
@@ -136,9 +136,9 @@ type SplitRule struct {
 // this version does not define; it is kept unchanged.
 type PaymentStatus string
 
-// The states of a v1 payment. A new one waits for its payer in
-// PaymentWaitingPayment; paid it is PaymentPaid, expired PaymentCancelled,
-// refunded PaymentRefund.
+// The states of a v1 payment. A new payment is PaymentWaitingPayment. It
+// becomes PaymentPaid when it is paid, PaymentCancelled when it expires, and
+// PaymentRefund when it is refunded.
 const (
 	PaymentInAnalysis          PaymentStatus = "IN_ANALYSIS"
 	PaymentWaitingConfirmation PaymentStatus = "WAITING_CONFIRMATION"

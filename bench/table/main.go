@@ -6,8 +6,8 @@
 // In a pass the contestants run once each, one after another. On a shared host
 // the speed changes from minute to minute, so only figures of the same pass
 // are compared. The ratio is the median over the passes; half of the passes
-// lie within the range after it. The fastest passes are what is left when other
-// guests of the host take no time; they are compared too.
+// lie within the range after it. The fastest passes, those least disturbed by
+// other guests of the host, are compared too.
 package main
 
 import (
@@ -43,7 +43,7 @@ type group struct {
 }
 
 func main() {
-	passes := flag.Int("passes", 6, "how often every contestant runs")
+	passes := flag.Int("passes", 6, "how many times every contestant runs")
 	bench := flag.String("bench", ".", "`regexp` of the benchmarks")
 	benchtime := flag.String("benchtime", "300ms", "time or count, as 2000x, of a run")
 	flag.Parse()

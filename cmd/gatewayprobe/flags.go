@@ -33,7 +33,7 @@ usage: GATEWAY_API_KEY=sk_test_… gatewayprobe -base-url https://sandbox.gatewa
 
 It creates resources whose references begin with "probe-", cancels the transfers and
 subscriptions among them, and never uses a key that begins with sk_live_. The exit
-code is 0 when all rows were gone through, 1 when the run could not start or was
+code is 0 when every row was tested, 1 when the run could not start or was
 stopped, 2 for wrong flags, and 3 when -profile is given and the gateway differs.
 
 flags:
@@ -84,8 +84,8 @@ func (f *flags) set(only *string) *flag.FlagSet {
 	s.StringVar(&c.WebhookURL, "webhook-url", "", "public `URL` that leads to -listen; without it no webhook is tested")
 	s.StringVar(&f.listen, "listen", "", "`address` on which webhooks are received, such as :8080")
 	s.DurationVar(&c.WebhookWait, "webhook-wait", gatewayprobe.DefaultWebhookWait, "how long to wait for a webhook")
-	s.Float64Var(&c.Rate, "rate", gatewayprobe.DefaultRate, "most requests in a second")
-	s.IntVar(&c.MaxRequests, "max-requests", gatewayprobe.DefaultMaxRequests, "most requests in all")
+	s.Float64Var(&c.Rate, "rate", gatewayprobe.DefaultRate, "maximum number of requests per second")
+	s.IntVar(&c.MaxRequests, "max-requests", gatewayprobe.DefaultMaxRequests, "maximum number of requests in total")
 	s.Func("card-token", "`outcome=token`: a card token of the payment element for ok, refused or 3ds; may be repeated", func(text string) error {
 		outcome, token, found := strings.Cut(text, "=")
 		if !found || token == "" || !slices.Contains([]string{"ok", "refused", "3ds"}, outcome) {
@@ -124,7 +124,7 @@ func (f *flags) check(only string, getenv func(string) string) error {
 	case f.config.Rate <= 0, f.config.MaxRequests <= 0, f.config.WebhookWait <= 0:
 		return errors.New("-rate, -max-requests and -webhook-wait must be above 0")
 	case (f.listen == "") != (f.config.WebhookURL == ""):
-		return errors.New("-webhook-url and -listen are set together: the one leads to the other")
+		return errors.New("-webhook-url and -listen must be set together: the URL must lead to the address")
 	case f.listen != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == ""):
 		return errors.New("-webhook-url must be an http or https URL")
 	}

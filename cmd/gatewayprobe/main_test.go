@@ -131,7 +131,7 @@ func TestWrongFlagsAreRejected(t *testing.T) {
 		"-base-url http://localhost extra":      `unexpected argument "extra"`,
 		"-base-url http://localhost -only D99":  `-only: docs/assumptions.md has no row "D99"`,
 		"-base-url http://localhost -rate 0":    "must be above 0",
-		"-base-url http://localhost -listen :0": "-webhook-url and -listen are set together",
+		"-base-url http://localhost -listen :0": "-webhook-url and -listen must be set together",
 		"-base-url http://localhost -listen :0 -webhook-url probe":      "-webhook-url must be",
 		"-base-url http://localhost -card-token visa=1":                 "must be ok=",
 		"-base-url http://localhost -profile testdata/there-is-no-file": "-profile: open",

@@ -5,7 +5,7 @@
 // Two things hold for all of them. Nothing may read, decode or decompress the
 // body before the receiver does, because the signature covers the bytes that
 // arrived. And the route needs no session, no CSRF token and no login: the
-// signature is what proves the sender.
+// signature proves the sender.
 package frameworks
 
 import (

@@ -165,7 +165,8 @@ func (s *story) repeat(ctx context.Context) error {
 	return s.expectOne(ctx)
 }
 
-// repeatByHand does what a shop does that crashed before it read the response.
+// repeatByHand does what a shop does after a crash before it read the
+// response.
 func (s *story) repeatByHand(ctx context.Context) error {
 	s.Title("The same charge again, as after a crash")
 	_, _, err := s.shop.Charge(ctx, s.order, s.ref)

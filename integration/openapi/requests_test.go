@@ -36,7 +36,7 @@ type difference struct {
 var differences = []difference{
 	{"*", "card data must never", "card numbers are found by their issuer and check digit, card data by its name"},
 	{"pixWebhookUrl", "", "plain http is accepted where webhookUrl is sent too: the contract has two variants of the body"},
-	{"pix_key_value", "must be", "a key has the form of its type and right check digits"},
+	{"pix_key_value", "must be", "a key has the form of its type and valid check digits"},
 	{"expires_at", "must be after", "the gateway's clock"},
 	{"trial_end", "must be after", "the gateway's clock"},
 	{"products[].currency", "must be ", "all products of a link have one currency"},

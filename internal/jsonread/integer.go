@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Integer reads an exact whole number, also one written as 1200.00 or 1.2e3. A
-// number that is not whole, such as 12.5, is never rounded. With a fraction or
-// an exponent it must be below 2^53: a larger one was probably a float and has
-// lost its last digits.
+// Integer reads an exact whole number, which may be written as 1200.00 or
+// 1.2e3. A number that is not whole, such as 12.5, is never rounded. With a
+// fraction or an exponent it must be below 2^53: a larger one was probably a
+// float and has lost its last digits.
 func Integer(text string) (int64, bool) {
 	if n, ok := PlainInteger(text); ok {
 		return n, true

@@ -145,7 +145,8 @@ func nameBit[T string | []byte](name T) uint64 {
 	if len(name) == 0 {
 		return 1
 	}
-	// Of the sums tried, this one tells apart most members of the documented objects.
+	// Of the sums tried, this one distinguishes the most members of the
+	// documented objects.
 	n := len(name)
 	return 1 << (((name[0]+name[n-1])*17 + name[n>>1]*15 + byte(n&63)*38) & 63)
 }

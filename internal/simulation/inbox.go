@@ -125,7 +125,8 @@ func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent
 	case e.Kind != webhook.TransactionRefunded && e.Kind != webhook.TransactionChargedback:
 	case o.kind != charge && o.paid == 0:
 		// The payment's own webhook is late or lost. While the books have the order as unpaid,
-		// the reconciler finds the payment; once they had it as refunded, nothing would.
+		// the reconciler finds the payment; once they have it as refunded,
+		// nothing would.
 		return fmt.Errorf("the payment is not booked yet: %w", webhook.RetryAfter(12*time.Hour))
 	default:
 		return p.moneyBack(ctx, o, e)

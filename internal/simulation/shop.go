@@ -290,8 +290,8 @@ func (p *process) decideCancel(ctx context.Context, o *order) {
 	}
 }
 
-// stop cancels. A conflict means that it was done before, or is too late: webhooks
-// report which.
+// stop cancels a subscription or a payout. A conflict means that it is already
+// canceled or that it is too late: webhooks report which.
 func (p *process) stop(ctx context.Context, o *order) {
 	var options []gateway.RequestOption
 	if p.m.keyed {

@@ -38,7 +38,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestASyntaxErrorDoesNotQuoteTheBody, because the malformed text may be a
+// A syntax error does not quote the body, because the malformed text may be a
 // card number.
 func TestASyntaxErrorDoesNotQuoteTheBody(t *testing.T) {
 	t.Parallel()

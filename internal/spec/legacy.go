@@ -70,8 +70,8 @@ func legacySplit(o *Object) {
 // object without card data.
 func LegacyToken(*Object) {}
 
-// texts checks optional members that have no documented rule except that they
-// are strings.
+// texts checks optional members whose only documented rule is that they are
+// strings.
 func texts(o *Object, names ...string) {
 	for _, name := range names {
 		o.String(name, Optional)

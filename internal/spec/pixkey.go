@@ -37,9 +37,9 @@ func NormalPixKey(keyType, value string) (normal string, ok bool) {
 func pixKeyForm(keyType string) string {
 	switch keyType {
 	case "CPF":
-		return "must be a CPF: 11 digits with right check digits"
+		return "must be a CPF: 11 digits with valid check digits"
 	case "CNPJ":
-		return "must be a CNPJ: 14 digits or capital letters with right check digits"
+		return "must be a CNPJ: 14 digits or capital letters with valid check digits"
 	case "EMAIL":
 		return "must be an e-mail address"
 	case "PHONE":

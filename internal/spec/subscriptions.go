@@ -72,7 +72,7 @@ func subscriptionToken(o *Object) {
 		singleUse(o.String("token", Required))
 	case o.Text("payment_method") == "pix_automatic":
 		if o.locate("token") > 0 {
-			o.Fail("token", CodeInvalid, "must not be sent with pix_automatic: the payer authorises in the bank's app")
+			o.Fail("token", CodeInvalid, "must not be sent with pix_automatic: the payer authorizes in the bank's app")
 		}
 	default:
 		singleUse(o.String("token", Optional))

@@ -277,8 +277,7 @@ func TestTransactionList(t *testing.T) {
 	assert.Len(t, spec.CheckQuery(url.Values{"name": {"4111111111111111"}}, spec.TransactionList, spec.Variant{}), 1, "no card number in a URL")
 }
 
-// TestCardData checks that card data is found anywhere in a body, and nothing
-// else is mistaken for it.
+// Card data is found anywhere in a body, and nothing else is mistaken for it.
 func TestCardData(t *testing.T) {
 	t.Parallel()
 	const card = `"4111111111111111"`

@@ -12,7 +12,7 @@ import (
 )
 
 // values are test values of one member, as JSON or, in a query, verbatim.
-// Every allowed value passes, and every refused one breaks only this member's
+// Every allowed value passes, and every rejected one breaks only this member's
 // rule, with its code. It is an [edge] with several values.
 type values struct {
 	field    string // "products[0].name"
@@ -76,7 +76,7 @@ func httpsURL(n int) string {
 	return `"` + start + strings.Repeat("a", n-len(start)) + `"`
 }
 
-// notA returns a refused value of every other type: a string member rejects
+// notA returns a rejected value of every other type: a string member rejects
 // numbers, objects and so on.
 func notA(want string, more ...refusal) []refusal {
 	var out []refusal
@@ -97,7 +97,7 @@ func notA(want string, more ...refusal) []refusal {
 	return append(out, more...)
 }
 
-// null is a refused null.
+// null is a rejected null.
 func null() refusal { return refusal{`null`, spec.CodeInvalidType} }
 
 // gone is the violation if a required member is missing.

@@ -73,8 +73,7 @@ func Die() {
 	select {}
 }
 
-// Fleet is a number of processes that serve HTTP. A killed process is
-// restarted.
+// Fleet is a set of processes that serve HTTP. A killed process is restarted.
 type Fleet struct {
 	t       *testing.T
 	spec    any
@@ -151,7 +150,7 @@ func (f *Fleet) watch(cmd *exec.Cmd) {
 	f.mu.Unlock()
 	switch {
 	case killed && !ended:
-		assert.NoError(f.t, f.start(), "a process did not start again")
+		assert.NoError(f.t, f.start(), "a process did not restart")
 	case !killed:
 		assert.NoError(f.t, err, "a process failed")
 		assert.True(f.t, ended, "a process ended too early")

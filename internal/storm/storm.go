@@ -26,8 +26,8 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// Number returns a count for a test: small for every change, or the value of the
-// variable.
+// Number returns a count for a test: the value of the variable, or a small
+// default.
 func Number(t *testing.T, variable string, few int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -58,8 +58,8 @@ type Storm struct {
 	took     time.Duration
 }
 
-// Run has the mock gateway send events while processes are killed and forged
-// events arrive, waits until the inbox is empty, and stops the fleet.
+// Run makes the mock gateway send events while processes are killed and forged
+// events arrive, then waits until the inbox is empty and stops the fleet.
 func (s *Storm) Run(t *testing.T) {
 	t.Helper()
 	s.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}

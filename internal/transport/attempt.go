@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// maxBody is the longest response that is read. A list page of 100 transactions
-// has some 200 KiB.
+// maxBody is the longest response that is read. A list page of 100
+// transactions is about 200 KiB.
 const maxBody = 64 << 20
 
 var (
@@ -123,7 +123,7 @@ func (c *call) read(resp *http.Response) error {
 	if resp.Body == nil {
 		return nil
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read to its end, or failed before
+	defer func() { _ = resp.Body.Close() }() // it was read to its end, or a read failed
 	var err error
 	r.Body, err = readAll(resp.Body, resp.ContentLength)
 	if err == nil && resp.ContentLength > int64(len(r.Body)) && !resp.Uncompressed && c.req.Method != http.MethodHead {

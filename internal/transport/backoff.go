@@ -35,8 +35,8 @@ func (c *call) exponential() time.Duration {
 	return time.Duration(half + half*c.engine.Jitter())
 }
 
-// retryAfter reads seconds, with a fraction or not, or a date; ok is false
-// if the header is missing or neither.
+// retryAfter reads seconds, which may have a fraction, or a date; ok is false
+// if the header is missing or invalid.
 func retryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
 	header = strings.TrimSpace(header)
 	if seconds, err := strconv.ParseFloat(header, 64); err == nil {

@@ -95,8 +95,8 @@ func (s *connections) reset() {
 // first one may have been applied, whatever the response to the second says.
 func (c *call) replayed() bool { return c.connections.got.Load() > 1 && replayable(c.req.Header) }
 
-// replayable reports whether net/http may replay a write with these headers by
-// itself.
+// replayable reports whether net/http may replay a write with these headers on
+// its own.
 func replayable(h http.Header) bool {
 	return h["Idempotency-Key"] != nil || h["X-Idempotency-Key"] != nil
 }

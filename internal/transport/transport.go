@@ -56,7 +56,7 @@ type Result struct {
 	Err            error       // why there is no complete last response
 	Ended          error       // the error of the caller's context, if that ended the call
 	Attempts       int
-	MayHaveApplied bool          // an attempt may have been applied without our knowing
+	MayHaveApplied bool          // the outcome is unknown: an attempt may have been applied
 	Final          bool          // the last attempt ended with a response that is not retried
 	Hopeless       bool          // another call would fail too: a certificate, a credential
 	RetryAfter     time.Duration // the wait that the last response requested

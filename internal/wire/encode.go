@@ -17,7 +17,7 @@ var ordered = json.JoinOptions(json.Deterministic(true))
 // itself is an error.
 func Encode(v any) ([]byte, error) { return json.Marshal(v, ordered) }
 
-// Append appends to b what [Encode] returns. After an error b is as it was.
+// Append appends the result of [Encode] to b. After an error b is unchanged.
 func Append(b []byte, v any) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	if err := json.MarshalWrite(buf, v, ordered); err != nil {

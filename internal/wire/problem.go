@@ -201,8 +201,8 @@ func scalarText(value jsontext.Value) string {
 	}
 }
 
-// plainText returns the first words of a body that is not a JSON object; of an
-// HTML page only its title.
+// plainText returns the first words of a body that is not a JSON object, or
+// the title of an HTML page.
 func plainText(body []byte) string {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || !strings.HasPrefix(http.DetectContentType(body), "text/") {
