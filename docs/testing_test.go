@@ -58,7 +58,7 @@ func TestTheGuidesFaults(t *testing.T) {
 		require.True(t, found, "%s: the test does not know it", row[0])
 		assert.Equal(t, fault.String(), names(row[1])[0])
 		synctest.Test(t, func(t *testing.T) {
-			assert.Equal(t, [3]string(row[2:5]), clientUnder(t, fault), row[0])
+			assert.Equal(t, [3]string(row[3:6]), clientUnder(t, fault), row[0])
 		})
 	}
 }
