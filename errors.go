@@ -306,7 +306,7 @@ func (r *request) failure(res *transport.Result) error {
 	return r.rejected(res, e)
 }
 
-// rejected returns the error of a response that says that nothing was done.
+// rejected returns the error of a response that reports that nothing was done.
 // That is true only of that attempt: an earlier attempt that was applied may
 // have caused the rejection (a used token, a spent balance), whatever the
 // status.
@@ -354,7 +354,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 		notSent: res.Status == 0 && !res.MayHaveApplied,
 	}
 	if isSuccess(res.Status) {
-		e.kind = p.Status // a failure in a 200 may say what it is
+		e.kind = p.Status // a failure in a 200 may state its kind
 	}
 	if res.Ended != nil {
 		e.Err = res.Ended

@@ -217,8 +217,8 @@ func textsOf(t *testing.T, err error) string {
 	return fmt.Sprintf("%v|%+v|%#v|%s|%v|%v|%s|%+v", err, *e, e.Fields, e.Body, e.Header, e.LogValue(), e.RequestID, e.Err)
 }
 
-// A gateway, or a proxy, that repeats what it was sent must not put a key into
-// the logs of the caller.
+// A gateway or a proxy that echoes a request must not put a key into the
+// caller's logs.
 func TestAnErrorNeverRepeatsTheCredential(t *testing.T) {
 	t.Parallel()
 	pair := base64.StdEncoding.EncodeToString([]byte(oddKey + ":x"))

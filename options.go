@@ -117,8 +117,8 @@ func WithAutoReference(on bool) Option {
 
 // WithIdempotencyKeys is for a gateway that honours the header Idempotency-Key:
 // it applies requests with the same key once and replays the first response.
-// Ask your gateway first: if it ignores the header, a lost response leads to a
-// second refund.
+// Check with your gateway first: if it ignores the header, a lost response
+// leads to a second refund.
 //
 // Every write without a reference (a refund, a cancellation, an update, a
 // checkout link, a POST of [Client.Do]) then sends a key, yours from

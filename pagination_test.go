@@ -255,17 +255,17 @@ func TestNumberedPagesThatRepeatEndWithAnError(t *testing.T) {
 	echo := func(asked, _, limit, total int) string { return sound(0, max(asked, 1), limit, total) }
 	first := func(int) int { return 1 }
 	for name, g := range map[string]*fiftyCustomers{
-		"the page parameter is ignored, and the number says so": {pageSize: 20, metadata: sound, page: first},
-		"the page parameter is ignored, and no number is sent":  {pageSize: 20, metadata: silent, page: first},
-		"the page parameter is echoed, the items never change":  {pageSize: 20, metadata: echo, page: first},
-		"the page number goes back":                             {pageSize: 10, metadata: sound, page: func(n int) int { return []int{0, 1, 2, 1}[n] }},
+		"the page parameter is ignored, and the number shows it": {pageSize: 20, metadata: sound, page: first},
+		"the page parameter is ignored, and no number is sent":   {pageSize: 20, metadata: silent, page: first},
+		"the page parameter is echoed, the items never change":   {pageSize: 20, metadata: echo, page: first},
+		"the page number goes back":                              {pageSize: 10, metadata: sound, page: func(n int) int { return []int{0, 1, 2, 1}[n] }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			customers, err := gateway.Collect(clientOver(t, g.RoundTrip).Customers.All(t.Context(), gateway.CustomerListParams{}), 0)
 			require.ErrorContains(t, err, "customers.list: the list does not advance")
 			assert.LessOrEqual(t, g.requests, 3)
-			assert.Len(t, customers, (g.requests-1)*g.pageSize, "no customer comes twice")
+			assert.Len(t, customers, (g.requests-1)*g.pageSize, "no customer is returned twice")
 		})
 	}
 }

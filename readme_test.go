@@ -115,7 +115,7 @@ func tableRows(t *testing.T, file, heading string) [][]string {
 	return rows
 }
 
-// found returns what the first group of a pattern matches in a file.
+// found returns the match of a pattern's first group in a file.
 func found(t *testing.T, file, pattern string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.FromSlash(file))

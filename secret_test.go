@@ -229,7 +229,7 @@ func TestNoVerbShowsASecret(t *testing.T) {
 	}
 }
 
-// recorder stands for a merchant's test.
+// recorder simulates a merchant's test.
 type recorder struct{ out *strings.Builder }
 
 func (r recorder) Errorf(format string, args ...any) { fmt.Fprintf(r.out, format, args...) }

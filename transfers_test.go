@@ -572,6 +572,6 @@ func TestNoPayoutIsLostOrPaidTwice(t *testing.T) {
 			require.NoError(t, err)
 			kept[transfer.ID] = true
 		}
-		assert.Equal(t, reported, kept, "what was reported and what was made")
+		assert.Equal(t, reported, kept, "reported and created transfers")
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// listSize items come in pages of pageSize.
+// A list has listSize items, in pages of pageSize.
 const (
 	listSize = 10_000
 	pageSize = 100

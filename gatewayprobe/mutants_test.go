@@ -34,7 +34,7 @@ type mutant struct {
 type exchange struct {
 	request *http.Request
 	sent    string // the request's body
-	nth     int    // how many requests came before
+	nth     int    // the number of earlier requests
 	status  int
 	header  http.Header
 	body    any // JSON

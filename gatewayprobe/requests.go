@@ -145,7 +145,7 @@ func requestExperiments() map[string]experiment {
 			n := len(t.setup(t.get(transactions)).list())
 			t.want(n == 20, "a page without limit has %d transactions", n)
 			limit := t.setup(t.get(customers)).int("metadata.limit")
-			t.want(limit == 10, "a page of customers without limit says limit %d", limit)
+			t.want(limit == 10, "a page of customers without limit reports a limit of %d", limit)
 			return assumed
 		}},
 		"list-parameters": {does: "lists with empty, wrong and repeated parameters", run: func(t *trial) string {

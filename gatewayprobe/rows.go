@@ -33,7 +33,7 @@ func reasons() map[string]string {
 		"mock-limits":  mock,
 		"clock-end":    "it is about the mock gateway's clock",
 		"host-names":   mock,
-		"slow-bodies":  "it protects the mock gateway; sending slow bodies would be an attack on another",
+		"slow-bodies":  "it protects the mock gateway; slow bodies would be an attack on a real one",
 
 		"late-voucher":       bank,
 		"card-tokens":        testCards,

@@ -40,11 +40,11 @@ func TestOnlyASandboxIsProbed(t *testing.T) {
 		url, key string
 		known    bool
 	}{
-		"a production key":                       {"https://sandbox.gateway.test", "sk_live_1", false},
-		"a production key, declared a sandbox":   {"https://sandbox.gateway.test", "sk_live_1", true},
-		"a key of unknown form":                  {"https://sandbox.gateway.test", "abc", false},
-		"a host whose name does not say sandbox": {"https://api.gateway.example", "sk_test_1", false},
-		"a host with the word inside another":    {"https://latest.gateway.example", "sk_test_1", false},
+		"a production key":                              {"https://sandbox.gateway.test", "sk_live_1", false},
+		"a production key, declared a sandbox":          {"https://sandbox.gateway.test", "sk_live_1", true},
+		"a key of unknown form":                         {"https://sandbox.gateway.test", "abc", false},
+		"a host whose name does not identify a sandbox": {"https://api.gateway.example", "sk_test_1", false},
+		"a host with the word inside another":           {"https://latest.gateway.example", "sk_test_1", false},
 	} {
 		_, err := gatewayprobe.Run(t.Context(), gatewayprobe.Config{
 			BaseURL: row.url, Key: gateway.NewSecret(row.key), KnownSandbox: row.known, HTTPClient: never(t),

@@ -49,7 +49,7 @@ func newProbe(cfg Config) (*probe, error) {
 	known := experiments()
 	for _, id := range cfg.Only {
 		if _, found := known[id]; !found && reasons()[id] == "" {
-			return nil, fmt.Errorf("docs/assumptions.md has no row %q, which Only names", id)
+			return nil, fmt.Errorf("Only: docs/assumptions.md has no row %q", id)
 		}
 	}
 	if cfg.MaxRequests < 0 || cfg.WebhookWait < 0 {
@@ -98,7 +98,7 @@ func checkTarget(cfg Config) (*url.URL, error) {
 	case !strings.HasPrefix(key, "sk_test_"):
 		return nil, fmt.Errorf("%w: the key does not begin with sk_test_; set KnownSandbox if it is a sandbox's", ErrNotSandbox)
 	case !sandboxHost(base.Hostname()):
-		return nil, fmt.Errorf("%w: no part of the host name %s says so; set KnownSandbox if it is one", ErrNotSandbox, base.Hostname())
+		return nil, fmt.Errorf("%w: the host name %s does not identify a sandbox; set KnownSandbox if it is one", ErrNotSandbox, base.Hostname())
 	}
 	return &url.URL{Scheme: base.Scheme, Host: base.Host}, nil
 }
@@ -108,7 +108,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// sandboxHost reports whether a host name says that it is a sandbox:
+// sandboxHost reports whether a host name identifies a sandbox:
 // sandbox.gateway.example, api-sandbox.gateway.example.
 func sandboxHost(host string) bool {
 	if loopback(host) {

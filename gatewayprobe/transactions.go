@@ -84,18 +84,18 @@ func transactionExperiments() map[string]experiment {
 			return assumed
 		}},
 		"transaction-filters": {does: "finds one transaction by each filter of the list", run: transactionFilters},
-		"live-list-item": {does: "checks a listed transaction, if D12 is as in the live dialect", run: func(t *trial) string {
+		"live-list-item": {does: "checks a listed transaction, if the gateway reads D12 as the live dialect", run: func(t *trial) string {
 			read, listed := t.listed()
 			item := response{value: listed}
 			if _, found := item.find("payment"); !found {
-				t.cannotTell("the items of the list are not those of the live dialect, see D12")
+				t.cannotTell("the list items do not have the form of the live dialect, see D12")
 			}
 			t.want(item.at("payment.base_price") == read["amount"], "base_price is not the amount")
 			t.want(item.text("payment.country") == "BR", "country of a buyer without address is %v", item.at("payment.country"))
 			t.want(item.int("attempts_count") == 1, "attempts_count is %v", item.at("attempts_count"))
 			return assumed
 		}},
-		"live-metadata": {does: "creates transactions with three forms of metadata, if D10 is as in the live dialect", run: func(t *trial) string {
+		"live-metadata": {does: "creates transactions with three forms of metadata, if the gateway reads D10 as the live dialect", run: func(t *trial) string {
 			for text, want := range map[string]object{
 				`{"a":"b"}`: {"a": "b"}, "a=1&b=2": {"a": "1", "b": "2"}, "order 7": {"metadata": "order 7"},
 			} {

@@ -35,7 +35,7 @@ type delivery struct {
 	at     time.Time
 	header http.Header
 	event  response
-	status int // the status that it got
+	status int // the status that was returned
 }
 
 // ServeHTTP receives a delivery. A path that no experiment uses returns 404.
@@ -178,7 +178,7 @@ func webhookExperiments() map[string]experiment {
 		"delivery-schedule": {does: "fails the first delivery of an event and waits for the second", run: func(t *trial) string {
 			list := t.retried(http.StatusServiceUnavailable)
 			pause := list[1].at.Sub(list[0].at)
-			t.want(pause > 3*time.Second && pause < 10*time.Second, "the second attempt comes after %v", pause.Round(time.Second))
+			t.want(pause > 3*time.Second && pause < 10*time.Second, "the second attempt arrives after %v", pause.Round(time.Second))
 			return assumed
 		}},
 		"delivery-success": {does: "acknowledges a delivery with 202, and redirects one", run: func(t *trial) string {
@@ -233,6 +233,6 @@ func (t *trial) retried(status int) []delivery {
 			return []delivery{first, d}
 		}
 	}
-	t.want(false, "a delivery that got %d is not repeated within %v", status, t.probe.cfg.WebhookWait)
+	t.want(false, "a delivery with the response %d is not repeated within %v", status, t.probe.cfg.WebhookWait)
 	return nil
 }

@@ -29,8 +29,8 @@ func (c *Client) do(ctx context.Context, op *spec.Operation, path string, in, ou
 	return c.api.Do(ctx, op.Method, path, in, out, append(own, c.apiKey)...)
 }
 
-// validate checks the wire form of params. A URL of this machine may be plain
-// http: only the gateway can tell whether it can be reached.
+// validate checks the wire form of params. A loopback URL may be plain http:
+// only the gateway can determine whether it is reachable.
 func validate(params any, rule spec.Rule) error {
 	body, err := wire.Encode(params)
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *Client) Balance(ctx context.Context, opts ...gateway.RequestOption) (*B
 }
 
 // CreatePixPayment creates a Pix payment: POST /pix/v1/payment. Show the payer
-// PixCode or the picture PixQRCode. Note the unit of [PixCharge.Value].
+// PixCode, or PixQRCode as an image. Note the unit of [PixCharge.Value].
 //
 // The v1 surface has no idempotency key and no call to find a payment. After
 // [gateway.ErrOutcomeUnknown] wait for the webhook, or make another payment and let
@@ -69,11 +69,12 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 	return c.onToken(ctx, &spec.Legacy.PaymentToken, publicToken, nil, opts)
 }
 
-// CreatePaymentToken makes a card token: POST /v2/payment_token/{public_token}.
-// From 2026-08-01 03:00 UTC by the gateway's clock it returns 410, which is
-// [gateway.ErrRetired] with the code LEGACY_TOKENIZATION_RETIRED. The document
-// shows no body, so params may have any members; card data among them is
-// rejected before anything is sent, as everywhere.
+// CreatePaymentToken creates a card token: POST
+// /v2/payment_token/{public_token}. From 2026-08-01 03:00 UTC by the gateway's
+// clock it returns 410, which is [gateway.ErrRetired] with the code
+// LEGACY_TOKENIZATION_RETIRED. The document shows no body, so params may have
+// any members; card data among them is rejected before anything is sent, as
+// everywhere.
 //
 // Deprecated: cards are collected by the client-side payment element, whose
 // token goes into [gateway.TransactionParams.Token].

@@ -14,8 +14,8 @@ import (
 // PixWebhookURL alone it is the second variant of the contract, which accepts
 // only https; an empty URL is not sent.
 type IntegrationParams struct {
-	WebhookURL    string `json:"webhookUrl,omitzero"`    // gets every event
-	PixWebhookURL string `json:"pixWebhookUrl,omitzero"` // gets Pix transactions and payouts
+	WebhookURL    string `json:"webhookUrl,omitzero"`    // receives every event
+	PixWebhookURL string `json:"pixWebhookUrl,omitzero"` // receives Pix transactions and payouts
 }
 
 // Validate checks p as the gateway would; see [gateway.ValidationError].
@@ -40,7 +40,7 @@ func (b Balance) MarshalJSON() ([]byte, error) {
 type PixPaymentParams struct {
 	Payer       Payer       `json:"payer"`           // required
 	Transaction PixCharge   `json:"transaction"`     // required
-	Splits      []SplitRule `json:"splits,omitzero"` // who gets a share
+	Splits      []SplitRule `json:"splits,omitzero"` // the recipients of shares
 }
 
 // MarshalJSON writes the members and the type PIX.
@@ -168,7 +168,7 @@ func (s PaymentStatus) Known() bool { return spec.LegacyStatuses.Has(string(s)) 
 type PixPayment struct {
 	TransactionID  string                        `json:"transactionId"`
 	Status         PaymentStatus                 `json:"status"`
-	PixQRCode      string                        `json:"pixQrCode"` // a PNG picture in base64
+	PixQRCode      string                        `json:"pixQrCode"` // a PNG image in base64
 	PixCode        string                        `json:"pixCode"`   // the copy-paste text
 	GenerateTime   gateway.Timestamp             `json:"generateTime"`
 	ExpirationDate gateway.Timestamp             `json:"expirationDate"`

@@ -26,8 +26,8 @@ type flags struct {
 }
 
 const usage = `gatewayprobe tests a gateway's sandbox against docs/assumptions.md: for each row it
-sends a few requests and reports whether the gateway agrees, differs, or why that
-can't be told. The API key is read from GATEWAY_API_KEY; there is no flag for it.
+sends a few requests and reports whether the gateway agrees or differs, or why the
+result is inconclusive. The API key is read from GATEWAY_API_KEY; there is no flag for it.
 
 usage: GATEWAY_API_KEY=sk_test_… gatewayprobe -base-url https://sandbox.gateway.example [flags]
 
@@ -78,7 +78,7 @@ func (f *flags) set(only *string) *flag.FlagSet {
 	s.BoolVar(&c.KnownSandbox, "i-know-this-is-a-sandbox", false, "accept a key and a host that don't look like those of a sandbox")
 	s.BoolVar(&f.version, "version", false, "print the version and exit")
 	s.BoolVar(&f.list, "list", false, "list what a run would do, and send nothing")
-	s.StringVar(&f.json, "json", "", "`file` that gets the report with every request and response, masked")
+	s.StringVar(&f.json, "json", "", "`file` for the report with every request and response, masked")
 	s.StringVar(only, "only", "", "`rows` of docs/assumptions.md to test, comma-separated, such as D1,list-order")
 	s.StringVar(&f.profile, "profile", "", "earlier report, a `file`, or live or document: what the gateway is compared with (default document)")
 	s.StringVar(&c.WebhookURL, "webhook-url", "", "public `URL` that leads to -listen; without it no webhook is tested")

@@ -170,7 +170,7 @@ func (s *screen) summary(r *gatewayprobe.Report) {
 	if s.terminal {
 		_, _ = io.WriteString(s.out, clearLine)
 	}
-	_, _ = fmt.Fprintf(s.out, "%d agree, %d differ, %d can't be told, %d can't be tested from outside (-list shows the reason); %d requests in %v\n",
+	_, _ = fmt.Fprintf(s.out, "%d agree, %d differ, %d inconclusive, %d can't be tested from outside (-list shows the reason); %d requests in %v\n",
 		r.Count(gatewayprobe.Agrees), r.Count(gatewayprobe.Differs), r.Count(gatewayprobe.CannotTell)-s.untested, s.untested,
 		r.Requests, r.Ended.Sub(r.Started).Round(time.Second))
 }

@@ -33,7 +33,7 @@ const (
 	success   = "success"
 	recovered = "recovered" // a lost response was recovered
 	existing  = "existing"  // the gateway returned the resource of an earlier call
-	rejected  = "rejected"  // nothing was applied: error.type says why
+	rejected  = "rejected"  // nothing was applied; error.type has the reason
 	failed    = "failed"    // a read failed, or a write that was not applied
 	notSent   = "not_sent"
 	unknown   = "unknown" // a write may have been applied

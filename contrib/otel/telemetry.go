@@ -29,7 +29,7 @@ import (
 // ScopeName is the name of the instrumentation scope of all spans and metrics.
 const ScopeName = "github.com/gateway-go/gateway/contrib/otel"
 
-// Config says where spans and metrics go.
+// Config sets where spans and metrics are sent.
 type Config struct {
 	TracerProvider trace.TracerProvider // the global one if it is nil
 	MeterProvider  metric.MeterProvider // the global one if it is nil

@@ -180,7 +180,7 @@ func errorOf(o webhook.Observation) string {
 		if why, ok := errors.AsType[webhook.DeliveryError](o.Err); ok {
 			return string(why)
 		}
-		return string(webhook.ErrInvalidJSON) // as the response says
+		return string(webhook.ErrInvalidJSON) // the same as in the response
 	default:
 		return string(o.Outcome)
 	}

@@ -135,7 +135,7 @@ func TestRunsOfTheInboxAreLinkedToTheDelivery(t *testing.T) {
 			for _, link := range s.Links {
 				assert.Equal(t, delivery.TraceID(), link.SpanContext.TraceID())
 				assert.Equal(t, delivery.SpanID(), link.SpanContext.SpanID())
-				assert.NotEqual(t, delivery.TraceID(), s.SpanContext.TraceID(), "a trace of its own, however long the event waited")
+				assert.NotEqual(t, delivery.TraceID(), s.SpanContext.TraceID(), "a separate trace, even if the event waited long")
 			}
 		}
 	})

@@ -18,12 +18,12 @@ import (
 // Path is the path of the URL that is registered at the gateway.
 const Path = "/webhooks/gateway"
 
-// Shop is what the receiver's handlers call.
+// Shop is the merchant's code that the receiver's handlers call.
 type Shop interface {
 	// Paid ships the order e.CorrelationID if e.Data has its amount and currency.
 	// It returns an error if the order does not exist yet, so that the event
-	// comes back, and may be called again for the same payment after a crash, see
-	// [webhook.OnTransaction].
+	// is retried, and may be called again for the same payment after a crash,
+	// see [webhook.OnTransaction].
 	Paid(ctx context.Context, e *webhook.TransactionEvent) error
 	// Refunded takes the order back, in full or in part.
 	Refunded(ctx context.Context, e *webhook.TransactionEvent) error

@@ -1,5 +1,5 @@
 // Operations is a shop whose worker is killed after it sent one refund and
-// before it sent another. It is started again, and each refund is made once.
+// before it sent another. It is restarted, and each refund is made once.
 //
 //	cd examples/operations && ../../integration/with-postgres go run .
 //
@@ -176,7 +176,7 @@ func (s *stage) audit(ctx context.Context) error {
 	return nil
 }
 
-// show prints what the gateway has refunded.
+// show prints the gateway's refunds.
 func (s *stage) show(ctx context.Context) error {
 	for i, id := range []string{s.lost, s.unsent} {
 		tx, err := s.mock.Client().Transactions.Get(ctx, id)

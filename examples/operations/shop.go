@@ -72,7 +72,7 @@ func (s *shop) accept(ctx context.Context, id, transactionID string, cents int64
 }
 
 // refunded records the outcome of a refund. It runs in the transaction that
-// marks the refund as done, so what it writes happens once.
+// marks the refund as done, so its writes happen exactly once.
 func refunded(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error {
 	state, reason := "refunded", ""
 	if r.Err != nil { // rejected for good: nothing was refunded

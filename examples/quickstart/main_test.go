@@ -42,8 +42,8 @@ func TestWholeStory(t *testing.T) {
 	}
 }
 
-// The README shows a recording. Ids, references, codes and the time that a run
-// took are all that may differ from what the program prints today.
+// The README shows a recording. Only ids, references, codes and the duration
+// of the run may differ from the program's current output.
 func TestTheRecordedSessionIsWhatItPrints(t *testing.T) {
 	t.Parallel()
 	svg, err := os.ReadFile(filepath.FromSlash("../../docs/quickstart.svg"))
@@ -123,8 +123,8 @@ func TestProductionIsNotPaid(t *testing.T) {
 	assert.NotContains(t, out, "refund")
 }
 
-// If the gateway doesn't behave as expected, the program says so and exits with
-// 1.
+// If the gateway doesn't behave as expected, the program reports it and exits
+// with 1.
 func TestUnexpectedResponse(t *testing.T) {
 	mock := mockserver.Run(t)
 	require.NoError(t, mock.Faults.Add(mockserver.UnknownEnum().On("transactions.create")))

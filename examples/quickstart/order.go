@@ -80,8 +80,8 @@ func parseOrder(text []byte) (*Order, []error) {
 	return order, nil
 }
 
-// breaks returns the gateway's own rules that the order breaks; the client
-// knows them all, so nothing has to be sent to find out.
+// breaks returns the gateway's own rules that the order breaks. The client
+// checks them all, so nothing has to be sent.
 func (o *Order) breaks() []error {
 	err := o.Charge("any").Validate()
 	if err == nil {
@@ -132,7 +132,8 @@ func (o *Order) Charge(reference string) gateway.TransactionParams {
 	}
 }
 
-// explain says where in the file the JSON is wrong, in the file's own terms.
+// explain reports where in the file the JSON is wrong, in the file's own
+// terms.
 func explain(err error, text []byte) error {
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
 		field := spec.FieldPath(semantic.JSONPointer)

@@ -51,8 +51,8 @@ func (s *Shop) Close() {
 	}
 }
 
-// receiver is what a shop mounts at its webhook address. It verifies every
-// delivery, drops duplicates, and passes on each event once.
+// receiver returns the handler that a shop mounts at its webhook address. It
+// verifies every delivery, drops duplicates, and passes on each event once.
 func (s *Shop) receiver(secret gateway.Secret) (*webhook.Receiver, error) {
 	receiver, err := webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: secret}},
@@ -74,8 +74,8 @@ func (s *Shop) onTransaction(_ context.Context, event *webhook.TransactionEvent)
 	return nil
 }
 
-// Events waits until the mock has delivered all it had to, and returns what
-// arrived since the last call.
+// Events waits until the mock has delivered everything, and returns the events
+// that arrived since the last call.
 func (s *Shop) Events(ctx context.Context) ([]*webhook.TransactionEvent, error) {
 	if err := s.Mock.Wait(ctx); err != nil {
 		return nil, err

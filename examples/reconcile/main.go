@@ -1,5 +1,6 @@
-// Reconcile finds what no webhook reported: a payment whose webhooks were all lost,
-// and the two ends of a payment that have none, expired and refused.
+// Reconcile finds changes that no webhook reported: a payment whose webhooks
+// were all lost, and the two final states without a webhook, expired and
+// refused.
 //
 //	go run ./examples/reconcile
 package main
@@ -54,8 +55,8 @@ type shop struct {
 	orders map[string]order // by reference
 }
 
-// listen mounts the receiver. The same handler serves webhooks and what the
-// reconciler finds.
+// listen mounts the receiver. The same handler serves webhooks and the
+// reconciler's findings.
 func (s *shop) listen() error {
 	var err error
 	s.receiver, err = webhook.New(webhook.Config{
@@ -70,13 +71,13 @@ func (s *shop) listen() error {
 	return nil
 }
 
-// book writes what an event says into the books.
+// book writes the state that an event reports into the books.
 func (s *shop) book(_ context.Context, e *webhook.TransactionEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.orders[e.CorrelationID]
 	if !ok {
-		return fmt.Errorf("order %q is not stored yet", e.CorrelationID) // the error brings the event back
+		return fmt.Errorf("order %q is not stored yet", e.CorrelationID) // the error causes a retry
 	}
 	status := gateway.TransactionStatus(cmp.Or(e.ConfirmedStatus, e.Status))
 	if status != o.status {

@@ -134,7 +134,7 @@ func read(r *http.Request, into any) (id string, err error) {
 	return id, nil
 }
 
-// httpError is an error whose text the caller gets.
+// httpError is an error whose text is returned to the caller.
 type httpError struct {
 	status int
 	text   string

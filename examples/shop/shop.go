@@ -91,7 +91,7 @@ func (s *Shop) paid(_ context.Context, e *webhook.TransactionEvent) error {
 	defer s.mu.Unlock()
 	cents, ok := s.orders[e.CorrelationID]
 	switch {
-	case !ok: // not stored yet: an error brings the event back
+	case !ok: // not stored yet: the error causes a retry
 		return fmt.Errorf("no order %q", e.CorrelationID)
 	case e.Data.Amount != cents || e.Data.Currency != gateway.BRL:
 		return webhook.Permanent(fmt.Errorf("order %q was paid with %s", e.CorrelationID, gateway.FormatAmount(e.Data.Amount, e.Data.Currency)))

@@ -193,7 +193,7 @@ func (c *club) anchored(ctx context.Context) error {
 // refuse makes Ana's bank decline the next charge and the first retry.
 func (c *club) refuse(context.Context) error { return c.mock.Subscriptions.FailNextCharges(c.ana, 2) }
 
-// update changes what can be changed.
+// update changes the members that can be changed.
 func (c *club) update(ctx context.Context) error {
 	_, err := c.client.Subscriptions.Update(ctx, c.ana, gateway.SubscriptionUpdateParams{
 		Metadata:         gateway.Set(map[string]any{"city": "Recife"}),

@@ -340,7 +340,7 @@ func TestASnapshotIsLoadedFromAFile(t *testing.T) {
 	assert.Equal(t, "pending", p.text("h1 .state"))
 }
 
-// The doctor says why a signature is rejected.
+// The doctor reports why a signature is rejected.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")

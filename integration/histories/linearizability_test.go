@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Eight callers work on the same two charges and two payouts. Whatever responses they
-// got and whatever was lost, there is an order of the operations, each between its call
-// and its response, in which the model gives the same responses.
+// Eight callers work on the same two charges and two payouts. Whatever was
+// lost, there must be an order of the operations, each between its call and
+// its response, in which the model gives the same responses.
 //
 //	HISTORIES=1000 integration/run -run TestHistoriesAreLinearizable -v ./histories
 func TestHistoriesAreLinearizable(t *testing.T) {

@@ -35,7 +35,7 @@ type difference struct {
 // least once and no other difference.
 var differences = []difference{
 	{"*", "card data must never", "card numbers are found by their issuer and check digit, card data by its name"},
-	{"pixWebhookUrl", "", "plain http is accepted where webhookUrl is sent too: the contract has two variants of the body"},
+	{"pixWebhookUrl", "", "plain http is accepted if webhookUrl is sent too: the contract has two variants of the body"},
 	{"pix_key_value", "must be", "a key has the form of its type and valid check digits"},
 	{"expires_at", "must be after", "the gateway's clock"},
 	{"trial_end", "must be after", "the gateway's clock"},

@@ -7,7 +7,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// await schedules what others do with an order whose id the merchant has
+// await schedules the actions of others on an order whose id the merchant has
 // stored: the buyer pays or not, the bank charges back, the goods are
 // returned.
 func (w *World) await(m *merchant, o *order) {

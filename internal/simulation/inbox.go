@@ -92,7 +92,7 @@ func (s *inbox) Release(ctx context.Context, c *webhook.Claim) error {
 func (p *process) effect(ctx context.Context, o *order, what string, change func(*books)) error {
 	claim, ok := webhook.ClaimFromContext(ctx)
 	if !ok {
-		return errors.New("this is no handler's context")
+		return errors.New("this is not a handler's context")
 	}
 	if p.m.w.cfg.Defect == WritesEffectApart {
 		return p.commit(o, what, change)

@@ -54,7 +54,7 @@ type World struct {
 	counts Counts
 }
 
-// Counts counts what happened.
+// Counts has the numbers of resources, requests, webhooks and crashes.
 type Counts struct {
 	Resources  int // orders, charges, subscriptions and payouts
 	Requests   int

@@ -98,7 +98,7 @@ func TestCardNumbersOfEveryBrandAreFoundAnywhere(t *testing.T) {
 				"street": m{"buyer": m{"address": m{"street": text}}}, "list": m{"list": []any{1, m{"deep": []any{text}}}},
 				"credit_card": m{"credit_card": m{"number": text, "expiration": "12/29"}}, "number alone": m{"numbers": text},
 				"track 1": m{"x": "%B" + text + "^DOE/JANE^2912101"}, "track 2": m{"x": ";" + text + "=29121010000"},
-				"beside a code": m{"x": text + " 123 12/29"}, "a name": m{"x": m{text: 1}}, "a product": m{"products": []any{m{"name": text}}},
+				"next to a code": m{"x": text + " 123 12/29"}, "a name": m{"x": m{text: 1}}, "a product": m{"products": []any{m{"name": text}}},
 				"a Pix key":   m{"pix_key_value": text},
 				"a long name": m{"order " + text: 1}, "the name of a list": m{text: []any{}},
 			} {

@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Presence says whether a member may be missing or null.
+// Presence defines whether a member may be missing or null.
 type Presence uint8
 
 // A Required member must be present and not null, an Optional one may be

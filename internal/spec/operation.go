@@ -18,7 +18,8 @@ type Operation struct {
 	Numbered bool // a list by page number
 }
 
-// Class says whether an operation may be repeated if its outcome is unknown.
+// Class defines whether an operation may be repeated if its outcome is
+// unknown.
 type Class uint8
 
 const (

@@ -24,8 +24,8 @@ import (
 // Rule checks the members of one request body or query.
 type Rule func(*Object)
 
-// Variant is everything besides the request that a rule may depend on, such as
-// the dialect. The zero Variant follows the interface document.
+// Variant is everything apart from the request that a rule may depend on, such
+// as the dialect. The zero Variant follows the interface document.
 type Variant struct {
 	Dialect      Dialect
 	Lenient      bool // products and buyer may be missing

@@ -39,7 +39,7 @@ func DecodeFresh(body []byte, v any, fresh func()) error {
 	return decode(body, v, fresh)
 }
 
-// DecodeAny reads a body into what out points to, as Decode does.
+// DecodeAny reads a body into the value that out points to, as Decode does.
 func DecodeAny(body []byte, out any) error { return decode(body, out, func() {}) }
 
 func decode(body []byte, v any, fresh func()) error {
@@ -53,8 +53,8 @@ func decode(body []byte, v any, fresh func()) error {
 	return json.Unmarshal(body, v, converting)
 }
 
-// DescribeError describes what is wrong with a response and where, without any
-// of its text.
+// DescribeError describes the error in a response and its position, without
+// any of its text.
 func DescribeError(err error) error {
 	var wrongType *json.SemanticError
 	var syntax *jsontext.SyntacticError

@@ -58,8 +58,8 @@ func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 }
 
 // List is a page of a list in either shape: data is an object with the items
-// and the cursors, or data is the array and the cursors are beside it. Lists by
-// page number have metadata instead of cursors.
+// and the cursors, or data is the array and the cursors are next to it. Lists
+// by page number have metadata instead of cursors.
 type List[T any] struct {
 	Items      []T
 	Total      int
@@ -119,7 +119,7 @@ func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 }
 
-// DecodeNode does what UnmarshalJSONFrom does.
+// DecodeNode does the same as UnmarshalJSONFrom.
 func (d *listData[T]) DecodeNode(r *jsonread.Decoder, at int) bool {
 	switch r.Kind(at) {
 	case 'n':

@@ -24,7 +24,7 @@ var responses = []string{
 	"errors/failed.200.json",
 }
 
-// odd are strings that must not be taken for the values that they resemble.
+// odd are strings that must not be mistaken for the values that they resemble.
 var odd = []string{
 	``, ` `, `null`, `{}`, `[]`, `{"data":null}`, `{"data":{}}`, `{"data":[]}`, `{"data":{"data":[]}}`, `{"data":{"data":null}}`,
 	`{"data":{"id":"a","id":"b"}}`, `{"data":{"id":"a"},"data":{"amount":1}}`, `{"data":{"pix":{"qr_code":"a"},"pix":{"receipt_url":"b"}}}`,

@@ -74,7 +74,7 @@ func migrate(t *testing.T, pool *pgxpool.Pool) {
 }
 
 // open starts a merchant. change may alter the configuration before the outbox
-// is made.
+// is created.
 func open(t *testing.T, change func(*operations.Config), opts ...mockserver.Option) *world {
 	t.Helper()
 	w := &world{T: t, pool: poolOf(t), rejected: make(map[string]error)}

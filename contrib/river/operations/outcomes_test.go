@@ -264,8 +264,8 @@ func TestACreateIsSentAgainWithItsReference(t *testing.T) {
 	}
 }
 
-// The reference was used before the outbox knew of it, by a program that sent
-// the order itself.
+// Another program already sent an order with this reference, bypassing the
+// outbox.
 func TestACreateWhoseReferenceExistsReturnsTheExistingTransaction(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -72,7 +72,7 @@ type outcome struct {
 	Rejection *RejectedError `json:"rejection,omitzero"`
 }
 
-// RejectedError says why an operation was not applied and never will be. It
+// RejectedError reports why an operation was not applied and never will be. It
 // matches the same sentinels as the client's own errors, such as
 // [gateway.ErrConflict], or [ErrAbandoned] if a person abandoned the
 // operation.

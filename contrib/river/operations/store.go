@@ -145,8 +145,8 @@ func (s *store) rivals() string {
 }
 
 // claim gives this worker exclusive ownership of an operation for the duration
-// of the lease. It returns nil if it is not due, another worker has it, or its
-// turn has not come.
+// of the lease. It returns nil if it is not due, another worker has it, or an
+// earlier operation on the resource is undecided.
 func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*record, error) {
 	r, err := scan(s.pool.QueryRow(ctx, `UPDATE `+s.table+` o SET fence = fence + 1, lease_until = now() + $2, updated_at = now(),
 			state = CASE state WHEN 'waiting' THEN 'working' ELSE state END

@@ -72,7 +72,7 @@ func (c CreateTransaction) find(ctx context.Context, s *session, o gateway.FindO
 	return s.client.Transactions.FindByExternalRef(ctx, c.ExternalRef, o, s.readPages()...)
 }
 
-// searched reports whether err says that the whole list was read and no
+// searched reports whether err means that the whole list was read and no
 // transaction has the reference. A 404 from the gateway does not mean that: it
 // may come from a proxy, or from a replica that lags behind the list.
 func searched(err error) bool {

@@ -32,8 +32,8 @@ type worker struct {
 // Timeout implements river.Worker. Every step has its own, shorter timeout.
 func (w *worker) Timeout(*river.Job[jobArgs]) time.Duration { return w.outbox.lease() }
 
-// Work implements river.Worker. The operation's row says what to do; the job
-// only says when.
+// Work implements river.Worker. The operation's row defines the work; the job
+// only schedules it.
 func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 	wait, err := w.outbox.work(ctx, job.Args.ID)
 	if err != nil || wait == never {

@@ -17,7 +17,7 @@ import (
 type Story func(ctx context.Context, t *Teller) error
 
 // Main runs the story on the standard output and ends the process, with 1 and
-// a line that says why if an expectation failed.
+// a line with the reason if an expectation failed.
 func Main(name string, story Story) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
