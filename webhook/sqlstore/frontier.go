@@ -250,8 +250,10 @@ func (s *Store) sweep(ctx context.Context, l look) (found []waitingEvent, err er
 // expire returns claims whose lease expired at or after from to their queue.
 func (s *Store) expire(ctx context.Context, from int64) error {
 	return s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.expire, from)
-		return err
+		return s.interpreted(ctx, func(tx session) error {
+			_, err := tx.ExecContext(ctx, s.q.expire, from)
+			return err
+		})
 	})
 }
 
@@ -263,17 +265,20 @@ type waitingEvent struct {
 }
 
 func (s *Store) waitingEvents(ctx context.Context, query string, args ...any) (found []waitingEvent, err error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
-	for rows.Next() {
-		var e waitingEvent
-		if err := rows.Scan(&e.due, &e.resource, &e.free); err != nil {
-			return nil, err
+	err = s.interpreted(ctx, func(tx session) error {
+		rows, err := tx.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
 		}
-		found = append(found, e)
-	}
-	return found, rows.Err()
+		defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
+		for rows.Next() {
+			var e waitingEvent
+			if err := rows.Scan(&e.due, &e.resource, &e.free); err != nil {
+				return err
+			}
+			found = append(found, e)
+		}
+		return rows.Err()
+	})
+	return found, err
 }

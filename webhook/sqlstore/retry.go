@@ -46,6 +46,35 @@ func (s *Store) begin(ctx context.Context, first func(*sql.Tx) error) (tx *sql.T
 	return tx, err
 }
 
+// session is what [sql.DB] and [sql.Tx] have in common.
+type session interface {
+	Tx
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// interpreted runs a statement of the queue without PostgreSQL's JIT compiler.
+// The planner counts the empty pages of an index that vacuum has just cleaned,
+// so it takes an index lookup in a queue for a long scan, and with the default
+// settings it compiles the statement: that takes a hundred times as long as
+// running it, each time.
+func (s *Store) interpreted(ctx context.Context, run func(session) error) error {
+	if s.dialect != Postgres {
+		return run(s.db)
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // no-op after a commit
+	if _, err := tx.ExecContext(ctx, "SET LOCAL jit = off"); err != nil {
+		return err
+	}
+	if err := run(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 // sqlState returns the code of a PostgreSQL error, whatever the driver.
 func sqlState(err error) string {
 	var coded interface{ SQLState() string }

@@ -335,17 +335,22 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 		return nil, err
 	}
 	err = s.try(ctx, func() error {
-		rows, err := s.db.QueryContext(ctx, query, args(token.String())...)
-		if err != nil {
+		return s.interpreted(ctx, func(tx session) error {
+			rows, err := tx.QueryContext(ctx, query, args(token.String())...)
+			if err != nil {
+				return err
+			}
+			claims, err = scanClaims(rows, token.String())
 			return err
-		}
-		claims, err = scanClaims(rows, token.String())
-		return err
+		})
 	})
-	if taken(err) {
+	switch {
+	case taken(err):
 		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return claims, err
+	return claims, nil
 }
 
 func scanClaims(rows *sql.Rows, token string) ([]*webhook.Claim, error) {
