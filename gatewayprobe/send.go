@@ -49,7 +49,7 @@ func newProbe(cfg Config) (*probe, error) {
 	known := experiments()
 	for _, id := range cfg.Only {
 		if _, found := known[id]; !found && reasons()[id] == "" {
-			return nil, fmt.Errorf("Only: docs/assumptions.md has no row %q", id)
+			return nil, fmt.Errorf("docs/assumptions.md has no row %q, which Only lists", id)
 		}
 	}
 	if cfg.MaxRequests < 0 || cfg.WebhookWait < 0 {

@@ -40,8 +40,8 @@ func TestSplitLeavesNoRecordOut(t *testing.T) {
 	t.Parallel()
 	var whole engine.Change
 	fields := reflect.ValueOf(&whole).Elem()
-	for i := range fields.NumField() {
-		if f := fields.Field(i); f.Kind() == reflect.Slice {
+	for _, f := range fields.Fields() {
+		if f.Kind() == reflect.Slice {
 			f.Set(reflect.MakeSlice(f.Type(), 3, 3))
 		}
 	}
@@ -50,11 +50,11 @@ func TestSplitLeavesNoRecordOut(t *testing.T) {
 	var merged engine.Change
 	into := reflect.ValueOf(&merged).Elem()
 	for _, part := range whole.Split(2) {
-		from := reflect.ValueOf(part)
-		for i := range from.NumField() {
-			if f := from.Field(i); f.Kind() == reflect.Slice {
+		for member, f := range reflect.ValueOf(part).Fields() {
+			if f.Kind() == reflect.Slice {
 				assert.LessOrEqual(t, f.Len(), 2)
-				into.Field(i).Set(reflect.AppendSlice(into.Field(i), f))
+				sum := into.FieldByIndex(member.Index)
+				sum.Set(reflect.AppendSlice(sum, f))
 			}
 		}
 	}
