@@ -55,7 +55,7 @@ func perform[T any](ctx context.Context, r *request, params any, path []string) 
 	if err != nil {
 		return nil, err
 	}
-	return decode[T](r, &res)
+	return decode[T](r, res)
 }
 
 // decode reads the resource out of a 2xx response.
@@ -190,19 +190,19 @@ func merge(q, more url.Values) url.Values {
 }
 
 // send makes the attempts and returns a 2xx response, or the error.
-func (r *request) send(ctx context.Context) (transport.Result, error) {
+func (r *request) send(ctx context.Context) (*transport.Result, error) {
 	res, err := r.attempt(ctx)
 	if err != nil {
-		return res, err
+		return nil, err
 	}
-	return res, r.failure(&res)
+	return res, r.failure(res)
 }
 
 // attempt makes the attempts. It returns an error if nothing could be sent.
-func (r *request) attempt(ctx context.Context) (transport.Result, error) {
+func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 	s := &r.client.settings
 	if err := r.useKey(s.idempotencyKeys); err != nil {
-		return transport.Result{}, err
+		return nil, err
 	}
 	r.transport = transport.Request{
 		Operation:      transport.Operation(operationOf(r.op)),

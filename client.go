@@ -203,9 +203,9 @@ func (r *request) do(ctx context.Context, path string, in, out any) error {
 		return err
 	}
 	if wire.Failed(res.Body) {
-		return r.undecodable(&res, wire.ErrFailed)
+		return r.undecodable(res, wire.ErrFailed)
 	}
-	r.fillResponse(&res, "")
+	r.fillResponse(res, "")
 	if out == nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (r *request) do(ctx context.Context, path string, in, out any) error {
 		return nil
 	}
 	if err := wire.DecodeAny(res.Body, out); err != nil {
-		return r.undecodable(&res, err)
+		return r.undecodable(res, err)
 	}
 	return nil
 }

@@ -104,9 +104,9 @@ func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 		err = wholeItems(list.Items)
 	}
 	if err != nil {
-		return nil, r.undecodable(&res, err)
+		return nil, r.undecodable(res, err)
 	}
-	r.fillResponse(&res, list.RequestID)
+	r.fillResponse(res, list.RequestID)
 	page := &Page[T]{
 		Items: list.Items, Total: list.Total,
 		NextCursor: list.NextCursor, PrevCursor: list.PrevCursor,

@@ -59,15 +59,15 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 	if err != nil {
 		return nil, err
 	}
-	got, err := received[T](r, &res)
+	got, err := received[T](r, res)
 	switch {
 	case err != nil && res.MayHaveApplied && res.Final && k.search != nil && r.reference != "":
-		return k.recover(ctx, r, &res, params, err)
+		return k.recover(ctx, r, res, params, err)
 	case err != nil || r.reference == "":
 		return got, err
 	}
 	if !k.same(params, got) {
-		return nil, r.older(&res, got)
+		return nil, r.older(res, got)
 	}
 	if r.o.response != nil && res.Status == http.StatusOK {
 		r.o.response.Existing, r.o.response.Recovered = true, res.MayHaveApplied

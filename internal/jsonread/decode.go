@@ -2,7 +2,6 @@ package jsonread
 
 import (
 	"reflect"
-	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -28,30 +27,21 @@ func release(d *Document) {
 }
 
 // Decode fills v, which points to a zero value, as [Decode] does.
-func (d *Document) Decode(v any) bool {
-	return (&Decoder{Document: d}).Decode(0, v)
-}
+func (d *Document) Decode(v any) bool { return d.DecodeAt(0, v) }
 
-// Decoder fills values from one document.
-type Decoder struct {
-	*Document
-
-	chunk strings.Builder // of the strings read so far
-}
-
-// Decode reads node i into v, which points to a zero value. It reports false
+// DecodeAt reads node i into v, which points to a zero value. It reports false
 // if it gave up.
-func (d *Decoder) Decode(i int, v any) bool {
+func (d *Document) DecodeAt(i int, v any) bool {
 	target := reflect.ValueOf(v).Elem()
 	return planFor(target.Type())(d, i, target)
 }
 
-// NodeDecoder is a type that reads itself, as [Decoder.Decode] does.
-type NodeDecoder interface{ DecodeNode(d *Decoder, i int) bool }
+// NodeDecoder is a type that reads itself, as [Document.DecodeAt] does.
+type NodeDecoder interface{ DecodeNode(d *Document, i int) bool }
 
 // readFunc reads node i into v, which is zero. It reports false if it gave
 // up.
-type readFunc func(d *Decoder, i int, v reflect.Value) bool
+type readFunc func(d *Document, i int, v reflect.Value) bool
 
 const (
 	chunkSize  = 1 << 10 // a retained string retains at most this much
@@ -61,7 +51,7 @@ const (
 // text returns a copy of the string of node i. Short ones share a chunk of
 // memory, so that a response's strings take a few allocations; half of the
 // remaining input is names and punctuation.
-func (d *Decoder) text(i int) (string, bool) {
+func (d *Document) text(i int) (string, bool) {
 	n := &d.nodes[i]
 	if n.escapes {
 		unquoted, err := jsontext.AppendUnquote(nil, d.raw(i))
@@ -74,16 +64,15 @@ func (d *Decoder) text(i int) (string, bool) {
 	case len(b) > longString:
 		return string(b), true
 	}
-	if d.chunk.Cap()-d.chunk.Len() < len(b) {
-		d.chunk.Reset()
-		d.chunk.Grow(max(min(chunkSize, (len(d.body)-int(n.rawEnd))/2), len(b)))
+	if cap(d.chunk)-len(d.chunk) < len(b) {
+		d.chunk = make([]byte, 0, max(min(chunkSize, (len(d.body)-int(n.rawEnd))/2), len(b)))
 	}
-	start := d.chunk.Len()
-	d.chunk.Write(b)
-	return d.chunk.String()[start:], true
+	start := len(d.chunk)
+	d.chunk = append(d.chunk, b...)
+	return view(d.chunk[start:]), true
 }
 
-func readString(d *Decoder, i int, v reflect.Value) bool {
+func readString(d *Document, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '"' {
 		return k == 'n'
 	}
@@ -92,13 +81,13 @@ func readString(d *Decoder, i int, v reflect.Value) bool {
 	return ok
 }
 
-func readBool(d *Decoder, i int, v reflect.Value) bool {
+func readBool(d *Document, i int, v reflect.Value) bool {
 	k := d.nodes[i].kind
 	v.SetBool(k == 't')
 	return k == 't' || k == 'f' || k == 'n'
 }
 
-func readInt(d *Decoder, i int, v reflect.Value) bool {
+func readInt(d *Document, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '0' {
 		return k == 'n'
 	}
@@ -111,7 +100,7 @@ func readInt(d *Decoder, i int, v reflect.Value) bool {
 // need it: a type may refer to itself.
 func readPointer(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t) })
-	return func(d *Decoder, i int, v reflect.Value) bool {
+	return func(d *Document, i int, v reflect.Value) bool {
 		if d.nodes[i].kind == 'n' {
 			return true
 		}
@@ -124,7 +113,7 @@ func readPointer(t reflect.Type) readFunc {
 func readSlice(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t.Elem()) })
 	none := reflect.MakeSlice(t, 0, 0)
-	return func(d *Decoder, i int, v reflect.Value) bool {
+	return func(d *Document, i int, v reflect.Value) bool {
 		if k := d.nodes[i].kind; k != '[' {
 			return k == 'n'
 		}
@@ -145,7 +134,7 @@ func readSlice(t reflect.Type) readFunc {
 
 // more estimates how many elements array i has from e on, after the first n,
 // assuming that all elements have equally many nodes.
-func (d *Decoder) more(i, e, n int) int {
+func (d *Document) more(i, e, n int) int {
 	const few, many = 4, 1 << 10
 	if n == 0 {
 		return few
@@ -155,18 +144,18 @@ func (d *Decoder) more(i, e, n int) int {
 }
 
 // readOwn reads with the type's own DecodeNode.
-func readOwn(d *Decoder, i int, v reflect.Value) bool {
+func readOwn(d *Document, i int, v reflect.Value) bool {
 	own, _ := v.Addr().Interface().(NodeDecoder)
 	return own.DecodeNode(d, i)
 }
 
 // readMethod reads with the type's own UnmarshalJSON.
-func readMethod(d *Decoder, i int, v reflect.Value) bool {
+func readMethod(d *Document, i int, v reflect.Value) bool {
 	u, _ := v.Addr().Interface().(json.Unmarshaler)
 	return u.UnmarshalJSON(d.raw(i)) == nil
 }
 
 // readOther leaves the value to the JSON package.
-func readOther(d *Decoder, i int, v reflect.Value) bool {
+func readOther(d *Document, i int, v reflect.Value) bool {
 	return json.Unmarshal(d.raw(i), v.Addr().Interface(), Lenient) == nil
 }

@@ -28,7 +28,8 @@ var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 type Document struct {
 	body   []byte
 	nodes  []node
-	strict bool // without duplicate names and invalid UTF-8
+	strict bool   // without duplicate names and invalid UTF-8
+	chunk  []byte // of the strings decoded so far; only appended to
 
 	// The JSON package's decoder and its input.
 	buf bytes.Buffer
@@ -93,7 +94,7 @@ func (d *Document) Reset() {
 	if cap(d.nodes) > keep {
 		d.nodes = nil
 	}
-	d.body, d.buf = nil, bytes.Buffer{}
+	d.body, d.chunk, d.buf = nil, nil, bytes.Buffer{}
 }
 
 // parse reads the body with the JSON package, in any valid form.

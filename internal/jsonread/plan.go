@@ -143,7 +143,7 @@ func (p *structPlan) has(name string) bool {
 }
 
 // read reads an object, whose names are unique.
-func (p *structPlan) read(d *Decoder, i int, v reflect.Value) bool {
+func (p *structPlan) read(d *Document, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '{' {
 		return k == 'n'
 	}
@@ -179,7 +179,7 @@ func (p *structPlan) field(name string, next int) int {
 }
 
 // keep stores a member that has no field in the struct.
-func (p *structPlan) keep(d *Decoder, i int, v reflect.Value) {
+func (p *structPlan) keep(d *Document, i int, v reflect.Value) {
 	if p.extra == nil {
 		return
 	}

@@ -64,7 +64,11 @@ func (s *scanner) value(i, depth, name, nameEnd int) int {
 		return gaveUp
 	}
 	c := s.body[i]
-	s.nodes = append(s.nodes, node{name: int32(name), nameEnd: int32(nameEnd), raw: int32(i), kind: jsontext.Kind(c)})
+	// The fields are set in place: copying a node right after building it stalls
+	// the processor.
+	s.nodes = append(s.nodes, node{})
+	n := &s.nodes[at]
+	n.name, n.nameEnd, n.raw, n.kind = int32(name), int32(nameEnd), int32(i), jsontext.Kind(c)
 	var end int
 	switch {
 	case c == '"':
@@ -77,7 +81,7 @@ func (s *scanner) value(i, depth, name, nameEnd int) int {
 	default:
 		end = s.word(i)
 	}
-	n := &s.nodes[at]
+	n = &s.nodes[at] // which may have moved
 	n.rawEnd, n.end = int32(end), int32(len(s.nodes))
 	return end
 }
@@ -213,10 +217,10 @@ func plainPrefix(b []byte, i int) int {
 
 // AppendQuote appends s as a JSON string.
 func AppendQuote(b []byte, s string) ([]byte, error) {
-	start := len(b) + 1
-	quoted := append(append(b, '"'), s...)
-	if plainPrefix(quoted, start) == len(quoted) {
-		return append(quoted, '"'), nil
+	quoted := append(append(append(b, '"'), s...), '"')
+	scan := scanner{body: quoted}
+	if end, escaped := scan.quoted(len(b)); end == len(quoted) && !escaped {
+		return quoted, nil
 	}
 	return jsontext.AppendQuote(b, s)
 }

@@ -33,10 +33,11 @@ func Describe(rule Rule, v Variant) *Shape {
 	d, _ := Parse([]byte("{}"))
 	defer d.Release()
 	d.checker = checker{doc: d, variant: v}
-	root := newShape("")
-	root.Kind = '{'
-	rule(d.object(Object{index: -1, shape: root}))
-	return root
+	root := d.object(nil, "", -1, 0)
+	root.shape = newShape("")
+	root.shape.Kind = '{'
+	rule(root)
+	return root.shape
 }
 
 // Member returns the shape of the member called name, or nil if no rule
@@ -115,6 +116,8 @@ func (s *Shape) list(kind jsontext.Kind) *Shape {
 // members runs the rule of the object called name in o.
 func (s *Shape) members(o *Object, name string, rule Rule) {
 	if s != nil && rule != nil {
-		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, shape: s, at: 0}))
+		member := o.c.doc.object(o, name, -1, 0)
+		member.shape = s
+		rule(member)
 	}
 }

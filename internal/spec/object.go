@@ -58,16 +58,18 @@ type Object struct {
 // Check runs rule over the whole document and then looks for card data.
 func (d *Document) Check(rule Rule, v Variant) []Violation {
 	d.checker = checker{doc: d, variant: v}
-	rule(d.object(Object{index: -1}))
+	rule(d.object(nil, "", -1, 0))
 	d.checker.checkCardData("", 1, d.End(0))
 	return d.checker.found
 }
 
-// object returns a copy of o that lives as long as the document.
-func (d *Document) object(o Object) *Object {
-	o.c = &d.checker
-	d.objects = append(d.objects, o)
-	return &d.objects[len(d.objects)-1]
+// object returns the object at node at, valid until Release. See [Object] for
+// the other parameters.
+func (d *Document) object(parent *Object, name string, index, at int) *Object {
+	d.objects = append(d.objects, Object{})
+	o := &d.objects[len(d.objects)-1]
+	o.c, o.parent, o.name, o.index, o.at = &d.checker, parent, name, index, at
+	return o
 }
 
 // Variant returns the variant of the run.
@@ -134,41 +136,47 @@ func (o *Object) kind(name string) jsontext.Kind {
 	return 0
 }
 
-// member is a member being checked. If ok, its value has the right type and
-// further rules apply.
+// member is a member being checked. It is small enough to be passed in
+// registers.
 type member struct {
 	o    *Object
 	name string
-	ok   bool
+	at   int // the node of the value if it has the right type, or 0: further rules do not apply
+}
 
-	shape *Shape // of the value; see [Object]
+func (m member) ok() bool { return m.at > 0 }
+
+// shape returns where to record further rules; see [Object].
+func (m member) shape() *Shape {
+	if m.o.shape == nil {
+		return nil
+	}
+	return m.o.shape.Member(m.name)
 }
 
 // take finds the member and reports a violation if it is missing, null or of
 // the wrong kind; '0' stands for a number, 't' for true or false.
-func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) (member, int) {
-	m := member{o: o, name: name}
+func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) member {
+	none := member{o: o, name: name}
 	if o.shape != nil {
-		m.shape = o.shape.take(name, p, kind, want)
-		return m, 0
+		o.shape.take(name, p, kind, want)
+		return none
 	}
 	i := o.locate(name)
 	if i == 0 || o.c.doc.query && p != Required && o.Text(name) == "" {
 		if p == Required {
 			o.Fail(name, CodeRequired, "is required")
 		}
-		return m, 0
+		return none
 	}
 	switch k := o.c.doc.Kind(i); {
-	case k == kind, k == 'f' && kind == 't':
-		m.ok = true
+	case k == kind, k == 'f' && kind == 't', o.c.doc.query && o.c.doc.readsAs(i, kind):
+		return member{o: o, name: name, at: i}
 	case k == 'n' && p == Nullable:
-	case o.c.doc.query && o.c.doc.readsAs(i, kind):
-		m.ok = true
 	default:
 		o.Fail(name, CodeInvalidType, "must be %s, not %s", want, jsonread.KindName(k))
 	}
-	return m, i
+	return none
 }
 
 // readsAs reports whether a query parameter may be read as a value of this
@@ -181,26 +189,24 @@ func (d *Document) readsAs(i int, kind jsontext.Kind) bool {
 // Int checks that a member is an integer. In a query it must be written as
 // digits.
 func (o *Object) Int(name string, p Presence) IntRule {
-	var v int64
-	m, i := o.take(name, p, '0', "an integer")
-	if !m.ok {
-		return IntRule{member: m}
+	m := o.take(name, p, '0', "an integer")
+	if m.ok() {
+		if _, ok := o.c.doc.integer(m.at); !ok {
+			o.Fail(name, CodeInvalidType, "must be an integer")
+			m.at = 0
+		}
 	}
-	if o.c.doc.query { // digits only, as the readers of the query expect
-		n, err := strconv.ParseInt(o.Text(name), 10, 64)
-		v, m.ok = n, err == nil
-	} else {
-		v, m.ok = o.c.doc.integer(i)
-	}
-	if !m.ok {
-		o.Fail(name, CodeInvalidType, "must be an integer")
-	}
-	return IntRule{member: m, v: v}
+	return IntRule{m}
 }
 
-// integer reads the integer at node i of a body, and rewrites notations such
-// as 1200.00 and 1.2e3.
+// integer reads the integer at node i. In a body it rewrites notations such as
+// 1200.00 and 1.2e3; in a query it allows only digits, as the readers of the
+// query do.
 func (d *Document) integer(i int) (int64, bool) {
+	if d.query {
+		v, err := strconv.ParseInt(d.Text(i), 10, 64)
+		return v, err == nil
+	}
 	if v, ok := jsonread.PlainInteger(d.Raw(i)); ok {
 		return v, true
 	}
@@ -212,18 +218,22 @@ func (d *Document) integer(i int) (int64, bool) {
 }
 
 // IntRule is an integer being checked.
-type IntRule struct {
-	member
+type IntRule struct{ member }
 
-	v int64
+func (r IntRule) value() int64 {
+	v, _ := r.o.c.doc.integer(r.at)
+	return v
 }
 
 // Between checks both limits, inclusive.
 func (r IntRule) Between(lo, hi int64) IntRule {
-	r.shape.between(float64(lo), float64(hi))
-	if r.ok && r.v < lo {
+	r.shape().between(float64(lo), float64(hi))
+	if !r.ok() {
+		return r
+	}
+	if v := r.value(); v < lo {
 		r.o.Fail(r.name, CodeTooSmall, "must be at least %d", lo)
-	} else if r.ok && r.v > hi {
+	} else if v > hi {
 		r.o.Fail(r.name, CodeTooBig, "must be at most %d", hi)
 	}
 	return r
@@ -231,8 +241,8 @@ func (r IntRule) Between(lo, hi int64) IntRule {
 
 // AtLeast checks a lower limit, inclusive.
 func (r IntRule) AtLeast(lo int64) IntRule {
-	r.shape.between(float64(lo), math.Inf(1))
-	if r.ok && r.v < lo {
+	r.shape().between(float64(lo), math.Inf(1))
+	if r.ok() && r.value() < lo {
 		r.o.Fail(r.name, CodeTooSmall, "must be at least %d", lo)
 	}
 	return r
@@ -240,12 +250,12 @@ func (r IntRule) AtLeast(lo int64) IntRule {
 
 // Number checks that a member of a body is a number from lo to hi.
 func (o *Object) Number(name string, p Presence, lo, hi float64) {
-	m, i := o.take(name, p, '0', "a number")
-	m.shape.between(lo, hi)
-	if !m.ok {
+	m := o.take(name, p, '0', "a number")
+	m.shape().between(lo, hi)
+	if !m.ok() {
 		return
 	}
-	v, err := strconv.ParseFloat(o.c.doc.Raw(i), 64)
+	v, err := strconv.ParseFloat(o.c.doc.Raw(m.at), 64)
 	switch {
 	case err != nil || v > hi:
 		o.Fail(name, CodeTooBig, "must be at most %v", hi)
@@ -261,28 +271,31 @@ func (o *Object) Bool(name string, p Presence) {
 
 // String checks that a member is a string.
 func (o *Object) String(name string, p Presence) StringRule {
-	m, i := o.take(name, p, '"', "a string")
-	r := StringRule{member: m}
-	if m.ok {
-		r.v = o.c.doc.Text(i)
-	}
-	return r
+	return StringRule{o.take(name, p, '"', "a string")}
 }
 
 // StringRule is a string being checked. Lengths count characters, not bytes.
-type StringRule struct {
-	member
+type StringRule struct{ member }
 
-	v string
+// value returns the string, or "" if the member is not one.
+func (r StringRule) value() string {
+	if !r.ok() {
+		return ""
+	}
+	return r.o.c.doc.Text(r.at)
 }
 
 // Len checks the minimum and maximum number of characters.
 func (r StringRule) Len(lo, hi int) StringRule {
-	r.shape.length(lo, hi)
-	if !r.ok || len(r.v) <= hi && (lo == 0 || lo == 1 && r.v != "") {
+	r.shape().length(lo, hi)
+	if !r.ok() {
+		return r
+	}
+	v := r.value()
+	if len(v) <= hi && (lo == 0 || lo == 1 && v != "") {
 		return r // a string has at most as many characters as bytes
 	}
-	switch n := utf8.RuneCountInString(r.v); {
+	switch n := utf8.RuneCountInString(v); {
 	case n < lo:
 		r.o.Fail(r.name, CodeTooSmall, "must have at least %s", characters(lo))
 	case n > hi:
@@ -310,8 +323,8 @@ func count(n int, noun string) string {
 
 // Match checks the string with fits; must is the message of a violation.
 func (r StringRule) Match(fits func(string) bool, must string) StringRule {
-	r.shape.must(must)
-	if r.ok && !fits(r.v) {
+	r.shape().must(must)
+	if r.ok() && !fits(r.value()) {
 		r.o.Fail(r.name, CodeInvalid, "%s", must)
 	}
 	return r
@@ -339,8 +352,8 @@ func (r StringRule) HTTPS() StringRule {
 
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
-	if i := r.o.locate(r.name); r.ok && strings.ContainsAny(r.v, "tz") {
-		r.o.c.doc.rewrite(i, strconv.Quote(strings.ToUpper(r.v)))
+	if r.ok() && strings.ContainsAny(r.value(), "tz") {
+		r.o.c.doc.rewrite(r.at, strconv.Quote(strings.ToUpper(r.value())))
 	}
 	return r.Match(func(s string) bool {
 		t, err := ParseTime(s)
@@ -353,8 +366,10 @@ func (r StringRule) Time() StringRule {
 // Future checks that a timestamp is after the variant's Now.
 func (r StringRule) Future() {
 	now := r.o.Variant().Now
-	t, err := ParseTime(r.v)
-	if r.ok && err == nil && !now.IsZero() && !t.After(now) {
+	if !r.ok() || now.IsZero() {
+		return
+	}
+	if t, err := ParseTime(r.value()); err == nil && !t.After(now) {
 		r.o.Fail(r.name, CodeInvalid, "%s", MustBeAfter(now))
 	}
 }
@@ -374,8 +389,8 @@ func ParseTime(s string) (time.Time, error) {
 // Enum checks that a member is one of the values of s.
 func (o *Object) Enum(name string, p Presence, s Set) {
 	r := o.String(name, p)
-	r.shape.oneOf(s)
-	if r.ok && !s.Has(r.v) {
+	r.shape().oneOf(s)
+	if r.ok() && !s.Has(r.value()) {
 		o.Fail(name, CodeInvalidEnum, "must be one of %s", s)
 	}
 }
@@ -383,11 +398,11 @@ func (o *Object) Enum(name string, p Presence, s Set) {
 // EnumList checks a query parameter that holds values of s, joined by commas.
 func (o *Object) EnumList(name string, s Set) {
 	r := o.String(name, Optional)
-	r.shape.list('"').oneOf(s)
-	if !r.ok {
+	r.shape().list('"').oneOf(s)
+	if !r.ok() {
 		return
 	}
-	for v := range strings.SplitSeq(r.v, ",") {
+	for v := range strings.SplitSeq(r.value(), ",") {
 		if !s.Has(v) {
 			o.Fail(name, CodeInvalidEnum, "must hold only %s", s)
 			return
@@ -399,11 +414,11 @@ func (o *Object) EnumList(name string, s Set) {
 // by commas.
 func (o *Object) IntList(name string, lo, hi int64) {
 	r := o.String(name, Optional)
-	r.shape.list('0').between(float64(lo), float64(hi))
-	if !r.ok {
+	r.shape().list('0').between(float64(lo), float64(hi))
+	if !r.ok() {
 		return
 	}
-	for text := range strings.SplitSeq(r.v, ",") {
+	for text := range strings.SplitSeq(r.value(), ",") {
 		v, err := strconv.ParseInt(text, 10, 64)
 		switch {
 		case err != nil:
@@ -421,30 +436,25 @@ func (o *Object) IntList(name string, lo, hi int64) {
 
 // Object checks that a member is an object and runs rule over it.
 func (o *Object) Object(name string, p Presence, rule Rule) {
-	m, i := o.take(name, p, '{', "an object")
-	m.shape.members(o, name, rule)
-	if m.ok && rule != nil {
-		rule(o.c.doc.object(Object{parent: o, name: name, index: -1, at: i}))
+	m := o.take(name, p, '{', "an object")
+	m.shape().members(o, name, rule)
+	if m.ok() && rule != nil {
+		rule(o.c.doc.object(o, name, -1, m.at))
 	}
 }
 
 // Array checks that a member is an array.
 func (o *Object) Array(name string, p Presence) ArrayRule {
-	m, i := o.take(name, p, '[', "an array")
-	return ArrayRule{member: m, at: i}
+	return ArrayRule{o.take(name, p, '[', "an array")}
 }
 
 // ArrayRule is an array being checked.
-type ArrayRule struct {
-	member
-
-	at int
-}
+type ArrayRule struct{ member }
 
 // Len checks the minimum and maximum number of elements.
 func (r ArrayRule) Len(lo, hi int) ArrayRule {
-	r.shape.length(lo, hi)
-	if !r.ok {
+	r.shape().length(lo, hi)
+	if !r.ok() {
 		return r
 	}
 	n := 0
@@ -462,9 +472,9 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 
 // Each checks that every element is an object and runs rule over it.
 func (r ArrayRule) Each(rule Rule) {
-	r.shape.list('{').members(r.o, r.name, rule)
+	r.shape().list('{').members(r.o, r.name, rule)
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
+		element := r.o.c.doc.object(r.o, r.name, i, at)
 		if k := r.o.c.doc.Kind(at); k != '{' {
 			element.Fail("", CodeInvalidType, "must be an object, not %s", jsonread.KindName(k))
 			continue
@@ -475,9 +485,9 @@ func (r ArrayRule) Each(rule Rule) {
 
 // EachInt checks that every element is an integer from lo to hi.
 func (r ArrayRule) EachInt(lo, hi int64) {
-	r.shape.list('0').between(float64(lo), float64(hi))
+	r.shape().list('0').between(float64(lo), float64(hi))
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
+		element := r.o.c.doc.object(r.o, r.name, i, at)
 		v, ok := r.o.c.doc.integer(at)
 		switch {
 		case !ok:
@@ -492,9 +502,9 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 
 // EachEnum checks that every element is one of the values of s.
 func (r ArrayRule) EachEnum(s Set) {
-	r.shape.list('"').oneOf(s)
+	r.shape().list('"').oneOf(s)
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(Object{parent: r.o, name: r.name, index: i, at: at})
+		element := r.o.c.doc.object(r.o, r.name, i, at)
 		switch k := r.o.c.doc.Kind(at); {
 		case k != '"':
 			element.Fail("", CodeInvalidType, "must be a string, not %s", jsonread.KindName(k))
@@ -507,7 +517,7 @@ func (r ArrayRule) EachEnum(s Set) {
 // elements ranges over the positions and nodes of the array.
 func (r ArrayRule) elements() func(yield func(int, int) bool) {
 	return func(yield func(int, int) bool) {
-		if !r.ok {
+		if !r.ok() {
 			return
 		}
 		doc := r.o.c.doc

@@ -80,7 +80,7 @@ func subscriptionToken(o *Object) {
 }
 
 func singleUse(r StringRule) {
-	if HoldsCardNumber(r.v) {
+	if HoldsCardNumber(r.value()) {
 		return // reported as card data
 	}
 	r.MinLen(MinSubscriptionToken).Match(func(s string) bool { return strings.HasPrefix(s, "pgct_") },

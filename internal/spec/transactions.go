@@ -86,7 +86,7 @@ func token(o *Object) {
 // cardToken checks that a string is a payment token. A card number is left to
 // the card data check, so that it is reported once.
 func cardToken(r StringRule) {
-	if HoldsCardNumber(r.v) {
+	if HoldsCardNumber(r.value()) {
 		return
 	}
 	r.Match(HasTokenPrefix, "must start with pgct_ or pgpm_: it is made by the client-side payment element")
@@ -158,7 +158,7 @@ func postal(o *Object) {
 // addition to the address rules. The default country is sufficient.
 func voucherAddress(o *Object) {
 	if at := o.locate("buyer"); at > 0 && o.c.doc.Kind(at) == '{' {
-		b := &Object{c: o.c, parent: o, name: "buyer", index: -1, at: at}
+		b := o.c.doc.object(o, "buyer", -1, at)
 		if !b.Has("address") {
 			b.Fail("address", CodeRequired, "is required for a voucher")
 			return

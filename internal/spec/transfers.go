@@ -35,8 +35,8 @@ func Transfer(o *Object) {
 	}
 	o.Enum("pix_key_type", Required, PixKeyTypes)
 	key := o.String("pix_key_value", Required).Len(MinPixKey, MaxPixKey)
-	if must := pixKeyForm(o.Text("pix_key_type")); must != "" && key.v != "" {
-		_, fits := NormalPixKey(o.Text("pix_key_type"), key.v)
+	if must := pixKeyForm(o.Text("pix_key_type")); must != "" && key.value() != "" {
+		_, fits := NormalPixKey(o.Text("pix_key_type"), key.value())
 		key.Match(func(string) bool { return fits }, must)
 	}
 	o.Int("amount", Required).Between(least, MaxSafeAmount)

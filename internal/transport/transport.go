@@ -69,7 +69,7 @@ var noHeader = http.Header{} // nothing writes to it
 
 // Do makes the attempts. It returns when there is a final response, when the
 // attempts are used up, or when ctx ends.
-func (e *Engine) Do(ctx context.Context, req *Request) Result {
+func (e *Engine) Do(ctx context.Context, req *Request) *Result {
 	c := &call{engine: e, req: req}
 	c.result.Started = time.Now()
 	if !req.RepeatOf.IsZero() {
@@ -141,7 +141,7 @@ func (c *call) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duratio
 }
 
 // finish completes the result of the last attempt with the outcome of the call.
-func (c *call) finish(ctx context.Context, err error) Result {
+func (c *call) finish(ctx context.Context, err error) *Result {
 	r := &c.result
 	if r.Status == 0 && r.Err == nil {
 		r.Err = err
@@ -150,5 +150,5 @@ func (c *call) finish(ctx context.Context, err error) Result {
 	if ctx.Err() != nil && c.outcome != responded && c.outcome != refused {
 		r.Ended = ended(ctx)
 	}
-	return *r
+	return r
 }

@@ -120,18 +120,18 @@ func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 }
 
 // DecodeNode does the same as UnmarshalJSONFrom.
-func (d *listData[T]) DecodeNode(r *jsonread.Decoder, at int) bool {
+func (d *listData[T]) DecodeNode(r *jsonread.Document, at int) bool {
 	switch r.Kind(at) {
 	case 'n':
 		return true
 	case '{':
 		var o listObject[T]
-		ok := r.Decode(at, &o)
+		ok := r.DecodeAt(at, &o)
 		d.Items, d.cursors, d.there = o.Data, o.cursors, o.Data != nil
 		return ok
 	default:
 		d.there = true
-		return r.Decode(at, &d.Items)
+		return r.DecodeAt(at, &d.Items)
 	}
 }
 
