@@ -35,6 +35,9 @@ func (q *queue) push(t Timer) {
 }
 
 func (q *queue) insert(it item) {
+	if len(q.items) == cap(q.items) {
+		q.items = slices.Grow(q.items, len(q.items)) // append alone would copy a long queue five times as it grows
+	}
 	q.items = append(q.items, it)
 	for i := len(q.items) - 1; i > 0; {
 		parent := (i - 1) / 2

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 )
 
 // read hands the values of a file to replay, each with the byte at which it ends.
@@ -34,7 +35,7 @@ func read[T any](path string, replay func(v T, end int64) error) (size int64, er
 		return 0, ErrForeign
 	}
 	s := &scan[T]{
-		r: r, at: int64(len(magic)), end: info.Size(), json: string(begin) == magicJSON,
+		r: r, spare: make(chan *batch[T], runtime.GOMAXPROCS(0)+2), at: int64(len(magic)), end: info.Size(), json: string(begin) == magicJSON,
 		out: make(chan *batch[T], runtime.GOMAXPROCS(0)), stop: make(chan struct{}),
 	}
 	go s.run()
@@ -56,48 +57,61 @@ type scan[T any] struct {
 	n       int   // records so far
 	json    bool
 	out     chan *batch[T]
+	spare   chan *batch[T] // batches whose values were replayed, to be filled again
 	stop    chan struct{}
 }
 
 // batch is a segment of the file, or as many bytes of JSON.
 type batch[T any] struct {
-	n       int   // records before it
-	start   int64 // in the file
-	ends    []int64
-	records [][]byte
+	n       int     // records before it
+	start   int64   // in the file
+	content []byte  // of the records, without their heads
+	ends    []int64 // of the records, in the file
 	values  []T
 	err     error         // of what follows values
 	done    chan struct{} // closed when values are there
 }
 
+// batch returns an empty batch, in the memory of one that was replayed if there is
+// one. Otherwise the heap is a quarter larger after a restart.
 func (s *scan[T]) batch() *batch[T] {
-	return &batch[T]{n: s.n, start: s.at, done: make(chan struct{})}
+	b := &batch[T]{}
+	select {
+	case b = <-s.spare:
+		clear(b.values)
+	default:
+	}
+	*b = batch[T]{n: s.n, start: s.at, content: b.content[:0], ends: b.ends[:0], values: b.values[:0], done: make(chan struct{})}
+	return b
 }
 
 func (s *scan[T]) run() {
 	defer close(s.out)
 	b := s.batch()
 	for s.at < s.end {
-		record, first, err := next(s.r, s.end-s.at)
+		h, err := readHead(s.r, s.end-s.at)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			break
 		}
-		if err == nil && s.n == 0 && !first && !s.json {
+		if err == nil && s.n == 0 && !h.first && !s.json {
 			err = ErrDamaged
 		}
-		if err != nil {
-			b.err = place(s.n, s.at, err)
-			break
-		}
-		if len(b.records) > 0 && (first || s.json && s.at-b.start >= segment) {
+		if err == nil && len(b.ends) > 0 && (h.first || s.json && s.at-b.start >= segment) {
 			if !s.send(b) {
 				return
 			}
 			b = s.batch()
 		}
+		if err == nil {
+			b.content, err = h.appendContent(b.content, s.r)
+		}
+		if err != nil {
+			b.err = place(s.n, s.at, err)
+			break
+		}
 		s.n++
-		s.at += headSize + int64(len(record))
-		b.records, b.ends = append(b.records, record), append(b.ends, s.at)
+		s.at += headSize + int64(h.length)
+		b.ends = append(b.ends, s.at)
 	}
 	s.send(b)
 }
@@ -118,9 +132,11 @@ func (b *batch[T]) decode(isJSON bool) {
 	defer close(b.done)
 	var r bytes.Reader
 	d := gob.NewDecoder(&r)
-	at := b.start
-	b.values = make([]T, len(b.records))
-	for i, record := range b.records {
+	b.values = slices.Grow(b.values, len(b.ends))[:len(b.ends)]
+	rest, at := b.content, b.start
+	for i, end := range b.ends {
+		length := end - at - headSize
+		record := rest[:length]
 		var err error
 		if isJSON {
 			err = json.Unmarshal(record, &b.values[i])
@@ -132,9 +148,8 @@ func (b *batch[T]) decode(isJSON bool) {
 			b.values, b.err = b.values[:i], place(b.n+i, at, fmt.Errorf("%w: %w", ErrDamaged, err))
 			return
 		}
-		at = b.ends[i]
+		rest, at = rest[length:], end
 	}
-	b.records = nil
 }
 
 func (s *scan[T]) replay(replay func(v T, end int64) error) error {
@@ -149,6 +164,10 @@ func (s *scan[T]) replay(replay func(v T, end int64) error) error {
 		}
 		if b.err != nil {
 			return b.err
+		}
+		select {
+		case s.spare <- b:
+		default:
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 // A record is its length, the checksum of the length, the checksum of the
@@ -59,30 +60,43 @@ func (s *stream[T]) frame(v T) ([]byte, error) {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// next reads the content of a record and whether it begins a segment. A record that
-// the rest of the file, so many bytes, cuts short is [io.ErrUnexpectedEOF].
-func next(r io.Reader, rest int64) (content []byte, first bool, err error) {
+// head is the head of a record.
+type head struct {
+	length   uint32 // of the content
+	first    bool   // the record begins a segment
+	checksum uint32 // of the content
+}
+
+// readHead reads the head of a record. A record that the rest of the file, so many
+// bytes, cuts short is [io.ErrUnexpectedEOF].
+func readHead(r io.Reader, rest int64) (head, error) {
 	if rest < headSize {
-		return nil, false, io.ErrUnexpectedEOF
+		return head{}, io.ErrUnexpectedEOF
 	}
-	var head [headSize]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, false, err
+	var b [headSize]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return head{}, err
 	}
-	length := binary.BigEndian.Uint32(head[:])
-	first, length = length >= begins, length&^begins
-	if checksum(head[:4]) != binary.BigEndian.Uint32(head[4:]) || length == 0 {
-		return nil, false, ErrDamaged
+	length := binary.BigEndian.Uint32(b[:])
+	h := head{length: length &^ begins, first: length >= begins, checksum: binary.BigEndian.Uint32(b[8:])}
+	if checksum(b[:4]) != binary.BigEndian.Uint32(b[4:]) || h.length == 0 {
+		return head{}, ErrDamaged
 	}
-	if rest-headSize < int64(length) {
-		return nil, false, io.ErrUnexpectedEOF
+	if rest-headSize < int64(h.length) {
+		return head{}, io.ErrUnexpectedEOF
 	}
-	content = make([]byte, length)
-	if _, err := io.ReadFull(r, content); err != nil {
-		return nil, false, err
+	return h, nil
+}
+
+// appendContent reads the content after the head and appends it to b.
+func (h head) appendContent(b []byte, r io.Reader) ([]byte, error) {
+	start := len(b)
+	b = slices.Grow(b, int(h.length))[:start+int(h.length)]
+	if _, err := io.ReadFull(r, b[start:]); err != nil {
+		return b, err
 	}
-	if checksum(content) != binary.BigEndian.Uint32(head[8:]) {
-		return nil, false, ErrDamaged
+	if checksum(b[start:]) != h.checksum {
+		return b, ErrDamaged
 	}
-	return content, first, nil
+	return b, nil
 }
