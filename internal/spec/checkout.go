@@ -81,7 +81,7 @@ func oneCurrency(o *Object) {
 		return
 	}
 	for i, e := 0, at+1; e < o.c.doc.End(at); i, e = i+1, o.c.doc.End(e) {
-		p := o.c.doc.object(o, "products", i, e)
+		p := o.c.doc.element(o, "products", i, e)
 		switch currency := p.Text("currency"); {
 		case first == "":
 			first = currency

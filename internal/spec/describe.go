@@ -33,7 +33,7 @@ func Describe(rule Rule, v Variant) *Shape {
 	d, _ := Parse([]byte("{}"))
 	defer d.Release()
 	d.checker = checker{doc: d, variant: v}
-	root := d.object(nil, "", -1, 0)
+	root := d.object(nil, "", 0)
 	root.shape = newShape("")
 	root.shape.Kind = '{'
 	rule(root)
@@ -67,10 +67,9 @@ func (s *Shape) member(name string) *Shape {
 
 // The methods below do nothing to a nil Shape.
 
-func (s *Shape) take(name string, p Presence, kind jsontext.Kind, want string) *Shape {
+func (s *Shape) take(name string, p Presence, kind jsontext.Kind, want string) {
 	m := s.member(name)
 	m.Presence, m.Kind, m.Integer = p, kind, want == "an integer"
-	return m
 }
 
 func (s *Shape) between(lo, hi float64) {
@@ -116,7 +115,7 @@ func (s *Shape) list(kind jsontext.Kind) *Shape {
 // members runs the rule of the object called name in o.
 func (s *Shape) members(o *Object, name string, rule Rule) {
 	if s != nil && rule != nil {
-		member := o.c.doc.object(o, name, -1, 0)
+		member := o.c.doc.object(o, name, 0)
 		member.shape = s
 		rule(member)
 	}

@@ -58,17 +58,24 @@ type Object struct {
 // Check runs rule over the whole document and then looks for card data.
 func (d *Document) Check(rule Rule, v Variant) []Violation {
 	d.checker = checker{doc: d, variant: v}
-	rule(d.object(nil, "", -1, 0))
+	rule(d.object(nil, "", 0))
 	d.checker.checkCardData("", 1, d.End(0))
 	return d.checker.found
 }
 
-// object returns the object at node at, valid until Release. See [Object] for
-// the other parameters.
-func (d *Document) object(parent *Object, name string, index, at int) *Object {
+// object returns the object at node at, the member of parent called name. It
+// is valid until Release.
+func (d *Document) object(parent *Object, name string, at int) *Object {
 	d.objects = append(d.objects, Object{})
 	o := &d.objects[len(d.objects)-1]
-	o.c, o.parent, o.name, o.index, o.at = &d.checker, parent, name, index, at
+	o.c, o.parent, o.name, o.index, o.at = &d.checker, parent, name, -1, at
+	return o
+}
+
+// element returns the element at node at of the array called name.
+func (d *Document) element(parent *Object, name string, index, at int) *Object {
+	o := d.object(parent, name, at)
+	o.index = index
 	return o
 }
 
@@ -291,11 +298,7 @@ func (r StringRule) Len(lo, hi int) StringRule {
 	if !r.ok() {
 		return r
 	}
-	v := r.value()
-	if len(v) <= hi && (lo == 0 || lo == 1 && v != "") {
-		return r // a string has at most as many characters as bytes
-	}
-	switch n := utf8.RuneCountInString(v); {
+	switch n := utf8.RuneCountInString(r.value()); {
 	case n < lo:
 		r.o.Fail(r.name, CodeTooSmall, "must have at least %s", characters(lo))
 	case n > hi:
@@ -352,7 +355,7 @@ func (r StringRule) HTTPS() StringRule {
 
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
-	if r.ok() && strings.ContainsAny(r.value(), "tz") {
+	if strings.ContainsAny(r.value(), "tz") {
 		r.o.c.doc.rewrite(r.at, strconv.Quote(strings.ToUpper(r.value())))
 	}
 	return r.Match(func(s string) bool {
@@ -439,7 +442,7 @@ func (o *Object) Object(name string, p Presence, rule Rule) {
 	m := o.take(name, p, '{', "an object")
 	m.shape().members(o, name, rule)
 	if m.ok() && rule != nil {
-		rule(o.c.doc.object(o, name, -1, m.at))
+		rule(o.c.doc.object(o, name, m.at))
 	}
 }
 
@@ -474,7 +477,7 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 func (r ArrayRule) Each(rule Rule) {
 	r.shape().list('{').members(r.o, r.name, rule)
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(r.o, r.name, i, at)
+		element := r.o.c.doc.element(r.o, r.name, i, at)
 		if k := r.o.c.doc.Kind(at); k != '{' {
 			element.Fail("", CodeInvalidType, "must be an object, not %s", jsonread.KindName(k))
 			continue
@@ -487,7 +490,7 @@ func (r ArrayRule) Each(rule Rule) {
 func (r ArrayRule) EachInt(lo, hi int64) {
 	r.shape().list('0').between(float64(lo), float64(hi))
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(r.o, r.name, i, at)
+		element := r.o.c.doc.element(r.o, r.name, i, at)
 		v, ok := r.o.c.doc.integer(at)
 		switch {
 		case !ok:
@@ -504,7 +507,7 @@ func (r ArrayRule) EachInt(lo, hi int64) {
 func (r ArrayRule) EachEnum(s Set) {
 	r.shape().list('"').oneOf(s)
 	for i, at := range r.elements() {
-		element := r.o.c.doc.object(r.o, r.name, i, at)
+		element := r.o.c.doc.element(r.o, r.name, i, at)
 		switch k := r.o.c.doc.Kind(at); {
 		case k != '"':
 			element.Fail("", CodeInvalidType, "must be a string, not %s", jsonread.KindName(k))

@@ -158,7 +158,7 @@ func postal(o *Object) {
 // addition to the address rules. The default country is sufficient.
 func voucherAddress(o *Object) {
 	if at := o.locate("buyer"); at > 0 && o.c.doc.Kind(at) == '{' {
-		b := o.c.doc.object(o, "buyer", -1, at)
+		b := o.c.doc.object(o, "buyer", at)
 		if !b.Has("address") {
 			b.Fail("address", CodeRequired, "is required for a voucher")
 			return
