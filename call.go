@@ -58,11 +58,11 @@ func perform[T any](ctx context.Context, r *request, params any, path []string) 
 	return decode[T](r, res)
 }
 
-// decode reads the resource out of a 2xx response.
+// decode returns the resource in a 2xx response.
 func decode[T any](r *request, res *transport.Result) (*T, error) {
 	data, requestID, err := wire.DecodeEnvelope[T](res.Body)
 	if err == nil {
-		err = whole(data)
+		err = checkIdentity(data)
 	}
 	if err != nil {
 		return nil, r.undecodable(res, err)
@@ -83,7 +83,7 @@ type request struct {
 	key       string // the Idempotency-Key that is sent; "" for none
 	o         callOptions
 	transport transport.Request
-	ended     func(Response, error) // the observer's function; may be nil
+	ended     func(Response, error) // returned by the observer; may be nil
 }
 
 // prepare encodes the params, checks them and resolves the path.
@@ -104,7 +104,7 @@ func misuse(op *spec.Operation, err error) error {
 	return &Error{Op: op.Name, Err: err, kind: http.StatusBadRequest}
 }
 
-// newRequest applies the options of a call of op.
+// newRequest returns a request for op with the call's options applied.
 func (c *Client) newRequest(op *spec.Operation, opts []RequestOption) (*request, error) {
 	r := &request{op: op, client: c, class: op.Class}
 	err := applyOptions(&r.o, opts)
@@ -198,7 +198,7 @@ func (r *request) send(ctx context.Context) (*transport.Result, error) {
 	return res, r.failure(res)
 }
 
-// attempt makes the attempts. It returns an error if nothing could be sent.
+// attempt makes the attempts. It returns an error only if it made none.
 func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 	s := &r.client.settings
 	if err := r.useKey(s.idempotencyKeys); err != nil {
@@ -218,11 +218,11 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 	return r.client.engine.Do(ctx, &r.transport), nil
 }
 
-// useKey sets the call's Idempotency-Key. If the gateway honours them, an unsafe
-// write always has one, and may be repeated with it.
-func (r *request) useKey(honoured bool) error {
+// useKey sets the call's Idempotency-Key. If the gateway supports the header,
+// every unsafe write has a key and may be retried with it.
+func (r *request) useKey(supported bool) error {
 	r.key = r.o.idempotencyKey
-	if !honoured || r.class != spec.Unsafe {
+	if !supported || r.class != spec.Unsafe {
 		return nil
 	}
 	r.class = spec.Keyed
@@ -253,9 +253,9 @@ func (r *request) Authorize(ctx context.Context, h http.Header) error {
 }
 
 func (r *request) headers() http.Header {
-	base := r.client.headless
+	base := r.client.header
 	if r.body != nil {
-		base = r.client.header
+		base = r.client.bodyHeader
 	}
 	if r.o.header == nil && r.key == "" {
 		return base
@@ -268,18 +268,17 @@ func (r *request) headers() http.Header {
 	return h
 }
 
-// Operation identifies a call without naming a resource, so logs and spans may
-// show it.
+// Operation identifies the kind of a call. It contains no ids, so it is safe to
+// use in logs and span names.
 type Operation struct {
 	Name   string // "transactions.refund"
 	Method string // "PUT"
 	Path   string // the template: "/v2/transactions/{id}/refund"
 }
 
-// OperationFromContext returns the operation that a request of the client
-// belongs to, for an http.RoundTripper given with [WithHTTPClient]: its name
-// is the same for every attempt and its path has no ids, as spans require. It
-// returns false for a request that this client did not make.
+// OperationFromContext returns the operation that a request belongs to, for use
+// in an http.RoundTripper set with [WithHTTPClient]. All attempts of a call have
+// the same operation. It returns false for a request that no [Client] made.
 func OperationFromContext(ctx context.Context) (Operation, bool) {
 	op, ok := transport.OperationFromContext(ctx)
 	return Operation(op), ok
@@ -316,25 +315,25 @@ func (c *Client) resolve(op *spec.Operation, args []string, query url.Values) (*
 // checkPathElement rejects an element that would change the endpoint, such as
 // "" or "..", before anything is sent.
 func checkPathElement(op, name, value string) error {
-	refuse := func(code, format string, args ...any) error {
+	reject := func(code, format string, args ...any) error {
 		return &ValidationError{Op: op, Fields: []FieldError{{Field: name, Message: fmt.Sprintf(format, args...), Code: code}}}
 	}
 	switch {
 	case strings.TrimSpace(value) == "":
-		return refuse(spec.CodeRequired, "is required: pass the %s as the gateway returned it", name)
+		return reject(spec.CodeRequired, "is required: pass the %s as the gateway returned it", name)
 	case value == "." || value == "..":
-		return refuse(spec.CodeInvalid, "must not be a relative path: pass the %s as the gateway returned it", name)
+		return reject(spec.CodeInvalid, "must not be a relative path: pass the %s as the gateway returned it", name)
 	case strings.ContainsAny(value, `/\`) || !printable(value):
-		return refuse(spec.CodeInvalid, "must not contain slashes or control characters: pass the %s alone, not a path", name)
+		return reject(spec.CodeInvalid, "must not contain slashes or control characters: pass the %s alone, not a path", name)
 	}
 	if name != "slug" {
 		return nil
 	}
 	switch n := utf8.RuneCountInString(value); {
 	case n < spec.MinSlug:
-		return refuse(spec.CodeTooSmall, "must have at least %d characters", spec.MinSlug)
+		return reject(spec.CodeTooSmall, "must have at least %d characters", spec.MinSlug)
 	case n > spec.MaxSlug:
-		return refuse(spec.CodeTooBig, "must have at most %d characters", spec.MaxSlug)
+		return reject(spec.CodeTooBig, "must have at most %d characters", spec.MaxSlug)
 	}
 	return nil
 }
@@ -355,7 +354,7 @@ func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
 	case err != nil || !strings.HasPrefix(path, "/"):
 		return nil, fmt.Errorf("gateway: the path %q must start with a slash and be escaped", path)
 	case strings.ContainsAny(path, "?#"):
-		return nil, fmt.Errorf("gateway: the path %q must have no query: pass it as in, or with Query", path)
+		return nil, fmt.Errorf("gateway: the path %q must not contain a query or a fragment: pass query parameters in the argument in, or with Query", path)
 	}
 	for element := range strings.SplitSeq(plain, "/") {
 		if element == "." || element == ".." {
@@ -369,8 +368,8 @@ func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
 	return &u, nil
 }
 
-// resource is the content of a response. An empty object decodes too: the
-// member that identity names distinguishes a resource from it.
+// resource is the content of a response. An empty object also decodes without
+// an error, so every resource has a field that identifies it.
 type resource interface{ identity() (member, value string) }
 
 func (t *Transaction) identity() (member, value string)        { return "id", t.ID }
@@ -399,8 +398,9 @@ func (s *CheckoutSessionState) identity() (member, value string) {
 	return "status", string(s.Status)
 }
 
-// whole returns an error if v lacks the member that identifies a resource.
-func whole(v any) error {
+// checkIdentity returns an error if v is a resource without the field that
+// identifies it.
+func checkIdentity(v any) error {
 	r, ok := v.(resource)
 	if !ok {
 		return nil
@@ -411,10 +411,10 @@ func whole(v any) error {
 	return nil
 }
 
-// wholeItems is whole for the items of a list.
-func wholeItems[T any](items []T) error {
+// checkIdentities is checkIdentity for the items of a list.
+func checkIdentities[T any](items []T) error {
 	for i := range items {
-		if err := whole(&items[i]); err != nil {
+		if err := checkIdentity(&items[i]); err != nil {
 			return fmt.Errorf("item %d of the list: %w", i+1, err)
 		}
 	}
@@ -430,24 +430,23 @@ func idOf(v any) string {
 	return ""
 }
 
-// Response has the parts of a response other than the resource; see
-// [ResponseInto]. If a call fails, it has whatever was received.
+// Response is the metadata of a response: everything except the resource. See
+// [ResponseInto]. If the call fails, it has whatever was received.
 type Response struct {
 	StatusCode int
 	RequestID  string      // the gateway's trace id
 	Header     http.Header // as received
-	Attempts   int         // the number of requests
+	Attempts   int         // how many requests were made
 
 	// Reference is the external_ref or idempotency_key that was sent. If the
-	// params have none the client generated it, once for all attempts of the
-	// call.
+	// params have none, the client generates one and sends it with every attempt.
 	Reference string
 
-	// Recovered reports that an earlier attempt of this call, whose response was
-	// lost, had created the resource, and that the client recovered it.
+	// Recovered reports that an earlier attempt, whose response was lost, had
+	// created the resource, and that the client found it by its reference.
 	Recovered bool
 
-	// Existing reports that the gateway returned an existing resource, with the
+	// Existing reports that the gateway returned an existing resource with the
 	// same reference and the same content as this call.
 	Existing bool
 }

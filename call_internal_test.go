@@ -75,10 +75,10 @@ func TestAResponseWithoutItsResourceNamesWhatIsMissing(t *testing.T) {
 		"the response has no session_token":   {&CheckoutSession{}},
 	} {
 		for _, resource := range resources {
-			require.EqualError(t, whole(resource), want, "%T", resource)
+			require.EqualError(t, checkIdentity(resource), want, "%T", resource)
 		}
 	}
-	require.EqualError(t, wholeItems([]Transfer{{ID: "a"}, {}}), "item 2 of the list: the response has no id")
+	require.EqualError(t, checkIdentities([]Transfer{{ID: "a"}, {}}), "item 2 of the list: the response has no id")
 	assert.Equal(t, "12", idOf(&Refund{AmountRefunded: 12}))
 }
 

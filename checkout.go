@@ -54,12 +54,12 @@ func (s SessionStatus) Known() bool { return spec.SessionStatuses.Has(string(s))
 
 // CheckoutLink is a new page that the gateway hosts.
 type CheckoutLink struct {
-	URL   string                     `json:"url"`    // the page to which to send the buyer
-	Extra map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	URL   string                     `json:"url"`    // the page to send the buyer to
+	Extra map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// Slug returns the last element of the URL's path, with which
-// [CheckoutSessionsService.Open] opens the link; "" if there is none.
+// Slug returns the last element of the URL's path, the slug that
+// [CheckoutSessionsService.Open] takes. It returns "" if there is none.
 func (l *CheckoutLink) Slug() string {
 	u, err := url.Parse(l.URL)
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *CheckoutLink) Slug() string {
 	return slug
 }
 
-// MarshalJSON writes l in the gateway's form.
+// MarshalJSON writes l in the gateway's format.
 func (l CheckoutLink) MarshalJSON() ([]byte, error) {
 	type plain CheckoutLink
 	return wire.Marshal((*plain)(&l))
@@ -89,10 +89,10 @@ type CheckoutSession struct {
 
 	ExpiresAt Timestamp                  `json:"expires_at"`
 	Resumed   bool                       `json:"resumed"` // false if the session is new
-	Extra     map[string]json.RawMessage `json:",embed"`  // members unknown to this version
+	Extra     map[string]json.RawMessage `json:",embed"`  // fields unknown to this version
 }
 
-// MarshalJSON writes s in the gateway's form, with the token redacted.
+// MarshalJSON writes s in the gateway's format, with the token redacted.
 func (s CheckoutSession) MarshalJSON() ([]byte, error) {
 	type plain CheckoutSession
 	return wire.Marshal((*plain)(&s))
@@ -109,17 +109,17 @@ type CheckoutLinkDetails struct {
 	Currency       Currency                   `json:"currency"`
 	Amount         int64                      `json:"amount"`            // the sum of the products, if there are any
 	ExpiresAt      Timestamp                  `json:"expires_at"`        // nullable
-	MaxUses        int                        `json:"max_uses,omitzero"` // nullable: no limit
+	MaxUses        int                        `json:"max_uses,omitzero"` // nullable; null means no limit
 	UsedCount      int                        `json:"used_count"`
 	SuccessURL     string                     `json:"success_url"` // nullable
 	CancelURL      string                     `json:"cancel_url"`  // nullable
 	PaymentMethods []Method                   `json:"payment_methods"`
 	Metadata       Metadata                   `json:"metadata"`     // nullable; an object, see [Metadata.Decode]
-	PublicToken    string                     `json:"public_token"` // for the browser; no secret
-	Extra          map[string]json.RawMessage `json:",embed"`       // members unknown to this version
+	PublicToken    string                     `json:"public_token"` // for the browser; not a secret
+	Extra          map[string]json.RawMessage `json:",embed"`       // fields unknown to this version
 }
 
-// MarshalJSON writes c in the gateway's form.
+// MarshalJSON writes c in the gateway's format.
 func (c CheckoutLinkDetails) MarshalJSON() ([]byte, error) {
 	type plain CheckoutLinkDetails
 	return wire.Marshal((*plain)(&c))
@@ -138,10 +138,10 @@ type CheckoutItem struct {
 	ComparePrice int64                      `json:"compare_price,omitzero"` // nullable: its former price
 	Metadata     Metadata                   `json:"metadata"`               // nullable; an object, see [Metadata.Decode]
 	ImageURL     string                     `json:"image_url"`              // nullable
-	Extra        map[string]json.RawMessage `json:",embed"`                 // members unknown to this version
+	Extra        map[string]json.RawMessage `json:",embed"`                 // fields unknown to this version
 }
 
-// MarshalJSON writes c in the gateway's form.
+// MarshalJSON writes c in the gateway's format.
 func (c CheckoutItem) MarshalJSON() ([]byte, error) {
 	type plain CheckoutItem
 	return wire.Marshal((*plain)(&c))
@@ -154,17 +154,17 @@ type CheckoutSessionState struct {
 	UpdatedAt               Timestamp                  `json:"updated_at"`
 	SelectedPaymentMethod   Method                     `json:"selected_payment_method"`    // nullable
 	SelectedPaymentMethodAt Timestamp                  `json:"selected_payment_method_at"` // nullable
-	Extra                   map[string]json.RawMessage `json:",embed"`                     // members unknown to this version
+	Extra                   map[string]json.RawMessage `json:",embed"`                     // fields unknown to this version
 }
 
-// MarshalJSON writes s in the gateway's form.
+// MarshalJSON writes s in the gateway's format.
 func (s CheckoutSessionState) MarshalJSON() ([]byte, error) {
 	type plain CheckoutSessionState
 	return wire.Marshal((*plain)(&s))
 }
 
 // CheckoutLinkParams is the body of POST /v2/checkout-links. A link has either
-// Products or an Amount, not both. A member at its zero value is not sent.
+// Products or an Amount, not both. Fields with their zero value are not sent.
 type CheckoutLinkParams struct {
 	Amount   int64             `json:"amount,omitzero"`   // cents, 1 to 100000000
 	Currency Currency          `json:"currency,omitzero"` // default BRL
@@ -178,21 +178,21 @@ func (p CheckoutLinkParams) Validate() error { return validate(p, spec.CheckoutL
 // CheckoutProduct is one line of a new checkout link.
 type CheckoutProduct struct {
 	// ExternalID is the product's id in your own system. The gateway stores
-	// one product per id: if an id is sent again, that product is changed.
+	// one product per id: sending an id again updates that product.
 	ExternalID string `json:"external_id,omitzero"`
 
-	Name         string   `json:"name"`                   // 1 to 255 characters; required
-	Price        int64    `json:"price"`                  // of one unit, in cents, 0 to 100000000; required
-	Quantity     int      `json:"quantity,omitzero"`      // 1 to 999999; default 1
-	Description  string   `json:"description,omitzero"`   //
+	Name         string   `json:"name"`              // 1 to 255 characters; required
+	Price        int64    `json:"price"`             // of one unit, in cents, 0 to 100000000; required
+	Quantity     int      `json:"quantity,omitzero"` // 1 to 999999; default 1
+	Description  string   `json:"description,omitzero"`
 	ImageURL     string   `json:"image_url,omitzero"`     // http or https
 	ComparePrice int64    `json:"compare_price,omitzero"` // its former price, in cents
-	Type         ItemType `json:"type,omitzero"`          //
-	Currency     Currency `json:"currency,omitzero"`      //
+	Type         ItemType `json:"type,omitzero"`
+	Currency     Currency `json:"currency,omitzero"`
 }
 
-// CheckoutSessionParams is the body of PATCH /v2/checkout/{slug}/session. A
-// member at its zero value is not sent: a session can be filled in step by
+// CheckoutSessionParams is the body of PATCH /v2/checkout/{slug}/session. Fields
+// with their zero value are not sent, so a session can be filled in step by
 // step.
 type CheckoutSessionParams struct {
 	Buyer         CheckoutBuyer `json:"buyer,omitzero"`
@@ -212,42 +212,43 @@ type CheckoutBuyer struct {
 	Address   *Address  `json:"address,omitzero"`
 }
 
-// CheckoutLinksService calls /v2/checkout-links: payment pages that the gateway
-// hosts.
+// CheckoutLinksService creates payment pages that the gateway hosts:
+// /v2/checkout-links.
 type CheckoutLinksService struct{ client *Client }
 
-// CheckoutSessionsService calls /v2/checkout/{slug}: visits to a payment page,
-// for merchants that render the page themselves.
+// CheckoutSessionsService opens and updates the sessions of a checkout link, for
+// merchants that render the payment page themselves: /v2/checkout/{slug}.
 type CheckoutSessionsService struct{ client *Client }
 
-// Create creates a payment page: POST /v2/checkout-links. Send the buyer to the URL
-// of the response. A link has no reference: after [ErrOutcomeUnknown] call it again;
-// at worst there are two links, of which you use one.
+// Create creates a payment page: POST /v2/checkout-links. Send the buyer to the
+// URL in the response. Links have no reference. After [ErrOutcomeUnknown], call
+// Create again: at worst this leaves an unused link.
 func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkParams, opts ...RequestOption) (*CheckoutLink, error) {
 	return call[CheckoutLink](ctx, s.client, &spec.CheckoutLinks.Create, &params, opts)
 }
 
-// Open reads the link called slug, 3 to 255 characters, and opens a session:
-// GET /v2/checkout/{slug}. A session expires, see ExpiresAt. An unknown slug is
-// [ErrNotFound]; a link that is used up, expired or inactive is [ErrRetired].
+// Open reads the link with the given slug, 3 to 255 characters, and opens a
+// session: GET /v2/checkout/{slug}. The session expires at ExpiresAt. The error
+// is [ErrNotFound] if no link has the slug, and [ErrRetired] if the link is used
+// up, expired or inactive.
 func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ...RequestOption) (*CheckoutSession, error) {
 	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Open, nil, opts, slug)
 }
 
-// Resume reads the link called slug and resumes the session of token: GET
-// /v2/checkout/{slug}. If that session has ended, the gateway opens a new one.
-// Resumed reports which one was returned; use the returned SessionToken from
-// then on.
+// Resume reads the link with the given slug and resumes the session that token
+// belongs to: GET /v2/checkout/{slug}. If that session has ended, the gateway
+// opens a new one, and Resumed is false. Use the returned SessionToken from then
+// on.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {
 	opts = withSessionToken(spec.CheckoutSessions.Resume.Name, token, opts)
 	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Resume, nil, opts, slug)
 }
 
 // Update sets the buyer and the payment method of a session: PATCH
-// /v2/checkout/{slug}/session. Members that params leave out keep their values.
-// A wrong token is [ErrUnauthorized], an expired session [ErrRetired], one
-// whose payment has started [ErrConflict]. After [ErrOutcomeUnknown] call it
-// again: it sets values.
+// /v2/checkout/{slug}/session. Fields that are not sent keep their values. The
+// error is [ErrUnauthorized] if the token is wrong, [ErrRetired] if the session
+// has expired, and [ErrConflict] if its payment has started. After
+// [ErrOutcomeUnknown], call Update again: repeating it is safe.
 func (s *CheckoutSessionsService) Update(
 	ctx context.Context, slug string, token Secret, params CheckoutSessionParams, opts ...RequestOption,
 ) (*CheckoutSessionState, error) {
@@ -257,8 +258,8 @@ func (s *CheckoutSessionsService) Update(
 
 const sessionTokenHeader = "X-Checkout-Session-Token" //nolint:gosec // the name of a header
 
-// withSessionToken adds the session's token to a call. If the token is
-// invalid, it adds an error that does not contain it.
+// withSessionToken adds the session token to a call. An invalid token fails the
+// call with an error that does not contain it.
 func withSessionToken(op string, token Secret, opts []RequestOption) []RequestOption {
 	return append(opts[:len(opts):len(opts)], func(o *callOptions) error {
 		if token.IsZero() {

@@ -24,16 +24,15 @@ type Client struct {
 	CheckoutLinks    *CheckoutLinksService
 	CheckoutSessions *CheckoutSessionsService
 
-	settings settings
-	engine   *transport.Engine
-	base     *url.URL    // without a slash at its end
-	host     string      // with the port, as in base
-	header   http.Header // of a request with a body
-	headless http.Header // of one without
-	variant  spec.Variant
+	settings   settings
+	engine     *transport.Engine
+	base       *url.URL    // without a slash at its end
+	host       string      // with the port, as in base
+	header     http.Header // sent with every request
+	bodyHeader http.Header // header and the Content-Type, for requests with a body
+	variant    spec.Variant
 }
 
-// initServices sets the client's services.
 func (c *Client) initServices() {
 	c.Transactions = &TransactionsService{c}
 	c.Customers = &CustomersService{c}
@@ -47,8 +46,8 @@ func (c *Client) initServices() {
 // prefix. baseURL must be https, except for loopback hosts; see
 // [WithInsecureHTTP].
 //
-// A key belongs to one environment: New rejects a production key if the host
-// name is a sandbox's.
+// A key belongs to one environment: New rejects a production key if the host is
+// a sandbox.
 func New(baseURL string, credential Credential, opts ...Option) (*Client, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {
@@ -62,7 +61,7 @@ func New(baseURL string, credential Credential, opts ...Option) (*Client, error)
 	return c, nil
 }
 
-// NewFromEnv returns a client made from the environment variables
+// NewFromEnv returns a client configured by the environment variables
 // GATEWAY_BASE_URL, GATEWAY_API_KEY and GATEWAY_AUTH, which is bearer (the
 // default), apikey or basic.
 func NewFromEnv(opts ...Option) (*Client, error) {
@@ -87,8 +86,8 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 	return New(baseURL, credential, opts...)
 }
 
-// With returns a client with the same settings, changed by opts, that shares
-// the connection pool.
+// With returns a copy of the client with opts applied. The copy shares the
+// connection pool, unless opts has [WithHTTPClient].
 func (c *Client) With(opts ...Option) (*Client, error) {
 	with := &Client{base: c.base, host: c.host, settings: c.settings}
 	if err := with.configure(opts); err != nil {
@@ -97,8 +96,8 @@ func (c *Client) With(opts ...Option) (*Client, error) {
 	return with, nil
 }
 
-// CloseIdleConnections closes idle connections, unless they belong to the pool
-// of [WithHTTPClient].
+// CloseIdleConnections closes the client's idle connections. It does nothing
+// for a client with [WithHTTPClient].
 func (c *Client) CloseIdleConnections() {
 	if c.settings.httpClient == nil {
 		c.settings.own.CloseIdleConnections()
@@ -109,7 +108,7 @@ func (c *Client) configure(opts []Option) error {
 	s := &c.settings
 	for _, option := range opts {
 		if option == nil {
-			return errors.New("gateway: a nil Option")
+			return errors.New("gateway: nil Option")
 		}
 		if err := option(s); err != nil {
 			return err
@@ -117,7 +116,7 @@ func (c *Client) configure(opts []Option) error {
 	}
 	loopback := isLoopback(c.host)
 	if c.base.Scheme == "http" && !loopback && !s.insecure {
-		return fmt.Errorf("gateway: %s is plain http: use https, or WithInsecureHTTP if the key may travel in the clear", c.host)
+		return fmt.Errorf("gateway: plain http would send the key to %s unencrypted: use https, or WithInsecureHTTP if that is acceptable", c.host)
 	}
 	if err := s.credential.check(c.host); err != nil {
 		return err
@@ -133,12 +132,12 @@ func (c *Client) configure(opts []Option) error {
 		HTTP: transport.WrapClient(client), Logger: s.logger,
 		FirstWait: s.firstWait, LongestWait: s.longestWait, Jitter: s.jitter, Observe: s.observeAttempts(),
 	}
-	c.headless = http.Header{
+	c.header = http.Header{
 		"Accept":     {"application/json, application/problem+json"},
 		"User-Agent": {s.userAgent},
 	}
-	c.header = c.headless.Clone()
-	c.header.Set("Content-Type", "application/json")
+	c.bodyHeader = c.header.Clone()
+	c.bodyHeader.Set("Content-Type", "application/json")
 	c.variant = spec.Variant{LoopbackHTTP: loopback}
 	c.initServices()
 	return nil
@@ -164,12 +163,14 @@ func parseBase(baseURL string) (*url.URL, error) {
 	}, nil
 }
 
-// Do calls an endpoint that has no method of its own. path starts with a slash
-// and is already escaped; in is the JSON body, or for GET the query, and may be
-// nil; out gets the whole response, envelope included, and may be nil or a
-// *[]byte. GET, HEAD and OPTIONS are retried as reads, other methods only if
-// nothing was applied. The errors are those of the other methods; set the
-// call's name in them with [Named].
+// Do calls an endpoint that this package has no method for. The path must start
+// with a slash and be escaped. in is the JSON body, or the query of a GET, and
+// may be nil. The whole response, including the envelope, is decoded into out,
+// which may be nil or a *[]byte.
+//
+// GET, HEAD and OPTIONS are retried as reads, other methods only if nothing was
+// applied. Do returns the same errors as the other methods; set the operation's
+// name in them with [Named].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
 	op := spec.Operation{Name: "do", Method: method, Path: "-", Class: spec.Unsafe}
 	switch method {
@@ -189,7 +190,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 	return err
 }
 
-// do makes the call of [Client.Do].
+// do performs the call of [Client.Do].
 func (r *request) do(ctx context.Context, path string, in, out any) error {
 	if err := r.encode(in); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Credential is how a client authenticates. It prints "[redacted]" under every
-// verb, in slog and in JSON. The zero Credential is rejected.
+// Credential is how a client authenticates. It prints as "[redacted]" with every
+// fmt verb, in slog and in JSON. The zero Credential is rejected.
 //
 // The interface accepts a secret key in three forms: [BearerToken], the usual
 // one, [APIKey], and [BasicToken]. Legacy v1 endpoints accept only APIKey.
@@ -30,7 +30,7 @@ func BearerToken(key string) Credential {
 	return headerCredential("Authorization", "Bearer "+key, key)
 }
 
-// APIKey sends the key in the header apiKey, the only form that legacy v1
+// APIKey sends the key in the apiKey header, the only form that legacy v1
 // endpoints accept.
 func APIKey(key string) Credential {
 	return headerCredential(apiKeyHeader, key, key)
@@ -41,19 +41,19 @@ func APIKey(key string) Credential {
 // [BasicToken] does that.
 func BasicAuth(username, password string) Credential {
 	if strings.Contains(username, ":") {
-		return Credential{err: errors.New("gateway: a username with a colon can't be sent by basic authentication")}
+		return Credential{err: errors.New("gateway: basic authentication does not allow a colon in the username")}
 	}
 	pair := base64.StdEncoding.EncodeToString([]byte(username + ":" + password))
 	return headerCredential("Authorization", "Basic "+pair, username)
 }
 
-// BasicToken sends the key by basic authentication: the key as the username
+// BasicToken sends the key with basic authentication: the key as the username
 // and "x" as the password.
 func BasicToken(key string) Credential { return BasicAuth(key, "x") }
 
 // CredentialFunc calls source before every attempt of every call, for keys that
-// rotate. source should return from memory; its error ends the call before
-// anything is sent.
+// rotate. source should return a key held in memory. If it returns an error, the
+// call ends without another attempt.
 func CredentialFunc(source func(context.Context) (Credential, error)) Credential {
 	if source == nil {
 		return Credential{err: errors.New("gateway: CredentialFunc needs a function")}
@@ -70,8 +70,8 @@ func CredentialFunc(source func(context.Context) (Credential, error)) Credential
 	}}
 }
 
-// apiKeyHeader is the header's name as net/http writes it; header names are
-// case-insensitive.
+// apiKeyHeader is the apiKey header's name in net/http's canonical form; header
+// names are case-insensitive.
 const apiKeyHeader = "Apikey"
 
 func headerCredential(name, value, key string) Credential {
@@ -113,7 +113,7 @@ func (c Credential) check(host string) error {
 	case c.err != nil:
 		return c.err
 	case c.set == nil:
-		return errors.New("gateway: the credential is empty: make one with BearerToken, APIKey, BasicToken or CredentialFunc")
+		return errors.New("gateway: the credential is empty: create one with BearerToken, APIKey, BasicToken or CredentialFunc")
 	case c.live && strings.Contains(strings.ToLower(host), "sandbox"):
 		return fmt.Errorf("gateway: a production key (sk_live_…) for the sandbox host %s: "+
 			"use the sandbox key (sk_test_…), or the production address", host)

@@ -12,7 +12,7 @@ import (
 )
 
 // CustomerStatus is the current state of a customer. The interface document
-// does not list the states; states unknown to this version are kept unchanged.
+// does not list the states; those unknown to this version are kept unchanged.
 type CustomerStatus string
 
 // CustomerActive is the state of a new customer.
@@ -21,8 +21,8 @@ const CustomerActive CustomerStatus = "active"
 // Known reports whether this version defines s.
 func (s CustomerStatus) Known() bool { return spec.CustomerStatuses.Has(string(s)) }
 
-// CustomerParams is the body of POST /v2/customers. A member at its zero value
-// is not sent.
+// CustomerParams is the body of POST /v2/customers. Fields with their zero value
+// are not sent.
 type CustomerParams struct {
 	Name     string    `json:"name"`              // required
 	Email    string    `json:"email"`             // required; two customers may share one
@@ -31,8 +31,8 @@ type CustomerParams struct {
 
 	// ExternalRef is the customer's reference in your own system and the
 	// idempotency key: a second create with it is rejected with [ErrDuplicate].
-	// Without it a create is not retried after a lost response, since that could
-	// create a second customer.
+	// The client does not retry a create without one after a lost response,
+	// since that could create a second customer.
 	ExternalRef string `json:"externalRef,omitzero"`
 
 	Address   *Address `json:"address,omitzero"`    // nullable
@@ -42,9 +42,9 @@ type CustomerParams struct {
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p CustomerParams) Validate() error { return validate(p, spec.Customer) }
 
-// Customer is a reusable buyer profile. A transaction may refer to it with
-// [BuyerParams.ID]; a subscription must. Nullable strings are "", nullable
-// objects nil.
+// Customer is a reusable buyer profile. A transaction may refer to one with
+// [BuyerParams.ID]; a subscription always belongs to one. Null strings decode to
+// "", null objects to nil.
 type Customer struct {
 	ID          string                     `json:"id"` // a UUID
 	Name        string                     `json:"name"`
@@ -55,18 +55,18 @@ type Customer struct {
 	Address     *Address                   `json:"address"`     // nil if none is stored
 	Status      CustomerStatus             `json:"status"`
 	IPAddress   string                     `json:"ip_address"` // nullable
-	Extra       map[string]json.RawMessage `json:",embed"`     // members unknown to this version
+	Extra       map[string]json.RawMessage `json:",embed"`     // fields unknown to this version
 }
 
-// MarshalJSON writes c in the gateway's form: every member that was read, null
+// MarshalJSON writes c in the gateway's format: every field that was received, null
 // for the empty ones.
 func (c Customer) MarshalJSON() ([]byte, error) {
 	type plain Customer
 	return wire.Marshal((*plain)(&c))
 }
 
-// CustomerListParams is the query of GET /v2/customers. All filters must match;
-// a filter with its zero value is ignored.
+// CustomerListParams is the query of GET /v2/customers. A customer must match
+// all filters. Fields with their zero value are not sent.
 type CustomerListParams struct {
 	Page  int `url:"page,omitempty"`  // 1 to 1000000; default 1
 	Limit int `url:"limit,omitempty"` // customers per page, 1 to 100; default 10
@@ -83,7 +83,7 @@ type CustomerListParams struct {
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p CustomerListParams) Validate() error { return validateQuery(p, spec.CustomerList) }
 
-// CustomersService calls /v2/customers: reusable buyer profiles.
+// CustomersService manages reusable buyer profiles: /v2/customers.
 type CustomersService struct{ client *Client }
 
 var createCustomer = keyedCreate[CustomerParams, Customer]{
@@ -112,28 +112,29 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 // Create creates a customer: POST /v2/customers. With an ExternalRef it is safe to
 // repeat.
 //
-// Errors: [ErrValidation] if a rule is broken; [ErrDuplicate] if the
-// ExternalRef was used before ([CustomerListParams.ExternalRef] finds that
-// customer); [ErrOutcomeUnknown].
+// Errors: [ErrValidation] if params are invalid; [ErrDuplicate] if the
+// ExternalRef was used before (find that customer with
+// [CustomerListParams.ExternalRef]); [ErrOutcomeUnknown] if the customer may
+// have been created.
 func (s *CustomersService) Create(ctx context.Context, params CustomerParams, opts ...RequestOption) (*Customer, error) {
 	return create(ctx, s.client, &createCustomer, &params, opts)
 }
 
-// Get reads a customer: GET /v2/customers/{id}. An unknown id is
-// [ErrNotFound].
+// Get reads a customer: GET /v2/customers/{id}. The error is [ErrNotFound] if
+// the id is unknown.
 func (s *CustomersService) Get(ctx context.Context, id string, opts ...RequestOption) (*Customer, error) {
 	return call[Customer](ctx, s.client, &spec.Customers.Get, nil, opts, id)
 }
 
-// List reads one page of customers, newest first: GET /v2/customers. Unlike the
-// other lists it uses page numbers.
+// List reads one page of customers, newest first: GET /v2/customers. Unlike
+// other lists, this one has page numbers instead of cursors.
 func (s *CustomersService) List(ctx context.Context, params CustomerListParams, opts ...RequestOption) (*Page[Customer], error) {
 	return listPage[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }
 
 // Pages iterates over the pages of a list, starting at the page in params. It
 // ends at the first error. If customers are created during the iteration, the
-// pages shift and may return an item twice.
+// pages shift and an item may appear twice.
 func (s *CustomersService) Pages(ctx context.Context, params CustomerListParams, opts ...RequestOption) iter.Seq2[*Page[Customer], error] {
 	return listPages[Customer](ctx, s.client, &spec.Customers.List, &params, opts)
 }

@@ -1,11 +1,10 @@
-// Package gateway is the client of a payment gateway for merchants:
-// transactions by Pix, voucher and card, refunds, customers, payouts,
-// subscriptions and hosted checkout.
+// Package gateway is a client for a payment gateway: Pix, voucher and card
+// transactions, refunds, customers, payouts, subscriptions and hosted checkout.
 //
-// The package webhook receives the gateway's notifications, mockserver is the
-// whole gateway in memory for tests, and legacy speaks the v1 surface.
+// Package webhook receives the gateway's notifications, package mockserver is
+// an in-memory gateway for tests, and package legacy calls the v1 endpoints.
 //
-// # Construct
+// # Create a client
 //
 // Create a [Client] once and use it from any number of goroutines:
 //
@@ -16,9 +15,9 @@
 //
 // [New] takes the base URL of one environment, production or sandbox, and a
 // [Credential] for it. It rejects combinations that can't work: a public key,
-// plain http to another host, a live key for a sandbox. [NewFromEnv] reads both
-// from the environment. An [Option] applies to every call, a [RequestOption] to
-// one.
+// plain http to a remote host, a production key for the sandbox. [NewFromEnv]
+// reads both from the environment. An [Option] applies to every call, a
+// [RequestOption] to one.
 //
 // # First payment
 //
@@ -34,20 +33,20 @@
 //	}
 //	show(tx.Pix.QRCode)
 //
-// The buyer pays in the bank's app, and a webhook reports it. Ship the goods
-// when [Transaction.Settled] is true, not when the status is "paid": a card
-// payment ends as "captured". If you can't receive webhooks,
-// [TransactionsService.Wait] polls.
+// The buyer pays in a banking app, and a webhook reports the payment. Ship the
+// goods when [Transaction.Settled] returns true, not when the status is "paid":
+// a paid card transaction is "captured". If you can't receive webhooks, poll
+// with [TransactionsService.Wait].
 //
-// Every params type has a Validate method that checks all limits of the
-// interface. Every call runs it first, so a [ValidationError] means that
+// Every params type has a Validate method that checks the rules and limits of
+// the interface. Every call runs it first, so a [ValidationError] means that
 // nothing was sent.
 //
 // # Errors
 //
 // A rejected call returns an [*Error] with the status, the gateway's code and
 // message, the invalid fields and the request id for support. Every error
-// matches exactly one of these sentinels, which says what to do:
+// matches one of these sentinels, which tells you what to do:
 //
 //	switch {
 //	case errors.Is(err, gateway.ErrOutcomeUnknown):
@@ -61,66 +60,69 @@
 //	case errors.Is(err, gateway.ErrValidation):
 //		return "fix the request" // err names the fields
 //	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrRetired):
-//		return "stop" // there is no such resource, or no longer such an endpoint
+//		return "stop" // the resource does not exist, or the endpoint is retired
 //	case errors.Is(err, gateway.ErrUnauthorized), errors.Is(err, gateway.ErrForbidden):
-//		return "fix the key" // it is wrong, or it is not allowed to do this
+//		return "fix the key" // it is invalid or lacks the permission
 //	case errors.Is(err, gateway.ErrRateLimited), errors.Is(err, gateway.ErrServer):
 //		return "try later" // the client has already tried a few times
 //	}
 //
+// A duplicate matches [ErrConflict] too, so check for [ErrDuplicate] first.
 // [ErrNotSent] means that nothing was done: the gateway could not be reached,
-// there was no credential, or the context ended first. Without a usable response
-// a read returns [ErrServer] and a write [ErrOutcomeUnknown].
+// there was no credential, or the context ended first. If no usable response
+// arrives, a read returns [ErrServer] and a write [ErrOutcomeUnknown].
 //
 // If a 409 names the resource that the reference belongs to, [Error.ResourceID]
-// is its id. No error prints a key, a body or a query.
+// is its id. Error messages never contain a key, a request body or a query.
 //
 // # When the outcome is unknown
 //
-// A write whose response was lost (a timeout, a broken connection, a server
-// error) may have been applied or not, and so may one whose repeat is rejected.
-// If the resource can be found by its reference, the client finds and returns
-// it. Otherwise the error is [ErrOutcomeUnknown]. The [*OutcomeError] around it
-// has the operation, the reference, the idempotency key and, if a response
+// If the response to a write is lost (a timeout, a broken connection, a server
+// error), the write may or may not have been applied. A rejected retry does not
+// tell, because the first attempt may have caused the rejection. If the
+// resource can be found by its reference, the client finds and returns it.
+// Otherwise the error is an [*OutcomeError], which matches [ErrOutcomeUnknown].
+// It has the operation, the reference, the idempotency key and, if a response
 // named it, the id of the resource. Never send the write again with a new
 // reference: that is how buyers are charged twice. Instead:
 //
-//   - Repeat the call with the same ExternalRef or IdempotencyKey; if the
-//     client made it, the OutcomeError has it. Nothing happens twice.
-//   - Look it up: [TransactionsService.FindByExternalRef], or Get if you have
-//     an id. For a refund, read the transaction and compare its RefundedAmount
-//     with what it was before.
+//   - Repeat the call with the same ExternalRef or IdempotencyKey, so that it
+//     is applied only once. If the client generated it, the OutcomeError has it.
+//   - Look the resource up with [TransactionsService.FindByExternalRef], or
+//     with Get if you have an id. For a refund, read the transaction and compare
+//     its RefundedAmount with the amount before the refund.
 //   - Leave the order open until the webhook arrives.
 //
 // # Idempotency keys
 //
-// A refund, a cancellation and an update have no reference. Some gateways honour
-// the header Idempotency-Key instead: the interface document does not, so ask
-// yours. With [WithIdempotencyKeys] each of these writes has a key and is
-// repeated with it. Without it a refund of 500 that is repeated by hand after a
-// lost response may refund 1000.
+// Refunds, cancellations and updates have no reference. Some gateways support
+// the Idempotency-Key header for them. The interface document does not mention
+// it, so ask your gateway's support. With [WithIdempotencyKeys] the client sends
+// a key with each of these writes and retries them with it. Without a key, a
+// refund of 500 that you repeat after a lost response may refund 1000.
 //
 // [IdempotencyKey] sets a key of your own for one call. Store it before the
-// call and it survives a crash of your process. Otherwise the client generates
-// a key, and [OutcomeError.IdempotencyKey] returns it if all attempts were
-// lost.
+// call so that it survives a crash of your process. Otherwise the client
+// generates a key, and [OutcomeError.IdempotencyKey] has it if the outcome is
+// unknown.
 //
 // # Retries
 //
-// The client retries what is safe to repeat, up to three attempts by default,
-// with backoff and Retry-After: reads, creates with a reference, which the
-// gateway applies only once, and any call that was certainly not applied. Other
-// refunds, cancellations and updates are retried only with idempotency keys.
-// [NoRetry], [MaxAttempts] and [AttemptTimeout] change this for one call.
+// The client retries calls that are safe to repeat: reads, creates with a
+// reference, which the gateway applies only once, and any call that was
+// certainly not applied. A refund, cancellation or update that may have been
+// applied is retried only with an idempotency key. By default a call makes up to
+// three attempts, with exponential backoff, and waits as long as Retry-After
+// says. [NoRetry], [MaxAttempts] and [AttemptTimeout] change this for one call.
 //
-// Create the reference yourself and store it with the order before the first
+// Choose the reference yourself and store it with the order before the first
 // call, so that it survives a crash. If you pass none, the client generates one
 // and returns it in [Response.Reference] and in every error.
 //
 // # Paging
 //
-// List returns one page. All iterates over all items, Pages over pages. Neither
-// sends a request before the loop begins or after it ends:
+// List returns one page. All iterates over all items, and Pages over all pages.
+// Neither sends a request before the loop begins or after it ends:
 //
 //	for tx, err := range client.Transactions.All(ctx, gateway.TransactionListParams{}) {
 //		if err != nil {
@@ -129,7 +131,7 @@
 //		fmt.Println(tx.ExternalRef, tx.Status)
 //	}
 //
-// [Collect] returns a slice. A [Page] can be resumed later from its cursor.
+// [Collect] returns a slice. To resume a list later, store a [Page]'s cursor.
 //
 // # Money
 //
@@ -139,24 +141,24 @@
 //
 // # Values
 //
-// A request member with its zero value is not sent. Members for which null or
-// zero has its own meaning are of type [Opt]; create one with [Set] or [Null].
+// Request fields with their zero value are not sent. Fields for which null or
+// zero has its own meaning are of type [Opt]; use [Set] and [Null].
 //
-// In a response, null and "" are both read as "". Enums are strings and keep
-// values that this version does not know; their Known methods report them.
-// Unknown members are in Extra. A result encodes to the members and values that
-// the gateway sent, except that absent, null and "" may become each other, and
-// that a number or string takes the type that the interface defines. Decode
-// stored results with JSON v2 (github.com/go-json-experiment/json, or
-// encoding/json/v2 from Go 1.27 on); the older encoding/json does not fill
-// Extra.
+// In a response, null and "" both decode to "". Enums are strings and keep
+// values that this version does not define; Known returns false for them.
+// Unknown fields are kept in Extra. A result encodes to the fields and values
+// that the gateway sent, with two exceptions: absent, null and "" are
+// interchangeable, and a number sent as a string, or the reverse, gets the type
+// that the interface defines. Decode stored results with JSON v2
+// (github.com/go-json-experiment/json, or encoding/json/v2 from Go 1.27 on); the
+// older encoding/json does not fill Extra.
 //
 // # Cards and 3-D Secure
 //
 // Card data never passes through your server or this package. The client-side
-// payment element creates a [CardToken] in the buyer's browser, "pgct_…" for
-// one use or "pgpm_…" for several; anything else in Token is rejected before it
-// is sent.
+// payment element creates a [CardToken] in the buyer's browser: "pgct_…" is
+// single-use, "pgpm_…" reusable. Anything else in Token is rejected before it is
+// sent.
 //
 // If the issuer requires authentication, the transaction has a NextAction: pass
 // its ClientSecret to the payment element and wait for the webhook.
@@ -184,9 +186,9 @@
 //	}
 //
 // The gateway then charges every period automatically and reports renewals and
-// failures by webhook. A Pix Automatico has no token: the payer authorizes it
-// with [Subscription.AuthorizationQRCode]. [SubscriptionStatus.Running]
-// reports whether the customer has access.
+// failures by webhook. A Pix Automatico subscription has no token: the payer
+// authorizes it by scanning [Subscription.AuthorizationQRCode].
+// [SubscriptionStatus.Running] reports whether the customer has access.
 //
 // # Payouts
 //
@@ -200,8 +202,8 @@
 //		return err
 //	}
 //
-// A payout is paid later; a webhook reports whether it was paid or failed. It
-// can be canceled while it is pending or in analysis.
+// Payouts are asynchronous: a webhook reports whether one was paid or failed. A
+// payout can be canceled while it is pending or in analysis.
 //
 // # Checkout
 //
@@ -213,23 +215,25 @@
 //	}
 //	redirect(link.URL)
 //
-// A hosted page needs no more than that. A page of your own opens a session
-// with [CheckoutSessionsService.Open], resumes it with Resume, and sets the
-// buyer and the payment method with Update. The session's token is a [Secret].
+// That is all a hosted page needs. If you render the page yourself, open a
+// session with [CheckoutSessionsService.Open], resume it with Resume, and set
+// the buyer and the payment method with Update. The session token is a
+// [Secret].
 //
 // # Webhooks and tests
 //
-// Webhooks are the primary channel. Package webhook verifies them or reads the
-// resource back, and deduplicates and stores them. Package mockserver is the
-// gateway in memory, with every state and rule and a virtual clock; its Client
-// method returns a Client that reaches it without a socket. The command
-// mockserver/cmd/mockgateway serves the same gateway to other languages.
+// Webhooks are the primary channel for results. Package webhook verifies each
+// event by its signature or by reading the resource back, deduplicates it and
+// stores it. Package mockserver is an in-memory gateway with every state and
+// rule and a virtual clock; its Client method returns a Client that calls it
+// without opening a socket. The command mockserver/cmd/mockgateway serves the
+// same gateway over HTTP, for clients in any language.
 //
 // # Logs and telemetry
 //
 // [WithLogger] logs each attempt with operation, status, duration and request
 // id, but no headers, bodies or resource ids. [WithObserver] reports calls and
-// attempts for traces and metrics; the module contrib/otel is such an observer,
-// for OpenTelemetry. [OperationFromContext] returns the operation's name and
-// path template inside an http.RoundTripper.
+// attempts for traces and metrics; the module contrib/otel has an observer for
+// OpenTelemetry. In an http.RoundTripper, [OperationFromContext] returns the
+// operation's name and path template.
 package gateway

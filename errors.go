@@ -21,31 +21,31 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// sentinelError is the type of the sentinels for errors.Is. The sentinels are
-// constants, so that no package can change them.
+// sentinelError is the type of the sentinel errors. They are constants, so that
+// no package can change them.
 type sentinelError string
 
 func (e sentinelError) Error() string { return "gateway: " + string(e) }
 
-// The kinds of errors, for errors.Is; the package documentation says what to
-// do. Every error matches exactly one of them, except that ErrDuplicate matches
-// ErrConflict too.
+// The kinds of errors, for errors.Is. The package documentation says how to
+// handle each of them. Every error matches exactly one, except that a duplicate
+// matches both ErrDuplicate and ErrConflict.
 const (
 	// ErrOutcomeUnknown means that a write was sent and may have been applied;
 	// see [OutcomeError]. The [Error] that it wraps has the gateway's
-	// response. No other sentinel matches, so it can't be mistaken for a
-	// rejection.
+	// response. No other sentinel matches such an error, so it can't be mistaken
+	// for a rejection.
 	ErrOutcomeUnknown sentinelError = "it is not known whether the request was applied"
 	// ErrNotSent means that the request was not sent: the gateway could not be
 	// reached (dial, DNS, TLS, proxy), there was no credential for it, or the
 	// context ended first. Nothing was applied.
 	ErrNotSent sentinelError = "the request was not sent"
 
-	ErrValidation   sentinelError = "the request breaks a rule"                      // 400, 422, another 4xx, or found before it was sent
+	ErrValidation   sentinelError = "the request is invalid"                         // 400, 422, any other 4xx, or detected before sending
 	ErrUnauthorized sentinelError = "the credentials are missing or invalid"         // 401
 	ErrForbidden    sentinelError = "the resource is forbidden to these credentials" // 403
 	ErrNotFound     sentinelError = "there is no such resource"                      // 404
-	ErrDuplicate    sentinelError = "the reference was used before"                  // 409 of a reference or an idempotency key
+	ErrDuplicate    sentinelError = "the reference was used before"                  // 409 for a reused reference or idempotency key
 	ErrConflict     sentinelError = "the resource's state does not allow it"         // any 409, and 412
 	ErrRetired      sentinelError = "the endpoint is retired"                        // 410
 	ErrRateLimited  sentinelError = "too many requests"                              // 429
@@ -70,33 +70,34 @@ type Error struct {
 	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF
 	Fields   []FieldError
 
-	RequestID  string        // the gateway's trace id, for its support
+	RequestID  string        // the gateway's trace id, for support requests
 	Reference  string        // the reference that was sent, even if it was generated
-	RetryAfter time.Duration // from the header Retry-After; 0 without it
+	RetryAfter time.Duration // from the Retry-After header; 0 without one
 	Attempts   int           // how many requests were made
 	Header     http.Header   // of the response, without secrets
 	Body       []byte        // of the response, at most 4 KiB; it may contain personal data
 
-	// Existing is the older resource with the reference, if the gateway returned
-	// it: a *[Transaction], *[Transfer], … as the call returns it.
+	// Existing is the resource that already has the reference, if the gateway
+	// returned it. It has the type that the call returns, such as
+	// *[Transaction] or *[Transfer].
 	Existing any
-	// ResourceID is the id of the resource with the reference, if a 409 names
-	// it: read it instead of creating it again.
+	// ResourceID is the id of the resource that already has the reference, if a
+	// 409 names it. Read that resource instead of creating another.
 	ResourceID string
 
 	// Err is the reason why there is no response, or the error of the context
 	// that ended the call; nil if the gateway rejected the call.
 	Err error
 
-	duplicate bool // a 409 of a reference
-	otherBody bool // a 409 of an idempotency key that was used with another body
-	notSent   bool // no attempt left
-	unknown   bool // inside an OutcomeError: the response is not conclusive
-	hopeless  bool // another call would fail too
+	duplicate bool // a 409 for a reused reference
+	otherBody bool // a 409 for an idempotency key that was used with another body
+	notSent   bool // no attempt was sent
+	unknown   bool // inside an OutcomeError: the response is inconclusive
+	permanent bool // repeating the call would fail too
 	kind      int  // the status that the sentinels match, if it is not StatusCode
 }
 
-// Error returns one line without secrets and query.
+// Error returns a one-line message without secrets or queries.
 func (e *Error) Error() string {
 	parts := []string{"gateway: " + e.Op}
 	if e.StatusCode != 0 {
@@ -195,27 +196,28 @@ func (e *Error) LogValue() slog.Value {
 
 // OutcomeError reports a write that was sent and may have been applied: the
 // response was lost or unreadable, the gateway failed, or it rejected a retry
-// for a reason that the first request may have caused. A repeat with another
-// reference may pay twice.
+// for a reason that the first request may have caused. Repeating it with
+// another reference may pay twice. Instead:
 //
-//   - A create: find it by Reference ([TransactionsService.FindByExternalRef]),
-//     or repeat it with the same reference: it is [ErrDuplicate] if it was applied.
-//   - A write with an IdempotencyKey, of a client with [WithIdempotencyKeys]:
-//     repeat it with that key and the same params.
-//   - Any other write: read the resource and see whether it changed.
+//   - Look a created resource up by its Reference
+//     ([TransactionsService.FindByExternalRef]), or repeat the create with the
+//     same reference. If it was applied, you get the resource or [ErrDuplicate].
+//   - If the client uses [WithIdempotencyKeys], repeat the write with the same
+//     IdempotencyKey and params.
+//   - After any other write, read the resource and check whether it changed.
 //
 // It matches [ErrOutcomeUnknown] and no other sentinel; errors.As finds the
-// [*Error] with the response of the gateway.
+// [*Error] with the gateway's response.
 type OutcomeError struct {
 	Op             string
 	Reference      string // the reference that was sent, even if it was generated
 	IdempotencyKey string // the header that was sent, even if it was generated; "" for none
-	ResourceID     string // if a response names the resource with the reference, which may be an older one
-	ResourceStatus string // as ResourceID
+	ResourceID     string // of the resource that a response named, which may be an older one with the same reference
+	ResourceStatus string // of the same resource
 	Err            error  // an *Error
 }
 
-// Error returns one line with the operation and the reason.
+// Error returns a one-line message with the operation and the reason.
 func (e *OutcomeError) Error() string {
 	text := "gateway: " + e.Op + ": the outcome is unknown"
 	if e.ResourceID != "" {
@@ -247,22 +249,22 @@ func (e *OutcomeError) LogValue() slog.Value {
 	)
 }
 
-// FieldError is a rule that a request breaks, found by the gateway or, before
-// anything was sent, by Validate.
+// FieldError is an invalid field of a request, reported by the gateway or,
+// before anything is sent, by Validate.
 type FieldError struct {
-	Field   string `json:"field"`   // the member: "amount", "buyer.address.city", "products[0].name"
+	Field   string `json:"field"`   // "amount", "buyer.address.city", "products[0].name"
 	Message string `json:"message"` // the rule in words
 	Code    string `json:"code"`    // required, invalid_type, too_small, too_big, invalid_string, invalid_enum_value
 }
 
-// ValidationError lists the members of a request that break rules, found before
-// anything is sent. Like a rejection by the gateway it matches [ErrValidation].
+// ValidationError lists the invalid fields of a request that was not sent. Like
+// a rejection by the gateway, it matches [ErrValidation].
 type ValidationError struct {
 	Op     string       // the operation: "transactions.create"; "" from Validate
 	Fields []FieldError // at least one
 }
 
-// Error returns one line with every member and its rule.
+// Error returns a one-line message with the fields and the rules they break.
 func (e *ValidationError) Error() string {
 	op := e.Op
 	if op != "" {
@@ -286,7 +288,7 @@ func joinFields(fields []FieldError) string {
 	return strings.Join(parts, "; ")
 }
 
-// maxErrorBody limits how much of a body an Error keeps.
+// maxErrorBody is the maximum size of Error.Body.
 const maxErrorBody = 4 << 10
 
 // failure returns the error for a response, or for its absence; nil for a
@@ -301,24 +303,24 @@ func (r *request) failure(res *transport.Result) error {
 	}
 	e := r.newError(res, problem)
 	if isSuccess(res.Status) { // and its body is incomplete
-		return r.doubt(res, e)
+		return r.inconclusive(res, e)
 	}
 	return r.rejected(res, e)
 }
 
-// rejected returns the error of a response that reports that nothing was done.
-// That is true only of that attempt: an earlier attempt that was applied may
-// have caused the rejection (a used token, a spent balance), whatever the
-// status.
+// rejected returns the error for a response that rejects the request. Only the
+// last attempt is certain to have had no effect: an earlier attempt may have been
+// applied and have caused the rejection (a used token, a spent balance), whatever
+// the status.
 func (r *request) rejected(res *transport.Result, e *Error) error {
 	if res.MayHaveApplied && !e.otherBody {
-		return r.doubt(res, e)
+		return r.inconclusive(res, e)
 	}
 	return e
 }
 
-// doubt returns e for a read, and an OutcomeError for a write.
-func (r *request) doubt(res *transport.Result, e *Error) error {
+// inconclusive returns e for a read, and an OutcomeError for a write.
+func (r *request) inconclusive(res *transport.Result, e *Error) error {
 	if isRead(r.op.Method) {
 		return e
 	}
@@ -332,7 +334,7 @@ func (r *request) doubt(res *transport.Result, e *Error) error {
 
 func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 
-// undecodable returns the error of a 2xx response without a resource.
+// undecodable returns the error for a 2xx response without a resource.
 func (r *request) undecodable(res *transport.Result, err error) error {
 	if errors.Is(err, wire.ErrFailed) {
 		problem := wire.DecodeProblem(concealed(res))
@@ -340,7 +342,7 @@ func (r *request) undecodable(res *transport.Result, err error) error {
 	}
 	e := r.newError(res, wire.Problem{Title: "unreadable response", RequestID: wire.DecodeProblem(concealed(res)).RequestID})
 	e.Err = wire.DescribeError(err)
-	return r.doubt(res, e)
+	return r.inconclusive(res, e)
 }
 
 func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
@@ -350,11 +352,11 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 		Type: p.Type, Title: p.Title, Detail: p.Detail, Instance: p.Instance, Code: p.Code,
 		RequestID: cmp.Or(res.RequestID(), p.RequestID), Reference: r.reference,
 		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
-		Header: allowedHeader(res.Header), Err: res.Err, hopeless: res.Hopeless,
+		Header: allowedHeader(res.Header), Err: res.Err, permanent: res.Hopeless,
 		notSent: res.Status == 0 && !res.MayHaveApplied,
 	}
 	if isSuccess(res.Status) {
-		e.kind = p.Status // a failure in a 200 may state its kind
+		e.kind = p.Status // an error in the body of a 200 may have its own status
 	}
 	if res.Ended != nil {
 		e.Err = res.Ended
@@ -378,7 +380,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	return e
 }
 
-// fillResponse fills the caller's Response.
+// fillResponse fills the Response of [ResponseInto], if there is one.
 func (r *request) fillResponse(res *transport.Result, requestID string) {
 	if r.o.response == nil {
 		return
@@ -392,7 +394,7 @@ func (r *request) fillResponse(res *transport.Result, requestID string) {
 	}
 }
 
-// allowedHeader copies the headers that contain no secret.
+// allowedHeader copies the headers that can't contain a secret.
 func allowedHeader(from http.Header) http.Header {
 	to := http.Header{}
 	for _, name := range [...]string{
@@ -406,8 +408,8 @@ func allowedHeader(from http.Header) http.Header {
 	return to
 }
 
-// validate checks the wire form of params, so that it can never disagree with
-// what would be sent.
+// validate checks params in their encoded form, which is exactly what would be
+// sent.
 func validate(params any, rule spec.Rule) error {
 	body, err := encodeRequest(params)
 	if err != nil {
@@ -420,7 +422,7 @@ func validate(params any, rule spec.Rule) error {
 	return violations("", found)
 }
 
-// validateQuery does so for params that are a query.
+// validateQuery is validate for params that are sent as a query.
 func validateQuery(params any, rule spec.Rule) error {
 	values, err := queryOf("", params)
 	if err != nil {
@@ -429,8 +431,8 @@ func validateQuery(params any, rule spec.Rule) error {
 	return violations("", spec.CheckQuery(values, rule, spec.Variant{}))
 }
 
-// queryOf returns params as a query. The gateway splits a list at its commas,
-// so a value that has one would be sent as two.
+// queryOf returns params as a query. The gateway splits lists at commas, so a
+// value that contains one would be read as two.
 func queryOf(op string, params any) (url.Values, error) {
 	var found []spec.Violation
 	for name, list := range joinedLists(params) {
@@ -453,7 +455,7 @@ func queryOf(op string, params any) (url.Values, error) {
 	return values, nil
 }
 
-// joinedLists ranges over the lists of strings in params that are sent as one
+// joinedLists iterates over the lists of strings in params that are sent as one
 // comma-separated parameter.
 func joinedLists(params any) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
@@ -500,8 +502,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// mask removes keys, card tokens, and numbers long enough to be a document or a
-// card from foreign text.
+// mask masks keys, card tokens, and numbers long enough to be a document or card
+// number, in text that comes from the gateway or the network.
 func mask(s string) string {
 	for _, prefix := range [...]string{"sk_test_", "sk_live_", "pk_test_", "pk_live_", "pgct_", "pgpm_"} {
 		s = maskAfter(s, prefix)
@@ -525,8 +527,8 @@ func maskAfter(s, prefix string) string {
 	}
 }
 
-// maskNumbers masks runs of 11 digits and more, also written as 000.000.000-00
-// or in groups. A UUID, whose groups hold letters, stays.
+// maskNumbers masks numbers of at least 11 digits, also if they are written like
+// 000.000.000-00 or in groups. UUIDs stay, since their groups contain letters.
 func maskNumbers(s string) string {
 	const shortest = 11 // a CPF
 	var b strings.Builder
@@ -544,7 +546,7 @@ func maskNumbers(s string) string {
 }
 
 // number returns the length of the digits and separators that s starts with,
-// and how many digits they are.
+// and the number of digits among them.
 func number(s string) (end, digits int) {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -568,8 +570,8 @@ func isWord(c byte) bool {
 // They are removed before the body is truncated, so that no part of one remains.
 func concealed(res *transport.Result) []byte { return []byte(res.Secrets.Hide(string(res.Body))) }
 
-// conceal removes the credentials of the request from e: a gateway, or a proxy,
-// may repeat a header in its response.
+// conceal removes the request's credentials from e: a gateway or a proxy may echo
+// a header in its response.
 func (e *Error) conceal(secrets *transport.Secrets) {
 	texts := []*string{&e.Type, &e.Title, &e.Detail, &e.Instance, &e.Code, &e.RequestID}
 	for i := range e.Fields {

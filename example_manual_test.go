@@ -8,9 +8,10 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// The code of the package's manual, compiled and run. A test compares the two.
+// The code of the package documentation in doc.go, compiled and run. A test
+// checks that the two are the same.
 
-func manualConstruct(baseURL, key string) error {
+func manualNew(baseURL, key string) error {
 	client, err := gateway.New(baseURL, gateway.BearerToken(key))
 	if err != nil {
 		return err
@@ -47,9 +48,9 @@ func manualErrors(err error) string {
 	case errors.Is(err, gateway.ErrValidation):
 		return "fix the request" // err names the fields
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrRetired):
-		return "stop" // there is no such resource, or no longer such an endpoint
+		return "stop" // the resource does not exist, or the endpoint is retired
 	case errors.Is(err, gateway.ErrUnauthorized), errors.Is(err, gateway.ErrForbidden):
-		return "fix the key" // it is wrong, or it is not allowed to do this
+		return "fix the key" // it is invalid or lacks the permission
 	case errors.Is(err, gateway.ErrRateLimited), errors.Is(err, gateway.ErrServer):
 		return "try later" // the client has already tried a few times
 	}
@@ -114,14 +115,14 @@ func manualCheckout(ctx context.Context, client *gateway.Client, redirect func(s
 	return nil
 }
 
-// The first payment: create a Pix charge, show its code, see it paid.
+// Create a Pix charge and show its code to the buyer.
 func Example() {
 	_, client := mock()
 	ctx := context.Background()
 	err := manualPay(ctx, client, func(code string) { fmt.Println("code begins with", code[:8]) })
 	fmt.Println("error:", err)
 
-	// The same order again is rejected: nothing is charged twice.
+	// A second charge with the same reference is rejected.
 	err = manualPay(ctx, client, nil)
 	fmt.Println("again:", manualErrors(err))
 
@@ -131,7 +132,7 @@ func Example() {
 	// again: read the first one
 }
 
-// All transactions, without handling pages.
+// Iterate over all transactions without handling pages.
 func Example_list() {
 	_, client := mock()
 	ctx := context.Background()
@@ -155,20 +156,20 @@ func Example_list() {
 	// error: <nil>
 }
 
-// A client that could never work is rejected.
+// New rejects configurations that can't work.
 func ExampleNew() {
-	fmt.Println(manualConstruct("https://sandbox.gateway.example", "sk_test_1"))
-	fmt.Println(manualConstruct("https://sandbox.gateway.example", "pk_test_1"))
-	fmt.Println(manualConstruct("http://gateway.example", "sk_test_1"))
+	fmt.Println(manualNew("https://sandbox.gateway.example", "sk_test_1"))
+	fmt.Println(manualNew("https://sandbox.gateway.example", "pk_test_1"))
+	fmt.Println(manualNew("http://gateway.example", "sk_test_1"))
 
 	// Output:
 	// <nil>
 	// gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account
-	// gateway: gateway.example is plain http: use https, or WithInsecureHTTP if the key may travel in the clear
+	// gateway: plain http would send the key to gateway.example unencrypted: use https, or WithInsecureHTTP if that is acceptable
 }
 
-// A subscription whose first charge needs 3-D Secure: PendingChallenge finds
-// the challenge.
+// If the first charge of a subscription needs 3-D Secure, PendingChallenge
+// returns the challenge.
 func Example_subscription() {
 	_, client := mock()
 	ctx := context.Background()
@@ -182,7 +183,7 @@ func Example_subscription() {
 	// error: <nil>
 }
 
-// A payout to a supplier's Pix key.
+// Pay a supplier by Pix key.
 func Example_payout() {
 	_, client := mock()
 	fmt.Println("error:", manualPayout(context.Background(), client))
@@ -192,7 +193,7 @@ func Example_payout() {
 	// error: <nil>
 }
 
-// A hosted page on which the buyer pays.
+// Create a hosted payment page and redirect the buyer to it.
 func Example_checkout() {
 	_, client := mock()
 	err := manualCheckout(context.Background(), client, func(url string) { fmt.Println("redirect:", url != "") })

@@ -13,21 +13,22 @@ import (
 // be nil. They run on the caller's goroutine, concurrently for concurrent
 // calls, and must not block.
 //
-// Each returns the context that the call or attempt continues with, derived
-// from ctx, and a function that is called once at the end, or nil.
+// Each returns a context derived from ctx, with which the call or attempt
+// continues, and a function that is called once when it ends. That function may
+// be nil.
 type Observer struct {
-	// Call is called when a method is called. The function that it returns gets
-	// what [ResponseInto] would store and the error that the method returns,
-	// including one found before anything was sent. Every page of a list is a
-	// call, and so is every read of a method that makes several, such as Wait.
-	// When a create looks up the resource of a lost response, those reads are
-	// calls within the create's context.
+	// Call is called at the start of each call. The function that it returns
+	// gets what [ResponseInto] would store and the error that the method
+	// returns, even if nothing was sent. Every page of a list is a call, and so
+	// is every read of a method that makes several, such as Wait. When a create
+	// looks up a resource whose response was lost, those reads are calls within
+	// the create's context.
 	Call func(ctx context.Context, op Operation) (context.Context, func(Response, error))
 
 	// Attempt is called before each request of a call; ctx is derived from the
-	// call's. The function that it returns is called when the response was read,
-	// or failed, and the client has decided whether to retry. The context that
-	// Attempt returns reaches the transport of [WithHTTPClient].
+	// call's. The function that it returns is called when the attempt has ended
+	// and the client has decided whether to retry. The transport of
+	// [WithHTTPClient] gets the context that Attempt returns.
 	Attempt func(ctx context.Context, a Attempt) (context.Context, func(AttemptResult))
 }
 
@@ -45,13 +46,13 @@ type Attempt struct {
 type AttemptResult struct {
 	StatusCode int           // 0 if there was no response
 	RequestID  string        // the gateway's trace id
-	Err        error         // why there is no complete response; without URL and credential
+	Err        error         // why there is no complete response; contains no URL or credential
 	Retry      bool          // another attempt follows
 	Wait       time.Duration // until that attempt
 }
 
-// WithObserver reports every call and every attempt to o, in place of an observer
-// that was set before. The module contrib/otel has one for OpenTelemetry.
+// WithObserver reports every call and every attempt to o. It replaces an observer
+// set before. The module contrib/otel has an observer for OpenTelemetry.
 func WithObserver(o Observer) Option {
 	return func(s *settings) error {
 		s.observer = o
@@ -72,8 +73,8 @@ func (r *request) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// end notifies the observer of the end of the call. It is not deferred: a call that
-// panics has not succeeded.
+// end notifies the observer that the call has ended. It is not deferred, because
+// it would report a call that panics as a success.
 func (r *request) end(err error) {
 	if r.ended != nil {
 		r.ended(*r.o.response, err)

@@ -18,10 +18,10 @@ import (
 // options start with With.
 type Option func(*settings) error
 
-// settings are changed by options; a client keeps them for With.
+// settings are what options change. A client keeps them for With.
 type settings struct {
 	httpClient     *http.Client // the caller's, or nil
-	own            *http.Client // has its own pool, unless the caller has set one
+	own            *http.Client // with its own pool; nil if the caller has set one
 	logger         *slog.Logger
 	credential     Credential
 	userAgent      string
@@ -33,7 +33,7 @@ type settings struct {
 	longestWait    time.Duration
 	jitter         func() float64
 
-	idempotencyKeys bool // the gateway honours the header
+	idempotencyKeys bool // the gateway supports the Idempotency-Key header
 	observer        Observer
 }
 
@@ -49,8 +49,9 @@ func defaultSettings() settings {
 	}
 }
 
-// WithHTTPClient sends through a copy of client: its transport, timeout and
-// cookie jar. The copy follows no redirects. The client's pool is never closed.
+// WithHTTPClient sends requests with a copy of client, which has the same
+// transport, timeout and cookie jar but does not follow redirects. Idle
+// connections of client are never closed.
 func WithHTTPClient(client *http.Client) Option {
 	return func(s *settings) error {
 		if client == nil {
@@ -62,9 +63,9 @@ func WithHTTPClient(client *http.Client) Option {
 }
 
 // WithLogger logs every attempt: operation, method, path template, status,
-// attempt, wait, duration and request id, and nothing else. Retries are
-// warnings, failed calls are errors, and everything else is debug. By default
-// nothing is logged.
+// attempt, wait, duration and request id, and nothing else. Retries are logged
+// as warnings, failed calls as errors, and everything else at debug level. By
+// default nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *settings) error {
 		if logger == nil {
@@ -84,7 +85,7 @@ func WithCredential(credential Credential) Option {
 }
 
 // WithUserAgent puts the name of your application, such as "shop/1.4", in front
-// of the client's in the header User-Agent.
+// of the client's name in the User-Agent header.
 func WithUserAgent(name string) Option {
 	return func(s *settings) error {
 		if name == "" || !validHeaderValue(name) {
@@ -95,8 +96,8 @@ func WithUserAgent(name string) Option {
 	}
 }
 
-// WithInsecureHTTP allows a base URL with http for a host other than this
-// machine. The key is then sent unencrypted.
+// WithInsecureHTTP allows plain http to a host other than the local machine. The
+// key is then sent unencrypted.
 func WithInsecureHTTP() Option {
 	return func(s *settings) error {
 		s.insecure = true
@@ -106,7 +107,7 @@ func WithInsecureHTTP() Option {
 
 // WithAutoReference sets whether the client generates a reference for a create
 // that has none, once per call, which makes the call safe to retry. The default
-// is true. Without it such creates are not retried if they may have been
+// is true. If it is false, such creates are not retried when they may have been
 // applied.
 func WithAutoReference(on bool) Option {
 	return func(s *settings) error {
@@ -115,15 +116,16 @@ func WithAutoReference(on bool) Option {
 	}
 }
 
-// WithIdempotencyKeys is for a gateway that honours the header Idempotency-Key:
-// it applies requests with the same key once and replays the first response.
-// Check with your gateway first: if it ignores the header, a lost response
-// leads to a second refund.
+// WithIdempotencyKeys is for gateways that support the Idempotency-Key header,
+// that is, that apply requests with the same key once and replay the first
+// response. Make sure that yours does: if it ignores the header, a retry after a
+// lost response refunds twice.
 //
-// Every write without a reference (a refund, a cancellation, an update, a
-// checkout link, a POST of [Client.Do]) then sends a key, yours from
-// [IdempotencyKey] or a generated one, and is retried with it. If the outcome
-// stays unknown, [OutcomeError.IdempotencyKey] is that key.
+// With this option the client sends a key with every write that has no reference
+// (a refund, a cancellation, an update, a checkout link, a POST of [Client.Do]):
+// yours from [IdempotencyKey], or a generated one. It retries the write with the
+// same key. If the outcome stays unknown, [OutcomeError.IdempotencyKey] has the
+// key.
 func WithIdempotencyKeys() Option {
 	return func(s *settings) error {
 		s.idempotencyKeys = true
@@ -163,14 +165,14 @@ func WithBackoff(first, longest time.Duration) Option {
 
 func checkAttempts(n int) error {
 	if n < 1 {
-		return fmt.Errorf("gateway: %d attempts: there must be at least 1", n)
+		return fmt.Errorf("gateway: the number of attempts is %d: it must be at least 1", n)
 	}
 	return nil
 }
 
 func checkTimeout(d time.Duration) error {
 	if d <= 0 {
-		return fmt.Errorf("gateway: an attempt timeout of %s: it must be above 0", d)
+		return fmt.Errorf("gateway: the attempt timeout is %s: it must be above 0", d)
 	}
 	return nil
 }
@@ -197,8 +199,9 @@ type bodyField struct {
 	json []byte
 }
 
-// ResponseInto stores what the response contains apart from the resource in r:
-// request id, headers, attempts, the reference that was sent.
+// ResponseInto stores everything about the response except the resource in r:
+// status, request id, headers, number of attempts and the reference that was
+// sent.
 func ResponseInto(r *Response) RequestOption {
 	return func(o *callOptions) error {
 		if r == nil {
@@ -209,7 +212,7 @@ func ResponseInto(r *Response) RequestOption {
 	}
 }
 
-// NoRetry makes one attempt.
+// NoRetry limits this call to one attempt.
 func NoRetry() RequestOption { return MaxAttempts(1) }
 
 // MaxAttempts sets how many requests this call may make.
@@ -234,10 +237,10 @@ const (
 	maxIdempotencyKey    = 255
 )
 
-// IdempotencyKey sends the header Idempotency-Key, 1 to 255 characters. A
-// client with [WithIdempotencyKeys] retries the call with it. Store the key
-// with the order before the call, so that another process can repeat it too.
-// The same key with another body is [ErrDuplicate].
+// IdempotencyKey sends key, 1 to 255 characters, in the Idempotency-Key header.
+// A client with [WithIdempotencyKeys] retries the call with it. Store the key
+// with the order before the call, so that another process can repeat the call.
+// Reusing a key with another body returns [ErrDuplicate].
 //
 // Without that option the header is sent, but the client does not rely on it,
 // because the interface document has no such header. Creates have an
@@ -252,13 +255,15 @@ func IdempotencyKey(key string) RequestOption {
 	}
 }
 
-// RepeatOf declares that the call repeats an earlier one with the same
-// reference or [IdempotencyKey], first sent at the given time of this machine's
-// clock, for example by a process that died before it read the response. The
-// earlier call counts as an attempt of this one: a create that is rejected as a
-// duplicate is found by its reference and returned, with [Response.Recovered]
-// set, and any other failure is [ErrOutcomeUnknown], because the first call may
-// have been applied.
+// RepeatOf marks this call as a repeat of an earlier one with the same reference
+// or [IdempotencyKey], made for example by a process that died before it read
+// the response. sent is when the earlier call was first sent, by this machine's
+// clock.
+//
+// The earlier call counts as an attempt of this one. If a create is rejected as
+// a duplicate, the client finds the resource by its reference and returns it,
+// with [Response.Recovered] set. Any other failure is [ErrOutcomeUnknown],
+// because the earlier call may have been applied.
 func RepeatOf(sent time.Time) RequestOption {
 	return func(o *callOptions) error {
 		if sent.IsZero() {
@@ -269,8 +274,8 @@ func RepeatOf(sent time.Time) RequestOption {
 	}
 }
 
-// Header sends a header in addition to those of the client. Set credentials
-// with [UseCredential].
+// Header sends a header in addition to those of the client. For credentials use
+// [UseCredential].
 func Header(name, value string) RequestOption {
 	return func(o *callOptions) error {
 		canonical := http.CanonicalHeaderKey(name)
@@ -278,12 +283,12 @@ func Header(name, value string) RequestOption {
 		case "Authorization", apiKeyHeader:
 			return errors.New("gateway: send credentials with UseCredential, not with Header")
 		case "Content-Length", "Content-Type", "Host", "Transfer-Encoding", "Connection", "Accept-Encoding":
-			return fmt.Errorf("gateway: the header %s is the client's own", canonical)
+			return fmt.Errorf("gateway: the header %s can't be changed: the client sets it", canonical)
 		case idempotencyKeyHeader:
 			return IdempotencyKey(value)(o)
 		}
 		if !validHeaderName(name) || !validHeaderValue(value) {
-			return fmt.Errorf("gateway: header %q has a name or a value that can't be sent", name)
+			return fmt.Errorf("gateway: header %q: the name or the value contains characters that headers can't have", name)
 		}
 		if o.header == nil {
 			o.header = http.Header{}
@@ -293,7 +298,7 @@ func Header(name, value string) RequestOption {
 	}
 }
 
-// Query adds a query parameter that the params don't have.
+// Query adds a query parameter for which the params have no field.
 func Query(name, value string) RequestOption {
 	return func(o *callOptions) error {
 		if name == "" {
@@ -307,20 +312,23 @@ func Query(name, value string) RequestOption {
 	}
 }
 
-// BodyField adds a top-level member to the request body that the params don't
-// have; v is anything that marshals.
+// BodyField adds a top-level field to the request body, for fields that the
+// params don't have. v is any value that encodes to JSON.
 func BodyField(name string, v any) RequestOption {
 	return func(o *callOptions) error {
+		if name == "" {
+			return errors.New("gateway: BodyField needs a name")
+		}
 		value, err := encodeRequest(v)
-		if err != nil || name == "" {
-			return fmt.Errorf("gateway: BodyField %q: it needs a name and a value that marshals: %w", name, err)
+		if err != nil {
+			return fmt.Errorf("gateway: BodyField %q: %w", name, err)
 		}
 		o.body = append(o.body, bodyField{name, value})
 		return nil
 	}
 }
 
-// UseCredential sends this call with another credential.
+// UseCredential makes this call with another credential.
 func UseCredential(credential Credential) RequestOption {
 	return func(o *callOptions) error {
 		o.credential = &credential
@@ -328,8 +336,8 @@ func UseCredential(credential Credential) RequestOption {
 	}
 }
 
-// Named sets the name of a call of [Client.Do] in errors, logs and spans: an
-// operation, such as "reports.get", and its path template, such as
+// Named sets the name of a [Client.Do] call in errors, logs and spans: an
+// operation, such as "reports.get", and a path template, such as
 // "/v2/reports/{id}".
 func Named(operation, pathTemplate string) RequestOption {
 	return func(o *callOptions) error {
@@ -341,7 +349,7 @@ func Named(operation, pathTemplate string) RequestOption {
 func applyOptions(o *callOptions, opts []RequestOption) error {
 	for _, option := range opts {
 		if option == nil {
-			return errors.New("gateway: a nil RequestOption")
+			return errors.New("gateway: nil RequestOption")
 		}
 		if err := option(o); err != nil {
 			return err
@@ -369,9 +377,9 @@ func validHeaderValue(s string) bool {
 	return true
 }
 
-// newPool returns a client with its own connection pool. Dialing times out
-// before an attempt does, so that a dead host can be distinguished from a lost
-// response.
+// newPool returns an HTTP client with its own connection pool. Its dial timeout
+// is shorter than the attempt timeout, which distinguishes a dead host from a
+// lost response.
 func newPool() *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{Transport: &http.Transport{

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Direction is the direction in which a cursor list continues from its cursor.
+// Direction is the direction in which a list continues from a cursor.
 type Direction string
 
 // The directions. Items are newest first in both.
@@ -22,21 +22,22 @@ const (
 	DirectionPrev Direction = "prev"
 )
 
-// Known reports whether the interface names d.
+// Known reports whether this version defines d.
 func (d Direction) Known() bool { return spec.Directions.Has(string(d)) }
 
 // Page is one page of a list.
 type Page[T any] struct {
 	Items []T
-	Total int // of all pages; 0 if unknown
+	Total int // items on all pages; 0 if unknown
 
 	// The cursors of the pages after and before this one, "" if there is none.
-	// To continue a list from a cursor, even in another process, set the
-	// params' Cursor.
+	// To continue a list from a cursor, even in another process, set Cursor in
+	// the params.
 	NextCursor string
 	PrevCursor string
 
-	// The number of this page, from 1, and its size, in lists by page number.
+	// The number of this page, from 1, and its size. Only lists with page
+	// numbers have them.
 	Number int
 	Limit  int
 }
@@ -54,7 +55,8 @@ func (p *Page[T]) HasMore() bool {
 }
 
 // Collect reads the items of All into a slice: at most limit of them, or all if
-// limit is below 1. On an error it returns the items read before it.
+// limit is less than 1. If it fails, it returns the error and the items read so
+// far.
 func Collect[T any](seq iter.Seq2[*T, error], limit int) ([]T, error) {
 	var items []T
 	for item, err := range seq {
@@ -86,7 +88,7 @@ func items[T any](pages iter.Seq2[*Page[T], error]) iter.Seq2[*T, error] {
 	}
 }
 
-// fetchPage makes one call for the page that the request's query asks for.
+// fetchPage makes one call for the page that the request asks for.
 func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	ctx = r.begin(ctx)
 	page, err := readPage[T](ctx, r)
@@ -101,7 +103,7 @@ func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	}
 	list, err := wire.DecodeList[T](res.Body)
 	if err == nil {
-		err = wholeItems(list.Items)
+		err = checkIdentities(list.Items)
 	}
 	if err != nil {
 		return nil, r.undecodable(res, err)
@@ -118,9 +120,8 @@ func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	return page, nil
 }
 
-// numbered reports whether a page belongs to a list by page number. If a
-// gateway sends cursors although page numbers are documented, the cursors are
-// used.
+// numbered reports whether a list continues by page number. If a gateway sends
+// cursors where page numbers are documented, the cursors are used.
 func (r *request) numbered(page interface{ hasCursor() bool }) bool {
 	return r.op.Numbered && !page.hasCursor() && !r.query.Has("cursor")
 }
@@ -147,8 +148,8 @@ func (r *request) turn(name, value string) {
 	r.url = &u
 }
 
-// list prepares the request for a list. Params that break a rule are reported to the
-// observer as a call that failed.
+// list prepares the request for a list. Invalid params are reported to the
+// observer as a failed call.
 func (c *Client) list(ctx context.Context, op *spec.Operation, params any, opts []RequestOption) (*request, error) {
 	r, err := c.newRequest(op, opts)
 	if err != nil {
@@ -198,8 +199,8 @@ func listPages[T any](ctx context.Context, c *Client, op *spec.Operation, params
 	}
 }
 
-// pager reads one page after another. It does not rely on the gateway to end
-// the list: a list that does not advance ends with an error.
+// pager reads one page after another. If a list does not advance, it returns an
+// error, rather than rely on the gateway to end the list.
 type pager[T any] struct {
 	*request
 
@@ -216,9 +217,9 @@ func (p *pager[T]) read(ctx context.Context) (*Page[T], error) {
 	}
 	switch wanted := p.number("page"); {
 	case page.Number != wanted:
-		return nil, p.circle("the gateway returned page %d instead of page %d", page.Number, wanted)
+		return nil, p.notAdvancing("the gateway returned page %d instead of page %d", page.Number, wanted)
 	case len(page.Items) > 0 && reflect.DeepEqual(page.Items, p.last.Items):
-		return nil, p.circle("page %d has the same items as the page before it", wanted)
+		return nil, p.notAdvancing("page %d has the same items as the page before it", wanted)
 	}
 	return page, nil
 }
@@ -240,7 +241,7 @@ func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 	case cursor == "":
 		return false, nil
 	case p.cursors[cursor]:
-		return false, p.circle("cursor %q was returned twice", cursor)
+		return false, p.notAdvancing("cursor %q was returned twice", cursor)
 	}
 	p.cursors[cursor] = true
 	p.request.turn("cursor", cursor)
@@ -248,9 +249,8 @@ func (p *pager[T]) turn(page *Page[T]) (more bool, err error) {
 }
 
 // count reports whether another page follows a numbered page. It counts the
-// received items rather than the requested limit, which the gateway may cap. A
-// full page never ends the list, so nothing is lost if the total counts only
-// one page.
+// items received, since the gateway may cap the requested limit. A full page
+// never ends the list, so no item is missed if the total counts only one page.
 func (p *pager[T]) count(page *Page[T]) bool {
 	n := len(page.Items)
 	if p.last == nil {
@@ -260,6 +260,6 @@ func (p *pager[T]) count(page *Page[T]) bool {
 	return n > 0 && (p.seen < page.Total || page.Limit == 0 && page.Total == 0 || page.Limit > 0 && n >= page.Limit)
 }
 
-func (p *pager[T]) circle(format string, args ...any) error {
+func (p *pager[T]) notAdvancing(format string, args ...any) error {
 	return &Error{Op: p.op.Name, Err: fmt.Errorf("the list does not advance: "+format, args...)}
 }

@@ -28,9 +28,9 @@ type keyedCreate[P, T any] struct {
 	reference func(*P) *string  // the reference in the params
 	same      func(*P, *T) bool // whether a resource matches the params; see agrees
 
-	// get reads a resource and its reference by id, search finds the id that
-	// has a reference. They recover the resource of an earlier attempt of a
-	// call; nil if a 409 always belongs to another call.
+	// get reads a resource and its reference by id; search returns the id of the
+	// resource with a reference. They recover a resource that an earlier attempt
+	// created; they are nil if such a resource can't be recovered.
 	get    func(ctx context.Context, c *Client, id string, opts []RequestOption) (resource *T, reference string, err error)
 	search func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (id string, err error)
 }
@@ -75,7 +75,7 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 	return got, nil
 }
 
-// received returns the resource from the attempts, or their error.
+// received returns the resource that the attempts produced, or their error.
 func received[T any](r *request, res *transport.Result) (*T, error) {
 	if err := r.failure(res); err != nil {
 		return nil, err
@@ -83,15 +83,14 @@ func received[T any](r *request, res *transport.Result) (*T, error) {
 	return decode[T](r, res)
 }
 
-// setReference sets the call's reference or, if there is none, changes its
-// class.
+// setReference sets the call's reference. A call without one is unsafe to repeat.
 func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	inParams := k.reference(params)
 	r.reference = *inParams
 	automatic := k.automatic && r.client.settings.autoReference
 	for _, f := range r.o.body {
 		if f.name == k.member {
-			automatic = false                        // also if the caller sends null
+			automatic = false                        // even if the caller sends null
 			_ = json.Unmarshal(f.json, &r.reference) // only a string is a reference
 		}
 	}
@@ -108,7 +107,7 @@ func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	return nil
 }
 
-// splice inserts the member of a BodyField before those of the body.
+// splice inserts the field of a BodyField at the start of the body.
 func (r *request) splice(name string, value []byte) {
 	quoted, err := json.Marshal(name)
 	if err != nil { // a string always encodes
@@ -129,8 +128,8 @@ func (r *request) splice(name string, value []byte) {
 	r.body = append(body, rest...)
 }
 
-// recover searches for the resource of an earlier attempt whose response was
-// lost: a later one was rejected with failed, which that attempt may have
+// recover looks for the resource of an earlier attempt whose response was lost.
+// failed is the rejection of a later attempt, which the earlier one may have
 // caused.
 func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transport.Result, params *P, failed error) (*T, error) {
 	e, ok := errors.AsType[*Error](failed)
@@ -151,9 +150,8 @@ func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transp
 	return got, nil
 }
 
-// lookUpError is the reason why a resource was not found after a lost
-// response. The reason does not apply to the create, so it matches no
-// sentinel.
+// lookUpError is the reason why a resource was not found after a lost response.
+// It matches no sentinel, because the reason is not that of the create.
 type lookUpError struct{ before, err error }
 
 // Error appends the reason to the create's error.
@@ -165,8 +163,8 @@ func (l lookUpError) Error() string {
 	return text
 }
 
-// Is reports whether target, unless it is a sentinel, is in the chain of
-// either.
+// Is reports whether target is in the chain of either error. It is always false
+// for a sentinel.
 func (l lookUpError) Is(target error) bool {
 	_, sentinel := target.(sentinelError)
 	return !sentinel && (errors.Is(l.before, target) || errors.Is(l.err, target))
@@ -210,8 +208,8 @@ func (r *request) sameCaller() []RequestOption {
 	}}
 }
 
-// older returns the error of a create that got another resource than the
-// requested one.
+// older returns the error of a create whose reference belongs to an older,
+// different resource.
 func (r *request) older(res *transport.Result, existing any) error {
 	e := r.newError(res, wire.Problem{
 		Title: "Duplicate reference", Detail: "the reference belongs to an older resource that differs from the requested one",
@@ -227,11 +225,13 @@ func agrees[T comparable](asked, returned T) bool {
 	return asked == none || returned == none || asked == returned
 }
 
-// searchPages is how many of the newest pages are searched for a lost response.
+// searchPages is how many of the newest pages are searched for a resource whose
+// response was lost.
 const searchPages = 10
 
-// searchNewest returns the id of the item with the reference. It continues while items
-// are younger than age, measured from the newest item: the two clocks need not agree.
+// searchNewest returns the id of the item with the reference. It stops at items
+// older than age, relative to the newest item, because the client's clock may
+// differ from the gateway's.
 func searchNewest[T any](
 	pages iter.Seq2[*Page[T], error], age time.Duration, reference string,
 	item func(*T) (id, reference string, created time.Time),

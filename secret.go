@@ -9,10 +9,10 @@ import (
 )
 
 // Secret is a string that must never be printed: an API key, a session token, a
-// webhook secret. [NewSecret] creates one and Reveal returns its text. fmt,
-// slog, JSON and reflection-based printers show "[redacted]" or an address,
-// even for a Secret in an unexported field of your own struct. Secrets with
-// equal text are equal under ==. The zero Secret is empty.
+// webhook signing secret. [NewSecret] creates one and Reveal returns its text.
+// fmt, slog, JSON and reflection-based printers show "[redacted]" or an address,
+// even for a Secret in an unexported field of your own struct. == compares the
+// texts. The zero Secret is empty.
 type Secret struct{ hidden }
 
 const redacted = "[redacted]"
@@ -32,9 +32,9 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ClientSecret passes a challenge to the client-side payment element. Its JSON
-// is the text, since it must reach the payer's browser; otherwise it is
-// redacted like a [Secret].
+// ClientSecret identifies a challenge to the client-side payment element. It
+// encodes to JSON as its text, since it must reach the payer's browser; otherwise
+// it is redacted like a [Secret].
 type ClientSecret struct{ hidden }
 
 // NewClientSecret returns the ClientSecret that holds text.
@@ -49,7 +49,7 @@ func (s ClientSecret) MarshalJSON() ([]byte, error) { return s.json(s.Reveal()) 
 // unique.Handle[string], so == compares the text.
 type hidden struct{ handle unsafe.Pointer }
 
-// This doesn't compile if a handle is anything but one pointer.
+// Compiles only if a handle is exactly one pointer.
 var _ = [1]struct{}{}[unsafe.Sizeof(unique.Handle[string]{})-unsafe.Sizeof(uintptr(0))]
 
 func hide(text string) hidden {

@@ -17,8 +17,8 @@ type SubscriptionStatus string
 
 // The states of a subscription.
 const (
-	// SubscriptionIncomplete waits for the payer: for the authorization of a
-	// Pix Automatico, or for the 3-D Secure challenge of the first card charge
+	// SubscriptionIncomplete is waiting for the payer to authorize a Pix
+	// Automatico or to pass the 3-D Secure challenge of the first card charge
 	// (see [SubscriptionsService.PendingChallenge]). A subscription whose
 	// first card charge was refused is also incomplete.
 	SubscriptionIncomplete SubscriptionStatus = "incomplete"
@@ -53,7 +53,7 @@ type SubscriptionMethod string
 
 // The payment methods of a subscription.
 const (
-	// SubscriptionCreditCard charges a card by a token of the client-side
+	// SubscriptionCreditCard charges a card, using a token from the client-side
 	// payment element. It is the default.
 	SubscriptionCreditCard SubscriptionMethod = "credit_card"
 	// SubscriptionPixAutomatic debits the payer's account after the payer has
@@ -67,8 +67,8 @@ func (m SubscriptionMethod) Known() bool { return spec.SubscriptionMethods.Has(s
 // Interval is the unit of a billing period.
 type Interval string
 
-// The intervals. A monthly period keeps the day on which the subscription
-// began, or ends on the last day of a shorter month.
+// The intervals. Monthly periods end on the day of the month on which the
+// subscription began, or on the last day of a shorter month.
 const (
 	IntervalDay   Interval = "day"
 	IntervalWeek  Interval = "week"
@@ -85,8 +85,8 @@ type FailurePolicy string
 const (
 	// ImmediateCancel ends the subscription at the first failed charge.
 	ImmediateCancel FailurePolicy = "immediate_cancel"
-	// RetryThenCancel retries on the days of RetryOffsetsDays and ends the
-	// subscription when the last retry fails. It is the default.
+	// RetryThenCancel retries on the days in RetryOffsetsDays and ends the
+	// subscription if the last retry fails. It is the default.
 	RetryThenCancel FailurePolicy = "retry_then_cancel"
 )
 
@@ -107,7 +107,7 @@ const (
 // Known reports whether this version defines r.
 func (r CancellationReason) Known() bool { return spec.CancellationReasons.Has(string(r)) }
 
-// AuthorizationStatus is a state of a Pix Automatico's authorization.
+// AuthorizationStatus is a state of a Pix Automatico authorization.
 type AuthorizationStatus string
 
 // The states of an authorization. The interface document names only pending.
@@ -123,8 +123,8 @@ const (
 func (s AuthorizationStatus) Known() bool { return spec.AuthorizationStatuses.Has(string(s)) }
 
 // Subscription is a recurring charge as the gateway stores it. Amounts are in
-// cents. Nullable strings are "", nullable numbers 0, nullable objects nil,
-// nullable timestamps the zero [Timestamp].
+// cents. Null strings decode to "", null numbers to 0, null objects to nil, and
+// null timestamps to the zero [Timestamp].
 type Subscription struct {
 	ID                 string             `json:"id"`
 	CustomerID         string             `json:"customerId"`
@@ -133,7 +133,7 @@ type Subscription struct {
 	BillingModel       string             `json:"billingModel"`               // such as "merchant_initiated"
 	BillingDayOfMonth  int                `json:"billingDayOfMonth,omitzero"` // nullable
 	Interval           Interval           `json:"interval"`
-	IntervalCount      int                `json:"intervalCount"` // intervals in a period
+	IntervalCount      int                `json:"intervalCount"` // intervals per period
 	Amount             int64              `json:"amount"`        // charged every period
 	Currency           Currency           `json:"currency"`
 	TrialEnd           Timestamp          `json:"trialEnd"`           // nullable
@@ -151,13 +151,13 @@ type Subscription struct {
 
 	Products []SubscriptionProduct `json:"products"`
 
-	// RecurringAuthorization is the state of a Pix Automatico's authorization;
+	// RecurringAuthorization is the payer's authorization of a Pix Automatico;
 	// nil for a card.
 	RecurringAuthorization *RecurringAuthorization `json:"recurringAuthorization"`
 
-	// Authorization has what the payer of a Pix Automatico needs. Only the
-	// response to the create has it. [Subscription.AuthorizationQRCode]
-	// returns the code from either member.
+	// Authorization is what the payer needs to authorize a Pix Automatico. Only
+	// the response to a create has it. [Subscription.AuthorizationQRCode]
+	// returns the code from either field.
 	Authorization *RecurringAuthorization `json:"authorization,omitzero"`
 
 	// Transactions are the charges. Only responses to
@@ -166,17 +166,17 @@ type Subscription struct {
 
 	CreatedAt Timestamp                  `json:"createdAt"`
 	UpdatedAt Timestamp                  `json:"updatedAt"`
-	Extra     map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra     map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes s in the gateway's form.
+// MarshalJSON writes s in the gateway's format.
 func (s Subscription) MarshalJSON() ([]byte, error) {
 	type plain Subscription
 	return wire.Marshal((*plain)(&s))
 }
 
-// AuthorizationQRCode returns the copy-paste text and content of the QR code
-// with which the payer authorizes a Pix Automatico. It is "" for a card.
+// AuthorizationQRCode returns the code with which the payer authorizes a Pix
+// Automatico: show it as a QR code and as text to copy. It is "" for a card.
 func (s *Subscription) AuthorizationQRCode() string {
 	for _, a := range [...]*RecurringAuthorization{s.Authorization, s.RecurringAuthorization} {
 		if a != nil && a.QRCode != "" {
@@ -192,10 +192,10 @@ type SubscriptionProduct struct {
 	Price    int64                      `json:"price"` // unit price in cents
 	Quantity int                        `json:"quantity"`
 	Tangible bool                       `json:"tangible"`
-	Extra    map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra    map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes s in the gateway's form.
+// MarshalJSON writes s in the gateway's format.
 func (s SubscriptionProduct) MarshalJSON() ([]byte, error) {
 	type plain SubscriptionProduct
 	return wire.Marshal((*plain)(&s))
@@ -206,10 +206,10 @@ type RecurringAuthorization struct {
 	Status         AuthorizationStatus        `json:"status"`
 	QRCode         string                     `json:"qr_code"`         // nullable
 	ExpirationDate Timestamp                  `json:"expiration_date"` // nullable
-	Extra          map[string]json.RawMessage `json:",embed"`          // members unknown to this version
+	Extra          map[string]json.RawMessage `json:",embed"`          // fields unknown to this version
 }
 
-// MarshalJSON writes r in the gateway's form.
+// MarshalJSON writes r in the gateway's format.
 func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
 	type plain RecurringAuthorization
 	return wire.Marshal((*plain)(&r))
@@ -227,24 +227,24 @@ type SubscriptionTransaction struct {
 	ExternalRef    string                     `json:"externalRef"` // nullable
 	CreatedAt      Timestamp                  `json:"createdAt"`
 	PaidAt         Timestamp                  `json:"paidAt"` // nullable
-	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes s in the gateway's form.
+// MarshalJSON writes s in the gateway's format.
 func (s SubscriptionTransaction) MarshalJSON() ([]byte, error) {
 	type plain SubscriptionTransaction
 	return wire.Marshal((*plain)(&s))
 }
 
-// SubscriptionParams is the body of POST /v2/subscriptions. A member at its
-// zero value is not sent.
+// SubscriptionParams is the body of POST /v2/subscriptions. Fields with their
+// zero value are not sent.
 //
 // A card subscription requires CustomerID, Amount, Interval and Token; Pix
 // Automatico requires CustomerID, Amount, Interval and PaymentMethod, and no
 // Token.
 type SubscriptionParams struct {
-	// CustomerID is the id of an existing customer, see
-	// [CustomersService.Create]. An unknown one is [ErrNotFound].
+	// CustomerID is the id of an existing customer; see
+	// [CustomersService.Create].
 	CustomerID string `json:"customer_id"`
 
 	Amount        int64              `json:"amount"`                  // cents, 1 to 100000000, charged every period; required
@@ -254,12 +254,12 @@ type SubscriptionParams struct {
 	IntervalCount int                `json:"interval_count,omitzero"` // 1 to 365; default 1
 	FailurePolicy FailurePolicy      `json:"failure_policy,omitzero"` // default RetryThenCancel
 
-	// RetryOffsetsDays are the days of the retries, counted from the first
-	// failure of a renewal: 1 to 10 of them, each 1 to 30.
+	// RetryOffsetsDays is when a failed renewal is retried, in days after the
+	// first failure: 1 to 10 values, each 1 to 30.
 	RetryOffsetsDays []int `json:"retry_offsets_days,omitzero"`
 
 	Currency     Currency       `json:"currency,omitzero"`     // default BRL
-	Metadata     map[string]any `json:"metadata,omitzero"`     // your own id; echoed in the subscription's webhooks
+	Metadata     map[string]any `json:"metadata,omitzero"`     // your own data; echoed in the subscription's webhooks
 	Informations []Information  `json:"informations,omitzero"` // at most 50
 
 	// IdempotencyKey, 1 to 255 characters, makes the call safe to repeat: a
@@ -270,8 +270,8 @@ type SubscriptionParams struct {
 
 	Products []Product `json:"products,omitzero"` // at most 100
 
-	// TrialEnd is when the first charge is made. It must be in the future by
-	// the gateway's clock.
+	// TrialEnd is when the trial ends and the first charge is made. It must be in
+	// the future by the gateway's clock.
 	TrialEnd time.Time `json:"trial_end,omitzero"`
 
 	BillingDayOfMonth int    `json:"billing_day_of_month,omitzero"` // 1 to 31, for Pix Automatico
@@ -282,12 +282,12 @@ type SubscriptionParams struct {
 // gateway's clock or data; see [ValidationError].
 func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
-// SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}: the
-// members that can be changed. A member with its zero value keeps its value.
+// SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has
+// the fields that can be changed; those with their zero value are not.
 type SubscriptionUpdateParams struct {
 	Metadata         Opt[map[string]any] `json:"metadata,omitzero"` // [Set] replaces it, [Null] clears it
 	FailurePolicy    FailurePolicy       `json:"failure_policy,omitzero"`
-	RetryOffsetsDays []int               `json:"retry_offsets_days,omitzero"` // 1 to 10 of them, each 1 to 30
+	RetryOffsetsDays []int               `json:"retry_offsets_days,omitzero"` // 1 to 10 values, each 1 to 30
 }
 
 // Validate checks p against the rules of the interface; see [ValidationError].
@@ -296,14 +296,14 @@ func (p SubscriptionUpdateParams) Validate() error { return validate(p, spec.Sub
 // SubscriptionCancelParams is the body of POST /v2/subscriptions/{id}/cancel;
 // the zero value is valid.
 type SubscriptionCancelParams struct {
-	Reason string `json:"reason,omitzero"` // your own words
+	Reason string `json:"reason,omitzero"` // free text
 }
 
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p SubscriptionCancelParams) Validate() error { return validate(p, spec.SubscriptionCancel) }
 
-// SubscriptionListParams is the query of GET /v2/subscriptions. A member at its
-// zero value is not sent; all filters must match.
+// SubscriptionListParams is the query of GET /v2/subscriptions. A subscription
+// must match all filters. Fields with their zero value are not sent.
 type SubscriptionListParams struct {
 	Cursor    string    `url:"cursor,omitempty"`    // from the previous page; "" for the first page
 	Limit     int       `url:"limit,omitempty"`     // items per page, 1 to 100; default 20
@@ -318,9 +318,9 @@ type SubscriptionListParams struct {
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p SubscriptionListParams) Validate() error { return validateQuery(p, spec.SubscriptionList) }
 
-// SubscriptionsService calls /v2/subscriptions: recurring charges of a card or
-// by Pix Automatico. If subscriptions are not enabled for the account, every
-// call returns [ErrForbidden].
+// SubscriptionsService manages recurring charges by card or Pix Automatico:
+// /v2/subscriptions. If subscriptions are not enabled for the account, every call
+// returns [ErrForbidden].
 type SubscriptionsService struct{ client *Client }
 
 var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
@@ -328,12 +328,12 @@ var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	member:    "idempotency_key",
 	automatic: true,
 	reference: func(p *SubscriptionParams) *string { return &p.IdempotencyKey },
-	same:      isSubscriptionOf,
+	same:      sameSubscription,
 }
 
-// isSubscriptionOf reports whether s matches p and is not an older
+// sameSubscription reports whether s matches p, rather than being an older
 // subscription with the same key.
-func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
+func sameSubscription(p *SubscriptionParams, s *Subscription) bool {
 	return agrees(p.Amount, s.Amount) && agrees(p.Currency, s.Currency) &&
 		agrees(strings.ToLower(p.CustomerID), strings.ToLower(s.CustomerID)) &&
 		agrees(p.Interval, s.Interval) && agrees(p.IntervalCount, s.IntervalCount)
@@ -341,35 +341,36 @@ func isSubscriptionOf(p *SubscriptionParams, s *Subscription) bool {
 
 // Create creates a subscription: POST /v2/subscriptions.
 //
-// A card is charged at once, or at TrialEnd if that is set; the state is then
-// [SubscriptionActive] or [SubscriptionTrialing]. If the issuer refuses the
-// first charge, the state is [SubscriptionIncomplete], as it is if the charge
-// needs 3-D Secure: see [SubscriptionsService.PendingChallenge]. A Pix
-// Automatico is incomplete until the payer authorizes it with
-// [Subscription.AuthorizationQRCode].
+// A card is charged immediately, and the state is [SubscriptionActive]. If
+// TrialEnd is set, it is charged then, and the state is [SubscriptionTrialing]
+// until then. If the issuer refuses the first charge or requires 3-D Secure, the
+// state is [SubscriptionIncomplete]; see
+// [SubscriptionsService.PendingChallenge]. A Pix Automatico is incomplete until
+// the payer authorizes it with [Subscription.AuthorizationQRCode].
 //
-// A lost response is safe: the client repeats the call with the same
-// IdempotencyKey, and so may you. If the key belongs to another subscription,
-// the error is [ErrDuplicate], with that one in [Error.Existing] if the gateway
-// returned it. An unknown customer is [ErrNotFound].
+// If the response is lost, the client repeats the call with the same
+// IdempotencyKey, and you can do so too. If the key belongs to a different
+// subscription, the error is [ErrDuplicate], and [Error.Existing] is that
+// subscription if the gateway returned it. The error is [ErrNotFound] if the
+// customer is unknown.
 func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
 	return create(ctx, s.client, &createSubscription, &params, opts)
 }
 
-// Get reads a subscription with its charges: GET /v2/subscriptions/{id}. An
-// unknown id is [ErrNotFound].
+// Get reads a subscription with its charges: GET /v2/subscriptions/{id}. The
+// error is [ErrNotFound] if the id is unknown.
 func (s *SubscriptionsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Subscription, error) {
 	return call[Subscription](ctx, s.client, &spec.Subscriptions.Get, nil, opts, id)
 }
 
-// List reads one page of the subscriptions, newest first: GET
-// /v2/subscriptions. They have no charges.
+// List reads one page of subscriptions, newest first and without their charges:
+// GET /v2/subscriptions.
 func (s *SubscriptionsService) List(ctx context.Context, params SubscriptionListParams, opts ...RequestOption) (*Page[Subscription], error) {
 	return listPage[Subscription](ctx, s.client, &spec.Subscriptions.List, &params, opts)
 }
 
-// Pages iterates over the pages of the list, starting at the page in params.
-// It ends at the first error.
+// Pages iterates over the pages of a list, starting at the page in params. It
+// ends at the first error.
 func (s *SubscriptionsService) Pages(
 	ctx context.Context, params SubscriptionListParams, opts ...RequestOption,
 ) iter.Seq2[*Page[Subscription], error] {
@@ -383,12 +384,12 @@ func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListP
 }
 
 // Update changes the metadata or the failure policy: PATCH
-// /v2/subscriptions/{id}. Nothing else in a subscription can be changed. If it
-// is canceled, the error is [ErrConflict].
+// /v2/subscriptions/{id}. Nothing else in a subscription can be changed. The
+// error is [ErrConflict] if the subscription is canceled.
 //
 // The call is not retried if it may have been applied. After
-// [ErrOutcomeUnknown] you may call it again: it sets values, so a repeat
-// changes nothing, but it may cause a second subscription.updated webhook.
+// [ErrOutcomeUnknown] you may call it again: the result is the same, but a second
+// subscription.updated webhook may be sent.
 func (s *SubscriptionsService) Update(
 	ctx context.Context, id string, params SubscriptionUpdateParams, opts ...RequestOption,
 ) (*Subscription, error) {
@@ -398,8 +399,8 @@ func (s *SubscriptionsService) Update(
 // Cancel cancels a subscription: POST /v2/subscriptions/{id}/cancel. A card
 // subscription runs until the end of the paid period, in the state
 // [SubscriptionCancelScheduled]. Any other subscription (a Pix Automatico, a
-// past-due or an incomplete one) is [SubscriptionCanceled] at once. If it is
-// already canceled, or scheduled to be, the error is [ErrConflict].
+// past-due or an incomplete one) is [SubscriptionCanceled] immediately. The error
+// is [ErrConflict] if it is already canceled or scheduled to be.
 //
 // The call is not retried if it may have been applied: after
 // [ErrOutcomeUnknown] read the subscription.
@@ -410,10 +411,9 @@ func (s *SubscriptionsService) Cancel(
 }
 
 // PendingChallenge returns the 3-D Secure challenge that a subscription is
-// waiting for. Responses with the subscription do not contain it, so the
-// method reads the subscription and then its unpaid charge. Pass the
-// ClientSecret to the client-side payment element. Without a challenge it
-// returns nil and no error.
+// waiting for, or nil and no error if there is none. Pass its ClientSecret to the
+// client-side payment element. A subscription does not contain its challenge, so
+// the method reads the subscription and then its unpaid charges.
 func (s *SubscriptionsService) PendingChallenge(ctx context.Context, id string, opts ...RequestOption) (*NextAction, error) {
 	sub, err := s.Get(ctx, id, opts...)
 	if err != nil {

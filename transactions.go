@@ -43,7 +43,7 @@ const (
 	TransactionRefunded          TransactionStatus = "refunded"
 	TransactionPartiallyRefunded TransactionStatus = "partially_refunded"
 	TransactionChargedback       TransactionStatus = "chargedback"
-	TransactionCaptured          TransactionStatus = "captured" // a card's "paid"
+	TransactionCaptured          TransactionStatus = "captured" // a paid card
 
 	TransactionAuthorized      TransactionStatus = "authorized"
 	TransactionThreeDSRequired TransactionStatus = "three_ds_required"
@@ -51,21 +51,22 @@ const (
 	TransactionPartiallyPaid   TransactionStatus = "partially_paid"
 	TransactionProcessing      TransactionStatus = "processing"
 	TransactionProcessed       TransactionStatus = "processed"
-	TransactionMED             TransactionStatus = "med" // Pix special refund under dispute
+	TransactionMED             TransactionStatus = "med" // disputed under the Pix special refund mechanism
 )
 
 // Known reports whether this version defines s.
 func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
 // Settled reports whether s is paid or captured. Use it to decide when to ship,
-// since card payments end as captured. It is false again after a refund, even a
-// partial one: PaidAmount - RefundedAmount is what you still have.
+// since a paid card transaction is captured. It is false again after a refund,
+// even a partial one: PaidAmount - RefundedAmount is the amount you keep.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
 
-// Final reports whether s can no longer turn into a payment: refused, canceled,
-// expired, refunded or chargedback. An expired voucher can still be paid late.
+// Final reports whether s is refused, canceled, expired, refunded or
+// chargedback: it normally no longer becomes paid. The exception is an expired
+// voucher, which can still be paid late.
 func (s TransactionStatus) Final() bool {
 	switch s {
 	case TransactionRefused, TransactionCanceled, TransactionExpired, TransactionRefunded, TransactionChargedback:
@@ -75,13 +76,13 @@ func (s TransactionStatus) Final() bool {
 	}
 }
 
-// TransactionParams is the body of POST /v2/transactions. A member at its zero
-// value is not sent.
+// TransactionParams is the body of POST /v2/transactions. Fields with their zero
+// value are not sent.
 type TransactionParams struct {
-	// ExternalRef is the reference of your own system and the idempotency key: a
+	// ExternalRef is the reference in your own system and the idempotency key: a
 	// second create with it is rejected with [ErrDuplicate]. Store it with the
-	// order before the call, and use it again when you repeat the call. If it is
-	// empty the client generates one; see [Response.Reference].
+	// order before the call, and send it again when you repeat the call. If it is
+	// empty, the client generates one; see [Response.Reference].
 	ExternalRef string `json:"external_ref,omitzero"`
 
 	Amount       int64        `json:"amount"`                 // cents, 1 to 100000000; required
@@ -94,14 +95,14 @@ type TransactionParams struct {
 	Token        CardToken    `json:"token,omitzero"`         // required for CreditCard
 	NotifyURL    string       `json:"notify_url,omitzero"`    // https, at most 2048 characters
 	Metadata     string       `json:"metadata,omitzero"`      // your own string
-	Traceable    bool         `json:"traceable,omitzero"`     // for fraud or risk analysis
+	Traceable    bool         `json:"traceable,omitzero"`     // traceable for fraud or risk analysis
 	IPAddress    string       `json:"ip_address,omitzero"`    // IPv4 or IPv6, of the buyer
 }
 
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransactionParams) Validate() error { return validate(p, spec.Transaction) }
 
-// currency returns the currency that the gateway assumes.
+// currency returns the currency of the transaction: BRL by default.
 func (p TransactionParams) currency() Currency {
 	if p.Currency == "" {
 		return BRL
@@ -117,12 +118,12 @@ type BuyerParams struct {
 	Email     string    `json:"email,omitzero"`
 	Phone     string    `json:"phone,omitzero"`
 	BirthDate string    `json:"birth_date,omitzero"`
-	Document  *Document `json:"document,omitzero"` // gateways in use require it for Pix
+	Document  *Document `json:"document,omitzero"` // live gateways require it for Pix
 	Address   *Address  `json:"address,omitzero"`  // required for Voucher
 }
 
-// BuyerID identifies an existing buyer: a UUID, or the integer of older
-// accounts in decimal, which is sent as a JSON number.
+// BuyerID identifies an existing buyer. It is a UUID or, in older accounts, a
+// decimal integer, which is sent as a JSON number.
 type BuyerID string
 
 // MarshalJSON writes an integer as a number and anything else as a string.
@@ -146,8 +147,8 @@ func (id *BuyerID) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(id))
 }
 
-// Transaction is a payment as the gateway stores it. Amounts are in cents.
-// Nullable strings are "", nullable objects nil, nullable timestamps the zero
+// Transaction is a payment as the gateway stores it. Amounts are in cents. Null
+// strings decode to "", null objects to nil, and null timestamps to the zero
 // [Timestamp].
 type Transaction struct {
 	ID             string                     `json:"id"`
@@ -162,10 +163,10 @@ type Transaction struct {
 	Informations   []Information              `json:"informations"`
 	PaidAmount     int64                      `json:"paid_amount"`
 	RefundedAmount int64                      `json:"refunded_amount"`
-	PaidAt         Timestamp                  `json:"paid_at"`  // nullable
-	Pix            *PixDetails                `json:"pix"`      // nil unless paid by Pix
-	Voucher        *VoucherDetails            `json:"voucher"`  // nil unless a voucher
-	Products       []ProductLine              `json:"products"` //
+	PaidAt         Timestamp                  `json:"paid_at"` // nullable
+	Pix            *PixDetails                `json:"pix"`     // nil unless paid by Pix
+	Voucher        *VoucherDetails            `json:"voucher"` // nil unless a voucher
+	Products       []ProductLine              `json:"products"`
 	Metadata       Metadata                   `json:"metadata"` // nullable
 	Traceable      bool                       `json:"traceable"`
 	IPAddress      string                     `json:"ip_address"` // nullable
@@ -173,14 +174,15 @@ type Transaction struct {
 	NextAction     *NextAction                `json:"next_action"` // set if a card needs 3-D Secure
 	CreatedAt      Timestamp                  `json:"created_at"`
 	UpdatedAt      Timestamp                  `json:"updated_at"`
-	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
 func (t *Transaction) Settled() bool { return t.Status.Settled() }
 
-// RefusalReason returns why a card was refused, such as "insufficient_funds": the
-// information "refusal_reason". It is "" if the gateway gives no reason.
+// RefusalReason returns why a card was refused, such as "insufficient_funds". It
+// is the value of "refusal_reason" in Informations, or "" if the gateway gives no
+// reason.
 func (t *Transaction) RefusalReason() string {
 	for _, i := range t.Informations {
 		if i.Key == "refusal_reason" {
@@ -190,7 +192,7 @@ func (t *Transaction) RefusalReason() string {
 	return ""
 }
 
-// MarshalJSON writes t in the gateway's form: every member that was read, null
+// MarshalJSON writes t in the gateway's format: every field that was received, null
 // for nullable members that are empty.
 func (t Transaction) MarshalJSON() ([]byte, error) {
 	type plain Transaction
@@ -207,10 +209,10 @@ type Buyer struct {
 	BirthDate string                     `json:"birth_date"`
 	Document  *Document                  `json:"document"`
 	Address   *Address                   `json:"address"`
-	Extra     map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra     map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes b in the gateway's form.
+// MarshalJSON writes b in the gateway's format.
 func (b Buyer) MarshalJSON() ([]byte, error) {
 	type plain Buyer
 	return wire.Marshal((*plain)(&b))
@@ -220,10 +222,10 @@ func (b Buyer) MarshalJSON() ([]byte, error) {
 type Fee struct {
 	NetAmount    int64                      `json:"net_amount"`
 	EstimatedFee int64                      `json:"estimated_fee"`
-	Extra        map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra        map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes f in the gateway's form.
+// MarshalJSON writes f in the gateway's format.
 func (f Fee) MarshalJSON() ([]byte, error) {
 	type plain Fee
 	return wire.Marshal((*plain)(&f))
@@ -235,17 +237,16 @@ type Information struct {
 	Value string `json:"value"`
 }
 
-// PixDetails is what the buyer needs to pay a Pix, and the proof of the
-// payment.
+// PixDetails is what the buyer needs to pay by Pix, and the proof of payment.
 type PixDetails struct {
-	QRCode         string                     `json:"qr_code"` // the copy-paste text and the content of the QR code; null for a Pix Automatico
+	QRCode         string                     `json:"qr_code"` // the code to show as a QR code and as text to copy; null for a Pix Automatico
 	ExpirationDate Timestamp                  `json:"expiration_date"`
 	EndToEndID     string                     `json:"end_to_end_id"` // nullable, set when paid
 	ReceiptURL     string                     `json:"receipt_url"`   // nullable
-	Extra          map[string]json.RawMessage `json:",embed"`        // members unknown to this version
+	Extra          map[string]json.RawMessage `json:",embed"`        // fields unknown to this version
 }
 
-// MarshalJSON writes p in the gateway's form.
+// MarshalJSON writes p in the gateway's format.
 func (p PixDetails) MarshalJSON() ([]byte, error) {
 	type plain PixDetails
 	return wire.Marshal((*plain)(&p))
@@ -260,10 +261,10 @@ type VoucherDetails struct {
 	ExpirationDate Timestamp                  `json:"expiration_date"`
 	Instructions   string                     `json:"instructions"`
 	ReceiptURL     string                     `json:"receipt_url"`
-	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes v in the gateway's form.
+// MarshalJSON writes v in the gateway's format.
 func (v VoucherDetails) MarshalJSON() ([]byte, error) {
 	type plain VoucherDetails
 	return wire.Marshal((*plain)(&v))
@@ -274,10 +275,10 @@ type ProductLine struct {
 	Name     string                     `json:"name"`
 	Price    int64                      `json:"price"` // unit price in cents
 	Quantity int                        `json:"quantity"`
-	Extra    map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra    map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes p in the gateway's form.
+// MarshalJSON writes p in the gateway's format.
 func (p ProductLine) MarshalJSON() ([]byte, error) {
 	type plain ProductLine
 	return wire.Marshal((*plain)(&p))
@@ -288,42 +289,41 @@ type Split struct {
 	RecipientID         string                     `json:"recipient_id"`
 	Amount              int64                      `json:"amount"`
 	ChargeProcessingFee bool                       `json:"charge_processing_fee"`
-	Extra               map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra               map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes s in the gateway's form.
+// MarshalJSON writes s in the gateway's format.
 func (s Split) MarshalJSON() ([]byte, error) {
 	type plain Split
 	return wire.Marshal((*plain)(&s))
 }
 
-// NextAction is an action that the buyer must take before the card is charged.
-// Pass ClientSecret to the client-side payment element, which shows the
-// challenge.
+// NextAction is what the buyer must do before the card is charged. Pass
+// ClientSecret to the client-side payment element, which shows the challenge.
 type NextAction struct {
 	Type               string                     `json:"type"` // "three_ds_challenge"
 	ChallengeSessionID string                     `json:"challenge_session_id"`
 	ClientSecret       ClientSecret               `json:"client_secret"` // for the payer's browser
 	ExpiresAt          Timestamp                  `json:"expires_at"`
-	Extra              map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra              map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes a in the gateway's form, with the client secret.
+// MarshalJSON writes a in the gateway's format, with the client secret.
 func (a NextAction) MarshalJSON() ([]byte, error) {
 	type plain NextAction
 	return wire.Marshal((*plain)(&a))
 }
 
-// Format writes the type of the action and its expiry for every verb.
+// Format writes the action's type and expiry for every verb.
 func (a NextAction) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "{%s %s expires %s}", a.Type, a.ClientSecret, a.ExpiresAt)
 }
 
-// RefundParams sets how much to refund: an Amount, or Full for the remaining
-// amount. Set exactly one of them; zero does not mean "everything".
+// RefundParams sets how much to refund: Amount, or everything that is left if
+// Full is true. Set exactly one of the two.
 type RefundParams struct {
 	Amount int64  `json:"amount,omitzero"` // cents, at least 1
-	Full   bool   `json:"-"`               // the remaining amount
+	Full   bool   `json:"-"`               // refund everything that is left
 	Reason string `json:"reason,omitzero"` // at most 500 characters
 }
 
@@ -352,16 +352,16 @@ type Refund struct {
 	AmountRefunded   int64                      `json:"amount_refunded"` // by this call
 	RemainingBalance int64                      `json:"remaining_balance"`
 	IsFullRefund     bool                       `json:"is_full_refund"`
-	Extra            map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra            map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes r in the gateway's form.
+// MarshalJSON writes r in the gateway's format.
 func (r Refund) MarshalJSON() ([]byte, error) {
 	type plain Refund
 	return wire.Marshal((*plain)(&r))
 }
 
-// DeliveryStatus is the delivery state of the goods.
+// DeliveryStatus is the delivery state of a transaction's goods.
 type DeliveryStatus string
 
 // The delivery states.
@@ -374,40 +374,40 @@ const (
 // Known reports whether the interface document defines s.
 func (s DeliveryStatus) Known() bool { return spec.DeliveryStatuses.Has(string(s)) }
 
-// DeliveryParams is the tracking of a transaction's goods. Members that are
-// not sent keep their values; [Null] clears them.
+// DeliveryParams is the body of PUT /v2/transactions/{id}/delivery. Fields that
+// are not sent keep their values; [Null] clears them.
 type DeliveryParams struct {
 	TrackingCode    string         `json:"tracking_code"`             // 1 to 255 characters; required
 	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // default in_transit
 	TrackingURL     Opt[string]    `json:"tracking_url,omitzero"`     // http or https, at most 255 characters
 	TrackingCompany Opt[string]    `json:"tracking_company,omitzero"` // 1 to 64 characters
 
-	// IfMatch is the ETag of the read that the update is based on
-	// ([Response.Header]); the update is rejected with status 412 if the
-	// transaction has changed since.
+	// IfMatch is the ETag of the response that the update is based on (see
+	// [Response.Header]). If the transaction has changed since, the update is
+	// rejected with status 412.
 	IfMatch string `json:"-"`
 }
 
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p DeliveryParams) Validate() error { return validate(p, spec.Delivery) }
 
-// Delivery is the tracking as the gateway stores it.
+// Delivery is the tracking of a transaction's goods as the gateway stores it.
 type Delivery struct {
 	Status     DeliveryStatus             `json:"status"`
 	Code       string                     `json:"code"`
 	URL        string                     `json:"url"`     // nullable
 	Company    string                     `json:"company"` // nullable
 	LastUpdate Timestamp                  `json:"last_update"`
-	Extra      map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra      map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes d in the gateway's form.
+// MarshalJSON writes d in the gateway's format.
 func (d Delivery) MarshalJSON() ([]byte, error) {
 	type plain Delivery
 	return wire.Marshal((*plain)(&d))
 }
 
-// SandboxStatusParams is the state to put a sandbox transaction into.
+// SandboxStatusParams is the body of PUT /v2/transactions/{id}.
 type SandboxStatusParams struct {
 	Status TransactionStatus `json:"status"` // required
 }
@@ -427,16 +427,16 @@ type SandboxTransaction struct {
 	Amount      int64                      `json:"amount"` // cents
 	Currency    Currency                   `json:"currency"`
 	ExternalRef string                     `json:"external_ref"` // nullable
-	Extra       map[string]json.RawMessage `json:",embed"`       // members unknown to this version
+	Extra       map[string]json.RawMessage `json:",embed"`       // fields unknown to this version
 }
 
-// MarshalJSON writes t in the gateway's form.
+// MarshalJSON writes t in the gateway's format.
 func (t SandboxTransaction) MarshalJSON() ([]byte, error) {
 	type plain SandboxTransaction
 	return wire.Marshal((*plain)(&t))
 }
 
-// TransactionsService calls /v2/transactions.
+// TransactionsService manages payments: /v2/transactions.
 type TransactionsService struct{ client *Client }
 
 var createTransaction = keyedCreate[TransactionParams, Transaction]{
@@ -455,9 +455,11 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 		return t, t.ExternalRef, nil
 	},
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
-		if age > soon {
+		if age > searchWindow {
 			first := time.Now().Add(-age)
-			pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize, From: first.Add(-soon), To: first.Add(soon)}, opts...)
+			pages := c.Transactions.Pages(ctx, TransactionListParams{
+				Limit: spec.MaxPageSize, From: first.Add(-searchWindow), To: first.Add(searchWindow),
+			}, opts...)
 			if id, err := searchNewest(pages, age, reference, (*TransactionSummary).listed); err == nil {
 				return id, nil
 			}
@@ -467,26 +469,26 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 	},
 }
 
-// soon is the longest time after a call in which its transaction is expected. For
-// an older call the minutes around it are searched first: its transaction may be
-// far behind the newest pages. The newest pages are searched too, because the
-// two clocks need not agree.
-const soon = 5 * time.Minute
+// searchWindow is how far from the time of a call its transaction is expected. If
+// the call is older than that, this window is searched first, because the
+// transaction may be many pages back. The newest pages are searched too, because
+// the client's clock may differ from the gateway's.
+const searchWindow = 5 * time.Minute
 
 // Create creates a transaction: POST /v2/transactions. Without an ExternalRef
 // the client generates one, so that a lost response does not lead to a second
 // charge; see [Response.Reference].
 //
-// Errors: [ErrValidation] if a rule is broken, in most cases before anything is
+// Errors: [ErrValidation] if params are invalid, in most cases before anything is
 // sent; [ErrDuplicate] if the ExternalRef was used before; [ErrNotFound] for an
-// unknown buyer id; [ErrOutcomeUnknown] if the transaction may exist
-// nevertheless: see [OutcomeError] before you try again.
+// unknown buyer id; [ErrOutcomeUnknown] if the transaction may have been created:
+// see [OutcomeError] before you try again.
 func (s *TransactionsService) Create(ctx context.Context, params TransactionParams, opts ...RequestOption) (*Transaction, error) {
 	return create(ctx, s.client, &createTransaction, &params, opts)
 }
 
-// Get reads a transaction: GET /v2/transactions/{id}. An unknown id is
-// [ErrNotFound].
+// Get reads a transaction: GET /v2/transactions/{id}. The error is [ErrNotFound]
+// if the id is unknown.
 func (s *TransactionsService) Get(ctx context.Context, id string, opts ...RequestOption) (*Transaction, error) {
 	return call[Transaction](ctx, s.client, &spec.Transactions.Get, nil, opts, id)
 }
@@ -508,11 +510,11 @@ func (s *TransactionsService) All(ctx context.Context, params TransactionListPar
 }
 
 // Refund refunds a transaction, in full or in part: PUT
-// /v2/transactions/{id}/refund. The error is [ErrConflict] if its state does
-// not allow a refund. A refund has no reference: after [ErrOutcomeUnknown]
-// read the transaction and compare its RefundedAmount before you try again,
-// or, if the gateway supports [WithIdempotencyKeys], repeat the refund with
-// its key.
+// /v2/transactions/{id}/refund. The error is [ErrConflict] if the transaction's
+// state does not allow a refund. Refunds have no reference. After
+// [ErrOutcomeUnknown], read the transaction and check its RefundedAmount before
+// you try again or, if the client uses [WithIdempotencyKeys], repeat the refund
+// with the same key.
 func (s *TransactionsService) Refund(ctx context.Context, id string, params RefundParams, opts ...RequestOption) (*Refund, error) {
 	if err := params.choice(spec.Transactions.Refund.Name); err != nil {
 		return nil, err
@@ -521,9 +523,9 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 }
 
 // UpdateDelivery stores the tracking of a paid transaction's goods: PUT
-// /v2/transactions/{id}/delivery. The error is [ErrConflict] if the status
-// would go back from delivered or IfMatch no longer matches. After
-// [ErrOutcomeUnknown] call it again; with IfMatch, read the transaction first.
+// /v2/transactions/{id}/delivery. The error is [ErrConflict] if the status would
+// change from delivered to another, or if IfMatch no longer matches. After
+// [ErrOutcomeUnknown], call it again; with IfMatch, read the transaction first.
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
 	op := spec.Transactions.UpdateDelivery
 	if params.IfMatch != "" {
@@ -533,9 +535,9 @@ func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, par
 	return call[Delivery](ctx, s.client, &op, &params, opts, id)
 }
 
-// SetSandboxStatus puts a sandbox transaction into a state and sends the
-// matching webhook: PUT /v2/transactions/{id}. With a production key the error
-// is [ErrForbidden]. After [ErrOutcomeUnknown] read the transaction.
+// SetSandboxStatus changes the state of a sandbox transaction, and the gateway
+// sends the matching webhook: PUT /v2/transactions/{id}. With a production key the
+// error is [ErrForbidden]. After [ErrOutcomeUnknown], read the transaction.
 func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
 	op := spec.Transactions.SetSandboxStatus
 	op.Rule = spec.LiveSandboxStatus
@@ -546,19 +548,19 @@ func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, p
 	return &response.Transaction, nil
 }
 
-// WaitOptions sets how often [TransactionsService.Wait] reads.
+// WaitOptions sets how often [TransactionsService.Wait] polls.
 type WaitOptions struct {
 	First   time.Duration // the wait before the second read; default 1 s
-	Longest time.Duration // the longest wait: waits grow by half up to it; default 15 s
+	Longest time.Duration // the limit of the waits, each of which is half as long again as the one before; default 15 s
 }
 
-// Wait polls a transaction with GET /v2/transactions/{id} until the condition
-// until holds or ctx ends. If until is nil, it waits for the transaction to be
-// settled, partially refunded or final. Use Wait in interactive programs;
-// webhooks are faster and cost less.
+// Wait polls a transaction with GET /v2/transactions/{id} until the function
+// until returns true or ctx ends. If until is nil, it waits for the transaction to
+// be settled, partially refunded or final. Use Wait in interactive programs; in
+// servers, webhooks are faster and need fewer requests.
 //
-// Transient errors, such as an overloaded gateway, are retried. When ctx ends,
-// Wait returns the transaction as last read, or nil, and ctx's error.
+// Wait continues after transient errors, such as those of an overloaded gateway.
+// When ctx ends, it returns the transaction as last read, or nil, and ctx's error.
 func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*Transaction) bool, wait WaitOptions, opts ...RequestOption) (*Transaction, error) {
 	if until == nil {
 		until = func(t *Transaction) bool {
@@ -572,7 +574,7 @@ func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*T
 		if err == nil {
 			last = t
 		}
-		if err == nil && until(t) || err != nil && !passes(ctx, err) {
+		if err == nil && until(t) || err != nil && !transient(ctx, err) {
 			return last, err
 		}
 		if err := sleep(ctx, max(pause, retryAfterOf(err))); err != nil {
@@ -582,10 +584,10 @@ func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*T
 	}
 }
 
-// passes reports whether a failed read may succeed later.
-func passes(ctx context.Context, err error) bool {
+// transient reports whether a failed read may succeed later.
+func transient(ctx context.Context, err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || ctx.Err() != nil || e.hopeless {
+	if !ok || ctx.Err() != nil || e.permanent {
 		return false
 	}
 	switch e.status() {

@@ -13,7 +13,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// TransactionListParams is the query of GET /v2/transactions. If a member has
+// TransactionListParams is the query of GET /v2/transactions. If a filter has
 // several values, a transaction must match one of them.
 type TransactionListParams struct {
 	Cursor    string    `url:"cursor,omitempty"` // of another page; see [Page.NextCursor]
@@ -39,11 +39,11 @@ type TransactionListParams struct {
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransactionListParams) Validate() error { return validateQuery(p, spec.TransactionList) }
 
-// TransactionSummary is a transaction in a list. Gateways send list items in
-// two shapes: one like a transaction that is read, and one with the payment in
-// a separate object and other names for the products. Both are read into this
-// type. Members that a shape does not have are zero: read the transaction
-// itself if you need them. Amounts are in cents.
+// TransactionSummary is a transaction in a list. Gateways send list items in one
+// of two shapes: like a [Transaction], or with the payment in a separate object
+// and other names for the fields of products. Both are decoded into this type.
+// Fields that a shape does not have are zero; read the transaction with Get if
+// you need them. Amounts are in cents.
 type TransactionSummary struct {
 	ID             string                     `json:"id"`
 	Amount         int64                      `json:"amount,omitzero"`
@@ -71,10 +71,10 @@ type TransactionSummary struct {
 	AttemptsCount  int                        `json:"attempts_count,omitzero"`
 	CreatedAt      Timestamp                  `json:"created_at"`
 	UpdatedAt      Timestamp                  `json:"updated_at"`
-	Extra          map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 
-	payment *summaryPayment // unchanged
-	titled  bool            // products were sent as title and unit_price
+	payment *summaryPayment // as received
+	titled  bool            // products were sent with title and unit_price
 }
 
 // Settled reports whether the money was paid; see [TransactionStatus.Settled].
@@ -150,7 +150,7 @@ func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// flatten copies from the payment the members that the item lacks.
+// flatten copies the fields that the item lacks from the payment.
 func (t *TransactionSummary) flatten(p *summaryPayment) {
 	t.payment = p
 	t.Method = cmp.Or(t.Method, p.Method)
@@ -161,14 +161,14 @@ func (t *TransactionSummary) flatten(p *summaryPayment) {
 	t.BasePrice = cmp.Or(t.BasePrice, p.BasePrice)
 	t.Installments = cmp.Or(t.Installments, p.Installments)
 	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
-		_ = wire.Decode(p.Fee, &t.Fee) // anything but a fee stays in the payment
+		_ = wire.Decode(p.Fee, &t.Fee) // anything but a Fee stays in the payment
 	}
 	if t.Pix == nil && p.Pix != nil {
 		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd}
 	}
 }
 
-// MarshalJSON writes the item in the shape in which it was received.
+// MarshalJSON writes t in the shape in which it was received.
 func (t TransactionSummary) MarshalJSON() ([]byte, error) {
 	if t.payment != nil {
 		t.unflatten(t.payment)
@@ -189,7 +189,7 @@ func (t TransactionSummary) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(&item)
 }
 
-// unflatten drops the members that the payment has.
+// unflatten clears the fields that the payment has.
 func (t *TransactionSummary) unflatten(p *summaryPayment) {
 	drop(&t.Method, p.Method)
 	drop(&t.Currency, p.Currency)
@@ -201,8 +201,8 @@ func (t *TransactionSummary) unflatten(p *summaryPayment) {
 	t.Fee, t.Pix = nil, nil
 }
 
-func drop[T comparable](v *T, said T) {
-	if *v == said {
+func drop[T comparable](v *T, inPayment T) {
+	if *v == inPayment {
 		var none T
 		*v = none
 	}
@@ -213,22 +213,23 @@ func drop[T comparable](v *T, said T) {
 // is found, or Since, MaxPages or the end is reached.
 type FindOptions struct {
 	// ID is tried first: [Error.ResourceID] or [OutcomeError.ResourceID], if the
-	// gateway named one. A search then takes one request.
+	// gateway named one. If that transaction has the reference, the list is not
+	// read.
 	ID string
 
-	// Since is the earliest time at which the reference can have been used,
-	// such as the time of the order minus a few minutes for clock skew. It is
-	// compared with CreatedAt, a time of the gateway's clock. Older
-	// transactions are not read. The zero time means no limit.
+	// Since is the earliest time at which the transaction can have been created,
+	// such as the time of the order minus a few minutes for clock skew: CreatedAt
+	// is a time of the gateway's clock. Older transactions are not read. The zero
+	// time means no limit.
 	Since time.Time
 
-	// Until is the latest time at which the reference can have been used.
+	// Until is the latest time at which the transaction can have been created.
 	// Newer transactions are not read, so a search for an old one takes few
-	// requests on a busy account. The zero time means no limit.
+	// requests even on a busy account. The zero time means no limit.
 	Until time.Time
 
-	// MaxPages is how many pages of 100 are read; default all pages back to
-	// Since, or 10 without a Since.
+	// MaxPages is how many pages of 100 are read at most. By default all pages
+	// back to Since are read, or 10 pages without a Since.
 	MaxPages int
 }
 
@@ -238,16 +239,16 @@ const (
 )
 
 // FindByExternalRef finds the transaction with your reference and reads it: GET
-// /v2/transactions, page by page, then GET /v2/transactions/{id}. Use it
-// to look a transaction up without creating it; to resolve an
-// [ErrOutcomeUnknown], repeat the create with [RepeatOf].
+// /v2/transactions, page by page, then GET /v2/transactions/{id}. Use it to look
+// a transaction up without creating it. To resolve an [ErrOutcomeUnknown], repeat
+// the create with [RepeatOf].
 //
-// The error is [ErrNotFound] if no transaction back to Since has the
-// reference. Soon after an [ErrOutcomeUnknown] that proves nothing: the create
-// may still arrive. It is [ErrOutcomeUnknown] if the search reached MaxPages
-// first, so that there may be one; the error says how far it searched. A
-// create with the same reference resolves that too: it is rejected if there is
-// one.
+// The error is [ErrNotFound] if no transaction back to Since has the reference.
+// Shortly after an [ErrOutcomeUnknown] that proves nothing, because the gateway
+// may still be processing the create. The error is [ErrOutcomeUnknown] if the
+// search reached MaxPages, so that there may be such a transaction; the message
+// says how far the search went. Creating the transaction with the same reference
+// resolves this too: the create is rejected if there already is one.
 func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string, find FindOptions, opts ...RequestOption) (*Transaction, error) {
 	if err := find.check(ref); err != nil {
 		return nil, err
@@ -321,7 +322,7 @@ func (f FindOptions) period() (text string) {
 	return text
 }
 
-// unfinished returns the error of a search that reached its limit.
+// unfinished returns the error for a search that reached MaxPages.
 func unfinished(ref string, read int, oldest Timestamp) error {
 	back := ""
 	if !oldest.IsZero() {

@@ -20,16 +20,16 @@ const (
 	PixKeyCPF   PixKeyType = "CPF"   // a person's document: 11 digits, or 000.000.000-00
 	PixKeyCNPJ  PixKeyType = "CNPJ"  // a company's: 14 digits or capital letters, or 00.000.000/0000-00
 	PixKeyEmail PixKeyType = "EMAIL" // an e-mail address
-	PixKeyPhone PixKeyType = "PHONE" // +5511987654321, or 10 or 11 digits in Brazil with or without 55
+	PixKeyPhone PixKeyType = "PHONE" // +5511987654321, or 10 or 11 digits, with or without the prefix 55
 	PixKeyEVP   PixKeyType = "EVP"   // a random key: a UUID
 )
 
 // Known reports whether the interface document defines t.
 func (t PixKeyType) Known() bool { return spec.PixKeyTypes.Has(string(t)) }
 
-// PixKey is a receiver's Pix key. It marshals unchanged and prints masked,
-// since it is a document, an address or a phone number. string(key) returns
-// the text.
+// PixKey is a receiver's Pix key. It marshals unchanged and prints masked, since
+// it may be a document number, an e-mail address or a phone number. Use
+// string(key) for its text.
 type PixKey string
 
 // String returns a mask, or "" for an empty key.
@@ -68,8 +68,8 @@ const (
 // Known reports whether this version defines s.
 func (s TransferStatus) Known() bool { return spec.LiveTransferStatuses.Has(string(s)) }
 
-// Final reports whether the transfer has ended: paid, or error, cancelled or
-// rejected, which move no money.
+// Final reports whether s is paid, error, cancelled or rejected. Of these, only
+// paid moves money.
 func (s TransferStatus) Final() bool {
 	switch s {
 	case TransferPaid, TransferError, TransferCancelled, TransferRejected:
@@ -79,19 +79,19 @@ func (s TransferStatus) Final() bool {
 	}
 }
 
-// TransferParams is the body of POST /v2/transfers. A member at its zero value
-// is not sent.
+// TransferParams is the body of POST /v2/transfers. Fields with their zero value
+// are not sent.
 type TransferParams struct {
 	PixKeyType  PixKeyType `json:"pix_key_type"`  // required
-	PixKeyValue PixKey     `json:"pix_key_value"` // required; 1 to 77 characters, of the form of its type
+	PixKeyValue PixKey     `json:"pix_key_value"` // required; 1 to 77 characters, in the format of its type
 	Amount      int64      `json:"amount"`        // cents, at least 1; live gateways require 1000; required
 
 	Description string `json:"description,omitzero"` // at most 140 characters
 
-	// ExternalRef is the reference of your own system, at most 100 characters,
+	// ExternalRef is the reference in your own system, at most 100 characters,
 	// and the idempotency key: it keeps a repeated payout from being paid twice.
-	// Store it with the payout before the call, and use it again when you repeat
-	// the call. If it is empty the client generates one; see
+	// Store it with the payout before the call, and send it again when you repeat
+	// the call. If it is empty, the client generates one; see
 	// [Response.Reference].
 	ExternalRef string `json:"external_ref,omitzero"`
 
@@ -113,7 +113,7 @@ type TransferCancelParams struct {
 func (p TransferCancelParams) Validate() error { return validate(p, spec.TransferCancel) }
 
 // Transfer is a Pix payout. Amounts are in cents, including those that live
-// gateways send as strings. Nullable strings are "", nullable timestamps the
+// gateways send as strings. Null strings decode to "", null timestamps to the
 // zero [Timestamp].
 type Transfer struct {
 	ID            string                     `json:"id"`
@@ -129,18 +129,18 @@ type Transfer struct {
 	TransferredAt Timestamp                  `json:"transferred_at"` // nullable; when the receiver was paid
 	CreatedAt     Timestamp                  `json:"created_at"`
 	UpdatedAt     Timestamp                  `json:"updated_at"`
-	Extra         map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra         map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes t in the gateway's form: every member that was read, null
+// MarshalJSON writes t in the gateway's format: every field that was received, null
 // for the empty ones.
 func (t Transfer) MarshalJSON() ([]byte, error) {
 	type plain Transfer
 	return wire.Marshal((*plain)(&t))
 }
 
-// TransferListParams is the query of GET /v2/transfers. A member at its zero
-// value is not sent.
+// TransferListParams is the query of GET /v2/transfers. Fields with their zero
+// value are not sent.
 type TransferListParams struct {
 	Cursor    string         `url:"cursor,omitempty"` // of another page; see [Page.NextCursor]
 	Limit     int            `url:"limit,omitempty"`  // 1 to 100; default 20
@@ -151,7 +151,7 @@ type TransferListParams struct {
 // Validate checks p against the rules of the interface; see [ValidationError].
 func (p TransferListParams) Validate() error { return validateQuery(p, spec.TransferList) }
 
-// TransfersService calls /v2/transfers: Pix payouts.
+// TransfersService manages Pix payouts: /v2/transfers.
 type TransfersService struct{ client *Client }
 
 var createTransfer = keyedCreate[TransferParams, Transfer]{
@@ -175,39 +175,40 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 	},
 }
 
-// sameTransfer reports whether t pays the amount of p to the key of p. A key
-// may be returned in another form: without punctuation, with a country code.
+// sameTransfer reports whether t pays the amount of p to the key of p. The key may
+// be returned in another format: without punctuation, or with a country code.
 func sameTransfer(p *TransferParams, t *Transfer) bool {
 	asked, _ := spec.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
 	returned, _ := spec.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
 	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, returned)
 }
 
-// Create pays out by Pix: POST /v2/transfers. Without an ExternalRef the client
-// generates one, so that a lost response does not lead to a second payout; see
-// [Response.Reference].
+// Create creates a Pix payout: POST /v2/transfers. Without an ExternalRef the
+// client generates one, so that a lost response does not lead to a second payout;
+// see [Response.Reference].
 //
-// For a repeated ExternalRef the gateway returns either [ErrDuplicate] or the
-// first transfer. If that one pays the same amount to the same key, it is
-// returned and [Response.Existing] is set; otherwise the error is
-// [ErrDuplicate] and [Error.Existing] holds it.
+// If the ExternalRef was used before, some gateways reject the call, which
+// returns [ErrDuplicate], and others respond with the first transfer. If that
+// transfer pays the same amount to the same key, Create returns it and sets
+// [Response.Existing]. Otherwise the error is [ErrDuplicate], and
+// [Error.Existing] is the first transfer.
 //
-// Errors: [ErrValidation] if a rule is broken, in most cases before anything is
-// sent; [ErrDuplicate]; [ErrOutcomeUnknown] if the transfer may exist
-// nevertheless: see [OutcomeError] before you try again.
+// Errors: [ErrValidation] if params are invalid, in most cases before anything is
+// sent; [ErrDuplicate]; [ErrOutcomeUnknown] if the transfer may have been created:
+// see [OutcomeError] before you try again.
 func (s *TransfersService) Create(ctx context.Context, params TransferParams, opts ...RequestOption) (*Transfer, error) {
 	return create(ctx, s.client, &createTransfer, &params, opts)
 }
 
-// Get reads a transfer: GET /v2/transfers/{id}. An unknown id is
-// [ErrNotFound].
+// Get reads a transfer: GET /v2/transfers/{id}. The error is [ErrNotFound] if the
+// id is unknown.
 func (s *TransfersService) Get(ctx context.Context, id string, opts ...RequestOption) (*Transfer, error) {
 	return call[Transfer](ctx, s.client, &spec.Transfers.Get, nil, opts, id)
 }
 
-// Cancel cancels a transfer that is pending or in analysis, before a bank
-// accepts it: POST /v2/transfers/{id}/cancel. The error is [ErrConflict] if it
-// is too late or the transfer is already cancelled. After [ErrOutcomeUnknown]
+// Cancel cancels a transfer that is pending or in analysis, that is, before the
+// bank accepts it: POST /v2/transfers/{id}/cancel. The error is [ErrConflict] if
+// it is too late or the transfer is already cancelled. After [ErrOutcomeUnknown],
 // read the transfer.
 func (s *TransfersService) Cancel(ctx context.Context, id string, params TransferCancelParams, opts ...RequestOption) (*Transfer, error) {
 	return call[Transfer](ctx, s.client, &spec.Transfers.Cancel, &params, opts, id)

@@ -19,8 +19,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// CardToken is a payment token made by the client-side payment element:
-// "pgct_…" for one use, "pgpm_…" reusable. It marshals unchanged and prints
+// CardToken is a payment token created by the client-side payment element:
+// "pgct_…" is single-use, "pgpm_…" reusable. It marshals unchanged and prints
 // masked: it is not a card number, but it can be charged.
 type CardToken string
 
@@ -46,8 +46,8 @@ func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // Timestamp is a time as the gateway sent it. Decoding accepts RFC 3339, a date
 // and time without a zone (taken as UTC), a date, and Unix seconds or
-// milliseconds. It never fails; anything else decodes to the zero time.
-// Encoding writes the original text; null and "" are the zero Timestamp, which
+// milliseconds. It never fails: anything else decodes to the zero time. Encoding
+// writes the original text. null and "" decode to the zero Timestamp, which
 // encodes as null.
 type Timestamp struct {
 	time.Time
@@ -73,7 +73,7 @@ func (t Timestamp) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// UnmarshalJSON reads every form that [Timestamp] lists and never fails.
+// UnmarshalJSON reads every format that [Timestamp] lists and never fails.
 func (t *Timestamp) UnmarshalJSON(b []byte) error {
 	*t = Timestamp{}
 	if len(b) == 0 || string(b) == "null" || string(b) == `""` {
@@ -132,8 +132,8 @@ func unixTime(s string) time.Time {
 // Currency is an ISO 4217 currency code, or GLC.
 type Currency string
 
-// The currencies of transactions; subscriptions and checkout links also accept
-// those below.
+// The currencies of transactions. Subscriptions and checkout links also accept
+// the ones below.
 const (
 	ARS Currency = "ARS"
 	BOB Currency = "BOB"
@@ -216,8 +216,8 @@ func (c Country) Known() bool { return spec.Countries.Has(string(c)) }
 // DocumentType is the kind of a personal or company document.
 type DocumentType string
 
-// The document types of a buyer. EIN, PASS, PEP, CEDULA and NIN exist on
-// customers only.
+// The document types. EIN, PASS, PEP, CEDULA and NIN are for customers only; the
+// others are for buyers too.
 const (
 	DNI    DocumentType = "DNI"
 	CUIT   DocumentType = "CUIT"
@@ -252,10 +252,10 @@ func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(strin
 type Document struct {
 	Type   DocumentType               `json:"type"`
 	Number string                     `json:"number"`
-	Extra  map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra  map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes d in the gateway's form.
+// MarshalJSON writes d in the gateway's format.
 func (d Document) MarshalJSON() ([]byte, error) {
 	type plain Document
 	return wire.Marshal((*plain)(&d))
@@ -284,17 +284,17 @@ type Address struct {
 	State        string                     `json:"state,omitzero"` // 2 or 3 letters or digits
 	ZipCode      string                     `json:"zipCode,omitzero"`
 	Country      Country                    `json:"country,omitzero"`
-	Extra        map[string]json.RawMessage `json:",embed"` // members unknown to this version
+	Extra        map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes a in the gateway's form.
+// MarshalJSON writes a in the gateway's format.
 func (a Address) MarshalJSON() ([]byte, error) {
 	type plain Address
 	return wire.Marshal((*plain)(&a))
 }
 
-// requests encodes documents and addresses directly, without the copies that their
-// MarshalJSON makes.
+// requests encodes documents and addresses without the copies that their
+// MarshalJSON methods make.
 var requests = wire.ParamsEncoder{
 	Options: jsonv2.JoinOptions(jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
 		jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, d *Document) error {
@@ -321,8 +321,7 @@ type Product struct {
 	SKU      string `json:"sku,omitzero"`      // nullable, at most 255 characters
 }
 
-// minorDigits has the number of decimal digits of the currencies that do not
-// have two (ISO 4217). The interface counts the smallest unit.
+// minorDigits returns how many decimal digits the currency has (ISO 4217).
 func minorDigits(c Currency) int {
 	switch c {
 	case "CLP", "PYG", "KRW", "JPY":
@@ -338,7 +337,7 @@ func minorDigits(c Currency) int {
 // currency in front: FormatAmount(123450, BRL) is "BRL 1234.50" and
 // FormatAmount(1990, CLP) is "CLP 1990". An empty currency is omitted.
 func FormatAmount(amount int64, currency Currency) string {
-	sign, magnitude := "", uint64(amount) //nolint:gosec // the least number has no positive, but this is right for it too
+	sign, magnitude := "", uint64(amount) //nolint:gosec // also correct for the smallest int64, which has no positive counterpart
 	if amount < 0 {
 		sign, magnitude = "-", -magnitude
 	}
@@ -356,7 +355,7 @@ func FormatAmount(amount int64, currency Currency) string {
 }
 
 // Metadata is a transaction's metadata as the gateway returns it: the string
-// that was sent or, from live gateways, an object made of it. It is nullable;
+// that was sent or, from live gateways, an object made from it. It is nullable;
 // the zero Metadata is null.
 type Metadata struct{ raw string }
 
@@ -405,9 +404,9 @@ func (m *Metadata) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Opt is a request member for which "not sent", null and a value, even a zero
-// value, mean three different things. The zero Opt is not sent; use [Set] and
-// [Null] for the other two.
+// Opt is a request field with three distinct states: not sent, null, or a value,
+// which may be a zero value. The zero Opt is not sent; use [Set] and [Null] for
+// the other two.
 //
 //	gateway.SubscriptionUpdateParams{Metadata: gateway.Null[map[string]any]()} // clears it
 type Opt[T any] struct {
@@ -426,17 +425,17 @@ const (
 // Set returns an Opt that sends v, even if v is the zero value of its type.
 func Set[T any](v T) Opt[T] { return Opt[T]{value: v, state: optSet} }
 
-// Null returns an Opt that sends null, which clears the member.
+// Null returns an Opt that sends null, which clears the field.
 func Null[T any]() Opt[T] { return Opt[T]{state: optNull} }
 
 // Get returns the value, and whether there is one: false for an Opt that is
 // absent or null.
 func (o Opt[T]) Get() (T, bool) { return o.value, o.state == optSet }
 
-// IsNull reports whether the member is sent as null.
+// IsNull reports whether the field is sent as null.
 func (o Opt[T]) IsNull() bool { return o.state == optNull }
 
-// IsZero reports whether the member is not sent at all.
+// IsZero reports whether the field is not sent at all.
 func (o Opt[T]) IsZero() bool { return o.state == optAbsent }
 
 // String returns the value's text, "null", or "absent".
@@ -460,7 +459,7 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 	return jsonv2.Marshal(o.value, jsonv2.Deterministic(true))
 }
 
-// UnmarshalJSON reads a value or null; a member that is missing stays absent.
+// UnmarshalJSON reads a value or null. A field that is missing stays absent.
 func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	if string(bytes.TrimSpace(b)) == "null" {
 		*o = Null[T]()
@@ -476,8 +475,8 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 
 var _ query.Encoder = Opt[int]{}
 
-// EncodeValues writes the value as a query parameter: null as an empty one,
-// and an absent Opt as none.
+// EncodeValues writes the value as a query parameter. Null is written as an empty
+// parameter, and an absent Opt is not written.
 func (o Opt[T]) EncodeValues(key string, v *url.Values) error {
 	switch o.state {
 	case optSet:

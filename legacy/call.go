@@ -18,8 +18,8 @@ import (
 func (c *Client) do(ctx context.Context, op *spec.Operation, path string, in, out any, opts []gateway.RequestOption) error {
 	if in != nil {
 		if err := validate(in, op.Rule); err != nil {
-			if refused, ok := errors.AsType[*gateway.ValidationError](err); ok {
-				refused.Op = op.Name
+			if invalid, ok := errors.AsType[*gateway.ValidationError](err); ok {
+				invalid.Op = op.Name
 			}
 			return err
 		}
@@ -29,8 +29,8 @@ func (c *Client) do(ctx context.Context, op *spec.Operation, path string, in, ou
 	return c.api.Do(ctx, op.Method, path, in, out, append(own, c.apiKey)...)
 }
 
-// validate checks the wire form of params. A loopback URL may be plain http:
-// only the gateway can determine whether it is reachable.
+// validate checks params in their encoded form. A loopback URL may be plain http:
+// whether the gateway can reach it, only the gateway can tell.
 func validate(params any, rule spec.Rule) error {
 	body, err := wire.Encode(params)
 	if err != nil {
@@ -47,8 +47,8 @@ func validate(params any, rule spec.Rule) error {
 	return e
 }
 
-// onToken makes a call on a card token. It rejects a token that would change
-// the endpoint.
+// onToken makes a call for a card token. It rejects a token that would change the
+// endpoint.
 func (c *Client) onToken(
 	ctx context.Context, op *spec.Operation, publicToken string, in any, opts []gateway.RequestOption,
 ) (*PaymentToken, error) {
@@ -65,46 +65,46 @@ func (c *Client) onToken(
 	return out.value, nil
 }
 
-// flat makes a call whose response has no envelope and needs one of the members
-// in must.
+// flat makes a call whose response has no envelope. The response must have at
+// least one of the identifying fields.
 func flat[T any](
-	ctx context.Context, c *Client, op *spec.Operation, in any, opts []gateway.RequestOption, must ...string,
+	ctx context.Context, c *Client, op *spec.Operation, in any, opts []gateway.RequestOption, identifying ...string,
 ) (*T, error) {
-	out := response[T]{must: must}
+	out := response[T]{identifying: identifying}
 	if err := c.do(ctx, op, op.Path, in, &out, opts); err != nil {
 		return nil, err
 	}
 	return &out.value, nil
 }
 
-// response is a v1 response, which has no envelope: a 2xx is a success only if it
-// has one of the members that distinguish it from an empty object.
+// response is a v1 response, which has no envelope. A 2xx is a success only if it
+// has at least one of the identifying fields.
 type response[T any] struct {
-	value T
-	must  []string
+	value       T
+	identifying []string
 }
 
-// UnmarshalJSON rejects a response without any of these members.
+// UnmarshalJSON rejects a response without any of the identifying fields.
 func (a *response[T]) UnmarshalJSON(b []byte) error {
-	var members map[string]jsontext.Value
-	if err := wire.Decode(b, &members); err != nil {
+	var fields map[string]jsontext.Value
+	if err := wire.Decode(b, &fields); err != nil {
 		return err
 	}
-	says := func(name string) bool {
-		v := members[name]
+	has := func(name string) bool {
+		v := fields[name]
 		return len(v) > 0 && v.Kind() != 'n' && string(v) != `""`
 	}
-	if !slices.ContainsFunc(a.must, says) {
+	if !slices.ContainsFunc(a.identifying, has) {
 		return wire.ErrNoData
 	}
 	return wire.Decode(b, &a.value)
 }
 
-// tokenResponse is a token in an envelope or, since no response is published,
-// without one.
+// tokenResponse is a token with or without an envelope, since the interface
+// document shows no response.
 type tokenResponse struct{ value *PaymentToken }
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON reads both forms.
 func (a *tokenResponse) UnmarshalJSON(b []byte) error {
 	var err error
 	a.value, _, err = wire.DecodeEnvelope[PaymentToken](b)
@@ -114,7 +114,7 @@ func (a *tokenResponse) UnmarshalJSON(b []byte) error {
 	if !errors.Is(err, wire.ErrNoData) {
 		return err
 	}
-	bare := response[PaymentToken]{must: []string{"token"}}
+	bare := response[PaymentToken]{identifying: []string{"token"}}
 	err = bare.UnmarshalJSON(b)
 	a.value = &bare.value
 	return err

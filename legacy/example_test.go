@@ -11,9 +11,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// mock returns a gateway in memory and its v1 client, for examples. In your
-// own code, create the client with legacy.New from the one that gateway.New
-// returned.
+// mock returns an in-memory gateway and its v1 client, for the examples. In your
+// own code, pass the client from gateway.New to legacy.New.
 func mock(opts ...mockserver.Option) (*mockserver.Server, *legacy.Client) {
 	gw, err := mockserver.New(append(opts, mockserver.WithSeed(1))...)
 	if err != nil {

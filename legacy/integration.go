@@ -12,11 +12,9 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Integration is the response of POST /v1/business/integration, in either of
-// the contract's two variants.
-//
-// The first has ID, both URLs and Status; the second has PixWebhookURL,
-// StatusCode and Message.
+// Integration is the response of POST /v1/business/integration, which has two
+// variants in the contract. The first has ID, both URLs and Status; the second
+// has PixWebhookURL, StatusCode and Message.
 type Integration struct {
 	ID            string
 	WebhookURL    string
@@ -25,13 +23,13 @@ type Integration struct {
 	StatusCode    int    // 201: the second variant has it instead of Status
 	Message       string // human-readable
 
-	// Extra holds the members unknown to this version; those inside the second
-	// variant's data are in the object Extra["data"].
+	// Extra has the fields unknown to this version. Those of the second variant's
+	// data object are in the object Extra["data"].
 	Extra map[string]stdjson.RawMessage
 }
 
-// integrationWire is both variants at once: status is a string in one and a
-// number in the other, pixWebhookUrl is at the top or under data.
+// integrationWire covers both variants: status is a string in one and a number in
+// the other, and pixWebhookUrl is at the top level or in data.
 type integrationWire struct {
 	ID            string           `json:"id,omitzero"`
 	WebhookURL    string           `json:"webhookUrl,omitzero"`
@@ -67,12 +65,12 @@ func (i *Integration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// keep puts the unknown members of a nested object into Extra.
-func (i *Integration) keep(name string, members map[string]stdjson.RawMessage) {
-	if len(members) == 0 {
+// keep puts the unknown fields of a nested object into Extra.
+func (i *Integration) keep(name string, fields map[string]stdjson.RawMessage) {
+	if len(fields) == 0 {
 		return
 	}
-	raw, err := json.Marshal(members, json.Deterministic(true))
+	raw, err := json.Marshal(fields, json.Deterministic(true))
 	if err != nil {
 		return
 	}

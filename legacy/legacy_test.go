@@ -25,8 +25,8 @@ const (
 	publicToken = "pub_5f2c4000"
 )
 
-// client returns a v1 client on top of a v2 client with a different form of
-// credential, whose transport responds as e specifies.
+// client returns a v1 client of a v2 client that has another kind of credential
+// and gets its responses from e.
 func client(t *testing.T, e *golden.Exchange) *legacy.Client {
 	t.Helper()
 	transport := httpmock.NewMockTransport()
@@ -149,7 +149,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestResponsesKeepEveryMember(t *testing.T) {
+func TestResponsesKeepEveryField(t *testing.T) {
 	t.Parallel()
 	for _, op := range calls() {
 		t.Run(op.response, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestResponsesFillEveryField(t *testing.T) {
 	}
 }
 
-func TestResponsesInOtherForms(t *testing.T) {
+func TestResponsesInOtherFormats(t *testing.T) {
 	t.Parallel()
 	t.Run("balance as a string", func(t *testing.T) {
 		t.Parallel()
@@ -289,7 +289,7 @@ func TestAnEmptyResponseIsAnError(t *testing.T) {
 				e := &golden.Exchange{Status: 200, Body: []byte(body)}
 				_, err := op.run(t.Context(), client(t, e))
 				require.Error(t, err)
-				assert.Len(t, e.Requests(), 1, "a response arrived, so a repeat would not help")
+				assert.Len(t, e.Requests(), 1, "an unreadable response is not retried")
 				failed := strings.Contains(body, `"success": false`)
 				assert.Equal(t, op.class == "unsafe" && !failed, errors.Is(err, gateway.ErrOutcomeUnknown), "%v", err)
 				if outcome, ok := errors.AsType[*gateway.OutcomeError](err); ok && strings.Contains(body, "t1") {
@@ -344,10 +344,10 @@ func TestInvalidParamsAreNotSent(t *testing.T) {
 			e := &golden.Exchange{Status: 200, Body: []byte(`{}`)}
 			err := c.run(t.Context(), client(t, e))
 			require.ErrorIs(t, err, gateway.ErrValidation)
-			var refused *gateway.ValidationError
-			require.ErrorAs(t, err, &refused)
-			assert.Equal(t, c.op, refused.Op)
-			assert.Equal(t, c.field, refused.Fields[0].Field)
+			var invalid *gateway.ValidationError
+			require.ErrorAs(t, err, &invalid)
+			assert.Equal(t, c.op, invalid.Op)
+			assert.Equal(t, c.field, invalid.Fields[0].Field)
 			assert.NotContains(t, err.Error(), "4111")
 			assert.Empty(t, e.Requests())
 		})
@@ -397,7 +397,7 @@ func TestStatesAreKnown(t *testing.T) {
 		assert.True(t, s.Known(), s)
 		known[s] = true
 	}
-	assert.Len(t, known, 19, "the document names 19 states")
+	assert.Len(t, known, 19, "the interface document has 19 states")
 	assert.False(t, legacy.PaymentStatus("paid").Known())
 	for _, k := range []legacy.SplitKeyType{legacy.SplitDocument, legacy.SplitEmail, legacy.SplitPhone, legacy.SplitRandom} {
 		assert.True(t, k.Known(), k)
@@ -421,7 +421,7 @@ func FuzzIntegration(f *testing.F) {
 		}
 		written, err := json.Marshal(read)
 		if err != nil {
-			return // a duplicate name among the unknown members
+			return // the unknown fields contain a duplicate name
 		}
 		require.NoError(t, json.Unmarshal(written, &again), "%s", written)
 		read.Extra, again.Extra = nil, nil // whitespace may differ

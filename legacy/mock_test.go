@@ -52,9 +52,9 @@ func TestPixPaymentReachesTheBalance(t *testing.T) {
 	assert.Equal(t, legacy.PaymentWaitingPayment, payment.Status)
 	assert.True(t, strings.HasPrefix(payment.PixCode, "000201"), payment.PixCode)
 	assert.Equal(t, time.Hour, payment.ExpirationDate.Sub(payment.GenerateTime.Time))
-	picture, err := base64.StdEncoding.DecodeString(payment.PixQRCode)
+	image, err := base64.StdEncoding.DecodeString(payment.PixQRCode)
 	require.NoError(t, err)
-	assert.Equal(t, "image/png", http.DetectContentType(picture))
+	assert.Equal(t, "image/png", http.DetectContentType(image))
 
 	before, err := v1.Balance(t.Context())
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestV1AcceptsTheAPIKeyHeaderOnly(t *testing.T) {
 		require.ErrorIs(t, err, gateway.ErrUnauthorized, name)
 	}
 	_, err := v1Of(t, gw).Balance(t.Context(), gateway.UseCredential(gateway.BearerToken(gw.Key())))
-	require.NoError(t, err, "this package always sends the header")
+	require.NoError(t, err, "this package always sends the apiKey header")
 }
 
 func TestTheGatewayRejectsWhatTheClientCannotValidate(t *testing.T) {
@@ -98,14 +98,14 @@ func TestTheGatewayRejectsWhatTheClientCannotValidate(t *testing.T) {
 	require.ErrorIs(t, err, gateway.ErrUnauthorized)
 }
 
-func TestTokenizationRetiresByTheGatewaysClock(t *testing.T) {
+func TestTokenizationIsRetiredByTheGatewaysClock(t *testing.T) {
 	t.Parallel()
 	cutoff := time.Date(2026, 8, 1, 3, 0, 0, 0, time.UTC)
 	gw := mockserver.Run(t, mockserver.WithStart(cutoff.Add(-time.Second)))
 	v1 := v1Of(t, gw)
-	made, err := v1.CreatePaymentToken(t.Context(), publicToken, map[string]any{"payment_session": "ps_1"})
+	created, err := v1.CreatePaymentToken(t.Context(), publicToken, map[string]any{"payment_session": "ps_1"})
 	require.NoError(t, err)
-	assert.NotEmpty(t, made.Token)
+	assert.NotEmpty(t, created.Token)
 
 	require.NoError(t, gw.Clock.AdvanceTo(cutoff))
 	_, err = v1.CreatePaymentToken(t.Context(), publicToken, map[string]any{"payment_session": "ps_1"})
@@ -115,6 +115,6 @@ func TestTokenizationRetiresByTheGatewaysClock(t *testing.T) {
 	assert.Equal(t, "LEGACY_TOKENIZATION_RETIRED", e.Code)
 
 	read, err := v1.PaymentToken(t.Context(), publicToken)
-	require.NoError(t, err, "reads still work")
+	require.NoError(t, err, "reading is not retired")
 	assert.NotEmpty(t, read.Token)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// IntegrationParams is the body of POST /v1/business/integration. With
-// PixWebhookURL alone it is the second variant of the contract, which accepts
-// only https; an empty URL is not sent.
+// IntegrationParams is the body of POST /v1/business/integration. Empty URLs are
+// not sent. PixWebhookURL alone selects the second variant of the contract, which
+// accepts only https.
 type IntegrationParams struct {
 	WebhookURL    string `json:"webhookUrl,omitzero"`    // receives every event
 	PixWebhookURL string `json:"pixWebhookUrl,omitzero"` // receives Pix transactions and payouts
@@ -25,25 +25,25 @@ func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyInte
 type Balance struct {
 	Balance  int64                         `json:"balance"` // cents; negative if more was paid out than in
 	Currency gateway.Currency              `json:"currency"`
-	Extra    map[string]stdjson.RawMessage `json:",embed"` // members unknown to this version
+	Extra    map[string]stdjson.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes b in the gateway's form: every member that was read, null
+// MarshalJSON writes b in the gateway's format: every field that was received, null
 // for the empty ones.
 func (b Balance) MarshalJSON() ([]byte, error) {
 	type plain Balance
 	return wire.Marshal((*plain)(&b))
 }
 
-// PixPaymentParams is the body of POST /pix/v1/payment, without its type,
-// which is always PIX. A member at its zero value is not sent.
+// PixPaymentParams is the body of POST /pix/v1/payment, without its type, which is
+// always PIX. Fields with their zero value are not sent.
 type PixPaymentParams struct {
 	Payer       Payer       `json:"payer"`           // required
 	Transaction PixCharge   `json:"transaction"`     // required
-	Splits      []SplitRule `json:"splits,omitzero"` // the recipients of shares
+	Splits      []SplitRule `json:"splits,omitzero"` // the shares of other recipients
 }
 
-// MarshalJSON writes the members and the type PIX.
+// MarshalJSON writes the fields and the type PIX.
 func (p PixPaymentParams) MarshalJSON() ([]byte, error) {
 	type plain PixPaymentParams
 	return json.Marshal(struct {
@@ -63,15 +63,15 @@ type Payer struct {
 	Address  Address `json:"address,omitzero"`
 }
 
-// Contact is a payer's contact data.
+// Contact is how to reach a payer.
 type Contact struct {
 	Mail  string `json:"mail,omitzero"`
 	Phone string `json:"phone,omitzero"`
 }
 
 // Address is a payer's postal address. Neighborhood is sent twice, as
-// neighborhood and as neighboor: the v1 contract has both spellings and does
-// not say which one is read.
+// neighborhood and as neighboor: the v1 contract has both spellings and does not
+// say which one the gateway reads.
 type Address struct {
 	ZipCode      string `json:"zipCode,omitzero"`
 	Street       string `json:"street,omitzero"`
@@ -97,14 +97,14 @@ func (a Address) MarshalJSON() ([]byte, error) {
 type PixCharge struct {
 	// Value is the amount in cents, at least 1; required. Note the unit: the
 	// contract says integer, and this package sends only integers, but another
-	// description of the v1 surface shows decimal reais. Try a small amount
-	// first on a new account.
+	// description of v1 shows decimal reais. On a new account, try a small amount
+	// first.
 	Value int64 `json:"value"`
 
 	Description    string `json:"description,omitzero"`
 	ExpirationTime int64  `json:"expirationTime,omitzero"` // seconds; default 86400
 	DueDate        string `json:"dueDate,omitzero"`
-	ExternalID     string `json:"externalId,omitzero"` // your reference; no idempotency key on this surface
+	ExternalID     string `json:"externalId,omitzero"` // your reference; not an idempotency key
 }
 
 // SplitKeyType is the kind of the Pix key of a [SplitRule].
@@ -121,8 +121,7 @@ const (
 // Known reports whether this version defines t.
 func (t SplitKeyType) Known() bool { return spec.LegacySplitKeyTypes.Has(string(t)) }
 
-// SplitRule gives a share of a payment to another recipient: a Percent or an
-// Amount.
+// SplitRule gives another recipient a share of a payment: a Percent or an Amount.
 type SplitRule struct {
 	PixKey     gateway.PixKey `json:"pixKey,omitzero"`
 	PixKeyType SplitKeyType   `json:"pixKeyType,omitzero"`
@@ -136,9 +135,9 @@ type SplitRule struct {
 // this version does not define; it is kept unchanged.
 type PaymentStatus string
 
-// The states of a v1 payment. A new payment is PaymentWaitingPayment. It
-// becomes PaymentPaid when it is paid, PaymentCancelled when it expires, and
-// PaymentRefund when it is refunded.
+// The states of a v1 payment. A new payment is PaymentWaitingPayment. It becomes
+// PaymentPaid when it is paid, PaymentCancelled when it expires, and PaymentRefund
+// when it is refunded.
 const (
 	PaymentInAnalysis          PaymentStatus = "IN_ANALYSIS"
 	PaymentWaitingConfirmation PaymentStatus = "WAITING_CONFIRMATION"
@@ -173,18 +172,18 @@ type PixPayment struct {
 	GenerateTime   gateway.Timestamp             `json:"generateTime"`
 	ExpirationDate gateway.Timestamp             `json:"expirationDate"`
 	PaymentLink    string                        `json:"paymentLink"` // nullable
-	Extra          map[string]stdjson.RawMessage `json:",embed"`      // members unknown to this version
+	Extra          map[string]stdjson.RawMessage `json:",embed"`      // fields unknown to this version
 }
 
-// MarshalJSON writes p in the gateway's form: every member that was read, null
+// MarshalJSON writes p in the gateway's format: every field that was received, null
 // for the empty ones.
 func (p PixPayment) MarshalJSON() ([]byte, error) {
 	type plain PixPayment
 	return wire.Marshal((*plain)(&p))
 }
 
-// PaymentToken is a card token of the retired tokenization. Existing tokens
-// stay usable. The interface document shows no response: members with other
+// PaymentToken is a card token of the retired tokenization. Existing tokens can
+// still be used. Since the interface document shows no response, fields with other
 // names are kept in Extra.
 type PaymentToken struct {
 	Token    gateway.CardToken             `json:"token"`
@@ -192,10 +191,10 @@ type PaymentToken struct {
 	Last4    string                        `json:"last4"`
 	ExpMonth int                           `json:"exp_month,omitzero"` // 1 to 12
 	ExpYear  int                           `json:"exp_year,omitzero"`  // four digits
-	Extra    map[string]stdjson.RawMessage `json:",embed"`             // members unknown to this version
+	Extra    map[string]stdjson.RawMessage `json:",embed"`             // fields unknown to this version
 }
 
-// MarshalJSON writes t in the gateway's form: every member that was read, null
+// MarshalJSON writes t in the gateway's format: every field that was received, null
 // for the empty ones.
 func (t PaymentToken) MarshalJSON() ([]byte, error) {
 	type plain PaymentToken
