@@ -230,7 +230,7 @@ func (s *Server) deliver(commits []store.Commit, after snapshot) error {
 	for _, c := range commits {
 		var send func()
 		var err error
-		s.clock.Still(func() { // so that no snapshot is taken between the two
+		s.clock.BetweenTimers(func() { // so that no snapshot is taken between the two
 			send, err = s.data.Persist(store.Commit{
 				Account: c.Account, IDs: sources[c.Account], Integration: c.Integration,
 				Change: engine.Change{Events: c.Change.Events},

@@ -73,7 +73,7 @@ func (s *Server) snapshotAt(then func()) (snap snapshot, err error) {
 	}
 	var clockState func() clock.State
 	var webhooks func() (deliver.Saved, error)
-	s.clock.Still(func() {
+	s.clock.BetweenTimers(func() {
 		snap.Store, err = s.store.StateAt(func() {
 			webhooks = s.sender.Capture(func() {
 				clockState = s.clock.Capture()

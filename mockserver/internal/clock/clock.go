@@ -1,8 +1,9 @@
-// Package clock is the mock gateway's virtual clock: manual or running at a multiple
-// of wall time, with a queue of timers.
+// Package clock implements the mock gateway's virtual clock and its queue of
+// timers. The clock is either advanced manually or runs at a multiple of wall
+// time.
 //
-// Timers are data, not functions, so that a snapshot consists of the time and
-// the list. When a timer fires, its owner identifies it by kind and id.
+// Timers are data rather than functions, so a snapshot needs only the time and
+// the list of timers. When a timer fires, its kind and id identify the action.
 package clock
 
 import (
@@ -21,32 +22,33 @@ const DefaultMaxTimers = 1_000_000
 // MaxSpeed is the maximum speed: about three thousand years per day.
 const MaxSpeed = 1_000_000
 
-// LastYear is the last year of the clock. It is early enough that the longest
-// duration, 292 years, still ends before 9999, the last year of timestamps.
+// LastYear is the last year that the clock can reach. The longest duration, 292
+// years, added to it still gives a year before 9999, the last one that a
+// timestamp can have.
 const LastYear = 9599
 
-// end is the clock's last time.
+// end is the latest time that the clock can reach.
 var end = time.Date(LastYear, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // Errors of an advance.
 var (
-	// ErrBackwards: the clock can't go back, except by restoring a snapshot.
+	// ErrBackwards means that the target of an advance is in the past.
 	ErrBackwards = errors.New("the clock can't go backwards; restore a snapshot to return to an earlier time")
-	// ErrAdvancing: another advance is in progress.
+	// ErrAdvancing means that another advance is in progress.
 	ErrAdvancing = errors.New("the clock is already being advanced; " +
 		"advance it from the test, not from inside a webhook handler or a second goroutine")
-	// ErrRunaway: timers kept creating timers.
+	// ErrRunaway means that timers kept creating timers.
 	ErrRunaway = errors.New("the advance was stopped")
-	// ErrFire: a timer's action failed, and the timer stays due.
-	ErrFire = errors.New("a due timer failed and will be tried again")
-	// ErrRange: beyond the last year.
-	ErrRange = fmt.Errorf("the clock ends with the year %d", LastYear)
+	// ErrFire means that a timer's action failed. The timer stays due.
+	ErrFire = errors.New("a due timer failed and will be retried")
+	// ErrRange means that the target of an advance is after LastYear.
+	ErrRange = fmt.Errorf("the clock can't go past the year %d", LastYear)
 )
 
 // Timer is an action that is due at a given time.
 type Timer struct {
 	At      time.Time
-	Account string // its account; "" for the server's own
+	Account string // "" if it belongs to the server itself
 	Kind    string // "transaction.expire"
 	ID      string // of the resource
 }
@@ -55,24 +57,23 @@ type Timer struct {
 type Config struct {
 	// Start is the initial time.
 	Start time.Time
-	// Speed is virtual seconds per second of wall time, at most MaxSpeed; 0 is
-	// a manual clock.
+	// Speed is the number of virtual seconds per second of wall time, at most
+	// MaxSpeed; 0 means a manual clock.
 	Speed float64
-	// Fire runs a due timer, on one goroutine at a time and without a lock; it
-	// may add timers. After an error the timer stays due and blocks those
-	// after it: an advance returns the error, and a running clock retries
-	// every second.
+	// Fire runs a due timer. It is called by one goroutine at a time, which
+	// holds no lock that Add takes, so it may add timers. After an error the
+	// timer stays due and blocks the timers behind it: an advance returns the
+	// error, and a running clock retries every second.
 	Fire func(Timer) error
 	// Settle waits until the effects of timers (webhooks) are complete. An
 	// advance calls it before the first timer and after each timer. It may be
 	// nil.
 	Settle func(context.Context) error
-	// Refuse returns the reason why an advance must not begin now, or nil. It
-	// may be nil.
+	// Refuse returns an error if an advance must not start now. It may be nil.
 	Refuse func() error
 	// StillApplies reports whether a timer will have an effect when it fires;
-	// other timers are neither shown nor waited for. If it is nil, all timers
-	// apply.
+	// other timers are neither listed nor waited for. If it is nil, every timer
+	// has an effect.
 	StillApplies func(Timer) bool
 	// Moved is called after an advance has moved the clock. It may be nil.
 	Moved func(from, to time.Time)
@@ -92,19 +93,18 @@ type Clock struct {
 	firing sync.Mutex
 
 	mu        sync.Mutex
-	now       time.Time // the time; on a running clock, the time at base
-	base      time.Time // wall time that corresponds to now; zero while the clock is stopped
+	now       time.Time // the virtual time; on a running clock, as of base
+	base      time.Time // the wall time that corresponds to now; zero while the clock is stopped
 	timers    queue
 	failures  uint64 // failures of Fire so far
 	advancing bool
 
-	wake chan struct{} // notifies the runner of an earlier timer
+	wake chan struct{} // makes the loop of a running clock check its timers
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// New returns a stopped clock. A clock with a speed is started with
-// [Clock.Run].
+// New returns a stopped clock. [Clock.Run] starts it if it has a speed.
 func New(cfg Config) *Clock {
 	if cfg.MaxTimers == 0 {
 		cfg.MaxTimers = DefaultMaxTimers
@@ -122,15 +122,15 @@ func New(cfg Config) *Clock {
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.moment()
+	return c.nowLocked()
 }
 
-// moment is like Now, for callers that hold the lock.
-func (c *Clock) moment() time.Time {
+// nowLocked is like Now, for callers that hold mu.
+func (c *Clock) nowLocked() time.Time {
 	if c.base.IsZero() {
 		return c.now
 	}
-	passed := min(float64(time.Since(c.base))*c.cfg.Speed, float64(2*maxStretch))
+	passed := min(float64(time.Since(c.base))*c.cfg.Speed, float64(2*maxStep))
 	return earlier(c.now.Add(time.Duration(passed)), end)
 }
 
@@ -145,8 +145,7 @@ func (c *Clock) Add(timers ...Timer) {
 	c.nudge()
 }
 
-// Drop removes the timers that match, when a record or an account has been
-// deleted.
+// Drop removes the timers that match, such as those of a deleted account.
 func (c *Clock) Drop(match func(Timer) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +164,7 @@ func (c *Clock) Timers() []Timer {
 }
 
 // Upcoming lists the first n timers in firing order, except those that will
-// have no effect. Its cost does not depend on the number of timers.
+// have no effect. Its cost depends on n, not on the number of pending timers.
 func (c *Clock) Upcoming(n int) []Timer {
 	c.mu.Lock()
 	list := c.timers.first(n)
@@ -184,7 +183,7 @@ func (c *Clock) Len() int {
 	return len(c.timers.items)
 }
 
-// Failures returns how often a due timer has failed so far.
+// Failures returns how many times a due timer has failed so far.
 func (c *Clock) Failures() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +205,7 @@ func (c *Clock) AdvanceTo(ctx context.Context, to time.Time) error {
 }
 
 // Next moves the clock to the next timer's time, and fires all timers that are
-// due at that time. It reports whether there was one.
+// due at that time. It reports whether a timer was pending.
 func (c *Clock) Next(ctx context.Context) (moved bool, err error) {
 	err = c.advance(ctx, func(now time.Time) time.Time {
 		timers := c.Timers()
@@ -219,16 +218,17 @@ func (c *Clock) Next(ctx context.Context) (moved bool, err error) {
 }
 
 // advance fires, in order, the timers due up to the time that target returns,
-// and ends at that time. On an error the clock stays at the time of the error.
+// and sets the clock to that time. After an error the clock stays at the time of
+// the error.
 func (c *Clock) advance(ctx context.Context, target func(now time.Time) time.Time) error {
-	err := c.turnTo(ctx, target)
+	err := c.moveTo(ctx, target)
 	if err == nil {
-		c.RunDue() // timers that a request has made due in the meantime
+		c.RunDue() // timers that requests have added in the meantime
 	}
 	return err
 }
 
-func (c *Clock) turnTo(ctx context.Context, target func(now time.Time) time.Time) error {
+func (c *Clock) moveTo(ctx context.Context, target func(now time.Time) time.Time) error {
 	if c.cfg.Refuse != nil {
 		if err := c.cfg.Refuse(); err != nil {
 			return err
@@ -274,7 +274,7 @@ func (c *Clock) begin(ctx context.Context) error {
 		return ctx.Err()
 	}
 	c.mu.Lock()
-	c.now, c.base = c.moment(), time.Time{}
+	c.now, c.base = c.nowLocked(), time.Time{}
 	c.mu.Unlock()
 	return nil
 }
@@ -293,15 +293,15 @@ func (c *Clock) finish() {
 
 // RunDue fires the due timers of a manual clock, after a change that may have
 // added some. It does nothing on a running clock, or while timers are being
-// fired. Don't call it with a lock that Fire takes.
+// fired. Don't call it while holding a lock that Fire takes.
 func (c *Clock) RunDue() {
-	for fired := 0; c.standingDue() && fired < c.cfg.MaxTimers; {
+	for fired := 0; c.stoppedAndDue() && fired < c.cfg.MaxTimers; {
 		select {
 		case c.turn <- struct{}{}:
 		default:
 			return
 		}
-		for fired < c.cfg.MaxTimers && c.standingDue() {
+		for fired < c.cfg.MaxTimers && c.stoppedAndDue() {
 			if _, err := c.fireNext(c.Now(), fired, c.cfg.MaxTimers); err != nil {
 				<-c.turn
 				return
@@ -312,13 +312,13 @@ func (c *Clock) RunDue() {
 	}
 }
 
-func (c *Clock) standingDue() bool {
+func (c *Clock) stoppedAndDue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.base.IsZero() && len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.now)
 }
 
-func (c *Clock) fireUntil(ctx context.Context, to time.Time) error {
+func (c *Clock) fireUntil(ctx context.Context, limit time.Time) error {
 	c.mu.Lock()
 	budget := len(c.timers.items) + c.cfg.MaxTimers
 	c.mu.Unlock()
@@ -326,7 +326,7 @@ func (c *Clock) fireUntil(ctx context.Context, to time.Time) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		due, err := c.fireNext(to, fired, budget)
+		due, err := c.fireNext(limit, fired, budget)
 		if err != nil {
 			return err
 		}
@@ -339,24 +339,24 @@ func (c *Clock) fireUntil(ctx context.Context, to time.Time) error {
 	}
 }
 
-// fireNext fires the next timer that is due by to, and reports whether there
+// fireNext fires the next timer that is due by limit, and reports whether there
 // was one. It returns an error if the budget is used up.
-func (c *Clock) fireNext(to time.Time, fired, budget int) (due bool, err error) {
+func (c *Clock) fireNext(limit time.Time, fired, budget int) (due bool, err error) {
 	c.firing.Lock()
 	defer c.firing.Unlock()
-	t, due := c.pop(to)
+	t, due := c.pop(limit)
 	if !due {
 		return false, nil
 	}
 	if fired == budget {
 		c.putBack(t)
-		return true, fmt.Errorf("%w at %s after %d timers, the last a %s of %s: advance in smaller steps, "+
-			"or look for timers that keep making timers", ErrRunaway, t.At.Format(time.RFC3339), fired, t.Kind, t.ID)
+		return true, fmt.Errorf("%w at %s after %d timers, the last being %s of %s: advance in smaller steps, "+
+			"or look for timers that keep creating timers", ErrRunaway, t.At.Format(time.RFC3339), fired, t.Kind, t.ID)
 	}
 	return true, c.fire(t)
 }
 
-// fire runs a due timer, and puts it back in its place if it fails.
+// fire runs a due timer, and puts it back if it fails.
 func (c *Clock) fire(t item) error {
 	err := c.cfg.Fire(t.Timer)
 	if err == nil {
@@ -369,20 +369,20 @@ func (c *Clock) fire(t item) error {
 	return fmt.Errorf("%w: %s of %s, due at %s: %w", ErrFire, t.Kind, t.ID, t.At.Format(time.RFC3339), err)
 }
 
-// putBack puts a timer back in its place in the queue.
+// putBack returns a timer to its original place in the queue.
 func (c *Clock) putBack(t item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timers.insert(t)
 }
 
-// pop removes the next timer that is due by to, and moves the clock to its
-// time; if there is none, it moves the clock to the end.
-func (c *Clock) pop(to time.Time) (item, bool) {
+// pop removes the next timer that is due by limit, and moves the clock to its
+// time. If no timer is due, the clock moves to limit.
+func (c *Clock) pop(limit time.Time) (item, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.timers.items) == 0 || c.timers.items[0].At.After(to) {
-		c.now = later(c.now, to)
+	if len(c.timers.items) == 0 || c.timers.items[0].At.After(limit) {
+		c.now = later(c.now, limit)
 		return item{}, false
 	}
 	t := c.timers.pop()
@@ -407,17 +407,17 @@ type State struct {
 func (c *Clock) State() State { return c.Capture()() }
 
 // Capture copies the time and the timers, and returns a function that sorts
-// them: with a million timers that takes a second, and needs no lock.
+// the copy without a lock: sorting a million timers takes a second.
 func (c *Clock) Capture() (state func() State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, timers := c.moment(), queue{items: slices.Clone(c.timers.items)}
+	now, timers := c.nowLocked(), queue{items: slices.Clone(c.timers.items)}
 	return func() State { return State{Now: now, Timers: timers.list()} }
 }
 
-// Still runs do while no timer is being fired: every timer is either pending
-// or complete.
-func (c *Clock) Still(do func()) {
+// BetweenTimers runs do while no timer is being fired, so that every timer is
+// either pending or complete.
+func (c *Clock) BetweenTimers(do func()) {
 	c.firing.Lock()
 	defer c.firing.Unlock()
 	do()
@@ -443,7 +443,7 @@ func (c *Clock) Restore(s State) error {
 	return nil
 }
 
-// Resume moves a clock that does not run yet to a later moment and fires nothing.
+// Resume moves a clock that has not been started forward without firing timers.
 func (c *Clock) Resume(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -35,7 +35,7 @@ func (r *recorder) note(line string) {
 	r.log = append(r.log, line)
 }
 
-// fired returns the records since the last call.
+// fired returns the lines recorded since the last call.
 func (r *recorder) fired() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,12 +129,12 @@ func TestTimersWithoutEffectAreNeitherShownNorWaitedFor(t *testing.T) {
 	r.Add(after(time.Hour, "paid"), after(2*time.Hour, "open"))
 	assert.Equal(t, []clock.Timer{after(2*time.Hour, "open")}, r.Timers())
 	assert.Equal(t, 2, r.Len())
-	assert.Len(t, r.State().Timers, 2, "a snapshot has them all")
+	assert.Len(t, r.State().Timers, 2, "a snapshot contains every timer")
 
 	moved, err := r.Next(t.Context())
 	require.NoError(t, err)
 	assert.True(t, moved)
-	assert.Equal(t, []string{"paid@1h0m0s", "open@2h0m0s"}, r.fired(), "it fires nevertheless")
+	assert.Equal(t, []string{"paid@1h0m0s", "open@2h0m0s"}, r.fired(), "the timer without effect still fires")
 	r.Add(after(3*time.Hour, "paid"))
 	moved, err = r.Next(t.Context())
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestManyTimersFireInOrder(t *testing.T) {
 	assert.Empty(t, c.Timers())
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejectedAdvances(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(clock.Config{})
 
@@ -172,9 +172,9 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, r.AdvanceTo(t.Context(), start.AddDate(9000, 0, 0)), clock.ErrRange)
 	assert.Equal(t, start, r.Now())
 
-	no := errors.New("inside a handler")
-	r = newRecorder(clock.Config{Refuse: func() error { return no }})
-	require.ErrorIs(t, r.Advance(t.Context(), time.Second), no)
+	inHandler := errors.New("inside a handler")
+	r = newRecorder(clock.Config{Refuse: func() error { return inHandler }})
+	require.ErrorIs(t, r.Advance(t.Context(), time.Second), inHandler)
 	assert.Equal(t, start, r.Now())
 }
 
@@ -208,7 +208,7 @@ func TestARunawayTimerIsStopped(t *testing.T) {
 	require.ErrorContains(t, err, "renewal of sub_1")
 	assert.Equal(t, start.Add(time.Second), r.Now())
 	assert.Len(t, r.fired(), 101)
-	assert.Len(t, r.Timers(), 1, "the rejected timer is still pending")
+	assert.Len(t, r.Timers(), 1, "the timer that did not fire is still pending")
 }
 
 func TestAdvanceSettlesBeforeTheFirstTimerAndAfterEach(t *testing.T) {
@@ -225,7 +225,7 @@ func TestAdvanceSettlesBeforeTheFirstTimerAndAfterEach(t *testing.T) {
 	assert.Equal(t, []string{"settled", "a@1s", "settled", "b@2s", "settled"}, r.fired())
 }
 
-func TestACancelledAdvanceStopsWhereItIs(t *testing.T) {
+func TestACanceledAdvanceStopsAtTheLastTimerFired(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := newRecorder(clock.Config{})
@@ -307,7 +307,7 @@ func TestARunningClockNeverLeavesItsRange(t *testing.T) {
 	})
 }
 
-func TestCloseEndsTheRunner(t *testing.T) {
+func TestCloseStopsARunningClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) { // fails if a goroutine is left
 		r := newRecorder(clock.Config{Speed: 1})
@@ -321,7 +321,7 @@ func TestCloseEndsTheRunner(t *testing.T) {
 }
 
 // A renewal that is due while the server is full must not be lost.
-func TestATimerThatFailsStaysDueInItsPlace(t *testing.T) {
+func TestAFailedTimerStaysDueAndKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	full := errors.New("full")
 	r := newRecorder(clock.Config{})
@@ -342,7 +342,7 @@ func TestATimerThatFailsStaysDueInItsPlace(t *testing.T) {
 	assert.Equal(t, []clock.Timer{after(time.Minute, "renewal"), after(time.Minute, "next")}, r.Timers())
 
 	r.RunDue()
-	assert.Empty(t, r.fired(), "no later timer overtakes it")
+	assert.Empty(t, r.fired(), "no later timer fires before it")
 	assert.EqualValues(t, 2, r.Failures())
 
 	r.fails = nil
@@ -351,7 +351,7 @@ func TestATimerThatFailsStaysDueInItsPlace(t *testing.T) {
 	assert.Empty(t, r.Timers())
 }
 
-func TestARunningClockRetriesATimerThatFailed(t *testing.T) {
+func TestARunningClockRetriesAFailedTimer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder(clock.Config{Speed: 1})
@@ -370,8 +370,7 @@ func TestARunningClockRetriesATimerThatFailed(t *testing.T) {
 	})
 }
 
-// Upcoming returns the beginning of the whole list.
-func TestUpcomingIsTheBeginningOfTheList(t *testing.T) {
+func TestUpcomingListsTheFirstTimers(t *testing.T) {
 	t.Parallel()
 	c := clock.New(clock.Config{Start: start})
 	random := rand.New(rand.NewPCG(1, 2))

@@ -36,7 +36,7 @@ func (q *queue) push(t Timer) {
 
 func (q *queue) insert(it item) {
 	if len(q.items) == cap(q.items) {
-		q.items = slices.Grow(q.items, len(q.items)) // append alone would copy a long queue five times as it grows
+		q.items = slices.Grow(q.items, len(q.items)) // doubles it; append alone would grow a long queue in small steps and copy it five times
 	}
 	q.items = append(q.items, it)
 	for i := len(q.items) - 1; i > 0; {
@@ -91,10 +91,10 @@ func (q *queue) list() []Timer {
 	return timers
 }
 
-// first returns the n timers that fire first. It compares only candidates for
-// the next place: the children of the timers already taken.
+// first returns the n timers that fire first. It compares only the candidates for
+// the next position: the children of the timers already taken.
 func (q *queue) first(n int) []Timer {
-	var next []int // the latest first
+	var next []int // indexes of the candidates, the latest timer first
 	add := func(i int) {
 		if i < len(q.items) {
 			at, _ := slices.BinarySearchFunc(next, i, func(a, b int) int { return compare(q.items[b], q.items[a]) })

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// maxStretch is the longest virtual time that a running clock sleeps. It is
-// far below the maximum Duration at any speed.
-const maxStretch = 50 * 365 * 24 * time.Hour
+// maxStep is the longest virtual time for which a running clock sleeps before it
+// checks its timers again. Twice as long still fits in a Duration.
+const maxStep = 50 * 365 * 24 * time.Hour
 
 // retryAfter is how long a running clock waits, in wall time, after a timer
 // has failed.
 const retryAfter = time.Second
 
-// Run starts a clock with a speed, which fires timers as they become due until
-// Close. It returns immediately. A running clock does not wait for webhooks: a
-// hanging receiver must not stop time.
+// Run starts a clock that has a speed, and returns immediately. The clock fires
+// timers as they become due until Close. It does not wait for webhooks: a
+// receiver that hangs must not stop the clock.
 func (c *Clock) Run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *Clock) Run() {
 	go c.loop(ctx)
 }
 
-// Close stops a running clock and waits until it has fired its last timer.
+// Close stops a running clock and waits until no timer is being fired.
 func (c *Clock) Close() {
 	c.mu.Lock()
 	stop, done := c.stop, c.done
@@ -76,7 +76,7 @@ func (c *Clock) fireRunning() (due bool, err error) {
 	c.firing.Lock()
 	defer c.firing.Unlock()
 	c.mu.Lock()
-	due = len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.moment())
+	due = len(c.timers.items) > 0 && !c.timers.items[0].At.After(c.nowLocked())
 	var t item
 	if due {
 		t = c.timers.pop()
@@ -93,8 +93,8 @@ func (c *Clock) fireRunning() (due bool, err error) {
 func (c *Clock) untilNext() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now, c.base = c.moment(), time.Now()
-	virtual := maxStretch
+	c.now, c.base = c.nowLocked(), time.Now()
+	virtual := maxStep
 	if len(c.timers.items) > 0 {
 		virtual = min(virtual, c.timers.items[0].At.Sub(c.now))
 	}

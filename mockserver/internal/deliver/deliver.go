@@ -111,7 +111,7 @@ func New(cfg Config) *Sender {
 		cfg.Log = defaultLog
 	}
 	if cfg.Room == nil {
-		cfg.Room = room.Endless()
+		cfg.Room = room.Unlimited()
 	}
 	if cfg.InjectFault == nil {
 		cfg.InjectFault = func(string, string) faults.Fault { return faults.Fault{} }

@@ -1,5 +1,5 @@
-// Package duration parses durations for a virtual clock, in Go's syntax
-// extended by days.
+// Package duration parses durations for a virtual clock, in Go's syntax plus
+// days.
 package duration
 
 import (
@@ -12,8 +12,8 @@ import (
 
 const day = 24 * time.Hour
 
-// Parse reads a duration in the syntax of [time.ParseDuration], which may begin
-// with days of 24 hours: "40d", "1d12h", "-0.5d", "720h".
+// Parse parses a duration in the syntax of [time.ParseDuration], optionally
+// starting with a number of 24-hour days: "40d", "1d12h", "-0.5d", "720h".
 func Parse(text string) (time.Duration, error) {
 	days, rest, found := strings.Cut(text, "d")
 	if !found {

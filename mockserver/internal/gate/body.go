@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxDrain is how much of an unread body is read after the response, so
-	// that a client that sends all of it first gets the response instead of a
-	// reset connection.
+	// maxDrain is how much of an unread body is read after the response. A
+	// client that sends its whole body before it reads then gets the response
+	// instead of a connection reset.
 	maxDrain = 8 << 20
-	// drainTime is how long that may take.
+	// drainTime is how long draining an unread body may take.
 	drainTime = 5 * time.Second
 )
 
-// timed calls next with a body that must arrive in time.
+// timed calls next with a time limit on the request body.
 func (g *Gate) timed(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	limit := g.BodyTimeout
 	if limit == 0 {
@@ -30,8 +30,8 @@ func (g *Gate) timed(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	b.drain(r)
 }
 
-// body is a request's body with a deadline, which starts with the first read
-// and ends with the body: the rest of the request has no time limit.
+// body is a request body with a read deadline. The deadline is set at the first
+// read and removed at the end of the body: handling the request has no time limit.
 type body struct {
 	io.ReadCloser
 
@@ -49,15 +49,16 @@ func (b *body) Read(to []byte) (int, error) {
 	n, err := b.ReadCloser.Read(to)
 	if err != nil && !b.ended {
 		b.ended = true
-		if errors.Is(err, io.EOF) { // otherwise net/http must not wait for the rest either
+		if errors.Is(err, io.EOF) { // after other errors the deadline stays, so that net/http does not wait for the rest
 			b.deadline(0)
 		}
 	}
 	return n, err
 }
 
-// deadline sets how long reads may take from now on; 0 is unlimited. A writer
-// without deadlines has no slow client either.
+// deadline sets how long reads may take from now on; 0 means no limit. A
+// ResponseWriter that does not support deadlines, such as a recorder, has no slow
+// client.
 func (b *body) deadline(d time.Duration) {
 	var at time.Time
 	if d > 0 {
@@ -66,8 +67,8 @@ func (b *body) deadline(d time.Duration) {
 	_ = b.controller.SetReadDeadline(at)
 }
 
-// drain reads a body's rest. A client that waits for "100 Continue" sends
-// nothing, and gets none.
+// drain reads the rest of the body, unless the client still waits for
+// "100 Continue": reading would ask it to send the body.
 func (b *body) drain(r *http.Request) {
 	waits := !b.begun && strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	if b.ended || waits {

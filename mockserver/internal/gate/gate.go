@@ -1,6 +1,6 @@
-// Package gate checks every request before the gateway handles it: it rejects
-// web pages that reach this machine under their own host name (DNS rebinding),
-// and clients that never finish sending a body.
+// Package gate checks every request before the gateway handles it. It rejects
+// requests of web pages that reach this machine under their own host name (DNS
+// rebinding), and those of clients that never finish sending a body.
 package gate
 
 import (
@@ -14,22 +14,23 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// BodyTimeout is how long a request's body may take to arrive.
+// BodyTimeout is how long a request body may take to arrive.
 const BodyTimeout = 30 * time.Second
 
-// Gate is a handler that passes on allowed requests.
+// Gate is a handler that passes allowed requests on to Next.
 type Gate struct {
 	Next http.Handler
 	// Hosts are the host names that are allowed besides those of this machine;
-	// "*" is any.
+	// "*" allows any.
 	Hosts []string
-	// Open reports which requests are harmless under any name. Nil means none.
+	// Open reports whether a request is allowed under any host name. If it is
+	// nil, none is.
 	Open func(*http.Request) bool
-	// Strict reports which requests are checked even if no socket is involved.
-	// Nil means none: in memory a client may use any host name.
+	// Strict reports whether a request is checked even if it did not arrive over
+	// a socket. If it is nil, in-memory requests may use any host name.
 	Strict func(*http.Request) bool
-	// Rejected, if not nil, is notified of a request with a host name that is
-	// not allowed.
+	// Rejected, if not nil, is called with each request whose host name is not
+	// allowed.
 	Rejected func(*http.Request)
 	// BodyTimeout is how long a body may take; 0 is [BodyTimeout].
 	BodyTimeout time.Duration
@@ -65,9 +66,9 @@ func (g *Gate) allows(r *http.Request) bool {
 	return Allowed(r.Host, g.Hosts) || g.Open != nil && g.Open(r)
 }
 
-// Allowed reports whether a Host header is one that no foreign web page
-// can have: a name of this machine, an IP address, the names that package
-// httptest reserves, or one of names.
+// Allowed reports whether a Host header is one that no foreign web page can
+// have: a name of this machine, an IP address, example.com, which package
+// httptest uses, or one of names.
 func Allowed(host string, names []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -79,7 +80,7 @@ func Allowed(host string, names []string) bool {
 		}
 	}
 	if _, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")); err == nil {
-		return true // a page's origin has its host name, so an IP address can't be rebound
+		return true // DNS rebinding needs a host name
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == "*" || strings.EqualFold(name, host)

@@ -36,7 +36,7 @@ func TestAllowedHostNames(t *testing.T) {
 	}
 }
 
-// dial opens a raw connection to a gate over a handler.
+// dial serves a gate and opens a raw connection to it.
 func dial(t *testing.T, g *gate.Gate) net.Conn {
 	t.Helper()
 	server := httptest.NewServer(g)
@@ -83,7 +83,7 @@ func TestAStalledBodyTimesOut(t *testing.T) {
 
 // A handler may take longer than the body's deadline after it has read the
 // body, and the connection is reused.
-func TestTheDeadlineAppliesToTheBodyAlone(t *testing.T) {
+func TestTheDeadlineAppliesOnlyToTheBody(t *testing.T) {
 	t.Parallel()
 	next := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -102,7 +102,7 @@ func TestTheDeadlineAppliesToTheBodyAlone(t *testing.T) {
 }
 
 // A client that sends all of a long body before it reads gets the response.
-func TestARejectedBodyIsReadToItsEnd(t *testing.T) {
+func TestAnUnreadBodyIsDrained(t *testing.T) {
 	t.Parallel()
 	next := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) }
 	for name, next := range map[string]http.HandlerFunc{
@@ -119,9 +119,9 @@ func TestARejectedBodyIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// A client that waits for "100 Continue" is not asked for a body that is
-// rejected.
-func TestARejectedBodyIsNotRequested(t *testing.T) {
+// A client that waits for "100 Continue" is not told to send a body that no
+// handler reads.
+func TestABodyThatIsNotReadIsNotRequested(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, &gate.Gate{Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)

@@ -50,7 +50,7 @@ func newMock(t *testing.T, change ...option) *mock {
 	}
 	sc.Dialect, sc.Sandbox = hc.Dialect, !hc.Production
 	if sc.Room == nil {
-		sc.Room = room.Endless()
+		sc.Room = room.Unlimited()
 	}
 	m.room, m.store = sc.Room, store.New(sc)
 	hc.Store, m.live = m.store, hc.Dialect == spec.LiveDialect

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	cryptorand "crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -14,19 +13,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// Source generates ids and codes. With a seed the same calls return the same ids;
-// without one it is seeded by the operating system and can't be predicted. It is
-// safe for concurrent use.
+// Source generates ids and codes. With a seed, the same calls return the same
+// ids; without one, the source is seeded by the operating system and can't be
+// predicted. It is safe for concurrent use.
 type Source struct {
-	mu      sync.Mutex
-	random  *rand.ChaCha8
-	repeats bool // seeded by the caller
+	mu     sync.Mutex
+	random *rand.ChaCha8
+	seeded bool // seeded by the caller
 }
 
 // New returns a source that can't be predicted.
 func New() *Source {
 	var key [32]byte
-	_, _ = cryptorand.Read(key[:]) // never fails: it ends the process instead
+	_, _ = cryptorand.Read(key[:]) // never returns an error: if it fails, the program crashes
 	return &Source{random: rand.NewChaCha8(key)}
 }
 
@@ -34,11 +33,11 @@ func New() *Source {
 func Seeded(seed uint64) *Source {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
-	return &Source{random: rand.NewChaCha8(key), repeats: true}
+	return &Source{random: rand.NewChaCha8(key), seeded: true}
 }
 
-// UUID returns a version 7 UUID for now, to the millisecond. Two of the same
-// millisecond are not ordered.
+// UUID returns a version 7 UUID for now, to the millisecond. UUIDs of the same
+// millisecond are in no particular order.
 func (s *Source) UUID(now time.Time) string {
 	var id uuid.UUID
 	s.fill(id[6:])
@@ -76,12 +75,12 @@ func (s *Source) fill(b []byte) {
 	_, _ = s.random.Read(b) // never fails
 }
 
-// MarshalBinary returns the state of a seeded source, and nothing for an
+// MarshalBinary returns the state of a seeded source, and nil for an
 // unpredictable one.
 func (s *Source) MarshalBinary() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.repeats {
+	if !s.seeded {
 		return nil, nil
 	}
 	return s.random.MarshalBinary()
@@ -91,26 +90,26 @@ func (s *Source) MarshalBinary() ([]byte, error) {
 // leaves the source unchanged.
 func (s *Source) UnmarshalBinary(state []byte) error {
 	s.mu.Lock()
-	same := !s.repeats && len(state) == 0
+	same := !s.seeded && len(state) == 0
 	s.mu.Unlock()
 	if same {
 		return nil
 	}
 	from := New()
-	if from.repeats = len(state) > 0; from.repeats {
+	if from.seeded = len(state) > 0; from.seeded {
 		if err := from.random.UnmarshalBinary(bytes.Clone(state)); err != nil {
-			return fmt.Errorf("id source: %w", errors.Join(errors.New("damaged state"), err))
+			return fmt.Errorf("id source: damaged state: %w", err)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.random, s.repeats = from.random, from.repeats
+	s.random, s.seeded = from.random, from.seeded
 	return nil
 }
 
-// EndToEndID returns the id that names a settled Pix payment in both banks: E,
-// the payer's bank (an eight-digit ISPB, here one that no bank has), the minute
-// in UTC, eleven characters.
+// EndToEndID returns the id that identifies a settled Pix payment at both banks:
+// E, the payer's bank (an eight-digit ISPB, here one that no bank has), the time
+// in UTC to the minute, and eleven random characters.
 func (s *Source) EndToEndID(now time.Time) string {
 	return "E99999999" + now.UTC().Format("200601021504") + s.Alphanumeric(11)
 }

@@ -18,7 +18,7 @@ var _ engine.IDs = (*ids.Source)(nil)
 
 var start = time.Date(2027, time.January, 4, 12, 0, 0, 123_000_000, time.UTC)
 
-func TestUUIDIsVersion7OnItsClock(t *testing.T) {
+func TestUUIDIsVersion7AtTheGivenTime(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]*ids.Source{"seeded": ids.Seeded(42), "random": ids.New()} {
 		id, err := uuid.Parse(source.UUID(start))
@@ -29,12 +29,12 @@ func TestUUIDIsVersion7OnItsClock(t *testing.T) {
 		assert.True(t, start.Equal(time.Unix(seconds, nanoseconds)), name)
 
 		later := source.UUID(start.Add(time.Millisecond))
-		assert.Less(t, id.String(), later, "%s: a later millisecond sorts after", name)
+		assert.Less(t, id.String(), later, "%s: a UUID of a later millisecond sorts later", name)
 	}
 	assert.Regexp(t, "^00000000-0000-7", ids.New().UUID(time.Unix(-1, 0)), "before 1970")
 }
 
-func TestSeedRepeats(t *testing.T) {
+func TestTheSameSeedGivesTheSameIDs(t *testing.T) {
 	t.Parallel()
 	one, other := ids.Seeded(42), ids.Seeded(42)
 	assert.Equal(t, draw(one), draw(other))
@@ -44,7 +44,7 @@ func TestSeedRepeats(t *testing.T) {
 	assert.NotEqual(t, draw(one), draw(other))
 }
 
-func TestARestoredStateContinuesWhereItWas(t *testing.T) {
+func TestARestoredSourceContinuesItsSequence(t *testing.T) {
 	t.Parallel()
 	source := ids.Seeded(7)
 	draw(source)
@@ -57,7 +57,7 @@ func TestARestoredStateContinuesWhereItWas(t *testing.T) {
 	assert.Equal(t, want, draw(again))
 
 	require.NoError(t, source.UnmarshalBinary(state))
-	assert.Equal(t, want, draw(source), "back to where it was")
+	assert.Equal(t, want, draw(source), "the same source, set back")
 
 	require.ErrorContains(t, source.UnmarshalBinary([]byte("damaged")), "damaged state")
 	assert.Len(t, draw(source), len(want))

@@ -52,7 +52,7 @@ func New(cfg Config) *Journal {
 		cfg.Size = defaultSize
 	}
 	if cfg.Room == nil {
-		cfg.Room = room.Endless()
+		cfg.Room = room.Unlimited()
 	}
 	return &Journal{cfg: cfg, keys: events.Keys(), statuses: map[int]uint64{}}
 }

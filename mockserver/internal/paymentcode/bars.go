@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Bars draws the bar code of a boleto as an SVG: interleaved two of five, three
-// units to a wide element. It has no fixed size and is black on white.
+// Bars returns the barcode of a boleto as an SVG image of no fixed size:
+// Interleaved 2 of 5, black on white. A wide element is three units wide, a
+// narrow one is one.
 func Bars(barcode string) string {
 	const quiet, wide, height = 10, 3, 50
-	// Which elements of a digit are wide; bars carry every first digit, spaces
-	// every second.
+	// The narrow (n) and wide (w) elements of each digit. The bars encode the
+	// first digit of each pair, the spaces between them the second.
 	patterns := [10]string{"nnwwn", "wnnnw", "nwnnw", "wwnnn", "nnwnw", "wnwnn", "nwwnn", "nnnww", "wnnwn", "nwnwn"}
 	var elements strings.Builder
-	elements.WriteString("nnnn") // the start
+	elements.WriteString("nnnn") // start pattern
 	for i := 0; i+1 < len(barcode); i += 2 {
 		bars, spaces := patterns[barcode[i]-'0'], patterns[barcode[i+1]-'0']
 		for j := range bars {
@@ -23,7 +24,7 @@ func Bars(barcode string) string {
 	}
 	var path strings.Builder
 	x := quiet
-	elements.WriteString("wnn") // the stop
+	elements.WriteString("wnn") // stop pattern
 	for i, element := range elements.String() {
 		width := 1
 		if element == 'w' {

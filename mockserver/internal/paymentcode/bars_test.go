@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
-// The bars are read back as a scanner does: by their widths.
+// The test reads the barcode as a scanner does, by the widths of its elements.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	svg := paymentcode.Bars(vectorBarcode)
@@ -26,7 +26,7 @@ func TestBars(t *testing.T) {
 		require.NoError(t, err)
 		bars = append(bars, bar{at, width})
 	}
-	var widths []int // of bars and spaces in turn
+	var widths []int // alternately of bars and spaces
 	for i, b := range bars {
 		if i > 0 {
 			widths = append(widths, b.at-bars[i-1].at-bars[i-1].width)
@@ -37,7 +37,7 @@ func TestBars(t *testing.T) {
 	assert.Equal(t, []int{1, 1, 1, 1}, widths[:4], "start")
 	assert.Equal(t, []int{3, 1, 1}, widths[len(widths)-3:], "stop")
 	assert.Equal(t, 10, bars[0].at, "quiet zone")
-	weights := []int{1, 2, 4, 7, 0} // of the wide elements; a sum of 11 is 0
+	weights := []int{1, 2, 4, 7, 0} // the digit is the sum of the weights of its wide elements; 11 means 0
 	var read strings.Builder
 	for i := 4; i < len(widths)-3; i += 10 {
 		for offset := range 2 {

@@ -8,8 +8,9 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Barcode returns the 44 digits of a boleto in reais: bank (999, which no bank has),
-// currency, check digit, due factor, amount of at most ten digits, and 25 digits of free.
+// Barcode returns the 44 digits of a boleto in reais: the bank (999, which no bank
+// has), the currency, the check digit, the due factor, the last ten digits of the
+// amount, and the last 25 digits of free.
 func Barcode(due time.Time, cents int64, free string) string {
 	const head, freeLength = "999" + "9", 25
 	free = strings.Repeat("0", freeLength) + spec.OnlyDigits(free)
@@ -17,27 +18,28 @@ func Barcode(due time.Time, cents int64, free string) string {
 	return head + string(mod11(head+tail)) + tail
 }
 
-// Line returns the 47 digits that a payer types: those of the bar code, in
-// another order, with a check digit for each of the first three fields.
+// Line returns the digitable line, the 47 digits that a payer types: those of the
+// barcode in another order, plus a check digit for each of the first three fields.
 func Line(barcode string) string {
 	one, two, three := barcode[0:4]+barcode[19:24], barcode[24:34], barcode[34:44]
 	return one + string(mod10(one)) + two + string(mod10(two)) + three + string(mod10(three)) +
 		barcode[4:19]
 }
 
-// The due factor counts days from its base and has four digits: the day after
-// 9999, 22 February 2025, is 1000 again, and so on every 9000 days.
+// The due factor is the number of days since 7 October 1997, in four digits.
+// After 9999, on 22 February 2025, it started again at 1000, as it does every
+// 9000 days.
 const (
 	maxFactor   = 9999
 	firstFactor = 1000
 	factorCycle = maxFactor - firstFactor + 1
 )
 
-// DueFactor returns the due factor of the day that t is in Brasília, and 0,
-// "no due date", for a day before the count began.
+// DueFactor returns the due factor of t's day in Brasília. For a day before
+// 7 October 1997 it is 0, which means "no due date".
 func DueFactor(t time.Time) int {
-	// Brazil has kept one time all year since 2019; a fixed zone also works
-	// if no time zone database is installed.
+	// Brazil has had no daylight saving time since 2019. A fixed zone works
+	// even if no time zone database is installed.
 	year, month, day := t.In(time.FixedZone("BRT", -3*60*60)).Date()
 	base := time.Date(1997, time.October, 7, 0, 0, 0, 0, time.UTC)
 	days := int(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Sub(base) / (24 * time.Hour))
@@ -51,8 +53,8 @@ func DueFactor(t time.Time) int {
 	}
 }
 
-// mod10 is the check digit of a field of the digitable line: weights 2, 1 from
-// the right, the digits of each product summed.
+// mod10 returns the check digit of a field of the digitable line: the weights are
+// 2, 1, 2, 1 from the right, and the digits of each product are added up.
 func mod10(s string) byte {
 	sum := 0
 	for i := range len(s) {
@@ -62,8 +64,8 @@ func mod10(s string) byte {
 	return byte('0' + (10-sum%10)%10)
 }
 
-// mod11 is the check digit of the bar code: weights 2 to 9 from the right,
-// repeated; if it would be 0, 10 or 11 it is 1.
+// mod11 returns the check digit of the barcode: the weights are 2 to 9 from the
+// right, repeated. A result of 10 or 11 becomes 1.
 func mod11(s string) byte {
 	sum := 0
 	for i := range len(s) {

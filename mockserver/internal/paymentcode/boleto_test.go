@@ -35,7 +35,7 @@ func TestBoleto(t *testing.T) {
 		assert.Len(t, barcode, 44)
 		assert.Equal(t, "9999", barcode[:4], "bank and currency")
 		assert.Equal(t, paymentcode.CheckDigit(barcode[:4]+barcode[5:]), barcode[4])
-		assert.Equal(t, "1684", barcode[5:9], "factor: 684 days after the first 1000")
+		assert.Equal(t, "1684", barcode[5:9], "factor: 684 days after the rollover")
 		assert.Equal(t, "0000123456", barcode[9:19], "amount")
 		assert.Equal(t, want, barcode[19:], "free field")
 		assert.Len(t, paymentcode.Line(barcode), 47)
@@ -56,11 +56,11 @@ func TestDueFactor(t *testing.T) {
 		{"the base", day(1997, time.October, 7), 0},
 		{"the day after", day(1997, time.October, 8), 1},
 		{"first 1000", day(2000, time.July, 3), 1000},
-		{"of the vector", day(2007, time.December, 31), 3737},
-		{"last of the first round", day(2025, time.February, 21), 9999},
+		{"due date of the vector", day(2007, time.December, 31), 3737},
+		{"last day of the first cycle", day(2025, time.February, 21), 9999},
 		{"rollover", day(2025, time.February, 22), 1000},
-		{"the day after it", day(2025, time.February, 23), 1001},
-		{"last of the second round", day(2049, time.October, 13), 9999},
+		{"the day after the rollover", day(2025, time.February, 23), 1001},
+		{"last day of the second cycle", day(2049, time.October, 13), 9999},
 		{"second rollover", day(2049, time.October, 14), 1000},
 		{"still the 21st in Brasília", time.Date(2025, 2, 22, 2, 59, 0, 0, time.UTC), 9999},
 		{"the 22nd in Brasília", time.Date(2025, 2, 22, 3, 0, 0, 0, time.UTC), 1000},

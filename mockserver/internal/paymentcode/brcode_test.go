@@ -9,19 +9,19 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
-// sample is the example in the central bank's manual of the BR Code.
+// sample is the example in the central bank's BR Code manual.
 const sample = "00020126580014br.gov.bcb.pix0136123e4567-e12b-12d1-a456-426655440000" +
 	"5204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***63041D3D"
 
 func withCRC(text string) string { return text + fmt.Sprintf("%04X", paymentcode.CRC16(text)) }
 
-func TestChecksumOfTheCentralBanksSample(t *testing.T) {
+func TestChecksumOfTheCentralBankSample(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, sample, withCRC(sample[:len(sample)-4]))
 }
 
-// The codes are written by hand, except for the checksum, which the sample
-// verifies.
+// The expected codes are written by hand, except for the checksum, which the
+// sample verifies.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	const (
@@ -33,7 +33,7 @@ func TestCodes(t *testing.T) {
 		"52040000"+"5303986"+"540519.99"+tail), paymentcode.ChargeCode(id, 1999))
 	assert.Equal(t, withCRC("000201"+"010212"+
 		"2679"+"0014br.gov.bcb.pix"+"2557pix.mock.invalid/rec/"+id+
-		"52040000"+"5303986"+tail), paymentcode.ConsentCode(id, 0), "no amount, no field")
+		"52040000"+"5303986"+tail), paymentcode.ConsentCode(id, 0), "no amount field")
 }
 
 func TestAmounts(t *testing.T) {

@@ -3,5 +3,5 @@ package paymentcode
 // CRC16 is the checksum of a BR Code.
 func CRC16(text string) uint16 { return crc16([]byte(text)) }
 
-// CheckDigit is the check digit of a bar code, of the other digits.
+// CheckDigit is the check digit of the barcode with the given other digits.
 func CheckDigit(others string) byte { return mod11(others) }

@@ -8,12 +8,13 @@ import (
 
 // The sizes are estimates, in bytes, of a resource with its index entries.
 
+// indexEntries is the size of a resource's index entries.
 const indexEntries = 200
 
 // OfEvent estimates the size of an event as a webhook, with the log of its
-// delivery to one receiver.
+// delivery to one endpoint.
 func OfEvent(e *engine.Event) int64 {
-	const frame = 1 << 10 // the names of the body's members, and the log
+	const frame = 1 << 10 // the member names of the body, and the log
 	switch {
 	case e.Transaction != nil:
 		return frame + OfTransaction(e.Transaction)
@@ -111,7 +112,7 @@ func OfResponse(r *engine.Response) int64 {
 	return indexEntries + of(r, r.Key, r.Fingerprint, r.ETag, r.Body)
 }
 
-// of returns the size of v itself with its strings.
+// of returns the size of v plus the length of its strings.
 func of[T any](v *T, strings ...string) int64 {
 	n := int64(unsafe.Sizeof(*v)) //nolint:gosec // a type is small
 	for _, s := range strings {

@@ -50,7 +50,7 @@ func newWorld(change func(*store.Config)) *world {
 		change(&cfg)
 	}
 	if cfg.Room == nil {
-		cfg.Room = room.Endless()
+		cfg.Room = room.Unlimited()
 	}
 	w.room = cfg.Room
 	w.Store = store.New(cfg)

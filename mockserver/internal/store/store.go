@@ -87,7 +87,7 @@ type Store struct {
 // New returns an empty store.
 func New(cfg Config) *Store {
 	if cfg.Room == nil {
-		cfg.Room = room.Endless()
+		cfg.Room = room.Unlimited()
 	}
 	return &Store{cfg: cfg, accounts: map[string]*Account{}}
 }
