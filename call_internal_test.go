@@ -108,7 +108,8 @@ func TestStatusesOfSuccessesAndValidationErrors(t *testing.T) {
 	}
 }
 
-// The gateway may have applied a write whose 2xx response is too long to be read.
+// The gateway may have applied a write even if its 2xx response is too long to be
+// read.
 func TestAWriteWithATruncatedSuccessHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	r := &request{op: &spec.Operation{Name: "x", Method: http.MethodPost}}
@@ -157,7 +158,7 @@ func TestParamsThatCannotBeSentAreRejected(t *testing.T) {
 	t.Parallel()
 	rule := func(*spec.Object) {}
 	require.ErrorContains(t, validate(map[string]any{"x": make(chan int)}, rule), "chan int")
-	require.Error(t, validate([]int{1}, rule), "no object")
+	require.Error(t, validate([]int{1}, rule), "not an object")
 	require.Error(t, (&request{op: &spec.Operation{}}).encodeBody(map[string]any{"x": make(chan int)}))
 
 	type params struct {
@@ -175,7 +176,7 @@ func TestParamsThatCannotBeSentAreRejected(t *testing.T) {
 	require.ErrorContains(t, err, "query: ")
 }
 
-func TestMaskingOfGatewayTexts(t *testing.T) {
+func TestMaskingOfGatewayText(t *testing.T) {
 	t.Parallel()
 	const cpf, masked = "52998224725", "***"
 	for text, want := range map[string]string{
@@ -243,7 +244,7 @@ func TestASearchContinuesWhileItemsAreNewerThanTheCall(t *testing.T) {
 	require.EqualError(t, err, "none of the newest 2 resources has the reference")
 }
 
-func TestABodyFieldPrecedesTheOtherMembers(t *testing.T) {
+func TestABodyFieldPrecedesTheOtherFields(t *testing.T) {
 	t.Parallel()
 	r := &request{op: &spec.Operation{}, client: &Client{}}
 	r.splice("a", []byte("1"))

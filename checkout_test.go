@@ -88,7 +88,7 @@ func TestCheckoutSessionResponse(t *testing.T) {
 	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", got, got, got), sessionToken.Reveal())
 }
 
-func TestCheckoutResponsesKeepEveryMember(t *testing.T) {
+func TestCheckoutResponsesKeepEveryField(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{"open", "resume"} {
 		data := goldenData(t, "checkout_sessions/"+operation+".response.json")
@@ -101,8 +101,8 @@ func TestCheckoutResponsesKeepEveryMember(t *testing.T) {
 
 		encoded, err := jsonv2.Marshal(got)
 		require.NoError(t, err)
-		assert.NotContains(t, string(encoded), sessionToken.Reveal(), "a secret is not written back")
-		assertKeepsMembers(t, redacted(t, data), got)
+		assert.NotContains(t, string(encoded), sessionToken.Reveal(), "the secret is not encoded")
+		assertKeepsFields(t, redacted(t, data), got)
 	}
 
 	data := goldenData(t, "checkout_links/create.response.json")
@@ -110,7 +110,7 @@ func TestCheckoutResponsesKeepEveryMember(t *testing.T) {
 	require.NoError(t, jsonv2.Unmarshal(data, &link))
 	assert.Equal(t, "https://checkout.example/pay/order-17-k3f9", link.URL)
 	assert.Equal(t, "order-17-k3f9", link.Slug())
-	assertKeepsMembers(t, data, link)
+	assertKeepsFields(t, data, link)
 
 	data = goldenData(t, "checkout_sessions/update.response.json")
 	var state gateway.CheckoutSessionState
@@ -119,16 +119,16 @@ func TestCheckoutResponsesKeepEveryMember(t *testing.T) {
 		ExpiresAt: at(t, "2027-01-04T12:30:00Z"), Status: gateway.SessionReady, UpdatedAt: at(t, "2027-01-04T12:01:00Z"),
 		SelectedPaymentMethod: gateway.Pix, SelectedPaymentMethodAt: at(t, "2027-01-04T12:01:00Z"),
 	}, state)
-	assertKeepsMembers(t, data, state)
+	assertKeepsFields(t, data, state)
 }
 
-// redacted replaces the session token as the response's encoding does.
+// redacted replaces the session token, as encoding the response does.
 func redacted(t *testing.T, data []byte) []byte {
 	t.Helper()
-	var members map[string]any
-	require.NoError(t, jsonv2.Unmarshal(data, &members))
-	members["session_token"] = "[redacted]"
-	b, err := jsonv2.Marshal(members)
+	var fields map[string]any
+	require.NoError(t, jsonv2.Unmarshal(data, &fields))
+	fields["session_token"] = "[redacted]"
+	b, err := jsonv2.Marshal(fields)
 	require.NoError(t, err)
 	return b
 }
@@ -219,7 +219,7 @@ func TestCheckoutSessionsUpdate(t *testing.T) {
 	t.Parallel()
 	response := responseOf(t, http.StatusOK, "checkout_sessions/update.response.json")
 	client := clientFor(t, "PATCH "+sessionRoute, response)
-	// A header of the same name set by the caller is not sent as well.
+	// The session token replaces a header of the same name set by the caller.
 	got, err := client.CheckoutSessions.Update(t.Context(), slug, sessionToken, sessionUpdate(),
 		gateway.Header("x-checkout-session-token", "other"))
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"public key, basic":          {baseURL, gateway.BasicToken("pk_live_1"), nil, "public key"},
 		"line break in the key":      {baseURL, gateway.BearerToken("sk_test_1\n"), nil, "line breaks"},
 		"space in the key":           {baseURL, gateway.APIKey(" sk_test_1"), nil, "spaces"},
-		"umlaut in the key":          {baseURL, gateway.APIKey("sk_tést"), nil, "not allowed in a header"},
+		"accent in the key":          {baseURL, gateway.APIKey("sk_tést"), nil, "not allowed in a header"},
 		"scheme in the key":          {baseURL, gateway.BearerToken("Bearer sk_test_1"), nil, "pass the key alone"},
 		"colon in the username":      {baseURL, gateway.BasicAuth("a:b", "x"), nil, "colon"},
 		"live key in a sandbox":      {"https://sandbox.example.com", gateway.BearerToken("sk_live_1"), nil, "use the sandbox key (sk_test_…)"},
@@ -56,7 +56,7 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"nil http client":            {baseURL, ok, []gateway.Option{gateway.WithHTTPClient(nil)}, "WithHTTPClient"},
 		"nil logger":                 {baseURL, ok, []gateway.Option{gateway.WithLogger(nil)}, "WithLogger"},
 		"no attempts":                {baseURL, ok, []gateway.Option{gateway.WithMaxAttempts(0)}, "at least 1"},
-		"no time":                    {baseURL, ok, []gateway.Option{gateway.WithAttemptTimeout(0)}, "above 0"},
+		"zero timeout":               {baseURL, ok, []gateway.Option{gateway.WithAttemptTimeout(0)}, "above 0"},
 		"minimum wait above maximum": {baseURL, ok, []gateway.Option{gateway.WithBackoff(2, 1)}, "WithBackoff"},
 		"line break in the agent":    {baseURL, ok, []gateway.Option{gateway.WithUserAgent("a\r\nb")}, "WithUserAgent"},
 	} {
@@ -168,8 +168,8 @@ func TestAuthenticationModes(t *testing.T) {
 }
 
 // TestRotatingCredential: the credential that the function returns is checked
-// like any other, and an error of the function fails the call before anything
-// is sent.
+// like any other, and if the function fails, the call fails before anything is
+// sent.
 func TestRotatingCredential(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the vault is sealed")
@@ -199,8 +199,8 @@ func TestRotatingCredential(t *testing.T) {
 	require.ErrorContains(t, err, "sandbox")
 }
 
-// TestErrorMessagesAreRedacted: the text of a response or an error is printed
-// on one line, without keys, tokens, documents or card numbers.
+// TestErrorMessagesAreRedacted: error messages are printed on one line, without
+// keys, tokens, document numbers or card numbers.
 func TestErrorMessagesAreRedacted(t *testing.T) {
 	t.Parallel()
 	e := &gateway.Error{
@@ -243,8 +243,8 @@ func TestWithSharesOnlyTheConnectionPool(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestTheCallersHTTPClientIsNotChanged: it is copied, never changed, and its pool
-// is never closed.
+// TestTheCallersHTTPClientIsNotChanged: New copies the client and never closes its
+// pool.
 func TestTheCallersHTTPClientIsNotChanged(t *testing.T) {
 	t.Parallel()
 	pool := &closingTransport{RoundTripper: play(fail(errReset))}
@@ -298,7 +298,7 @@ func TestBaseURLKeepsItsPath(t *testing.T) {
 	}
 }
 
-// TestPathElements: an id that would name another endpoint is never sent.
+// TestPathElements: an id that would change the endpoint is never sent.
 func TestPathElements(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"", " ", ".", "..", "a/b", "/", "../refund", `a\b`, "a\x00b", "a\nb", "\xff"} {
@@ -342,23 +342,23 @@ func TestCallOptions(t *testing.T) {
 func TestInvalidCallOptionsAreRejected(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]gateway.RequestOption{
-		"nil":                     nil,
-		"nil response":            gateway.ResponseInto(nil),
-		"no attempts":             gateway.MaxAttempts(0),
-		"no time":                 gateway.AttemptTimeout(-1),
-		"credential as a header":  gateway.Header("authorization", "Bearer x"),
-		"apiKey as a header":      gateway.Header("APIKEY", "x"),
-		"content length":          gateway.Header("Content-Length", "1"),
-		"line break in a header":  gateway.Header("X-A", "a\r\nX-B: c"),
-		"space in a header name":  gateway.Header("X A", "a"),
-		"no header name":          gateway.Header("", "a"),
-		"no query name":           gateway.Query("", "a"),
-		"no member name":          gateway.BodyField("", 1),
-		"member does not marshal": gateway.BodyField("x", func() {}),
-		"duplicate member":        gateway.BodyField("amount", 1),
-		"card data":               gateway.BodyField("card_number", "4111111111111111"),
-		"public key":              gateway.UseCredential(gateway.BearerToken("pk_1")),
-		"no credential":           gateway.UseCredential(gateway.Credential{}),
+		"nil":                    nil,
+		"nil response":           gateway.ResponseInto(nil),
+		"no attempts":            gateway.MaxAttempts(0),
+		"negative timeout":       gateway.AttemptTimeout(-1),
+		"credential as a header": gateway.Header("authorization", "Bearer x"),
+		"apiKey as a header":     gateway.Header("APIKEY", "x"),
+		"content length":         gateway.Header("Content-Length", "1"),
+		"line break in a header": gateway.Header("X-A", "a\r\nX-B: c"),
+		"space in a header name": gateway.Header("X A", "a"),
+		"no header name":         gateway.Header("", "a"),
+		"no query name":          gateway.Query("", "a"),
+		"no field name":          gateway.BodyField("", 1),
+		"field does not marshal": gateway.BodyField("x", func() {}),
+		"duplicate field":        gateway.BodyField("amount", 1),
+		"card data":              gateway.BodyField("card_number", "4111111111111111"),
+		"public key":             gateway.UseCredential(gateway.BearerToken("pk_1")),
+		"no credential":          gateway.UseCredential(gateway.Credential{}),
 	} {
 		s := play()
 		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), option)
@@ -436,7 +436,7 @@ func TestDo(t *testing.T) {
 		var resp gateway.Response
 		err := clientOf(t, s).Do(t.Context(), http.MethodGet, "/v1/account/balance", in, &out, gateway.ResponseInto(&resp), gateway.Query("x", "1"))
 		require.NoError(t, err)
-		assert.Equal(t, int64(1200), out.Balance, "a number in a string is read")
+		assert.Equal(t, int64(1200), out.Balance, "a number sent as a string is decoded")
 		assert.Equal(t, gateway.BRL, out.Currency)
 		assert.Equal(t, "from=2027-01-04&x=1", s.requests[0].URL.RawQuery)
 		assert.Empty(t, s.bodies[0])
@@ -458,7 +458,7 @@ func TestDo(t *testing.T) {
 		require.NoError(t, clientOf(t, s).Do(t.Context(), http.MethodDelete, "/v2/things/1", nil, nil))
 		assert.Empty(t, s.requests[0].Header.Get("Content-Type"))
 	})
-	t.Run("errors carry the name", func(t *testing.T) {
+	t.Run("errors have the name", func(t *testing.T) {
 		t.Parallel()
 		s := play(reply(404, `{"title":"Not Found"}`))
 		err := clientOf(t, s).Do(t.Context(), http.MethodGet, "/v2/things/1", nil, nil, gateway.Named("things.get", "/v2/things/{id}"))
@@ -483,7 +483,7 @@ func TestDo(t *testing.T) {
 	for name, path := range map[string]string{
 		"relative": "v2/things", "dots": "/v2/../v1", "escaped dots": "/v2/%2e%2e/v1", "query": "/v2/things?x=1", "fragment": "/v2#x", "escape": "/v2/%zz", "empty": "",
 	} {
-		t.Run("refuses "+name, func(t *testing.T) {
+		t.Run("rejects "+name, func(t *testing.T) {
 			t.Parallel()
 			s := play()
 			require.ErrorContains(t, clientOf(t, s).Do(t.Context(), http.MethodGet, path, nil, nil), "the path")

@@ -88,7 +88,7 @@ func TestCustomerList(t *testing.T) {
 		ID: "01945f2c-1be8-7c02-b7d4-90a3f1e26c55", Name: "João Souza", Email: "joao@example.com", Status: gateway.CustomerActive,
 	}, page.Items[1])
 	for i, raw := range goldenItems(t, "customers/list.response.json") {
-		assertKeepsMembers(t, raw, page.Items[i])
+		assertKeepsFields(t, raw, page.Items[i])
 	}
 }
 
@@ -121,14 +121,14 @@ func TestCustomerPages(t *testing.T) {
 func TestCustomerPagesEnd(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string]script{
-		"on the page after a full one, whatever the total says": {
+		"on the page after a full one, whatever the total is": {
 			respond("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":1,"total":1},"data":[{"id":"c1"}]}`),
 			respond("GET /v2/customers?page=2", 200, `{"metadata":{"page":2,"limit":1,"total":1},"data":[]}`),
 		},
 		"on the last page that is not full": {
 			respond("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":2,"total":1},"data":[{"id":"c1"}]}`),
 		},
-		"on no customers": {
+		"without customers": {
 			respond("GET /v2/customers", 200, `{"metadata":{"page":1,"limit":10,"total":0},"data":[]}`),
 		},
 		"without metadata, on an empty page": {
@@ -156,22 +156,22 @@ func TestInvalidCustomersAreNotSent(t *testing.T) {
 			return err
 		}
 	}
-	rejectedUnsent(t, "customers.create", "name", change(func(p *gateway.CustomerParams) { p.Name = "" }))
-	rejectedUnsent(t, "customers.create", "email", change(func(p *gateway.CustomerParams) { p.Email = "maria" }))
-	rejectedUnsent(t, "customers.create", "document.type", change(func(p *gateway.CustomerParams) { p.Document.Type = "cpf" }))
-	rejectedUnsent(t, "customers.create", "document.number", change(func(p *gateway.CustomerParams) { p.Document.Number = "" }))
-	rejectedUnsent(t, "customers.create", "address.city", change(func(p *gateway.CustomerParams) { p.Address.City = "" }))
-	rejectedUnsent(t, "customers.create", "ip_address", change(func(p *gateway.CustomerParams) { p.IPAddress = "localhost" }))
-	rejectedUnsent(t, "customers.list", "page", func(c *gateway.Client) error {
+	requireNotSent(t, "customers.create", "name", change(func(p *gateway.CustomerParams) { p.Name = "" }))
+	requireNotSent(t, "customers.create", "email", change(func(p *gateway.CustomerParams) { p.Email = "maria" }))
+	requireNotSent(t, "customers.create", "document.type", change(func(p *gateway.CustomerParams) { p.Document.Type = "cpf" }))
+	requireNotSent(t, "customers.create", "document.number", change(func(p *gateway.CustomerParams) { p.Document.Number = "" }))
+	requireNotSent(t, "customers.create", "address.city", change(func(p *gateway.CustomerParams) { p.Address.City = "" }))
+	requireNotSent(t, "customers.create", "ip_address", change(func(p *gateway.CustomerParams) { p.IPAddress = "localhost" }))
+	requireNotSent(t, "customers.list", "page", func(c *gateway.Client) error {
 		_, err := c.Customers.List(ctx, gateway.CustomerListParams{Page: 1_000_001})
 		return err
 	})
-	rejectedUnsent(t, "customers.list", "limit", func(c *gateway.Client) error {
+	requireNotSent(t, "customers.list", "limit", func(c *gateway.Client) error {
 		_, err := gateway.Collect(c.Customers.All(ctx, gateway.CustomerListParams{Limit: -1}), 0)
 		return err
 	})
 	for _, id := range []string{"", "..", "a/b"} {
-		rejectedUnsent(t, "customers.get", "id", func(c *gateway.Client) error {
+		requireNotSent(t, "customers.get", "id", func(c *gateway.Client) error {
 			_, err := c.Customers.Get(ctx, id)
 			return err
 		})
@@ -193,13 +193,13 @@ func TestCustomerWhoseResponseWasLostIsRecovered(t *testing.T) {
 	t.Parallel()
 	const create, find, get = "POST /v2/customers", "GET /v2/customers?external_ref=customer-1001", "GET /v2/customers/" + mariaID
 	made := string(golden(t, "customers/create.response.json"))
-	duplicate := string(golden(t, "errors/duplicate.live.409.json")) // names no path
+	duplicate := string(golden(t, "errors/duplicate.live.409.json")) // has no instance
 	otherCustomer := `{"data":{"id":"` + mariaID + `","name":"Ana","email":"ana@example.com","externalRef":"customer-1001"}}`
 	for name, c := range map[string]struct {
 		steps script
 		err   error
 	}{
-		"through the filter": {steps: script{
+		"with the filter": {steps: script{
 			lose(create), respond(create, 409, duplicate),
 			respond(find, 200, `{"data":[{"id":"`+mariaID+`","externalRef":"customer-1001"}]}`), respond(get, 200, made),
 		}},
@@ -310,7 +310,7 @@ func TestEveryCustomerFilterFindsItsCustomer(t *testing.T) {
 	})
 }
 
-func TestCustomerPaysByItsID(t *testing.T) {
+func TestCustomerIDAsBuyerID(t *testing.T) {
 	t.Parallel()
 	inBothDialects(t, func(t *testing.T, gw *mockserver.Server, _ mockserver.Dialect) {
 		t.Helper()
@@ -342,15 +342,15 @@ func TestOneReferenceCreatesOneCustomer(t *testing.T) {
 		group.Go(func() { _, errs[i] = client.Customers.Create(t.Context(), customerParams()) })
 	}
 	group.Wait()
-	winners := 0
+	created := 0
 	for _, err := range errs {
 		if err == nil {
-			winners++
+			created++
 			continue
 		}
 		require.ErrorIs(t, err, gateway.ErrDuplicate)
 	}
-	assert.Equal(t, 1, winners)
+	assert.Equal(t, 1, created)
 	page, err := client.Customers.List(t.Context(), gateway.CustomerListParams{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, page.Total)

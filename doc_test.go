@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every code block in the documentation of a package is a copy of code that is
-// compiled and run.
-func TestManualShowsCodeThatRuns(t *testing.T) {
+// Every code block in a package's documentation is a copy of code that is compiled
+// and run.
+func TestPackageDocumentationShowsCodeThatRuns(t *testing.T) {
 	t.Parallel()
 	for manual, shown := range map[string]struct {
 		from   string
@@ -33,7 +33,7 @@ func TestManualShowsCodeThatRuns(t *testing.T) {
 		blocks := manualBlocks(t, manual)
 		assert.GreaterOrEqual(t, len(blocks), shown.blocks, manual)
 		for _, block := range blocks {
-			assert.True(t, strings.Contains(source.String(), block), "%s: no example has this:\n%s", manual, block) //nolint:testifylint // Contains prints it all
+			assert.True(t, strings.Contains(source.String(), block), "%s: no example contains this block:\n%s", manual, block) //nolint:testifylint // Contains prints it all
 		}
 	}
 }

@@ -26,7 +26,7 @@ func sentinels() map[string]error {
 	}
 }
 
-// kinds returns the names of the sentinels that err is.
+// kinds returns the names of the sentinels that err matches.
 func kinds(err error) []string {
 	var out []string
 	for _, name := range []string{
@@ -69,7 +69,7 @@ func TestGoldenErrors(t *testing.T) {
 	require.NoError(t, err)
 	for _, entry := range entries {
 		tc, known := want[entry.Name()]
-		require.True(t, known, "testdata/errors/%s has no row", entry.Name())
+		require.True(t, known, "add testdata/errors/%s to this test", entry.Name())
 		body := string(golden(t, "errors/"+entry.Name()))
 		parts := strings.Split(strings.TrimSuffix(entry.Name(), path.Ext(entry.Name())), ".")
 		status, err := strconv.Atoi(parts[len(parts)-1])
@@ -85,7 +85,7 @@ func TestGoldenErrors(t *testing.T) {
 		assert.Equal(t, tc.kinds, kinds(err), entry.Name())
 		assert.Equal(t, "r-5", e.RequestID, entry.Name())
 		assert.Equal(t, "edge", e.Header.Get("Server"))
-		assert.Empty(t, e.Header.Get("Set-Cookie"), "not in the list of headers")
+		assert.Empty(t, e.Header.Get("Set-Cookie"), "not an allowed header")
 		assert.Contains(t, err.Error(), tc.says, entry.Name())
 		assert.NotContains(t, err.Error(), "\n")
 		assert.Equal(t, body, string(e.Body), entry.Name())
@@ -107,9 +107,9 @@ func TestValidationFields(t *testing.T) {
 	assert.Contains(t, e.Type, "validation-error")
 }
 
-// TestOddErrorBodies: the decoder handles each, and extracts its code and
-// message.
-func TestOddErrorBodies(t *testing.T) {
+// TestMalformedErrorBodies: the decoder extracts the code and the message as far
+// as they can be found.
+func TestMalformedErrorBodies(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]gateway.Error{
 		``:                                     {},
@@ -150,8 +150,8 @@ func TestOddErrorBodies(t *testing.T) {
 	}
 }
 
-// TestLongErrorBodiesAreBounded: a page of megabytes must not end up in an
-// error, its text or a log.
+// TestLongErrorBodiesAreBounded: megabytes of a response must not end up in an
+// error, its message or a log.
 func TestLongErrorBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
@@ -168,8 +168,8 @@ func TestLongErrorBodiesAreBounded(t *testing.T) {
 	assert.Contains(t, err.Error(), "and 180 more")
 }
 
-// TestSuccessFalse: a response with success=false is an error whatever its
-// status, and its body has the details.
+// TestSuccessFalse: a response with success=false is an error whatever its HTTP
+// status, and its body determines the kind of the error.
 func TestSuccessFalse(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{
@@ -210,7 +210,8 @@ func TestErrorsContainNoURLs(t *testing.T) {
 
 const oddKey = "K3y-of-another_shape.42"
 
-func textsOf(t *testing.T, err error) string {
+// printed returns everything that a caller might print of err.
+func printed(t *testing.T, err error) string {
 	t.Helper()
 	var e *gateway.Error
 	require.ErrorAs(t, err, &e)
@@ -239,7 +240,7 @@ func TestAnErrorNeverRepeatsTheCredential(t *testing.T) {
 			require.NoError(t, err)
 			_, err = client.Transactions.Get(t.Context(), "1", gateway.ResponseInto(&response))
 			require.ErrorIs(t, err, gateway.ErrUnauthorized)
-			texts := textsOf(t, err) + response.RequestID
+			texts := printed(t, err) + response.RequestID
 			for _, secret := range []string{oddKey, pair, strings.TrimRight(pair, "="), oddKey[:12], base64.StdEncoding.EncodeToString([]byte(oddKey))} {
 				assert.NotContains(t, texts, secret)
 			}
@@ -248,7 +249,7 @@ func TestAnErrorNeverRepeatsTheCredential(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheTransportShowsNoURLQueryOrCredential(t *testing.T) {
+func TestTransportErrorsShowNoURLQueryOrCredential(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the cause")
 	for name, fail := range map[string]func(*http.Request) error{
@@ -276,7 +277,7 @@ func TestAnErrorOfTheTransportShowsNoURLQueryOrCredential(t *testing.T) {
 			require.NoError(t, err)
 			_, err = client.Transactions.List(t.Context(), gateway.TransactionListParams{Email: "maria@example.com"})
 			require.ErrorIs(t, err, cause)
-			texts := textsOf(t, err)
+			texts := printed(t, err)
 			for _, secret := range []string{oddKey, "maria", "email=", "/v2/transactions?", "52998224725", "hunter22"} {
 				assert.NotContains(t, texts, secret)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// newLink makes a checkout link that sells two mugs.
+// newLink creates a checkout link for two mugs.
 func newLink(ctx context.Context, client *gateway.Client) *gateway.CheckoutLink {
 	link, err := client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
 		Products: []gateway.CheckoutProduct{{ExternalID: "MUG-1", Name: "Mug", Price: 3990, Quantity: 2}},
@@ -33,9 +33,9 @@ func ExampleCheckoutLinksService_Create() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("there is a page:", link.URL != "", "called by", len(link.Slug()) >= 3)
+	fmt.Println("has a URL:", link.URL != "", "has a slug:", link.Slug() != "")
 
-	// Products or an amount, not both: nothing is sent.
+	// A link has products or an amount, not both: this request is not sent.
 	_, err = client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
 		Amount:   4990,
 		Products: []gateway.CheckoutProduct{{Name: "Mug", Price: 4990}},
@@ -43,7 +43,7 @@ func ExampleCheckoutLinksService_Create() {
 	fmt.Println(err)
 
 	// Output:
-	// there is a page: true called by true
+	// has a URL: true has a slug: true
 	// gateway: checkout_links.create: invalid request: amount must not be sent together with products
 }
 
@@ -86,7 +86,7 @@ func ExampleCheckoutSessionsService_Resume() {
 	}
 	fmt.Println("resumed:", same.Resumed)
 
-	// Half an hour later the session has expired, and Resume opens a new one.
+	// After half an hour the session has expired, and Resume opens a new one.
 	if err := gw.Clock.Advance(31 * time.Minute); err != nil {
 		fmt.Println(err)
 		return

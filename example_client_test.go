@@ -9,8 +9,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// The parts of a response other than the resource, and the reference that the
-// client generated.
+// Get the status, the number of attempts and the reference that the client
+// generated.
 func ExampleResponseInto() {
 	_, client := mock()
 	var response gateway.Response
@@ -32,7 +32,7 @@ func ExampleResponseInto() {
 	// reference: true
 }
 
-// An endpoint or a parameter that this package does not know yet.
+// Call an endpoint, or send a parameter, that this package does not support yet.
 func ExampleClient_Do() {
 	_, client := mock()
 	ctx := context.Background()
@@ -56,7 +56,7 @@ func ExampleClient_Do() {
 	// 1
 }
 
-// A client that retries longer, over the same connections.
+// Create a client that retries for longer and shares the connections.
 func ExampleClient_With() {
 	_, client := mock()
 	patient, err := client.With(gateway.WithMaxAttempts(6), gateway.WithBackoff(time.Second, time.Minute))
@@ -97,14 +97,14 @@ func ExampleCollect() {
 
 func ExampleFormatAmount() {
 	fmt.Println(gateway.FormatAmount(123450, gateway.BRL))
-	fmt.Println(gateway.FormatAmount(1990, gateway.CLP)) // has no cents
+	fmt.Println(gateway.FormatAmount(1990, gateway.CLP)) // pesos have no cents
 
 	// Output:
 	// BRL 1234.50
 	// CLP 1990
 }
 
-// A token of the payment element can be charged, so it prints masked.
+// A card token can be charged, so it prints masked.
 func ExampleCardToken() {
 	token := gateway.CardToken("pgct_8f2b61c0")
 	fmt.Println(token)

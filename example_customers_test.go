@@ -14,7 +14,7 @@ func ExampleCustomersService_Create() {
 		Name:        "Maria Silva",
 		Email:       "maria@example.com",
 		Document:    &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
-		ExternalRef: "customer-1001", // of your own database; makes the call safe to repeat
+		ExternalRef: "customer-1001", // your own id; makes the call safe to repeat
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -24,8 +24,8 @@ func ExampleCustomersService_Create() {
 	// Output: Maria Silva active 36
 }
 
-// A second customer with the same reference is rejected, and the first one can
-// be found by it.
+// A second customer with the same reference is rejected. Find the first one by the
+// reference.
 func ExampleCustomersService_Create_duplicate() {
 	_, client := mock()
 	ctx := context.Background()
@@ -42,9 +42,9 @@ func ExampleCustomersService_Create_duplicate() {
 			fmt.Println("not found:", err)
 			return
 		}
-		fmt.Println("known as", page.Items[0].Name)
+		fmt.Println("existing customer:", page.Items[0].Name)
 	}
-	// Output: known as Maria Silva
+	// Output: existing customer: Maria Silva
 }
 
 func ExampleCustomersService_Get() {

@@ -12,9 +12,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// The code of the guides in docs/. A test compares the two.
+// The code of the guides in docs/. A test checks that the two are the same.
 
-// A client for production: built once, at the start of the process.
+// Create a client for production once, when the process starts.
 func ExampleNew_production() {
 	baseURL, key := "https://api.gateway.example", "sk_live_from_your_secret_store"
 
@@ -36,7 +36,7 @@ func ExampleNew_production() {
 	// gateway: a production key (sk_live_…) for the sandbox host sandbox.gateway.example: use the sandbox key (sk_test_…), or the production address
 }
 
-// A key that is rotated while the process runs.
+// Rotate the key while the process runs.
 func ExampleCredentialFunc() {
 	gw, _ := mock()
 
@@ -52,7 +52,7 @@ func ExampleCredentialFunc() {
 
 	ctx := context.Background()
 	charge(ctx, client, "order-1")
-	rotate("sk_test_new") // of another account of the mock, to show which key is used
+	rotate("sk_test_new") // belongs to another account of the mock, to show that it is used
 	page, err := client.Transactions.List(ctx, gateway.TransactionListParams{})
 	if err != nil {
 		fmt.Println(err)
@@ -115,7 +115,8 @@ func ExampleRepeatOf() {
 	// pending recovered: true
 }
 
-// A refund whose response is lost: the transaction says whether it was applied.
+// If the response to a refund is lost, read the transaction to see whether the
+// refund was applied.
 func Example_lostRefund() {
 	gw, client := mock()
 	ctx := context.Background()
@@ -144,7 +145,7 @@ func Example_lostRefund() {
 	// refunded by this call: 1000
 }
 
-// The details of an error.
+// Read the details of an error.
 func ExampleError() {
 	_, client := mock()
 	ctx := context.Background()
@@ -152,7 +153,7 @@ func ExampleError() {
 
 	_, err := client.Transactions.Create(ctx, gateway.TransactionParams{
 		ExternalRef: "order-17",
-		Amount:      9990, // another order under the same reference
+		Amount:      9990, // another order with the same reference
 		Method:      gateway.Pix,
 		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
 		Products:    []gateway.Product{{Name: "Teapot", Price: 9990}},
@@ -175,8 +176,8 @@ func ExampleError() {
 	// the reference belongs to a charge of BRL 49.90
 }
 
-// A sale by checkout link. Its transaction does not have your reference, so
-// match the sale by the buyer and the amount.
+// The transaction of a checkout link does not have your reference, so match the
+// sale by the buyer and the amount.
 func Example_checkoutSale() {
 	gw, client := mock()
 	ctx := context.Background()
@@ -194,7 +195,7 @@ func Example_checkoutSale() {
 		fmt.Println(err)
 		return
 	}
-	if err := gw.Checkout.Pay(link.Slug()); err != nil { // what the buyer does
+	if err := gw.Checkout.Pay(link.Slug()); err != nil { // simulate the buyer
 		fmt.Println(err)
 		return
 	}

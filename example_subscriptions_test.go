@@ -53,7 +53,7 @@ func ExampleSubscriptionsService_Create() {
 	}
 	fmt.Println(sub.Status, gateway.FormatAmount(sub.Amount, sub.Currency))
 
-	// The same call again, such as after a crash, returns the same subscription.
+	// Repeating the call, for example after a crash, returns the same subscription.
 	again, err := client.Subscriptions.Create(ctx, params)
 	if err != nil {
 		fmt.Println(err)
@@ -61,7 +61,7 @@ func ExampleSubscriptionsService_Create() {
 	}
 	fmt.Println("the same:", again.ID == sub.ID)
 
-	// Another order with that key is rejected.
+	// A different subscription with the same key is rejected.
 	params.Amount = 9990
 	_, err = client.Subscriptions.Create(ctx, params)
 	fmt.Println("duplicate:", errors.Is(err, gateway.ErrDuplicate))
@@ -89,7 +89,7 @@ func ExampleSubscriptionsService_Create_pixAutomatico() {
 	}
 	fmt.Println(sub.Status, sub.AuthorizationQRCode()[:8])
 
-	if err := gw.Subscriptions.Authorize(sub.ID); err != nil { // what the payer does
+	if err := gw.Subscriptions.Authorize(sub.ID); err != nil { // simulate the payer
 		fmt.Println(err)
 		return
 	}
@@ -226,7 +226,7 @@ func ExampleSubscriptionsService_Update() {
 	}
 	fmt.Println(sub.Metadata, sub.RetryOffsetsDays)
 
-	// Null clears; what is left out stays.
+	// Null clears a field. Fields that are not set stay unchanged.
 	sub, err = client.Subscriptions.Update(ctx, id, gateway.SubscriptionUpdateParams{
 		Metadata: gateway.Null[map[string]any](),
 	})
@@ -251,7 +251,7 @@ func ExampleSubscriptionsService_Cancel() {
 		fmt.Println(err)
 		return
 	}
-	// The customer keeps access to the end of the period.
+	// The customer keeps access until the end of the period.
 	fmt.Println(sub.Status, sub.CurrentPeriodEnd.Format(time.DateOnly), sub.Status.Running())
 
 	_, err = client.Subscriptions.Cancel(ctx, id, gateway.SubscriptionCancelParams{})
@@ -291,7 +291,7 @@ func ExampleSubscriptionsService_PendingChallenge() {
 		fmt.Println(err)
 		return
 	}
-	if err := gw.Transactions.PassChallenge(sub.Transactions[0].ID); err != nil { // what the buyer does
+	if err := gw.Transactions.PassChallenge(sub.Transactions[0].ID); err != nil { // simulate the buyer
 		fmt.Println(err)
 		return
 	}

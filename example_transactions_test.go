@@ -49,7 +49,7 @@ func ExampleTransactionsService_Create() {
 		return
 	}
 	fmt.Println(tx.Status, gateway.FormatAmount(tx.Amount, tx.Currency))
-	fmt.Println("code to pay with:", tx.Pix.QRCode[:8]+"…")
+	fmt.Println("Pix code:", tx.Pix.QRCode[:8]+"…")
 
 	// The same order is never charged twice.
 	_, err = client.Transactions.Create(ctx, params)
@@ -57,7 +57,7 @@ func ExampleTransactionsService_Create() {
 
 	// Output:
 	// pending BRL 49.90
-	// code to pay with: 00020101…
+	// Pix code: 00020101…
 	// duplicate: true
 }
 
@@ -81,7 +81,7 @@ func ExampleTransactionsService_Create_card() {
 		fmt.Println(tx.NextAction.Type) // its ClientSecret goes back to the payment element
 	}
 
-	if err := gw.Transactions.PassChallenge(tx.ID); err != nil { // what the buyer does
+	if err := gw.Transactions.PassChallenge(tx.ID); err != nil { // simulate the buyer
 		fmt.Println(err)
 		return
 	}
@@ -169,7 +169,7 @@ func ExampleTransactionsService_Pages() {
 		charge(ctx, client, order)
 	}
 
-	// With a stored cursor another process can continue later.
+	// Store the cursor, and another process can continue later.
 	var cursor string
 	for page, err := range client.Transactions.Pages(ctx, gateway.TransactionListParams{Limit: 2}) {
 		if err != nil {
@@ -185,12 +185,12 @@ func ExampleTransactionsService_Pages() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println("later a page of", len(page.Items))
+		fmt.Println("later, a page of", len(page.Items))
 	}
 
 	// Output:
 	// a page of 2
-	// later a page of 1
+	// later, a page of 1
 }
 
 func ExampleTransactionsService_All() {
@@ -227,7 +227,7 @@ func ExampleTransactionsService_Refund() {
 	}
 	fmt.Println(refund.AmountRefunded, "back,", refund.RemainingBalance, "left")
 
-	refund, err = client.Transactions.Refund(ctx, id, gateway.RefundParams{Full: true}) // what is left
+	refund, err = client.Transactions.Refund(ctx, id, gateway.RefundParams{Full: true}) // the rest
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -278,7 +278,8 @@ func ExampleTransactionsService_SetSandboxStatus() {
 	ctx := context.Background()
 	id := charge(ctx, client, "order-17").ID
 
-	// The sandbox has no buyers: this simulates one and sends the webhook.
+	// The sandbox has no buyers. This simulates a payment, and the gateway sends the
+	// webhook.
 	tx, err := client.Transactions.SetSandboxStatus(ctx, id, gateway.SandboxStatusParams{Status: gateway.TransactionPaid})
 	if err != nil {
 		fmt.Println(err)
@@ -295,7 +296,7 @@ func ExampleTransactionsService_Wait() {
 	ctx := context.Background()
 	id := paid(ctx, gw, client, "order-17").ID
 
-	// Nil waits until the transaction is settled or can no longer be.
+	// With nil, Wait returns when the transaction is settled or final.
 	tx, err := client.Transactions.Wait(ctx, id, nil, gateway.WaitOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -312,7 +313,7 @@ func ExampleTransactionsService_FindByExternalRef() {
 	ctx := context.Background()
 	paid(ctx, gw, client, "order-17")
 
-	// After ErrOutcomeUnknown: was the charge made?
+	// After ErrOutcomeUnknown, check whether the charge was created.
 	tx, err := client.Transactions.FindByExternalRef(ctx, "order-17", gateway.FindOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -322,9 +323,9 @@ func ExampleTransactionsService_FindByExternalRef() {
 
 	// If not, send the create again with the same reference.
 	_, err = client.Transactions.FindByExternalRef(ctx, "order-18", gateway.FindOptions{})
-	fmt.Println("not made:", errors.Is(err, gateway.ErrNotFound))
+	fmt.Println("not created:", errors.Is(err, gateway.ErrNotFound))
 
 	// Output:
 	// order-17 paid
-	// not made: true
+	// not created: true
 }

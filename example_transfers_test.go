@@ -15,7 +15,7 @@ func ExampleTransfersService_Create() {
 		PixKeyType:  gateway.PixKeyCPF,
 		PixKeyValue: "529.982.247-25",
 		Amount:      150_00, // cents
-		Description: "Prize of January",
+		Description: "January prize",
 		ExternalRef: "payout-2001", // stored with the payout before the call
 	})
 	if err != nil {
@@ -40,8 +40,8 @@ func ExampleTransferParams_Validate() {
 	// true
 }
 
-// The same payout is paid once, even if it is sent twice: the second call is rejected, or
-// returns the first transfer, depending on the gateway.
+// A payout that is sent twice is paid once. Depending on the gateway, the second
+// call is rejected or returns the first transfer.
 func ExampleTransfersService_Create_twice() {
 	_, client := mock()
 	ctx := context.Background()
@@ -54,20 +54,20 @@ func ExampleTransfersService_Create_twice() {
 		_, err := client.Transfers.Create(ctx, params, gateway.ResponseInto(&response))
 		switch {
 		case errors.Is(err, gateway.ErrDuplicate):
-			fmt.Println("existed before, rejected")
+			fmt.Println("rejected: already exists")
 		case err != nil:
 			fmt.Println(err)
 		case response.Existing:
-			fmt.Println("existed before, returned again")
+			fmt.Println("returned: already exists")
 		default:
-			fmt.Println("on its way")
+			fmt.Println("created")
 		}
 	}
 	transfers, err := gateway.Collect(client.Transfers.All(ctx, gateway.TransferListParams{}), 0)
 	fmt.Println(len(transfers), "transfer", err)
 	// Output:
-	// on its way
-	// existed before, rejected
+	// created
+	// rejected: already exists
 	// 1 transfer <nil>
 }
 
@@ -162,7 +162,7 @@ func ExampleTransfersService_Pages() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(len(page.Items)) // page.NextCursor continues from here, also in another process
+		fmt.Println(len(page.Items)) // page.NextCursor continues from here, even in another process
 	}
 	// Output:
 	// 2

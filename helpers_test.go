@@ -23,8 +23,8 @@ func golden(t *testing.T, name string) []byte {
 	return files.Read(t, name)
 }
 
-// goldenBody returns a golden request as it must be on the wire: the same
-// members in the same order, without white space.
+// goldenBody returns a golden request as it must be sent: the same fields in the
+// same order, without white space.
 func goldenBody(t *testing.T, name string) string {
 	t.Helper()
 	return files.Body(t, name)
@@ -51,9 +51,9 @@ func goldenItems(t *testing.T, name string) []json.RawMessage {
 	return items
 }
 
-// assertKeepsMembers checks that v, decoded from text, encodes to every member
-// and value of text. Absent, null and "" mean the same in a response.
-func assertKeepsMembers(t *testing.T, text []byte, v any) {
+// assertKeepsFields checks that v, decoded from text, encodes to every field and
+// value of text. Absent, null and "" mean the same in a response.
+func assertKeepsFields(t *testing.T, text []byte, v any) {
 	t.Helper()
 	encoded, err := jsonv2.Marshal(v, jsonv2.Deterministic(true))
 	require.NoError(t, err)
@@ -125,8 +125,8 @@ type failure struct {
 	code   string
 }
 
-// checkFailures makes a call fail in each of these ways and checks the error. A
-// write that the failing gateway may have applied has an unknown outcome.
+// checkFailures makes a call fail in each of these ways and checks the error. If
+// the gateway may have applied a write nevertheless, its outcome is unknown.
 func checkFailures(t *testing.T, op, route string, write bool, call func(context.Context, *gateway.Client) error) {
 	t.Helper()
 	for _, f := range failures() {
@@ -153,7 +153,7 @@ func checkFailures(t *testing.T, op, route string, write bool, call func(context
 			assert.Equal(t, 1, e.Attempts)
 			assert.NotContains(t, err.Error(), testKey)
 			assert.NotContains(t, err.Error(), "\n")
-			assert.NotContains(t, err.Error(), "nginx", "a page is not an explanation")
+			assert.NotContains(t, err.Error(), "nginx", "HTML pages are not printed")
 			response.Only(t)
 		})
 	}
@@ -218,8 +218,8 @@ func (c serviceCall) testRequest(t *testing.T) {
 	assertSent(t, sent, c.request)
 }
 
-// testResponse checks that the golden response fills every field, and that
-// decoding and encoding it, or one of a later version, loses nothing.
+// testResponse checks that the golden response fills every field, and that nothing
+// is lost when it, or a response with unknown fields, is decoded and encoded.
 func (c serviceCall) testResponse(t *testing.T) {
 	t.Helper()
 	body := golden(t, c.response)
@@ -257,18 +257,18 @@ func (c serviceCall) testUnreadableResponse(t *testing.T) {
 	}
 }
 
-// rejectedUnsent checks that a call breaks the rule of a member, before
+// requireNotSent checks that a call is rejected because of one field, before
 // anything is sent.
-func rejectedUnsent(t *testing.T, op, field string, run func(*gateway.Client) error) {
+func requireNotSent(t *testing.T, op, field string, run func(*gateway.Client) error) {
 	t.Helper()
 	e := &files.Exchange{Status: http.StatusOK, Body: []byte(`{"data":{}}`)}
 	err := run(clientOver(t, e.Respond))
 	require.ErrorIs(t, err, gateway.ErrValidation)
-	refused, ok := errors.AsType[*gateway.ValidationError](err)
+	invalid, ok := errors.AsType[*gateway.ValidationError](err)
 	require.True(t, ok, "%v", err)
-	assert.Equal(t, op, refused.Op)
-	if assert.Len(t, refused.Fields, 1, "%v", err) {
-		assert.Equal(t, field, refused.Fields[0].Field)
+	assert.Equal(t, op, invalid.Op)
+	if assert.Len(t, invalid.Fields, 1, "%v", err) {
+		assert.Equal(t, field, invalid.Fields[0].Field)
 	}
-	assert.Empty(t, e.Requests(), "nothing may be sent")
+	assert.Empty(t, e.Requests(), "the request must not be sent")
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The guides, comments and strings are plain technical English. This test
-// finds the most frequent mistakes and suggests corrections.
-func TestTheTextsUseStandardTerms(t *testing.T) {
+// Guides, comments and strings are written in plain technical English. This test
+// finds the most frequent mistakes and suggests replacements.
+func TestTextUsesStandardTerms(t *testing.T) {
 	t.Parallel()
 	list := words()
 	check := func(file string, line int, text string) {
@@ -48,8 +48,8 @@ func TestTheTextsUseStandardTerms(t *testing.T) {
 	}
 }
 
-// The patterns match mistakes, and do not match correct text.
-func TestStandardTermsHaveNoFalseAlarms(t *testing.T) {
+// The patterns match mistakes and do not match correct text.
+func TestStandardTermsHaveNoFalsePositives(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		"after a lost answer the client stops":               1,

@@ -19,12 +19,12 @@ import (
 // limit is a boundary in a row of the interface document's Limits table: the
 // last allowed value and the first rejected one, as JSON.
 type limit struct {
-	row     string
-	request string // the golden request that is valid but for the value
-	field   string
-	allowed string
-	refused string
-	code    string
+	row      string
+	request  string // a golden request, valid except for the value
+	field    string
+	allowed  string
+	rejected string
+	code     string
 }
 
 const (
@@ -35,14 +35,14 @@ const (
 	bareLinkRequest = "checkout_links/create_amount.request.json"
 )
 
-// limits are all rows of the table except those of a path or a query, which
+// limits returns all rows of the table except those for paths and queries, which
 // have their own tests below.
 func limits() []limit {
 	return []limit{
 		{"transaction amount", pixRequest, "amount", "1", "0", "too_small"},
 		{"transaction amount", pixRequest, "amount", "100000000", "100000001", "too_big"},
-		{"products per transaction", pixRequest, "products", list(1), list(0), "too_small"},
-		{"products per transaction", pixRequest, "products", list(100), list(101), "too_big"},
+		{"products per transaction", pixRequest, "products", products(1), products(0), "too_small"},
+		{"products per transaction", pixRequest, "products", products(100), products(101), "too_big"},
 		{"product name", pixRequest, "products[0].name", letters(1), letters(0), "too_small"},
 		{"product name", pixRequest, "products[0].name", letters(255), letters(256), "too_big"},
 		{"product price", pixRequest, "products[0].price", "0", "-1", "too_small"},
@@ -67,15 +67,15 @@ func limits() []limit {
 		{"retry_offsets_days", subscribe, "retry_offsets_days[0]", "1", "0", "too_small"},
 		{"retry_offsets_days", subscribe, "retry_offsets_days[0]", "30", "31", "too_big"},
 		{"informations", subscribe, "informations", pairs(50), pairs(51), "too_big"},
-		{"subscription products", subscribe, "products", list(100), list(101), "too_big"},
+		{"subscription products", subscribe, "products", products(100), products(101), "too_big"},
 		{"idempotency_key", subscribe, "idempotency_key", letters(1), letters(0), "too_small"},
 		{"idempotency_key", subscribe, "idempotency_key", letters(255), letters(256), "too_big"},
 		{"checkout link amount", bareLinkRequest, "amount", "1", "0", "too_small"},
 		{"checkout link amount", bareLinkRequest, "amount", "100000000", "100000001", "too_big"},
 		{"checkout link title", bareLinkRequest, "title", letters(1), letters(0), "too_small"},
 		{"checkout link title", bareLinkRequest, "title", letters(255), letters(256), "too_big"},
-		{"checkout link products", linkRequest, "products", sold(1), sold(0), "too_small"},
-		{"checkout link products", linkRequest, "products", sold(25), sold(26), "too_big"},
+		{"checkout link products", linkRequest, "products", linkProducts(1), linkProducts(0), "too_small"},
+		{"checkout link products", linkRequest, "products", linkProducts(25), linkProducts(26), "too_big"},
 	}
 }
 
@@ -87,10 +87,10 @@ func TestLimitsInTheClient(t *testing.T) {
 			base := string(golden(t, l.request))
 			require.NoError(t, decodeParams(t, l.request, files.Edit(t, base, l.field, l.allowed)).Validate())
 
-			params := decodeParams(t, l.request, files.Edit(t, base, l.field, l.refused))
+			params := decodeParams(t, l.request, files.Edit(t, base, l.field, l.rejected))
 			err := params.Validate()
-			if !sends(t, params, l.field, l.refused) {
-				return // Go's zero value is "not sent": the client can't send it
+			if !sends(t, params, l.field, l.rejected) {
+				return // a zero value is not sent, so the client can't break this limit
 			}
 			var invalid *gateway.ValidationError
 			require.ErrorAs(t, err, &invalid)
@@ -102,7 +102,7 @@ func TestLimitsInTheClient(t *testing.T) {
 }
 
 // The mock gateway accepts the last allowed value of each row and names the
-// field of the first rejected one. Client.Do validates nothing.
+// field of the first rejected one. Client.Do does not validate.
 func TestLimitsInTheMock(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
@@ -110,19 +110,19 @@ func TestLimitsInTheMock(t *testing.T) {
 		customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 		require.NoError(t, err)
 		for i, l := range limits() {
-			base := files.Edit(t, string(golden(t, l.request)), unique(l.request), fmt.Sprintf(`"limit-%d"`, i))
+			base := files.Edit(t, string(golden(t, l.request)), uniqueField(l.request), fmt.Sprintf(`"limit-%d"`, i))
 			if l.request == subscribe || l.request == cardRequest {
 				base = files.Edit(t, base, "token", fmt.Sprintf(`"pgct_ok_%d"`, i))
 			}
 			if l.request == subscribe {
 				base = files.Edit(t, base, "customer_id", `"`+customer.ID+`"`)
 			}
-			refused := json.RawMessage(files.Edit(t, base, l.field, l.refused))
-			err := client.Do(t.Context(), http.MethodPost, "/v2/"+resource(l.request), refused, nil)
+			rejected := json.RawMessage(files.Edit(t, base, l.field, l.rejected))
+			err := client.Do(t.Context(), http.MethodPost, "/v2/"+resource(l.request), rejected, nil)
 			var e *gateway.Error
 			require.ErrorAs(t, err, &e, "%s %s", l.row, l.code)
 			require.ErrorIs(t, err, gateway.ErrValidation, l.row)
-			assert.Equal(t, refusal(dialect, l.request), e.StatusCode, l.row)
+			assert.Equal(t, rejectionStatus(dialect, l.request), e.StatusCode, l.row)
 			assert.Equal(t, "VALIDATION_ERROR", e.Code, l.row)
 			if resource(l.request) == "checkout-links" {
 				assert.Contains(t, err.Error(), l.field, l.row)
@@ -138,8 +138,8 @@ func TestLimitsInTheMock(t *testing.T) {
 	}
 }
 
-// refusal returns a dialect's status for a request that breaks a rule.
-func refusal(dialect mockserver.Dialect, request string) int {
+// rejectionStatus returns a dialect's status for a request that breaks a rule.
+func rejectionStatus(dialect mockserver.Dialect, request string) int {
 	if dialect == mockserver.Live || resource(request) == "checkout-links" {
 		return http.StatusUnprocessableEntity
 	}
@@ -151,8 +151,8 @@ func resource(request string) string {
 	return strings.ReplaceAll(strings.SplitN(request, "/", 2)[0], "_", "-")
 }
 
-// unique returns the member that makes each request different.
-func unique(request string) string {
+// uniqueField returns the field that makes each request different.
+func uniqueField(request string) string {
 	switch resource(request) {
 	case "transactions":
 		return "external_ref"
@@ -203,9 +203,9 @@ func TestLimitsOfPathAndQueryInTheClient(t *testing.T) {
 	short := clientFor(t, "GET /v2/checkout/sss", response)
 	long := clientFor(t, "GET /v2/checkout/"+strings.Repeat("s", 255), response)
 	for _, l := range []struct {
-		row     string
-		allowed error
-		refused error
+		row      string
+		allowed  error
+		rejected error
 	}{
 		{"customer list page parameter", listCustomers(t, client, 1, 0), listCustomers(t, client, -1, 0)},
 		{"customer list page parameter", listCustomers(t, client, 1_000_000, 0), listCustomers(t, client, 1_000_001, 0)},
@@ -215,7 +215,7 @@ func TestLimitsOfPathAndQueryInTheClient(t *testing.T) {
 		{"checkout slug", openSession(t, long, 255), openSession(t, long, 256)},
 	} {
 		require.ErrorIs(t, l.allowed, gateway.ErrNotFound, l.row)
-		require.ErrorIs(t, l.refused, gateway.ErrValidation, l.row)
+		require.ErrorIs(t, l.rejected, gateway.ErrValidation, l.row)
 	}
 }
 
@@ -239,11 +239,11 @@ func longURL(n int) string {
 	return `"` + base + strings.Repeat("x", n-len(base)) + `"`
 }
 
-func list(n int) string { return repeat(n, `{"name":"n","price":1}`) }
+func products(n int) string { return repeat(n, `{"name":"n","price":1}`) }
 
-// sold is like list, but for a checkout link, whose products need an
+// linkProducts is like products, but for a checkout link, whose products need an
 // external_id in the live dialect.
-func sold(n int) string { return repeat(n, `{"external_id":"e","name":"n","price":1}`) }
+func linkProducts(n int) string { return repeat(n, `{"external_id":"e","name":"n","price":1}`) }
 
 func numbers(n int) string { return repeat(n, "3") }
 
@@ -258,7 +258,7 @@ func TestLimitsOfPathAndQueryInTheMock(t *testing.T) {
 	slug := func(n int) string { return "/v2/checkout/" + strings.Repeat("s", n) }
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
 		client := mockserver.Run(t, mockserver.WithDialect(dialect)).Client()
-		for _, l := range []struct{ path, allowed, refused, field, code string }{
+		for _, l := range []struct{ path, allowed, rejected, field, code string }{
 			{"/v2/customers", "1", "0", "page", "too_small"},
 			{"/v2/customers", "1000000", "1000001", "page", "too_big"},
 			{"/v2/customers", "1", "0", "limit", "too_small"},
@@ -278,7 +278,7 @@ func TestLimitsOfPathAndQueryInTheMock(t *testing.T) {
 				require.NoError(t, err, l.field)
 			}
 			var e *gateway.Error
-			require.ErrorAs(t, get(l.refused), &e, l.field)
+			require.ErrorAs(t, get(l.rejected), &e, l.field)
 			assert.Equal(t, http.StatusUnprocessableEntity, e.StatusCode, l.field)
 			require.Len(t, e.Fields, 1, l.field)
 			assert.Equal(t, l.field, e.Fields[0].Field)

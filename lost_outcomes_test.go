@@ -61,12 +61,12 @@ func TestALostCreateIsRecoveredWhenItsRetryIsRejected(t *testing.T) {
 		}},
 	}
 	for name, call := range calls {
-		for _, told := range []roundTrip{
+		for _, rejection := range []roundTrip{
 			reply(422, `{"code":"TOKEN_ALREADY_USED"}`), reply(400, `{"detail":"the balance is too low"}`), reply(409, "{}"), reply(404, "{}"),
 			reply(200, `{"success":false,"status":422}`), reply(200, `{"success":false}`), reply(302, ""), reply(200, "<html>"),
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				s := play(fail(errReset), told,
+				s := play(fail(errReset), rejection,
 					reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, call.item)),
 					reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, call.item)))
 				var resp gateway.Response
@@ -95,8 +95,8 @@ func TestAConflictWithAnOlderResourceIsADuplicate(t *testing.T) {
 	})
 }
 
-// TestAnUnknownOutcomeKeepsTheRejection: the rejection can be read from the
-// error, and errors.Is matches no sentinel of it.
+// TestAnUnknownOutcomeKeepsTheRejection: the error has the details of the
+// rejection, but matches only ErrOutcomeUnknown.
 func TestAnUnknownOutcomeKeepsTheRejection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,18 +135,19 @@ func TestALostSubscriptionThatConflictsIsUnknown(t *testing.T) {
 	})
 }
 
-// paidOrder returns a live gateway with a paid transaction of 1000, and a
-// client whose network loses the responses to the first n writes.
-func paidOrder(t *testing.T, n int64, opts ...gateway.Option) (lossy, sound *gateway.Client, id string) {
+// paidOrder creates a paid transaction of 1000 at a gateway of the live dialect.
+// It returns a client that loses the responses to its first n writes, a reliable
+// client, and the transaction's id.
+func paidOrder(t *testing.T, n int64, opts ...gateway.Option) (lossy, reliable *gateway.Client, id string) {
 	t.Helper()
 	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
 	order := pixOrder()
 	order.Amount = 1000
-	sound = gw.Client(opts...)
-	tx, err := sound.Transactions.Create(t.Context(), order)
+	reliable = gw.Client(opts...)
+	tx, err := reliable.Transactions.Create(t.Context(), order)
 	require.NoError(t, err)
 	require.NoError(t, gw.Transactions.Pay(tx.ID))
-	return gw.Client(append(opts, losing(gw, func(write int64) bool { return write <= n }))...), sound, tx.ID
+	return gw.Client(append(opts, losing(gw, func(write int64) bool { return write <= n }))...), reliable, tx.ID
 }
 
 func refunded(t *testing.T, c *gateway.Client, id string) int64 {
@@ -156,24 +157,26 @@ func refunded(t *testing.T, c *gateway.Client, id string) int64 {
 	return tx.RefundedAmount
 }
 
-// TestALostRefundIsRefundedOnceWithItsKey: the client retries it.
+// TestALostRefundIsRefundedOnceWithItsKey: the client retries the refund with the
+// same key.
 func TestALostRefundIsRefundedOnceWithItsKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lossy, sound, id := paidOrder(t, 2, gateway.WithIdempotencyKeys())
+		lossy, reliable, id := paidOrder(t, 2, gateway.WithIdempotencyKeys())
 		refund, err := lossy.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 500})
 		require.NoError(t, err)
 		assert.Equal(t, int64(500), refund.AmountRefunded)
-		assert.Equal(t, int64(500), refunded(t, sound, id))
+		assert.Equal(t, int64(500), refunded(t, reliable, id))
 	})
 }
 
-// TestALostRefundIsRepeatedLaterWithItsKey: another process repeats it.
+// TestALostRefundIsRepeatedLaterWithItsKey: another process repeats the refund
+// with the key of the error.
 func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
 	t.Parallel()
 	for _, own := range []string{"", "refund-of-order-1001"} {
 		synctest.Test(t, func(t *testing.T) {
-			lossy, sound, id := paidOrder(t, 3, gateway.WithIdempotencyKeys())
+			lossy, reliable, id := paidOrder(t, 3, gateway.WithIdempotencyKeys())
 			var opts []gateway.RequestOption
 			if own != "" {
 				opts = append(opts, gateway.IdempotencyKey(own))
@@ -187,13 +190,13 @@ func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
 				assert.Equal(t, own, outcome.IdempotencyKey)
 			}
 			time.Sleep(time.Hour)
-			_, err = sound.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 500}, gateway.IdempotencyKey(outcome.IdempotencyKey))
+			_, err = reliable.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 500}, gateway.IdempotencyKey(outcome.IdempotencyKey))
 			require.NoError(t, err)
-			assert.Equal(t, int64(500), refunded(t, sound, id))
+			assert.Equal(t, int64(500), refunded(t, reliable, id))
 
-			_, err = sound.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 400}, gateway.IdempotencyKey(outcome.IdempotencyKey))
+			_, err = reliable.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 400}, gateway.IdempotencyKey(outcome.IdempotencyKey))
 			require.ErrorIs(t, err, gateway.ErrDuplicate, "the key belongs to another refund")
-			assert.Equal(t, int64(500), refunded(t, sound, id))
+			assert.Equal(t, int64(500), refunded(t, reliable, id))
 		})
 	}
 }
@@ -212,8 +215,8 @@ func TestAReusedIdempotencyKeyIsADefiniteError(t *testing.T) {
 	})
 }
 
-// TestAKeyWithoutTheOptionIsNotRetried: neither the client nor net/http,
-// which replays requests that have the header, repeats the refund.
+// TestAKeyWithoutTheOptionIsNotRetried: the refund is repeated neither by the
+// client nor by net/http, which replays requests that have the header.
 func TestAKeyWithoutTheOptionIsNotRetried(t *testing.T) {
 	t.Parallel()
 	var refunds atomic.Int32
@@ -242,9 +245,8 @@ func TestAKeyWithoutTheOptionIsNotRetried(t *testing.T) {
 	}
 }
 
-// TestErrNotSentOverARealNetwork: a proxy that refuses the CONNECT, a
-// gateway that aborts the TLS handshake or has the certificate of another host,
-// a port that no process listens on.
+// TestErrNotSentOverARealNetwork: nothing is sent if a proxy refuses the CONNECT,
+// if the TLS handshake fails, or if no process listens on the port.
 func TestErrNotSentOverARealNetwork(t *testing.T) {
 	t.Parallel()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
@@ -372,7 +374,7 @@ func TestARejectedReplayLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// closing returns the address of a peer that closes every connection.
+// closing returns the address of a server that closes every connection.
 func closing(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -436,7 +438,7 @@ func TestFindByExternalRefReadsTheTransactionThatTheConflictNames(t *testing.T) 
 	assert.Equal(t, first.ID, found.ID)
 
 	found, err = client.Transactions.FindByExternalRef(t.Context(), "order-2", gateway.FindOptions{ID: e.ResourceID})
-	require.NoError(t, err, "a transaction with another reference is not the result")
+	require.NoError(t, err, "a transaction with another reference is ignored")
 	assert.Equal(t, "order-2", found.ExternalRef)
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-9", gateway.FindOptions{ID: buyerID})
 	require.EqualError(t, err, "gateway: transactions.find_by_external_ref: none of the 3 transactions has this reference [reference order-9]")
@@ -466,8 +468,8 @@ func TestFindByExternalRefReadsNothingNewerThanUntil(t *testing.T) {
 	require.ErrorContains(t, err, "until must not be before since")
 }
 
-// TestFindByExternalRefBounds: ten pages by default, all pages back to Since if
-// it is set.
+// TestFindByExternalRefBounds: the search reads ten pages by default, and all
+// pages back to Since if it is set.
 func TestFindByExternalRefBounds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -500,8 +502,7 @@ func TestFindByExternalRefBounds(t *testing.T) {
 	}
 }
 
-// TestRefusalReason: the reason is in the informations of a refused
-// transaction.
+// TestRefusalReason: the reason is in the Informations of a refused transaction.
 func TestRefusalReason(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
@@ -523,16 +524,16 @@ func TestARepeatOfALostCallBehavesLikeItsSecondAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		item := transactionJSON(orderID, "order-1001", 15990)
 		repeat := gateway.RepeatOf(time.Now().Add(-time.Hour))
-		for _, told := range []roundTrip{reply(409, "{}"), reply(422, `{"code":"TOKEN_ALREADY_USED"}`)} {
-			s := play(told, reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, item)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, item)))
+		for _, rejection := range []roundTrip{reply(409, "{}"), reply(422, `{"code":"TOKEN_ALREADY_USED"}`)} {
+			s := play(rejection, reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, item)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, item)))
 			var resp gateway.Response
 			tx, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), repeat, gateway.ResponseInto(&resp))
 			require.NoError(t, err)
 			assert.Equal(t, orderID, tx.ID)
 			assert.True(t, resp.Recovered)
 		}
-		for _, told := range []roundTrip{reply(401, "{}"), reply(409, "{}"), reply(422, "{}"), reply(429, "{}"), fail(errReset)} {
-			_, err := clientOf(t, play(told)).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 5}, repeat, gateway.NoRetry())
+		for _, rejection := range []roundTrip{reply(401, "{}"), reply(409, "{}"), reply(422, "{}"), reply(429, "{}"), fail(errReset)} {
+			_, err := clientOf(t, play(rejection)).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 5}, repeat, gateway.NoRetry())
 			assert.Equal(t, []string{"unknown"}, kinds(err))
 		}
 		_, err := clientOf(t, play(reply(404, "{}"))).Transactions.Get(t.Context(), orderID, repeat)
@@ -542,9 +543,9 @@ func TestARepeatOfALostCallBehavesLikeItsSecondAttempt(t *testing.T) {
 	})
 }
 
-// TestARepeatFindsAnOldCallOnABusyAccount: the 409 names no id, and more
+// TestRepeatOfAnOldCallOnABusyAccount: the 409 names no id, and more
 // transactions have been created since than a search reads.
-func TestARepeatFindsAnOldCallOnABusyAccount(t *testing.T) {
+func TestRepeatOfAnOldCallOnABusyAccount(t *testing.T) {
 	t.Parallel()
 	sent := time.Now().Add(-3 * time.Hour)
 	gw := mockserver.Run(t, mockserver.WithStart(sent), mockserver.WithDialect(mockserver.Live))

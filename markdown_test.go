@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Code in the guides is a copy of a region of a file that is compiled, and run
-// if it is a test or an example. The comment above a block names the file:
+// Code in the guides is copied from a file that is compiled, and run if it is a
+// test or an example. The comment above a block names the file:
 //
 //	<!-- from: examples/first/main.go -->
 func TestGuidesShowRealCode(t *testing.T) {
@@ -29,10 +29,10 @@ func TestGuidesShowRealCode(t *testing.T) {
 				continue
 			}
 			require.NotEmpty(t, block.from, "%s:%d: a block of code needs the line <!-- from: FILE --> above it", guide, block.line)
-			assert.Regexp(t, sources, block.from, "%s:%d: only examples and tests are sure to be compiled", guide, block.line)
+			assert.Regexp(t, sources, block.from, "%s:%d: only examples and tests are compiled by CI", guide, block.line)
 			source, err := os.ReadFile(filepath.FromSlash(block.from))
 			require.NoError(t, err, "%s:%d", guide, block.line)
-			assert.True(t, holds(lines(string(source)), block.text), "%s:%d: %s has no such region", guide, block.line, block.from)
+			assert.True(t, containsLines(lines(string(source)), block.text), "%s:%d: %s does not contain this code", guide, block.line, block.from)
 		}
 	}
 }
@@ -73,8 +73,8 @@ func anchors(t *testing.T, guide string) []string {
 	return names
 }
 
-// Code hosts draw no diagram at all when a message or a note of a sequence
-// diagram contains a semicolon, because Mermaid reads it as the end of the line.
+// Code hosts do not render a sequence diagram if one of its messages or notes
+// contains a semicolon, because Mermaid reads that as the end of the line.
 func TestSequenceDiagramsInTheGuidesHaveNoSemicolons(t *testing.T) {
 	t.Parallel()
 	diagrams := 0
@@ -125,20 +125,20 @@ func sequenceDiagram(b block) bool {
 	return b.language == "mermaid" && len(b.text) > 0 && strings.TrimSpace(b.text[0]) == "sequenceDiagram"
 }
 
-// Commands in the guides name folders that exist.
-func TestCommandsInTheGuidesNameFoldersThatExist(t *testing.T) {
+// Commands in the guides name directories that exist.
+func TestCommandsInTheGuidesNameDirectoriesThatExist(t *testing.T) {
 	t.Parallel()
 	command := regexp.MustCompile(`go (?:run|test|build|install) (?:-\S+ )*(\./[\w./-]+)`)
 	for _, guide := range guides(t) {
 		text, err := os.ReadFile(guide)
 		require.NoError(t, err)
 		for _, found := range command.FindAllStringSubmatch(string(text), -1) {
-			folder := strings.TrimSuffix(found[1], "/...")
+			dir := strings.TrimSuffix(found[1], "/...")
 			root := "."
 			if strings.HasPrefix(guide, "bench") || strings.HasPrefix(guide, "integration") || nested(guide) {
 				root = filepath.Dir(guide)
 			}
-			_, err := os.Stat(filepath.Join(root, folder))
+			_, err := os.Stat(filepath.Join(root, dir))
 			assert.NoError(t, err, "%s: %s", guide, found[0])
 		}
 	}
@@ -196,9 +196,9 @@ func blocks(t *testing.T, guide string) []block {
 	return found
 }
 
-// holds reports whether the source contains the lines of the region, which may
-// be indented further there.
-func holds(source, region []string) bool {
+// containsLines reports whether the source contains the lines of the region,
+// which may be indented further there.
+func containsLines(source, region []string) bool {
 	if len(region) == 0 {
 		return false
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// The tests' networks: play returns one response after another, script also
-// checks the requests, and losing drops responses of a mock gateway.
+// Fake networks for the tests: play returns one response after another, script
+// also checks the requests, and losing drops responses of a mock gateway.
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
@@ -35,28 +35,28 @@ func clientOf(t *testing.T, transport http.RoundTripper, opts ...gateway.Option)
 	return client
 }
 
-// clientFor returns a client whose calls of route, such as "GET /v2/customers",
-// get one response. Any other request fails.
+// clientFor returns a client whose requests to route, such as "GET
+// /v2/customers", get the response. Any other request fails.
 func clientFor(t *testing.T, route string, response *files.Exchange, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	return clientOf(t, roundTrip(func(r *http.Request) (*http.Response, error) {
-		if asked := r.Method + " " + r.URL.Path; asked != route {
-			return nil, errors.New("unexpected request: " + asked)
+		if sent := r.Method + " " + r.URL.Path; sent != route {
+			return nil, errors.New("unexpected request: " + sent)
 		}
 		return response.Respond(r)
 	}), opts...)
 }
 
-// clientOver returns a client that doesn't wait and passes every request to
-// respond.
+// clientOver returns a client that doesn't wait before retries and passes every
+// request to respond.
 func clientOver(t *testing.T, respond roundTrip, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	return clientOf(t, respond, append([]gateway.Option{gateway.WithBackoff(time.Microsecond, time.Microsecond)}, opts...)...)
 }
 
-// stage responds to a client's attempts one by one, and records their times
+// fakeTransport responds to a client's attempts one by one, and records their times
 // and contents.
-type stage struct {
+type fakeTransport struct {
 	mu       sync.Mutex
 	steps    []roundTrip
 	start    time.Time
@@ -65,9 +65,9 @@ type stage struct {
 	requests []*http.Request
 }
 
-func play(steps ...roundTrip) *stage { return &stage{steps: steps, start: time.Now()} }
+func play(steps ...roundTrip) *fakeTransport { return &fakeTransport{steps: steps, start: time.Now()} }
 
-func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := ""
 	if r.Body != nil {
 		b, err := io.ReadAll(r.Body)
@@ -110,22 +110,24 @@ func fail(err error) roundTrip {
 type script []step
 
 type step struct {
-	asked   string // "GET /path?query"
+	request string // "GET /path?query"
 	respond roundTrip
 }
 
-func respond(asked string, status int, body string) step { return step{asked, reply(status, body)} }
+func respond(request string, status int, body string) step {
+	return step{request, reply(status, body)}
+}
 
-// lose is a step that may have been applied and whose response is lost.
-func lose(asked string) step { return step{asked, fail(syscall.ECONNRESET)} }
+// lose is a step whose request may have been applied, but whose response is lost.
+func lose(request string) step { return step{request, fail(syscall.ECONNRESET)} }
 
-// client returns a client whose requests must be those of the script.
+// client returns a client that must make exactly the requests of the script.
 func (s script) client(t *testing.T) *gateway.Client {
 	t.Helper()
 	network := play()
 	for _, step := range s {
 		network.steps = append(network.steps, func(r *http.Request) (*http.Response, error) {
-			assert.Equal(t, step.asked, r.Method+" "+r.URL.RequestURI())
+			assert.Equal(t, step.request, r.Method+" "+r.URL.RequestURI())
 			return step.respond(r)
 		})
 	}
@@ -133,8 +135,8 @@ func (s script) client(t *testing.T) *gateway.Client {
 	return clientOver(t, network.RoundTrip)
 }
 
-// losing is an option for a client of gw: the gateway applies every write, and
-// the network loses the responses to those whose number, from 1, lost selects.
+// losing is an option for a client of gw. The gateway applies every write, but if
+// lost returns true for the number of the write, from 1, its response is lost.
 func losing(gw *mockserver.Server, lost func(write int64) bool) gateway.Option {
 	var writes atomic.Int64
 	return gateway.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {

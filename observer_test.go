@@ -17,17 +17,17 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// diary is an observer that writes one line per event, indented by the depth
+// eventLog is an observer that writes one line per event, indented by the depth
 // of the call.
-type diary struct{ lines []string }
+type eventLog struct{ lines []string }
 
 type depthKey struct{}
 
-func (d *diary) option() gateway.Option {
+func (d *eventLog) option() gateway.Option {
 	return gateway.WithObserver(gateway.Observer{Call: d.call, Attempt: d.attempt})
 }
 
-func (d *diary) add(ctx context.Context, format string, args ...any) {
+func (d *eventLog) add(ctx context.Context, format string, args ...any) {
 	depth, _ := ctx.Value(depthKey{}).(int)
 	d.lines = append(d.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
 }
@@ -37,14 +37,14 @@ func deeper(ctx context.Context) context.Context {
 	return context.WithValue(ctx, depthKey{}, depth+1)
 }
 
-func (d *diary) call(ctx context.Context, op gateway.Operation) (context.Context, func(gateway.Response, error)) {
+func (d *eventLog) call(ctx context.Context, op gateway.Operation) (context.Context, func(gateway.Response, error)) {
 	d.add(ctx, "%s %s %s", op.Name, op.Method, op.Path)
 	return deeper(ctx), func(res gateway.Response, err error) {
 		d.add(ctx, "= %d after %d, recovered %v, kinds %v", res.StatusCode, res.Attempts, res.Recovered, kinds(err))
 	}
 }
 
-func (d *diary) attempt(ctx context.Context, a gateway.Attempt) (context.Context, func(gateway.AttemptResult)) {
+func (d *eventLog) attempt(ctx context.Context, a gateway.Attempt) (context.Context, func(gateway.AttemptResult)) {
 	d.add(ctx, "%s %d %s://%s", a.Name, a.Number, a.Scheme, a.Host)
 	return deeper(ctx), func(res gateway.AttemptResult) {
 		d.add(ctx, "- %d %q %v, retry %v in %s", res.StatusCode, res.RequestID, res.Err, res.Retry, res.Wait)
@@ -55,7 +55,7 @@ func TestAnObserverSeesTheCallItsAttemptsAndTheRecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		made := transactionJSON(orderID, "order-1001", int(pixOrder().Amount))
-		var d diary
+		var d eventLog
 		s := play(fail(errReset), reply(503, "{}", "Retry-After", "3"), reply(422, "{}", "X-Request-Id", "req-3"),
 			reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, made)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, made)))
 		_, err := clientOf(t, s, d.option(), noJitter()).Transactions.Create(t.Context(), pixOrder())
@@ -83,7 +83,7 @@ func TestAnObserverSeesTheCallItsAttemptsAndTheRecovery(t *testing.T) {
 
 func TestAnObserverSeesRequestsRejectedBeforeSending(t *testing.T) {
 	t.Parallel()
-	var d diary
+	var d eventLog
 	client := clientOf(t, play(), d.option())
 	_, err := client.Transactions.Create(t.Context(), gateway.TransactionParams{})
 	require.ErrorIs(t, err, gateway.ErrValidation)
@@ -106,7 +106,7 @@ func TestAnObserverSeesRequestsRejectedBeforeSending(t *testing.T) {
 func TestAnObserverSeesEveryPageAsACall(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
-	var d diary
+	var d eventLog
 	client, err := gw.Client().With(d.option())
 	require.NoError(t, err)
 	for i := range 3 {
@@ -127,7 +127,7 @@ func TestAnObserverSeesEveryPageAsACall(t *testing.T) {
 func TestTheTransportGetsTheContextOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	var depth int
-	var d diary
+	var d eventLog
 	client := clientOf(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 		depth, _ = r.Context().Value(depthKey{}).(int)
 		return reply(404, "{}", "X-Request-Id", "req-1")(r)
@@ -135,7 +135,7 @@ func TestTheTransportGetsTheContextOfTheAttempt(t *testing.T) {
 	var res gateway.Response
 	_, err := client.Transactions.Get(t.Context(), orderID, gateway.ResponseInto(&res))
 	require.ErrorIs(t, err, gateway.ErrNotFound)
-	assert.Equal(t, 2, depth, "the call's and the attempt's")
+	assert.Equal(t, 2, depth, "the context is derived from those of the call and the attempt")
 	assert.Equal(t, "req-1", res.RequestID)
 }
 
@@ -180,7 +180,7 @@ func TestAnObserverMayOmitAnyFunction(t *testing.T) {
 
 func TestTheObserverOfAClientIsInheritedAndReplaced(t *testing.T) {
 	t.Parallel()
-	var first, second diary
+	var first, second eventLog
 	client := clientOf(t, reply(404, "{}"), first.option())
 	again, err := client.With(gateway.WithAttemptTimeout(time.Second))
 	require.NoError(t, err)

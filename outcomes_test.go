@@ -27,22 +27,22 @@ const (
 	reads  effect = iota
 	sets          // a write that may be repeated freely
 	keyed         // a create with a reference that can be searched for
-	opaque        // a create with a reference that can't
+	opaque        // a create with a reference that can't be searched for
 	adds          // a write that must not be repeated
 )
 
-type callOf struct {
+type testCall struct {
 	name   string
 	effect effect
 	run    func(context.Context, *gateway.Client, ...gateway.RequestOption) error
 }
 
-// any1 discards the result of a call.
-func any1[T any](_ T, err error) error { return err }
+// errorOf returns the error of a call.
+func errorOf[T any](_ T, err error) error { return err }
 
-// allCalls has every method that makes requests, except those that iterate over
-// the pages of another.
-func allCalls() []callOf {
+// allCalls returns a call of every method that makes requests, except the
+// iterators over lists.
+func allCalls() []testCall {
 	type ctx = context.Context
 	const id = orderID
 	slug := gateway.NewSecret("session-token")
@@ -58,81 +58,81 @@ func allCalls() []callOf {
 	referred.ExternalRef = "customer-1"
 	payout := gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@example.com", Amount: 1000, ExternalRef: "payout-1"}
 	subscription := gateway.SubscriptionParams{CustomerID: id, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth, IdempotencyKey: "s-1"}
-	return []callOf{
+	return []testCall{
 		{"transactions.create", keyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transactions.Create(x, pixOrder(), o...))
+			return errorOf(c.Transactions.Create(x, pixOrder(), o...))
 		}},
 		{"transactions.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transactions.Get(x, id, o...))
+			return errorOf(c.Transactions.Get(x, id, o...))
 		}},
 		{"transactions.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transactions.List(x, gateway.TransactionListParams{}, o...))
+			return errorOf(c.Transactions.List(x, gateway.TransactionListParams{}, o...))
 		}},
 		{"transactions.refund", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transactions.Refund(x, id, gateway.RefundParams{Amount: 500}, o...))
+			return errorOf(c.Transactions.Refund(x, id, gateway.RefundParams{Amount: 500}, o...))
 		}},
 		{"transactions.update_delivery", sets, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transactions.UpdateDelivery(x, id, gateway.DeliveryParams{TrackingCode: "BR1"}, o...))
+			return errorOf(c.Transactions.UpdateDelivery(x, id, gateway.DeliveryParams{TrackingCode: "BR1"}, o...))
 		}},
 		{"transactions.update_delivery if it matches", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transactions.UpdateDelivery(x, id, gateway.DeliveryParams{TrackingCode: "BR1", IfMatch: `"1"`}, o...))
+			return errorOf(c.Transactions.UpdateDelivery(x, id, gateway.DeliveryParams{TrackingCode: "BR1", IfMatch: `"1"`}, o...))
 		}},
 		{"transactions.set_sandbox_status", sets, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transactions.SetSandboxStatus(x, id, gateway.SandboxStatusParams{Status: gateway.TransactionPaid}, o...))
+			return errorOf(c.Transactions.SetSandboxStatus(x, id, gateway.SandboxStatusParams{Status: gateway.TransactionPaid}, o...))
 		}},
 		{"transfers.create", keyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transfers.Create(x, payout, o...))
+			return errorOf(c.Transfers.Create(x, payout, o...))
 		}},
 		{"transfers.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transfers.Get(x, id, o...))
+			return errorOf(c.Transfers.Get(x, id, o...))
 		}},
 		{"transfers.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transfers.List(x, gateway.TransferListParams{}, o...))
+			return errorOf(c.Transfers.List(x, gateway.TransferListParams{}, o...))
 		}},
 		{"transfers.cancel", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Transfers.Cancel(x, id, gateway.TransferCancelParams{}, o...))
+			return errorOf(c.Transfers.Cancel(x, id, gateway.TransferCancelParams{}, o...))
 		}},
 		{"customers.create", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Customers.Create(x, customer, o...))
+			return errorOf(c.Customers.Create(x, customer, o...))
 		}},
 		{"customers.create with a reference", keyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Customers.Create(x, referred, o...))
+			return errorOf(c.Customers.Create(x, referred, o...))
 		}},
 		{"customers.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Customers.Get(x, id, o...))
+			return errorOf(c.Customers.Get(x, id, o...))
 		}},
 		{"customers.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Customers.List(x, gateway.CustomerListParams{}, o...))
+			return errorOf(c.Customers.List(x, gateway.CustomerListParams{}, o...))
 		}},
 		{"subscriptions.create", opaque, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Subscriptions.Create(x, subscription, o...))
+			return errorOf(c.Subscriptions.Create(x, subscription, o...))
 		}},
 		{"subscriptions.get", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Subscriptions.Get(x, id, o...))
+			return errorOf(c.Subscriptions.Get(x, id, o...))
 		}},
 		{"subscriptions.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Subscriptions.List(x, gateway.SubscriptionListParams{}, o...))
+			return errorOf(c.Subscriptions.List(x, gateway.SubscriptionListParams{}, o...))
 		}},
 		{"subscriptions.update", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Subscriptions.Update(x, id, gateway.SubscriptionUpdateParams{FailurePolicy: gateway.ImmediateCancel}, o...))
+			return errorOf(c.Subscriptions.Update(x, id, gateway.SubscriptionUpdateParams{FailurePolicy: gateway.ImmediateCancel}, o...))
 		}},
 		{"subscriptions.cancel", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Subscriptions.Cancel(x, id, gateway.SubscriptionCancelParams{}, o...))
+			return errorOf(c.Subscriptions.Cancel(x, id, gateway.SubscriptionCancelParams{}, o...))
 		}},
 		{"subscriptions.pending_challenge", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.Subscriptions.PendingChallenge(x, id, o...))
+			return errorOf(c.Subscriptions.PendingChallenge(x, id, o...))
 		}},
 		{"checkout_links.create", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.CheckoutLinks.Create(x, gateway.CheckoutLinkParams{Amount: 4990}, o...))
+			return errorOf(c.CheckoutLinks.Create(x, gateway.CheckoutLinkParams{Amount: 4990}, o...))
 		}},
 		{"checkout_sessions.open", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.CheckoutSessions.Open(x, "mugs", o...))
+			return errorOf(c.CheckoutSessions.Open(x, "mugs", o...))
 		}},
 		{"checkout_sessions.resume", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.CheckoutSessions.Resume(x, "mugs", slug, o...))
+			return errorOf(c.CheckoutSessions.Resume(x, "mugs", slug, o...))
 		}},
 		{"checkout_sessions.update", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(c.CheckoutSessions.Update(x, "mugs", slug, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix}, o...))
+			return errorOf(c.CheckoutSessions.Update(x, "mugs", slug, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix}, o...))
 		}},
 		{"do GET", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			var out map[string]any
@@ -143,19 +143,19 @@ func allCalls() []callOf {
 			return c.Do(x, http.MethodPost, "/v2/x", map[string]int{"a": 1}, &out, o...)
 		}},
 		{"legacy.configure_integration", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(v1(c).ConfigureIntegration(x, legacy.IntegrationParams{PixWebhookURL: "https://shop.example/pix"}, o...))
+			return errorOf(v1(c).ConfigureIntegration(x, legacy.IntegrationParams{PixWebhookURL: "https://shop.example/pix"}, o...))
 		}},
 		{"legacy.balance", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(v1(c).Balance(x, o...))
+			return errorOf(v1(c).Balance(x, o...))
 		}},
 		{"legacy.create_pix_payment", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(v1(c).CreatePixPayment(x, legacy.PixPaymentParams{Transaction: legacy.PixCharge{Value: 4990}}, o...))
+			return errorOf(v1(c).CreatePixPayment(x, legacy.PixPaymentParams{Transaction: legacy.PixCharge{Value: 4990}}, o...))
 		}},
 		{"legacy.payment_token", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(v1(c).PaymentToken(x, "public", o...))
+			return errorOf(v1(c).PaymentToken(x, "public", o...))
 		}},
 		{"legacy.create_payment_token", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return any1(v1(c).CreatePaymentToken(x, "public", nil, o...)) //nolint:staticcheck // it still exists
+			return errorOf(v1(c).CreatePaymentToken(x, "public", nil, o...)) //nolint:staticcheck // it still exists
 		}},
 	}
 }
@@ -164,26 +164,26 @@ func allCalls() []callOf {
 const success = `{"success":true,"requestId":"r","data":{"id":"x","status":"paid","url":"https://pay.example/mugs","session_token":"t",
 	"amount_refunded":500,"transaction":{"id":"x"},"token":"pgct_x","data":[]},"transactionId":"x","id":"x","balance":5}`
 
-// verdict is the meaning of an attempt's outcome.
+// verdict says what the end of an attempt means for the call.
 type verdict int
 
 const (
 	unreached  verdict = iota // nothing was sent, and the next attempt may work
 	hopeless                  // nothing was sent, and the next attempt would fail too
-	limited                   // the gateway did nothing
-	lost                      // it may have been applied
-	rejected                  // the gateway rejected it
-	unreadable                // the gateway applied it, and returned nothing else
+	limited                   // rate limited: the gateway did nothing
+	lost                      // the request may have been applied
+	rejected                  // the gateway rejected the request
+	unreadable                // a 2xx whose body can't be read
 )
 
-type end struct {
+type ending struct {
 	name    string
 	how     roundTrip
 	verdict verdict
-	is      error // of a rejection
+	is      error // the sentinel of a rejection
 }
 
-// neverConnected is an attempt of net/http that got no connection.
+// neverConnected is an attempt for which net/http got no connection.
 func neverConnected(err error) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		httptrace.ContextClientTrace(r.Context()).GetConn("api.gateway.example:443")
@@ -191,8 +191,8 @@ func neverConnected(err error) roundTrip {
 	}
 }
 
-func allEnds() []end {
-	ends := []end{
+func allEndings() []ending {
+	ends := []ending{
 		{"dial", fail(errDial), unreached, nil},
 		{"DNS", fail(errDNS), unreached, nil},
 		{"TLS handshake timeout", fail(errors.New("net/http: TLS handshake timeout")), unreached, nil},
@@ -214,7 +214,7 @@ func allEnds() []end {
 		{"empty 2xx", reply(200, ""), unreadable, nil},
 	}
 	for _, status := range []int{408, 500, 501, 502, 503, 504, 599} {
-		ends = append(ends, end{http.StatusText(status), reply(status, ""), lost, nil})
+		ends = append(ends, ending{http.StatusText(status), reply(status, ""), lost, nil})
 	}
 	for status, is := range map[int]error{
 		302: gateway.ErrServer, 307: gateway.ErrServer,
@@ -222,12 +222,13 @@ func allEnds() []end {
 		404: gateway.ErrNotFound, 405: gateway.ErrValidation, 409: gateway.ErrConflict, 410: gateway.ErrRetired,
 		412: gateway.ErrConflict, 413: gateway.ErrValidation, 415: gateway.ErrValidation, 422: gateway.ErrValidation,
 	} {
-		ends = append(ends, end{http.StatusText(status), reply(status, "{}"), rejected, is})
+		ends = append(ends, ending{http.StatusText(status), reply(status, "{}"), rejected, is})
 	}
 	return ends
 }
 
-// onlySentinel returns the one documented sentinel that err is.
+// onlySentinel returns the only sentinel that err matches, or ErrConflict for a
+// duplicate.
 func onlySentinel(t *testing.T, err error) error {
 	t.Helper()
 	require.Error(t, err)
@@ -240,8 +241,9 @@ func onlySentinel(t *testing.T, err error) error {
 	return sentinels()[names[0]]
 }
 
-// want is the retry table's entry for a call with this outcome of its attempts:
-// their number and the error.
+// want returns the number of attempts and the error that the retry table has for a
+// call of class e whose attempts end like this. after means that the response to
+// an earlier attempt was lost.
 func (v verdict) want(e effect, after bool, is error) (attempts int, err error) {
 	before := 0
 	if after {
@@ -274,9 +276,6 @@ func (v verdict) want(e effect, after bool, is error) (attempts int, err error) 
 	return attempts, err
 }
 
-// TestEveryCallWithEveryOutcomeOfAnAttempt covers every cell of the retry
-// table: each call with each outcome of an attempt, on the first attempt and
-// after a lost response, with and without idempotency keys.
 func TestEveryOperationIsInAllCalls(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}
@@ -288,12 +287,15 @@ func TestEveryOperationIsInAllCalls(t *testing.T) {
 	}
 }
 
+// TestEveryCallWithEveryOutcomeOfAnAttempt covers every cell of the retry
+// table: each call with each outcome of an attempt, on the first attempt and
+// after a lost response, with and without idempotency keys.
 func TestEveryCallWithEveryOutcomeOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
 		t.Run(call.name, func(t *testing.T) {
 			t.Parallel()
-			for _, end := range allEnds() {
+			for _, end := range allEndings() {
 				for _, after := range []bool{false, true} {
 					for _, keys := range []bool{false, true} {
 						synctest.Test(t, func(t *testing.T) {
@@ -306,7 +308,7 @@ func TestEveryCallWithEveryOutcomeOfAnAttempt(t *testing.T) {
 	}
 }
 
-func (c callOf) check(t *testing.T, end end, after, keys bool) {
+func (c testCall) check(t *testing.T, end ending, after, keys bool) {
 	t.Helper()
 	e := c.effect
 	var opts []gateway.Option
@@ -322,8 +324,8 @@ func (c callOf) check(t *testing.T, end end, after, keys bool) {
 	}
 	attempts, want := end.verdict.want(e, after, end.is)
 	s.steps = s.steps[:min(len(s.steps), attempts)]
-	looks := e == keyed && after && (end.verdict == rejected || end.verdict == unreadable)
-	if looks {
+	searches := e == keyed && after && (end.verdict == rejected || end.verdict == unreadable)
+	if searches {
 		s.steps = append(s.steps, reply(200, `{"success":true,"data":[]}`))
 		attempts++
 	}
@@ -338,7 +340,7 @@ func (c callOf) check(t *testing.T, end end, after, keys bool) {
 }
 
 // checkKeys checks that every attempt has the same key, or none.
-func checkKeys(t *testing.T, s *stage, want bool, err error) {
+func checkKeys(t *testing.T, s *fakeTransport, want bool, err error) {
 	t.Helper()
 	key := s.requests[0].Header.Get("Idempotency-Key")
 	assert.Equal(t, want, key != "")
@@ -350,8 +352,8 @@ func checkKeys(t *testing.T, s *stage, want bool, err error) {
 	}
 }
 
-// TestEveryRetriedCallSucceeds: a call that is retried after a lost response,
-// and no other, succeeds with the next attempt.
+// TestEveryRetriedCallSucceeds: calls that are retried after a lost response
+// succeed with a later attempt; the others fail.
 func TestEveryRetriedCallSucceeds(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
@@ -374,8 +376,8 @@ func TestEveryRetriedCallSucceeds(t *testing.T) {
 	}
 }
 
-// TestEveryCallWhoseContextEnds: if the context ends before the request is
-// sent, nothing was done; after it, the outcome of a write is unknown.
+// TestEveryCallWhoseContextEnds: if the context ends before the request is sent,
+// nothing was done; if it ends later, the outcome of a write is unknown.
 func TestEveryCallWhoseContextEnds(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
@@ -393,7 +395,7 @@ func TestEveryCallWhoseContextEnds(t *testing.T) {
 				return hang(r)
 			})))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorIs(t, onlySentinel(t, err), gateway.ErrNotSent, "%s: it ended while dialling", call.name)
+			require.ErrorIs(t, onlySentinel(t, err), gateway.ErrNotSent, "%s: the context ended while dialing", call.name)
 
 			ending, cancel = context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -408,8 +410,8 @@ func TestEveryCallWhoseContextEnds(t *testing.T) {
 	}
 }
 
-// TestEveryCallThatCannotBeSent: an invalid call is rejected, and if the
-// credential can't be obtained, nothing is sent.
+// TestEveryCallThatCannotBeSent: nothing is sent if an option is invalid or the
+// credential can't be obtained.
 func TestEveryCallThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
@@ -445,7 +447,7 @@ func TestNoCallAcceptsAnEmptyResource(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
 		if call.name == "do GET" || call.name == "do POST" {
-			continue // the caller must check their results
+			continue // the caller must check the result
 		}
 		for _, body := range []string{
 			`{"success":true,"data":{}}`, `{"success":true,"data":null}`, `{"success":true,"data":[null]}`, `{"success":true,"data":[{}]}`,
@@ -459,7 +461,7 @@ func TestNoCallAcceptsAnEmptyResource(t *testing.T) {
 			if call.effect == reads {
 				want = gateway.ErrServer
 			}
-			require.ErrorIs(t, onlySentinel(t, err), want, "%s took %s", call.name, body)
+			require.ErrorIs(t, onlySentinel(t, err), want, "%s accepted %s", call.name, body)
 			assert.Len(t, s.at, 1)
 		}
 	}

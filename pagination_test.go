@@ -14,7 +14,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// cursorPage is a page of a list in the document's shape, or in the live one.
+// cursorPage responds with a page of a list, in the shape of the interface
+// document or in that of live gateways.
 func cursorPage(live bool, next, prev string, ids ...string) roundTrip {
 	items := make([]string, len(ids))
 	for i, id := range ids {
@@ -45,7 +46,7 @@ func ids(t *testing.T, seq iter.Seq2[*gateway.TransactionSummary, error]) []stri
 	return out
 }
 
-func queries(s *stage) []string {
+func queries(s *fakeTransport) []string {
 	out := make([]string, len(s.requests))
 	for i, r := range s.requests {
 		out[i] = r.URL.RawQuery
@@ -101,20 +102,20 @@ func TestBreakStopsTheRequests(t *testing.T) {
 	assert.Len(t, s.at, 2)
 }
 
-// TestListsWhoseCursorsRepeat: a repeated cursor would never end.
+// TestListsWhoseCursorsRepeat: following a repeated cursor would never end.
 func TestListsWhoseCursorsRepeat(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]roundTrip{
-		"itself":     {cursorPage(false, "c1", "", "a"), cursorPage(false, "c1", "", "b")},
-		"the start":  {cursorPage(false, "c0", "", "a")},
-		"of two":     {cursorPage(false, "c1", "", "a"), cursorPage(false, "c2", "", "b"), cursorPage(false, "c1", "", "c")},
-		"with empty": {cursorPage(true, "c1", ""), cursorPage(true, "c1", "")},
+		"same page":  {cursorPage(false, "c1", "", "a"), cursorPage(false, "c1", "", "b")},
+		"first page": {cursorPage(false, "c0", "", "a")},
+		"two pages":  {cursorPage(false, "c1", "", "a"), cursorPage(false, "c2", "", "b"), cursorPage(false, "c1", "", "c")},
+		"empty page": {cursorPage(true, "c1", ""), cursorPage(true, "c1", "")},
 	} {
 		s := play(steps...)
 		got, err := gateway.Collect(clientOf(t, s).Transactions.All(t.Context(), gateway.TransactionListParams{Cursor: "c0"}), 0)
 		require.ErrorContains(t, err, "does not advance", name)
 		assert.Len(t, s.at, len(steps), name)
-		if name != "with empty" {
+		if name != "empty page" {
 			assert.Len(t, got, len(steps), "earlier items are kept: %s", name)
 		}
 	}
@@ -123,7 +124,7 @@ func TestListsWhoseCursorsRepeat(t *testing.T) {
 func TestPagesEndWithOneError(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]roundTrip{
-		"refused":    reply(403, "{}"),
+		"forbidden":  reply(403, "{}"),
 		"unreadable": reply(200, `<html>`),
 		"no data":    reply(200, `{"success":true}`),
 		"null":       reply(200, `{"success":true,"data":{"data":null}}`),
@@ -162,7 +163,8 @@ func TestInvalidListIsNotSent(t *testing.T) {
 	require.NoError(t, gateway.TransactionListParams{Limit: 100}.Validate())
 }
 
-// TestLenientLists: numbers in strings and cursors as numbers are read.
+// TestLenientLists: numbers sent as strings and cursors sent as numbers are
+// decoded.
 func TestLenientLists(t *testing.T) {
 	t.Parallel()
 	s := play(reply(200, `{"success":"true","data":[{"id":7,"amount":"1200","installments":"3","created_at":1798000000}],"total":"9","next_cursor":12}`))
@@ -176,7 +178,7 @@ func TestLenientLists(t *testing.T) {
 	assert.Equal(t, 2026, page.Items[0].CreatedAt.Year())
 }
 
-// fiftyCustomers is a gateway with 50 customers, whose lists have a fault.
+// fiftyCustomers is a gateway with 50 customers. Its lists may have a fault.
 type fiftyCustomers struct {
 	pageSize int
 	metadata func(asked, page, limit, total int) string
@@ -216,23 +218,23 @@ func (g *fiftyCustomers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply(http.StatusOK, `{"success":true,"data":[`+strings.Join(items, ",")+`]`+rest+`}`)(r)
 }
 
-func sound(_, page, limit, total int) string {
+func correctMetadata(_, page, limit, total int) string {
 	return fmt.Sprintf(`{"page":%d,"limit":%d,"total":%d}`, page, limit, total)
 }
 
 func TestEveryCustomerIsListedOnce(t *testing.T) {
 	t.Parallel()
-	lowTotal := func(_, page, limit, _ int) string { return sound(0, page, limit, limit) }
-	highLimit := func(_, page, _, total int) string { return sound(0, page, 100, total) }
+	lowTotal := func(_, page, limit, _ int) string { return correctMetadata(0, page, limit, limit) }
+	highLimit := func(_, page, _, total int) string { return correctMetadata(0, page, 100, total) }
 	for name, g := range map[string]*fiftyCustomers{
-		"by page number":              {pageSize: 20, metadata: sound},
-		"without metadata":            {pageSize: 20},
-		"by cursor":                   {pageSize: 20, cursors: true},
-		"by cursor, with metadata":    {pageSize: 20, cursors: true, metadata: sound},
-		"by cursor, with wrong pages": {pageSize: 20, cursors: true, metadata: func(int, int, int, int) string { return `{"page":1,"limit":20,"total":50}` }},
-		"a total of one page":         {pageSize: 20, metadata: lowTotal},
-		"a capped limit":              {pageSize: 20, metadata: highLimit},
-		"a total far too high":        {pageSize: 20, metadata: func(_, page, limit, _ int) string { return sound(0, page, limit, 1_000_000) }},
+		"by page number":                     {pageSize: 20, metadata: correctMetadata},
+		"without metadata":                   {pageSize: 20},
+		"by cursor":                          {pageSize: 20, cursors: true},
+		"by cursor, with metadata":           {pageSize: 20, cursors: true, metadata: correctMetadata},
+		"by cursor, with wrong page numbers": {pageSize: 20, cursors: true, metadata: func(int, int, int, int) string { return `{"page":1,"limit":20,"total":50}` }},
+		"a total of one page":                {pageSize: 20, metadata: lowTotal},
+		"a capped limit":                     {pageSize: 20, metadata: highLimit},
+		"a total far too high":               {pageSize: 20, metadata: func(_, page, limit, _ int) string { return correctMetadata(0, page, limit, 1_000_000) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,13 +254,13 @@ func TestEveryCustomerIsListedOnce(t *testing.T) {
 func TestNumberedPagesThatRepeatEndWithAnError(t *testing.T) {
 	t.Parallel()
 	silent := func(int, int, int, int) string { return `{"total":50}` }
-	echo := func(asked, _, limit, total int) string { return sound(0, max(asked, 1), limit, total) }
+	echo := func(asked, _, limit, total int) string { return correctMetadata(0, max(asked, 1), limit, total) }
 	first := func(int) int { return 1 }
 	for name, g := range map[string]*fiftyCustomers{
-		"the page parameter is ignored, and the number shows it": {pageSize: 20, metadata: sound, page: first},
-		"the page parameter is ignored, and no number is sent":   {pageSize: 20, metadata: silent, page: first},
-		"the page parameter is echoed, the items never change":   {pageSize: 20, metadata: echo, page: first},
-		"the page number goes back":                              {pageSize: 10, metadata: sound, page: func(n int) int { return []int{0, 1, 2, 1}[n] }},
+		"the page parameter is ignored, and the number shows it":   {pageSize: 20, metadata: correctMetadata, page: first},
+		"the page parameter is ignored, and no number is sent":     {pageSize: 20, metadata: silent, page: first},
+		"the page parameter is echoed, but the items never change": {pageSize: 20, metadata: echo, page: first},
+		"the page number goes back":                                {pageSize: 10, metadata: correctMetadata, page: func(n int) int { return []int{0, 1, 2, 1}[n] }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

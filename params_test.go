@@ -34,9 +34,9 @@ var bodies = []any{
 	gateway.CheckoutSessionParams{},
 }
 
-// randomise sets v to a random value that a caller may send, including the zero
+// randomize sets v to a random value that a caller may send, including the zero
 // value.
-func randomise(r *rand.Rand, v reflect.Value) {
+func randomize(r *rand.Rand, v reflect.Value) {
 	texts := []string{"", "a", "São Paulo", "\"quoted\" \\ </script>\u2028\n\x00", "😀", "\xff", "null"}
 	if _, own := v.Addr().Interface().(json.Unmarshaler); own && r.IntN(3) > 0 {
 		for _, text := range []string{`"x"`, `1`, `1.5`, `true`, `null`} {
@@ -55,37 +55,37 @@ func randomise(r *rand.Rand, v reflect.Value) {
 	case reflect.Pointer:
 		if r.IntN(3) > 0 {
 			v.Set(reflect.New(v.Type().Elem()))
-			randomise(r, v.Elem())
+			randomize(r, v.Elem())
 		}
 	case reflect.Slice:
 		if n := r.IntN(4); n > 0 {
 			v.Set(reflect.MakeSlice(v.Type(), n-1, n-1))
 			for i := range v.Len() {
-				randomise(r, v.Index(i))
+				randomize(r, v.Index(i))
 			}
 		}
 	case reflect.Map:
 		if r.IntN(10) == 0 && json.Unmarshal([]byte(`{"new":[1]}`), v.Addr().Interface()) != nil {
-			panic("a map that holds no array")
+			panic("a map whose values can't be arrays")
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if token.IsExported(v.Type().Field(i).Name) {
-				randomise(r, v.Field(i))
+				randomize(r, v.Field(i))
 			}
 		}
 	}
 }
 
-// Requests are encoded by cached plans of their types. The result must equal
-// that of the JSON package.
+// Requests are encoded with cached plans for their types. The result must be the
+// same as that of the JSON package.
 func TestParamsAreEncodedLikeTheJSONPackage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, params := range bodies {
 		for range 300 {
 			v := reflect.New(reflect.TypeOf(params))
-			randomise(r, v.Elem())
+			randomize(r, v.Elem())
 			for _, params := range []any{v.Interface(), v.Elem().Interface()} {
 				want, wantErr := gateway.EncodeRequestSlowly(params)
 				got, err := gateway.EncodeRequest(params)
@@ -96,7 +96,7 @@ func TestParamsAreEncodedLikeTheJSONPackage(t *testing.T) {
 	}
 }
 
-// New types of params must be compared, too.
+// Every params type with a body must be in bodies.
 func TestAllParamsWithABodyAreCompared(t *testing.T) {
 	t.Parallel()
 	listed, err := os.ReadFile("api/next.txt")

@@ -19,7 +19,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// transactionResponse is the response of a create or a read of pixOrder.
+// transactionResponse is the response to a create or a read of pixOrder.
 func transactionResponse(id, reference string, amount int) string {
 	return fmt.Sprintf(`{"success":true,"requestId":"r-1","data":%s}`, transactionJSON(id, reference, amount))
 }
@@ -29,7 +29,7 @@ func transactionJSON(id, reference string, amount int) string {
 		`"created_at":"2027-01-04T12:00:00.000Z"}`, id, reference, amount)
 }
 
-// duplicate is the rejection of a reference; instance may be "".
+// duplicate is the rejection of a reused reference; instance may be "".
 func duplicate(instance string) string {
 	return fmt.Sprintf(`{"title":"Conflict","status":409,"code":"DUPLICATE_EXTERNAL_REF","instance":%q}`, instance)
 }
@@ -84,7 +84,7 @@ func TestAutomaticReferenceIsInEveryError(t *testing.T) {
 	})
 }
 
-// TestWithoutAutomaticReference: such a create can't be repeated safely.
+// TestWithoutAutomaticReference: a create without a reference is not retried.
 func TestWithoutAutomaticReference(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestReferenceAsBodyField(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(s.bodies[0], "external_ref"))
 }
 
-// TestRecovery handles a 409 that an earlier attempt of the same call caused.
+// TestRecovery covers a 409 that an earlier attempt of the same call caused.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	instance := "/v2/transactions/" + orderID
@@ -144,11 +144,11 @@ func TestRecovery(t *testing.T) {
 			fail(errReset), reply(409, duplicate("/v2/transactions")),
 			reply(200, listPage("", mine)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
-		"instance of another one": {
+		"instance of another transaction": {
 			fail(errReset), reply(409, duplicate("/v2/transactions/"+buyerID)), reply(200, transactionResponse(buyerID, "order-7", 15990)),
 			reply(200, listPage("", mine)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
-		"instance that is gone": {
+		"instance that does not exist": {
 			fail(errReset), reply(409, duplicate("/v2/transactions/"+buyerID)), reply(404, ""),
 			reply(200, listPage("", mine)), reply(200, transactionResponse(orderID, "order-1001", 15990)),
 		},
@@ -215,8 +215,8 @@ func TestNoRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryUsesTheSameCredential: the look-ups of a call use the call's
-// credential.
+// TestRecoveryUsesTheSameCredential: the reads of a recovery use the credential of
+// the create.
 func TestRecoveryUsesTheSameCredential(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -264,7 +264,8 @@ func TestRecoverySearchEnds(t *testing.T) {
 	}
 }
 
-// TestOlderResource has creates that return an existing resource.
+// TestOlderResource covers creates for which the gateway returns an existing
+// resource.
 func TestOlderResource(t *testing.T) {
 	t.Parallel()
 	t.Run("equal, 200", func(t *testing.T) {
@@ -338,7 +339,7 @@ func TestATruncatedResponseNamesTheResource(t *testing.T) {
 	}
 }
 
-// TestReferenceGivenAsNull: a member set by the caller is not sent twice.
+// TestReferenceGivenAsNull: a field set by the caller is not sent twice.
 func TestReferenceGivenAsNull(t *testing.T) {
 	t.Parallel()
 	order := pixOrder()
@@ -346,12 +347,12 @@ func TestReferenceGivenAsNull(t *testing.T) {
 	s := play(fail(errReset))
 	_, err := clientOf(t, s).Transactions.Create(t.Context(), order, gateway.BodyField("external_ref", nil))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-	assert.Len(t, s.at, 1, "without a reference it is not repeated")
+	assert.Len(t, s.at, 1, "a create without a reference is not retried")
 	assert.Equal(t, 1, strings.Count(s.bodies[0], "external_ref"))
 }
 
-// TestAnUnreadableResponseIsNotAProblem: the members of a resource are not treated
-// as an error's.
+// TestAnUnreadableResponseIsNotAProblem: the fields of a resource are not read as
+// those of an error.
 func TestAnUnreadableResponseIsNotAProblem(t *testing.T) {
 	t.Parallel()
 	body := `{"success":true,"requestId":"r-9","data":{"id":"tx-1","type":"x","code":"A_CODE","title":"T","detail":"D","errors":[{"field":"f"}],"amount":[1]}}`
@@ -365,8 +366,9 @@ func TestAnUnreadableResponseIsNotAProblem(t *testing.T) {
 	}
 }
 
-// losingResponses returns a client that loses the responses to its first n writes.
-func losingResponses(t *testing.T, n int64) (lossy, sound *gateway.Client) {
+// losingResponses returns a client that loses the responses to its first n writes,
+// and a reliable client of the same gateway.
+func losingResponses(t *testing.T, n int64) (lossy, reliable *gateway.Client) {
 	t.Helper()
 	gw := mockserver.Run(t)
 	return gw.Client(losing(gw, func(write int64) bool { return write <= n })), gw.Client()
@@ -376,8 +378,8 @@ func TestALostSubscriptionIsNotCreatedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, key := range []string{"order-17", ""} { // the caller's and the client's own
-			lossy, sound := losingResponses(t, 1)
-			customer, err := sound.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+			lossy, reliable := losingResponses(t, 1)
+			customer, err := reliable.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 			require.NoError(t, err)
 			var response gateway.Response
 			sub, err := lossy.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
@@ -389,10 +391,10 @@ func TestALostSubscriptionIsNotCreatedTwice(t *testing.T) {
 			assert.Equal(t, 2, response.Attempts)
 			assert.NotEmpty(t, response.Reference)
 
-			all, err := gateway.Collect(sound.Subscriptions.All(t.Context(), gateway.SubscriptionListParams{}), 0)
+			all, err := gateway.Collect(reliable.Subscriptions.All(t.Context(), gateway.SubscriptionListParams{}), 0)
 			require.NoError(t, err)
 			assert.Len(t, all, 1)
-			charges, err := gateway.Collect(sound.Transactions.All(t.Context(), gateway.TransactionListParams{}), 0)
+			charges, err := gateway.Collect(reliable.Transactions.All(t.Context(), gateway.TransactionListParams{}), 0)
 			require.NoError(t, err)
 			assert.Len(t, charges, 1, "it was charged once")
 		}
@@ -402,31 +404,31 @@ func TestALostSubscriptionIsNotCreatedTwice(t *testing.T) {
 func TestALostSubscriptionWithoutAKeyIsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lossy, sound := losingResponses(t, 1)
+		lossy, reliable := losingResponses(t, 1)
 		lossy, err := lossy.With(gateway.WithAutoReference(false))
 		require.NoError(t, err)
-		customer, err := sound.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+		customer, err := reliable.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 		require.NoError(t, err)
 		_, err = lossy.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
 			CustomerID: customer.ID, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth,
 		})
 		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 		require.ErrorIs(t, err, syscall.ECONNRESET)
-		all, err := gateway.Collect(sound.Subscriptions.All(t.Context(), gateway.SubscriptionListParams{}), 0)
+		all, err := gateway.Collect(reliable.Subscriptions.All(t.Context(), gateway.SubscriptionListParams{}), 0)
 		require.NoError(t, err)
 		assert.Len(t, all, 1, "it was not sent again")
 	})
 }
 
-// A write without a key is sent once: the caller must read whether it was
-// applied.
+// A write without a key is sent only once. The caller must read the resource to see
+// whether it was applied.
 func TestLostWritesWithoutAKeyAreUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lossy, sound := losingResponses(t, 4)
-		customer, err := sound.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+		lossy, reliable := losingResponses(t, 4)
+		customer, err := reliable.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 		require.NoError(t, err)
-		sub, err := sound.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		sub, err := reliable.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
 			CustomerID: customer.ID, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth,
 		})
 		require.NoError(t, err)
@@ -439,14 +441,14 @@ func TestLostWritesWithoutAKeyAreUnknown(t *testing.T) {
 		require.ErrorAs(t, err, &outcome)
 		assert.Equal(t, "subscriptions.cancel", outcome.Op)
 
-		got, err := sound.Subscriptions.Get(t.Context(), sub.ID)
+		got, err := reliable.Subscriptions.Get(t.Context(), sub.ID)
 		require.NoError(t, err)
 		assert.Equal(t, gateway.ImmediateCancel, got.FailurePolicy)
 		assert.Equal(t, gateway.SubscriptionCancelScheduled, got.Status)
 
 		_, err = lossy.CheckoutLinks.Create(t.Context(), gateway.CheckoutLinkParams{Amount: 4990})
 		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-		link, err := sound.CheckoutLinks.Create(t.Context(), gateway.CheckoutLinkParams{Amount: 4990})
+		link, err := reliable.CheckoutLinks.Create(t.Context(), gateway.CheckoutLinkParams{Amount: 4990})
 		require.NoError(t, err)
 		session, err := lossy.CheckoutSessions.Open(t.Context(), link.Slug())
 		require.NoError(t, err)

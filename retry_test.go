@@ -27,7 +27,7 @@ func hang(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// cut responds and closes the connection in the middle of the body.
+// cut sends a response and breaks off in the middle of the body.
 func cut(status int, body string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		resp, _ := reply(status, body)(r)
@@ -47,8 +47,8 @@ var (
 	errDNS   = &net.DNSError{Err: "no such host", Name: "api.gateway.example", IsNotFound: true}
 )
 
-// The three classes, each with a call that belongs to it and a response that the
-// call accepts.
+// classCall is a call of one of the three classes, with a response that it
+// accepts.
 type classCall struct {
 	name     string
 	response string
@@ -90,8 +90,8 @@ const (
 	unknown = "stops, unknown" // an *OutcomeError
 )
 
-// TestRetryTable has one row per row of the table, with the behavior of each
-// class after that outcome of an attempt.
+// TestRetryTable has one row for each outcome of an attempt, with the behavior of
+// each class after it.
 func TestRetryTable(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
@@ -253,17 +253,17 @@ func TestRetryAfter(t *testing.T) {
 		status int
 		wait   time.Duration
 	}{
-		"seconds":          {"2", 429, 2 * time.Second},
-		"fraction":         {"0.25", 503, 250 * time.Millisecond},
-		"spaces":           {" 3 ", 429, 3 * time.Second},
-		"at once":          {"0", 429, 0},
-		"just short of it": {"60", 429, time.Minute},
-		"date":             {"", 503, 7 * time.Second},
-		"past date":        {"Fri, 31 Dec 1999 23:59:59 GMT", 429, 0},
-		"nonsense":         {"soon", 429, 500 * time.Millisecond},
-		"negative":         {"-3", 429, 500 * time.Millisecond},
-		"not a number":     {"NaN", 429, 500 * time.Millisecond},
-		"on a 500":         {"4", 500, 4 * time.Second},
+		"seconds":         {"2", 429, 2 * time.Second},
+		"fraction":        {"0.25", 503, 250 * time.Millisecond},
+		"spaces":          {" 3 ", 429, 3 * time.Second},
+		"at once":         {"0", 429, 0},
+		"longest allowed": {"60", 429, time.Minute},
+		"date":            {"", 503, 7 * time.Second},
+		"past date":       {"Fri, 31 Dec 1999 23:59:59 GMT", 429, 0},
+		"nonsense":        {"soon", 429, 500 * time.Millisecond},
+		"negative":        {"-3", 429, 500 * time.Millisecond},
+		"not a number":    {"NaN", 429, 500 * time.Millisecond},
+		"on a 500":        {"4", 500, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,8 +280,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryAfterThatIsTooLong: an error whose wait is too long is returned at
-// once.
+// TestRetryAfterThatIsTooLong: if the wait is too long, the error is returned
+// immediately.
 func TestRetryAfterThatIsTooLong(t *testing.T) {
 	t.Parallel()
 	_, keyed, unsafe := classCalls(t)
@@ -311,7 +311,7 @@ func TestRetryAfterThatIsTooLong(t *testing.T) {
 				require.ErrorAs(t, err, &e)
 				assert.Equal(t, tc.want, e.RetryAfter)
 				assert.Equal(t, []time.Duration{0}, s.at)
-				require.NoError(t, ctx.Err(), "it must not wait")
+				require.NoError(t, ctx.Err(), "the call must not wait")
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
 				assert.Equal(t, tc.unknown, errors.Is(err, gateway.ErrOutcomeUnknown))
 			})
@@ -446,7 +446,7 @@ func TestLongResponses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestTimeoutOfTheCallersHTTPClient bounds an attempt, not the call.
+// TestTimeoutOfTheCallersHTTPClient: the timeout limits an attempt, not the call.
 func TestTimeoutOfTheCallersHTTPClient(t *testing.T) {
 	t.Parallel()
 	safe, _, _ := classCalls(t)

@@ -28,7 +28,7 @@ import (
 const modulePath = "github.com/gateway-go/gateway"
 
 // exportedTypes returns every exported type of the packages that merchants
-// import: the types that are reachable from these through fields and methods.
+// import. It finds them through the fields and methods of the roots below.
 func exportedTypes(t *testing.T) []reflect.Type {
 	t.Helper()
 	found := reachable(
@@ -45,7 +45,7 @@ func exportedTypes(t *testing.T) []reflect.Type {
 	for _, dir := range []string{".", "legacy", "mockserver", "webhook", "webhook/webhooktest"} {
 		for _, name := range exportedTypeNames(t, dir) {
 			full := strings.TrimSuffix(modulePath+"/"+dir, "/.") + "." + name
-			assert.True(t, names[full], "%s is reached from no root: add one to exportedTypes", full)
+			assert.True(t, names[full], "%s is not reachable: add a root for it to exportedTypes", full)
 		}
 	}
 	return found
@@ -184,7 +184,7 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// callers returns v embedded in types that a merchant might log.
+// callers returns v inside types that a merchant might log.
 func callers(v any) []any {
 	type inner struct{ v any }
 	type outer struct {
@@ -229,7 +229,7 @@ func TestNoVerbShowsASecret(t *testing.T) {
 	}
 }
 
-// recorder simulates a merchant's test.
+// recorder stands in for a merchant's *testing.T.
 type recorder struct{ out *strings.Builder }
 
 func (r recorder) Errorf(format string, args ...any) { fmt.Fprintf(r.out, format, args...) }

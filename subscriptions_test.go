@@ -24,9 +24,9 @@ const (
 // at parses a timestamp of a golden file.
 func at(t *testing.T, s string) gateway.Timestamp {
 	t.Helper()
-	moment, err := time.Parse(time.RFC3339, s)
+	parsed, err := time.Parse(time.RFC3339, s)
 	require.NoError(t, err)
-	return gateway.TimestampOf(moment)
+	return gateway.TimestampOf(parsed)
 }
 
 func cardSubscription() gateway.SubscriptionParams {
@@ -164,27 +164,27 @@ func TestSubscriptionAuthorization(t *testing.T) {
 	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix")
 
 	got.Authorization = nil
-	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix", "the subscription has it too")
+	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix", "RecurringAuthorization has the code too")
 	got.RecurringAuthorization = nil
 	assert.Empty(t, got.AuthorizationQRCode())
 }
 
-func TestSubscriptionResponsesKeepEveryMember(t *testing.T) {
+func TestSubscriptionResponsesKeepEveryField(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{"create", "create_pix_automatic", "get", "update", "cancel"} {
 		data := goldenData(t, "subscriptions/"+operation+".response.json")
 		var got gateway.Subscription
 		require.NoError(t, jsonv2.Unmarshal(data, &got))
 		assert.Empty(t, got.Extra, operation)
-		assertKeepsMembers(t, data, got)
+		assertKeepsFields(t, data, got)
 
-		old, err := json.Marshal(got)
+		std, err := json.Marshal(got)
 		require.NoError(t, err)
-		files.Keeps(t, data, old)
+		files.Keeps(t, data, std)
 	}
 }
 
-func TestSubscriptionKeepsUnknownMembers(t *testing.T) {
+func TestSubscriptionKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{
 		"id": "s", "status": "paused", "interval": "year", "paymentMethod": "boleto", "failurePolicy": "ask",
@@ -208,7 +208,7 @@ func TestSubscriptionKeepsUnknownMembers(t *testing.T) {
 	assert.Contains(t, got.Products[0].Extra, "sku")
 	assert.Contains(t, got.RecurringAuthorization.Extra, "url")
 	assert.Contains(t, got.Transactions[0].Extra, "attempt")
-	assertKeepsMembers(t, text, got)
+	assertKeepsFields(t, text, got)
 }
 
 func TestSubscriptionStates(t *testing.T) {
@@ -246,7 +246,7 @@ func TestSubscriptionsCreate(t *testing.T) {
 	assert.Equal(t, "sub-order-17", info.Reference)
 	assert.Equal(t, "0b1f5c1e-6f0e-4f4b-9d55-0d5a3c1f7e21", info.RequestID)
 	assert.False(t, info.Existing)
-	assertKeepsMembers(t, goldenData(t, "subscriptions/create.response.json"), got)
+	assertKeepsFields(t, goldenData(t, "subscriptions/create.response.json"), got)
 }
 
 func TestSubscriptionsCreateByPixAutomatico(t *testing.T) {
@@ -262,8 +262,8 @@ func TestSubscriptionsCreateByPixAutomatico(t *testing.T) {
 
 func TestSubscriptionsCreateTrial(t *testing.T) {
 	t.Parallel()
-	// The trial's end is long past by this machine's clock: only the gateway
-	// can reject it.
+	// The client does not compare the end of the trial with its own clock: only the
+	// gateway can reject it.
 	response := &files.Exchange{Status: http.StatusBadRequest, Body: []byte(
 		`{"title":"Validation Error","status":400,"errors":[{"field":"trial_end","message":"must be in the future","code":"too_small"}]}`)}
 	client := clientFor(t, "POST "+subscriptionsRoute, response)
@@ -293,7 +293,7 @@ func TestSubscriptionsCreateMakesOneKeyPerCall(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsCreateReturnsAnOlderOne(t *testing.T) {
+func TestSubscriptionsCreateRejectsAnOlderSubscription(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*gateway.SubscriptionParams){
 		"amount":   func(p *gateway.SubscriptionParams) { p.Amount++ },
@@ -329,7 +329,7 @@ func TestSubscriptionsCreateWithTheSameKeyReturnsTheFirst(t *testing.T) {
 	assert.True(t, response.Existing)
 }
 
-func TestSubscriptionsCreateOfAnotherBodyUnderTheKey(t *testing.T) {
+func TestSubscriptionsCreateWithAUsedKeyIsADuplicate(t *testing.T) {
 	t.Parallel()
 	client := clientFor(t, "POST "+subscriptionsRoute, &files.Exchange{Status: http.StatusConflict, Body: []byte(
 		`{"error":"DUPLICATE_IDEMPOTENCY_KEY","message":"in words","status":409}`)})
@@ -345,7 +345,7 @@ func TestSubscriptionsGet(t *testing.T) {
 	require.NoError(t, err)
 	assertSent(t, response.Only(t), "")
 	assert.Len(t, got.Transactions, 2)
-	assertKeepsMembers(t, goldenData(t, "subscriptions/get.response.json"), got)
+	assertKeepsFields(t, goldenData(t, "subscriptions/get.response.json"), got)
 }
 
 func TestSubscriptionsListInBothShapes(t *testing.T) {
@@ -403,7 +403,7 @@ func TestSubscriptionsUpdate(t *testing.T) {
 		require.NoError(t, err)
 		assertSent(t, response.Only(t), file)
 		assert.Equal(t, gateway.ImmediateCancel, got.FailurePolicy)
-		assertKeepsMembers(t, goldenData(t, "subscriptions/update.response.json"), got)
+		assertKeepsFields(t, goldenData(t, "subscriptions/update.response.json"), got)
 	}
 }
 
@@ -426,7 +426,7 @@ func TestSubscriptionsCancel(t *testing.T) {
 	assertSent(t, response.Only(t), "subscriptions/cancel.request.json")
 	assert.Equal(t, gateway.SubscriptionCancelScheduled, got.Status)
 	assert.True(t, got.CancelAtPeriodEnd)
-	assertKeepsMembers(t, goldenData(t, "subscriptions/cancel.response.json"), got)
+	assertKeepsFields(t, goldenData(t, "subscriptions/cancel.response.json"), got)
 
 	_, err = client.Subscriptions.Cancel(t.Context(), subscriptionID, gateway.SubscriptionCancelParams{})
 	require.NoError(t, err)

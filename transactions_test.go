@@ -117,7 +117,7 @@ func TestTransactionCreateGolden(t *testing.T) {
 				StatusCode: 201, RequestID: resp.RequestID, Header: resp.Header, Attempts: 1, Reference: tc.params.ExternalRef,
 			}, resp)
 			assert.NotEmpty(t, resp.RequestID)
-			assertKeepsMembers(t, goldenData(t, "transactions/"+tc.response), got)
+			assertKeepsFields(t, goldenData(t, "transactions/"+tc.response), got)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestTransactionFields(t *testing.T) {
 	assert.Equal(t, "E99999999202701041203A1B2C3D4E5F", got.Pix.EndToEndID)
 	assert.Nil(t, got.Voucher)
 	assert.Equal(t, "campaign=summer", got.Metadata.Text())
-	assert.Empty(t, got.Extra, "every member has a field")
+	assert.Empty(t, got.Extra, "every JSON field has a Go field")
 	files.Filled(t, got, "RefundedAmount", "Informations", "Splits", "Voucher", "NextAction")
 }
 
@@ -152,7 +152,7 @@ func TestTransactionGetGolden(t *testing.T) {
 		sent := x.Only(t)
 		assert.Equal(t, "GET /v2/transactions/"+orderID, sent.Method+" "+sent.Path)
 		assert.Empty(t, sent.Header.Get("Content-Type"), "a read has no body")
-		assertKeepsMembers(t, goldenData(t, "transactions/"+response), got)
+		assertKeepsFields(t, goldenData(t, "transactions/"+response), got)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestTransactionListGolden(t *testing.T) {
 			assert.False(t, pix.PaidAt.IsZero())
 			assert.False(t, pix.CreatedAt.IsZero())
 			for i, item := range goldenItems(t, "transactions/"+response) {
-				assertKeepsMembers(t, item, page.Items[i])
+				assertKeepsFields(t, item, page.Items[i])
 			}
 		})
 	}
@@ -208,7 +208,7 @@ func TestTransactionActionsGolden(t *testing.T) {
 		assert.Equal(t, "PUT /v2/transactions/"+orderID+"/refund", sent.Method+" "+sent.Path)
 		assert.Equal(t, goldenBody(t, "transactions/refund.request.json"), string(sent.Body))
 		files.Filled(t, got, "IsFullRefund")
-		assertKeepsMembers(t, goldenData(t, "transactions/refund.response.json"), got)
+		assertKeepsFields(t, goldenData(t, "transactions/refund.response.json"), got)
 	})
 	t.Run("refund all", func(t *testing.T) {
 		t.Parallel()
@@ -232,7 +232,7 @@ func TestTransactionActionsGolden(t *testing.T) {
 		assert.Equal(t, `"v7"`, sent.Header.Get("If-Match"))
 		assert.Equal(t, goldenBody(t, "transactions/update_delivery.request.json"), string(sent.Body))
 		files.Filled(t, got, "Company")
-		assertKeepsMembers(t, goldenData(t, "transactions/update_delivery.response.json"), got)
+		assertKeepsFields(t, goldenData(t, "transactions/update_delivery.response.json"), got)
 	})
 	t.Run("sandbox status", func(t *testing.T) {
 		t.Parallel()
@@ -274,8 +274,7 @@ func pixCharge(reference string) gateway.TransactionParams {
 	}
 }
 
-// withCharges returns a client of a gateway that has n charges, order-1 to
-// order-n.
+// withCharges returns a gateway with n charges, order-1 to order-n, and a client.
 func withCharges(t *testing.T, n int, opts ...mockserver.Option) (*mockserver.Server, *gateway.Client) {
 	t.Helper()
 	gw := mockserver.Run(t, opts...)
@@ -306,7 +305,7 @@ func TestTransactionPages(t *testing.T) {
 		assert.Equal(t, 7, last.Total)
 		assert.False(t, last.HasMore())
 
-		// From the last page's cursor backwards, nearest page first.
+		// Go back from the last page. The nearest page comes first.
 		back := gateway.TransactionListParams{Limit: 3, Cursor: last.PrevCursor, Direction: gateway.DirectionPrev}
 		items, err := gateway.Collect(client.Transactions.All(t.Context(), back), 0)
 		require.NoError(t, err)
@@ -319,9 +318,9 @@ func TestTransactionPages(t *testing.T) {
 	}
 }
 
-// The times in a filter are as exact as those in responses, so that a
-// transaction's own created_at finds it.
-func TestTransactionsWithinASecond(t *testing.T) {
+// Times in filters are as precise as those in responses, so that a transaction can
+// be found by its own created_at.
+func TestListFiltersTimesToTheMillisecond(t *testing.T) {
 	t.Parallel()
 	gw, client := withCharges(t, 1)
 	require.NoError(t, gw.Clock.Advance(250*time.Millisecond))
@@ -356,7 +355,7 @@ func TestFindByExternalRef(t *testing.T) {
 	found, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "order-1", found.ExternalRef)
-	assert.NotNil(t, found.Pix, "it is the complete transaction")
+	assert.NotNil(t, found.Pix, "the result is the complete transaction")
 
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order", gateway.FindOptions{})
 	require.ErrorIs(t, err, gateway.ErrNotFound, "a part of a reference does not match")
@@ -452,7 +451,7 @@ func TestWaitRetriesTransientErrors(t *testing.T) {
 		began := time.Now()
 		_, err = client.Transactions.Wait(t.Context(), "tx", func(*gateway.Transaction) bool { return true }, gateway.WaitOptions{})
 		require.NoError(t, err)
-		assert.Equal(t, time.Minute, time.Since(began), "twice what the gateway asked for")
+		assert.Equal(t, time.Minute, time.Since(began), "twice the Retry-After")
 		assert.Empty(t, responses)
 	})
 }

@@ -26,7 +26,7 @@ func transferParams() gateway.TransferParams {
 		PixKeyType:  gateway.PixKeyCPF,
 		PixKeyValue: "52998224725",
 		Amount:      150000,
-		Description: "Prize of January",
+		Description: "January prize",
 		ExternalRef: "payout-2001",
 		NotifyURL:   "https://shop.example/webhooks/payouts",
 		Origin:      "backoffice",
@@ -74,7 +74,7 @@ func TestTransferValues(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, &gateway.Transfer{
 			ID: transferID, Amount: 150000, Fee: 50, Type: "pix", PixKey: "52998224725", PixKeyType: gateway.PixKeyCPF,
-			Status: gateway.TransferPaid, Description: "Prize of January", ExternalRef: "payout-2001",
+			Status: gateway.TransferPaid, Description: "January prize", ExternalRef: "payout-2001",
 			ProcessedAt: at(t, "2027-01-04T12:00:05Z"), TransferredAt: at(t, "2027-01-04T12:00:09.250Z"),
 			CreatedAt: at(t, "2027-01-04T12:00:00Z"), UpdatedAt: at(t, "2027-01-04T12:00:09.250Z"),
 		}, got, file)
@@ -110,7 +110,7 @@ func TestTransferList(t *testing.T) {
 		assert.Equal(t, gateway.TransferError, page.Items[1].Status)
 		assert.Empty(t, page.Items[1].Description)
 		for i, raw := range goldenItems(t, file) {
-			assertKeepsMembers(t, raw, page.Items[i])
+			assertKeepsFields(t, raw, page.Items[i])
 		}
 	}
 }
@@ -195,22 +195,22 @@ func TestInvalidTransfersAreNotSent(t *testing.T) {
 		{"notify_url", change(func(p *gateway.TransferParams) { p.NotifyURL = "http://shop.example" })},
 		{"notify_url", change(func(p *gateway.TransferParams) { p.NotifyURL = "http://127.0.0.1/" })}, // the gateway is not on a loopback host
 	} {
-		rejectedUnsent(t, "transfers.create", c.field, c.run)
+		requireNotSent(t, "transfers.create", c.field, c.run)
 	}
-	rejectedUnsent(t, "transfers.list", "limit", func(c *gateway.Client) error {
+	requireNotSent(t, "transfers.list", "limit", func(c *gateway.Client) error {
 		_, err := c.Transfers.List(ctx, gateway.TransferListParams{Limit: 101})
 		return err
 	})
-	rejectedUnsent(t, "transfers.list", "status", func(c *gateway.Client) error {
+	requireNotSent(t, "transfers.list", "status", func(c *gateway.Client) error {
 		_, err := gateway.Collect(c.Transfers.All(ctx, gateway.TransferListParams{Status: "canceled"}), 0)
 		return err
 	})
 	for _, id := range []string{"", " ", "..", ".", "a/b", "../customers"} {
-		rejectedUnsent(t, "transfers.get", "id", func(c *gateway.Client) error {
+		requireNotSent(t, "transfers.get", "id", func(c *gateway.Client) error {
 			_, err := c.Transfers.Get(ctx, id)
 			return err
 		})
-		rejectedUnsent(t, "transfers.cancel", "id", func(c *gateway.Client) error {
+		requireNotSent(t, "transfers.cancel", "id", func(c *gateway.Client) error {
 			_, err := c.Transfers.Cancel(ctx, id, gateway.TransferCancelParams{})
 			return err
 		})
@@ -256,7 +256,7 @@ func TestAnExistingTransferIsReturnedOnlyIfItMatches(t *testing.T) {
 	}
 }
 
-func TestTransferOfTheCallersOwnReferenceIsADuplicate(t *testing.T) {
+func TestTransferWithAUsedReferenceIsADuplicate(t *testing.T) {
 	t.Parallel()
 	steps := script{respond("POST /v2/transfers", http.StatusConflict, string(golden(t, "errors/duplicate.409.json")))}
 	_, err := steps.client(t).Transfers.Create(t.Context(), transferParams())
@@ -276,12 +276,12 @@ func TestTransferWhoseResponseWasLostIsRecovered(t *testing.T) {
 		steps script
 		err   error
 	}{
-		"at the path in the rejection": {steps: script{
+		"with the id in the rejection": {steps: script{
 			lose(create),
 			respond(create, 409, conflict("/v2/transfers/"+transferID)),
 			respond(get, 200, made),
 		}},
-		"through the list": {steps: script{
+		"with the list": {steps: script{
 			respond(create, 503, ""),
 			respond(create, 409, conflict("")),
 			respond("GET /v2/transfers?limit=100", 200, string(golden(t, "transfers/list.live.response.json"))),
@@ -293,7 +293,7 @@ func TestTransferWhoseResponseWasLostIsRecovered(t *testing.T) {
 			respond(create, 409, conflict("/v2/transfers/"+transferID)),
 			respond(get, 200, other),
 		}},
-		"and then can't be read": {err: gateway.ErrOutcomeUnknown, steps: script{
+		"but the list can't be read": {err: gateway.ErrOutcomeUnknown, steps: script{
 			lose(create),
 			respond(create, 409, conflict("")),
 			respond("GET /v2/transfers?limit=100", 403, ""),
@@ -483,7 +483,7 @@ func TestTransferLiveMinimum(t *testing.T) {
 
 		params.Amount = 1000
 		_, err = gw.Client().Transfers.Create(t.Context(), params)
-		require.NoError(t, err, "a rejected request uses up no reference")
+		require.NoError(t, err, "a rejected request does not use up its reference")
 	})
 }
 
@@ -513,7 +513,7 @@ func TestTransferListByState(t *testing.T) {
 		}
 		assert.Equal(t, pending, found)
 
-		// Back again from the second page, as another process could.
+		// Go back from the second page, as another process could.
 		first, err := client.Transfers.List(t.Context(), gateway.TransferListParams{Limit: 3})
 		require.NoError(t, err)
 		assert.Equal(t, 7, first.Total)
@@ -527,8 +527,8 @@ func TestTransferListByState(t *testing.T) {
 	})
 }
 
-// TestNoPayoutIsLostOrPaidTwice makes payouts from many goroutines over a
-// network that loses every third response.
+// TestNoPayoutIsLostOrPaidTwice creates payouts from many goroutines over a network
+// that loses every third response.
 func TestNoPayoutIsLostOrPaidTwice(t *testing.T) {
 	t.Parallel()
 	inBothDialects(t, func(t *testing.T, gw *mockserver.Server, _ mockserver.Dialect) {
@@ -567,11 +567,11 @@ func TestNoPayoutIsLostOrPaidTwice(t *testing.T) {
 			}
 		}
 		assert.Len(t, reported, workers*each)
-		kept := map[string]bool{}
+		stored := map[string]bool{}
 		for transfer, err := range client.Transfers.All(t.Context(), gateway.TransferListParams{Limit: 100}) {
 			require.NoError(t, err)
-			kept[transfer.ID] = true
+			stored[transfer.ID] = true
 		}
-		assert.Equal(t, reported, kept, "reported and created transfers")
+		assert.Equal(t, reported, stored, "the calls returned exactly the transfers that exist")
 	})
 }

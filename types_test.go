@@ -61,7 +61,7 @@ func TestTimestampForms(t *testing.T) {
 		if text == `""` {
 			text = `null`
 		}
-		assert.JSONEq(t, text, string(back), "the input is written back")
+		assert.JSONEq(t, text, string(back), "the original text is encoded")
 		std, err := json.Marshal(ts)
 		require.NoError(t, err)
 		assert.JSONEq(t, text, string(std))
@@ -71,7 +71,8 @@ func TestTimestampForms(t *testing.T) {
 	assert.Equal(t, `"2027-01-04T12:00:00.000Z"`, string(back))
 }
 
-// FuzzTimestamp: every string can be decoded, and is encoded unchanged.
+// FuzzTimestamp checks that any JSON value decodes, and that the time survives
+// encoding.
 func FuzzTimestamp(f *testing.F) {
 	for _, s := range []string{
 		`"2027-01-04T12:00:00.000Z"`, `"2027-02-30T12:00:00.000Z"`, `1e300`, `-1`, `""`, `null`, `"9999-12-31T23:59:60.999Z"`, `[1]`, `"\u0000"`,
@@ -139,7 +140,7 @@ func TestOpt(t *testing.T) {
 	assert.Equal(t, []string{"7", "null", "absent"}, []string{gateway.Set(7).String(), gateway.Null[int]().String(), gateway.Opt[int]{}.String()})
 }
 
-// FuzzOpt: a string goes through a body and a query unchanged.
+// FuzzOpt checks that bodies and queries carry values unchanged.
 func FuzzOpt(f *testing.F) {
 	f.Add("a", int64(1))
 	f.Add("", int64(0))
@@ -166,9 +167,9 @@ func FuzzOpt(f *testing.F) {
 	})
 }
 
-// TestResultsUnderEncodingJSON: the standard library's JSON package writes the
-// same members, null for empty nullable ones, and no Extra member.
-func TestResultsUnderEncodingJSON(t *testing.T) {
+// TestResultsWithEncodingJSON: the standard library's JSON package writes the
+// same fields, null for empty nullable ones, and no field named Extra.
+func TestResultsWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	body := `{"id":"tx-1","amount":100,"status":"pending","paid_at":null,"external_ref":"","informations":null,` +
 		`"buyer":{"id":"b-1","name":"M","loyalty":{"tier":2}},"new_member":[1,{"a":null}]}`
@@ -197,11 +198,11 @@ func TestResultsUnderEncodingJSON(t *testing.T) {
 	assert.Equal(t, tx.Extra, back.Extra)
 }
 
-// A part of a result that is encoded separately, such as a buyer, has no Extra
-// member either.
-func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
+// A part of a result that is encoded separately, such as a buyer, has no field named
+// Extra either.
+func TestPartsOfResultsWithEncodingJSON(t *testing.T) {
 	t.Parallel()
-	members := map[string]json.RawMessage{"new": json.RawMessage("1")}
+	unknown := map[string]json.RawMessage{"new": json.RawMessage("1")}
 	tested := 0
 	for _, typ := range exportedTypes(t) {
 		if typ.Kind() != reflect.Struct {
@@ -213,7 +214,7 @@ func TestPartsOfResultsUnderEncodingJSON(t *testing.T) {
 		}
 		tested++
 		empty, full := reflect.New(typ), reflect.New(typ)
-		full.Elem().FieldByIndex(extra.Index).Set(reflect.ValueOf(members))
+		full.Elem().FieldByIndex(extra.Index).Set(reflect.ValueOf(unknown))
 		for _, v := range []any{empty.Elem().Interface(), empty.Interface(), full.Elem().Interface(), full.Interface()} {
 			assert.NotContains(t, string(mustMarshal(t, v)), "Extra", typ)
 		}
@@ -273,8 +274,8 @@ func mustMarshal(t *testing.T, v any) []byte {
 	return b
 }
 
-// TestExtraMembersKeepTheirNames: a member with an empty name does too.
-func TestExtraMembersKeepTheirNames(t *testing.T) {
+// TestExtraFieldsKeepTheirNames: this includes a field with an empty name.
+func TestExtraFieldsKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	tx := gateway.Transaction{ID: "x", Extra: map[string]json.RawMessage{"": json.RawMessage(`1`), "b": json.RawMessage(`""`)}}
 	b, err := json.Marshal(tx)
@@ -386,11 +387,11 @@ func TestConstantsAreTheKnownValues(t *testing.T) {
 	for name, values := range known {
 		assert.ElementsMatch(t, values, offered[name], name)
 	}
-	assert.Len(t, offered, len(known), "a type whose values no rule knows")
+	assert.Len(t, offered, len(known), "add every type that has constants to known")
 }
 
-// A test double or a failed errors.As leaves a zero value: printing it must not
-// panic.
+// Test doubles and failed errors.As calls leave zero values, and printing those must
+// not panic.
 func TestZeroValuesPrintAndEncode(t *testing.T) {
 	t.Parallel()
 	for _, typ := range exportedTypes(t) {
