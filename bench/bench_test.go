@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,7 +92,9 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// each benchmarks one call of every contestant, in memory and over loopback.
+// each benchmarks one call of every contestant, in memory and over loopback. The
+// order is random: the first to run in a process pays for its first pages of
+// memory.
 func each(b *testing.B, call func(context.Context, calls) error) {
 	b.Helper()
 	networks := map[string]func(*backend) network{
@@ -99,7 +102,9 @@ func each(b *testing.B, call func(context.Context, calls) error) {
 		"loopback": func(back *backend) network { return loopback(b, back) },
 	}
 	for _, where := range []string{"memory", "loopback"} {
-		for _, c := range contestants() {
+		all := contestants()
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, c := range all {
 			b.Run(where+"/"+c.name, func(b *testing.B) {
 				back := c.backend()
 				back.ready()

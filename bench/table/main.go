@@ -37,9 +37,8 @@ type samples struct {
 
 // group is one benchmark in one place: "Create/memory".
 type group struct {
-	name        string
-	contestants []string
-	samples     map[string]*samples
+	name    string
+	samples map[string]*samples // by contestant
 }
 
 func main() {
@@ -122,7 +121,6 @@ func (g *group) add(contestant string, figures []string) error {
 	if s == nil {
 		s = &samples{other: make(map[string][]float64)}
 		g.samples[contestant] = s
-		g.contestants = append(g.contestants, contestant)
 	}
 	for i := 0; i+1 < len(figures); i += 2 {
 		value, err := strconv.ParseFloat(figures[i], 64)
@@ -149,7 +147,7 @@ func (t *table) write(out io.Writer) error {
 			g.name, g.passes(), ours, ours); err != nil {
 			return err
 		}
-		for _, name := range g.contestants {
+		for _, name := range g.contestants() {
 			s := g.samples[name]
 			if _, err := fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n",
 				name+s.extra(), duration(median(s.nanoseconds)), count(s.bytes), count(s.allocs), g.ratio(name),
@@ -159,6 +157,15 @@ func (t *table) write(out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// contestants returns this project and then the others by name.
+func (g *group) contestants() []string {
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(g.samples)), func(name string) bool { return name == ours })
+	if g.samples[ours] == nil {
+		return others
+	}
+	return append([]string{ours}, others...)
 }
 
 // ratio compares a contestant with this project in each pass.
