@@ -3,6 +3,7 @@ package jsonread
 import (
 	"reflect"
 	"sync"
+	"unsafe"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,16 +33,16 @@ func (d *Document) Decode(v any) bool { return d.DecodeAt(0, v) }
 // DecodeAt reads node i into v, which points to a zero value. It reports false
 // if it gave up.
 func (d *Document) DecodeAt(i int, v any) bool {
-	target := reflect.ValueOf(v).Elem()
-	return planFor(target.Type())(d, i, target)
+	target := reflect.ValueOf(v)
+	return planFor(target.Type().Elem())(d, i, target.UnsafePointer())
 }
 
 // NodeDecoder is a type that reads itself, as [Document.DecodeAt] does.
 type NodeDecoder interface{ DecodeNode(d *Document, i int) bool }
 
-// readFunc reads node i into v, which is zero. It reports false if it gave
-// up.
-type readFunc func(d *Document, i int, v reflect.Value) bool
+// readFunc reads node i into the zero value at p, whose type is the one that
+// the function was made for. It reports false if it gave up.
+type readFunc func(d *Document, i int, p unsafe.Pointer) bool
 
 const (
 	chunkSize  = 1 << 10 // a retained string retains at most this much
@@ -72,59 +73,59 @@ func (d *Document) text(i int) (string, bool) {
 	return view(d.chunk[start:]), true
 }
 
-func readString(d *Document, i int, v reflect.Value) bool {
+func readString(d *Document, i int, p unsafe.Pointer) (ok bool) {
 	if k := d.nodes[i].kind; k != '"' {
 		return k == 'n'
 	}
-	s, ok := d.text(i)
-	v.SetString(s)
+	*(*string)(p), ok = d.text(i)
 	return ok
 }
 
-func readBool(d *Document, i int, v reflect.Value) bool {
+func readBool(d *Document, i int, p unsafe.Pointer) bool {
 	k := d.nodes[i].kind
-	v.SetBool(k == 't')
+	*(*bool)(p) = k == 't'
 	return k == 't' || k == 'f' || k == 'n'
 }
 
-func readInt(d *Document, i int, v reflect.Value) bool {
+func readInt[T int | int64](d *Document, i int, p unsafe.Pointer) bool {
 	if k := d.nodes[i].kind; k != '0' {
 		return k == 'n'
 	}
 	n, ok := PlainInteger(d.Raw(i)) // 1.0 and 1e3 are left to lenient decoding
-	v.SetInt(n)
-	return ok && !v.OverflowInt(n)
+	*(*T)(p) = T(n)
+	return ok && int64(T(n)) == n
 }
 
 // readPointer and readSlice make the plan of their element type when they first
 // need it: a type may refer to itself.
 func readPointer(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t) })
-	return func(d *Document, i int, v reflect.Value) bool {
+	return func(d *Document, i int, p unsafe.Pointer) bool {
 		if d.nodes[i].kind == 'n' {
 			return true
 		}
-		p := reflect.New(t)
-		v.Set(p)
-		return plan()(d, i, p.Elem())
+		value := reflect.New(t).UnsafePointer()
+		*(*unsafe.Pointer)(p) = value
+		return plan()(d, i, value)
 	}
 }
 
 func readSlice(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t.Elem()) })
-	none := reflect.MakeSlice(t, 0, 0)
-	return func(d *Document, i int, v reflect.Value) bool {
+	empty, size := reflect.MakeSlice(t, 0, 0), t.Elem().Size()
+	return func(d *Document, i int, p unsafe.Pointer) bool {
 		if k := d.nodes[i].kind; k != '[' {
 			return k == 'n'
 		}
-		v.Set(none)
+		v := reflect.NewAt(t, p).Elem()
+		v.Set(empty)
 		read := plan()
 		for n, e := 0, i+1; e < d.End(i); n, e = n+1, d.End(e) {
 			if n == v.Cap() {
 				v.Grow(d.more(i, e, n))
 			}
 			v.SetLen(n + 1)
-			if !read(d, e, v.Index(n)) {
+			if !read(d, e, unsafe.Add(v.UnsafePointer(), uintptr(n)*size)) {
 				return false
 			}
 		}
@@ -144,18 +145,24 @@ func (d *Document) more(i, e, n int) int {
 }
 
 // readOwn reads with the type's own DecodeNode.
-func readOwn(d *Document, i int, v reflect.Value) bool {
-	own, _ := v.Addr().Interface().(NodeDecoder)
-	return own.DecodeNode(d, i)
+func readOwn(t reflect.Type) readFunc {
+	return func(d *Document, i int, p unsafe.Pointer) bool {
+		own, _ := reflect.NewAt(t, p).Interface().(NodeDecoder)
+		return own.DecodeNode(d, i)
+	}
 }
 
 // readMethod reads with the type's own UnmarshalJSON.
-func readMethod(d *Document, i int, v reflect.Value) bool {
-	u, _ := v.Addr().Interface().(json.Unmarshaler)
-	return u.UnmarshalJSON(d.raw(i)) == nil
+func readMethod(t reflect.Type) readFunc {
+	return func(d *Document, i int, p unsafe.Pointer) bool {
+		own, _ := reflect.NewAt(t, p).Interface().(json.Unmarshaler)
+		return own.UnmarshalJSON(d.raw(i)) == nil
+	}
 }
 
 // readOther leaves the value to the JSON package.
-func readOther(d *Document, i int, v reflect.Value) bool {
-	return json.Unmarshal(d.raw(i), v.Addr().Interface(), Lenient) == nil
+func readOther(t reflect.Type) readFunc {
+	return func(d *Document, i int, p unsafe.Pointer) bool {
+		return json.Unmarshal(d.raw(i), reflect.NewAt(t, p).Interface(), Lenient) == nil
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/go-json-experiment/json"
 )
@@ -35,19 +36,21 @@ func makePlan(t reflect.Type) readFunc {
 	pointer := reflect.PointerTo(t)
 	switch {
 	case pointer.Implements(ownReader):
-		return readOwn
+		return readOwn(t)
 	case t.PkgPath() == "time", pointer.Implements(unmarshalerFrom):
-		return readOther
+		return readOther(t)
 	case pointer.Implements(unmarshaler):
-		return readMethod
+		return readMethod(t)
 	}
 	switch t.Kind() { //nolint:exhaustive // all others are read as they are
 	case reflect.String:
 		return readString
 	case reflect.Bool:
 		return readBool
-	case reflect.Int, reflect.Int64:
-		return readInt
+	case reflect.Int:
+		return readInt[int]
+	case reflect.Int64:
+		return readInt[int64]
 	case reflect.Pointer:
 		if t.Elem().Kind() == reflect.Struct {
 			return readPointer(t.Elem())
@@ -61,47 +64,34 @@ func makePlan(t reflect.Type) readFunc {
 			return p.read
 		}
 	}
-	return readOther
+	return readOther(t)
 }
 
 // structPlan is the plan of a struct.
 type structPlan struct {
-	fields []fieldPlan // in the order of the struct, which is that of the responses
-	extra  []int       // where unknown members are stored; nil drops them
+	fields     []fieldPlan // in the order of the struct, which is that of the responses
+	extra      uintptr     // the offset of the map for unknown members
+	keepsExtra bool        // whether the struct has that map
 }
 
 type fieldPlan struct {
-	name  string
-	index int   // in its struct
-	path  []int // to it, if it is embedded; else nil
-	read  readFunc
-}
-
-// of returns the field of v.
-func (f *fieldPlan) of(v reflect.Value) reflect.Value {
-	if f.path != nil {
-		return fieldAt(v, f.path)
-	}
-	return v.Field(f.index)
+	name   string
+	offset uintptr // from the start of the outermost struct
+	read   readFunc
 }
 
 // planStruct returns nil for a struct that is not read fast.
 func planStruct(t reflect.Type) *structPlan {
 	p := &structPlan{}
-	if !p.add(t, nil) {
+	if !p.add(t, 0) {
 		return nil
 	}
 	return p
 }
 
-const maxEmbedded = 8
-
-// add adds the fields of t, then those of the structs embedded in it, unless a
-// field has the same name.
-func (p *structPlan) add(t reflect.Type, at []int) bool {
-	if len(at) > maxEmbedded {
-		return false // the type embeds a pointer to itself
-	}
+// add adds the fields of t, which is at the given offset, then those of the
+// structs embedded in it, unless a field has the same name.
+func (p *structPlan) add(t reflect.Type, offset uintptr) bool {
 	var embedded []reflect.StructField
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -110,7 +100,7 @@ func (p *structPlan) add(t reflect.Type, at []int) bool {
 		switch {
 		case tag == "-", !f.IsExported() && !f.Anonymous:
 		case options == "embed" && f.Type == rawMembers:
-			p.extra = append(slices.Clone(at), i)
+			p.extra, p.keepsExtra = offset+f.Offset, true
 		case options == "embed", f.Anonymous && tag == "":
 			embedded = append(embedded, f)
 		case options != "" && options != "omitzero" && options != "omitempty":
@@ -119,19 +109,11 @@ func (p *structPlan) add(t reflect.Type, at []int) bool {
 			if name == "" {
 				name = f.Name
 			}
-			field := fieldPlan{name: name, index: i, read: planFor(f.Type)}
-			if at != nil {
-				field.path = append(slices.Clone(at), i)
-			}
-			p.fields = append(p.fields, field)
+			p.fields = append(p.fields, fieldPlan{name, offset + f.Offset, planFor(f.Type)})
 		}
 	}
 	for _, f := range embedded {
-		e := f.Type
-		if e.Kind() == reflect.Pointer {
-			e = e.Elem()
-		}
-		if e.Kind() != reflect.Struct || !p.add(e, append(slices.Clone(at), f.Index...)) {
+		if f.Type.Kind() != reflect.Struct || !p.add(f.Type, offset+f.Offset) {
 			return false
 		}
 	}
@@ -142,8 +124,8 @@ func (p *structPlan) has(name string) bool {
 	return slices.ContainsFunc(p.fields, func(f fieldPlan) bool { return f.name == name })
 }
 
-// read reads an object, whose names are unique.
-func (p *structPlan) read(d *Document, i int, v reflect.Value) bool {
+// read reads an object, whose names are unique, into the struct at v.
+func (p *structPlan) read(d *Document, i int, v unsafe.Pointer) bool {
 	if k := d.nodes[i].kind; k != '{' {
 		return k == 'n'
 	}
@@ -154,7 +136,7 @@ func (p *structPlan) read(d *Document, i int, v reflect.Value) bool {
 		case f < 0:
 			p.keep(d, m, v)
 			continue
-		case !p.fields[f].read(d, m, p.fields[f].of(v)):
+		case !p.fields[f].read(d, m, unsafe.Add(v, p.fields[f].offset)):
 			return false
 		}
 		next = f + 1
@@ -178,30 +160,14 @@ func (p *structPlan) field(name string, next int) int {
 	return -1
 }
 
-// keep stores a member that has no field in the struct.
-func (p *structPlan) keep(d *Document, i int, v reflect.Value) {
-	if p.extra == nil {
+// keep stores a member that has no field in the struct at v.
+func (p *structPlan) keep(d *Document, i int, v unsafe.Pointer) {
+	if !p.keepsExtra {
 		return
 	}
-	members, _ := fieldAt(v, p.extra).Addr().Interface().(*map[string]stdjson.RawMessage)
+	members := (*map[string]stdjson.RawMessage)(unsafe.Add(v, p.extra))
 	if *members == nil {
 		*members = map[string]stdjson.RawMessage{}
 	}
 	(*members)[strings.Clone(d.Name(i))] = slices.Clone(d.raw(i))
-}
-
-// fieldAt returns the field at path, and allocates the structs that lead to
-// it.
-func fieldAt(v reflect.Value, path []int) reflect.Value {
-	v = v.Field(path[0])
-	for _, i := range path[1:] {
-		if v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				v.Set(reflect.New(v.Type().Elem()))
-			}
-			v = v.Elem()
-		}
-		v = v.Field(i)
-	}
-	return v
 }

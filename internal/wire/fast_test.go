@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	stdjson "encoding/json"
 	"reflect"
 	"testing"
 
@@ -116,6 +117,55 @@ func TestFastDecodeIsUsed(t *testing.T) {
 	}
 	var params gateway.TransactionParams
 	assert.True(t, jsonread.Decode(files.Read(t, "transactions/create.request.json"), &params))
+}
+
+// fieldsOfAllSizes has each kind of field between others of different sizes.
+type fieldsOfAllSizes struct {
+	Bool    bool    `json:"bool"`
+	String  string  `json:"string"`
+	Small   int8    `json:"small"`
+	Int     int     `json:"int"`
+	Other   bool    `json:"other"`
+	Int64   int64   `json:"int64"`
+	Ratio   float32 `json:"ratio"`
+	Array   [3]byte `json:"array"`
+	Pointer *Embedded
+	Embedded
+	Slice    []Embedded       `json:"slice"`
+	Pointers []*Embedded      `json:"pointers"`
+	Lists    [][]string       `json:"lists"`
+	Map      map[string]int64 `json:"map"`
+	Last     string           `json:"last"`
+
+	Extra map[string]stdjson.RawMessage `json:",embed"`
+}
+
+// Embedded has a size that is not a multiple of its fields' alignment.
+type Embedded struct {
+	Name string `json:"name"`
+	Flag bool   `json:"flag"`
+	Odd  bool   `json:"odd"`
+}
+
+// embeddedPointer is left to the JSON package.
+type embeddedPointer struct {
+	Before string `json:"before"`
+	*Embedded
+	After string `json:"after"`
+}
+
+func TestFastDecodeReachesEveryField(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"bool":true,"string":"s","small":-8,"int":-1,"other":true,"int64":9007199254740993,"ratio":0.5,"array":"AQID",` +
+		`"Pointer":{"name":"p","flag":true},"name":"e","odd":true,"slice":[{"name":"1","flag":true},{"odd":true},{"name":"3"},{"name":"4"},{"name":"5"}],` +
+		`"pointers":[{"name":"a"},null,{"flag":true}],"lists":[["x","y"],[],null,["z"]],"unknown":[1],"map":{"k":7},"last":"l"}`)
+	var v fieldsOfAllSizes
+	require.True(t, jsonread.Decode(body, &v))
+	for field, value := range reflect.ValueOf(v).Fields() {
+		assert.False(t, value.IsZero(), field.Name)
+	}
+	sameDecode[fieldsOfAllSizes](t, body)
+	sameDecode[embeddedPointer](t, []byte(`{"before":"b","name":"n","flag":true,"after":"a"}`))
 }
 
 func FuzzFastDecode(f *testing.F) {
