@@ -439,7 +439,7 @@ type Response struct {
 	Attempts   int         // how many requests were made
 
 	// Reference is the external_ref or idempotency_key that was sent. If the
-	// params have none, the client generates one and sends it with every attempt.
+	// params had none, it is the one that the client generated for all attempts.
 	Reference string
 
 	// Recovered reports that an earlier attempt, whose response was lost, had

@@ -87,7 +87,7 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 }
 
 // With returns a copy of the client with opts applied. The copy shares the
-// connection pool, unless opts has [WithHTTPClient].
+// connection pool, unless opts contains [WithHTTPClient].
 func (c *Client) With(opts ...Option) (*Client, error) {
 	with := &Client{base: c.base, host: c.host, settings: c.settings}
 	if err := with.configure(opts); err != nil {

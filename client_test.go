@@ -48,7 +48,7 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"accent in the key":          {baseURL, gateway.APIKey("sk_tést"), nil, "not allowed in a header"},
 		"scheme in the key":          {baseURL, gateway.BearerToken("Bearer sk_test_1"), nil, "pass the key alone"},
 		"colon in the username":      {baseURL, gateway.BasicAuth("a:b", "x"), nil, "colon"},
-		"live key in a sandbox":      {"https://sandbox.example.com", gateway.BearerToken("sk_live_1"), nil, "use the sandbox key (sk_test_…)"},
+		"live key for a sandbox":     {"https://sandbox.example.com", gateway.BearerToken("sk_live_1"), nil, "use the sandbox key (sk_test_…)"},
 		"live key, other label":      {"https://api-Sandbox.example.com:8443/x", gateway.APIKey("sk_live_1"), nil, "sandbox"},
 		"live key, basic":            {"https://api.sandbox.example.com", gateway.BasicToken("sk_live_1"), nil, "sandbox"},
 		"no function":                {baseURL, gateway.CredentialFunc(nil), nil, "needs a function"},
@@ -81,13 +81,13 @@ func TestNewAccepts(t *testing.T) {
 		cred gateway.Credential
 		opts []gateway.Option
 	}{
-		"https":                           {"https://api.example.com/", gateway.BearerToken("sk_live_1"), nil},
-		"localhost":                       {"http://localhost:4010", gateway.BearerToken("sk_test_1"), nil},
-		"127.0.0.1":                       {"http://127.0.0.1:4010", gateway.BearerToken("sk_test_1"), nil},
-		"::1":                             {"http://[::1]:4010", gateway.BearerToken("sk_test_1"), nil},
-		"insecure":                        {"http://gateway.internal", gateway.APIKey("sk_test_1"), []gateway.Option{gateway.WithInsecureHTTP()}},
-		"test key in sandbox":             {"https://sandbox.example.com", gateway.BasicToken("sk_test_1"), nil},
-		"basic of the interface document": {baseURL, gateway.BasicAuth("token", "x"), nil},
+		"https":                              {"https://api.example.com/", gateway.BearerToken("sk_live_1"), nil},
+		"localhost":                          {"http://localhost:4010", gateway.BearerToken("sk_test_1"), nil},
+		"127.0.0.1":                          {"http://127.0.0.1:4010", gateway.BearerToken("sk_test_1"), nil},
+		"::1":                                {"http://[::1]:4010", gateway.BearerToken("sk_test_1"), nil},
+		"insecure":                           {"http://gateway.internal", gateway.APIKey("sk_test_1"), []gateway.Option{gateway.WithInsecureHTTP()}},
+		"test key in sandbox":                {"https://sandbox.example.com", gateway.BasicToken("sk_test_1"), nil},
+		"basic as in the interface document": {baseURL, gateway.BasicAuth("token", "x"), nil},
 	} {
 		client, err := gateway.New(tc.url, tc.cred, tc.opts...)
 		require.NoError(t, err, name)
@@ -178,9 +178,9 @@ func TestRotatingCredential(t *testing.T) {
 		err  error
 		says string
 	}{
-		"its own error": {gateway.Credential{}, broken, "the vault is sealed"},
-		"empty":         {gateway.Credential{}, nil, "credential is empty"},
-		"public":        {gateway.BearerToken("pk_test_1"), nil, "public key"},
+		"error of the function": {gateway.Credential{}, broken, "the vault is sealed"},
+		"empty":                 {gateway.Credential{}, nil, "credential is empty"},
+		"public":                {gateway.BearerToken("pk_test_1"), nil, "public key"},
 	} {
 		s := play()
 		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.UseCredential(

@@ -16,8 +16,8 @@ import (
 // Credential is how a client authenticates. It prints as "[redacted]" with every
 // fmt verb, in slog and in JSON. The zero Credential is rejected.
 //
-// The interface accepts a secret key in three forms: [BearerToken], the usual
-// one, [APIKey], and [BasicToken]. Legacy v1 endpoints accept only APIKey.
+// The gateway accepts a secret key in three forms: [BearerToken] (recommended),
+// [APIKey] and [BasicToken]. Legacy v1 endpoints accept only APIKey.
 type Credential struct {
 	// The closure hides the key from code that prints by reflection.
 	set  func(ctx context.Context, host string, h http.Header) error
@@ -37,8 +37,8 @@ func APIKey(key string) Credential {
 }
 
 // BasicAuth sends a username and a password unchanged. The interface document
-// says username "token" and password "x", where "token" stands for the key:
-// [BasicToken] does that.
+// says username "token" and password "x", where "token" stands for the key; use
+// [BasicToken] for that.
 func BasicAuth(username, password string) Credential {
 	if strings.Contains(username, ":") {
 		return Credential{err: errors.New("gateway: basic authentication does not allow a colon in the username")}

@@ -25,7 +25,7 @@ func (s CustomerStatus) Known() bool { return spec.CustomerStatuses.Has(string(s
 // are not sent.
 type CustomerParams struct {
 	Name     string    `json:"name"`              // required
-	Email    string    `json:"email"`             // required; two customers may share one
+	Email    string    `json:"email"`             // required; need not be unique
 	Phone    string    `json:"phone,omitzero"`    // nullable; live gateways require 11 digits, without +55
 	Document *Document `json:"document,omitzero"` // nullable
 

@@ -79,7 +79,7 @@
 //
 // If the response to a write is lost (a timeout, a broken connection, a server
 // error), the write may or may not have been applied. A rejected retry does not
-// tell, because the first attempt may have caused the rejection. If the
+// settle this, because the first attempt may have caused the rejection. If the
 // resource can be found by its reference, the client finds and returns it.
 // Otherwise the error is an [*OutcomeError], which matches [ErrOutcomeUnknown].
 // It has the operation, the reference, the idempotency key and, if a response
@@ -97,9 +97,9 @@
 //
 // Refunds, cancellations and updates have no reference. Some gateways support
 // the Idempotency-Key header for them. The interface document does not mention
-// it, so ask your gateway's support. With [WithIdempotencyKeys] the client sends
-// a key with each of these writes and retries them with it. Without a key, a
-// refund of 500 that you repeat after a lost response may refund 1000.
+// it, so check with your gateway first. With [WithIdempotencyKeys] the client
+// sends a key with each of these writes and retries them with it. Without a key,
+// a refund of 500 that you repeat after a lost response may refund 1000.
 //
 // [IdempotencyKey] sets a key of your own for one call. Store it before the
 // call so that it survives a crash of your process. Otherwise the client
@@ -112,8 +112,8 @@
 // reference, which the gateway applies only once, and any call that was
 // certainly not applied. A refund, cancellation or update that may have been
 // applied is retried only with an idempotency key. By default a call makes up to
-// three attempts, with exponential backoff, and waits as long as Retry-After
-// says. [NoRetry], [MaxAttempts] and [AttemptTimeout] change this for one call.
+// three attempts, with exponential backoff, and respects Retry-After. [NoRetry],
+// [MaxAttempts] and [AttemptTimeout] change this for one call.
 //
 // Choose the reference yourself and store it with the order before the first
 // call, so that it survives a crash. If you pass none, the client generates one
@@ -222,12 +222,12 @@
 //
 // # Webhooks and tests
 //
-// Webhooks are the primary channel for results. Package webhook verifies each
-// event by its signature or by reading the resource back, deduplicates it and
-// stores it. Package mockserver is an in-memory gateway with every state and
-// rule and a virtual clock; its Client method returns a Client that calls it
-// without opening a socket. The command mockserver/cmd/mockgateway serves the
-// same gateway over HTTP, for clients in any language.
+// Webhooks are the primary way to learn the result of a payment. Package webhook
+// verifies each event by its signature or by reading the resource back,
+// deduplicates it and stores it. Package mockserver is an in-memory gateway with
+// every state and rule and a virtual clock; its Client method returns a Client
+// that calls it without opening a socket. The command mockserver/cmd/mockgateway
+// serves the same gateway over HTTP, for clients in any language.
 //
 // # Logs and telemetry
 //

@@ -41,14 +41,14 @@ const (
 	// context ended first. Nothing was applied.
 	ErrNotSent sentinelError = "the request was not sent"
 
-	ErrValidation   sentinelError = "the request is invalid"                         // 400, 422, any other 4xx, or detected before sending
-	ErrUnauthorized sentinelError = "the credentials are missing or invalid"         // 401
-	ErrForbidden    sentinelError = "the resource is forbidden to these credentials" // 403
-	ErrNotFound     sentinelError = "there is no such resource"                      // 404
-	ErrDuplicate    sentinelError = "the reference was used before"                  // 409 for a reused reference or idempotency key
-	ErrConflict     sentinelError = "the resource's state does not allow it"         // any 409, and 412
-	ErrRetired      sentinelError = "the endpoint is retired"                        // 410
-	ErrRateLimited  sentinelError = "too many requests"                              // 429
+	ErrValidation   sentinelError = "the request is invalid"                 // 400, 422, any other 4xx, or detected before sending
+	ErrUnauthorized sentinelError = "the credentials are missing or invalid" // 401
+	ErrForbidden    sentinelError = "the credentials do not allow access"    // 403
+	ErrNotFound     sentinelError = "there is no such resource"              // 404
+	ErrDuplicate    sentinelError = "the reference was used before"          // 409 for a reused reference or idempotency key
+	ErrConflict     sentinelError = "the resource's state does not allow it" // any 409, and 412
+	ErrRetired      sentinelError = "the endpoint is retired"                // 410
+	ErrRateLimited  sentinelError = "too many requests"                      // 429
 	// ErrServer means that the gateway failed: 5xx, 408, no response to a
 	// read, or a response that the interface does not define, such as a
 	// redirect.

@@ -11,7 +11,8 @@ func WithJitter(jitter func() float64) Option {
 	}
 }
 
-// EncodeRequest returns the JSON of params, EncodeRequestSlowly that of the JSON package.
+// EncodeRequest encodes params as the client does; EncodeRequestSlowly encodes them
+// with the JSON package.
 var EncodeRequest = encodeRequest
 
 func EncodeRequestSlowly(v any) ([]byte, error) { return jsonv2.Marshal(v, requests.Options) }

@@ -30,7 +30,7 @@ func goldenBody(t *testing.T, name string) string {
 	return files.Body(t, name)
 }
 
-// goldenData returns the data member of a golden response.
+// goldenData returns the data of a golden response, without the envelope.
 func goldenData(t *testing.T, name string) []byte {
 	t.Helper()
 	return files.Data(t, golden(t, name))
@@ -88,7 +88,7 @@ func assertSent(t *testing.T, sent files.Request, file string) {
 	assert.Equal(t, []string{"application/json"}, sent.Header.Values("Content-Type"))
 }
 
-// failures are the error responses of the interface, with every form of body.
+// failures returns the error responses of the interface, with every kind of body.
 func failures() []failure {
 	problem := func(status int, title, code string) string {
 		return fmt.Sprintf(`{"type":"https://errors.gateway.example/x","title":%q,"status":%d,"detail":"in words",`+

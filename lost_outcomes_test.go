@@ -128,7 +128,7 @@ func TestALostSubscriptionThatConflictsIsUnknown(t *testing.T) {
 		assert.Equal(t, "s-1", outcome.Reference)
 
 		_, err = clientOf(t, play(conflict)).Subscriptions.Create(t.Context(), params)
-		require.ErrorIs(t, err, gateway.ErrDuplicate, "the first attempt can't have been lost")
+		require.ErrorIs(t, err, gateway.ErrDuplicate, "no earlier attempt was lost")
 		e, ok := errors.AsType[*gateway.Error](err)
 		require.True(t, ok)
 		assert.Equal(t, "sub-1", e.ResourceID)
@@ -171,7 +171,7 @@ func TestALostRefundIsRefundedOnceWithItsKey(t *testing.T) {
 }
 
 // TestALostRefundIsRepeatedLaterWithItsKey: another process repeats the refund
-// with the key of the error.
+// with the key in the error.
 func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
 	t.Parallel()
 	for _, own := range []string{"", "refund-of-order-1001"} {
@@ -264,9 +264,9 @@ func TestErrNotSentOverARealNetwork(t *testing.T) {
 		transport *http.Transport
 		attempts  int
 	}{
-		"refused CONNECT":     {"https://gateway.example", &http.Transport{Proxy: http.ProxyURL(proxyURL)}, 1},
-		"foreign certificate": {foreign.URL, &http.Transport{}, 1},
-		"no TLS":              {"https://" + plain.Listener.Addr().String(), &http.Transport{}, 1},
+		"refused CONNECT":   {"https://gateway.example", &http.Transport{Proxy: http.ProxyURL(proxyURL)}, 1},
+		"wrong certificate": {foreign.URL, &http.Transport{}, 1},
+		"no TLS":            {"https://" + plain.Listener.Addr().String(), &http.Transport{}, 1},
 		"no common TLS version": {foreign.URL, &http.Transport{
 			TLSClientConfig: &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10, InsecureSkipVerify: true},
 		}, 1},
@@ -326,8 +326,7 @@ func TestAReplayDoesNotHideThatARequestWasSent(t *testing.T) {
 
 // TestARejectedReplayLeavesTheOutcomeUnknown: the first request is applied and
 // its connection is reset, net/http replays it because it has a key, and the
-// replay is rejected. A merchant that takes the rejection for the outcome would
-// refund again.
+// replay is rejected. A merchant that trusts the rejection would refund again.
 func TestARejectedReplayLeavesTheOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *gateway.Client) error{

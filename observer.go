@@ -32,8 +32,7 @@ type Observer struct {
 	Attempt func(ctx context.Context, a Attempt) (context.Context, func(AttemptResult))
 }
 
-// Attempt is one request of a call. Like [Operation] it does not identify a
-// resource.
+// Attempt is one request of a call. Like [Operation], it contains no ids.
 type Attempt struct {
 	Operation
 

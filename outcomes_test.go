@@ -169,7 +169,7 @@ type verdict int
 
 const (
 	unreached  verdict = iota // nothing was sent, and the next attempt may work
-	hopeless                  // nothing was sent, and the next attempt would fail too
+	permanent                 // nothing was sent, and the next attempt would fail too
 	limited                   // rate limited: the gateway did nothing
 	lost                      // the request may have been applied
 	rejected                  // the gateway rejected the request
@@ -197,9 +197,9 @@ func allEndings() []ending {
 		{"DNS", fail(errDNS), unreached, nil},
 		{"TLS handshake timeout", fail(errors.New("net/http: TLS handshake timeout")), unreached, nil},
 		{"TLS handshake cut", neverConnected(io.EOF), unreached, nil},
-		{"certificate", fail(x509.UnknownAuthorityError{}), hopeless, nil},
-		{"TLS alert", neverConnected(errors.New("remote error: tls: handshake failure")), hopeless, nil},
-		{"refused CONNECT", neverConnected(errors.New("Forbidden")), hopeless, nil},
+		{"certificate", fail(x509.UnknownAuthorityError{}), permanent, nil},
+		{"TLS alert", neverConnected(errors.New("remote error: tls: handshake failure")), permanent, nil},
+		{"refused CONNECT", neverConnected(errors.New("Forbidden")), permanent, nil},
 		{"429", reply(429, "{}"), limited, nil},
 		{"reset", fail(errReset), lost, nil},
 		{"EOF", fail(io.EOF), lost, nil},
@@ -254,7 +254,7 @@ func (v verdict) want(e effect, after bool, is error) (attempts int, err error) 
 		return 1, gateway.ErrOutcomeUnknown // no further attempt was made
 	case v == unreached:
 		attempts, err = 3, gateway.ErrNotSent
-	case v == hopeless:
+	case v == permanent:
 		attempts, err = 1+before, gateway.ErrNotSent
 	case v == limited:
 		attempts, err = 3, gateway.ErrRateLimited

@@ -63,7 +63,7 @@ func TestAutomaticReference(t *testing.T) {
 		s.steps = append(s.steps, reply(201, transactionResponse(orderID, "", 15990)))
 		_, err = client.Transactions.Create(t.Context(), order)
 		require.NoError(t, err)
-		assert.NotEqual(t, ref, sentReference(t, s.bodies[3]), "each call has its own")
+		assert.NotEqual(t, ref, sentReference(t, s.bodies[3]), "each call generates its own reference")
 	})
 }
 
@@ -187,7 +187,7 @@ func TestNoRecovery(t *testing.T) {
 		"not found": {[]roundTrip{
 			fail(errReset), reply(409, duplicate("")), reply(200, `{"success":true,"data":[]}`),
 		}, true, false},
-		"the look-up is rejected": {[]roundTrip{
+		"the search is rejected": {[]roundTrip{
 			fail(errReset), reply(409, duplicate("")), reply(403, `{}`),
 		}, true, false},
 	} {
@@ -243,8 +243,8 @@ func TestRecoverySearchEnds(t *testing.T) {
 		gap   time.Duration
 		pages int
 	}{
-		"young items": {time.Millisecond, 10},
-		"old items":   {30 * time.Minute, 2},
+		"new items": {time.Millisecond, 10},
+		"old items": {30 * time.Minute, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -377,7 +377,7 @@ func losingResponses(t *testing.T, n int64) (lossy, reliable *gateway.Client) {
 func TestALostSubscriptionIsNotCreatedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for _, key := range []string{"order-17", ""} { // the caller's and the client's own
+		for _, key := range []string{"order-17", ""} { // the caller's key, and one that the client generates
 			lossy, reliable := losingResponses(t, 1)
 			customer, err := reliable.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 			require.NoError(t, err)
@@ -416,7 +416,7 @@ func TestALostSubscriptionWithoutAKeyIsUnknown(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		all, err := gateway.Collect(reliable.Subscriptions.All(t.Context(), gateway.SubscriptionListParams{}), 0)
 		require.NoError(t, err)
-		assert.Len(t, all, 1, "it was not sent again")
+		assert.Len(t, all, 1, "the create was not repeated")
 	})
 }
 

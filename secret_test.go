@@ -76,8 +76,8 @@ func exportedTypeNames(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// reachable returns the exported types of this module that the types of roots
-// lead to.
+// reachable returns the exported types of this module that can be reached from the
+// types of roots.
 func reachable(roots ...any) (found []reflect.Type) {
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type)

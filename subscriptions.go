@@ -57,7 +57,7 @@ const (
 	// payment element. It is the default.
 	SubscriptionCreditCard SubscriptionMethod = "credit_card"
 	// SubscriptionPixAutomatic debits the payer's account after the payer has
-	// authorized it in the bank's app.
+	// authorized this in a banking app.
 	SubscriptionPixAutomatic SubscriptionMethod = "pix_automatic"
 )
 
@@ -264,7 +264,7 @@ type SubscriptionParams struct {
 
 	// IdempotencyKey, 1 to 255 characters, makes the call safe to repeat: a
 	// create with the same key returns the first subscription. Store it with
-	// the order before the call. If it is empty the client generates one; see
+	// the order before the call. If it is empty, the client generates one; see
 	// [Response.Reference].
 	IdempotencyKey string `json:"idempotency_key,omitzero"`
 
@@ -282,8 +282,8 @@ type SubscriptionParams struct {
 // gateway's clock or data; see [ValidationError].
 func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
-// SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has
-// the fields that can be changed; those with their zero value are not.
+// SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has the
+// fields that can be changed. Fields with their zero value are not sent.
 type SubscriptionUpdateParams struct {
 	Metadata         Opt[map[string]any] `json:"metadata,omitzero"` // [Set] replaces it, [Null] clears it
 	FailurePolicy    FailurePolicy       `json:"failure_policy,omitzero"`
@@ -341,9 +341,9 @@ func sameSubscription(p *SubscriptionParams, s *Subscription) bool {
 
 // Create creates a subscription: POST /v2/subscriptions.
 //
-// A card is charged immediately, and the state is [SubscriptionActive]. If
-// TrialEnd is set, it is charged then, and the state is [SubscriptionTrialing]
-// until then. If the issuer refuses the first charge or requires 3-D Secure, the
+// A card is charged immediately, and the state is [SubscriptionActive]. With a
+// TrialEnd the state is [SubscriptionTrialing], and the card is charged at
+// TrialEnd. If the issuer refuses the first charge or requires 3-D Secure, the
 // state is [SubscriptionIncomplete]; see
 // [SubscriptionsService.PendingChallenge]. A Pix Automatico is incomplete until
 // the payer authorizes it with [Subscription.AuthorizationQRCode].
@@ -402,8 +402,8 @@ func (s *SubscriptionsService) Update(
 // past-due or an incomplete one) is [SubscriptionCanceled] immediately. The error
 // is [ErrConflict] if it is already canceled or scheduled to be.
 //
-// The call is not retried if it may have been applied: after
-// [ErrOutcomeUnknown] read the subscription.
+// The call is not retried if it may have been applied. After
+// [ErrOutcomeUnknown], read the subscription.
 func (s *SubscriptionsService) Cancel(
 	ctx context.Context, id string, params SubscriptionCancelParams, opts ...RequestOption,
 ) (*Subscription, error) {

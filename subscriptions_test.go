@@ -276,7 +276,7 @@ func TestSubscriptionsCreateTrial(t *testing.T) {
 	assert.NoError(t, params.Validate())
 }
 
-func TestSubscriptionsCreateMakesOneKeyPerCall(t *testing.T) {
+func TestSubscriptionsCreateGeneratesOneKeyPerCall(t *testing.T) {
 	t.Parallel()
 	response := responseOf(t, http.StatusCreated, "subscriptions/create.response.json")
 	client := clientFor(t, "POST "+subscriptionsRoute, response)

@@ -193,14 +193,14 @@ func (t *Transaction) RefusalReason() string {
 }
 
 // MarshalJSON writes t in the gateway's format: every field that was received, null
-// for nullable members that are empty.
+// for nullable fields that are empty.
 func (t Transaction) MarshalJSON() ([]byte, error) {
 	type plain Transaction
 	return wire.Marshal((*plain)(&t))
 }
 
-// Buyer is the buyer as the gateway stores it. Every member except ID, Name and
-// Email is nullable.
+// Buyer is the buyer as the gateway stores it. All fields except ID, Name and
+// Email are nullable.
 type Buyer struct {
 	ID        string                     `json:"id"`
 	Name      string                     `json:"name"`
@@ -252,7 +252,7 @@ func (p PixDetails) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&p))
 }
 
-// VoucherDetails is a local payment instruction. Every member is nullable; only
+// VoucherDetails is a local payment instruction. All fields are nullable; only
 // vouchers in BRL have a barcode.
 type VoucherDetails struct {
 	Barcode        string                     `json:"barcode"`
@@ -407,7 +407,8 @@ func (d Delivery) MarshalJSON() ([]byte, error) {
 	return wire.Marshal((*plain)(&d))
 }
 
-// SandboxStatusParams is the body of PUT /v2/transactions/{id}.
+// SandboxStatusParams is the body of PUT /v2/transactions/{id}: the new state of a
+// sandbox transaction.
 type SandboxStatusParams struct {
 	Status TransactionStatus `json:"status"` // required
 }

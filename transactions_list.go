@@ -217,13 +217,13 @@ type FindOptions struct {
 	// read.
 	ID string
 
-	// Since is the earliest time at which the transaction can have been created,
-	// such as the time of the order minus a few minutes for clock skew: CreatedAt
-	// is a time of the gateway's clock. Older transactions are not read. The zero
-	// time means no limit.
+	// Since is the earliest time at which the transaction could have been created,
+	// such as the time of the order minus a few minutes for clock skew. It is
+	// compared with CreatedAt, which is set by the gateway's clock. Older
+	// transactions are not read. The zero time means no limit.
 	Since time.Time
 
-	// Until is the latest time at which the transaction can have been created.
+	// Until is the latest time at which the transaction could have been created.
 	// Newer transactions are not read, so a search for an old one takes few
 	// requests even on a busy account. The zero time means no limit.
 	Until time.Time

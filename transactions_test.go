@@ -358,7 +358,7 @@ func TestFindByExternalRef(t *testing.T) {
 	assert.NotNil(t, found.Pix, "the result is the complete transaction")
 
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order", gateway.FindOptions{})
-	require.ErrorIs(t, err, gateway.ErrNotFound, "a part of a reference does not match")
+	require.ErrorIs(t, err, gateway.ErrNotFound, "a prefix of a reference does not match")
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{Since: time.Now().AddDate(100, 0, 0)})
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "", gateway.FindOptions{})

@@ -247,7 +247,7 @@ const (
 // Known reports whether a buyer or a customer may have a document of type t.
 func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(string(t)) }
 
-// Document identifies a person or a company. Both members are required.
+// Document identifies a person or a company. Type and Number are required.
 // Printing omits the number.
 type Document struct {
 	Type   DocumentType               `json:"type"`

@@ -31,7 +31,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	_, err = legacy.New(client, gateway.NewSecret("sk_test_v1")) // always sent in the header apiKey
+	_, err = legacy.New(client, gateway.NewSecret("sk_test_v1")) // always sent in the apiKey header
 	fmt.Println(err)
 
 	_, err = legacy.New(client, gateway.NewSecret("pk_test_v1"))

@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// Integration is the response of POST /v1/business/integration, which has two
+// Integration is the response to POST /v1/business/integration, which has two
 // variants in the contract. The first has ID, both URLs and Status; the second
 // has PixWebhookURL, StatusCode and Message.
 type Integration struct {

@@ -65,7 +65,7 @@ func (c *Client) CreatePixPayment(ctx context.Context, params PixPaymentParams, 
 }
 
 // PaymentToken reads a card token of the retired tokenization: GET
-// /v2/payment_token/{public_token}. Reading tokens is not retired.
+// /v2/payment_token/{public_token}. This endpoint is not retired.
 func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...gateway.RequestOption) (*PaymentToken, error) {
 	return c.onToken(ctx, &spec.Legacy.PaymentToken, publicToken, nil, opts)
 }
@@ -75,7 +75,7 @@ func (c *Client) PaymentToken(ctx context.Context, publicToken string, opts ...g
 // clock it returns 410, which is [gateway.ErrRetired] with the code
 // LEGACY_TOKENIZATION_RETIRED. The interface document does not show the body, so
 // params may have any fields. Card data in them is rejected before anything is
-// sent, as everywhere.
+// sent.
 //
 // Deprecated: Collect cards with the client-side payment element, and send its
 // token in [gateway.TransactionParams.Token].

@@ -25,8 +25,8 @@ const (
 	publicToken = "pub_5f2c4000"
 )
 
-// client returns a v1 client of a v2 client that has another kind of credential
-// and gets its responses from e.
+// client returns a v1 client built on a v2 client with another kind of credential.
+// Its responses come from e.
 func client(t *testing.T, e *golden.Exchange) *legacy.Client {
 	t.Helper()
 	transport := httpmock.NewMockTransport()
@@ -137,7 +137,7 @@ func TestRequests(t *testing.T) {
 			assert.Equal(t, op.method, sent.Method)
 			assert.Equal(t, "/api"+op.path, sent.Path)
 			assert.Empty(t, sent.Query)
-			assert.Equal(t, []string{v1Key}, sent.Header["Apikey"], "the key is always sent in the header apiKey")
+			assert.Equal(t, []string{v1Key}, sent.Header["Apikey"], "the key is always sent in the apiKey header")
 			assert.NotContains(t, sent.Header, "Authorization")
 			if op.request == "" {
 				assert.Empty(t, sent.Body)

@@ -21,7 +21,7 @@ type IntegrationParams struct {
 // Validate checks p as the gateway would; see [gateway.ValidationError].
 func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyIntegration) }
 
-// Balance is the response of GET /v1/account/balance.
+// Balance is the response to GET /v1/account/balance.
 type Balance struct {
 	Balance  int64                         `json:"balance"` // cents; negative if more was paid out than in
 	Currency gateway.Currency              `json:"currency"`
@@ -63,7 +63,7 @@ type Payer struct {
 	Address  Address `json:"address,omitzero"`
 }
 
-// Contact is how to reach a payer.
+// Contact has a payer's e-mail address and phone number.
 type Contact struct {
 	Mail  string `json:"mail,omitzero"`
 	Phone string `json:"phone,omitzero"`
@@ -163,12 +163,12 @@ const (
 // Known reports whether this version defines s.
 func (s PaymentStatus) Known() bool { return spec.LegacyStatuses.Has(string(s)) }
 
-// PixPayment is the response of POST /pix/v1/payment.
+// PixPayment is the response to POST /pix/v1/payment.
 type PixPayment struct {
 	TransactionID  string                        `json:"transactionId"`
 	Status         PaymentStatus                 `json:"status"`
 	PixQRCode      string                        `json:"pixQrCode"` // a PNG image in base64
-	PixCode        string                        `json:"pixCode"`   // the copy-paste text
+	PixCode        string                        `json:"pixCode"`   // the code to copy and paste
 	GenerateTime   gateway.Timestamp             `json:"generateTime"`
 	ExpirationDate gateway.Timestamp             `json:"expirationDate"`
 	PaymentLink    string                        `json:"paymentLink"` // nullable
