@@ -165,7 +165,7 @@ func (r *request) encodeBody(params any) error {
 	for _, f := range r.o.body {
 		r.splice(f.name, f.json)
 		if rule == nil {
-			rule = func(*spec.Object) {} // still finds duplicate members
+			rule = func(*spec.Object) {} // still finds duplicate fields
 		}
 	}
 	if rule == nil || r.body == nil {
@@ -358,7 +358,7 @@ func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
 	}
 	for element := range strings.SplitSeq(plain, "/") {
 		if element == "." || element == ".." {
-			return nil, fmt.Errorf("gateway: the path %q must not be relative", path)
+			return nil, fmt.Errorf("gateway: the path %q must not contain the elements . or ..", path)
 		}
 	}
 	u := *c.base
@@ -370,31 +370,31 @@ func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
 
 // resource is the content of a response. An empty object also decodes without
 // an error, so every resource has a field that identifies it.
-type resource interface{ identity() (member, value string) }
+type resource interface{ identity() (field, value string) }
 
-func (t *Transaction) identity() (member, value string)        { return "id", t.ID }
-func (t *TransactionSummary) identity() (member, value string) { return "id", t.ID }
-func (a *sandboxResponse) identity() (member, value string) {
+func (t *Transaction) identity() (field, value string)        { return "id", t.ID }
+func (t *TransactionSummary) identity() (field, value string) { return "id", t.ID }
+func (a *sandboxResponse) identity() (field, value string) {
 	return "transaction.id", a.Transaction.ID
 }
-func (t *Transfer) identity() (member, value string)     { return "id", t.ID }
-func (c *Customer) identity() (member, value string)     { return "id", c.ID }
-func (s *Subscription) identity() (member, value string) { return "id", s.ID }
-func (l *CheckoutLink) identity() (member, value string) { return "url", l.URL }
+func (t *Transfer) identity() (field, value string)     { return "id", t.ID }
+func (c *Customer) identity() (field, value string)     { return "id", c.ID }
+func (s *Subscription) identity() (field, value string) { return "id", s.ID }
+func (l *CheckoutLink) identity() (field, value string) { return "url", l.URL }
 
-func (d *Delivery) identity() (member, value string) {
+func (d *Delivery) identity() (field, value string) {
 	return "status", cmp.Or(string(d.Status), d.Code)
 }
 
-func (r *Refund) identity() (member, value string) {
+func (r *Refund) identity() (field, value string) {
 	return "amount_refunded", strconv.FormatInt(r.AmountRefunded, 10)
 }
 
-func (s *CheckoutSession) identity() (member, value string) {
+func (s *CheckoutSession) identity() (field, value string) {
 	return "session_token", s.SessionToken.Reveal()
 }
 
-func (s *CheckoutSessionState) identity() (member, value string) {
+func (s *CheckoutSessionState) identity() (field, value string) {
 	return "status", string(s.Status)
 }
 
@@ -405,8 +405,8 @@ func checkIdentity(v any) error {
 	if !ok {
 		return nil
 	}
-	if member, value := r.identity(); value == "" || value == "0" {
-		return fmt.Errorf("the response has no %s", member)
+	if field, value := r.identity(); value == "" || value == "0" {
+		return fmt.Errorf("the response has no %s", field)
 	}
 	return nil
 }

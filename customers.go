@@ -88,7 +88,7 @@ type CustomersService struct{ client *Client }
 
 var createCustomer = keyedCreate[CustomerParams, Customer]{
 	operation: &spec.Customers.Create,
-	member:    "externalRef",
+	field:     "externalRef",
 	automatic: false, // a generated reference would be stored with the customer permanently
 	reference: func(p *CustomerParams) *string { return &p.ExternalRef },
 	same: func(p *CustomerParams, c *Customer) bool {

@@ -441,8 +441,8 @@ func TestEveryCallThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestNoCallAcceptsAnEmptyResource: a 2xx response without the resource's
-// required members is an error.
+// TestNoCallAcceptsAnEmptyResource: a 2xx response without the field that
+// identifies the resource is an error.
 func TestNoCallAcceptsAnEmptyResource(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {

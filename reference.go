@@ -23,7 +23,7 @@ import (
 type keyedCreate[P, T any] struct {
 	operation *spec.Operation
 
-	member    string            // the member with the reference, such as "external_ref"
+	field     string            // the JSON field with the reference, such as "external_ref"
 	automatic bool              // the client generates a reference if the caller has none
 	reference func(*P) *string  // the reference in the params
 	same      func(*P, *T) bool // whether a resource matches the params; see agrees
@@ -89,7 +89,7 @@ func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 	r.reference = *inParams
 	automatic := k.automatic && r.client.settings.autoReference
 	for _, f := range r.o.body {
-		if f.name == k.member {
+		if f.name == k.field {
 			automatic = false                        // even if the caller sends null
 			_ = json.Unmarshal(f.json, &r.reference) // only a string is a reference
 		}

@@ -325,7 +325,7 @@ type SubscriptionsService struct{ client *Client }
 
 var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	operation: &spec.Subscriptions.Create,
-	member:    "idempotency_key",
+	field:     "idempotency_key",
 	automatic: true,
 	reference: func(p *SubscriptionParams) *string { return &p.IdempotencyKey },
 	same:      sameSubscription,

@@ -64,9 +64,9 @@ func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
 
-// Final reports whether s is refused, canceled, expired, refunded or
-// chargedback: it normally no longer becomes paid. The exception is an expired
-// voucher, which can still be paid late.
+// Final reports whether s is refused, canceled, expired, refunded or chargedback.
+// A transaction in such a state is not paid later, with one exception: an expired
+// voucher can still be paid late.
 func (s TransactionStatus) Final() bool {
 	switch s {
 	case TransactionRefused, TransactionCanceled, TransactionExpired, TransactionRefunded, TransactionChargedback:
@@ -442,7 +442,7 @@ type TransactionsService struct{ client *Client }
 
 var createTransaction = keyedCreate[TransactionParams, Transaction]{
 	operation: &spec.Transactions.Create,
-	member:    "external_ref",
+	field:     "external_ref",
 	automatic: true,
 	reference: func(p *TransactionParams) *string { return &p.ExternalRef },
 	same: func(p *TransactionParams, t *Transaction) bool {
@@ -470,10 +470,10 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 	},
 }
 
-// searchWindow is how far from the time of a call its transaction is expected. If
-// the call is older than that, this window is searched first, because the
-// transaction may be many pages back. The newest pages are searched too, because
-// the client's clock may differ from the gateway's.
+// searchWindow is the largest expected difference between the time of a call and
+// the creation of its transaction. For an older call, this window around its time
+// is searched first, because the transaction may be many pages back. The newest
+// pages are searched too, because the client's clock may differ from the gateway's.
 const searchWindow = 5 * time.Minute
 
 // Create creates a transaction: POST /v2/transactions. Without an ExternalRef
@@ -552,7 +552,7 @@ func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, p
 // WaitOptions sets how often [TransactionsService.Wait] polls.
 type WaitOptions struct {
 	First   time.Duration // the wait before the second read; default 1 s
-	Longest time.Duration // the limit of the waits, each of which is half as long again as the one before; default 15 s
+	Longest time.Duration // the longest wait; default 15 s. Each wait is 1.5 times the one before.
 }
 
 // Wait polls a transaction with GET /v2/transactions/{id} until the function

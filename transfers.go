@@ -156,7 +156,7 @@ type TransfersService struct{ client *Client }
 
 var createTransfer = keyedCreate[TransferParams, Transfer]{
 	operation: &spec.Transfers.Create,
-	member:    "external_ref",
+	field:     "external_ref",
 	automatic: true,
 	reference: func(p *TransferParams) *string { return &p.ExternalRef },
 	same:      sameTransfer,
