@@ -95,7 +95,7 @@ func checkKey(key string) error {
 	case key == "":
 		return errors.New("gateway: the API key is empty: pass the secret key of your account, for instance from GATEWAY_API_KEY")
 	case strings.HasPrefix(key, "pk_"):
-		return errors.New("gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account")
+		return errors.New("gateway: the API key is a public key (pk_…), which is for browsers: use the secret key (sk_…) of your account")
 	case strings.HasPrefix(key, "Bearer "), strings.HasPrefix(key, "Basic "):
 		return errors.New("gateway: the API key starts with the name of an authentication scheme: pass the key alone")
 	}
@@ -115,7 +115,7 @@ func (c Credential) check(host string) error {
 	case c.set == nil:
 		return errors.New("gateway: the credential is empty: create one with BearerToken, APIKey, BasicToken or CredentialFunc")
 	case c.live && strings.Contains(strings.ToLower(host), "sandbox"):
-		return fmt.Errorf("gateway: a production key (sk_live_…) for the sandbox host %s: "+
+		return fmt.Errorf("gateway: the API key is a production key (sk_live_…), but %s is a sandbox host: "+
 			"use the sandbox key (sk_test_…), or the production address", host)
 	}
 	return nil

@@ -33,7 +33,7 @@ func ExampleNew_production() {
 	fmt.Println(err)
 
 	// Output:
-	// gateway: a production key (sk_live_…) for the sandbox host sandbox.gateway.example: use the sandbox key (sk_test_…), or the production address
+	// gateway: the API key is a production key (sk_live_…), but sandbox.gateway.example is a sandbox host: use the sandbox key (sk_test_…), or the production address
 }
 
 // Rotate the key while the process runs.

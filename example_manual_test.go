@@ -164,7 +164,7 @@ func ExampleNew() {
 
 	// Output:
 	// <nil>
-	// gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account
+	// gateway: the API key is a public key (pk_…), which is for browsers: use the secret key (sk_…) of your account
 	// gateway: plain http would send the key to gateway.example unencrypted: use https, or WithInsecureHTTP if that is acceptable
 }
 

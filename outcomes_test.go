@@ -45,7 +45,7 @@ func errorOf[T any](_ T, err error) error { return err }
 func allCalls() []testCall {
 	type ctx = context.Context
 	const id = orderID
-	slug := gateway.NewSecret("session-token")
+	token := gateway.NewSecret("session-token")
 	v1 := func(c *gateway.Client) *legacy.Client {
 		client, err := legacy.New(c, gateway.NewSecret(testKey))
 		if err != nil {
@@ -129,10 +129,10 @@ func allCalls() []testCall {
 			return errorOf(c.CheckoutSessions.Open(x, "mugs", o...))
 		}},
 		{"checkout_sessions.resume", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return errorOf(c.CheckoutSessions.Resume(x, "mugs", slug, o...))
+			return errorOf(c.CheckoutSessions.Resume(x, "mugs", token, o...))
 		}},
 		{"checkout_sessions.update", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
-			return errorOf(c.CheckoutSessions.Update(x, "mugs", slug, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix}, o...))
+			return errorOf(c.CheckoutSessions.Update(x, "mugs", token, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix}, o...))
 		}},
 		{"do GET", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			var out map[string]any
@@ -178,7 +178,7 @@ const (
 
 type ending struct {
 	name    string
-	how     roundTrip
+	respond roundTrip
 	verdict verdict
 	is      error // the sentinel of a rejection
 }
@@ -318,9 +318,9 @@ func (c testCall) check(t *testing.T, end ending, after, keys bool) {
 			e = opaque
 		}
 	}
-	s := play(end.how, end.how, end.how)
+	s := play(end.respond, end.respond, end.respond)
 	if after {
-		s = play(fail(errReset), end.how, end.how)
+		s = play(fail(errReset), end.respond, end.respond)
 	}
 	attempts, want := end.verdict.want(e, after, end.is)
 	s.steps = s.steps[:min(len(s.steps), attempts)]

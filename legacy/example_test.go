@@ -38,7 +38,7 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// gateway: this is a public key (pk_…), which is for the browser: use the secret key (sk_…) of your account
+	// gateway: the API key is a public key (pk_…), which is for browsers: use the secret key (sk_…) of your account
 }
 
 func ExampleClient_ConfigureIntegration() {
