@@ -144,7 +144,7 @@ func TestSeedingTheLiveDialectsOwnStates(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, gateway.TransactionInProtest, tx.Status)
 	_, _, err = seeded(t, text)
-	require.ErrorContains(t, err, `transactions[0].state: "in_protest" can't be reached; it can be canceled, chargedback, paid, partially_refunded, pending, refunded, refused`)
+	require.ErrorContains(t, err, `transactions[0].state: "in_protest" can't be reached; the possible states are canceled, chargedback, paid, partially_refunded, pending, refunded, refused`)
 }
 
 func TestAWrongSeedFileSaysWhereAndChangesNothing(t *testing.T) {
@@ -160,25 +160,25 @@ func TestAWrongSeedFileSaysWhereAndChangesNothing(t *testing.T) {
 		"{}\n\n x": "seed:3:2: is not JSON",
 		"{} {}":    "more than one value",
 		`{"customers":[` + good + `],"customers":[]}`: "duplicate",
-		`{"customer":[]}`: "seed:1:2: customer: is not known here; there are $schema, webhooks, accounts, customers, links",
+		`{"customer":[]}`: "seed:1:2: customer: is unknown; must be one of $schema, webhooks, accounts, customers, links",
 		"{\"customers\":[\n  " + good + ",\n  {\"name\":\"B\",\n   \"email\":\"b\"}\n]}": "seed:4:4: customers[1].email: must be an e-mail address",
 		"{\"customers\":[\n" + good + ",\n{\"name\":\"B\"}]}":                            "seed:3:1: customers[1].email: ",
-		`{"customers":[{"name":"B","emial":"b@shop.test"}]}`:                             "customers[0].emial: is not known here",
-		`{"customers":[{"name":"B","email":"b@shop.test","state":"active"}]}`:            "customers[0].state: is not known here",
+		`{"customers":[{"name":"B","emial":"b@shop.test"}]}`:                             "customers[0].emial: is unknown",
+		`{"customers":[{"name":"B","email":"b@shop.test","state":"active"}]}`:            "customers[0].state: is unknown",
 		`{"customers":7}`:                 "customers: must be an array",
 		`{"customers":[7]}`:               "customers[0]: must be an object",
 		`{"webhooks":1}`:                  "webhooks: must be true or false",
 		`{"accounts":[{"customers":[]}]}`: "accounts[0].key: must be the account's API key",
 		`{"accounts":[{"key":"abc","customers":[` + good + `]}]}`:                                                          "accounts[0].key: ",
 		`{"customers":[` + good + `,` + good + `]}`:                                                                        "customers[1].as: is the name of an earlier entry",
-		`{"transactions":[` + tx(`,"state":"chargedback"`) + `]}`:                                                          `transactions[0].state: "chargedback" can't be reached; it can be canceled, expired, paid, partially_refunded, pending, refunded`,
-		`{"transactions":[` + tx(`,"at":"-3d","state":"pending"`) + `]}`:                                                   `"pending" can't be reached; it can be canceled, expired, paid`,
+		`{"transactions":[` + tx(`,"state":"chargedback"`) + `]}`:                                                          `transactions[0].state: "chargedback" can't be reached; the possible states are canceled, expired, paid, partially_refunded, pending, refunded`,
+		`{"transactions":[` + tx(`,"at":"-3d","state":"pending"`) + `]}`:                                                   `"pending" can't be reached; the possible states are canceled, expired, paid`,
 		`{"transactions":[` + tx(`,"refunded_amount":5`) + `]}`:                                                            `transactions[0].refunded_amount: is for the state "partially_refunded" only`,
-		`{"transactions":[` + tx(`,"at":"1d"`) + `]}`:                                                                      "transactions[0].at: must not be after the virtual clock",
-		`{"transactions":[` + tx(`,"at":"soon"`) + `]}`:                                                                    "transactions[0].at: must be how long ago it was",
+		`{"transactions":[` + tx(`,"at":"1d"`) + `]}`:                                                                      "transactions[0].at: must not be after the time of the virtual clock",
+		`{"transactions":[` + tx(`,"at":"soon"`) + `]}`:                                                                    "transactions[0].at: must be a negative duration",
 		`{"transactions":[` + tx(`,"external_ref":"a"`) + `,` + tx(`,"external_ref":"a"`) + `]}`:                           "transactions[1]: A transaction with this external reference already exists (status 409)",
 		`{"transactions":[` + strings.Replace(tx(""), `"price":1000`, `"price":-1`, 1) + `]}`:                              "transactions[0].products[0].price: must be",
-		`{"transactions":[` + strings.Replace(tx(""), `"price"`, `"prize"`, 1) + `]}`:                                      "transactions[0].products[0].prize: is not known here; there are name, price",
+		`{"transactions":[` + strings.Replace(tx(""), `"price"`, `"prize"`, 1) + `]}`:                                      "transactions[0].products[0].prize: is unknown; must be one of name, price",
 		`{"transactions":[{"amount":1000,"method":"pix","buyer":{"id":"@bob"},"products":[{"name":"Mug","price":1000}]}]}`: "transactions[0].buyer.id: @bob is not the name of an entry",
 		`{"links":[{"amount":-5}]}`:                                                                                        "links[0].amount: must be",
 		`{"transactions":[` + strings.Replace(tx(""), `"pix"`, `"credit_card","token":"4111111111111111"`, 1) + `]}`:       "transactions[0]",

@@ -1,6 +1,6 @@
-// Package events is the server's stream of events: what was requested, which
-// resources changed, which timers fired, which webhooks were sent. One [Hub]
-// orders them and serves any number of readers.
+// Package events implements the server's event stream: requests, changes of
+// resources, timers that fired, webhooks that were sent. One [Hub] orders the
+// events and serves any number of readers.
 package events
 
 import (
@@ -36,8 +36,8 @@ func Types() []string {
 	}
 }
 
-// Event is one event as it is sent. Of the members after Account, the one that
-// belongs to the type is set; TypeControl has a Request too.
+// Event is one event as it is sent to readers. Of the members after Account, only
+// the one that belongs to the type is set; TypeControl has a Request too.
 type Event struct {
 	Seq     uint64        `json:"seq"`              // counts the server's events; numbers may be skipped
 	Type    string        `json:"type"`             // one of request, control, transition, timer, webhook, delivery, clock, fault, reset and lost
@@ -56,7 +56,7 @@ type Event struct {
 	Lost       *LostEvent       `json:"lost,omitzero"`
 }
 
-// RequestEvent is a request and its response. Calls of the control plane that
+// RequestEvent reports a request and its response. Calls of the control plane that
 // succeed and change nothing are not reported.
 type RequestEvent struct {
 	ID         string               `json:"id,omitzero"`        // X-Request-Id of the response
@@ -71,13 +71,13 @@ type RequestEvent struct {
 	Errors     []gateway.FieldError `json:"errors,omitzero"`   // the fields that break a rule, at most 10
 	Fault      string               `json:"fault,omitzero"`    // the injected fault
 	Broken     bool                 `json:"broken,omitzero"`   // the connection broke before the end of the response
-	Replayed   bool                 `json:"replayed,omitzero"` // it was not executed again: its idempotency key was used before
+	Replayed   bool                 `json:"replayed,omitzero"` // the response is a replay: the idempotency key was used before
 }
 
-// TransitionEvent is a resource that was created or whose status changed.
+// TransitionEvent reports that a resource was created or its status changed.
 type TransitionEvent struct {
 	Resource  string `json:"resource"` // one of transaction, transfer, subscription, customer, checkout_link and checkout_session
-	ID        string `json:"id"`       // of a checkout_link its slug
+	ID        string `json:"id"`       // of a checkout_link, its slug
 	Reference string `json:"reference,omitzero"`
 	From      string `json:"from"` // "" if the resource was created
 	To        string `json:"to"`
@@ -85,34 +85,35 @@ type TransitionEvent struct {
 	RequestID string `json:"request_id,omitzero"` // of the request that caused it
 }
 
-// TimerEvent is a timer that fired and had something to do.
+// TimerEvent reports that a timer fired, unless it no longer applied.
 type TimerEvent struct {
 	Kind  string        `json:"kind"` // "subscription.renew", or "webhook.attempt"
 	ID    string        `json:"id"`   // of the resource, or of the delivery
 	Due   respond.Stamp `json:"due"`
-	Error string        `json:"error,omitzero"` // why it failed; it will fire again
+	Error string        `json:"error,omitzero"` // why it failed; it will be retried
 }
 
-// WebhookEvent is an event for the merchant's endpoints. Its attempts follow as
-// deliveries.
+// WebhookEvent reports an event for the merchant's endpoints. Each attempt to
+// deliver it is reported by a DeliveryEvent.
 type WebhookEvent struct {
 	ID         string `json:"id"`   // "evt_…"
 	Kind       string `json:"kind"` // "transaction.paid"
 	ResourceID string `json:"resource_id"`
 	Reference  string `json:"reference,omitzero"`
-	Endpoints  int    `json:"endpoints"` // that receive it
+	Endpoints  int    `json:"endpoints"` // number of endpoints that receive it
 }
 
-// DeliveryEvent is an attempt to deliver a webhook, or a delivery that is held.
+// DeliveryEvent reports an attempt to deliver a webhook, or a delivery that is
+// held.
 type DeliveryEvent struct {
 	ID         string        `json:"id"`
 	EventID    string        `json:"event_id"`
 	Kind       string        `json:"kind"`
 	ResourceID string        `json:"resource_id"`
 	Endpoint   string        `json:"endpoint"`     // the id of an endpoint, or notify_url, webhookUrl or pixWebhookUrl
-	URL        string        `json:"url,omitzero"` // absent in memory; without user and query
+	URL        string        `json:"url,omitzero"` // without user and query; absent for an in-memory endpoint
 	Attempt    int           `json:"attempt"`      // from 1; 0 if the delivery is held
-	Status     int           `json:"status"`       // of the response; 0 without one
+	Status     int           `json:"status"`       // of the response; 0 if there was none
 	Error      string        `json:"error,omitzero"`
 	DurationMS float64       `json:"duration_ms"`
 	Signed     bool          `json:"signed"`
@@ -121,13 +122,13 @@ type DeliveryEvent struct {
 	Fault      string        `json:"fault,omitzero"`
 }
 
-// ClockEvent is an advance of the virtual clock.
+// ClockEvent reports an advance of the virtual clock.
 type ClockEvent struct {
 	From respond.Stamp `json:"from"`
 	To   respond.Stamp `json:"to"`
 }
 
-// FaultEvent is a change of the injected faults, or one that hit.
+// FaultEvent reports a change of the injected faults, or that a fault hit.
 type FaultEvent struct {
 	Action string `json:"action"`          // one of added, removed, hit, down and up
 	ID     string `json:"id,omitzero"`     // absent for a fault from the header X-Mock-Fault
@@ -149,13 +150,13 @@ type LostEvent struct {
 	Events uint64 `json:"events,omitzero"` // how many; absent if it is unknown
 }
 
-// everyone reports whether an event affects every account.
-func (e *Event) everyone() bool {
+// affectsAll reports whether an event affects every account.
+func (e *Event) affectsAll() bool {
 	return e.Account == "" && (e.Clock != nil || e.Fault != nil || e.Reset != nil || e.Lost != nil)
 }
 
-// texts returns the strings of an event that clients control.
-func (e *Event) texts() []*string {
+// clientStrings returns the strings of an event that may contain data of clients.
+func (e *Event) clientStrings() []*string {
 	switch {
 	case e.Request != nil:
 		r := e.Request
@@ -183,39 +184,40 @@ func (e *Event) texts() []*string {
 	return nil
 }
 
-// Keys are credentials and card tokens, which are recognized by their prefixes.
+// Keys returns a pattern that matches API keys and card tokens by their prefixes.
 func Keys() *regexp.Regexp {
 	return regexp.MustCompile(`\b(sk_test_|sk_live_|pgct_|pgpm_)[^\s"'&,;<>]+`)
 }
 
 const (
 	masked = "***"
-	// shortest is the minimum length of a private value to search for: "x" is
-	// in every text.
-	shortest = 6
-	// longest is the maximum length of a string, in bytes.
-	longest = 400
+	// minPrivate is the minimum length, in bytes, of a private value that is
+	// masked: masking "x" would garble every string.
+	minPrivate = 6
+	// maxString is the maximum length of a string in an event, in bytes.
+	maxString = 400
 )
 
-// MaxErrors is how many fields of a rejected request an event names.
+// MaxErrors is the maximum number of invalid fields that an event lists.
 const MaxErrors = 10
 
-// Milliseconds returns a duration as in events.
+// Milliseconds converts a duration to milliseconds, the unit of durations in
+// events.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // clean masks keys, card numbers and private values in a string and truncates
 // it.
 func clean(s string, keys *regexp.Regexp, private []string) string {
 	for _, p := range private {
-		if len(p) >= shortest {
+		if len(p) >= minPrivate {
 			s = strings.ReplaceAll(s, p, masked)
 		}
 	}
 	s = keys.ReplaceAllString(spec.MaskCardNumbers(s), "$1"+masked)
-	if len(s) <= longest {
+	if len(s) <= maxString {
 		return s
 	}
-	end := longest
+	end := maxString
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	size = 1000 // events that are remembered
+	size = 1000 // number of events that are kept for readers
 	// linger is how long events are still recorded after the last reader has
-	// left, so that one that reconnects misses nothing.
+	// left, so that a reader that reconnects misses nothing.
 	linger = time.Minute
 )
 
@@ -28,23 +28,23 @@ const (
 type Hub struct {
 	now  func() time.Time // the virtual clock
 	own  string           // the key of the default account
-	run  string           // distinguishes this hub's ids from another's
+	run  string           // distinguishes this hub's ids from those of other hubs
 	keys *regexp.Regexp
 
 	on atomic.Bool
 
 	mu      sync.Mutex
 	ring    []Event // the event with number n is at n % size
-	first   uint64  // the oldest that is remembered
-	next    uint64
-	gap     uint64 // the number that stands for the last events that were not recorded
+	first   uint64  // number of the oldest event in the ring
+	next    uint64  // number of the next event
+	gap     uint64  // number that stands for the most recent events that were not recorded
 	readers []*Reader
-	until   time.Time // when recording ends, without a reader
+	until   time.Time // when recording ends if there is no reader
 	closed  bool
-	servers map[*http.Server]context.Context // each ends with its server's shutdown
+	servers map[*http.Server]context.Context // each is canceled when its server shuts down
 }
 
-// New returns a hub. The key is that of the account called "default".
+// New returns a hub. key is the API key of the account that events call "default".
 func New(now func() time.Time, key string) *Hub {
 	return &Hub{
 		now: now, own: key, run: strconv.FormatInt(time.Now().UnixNano(), 36), keys: Keys(),
@@ -52,12 +52,12 @@ func New(now func() time.Time, key string) *Hub {
 	}
 }
 
-// Listening reports whether events are recorded. Without it nothing needs to be
-// published. A nil Hub never listens.
+// Listening reports whether events are recorded. If not, callers need not publish
+// any. A nil Hub records nothing.
 func (h *Hub) Listening() bool { return h != nil && h.on.Load() }
 
-// Name returns the name of an account in events, which is not its key, a
-// secret. "" is none.
+// Name returns the name of an account in events, which does not reveal its key.
+// For the key "", which means no account, it is "".
 func (h *Hub) Name(key string) string {
 	switch key {
 	case "":
@@ -69,14 +69,15 @@ func (h *Hub) Name(key string) string {
 	return "acct_" + hex.EncodeToString(sum[:6])
 }
 
-// Publish records an event of the account with a key and wakes the readers. It
-// waits for none of them. The hub owns the event from then on, and masks keys,
-// card numbers and the private values in it.
+// Publish records an event of the account with the given key and wakes the
+// readers, but does not wait for them. The hub masks API keys, card tokens, card
+// numbers and the given private values in the event. The caller must not use the
+// event afterwards.
 func (h *Hub) Publish(key string, e Event, private ...string) {
 	if !h.Listening() {
 		return
 	}
-	for _, text := range e.texts() {
+	for _, text := range e.clientStrings() {
 		*text = clean(*text, h.keys, private)
 	}
 	e.Account = h.Name(key)
@@ -101,8 +102,8 @@ func (h *Hub) Publish(key string, e Event, private ...string) {
 	}
 }
 
-// stillOn reports whether to record, and stops some time after the last reader
-// has left.
+// stillOn reports whether events are recorded. It stops the recording if there
+// has been no reader for longer than linger.
 func (h *Hub) stillOn(wall time.Time) bool {
 	if h.on.Load() && len(h.readers) == 0 && wall.After(h.until) {
 		h.on.Store(false)
@@ -114,8 +115,8 @@ func (h *Hub) stillOn(wall time.Time) bool {
 	return h.on.Load()
 }
 
-// Position returns the id of the latest event, from which a reader may start
-// within the next minute and miss nothing.
+// Position returns the id of the latest event. A reader that starts after it
+// within the next minute misses nothing.
 func (h *Hub) Position() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +124,7 @@ func (h *Hub) Position() string {
 	return h.id(h.next - 1)
 }
 
-// listen starts to record, for at least the next minute.
+// listen starts recording, for at least the next minute.
 func (h *Hub) listen() {
 	wall := time.Now()
 	h.stillOn(wall)
@@ -131,11 +132,11 @@ func (h *Hub) listen() {
 	h.on.Store(true)
 }
 
-// id formats a number so that another hub does not accept it.
+// id returns the id of the event with a number. No other hub accepts it.
 func (h *Hub) id(seq uint64) string { return h.run + "-" + strconv.FormatUint(seq, 10) }
 
-// after returns the number of the first event after the one with an id: 0 if
-// this hub has given no such id.
+// after returns the number of the event after the one with an id, or 0 if this
+// hub has issued no such id.
 func (h *Hub) after(id string) uint64 {
 	run, number, _ := strings.Cut(id, "-")
 	seq, err := strconv.ParseUint(number, 10, 64)
@@ -147,16 +148,16 @@ func (h *Hub) after(id string) uint64 {
 
 // Filter selects events.
 type Filter struct {
-	Types   []string // none is every type; TypeLost is never left out
-	Account string   // its name; "" is every account. Events of no account that affect all are never left out
+	Types   []string // empty selects every type; TypeLost is always selected
+	Account string   // a name; "" selects every account. Events that affect all accounts are selected for each of them
 }
 
-func (f Filter) takes(e *Event) bool {
+func (f Filter) matches(e *Event) bool {
 	return e.Type == TypeLost || (len(f.Types) == 0 || slices.Contains(f.Types, e.Type)) &&
-		(f.Account == "" || e.Account == f.Account || e.everyone())
+		(f.Account == "" || e.Account == f.Account || e.affectsAll())
 }
 
-// Reader reads the events. It is used by one goroutine.
+// Reader reads events. Only one goroutine may use it.
 type Reader struct {
 	hub    *Hub
 	filter Filter
@@ -164,8 +165,8 @@ type Reader struct {
 	wake   chan struct{}
 }
 
-// Read returns a reader of the events after the one with an id, or for "" from
-// now on. Close it.
+// Read returns a reader of the events after the one whose id is after, or of the
+// events from now on if after is "". The caller must close the reader.
 func (h *Hub) Read(after string, f Filter) *Reader {
 	r := &Reader{hub: h, filter: f, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -179,7 +180,7 @@ func (h *Hub) Read(after string, f Filter) *Reader {
 	return r
 }
 
-// Close ends the reader.
+// Close removes the reader from the hub.
 func (r *Reader) Close() {
 	h := r.hub
 	h.mu.Lock()
@@ -195,10 +196,10 @@ func (r *Reader) signal() {
 	}
 }
 
-// Next waits for the next event. It reports false when the context has ended,
-// and when the hub is closed and everything is read. A reader that has fallen
-// too far behind gets an event of TypeLost and continues with the recorded
-// ones.
+// Next waits for the next event. It returns false when the context has ended, or
+// when the hub is closed and all its events have been read. A reader that has
+// fallen too far behind gets an event of TypeLost and continues with the oldest
+// recorded event.
 func (r *Reader) Next(ctx context.Context) (Event, bool) {
 	for ctx.Err() == nil {
 		e, found, closed := r.poll()
@@ -220,7 +221,7 @@ func (r *Reader) poll() (e Event, found, closed bool) {
 	defer h.mu.Unlock()
 	if r.at < h.first {
 		lost := &LostEvent{Events: h.first - r.at}
-		if r.at <= h.gap { // not counted
+		if r.at <= h.gap { // events that were not recorded were not counted
 			lost.Events = 0
 		}
 		r.at = h.first
@@ -230,14 +231,14 @@ func (r *Reader) poll() (e Event, found, closed bool) {
 	for r.at < h.next {
 		e := h.ring[r.at%size]
 		r.at++
-		if r.filter.takes(&e) {
+		if r.filter.matches(&e) {
 			return e, true, false
 		}
 	}
 	return Event{}, false, h.closed
 }
 
-// Close ends the readers when they have read all events.
+// Close makes the readers end once they have read all events.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -81,13 +81,13 @@ func TestEveryReaderGetsEveryEventInOrder(t *testing.T) {
 	})
 }
 
-func TestASlowReaderLearnsHowManyEventsItLost(t *testing.T) {
+func TestASlowReaderIsToldHowManyEventsItLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
 		r := h.Read("", events.Filter{Types: []string{events.TypeTimer}})
 		defer r.Close()
-		publish(h, 1234) // returns although no reader has caught up
+		publish(h, 1234) // does not wait for the reader
 		seqs, lost := read(t, r)
 		assert.Equal(t, []uint64{234}, lost)
 		require.Len(t, seqs, 1000)
@@ -123,12 +123,12 @@ func TestAReaderResumesWhereItStopped(t *testing.T) {
 		publish(h, 1)
 		seqs, lost = read(t, r)
 		assert.Len(t, seqs, 1)
-		assert.Equal(t, []uint64{0}, lost, "how many is unknown")
+		assert.Equal(t, []uint64{0}, lost, "the number of lost events is unknown")
 		r.Close()
 	})
 }
 
-func TestAnUnknownPositionLosesEvents(t *testing.T) {
+func TestAnUnknownPositionReportsLostEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
@@ -193,7 +193,7 @@ func TestReadersEndWithTheHub(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// No string of an event can hold a secret: each is filled with one here.
+// The test fills every string of every event with secrets.
 func TestEveryStringIsMasked(t *testing.T) {
 	t.Parallel()
 	const private = "12345678909"
@@ -212,7 +212,7 @@ func TestEveryStringIsMasked(t *testing.T) {
 		reflect.ValueOf(&e).Elem().FieldByIndex(f.Index).Set(body)
 		filled += fill(body.Elem(), secrets+strings.Repeat("é", 5000))
 		if e.Reset != nil {
-			e.Reset.Cause = "reset" // one of two words
+			e.Reset.Cause = "reset" // never contains data of clients
 		}
 		h.Publish("sk_test_secret", e, private, "x")
 		got, ok := r.Next(t.Context())

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// heartbeat is the interval of keep-alive comments in a stream without
-	// events.
+	// heartbeat is the interval at which a stream without events sends
+	// keep-alive comments.
 	heartbeat = 15 * time.Second
-	// writeTime is how long a client may take to accept an event. One that takes
-	// longer is cut off.
+	// writeTime is how long a client may take to accept an event before it is
+	// disconnected.
 	writeTime = 10 * time.Second
 )
 
-// Stream writes events as server-sent events until the client leaves or stops
-// reading, the hub is closed or the HTTP server shuts down, which waits for its
-// requests.
+// Stream writes events as server-sent events until the client disconnects or
+// stops reading, the hub is closed, or the HTTP server shuts down: a shutdown
+// waits for open requests.
 func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -30,7 +30,7 @@ func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // a proxy must not hold events back
+	h.Set("X-Accel-Buffering", "no") // keeps proxies from buffering events
 	s := stream{w: w, controller: http.NewResponseController(w)}
 	_ = s.controller.SetReadDeadline(time.Time{}) // the server's time limit for requests does not apply to streams
 	text := []byte("retry: 1000\n\n")
@@ -47,7 +47,7 @@ func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// serving returns a context that ends with a server's shutdown.
+// serving returns a context that is canceled when a server shuts down.
 func (h *Hub) serving(srv *http.Server) context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *Hub) serving(srv *http.Server) context.Context {
 	return ctx
 }
 
-// within is Next with a limit: alive reports whether events may still come.
+// within is Next with a time limit. alive reports whether more events may come.
 func (r *Reader) within(ctx context.Context, limit time.Duration) (e Event, found, alive bool) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -69,7 +69,7 @@ func (r *Reader) within(ctx context.Context, limit time.Duration) (e Event, foun
 	return e, found, found || limited.Err() != nil && ctx.Err() == nil
 }
 
-// frame appends an event as it is sent.
+// frame appends an event in the format of server-sent events.
 func (h *Hub) frame(b []byte, e *Event) []byte {
 	data, err := respond.Marshal(e)
 	if err != nil { // every event can be encoded
@@ -86,7 +86,7 @@ type stream struct {
 
 // send writes and flushes a string. It reports false when the client is gone.
 func (s stream) send(text []byte) bool {
-	_ = s.controller.SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines has no slow client either
+	_ = s.controller.SetWriteDeadline(time.Now().Add(writeTime)) // a ResponseWriter without deadlines has no slow client
 	_, err := s.w.Write(text)
 	return err == nil && s.controller.Flush() == nil
 }

@@ -1,8 +1,8 @@
-// Package seed reads a file that describes the content of a gateway and creates
-// it: each entry by a request to the interface, and its state by the engine's
-// own transitions.
+// Package seed reads a file that describes the resources of a gateway and creates
+// them. It creates each entry by an API request, and brings it into its state by
+// the engine's own transitions.
 //
-// To add a kind of entry: a line in sections, and a machine if it has states.
+// A new kind of entry needs a line in sections, and a machine if it has states.
 package seed
 
 import (
@@ -26,7 +26,7 @@ import (
 
 // File is a parsed seed file.
 type File struct {
-	Webhooks bool // whether the events of the entries are delivered
+	Webhooks bool // whether webhooks about the entries are sent
 
 	name     string
 	text     []byte
@@ -35,7 +35,7 @@ type File struct {
 	errs     Errors
 }
 
-// account is the entries of one key, "" for the default account.
+// account holds the entries of one account. The key of the default account is "".
 type account struct {
 	key, path string
 	entries   []*entry
@@ -49,23 +49,23 @@ type entry struct {
 
 	as       string // its name in the file
 	state    string
-	at       time.Time // zero if the file does not say
-	refunded int64     // cents, with the state partially_refunded
-	failNext int       // charges of a subscription
+	at       time.Time // zero if the file does not set it
+	refunded int64     // in cents, for the state partially_refunded
+	failNext int       // number of a subscription's charges that fail
 	body     map[string]jsontext.Value
 
 	id string
 }
 
-// section is a kind of entries.
+// section is a kind of entry.
 type section struct {
 	name   string
 	create spec.Operation
-	refs   []string // members that may name another entry: "@ana"
+	refs   []string // members that may refer to another entry: "@ana"
 	own    []string // members of the entry that are not part of the request
 }
 
-// sections are the kinds in the order in which they are created.
+// sections returns the kinds of entries in the order in which they are created.
 func sections() []section {
 	return []section{
 		{name: "customers", create: spec.Customers.Create, own: []string{"as", "at"}},
@@ -86,7 +86,7 @@ func sections() []section {
 type Error struct {
 	File         string
 	Line, Column int
-	Path         string // of the member: "customers[2].email"; "" is the whole file
+	Path         string // of the member: "customers[2].email"; "" for the whole file
 	Message      string
 }
 
@@ -116,8 +116,8 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads a file; its relative times count from now. Its error is [Errors]
-// if the file is not one.
+// Parse parses a seed file, whose relative times count from now. If the file is
+// invalid, the error is [Errors].
 func Parse(name string, text []byte, now time.Time) (*File, error) {
 	f := &File{name: cmp.Or(name, "seed"), text: text, offsets: map[string]int{}}
 	if err := f.locate(); err != nil {
@@ -127,7 +127,7 @@ func Parse(name string, text []byte, now time.Time) (*File, error) {
 	if ok {
 		f.account(top, account{}, []string{"$schema", "webhooks", "accounts"}, now)
 		f.webhooks(top)
-		f.others(top, now)
+		f.otherAccounts(top, now)
 	}
 	f.names()
 	return f, f.failed()
@@ -245,8 +245,8 @@ func (f *File) webhooks(top map[string]jsontext.Value) {
 	}
 }
 
-// others reads the accounts besides the default one.
-func (f *File) others(top map[string]jsontext.Value, now time.Time) {
+// otherAccounts reads the accounts besides the default one.
+func (f *File) otherAccounts(top map[string]jsontext.Value, now time.Time) {
 	seen := map[string]bool{}
 	for i, raw := range f.list(top["accounts"], "accounts") {
 		path := "accounts[" + strconv.Itoa(i) + "]"
@@ -259,7 +259,7 @@ func (f *File) others(top map[string]jsontext.Value, now time.Time) {
 		case err != nil || key == "":
 			f.fail(path+".key", "must be the account's API key")
 		case seen[key]:
-			f.fail(path+".key", "is that of an earlier account")
+			f.fail(path+".key", "is the key of an earlier account")
 		}
 		seen[key] = true
 		f.account(members, account{key: key, path: path}, []string{"key"}, now)
@@ -286,14 +286,14 @@ func (f *File) account(members map[string]jsontext.Value, a account, other []str
 func (f *File) unknown(members map[string]jsontext.Value, path string, known []string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains(known, name) {
-			f.fail(join(path, name), "is not known here; there are %s", strings.Join(known, ", "))
+			f.fail(join(path, name), "is unknown; must be one of %s", strings.Join(known, ", "))
 		}
 	}
 }
 
-// entry reads one entry. Its request is checked when it is created, by the
-// interface's own rules; mistyped members, which a gateway would ignore, are
-// found here with the same rules.
+// entry reads one entry. The API's rules check its request when the entry is
+// created. A gateway would ignore an unknown member, so entry checks the names of
+// members, in order to find typos.
 func (f *File) entry(e *entry, raw jsontext.Value, now time.Time) bool {
 	members, ok := f.object(raw, e.path)
 	if !ok {
@@ -329,7 +329,7 @@ func (f *File) entry(e *entry, raw jsontext.Value, now time.Time) bool {
 	return true
 }
 
-// mistyped finds members that the rules do not have.
+// mistyped reports the members that the rules do not have.
 func (f *File) mistyped(members map[string]jsontext.Value, shape *spec.Shape, path string, own []string) {
 	var known []string
 	for _, m := range shape.Members {
@@ -354,22 +354,22 @@ func (f *File) mistyped(members map[string]jsontext.Value, shape *spec.Shape, pa
 	f.unknown(members, path, append(slices.Clone(own), known...))
 }
 
-// time reads when an entry was created: a timestamp, or how long ago.
+// time reads when an entry was created: a timestamp, or a negative duration.
 func (f *File) time(raw jsontext.Value, path string, now time.Time) (at time.Time) {
 	var text string
 	err := json.Unmarshal(raw, &text)
 	if err == nil {
-		if ago, bad := duration.Parse(text); bad == nil {
-			at = now.Add(ago)
+		if offset, invalid := duration.Parse(text); invalid == nil {
+			at = now.Add(offset)
 		} else {
 			at, err = time.Parse(time.RFC3339, text)
 		}
 	}
 	switch {
 	case err != nil:
-		f.fail(path, `must be how long ago it was, such as "-40d", or a timestamp, such as "2027-01-04T12:00:00Z"`)
+		f.fail(path, `must be a negative duration, such as "-40d", or a timestamp, such as "2027-01-04T12:00:00Z"`)
 	case at.After(now):
-		f.fail(path, "must not be after the virtual clock, which is at %s", now.UTC().Format(time.RFC3339))
+		f.fail(path, "must not be after the time of the virtual clock, %s", now.UTC().Format(time.RFC3339))
 	case at.Year() < 1970:
 		f.fail(path, "must not be before 1970")
 	default:
@@ -378,7 +378,7 @@ func (f *File) time(raw jsontext.Value, path string, now time.Time) (at time.Tim
 	return now
 }
 
-// names checks that references to names are valid within an account.
+// names checks that the names of entries are valid and unique in the file.
 func (f *File) names() {
 	all := map[string]bool{}
 	for i := range f.accounts {
@@ -388,7 +388,7 @@ func (f *File) names() {
 			switch {
 			case e.as == "":
 			case strings.HasPrefix(e.as, "@"):
-				f.fail(e.path+".as", "is written without @, which marks a reference")
+				f.fail(e.path+".as", "must not start with @, which marks a reference")
 			case all[e.as]:
 				f.fail(e.path+".as", "is the name of an earlier entry")
 			}

@@ -11,19 +11,19 @@ import (
 )
 
 // machine has the transitions of a kind of resource: those that a merchant,
-// payer or bank can cause, and those of the clock. They are the engine's own,
-// so every state is one that the gateway can be in.
+// payer or bank can cause, and those of timers. They are the engine's own, so
+// they lead only to states that the gateway can reach.
 type machine[R any] struct {
 	status  func(*R) string
-	key     func(*R) string // distinguishes resources with different futures at the same time
-	rows    func(engine.Change) []*R
+	key     func(*R) string          // distinguishes resources with different futures at the same time
+	changed func(engine.Change) []*R // the resources of this kind in a change
 	actions []store.Transition[R]
 	fire    func(env engine.Env, r *R, kind engine.TimerKind) engine.Change
 	// apply runs an action on the stored resource.
 	apply func(a *store.Account, id string, do store.Transition[R]) *engine.Refusal
 }
 
-// step is an action and when it happens.
+// step is an action and the time at which it happens.
 type step struct {
 	at time.Time
 	do func(a *store.Account, id string) *engine.Refusal
@@ -37,38 +37,39 @@ type future[R any] struct {
 	steps  []step
 }
 
-// The bounds of the search. Resources have about ten states, but years of renewals
-// have thousands of points in time: those at the creation and the latest ones are
-// searched first.
+// The limits of the search. A resource has about ten states, but years of renewals
+// have thousands of points in time: the search starts from the creation and the
+// latest ones.
 const (
 	maxFutures = 2000
-	maxMoments = 20000
+	maxPoints  = 20000
 	latest     = 40
 )
 
-// plan finds a short sequence of steps from a new resource to a final state. If
-// there is none, it returns the possible final states.
-func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, can []string) {
-	moments := []future[R]{from} // without any action
-	for f, moved := m.wait(env, from, end); moved && len(moments) < maxMoments; f, moved = m.wait(env, f, end) {
-		moments = append(moments, f)
+// plan finds a short sequence of steps that brings a new resource into the target
+// state at the end. If there is none, it returns the states that are possible at
+// the end.
+func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, possible []string) {
+	points := []future[R]{from} // without any action
+	for f, moved := m.wait(env, from, end); moved && len(points) < maxPoints; f, moved = m.wait(env, f, end) {
+		points = append(points, f)
 	}
-	queue := append(moments[:1:1], moments[max(1, len(moments)-latest):]...)
+	queue := append(points[:1:1], points[max(1, len(points)-latest):]...)
 	ends, seen := map[string]string{}, map[string]bool{}
 	for len(queue) > 0 && len(seen) < maxFutures {
 		f := queue[0]
 		queue = queue[1:]
-		key := m.moment(f)
+		key := m.point(f)
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		last := m.rest(env, f, end, ends)
+		last := m.final(env, f, end, ends)
 		if last == target {
 			return f.steps, nil
 		}
-		if !slices.Contains(can, last) {
-			can = append(can, last)
+		if !slices.Contains(possible, last) {
+			possible = append(possible, last)
 		}
 		env.Now = f.at
 		for _, do := range m.actions {
@@ -84,22 +85,23 @@ func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target s
 			queue = append(queue, next)
 		}
 	}
-	slices.Sort(can)
-	return nil, can
+	slices.Sort(possible)
+	return nil, possible
 }
 
-func (m machine[R]) moment(f future[R]) string { return m.key(f.r) + " " + f.at.String() }
+// point identifies a state of the resource at a time.
+func (m machine[R]) point(f future[R]) string { return m.key(f.r) + " " + f.at.String() }
 
 // after returns the future after a change.
 func (m machine[R]) after(f future[R], c engine.Change) future[R] {
-	if rows := m.rows(c); len(rows) > 0 {
-		f.r = rows[len(rows)-1]
+	if list := m.changed(c); len(list) > 0 {
+		f.r = list[len(list)-1]
 	}
 	f.timers = append(slices.Clip(f.timers), c.Timers...)
 	return f
 }
 
-// wait lets the clock run to the next timer that changes the resource.
+// wait advances the time to the next timer that changes the resource.
 func (m machine[R]) wait(env engine.Env, f future[R], end time.Time) (future[R], bool) {
 	for len(f.timers) > 0 {
 		i := 0
@@ -122,19 +124,19 @@ func (m machine[R]) wait(env engine.Env, f future[R], end time.Time) (future[R],
 	return f, false
 }
 
-// rest returns the state that a future has at the end without further actions.
-// ends caches the results of other futures.
-func (m machine[R]) rest(env engine.Env, f future[R], end time.Time, ends map[string]string) (status string) {
+// final returns the state that a future reaches at the end without further
+// actions. ends caches the results of other futures.
+func (m machine[R]) final(env engine.Env, f future[R], end time.Time, ends map[string]string) (status string) {
 	var walked []string
 	for {
-		key := m.moment(f)
+		key := m.point(f)
 		if known, ok := ends[key]; ok {
 			status = known
 			break
 		}
 		walked = append(walked, key)
 		next, moved := m.wait(env, f, end)
-		if !moved || len(walked) == maxMoments {
+		if !moved || len(walked) == maxPoints {
 			status = m.status(f.r)
 			break
 		}
@@ -160,9 +162,9 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 		}
 	}
 	m := machine[engine.Transaction]{
-		status: func(t *engine.Transaction) string { return t.Status },
-		key:    func(t *engine.Transaction) string { return t.Status + strconv.FormatInt(t.RefundedAmount, 10) },
-		rows:   func(c engine.Change) []*engine.Transaction { return c.Transactions },
+		status:  func(t *engine.Transaction) string { return t.Status },
+		key:     func(t *engine.Transaction) string { return t.Status + strconv.FormatInt(t.RefundedAmount, 10) },
+		changed: func(c engine.Change) []*engine.Transaction { return c.Transactions },
 		actions: []store.Transition[engine.Transaction]{
 			engine.Pay, engine.PassChallenge, engine.FailChallenge, engine.Refuse, engine.Cancel, engine.Expire, engine.Chargeback,
 			refund(func(*engine.Transaction) int64 { return 0 }),
@@ -174,7 +176,7 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 			}),
 		},
 		fire: func(env engine.Env, t *engine.Transaction, kind engine.TimerKind) engine.Change {
-			c, _ := engine.TransactionTimer(kind)(env, t) // empty if it is rejected
+			c, _ := engine.TransactionTimer(kind)(env, t) // empty if the engine rejects it
 			return c
 		},
 		apply: func(a *store.Account, id string, do store.Transition[engine.Transaction]) *engine.Refusal {
@@ -196,9 +198,9 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 
 func transfers() machine[engine.Transfer] {
 	return machine[engine.Transfer]{
-		status: func(t *engine.Transfer) string { return t.Status },
-		key:    func(t *engine.Transfer) string { return t.Status },
-		rows:   func(c engine.Change) []*engine.Transfer { return c.Transfers },
+		status:  func(t *engine.Transfer) string { return t.Status },
+		key:     func(t *engine.Transfer) string { return t.Status },
+		changed: func(c engine.Change) []*engine.Transfer { return c.Transfers },
 		actions: []store.Transition[engine.Transfer]{
 			engine.AnalyseTransfer, engine.ProcessTransfer, engine.SettleTransfer, engine.FailTransfer, engine.CancelTransfer,
 		},
@@ -220,15 +222,15 @@ func subscriptions() machine[engine.Subscription] {
 			}
 			return s.Status + " " + authorization + " " + strconv.Itoa(s.FailNext) + " " + strconv.Itoa(s.Attempt)
 		},
-		rows: func(c engine.Change) []*engine.Subscription { return c.Subscriptions },
+		changed: func(c engine.Change) []*engine.Subscription { return c.Subscriptions },
 		actions: []store.Transition[engine.Subscription]{
 			engine.AuthorizeSubscription, engine.RejectSubscription, engine.RevokeSubscription,
 			func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
 				return engine.CancelSubscription(env, s, "")
 			},
 			func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {
-				if s.FailNext > 0 { // one order is enough, with fewer futures
-					return engine.Change{}, engine.NewRefusal(engine.CodeInvalidState, "The next charge fails already.")
+				if s.FailNext > 0 { // keeps the search small
+					return engine.Change{}, engine.NewRefusal(engine.CodeInvalidState, "The next charge already fails.")
 				}
 				return engine.FailNextCharges(env, s, 1)
 			},
@@ -244,9 +246,9 @@ func subscriptions() machine[engine.Subscription] {
 // links are planned before a buyer visits them, so they have no sessions.
 func links() machine[engine.Link] {
 	return machine[engine.Link]{
-		status: func(l *engine.Link) string { return l.Status },
-		key:    func(l *engine.Link) string { return l.Status },
-		rows:   func(c engine.Change) []*engine.Link { return c.Links },
+		status:  func(l *engine.Link) string { return l.Status },
+		key:     func(l *engine.Link) string { return l.Status },
+		changed: func(c engine.Change) []*engine.Link { return c.Links },
 		actions: []store.Transition[engine.Link]{
 			func(env engine.Env, l *engine.Link) (engine.Change, *engine.Refusal) {
 				return engine.ExpireLink(env, l, nil)

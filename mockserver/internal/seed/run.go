@@ -17,39 +17,39 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// World is the gateway in which a file is created. It is a copy, which the
+// World is the gateway in which the entries are created. It is a copy, which the
 // caller discards if Run fails.
 type World struct {
 	Store *store.Store
-	Clock *clock.Clock // which Run moves back to the first entry and forward again
-	// Call makes a request to the interface.
+	Clock *clock.Clock // Run sets it back to the time of the first entry, then forward again
+	// Call makes an API request.
 	Call func(key string, op spec.Operation, body []byte) (status int, response []byte, err error)
 	// Account is the key of the default account.
 	Account string
 	// Env is the environment of transitions, with a separate source of ids.
 	Env     engine.Env
-	Variant spec.Variant // of the interface's rules
+	Variant spec.Variant // of the API's rules
 }
 
-// run is the creation of a file in a world.
+// run creates the entries of a file in a world.
 type run struct {
 	*File
 	World
 
-	end    time.Time
-	agenda []appointment
-	named  map[string]*entry // by account and name
-	ids    map[string]string // by name
+	end      time.Time
+	schedule []action          // in the order of time
+	named    map[string]*entry // by account and name
+	ids      map[string]string // by name
 }
 
-// appointment is an action at a time.
-type appointment struct {
+// action is something to do at a time.
+type action struct {
 	at time.Time
 	do func()
 }
 
-// Run creates the entries and returns the ids of those with a name. Its error is
-// [Errors] if an entry is wrong.
+// Run creates the entries and returns the ids of those that have a name. If an
+// entry is invalid, the error is [Errors].
 func (f *File) Run(ctx context.Context, w World) (ids map[string]string, err error) {
 	r := &run{File: f, World: w, end: w.Clock.Now().UTC().Truncate(time.Millisecond), named: map[string]*entry{}, ids: map[string]string{}}
 	first := r.end
@@ -75,9 +75,9 @@ func (f *File) Run(ctx context.Context, w World) (ids map[string]string, err err
 		}
 		r.at(e.at, func() { r.create(e) })
 	}
-	for len(r.agenda) > 0 {
-		next := r.agenda[0]
-		r.agenda = r.agenda[1:]
+	for len(r.schedule) > 0 {
+		next := r.schedule[0]
+		r.schedule = r.schedule[1:]
 		if err := w.Clock.AdvanceTo(ctx, later(w.Clock.Now(), next.at)); err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (f *File) Run(ctx context.Context, w World) (ids map[string]string, err err
 	}
 	for _, e := range f.all() {
 		if is := r.status(e); e.state != "" && is != e.state {
-			f.fail(e.path+".state", "can't be reached: it is %s in the end", is)
+			f.fail(e.path+".state", "can't be reached: the final state is %s", is)
 		}
 	}
 	return r.ids, f.failed()
@@ -104,13 +104,13 @@ func (f *File) all() (list []*entry) {
 	return list
 }
 
-// at adds an action to the agenda, after those with the same time.
+// at schedules an action, after those with the same time.
 func (r *run) at(at time.Time, do func()) {
-	i := len(r.agenda)
-	for i > 0 && r.agenda[i-1].at.After(at) {
+	i := len(r.schedule)
+	for i > 0 && r.schedule[i-1].at.After(at) {
 		i--
 	}
-	r.agenda = slices.Insert(r.agenda, i, appointment{at, do})
+	r.schedule = slices.Insert(r.schedule, i, action{at, do})
 }
 
 func (r *run) key(e *entry) string {
@@ -120,7 +120,7 @@ func (r *run) key(e *entry) string {
 	return e.account.key
 }
 
-// create creates an entry by a request and plans the steps to its state.
+// create creates an entry by an API request and plans the steps to its state.
 func (r *run) create(e *entry) {
 	complete := r.resolve(e)
 	body, err := json.Marshal(e.body, json.Deterministic(true))
@@ -146,22 +146,22 @@ func (r *run) create(e *entry) {
 		return
 	}
 	if status >= 300 {
-		r.refused(e, status, response)
+		r.rejected(e, status, response)
 		return
 	}
-	var made struct {
+	var created struct {
 		Data struct {
 			ID  string `json:"id"`
 			URL string `json:"url"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(response, &made); err != nil {
+	if err := json.Unmarshal(response, &created); err != nil {
 		r.fail(e.path, "%v", err)
 		return
 	}
-	e.id = made.Data.ID
-	if made.Data.URL != "" {
-		e.id = path.Base(made.Data.URL) // the slug, which identifies a link
+	e.id = created.Data.ID
+	if created.Data.URL != "" {
+		e.id = path.Base(created.Data.URL) // the slug, which identifies a link
 	}
 	if e.as != "" {
 		r.ids[e.as] = e.id
@@ -169,7 +169,7 @@ func (r *run) create(e *entry) {
 	r.plan(e)
 }
 
-// resolve replaces names by ids. It reports whether all are known.
+// resolve replaces references by ids. It reports whether all could be resolved.
 func (r *run) resolve(e *entry) (complete bool) {
 	complete = true
 	for _, ref := range e.refs {
@@ -202,9 +202,9 @@ func (r *run) resolveIn(e *entry, members map[string]jsontext.Value, name, place
 	case target == nil:
 		r.fail(place, "%s is not the name of an entry of this account", text)
 	case target.name != "customers":
-		r.fail(place, "%s is one of the %s, and a customer is wanted", text, target.name)
+		r.fail(place, "%s is one of the %s, but must be a customer", text, target.name)
 	case target.id == "" && target.at.After(e.at):
-		r.fail(place, "%s is created later", text)
+		r.fail(place, "%s is created later than this entry", text)
 	case target.id != "":
 		id = target.id
 	}
@@ -212,15 +212,15 @@ func (r *run) resolveIn(e *entry, members map[string]jsontext.Value, name, place
 	return id != placeholder
 }
 
-// refused records the interface's rejection of a request that the rules allow.
-func (r *run) refused(e *entry, status int, response []byte) {
+// rejected records that the API rejected a request that the rules allow.
+func (r *run) rejected(e *entry, status int, response []byte) {
 	var problem struct {
 		Detail  string           `json:"detail"`
 		Message string           `json:"message"`
 		Errors  []spec.Violation `json:"errors"`
 	}
 	if err := json.Unmarshal(response, &problem); err != nil {
-		r.fail(e.path, "the request is rejected with status %d", status)
+		r.fail(e.path, "the request was rejected with status %d", status)
 		return
 	}
 	for _, v := range problem.Errors {
@@ -236,7 +236,7 @@ func (r *run) refused(e *entry, status int, response []byte) {
 	r.fail(place, "%s (status %d)", strings.TrimSuffix(problem.Detail+problem.Message, "."), status)
 }
 
-// plan adds the steps to the entry's state to the agenda.
+// plan schedules the steps to the entry's state.
 func (r *run) plan(e *entry) {
 	account := r.Store.Account(r.key(e))
 	if e.failNext > 0 {
@@ -250,21 +250,21 @@ func (r *run) plan(e *entry) {
 		return
 	}
 	var steps []step
-	var can []string
+	var possible []string
 	account.View(func(d *store.Data) {
 		switch e.name {
 		case "transactions":
-			steps, can = planOf(r, transactions(r.Env, e.refunded), e, d.Transactions.Get(e.id))
+			steps, possible = planOf(r, transactions(r.Env, e.refunded), e, d.Transactions.Get(e.id))
 		case "transfers":
-			steps, can = planOf(r, transfers(), e, d.Transfers.Get(e.id))
+			steps, possible = planOf(r, transfers(), e, d.Transfers.Get(e.id))
 		case "subscriptions":
-			steps, can = planOf(r, subscriptions(), e, d.Subscriptions.Get(e.id))
+			steps, possible = planOf(r, subscriptions(), e, d.Subscriptions.Get(e.id))
 		case "links":
-			steps, can = planOf(r, links(), e, d.Links.Get(e.id))
+			steps, possible = planOf(r, links(), e, d.Links.Get(e.id))
 		}
 	})
-	if can != nil {
-		r.fail(e.path+".state", "%q can't be reached; it can be %s", e.state, strings.Join(can, ", "))
+	if possible != nil {
+		r.fail(e.path+".state", "%q can't be reached; the possible states are %s", e.state, strings.Join(possible, ", "))
 		return
 	}
 	for _, s := range steps {
@@ -276,8 +276,8 @@ func (r *run) plan(e *entry) {
 	}
 }
 
-func planOf[R any](r *run, m machine[R], e *entry, made *R) (steps []step, can []string) {
-	from := future[R]{r: made, at: r.Clock.Now()}
+func planOf[R any](r *run, m machine[R], e *entry, created *R) (steps []step, possible []string) {
+	from := future[R]{r: created, at: r.Clock.Now()}
 	for _, t := range r.Clock.State().Timers {
 		if t.Account == r.key(e) && t.ID == e.id {
 			from.timers = append(from.timers, engine.Timer{At: t.At, Kind: engine.TimerKind(t.Kind), ID: t.ID})
