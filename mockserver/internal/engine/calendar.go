@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// billingZone is America/Sao_Paulo, without daylight saving time since 2019; it is
-// fixed so that a period ends at the same time on every machine.
+// billingZone is America/Sao_Paulo, which has had no daylight saving time since
+// 2019. It is a fixed zone so that a period ends at the same time on every machine.
 var billingZone = time.FixedZone("America/Sao_Paulo", -3*60*60)
 
 // boundary returns the end of the n-th period since s.Anchor; 0 is the anchor
@@ -24,8 +24,8 @@ func (s *Subscription) boundary(n int) time.Time {
 	}
 }
 
-// dayOfMonth returns the given day, or the last one if the month has fewer,
-// of the month that follows at's by so many, at the same time of day.
+// dayOfMonth returns at moved ahead by a number of months, to the given day of the
+// month or to the last day of a shorter one. The time of day stays the same.
 func dayOfMonth(at time.Time, months, day int) time.Time {
 	first := time.Date(at.Year(), at.Month()+time.Month(months), 1,
 		at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), at.Location())
@@ -33,5 +33,5 @@ func dayOfMonth(at time.Time, months, day int) time.Time {
 	return first.AddDate(0, 0, min(day, last)-1)
 }
 
-// billingDay is the day of the month on which at falls for the payer.
+// billingDay returns the day of the month of at in the billing zone.
 func billingDay(at time.Time) int { return at.In(billingZone).Day() }

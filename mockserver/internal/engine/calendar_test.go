@@ -11,21 +11,21 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// starts returns the local days on which the first periods of a subscription
+// starts returns the local times at which the first periods of a subscription
 // start.
 func starts(t *testing.T, at string, periods int, edit ...func(*engine.NewSubscription)) []string {
 	t.Helper()
 	w := newWorld(t)
-	made, err := time.Parse(time.RFC3339, at)
+	created, err := time.Parse(time.RFC3339, at)
 	require.NoError(t, err)
-	w.env.Now = made.UTC()
+	w.env.Now = created.UTC()
 	id := w.subscribe("pgct_ok", edit...)
 	days := make([]string, periods)
 	for i := range days {
 		s := w.sub(id)
 		require.Equal(t, i+1, s.Cycle)
-		require.Equal(t, w.env.Now, s.CurrentPeriodStart, "a period starts where the one before ended")
-		days[i] = s.CurrentPeriodStart.In(made.Location()).Format("2006-01-02 15:04")
+		require.Equal(t, w.env.Now, s.CurrentPeriodStart, "a period starts when the previous one ends")
+		days[i] = s.CurrentPeriodStart.In(created.Location()).Format("2006-01-02 15:04")
 		w.advance(s.CurrentPeriodEnd.Sub(w.env.Now))
 	}
 	return days
@@ -56,7 +56,7 @@ func TestPeriods(t *testing.T) {
 			inOrder("2028-02-29 10:00", "2029-02-28 10:00", "2030-02-28 10:00", "2031-02-28 10:00", "2032-02-29 10:00"),
 		},
 		{
-			"every five months over the year's end", "2027-10-31T10:00:00-03:00", every("month", 5),
+			"every five months across the end of a year", "2027-10-31T10:00:00-03:00", every("month", 5),
 			inOrder("2027-10-31 10:00", "2028-03-31 10:00", "2028-08-31 10:00", "2029-01-31 10:00"),
 		},
 		{
@@ -68,12 +68,12 @@ func TestPeriods(t *testing.T) {
 			inOrder("2027-01-30 23:30", "2027-02-28 23:30", "2027-03-30 23:30"),
 		},
 		{
-			"a billing day of its own", "2027-01-04T10:00:00-03:00",
+			"an explicit billing day", "2027-01-04T10:00:00-03:00",
 			func(in *engine.NewSubscription) { in.Interval, in.BillingDay = "month", 31 },
 			inOrder("2027-01-04 10:00", "2027-02-28 10:00", "2027-03-31 10:00", "2027-04-30 10:00"),
 		},
 		{
-			"a billing day that is the first", "2027-01-04T10:00:00-03:00",
+			"the first as the billing day", "2027-01-04T10:00:00-03:00",
 			func(in *engine.NewSubscription) { in.Interval, in.BillingDay = "month", 1 },
 			inOrder("2027-01-04 10:00", "2027-02-01 10:00", "2027-03-01 10:00"),
 		},
@@ -98,9 +98,9 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// The periods of a Pix Automatico fall on the day of its first debit, not on
+// The periods of a Pix Automatico start on the day of its first debit, not on
 // that of the request.
-func TestPeriodsOfALateAuthorisation(t *testing.T) {
+func TestPeriodsOfALateAuthorization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.subscribe("", byPix)

@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// Split returns the records of c in changes of at most n of them. Balance, events
-// and timers are left out.
+// Split divides the resources of c into changes of at most n resources each. The
+// integration, the balance, events and timers are left out.
 func (c Change) Split(n int) []Change {
 	var parts []Change
 	for list := range slices.Chunk(c.Transactions, n) {
@@ -36,8 +36,8 @@ func (c Change) Split(n int) []Change {
 	return parts
 }
 
-// Shorten returns c with events that hold only the place and version of a resource
-// that c has too; [Change.Lengthen] of such a change sets them again.
+// Shorten returns c with events that hold only the Row of each resource that c
+// contains as well. [Change.Lengthen] puts the resources back.
 func (c Change) Shorten() Change {
 	c.Events = slices.Clone(c.Events)
 	for i := range c.Events {
@@ -65,7 +65,7 @@ func (c Change) Lengthen() {
 	}
 }
 
-// version returns the resource of a list with the place and version of r, or r.
+// version returns the resource in list that has the Row of r, or r if there is none.
 func version[R any, P interface {
 	*R
 	Stamp() *Row

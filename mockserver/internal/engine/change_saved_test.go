@@ -27,16 +27,16 @@ func TestAShortenedChangeHoldsEachResourceOnce(t *testing.T) {
 		{Transfer: &engine.Transfer{Row: transfer.Row}},
 		{Subscription: &engine.Subscription{Row: subscription.Row}},
 	}, short.Events)
-	assert.Same(t, own, c.Events[0].Transaction, "the change itself stays as it is")
+	assert.Same(t, own, c.Events[0].Transaction, "the original change is not modified")
 
 	short.Lengthen()
 	assert.Equal(t, c.Events, short.Events)
 	assert.Same(t, own, short.Events[0].Transaction)
 }
 
-// TestSplitLeavesNoRecordOut fills every member of a change, so that a new kind
-// of record can't be missing from compacted data files.
-func TestSplitLeavesNoRecordOut(t *testing.T) {
+// TestSplitLeavesNoResourceOut fills every list of a change, so that a new kind
+// of resource can't be missing from compacted data files.
+func TestSplitLeavesNoResourceOut(t *testing.T) {
 	t.Parallel()
 	var whole engine.Change
 	fields := reflect.ValueOf(&whole).Elem()
@@ -45,7 +45,7 @@ func TestSplitLeavesNoRecordOut(t *testing.T) {
 			f.Set(reflect.MakeSlice(f.Type(), 3, 3))
 		}
 	}
-	whole.Events, whole.Timers = nil, nil // not records
+	whole.Events, whole.Timers = nil, nil // not resources
 
 	var merged engine.Change
 	into := reflect.ValueOf(&merged).Elem()

@@ -17,7 +17,7 @@ const (
 	linkInactive  = "inactive"
 )
 
-// TimerExpireLink ends a link; its ID is the slug.
+// TimerExpireLink expires a link; its ID is the slug.
 const TimerExpireLink TimerKind = "checkout.expire_link"
 
 // NewLink is a request for a checkout link: the members of the resource that the
@@ -35,15 +35,15 @@ type NewLinkItem struct {
 	Quantity int
 }
 
-// ExistingForLink is the account's data that matters to a new link.
+// ExistingForLink is the data of the account on which a new link depends.
 type ExistingForLink struct {
-	Links    int // how many there are
-	Products int // how many there are in the catalogue
+	Links    int // number of links
+	Products int // number of catalog products
 	Product  func(externalID string) *CatalogProduct
 }
 
-// CreateLink creates a checkout link. A product whose external id exists is
-// updated in the catalogue, and so in every link that sells it.
+// CreateLink creates a checkout link. A product whose external id already exists
+// is updated, in every link that sells it.
 func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal) {
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(env.Now) {
 		return Change{}, Invalid("expires_at", spec.CodeInvalid, spec.MustBeAfter(env.Now))
@@ -53,7 +53,7 @@ func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal
 	l.Slug = strings.ToLower(env.IDs.Alphanumeric(12))
 	l.PublicToken = publicKey(env)
 	l.Status = linkActive
-	for _, sold := range in.Sold { // the rules make sure that they agree
+	for _, sold := range in.Sold { // the rules reject products in different currencies
 		l.Currency = cmp.Or(l.Currency, sold.Currency)
 	}
 	l.Currency = cmp.Or(l.Currency, "BRL")
@@ -61,17 +61,17 @@ func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal
 		l.PaymentMethods = []string{pix, voucher, card}
 	}
 	l.CreatedAt, l.UpdatedAt = env.Now, env.Now
-	shelf := catalogue{existing: existing}
+	catalog := catalogUpdate{existing: existing}
 	var wrong []spec.Violation
 	for i, sold := range in.Sold {
-		if known := shelf.known(sold.ExternalID); known != nil && known.Currency != "" && known.Currency != l.CurrencyOf(&sold.CatalogProduct) {
+		if known := catalog.known(sold.ExternalID); known != nil && known.Currency != "" && known.Currency != l.CurrencyOf(&sold.CatalogProduct) {
 			wrong = append(wrong, spec.Violation{
 				Field: "products[" + strconv.Itoa(i) + "].currency", Code: spec.CodeInvalid,
-				Message: "must be " + known.Currency + ", in which earlier links sell this external_id",
+				Message: "must be " + known.Currency + ", the currency in which earlier links sell this external_id",
 			})
 			continue
 		}
-		p := shelf.upsert(sold.CatalogProduct)
+		p := catalog.upsert(sold.CatalogProduct)
 		l.Items = append(l.Items, LinkItem{
 			ID:        l.ID*100 + int64(i+1),
 			ProductID: p.ID,
@@ -81,7 +81,7 @@ func CreateLink(env Env, in NewLink, existing ExistingForLink) (Change, *Refusal
 	if wrong != nil {
 		return Change{}, InvalidFields(wrong)
 	}
-	c := Change{Links: []*Link{&l}, Products: shelf.changed}
+	c := Change{Links: []*Link{&l}, Products: catalog.changed}
 	if !l.ExpiresAt.IsZero() {
 		c.Timers = []Timer{{At: l.ExpiresAt, Kind: TimerExpireLink, ID: l.Slug}}
 	}
@@ -98,15 +98,15 @@ func publicKey(env Env) string {
 	return prefix + strings.ToLower(env.IDs.Alphanumeric(24))
 }
 
-// catalogue is the products of an account while a link is created.
-type catalogue struct {
+// catalogUpdate collects the products that a new link adds or updates.
+type catalogUpdate struct {
 	existing ExistingForLink
 	added    int
 	changed  []*CatalogProduct
 }
 
 // upsert adds a product, or replaces the one with its external id.
-func (c *catalogue) upsert(p CatalogProduct) *CatalogProduct {
+func (c *catalogUpdate) upsert(p CatalogProduct) *CatalogProduct {
 	p.Type = cmp.Or(p.Type, "physical")
 	if known := c.known(p.ExternalID); known != nil {
 		p.ID = known.ID
@@ -118,8 +118,8 @@ func (c *catalogue) upsert(p CatalogProduct) *CatalogProduct {
 	return &p
 }
 
-// known finds a product by its external id, also one of this same request.
-func (c *catalogue) known(externalID string) *CatalogProduct {
+// known finds a product by its external id, including those of the same request.
+func (c *catalogUpdate) known(externalID string) *CatalogProduct {
 	if externalID == "" {
 		return nil
 	}
@@ -132,14 +132,16 @@ func (c *catalogue) known(externalID string) *CatalogProduct {
 }
 
 // CurrencyOf returns the currency of a product in l. It is that of the link,
-// but for a link of an earlier version, which may sell in two.
+// except in a link of an earlier version, which may have products in two
+// currencies.
 func (l *Link) CurrencyOf(p *CatalogProduct) string { return cmp.Or(p.Currency, l.Currency) }
 
 // Catalog finds a product by its id.
 type Catalog func(id int64) *CatalogProduct
 
-// Total is the total of l in cents: its amount, or the sum of its products at their
-// current prices, at most the greatest integer that every JSON reader keeps exactly.
+// Total returns the total of l in cents: its amount, or the sum of its products at
+// their current prices. It is at most the largest integer that every JSON parser
+// reads exactly.
 func (l *Link) Total(products Catalog) int64 {
 	sum := l.Amount
 	for _, item := range l.Items {
@@ -152,8 +154,8 @@ func (l *Link) Total(products Catalog) int64 {
 	return sum
 }
 
-// positions returns the products as a transaction lists them.
-func (l *Link) positions(products Catalog) []Product {
+// lineItems returns the products as a transaction lists them.
+func (l *Link) lineItems(products Catalog) []Product {
 	if len(l.Items) == 0 {
 		return []Product{{Name: cmp.Or(l.Title, "Checkout"), Price: l.Amount, Quantity: 1}}
 	}
@@ -171,7 +173,7 @@ func (l *Link) positions(products Catalog) []Product {
 	return list
 }
 
-// gone rejects a transition that only an active link allows.
+// gone rejects a transition that requires an active link.
 func (l *Link) gone() *Refusal {
 	if l.Status == linkActive {
 		return nil
@@ -180,19 +182,20 @@ func (l *Link) gone() *Refusal {
 		"This checkout link is "+l.Status+".")
 }
 
-// ExpireLink ends a link, and with it the sessions that wait for their buyer.
-// sessions are the link's.
+// ExpireLink expires a link and those of its sessions that wait for their buyer.
 func ExpireLink(env Env, l *Link, sessions []*Session) (Change, *Refusal) {
 	return closeLink(env, l, sessions, linkExpired)
 }
 
-// DeactivateLink deactivates a link, as its merchant would.
+// DeactivateLink deactivates a link, as its merchant would, and expires those of
+// its sessions that wait for their buyer.
 func DeactivateLink(env Env, l *Link, sessions []*Session) (Change, *Refusal) {
 	return closeLink(env, l, sessions, linkInactive)
 }
 
-// ExpireLinkInTime is ExpireLink by timer.
-func ExpireLinkInTime(env Env, l *Link, sessions []*Session) Change {
+// ExpireLinkByTimer is ExpireLink for its timer. Before the expiry it changes
+// nothing.
+func ExpireLinkByTimer(env Env, l *Link, sessions []*Session) Change {
 	if env.Now.Before(l.ExpiresAt) {
 		return Change{}
 	}

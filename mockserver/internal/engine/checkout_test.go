@@ -110,7 +110,7 @@ func TestLinkStates(t *testing.T) {
 		assert.Equal(t, engine.CodeCheckoutGone, refusal.Code)
 		assert.Len(t, w.transactions.order, 2)
 	})
-	t.Run("active to expired in time", func(t *testing.T) {
+	t.Run("active to expired when its time is over", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		in := amountLink(4990)
@@ -118,7 +118,7 @@ func TestLinkStates(t *testing.T) {
 		slug := w.link(in)
 		w.advance(50 * time.Minute)
 		open := w.visit(slug, "")
-		assert.True(t, engine.ExpireLinkInTime(w.env, w.links.rows[slug], nil).Empty(), "not before")
+		assert.True(t, engine.ExpireLinkByTimer(w.env, w.links.rows[slug], nil).Empty(), "not before")
 		w.advance(10 * time.Minute)
 		assert.Equal(t, "expired", w.links.rows[slug].Status)
 		assert.Equal(t, "expired", w.sessions.rows[open].Status)
@@ -145,7 +145,7 @@ func TestLinkStates(t *testing.T) {
 		w.advance(10 * 365 * 24 * time.Hour)
 		assert.Equal(t, "active", w.links.rows[slug].Status)
 	})
-	t.Run("expires_at lies ahead", func(t *testing.T) {
+	t.Run("expires_at must be in the future", func(t *testing.T) {
 		t.Parallel()
 		in := amountLink(4990)
 		in.ExpiresAt = start()
@@ -154,7 +154,7 @@ func TestLinkStates(t *testing.T) {
 		assert.Equal(t, "expires_at", refusal.Fields[0].Field)
 		assert.Equal(t, spec.CodeInvalid, refusal.Fields[0].Code)
 	})
-	t.Run("active to expired and to inactive by control, not twice", func(t *testing.T) {
+	t.Run("active to expired or inactive by control, but not twice", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		for status, end := range map[string]func(engine.Env, *engine.Link, []*engine.Session) (engine.Change, *engine.Refusal){
@@ -175,7 +175,7 @@ func TestLinkStates(t *testing.T) {
 
 func TestSessionStates(t *testing.T) {
 	t.Parallel()
-	t.Run("opened, resumed, opened anew", func(t *testing.T) {
+	t.Run("opened, resumed, opened again", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		slug, other := w.link(amountLink(4990)), w.link(amountLink(1))
@@ -187,8 +187,8 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, start(), s.CreatedAt)
 		assert.Equal(t, start(), s.UpdatedAt)
 		assert.Equal(t, first, w.visit(slug, first), "a live session resumes")
-		assert.NotEqual(t, first, w.visit(other, first), "of its own link only")
-		w.env.Now = s.ExpiresAt // and its timer has not come yet
+		assert.NotEqual(t, first, w.visit(other, first), "only for its own link")
+		w.env.Now = s.ExpiresAt // its timer has not fired yet
 		assert.NotEqual(t, first, w.visit(slug, first))
 		refusal := w.fill(first, engine.SessionUpdate{Method: "pix"})
 		require.NotNil(t, refusal)
@@ -218,7 +218,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, start(), s.MethodAt)
 		assert.Equal(t, start().Add(time.Minute), s.UpdatedAt)
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Email = "" }}))
-		assert.Equal(t, "open", w.sessions.rows[id].Status, "and back")
+		assert.Equal(t, "open", w.sessions.rows[id].Status, "back to open")
 	})
 	t.Run("the method may come last", func(t *testing.T) {
 		t.Parallel()
@@ -238,7 +238,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, []spec.Violation{{Field: "buyer.address.zipCode", Code: spec.CodeRequired, Message: "is required"}},
 			engine.Missing(w.env, w.sessions.rows[id]))
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) { b.Address = &engine.Address{City: "São Paulo"} }}))
-		assert.Equal(t, "open", w.sessions.rows[id].Status, "with its zip code")
+		assert.Equal(t, "open", w.sessions.rows[id].Status, "the zip code is missing")
 		require.Nil(t, w.fill(id, engine.SessionUpdate{Buyer: func(b *engine.Buyer) {
 			b.Address = &engine.Address{Street: "Rua das Flores", City: "São Paulo", ZipCode: "01001000", Country: "BR"}
 		}}))
@@ -290,7 +290,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "completed", w.sessions.rows[id].Status, "a refund does not undo the sale")
 		assert.Equal(t, 1, w.links.rows[slug].UsedCount)
 	})
-	t.Run("a payment that was started is the one that is paid", func(t *testing.T) {
+	t.Run("buying pays the payment that was started", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.ready(w.link(amountLink(4990)), "pix")
@@ -313,7 +313,7 @@ func TestSessionStates(t *testing.T) {
 			s := w.sessions.rows[id]
 			assert.Equal(t, "ready", s.Status, name)
 			assert.Empty(t, s.TransactionID)
-			assert.Equal(t, w.env.Now.Add(30*time.Minute), s.ExpiresAt, "with a new time")
+			assert.Equal(t, w.env.Now.Add(30*time.Minute), s.ExpiresAt, "with a new expiry")
 			require.Nil(t, w.buy(id))
 			assert.Equal(t, "completed", w.sessions.rows[id].Status)
 			assert.Len(t, w.transactions.order, 2)
@@ -329,7 +329,7 @@ func TestSessionStates(t *testing.T) {
 		w.advance(30 * time.Minute)
 		assert.Equal(t, "expired", w.sessions.rows[id].Status)
 	})
-	t.Run("the time of a session that is ready again is the new one", func(t *testing.T) {
+	t.Run("a session that is ready again expires at its new expiry", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.ready(w.link(amountLink(4990)), "credit_card")
@@ -351,12 +351,12 @@ func TestSessionStates(t *testing.T) {
 		expires := w.sessions.rows[id].ExpiresAt
 		w.advance(time.Minute)
 		require.Nil(t, w.move(first, setStatus("canceled")))
-		assert.Equal(t, expires, w.sessions.rows[id].ExpiresAt, "nor the buyer who chooses")
+		assert.Equal(t, expires, w.sessions.rows[id].ExpiresAt, "nor does it affect a buyer who chooses again")
 		require.Nil(t, w.begin(id))
 		require.Nil(t, w.move(first, setStatus("refused")))
 		assert.Equal(t, "processing", w.sessions.rows[id].Status)
 	})
-	t.Run("an earlier attempt that is paid after all is the session's payment", func(t *testing.T) {
+	t.Run("an earlier attempt that is paid after all completes the session", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.ready(w.link(amountLink(4990)), "credit_card")
@@ -384,7 +384,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, engine.CodeInvalidState, refusal.Code)
 		assert.Equal(t, "pending", w.transactions.rows[w.sessions.rows[second].TransactionID].Status)
 	})
-	t.Run("a session that expired with its link stays so when its payment ends", func(t *testing.T) {
+	t.Run("a session that expired with its link stays expired when its payment is canceled", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		slug := w.link(amountLink(4990))
@@ -398,7 +398,7 @@ func TestSessionStates(t *testing.T) {
 		require.Nil(t, refusal)
 		assert.True(t, c.Empty())
 	})
-	t.Run("a link that is used up ends its other sessions", func(t *testing.T) {
+	t.Run("a link that is used up expires its other sessions", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		slug := w.link(amountLink(4990))
@@ -482,7 +482,7 @@ func TestLinkProducts(t *testing.T) {
 	nothing := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Gift"})), "pix")
 	require.NotNil(t, w.buy(nothing), "nothing to pay")
 	tooMuch := w.ready(w.link(productLink(engine.CatalogProduct{Name: "Ship", Price: spec.MaxAmount})), "pix")
-	require.NotNil(t, w.buy(tooMuch), "more than a transaction may have")
+	require.NotNil(t, w.buy(tooMuch), "more than the maximum amount of a transaction")
 	assert.Empty(t, w.transactions.order)
 
 	twice := w.link(productLink(mug, mug))
@@ -492,7 +492,7 @@ func TestLinkProducts(t *testing.T) {
 	assert.Equal(t, w.links.rows[twice].Items[0].ProductID, w.links.rows[twice].Items[1].ProductID, "new in the same request")
 	single := productLink(pen)
 	single.Sold[0].Quantity = 0
-	assert.Equal(t, 1, w.links.rows[w.link(single)].Items[0].Quantity, "one if none is given")
+	assert.Equal(t, 1, w.links.rows[w.link(single)].Items[0].Quantity, "1 by default")
 
 	id := w.ready(first, "pix")
 	require.Nil(t, w.buy(id))
@@ -504,8 +504,7 @@ func TestLinkProducts(t *testing.T) {
 	}, tx.Products)
 }
 
-// A link can be paid from the smallest amount that a transaction may have to the
-// largest.
+// A link can be paid if its total is an amount that a transaction may have.
 func TestLinkTotals(t *testing.T) {
 	t.Parallel()
 	for total, payable := range map[int64]bool{0: false, spec.MinAmount: true, spec.MaxAmount: true, spec.MaxAmount + 1: false} {
@@ -525,9 +524,8 @@ func TestLinkTotals(t *testing.T) {
 	}
 }
 
-// A total stays an integer that every JSON parser reads exactly, whatever the prices
-// are.
-func TestTheTotalOfALinkStopsAtTheGreatestSafeInteger(t *testing.T) {
+// Whatever the prices are, a total is an integer that every JSON parser reads exactly.
+func TestTheTotalOfALinkIsAtMostTheLargestSafeInteger(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		amount, price int64
@@ -548,8 +546,8 @@ func TestTheTotalOfALinkStopsAtTheGreatestSafeInteger(t *testing.T) {
 	}
 }
 
-// Each product that an earlier link sells in another currency is named, also the second
-// one with the same external id.
+// Each product that an earlier link sells in another currency is named, even if two of
+// them have the same external id.
 func TestEveryProductInAnotherCurrencyIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -571,7 +569,7 @@ func TestEveryProductInAnotherCurrencyIsNamed(t *testing.T) {
 	assert.Equal(t, spec.CodeInvalid, refusal.Fields[0].Code)
 }
 
-// The key of a link's page tells the environment.
+// The prefix of a link's public key depends on the environment.
 func TestPublicKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

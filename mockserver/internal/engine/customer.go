@@ -4,7 +4,7 @@ package engine
 const customerActive = "active"
 
 // CreateCustomer creates a customer with the members that the request sets.
-// first is the one that already has in.ExternalRef, or nil; e-mails and
+// first is the customer that already has in.ExternalRef, or nil; e-mails and
 // documents may repeat.
 func CreateCustomer(env Env, first *Customer, in Customer) (Change, *Refusal) {
 	if first != nil {

@@ -1,7 +1,10 @@
-// Package engine holds the states and rules of the gateway as pure functions: each
-// takes resources, an input and the time, and returns a [Change] or a [Refusal]. It
-// takes no lock, reads no clock and does no I/O. A transition copies a resource and
-// puts the changed copy into the Change, which the store applies whole or not at all.
+// Package engine implements the states and rules of the gateway as pure functions:
+// each takes resources, an input and the time, and returns a [Change] or a [Refusal].
+// They take no lock, read no clock and do no I/O. A transition copies a resource and
+// puts the modified copy into the Change, which the store applies as a whole or not
+// at all.
+//
+// The rows that comments refer to, such as row X1, are those of docs/states.md.
 package engine
 
 import (
@@ -10,18 +13,17 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// Env is the environment of every transition, besides its records and its
-// input.
+// Env is what a transition depends on besides its resources and its input.
 type Env struct {
 	Now     time.Time // time of the virtual clock, UTC, whole milliseconds
 	Dialect spec.Dialect
-	Sandbox bool          // the environment; false is production
-	IDs     IDs           // seeded: the same seed and calls make the same ids
+	Sandbox bool          // the environment; false means production
+	IDs     IDs           // with the same seed, the same calls return the same ids
 	AutoPay time.Duration // after which a pending transaction is paid automatically; 0 means never
 	Fee     int64         // the gateway's fee for a payment, in cents
 }
 
-// IDs generates the identifiers and codes of new records.
+// IDs generates the ids and codes of new resources.
 type IDs interface {
 	// UUID returns a version 7 UUID for now.
 	UUID(now time.Time) string
@@ -31,7 +33,7 @@ type IDs interface {
 	EndToEndID(now time.Time) string
 }
 
-// Change is everything that one transition changes. Its records are new or
+// Change is everything that one transition changes. Its resources are new or
 // replace those with the same id.
 type Change struct {
 	Transactions  []*Transaction
@@ -50,14 +52,14 @@ type Change struct {
 	Timers  []Timer
 }
 
-// Event is a webhook to be sent: its kind, and the resource as it is now, of
-// which exactly one is set.
+// Event is a webhook to be sent: its kind, and the resource after the transition.
+// Exactly one of Transaction, Transfer and Subscription is set.
 type Event struct {
 	ID   string    // unique, set by the store
 	At   time.Time // of the transition, set by the store
 	Kind string    // "transaction.paid"
 
-	PreviousStatus string // of a subscription, "" if the event creates it
+	PreviousStatus string // of a subscription; "" if the transition creates it
 	Attempt        int    // of a failed subscription charge, from 1
 	FailureReason  string // of a failed subscription charge
 
@@ -66,8 +68,8 @@ type Event struct {
 	Subscription *Subscription
 }
 
-// And returns c followed by next. If both hold a record, next's is the newer
-// one.
+// And returns c followed by next. If both contain a resource, the version in next
+// is the newer one.
 func (c Change) And(next Change) Change {
 	c.Transactions = append(c.Transactions, next.Transactions...)
 	c.Customers = append(c.Customers, next.Customers...)
@@ -87,7 +89,7 @@ func (c Change) And(next Change) Change {
 	return c
 }
 
-// Empty reports whether c changes nothing.
+// Empty reports whether c changes nothing. Timers alone are no change.
 func (c Change) Empty() bool {
 	return len(c.Transactions)+len(c.Customers)+len(c.Transfers)+len(c.Subscriptions)+len(c.Links)+len(c.Sessions)+
 		len(c.Products)+len(c.Responses)+len(c.Spent)+len(c.Events) == 0 && c.Integration == nil && c.Balance == 0
@@ -105,7 +107,7 @@ type Timer struct {
 // TimerKind names the transition of a Timer: "transaction.expire".
 type TimerKind string
 
-// Refusal is a transition that its guard rejected: nothing changes.
+// Refusal is the reason why a transition was rejected. Nothing changes.
 type Refusal struct {
 	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF, NOT_REFUNDABLE
 	Detail   string // one sentence for people

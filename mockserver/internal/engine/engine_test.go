@@ -11,12 +11,12 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// invalid is the rejection of a member with an invalid value.
+// invalid returns the violation of a rule about the value of a field.
 func invalid(field string) []spec.Violation {
 	return []spec.Violation{{Field: field, Code: spec.CodeInvalid}}
 }
 
-// eachField returns a Change for each of its fields, with only that one set.
+// eachField returns, for each field of a Change, one with only that field set.
 func eachField(t *testing.T) map[string]engine.Change {
 	t.Helper()
 	changes := map[string]engine.Change{}
@@ -53,7 +53,7 @@ func TestChangeEmpty(t *testing.T) {
 	for name, c := range eachField(t) {
 		assert.Equal(t, name == "Timers", c.Empty(), name)
 		for other, and := range eachField(t) {
-			if name != "Balance" { // of which two may cancel each other out
+			if name != "Balance" { // two balances may cancel each other out
 				assert.Equal(t, name == "Timers" && other == "Timers", c.And(and).Empty(), "%s and %s", name, other)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// FuzzActions turns every byte into one action on one record, whatever its
+// FuzzActions turns every byte into one action on one resource, whatever its
 // state. The world checks the invariants after every change.
 func FuzzActions(f *testing.F) {
 	f.Add([]byte("a payment, a trial, a payout"))
@@ -26,8 +26,8 @@ func FuzzActions(f *testing.F) {
 	})
 }
 
-// TestRandomActions is the same without a fuzzer: seeded, so that a failure
-// repeats.
+// TestRandomActions does the same as FuzzActions with random actions. They are
+// seeded, so that a failure can be reproduced.
 func TestRandomActions(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -44,7 +44,7 @@ func TestRandomActions(t *testing.T) {
 	assert.ElementsMatch(t, documentedKinds(), slices.Collect(maps.Keys(seen)), "every documented kind and no other")
 }
 
-// documentedKinds are the interface document's, with their spelling.
+// documentedKinds returns the kinds of events that the interface document lists.
 func documentedKinds() []string {
 	return []string{
 		"transaction.created", "transaction.pending", "transaction.paid", "transaction.cancelled",
@@ -56,7 +56,7 @@ func documentedKinds() []string {
 	}
 }
 
-// act performs the action that the byte chooses, on the record that it chooses.
+// act performs the action that the byte selects, on the resource that it selects.
 func (w *world) act(a byte) {
 	w.tb.Helper()
 	all := []func(byte){
@@ -68,7 +68,7 @@ func (w *world) act(a byte) {
 
 func pick[T any](n byte, list []T) T { return list[int(n)%len(list)] }
 
-// any returns a record of the table, or nil.
+// any returns one of the newest five resources of the table, or nil.
 func (t *table[R]) any(n byte) *R {
 	if len(t.order) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (w *world) actTransaction(n byte) {
 	}
 }
 
-// actCharge acts on a subscription's latest transaction, also through the
-// sandbox status, which is unguarded.
+// actCharge acts on a subscription's latest transaction, by a regular transition
+// or by setting its sandbox status, which every state allows.
 func (w *world) actCharge(n byte) {
 	s := w.subscriptions.any(n)
 	if s == nil || s.Latest == nil {
@@ -182,7 +182,7 @@ func (w *world) actCheckout(n byte) {
 		}
 		w.link(in)
 	case n%9 == 0:
-		c, _ := engine.ExpireLink(w.env, l, w.ofLink(l))
+		c, _ := engine.ExpireLink(w.env, l, w.sessionsOf(l))
 		w.apply(c)
 	default:
 		c, _ := engine.OpenSession(w.env, l, w.sessions.any(n))
@@ -190,8 +190,8 @@ func (w *world) actCheckout(n byte) {
 	}
 }
 
-// ofLink returns the sessions of a link, as control finds them.
-func (w *world) ofLink(l *engine.Link) []*engine.Session {
+// sessionsOf returns the sessions of a link.
+func (w *world) sessionsOf(l *engine.Link) []*engine.Session {
 	return slices.DeleteFunc(w.sessions.all(), func(s *engine.Session) bool { return s.Slug != l.Slug })
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// The v1 states that follow the transaction; all others exist by control only.
+// The v1 states that SetLegacyStatus handles like changes of the transaction.
 const (
 	legacyWaiting   = "WAITING_PAYMENT"
 	legacyPaid      = "PAID"
@@ -17,8 +17,8 @@ const (
 	legacyRefund    = "REFUND"
 )
 
-// TokenizationRetired is when POST /v2/payment_token/:public_token ended:
-// midnight in UTC-3.
+// TokenizationRetired returns the time at which POST /v2/payment_token/:public_token
+// was retired: midnight in UTC-3.
 func TokenizationRetired() time.Time { return time.Date(2026, time.August, 1, 3, 0, 0, 0, time.UTC) }
 
 // NewLegacyPayment is a v1 request for a Pix payment.
@@ -27,7 +27,7 @@ type NewLegacyPayment struct {
 
 	Amount   int64 // cents
 	Buyer    Buyer
-	Lifetime time.Duration // 0 is [PixLifetime]
+	Lifetime time.Duration // 0 means [PixLifetime]
 }
 
 // CreateLegacyPayment creates the Pix transaction of a v1 payment.
@@ -46,7 +46,7 @@ func CreateLegacyPayment(env Env, in NewLegacyPayment) (Change, *Refusal) {
 	}, Existing{})
 }
 
-// Reference is the merchant's own reference of t: that of a v1 payment is not
+// Reference returns the merchant's own reference of t. That of a v1 payment is not
 // an idempotency key and may repeat.
 func (t *Transaction) Reference() string {
 	if t.Legacy != nil {
@@ -55,7 +55,7 @@ func (t *Transaction) Reference() string {
 	return t.ExternalRef
 }
 
-// LegacyStatus is the v1 state of t, which must be a v1 payment.
+// LegacyStatus returns the v1 state of t, which must be a v1 payment.
 func (t *Transaction) LegacyStatus() string {
 	if t.Legacy.Label != "" && t.Legacy.LabelFor == t.Status {
 		return t.Legacy.Label
@@ -82,9 +82,10 @@ func legacyStatusOf(t *Transaction) string {
 	}
 }
 
-// SetLegacyStatus puts a v1 payment into any v1 state. PAID, CANCELLED and
-// REFUND move the transaction and its money, if its state allows; every other
-// state is a label that stays until the transaction changes.
+// SetLegacyStatus puts a v1 payment into a v1 state. PAID, CANCELLED and REFUND
+// change the transaction and the balance, if the transaction's state allows it.
+// WAITING_PAYMENT can't be set once the payment is over. Any other state is a label
+// that stays until the transaction changes.
 func SetLegacyStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 	switch {
 	case t.Legacy == nil:
@@ -100,7 +101,7 @@ func SetLegacyStatus(env Env, t *Transaction, status string) (Change, *Refusal) 
 	case status == legacyRefund:
 		return Refund(env, t, RefundRequest{})
 	case status == legacyWaiting:
-		return Change{}, NewRefusal(CodeInvalidState, "A payment that is "+t.Status+" can't wait for its payment again.")
+		return Change{}, NewRefusal(CodeInvalidState, "A payment that is "+t.Status+" can't go back to WAITING_PAYMENT.")
 	}
 	return label(env, t, status), nil
 }
@@ -116,15 +117,15 @@ func label(env Env, t *Transaction, status string) Change {
 // integrationActive is the only state of an integration.
 const integrationActive = "active"
 
-// IntegrationUpdate configures where a v1 account gets its webhooks; nil is
+// IntegrationUpdate sets the webhook URLs of a v1 account; nil leaves one
 // unchanged.
 type IntegrationUpdate struct {
 	WebhookURL    *string
 	PixWebhookURL *string
 }
 
-// ConfigureIntegration changes the integration of an account; current is nil
-// before the first time.
+// ConfigureIntegration changes the integration of an account. current is nil if
+// the account has none yet.
 func ConfigureIntegration(env Env, current *Integration, in IntegrationUpdate) Change {
 	next := Integration{Status: integrationActive}
 	if current == nil {
@@ -141,7 +142,7 @@ func ConfigureIntegration(env Env, current *Integration, in IntegrationUpdate) C
 	return Change{Integration: &next}
 }
 
-// TokenizationEnded rejects the tokenization after its retirement.
+// TokenizationEnded rejects a tokenization request after the retirement.
 func TokenizationEnded(now time.Time) *Refusal {
 	if now.Before(TokenizationRetired()) {
 		return nil
@@ -150,8 +151,8 @@ func TokenizationEnded(now time.Time) *Refusal {
 		"Tokenization by API has been retired: collect cards with the client-side payment element.")
 }
 
-// PaymentToken returns the card behind the public token of the retired
-// tokenization: the same one each time.
+// PaymentToken returns the card that belongs to a public token of the retired
+// tokenization. It is the same one each time.
 func PaymentToken(publicToken string) *Card {
 	if spec.HasTokenPrefix(publicToken) {
 		return cardOf(publicToken)

@@ -37,7 +37,7 @@ func TestLegacyStatusFollowsTheTransaction(t *testing.T) {
 		{"created", nil, "WAITING_PAYMENT"},
 		{"paid", []transition{engine.Pay}, "PAID"},
 		{"canceled", []transition{engine.Cancel}, "CANCELLED"},
-		{"refunded in part", []transition{engine.Pay, refundPart}, "REFUND"},
+		{"partially refunded", []transition{engine.Pay, refundPart}, "REFUND"},
 		{"captured", []transition{setStatus("captured")}, "PAID"},
 		{"refused", []transition{setStatus("refused")}, "DECLINED"},
 		{"charged back", []transition{setStatus("chargedback")}, "REVERSED"},
@@ -116,7 +116,7 @@ func TestLegacyStatusByControl(t *testing.T) {
 		require.Nil(t, w.move(id, engine.Pay))
 		assert.Equal(t, "PAID", w.transactions.rows[id].LegacyStatus())
 	})
-	t.Run("refusals", func(t *testing.T) {
+	t.Run("rejections", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		refusal := w.move(w.legacyPayment(), set("WON"))
@@ -145,7 +145,7 @@ func TestLegacyReferencesMayRepeat(t *testing.T) {
 
 	c, refusal := engine.CreateLegacyPayment(w.env, engine.NewLegacyPayment{Amount: 1})
 	w.do(c, refusal)
-	assert.Equal(t, start().Add(24*time.Hour), c.Transactions[0].Pix.ExpirationDate, "a day if none is sent")
+	assert.Equal(t, start().Add(24*time.Hour), c.Transactions[0].Pix.ExpirationDate, "24 hours by default")
 	assert.Equal(t, "Pix", c.Transactions[0].Products[0].Name)
 	assert.Equal(t, "order-2", (&engine.Transaction{ExternalRef: "order-2"}).Reference())
 }

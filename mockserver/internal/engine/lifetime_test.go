@@ -11,8 +11,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// diary formats events as lines: the day, the kind and the state.
-func (w *world) diary() []string {
+// eventLog formats the events since it was last called as lines: the day, the kind
+// and the state.
+func (w *world) eventLog() []string {
 	var lines []string
 	for _, e := range w.events[w.read:] {
 		line := e.at.Format("2006-01-02 ") + e.Kind
@@ -30,9 +31,9 @@ func (w *world) diary() []string {
 	return lines
 }
 
-// Three years of a monthly subscription that was made on a 31st: every date,
-// every charge and every webhook, in order. In the months named below the first
-// charge, or the first and the retry of day 3, fail.
+// Three years of a monthly subscription that was created on a 31st: every date,
+// every charge and every webhook, in order. In the cycles listed below, the first
+// charge fails, or both the first charge and the retry on day 3.
 func TestThreeYearsOfAMonthlySubscription(t *testing.T) {
 	t.Parallel()
 	failures := map[int]int{3: 1, 9: 2, 14: 1, 25: 2, 36: 1} // attempts that fail, by cycle
@@ -86,17 +87,17 @@ func TestThreeYearsOfAMonthlySubscription(t *testing.T) {
 	}
 	took := time.Since(began)
 
-	assert.Equal(t, want, w.diary())
+	assert.Equal(t, want, w.eventLog())
 	s := w.sub(id)
 	assert.Len(t, s.ChargeIDs, charges)
 	assert.Equal(t, monthsAfter(made, 35), s.CurrentPeriodStart)
 	assert.Equal(t, monthsAfter(made, 36), s.CurrentPeriodEnd)
 	assert.Equal(t, int64(paid)*(4990-149), w.balance)
-	assert.Less(t, took, 5*time.Second, "the clock is not the wall clock")
+	assert.Less(t, took, 5*time.Second, "the test does not wait for wall time")
 }
 
-// monthsAfter is implemented differently from the engine: it walks back from a
-// day that the month does not have.
+// monthsAfter is implemented differently from the engine: it steps back from days
+// that the month does not have.
 func monthsAfter(t time.Time, n int) time.Time {
 	for day := t.Day(); ; day-- {
 		at := time.Date(t.Year(), t.Month()+time.Month(n), day, t.Hour(), 0, 0, 0, time.UTC)
@@ -106,18 +107,18 @@ func monthsAfter(t time.Time, n int) time.Time {
 	}
 }
 
-// A cycle in dunning is not charged twice, and the periods that end meanwhile
-// wait until it is over; then each is charged once.
+// Periods that start while an earlier one is in dunning are not charged until the
+// dunning succeeds. Then each of them is charged once.
 func TestDunningLongerThanThePeriod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.subscribe("pgct_ok", daily)
 	require.Nil(t, w.take(id, does(failNext(2)))) // day 1 and the retry of day 4
 	w.advance(6*24*time.Hour - time.Second)
-	assert.Equal(t, 2, w.sub(id).Cycle, "day 2 waits")
+	assert.Equal(t, 2, w.sub(id).Cycle, "the next period waits")
 	assert.Equal(t, "past_due", w.sub(id).Status)
 	w.emitted()
-	w.diary()
+	w.eventLog()
 	w.advance(time.Second)
 	day := "2027-01-10 "
 	renewed := func(cycle int) []string {
@@ -130,9 +131,9 @@ func TestDunningLongerThanThePeriod(t *testing.T) {
 	for cycle := 2; cycle <= 7; cycle++ {
 		want = append(want, renewed(cycle)...)
 	}
-	assert.Equal(t, want, w.diary())
+	assert.Equal(t, want, w.eventLog())
 	s := w.sub(id)
-	assert.Equal(t, start().AddDate(0, 0, 6), s.CurrentPeriodStart, "the boundaries have not moved")
+	assert.Equal(t, start().AddDate(0, 0, 6), s.CurrentPeriodStart, "dunning does not move the periods")
 	assert.Equal(t, start().AddDate(0, 0, 7), s.CurrentPeriodEnd)
 }
 
@@ -141,7 +142,7 @@ func TestRetryOffsetsInAnyOrder(t *testing.T) {
 	w := newWorld(t)
 	id := w.subscribe("pgct_renewal_fails", func(in *engine.NewSubscription) { in.RetryOffsetsDays = []int{10, 2, 2, 30} })
 	w.advance(month * 24 * time.Hour)
-	w.diary()
+	w.eventLog()
 	w.advance(60 * 24 * time.Hour)
 	assert.Equal(t, []string{
 		"2027-02-06 subscription.payment_failed attempt 2 declined",
@@ -151,9 +152,9 @@ func TestRetryOffsetsInAnyOrder(t *testing.T) {
 		"2027-03-06 subscription.payment_failed attempt 4 declined",
 		"2027-03-06 subscription.canceled canceled cycle 2",
 		"2027-03-06 transaction.created refused 4990",
-	}, w.diary())
+	}, w.eventLog())
 	assert.Equal(t, "payment_failure", w.sub(id).CancellationReason)
-	assert.Equal(t, []int{10, 2, 2, 30}, w.sub(id).RetryOffsetsDays, "kept as sent")
+	assert.Equal(t, []int{10, 2, 2, 30}, w.sub(id).RetryOffsetsDays, "stored as sent")
 }
 
 // The test token fails the first two attempts of every renewal.

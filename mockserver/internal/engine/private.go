@@ -1,10 +1,10 @@
 package engine
 
-// Values of a resource that must not be logged: documents, Pix keys, card and
-// session tokens. They may also occur in a reference or another string that the
-// merchant chose.
+// Values of a resource that must not be logged: documents, Pix keys, client
+// secrets, card and session tokens. They may also occur in a reference or another
+// string that the merchant chose.
 
-// Private returns the values of a transaction that must not be shown.
+// Private returns the values of a transaction that must not be logged.
 func (t *Transaction) Private() []string {
 	list := t.Buyer.private()
 	if t.Card != nil {
@@ -16,10 +16,10 @@ func (t *Transaction) Private() []string {
 	return list
 }
 
-// Private returns the values of a transfer that must not be shown.
+// Private returns the values of a transfer that must not be logged.
 func (t *Transfer) Private() []string { return []string{t.PixKey} }
 
-// Private returns the values of a subscription that must not be shown.
+// Private returns the values of a subscription that must not be logged.
 func (s *Subscription) Private() []string {
 	list := s.Customer.private()
 	if s.Card != nil {
@@ -28,10 +28,10 @@ func (s *Subscription) Private() []string {
 	return list
 }
 
-// Private returns the values of a customer that must not be shown.
+// Private returns the values of a customer that must not be logged.
 func (c *Customer) Private() []string { return c.Buyer.private() }
 
-// Private returns the values of a session that must not be shown.
+// Private returns the values of a session that must not be logged.
 func (s *Session) Private() []string { return append(s.Buyer.private(), s.Token) }
 
 func (b *Buyer) private() []string {

@@ -2,17 +2,16 @@ package engine
 
 import "time"
 
-// The records are the stored form: plain values in cents and UTC, with the zero
-// time for "not yet" and "" for null. The views of httpapi and of deliver turn
-// them into JSON.
+// The resources in their stored form: amounts in cents, times in UTC, the zero time
+// for "not yet" and "" for null. Packages httpapi and deliver convert them to JSON.
 
-// Row is what the store adds to a record.
+// Row holds the place and the version of a resource. The store sets it.
 type Row struct {
-	Seq uint64 // creation order among the account's records of this kind, from 1
+	Seq uint64 // creation order among the account's resources of this kind, from 1
 	Rev uint64 // counts the resource's versions, from 1
 }
 
-// Stamp gives the store access to the Row of a record.
+// Stamp gives the store access to the Row of a resource.
 func (r *Row) Stamp() *Row { return r }
 
 // Transaction is a payment.
@@ -42,14 +41,14 @@ type Transaction struct {
 	NextAction     *NextAction
 	Delivery       *Delivery
 	Card           *Card
-	SubscriptionID string // of a subscription's charge
-	SessionID      string // of a checkout session's payment
+	SubscriptionID string // for a subscription's charge
+	SessionID      string // for a checkout session's payment
 	Legacy         *LegacyPayment
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 }
 
-// Buyer is the person who pays. It has its own id or is a customer.
+// Buyer is the person who pays. Its id is that of a customer, or its own.
 type Buyer struct {
 	ID        string
 	Name      string
@@ -80,7 +79,8 @@ type Product struct {
 // Information is a key and a value.
 type Information struct{ Key, Value string }
 
-// Pix has the codes that a Pix payer sees.
+// Pix is the stored part of a Pix payment. For the code that the payer sees, see
+// [Transaction.QRCode].
 type Pix struct {
 	ExpirationDate time.Time
 	EndToEndID     string
@@ -107,7 +107,7 @@ type Delivery struct {
 	LastUpdate                 time.Time
 }
 
-// Card is the stored part of a card token: never a number.
+// Card is the stored part of a card: never its number.
 type Card struct {
 	Token string
 	Last4 string

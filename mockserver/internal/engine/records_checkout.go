@@ -26,7 +26,7 @@ type Link struct {
 	UpdatedAt      time.Time
 }
 
-// LinkItem is one line item of a Link: a product of the catalogue.
+// LinkItem is one line item of a Link: a catalog product.
 type LinkItem struct {
 	ID        int64
 	ProductID int64
@@ -34,16 +34,16 @@ type LinkItem struct {
 }
 
 // CatalogProduct is a product that checkout links sell. Creating a link creates
-// and updates it.
+// or updates its products.
 type CatalogProduct struct {
 	Row
 
 	ID           int64
-	ExternalID   string // "" is none: such a product is never updated
+	ExternalID   string // "" means none: such a product is never updated
 	Name         string
 	Description  string
 	Type         string // physical or digital
-	Currency     string // "" is that of the link
+	Currency     string // "" means that of the link
 	Price        int64
 	ComparePrice int64 // 0 is null
 	ImageURL     string
@@ -59,10 +59,10 @@ type Session struct {
 	Slug          string
 	Status        string // open, ready, processing, completed, expired
 	Buyer         *Buyer
-	Method        string // selected by the buyer; "" is none yet
+	Method        string // selected by the buyer; "" means none yet
 	MethodAt      time.Time
 	TransactionID string
-	Attempts      []Attempt `json:",omitempty"` // to pay, the oldest first
+	Attempts      []Attempt `json:",omitempty"` // payments that the buyer has started, oldest first
 	ExpiresAt     time.Time
 	CreatedAt     time.Time
 	UpdatedAt     time.Time

@@ -1,14 +1,15 @@
 package engine
 
-// LegacyPayment is the additional data of a v1 payment.
+// LegacyPayment holds the data of a v1 payment that other payments do not have.
 type LegacyPayment struct {
-	ExternalID  string // transaction.externalId of the request; not a reference, it may repeat
+	ExternalID  string // transaction.externalId of the request; not an idempotency key, it may repeat
 	Description string
 	DueDate     string
 	Splits      []LegacySplit
 
-	// A state set by a control stays while the transaction keeps its state;
-	// after that the v1 state follows the transaction again.
+	// Label is a v1 state that a control has set. It applies while the
+	// transaction's state is LabelFor; after that, the v1 state follows the
+	// transaction again.
 	Label    string
 	LabelFor string
 }
@@ -21,10 +22,10 @@ type LegacySplit struct {
 	Amount  int64
 }
 
-// Integration is where a v1 account gets its webhooks.
+// Integration holds the webhook URLs of a v1 account.
 type Integration struct {
 	ID            string
-	WebhookURL    string // of every family
-	PixWebhookURL string // of Pix transactions and payouts
+	WebhookURL    string // for events of every family
+	PixWebhookURL string // for events of Pix transactions and payouts
 	Status        string
 }

@@ -14,19 +14,19 @@ type Subscription struct {
 	Currency         string
 	Interval         string // day, week or month
 	IntervalCount    int
-	BillingDay       int // of the month, in the billing zone; 0 is the anchor's
+	BillingDay       int // of the month, in the billing zone; 0 means that of the anchor
 	FailurePolicy    string
 	RetryOffsetsDays []int // as sent
 	Card             *Card
 	Authorization    *Authorization // of a Pix Automatico
-	Comment          string         // on a Pix Automatico's authorisation
+	Comment          string         // on a Pix Automatico's authorization
 	Metadata         string         // a JSON object; "" is null
 	Informations     []Information
 	Products         []Product
 	IdempotencyKey   string
-	BodyHash         string       // of the create request, to distinguish a repeat from another one
+	BodyHash         string       // of the create request, to distinguish a repeat from another request
 	ChargeIDs        []string     // its transactions, oldest first
-	Latest           *Transaction // the newest version of the last one
+	Latest           *Transaction // the latest transaction, in its current version
 
 	TrialEnd           time.Time
 	Anchor             time.Time // the start of the first period, from which all boundaries count
@@ -34,10 +34,10 @@ type Subscription struct {
 	CurrentPeriodStart time.Time
 	CurrentPeriodEnd   time.Time
 
-	Attempt       int // of the current period's charge
+	Attempt       int // number of attempts to charge the current period
 	FirstFailedAt time.Time
 	NextRetryAt   time.Time
-	FailNext      int // number of charges that a control makes fail
+	FailNext      int // how many of the next charges fail; set by a control
 
 	CancelAtPeriodEnd  bool
 	CanceledAt         time.Time

@@ -27,19 +27,19 @@ const (
 	CodeTokenizationRetired  = "LEGACY_TOKENIZATION_RETIRED"
 )
 
-// NotFound is the refusal for a record that does not exist: kind is
-// "transaction".
+// NotFound returns the refusal for a resource that does not exist. kind is a word
+// such as "transaction".
 func NotFound(kind string) *Refusal {
 	return &Refusal{Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
 }
 
-// NewRefusal returns a refusal about neither a member nor a reference.
+// NewRefusal returns a refusal that is not about a field or a reference.
 func NewRefusal(code, detail string) *Refusal {
 	return &Refusal{Code: code, Detail: detail}
 }
 
-// Duplicate is the refusal for a reference that belongs to an earlier record of
-// that kind, whose path is instance.
+// Duplicate returns the refusal for an external reference that an earlier resource
+// of the same kind has. instance is the path of that resource.
 func Duplicate(kind, instance string) *Refusal {
 	return &Refusal{
 		Code:     CodeDuplicateReference,
@@ -48,12 +48,12 @@ func Duplicate(kind, instance string) *Refusal {
 	}
 }
 
-// Invalid rejects one member of the request; fieldCode is one of spec's codes.
+// Invalid rejects one field of the request; fieldCode is one of spec's codes.
 func Invalid(field, fieldCode, message string) *Refusal {
 	return InvalidFields([]spec.Violation{{Field: field, Message: message, Code: fieldCode}})
 }
 
-// InvalidFields rejects several members of the request.
+// InvalidFields rejects several fields of the request.
 func InvalidFields(fields []spec.Violation) *Refusal {
 	return &Refusal{Code: CodeValidation, Detail: Describe(fields) + ".", Fields: fields}
 }

@@ -16,7 +16,7 @@ const (
 	sessionExpired    = "expired"
 )
 
-// TimerExpireSession ends an abandoned session.
+// TimerExpireSession expires an abandoned session.
 const TimerExpireSession TimerKind = "checkout.expire_session"
 
 // hostedTokenPrefix is the prefix of the tokens that the hosted page generates
@@ -26,9 +26,9 @@ const hostedTokenPrefix = "pgct_"
 // SessionLifetime is how long a session waits for its buyer.
 const SessionLifetime = 30 * time.Minute
 
-// OpenSession is a buyer's visit to a link: it resumes s if that is a live
-// session of the link, which changes nothing, or else opens a new one. s may be
-// nil.
+// OpenSession simulates a buyer who visits a link. If s is a live session of the
+// link, it is resumed, which changes nothing; otherwise a new session is opened. s
+// may be nil.
 func OpenSession(env Env, l *Link, s *Session) (Change, *Refusal) {
 	if refusal := l.gone(); refusal != nil {
 		return Change{}, refusal
@@ -51,12 +51,12 @@ func OpenSession(env Env, l *Link, s *Session) (Change, *Refusal) {
 
 // SessionUpdate is the data that a buyer fills in.
 type SessionUpdate struct {
-	Buyer  func(b *Buyer) // changes the members that were sent; nil is none
-	Method string         // "" is unchanged
+	Buyer  func(b *Buyer) // sets the members that were sent; nil if there are none
+	Method string         // "" leaves it unchanged
 }
 
-// UpdateSession fills a session in; it is ready when buyer and method are
-// complete. s is the session that the token names, or nil.
+// UpdateSession updates a session, which is ready once its buyer and payment
+// method are complete. s is the session of the token that was sent, or nil.
 func UpdateSession(env Env, l *Link, s *Session, in SessionUpdate) (Change, *Refusal) {
 	if refusal := checkSession(env, l, s); refusal != nil {
 		return Change{}, refusal
@@ -83,7 +83,7 @@ func checkSession(env Env, l *Link, s *Session) *Refusal {
 	switch {
 	case s == nil || s.Slug != l.Slug:
 		return NewRefusal(CodeSessionToken,
-			"The session token is not one of this checkout link: read the link for its session_token.")
+			"The session token does not belong to this checkout link: read the link to get its session_token.")
 	case s.Status == sessionExpired, s.waiting() && !env.Now.Before(s.ExpiresAt):
 		return NewRefusal(CodeCheckoutGone,
 			"The checkout session has expired: read the link again to open a new one.")
@@ -93,10 +93,10 @@ func checkSession(env Env, l *Link, s *Session) *Refusal {
 	return l.gone()
 }
 
-// Missing lists the members that s needs for a payment.
+// Missing lists the members that s still needs for a payment.
 func Missing(env Env, s *Session) (missing []spec.Violation) {
-	require := func(there bool, field string) {
-		if !there {
+	require := func(present bool, field string) {
+		if !present {
 			missing = append(missing, spec.Violation{Field: field, Code: spec.CodeRequired, Message: "is required"})
 		}
 	}
@@ -123,8 +123,8 @@ func (s *Session) deadline() []Timer {
 	return []Timer{{At: s.ExpiresAt, Kind: TimerExpireSession, ID: s.ID}}
 }
 
-// ExpireSession expires a session. A timer from before its expiry was extended
-// changes nothing.
+// ExpireSession expires a session. It changes nothing if the expiry has been
+// extended since its timer was set.
 func ExpireSession(env Env, s *Session) Change {
 	if !s.waiting() || env.Now.Before(s.ExpiresAt) {
 		return Change{}
@@ -134,12 +134,12 @@ func ExpireSession(env Env, s *Session) Change {
 
 // Payment is how a buyer pays a session.
 type Payment struct {
-	// Key is of this attempt: a second one with the same key changes nothing. ""
-	// is none.
+	// Key identifies this attempt: a second one with the same key changes
+	// nothing. "" means no key.
 	Key          string
-	Token        string // of the card; "" waits for a control
+	Token        string // of the card; "" leaves the payment pending until a control pays it
 	TokenSpent   bool
-	Installments int // 0 is 1
+	Installments int // 0 means 1
 }
 
 // StartPayment creates the transaction of a ready session, unless an attempt
@@ -172,11 +172,11 @@ func StartPayment(env Env, l *Link, s *Session, products Catalog, p Payment) (Ch
 	return c.And(outcome), refusal
 }
 
-// payment is the transaction that pays s.
+// payment returns the request for the transaction that pays s.
 func (l *Link) payment(env Env, s *Session, products Catalog, p Payment) (NewTransaction, *Refusal) {
 	total := l.Total(products)
 	if total < spec.MinAmount || total > spec.MaxAmount {
-		return NewTransaction{}, NewRefusal(CodeInvalidState, "The products of the checkout link sum to no amount that can be paid.")
+		return NewTransaction{}, NewRefusal(CodeInvalidState, "The total of the checkout link is not an amount that can be paid.")
 	}
 	in := NewTransaction{Transaction: Transaction{
 		Amount:       total,
@@ -184,7 +184,7 @@ func (l *Link) payment(env Env, s *Session, products Catalog, p Payment) (NewTra
 		Method:       s.Method,
 		Buyer:        s.Buyer,
 		Installments: max(p.Installments, 1),
-		Products:     l.positions(products),
+		Products:     l.lineItems(products),
 		SessionID:    s.ID,
 	}}
 	if in.Token = p.Token; s.Method == card && p.Token == "" {
@@ -193,8 +193,8 @@ func (l *Link) payment(env Env, s *Session, products Catalog, p Payment) (NewTra
 	return in, nil
 }
 
-// PaymentWith returns the id of the transaction that an attempt with a key
-// created, "" if there was none.
+// PaymentWith returns the id of the transaction that an attempt with the given key
+// created, or "" if there was no such attempt.
 func (s *Session) PaymentWith(key string) string {
 	for _, a := range s.Attempts {
 		if a.Key == key && key != "" {
@@ -210,14 +210,14 @@ func Ready(s *Session) bool { return s.Status == sessionReady }
 // ByCard reports whether s is to be paid by card.
 func ByCard(s *Session) bool { return s.Method == card }
 
-// Processing reports whether the transaction of s waits for its payment.
+// Processing reports whether the transaction of s waits to be paid.
 func Processing(s *Session) bool { return s.Status == sessionProcessing }
 
 // Completed reports whether s has been paid.
 func Completed(s *Session) bool { return s.Status == sessionCompleted }
 
-// PayCheckout simulates a buyer who pays: a ready session's payment is started
-// first. t is the transaction of a session in processing.
+// PayCheckout simulates a buyer who pays. If s is not processing yet, its payment is
+// started first; otherwise t is its transaction.
 func PayCheckout(env Env, l *Link, s *Session, t *Transaction, products Catalog) (Change, *Refusal) {
 	var c Change
 	if s.Status != sessionProcessing {
@@ -238,9 +238,10 @@ func PayCheckout(env Env, l *Link, s *Session, t *Transaction, products Catalog)
 	return c.And(payment).And(next), nil
 }
 
-// FollowSession returns the change of s and its link after a transition of its
-// transaction; t is the transaction after it. It must be applied together with
-// t, and rejects the payment of a link that is used up.
+// FollowSession returns how s and its link change after a transition of a
+// transaction of s. t is the new version of the transaction, and the change must be
+// applied together with it. FollowSession rejects the payment of a link that is used
+// up.
 func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refusal) {
 	switch {
 	case s.Status == sessionCompleted:
@@ -253,18 +254,18 @@ func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refus
 		return Change{Sessions: []*Session{next}, Links: []*Link{l.use(env.Now)}}, nil
 	case s.Status == sessionExpired: // with its link
 		return Change{}, nil
-	case s.TransactionID != t.ID || open(t): // an earlier attempt, or still the same one
+	case s.TransactionID != t.ID || open(t): // an earlier attempt, or one that is still open
 		return Change{}, nil
 	}
-	// The buyer may choose again, with the time of a new session.
+	// The buyer may choose again, with the lifetime of a new session.
 	next := s.to(env.Now, sessionReady)
 	next.TransactionID = ""
 	next.ExpiresAt = env.Now.Add(SessionLifetime)
 	return Change{Sessions: []*Session{next}, Timers: next.deadline()}, nil
 }
 
-// CloseSessions ends the sessions of a link that is used up, except those in done:
-// waiting payments are canceled, so that no one pays for an item that is already sold.
+// CloseSessions expires the sessions of a link that is used up, except those in done.
+// Open payments are canceled, so that no one pays for an item that is already sold.
 func CloseSessions(env Env, sessions, done []*Session, transaction func(id string) *Transaction) (c Change) {
 	for _, s := range sessions {
 		if slices.ContainsFunc(done, func(d *Session) bool { return d.ID == s.ID }) {

@@ -15,8 +15,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// docs/states.md is compared with the engine: every trigger is applied in every
-// reachable state; each change must be a row, and each row a change.
+// These tests compare docs/states.md with the engine: they apply every trigger in
+// every reachable state. The document must have a row for each change, and the
+// engine a change for each row.
 
 // edge is one transition, as in a row of the document.
 type edge struct {
@@ -53,7 +54,7 @@ func eventKinds(c engine.Change, prefix string) []string {
 	return list
 }
 
-// section returns the lines of a chapter of docs/states.md.
+// section returns the lines of a section of docs/states.md.
 func section(t *testing.T, title string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/states.md")
@@ -64,8 +65,8 @@ func section(t *testing.T, title string) []string {
 	return strings.Split(body, "\n")
 }
 
-// cells returns the cells of the section's tables that have so many columns,
-// without their heads.
+// cells returns the rows of the section's tables that have the given number of
+// columns, without the header rows.
 func cells(t *testing.T, title string, columns int) [][]string {
 	t.Helper()
 	var rows [][]string
@@ -88,9 +89,9 @@ func cells(t *testing.T, title string, columns int) [][]string {
 	return rows
 }
 
-// documented expands the rows of a section. states are what "any other" stands
-// for, less the states that other rows of the trigger start from; skip names
-// rows that another test covers.
+// documented returns the transitions of a section. "any other" stands for all
+// states except those from which another row of the same trigger starts. skip lists
+// the rows that other tests cover.
 func documented(t *testing.T, title string, states []string, skip ...string) edges {
 	t.Helper()
 	rows := cells(t, title, 7)
@@ -129,8 +130,8 @@ func compare(t *testing.T, want, got edges) {
 	}
 }
 
-// diagram compares the section's picture with the changes of state in got.
-func diagram(t *testing.T, title string, got edges) {
+// compareDiagram compares the section's diagram with the state changes in got.
+func compareDiagram(t *testing.T, title string, got edges) {
 	t.Helper()
 	drawn, taken := map[string]bool{}, map[string]bool{}
 	arrow := regexp.MustCompile(`^ +(\S+) --> (\S+)$`)
@@ -172,12 +173,12 @@ func TestStatesDocumentHasEveryTransitionOfATransaction(t *testing.T) {
 		got.add(nothing, c.trigger, tx.Status, eventKinds(change, ""))
 		walkTransaction(got, paymentEnv(), tx)
 	}
-	// X7 is TestTransactionReferences, X17, X19 and X20 are below or have tests of their own.
+	// X7, X17, X19 and X20 have tests of their own.
 	compare(t, documented(t, "Transactions", states, "X7", "X17", "X19", "X20"), got)
-	diagram(t, "Transactions", got)
+	compareDiagram(t, "Transactions", got)
 }
 
-// walkTransaction applies every trigger of a transaction.
+// walkTransaction applies every trigger to a transaction.
 func walkTransaction(got edges, env engine.Env, tx *engine.Transaction) {
 	late := env
 	late.Now = env.Now.Add(4 * 24 * time.Hour)
@@ -197,16 +198,16 @@ func walkTransaction(got edges, env engine.Env, tx *engine.Transaction) {
 		{"chargeback", env, engine.Chargeback},
 	}
 	if tx.NextAction != nil {
-		triggers = append(triggers, trigger{"challenge expires", late, engine.ExpireInTime})
+		triggers = append(triggers, trigger{"challenge expires", late, engine.ExpireByTimer})
 	} else {
-		triggers = append(triggers, trigger{"time runs out", late, engine.ExpireInTime})
+		triggers = append(triggers, trigger{"time runs out", late, engine.ExpireByTimer})
 	}
 	for _, trigger := range triggers {
 		c, refusal := trigger.do(trigger.env, tx)
 		switch {
 		case refusal == nil:
 			got.add(tx.Status, trigger.name, c.Transactions[0].Status, eventKinds(c, ""))
-		case trigger.name == "refund of the rest": // a call of the interface says what it rejects
+		case trigger.name == "refund of the rest": // the document lists the rejections of API calls
 			got.add(tx.Status, trigger.name, unchanged, nil)
 		}
 	}
@@ -260,7 +261,7 @@ func TestStatesDocumentHasEveryTransitionOfATransfer(t *testing.T) {
 	states := []string{"pending", "in_analysis", "processing", "paid", "error", "cancelled"}
 	require.Len(t, seen, len(states), "every state is reached")
 	compare(t, documented(t, "Transfers", states, "P2"), got)
-	diagram(t, "Transfers", got)
+	compareDiagram(t, "Transfers", got)
 }
 
 // subscriptionStart is one way to create a subscription.
@@ -290,7 +291,7 @@ func TestStatesDocumentHasEveryTransitionOfASubscription(t *testing.T) {
 		walkSubscriptions(t, got, start, nil, 5)
 	}
 	compare(t, documented(t, "Subscriptions", nil, "S22"), got)
-	diagram(t, "Subscriptions", got)
+	compareDiagram(t, "Subscriptions", got)
 }
 
 // walkSubscriptions creates a subscription, applies a path of triggers, and
@@ -377,7 +378,7 @@ func walkCheckout(t *testing.T, sessions, links edges, path []string, depth int)
 	}
 }
 
-// takeCheckoutTrigger returns the trigger as the document names it.
+// takeCheckoutTrigger applies a trigger and returns its name in the document.
 func takeCheckoutTrigger(w *world, slug, id, trigger string) string {
 	w.tb.Helper()
 	link, session := w.links.rows[slug], w.sessions.rows[id]
@@ -394,10 +395,10 @@ func takeCheckoutTrigger(w *world, slug, id, trigger string) string {
 		w.env.Now = session.ExpiresAt
 		w.apply(engine.ExpireSession(w.env, session))
 	case "link expires":
-		c, _ := engine.ExpireLink(w.env, link, w.ofLink(link))
+		c, _ := engine.ExpireLink(w.env, link, w.sessionsOf(link))
 		w.apply(c)
 	case "deactivated by control":
-		c, _ := engine.DeactivateLink(w.env, link, w.ofLink(link))
+		c, _ := engine.DeactivateLink(w.env, link, w.sessionsOf(link))
 		w.apply(c)
 	default:
 		if w.transactions.rows[session.TransactionID] == nil {
@@ -428,8 +429,8 @@ func TestStatesDocumentHasEveryTransitionOfCheckoutLinksAndSessions(t *testing.T
 	compare(t, want['C'], sessions)
 }
 
-// takeTrigger returns the trigger as the document names it, and whether it was
-// rejected.
+// takeTrigger applies a trigger and returns its name in the document, and whether
+// it was rejected.
 func takeTrigger(w *world, id, trigger string) (name string, rejected bool) {
 	w.tb.Helper()
 	charges := len(w.sub(id).ChargeIDs)
@@ -516,7 +517,7 @@ func TestEveryRowOfTheStatesDocumentIsCitedByATest(t *testing.T) {
 	}
 	for row, cited := range rows {
 		if strings.ContainsAny(row[:1], "LC") {
-			continue // the walk above covers them
+			continue // walkCheckout covers them
 		}
 		assert.True(t, cited, "no test of the engine names row %s of docs/states.md", row)
 	}

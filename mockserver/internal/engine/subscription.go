@@ -39,15 +39,16 @@ const (
 	TimerExpireAuthorization TimerKind = "subscription.expire_authorization"
 )
 
-// The time limit of a payer, how early a trial's end is announced, and the
-// amount charged and refunded to validate a trial's card.
+// How long a payer may take to authorize a Pix Automatico, how early the end of a
+// trial is announced, and the amount that is charged and refunded to validate a
+// trial's card.
 const (
 	AuthorizationLifetime = 24 * time.Hour
 	TrialNotice           = 3 * 24 * time.Hour
 	ValidationAmount      = 100 // cents
 )
 
-// The ways a subscription is paid and what happens when a charge fails.
+// A payment method, and the failure policies.
 const (
 	pixAutomatic    = "pix_automatic"
 	immediateCancel = "immediate_cancel"
@@ -62,7 +63,7 @@ const (
 	reasonSystem     = "system"
 )
 
-// The states of a Pix Automatico's authorisation.
+// The states of a Pix Automatico's authorization.
 const (
 	authorizationPending  = "pending"
 	authorizationApproved = "approved"
@@ -84,16 +85,16 @@ type NewSubscription struct {
 	Token string // of the card
 }
 
-// ExistingForSubscription is the account's data that matters to a new
-// subscription.
+// ExistingForSubscription is the data of the account on which a new subscription
+// depends.
 type ExistingForSubscription struct {
-	Key        *Subscription // the one with the same idempotency_key
+	Key        *Subscription // the subscription with the same idempotency_key
 	Customer   *Customer     // the one that the request names
 	TokenSpent bool
 }
 
-// CreateSubscription creates a subscription: rows S1 to S4, and S22, where the
-// same request returns the first subscription and changes nothing.
+// CreateSubscription creates a subscription (rows S1 to S4). A repeat of a request
+// changes nothing: the caller returns the first subscription (row S22).
 func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscription) (Change, *Refusal) {
 	if existing.Key != nil && existing.Key.BodyHash == in.BodyHash {
 		return Change{}, nil
@@ -108,15 +109,15 @@ func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscri
 	return b.startByCard(in.Token), nil
 }
 
-// checkSubscription checks in the order of every create: reference, records,
-// token. trial_end is checked after the reference, so that a repeat still gets
-// its first response when the trial is over.
+// checkSubscription checks a request in the same order as the other creates: the
+// idempotency key, the customer, the token. trial_end is checked after the key, so
+// that a repeat still gets the first response when the trial is over.
 func checkSubscription(env Env, in NewSubscription, existing ExistingForSubscription) *Refusal {
 	switch {
 	case existing.Key != nil:
 		return &Refusal{
 			Code:     CodeIdempotencyKeyReused,
-			Detail:   "This idempotency_key belongs to a subscription that was made of another request.",
+			Detail:   "This idempotency_key belongs to a subscription that was created by a different request.",
 			Instance: SubscriptionPath(existing.Key.ID),
 		}
 	case !in.TrialEnd.IsZero() && !in.TrialEnd.After(env.Now):
@@ -150,7 +151,7 @@ func newSubscription(env Env, s Subscription, customer *Customer) *billing {
 	return b
 }
 
-// startByCard is rows S1, S2, S2b and S3: the first charge decides.
+// startByCard implements rows S1, S2, S2b and S3: the first charge decides.
 func (b *billing) startByCard(token string) Change {
 	b.s.Card = cardOf(token)
 	b.c.Spent = []string{token}
@@ -163,7 +164,7 @@ func (b *billing) startByCard(token string) Change {
 	switch t := b.s.Latest; {
 	case t.Status == refused:
 		b.emitFailure()
-	case t.NextAction != nil: // the rest follows the challenge
+	case t.NextAction != nil: // continues after the challenge
 	case trial:
 		b.beginTrial()
 	default:
@@ -172,7 +173,7 @@ func (b *billing) startByCard(token string) Change {
 	return b.change()
 }
 
-// awaitAuthorization is row S4.
+// awaitAuthorization implements row S4.
 func (b *billing) awaitAuthorization() Change {
 	b.s.Authorization = &Authorization{
 		Status:         authorizationPending,
@@ -183,15 +184,15 @@ func (b *billing) awaitAuthorization() Change {
 	return b.change()
 }
 
-// begin starts the first period, which is paid, now.
+// begin starts the first period now. Its charge has been paid.
 func (b *billing) begin() {
 	b.s.Anchor = b.env.Now
 	b.nextPeriod()
 	b.paid(eventSubStarted)
 }
 
-// beginTrial is the rest of rows S3 and S6: a trial is a period without charge.
-// Its end is announced in time, or at once if it is near (row S8).
+// beginTrial completes rows S3 and S6. A trial is a period without a charge. Its end
+// is announced three days ahead, or at once if it is nearer (row S8).
 func (b *billing) beginTrial() {
 	b.s.Status = subTrialing
 	b.s.CurrentPeriodStart, b.s.CurrentPeriodEnd = b.env.Now, b.s.TrialEnd
@@ -203,8 +204,8 @@ func (b *billing) beginTrial() {
 	b.after(b.s.TrialEnd, TimerPeriodEnd, b.s.ID)
 }
 
-// BillingDayOfMonth is the day of the month, in the billing zone, that the
-// periods of s begin on.
+// BillingDayOfMonth returns the day of the month, in the billing zone, on which the
+// periods of s start.
 func (s *Subscription) BillingDayOfMonth() int {
 	switch {
 	case s.BillingDay > 0:

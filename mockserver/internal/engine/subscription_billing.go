@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// billing is one transition of a subscription under construction: a copy of the
-// record, which may be changed, and the rest of the change. Its methods are the
-// steps that transitions share.
+// billing builds one transition of a subscription. It holds a copy of the
+// subscription, which may be modified, and the rest of the change. Its methods are
+// the steps that transitions share.
 type billing struct {
 	env     Env
 	s       *Subscription
-	was     string // the state before; "" of a new subscription
+	was     string // the state before the transition; "" for a new subscription
 	c       Change
-	charges []Event // of transactions: sent after the subscription's own
+	charges []Event // events of transactions, sent after those of the subscription
 }
 
-// bill begins a transition of s.
+// bill starts a transition of s.
 func bill(env Env, s *Subscription) *billing {
 	next := *s
 	return &billing{env: env, s: &next, was: s.Status}
 }
 
-// change ends the transition.
+// change completes the transition and returns it.
 func (b *billing) change() Change {
 	b.s.UpdatedAt = b.env.Now
 	b.c.Subscriptions = []*Subscription{b.s}
@@ -43,7 +43,7 @@ func (b *billing) after(at time.Time, kind TimerKind, id string) {
 }
 
 // charge tries to charge the period's amount; the latest transaction has the
-// result. A Pix Automatico's charges have no events of their own.
+// result. No transaction events are sent for the debits of a Pix Automatico.
 func (b *billing) charge() {
 	b.s.Attempt++
 	t := b.attempt(b.s.Amount)
@@ -64,8 +64,8 @@ func (b *billing) charge() {
 }
 
 // validate charges a small amount to a trial's card and refunds it at once, so
-// that the balance does not change. No event is sent, unless the payer must
-// act.
+// that the balance does not change. No transaction event is sent, unless the payer
+// must pass a 3-D Secure challenge.
 func (b *billing) validate() {
 	t := b.attempt(ValidationAmount)
 	t.FeeAmount = 0
@@ -79,7 +79,7 @@ func (b *billing) validate() {
 
 // refundValidation refunds a validation in full.
 func refundValidation(t *Transaction) {
-	giveBack(t, refunded)
+	setRefunded(t, refunded)
 	t.Status = refunded
 }
 
@@ -114,14 +114,15 @@ func (b *billing) attempt(amount int64) *Transaction {
 	return t
 }
 
-// setLatest makes t the latest transaction, new or in a new version.
+// setLatest makes t, a new transaction or a new version of one, the latest.
 func (b *billing) setLatest(t *Transaction) {
 	b.s.Latest = t
 	b.c.Transactions = append(b.c.Transactions, t)
 }
 
-// outcome decides the outcome of an attempt: by control first, then by the test
-// token. A token that is refused or challenged is so at the first charge only.
+// outcome decides the outcome of an attempt. A failure that a control has requested
+// takes precedence over the test token. The tokens for a refusal and for a challenge
+// affect only the first charge.
 func (b *billing) outcome() cardOutcome {
 	if b.s.FailNext > 0 {
 		b.s.FailNext--
@@ -161,8 +162,8 @@ func (b *billing) nextPeriod() {
 	b.s.CurrentPeriodEnd = b.s.boundary(b.s.Cycle)
 }
 
-// paid ends a charge that succeeded. A period that ended during its dunning is
-// followed by the next one at once.
+// paid completes a charge that succeeded. If the period ended during its dunning,
+// the next one starts at once.
 func (b *billing) paid(kind string) {
 	b.s.Status = subActive
 	b.s.Attempt, b.s.FirstFailedAt, b.s.NextRetryAt = 0, time.Time{}, time.Time{}
@@ -170,7 +171,7 @@ func (b *billing) paid(kind string) {
 	b.after(b.s.CurrentPeriodEnd, TimerPeriodEnd, b.s.ID)
 }
 
-// failed ends a charge that was refused: rows S10, S11 and S14.
+// failed completes a charge that was refused (rows S10, S11 and S14).
 func (b *billing) failed() {
 	b.emitFailure()
 	if b.s.FirstFailedAt.IsZero() {
@@ -189,8 +190,8 @@ func (b *billing) failed() {
 	b.after(retry, TimerRetry, b.s.ID)
 }
 
-// nextRetry returns the time of the next retry: the first offset from the first
-// failure that is in the future; the zero time after the last.
+// nextRetry returns the time of the next retry: the first failure plus the smallest
+// offset that gives a time in the future, or the zero time if there is none.
 func (b *billing) nextRetry() time.Time {
 	for _, days := range slices.Compact(slices.Sorted(slices.Values(b.s.RetryOffsetsDays))) {
 		at := b.s.FirstFailedAt.In(billingZone).AddDate(0, 0, days).UTC()
@@ -201,7 +202,7 @@ func (b *billing) nextRetry() time.Time {
 	return time.Time{}
 }
 
-// emitFailure reports the latest transaction's refusal.
+// emitFailure sends an event about the failure of the latest transaction.
 func (b *billing) emitFailure() {
 	b.c.Events = append(b.c.Events, Event{
 		Kind:           eventSubPaymentFailed,
@@ -222,19 +223,19 @@ func failureReason(t *Transaction) string {
 	return t.Status
 }
 
-// cancel ends the subscription now, and a consent with it.
+// cancel ends the subscription now, and its authorization if it has one.
 func (b *billing) cancel(reason string) {
 	b.s.Status = subCanceled
 	b.s.CanceledAt = b.env.Now
 	b.s.CancellationReason = reason
 	b.s.NextRetryAt = time.Time{}
 	if a := b.s.Authorization; a != nil && (a.Status == authorizationPending || a.Status == authorizationApproved) {
-		b.authorization(authorizationCanceled)
+		b.setAuthorization(authorizationCanceled)
 	}
 	b.emit(eventSubCanceled)
 }
 
-func (b *billing) authorization(status string) {
+func (b *billing) setAuthorization(status string) {
 	a := *b.s.Authorization
 	a.Status = status
 	b.s.Authorization = &a

@@ -2,8 +2,9 @@ package engine
 
 import "cmp"
 
-// FireSubscription runs a timer of s. An outdated one changes nothing: a
-// period's end that has moved, a retry of a charge that was paid.
+// FireSubscription runs a timer of s. An outdated timer changes nothing, such as
+// one for the end of a period that has moved, or for the retry of a charge that was
+// paid.
 func FireSubscription(env Env, s *Subscription, kind TimerKind) Change {
 	switch kind {
 	case TimerPeriodEnd:
@@ -21,7 +22,7 @@ func FireSubscription(env Env, s *Subscription, kind TimerKind) Change {
 	return Change{}
 }
 
-// endPeriod is rows S9, S12 and S16.
+// endPeriod implements rows S9, S12 and S16.
 func endPeriod(env Env, s *Subscription) Change {
 	if env.Now.Before(s.CurrentPeriodEnd) {
 		return Change{}
@@ -44,7 +45,7 @@ func endPeriod(env Env, s *Subscription) Change {
 	return b.change()
 }
 
-// retryCharge is rows S13 and S14.
+// retryCharge implements rows S13 and S14.
 func retryCharge(env Env, s *Subscription) Change {
 	if s.Status != subPastDue || env.Now.Before(s.NextRetryAt) {
 		return Change{}
@@ -64,7 +65,7 @@ func (b *billing) collect(kind string) {
 	b.failed()
 }
 
-// announceTrialEnd is row S8.
+// announceTrialEnd implements row S8.
 func announceTrialEnd(env Env, s *Subscription) Change {
 	if s.Status != subTrialing {
 		return Change{}
@@ -74,15 +75,15 @@ func announceTrialEnd(env Env, s *Subscription) Change {
 	return b.change()
 }
 
-// AuthorizeSubscription is the payer's consent to a Pix Automatico: rows S5 and
-// S6. A first debit that fails leaves the subscription incomplete, and the
-// payer can consent again.
+// AuthorizeSubscription simulates a payer who authorizes a Pix Automatico (rows S5
+// and S6). If the first debit fails, the subscription stays incomplete, and the
+// payer can authorize it again.
 func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	if s.Authorization == nil || s.Status != subIncomplete {
-		return s.refuse("be authorised")
+		return s.refuse("be authorized")
 	}
 	b := bill(env, s)
-	b.authorization(authorizationApproved)
+	b.setAuthorization(authorizationApproved)
 	if s.TrialEnd.After(env.Now) {
 		b.emit(eventSubUpdated)
 		b.beginTrial()
@@ -98,7 +99,7 @@ func AuthorizeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	return b.change(), nil
 }
 
-// RejectSubscription is the payer's rejection of a Pix Automatico (row S7).
+// RejectSubscription simulates a payer who rejects a Pix Automatico (row S7).
 func RejectSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	if !s.Authorizing() {
 		return s.refuse("be rejected")
@@ -106,20 +107,20 @@ func RejectSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	return s.unauthorized(env, authorizationRejected), nil
 }
 
-// Authorizing reports whether s waits for its payer's decision.
+// Authorizing reports whether s waits for its payer to authorize or reject it.
 func (s *Subscription) Authorizing() bool {
 	return s.Authorization != nil && s.Authorization.Status == authorizationPending
 }
 
 func (s *Subscription) unauthorized(env Env, status string) Change {
 	b := bill(env, s)
-	b.authorization(status)
+	b.setAuthorization(status)
 	b.cancel(reasonSystem)
 	return b.change()
 }
 
-// RevokeSubscription is the payer revoking the consent to a Pix Automatico in
-// the bank's app (row S21).
+// RevokeSubscription simulates a payer who revokes the authorization of a Pix
+// Automatico in the bank's app (row S21).
 func RevokeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	if s.Authorization == nil || s.Status != subActive && s.Status != subTrialing {
 		return s.refuse("be revoked")
@@ -139,9 +140,10 @@ func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
 	return b.change(), nil
 }
 
-// CancelSubscription ends s for its merchant: rows S15, S17 and S18. Time paid by
-// card is used up first. A first charge with a pending 3-D Secure challenge is
-// canceled too. The reason "" is user_requested.
+// CancelSubscription cancels s, as its merchant would (rows S15, S17 and S18). An
+// active or trialing subscription by card runs until its period ends. A first charge
+// with a pending 3-D Secure challenge is canceled too. The reason "" means
+// user_requested.
 func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refusal) {
 	reason = cmp.Or(reason, reasonRequested)
 	switch {
@@ -167,12 +169,12 @@ func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refus
 
 // SubscriptionPatch changes the members of a subscription that can be changed.
 type SubscriptionPatch struct {
-	Metadata         *string // nil is unchanged, "" clears
-	FailurePolicy    string  // "" is unchanged
-	RetryOffsetsDays []int   // empty is unchanged; counts from the next failed charge on
+	Metadata         *string // nil leaves it unchanged, "" clears it
+	FailurePolicy    string  // "" leaves it unchanged
+	RetryOffsetsDays []int   // empty leaves them unchanged; new ones apply from the next failed charge on
 }
 
-// UpdateSubscription is row S19.
+// UpdateSubscription implements row S19.
 func UpdateSubscription(env Env, s *Subscription, in SubscriptionPatch) (Change, *Refusal) {
 	if s.Status == subCanceled {
 		return s.refuse("be updated")
@@ -189,9 +191,9 @@ func UpdateSubscription(env Env, s *Subscription, in SubscriptionPatch) (Change,
 	return b.change(), nil
 }
 
-// FollowSubscription returns the change of s after a transition of one of its
-// transactions; t is the transaction after it. It must be applied together with
-// t.
+// FollowSubscription returns how s changes after a transition of one of its
+// transactions. t is the new version of the transaction, and the change must be
+// applied together with it.
 func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 	b := bill(env, s)
 	latest := s.Latest.ID == t.ID
@@ -204,9 +206,9 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 	case s.Status == subIncomplete && latest && open(s.Latest) && !open(t):
 		b.emitFailure()
 	case s.Status == subPastDue && settled(t) && !t.CreatedAt.Before(s.FirstFailedAt):
-		b.s.Latest = t // perhaps an earlier attempt: the period is paid, and not retried
+		b.s.Latest = t // t may be an earlier attempt: the period is paid and not retried
 		b.paid(eventSubRenewed)
-	case s.chargeable() && t.Status == chargedback:
+	case s.endsByChargeback() && t.Status == chargedback:
 		b.emit(eventSubChargeback)
 		b.cancel(reasonChargeback)
 	case latest:
@@ -217,13 +219,13 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 	return b.change()
 }
 
-// chargeable reports whether a chargeback ends s (row S20).
-func (s *Subscription) chargeable() bool {
+// endsByChargeback reports whether a chargeback ends s (row S20).
+func (s *Subscription) endsByChargeback() bool {
 	return s.Status == subActive || s.Status == subPastDue || s.Status == subScheduled
 }
 
-// accept has the effect of a first charge that is paid at once: the end of row
-// S2b if the challenge was passed.
+// accept starts the subscription after a first charge that was not paid at once, such
+// as one whose challenge was passed (row S2b).
 func (b *billing) accept(t *Transaction) {
 	if b.s.TrialEnd.IsZero() || b.s.Card == nil {
 		b.begin()
@@ -233,7 +235,7 @@ func (b *billing) accept(t *Transaction) {
 	b.beginTrial()
 }
 
-// returnValidation refunds a trial's validation that had to be challenged.
+// returnValidation refunds the validation of a trial's card after its challenge.
 func (b *billing) returnValidation(t *Transaction) {
 	next := *t
 	refundValidation(&next)

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// The edits of a request for a subscription.
+// Edits of a request for a subscription.
 
 func inTrial(days int) func(*engine.NewSubscription) {
 	return func(in *engine.NewSubscription) { in.TrialEnd = start().AddDate(0, 0, days) }
@@ -30,8 +30,8 @@ func failNext(count int) subMove {
 	}
 }
 
-// turn is one step in the life of a subscription: a transition of its own or
-// of its latest transaction, or the passage of time.
+// turn is one step in the life of a subscription: a transition of the subscription
+// or of its latest transaction, or the passage of time.
 type turn struct {
 	move   subMove
 	charge transition
@@ -58,8 +58,8 @@ func (w *world) take(id string, s turn) *engine.Refusal {
 	return nil
 }
 
-// Days are counted from 4 January 2027, when every subscription here is made:
-// its first month ends after 31 days.
+// Every subscription here is created on 4 January 2027, so its first month has 31
+// days.
 const month = 31
 
 var (
@@ -83,17 +83,18 @@ func edits(list ...func(*engine.NewSubscription)) []func(*engine.NewSubscription
 
 func inOrder(list ...string) []string { return list }
 
-// TestSubscriptionRows takes a new subscription through steps, the last of
-// which is the row's; the events and the final state must be the row's.
+// TestSubscriptionRows takes a new subscription through steps, the last of which is
+// the trigger of the row. The final state and the events of the last step must be
+// those of the row.
 func TestSubscriptionRows(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name  string
-		token string
-		edit  []func(*engine.NewSubscription)
-		steps []turn
-		want  string // the state after all
-		told  []string
+		name   string
+		token  string
+		edit   []func(*engine.NewSubscription)
+		steps  []turn
+		want   string // the final state
+		events []string
 	}{
 		{
 			"S1 card, first charge succeeds", "pgct_ok", nil, nil,
@@ -104,7 +105,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("subscription.created", "subscription.payment_failed", "transaction.created"),
 		},
 		{
-			"S2 a first charge that was refused moves, unpaid", "pgct_refused", nil,
+			"S2 a refused first charge changes but is not paid", "pgct_refused", nil,
 			[]turn{charged(setStatus("canceled"))},
 			"incomplete", inOrder("transaction.cancelled"),
 		},
@@ -132,16 +133,16 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("transaction.cancelled", "subscription.payment_failed"),
 		},
 		{
-			"S2b the challenge is asked for anew", "pgct_3ds", nil,
+			"S2b a new challenge", "pgct_3ds", nil,
 			[]turn{charged(setStatus("three_ds_required"))},
 			"incomplete", inOrder("transaction.three_ds_required"),
 		},
 		{
-			"S2b of a trial", "pgct_3ds", edits(inTrial(10)), nil,
+			"S2b trial", "pgct_3ds", edits(inTrial(10)), nil,
 			"incomplete", inOrder("subscription.created", "transaction.created", "transaction.three_ds_required"),
 		},
 		{
-			"S2b of a trial, challenge passed", "pgct_3ds", edits(inTrial(10)),
+			"S2b trial, challenge passed", "pgct_3ds", edits(inTrial(10)),
 			[]turn{charged(engine.PassChallenge)},
 			"trialing", inOrder("transaction.paid"),
 		},
@@ -158,7 +159,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("subscription.created"),
 		},
 		{
-			"S5 payer authorises", "", edits(byPix),
+			"S5 payer authorizes", "", edits(byPix),
 			[]turn{does(subAuthorize)},
 			"active", inOrder("subscription.started"),
 		},
@@ -168,19 +169,19 @@ func TestSubscriptionRows(t *testing.T) {
 			"incomplete", inOrder("subscription.payment_failed"),
 		},
 		{
-			"S5 first debit paid in the end", "", edits(byPix),
+			"S5 second attempt at the first debit paid", "", edits(byPix),
 			[]turn{does(failNext(1)), does(subAuthorize), does(subAuthorize)},
 			"active", inOrder("subscription.started"),
 		},
 		{
-			"S5 of a trial that is over, first debit set to paid", "", edits(byPix, func(in *engine.NewSubscription) {
+			"S5 trial that is over, first debit set to paid", "", edits(byPix, func(in *engine.NewSubscription) {
 				in.TrialEnd = start().Add(time.Hour)
 			}),
 			[]turn{after(0.5), does(failNext(1)), does(subAuthorize), charged(setStatus("paid"))},
 			"active", inOrder("transaction.paid", "subscription.started"),
 		},
 		{
-			"S6 payer authorises a trial", "", edits(byPix, inTrial(10)),
+			"S6 payer authorizes a trial", "", edits(byPix, inTrial(10)),
 			[]turn{does(subAuthorize)},
 			"trialing", inOrder("subscription.updated"),
 		},
@@ -269,7 +270,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"past_due", inOrder("subscription.payment_failed", "transaction.created"),
 		},
 		{
-			"S14 a failed attempt moves, unpaid", "pgct_renewal_fails", nil,
+			"S14 a failed attempt changes but is not paid", "pgct_renewal_fails", nil,
 			[]turn{after(month), charged(setStatus("canceled"))},
 			"past_due", inOrder("transaction.cancelled"),
 		},
@@ -349,7 +350,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
 		},
 		{
-			"S20 by the test value, a day later", "pgct_chargeback", nil,
+			"S20 by the test token, a day later", "pgct_chargeback", nil,
 			[]turn{after(1)},
 			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
 		},
@@ -359,7 +360,7 @@ func TestSubscriptionRows(t *testing.T) {
 			"canceled", inOrder("transaction.chargedback", "subscription.chargeback_received", "subscription.canceled"),
 		},
 		{
-			"S20 no charge of a canceled one", "pgct_ok", nil,
+			"S20 not when already canceled", "pgct_ok", nil,
 			[]turn{does(subCancel), after(month), charged(engine.Chargeback)},
 			"canceled", inOrder("transaction.chargedback"),
 		},
@@ -384,7 +385,7 @@ func TestSubscriptionRows(t *testing.T) {
 				require.Nil(t, w.take(id, s))
 			}
 			assert.Equal(t, test.want, w.sub(id).Status)
-			assert.Equal(t, test.told, w.emitted())
+			assert.Equal(t, test.events, w.emitted())
 		})
 	}
 }
@@ -404,7 +405,7 @@ func TestCancellationReasons(t *testing.T) {
 		{"S16 period ends", "pgct_ok", nil, []turn{does(subCancel), after(month)}, "user_requested"},
 		{"S17 at once", "", edits(byPix), []turn{does(subCancel)}, "user_requested"},
 		{"S20 chargeback", "pgct_ok", nil, []turn{charged(engine.Chargeback)}, "chargeback"},
-		{"S21 payer takes the consent back", "", edits(byPix), []turn{does(subAuthorize), does(subRevoke)}, "user_requested"},
+		{"S21 payer revokes", "", edits(byPix), []turn{does(subAuthorize), does(subRevoke)}, "user_requested"},
 	} {
 		w := newWorld(t)
 		id := w.subscribe(test.token, test.edit...)
@@ -416,8 +417,8 @@ func TestCancellationReasons(t *testing.T) {
 	}
 }
 
-// Every event names the state before its transition, and none if it creates the
-// subscription.
+// Every event names the state before its transition, or "" if the transition
+// creates the subscription.
 func TestPreviousStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -439,8 +440,8 @@ func TestPreviousStatus(t *testing.T) {
 	), got)
 }
 
-// The sandbox can set any attempt of a dunning to paid: the period is paid
-// then, and not charged again. Charges before the dunning don't count.
+// The sandbox can set any attempt of a dunning to paid. That pays the period, which
+// is not charged again. Charges from before the dunning don't count.
 func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
 	t.Parallel()
 	for attempt := 1; attempt <= 2; attempt++ {
@@ -472,19 +473,19 @@ func TestRejectedSubscriptionTransitions(t *testing.T) {
 		name  string
 		token string
 		edit  []func(*engine.NewSubscription)
-		steps []turn // of which the last is refused
+		steps []turn // the last one is rejected
 	}{
-		{"S5 of a card", "pgct_refused", nil, []turn{does(subAuthorize)}},
+		{"S5 by card", "pgct_refused", nil, []turn{does(subAuthorize)}},
 		{"S5 twice", "", edits(byPix), []turn{does(subAuthorize), does(subAuthorize)}},
-		{"S7 of a card", "pgct_3ds", nil, []turn{does(subReject)}},
+		{"S7 by card", "pgct_3ds", nil, []turn{does(subReject)}},
 		{"S7 after the authorization", "", edits(byPix), []turn{does(subAuthorize), does(subReject)}},
 		{"S18 cancel_scheduled", "pgct_ok", nil, []turn{does(subCancel), does(subCancel)}},
 		{"S18 canceled", "pgct_refused", nil, []turn{does(subCancel), does(subCancel)}},
 		{"S19 canceled", "pgct_refused", nil, []turn{does(subCancel), does(subUpdate)}},
-		{"S21 of a card", "pgct_ok", nil, []turn{does(subRevoke)}},
+		{"S21 by card", "pgct_ok", nil, []turn{does(subRevoke)}},
 		{"S21 incomplete", "", edits(byPix), []turn{does(subRevoke)}},
 		{"S21 canceled", "", edits(byPix), []turn{does(subCancel), does(subRevoke)}},
-		{"fail-next of a canceled one", "pgct_refused", nil, []turn{does(subCancel), does(failNext(1))}},
+		{"fail-next when canceled", "pgct_refused", nil, []turn{does(subCancel), does(failNext(1))}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -525,7 +526,7 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 		name     string
 		edit     func(in *engine.NewSubscription)
 		existing engine.ExistingForSubscription
-		want     *engine.Refusal // nil returns the first
+		want     *engine.Refusal // nil if the first subscription is returned
 	}{
 		{
 			"S22 same body", func(*engine.NewSubscription) {},
@@ -597,7 +598,6 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 	}
 }
 
-// A Pix Automatico has no token to use up.
 func TestAPixAutomaticoNeedsNoToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -607,7 +607,7 @@ func TestAPixAutomaticoNeedsNoToken(t *testing.T) {
 	assert.Nil(t, refusal)
 }
 
-func TestSubscriptionRecord(t *testing.T) {
+func TestNewSubscriptions(t *testing.T) {
 	t.Parallel()
 	t.Run("card", func(t *testing.T) {
 		t.Parallel()
@@ -634,9 +634,9 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, "BRL", tx.Currency)
 		assert.Equal(t, 1, tx.Installments)
 		assert.Equal(t, book, tx.Products)
-		assert.Equal(t, int64(4990-149), w.balance, "the fee stays with the gateway")
+		assert.Equal(t, int64(4990-149), w.balance, "the gateway keeps the fee")
 	})
-	t.Run("the latest transaction is shown in its present state", func(t *testing.T) {
+	t.Run("the latest transaction is in its current state", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_ok")
@@ -666,7 +666,7 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, start().AddDate(0, 1, 10), s.CurrentPeriodEnd)
 		assert.Equal(t, int64(4990), s.Latest.PaidAmount)
 	})
-	t.Run("trial with a challenge leaves no trace in the balance", func(t *testing.T) {
+	t.Run("trial with a challenge does not change the balance", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		s := w.sub(w.subscribe("pgct_3ds", inTrial(10)))
@@ -703,7 +703,7 @@ func TestSubscriptionRecord(t *testing.T) {
 		assert.Equal(t, "pix", s.Latest.Method)
 		assert.Equal(t, "paid", s.Latest.Status)
 		assert.NotEmpty(t, s.Latest.Pix.EndToEndID)
-		assert.Empty(t, s.Latest.QRCode(), "a debit is not paid by hand")
+		assert.Empty(t, s.Latest.QRCode(), "the payer of a debit needs no code")
 		assert.Equal(t, w.env.Now, s.CurrentPeriodStart, "the first period starts with the first debit")
 		require.Nil(t, w.take(id, does(subRevoke)))
 		assert.Equal(t, "canceled", w.sub(id).Authorization.Status)
@@ -724,7 +724,7 @@ func TestSubscriptionRecord(t *testing.T) {
 			assert.Equal(t, "declined", failure.FailureReason)
 		}
 	})
-	t.Run("authorisation refused and expired", func(t *testing.T) {
+	t.Run("authorization rejected and expired", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		rejected, expired := w.subscribe("", byPix), w.subscribe("", byPix)
@@ -760,7 +760,7 @@ func TestSubscriptionPatch(t *testing.T) {
 	assert.Equal(t, []int{2}, s.RetryOffsetsDays)
 }
 
-func TestATrialsEndIsAnnouncedThreeDaysBefore(t *testing.T) {
+func TestTheEndOfATrialIsAnnouncedThreeDaysAhead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.subscribe("pgct_ok", inTrial(10))
@@ -771,7 +771,7 @@ func TestATrialsEndIsAnnouncedThreeDaysBefore(t *testing.T) {
 	assert.Equal(t, inOrder("subscription.trial_will_end"), w.emitted())
 }
 
-func TestACanceledSubscriptionShowsItsChallengeCanceled(t *testing.T) {
+func TestCancelingASubscriptionCancelsItsPendingCharge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.subscribe("pgct_3ds")
@@ -798,7 +798,7 @@ func TestAnEarlierChargeDoesNotChangeItsSubscription(t *testing.T) {
 // set.
 func TestOutdatedSubscriptionTimers(t *testing.T) {
 	t.Parallel()
-	t.Run("a changed policy holds for the next failure", func(t *testing.T) {
+	t.Run("a changed policy applies to the next failure", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_renewal_fails")
@@ -808,7 +808,7 @@ func TestOutdatedSubscriptionTimers(t *testing.T) {
 		w.advance(3 * 24 * time.Hour)
 		assert.Equal(t, inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"), w.emitted())
 	})
-	t.Run("changed offsets hold from the next failure on", func(t *testing.T) {
+	t.Run("changed offsets apply from the next failure on", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_renewal_fails")
@@ -816,7 +816,7 @@ func TestOutdatedSubscriptionTimers(t *testing.T) {
 		c, refusal := engine.UpdateSubscription(w.env, w.sub(id), engine.SubscriptionPatch{RetryOffsetsDays: []int{1, 10}})
 		w.do(c, refusal)
 		w.emitted()
-		w.advance(9 * 24 * time.Hour) // the retry of day 3 was planned already
+		w.advance(9 * 24 * time.Hour) // the retry of day 3 was already scheduled
 		assert.Equal(t, inOrder("subscription.payment_failed", "transaction.created"), w.emitted())
 		w.advance(24 * time.Hour)
 		assert.Equal(t, "canceled", w.sub(id).Status)
@@ -829,7 +829,7 @@ func TestOutdatedSubscriptionTimers(t *testing.T) {
 		w.advance(month * 24 * time.Hour)
 		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerRetry), "the retry is three days away")
 		w.env.Now = w.sub(id).CurrentPeriodEnd
-		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerPeriodEnd), "a cycle in dunning has no end")
+		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerPeriodEnd), "a period in dunning does not end")
 		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerTrialWillEnd))
 		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerPay))
 	})

@@ -8,24 +8,24 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// A card token decides the outcome of its charges, by the text after its
-// prefix: the mock's test tokens.
+// The mock's test tokens: the text after the prefix of a card token decides the
+// outcome of its charges.
 
 // cardOutcome is the outcome of a charge with a token.
 type cardOutcome uint8
 
 const (
-	cardPending         cardOutcome = iota // a transaction waits for a control; a subscription's charge is paid
-	cardPaid                               // at once
-	cardCaptured                           // at once
-	cardRefused                            //
-	cardChallenged                         // 3-D Secure first
-	cardUsed                               // the token is refused, not the charge
-	cardExpired                            // the same
-	cardChargedBack                        // paid, charged back later
-	cardRenewalsFail                       // a subscription's first charge succeeds, no later one
-	cardTwoRenewalsFail                    // only the first two attempts to renew fail
-	cardNeverPays                          // every charge is refused
+	cardPending  cardOutcome = iota // a transaction waits for a control; a subscription's charge is paid
+	cardPaid                        // at once
+	cardCaptured                    // at once
+	cardRefused
+	cardChallenged      // 3-D Secure first
+	cardUsed            // the token is rejected, not the charge
+	cardExpired         // the same
+	cardChargedBack     // paid, charged back later
+	cardRenewalsFail    // a subscription's first charge succeeds, all later ones fail
+	cardTwoRenewalsFail // only the first two attempts to renew fail
+	cardNeverPays       // every charge is refused
 )
 
 var tokenOutcomes = [...]struct {
@@ -61,7 +61,7 @@ func TestCards() []TestCard {
 }
 
 // outcomeOf returns the outcome of a token: that of the longest name with which
-// the text after the prefix begins.
+// the text after the prefix starts.
 func outcomeOf(token string) cardOutcome {
 	text, outcome, longest := tokenText(token), cardPending, 0
 	for _, o := range tokenOutcomes {
@@ -103,9 +103,9 @@ func checkToken(token string, spent bool) *Refusal {
 	switch outcome := outcomeOf(token); {
 	case spent || outcome == cardUsed:
 		return tokenRefusal(CodeTokenUsed,
-			"has been used already: a pgct_ token pays once; make a new one with the payment element")
+			"has already been used: a pgct_ token pays once; create a new one with the payment element")
 	case outcome == cardExpired:
-		return tokenRefusal(CodeTokenExpired, "has expired: make a new one with the payment element")
+		return tokenRefusal(CodeTokenExpired, "has expired: create a new one with the payment element")
 	default:
 		return nil
 	}
@@ -117,8 +117,9 @@ func tokenRefusal(code, detail string) *Refusal {
 	return refusal
 }
 
-// cardOf returns the stored part of a token. Its last four digits are those that the
-// token ends with, as in pgct_ok_4242, or are derived from it: a token shows one card.
+// cardOf returns the card of a token. Its last four digits are those that the token
+// ends with, as in pgct_ok_4242. Otherwise they are derived from the token, so that
+// they are always the same.
 func cardOf(token string) *Card {
 	if i := strings.LastIndexByte(token, '_'); len(token)-i == 5 && strings.Trim(token[i+1:], "0123456789") == "" {
 		return &Card{Token: token, Last4: token[i+1:]}

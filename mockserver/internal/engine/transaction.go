@@ -55,7 +55,7 @@ const (
 	TimerChargeBack      TimerKind = "transaction.chargeback"
 )
 
-// How long a payment may wait, and when a chargeback comes.
+// How long a payment may stay open, and when the chargeback of a test token follows.
 const (
 	PixLifetime       = 24 * time.Hour
 	VoucherLifetime   = 3 * 24 * time.Hour
@@ -69,18 +69,18 @@ type NewTransaction struct {
 	Transaction
 
 	Token       string        // of the card
-	BuyerID     string        // names a customer; Buyer then has only the other members that were sent
-	PixLifetime time.Duration // 0 is [PixLifetime]
+	BuyerID     string        // the id of a customer; Buyer then holds only the other members that were sent
+	PixLifetime time.Duration // 0 means [PixLifetime]
 }
 
-// Existing is the account's data that matters to a new transaction.
+// Existing is the data of the account on which a new transaction depends.
 type Existing struct {
-	Reference  *Transaction // the one with the same external_ref
-	Customer   *Customer    // the one that BuyerID names
+	Reference  *Transaction // the transaction with the same external_ref
+	Customer   *Customer    // the customer with the id BuyerID
 	TokenSpent bool
 }
 
-// CreateTransaction creates a payment: rows X1 to X7.
+// CreateTransaction creates a payment (rows X1 to X7).
 func CreateTransaction(env Env, in NewTransaction, existing Existing) (Change, *Refusal) {
 	if existing.Reference != nil {
 		return Change{}, Duplicate("transaction", TransactionPath(existing.Reference.ID))
@@ -147,7 +147,7 @@ func buyerOf(env Env, sent *Buyer, customer *Customer) *Buyer {
 	return &b
 }
 
-// issuePix is row X1.
+// issuePix implements row X1.
 func issuePix(env Env, t *Transaction, lifetime time.Duration) Change {
 	if lifetime == 0 {
 		lifetime = PixLifetime
@@ -159,7 +159,7 @@ func issuePix(env Env, t *Transaction, lifetime time.Duration) Change {
 	}
 }
 
-// issueVoucher is row X2. Only a voucher in reais is a boleto.
+// issueVoucher implements row X2. Only a voucher in reais is a boleto.
 func issueVoucher(env Env, t *Transaction) Change {
 	due := env.Now.Add(VoucherLifetime)
 	t.Voucher = &Voucher{ExpirationDate: due}
@@ -173,7 +173,7 @@ func issueVoucher(env Env, t *Transaction) Change {
 	}
 }
 
-// charge is rows X3 to X6: the token decides.
+// charge implements rows X3 to X6: the token decides the outcome.
 func charge(env Env, t *Transaction, token string) Change {
 	t.Card = cardOf(token)
 	c := Change{}
@@ -212,7 +212,7 @@ func waiting(env Env, t *Transaction, timers ...Timer) []Timer {
 	return timers
 }
 
-// settle makes t paid in full.
+// settle marks t as paid in full, in the given state.
 func settle(env Env, t *Transaction, status string) {
 	t.Status = status
 	t.NextAction = nil
@@ -237,7 +237,7 @@ func refuse(t *Transaction, reason string) {
 	inform(t, refusalReasonKey, reason)
 }
 
-// challenge makes t, which is open, wait for 3-D Secure.
+// challenge adds a pending 3-D Secure challenge to t, which must be open.
 func challenge(env Env, t *Transaction) {
 	if env.Dialect.Live(spec.D3) {
 		t.Status = challenged
@@ -249,20 +249,20 @@ func challenge(env Env, t *Transaction) {
 	}
 }
 
-// inform sets an information of t without touching the resource it was copied
-// from.
+// inform sets an entry of t's informations. It does not modify the transaction that
+// t was copied from.
 func inform(t *Transaction, key, value string) {
 	forget(t, key)
 	t.Informations = append(slices.Clip(t.Informations), Information{Key: key, Value: value})
 }
 
-// forget removes an information of t; it does not change the earlier record
-// either.
+// forget removes an entry of t's informations. It does not modify the transaction
+// that t was copied from either.
 func forget(t *Transaction, key string) {
 	t.Informations = slices.DeleteFunc(slices.Clone(t.Informations), func(i Information) bool { return i.Key == key })
 }
 
-// worth is a transaction's contribution to the account's balance.
+// worth returns a transaction's contribution to the account's balance.
 func worth(t *Transaction) int64 {
 	switch {
 	case t.PaidAmount == 0:

@@ -52,11 +52,11 @@ func FuzzTransaction(f *testing.F) {
 				c, refusal = engine.SetStatus(env, tx, states[arg%int64(len(states))])
 			case 8:
 				env.Now = env.Now.Add(time.Duration(arg) * time.Hour)
-				c, refusal = engine.ExpireInTime(env, tx)
+				c, refusal = engine.ExpireByTimer(env, tx)
 			case 9:
 				c, refusal = engine.UpdateDelivery(env, tx, engine.DeliveryUpdate{Code: "1"})
 			}
-			require.Equal(t, before, *tx, "a record is never changed")
+			require.Equal(t, before, *tx, "the engine does not modify its input")
 			if refusal != nil {
 				require.Equal(t, engine.Change{}, c)
 				continue

@@ -27,7 +27,7 @@ func wrongState(t *Transaction, what string) (Change, *Refusal) {
 	return Change{}, NewRefusal(CodeInvalidState, "A "+t.Method+" transaction in state "+t.Status+" can't be "+what+".")
 }
 
-// Pay is the payer's payment: rows X8 and X10.
+// Pay simulates a payer who pays (rows X8 and X10).
 func Pay(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
 	case t.NextAction != nil:
@@ -41,8 +41,8 @@ func Pay(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { settle(env, t, paid) }, eventPaid), nil
 }
 
-// Expire is the end of a payment's or a challenge's time: row X9, and the last
-// case of X13.
+// Expire ends a payment, or a challenge, that was not completed in time (row X9 and
+// the last case of row X13).
 func Expire(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
 	case t.NextAction != nil:
@@ -53,9 +53,9 @@ func Expire(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { t.Status = expired }), nil
 }
 
-// ExpireInTime is Expire by timer: a timer from before a state was set again
-// fires too early.
-func ExpireInTime(env Env, t *Transaction) (Change, *Refusal) {
+// ExpireByTimer is Expire for its timer. It rejects a timer that fires too early,
+// since setting a state can extend the expiry.
+func ExpireByTimer(env Env, t *Transaction) (Change, *Refusal) {
 	early := t.Pix != nil && env.Now.Before(t.Pix.ExpirationDate) ||
 		t.Voucher != nil && env.Now.Before(t.Voucher.ExpirationDate) ||
 		t.NextAction != nil && env.Now.Before(t.NextAction.ExpiresAt)
@@ -65,7 +65,7 @@ func ExpireInTime(env Env, t *Transaction) (Change, *Refusal) {
 	return Expire(env, t)
 }
 
-// Refuse is the issuer's refusal: row X11.
+// Refuse simulates an issuer who refuses the charge (row X11).
 func Refuse(env Env, t *Transaction) (Change, *Refusal) {
 	if !open(t) || t.Method != card {
 		return wrongState(t, "refused")
@@ -73,7 +73,7 @@ func Refuse(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { refuse(t, declined) }), nil
 }
 
-// Cancel is row X12.
+// Cancel implements row X12.
 func Cancel(env Env, t *Transaction) (Change, *Refusal) {
 	if !open(t) {
 		return wrongState(t, "canceled")
@@ -81,7 +81,7 @@ func Cancel(env Env, t *Transaction) (Change, *Refusal) {
 	return end(env, t), nil
 }
 
-// PassChallenge is the payer's 3-D Secure success: row X13.
+// PassChallenge simulates a payer who passes the 3-D Secure challenge (row X13).
 func PassChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	if t.NextAction == nil {
 		return wrongState(t, "challenged")
@@ -89,7 +89,7 @@ func PassChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { settle(env, t, paid) }, eventPaid), nil
 }
 
-// FailChallenge is the payer's 3-D Secure failure: row X13.
+// FailChallenge simulates a payer who fails the 3-D Secure challenge (row X13).
 func FailChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	if t.NextAction == nil {
 		return wrongState(t, "challenged")
@@ -97,12 +97,12 @@ func FailChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { refuse(t, "three_ds_failed") }), nil
 }
 
-// end cancels a waiting transaction, with or without a challenge.
+// end cancels an open transaction, with or without a challenge.
 func end(env Env, t *Transaction) Change {
 	return move(env, t, func(t *Transaction) { t.Status, t.NextAction = canceled, nil }, eventCanceled)
 }
 
-// Chargeback takes a card payment back: row X18.
+// Chargeback charges a card payment back (row X18).
 func Chargeback(env Env, t *Transaction) (Change, *Refusal) {
 	if !settled(t) || t.Method != card {
 		return wrongState(t, "charged back")
@@ -112,26 +112,26 @@ func Chargeback(env Env, t *Transaction) (Change, *Refusal) {
 
 // RefundRequest is a request for a refund.
 type RefundRequest struct {
-	Amount int64 // cents; 0 is all that is left
+	Amount int64 // cents; 0 means all that is left
 	Reason string
 }
 
-// Refund is rows X14 to X17. The field error of X17 names amount. A settled
-// transaction always has something left to refund.
+// Refund implements rows X14 to X17. The field error of row X17 is about amount. A
+// settled transaction always has something left to refund.
 func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	left := t.PaidAmount - t.RefundedAmount
 	switch {
 	case !settled(t):
 		return Change{}, NewRefusal(CodeNotRefundable, "A transaction in state "+t.Status+" can't be refunded.")
 	case in.Amount > left:
-		return Change{}, Invalid("amount", spec.CodeTooBig, "is more than what is left to refund")
+		return Change{}, Invalid("amount", spec.CodeTooBig, "exceeds the amount that is left to refund")
 	case in.Amount == 0:
 		in.Amount = left
 	}
 	status := refunded
 	if in.Amount < left {
 		if t.Method == voucher {
-			return Change{}, NewRefusal(CodeNotRefundable, "A voucher can only be refunded whole.")
+			return Change{}, NewRefusal(CodeNotRefundable, "A voucher can only be refunded in full.")
 		}
 		status = partiallyRefunded
 	}
@@ -152,6 +152,6 @@ func TransactionTimer(kind TimerKind) func(Env, *Transaction) (Change, *Refusal)
 	case TimerChargeBack:
 		return Chargeback
 	default:
-		return ExpireInTime
+		return ExpireByTimer
 	}
 }

@@ -2,9 +2,9 @@ package engine
 
 import "time"
 
-// SetStatus is row X19: the sandbox's way into any state, with the effects that
-// the state's own row would have had. Setting the current state changes
-// nothing, so that the call may be repeated.
+// SetStatus puts a transaction of the sandbox into any state (row X19), with the
+// effects of the regular transition into that state. Setting the current state
+// changes nothing, so the call may be repeated.
 func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 	if refusal := StatusForbidden(env.Sandbox); refusal != nil {
 		return Change{}, refusal
@@ -13,7 +13,7 @@ func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 		return Change{}, nil
 	}
 	if t.Amount < 2 && (status == partiallyRefunded || status == partiallyPaid) {
-		return Change{}, NewRefusal(CodeInvalidState, "An amount of 1 can't be split.")
+		return Change{}, NewRefusal(CodeInvalidState, "An amount of 1 can't be paid or refunded in part.")
 	}
 	c := move(env, t, func(t *Transaction) { enter(env, t, status) }, statusEvents(status)...)
 	if next := c.Transactions[0]; open(next) {
@@ -28,7 +28,7 @@ func StatusForbidden(sandbox bool) *Refusal {
 		return nil
 	}
 	return NewRefusal(CodeForbidden,
-		"A transaction's status can be set in the sandbox only.")
+		"A transaction's status can only be set in the sandbox.")
 }
 
 // enter puts t into a state with consistent amounts and timestamps.
@@ -40,7 +40,7 @@ func enter(env Env, t *Transaction, status string) {
 		if t.PaidAmount < t.Amount {
 			settle(env, t, paid)
 		}
-		giveBack(t, status)
+		setRefunded(t, status)
 	case partiallyPaid:
 		settle(env, t, status)
 		t.PaidAmount = t.Amount / 2
@@ -57,7 +57,7 @@ func enter(env Env, t *Transaction, status string) {
 	case refused:
 		refuse(t, declined)
 	}
-	if status != refused { // reasons are removed with their state
+	if status != refused { // a reason is removed with its state
 		forget(t, refusalReasonKey)
 	}
 	if t.RefundedAmount == 0 {
@@ -65,8 +65,8 @@ func enter(env Env, t *Transaction, status string) {
 	}
 }
 
-// giveBack sets the refunded part of a paid amount in a state.
-func giveBack(t *Transaction, status string) {
+// setRefunded adjusts the refunded amount to a state.
+func setRefunded(t *Transaction, status string) {
 	switch {
 	case status == refunded:
 		t.RefundedAmount = t.PaidAmount
@@ -77,7 +77,7 @@ func giveBack(t *Transaction, status string) {
 	}
 }
 
-// reopen sets a new expiry if the payment's has passed.
+// reopen sets a new expiry if the old one has passed.
 func reopen(env Env, t *Transaction) {
 	if t.Pix != nil && !env.Now.Before(t.Pix.ExpirationDate) {
 		p := *t.Pix
@@ -99,7 +99,7 @@ func Deadline(t *Transaction) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// deadline returns the timer of a transaction that waits, if it has one.
+// deadline returns the expiry timer of an open transaction, if it has one.
 func deadline(t *Transaction) []Timer {
 	switch {
 	case t.NextAction != nil:
@@ -113,7 +113,7 @@ func deadline(t *Transaction) []Timer {
 	}
 }
 
-// statusEvents returns the kind of event for a state, if there is one.
+// statusEvents returns the kind of event that setting a state sends, if any.
 func statusEvents(status string) []string {
 	switch status {
 	case pending:

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
 )
 
-// The rows of the state table of transactions, by their names X1 to X20.
+// These tests cover the rows X1 to X20 of docs/states.md.
 
 var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 
@@ -29,7 +29,7 @@ func liveEnv() engine.Env {
 	return env
 }
 
-// challengeEnv is in the dialect that differs from the document's by row D3 alone.
+// challengeEnv has a dialect that differs from the document's only by deviation D3.
 func challengeEnv() engine.Env {
 	env := paymentEnv()
 	env.Dialect = spec.DocumentDialect.With(spec.D3)
@@ -73,7 +73,7 @@ func checkAmounts(t *testing.T, tx *engine.Transaction) {
 	assert.GreaterOrEqual(t, tx.RefundedAmount, int64(0))
 	assert.LessOrEqual(t, tx.RefundedAmount, tx.PaidAmount)
 	assert.LessOrEqual(t, tx.PaidAmount, tx.Amount)
-	assert.Equal(t, tx.PaidAmount > 0, !tx.PaidAt.IsZero(), "paid_at is set exactly if something is paid")
+	assert.Equal(t, tx.PaidAmount > 0, !tx.PaidAt.IsZero(), "paid_at is set if and only if something is paid")
 }
 
 func kinds(c engine.Change) string {
@@ -115,7 +115,7 @@ func TestTransactionCreation(t *testing.T) {
 				assert.Equal(t, paymentcode.Line(barcode), tx.Voucher.DigitableLine)
 				assert.Equal(t, "0000001000", barcode[9:19], "the amount")
 				other, _ := create(t, engine.Env{Now: noon, IDs: ids.Seeded(8)}, payment("voucher", ""))
-				assert.NotEqual(t, barcode, other.Voucher.Barcode, "each has its own")
+				assert.NotEqual(t, barcode, other.Voucher.Barcode, "each voucher has its own barcode")
 				assert.Empty(t, tx.QRCode())
 				assert.Equal(t, noon.Add(3*24*time.Hour), tx.Voucher.ExpirationDate)
 			},
@@ -256,11 +256,11 @@ func TestDuplicateNamesTheFirst(t *testing.T) {
 	assert.Equal(t, "A transaction with this external reference already exists", refusal.Detail)
 }
 
-func TestTokenIsUsedUp(t *testing.T) {
+func TestSingleUseTokensAreUsedUp(t *testing.T) {
 	t.Parallel()
 	for token, spent := range map[string][]string{
 		"pgct_ok":      {"pgct_ok"},
-		"pgct_refused": {"pgct_refused"}, // a refused charge too
+		"pgct_refused": {"pgct_refused"}, // by a refused charge as well
 		"pgpm_ok":      nil,
 	} {
 		_, c := create(t, paymentEnv(), payment("credit_card", token))
@@ -287,8 +287,8 @@ func TestRefusalReasons(t *testing.T) {
 	}
 }
 
-// A token that ends with four digits shows them; every other token shows four
-// digits that never change.
+// The last four digits of a card are those that its token ends with. Every other
+// token has four digits that never change.
 func TestLastFourDigits(t *testing.T) {
 	t.Parallel()
 	last4 := func(token string) string {
@@ -301,7 +301,7 @@ func TestLastFourDigits(t *testing.T) {
 		assert.Regexp(t, `^[1-9]\d{3}$`, first, token)
 		assert.Equal(t, first, last4(token), token)
 	}
-	assert.Equal(t, "7066", last4("pgpm_ok"), "in every version, since data files have tokens")
+	assert.Equal(t, "7066", last4("pgpm_ok"), "the same in every version, since data files contain tokens")
 	assert.Equal(t, "2682", last4("pgpm_ok_a"))
 }
 
@@ -324,11 +324,11 @@ func TestAChargebackComesADayLater(t *testing.T) {
 	assert.Equal(t, []engine.Timer{{At: noon.Add(24 * time.Hour), Kind: engine.TimerChargeBack, ID: tx.ID}}, c.Timers)
 }
 
-// step is one row of a transition of an existing transaction.
+// step is a test of one transition of an existing transaction.
 type step struct {
 	name    string
 	from    func(t *testing.T, env engine.Env) *engine.Transaction
-	after   time.Duration // that passes first
+	after   time.Duration // how much time passes first
 	do      func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal)
 	status  string // after it; "" if it is rejected
 	events  string
@@ -375,13 +375,13 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X8 voucher twice", from: has("voucher", "paid"), do: engine.Pay, refusal: engine.CodeInvalidState},
 		{name: "X8 voucher that was canceled", from: has("voucher", "canceled"), do: engine.Pay, refusal: engine.CodeInvalidState},
 		{name: "X8 with an open challenge", from: byToken("pgct_3ds"), do: engine.Pay, refusal: engine.CodeInvalidState},
-		{name: "X9 pix", from: has("pix", "pending"), do: engine.ExpireInTime, after: 24 * time.Hour, status: "expired"},
-		{name: "X9 too early", from: has("pix", "pending"), do: engine.ExpireInTime, after: 24*time.Hour - 1, refusal: engine.CodeInvalidState},
+		{name: "X9 pix", from: has("pix", "pending"), do: engine.ExpireByTimer, after: 24 * time.Hour, status: "expired"},
+		{name: "X9 too early", from: has("pix", "pending"), do: engine.ExpireByTimer, after: 24*time.Hour - 1, refusal: engine.CodeInvalidState},
 		{name: "X9 by control", from: has("pix", "pending"), do: engine.Expire, status: "expired"},
-		{name: "X9 voucher", from: has("voucher", "pending"), do: engine.ExpireInTime, after: 3 * 24 * time.Hour, status: "expired"},
-		{name: "X9 voucher too early", from: has("voucher", "pending"), do: engine.ExpireInTime, after: 3*24*time.Hour - 1, refusal: engine.CodeInvalidState},
+		{name: "X9 voucher", from: has("voucher", "pending"), do: engine.ExpireByTimer, after: 3 * 24 * time.Hour, status: "expired"},
+		{name: "X9 voucher too early", from: has("voucher", "pending"), do: engine.ExpireByTimer, after: 3*24*time.Hour - 1, refusal: engine.CodeInvalidState},
 		{name: "X9 card", from: has("credit_card", "pending"), do: engine.Expire, refusal: engine.CodeInvalidState},
-		{name: "X9 paid already", from: has("pix", "paid"), do: engine.ExpireInTime, after: 24 * time.Hour, refusal: engine.CodeInvalidState},
+		{name: "X9 paid already", from: has("pix", "paid"), do: engine.ExpireByTimer, after: 24 * time.Hour, refusal: engine.CodeInvalidState},
 		{name: "X10 voucher", from: has("voucher", "expired"), do: engine.Pay, status: "paid", events: "transaction.paid", worth: 1000},
 		{name: "X10 pix", from: has("pix", "expired"), do: engine.Pay, refusal: engine.CodeInvalidState},
 		{name: "X11 card", from: has("credit_card", "pending"), do: engine.Refuse, status: "refused"},
@@ -405,10 +405,10 @@ func TestTransactionMoves(t *testing.T) {
 			},
 		},
 		{
-			name: "X13 expired", from: byToken("pgct_3ds"), do: engine.ExpireInTime, after: 15 * time.Minute,
+			name: "X13 expired", from: byToken("pgct_3ds"), do: engine.ExpireByTimer, after: 15 * time.Minute,
 			status: "canceled", events: "transaction.cancelled",
 		},
-		{name: "X13 expired too early", from: byToken("pgct_3ds"), do: engine.ExpireInTime, after: 15*time.Minute - 1, refusal: engine.CodeInvalidState},
+		{name: "X13 expired too early", from: byToken("pgct_3ds"), do: engine.ExpireByTimer, after: 15*time.Minute - 1, refusal: engine.CodeInvalidState},
 		{name: "X13 without a challenge", from: byToken("pgct_ok"), do: engine.PassChallenge, refusal: engine.CodeInvalidState},
 		{name: "X13 failed without a challenge", from: byToken("pgct_ok"), do: engine.FailChallenge, refusal: engine.CodeInvalidState},
 		{
@@ -430,7 +430,7 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X18 paid", from: has("credit_card", "paid"), do: engine.Chargeback, status: "chargedback", events: "transaction.chargedback", worth: -1000},
 		{name: "X18 captured", from: has("credit_card", "captured"), do: engine.Chargeback, status: "chargedback", events: "transaction.chargedback", worth: -1000},
 		{
-			name: "X18 of what a refund left", from: has("credit_card", "partially_refunded"), do: engine.Chargeback,
+			name: "X18 after a partial refund", from: has("credit_card", "partially_refunded"), do: engine.Chargeback,
 			status: "chargedback", events: "transaction.chargedback", worth: -500,
 		},
 		{name: "X18 pix", from: has("pix", "paid"), do: engine.Chargeback, refusal: engine.CodeInvalidState},
@@ -459,7 +459,7 @@ func (s step) run(t *testing.T, env engine.Env) {
 	untouched := *before
 	env.Now = env.Now.Add(s.after)
 	c, refusal := s.do(env, before)
-	assert.Equal(t, untouched, *before, "a record is never changed")
+	assert.Equal(t, untouched, *before, "the engine does not modify its input")
 	if s.refusal != "" {
 		require.NotNil(t, refusal)
 		assert.Equal(t, s.refusal, refusal.Code)
@@ -487,17 +487,17 @@ func TestRefundFieldErrorNamesAmount(t *testing.T) {
 	assert.Equal(t, "too_big", refusal.Fields[0].Code)
 }
 
-func TestRefundReasonIsKept(t *testing.T) {
+func TestRefundReasonIsStored(t *testing.T) {
 	t.Parallel()
 	c, refusal := engine.Refund(paymentEnv(), in(t, paymentEnv(), "pix", "paid"), engine.RefundRequest{Amount: 1, Reason: "damaged"})
 	require.Nil(t, refusal)
 	assert.Equal(t, []engine.Information{{Key: "refund_reason", Value: "damaged"}}, c.Transactions[0].Informations)
 	c, refusal = engine.Refund(paymentEnv(), c.Transactions[0], engine.RefundRequest{Amount: 1, Reason: "late"})
 	require.Nil(t, refusal)
-	assert.Equal(t, []engine.Information{{Key: "refund_reason", Value: "late"}}, c.Transactions[0].Informations, "the newest one only")
+	assert.Equal(t, []engine.Information{{Key: "refund_reason", Value: "late"}}, c.Transactions[0].Informations, "only the latest one")
 }
 
-// X19: every state can be reached from every state, and the amounts fit it.
+// X19: every state can be reached from every state, with amounts that fit it.
 func TestSandboxStatus(t *testing.T) {
 	t.Parallel()
 	states := map[string]string{ // and the event that each causes
@@ -531,7 +531,7 @@ func TestSandboxStatus(t *testing.T) {
 	}
 }
 
-// checkState checks what a state says about the other members.
+// checkState checks that the other members fit the state.
 func checkState(t *testing.T, tx *engine.Transaction) {
 	t.Helper()
 	left := tx.PaidAmount - tx.RefundedAmount
@@ -559,8 +559,8 @@ func hasInformation(tx *engine.Transaction, key string) bool {
 	return slices.ContainsFunc(tx.Informations, func(i engine.Information) bool { return i.Key == key })
 }
 
-// The reason of a refund goes with the refund, and the record before it keeps
-// its own.
+// Undoing a refund removes its reason, but not from the earlier version of the
+// transaction.
 func TestSandboxStatusRemovesReasons(t *testing.T) {
 	t.Parallel()
 	env := paymentEnv()
@@ -659,13 +659,13 @@ func TestSandboxStatusReopens(t *testing.T) {
 		require.Nil(t, refusal)
 		assert.Equal(t, []engine.Timer{{At: env.Now.Add(life), Kind: engine.TimerExpire, ID: tx.ID}}, c.Timers)
 		env.Now = c.Timers[0].At
-		c, refusal = engine.ExpireInTime(env, c.Transactions[0])
+		c, refusal = engine.ExpireByTimer(env, c.Transactions[0])
 		require.Nil(t, refusal)
 		assert.Equal(t, "expired", c.Transactions[0].Status)
 	}
 }
 
-func TestSandboxStatusChallengesInTime(t *testing.T) {
+func TestSandboxStatusSetsTheExpiryOfAChallenge(t *testing.T) {
 	t.Parallel()
 	tx := in(t, liveEnv(), "credit_card", "pending")
 	c, refusal := engine.SetStatus(liveEnv(), tx, "three_ds_required")
@@ -707,7 +707,7 @@ func TestDelivery(t *testing.T) {
 		})
 	}
 	for _, status := range []string{"pending", "refunded", "partially_refunded", "chargedback", "expired"} {
-		t.Run("X20 refused when "+status, func(t *testing.T) {
+		t.Run("X20 rejected when "+status, func(t *testing.T) {
 			t.Parallel()
 			_, refusal := engine.UpdateDelivery(paymentEnv(), in(t, paymentEnv(), "pix", status), engine.DeliveryUpdate{Code: "BR1"})
 			require.NotNil(t, refusal)
@@ -730,7 +730,7 @@ func TestAutoPay(t *testing.T) {
 	}
 	env.AutoPay = 1
 	_, c := create(t, env, payment("credit_card", "pgct_ok"))
-	assert.Len(t, c.Timers, 1, "any time but none")
+	assert.Len(t, c.Timers, 1, "any time but 0")
 }
 
 func TestARefusalByTheIssuerHasAReason(t *testing.T) {
@@ -775,7 +775,7 @@ func TestARejectionNamesTheStateOfTheTransaction(t *testing.T) {
 	assert.Equal(t, "A pix transaction in state refunded can't be challenged.", refusal.Detail)
 }
 
-func TestFeeIsKept(t *testing.T) {
+func TestTheGatewayKeepsItsFee(t *testing.T) {
 	t.Parallel()
 	env := paymentEnv()
 	env.Fee = 10
@@ -784,10 +784,10 @@ func TestFeeIsKept(t *testing.T) {
 	assert.Equal(t, int64(990), c.Balance)
 	c, refusal := engine.Chargeback(env, tx)
 	require.Nil(t, refusal)
-	assert.Equal(t, int64(-1000), c.Balance, "the fee stays with the gateway")
+	assert.Equal(t, int64(-1000), c.Balance, "the gateway keeps its fee")
 }
 
-func TestBuyerIsACustomer(t *testing.T) {
+func TestACustomerAsBuyer(t *testing.T) {
 	t.Parallel()
 	customer := &engine.Customer{Buyer: engine.Buyer{ID: "c1", Name: "Ana", Email: "ana@example.com", Phone: "11"}}
 	in := payment("pix", "")
@@ -807,5 +807,5 @@ func TestBuyerIsACustomer(t *testing.T) {
 		ID: "c1", Name: "Ana", Email: "ana@example.com", Phone: "22", BirthDate: "1990-01-02",
 		Document: in.Buyer.Document, Address: in.Buyer.Address,
 	}, *c.Transactions[0].Buyer)
-	assert.Equal(t, "11", customer.Phone, "the customer is not changed")
+	assert.Equal(t, "11", customer.Phone, "the customer does not change")
 }

@@ -35,18 +35,18 @@ const (
 	transferFee          = 50               // cents, out of the amount: the receiver gets the rest
 )
 
-// The test keys, by the start of an e-mail key.
+// The test keys: e-mail keys that start with one of these.
 const (
 	analysisKey = "analysis@"
 	failKey     = "fail@"
 )
 
-// NetAmount is the amount that the receiver gets, in cents.
+// NetAmount returns the amount that the receiver gets, in cents.
 func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
 
 // CreateTransfer creates a transfer and reserves its amount (rows P1, P2). first is
-// the one that already has in.ExternalRef, or nil: the document dialect rejects the
-// second, the live one changes nothing and returns the first.
+// the transfer that already has in.ExternalRef, or nil. The document dialect rejects
+// a second one; in the live dialect nothing changes and the caller returns the first.
 func CreateTransfer(env Env, first *Transfer, in Transfer) (Change, *Refusal) {
 	if first != nil && env.Dialect.Live(spec.D4) {
 		return Change{}, nil
@@ -70,14 +70,14 @@ func CreateTransfer(env Env, first *Transfer, in Transfer) (Change, *Refusal) {
 // AnalyseTransfer holds a pending transfer for a risk check (row P3).
 func AnalyseTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	if t.Status != transferPending {
-		return Change{}, t.refuse("be analysed")
+		return Change{}, t.refuse("be put into analysis")
 	}
 	next := t.to(env, transferInAnalysis)
 	return transferChange(next, "payout.in_analysis",
 		Timer{At: env.Now.Add(transferApproveAfter), Kind: TimerTransferApprove, ID: t.ID}), nil
 }
 
-// ProcessTransfer is the bank accepting a transfer (row P4).
+// ProcessTransfer simulates a bank that accepts a transfer (row P4).
 func ProcessTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	if t.Status != transferPending && t.Status != transferInAnalysis {
 		return Change{}, t.refuse("be processed")
@@ -88,7 +88,7 @@ func ProcessTransfer(env Env, t *Transfer) (Change, *Refusal) {
 		Timer{At: env.Now.Add(transferSettleAfter), Kind: TimerTransferSettle, ID: t.ID}), nil
 }
 
-// SettleTransfer is the money reaching its receiver (row P5).
+// SettleTransfer simulates the arrival of the money at the receiver (row P5).
 func SettleTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	if t.Status != transferProcessing {
 		return Change{}, t.refuse("be settled")
@@ -98,7 +98,7 @@ func SettleTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	return transferChange(next, "payout.transferred"), nil
 }
 
-// FailTransfer is the bank refusing a transfer; the amount is returned (row
+// FailTransfer simulates a bank that refuses a transfer; the amount is returned (row
 // P6).
 func FailTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	if t.Status != transferProcessing && t.Status != transferInAnalysis {
@@ -120,7 +120,7 @@ func CancelTransfer(env Env, t *Transfer) (Change, *Refusal) {
 	return c, nil
 }
 
-// FireTransfer runs a timer of t. An outdated one changes nothing: a transfer
+// FireTransfer runs a timer of t. An outdated timer changes nothing: a transfer
 // that was put into analysis is not processed by its first timer.
 func FireTransfer(env Env, t *Transfer, kind TimerKind) Change {
 	var step func(Env, *Transfer) (Change, *Refusal)
@@ -144,7 +144,7 @@ func (t *Transfer) testKey(prefix string) bool {
 	return strings.HasPrefix(strings.ToLower(t.PixKey), prefix)
 }
 
-// to returns a copy of t in the state, as of now.
+// to returns a copy of t in another state, updated now.
 func (t *Transfer) to(env Env, status string) *Transfer {
 	next := *t
 	next.Status = status

@@ -13,7 +13,7 @@ import (
 
 type transferMove func(engine.Env, *engine.Transfer) (engine.Change, *engine.Refusal)
 
-// transfer makes a transfer of 1200 cents and takes it through moves.
+// transfer creates a transfer of 1200 cents and takes it through moves.
 func (w *world) transfer(key string, moves ...transferMove) *engine.Transfer {
 	w.tb.Helper()
 	c, refusal := engine.CreateTransfer(w.env, nil, engine.Transfer{Amount: 1200, PixKey: key, PixKeyType: "EMAIL"})
@@ -37,7 +37,7 @@ func TestTransferRows(t *testing.T) {
 		before  []transferMove
 		move    transferMove
 		want    string // the state after it; "" if it is rejected with 409
-		told    string
+		event   string
 		balance int64
 	}{
 		{"P3 pending, risk check", nil, analyse, "in_analysis", "payout.in_analysis", -1200},
@@ -75,7 +75,7 @@ func TestTransferRows(t *testing.T) {
 			w.do(c, refusal)
 			after := c.Transfers[0]
 			assert.Equal(t, test.want, after.Status)
-			assert.Equal(t, []string{test.told}, w.emitted())
+			assert.Equal(t, []string{test.event}, w.emitted())
 			assert.Equal(t, test.balance, w.balance)
 			assert.Equal(t, w.env.Now, after.UpdatedAt)
 			assert.Equal(t, test.want == "processing", after.ProcessedAt.Equal(w.env.Now))
@@ -106,7 +106,7 @@ func TestTransferCreateRows(t *testing.T) {
 		assert.Equal(t, []string{"payout.created"}, w.emitted())
 		assert.Equal(t, int64(-1200), w.balance)
 		assert.Equal(t, int64(1150), first.NetAmount())
-		assert.Zero(t, (&engine.Transfer{Amount: 49, Fee: 50}).NetAmount(), "never less than nothing")
+		assert.Zero(t, (&engine.Transfer{Amount: 49, Fee: 50}).NetAmount(), "never negative")
 	})
 	t.Run("P2 external_ref seen before", func(t *testing.T) {
 		t.Parallel()
@@ -130,7 +130,7 @@ func TestTransferCreateRows(t *testing.T) {
 func TestARejectionNamesTheStateOfTheTransfer(t *testing.T) {
 	t.Parallel()
 	for what, transition := range map[string]transferMove{
-		"be analysed": engine.AnalyseTransfer, "be processed": engine.ProcessTransfer, "be settled": engine.SettleTransfer,
+		"be put into analysis": engine.AnalyseTransfer, "be processed": engine.ProcessTransfer, "be settled": engine.SettleTransfer,
 		"fail": engine.FailTransfer, "be cancelled": engine.CancelTransfer,
 	} {
 		_, refusal := transition(newWorld(t).env, &engine.Transfer{Status: "paid"})
@@ -144,7 +144,7 @@ func TestTransferWithoutControls(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		key     string
-		told    []string
+		events  []string
 		want    string
 		balance int64
 	}{
@@ -159,7 +159,7 @@ func TestTransferWithoutControls(t *testing.T) {
 			id := w.transfer(test.key).ID
 			w.advance(24 * time.Hour)
 			assert.Equal(t, test.want, w.transfers.rows[id].Status)
-			assert.Equal(t, test.told, w.emitted())
+			assert.Equal(t, test.events, w.emitted())
 			assert.Equal(t, test.balance, w.balance)
 			assert.Empty(t, w.timers)
 		})
@@ -201,13 +201,13 @@ func TestOutdatedTransferTimers(t *testing.T) {
 
 	held := w.transfer("fail@example.com", engine.AnalyseTransfer).ID
 	w.advance(time.Minute)
-	assert.Equal(t, "in_analysis", w.transfers.rows[held].Status, "nor failed by it")
+	assert.Equal(t, "in_analysis", w.transfers.rows[held].Status, "its timer does not make it fail either")
 
 	early := w.transfer("ana@example.com")
 	w.advance(5 * time.Second)
 	w.do(engine.ProcessTransfer(w.env, early))
 	w.advance(10*time.Second - time.Millisecond)
-	assert.Equal(t, "processing", w.transfers.rows[early.ID].Status, "one that was approved early is not settled early")
+	assert.Equal(t, "processing", w.transfers.rows[early.ID].Status, "the timer of its pending state does not settle it")
 	w.advance(time.Millisecond)
 	assert.Equal(t, "paid", w.transfers.rows[early.ID].Status)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
 
-// world is a store and a clock as small as they can be: it applies changes,
-// fires timers in order and, after every change, checks what must always hold.
+// world is a minimal store and clock. It applies changes, fires timers in order
+// and, after every change, checks the invariants.
 type world struct {
 	tb  testing.TB
 	env engine.Env
@@ -30,18 +30,18 @@ type world struct {
 	balance int64
 	spent   map[string]bool
 	timers  []engine.Timer
-	events  []happened
-	read    int // events that emitted has returned
+	events  []sentEvent
+	read    int // number of events that emitted has returned
 }
 
-// happened is an event and when it was sent.
-type happened struct {
+// sentEvent is an event and the time at which it was sent.
+type sentEvent struct {
 	engine.Event
 
 	at time.Time
 }
 
-// table holds records by id, and a copy of each to detect changes.
+// table holds resources by id, and a copy of each to detect modifications.
 type table[R any] struct {
 	rows   map[string]*R
 	copies map[*R]R
@@ -58,7 +58,7 @@ func (t *table[R]) put(tb testing.TB, id string, r *R) {
 		t.order = append(t.order, id)
 	}
 	if existing {
-		require.True(tb, reflect.DeepEqual(t.copies[old], *old), "a record was changed in place: %s", id)
+		require.True(tb, reflect.DeepEqual(t.copies[old], *old), "a resource was modified in place: %s", id)
 		delete(t.copies, old)
 	}
 	t.rows[id], t.copies[r] = r, *r
@@ -121,10 +121,10 @@ func (w *world) apply(c engine.Change) {
 	w.balance += c.Balance
 	for _, e := range c.Events {
 		w.checkEvent(e)
-		w.events = append(w.events, happened{e, w.env.Now})
+		w.events = append(w.events, sentEvent{e, w.env.Now})
 	}
 	for _, timer := range c.Timers {
-		require.False(w.tb, timer.At.Before(w.env.Now), "timer %s lies in the past", timer.Kind)
+		require.False(w.tb, timer.At.Before(w.env.Now), "timer %s is in the past", timer.Kind)
 		at, _ := slices.BinarySearchFunc(w.timers, timer, func(a, b engine.Timer) int {
 			if a.At.After(b.At) {
 				return 1
@@ -154,7 +154,7 @@ func (w *world) emitted() []string {
 	return kinds
 }
 
-// advance lets the clock run, and fires what is due, in order.
+// advance moves the clock and fires the timers that become due, in order.
 func (w *world) advance(by time.Duration) {
 	w.tb.Helper()
 	end := w.env.Now.Add(by)
@@ -171,13 +171,13 @@ func (w *world) fire(timer engine.Timer) {
 	w.tb.Helper()
 	switch timer.Kind {
 	case engine.TimerExpire, engine.TimerExpireChallenge:
-		_ = w.move(timer.ID, engine.ExpireInTime) // it may have changed state
+		_ = w.move(timer.ID, engine.ExpireByTimer) // rejected if the state has changed
 	case engine.TimerPay:
-		_ = w.move(timer.ID, engine.Pay) // it may have changed state
+		_ = w.move(timer.ID, engine.Pay) // rejected if the state has changed
 	case engine.TimerChargeBack:
-		_ = w.move(timer.ID, engine.Chargeback) // it may have changed state
+		_ = w.move(timer.ID, engine.Chargeback) // rejected if the state has changed
 	case engine.TimerExpireLink:
-		w.apply(engine.ExpireLinkInTime(w.env, w.links.rows[timer.ID], w.sessions.all()))
+		w.apply(engine.ExpireLinkByTimer(w.env, w.links.rows[timer.ID], w.sessions.all()))
 	case engine.TimerExpireSession:
 		w.apply(engine.ExpireSession(w.env, w.sessions.rows[timer.ID]))
 	default:
@@ -186,14 +186,15 @@ func (w *world) fire(timer engine.Timer) {
 			return
 		}
 		s := w.subscriptions.rows[timer.ID]
-		require.NotNil(w.tb, s, "timer %s of no record", timer.Kind)
+		require.NotNil(w.tb, s, "timer %s has no resource", timer.Kind)
 		w.apply(engine.FireSubscription(w.env, s, timer.Kind))
 	}
 }
 
 type transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal)
 
-// move runs a transition of a transaction together with what follows from it.
+// move runs a transition of a transaction, and changes its subscription or session
+// accordingly.
 func (w *world) move(id string, do transition) *engine.Refusal {
 	w.tb.Helper()
 	c, refusal := do(w.env, w.transactions.rows[id])
@@ -221,7 +222,7 @@ func setStatus(status string) transition {
 
 func (w *world) catalog(id int64) *engine.CatalogProduct { return w.products[id] }
 
-// customer makes a customer to subscribe.
+// customer creates a customer.
 func (w *world) customer() *engine.Customer {
 	w.tb.Helper()
 	c, refusal := engine.CreateCustomer(w.env, nil, engine.Customer{Buyer: engine.Buyer{Name: "Ana Souza", Email: "ana@example.com"}})
@@ -229,7 +230,7 @@ func (w *world) customer() *engine.Customer {
 	return c.Customers[0]
 }
 
-// subscribe makes a monthly subscription by card, changed by edit, and returns
+// subscribe creates a monthly subscription by card, modified by edit, and returns
 // its id.
 func (w *world) subscribe(token string, edit ...func(*engine.NewSubscription)) string {
 	w.tb.Helper()
@@ -245,7 +246,7 @@ func (w *world) subscribe(token string, edit ...func(*engine.NewSubscription)) s
 
 func (w *world) sub(id string) *engine.Subscription { return w.subscriptions.rows[id] }
 
-// The checks.
+// The invariants.
 
 func (w *world) checkTransaction(t *engine.Transaction) {
 	w.tb.Helper()
@@ -259,7 +260,7 @@ func (w *world) checkTransaction(t *engine.Transaction) {
 func (w *world) checkSubscription(s *engine.Subscription) {
 	w.tb.Helper()
 	require.Equal(w.tb, s.Status == "canceled", !s.CanceledAt.IsZero(), "canceledAt goes with canceled")
-	require.Equal(w.tb, s.Status == "past_due", !s.NextRetryAt.IsZero(), "a retry is planned while past due")
+	require.Equal(w.tb, s.Status == "past_due", !s.NextRetryAt.IsZero(), "a retry is scheduled while past due")
 	require.NotEqual(w.tb, s.Card == nil, s.Authorization == nil)
 	switch s.Status {
 	case "trialing":
@@ -296,9 +297,9 @@ func (w *world) checkEvent(e engine.Event) {
 		require.Nil(w.tb, e.Transfer)
 	case e.Subscription != nil:
 		require.Nil(w.tb, e.Transfer)
-		require.Same(w.tb, w.subscriptions.rows[e.Subscription.ID], e.Subscription, "the event shows the record as it is")
+		require.Same(w.tb, w.subscriptions.rows[e.Subscription.ID], e.Subscription, "the event has the stored version")
 	default:
-		require.Same(w.tb, w.transfers.rows[e.Transfer.ID], e.Transfer, "the event shows the record as it is")
+		require.Same(w.tb, w.transfers.rows[e.Transfer.ID], e.Transfer, "the event has the stored version")
 	}
 }
 

@@ -261,7 +261,7 @@ func links() machine[engine.Link] {
 			if l.Status != "active" || env.Now.Before(l.ExpiresAt) {
 				return engine.Change{}
 			}
-			return engine.ExpireLinkInTime(env, l, nil)
+			return engine.ExpireLinkByTimer(env, l, nil)
 		},
 		apply: func(a *store.Account, slug string, do store.Transition[engine.Link]) *engine.Refusal {
 			_, refusal := a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) { return do(d.Env, d.Links.Get(slug)) })

@@ -177,7 +177,7 @@ func (d *Data) due(env engine.Env, kind engine.TimerKind, id string) (engine.Cha
 func (d *Data) dueCheckout(env engine.Env, kind engine.TimerKind, id string) engine.Change {
 	if kind == engine.TimerExpireLink {
 		if l := d.Links.Get(id); l != nil {
-			return engine.ExpireLinkInTime(env, l, d.SessionsOf(l))
+			return engine.ExpireLinkByTimer(env, l, d.SessionsOf(l))
 		}
 	} else if s := d.Sessions.Get(id); s != nil {
 		return engine.ExpireSession(env, s)
