@@ -23,13 +23,13 @@ type eventLog struct{ lines []string }
 
 type depthKey struct{}
 
-func (d *eventLog) option() gateway.Option {
-	return gateway.WithObserver(gateway.Observer{Call: d.call, Attempt: d.attempt})
+func (log *eventLog) option() gateway.Option {
+	return gateway.WithObserver(gateway.Observer{Call: log.call, Attempt: log.attempt})
 }
 
-func (d *eventLog) add(ctx context.Context, format string, args ...any) {
+func (log *eventLog) add(ctx context.Context, format string, args ...any) {
 	depth, _ := ctx.Value(depthKey{}).(int)
-	d.lines = append(d.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
+	log.lines = append(log.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
 }
 
 func deeper(ctx context.Context) context.Context {
@@ -37,17 +37,17 @@ func deeper(ctx context.Context) context.Context {
 	return context.WithValue(ctx, depthKey{}, depth+1)
 }
 
-func (d *eventLog) call(ctx context.Context, op gateway.Operation) (context.Context, func(gateway.Response, error)) {
-	d.add(ctx, "%s %s %s", op.Name, op.Method, op.Path)
+func (log *eventLog) call(ctx context.Context, op gateway.Operation) (context.Context, func(gateway.Response, error)) {
+	log.add(ctx, "%s %s %s", op.Name, op.Method, op.Path)
 	return deeper(ctx), func(res gateway.Response, err error) {
-		d.add(ctx, "= %d after %d, recovered %v, kinds %v", res.StatusCode, res.Attempts, res.Recovered, kinds(err))
+		log.add(ctx, "= %d after %d, recovered %v, kinds %v", res.StatusCode, res.Attempts, res.Recovered, kinds(err))
 	}
 }
 
-func (d *eventLog) attempt(ctx context.Context, a gateway.Attempt) (context.Context, func(gateway.AttemptResult)) {
-	d.add(ctx, "%s %d %s://%s", a.Name, a.Number, a.Scheme, a.Host)
+func (log *eventLog) attempt(ctx context.Context, a gateway.Attempt) (context.Context, func(gateway.AttemptResult)) {
+	log.add(ctx, "%s %d %s://%s", a.Name, a.Number, a.Scheme, a.Host)
 	return deeper(ctx), func(res gateway.AttemptResult) {
-		d.add(ctx, "- %d %q %v, retry %v in %s", res.StatusCode, res.RequestID, res.Err, res.Retry, res.Wait)
+		log.add(ctx, "- %d %q %v, retry %v in %s", res.StatusCode, res.RequestID, res.Err, res.Retry, res.Wait)
 	}
 }
 
@@ -55,10 +55,10 @@ func TestAnObserverSeesTheCallItsAttemptsAndTheRecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		made := transactionJSON(orderID, "order-1001", int(pixOrder().Amount))
-		var d eventLog
+		var log eventLog
 		s := play(fail(errReset), reply(503, "{}", "Retry-After", "3"), reply(422, "{}", "X-Request-Id", "req-3"),
 			reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, made)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, made)))
-		_, err := clientOf(t, s, d.option(), noJitter()).Transactions.Create(t.Context(), pixOrder())
+		_, err := clientOf(t, s, log.option(), noJitter()).Transactions.Create(t.Context(), pixOrder())
 		require.NoError(t, err)
 		assert.Equal(t, []string{
 			"transactions.create POST /v2/transactions",
@@ -77,14 +77,14 @@ func TestAnObserverSeesTheCallItsAttemptsAndTheRecovery(t *testing.T) {
 			`    - 200 "" <nil>, retry false in 0s`,
 			"  = 200 after 1, recovered false, kinds []",
 			"= 422 after 3, recovered true, kinds []",
-		}, d.lines)
+		}, log.lines)
 	})
 }
 
 func TestAnObserverSeesRequestsRejectedBeforeSending(t *testing.T) {
 	t.Parallel()
-	var d eventLog
-	client := clientOf(t, play(), d.option())
+	var log eventLog
+	client := clientOf(t, play(), log.option())
 	_, err := client.Transactions.Create(t.Context(), gateway.TransactionParams{})
 	require.ErrorIs(t, err, gateway.ErrValidation)
 	_, err = client.Transactions.Get(t.Context(), "..")
@@ -100,14 +100,14 @@ func TestAnObserverSeesRequestsRejectedBeforeSending(t *testing.T) {
 		"transactions.create POST /v2/transactions", rejected, "transactions.get GET /v2/transactions/{id}", rejected,
 		"transactions.list GET /v2/transactions", rejected, "transactions.list GET /v2/transactions", rejected,
 		"reports.get GET /v2/reports/{id}", rejected,
-	}, d.lines)
+	}, log.lines)
 }
 
 func TestAnObserverSeesEveryPageAsACall(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
-	var d eventLog
-	client, err := gw.Client().With(d.option())
+	var log eventLog
+	client, err := gw.Client().With(log.option())
 	require.NoError(t, err)
 	for i := range 3 {
 		order := pixOrder()
@@ -115,11 +115,11 @@ func TestAnObserverSeesEveryPageAsACall(t *testing.T) {
 		_, err = client.Transactions.Create(t.Context(), order)
 		require.NoError(t, err)
 	}
-	d.lines = nil
+	log.lines = nil
 	all, err := gateway.Collect(client.Transactions.All(t.Context(), gateway.TransactionListParams{Limit: 2}), 0)
 	require.NoError(t, err)
 	assert.Len(t, all, 3)
-	assert.Equal(t, 2, strings.Count(strings.Join(d.lines, "\n"), "transactions.list GET"), d.lines)
+	assert.Equal(t, 2, strings.Count(strings.Join(log.lines, "\n"), "transactions.list GET"), log.lines)
 }
 
 // The context of an attempt reaches the transport, so that a RoundTripper can inject a
@@ -127,11 +127,11 @@ func TestAnObserverSeesEveryPageAsACall(t *testing.T) {
 func TestTheTransportGetsTheContextOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	var depth int
-	var d eventLog
+	var log eventLog
 	client := clientOf(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 		depth, _ = r.Context().Value(depthKey{}).(int)
 		return reply(404, "{}", "X-Request-Id", "req-1")(r)
-	}), d.option())
+	}), log.option())
 	var res gateway.Response
 	_, err := client.Transactions.Get(t.Context(), orderID, gateway.ResponseInto(&res))
 	require.ErrorIs(t, err, gateway.ErrNotFound)

@@ -181,8 +181,8 @@ func TestLenientLists(t *testing.T) {
 // fiftyCustomers is a gateway with 50 customers. Its lists may have a fault.
 type fiftyCustomers struct {
 	pageSize int
-	metadata func(asked, page, limit, total int) string
-	page     func(asked int) int // the page that is returned
+	metadata func(requested, page, limit, total int) string
+	page     func(requested int) int // the page that is returned
 	cursors  bool
 	requests int
 }
@@ -192,8 +192,8 @@ func (g *fiftyCustomers) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the list never ends")
 	}
 	q := r.URL.Query()
-	asked, _ := strconv.Atoi(q.Get("page"))
-	page := max(asked, 1)
+	requested, _ := strconv.Atoi(q.Get("page"))
+	page := max(requested, 1)
 	if g.cursors {
 		page, _ = strconv.Atoi(strings.TrimPrefix(q.Get("cursor"), "c"))
 		page = max(page, 1)
@@ -206,7 +206,7 @@ func (g *fiftyCustomers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	rest := ""
 	if g.metadata != nil {
-		rest = `,"metadata":` + g.metadata(asked, page, g.pageSize, 50)
+		rest = `,"metadata":` + g.metadata(requested, page, g.pageSize, 50)
 	}
 	if g.cursors {
 		next := "null"
@@ -254,7 +254,9 @@ func TestEveryCustomerIsListedOnce(t *testing.T) {
 func TestNumberedPagesThatRepeatEndWithAnError(t *testing.T) {
 	t.Parallel()
 	silent := func(int, int, int, int) string { return `{"total":50}` }
-	echo := func(asked, _, limit, total int) string { return correctMetadata(0, max(asked, 1), limit, total) }
+	echo := func(requested, _, limit, total int) string {
+		return correctMetadata(0, max(requested, 1), limit, total)
+	}
 	first := func(int) int { return 1 }
 	for name, g := range map[string]*fiftyCustomers{
 		"the page parameter is ignored, and the number shows it":   {pageSize: 20, metadata: correctMetadata, page: first},

@@ -220,9 +220,9 @@ func (r *request) older(res *transport.Result, existing any) error {
 
 // agrees reports whether a returned value matches the requested one. A value
 // that was not requested, or not returned, matches.
-func agrees[T comparable](asked, returned T) bool {
+func agrees[T comparable](requested, returned T) bool {
 	var none T
-	return asked == none || returned == none || asked == returned
+	return requested == none || returned == none || requested == returned
 }
 
 // searchPages is how many of the newest pages are searched for a resource whose

@@ -178,9 +178,9 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 // sameTransfer reports whether t pays the amount of p to the key of p. The key may
 // be returned in another format: without punctuation, or with a country code.
 func sameTransfer(p *TransferParams, t *Transfer) bool {
-	asked, _ := spec.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
+	requested, _ := spec.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
 	returned, _ := spec.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
-	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(asked, returned)
+	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(requested, returned)
 }
 
 // Create creates a Pix payout: POST /v2/transfers. Without an ExternalRef the

@@ -219,7 +219,7 @@ func TestInvalidTransfersAreNotSent(t *testing.T) {
 
 func TestAnExistingTransferIsReturnedOnlyIfItMatches(t *testing.T) {
 	t.Parallel()
-	const asked = "POST /v2/transfers"
+	const create = "POST /v2/transfers"
 	for name, c := range map[string]struct {
 		change func(*gateway.TransferParams)
 		same   bool
@@ -235,7 +235,7 @@ func TestAnExistingTransferIsReturnedOnlyIfItMatches(t *testing.T) {
 			t.Parallel()
 			params := transferParams()
 			c.change(&params)
-			steps := script{respond(asked, http.StatusOK, string(golden(t, "transfers/create.live.response.json")))}
+			steps := script{respond(create, http.StatusOK, string(golden(t, "transfers/create.live.response.json")))}
 			var response gateway.Response
 			got, err := steps.client(t).Transfers.Create(t.Context(), params, gateway.ResponseInto(&response))
 			assert.Equal(t, "payout-2001", response.Reference)
