@@ -173,7 +173,7 @@ func TestAWrongSeedFileSaysWhereAndChangesNothing(t *testing.T) {
 		`{"customers":[` + good + `,` + good + `]}`:                                                                        "customers[1].as: is the name of an earlier entry",
 		`{"transactions":[` + tx(`,"state":"chargedback"`) + `]}`:                                                          `transactions[0].state: "chargedback" can't be reached; the possible states are canceled, expired, paid, partially_refunded, pending, refunded`,
 		`{"transactions":[` + tx(`,"at":"-3d","state":"pending"`) + `]}`:                                                   `"pending" can't be reached; the possible states are canceled, expired, paid`,
-		`{"transactions":[` + tx(`,"refunded_amount":5`) + `]}`:                                                            `transactions[0].refunded_amount: is for the state "partially_refunded" only`,
+		`{"transactions":[` + tx(`,"refunded_amount":5`) + `]}`:                                                            `transactions[0].refunded_amount: is allowed only with the state "partially_refunded"`,
 		`{"transactions":[` + tx(`,"at":"1d"`) + `]}`:                                                                      "transactions[0].at: must not be after the time of the virtual clock",
 		`{"transactions":[` + tx(`,"at":"soon"`) + `]}`:                                                                    "transactions[0].at: must be a negative duration",
 		`{"transactions":[` + tx(`,"external_ref":"a"`) + `,` + tx(`,"external_ref":"a"`) + `]}`:                           "transactions[1]: A transaction with this external reference already exists (status 409)",

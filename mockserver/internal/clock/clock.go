@@ -407,7 +407,7 @@ type State struct {
 func (c *Clock) State() State { return c.Capture()() }
 
 // Capture copies the time and the timers, and returns a function that sorts
-// the copy without a lock: sorting a million timers takes a second.
+// the copy. The function takes no lock: sorting a million timers takes a second.
 func (c *Clock) Capture() (state func() State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -443,7 +443,7 @@ func (c *Clock) Restore(s State) error {
 	return nil
 }
 
-// Resume moves a clock that has not been started forward without firing timers.
+// Resume moves the clock forward without firing timers. Call it before [Clock.Run].
 func (c *Clock) Resume(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

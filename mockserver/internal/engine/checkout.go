@@ -25,7 +25,7 @@ const TimerExpireLink TimerKind = "checkout.expire_link"
 type NewLink struct {
 	Link
 
-	Sold []NewLinkItem // empty for a link that asks for an amount
+	Sold []NewLinkItem // empty for a link with an amount
 }
 
 // NewLinkItem is a product as the request describes it.

@@ -402,15 +402,15 @@ func TestSessionStates(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		slug := w.link(amountLink(4990))
-		open, ready, begun, challenged, unsure, bought, done := w.visit(slug, ""), w.ready(slug, "pix"), w.ready(slug, "pix"),
+		open, ready, begun, challenged, unknown, bought, done := w.visit(slug, ""), w.ready(slug, "pix"), w.ready(slug, "pix"),
 			w.ready(slug, "credit_card"), w.ready(slug, "pix"), w.ready(slug, "pix"), w.ready(slug, "pix")
-		for _, id := range []string{begun, challenged, unsure, done} {
+		for _, id := range []string{begun, challenged, unknown, done} {
 			require.Nil(t, w.begin(id))
 		}
 		require.Nil(t, w.buy(bought))
 		require.Nil(t, w.move(w.sessions.rows[challenged].TransactionID, setStatus("three_ds_required")))
 		transaction := func(id string) *engine.Transaction {
-			if id == w.sessions.rows[unsure].TransactionID {
+			if id == w.sessions.rows[unknown].TransactionID {
 				return nil // no longer known
 			}
 			return w.transactions.rows[id]
@@ -419,7 +419,7 @@ func TestSessionStates(t *testing.T) {
 		w.apply(engine.CloseSessions(w.env, w.sessions.all(), []*engine.Session{{ID: done}}, transaction))
 		for id, want := range map[string]string{
 			open: "expired", ready: "expired", begun: "expired", challenged: "expired",
-			unsure: "processing", bought: "completed", done: "processing",
+			unknown: "processing", bought: "completed", done: "processing",
 		} {
 			assert.Equal(t, want, w.sessions.rows[id].Status)
 		}

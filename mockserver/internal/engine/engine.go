@@ -89,7 +89,7 @@ func (c Change) And(next Change) Change {
 	return c
 }
 
-// Empty reports whether c changes nothing. Timers alone are no change.
+// Empty reports whether c changes nothing. A Change with only timers is empty.
 func (c Change) Empty() bool {
 	return len(c.Transactions)+len(c.Customers)+len(c.Transfers)+len(c.Subscriptions)+len(c.Links)+len(c.Sessions)+
 		len(c.Products)+len(c.Responses)+len(c.Spent)+len(c.Events) == 0 && c.Integration == nil && c.Balance == 0
@@ -110,7 +110,7 @@ type TimerKind string
 // Refusal is the reason why a transition was rejected. Nothing changes.
 type Refusal struct {
 	Code     string // machine-readable: DUPLICATE_EXTERNAL_REF, NOT_REFUNDABLE
-	Detail   string // one sentence for people
+	Detail   string // a sentence for people to read
 	Instance string // the path of the conflicting resource, if there is one
 
 	Fields []spec.Violation // the invalid members, if the request is invalid

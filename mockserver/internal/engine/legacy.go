@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// The v1 states that SetLegacyStatus handles like changes of the transaction.
+// The v1 states that SetLegacyStatus does not treat as labels.
 const (
 	legacyWaiting   = "WAITING_PAYMENT"
 	legacyPaid      = "PAID"
@@ -18,7 +18,7 @@ const (
 )
 
 // TokenizationRetired returns the time at which POST /v2/payment_token/:public_token
-// was retired: midnight in UTC-3.
+// was retired: midnight of 1 August 2026 in UTC-3.
 func TokenizationRetired() time.Time { return time.Date(2026, time.August, 1, 3, 0, 0, 0, time.UTC) }
 
 // NewLegacyPayment is a v1 request for a Pix payment.

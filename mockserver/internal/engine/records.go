@@ -5,7 +5,7 @@ import "time"
 // The resources in their stored form: amounts in cents, times in UTC, the zero time
 // for "not yet" and "" for null. Packages httpapi and deliver convert them to JSON.
 
-// Row holds the place and the version of a resource. The store sets it.
+// Row holds the position and the version of a resource. The store sets it.
 type Row struct {
 	Seq uint64 // creation order among the account's resources of this kind, from 1
 	Rev uint64 // counts the resource's versions, from 1

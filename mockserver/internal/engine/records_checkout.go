@@ -14,7 +14,7 @@ type Link struct {
 	Currency       string
 	Amount         int64 // of a link without items
 	Items          []LinkItem
-	MaxUses        int // 0 is no limit
+	MaxUses        int // 0 means no limit
 	UsedCount      int
 	ExpiresAt      time.Time
 	SuccessURL     string

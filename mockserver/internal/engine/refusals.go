@@ -33,7 +33,7 @@ func NotFound(kind string) *Refusal {
 	return &Refusal{Code: CodeNotFound, Detail: "There is no " + kind + " with this id."}
 }
 
-// NewRefusal returns a refusal that is not about a field or a reference.
+// NewRefusal returns a refusal that concerns neither a field nor a reference.
 func NewRefusal(code, detail string) *Refusal {
 	return &Refusal{Code: code, Detail: detail}
 }

@@ -56,7 +56,8 @@ type SessionUpdate struct {
 }
 
 // UpdateSession updates a session, which is ready once its buyer and payment
-// method are complete. s is the session of the token that was sent, or nil.
+// method are complete. s is the session that the session token identifies,
+// or nil.
 func UpdateSession(env Env, l *Link, s *Session, in SessionUpdate) (Change, *Refusal) {
 	if refusal := checkSession(env, l, s); refusal != nil {
 		return Change{}, refusal
@@ -252,7 +253,7 @@ func FollowSession(env Env, l *Link, s *Session, t *Transaction) (Change, *Refus
 		next := s.to(env.Now, sessionCompleted)
 		next.TransactionID = t.ID
 		return Change{Sessions: []*Session{next}, Links: []*Link{l.use(env.Now)}}, nil
-	case s.Status == sessionExpired: // with its link
+	case s.Status == sessionExpired: // it expired with its link
 		return Change{}, nil
 	case s.TransactionID != t.ID || open(t): // an earlier attempt, or one that is still open
 		return Change{}, nil

@@ -184,7 +184,7 @@ func (b *billing) awaitAuthorization() Change {
 	return b.change()
 }
 
-// begin starts the first period now. Its charge has been paid.
+// begin starts the first period, whose charge has just been paid.
 func (b *billing) begin() {
 	b.s.Anchor = b.env.Now
 	b.nextPeriod()

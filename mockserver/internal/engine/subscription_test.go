@@ -403,7 +403,7 @@ func TestCancellationReasons(t *testing.T) {
 		{"S10 immediate_cancel", "pgct_renewal_fails", edits(atOnce), []turn{after(month)}, "payment_failure"},
 		{"S14 the last retry fails", "pgct_renewal_fails", nil, []turn{after(month + 7)}, "payment_failure"},
 		{"S16 period ends", "pgct_ok", nil, []turn{does(subCancel), after(month)}, "user_requested"},
-		{"S17 at once", "", edits(byPix), []turn{does(subCancel)}, "user_requested"},
+		{"S17 canceled at once", "", edits(byPix), []turn{does(subCancel)}, "user_requested"},
 		{"S20 chargeback", "pgct_ok", nil, []turn{charged(engine.Chargeback)}, "chargeback"},
 		{"S21 payer revokes", "", edits(byPix), []turn{does(subAuthorize), does(subRevoke)}, "user_requested"},
 	} {
@@ -833,7 +833,7 @@ func TestOutdatedSubscriptionTimers(t *testing.T) {
 		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerTrialWillEnd))
 		assert.Empty(t, engine.FireSubscription(w.env, w.sub(id), engine.TimerPay))
 	})
-	t.Run("a cancel at the period's end", func(t *testing.T) {
+	t.Run("a cancellation at the end of the period", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_ok")
@@ -847,7 +847,7 @@ func TestOutdatedSubscriptionTimers(t *testing.T) {
 		w.advance(month * 24 * time.Hour)
 		assert.Equal(t, start().AddDate(0, 1, 0), w.sub(id).CanceledAt)
 	})
-	t.Run("no trial notice after a cancel", func(t *testing.T) {
+	t.Run("no trial notice after a cancellation", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_ok", inTrial(10))
@@ -856,7 +856,7 @@ func TestOutdatedSubscriptionTimers(t *testing.T) {
 		w.advance(9 * 24 * time.Hour)
 		assert.Empty(t, w.emitted())
 	})
-	t.Run("no charge after a cancel while past due", func(t *testing.T) {
+	t.Run("no charge after a cancellation while past due", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		id := w.subscribe("pgct_renewal_fails")

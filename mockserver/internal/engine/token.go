@@ -103,7 +103,7 @@ func checkToken(token string, spent bool) *Refusal {
 	switch outcome := outcomeOf(token); {
 	case spent || outcome == cardUsed:
 		return tokenRefusal(CodeTokenUsed,
-			"has already been used: a pgct_ token pays once; create a new one with the payment element")
+			"has already been used: a pgct_ token can only be used once; create a new one with the payment element")
 	case outcome == cardExpired:
 		return tokenRefusal(CodeTokenExpired, "has expired: create a new one with the payment element")
 	default:

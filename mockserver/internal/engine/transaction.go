@@ -29,7 +29,7 @@ const (
 	chargedback       = string(gateway.TransactionChargedback)
 	captured          = string(gateway.TransactionCaptured)
 
-	challenged    = string(gateway.TransactionThreeDSRequired) // live only
+	challenged    = string(gateway.TransactionThreeDSRequired) // live dialect only
 	inProtest     = string(gateway.TransactionInProtest)
 	partiallyPaid = string(gateway.TransactionPartiallyPaid)
 	processed     = string(gateway.TransactionProcessed)
@@ -204,7 +204,7 @@ func charge(env Env, t *Transaction, token string) Change {
 	return c
 }
 
-// waiting returns the timers of a pending transaction.
+// waiting adds the timer of the automatic payment, if there is one, to timers.
 func waiting(env Env, t *Transaction, timers ...Timer) []Timer {
 	if env.AutoPay > 0 {
 		timers = append(timers, Timer{At: env.Now.Add(env.AutoPay), Kind: TimerPay, ID: t.ID})

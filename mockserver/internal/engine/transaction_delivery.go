@@ -27,7 +27,7 @@ func UpdateDelivery(env Env, t *Transaction, in DeliveryUpdate) (Change, *Refusa
 		d = *t.Delivery
 	}
 	if d.Status == delivered && in.Status != "" && in.Status != delivered {
-		return Change{}, NewRefusal(CodeDeliveryState, "A delivery that is delivered can't go back to "+in.Status+".")
+		return Change{}, NewRefusal(CodeDeliveryState, "A delivery in state delivered can't go back to "+in.Status+".")
 	}
 	d.Code = in.Code
 	d.Status = cmp.Or(in.Status, d.Status)

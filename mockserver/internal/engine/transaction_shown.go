@@ -23,7 +23,7 @@ func (t *Transaction) QRCode() string {
 // VoucherURL returns where the voucher of t can be seen.
 func (t *Transaction) VoucherURL() string { return payPage + "vouchers/" + t.ID }
 
-// ReceiptURL returns where the receipt of t can be seen, "" before the payment.
+// ReceiptURL returns where the receipt of t can be seen, or "" before the payment.
 func (t *Transaction) ReceiptURL() string {
 	if t.PaidAmount == 0 {
 		return ""

@@ -231,7 +231,7 @@ func TestRejectedTransactionCreation(t *testing.T) {
 		{"X7 comes before the buyer and the token", byID, engine.Existing{Reference: first}, engine.CodeDuplicateReference},
 		{"the buyer comes before the token", byID, engine.Existing{}, engine.CodeNotFound},
 		{"X3 token used", payment("credit_card", "pgct_ok"), engine.Existing{TokenSpent: true}, engine.CodeTokenUsed},
-		{"X3 token used by name", payment("credit_card", "pgpm_used_1"), engine.Existing{}, engine.CodeTokenUsed},
+		{"X3 test token that counts as used", payment("credit_card", "pgpm_used_1"), engine.Existing{}, engine.CodeTokenUsed},
 		{"X3 token expired", payment("credit_card", "pgct_expired_1"), engine.Existing{}, engine.CodeTokenExpired},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestRejectedTransactionCreation(t *testing.T) {
 	}
 }
 
-func TestDuplicateNamesTheFirst(t *testing.T) {
+func TestADuplicateNamesTheFirstTransaction(t *testing.T) {
 	t.Parallel()
 	first, _ := create(t, paymentEnv(), payment("pix", ""))
 	_, refusal := engine.CreateTransaction(paymentEnv(), payment("pix", ""), engine.Existing{Reference: first})
@@ -412,7 +412,7 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X13 without a challenge", from: byToken("pgct_ok"), do: engine.PassChallenge, refusal: engine.CodeInvalidState},
 		{name: "X13 failed without a challenge", from: byToken("pgct_ok"), do: engine.FailChallenge, refusal: engine.CodeInvalidState},
 		{
-			name: "X14 all of paid", from: has("pix", "paid"), do: refund(0), status: "refunded", events: "transaction.refunded", worth: -1000,
+			name: "X14 paid, in full", from: has("pix", "paid"), do: refund(0), status: "refunded", events: "transaction.refunded", worth: -1000,
 			check: func(t *testing.T, tx *engine.Transaction) {
 				t.Helper()
 				assert.Equal(t, int64(1000), tx.RefundedAmount)
@@ -426,7 +426,7 @@ func TestTransactionMoves(t *testing.T) {
 		{name: "X15 again", from: has("pix", "partially_refunded"), do: refund(499), status: "partially_refunded", events: "transaction.refunded", worth: -499},
 		{name: "X15 voucher", from: has("voucher", "paid"), do: refund(999), refusal: engine.CodeNotRefundable},
 		{name: "X17", from: has("pix", "paid"), do: refund(1001), refusal: engine.CodeValidation},
-		{name: "X17 after a part", from: has("pix", "partially_refunded"), do: refund(501), refusal: engine.CodeValidation},
+		{name: "X17 after a partial refund", from: has("pix", "partially_refunded"), do: refund(501), refusal: engine.CodeValidation},
 		{name: "X18 paid", from: has("credit_card", "paid"), do: engine.Chargeback, status: "chargedback", events: "transaction.chargedback", worth: -1000},
 		{name: "X18 captured", from: has("credit_card", "captured"), do: engine.Chargeback, status: "chargedback", events: "transaction.chargedback", worth: -1000},
 		{

@@ -26,7 +26,7 @@ const (
 	TimerTransferSettle  TimerKind = "transfer.settle"
 )
 
-// The timing of a transfer without controls, and its fee.
+// The timing of a transfer that no control moves, and its fee.
 const (
 	transferAnalyseAfter = time.Second      // to the risk check, with a test key
 	transferApproveAfter = time.Hour        // in analysis

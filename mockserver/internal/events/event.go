@@ -155,7 +155,7 @@ func (e *Event) affectsAll() bool {
 	return e.Account == "" && (e.Clock != nil || e.Fault != nil || e.Reset != nil || e.Lost != nil)
 }
 
-// clientStrings returns the strings of an event that may contain data of clients.
+// clientStrings returns the strings of an event that may contain client data.
 func (e *Event) clientStrings() []*string {
 	switch {
 	case e.Request != nil:

@@ -23,8 +23,8 @@ const (
 	linger = time.Minute
 )
 
-// Hub orders the events of one server. Without readers it records nothing and
-// costs one atomic load. Its methods are safe for concurrent use.
+// Hub orders the events of one server. Without readers it records nothing, and an
+// event costs one atomic load. Its methods are safe for concurrent use.
 type Hub struct {
 	now  func() time.Time // the virtual clock
 	own  string           // the key of the default account
@@ -132,11 +132,11 @@ func (h *Hub) listen() {
 	h.on.Store(true)
 }
 
-// id returns the id of the event with a number. No other hub accepts it.
+// id returns the id of the event with the given number. No other hub accepts it.
 func (h *Hub) id(seq uint64) string { return h.run + "-" + strconv.FormatUint(seq, 10) }
 
-// after returns the number of the event after the one with an id, or 0 if this
-// hub has issued no such id.
+// after returns the number of the event after the one with the given id, or 0 if
+// this hub has not issued the id.
 func (h *Hub) after(id string) uint64 {
 	run, number, _ := strings.Cut(id, "-")
 	seq, err := strconv.ParseUint(number, 10, 64)
@@ -192,7 +192,7 @@ func (r *Reader) Close() {
 func (r *Reader) signal() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it is signaled already
+	default: // already signaled
 	}
 }
 

@@ -212,7 +212,7 @@ func TestEveryStringIsMasked(t *testing.T) {
 		reflect.ValueOf(&e).Elem().FieldByIndex(f.Index).Set(body)
 		filled += fill(body.Elem(), secrets+strings.Repeat("é", 5000))
 		if e.Reset != nil {
-			e.Reset.Cause = "reset" // never contains data of clients
+			e.Reset.Cause = "reset" // never contains client data
 		}
 		h.Publish("sk_test_secret", e, private, "x")
 		got, ok := r.Next(t.Context())

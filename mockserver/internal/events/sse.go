@@ -72,7 +72,7 @@ func (r *Reader) within(ctx context.Context, limit time.Duration) (e Event, foun
 // frame appends an event in the format of server-sent events.
 func (h *Hub) frame(b []byte, e *Event) []byte {
 	data, err := respond.Marshal(e)
-	if err != nil { // every event can be encoded
+	if err != nil { // can't happen: every event can be encoded
 		return append(b, ": "+strconv.Quote(err.Error())+"\n\n"...)
 	}
 	b = append(b, "id: "+h.id(e.Seq)+"\nevent: "+e.Type+"\ndata: "...)

@@ -32,7 +32,7 @@ type Gate struct {
 	// Rejected, if not nil, is called with each request whose host name is not
 	// allowed.
 	Rejected func(*http.Request)
-	// BodyTimeout is how long a body may take; 0 is [BodyTimeout].
+	// BodyTimeout is how long a body may take; 0 means [BodyTimeout].
 	BodyTimeout time.Duration
 }
 

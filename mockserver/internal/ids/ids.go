@@ -19,7 +19,7 @@ import (
 type Source struct {
 	mu     sync.Mutex
 	random *rand.ChaCha8
-	seeded bool // seeded by the caller
+	seeded bool
 }
 
 // New returns a source that can't be predicted.
@@ -36,8 +36,8 @@ func Seeded(seed uint64) *Source {
 	return &Source{random: rand.NewChaCha8(key), seeded: true}
 }
 
-// UUID returns a version 7 UUID for now, to the millisecond. UUIDs of the same
-// millisecond are in no particular order.
+// UUID returns a version 7 UUID with the timestamp now, to the millisecond. UUIDs
+// of the same millisecond are in no particular order.
 func (s *Source) UUID(now time.Time) string {
 	var id uuid.UUID
 	s.fill(id[6:])

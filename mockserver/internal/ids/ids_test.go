@@ -18,7 +18,7 @@ var _ engine.IDs = (*ids.Source)(nil)
 
 var start = time.Date(2027, time.January, 4, 12, 0, 0, 123_000_000, time.UTC)
 
-func TestUUIDIsVersion7AtTheGivenTime(t *testing.T) {
+func TestUUIDIsVersion7WithTheGivenTime(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]*ids.Source{"seeded": ids.Seeded(42), "random": ids.New()} {
 		id, err := uuid.Parse(source.UUID(start))

@@ -1,6 +1,6 @@
 // Package seed reads a file that describes the resources of a gateway and creates
-// them. It creates each entry by an API request, and brings it into its state by
-// the engine's own transitions.
+// them. It creates each entry with an API request, and brings it into its state
+// with the engine's own transitions.
 //
 // A new kind of entry needs a line in sections, and a machine if it has states.
 package seed
@@ -41,7 +41,7 @@ type account struct {
 	entries   []*entry
 }
 
-// entry is one resource.
+// entry is one resource of the file.
 type entry struct {
 	section
 	account *account
@@ -102,7 +102,7 @@ func (e Error) Error() string {
 // Errors are the errors in a file in the order of its lines.
 type Errors []Error
 
-// Error returns the errors, one a line.
+// Error returns the errors, one per line.
 func (e Errors) Error() string {
 	const most = 20
 	var lines []string
@@ -292,8 +292,8 @@ func (f *File) unknown(members map[string]jsontext.Value, path string, known []s
 }
 
 // entry reads one entry. The API's rules check its request when the entry is
-// created. A gateway would ignore an unknown member, so entry checks the names of
-// members, in order to find typos.
+// created. entry itself rejects unknown members, which a gateway would ignore, in
+// order to catch typos.
 func (f *File) entry(e *entry, raw jsontext.Value, now time.Time) bool {
 	members, ok := f.object(raw, e.path)
 	if !ok {
@@ -317,7 +317,7 @@ func (f *File) entry(e *entry, raw jsontext.Value, now time.Time) bool {
 		}
 	}
 	if e.refunded > 0 && e.state != "partially_refunded" {
-		f.fail(e.path+".refunded_amount", `is for the state "partially_refunded" only`)
+		f.fail(e.path+".refunded_amount", `is allowed only with the state "partially_refunded"`)
 	}
 	if raw, sent := members["at"]; sent {
 		delete(members, "at")

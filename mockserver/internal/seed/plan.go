@@ -50,7 +50,7 @@ const (
 // state at the end. If there is none, it returns the states that are possible at
 // the end.
 func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, possible []string) {
-	points := []future[R]{from} // without any action
+	points := []future[R]{from} // the futures without any action
 	for f, moved := m.wait(env, from, end); moved && len(points) < maxPoints; f, moved = m.wait(env, f, end) {
 		points = append(points, f)
 	}

@@ -37,12 +37,12 @@ type run struct {
 	World
 
 	end      time.Time
-	schedule []action          // in the order of time
+	schedule []action          // ordered by time
 	named    map[string]*entry // by account and name
 	ids      map[string]string // by name
 }
 
-// action is something to do at a time.
+// action is something to do at a given time.
 type action struct {
 	at time.Time
 	do func()
@@ -120,7 +120,7 @@ func (r *run) key(e *entry) string {
 	return e.account.key
 }
 
-// create creates an entry by an API request and plans the steps to its state.
+// create creates an entry with an API request and plans the steps to its state.
 func (r *run) create(e *entry) {
 	complete := r.resolve(e)
 	body, err := json.Marshal(e.body, json.Deterministic(true))
