@@ -152,7 +152,8 @@ func (c *Clock) Drop(match func(Timer) bool) {
 	c.timers.drop(match)
 }
 
-// Timers lists the pending timers in firing order.
+// Timers lists the pending timers in firing order, except those that will have
+// no effect.
 func (c *Clock) Timers() []Timer {
 	c.mu.Lock()
 	list := c.timers.list()

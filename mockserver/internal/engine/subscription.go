@@ -89,7 +89,7 @@ type NewSubscription struct {
 // depends.
 type ExistingForSubscription struct {
 	Key        *Subscription // the subscription with the same idempotency_key
-	Customer   *Customer     // the one that the request names
+	Customer   *Customer     // the customer that the request names
 	TokenSpent bool
 }
 
@@ -130,7 +130,7 @@ func checkSubscription(env Env, in NewSubscription, existing ExistingForSubscrip
 	return nil
 }
 
-// SubscriptionPath returns the path under which a subscription is read.
+// SubscriptionPath returns the path of a subscription.
 func SubscriptionPath(id string) string { return "/v2/subscriptions/" + id }
 
 func newSubscription(env Env, s Subscription, customer *Customer) *billing {

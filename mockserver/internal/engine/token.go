@@ -24,8 +24,8 @@ const (
 	cardExpired         // the same
 	cardChargedBack     // paid, charged back later
 	cardRenewalsFail    // a subscription's first charge succeeds, all later ones fail
-	cardTwoRenewalsFail // only the first two attempts to renew fail
-	cardNeverPays       // every charge is refused
+	cardTwoRenewalsFail // only the first two attempts at each renewal fail
+	cardNeverPays       // every charge is refused, except the validation of a trial's card
 )
 
 var tokenOutcomes = [...]struct {
@@ -36,14 +36,14 @@ var tokenOutcomes = [...]struct {
 	{"ok", cardPending, "pending until it is paid; a subscription is charged at once"},
 	{"paid", cardPaid, "paid at once"},
 	{"captured", cardCaptured, "captured at once"},
-	{"refused", cardRefused, "refused; refused_insufficient_funds names the reason"},
+	{"refused", cardRefused, "refused; a reason can be added, as in refused_insufficient_funds"},
 	{"3ds", cardChallenged, "pending until the payer passes 3-D Secure"},
 	{"used", cardUsed, "rejected: the token was used before"},
 	{"expired", cardExpired, "rejected: the token is too old"},
 	{"chargeback", cardChargedBack, "paid, and charged back a day later"},
-	{"renewal_fails", cardRenewalsFail, "a subscription's first charge is paid, no renewal is"},
-	{"renewal_fails_2", cardTwoRenewalsFail, "the first two attempts to renew fail"},
-	{"always_fails", cardNeverPays, "no charge of a subscription is paid"},
+	{"renewal_fails", cardRenewalsFail, "a subscription's first charge is paid, its renewals fail"},
+	{"renewal_fails_2", cardTwoRenewalsFail, "the first two attempts at each renewal of a subscription fail"},
+	{"always_fails", cardNeverPays, "every charge is refused, except the validation of a trial's card"},
 }
 
 // TestCard is a card token with a fixed outcome.

@@ -108,7 +108,7 @@ func CreateTransaction(env Env, in NewTransaction, existing Existing) (Change, *
 	return c, nil
 }
 
-// TransactionPath returns the path under which a transaction is read.
+// TransactionPath returns the path of a transaction.
 func TransactionPath(id string) string { return "/v2/transactions/" + id }
 
 func newTransaction(env Env, in NewTransaction, customer *Customer) *Transaction {

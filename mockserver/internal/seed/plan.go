@@ -46,9 +46,8 @@ const (
 	latest     = 40
 )
 
-// plan finds a short sequence of steps that brings a new resource into the target
-// state at the end. If there is none, it returns the states that are possible at
-// the end.
+// plan finds a short sequence of steps after which a new resource is in the target
+// state at the end. If there is none, it returns the states that are possible then.
 func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target string) (steps []step, possible []string) {
 	points := []future[R]{from} // the futures without any action
 	for f, moved := m.wait(env, from, end); moved && len(points) < maxPoints; f, moved = m.wait(env, f, end) {
