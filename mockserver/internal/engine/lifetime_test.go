@@ -40,8 +40,8 @@ func TestThreeYearsOfAMonthlySubscription(t *testing.T) {
 	retries := []int{3, 5, 7}
 
 	w := newWorld(t)
-	made := time.Date(2027, time.January, 31, 12, 0, 0, 0, time.UTC)
-	w.env.Now = made
+	created := time.Date(2027, time.January, 31, 12, 0, 0, 0, time.UTC)
+	w.env.Now = created
 	id := w.subscribe("pgct_ok")
 	want := []string{
 		"2027-01-31 subscription.created active cycle 1",
@@ -51,7 +51,7 @@ func TestThreeYearsOfAMonthlySubscription(t *testing.T) {
 	}
 	charges, paid := 1, 1
 	for cycle := 2; cycle <= 36; cycle++ {
-		due := monthsAfter(made, cycle-1)
+		due := monthsAfter(created, cycle-1)
 		failed := failures[cycle]
 		for attempt := range failed {
 			at := due
@@ -83,15 +83,15 @@ func TestThreeYearsOfAMonthlySubscription(t *testing.T) {
 		if n := failures[cycle]; n > 0 {
 			require.Nil(t, w.take(id, does(failNext(n))))
 		}
-		w.advance(monthsAfter(made, cycle).Sub(w.env.Now) - time.Second)
+		w.advance(monthsAfter(created, cycle).Sub(w.env.Now) - time.Second)
 	}
 	took := time.Since(began)
 
 	assert.Equal(t, want, w.eventLog())
 	s := w.sub(id)
 	assert.Len(t, s.ChargeIDs, charges)
-	assert.Equal(t, monthsAfter(made, 35), s.CurrentPeriodStart)
-	assert.Equal(t, monthsAfter(made, 36), s.CurrentPeriodEnd)
+	assert.Equal(t, monthsAfter(created, 35), s.CurrentPeriodStart)
+	assert.Equal(t, monthsAfter(created, 36), s.CurrentPeriodEnd)
 	assert.Equal(t, int64(paid)*(4990-149), w.balance)
 	assert.Less(t, took, 5*time.Second, "the test does not wait for wall time")
 }

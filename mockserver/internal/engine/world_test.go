@@ -303,7 +303,7 @@ func (w *world) checkEvent(e engine.Event) {
 	}
 }
 
-// checkBalance recomputes the balance from all records.
+// checkBalance recomputes the balance from all resources.
 func (w *world) checkBalance() {
 	w.tb.Helper()
 	var sum int64

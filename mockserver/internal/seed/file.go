@@ -202,7 +202,7 @@ func (f *File) place(offset int) (line, column int) {
 	return bytes.Count(before, []byte("\n")) + 1, len([]rune(string(before[start:]))) + 1
 }
 
-// fail records an error of a member, at the position of the member or of the
+// fail records an error in a member, at the position of the member or of the
 // innermost value around it.
 func (f *File) fail(path, format string, args ...any) {
 	around := path

@@ -212,7 +212,7 @@ func (r *run) resolveIn(e *entry, members map[string]jsontext.Value, name, place
 	return id != placeholder
 }
 
-// rejected records that the API rejected a request that the rules allow.
+// rejected reports that the API rejected a request that the rules allow.
 func (r *run) rejected(e *entry, status int, response []byte) {
 	var problem struct {
 		Detail  string           `json:"detail"`
