@@ -274,7 +274,6 @@ func (w *world) checkSubscription(s *engine.Subscription) {
 	if old == nil {
 		return
 	}
-	require.NotEqual(w.tb, "canceled", old.Status+"→"+s.Status, "canceled is final")
 	if old.Status == "canceled" {
 		require.Equal(w.tb, "canceled", s.Status, "canceled is final")
 		require.Len(w.tb, s.ChargeIDs, len(old.ChargeIDs), "nothing is charged after the end")
