@@ -54,5 +54,5 @@ func (v *visit) asset(name string) {
 	h := v.w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "public, max-age=86400")
-	_, _ = v.w.Write(text) //nolint:gosec // a file of ours; it fails only if the buyer has left
+	_, _ = v.w.Write(text) //nolint:gosec // an embedded file; it fails only if the buyer has left
 }

@@ -42,8 +42,8 @@ func New(cfg Config) *Pages {
 	return &Pages{cfg: cfg, origin: http.NewCrossOriginProtection()}
 }
 
-// Operations are the requests to a page that have a name in the journal and can
-// have faults.
+// Operations lists the page requests that have a name in the journal and that
+// faults can target.
 func Operations() []spec.Operation {
 	return []spec.Operation{
 		{Name: "checkout_links.page", Method: http.MethodGet, Path: httpapi.PagePath + "{slug}"},
@@ -54,8 +54,8 @@ func Operations() []spec.Operation {
 // Serves reports whether a request is for a page or one of its files.
 func Serves(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, httpapi.PagePath) }
 
-// Quiet reports whether a request is left out of the journal: the page's files,
-// and its polling for changes every second.
+// Quiet reports whether a request is left out of the journal: those for the
+// page's files, and the page's polls for changes every second.
 func Quiet(r *http.Request) bool {
 	_, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")
 	return Serves(r) && found && rest != ""
@@ -120,8 +120,8 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// The cookies of the page. The session's is Lax and not Strict: a buyer who
-// returns from the merchant's site must find the same payment.
+// The cookies of the page. The session cookie is Lax, not Strict, so that a buyer
+// who returns from the merchant's site finds the same payment.
 const (
 	sessionCookie  = "checkout_session"
 	languageCookie = "checkout_language"
@@ -130,7 +130,7 @@ const (
 // remember stores a session's token in the buyer's browser, for this link's
 // page only.
 func (v *visit) remember(token string) {
-	const week = 7 * 24 * 60 * 60 // longer than any payment waits
+	const week = 7 * 24 * 60 * 60 // longer than any payment stays pending
 	age := week
 	if token == "" {
 		age = -1
@@ -144,8 +144,8 @@ func (v *visit) cookie(c *http.Cookie) {
 	http.SetCookie(v.w, c)
 }
 
-// formToken is the CSRF token of a page's forms: only a page with the session's
-// cookie can have it.
+// formToken returns the CSRF token of a page's forms. It is derived from the
+// session's token, which only the session cookie has.
 func formToken(session string) string {
 	sum := sha256.Sum256([]byte("checkout form " + session))
 	return hex.EncodeToString(sum[:16])

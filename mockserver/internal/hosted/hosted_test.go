@@ -286,7 +286,7 @@ func TestACardHasTheOutcomeThatTheBuyerChose(t *testing.T) {
 		"paid":                       {"paid", "paid", "•••• 4242"},
 		"captured":                   {"paid", "captured", "•••• 4242"},
 		"chargeback":                 {"paid", "paid", ""},
-		"ok":                         {"card", "pending", "is deciding"},
+		"ok":                         {"card", "pending", "Waiting for the bank of card"},
 		"3ds":                        {"challenge", "pending", "3-D Secure"},
 		"refused":                    {"form", "refused", "declined by the issuer"},
 		"refused_insufficient_funds": {"form", "refused", "insufficient funds"},

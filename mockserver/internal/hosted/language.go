@@ -21,7 +21,7 @@ func languages() []language {
 //go:embed words.json
 var wordsText []byte
 
-// catalog holds the page's texts, by key and language. It is parsed on first
+// catalog holds the page's texts by key and language. It is parsed on first
 // use: most servers show no page.
 var catalog = sync.OnceValue(func() map[string]map[string]string { //nolint:gochecknoglobals // never changes
 	var c map[string]map[string]string
@@ -34,7 +34,7 @@ var catalog = sync.OnceValue(func() map[string]map[string]string { //nolint:goch
 // words are the texts in one language.
 type words struct{ Code string }
 
-// Say returns the sentence of a key. Values replace the {} placeholders.
+// Say returns the text of a key. Values replace the {} placeholders.
 func (w words) Say(key string, values ...string) string {
 	text := catalog()[key][w.Code]
 	for _, v := range values {
@@ -43,10 +43,10 @@ func (w words) Say(key string, values ...string) string {
 	return text
 }
 
-// has reports whether there is a sentence.
+// has reports whether a key has a text.
 func (w words) has(key string) bool { return catalog()[key][w.Code] != "" }
 
-// day formats a date in Brasília time, by which vouchers are due.
+// day formats a date and time in Brasília time, the zone of voucher due dates.
 func (w words) day(t time.Time) string {
 	layout := "02/01/2006 15:04"
 	if w.Code == "en" {

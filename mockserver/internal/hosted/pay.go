@@ -19,7 +19,7 @@ import (
 // values are the buyer's input, by the names of the form's fields.
 type values map[string]string
 
-// members names the member of the interface that each field of the form fills.
+// members maps each form field to the request member that it fills in.
 var members = map[string]string{ //nolint:gochecknoglobals // never changes
 	"name": "buyer.name", "email": "buyer.email", "phone": "buyer.phone", "birth_date": "buyer.birth_date",
 	"document_type": "buyer.document.type", "document": "buyer.document.number",
@@ -56,8 +56,8 @@ func valuesOf(s *engine.Session) values {
 }
 
 // pay fills in the session and starts its payment, as the buyer's browser would
-// with the interface's own calls. The form's key is the payment's, so a form
-// that is sent twice pays once.
+// with the interface's own calls. The form's attempt is the payment's
+// idempotency key, so a form that is sent twice pays once.
 func (v *visit) pay(in values) {
 	a := v.call(http.MethodPatch, "/session", v.filled(in))
 	if a.status == http.StatusOK {
@@ -104,7 +104,7 @@ func orNull(s string) any {
 	return s
 }
 
-// address is nil if nothing was typed and none is needed.
+// address returns nil if the buyer typed no address and none is needed.
 func (v *visit) address(in values) map[string]any {
 	address, typed := map[string]any{"street": in["street"], "city": in["city"]}, in["street"]+in["city"] != ""
 	for _, name := range [...]string{"number", "complement", "neighborhood", "state", "zip"} {
@@ -121,8 +121,8 @@ func (v *visit) address(in values) map[string]any {
 	return address
 }
 
-// payload is the body that starts the payment. It has the price that the buyer
-// has seen.
+// payload is the body that starts the payment. It includes the price that the
+// buyer saw.
 func (v *visit) payload(in values) map[string]any {
 	body := map[string]any{
 		"session_token": v.session.Token, "idempotency_key": "page-" + in["attempt"], "currency": in["currency"],
@@ -139,8 +139,8 @@ func (v *visit) payload(in values) map[string]any {
 	return body
 }
 
-// cardToken is the token that a payment element would create for a card: here
-// for the outcome that the buyer has chosen. Every attempt has its own.
+// cardToken returns a test token for the outcome that the buyer chose, in place of
+// the one that a payment element would create. Every attempt has its own.
 func (v *visit) cardToken(in values) string {
 	if !slices.Contains(outcomes(), in["outcome"]) {
 		return ""
@@ -149,7 +149,7 @@ func (v *visit) cardToken(in values) string {
 	return "pgct_" + in["outcome"] + "_" + hex.EncodeToString(sum[:8]) + "_4242"
 }
 
-// outcomes are those of the engine's test tokens that a buyer can choose from.
+// outcomes lists the engine's test-token outcomes that a buyer can choose from.
 func outcomes() []string {
 	return []string{
 		"paid", "captured", "ok", "3ds", "refused", "refused_insufficient_funds", "refused_expired_card", "refused_do_not_honor",
@@ -157,7 +157,7 @@ func outcomes() []string {
 	}
 }
 
-// moves are the actions of a payment's bank or buyer.
+// moves are the actions that the bank or the buyer can take on a payment.
 func moves() map[string]store.Transition[engine.Transaction] {
 	return map[string]store.Transition[engine.Transaction]{
 		"pay":    engine.Pay,
@@ -169,8 +169,8 @@ func moves() map[string]store.Transition[engine.Transaction] {
 	}
 }
 
-// move performs one of moves, on the payment of the form: if another tab has
-// started a new one meanwhile, that one does not change.
+// move performs one of moves on the payment that the form shows. A payment that
+// another tab has started since is left unchanged.
 func (v *visit) move(name string) {
 	transition, known := moves()[name]
 	if !known || !v.began() || v.r.PostForm.Get("payment") != v.payment.ID {

@@ -65,7 +65,7 @@ type paymentPage struct {
 	ID, Method, Status string
 	Amount             string
 	Due, Left          string
-	Code               string // to copy: the Pix's, or the voucher's digitable line
+	Code               string // to copy: the Pix code, or the voucher's digitable line
 	Picture            template.HTML
 	Last4              string
 	PaidAt, EndToEndID string

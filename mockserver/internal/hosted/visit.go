@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// visit is one request of a buyer, with the resources that it is about.
+// visit is one request from a buyer, with the resources that it concerns.
 type visit struct {
 	pages *Pages
 	w     http.ResponseWriter
@@ -40,15 +40,15 @@ func (v *visit) find(slug string) bool {
 		return false
 	}
 	v.pages.cfg.Store.Account(v.key).View(func(d *store.Data) {
-		if l := d.Links.Get(slug); l != nil { // no reset in between
+		if l := d.Links.Get(slug); l != nil { // nil if the account was just reset
 			v.look(d, l, v.token())
 		}
 	})
 	return v.link != nil
 }
 
-// owner returns the key of the account that has a link, "" if none has: a
-// buyer has no credentials.
+// owner returns the key of the account that has a link, or "". A buyer has no
+// credentials, so the slug identifies the account.
 func (p *Pages) owner(slug string) string {
 	for _, key := range p.cfg.Store.Accounts() {
 		found := false
@@ -69,7 +69,7 @@ func (v *visit) token() string {
 	return c.Value
 }
 
-// again reads the session with a token after a change.
+// again reloads the link and the session with a token after a change.
 func (v *visit) again(token string) {
 	v.account().View(func(d *store.Data) {
 		v.session = nil
@@ -108,7 +108,7 @@ func (v *visit) began() bool {
 	return v.session != nil && v.payment != nil && (engine.Processing(v.session) || engine.Completed(v.session))
 }
 
-// show serves the page in the state in which the session is.
+// show serves the page for the session's current state.
 func (v *visit) show() {
 	notice := ""
 	if q := v.r.URL.Query().Get("notice"); q == noticeStale || q == noticeLate {
@@ -128,8 +128,8 @@ func (v *visit) show() {
 	v.render(http.StatusOK, v.pageOfForm(notice, valuesOf(v.session), nil))
 }
 
-// open resumes the buyer's session or opens a new one. If the link allows none,
-// it shows that to the buyer and returns false.
+// open resumes the buyer's session or opens a new one. If it can't, it shows the
+// buyer why and returns false.
 func (v *visit) open() bool {
 	a := v.call(http.MethodGet, "", nil)
 	switch a.status {
@@ -228,8 +228,8 @@ func (w *recorder) response() response {
 	return a
 }
 
-// status returns the data for the page's script: whether the page is up to
-// date, and how long a payment may still wait.
+// status returns the data for the page's script: the page's current version, and
+// the time left to pay.
 func (v *visit) status() {
 	respond.Write(v.w, http.StatusOK, respond.JSON, struct {
 		Version string `json:"version"`
@@ -250,7 +250,7 @@ func (v *visit) version() string {
 	}
 }
 
-// left is how long the payment may still wait, "" if none is pending.
+// left returns the time left to pay, or "" if no payment is pending.
 func (v *visit) left() string {
 	if !v.began() || !engine.Processing(v.session) {
 		return ""
@@ -265,18 +265,18 @@ func (v *visit) left() string {
 // The notices above a page.
 const (
 	noticeStale   = "stale"   // the form belonged to another session
-	noticeLate    = "late"    // the payment has moved on meanwhile
+	noticeLate    = "late"    // the payment's status has changed since
 	noticeExpired = "expired" // a new session was opened for the buyer
 )
 
-// maxForm is the longest form that is read.
+// maxForm is the maximum size of a form in bytes.
 const maxForm = 64 << 10
 
-// submit executes a form of the page. The response is always a redirect to the
-// page, so that a reload repeats nothing.
+// submit handles the page's forms. On success the response is a redirect to the
+// page, so that a reload does not submit the form again.
 func (v *visit) submit() {
 	if err := v.pages.origin.Check(v.r); err != nil {
-		v.fail(http.StatusForbidden, "A page of another origin may not pay.")
+		v.fail(http.StatusForbidden, "A page of another origin can't submit this form.")
 		return
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)

@@ -1,13 +1,12 @@
-// Package httpapi is the gateway's HTTP interface over the store: routes,
+// Package httpapi serves the gateway's HTTP interface from the store: routes,
 // authentication, the order of checks, both dialects and the exact bodies of
 // responses and errors.
 //
-// An endpoint is a row of internal/spec, a transition in engine, a view struct
-// in view_*.go with every key of the interface, a handler next to similar ones
-// that is one [store.Account.Apply] or [store.Account.View], and a line in the
-// routes of its resource. A handler is called only for an authenticated request
-// whose body or query satisfies the row's rule; its result is put into the
-// envelope:
+// To add an endpoint, add a row to internal/spec, a transition to engine, a view
+// struct with every key of the interface to view_*.go, a handler that makes one
+// call of [store.Account.Apply] or [store.Account.View], and a line to the routes
+// of its resource. A handler is called only for an authenticated request whose
+// body or query satisfies the row's rule. Its result is wrapped in the envelope:
 //
 //	{Operation: spec.Transfers.Create, status: 201, do: withBody(a.createTransfer)},
 //
@@ -39,7 +38,7 @@ type Config struct {
 	// rejects it.
 	BasicTokenX string
 
-	// Events are notified of what requests change; nil are not.
+	// Events is notified of the changes that requests make. It may be nil.
 	Events *events.Hub
 }
 
@@ -47,7 +46,7 @@ type Config struct {
 type API struct {
 	cfg     Config
 	router  router
-	inside  router // including the routes that the page of package hosted uses in both dialects
+	inside  router // with the routes that package hosted's page uses in both dialects
 	limiter limiter
 }
 
@@ -63,7 +62,7 @@ func New(cfg Config) *API {
 	return a
 }
 
-// offers reports whether the dialect has a route.
+// offers reports whether the server's dialect has a route.
 func (a *API) offers(r *route) bool { return a.cfg.Dialect.Live(spec.HostedRoutes) || !r.liveOnly }
 
 // Operation returns the name of a request's operation, "transactions.create",
@@ -96,8 +95,8 @@ func (a *API) Account(r *http.Request) string {
 	return keys[0]
 }
 
-// Authenticate returns the key of a request's account, or the error if it has
-// none.
+// Authenticate returns the key of a request's account, or the error response if
+// its credentials are rejected.
 func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Problem) {
 	key, p := a.authenticate(r, false)
 	if p == nil {
@@ -107,8 +106,8 @@ func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Proble
 	return "", &body
 }
 
-// ServeHTTP serves one request. The checks come in the order of the interface:
-// path and method, credentials, body, rules, and then those of the handler.
+// ServeHTTP serves one request. It checks path and method, credentials, body and
+// rules, in this order, before the handler's own checks.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.respond(&request{api: a, w: w, r: r, id: a.requestID(r)})
 }
@@ -160,9 +159,9 @@ func (a *API) serve(rq *request) (any, *problem) {
 	return route.do(rq)
 }
 
-// find returns the route of a request and the value of its path's parameter.
-// Routes of the live dialect are 404 in the other one, even if their path has
-// another method.
+// find returns the route of a request and the value of its path parameter. In
+// the document dialect a live-only route is a 404, even if its path has other
+// methods and would otherwise be a 405.
 func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
 	found, param, p := a.router.find(r)
 	if p == nil {
@@ -178,7 +177,7 @@ func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
 	return found, param, nil
 }
 
-// variant returns the variant of the rules for this server.
+// variant returns the variant of the rules that this server applies.
 func (a *API) variant() spec.Variant {
 	return spec.Variant{Dialect: a.cfg.Dialect, Lenient: a.cfg.Lenient, LoopbackHTTP: true}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// apiKeyHeader is apiKey in net/http's canonical form; case does not matter.
+// apiKeyHeader is apiKey in net/http's canonical form; header names are case-insensitive.
 const apiKeyHeader = "Apikey"
 
 // maxKey is the maximum length of an account's key.
@@ -24,11 +24,11 @@ func (a *API) authenticate(r *http.Request, legacy bool) (string, *problem) {
 	case !ok:
 		return "", unauthorized("The Authorization header is neither Bearer <API key> nor Basic base64(<API key>:x).")
 	case legacy && r.Header.Get(apiKeyHeader) == "":
-		return "", unauthorized("v1 takes the API key in the apiKey header only.")
+		return "", unauthorized("v1 accepts the API key in the apiKey header only.")
 	}
 	for _, key := range keys[1:] {
 		if key != keys[0] {
-			return "", unauthorized("Two credentials were sent that differ.")
+			return "", unauthorized("The request has two different credentials: send only one.")
 		}
 	}
 	return keys[0], a.admit(keys[0])
@@ -65,8 +65,8 @@ func (a *API) credentials(h http.Header) (keys []string, ok bool) {
 	return keys, true
 }
 
-// admit decides whether a key opens an account here. The text after the prefix
-// may request a rejection: the mock's test keys.
+// admit checks whether a key is valid on this server. A test key requests a
+// rejection with the text after its prefix, such as sk_test_revoked.
 func (a *API) admit(key string) *problem {
 	own, other, where := "sk_test_", "sk_live_", "production"
 	if a.cfg.Production {
@@ -87,7 +87,7 @@ func (a *API) admit(key string) *problem {
 	case strings.HasPrefix(name, "limited") && !a.limiter.allow(key, time.Now()):
 		return &problem{
 			status: http.StatusTooManyRequests, code: "RATE_LIMITED",
-			detail: "More than 5 requests came in a second: wait before the next one.",
+			detail: "More than 5 requests were sent in one second: wait before you retry.",
 			header: [2]string{"Retry-After", "1"},
 		}
 	}
@@ -110,7 +110,7 @@ type limiter struct {
 
 const (
 	limit      = 5
-	maxLimited = 1000 // keys that are remembered, unless more are used in a second
+	maxLimited = 1000 // remembered keys; exceeded only by keys used within the last second
 )
 
 func (l *limiter) allow(key string, now time.Time) bool {
@@ -127,8 +127,8 @@ func (l *limiter) allow(key string, now time.Time) bool {
 	return true
 }
 
-// forget drops the keys whose latest request no longer counts. It walks over
-// all of them, and so runs at most once a second.
+// forget drops the keys whose latest request no longer counts. It visits
+// every key, so it runs at most once a second.
 func (l *limiter) forget(now time.Time) {
 	busy := map[string][]time.Time{}
 	for key, times := range l.last {

@@ -34,16 +34,16 @@ func (a *API) checkoutRoutes() []route {
 	}
 }
 
-// SessionHeader holds the token of a session.
+// SessionHeader is the header that carries a checkout session's token.
 const SessionHeader = "X-Checkout-Session-Token"
 
-// PagePath is the path of the hosted pages of checkout links: data.url of a
-// link ends with it and the slug.
+// PagePath is the path prefix of hosted checkout pages: a link's data.url ends
+// with it and the slug.
 const PagePath = "/pay/"
 
-// linkBody is the body of a link's creation. The document shows the members
-// below the products on the link only; they are accepted here so that every
-// state of a link can be reached.
+// linkBody is the body of a link's creation. The interface document
+// has the members below Products in responses only. The mock accepts them here
+// too, so that a test can put a link into any state.
 type linkBody struct {
 	Amount   int64         `json:"amount"`
 	Currency string        `json:"currency"`
@@ -90,7 +90,7 @@ func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
 	return linkURL{baseURL(rq.r) + PagePath + c.Links[0].Slug}, nil
 }
 
-// baseURL returns the address under which the client found this server.
+// baseURL returns the address that the client used to reach this server.
 func baseURL(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
@@ -163,8 +163,8 @@ type sessionBody struct {
 	Method string        `json:"payment_method"`
 }
 
-// sessionBuyer fills in a buyer step by step: an absent member is unchanged,
-// null clears it.
+// sessionBuyer updates a session's buyer: an absent member is unchanged, null
+// clears it.
 type sessionBuyer struct {
 	Name      gateway.Opt[string]           `json:"name"`
 	Email     gateway.Opt[string]           `json:"email"`
@@ -193,7 +193,7 @@ func (b *sessionBuyer) fill(to *engine.Buyer) {
 	}
 }
 
-// set changes a member that was sent; null is "".
+// set sets a member if it was sent; null clears it.
 func set(to *string, o gateway.Opt[string]) {
 	if v := textOf(o); v != nil {
 		*to = *v

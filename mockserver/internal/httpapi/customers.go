@@ -84,7 +84,7 @@ func customerQuery(d *store.Data, q url.Values) store.Query[engine.Customer] {
 	if ref == "" && search == "" {
 		return query
 	}
-	if c := d.Customers.ByRef(ref); c != nil { // only one has it: use the index
+	if c := d.Customers.ByRef(ref); c != nil { // at most one customer has it: use the index
 		query.Since, query.Until = c.CreatedAt, c.CreatedAt
 	}
 	query.Match = func(c *engine.Customer) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// The parts that several requests share, in the form of the records, with the
-// interface's defaults.
+// These functions convert the parts that several requests share to engine types
+// and apply the interface's defaults.
 
 func buyerFrom(p gateway.BuyerParams) *engine.Buyer {
 	return &engine.Buyer{

@@ -8,8 +8,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// The calls of the hosted page. Only the live dialect offers them to clients;
-// the page of package hosted makes them in both dialects.
+// The hosted page's endpoints. Clients can call them only in the live dialect;
+// the page of package hosted calls them in both.
 
 type hostedSessionBody struct {
 	ReferrerURL string `json:"referrer_url"` // accepted and not stored
@@ -102,7 +102,7 @@ func (in *hostedPaymentBody) contradictions(d *store.Data, l *engine.Link, s *en
 		wrong = append(wrong, spec.Violation{Field: field, Code: code, Message: message})
 	}
 	if total := l.Total(d.Catalog()); in.Amount != 0 && in.Amount != total {
-		refuse("amount", spec.CodeInvalid, "must be "+strconv.FormatInt(total, 10)+", what the checkout link asks for")
+		refuse("amount", spec.CodeInvalid, "must be "+strconv.FormatInt(total, 10)+", the amount of the checkout link")
 	}
 	if in.Currency != "" && in.Currency != l.Currency {
 		refuse("currency", spec.CodeInvalid, "must be "+l.Currency+", the currency of the checkout link")

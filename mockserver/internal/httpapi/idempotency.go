@@ -42,7 +42,7 @@ func (rq *request) idempotencyKeys() []string {
 
 // once executes a request with idempotency keys, or returns its stored
 // response. The body has already been read and checked, so that a slow client
-// does not block the account's lock.
+// does not hold the account's lock.
 func (rq *request) once(key string, body []byte, do func() (any, *engine.Refusal)) (any, *problem) {
 	fingerprint, err := hash(rq.r.Method+" "+rq.r.URL.EscapedPath()+"\n", bytes.Clone(body))
 	if err != nil {

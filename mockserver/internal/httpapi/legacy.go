@@ -53,7 +53,7 @@ type integrationView struct {
 	Status        string `json:"status"`
 }
 
-// pixIntegrationView is the second one.
+// pixIntegrationView is the second variant.
 type pixIntegrationView struct {
 	Status  int            `json:"status"`
 	Message string         `json:"message"`
@@ -64,8 +64,8 @@ type pixIntegration struct {
 	PixWebhookURL string `json:"pixWebhookUrl"`
 }
 
-// configureIntegration responds to pixWebhookUrl alone in the contract's second
-// variant, otherwise in the first.
+// configureIntegration returns the second variant of the response if the request
+// has only pixWebhookUrl, and the first otherwise.
 func (a *API) configureIntegration(rq *request, in *integrationBody) (any, *engine.Refusal) {
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		return engine.ConfigureIntegration(d.Env, d.Integration, engine.IntegrationUpdate(*in)), nil
@@ -111,7 +111,7 @@ type legacyPaymentBody struct {
 	Splits []legacySplit `json:"splits"`
 }
 
-// legacyAddress has its neighborhood in two spellings.
+// legacyAddress accepts both spellings of the neighborhood.
 type legacyAddress struct {
 	ZipCode      string `json:"zipCode"`
 	Street       string `json:"street"`
@@ -135,7 +135,7 @@ type legacySplit struct {
 type legacyPaymentView struct {
 	TransactionID  string  `json:"transactionId"`
 	Status         string  `json:"status"`
-	PixQRCode      string  `json:"pixQrCode"` // a PNG picture in base64
+	PixQRCode      string  `json:"pixQrCode"` // a PNG image in base64
 	PixCode        string  `json:"pixCode"`
 	GenerateTime   stamp   `json:"generateTime"`
 	ExpirationDate stamp   `json:"expirationDate"`
@@ -152,7 +152,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 	t := c.Transactions[0]
 	picture, err := pngOf(t.QRCode())
 	if err != nil {
-		return nil, engine.NewRefusal("QR_FAILED", "The QR picture could not be drawn.")
+		return nil, engine.NewRefusal("QR_FAILED", "The QR code image could not be generated.")
 	}
 	return legacyPaymentView{
 		TransactionID:  t.ID,
@@ -164,7 +164,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 	}, nil
 }
 
-// qrScale is the number of pixels per module of a QR picture.
+// qrScale is the number of pixels per module of a QR code image.
 const qrScale = 4
 
 func pngOf(text string) (string, error) {
@@ -193,7 +193,7 @@ func newLegacyPayment(in *legacyPaymentBody) engine.NewLegacyPayment {
 			Email:    in.Payer.Contact.Mail,
 			Phone:    in.Payer.Contact.Phone,
 			Document: legacyDocument(in.Payer.Document),
-			Address:  in.Payer.Address.record(),
+			Address:  in.Payer.Address.toEngine(),
 		},
 	}
 	for _, s := range in.Splits {
@@ -219,7 +219,7 @@ func legacyDocument(number string) *engine.Document {
 	return &engine.Document{Type: "CPF", Number: number}
 }
 
-func (a *legacyAddress) record() *engine.Address {
+func (a *legacyAddress) toEngine() *engine.Address {
 	if a == nil {
 		return nil
 	}
@@ -234,7 +234,8 @@ func (a *legacyAddress) record() *engine.Address {
 	}
 }
 
-// tokenView is a card token of the retired tokenization, undocumented.
+// tokenView is a card token of the retired tokenization. The interface document
+// does not show its members.
 type tokenView struct {
 	Token    string `json:"token"`
 	Brand    string `json:"brand"`
@@ -247,7 +248,7 @@ func (a *API) getPaymentToken(rq *request) (any, *engine.Refusal) {
 	return a.viewToken(engine.PaymentToken(rq.param)), nil
 }
 
-// retired rejects a call that is retired by the clock, whatever its body.
+// retired rejects a call after its cutoff, whatever its body.
 func retired(do handler) handler {
 	return func(rq *request) (any, *problem) {
 		if refusal := engine.TokenizationEnded(rq.api.cfg.Now()); refusal != nil {
@@ -257,7 +258,7 @@ func retired(do handler) handler {
 	}
 }
 
-// createPaymentToken accepts any object: its rule has rejected card data.
+// createPaymentToken accepts any object: the rule has already rejected card data.
 func (a *API) createPaymentToken(rq *request, _ *map[string]jsontext.Value) (any, *engine.Refusal) {
 	return a.viewToken(engine.PaymentToken(rq.param)), nil
 }

@@ -32,7 +32,7 @@ func cursorQuery[R any](q url.Values) store.Query[R] {
 // listed is a list of R with items of type V.
 type listed[R, V any] struct {
 	table func(*store.Data) *store.Table[R]
-	query func(*store.Data, url.Values) store.Query[R] // of a query that satisfies the route's rule
+	query func(*store.Data, url.Values) store.Query[R] // called with a valid query only
 	view  func(*R) V
 }
 
@@ -41,7 +41,7 @@ type listed[R, V any] struct {
 func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *problem) {
 	q, err := url.ParseQuery(rq.r.URL.RawQuery)
 	if err != nil {
-		return page, nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "The query is malformed."}
+		return page, nil, &problem{status: http.StatusUnprocessableEntity, code: engine.CodeValidation, detail: "The query string is malformed."}
 	}
 	wrong := spec.CheckQuery(q, rq.route.Rule, rq.api.variant())
 	for name, values := range q {
@@ -69,7 +69,8 @@ func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *probl
 	return page, items, nil
 }
 
-// byID is the handler of a read by id; kind is "transfer".
+// byID returns the handler of a read by id. kind names the resource in errors:
+// "transfer".
 func (l listed[R, V]) byID(kind string) handler {
 	return plainly(func(rq *request) (any, *engine.Refusal) {
 		var r *R
@@ -81,7 +82,7 @@ func (l listed[R, V]) byID(kind string) handler {
 	})
 }
 
-// byCursor is the handler of a list by cursor.
+// byCursor handles a list by cursor.
 func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
 	page, items, p := l.page(rq)
 	if p != nil {
@@ -102,7 +103,7 @@ func list(q url.Values, name string) []string {
 	return nil
 }
 
-// integers is list for numbers, each in canonical form: 3 and not 03.
+// integers is like list, with each number in canonical form: 03 becomes 3.
 func integers(q url.Values, name string) []string {
 	values := list(q, name)
 	for i, v := range values {
@@ -113,8 +114,8 @@ func integers(q url.Values, name string) []string {
 	return values
 }
 
-// day reads a timestamp, or a date in UTC, to which more is added; "" is the
-// zero time.
+// day parses a timestamp, or a UTC date, to which it adds more. "" is the zero
+// time.
 func day(s string, more time.Duration) time.Time {
 	if t, err := spec.ParseTime(s); err == nil {
 		return t

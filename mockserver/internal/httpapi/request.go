@@ -39,7 +39,7 @@ func read[R any](rq *request, t *store.Table[R]) *R {
 	return t.Get(rq.param)
 }
 
-// maxBody is the longest body that is read.
+// maxBody is the maximum size of a body in bytes.
 const maxBody = 1 << 20
 
 // withBody reads a JSON body, validates it and decodes it for do.
@@ -65,7 +65,7 @@ func withBody[T any](do func(rq *request, in *T) (any, *engine.Refusal)) handler
 	}
 }
 
-// pathErrors checks the path's parameter.
+// pathErrors checks the path parameter.
 func (rq *request) pathErrors() []spec.Violation {
 	if rq.route.rule == nil {
 		return nil
@@ -73,7 +73,7 @@ func (rq *request) pathErrors() []spec.Violation {
 	return rq.route.rule(rq.param, rq.api.cfg.Dialect.Live(spec.D22))
 }
 
-// plainly is for requests without body and query.
+// plainly wraps a handler for requests without a body or query.
 func plainly(do func(rq *request) (any, *engine.Refusal)) handler {
 	return func(rq *request) (any, *problem) {
 		if fields := rq.pathErrors(); len(fields) > 0 {
@@ -84,7 +84,7 @@ func plainly(do func(rq *request) (any, *engine.Refusal)) handler {
 	}
 }
 
-// bodies are buffers to read into. Larger ones than usual are not reused.
+// bodies are buffers for request bodies; putBody discards the large ones.
 var bodies sync.Pool
 
 func putBody(b *bytes.Buffer) {
@@ -94,7 +94,7 @@ func putBody(b *bytes.Buffer) {
 	}
 }
 
-// read checks the announced size and type and reads the body.
+// read checks the declared size and content type, and reads the body.
 func (rq *request) read(buf *bytes.Buffer) *problem {
 	optional := rq.route.optional
 	if rq.r.ContentLength > maxBody {
@@ -117,7 +117,7 @@ func (rq *request) read(buf *bytes.Buffer) *problem {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &problem{status: http.StatusRequestTimeout, code: "BODY_TIMEOUT", detail: "The body did not arrive in time."}
 	case err != nil:
-		return malformed("The body could not be read to its end.")
+		return malformed("The body could not be read completely.")
 	case buf.Len() == 0 && optional:
 		buf.WriteString("{}")
 	}
@@ -147,7 +147,8 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	variant := rq.api.variant()
 	if len(doc.Check(rq.route.Rule, variant))+len(wrong) > 0 {
 		// Times are compared with the clock here only if the request is invalid
-		// anyway: otherwise the engine does it after the idempotency key.
+		// anyway. Otherwise the engine compares them, after it has looked up the
+		// idempotency key.
 		variant.Now = rq.api.cfg.Now()
 		return invalid(append(wrong, doc.Check(rq.route.Rule, variant)...))
 	}

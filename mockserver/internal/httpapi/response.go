@@ -44,7 +44,7 @@ type numberedList struct {
 	Data      any          `json:"data"`
 }
 
-// writeData writes data in the form of its kind.
+// writeData writes a stored response unchanged, and encodes any other data.
 func (rq *request) writeData(data any) {
 	switch d := data.(type) {
 	case storedResponse:

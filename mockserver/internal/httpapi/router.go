@@ -36,8 +36,9 @@ type route struct {
 // handler executes the operation. Its data goes into the envelope.
 type handler func(rq *request) (data any, p *problem)
 
-// router finds routes by path elements. net/http's ServeMux is not used: it
-// returns 404 and 405 as text, serves HEAD by GET and redirects "..".
+// router finds routes by path elements. It replaces net/http's ServeMux, which
+// returns 404 and 405 as text, serves HEAD with GET handlers and redirects paths
+// with "..".
 type router struct{ root element }
 
 type element struct {
@@ -92,7 +93,7 @@ func checkSlug(slug string, _ bool) []spec.Violation {
 	return spec.CheckQuery(url.Values{"slug": {slug}}, spec.CheckoutSlug, spec.Variant{})
 }
 
-// find returns the route of a request and the value of its path's parameter.
+// find returns the route of a request and the value of its path parameter.
 func (rt *router) find(r *http.Request) (*route, string, *problem) {
 	at, param := &rt.root, ""
 	path, _ := strings.CutPrefix(r.URL.EscapedPath(), "/")

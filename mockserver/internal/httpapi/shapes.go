@@ -27,7 +27,7 @@ type Shape struct {
 	Errors       []ErrorShape
 }
 
-// ErrorShape is a status of errors and its codes.
+// ErrorShape is an error status and its codes.
 type ErrorShape struct {
 	Status    int
 	Codes     []string
@@ -52,7 +52,7 @@ func Shapes(live bool) []Shape {
 		switch {
 		case r.second != nil:
 			s.Second, s.SecondStatus = r.second, http.StatusCreated
-		case live && r.Name == spec.Transfers.Create.Name: // D4: the first transfer again
+		case live && r.Name == spec.Transfers.Create.Name: // D4: a repeat returns the first transfer
 			s.Second, s.SecondStatus, r.refusals = r.data, http.StatusOK, nil
 		}
 		s.Errors = r.errors(live)

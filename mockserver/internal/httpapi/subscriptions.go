@@ -48,7 +48,7 @@ func (a *API) subscriptionRoutes() []route {
 }
 
 // subscriptionBody is the body of a create. Its metadata is kept as raw JSON:
-// numbers may exceed a float64.
+// numbers may exceed the precision of a float64.
 type subscriptionBody struct {
 	gateway.SubscriptionParams
 

@@ -67,7 +67,7 @@ func (a *API) getTransaction(rq *request) (any, *engine.Refusal) {
 	return a.viewTransaction(t), nil
 }
 
-// etag identifies one version of a record.
+// etag identifies one version of a resource.
 func etag(r *engine.Row) string {
 	return `"` + strconv.FormatUint(r.Seq, 36) + "-" + strconv.FormatUint(r.Rev, 36) + `"`
 }
@@ -123,8 +123,8 @@ func transactionFilter(q url.Values) func(*engine.Transaction) bool {
 	}
 }
 
-// refundBody is the body of a refund; without an amount all that is left is
-// refunded.
+// refundBody is the body of a refund. Without an amount, the remaining balance
+// is refunded.
 type refundBody struct {
 	Amount int64  `json:"amount"`
 	Reason string `json:"reason"`

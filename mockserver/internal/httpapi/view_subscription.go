@@ -36,7 +36,7 @@ type subscriptionView struct {
 	Informations       []informationView `json:"informations"`
 	Products           []soldView        `json:"products"`
 	Recurring          *consentView      `json:"recurringAuthorization"` // null for a card
-	Authorization      *consentView      `json:"authorization,omitzero"` // the same again, while the payer's consent is pending
+	Authorization      *consentView      `json:"authorization,omitzero"` // the same object, only while the payer's consent is pending
 	Transactions       []chargeView      `json:"transactions,omitzero"`  // in a read by id only
 	CreatedAt          stamp             `json:"createdAt"`
 	UpdatedAt          stamp             `json:"updatedAt"`

@@ -33,7 +33,7 @@ type transactionView struct {
 	Metadata       any               `json:"metadata"` // a string or an object of strings
 	Traceable      bool              `json:"traceable"`
 	IPAddress      *string           `json:"ip_address"`
-	Splits         []struct{}        `json:"splits"` // of no transaction that this interface can create
+	Splits         []struct{}        `json:"splits"` // always empty: this interface can't create splits
 	NextAction     *nextActionView   `json:"next_action"`
 	CreatedAt      stamp             `json:"created_at"`
 	UpdatedAt      stamp             `json:"updated_at"`
@@ -50,7 +50,7 @@ type informationView struct {
 }
 
 type pixView struct {
-	QRCode         *string `json:"qr_code"` // null for a Pix Automatico's debit
+	QRCode         *string `json:"qr_code"` // null for a Pix Automatico debit
 	ExpirationDate stamp   `json:"expiration_date"`
 	EndToEndID     *string `json:"end_to_end_id"`
 	ReceiptURL     *string `json:"receipt_url"`

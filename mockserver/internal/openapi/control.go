@@ -34,7 +34,7 @@ func (d *document) control(root string) (object, error) {
 			controls = append(controls, control[1]+"/"+control[2])
 		}
 	}
-	d.failures.set("Problem", obj("description", "It was not done: 400 breaks a rule, 404 finds nothing, 409 is the wrong state.",
+	d.failures.set("Problem", obj("description", "The call failed: 400 if it is invalid, 404 if the resource does not exist, 409 if its state does not allow the call.",
 		"content", obj(respond.ProblemJSON, obj("schema", d.problem()))))
 	var paths object
 	for _, s := range admin.Shapes(controls) {
@@ -50,8 +50,8 @@ func (d *document) control(root string) (object, error) {
 		"info", obj(
 			"title", "mockgateway control plane",
 			"version", version,
-			"description", "What a test does to the mock gateway besides calling its interface. A call acts on the account of its "+
-				"credential, and without one on the default account. It binds to loopback, and a page of another origin may not call it.",
+			"description", "Endpoints with which a test controls the mock gateway. A call acts on the account of its credential, or on "+
+				"the default account if it has none. The server binds to loopback and rejects calls from pages of other origins.",
 		),
 		"servers", []object{obj("url", "http://127.0.0.1:4010", "description", "mockgateway")},
 		"security", []object{obj(), obj("bearer", []string{}), obj("apiKey", []string{}), obj("basic", []string{})},
@@ -113,7 +113,7 @@ func (d *document) result(s admin.Shape) *schema {
 	case s.Out == nil:
 		data = &schema{
 			Type: oneOrAll{"object"}, Required: []string{"id"}, Properties: named[*schema]{{"id", text("string")}},
-			Description: "The resource as its read returns it; see openapi.json.", Additional: jsontext.Value("true"),
+			Description: "The resource as its read endpoint returns it; see openapi.json.", Additional: jsontext.Value("true"),
 		}
 	case anything:
 		data = text("object")

@@ -34,7 +34,7 @@ import (
 // version is that of the interface's own description; every webhook names it.
 const version = "2.0.0"
 
-// document is a document under construction.
+// document is an OpenAPI document under construction.
 type document struct {
 	live     bool
 	comments *comments
@@ -107,13 +107,13 @@ func (d *document) whole() (object, error) {
 			"version", version,
 			"summary", "Transactions, subscriptions, customers, transfers and hosted checkout.",
 			"description", "Amounts are integers in the smallest currency unit (cents). Timestamps are RFC 3339.\n\n"+
-				"This describes the "+dialect+" dialect; where the other one differs is in docs/assumptions.md, D1 to D23. "+
-				"What JSON Schema can't say, such as check digits, is found by the gateway and named in `errors`.",
+				"This describes the "+dialect+" dialect; docs/assumptions.md, D1 to D23, lists where the other one differs. "+
+				"The gateway also checks rules that JSON Schema can't express, such as check digits, and reports violations in `errors`.",
 		),
 		"x-dialect", dialect,
 		"servers", []object{
 			obj("url", "http://127.0.0.1:4010", "description", "mockgateway"),
-			obj("url", "https://{host}", "description", "A gateway: production and sandbox have an address each.",
+			obj("url", "https://{host}", "description", "A gateway: production and sandbox have separate addresses.",
 				"variables", obj("host", obj("default", "api.example.com"))),
 		},
 		"security", []object{obj("bearer", []string{}), obj("apiKey", []string{}), obj("basic", []string{})},
@@ -124,7 +124,7 @@ func (d *document) whole() (object, error) {
 			"schemas", d.schemas,
 			"responses", d.failures,
 			"parameters", d.parameters(),
-			"headers", obj("RequestID", obj("description", "The id of the request, for support. One that the client sent comes back.",
+			"headers", obj("RequestID", obj("description", "The id of the request, for support. If the client sent one, it is echoed.",
 				"required", true, "schema", text("string"))),
 			"examples", d.samples.failures(d.live),
 			"securitySchemes", securitySchemes(),
@@ -135,7 +135,7 @@ func (d *document) whole() (object, error) {
 func securitySchemes() object {
 	return obj(
 		"bearer", obj("type", "http", "scheme", "bearer", "description", "The API key. Recommended."),
-		"apiKey", obj("type", "apiKey", "in", "header", "name", "apiKey", "description", "The only way on v1 paths."),
+		"apiKey", obj("type", "apiKey", "in", "header", "name", "apiKey", "description", "The only method that v1 paths accept."),
 		"basic", obj("type", "http", "scheme", "basic", "description", "Username: the API key. Password: x."),
 	)
 }
@@ -336,7 +336,7 @@ func (d *document) operationParameters(op httpapi.Shape, params reflect.Type) []
 		list = append(list, sessionToken(true))
 	case spec.Transactions.UpdateDelivery.Name:
 		list = append(list, obj("name", "If-Match", "in", "header", "schema", text("string"),
-			"description", "The ETag of the read that the update is based on: 412 where the transaction has changed since."))
+			"description", "The ETag of the read that the update is based on: 412 if the transaction has changed since."))
 	}
 	if d.live && op.Rule != nil && (op.Method == http.MethodPost || op.Method == http.MethodPut) {
 		list = append(list, obj("$ref", "#/components/parameters/IdempotencyKey"))
@@ -409,11 +409,11 @@ func (d *document) query(op httpapi.Shape, params reflect.Type) []any {
 
 func (d *document) parameters() object {
 	out := obj("RequestID", obj("name", "X-Request-Id", "in", "header", "schema", text("string"),
-		"description", "An id of your own for the request; it comes back in the response."))
+		"description", "Your own id for the request, echoed in the response."))
 	if d.live {
 		out.set("IdempotencyKey", obj("name", "Idempotency-Key", "in", "header",
 			"schema", &schema{Type: oneOrAll{"string"}, MinLength: 1, MaxLength: new(255)},
-			"description", "Makes the request repeatable: the same key and body return the first response for 24 hours."))
+			"description", "Makes the request safe to retry: for 24 hours the same key and body return the first response."))
 	}
 	return out
 }
@@ -428,18 +428,18 @@ func (d *document) responses(op httpapi.Shape, result reflect.Type) object {
 		out.set(strconv.Itoa(e.Status), d.failure(e))
 	}
 	out.sort()
-	out.set("default", obj("description", "Any other error: a proxy may send no JSON.",
+	out.set("default", obj("description", "Any other error. A proxy's response may not be JSON.",
 		"content", obj(respond.ProblemJSON, obj("schema", d.problem()))))
 	return out
 }
 
 var statusText = map[int]string{ //nolint:gochecknoglobals // never changes
-	200: "Done.", 201: "Created.", 400: "The request breaks a rule.", 401: "The credentials are missing or wrong.",
-	403: "The key may not use this.", 404: "There is no such resource.", 408: "The body did not arrive in time.",
-	409: "The resource is in a state that does not allow it, or the reference was used before.",
-	410: "It has ended.", 412: "The resource has changed since it was read.", 413: "The body is too long.",
-	415: "The body is not application/json.", 422: "The request breaks a rule.", 429: "Too many requests: wait for Retry-After.",
-	507: "The server is full.",
+	200: "Success.", 201: "Created.", 400: "The request is invalid.", 401: "The credentials are missing or wrong.",
+	403: "The key is not allowed to do this.", 404: "The resource does not exist.", 408: "The body did not arrive in time.",
+	409: "The resource's state does not allow the call, or the reference has already been used.",
+	410: "The link, session or call is no longer available.", 412: "The resource has changed since it was read.", 413: "The body is too long.",
+	415: "The body is not application/json.", 422: "The request is invalid.", 429: "Too many requests: wait for Retry-After.",
+	507: "The server has reached its memory limit.",
 }
 
 func (d *document) success(op httpapi.Shape, status int, data any, result reflect.Type) object {
@@ -450,7 +450,7 @@ func (d *document) success(op httpapi.Shape, status int, data any, result reflec
 	}
 	headers := obj("X-Request-Id", obj("$ref", "#/components/headers/RequestID"))
 	if op.Name == spec.Transactions.Get.Name || op.Name == spec.Transactions.UpdateDelivery.Name {
-		headers.set("ETag", obj("description", "Names this version of the transaction, for If-Match.", "schema", text("string")))
+		headers.set("ETag", obj("description", "Identifies this version of the transaction, for If-Match.", "schema", text("string")))
 	}
 	return obj("description", statusText[status], "headers", headers, "content", obj(respond.JSON, content))
 }
@@ -482,7 +482,7 @@ func (d *document) envelope(op httpapi.Shape, data *schema) *schema {
 	out.Properties.set("requestId", text("string"))
 	page := func(to, items *schema) {
 		to.Properties.set("data", items)
-		to.Properties.set("total", &schema{Type: oneOrAll{"integer"}, Format: "int64", Description: "Of all pages."})
+		to.Properties.set("total", &schema{Type: oneOrAll{"integer"}, Format: "int64", Description: "The number of items on all pages."})
 		to.Properties.set("next_cursor", &schema{Type: oneOrAll{"string", "null"}, Description: "Null on the last page."})
 		to.Properties.set("prev_cursor", &schema{Type: oneOrAll{"string", "null"}, Description: "Null on the first page."})
 	}

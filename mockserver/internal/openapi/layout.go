@@ -11,7 +11,7 @@ import (
 const maxLine = 110
 
 // layout formats JSON for people: short values are on one line, which halves the
-// file.
+// size of the file.
 func layout(v jsontext.Value) ([]byte, error) {
 	var out bytes.Buffer
 	dec := jsontext.NewDecoder(bytes.NewReader(v))

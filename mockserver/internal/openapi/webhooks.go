@@ -14,7 +14,7 @@ import (
 func (d *document) webhooks() (object, error) {
 	var out object
 	kinds := webhook.DocumentedKinds()
-	if d.live { // sent by live gateways, documented nowhere
+	if d.live { // sent by live gateways, but not documented
 		kinds = append(kinds, webhook.TransactionPartiallyRefunded, webhook.PayoutRejected)
 	}
 	for _, k := range kinds {
@@ -34,7 +34,7 @@ func (d *document) webhooks() (object, error) {
 				"schema", d.event(k),
 				"examples", obj("sample", obj("value", jsontext.Value(body))),
 			))),
-			"responses", obj("2XX", obj("description", "Received. Anything else, and no response within 10 seconds, is delivered again.")),
+			"responses", obj("2XX", obj("description", "Received. Any other status, or no response in 10 seconds, causes a redelivery.")),
 		)))
 	}
 	return out, nil
@@ -43,7 +43,7 @@ func (d *document) webhooks() (object, error) {
 // signature lists the headers of a signed delivery.
 func signature() []object {
 	about := []struct{ name, text string }{
-		{webhook.DefaultTimestampHeader, "When it was signed, in Unix seconds. Reject what is more than 300 seconds away, after the signature was verified."},
+		{webhook.DefaultTimestampHeader, "When the delivery was signed, in Unix seconds. Verify the signature, then reject a timestamp more than 300 seconds from the current time."},
 		{webhook.DefaultSignatureHeader, "sha256= and the lower-case hex HMAC-SHA256 of \"{timestamp}.{raw body}\" under the signing secret. Missing on deliveries to a notify_url."},
 	}
 	patterns := []string{"^[0-9]+$", "^sha256=[0-9a-f]{64}$"}
@@ -60,7 +60,7 @@ func signature() []object {
 func (d *document) event(k webhook.Kind) *schema {
 	data := d.view(reflect.TypeOf(deliver.Shape(k)), eventTwin(k), camel(string(k.Family()))+"EventData")
 	out := text("object")
-	out.Properties.set("id", &schema{Type: oneOrAll{"string"}, Description: "Of the event."})
+	out.Properties.set("id", &schema{Type: oneOrAll{"string"}, Description: "The id of the event."})
 	kind := &schema{Properties: named[*schema]{{"event_type", &schema{Const: string(k)}}}}
 	switch k.Family() {
 	case webhook.FamilyTransfer:

@@ -1,5 +1,5 @@
 // What the page does beyond its forms, which work without it: copy buttons, one
-// click for one payment, and the look whether the payment has arrived.
+// click for one payment, and polling for the payment's status.
 "use strict";
 
 for (const button of document.querySelectorAll("[data-copy]")) {
@@ -25,10 +25,10 @@ for (const button of document.querySelectorAll("[data-print]")) {
 
 document.querySelector("[data-focus]")?.focus();
 
-let leaving = false; // a form is on its way: the page that follows is newer than any look
+let leaving = false; // a form is being submitted: the page that follows is newer than any poll
 
-// The server takes one payment however often the button is pressed; this only
-// shows that the first press was enough.
+// The server starts one payment however often the button is pressed. This only
+// shows that the first press worked.
 for (const form of document.forms) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) {
