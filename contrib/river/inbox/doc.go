@@ -26,15 +26,16 @@
 // # How it works
 //
 // An event is one row of a sqlstore table and one job of River, inserted in one
-// transaction. The row is the event: its body, its identity, its position among the
-// events of its resource, and its lease. The job schedules it, and shows its
+// transaction. The row holds the event: its body, its identity, its position among the
+// events of its resource, and its lease. The job schedules the event and shows its
 // outcome:
 //
-//   - a handler's error makes it retryable at the time of the receiver's backoff;
-//   - a dead letter makes it discarded, and retrying the job, in River's UI or with
+//   - after a handler's error the job is retryable, at the time that the
+//     receiver's backoff sets;
+//   - the job of a dead letter is discarded; retrying it, in River's UI or with
 //     JobRetry, requeues the event, as [webhook.Receiver.Requeue] does;
-//   - an event that this process has no handler for is snoozed for a process that
-//     has one, and is counted by [webhook.Receiver.Unhandled].
+//   - the job of an event that this process has no handler for is snoozed until a
+//     process that has one takes it; [webhook.Receiver.Unhandled] counts the event.
 //
 // An extra job does nothing. A job whose process died is made available by a sweep,
 // long before River rescues it.

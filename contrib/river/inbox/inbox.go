@@ -30,7 +30,7 @@ type Config struct {
 	// Schema holds River's tables and the events; "" is the search path.
 	Schema string
 
-	// Store holds options of the table of events, such as
+	// Store holds options for the table of events, such as
 	// [sqlstore.WithRetention]. If both WithTable and Schema are set, the
 	// table name must include the schema.
 	Store []sqlstore.Option
@@ -47,7 +47,7 @@ type Config struct {
 // Inbox is the [webhook.Store] of a receiver whose events River's workers handle.
 // The receiver needs [webhook.Inbox] mode and negative Workers.
 type Inbox struct {
-	*sqlstore.Store // the events
+	*sqlstore.Store // holds the events
 
 	config Config
 	db     *sql.DB               // over the pool

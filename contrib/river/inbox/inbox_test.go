@@ -23,11 +23,11 @@ import (
 	"github.com/gateway-go/gateway/contrib/river/inbox"
 )
 
-func everything(s *shop) { webhook.OnOther(s.rx, inbox.HandleTx(s.in, s.writes)) }
+func handleEverything(s *shop) { webhook.OnOther(s.rx, inbox.HandleTx(s.in, s.writes)) }
 
 func TestAnEventIsHandledOnceWithItsJob(t *testing.T) {
 	t.Parallel()
-	s := open(t, newDatabase(t), everything, nil)
+	s := open(t, newDatabase(t), handleEverything, nil)
 	for range 3 {
 		assert.Equal(t, http.StatusOK, s.deliver(webhook.TransactionPaid, "e1", "tx").Status)
 	}
@@ -38,7 +38,7 @@ func TestAnEventIsHandledOnceWithItsJob(t *testing.T) {
 	jobs, err := s.client.JobList(t.Context(), river.NewJobListParams().Kinds("gateway_webhook"))
 	require.NoError(t, err)
 	assert.Len(t, jobs.Jobs, 1)
-	assert.NotContains(t, string(jobs.Jobs[0].EncodedArgs), "amount", "a job names its event and holds no content")
+	assert.NotContains(t, string(jobs.Jobs[0].EncodedArgs), "amount", "a job identifies its event and has no content")
 }
 
 func TestAHandlerThatFailsIsRetriedByRiver(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAHandlerThatFailsIsRetriedByRiver(t *testing.T) {
 	}, nil)
 	s.deliver(webhook.TransactionPaid, "e1", "tx")
 	s.state("e1", rivertype.JobStateCompleted)
-	assert.Equal(t, []string{"e1"}, s.effects(), "a failed attempt must leave no effect")
+	assert.Equal(t, []string{"e1"}, s.effects(), "a failed attempt must have no effect")
 	job := s.job("e1")
 	require.Len(t, job.Errors, 3)
 	assert.Equal(t, "no order yet, 2 more", job.Errors[0].Error)
@@ -110,7 +110,7 @@ func TestADeadLetterIsADiscardedJob(t *testing.T) {
 
 func TestAnEventWithAKnownIDAndOtherContentIsADiscardedJob(t *testing.T) {
 	t.Parallel()
-	s := open(t, newDatabase(t), everything, nil)
+	s := open(t, newDatabase(t), handleEverything, nil)
 	s.deliver(webhook.TransactionPaid, "e1", "tx1")
 	s.state("e1", rivertype.JobStateCompleted)
 	assert.Equal(t, http.StatusOK, s.deliver(webhook.TransactionPaid, "e1", "tx2").Status)
@@ -143,15 +143,15 @@ func TestAnEventWithoutAHandlerWaitsForAProcessThatHasOne(t *testing.T) {
 	older.state("e1", rivertype.JobStateScheduled)
 	older.deliver(webhook.TransactionPaid, "e2", "tx")
 	older.state("e2", rivertype.JobStateCompleted)
-	older.stop() // it would keep taking the event, and snooze it longer each time
-	newer := open(t, url, everything, nil)
+	older.stop() // it would keep snoozing the event, longer each time
+	newer := open(t, url, handleEverything, nil)
 	newer.eventually("handled", func() bool { return len(newer.effects()) == 2 })
 	assert.Equal(t, []string{"e2", "e1"}, newer.effects())
 }
 
 func TestTheEventsOfAResourceStayInOrder(t *testing.T) {
 	t.Parallel()
-	s := open(t, newDatabase(t), everything, nil)
+	s := open(t, newDatabase(t), handleEverything, nil)
 	paused, unsubscribe := s.client.Subscribe(river.EventKindQueuePaused)
 	defer unsubscribe()
 	require.NoError(t, s.client.QueuePause(t.Context(), inbox.Queue, nil))
@@ -162,7 +162,7 @@ func TestTheEventsOfAResourceStayInOrder(t *testing.T) {
 			s.deliver(webhook.TransactionPaid, fmt.Sprintf("%d.%03d", r, i), fmt.Sprintf("tx%d", r))
 		}
 	}
-	assert.Empty(t, s.effects(), "a paused queue stores and does not handle")
+	assert.Empty(t, s.effects(), "while the queue is paused, events are stored and not handled")
 	require.NoError(t, s.client.QueueResume(t.Context(), inbox.Queue, nil))
 	s.eventually("all are handled", func() bool { return len(s.effects()) == resources*each })
 	last := map[byte]string{}
@@ -176,7 +176,7 @@ func TestAnUnsignedEventIsConfirmedByTheAPI(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t, mockserver.WithStart(time.Now()))
 	client := gw.Client()
-	s := open(t, newDatabase(t), everything, func(c *webhook.Config) {
+	s := open(t, newDatabase(t), handleEverything, func(c *webhook.Config) {
 		c.API, c.Trust = client, webhook.SignatureOrReadBack
 	})
 	require.NoError(t, gw.Clock.Advance(time.Minute)) // unsigned events from before the table was created are rejected
@@ -205,12 +205,12 @@ func TestAnUnsignedEventIsConfirmedByTheAPI(t *testing.T) {
 		require.NoError(t, err)
 		return n.Waiting+n.Claimed == 0
 	})
-	assert.Len(t, s.effects(), 1, "one fact has one effect")
+	assert.Len(t, s.effects(), 1, "events that report the same fact have one effect")
 }
 
 func TestEventsOfPlainSQLStoreAreAdopted(t *testing.T) {
 	t.Parallel()
-	s := open(t, newDatabase(t), everything, nil)
+	s := open(t, newDatabase(t), handleEverything, nil)
 	for _, id := range []string{"e1", "e2"} { // as a process without River stores them
 		body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: id}.Body()
 		_, err := s.in.Store.Put(t.Context(), webhook.Record{
@@ -230,7 +230,7 @@ func TestEventsOfPlainSQLStoreAreAdopted(t *testing.T) {
 // A job that a person cancelled does not affect its event.
 func TestAnEventWhoseJobWasCancelledIsAdopted(t *testing.T) {
 	t.Parallel()
-	s := open(t, newDatabase(t), everything, nil)
+	s := open(t, newDatabase(t), handleEverything, nil)
 	paused, unsubscribe := s.client.Subscribe(river.EventKindQueuePaused)
 	defer unsubscribe()
 	require.NoError(t, s.client.QueuePause(t.Context(), inbox.Queue, nil))
@@ -248,7 +248,7 @@ func TestAnEventWhoseJobWasCancelledIsAdopted(t *testing.T) {
 
 func TestAReceiverWithItsOwnWorkersIsRejected(t *testing.T) {
 	t.Parallel()
-	s := open(t, newDatabase(t), everything, nil)
+	s := open(t, newDatabase(t), handleEverything, nil)
 	_, err := s.in.Next(t.Context(), 1, time.Minute)
 	require.ErrorContains(t, err, "Workers: -1")
 	_, _, err = s.in.Claim(t.Context(), "id e1", time.Minute)
@@ -257,7 +257,7 @@ func TestAReceiverWithItsOwnWorkersIsRejected(t *testing.T) {
 
 func TestInvalidConfigurations(t *testing.T) {
 	t.Parallel()
-	s := open(t, newDatabase(t), everything, nil)
+	s := open(t, newDatabase(t), handleEverything, nil)
 	for want, config := range map[string]inbox.Config{
 		"Pool is required":  {},
 		"Schema":            {Pool: s.pool, Schema: `x"; DROP`},
@@ -268,7 +268,7 @@ func TestInvalidConfigurations(t *testing.T) {
 	}
 	config := &river.Config{}
 	require.NoError(t, s.in.Configure(config, s.rx))
-	require.ErrorContains(t, s.in.Configure(config, s.rx), "inbox: ", "the workers are there already")
+	require.ErrorContains(t, s.in.Configure(config, s.rx), "inbox: ", "the workers are already registered")
 	_, err := river.NewClient(riverpgxv5.New(s.pool), config)
 	require.NoError(t, err)
 	assert.Equal(t, 16, config.Queues[inbox.Queue].MaxWorkers)

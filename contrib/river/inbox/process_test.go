@@ -21,9 +21,9 @@ func TestMain(m *testing.M) { storm.Main(m, runProcess) }
 
 // processSpec configures a process.
 type processSpec struct {
-	URL     string  `json:"url"`
-	Suicide float64 `json:"suicide"` // how often a handler kills its process after its effect is written and before the commit
-	Fails   float64 `json:"fails"`   // how often a handler fails after that
+	URL      string  `json:"url"`
+	Deaths   float64 `json:"deaths"`   // how often a handler kills its process between its effect and the commit
+	Failures float64 `json:"failures"` // how often a handler fails after its effect
 }
 
 func runProcess(ctx context.Context, spec processSpec) error {
@@ -65,9 +65,9 @@ func (p *processSpec) handle(ctx context.Context, tx pgx.Tx, e *webhook.Event) e
 	switch {
 	case err != nil:
 		return err
-	case rand.Float64() < p.Suicide:
+	case rand.Float64() < p.Deaths:
 		storm.Die()
-	case rand.Float64() < p.Fails:
+	case rand.Float64() < p.Failures:
 		return errors.New("a failure after the effect")
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 )
 
 // Four processes share a database. The mock gateway sends them events, some twice,
-// late, or with a wrong signature; an attacker forges more; the processes are
-// killed from outside and by their own handlers, between the effect and the commit.
+// late, or with a wrong signature. An attacker forges more. The processes are killed
+// from outside and by their own handlers, between the effect and the commit.
 // Each event must have exactly one effect, and nothing else may have one.
 //
 //	DELIVERIES=100000 ../../../integration/with-postgres go test -timeout 3h -run TestRiverStorm -v .
@@ -27,7 +27,7 @@ func TestRiverStorm(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, in.Migrate(t.Context()))
 	s := &storm.Storm{
-		Fleet:      storm.StartFleet(t, 4, processSpec{URL: url, Suicide: 0.004, Fails: 0.02}),
+		Fleet:      storm.StartFleet(t, 4, processSpec{URL: url, Deaths: 0.004, Failures: 0.02}),
 		Deliveries: storm.Number(t, "DELIVERIES", 1200), KillEvery: 500 * time.Millisecond, ForgeEvery: 5 * time.Millisecond,
 		Drained: func() bool {
 			n, err := in.Counts(t.Context())

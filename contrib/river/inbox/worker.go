@@ -17,7 +17,8 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// jobArgs names an event. River stores and shows it, so it holds no content.
+// jobArgs identifies an event. River stores and shows it, so it does not contain
+// the event itself.
 type jobArgs struct {
 	Key      string `json:"key" river:"unique"`
 	After    int64  `json:"after,omitempty" river:"unique"` // the job that this one follows
@@ -31,7 +32,7 @@ type jobArgs struct {
 func (jobArgs) Kind() string { return "gateway_webhook" }
 
 // InsertOpts implements river.JobArgsWithInsertOpts. The receiver counts the
-// attempts, see [webhook.Config.MaxAttempts], so River's limit is out of
+// attempts (see [webhook.Config.MaxAttempts]), so River's limit is set out of
 // reach. A job is unique whatever its state, so that a redelivery does not
 // insert a second one. Its priority is lower than the sweep's, which must not
 // wait behind a backlog.
@@ -45,7 +46,7 @@ func (jobArgs) InsertOpts() river.InsertOpts {
 	}}
 }
 
-// settled is the outcome of an event; zero: it is done.
+// settled is the outcome of an event. The zero value means that it is done.
 type settled struct {
 	how    how
 	delay  time.Duration // of a failed event
@@ -93,8 +94,8 @@ func (r *run) settled(key string) (what settled, known bool) {
 }
 
 // completeTx completes the job in a handler's transaction, if the event belongs to
-// it. It leaves alone a job that River has given to another worker meanwhile: the
-// event's claim, not the job, decides who may complete it.
+// the job. It ignores a job that River has given to another worker meanwhile: the
+// event's claim, not the job, decides who may complete the event.
 func (r *run) completeTx(ctx context.Context, tx pgx.Tx, c *webhook.Claim) error {
 	if c.Key != r.job.Args.Key {
 		return nil
@@ -170,7 +171,7 @@ func unworked(job *river.Job[jobArgs], err error) error {
 }
 
 // unclaimed ends the run of a job whose event is finished or not due. A dead
-// letter is requeued if a person retries its job.
+// letter is requeued if a person retried its job.
 func (w *worker) unclaimed(ctx context.Context, job *river.Job[jobArgs], entry webhook.Entry) (again bool, err error) {
 	switch entry.State {
 	case webhook.StateDone:
@@ -210,13 +211,13 @@ func conclude(job *river.Job[jobArgs], what settled) error {
 // pause grows with the number of snoozes.
 func pause(job *river.Job[jobArgs], shortest, longest time.Duration) time.Duration {
 	var metadata struct {
-		Snoozes int `json:"snoozes"` // River's
+		Snoozes int `json:"snoozes"` // set by River
 	}
-	_ = json.Unmarshal(job.Metadata, &metadata) // if it is unreadable, there are none
+	_ = json.Unmarshal(job.Metadata, &metadata) // unreadable metadata counts as no snoozes
 	return min(shortest<<min(metadata.Snoozes, 12), longest)
 }
 
-// sweepArgs looks for jobs whose process died.
+// sweepArgs is the job that looks for jobs whose process died.
 type sweepArgs struct{}
 
 // Kind implements river.JobArgs.
@@ -240,9 +241,9 @@ type sweeper struct {
 }
 
 // Work implements river.Worker. River rescues a job an hour after its process died;
-// an event can't wait that long. A job whose event is claimed by a living process
-// is left alone. Any other may run a second time: the events' claims prevent a
-// second effect.
+// an event can't wait that long. A job whose event is claimed by a live process is
+// left alone. Any other may run a second time; the event's claim prevents a second
+// effect.
 func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 	for {
 		rescued, err := s.in.config.Pool.Exec(ctx, s.in.rescue, Queue, jobArgs{}.Kind(), s.in.config.StuckAfter.Seconds(), rescueBatch)

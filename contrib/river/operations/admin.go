@@ -110,8 +110,8 @@ type Resolution struct {
 }
 
 // Resolve carries out a person's decision about an [Ambiguous] operation. Look
-// at the resource and the gateway's dashboard first: SendAgain moves the money
-// again.
+// at the resource and the gateway's dashboard first: if the operation was
+// applied after all, SendAgain moves the money a second time.
 func (o *Outbox) Resolve(ctx context.Context, id int64, d Resolution) error {
 	if d.By == "" {
 		return errors.New("operations: Resolution.By must say who decided, and why")
@@ -170,7 +170,8 @@ func (o *Outbox) resolveApplied(ctx context.Context, r *record, resourceID strin
 	return nil
 }
 
-// Retry runs the handler of a [Dead] operation again. The gateway is not called.
+// Retry runs the handler of a [Dead] operation again, without calling the
+// gateway.
 func (o *Outbox) Retry(ctx context.Context, id int64) error {
 	return wrap(pgx.BeginFunc(ctx, o.config.Pool, func(tx pgx.Tx) error {
 		r, err := o.lock(ctx, tx, id, Dead)

@@ -33,7 +33,7 @@ func (a *attempt) run(ctx context.Context) (time.Duration, error) {
 	var err error
 	a.op, err = newOperation(r.Kind, r.params)
 	a.handle = a.handlers[r.Kind]
-	if err != nil || a.handle == nil { // inserted by a newer release, or worked by others
+	if err != nil || a.handle == nil { // inserted by a newer release, or handled by other processes
 		a.observe(ctx, EventUnhandled, err)
 		return a.rest(ctx, a.idle(), time.Minute)
 	}
@@ -122,8 +122,8 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 			return a.succeed(ctx, already)
 		}
 	}
-	// The deadline counts from before the commit, so that no request can still
-	// be sent once its outcome is read.
+	// The deadline starts before the commit, so that the request can no longer
+	// be sent by the time its outcome is read.
 	sending, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
 	defer cancel()
 	if err := a.mark(ctx); err != nil {
@@ -201,9 +201,9 @@ func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) 
 		p.clear()
 		return a.retry(ctx, Waiting, err)
 	case known && rejection.Kind == "duplicate" && !doubted:
-		// The reference exists: an earlier program of the merchant, or a repeat
-		// after this outbox forgot, created it. Find out whether it is the
-		// same.
+		// The reference exists: another program of the merchant used it, or
+		// this outbox did and the operation was purged since. Find out whether
+		// the resource is the same.
 		p.DoubtSince = r.CreatedAt
 		return a.send(ctx)
 	case known && (rejection.Kind == "duplicate" || !doubted), !doubted && p.Doubts == 0 && !names(a.op):
@@ -239,9 +239,9 @@ func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Du
 	p := &a.record.p
 	a.observe(ctx, EventUnknown, err)
 	p.Misses = 0
-	// A gateway that had applied the first request would find it by its
-	// reference or key. One rejection may come from a proxy; several are
-	// conclusive.
+	// Had the gateway applied the first request, it would recognize the repeat
+	// by its reference or key. One rejection may come from a proxy; several
+	// are conclusive.
 	rejection := rejectionIn(err)
 	switch {
 	case !doubted || rejection == nil:
@@ -266,7 +266,7 @@ func (a *attempt) retry(ctx context.Context, state State, err error) (time.Durat
 	if p.Failures < 20 {
 		wait = min(wait, time.Second<<p.Failures)
 	}
-	wait = wait/2 + mathrand.N(wait/2+1) //nolint:gosec // spreads the repeats
+	wait = wait/2 + mathrand.N(wait/2+1) //nolint:gosec // jitter
 	p.Failures++
 	if e, ok := errors.AsType[*gateway.Error](err); ok {
 		wait = max(wait, min(e.RetryAfter, time.Hour))
@@ -369,7 +369,7 @@ func (a *attempt) deliver(ctx context.Context) (time.Duration, error) {
 	return a.rest(ctx, Decided, wait)
 }
 
-// safely runs the handler; a panic is an error.
+// safely runs the handler and returns a panic as an error.
 func (a *attempt) safely(ctx context.Context, tx pgx.Tx, out *outcome) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

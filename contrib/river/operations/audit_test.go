@@ -18,15 +18,16 @@ import (
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
-// findings are the differences between the gateway's books and the handlers'.
+// findings are the differences between the gateway's books and the handlers'
+// results.
 type findings struct {
 	done, rejected, ambiguous, waiting int
 	doubled                            int // applied more than once
-	lost                               int // reported as applied, and it was not
-	misreported                        int // reported as rejected, and it was applied
-	unjustified                        int // ambiguous without a refund by the operator in the journal
+	lost                               int // reported as applied, but not applied
+	misreported                        int // reported as rejected, but applied
+	unjustified                        int // ambiguous although the operator refunded nothing
 	repeated                           int // handlers that committed more than once
-	missing                            int // without any report
+	missing                            int // not reported at all
 	text                               []string
 }
 
@@ -35,13 +36,13 @@ func (f *findings) String() string {
 		f.done, f.rejected, f.ambiguous, f.waiting, f.doubled, f.lost, f.misreported, f.unjustified, f.repeated, f.missing)
 }
 
-func (f *findings) say(format string, args ...any) {
+func (f *findings) add(format string, args ...any) {
 	if len(f.text) < 20 {
 		f.text = append(f.text, fmt.Sprintf(format, args...))
 	}
 }
 
-// check fails the test if a cent moved twice or was lost.
+// check fails the test if any money moved twice or was lost.
 func (s *outboxStorm) check() {
 	f := s.audit()
 	kills, points := s.fleet.killed()
@@ -66,7 +67,7 @@ type report struct {
 	value, error string
 }
 
-// books are the gateway's.
+// books are the resources at the gateway.
 type books struct {
 	charges       map[string]int // transactions by reference
 	payouts       map[string]int
@@ -173,7 +174,7 @@ func (s *outboxStorm) audit() *findings {
 		switch {
 		case r == nil && e == nil:
 			f.missing++
-			f.say("%s: not reported", key)
+			f.add("%s: not reported", key)
 			continue
 		case r == nil && e.State == operations.Waiting:
 			f.waiting++
@@ -181,7 +182,7 @@ func (s *outboxStorm) audit() *findings {
 			f.ambiguous++
 			if !s.justified(op, e) {
 				f.unjustified++
-				f.say("%s: ambiguous without a reason: %s", key, e.Ambiguity)
+				f.add("%s: ambiguous without a reason: %s", key, e.Ambiguity)
 			}
 			if refund, ok := op.(operations.Refund); ok {
 				open[refund.TransactionID] = append(open[refund.TransactionID], refund.Amount)
@@ -189,7 +190,7 @@ func (s *outboxStorm) audit() *findings {
 			continue
 		case r.n > 1:
 			f.repeated++
-			f.say("%s: reported %d times", key, r.n)
+			f.add("%s: reported %d times", key, r.n)
 		case r.error != "":
 			f.rejected++
 			if os.Getenv("REJECTIONS") != "" {
@@ -203,7 +204,7 @@ func (s *outboxStorm) audit() *findings {
 	for _, op := range s.dropped {
 		if b.charges[keyOf(op)] > 0 {
 			f.doubled++
-			f.say("%s: sent although it was rolled back", keyOf(op))
+			f.add("%s: sent although it was rolled back", keyOf(op))
 		}
 	}
 	s.compareRefunds(f, b, moved, open)
@@ -217,13 +218,13 @@ func (s *outboxStorm) compare(f *findings, b *books, op operations.Operation, r 
 		switch {
 		case n > 1:
 			f.doubled++
-			f.say("%s: %d times in the gateway's books", key, n)
+			f.add("%s: %d times in the gateway's books", key, n)
 		case n == 0 && reported:
 			f.lost++
-			f.say("%s: reported as applied, and not in the gateway's books", key)
+			f.add("%s: reported as applied, but not in the gateway's books", key)
 		case n == 1 && !reported:
 			f.misreported++
-			f.say("%s: in the gateway's books, and reported as %+v", key, r)
+			f.add("%s: in the gateway's books, but reported as %+v", key, r)
 		}
 	}
 	is := func(applied bool) int {
@@ -269,17 +270,17 @@ func (s *outboxStorm) compareRefunds(f *findings, b *books, moved map[string]int
 		case slices.Contains(possible, left):
 		case left > 0:
 			f.doubled++
-			f.say("%s: %d cents refunded, %d reported, %d by hand", id, refunded, moved[id], s.byHand[id])
+			f.add("%s: %d cents refunded, %d reported, %d by hand", id, refunded, moved[id], s.byHand[id])
 		default:
 			f.lost++
-			f.say("%s: %d cents refunded, %d reported, %d by hand", id, refunded, moved[id], s.byHand[id])
+			f.add("%s: %d cents refunded, %d reported, %d by hand", id, refunded, moved[id], s.byHand[id])
 		}
 	}
 }
 
-// justified checks in the mock's journal that an operation was ambiguous, as
-// reported: the operator's refunds must account for the difference that the
-// outbox could not explain.
+// justified checks in the mock server's request journal that an operation really
+// was ambiguous: the operator's refunds must account for the difference that
+// the outbox could not explain.
 func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bool {
 	refund, ok := op.(operations.Refund)
 	if !ok {
@@ -291,24 +292,24 @@ func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bo
 	var byHand int64
 	for _, r := range s.journal[refund.TransactionID] {
 		if r.Header.Get(operatorHeader) != "" && r.Status == http.StatusOK && r.At.Before(e.UpdatedAt) {
-			byHand += handful
+			byHand += operatorRefund
 		}
 	}
-	// The journal keeps the latest requests only; for older ones, use what the
-	// gateway confirmed to the operator.
+	// The journal keeps only the latest requests; for older ones, use the
+	// refunds that the gateway confirmed to the operator.
 	var confirmed int64
 	for _, at := range s.byHandAt[refund.TransactionID] {
 		if at.Before(e.UpdatedAt) {
-			confirmed += handful
+			confirmed += operatorRefund
 		}
 	}
 	byHand = max(byHand, confirmed)
-	explained := func(foreign int64) bool { return foreign > 0 && foreign%handful == 0 && foreign <= byHand }
+	explained := func(foreign int64) bool { return foreign > 0 && foreign%operatorRefund == 0 && foreign <= byHand }
 	return explained(now-before) || explained(now-before-asked)
 }
 
-// keepJournal copies the refunds from the mock's journal, which keeps the
-// latest requests only.
+// keepJournal copies the refunds from the mock server's journal, which keeps
+// only the latest requests.
 func (s *outboxStorm) keepJournal(ctx context.Context) {
 	var last uint64
 	tick := time.NewTicker(400 * time.Millisecond)

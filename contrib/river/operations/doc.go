@@ -1,6 +1,6 @@
-// Package operations is an outbox for money on River (riverqueue.com) and
-// PostgreSQL. A call to the gateway that must happen (charge this order, refund
-// that return, pay this supplier) is stored in the same transaction as the
+// Package operations is an outbox for gateway calls that move money, on River
+// (riverqueue.com) and PostgreSQL. A call that must happen (charge this order,
+// refund that return, pay this supplier) is stored in the same transaction as the
 // decision to make it. A worker sends it, finds out its outcome even across
 // crashes, and reports it to your handler exactly once.
 //
@@ -34,7 +34,7 @@
 // # How an outcome becomes known
 //
 // A create has a reference, fixed when it is inserted. After a lost response it
-// is sent again with the same reference: the gateway applies it once.
+// is sent again with the same reference, and the gateway applies it only once.
 //
 // A refund, a cancellation and an update have none. They are sent one at a time
 // per resource. The resource's state is committed before the request is sent.
@@ -44,8 +44,8 @@
 //   - The change is there: the operation was applied.
 //   - It is not there, in several reads: it was not applied and is sent again.
 //   - Something else changed too, so the read is inconclusive: the operation
-//     is [Ambiguous]. It waits, with everything that is known, until a person
-//     decides with [Outbox.Resolve].
+//     is [Ambiguous]. It waits, with its history, until a person decides with
+//     [Outbox.Resolve].
 //
 // A gateway that honours Idempotency-Key needs no comparison while it remembers
 // the key; see [Config.KeyLifetime].

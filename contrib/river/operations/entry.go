@@ -10,12 +10,12 @@ type State string
 
 // The states of an operation.
 const (
-	Waiting   State = "waiting"   // to be sent, or to be sent again after it was certainly not applied
-	Working   State = "working"   // a worker has it and has sent nothing
-	Sent      State = "sent"      // it was or may have been sent, and the outcome is not known yet
+	Waiting   State = "waiting"   // to be sent, or to be sent again because it was certainly not applied
+	Working   State = "working"   // a worker has claimed it and sent nothing yet
+	Sent      State = "sent"      // it was or may have been sent; its outcome is not known yet
 	Ambiguous State = "ambiguous" // a person must decide; see [Outbox.Resolve]
-	Decided   State = "decided"   // the outcome is known, and the handler failed so far
-	Dead      State = "dead"      // the outcome is known, and the handler failed too often; see [Outbox.Retry]
+	Decided   State = "decided"   // the outcome is known; the handler has not succeeded yet
+	Dead      State = "dead"      // the outcome is known; the handler failed too often; see [Outbox.Retry]
 	Done      State = "done"      // the handler committed
 	Canceled  State = "canceled"  // it was canceled before it was sent
 )
@@ -63,15 +63,15 @@ var (
 // the queries need.
 type progress struct {
 	Sends       int            `json:"sends,omitzero"`
-	Doubts      int            `json:"doubts,omitzero"`      // requests in doubt that reads did not find
+	Doubts      int            `json:"doubts,omitzero"`      // requests in doubt that turned out not to be applied
 	Failures    int            `json:"failures,omitzero"`    // consecutive reads that show that nothing was applied
-	DoubtSince  time.Time      `json:"doubt_since,omitzero"` // when the first request was sent whose outcome is not known
-	SentAt      time.Time      `json:"sent_at,omitzero"`     // and the last
+	DoubtSince  time.Time      `json:"doubt_since,omitzero"` // when the first request with an unknown outcome was sent
+	SentAt      time.Time      `json:"sent_at,omitzero"`     // when the last request was sent
 	Before      snapshot       `json:"before,omitzero"`
 	SendKey     string         `json:"send_key,omitzero"`   // the Idempotency-Key of the request in doubt
 	Misses      int            `json:"misses,omitzero"`     // consecutive reads that did not find the resource
 	Rejections  int            `json:"rejections,omitzero"` // consecutive rejections of repeats of the request in doubt
-	Answered    bool           `json:"answered,omitzero"`   // Rejection is definite, not that of a repeat
+	Answered    bool           `json:"answered,omitzero"`   // Rejection is the response to a first request, not to a repeat
 	Rejection   *RejectedError `json:"rejection,omitzero"`  // of a request whose earlier attempt may have been applied
 	Outcome     *outcome       `json:"outcome,omitzero"`
 	Refunded    int64          `json:"refunded,omitzero"` // the refunded_amount after this operation
@@ -81,7 +81,7 @@ type progress struct {
 	History     []Note         `json:"history,omitzero"`
 }
 
-// inDoubt reports whether a request was sent whose outcome is not known.
+// inDoubt reports whether the outcome of a request is unknown.
 func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
 
 // clear ends the doubt once it is known that nothing was applied.

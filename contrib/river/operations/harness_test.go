@@ -26,7 +26,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// world is a merchant with a database, an outbox and a gateway of its own.
+// world is a merchant with its own database, outbox and gateway.
 type world struct {
 	*testing.T
 
@@ -40,8 +40,8 @@ type world struct {
 	rejected map[string]error // by key, as the handlers saw it
 }
 
-// schemaOf makes a schema of the test's own, with the tables of River and of
-// the outbox.
+// poolOf creates a schema for the test, with River's tables and the results
+// table, and returns a pool for it.
 func poolOf(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	url := os.Getenv("DATABASE_URL")
@@ -174,7 +174,7 @@ func (w *world) reaches(key string, state operations.State) *operations.Entry {
 			return list[0]
 		}
 	}
-	require.Fail(w, "the operation must become "+string(state), "%s: %+v", key, list)
+	require.Fail(w, "the operation must be "+string(state), "%s: %+v", key, list)
 	return nil
 }
 

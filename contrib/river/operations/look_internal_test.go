@@ -14,18 +14,18 @@ import (
 func TestACreateIsFoundAmongManyLaterOnes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		skew  time.Duration // the database's clock is ahead by so much
+		skew  time.Duration // how far the database's clock is ahead
 		pages int
 	}{
 		"clocks agree":  {pages: 1},
-		"clocks differ": {skew: 20 * time.Minute, pages: 4}, // none around the request, then three
+		"clocks differ": {skew: 20 * time.Minute, pages: 4}, // one without a match around the request, then three
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gw := mockserver.Run(t)
 			client := gw.Client()
 			sent := gw.Clock.Now()
-			made, err := client.Transactions.Create(t.Context(), charge("order-1"))
+			created, err := client.Transactions.Create(t.Context(), charge("order-1"))
 			require.NoError(t, err)
 			require.NoError(t, gw.Clock.Advance(5*time.Minute))
 			for i := range 200 {
@@ -38,7 +38,7 @@ func TestACreateIsFoundAmongManyLaterOnes(t *testing.T) {
 			got, err := CreateTransaction(charge("order-1")).look(t.Context(), s, nil)
 			require.NoError(t, err)
 			assert.Equal(t, applied, got.finding)
-			assert.Equal(t, made.ID, got.result.(*gateway.Transaction).ID)
+			assert.Equal(t, created.ID, got.result.(*gateway.Transaction).ID)
 			assert.Equal(t, test.pages+1, gw.Requests.Count("transactions.list"), "one page failed and was read again")
 		})
 	}

@@ -29,16 +29,16 @@ func (s *outboxStorm) insertNaive() {
 }
 
 // naiveLoop is the loop that merchants write by hand: take a row, call the
-// gateway, mark the row, commit. A call that fails is tried five times;
-// creates have their references, and a duplicate counts as done.
+// gateway, mark the row, commit. A failed call is tried five times. Creates
+// have references, and a duplicate counts as done.
 func naiveLoop(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, d *death) error {
 	client, err := client.With(gateway.WithAttemptTimeout(stormSendTimeout), gateway.WithBackoff(50*time.Millisecond, time.Second))
 	if err != nil {
 		return err
 	}
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 16 {
-		all.Go(func() {
+		wg.Go(func() {
 			for ctx.Err() == nil {
 				worked, err := naiveStep(ctx, pool, client, d)
 				if err != nil || !worked {
@@ -47,7 +47,7 @@ func naiveLoop(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, 
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	return nil
 }
 
@@ -75,7 +75,7 @@ func naiveStep(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, 
 		if _, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3, $4)`, kind, key, text, value); err != nil {
 			return err
 		}
-		d.comes("before the commit")
+		d.at("before the commit")
 		_, err = tx.Exec(ctx, `UPDATE todo SET state = 'done' WHERE id = $1`, id)
 		return err
 	})

@@ -14,7 +14,7 @@ const (
 	EventDone          Event = "done"           // applied, and the handler committed
 	EventRejected      Event = "rejected"       // rejected for good, and the handler committed
 	EventRetry         Event = "retry"          // the gateway is down; the operation is retried later
-	EventUnknown       Event = "unknown"        // a request was sent whose outcome is not known
+	EventUnknown       Event = "unknown"        // a request was sent, and its outcome is not known
 	EventNotApplied    Event = "not_applied"    // a read showed that it was not applied; it is sent again
 	EventAmbiguous     Event = "ambiguous"      // a person must decide
 	EventHandlerFailed Event = "handler_failed" // the handler runs again later

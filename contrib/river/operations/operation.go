@@ -16,7 +16,7 @@ import (
 // [CreateTransaction], [Refund], [CreateTransfer], [CancelTransfer],
 // [CreateSubscription], [UpdateSubscription] or [CancelSubscription].
 //
-// Each has a key of yours: the reference of a create, the field Key of the
+// You choose the key of each: the reference of a create, the Key field of the
 // others. It identifies the operation ("return-17"): inserting an operation
 // whose key is already in use returns the existing one.
 type Operation interface {
@@ -25,8 +25,8 @@ type Operation interface {
 	Validate() error
 
 	identity() identity
-	// begin reads what the request will change. If there is nothing left to
-	// do it returns the result.
+	// begin reads the resource that the request will change. If there is
+	// nothing left to do, it returns the result.
 	begin(ctx context.Context, s *session) (before snapshot, already any, err error)
 	// send makes the request once.
 	send(ctx context.Context, s *session, before *snapshot) (any, error)
@@ -34,7 +34,7 @@ type Operation interface {
 	look(ctx context.Context, s *session, before *snapshot) (verdict, error)
 	// decided returns the result of an operation that a person found applied.
 	decided(ctx context.Context, s *session, before *snapshot, resourceID string) (any, error)
-	// repeat returns what makes the request safe to repeat.
+	// repeat returns how the request can be repeated safely.
 	repeat() repeatability
 }
 
@@ -65,32 +65,32 @@ type identity struct {
 // for each other. Ids ignore case.
 func resource(collection, id string) string { return collection + "/" + strings.ToLower(id) }
 
-// repeatability is what makes a request safe to repeat after a lost response.
+// repeatability is how a request can be repeated safely after a lost response.
 type repeatability uint8
 
 const (
-	byReading        repeatability = iota // nothing: the resource is read first
-	byIdempotencyKey                      // the header, with a gateway that honours it
-	byReference                           // the reference in the body
+	byReading        repeatability = iota // only after reading the resource
+	byIdempotencyKey                      // with the header, if the gateway honours it
+	byReference                           // with the reference in the body
 )
 
 // snapshot is stored before a request is sent: the state of the resource, and
 // what the request asks for.
 type snapshot struct {
-	Status         string         `json:"status,omitzero"`
-	PaidAmount     int64          `json:"paid_amount,omitzero"`
-	RefundedAmount int64          `json:"refunded_amount,omitzero"`
-	Refund         int64          `json:"refund,omitzero"` // requested cents; the whole remainder if Full is set
-	Full           bool           `json:"full,omitzero"`
-	Settings       *subscriptions `json:"settings,omitzero"` // of a subscription
+	Status         string                `json:"status,omitzero"`
+	PaidAmount     int64                 `json:"paid_amount,omitzero"`
+	RefundedAmount int64                 `json:"refunded_amount,omitzero"`
+	Refund         int64                 `json:"refund,omitzero"` // requested cents; the whole remainder if Full is set
+	Full           bool                  `json:"full,omitzero"`
+	Settings       *subscriptionSettings `json:"settings,omitzero"` // of a subscription
 }
 
 // verdict is the conclusion from a read about a request whose response was
 // lost.
 type verdict struct {
 	finding finding
-	result  any    // of an applied one
-	why     string // it can't be determined
+	result  any    // if it was applied
+	why     string // why the outcome is unclear
 }
 
 type finding uint8
@@ -101,27 +101,27 @@ const (
 	unclear
 )
 
-// errStale is a read that is older than the stored state: a replica lags
-// behind.
+// errStale reports that a read is older than the stored state, as from a
+// replica that lags behind.
 var errStale = errors.New("the gateway returned an older state than it returned before")
 
 // session is the context in which an operation is sent.
 type session struct {
 	client   *gateway.Client
-	options  []gateway.RequestOption // of writes
+	options  []gateway.RequestOption // for writes
 	timeout  time.Duration
 	refunded int64     // the minimum refunded_amount that the resource can have
 	since    time.Time // when the request in doubt was first sent
-	sent     time.Time // and last
+	sent     time.Time // when it was last sent
 }
 
-// read returns the options of a read.
+// read returns the options for a read.
 func (s *session) read() []gateway.RequestOption {
 	return []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(s.timeout)}
 }
 
-// readPages returns the options of a read of many pages. Each page is retried:
-// otherwise one failure would discard all that was read.
+// readPages returns the options for reading many pages. Each page is retried:
+// otherwise one failure would discard all the pages before it.
 func (s *session) readPages() []gateway.RequestOption {
 	return []gateway.RequestOption{gateway.AttemptTimeout(s.timeout)}
 }
@@ -144,7 +144,7 @@ func newOperation(kind string, params []byte) (Operation, error) {
 	case kindCancelSubscription:
 		return decode[CancelSubscription](params)
 	default:
-		return nil, fmt.Errorf("operations: operation %q is unknown to this version", kind)
+		return nil, fmt.Errorf("operations: this version does not know the operation %q", kind)
 	}
 }
 
@@ -161,7 +161,7 @@ func decode[O Operation](params []byte) (Operation, error) {
 func encode(op Operation) ([]byte, error) {
 	params, err := json.Marshal(op, json.Deterministic(true))
 	if err != nil {
-		return nil, invalid(op.identity().kind, "params", "must encode as JSON: "+err.Error())
+		return nil, invalid(op.identity().kind, "params", "must be encodable as JSON: "+err.Error())
 	}
 	if bytes.Contains(params, []byte(`\u0000`)) {
 		return nil, invalid(op.identity().kind, "params", "must not contain the character U+0000, which PostgreSQL can't store")
@@ -172,7 +172,7 @@ func encode(op Operation) ([]byte, error) {
 	}
 	again, err := json.Marshal(back, json.Deterministic(true))
 	if err != nil || !bytes.Equal(params, again) {
-		return nil, invalid(op.identity().kind, "params", "must survive encoding and decoding: write large numbers in metadata as strings")
+		return nil, invalid(op.identity().kind, "params", "must not change when encoded and decoded: write large numbers in metadata as strings")
 	}
 	return params, nil
 }

@@ -20,24 +20,23 @@ import (
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
-// Whatever happens to the request, the refund is made once and reported once.
 func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
 	t.Parallel()
 	faults := map[string]mockserver.Fault{
-		"the response is lost":                 mockserver.LoseResponse(),
-		"the response is cut":                  mockserver.Truncate(),
-		"the response is empty":                mockserver.EmptyBody(),
-		"the response is not JSON":             mockserver.BadJSON(),
-		"the gateway fails after applying it":  mockserver.Status(500).Applied(),
-		"the gateway hangs after applying it":  mockserver.HangUntilTimeout().Applied(),
-		"the gateway fails before applying it": mockserver.Status(500),
-		"the proxy fails":                      mockserver.HTMLPage(),
-		"the gateway hangs":                    mockserver.HangUntilTimeout(),
-		"the connection is reset before":       mockserver.ResetBefore(),
-		"too many requests":                    mockserver.Status(429),
-		"the key is rejected for a while":      mockserver.Status(401),
-		"states are unknown":                   mockserver.UnknownEnum(),
-		"members are unknown":                  mockserver.ExtraField(),
+		"the response is lost":                       mockserver.LoseResponse(),
+		"the response is cut":                        mockserver.Truncate(),
+		"the response is empty":                      mockserver.EmptyBody(),
+		"the response is not JSON":                   mockserver.BadJSON(),
+		"the gateway fails after applying it":        mockserver.Status(500).Applied(),
+		"the gateway hangs after applying it":        mockserver.HangUntilTimeout().Applied(),
+		"the gateway fails before applying it":       mockserver.Status(500),
+		"the proxy fails":                            mockserver.HTMLPage(),
+		"the gateway hangs":                          mockserver.HangUntilTimeout(),
+		"the connection is reset before the request": mockserver.ResetBefore(),
+		"too many requests":                          mockserver.Status(429),
+		"the key is rejected for a while":            mockserver.Status(401),
+		"states are unknown":                         mockserver.UnknownEnum(),
+		"fields are unknown":                         mockserver.ExtraField(),
 	}
 	for name, fault := range faults {
 		for form, refund := range map[string]operations.Refund{"amount": {Amount: 300}, "target": {UpTo: 300}, "full": {Full: true}} {
@@ -63,8 +62,8 @@ func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
 	}
 }
 
-// interloper is a gateway on which an operator refunds by hand right after the
-// outbox's request, before the outbox has learned its outcome.
+// interloper is a transport through which an operator refunds by hand right
+// after the outbox's request, before the outbox learns its outcome.
 type interloper struct {
 	next  http.RoundTripper
 	after func()
@@ -80,7 +79,7 @@ func (i *interloper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// ambiguous returns a merchant whose refund of 300, applied or not, got no
+// ambiguous returns a merchant whose refund of 300 cents, applied or not, got no
 // response, while an operator refunded 450 by hand.
 func ambiguous(t *testing.T, applied bool) (*world, *gateway.Transaction) {
 	t.Helper()
@@ -401,7 +400,7 @@ func TestOperationsThatAreCommittedOutOfOrderDoNotBlockEachOther(t *testing.T) {
 	assert.Equal(t, int64(300), w.refunded(charge.ID))
 }
 
-// garbler adds to each response a member whose value contains an invalid byte,
+// garbler adds to each response a field whose value contains an invalid byte,
 // as from a gateway that stores Latin-1, and a character that jsonb rejects.
 type garbler struct{ next http.RoundTripper }
 

@@ -34,9 +34,9 @@ type processSpec struct {
 	Database    string        `json:"database"`
 	Gateway     string        `json:"gateway"`
 	Key         string        `json:"key"`
-	Death       float64       `json:"death"` // how often it kills itself at each of the points
+	Death       float64       `json:"death"` // the probability of killing itself at each point
 	KeyLifetime time.Duration `json:"key_lifetime"`
-	Naive       bool          `json:"naive"` // run the naive loop
+	Naive       bool          `json:"naive"` // run the naive loop instead of the outbox
 }
 
 func runWorker(ctx context.Context, spec processSpec) error {
@@ -107,7 +107,7 @@ func write[O operations.Returning[R], R any](
 			text = value(r.Value)
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value) VALUES ($1, $2, $3, $4)`, r.Entry.Kind, r.Entry.Key, rejection, text)
-		d.comes("before the commit")
+		d.at("before the commit")
 		return err
 	})
 }
@@ -118,7 +118,7 @@ type death struct {
 	probability float64
 }
 
-func (d *death) comes(point string) {
+func (d *death) at(point string) {
 	if rand.Float64() >= d.probability {
 		return
 	}
@@ -130,17 +130,17 @@ func (d *death) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet {
 		return d.next.RoundTrip(req)
 	}
-	d.comes("before the request")
-	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { d.comes("after the request") }}
+	d.at("before the request")
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { d.at("after the request") }}
 	resp, err := d.next.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
-	d.comes("after the response")
+	d.at("after the response")
 	return resp, err
 }
 
 // fleet is a set of worker processes. A killed process is restarted.
 type fleet struct {
-	t       *testing.T
-	watched sync.WaitGroup
+	t        *testing.T
+	watchers sync.WaitGroup
 
 	mu    sync.Mutex
 	spec  processSpec
@@ -169,19 +169,19 @@ func (f *fleet) start() error {
 		return err
 	}
 	f.cmds[cmd] = true
-	f.watched.Go(func() { f.watch(cmd, out) })
+	f.watchers.Go(func() { f.watch(cmd, out) })
 	return nil
 }
 
 // watch restarts a process when it is killed.
 func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
-	said, _ := bufio.NewReader(out).ReadString('\n')
+	line, _ := bufio.NewReader(out).ReadString('\n')
 	err := cmd.Wait()
 	killed := storm.WasKilled(err)
 	f.mu.Lock()
 	delete(f.cmds, cmd)
 	if killed {
-		point := strings.TrimSpace(said)
+		point := strings.TrimSpace(line)
 		if point == "" {
 			point = "anywhere"
 		}
@@ -195,17 +195,17 @@ func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
 	}
 }
 
-// killOne kills some process from outside.
+// killOne kills a random process from outside.
 func (f *fleet) killOne() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for cmd := range f.cmds { // in no order
+	for cmd := range f.cmds { // in random order
 		_ = cmd.Process.Kill() // it may be dead already
 		return
 	}
 }
 
-// calm disables the killing in processes that are started from now on.
+// calm restarts all processes with the killing disabled.
 func (f *fleet) calm() {
 	f.mu.Lock()
 	f.spec.Death = 0
@@ -232,5 +232,5 @@ func (f *fleet) stop() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
 	f.mu.Unlock()
-	f.watched.Wait()
+	f.watchers.Wait()
 }

@@ -37,7 +37,7 @@ func OnResult[O Returning[R], R any](o *Outbox, handle func(ctx context.Context,
 	var op O
 	o.handlers[op.identity().kind] = func(ctx context.Context, tx pgx.Tx, entry *Entry, params Operation, out *outcome) error {
 		r := Result[O, R]{Entry: entry}
-		r.Operation, _ = params.(O) // the kind names the type
+		r.Operation, _ = params.(O) // the kind determines the type
 		if out.Rejection != nil {
 			r.Err = out.Rejection
 			return handle(ctx, tx, r)
@@ -83,7 +83,7 @@ type RejectedError struct {
 	Code       string               `json:"code,omitzero"`
 	Fields     []gateway.FieldError `json:"fields,omitzero"`
 	RequestID  string               `json:"request_id,omitzero"`
-	ResourceID string               `json:"resource_id,omitzero"` // of an older resource with the reference
+	ResourceID string               `json:"resource_id,omitzero"` // the existing resource with the same reference
 }
 
 // ErrAbandoned reports that a person resolved the operation with [Abandoned].
@@ -92,13 +92,13 @@ var ErrAbandoned = errors.New("operations: a person abandoned the operation")
 // Error returns the gateway's message.
 func (r *RejectedError) Error() string { return r.Text }
 
-// Is reports whether r is of the kind that target names.
+// Is reports whether target is the sentinel for r's kind.
 func (r *RejectedError) Is(target error) bool {
 	kind := kindOf(target)
 	return kind != "" && (kind == r.Kind || kind == "conflict" && r.Kind == "duplicate")
 }
 
-// kindOf names the sentinel that err matches; "" for an error that is not
+// kindOf returns the name of the sentinel that err matches, or "" if err is not
 // conclusive.
 func kindOf(err error) string {
 	switch {
@@ -135,8 +135,9 @@ func rejectionOf(err error) *RejectedError {
 	return r
 }
 
-// rejectionIn returns the rejection of a repeat whose first request has an
-// unknown outcome, or nil if the repeat was not rejected for good.
+// rejectionIn returns the error of a repeat as a rejection, or nil if the
+// repeat was not rejected for good. The outcome of the first request is
+// unknown.
 func rejectionIn(err error) *RejectedError {
 	e, ok := errors.AsType[*gateway.Error](err)
 	if !ok {

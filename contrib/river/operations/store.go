@@ -18,7 +18,7 @@ import (
 type store struct {
 	pool  *pgxpool.Pool
 	table string
-	jobs  string // River's
+	jobs  string // River's table of jobs
 }
 
 func newStore(pool *pgxpool.Pool, schema string) *store {
@@ -77,8 +77,8 @@ type record struct {
 	params []byte
 	p      progress
 	fence  int64
-	now    time.Time // the database's, when it was read
-	read   time.Time // this process's at the same time
+	now    time.Time // the database's clock when the record was read
+	read   time.Time // this process's clock at the same time
 }
 
 // clock returns the database's time.
@@ -161,8 +161,8 @@ func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (*reco
 
 const uniqueViolation = "23505" // two operations on one resource claimed at once
 
-// until returns when to try to claim an operation again; never if there is
-// nothing left to do.
+// until returns how long to wait before claiming an operation again, or never
+// if there is nothing left to do.
 func (s *store) until(ctx context.Context, id int64) (time.Duration, error) {
 	var wait time.Duration
 	var behind *time.Duration
@@ -215,7 +215,7 @@ func (r *record) encoded() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("operations: the progress can't be encoded: %w", err)
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD"), nil // PostgreSQL accepts nothing else
+	return strings.ToValidUTF8(string(b), "\uFFFD"), nil // PostgreSQL accepts only valid UTF-8
 }
 
 func (r *record) refunded() *int64 {

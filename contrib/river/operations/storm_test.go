@@ -28,11 +28,11 @@ const (
 	stormProcesses   = 4
 )
 
-// Workers on one database carry out operations of every kind, through every
-// fault of the mock, while they are killed before the request, after it, after
-// the response and before the commit, and an operator refunds by hand. The
-// gateway's own books must show each operation once, and the handlers' table
-// must agree with them.
+// Workers on one database carry out operations of every kind. Meanwhile the mock
+// server injects every fault, the workers are killed before the request, after
+// it, after the response and before the commit, and an operator refunds by
+// hand. The gateway's own books must show each operation once, and the
+// handlers' table must agree with them.
 func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []string{"document", "live"} {
@@ -45,15 +45,15 @@ func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
 	}
 }
 
-// The same load with the naive loop moves money twice, which proves that the
-// faults do harm.
+// With the naive loop the same load moves money twice, which proves that the
+// faults are harmful.
 func TestTheLoopThatMerchantsWriteMovesMoneyTwice(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, false, true)
 	s.run()
 	f := s.audit()
 	t.Logf("naive loop: %s", f)
-	assert.Positive(t, f.doubled+f.lost+f.misreported, "the storm must do harm to a loop without an outbox, or it proves nothing")
+	assert.Positive(t, f.doubled+f.lost+f.misreported, "the storm must harm a loop without an outbox, or it proves nothing")
 }
 
 // outboxStorm is a load with its expected result.
@@ -68,7 +68,7 @@ type outboxStorm struct {
 	fleet  *fleet
 
 	ops        []operations.Operation
-	dropped    []operations.Operation // in transactions that were rolled back
+	dropped    []operations.Operation // their transactions were rolled back
 	handled    []string               // charges that an operator refunds by hand
 	mu         sync.Mutex
 	byHand     map[string]int64       // cents by charge, as the gateway confirmed them
@@ -113,21 +113,20 @@ func (s *outboxStorm) run() {
 	kills := storm.Number(s.T, "KILLS", max(12, min(n/20, 1000)))
 	s.prepare(n)
 	s.spec.Death = float64(kills) / (3 * float64(len(s.ops)))
-	s.disturb()
+	s.addFaults()
 	s.fleet = startFleet(s.T, stormProcesses, s.spec)
 	began := time.Now()
-	ctx, calm := context.WithCancel(s.Context())
-	var trouble sync.WaitGroup
-	trouble.Go(func() { s.refundByHand(ctx) })
-	journaled, enough := context.WithCancel(s.Context())
+	ctx, stopOperator := context.WithCancel(s.Context())
+	var operator sync.WaitGroup
+	operator.Go(func() { s.refundByHand(ctx) })
+	journaled, stopJournal := context.WithCancel(s.Context())
 	var journal sync.WaitGroup
 	journal.Go(func() { s.keepJournal(journaled) })
 	s.insert()
 	s.inserted = time.Since(began)
 	fmt.Println(s.Name(), "inserted", len(s.ops), "operations in", s.inserted)
-	// Killing continues until there were enough kills and most of the work is
-	// done.
-	s.waits("most operations are done", func() bool {
+	// Kill workers until there were enough kills and most operations are done.
+	s.wait("most operations are done", func() bool {
 		total, _ := s.fleet.killed()
 		left := s.left()
 		if total < kills && left < len(s.ops)/5 {
@@ -139,23 +138,23 @@ func (s *outboxStorm) run() {
 		s.fleet.killOne()
 		time.Sleep(100 * time.Millisecond)
 	}
-	calm()
-	trouble.Wait()
+	stopOperator()
+	operator.Wait()
 	s.fleet.calm()
-	s.waits("everything is done", func() bool { return s.left() == 0 })
+	s.wait("everything is done", func() bool { return s.left() == 0 })
 	s.took = time.Since(began)
 	s.gw.Faults.Clear()
 	s.fleet.stop()
-	enough()
+	stopJournal()
 	journal.Wait()
 }
 
-func (s *outboxStorm) waits(what string, done func() bool) {
+func (s *outboxStorm) wait(what string, done func() bool) {
 	s.Helper()
 	require.Eventually(s, done, 3*time.Hour, 500*time.Millisecond, what)
 }
 
-// left returns how many operations are neither done nor for a person.
+// left returns how many operations are neither done nor waiting for a person.
 func (s *outboxStorm) left() (n int) {
 	query := `SELECT count(*) FROM gateway_operations WHERE state NOT IN ('done', 'ambiguous') AND NOT (state = 'waiting' AND EXISTS (
 		SELECT FROM gateway_operations e WHERE e.resource = gateway_operations.resource AND e.state = 'ambiguous'))`
@@ -166,8 +165,8 @@ func (s *outboxStorm) left() (n int) {
 	return n
 }
 
-// disturb turns on every fault of the mock.
-func (s *outboxStorm) disturb() {
+// addFaults turns on every fault of the mock server.
+func (s *outboxStorm) addFaults() {
 	writes := []mockserver.Fault{
 		mockserver.LoseResponse(), mockserver.Truncate(), mockserver.EmptyBody(), mockserver.BadJSON(), mockserver.ResetBefore(),
 		mockserver.Status(500), mockserver.Status(500).Applied(), mockserver.Status(503).RetryAfter(time.Second), mockserver.Status(502).Applied().NoBody(),
@@ -233,13 +232,13 @@ func (s *outboxStorm) prepare(n int) {
 	s.gw.Requests.Clear()
 }
 
-// refunds makes a paid charge of 1000 and the operations on it.
+// refunds creates a paid charge of 1000 cents and returns the refunds of it.
 func (s *outboxStorm) refunds(i int, id string) []operations.Operation {
 	tx, err := s.client.Transactions.Create(s.Context(), order("", 1000))
 	require.NoError(s, err)
 	require.NoError(s, s.gw.Transactions.Pay(tx.ID))
 	switch i % 4 {
-	case 0: // an operator refunds this one too, 1 cent at a time
+	case 0: // an operator refunds this one too
 		s.handled = append(s.handled, tx.ID)
 		return []operations.Operation{
 			operations.Refund{Key: "refund-" + id, TransactionID: tx.ID, Amount: 100},
@@ -272,15 +271,15 @@ func (s *outboxStorm) insert() {
 	}
 	batches := slices.Collect(slices.Chunk(s.ops, 20))
 	var next atomic.Int64
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 8 {
-		all.Go(func() {
+		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(batches)); i = next.Add(1) - 1 {
 				s.insertBatch(int(i), batches[i])
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 }
 
 var errRolledBack = errors.New("rolled back on purpose")
@@ -327,7 +326,7 @@ func (s *outboxStorm) insertBatch(i int, batch []operations.Operation) {
 
 const (
 	operatorHeader = "X-Operator"
-	handful        = 101 // cents of a refund by hand: no sum of them is a refund of the outbox
+	operatorRefund = 101 // cents; no sum of them equals a refund of the outbox
 )
 
 // refundByHand simulates an operator at the gateway's dashboard.
@@ -337,12 +336,12 @@ func (s *outboxStorm) refundByHand(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		id := s.handled[rand.IntN(len(s.handled))]
-		// A harmless fault for this request takes precedence over the others.
-		_, err := s.client.Transactions.Refund(ctx, id, gateway.RefundParams{Amount: handful},
+		// The harmless fault of this request overrides the configured ones.
+		_, err := s.client.Transactions.Refund(ctx, id, gateway.RefundParams{Amount: operatorRefund},
 			gateway.Header("X-Mock-Fault", mockserver.ExtraField().String()), gateway.Header(operatorHeader, "1"), gateway.NoRetry())
 		if err == nil {
 			s.mu.Lock()
-			s.byHand[id] += handful
+			s.byHand[id] += operatorRefund
 			s.byHandAt[id] = append(s.byHandAt[id], time.Now())
 			s.mu.Unlock()
 		} else if !errors.Is(err, gateway.ErrValidation) && !errors.Is(err, gateway.ErrConflict) && ctx.Err() == nil {

@@ -45,7 +45,7 @@ func (c CreateSubscription) send(ctx context.Context, s *session, _ *snapshot) (
 	return s.client.Subscriptions.Create(ctx, gateway.SubscriptionParams(c), s.options...)
 }
 
-// look finds the subscriptions that the request may have created. Responses do
+// look looks for a subscription that the request may have created. Responses do
 // not include the idempotency key, so an equal subscription may come from
 // another request.
 func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
@@ -93,20 +93,20 @@ func (u UpdateSubscription) identity() identity {
 func (UpdateSubscription) repeat() repeatability         { return byReading }
 func (UpdateSubscription) result() *gateway.Subscription { return new(gateway.Subscription) }
 
-// subscriptions are the members that an update can change.
-type subscriptions struct {
+// subscriptionSettings are the fields that an update can change.
+type subscriptionSettings struct {
 	FailurePolicy    gateway.FailurePolicy `json:"failure_policy"`
 	RetryOffsetsDays []int                 `json:"retry_offsets_days"`
 	Metadata         any                   `json:"metadata"`
 }
 
-func settingsOf(s *gateway.Subscription) (*subscriptions, error) {
-	settings := &subscriptions{FailurePolicy: s.FailurePolicy, RetryOffsetsDays: s.RetryOffsetsDays}
+func settingsOf(s *gateway.Subscription) (*subscriptionSettings, error) {
+	settings := &subscriptionSettings{FailurePolicy: s.FailurePolicy, RetryOffsetsDays: s.RetryOffsetsDays}
 	return settings, replace(&settings.Metadata, s.Metadata)
 }
 
-// after returns what the settings are once the update is applied.
-func (u UpdateSubscription) after(s subscriptions) (subscriptions, error) {
+// after returns the settings with the update applied.
+func (u UpdateSubscription) after(s subscriptionSettings) (subscriptionSettings, error) {
 	if u.Params.FailurePolicy != "" {
 		s.FailurePolicy = u.Params.FailurePolicy
 	}
@@ -122,7 +122,7 @@ func (u UpdateSubscription) after(s subscriptions) (subscriptions, error) {
 	return s, nil
 }
 
-// replace copies from to to by encoding and decoding.
+// replace sets *to to a copy of from, made by encoding and decoding it.
 func replace(to *any, from any) error {
 	encoded, err := json.Marshal(from)
 	if err != nil {
@@ -132,9 +132,9 @@ func replace(to *any, from any) error {
 	return json.Unmarshal(encoded, to)
 }
 
-// changes reports whether two settings differ in the members that the update
+// changes reports whether a and b differ in the fields that the update
 // changes.
-func (u UpdateSubscription) changes(a, b *subscriptions) bool {
+func (u UpdateSubscription) changes(a, b *subscriptionSettings) bool {
 	metadata := u.Params.Metadata.IsNull() || !u.Params.Metadata.IsZero()
 	return u.Params.FailurePolicy != "" && a.FailurePolicy != b.FailurePolicy ||
 		u.Params.RetryOffsetsDays != nil && !slices.Equal(a.RetryOffsetsDays, b.RetryOffsetsDays) ||
@@ -165,7 +165,7 @@ func (u UpdateSubscription) look(ctx context.Context, s *session, before *snapsh
 	}
 	was := before.Settings
 	if was == nil {
-		was = &subscriptions{}
+		was = &subscriptionSettings{}
 	}
 	wanted, err := u.after(*was)
 	switch {
@@ -176,7 +176,7 @@ func (u UpdateSubscription) look(ctx context.Context, s *session, before *snapsh
 	case !u.changes(was, now):
 		return verdict{finding: notApplied}, nil
 	}
-	return verdict{finding: unclear, why: "someone else updated the subscription meanwhile: it is neither as it was before nor as this update sets it"}, nil
+	return verdict{finding: unclear, why: "someone else updated the subscription meanwhile: it matches neither its earlier settings nor those of this update"}, nil
 }
 
 func (u UpdateSubscription) decided(ctx context.Context, s *session, _ *snapshot, _ string) (any, error) {
@@ -184,7 +184,7 @@ func (u UpdateSubscription) decided(ctx context.Context, s *session, _ *snapshot
 }
 
 // CancelSubscription ends a subscription: POST /v2/subscriptions/{id}/cancel.
-// If it is already canceled, or about to be, the operation succeeds.
+// If it is already canceled, or scheduled to be, the operation succeeds.
 type CancelSubscription struct {
 	Key            string `json:"key"`
 	SubscriptionID string `json:"subscription_id"`

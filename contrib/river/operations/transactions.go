@@ -22,7 +22,7 @@ const (
 type CreateTransaction gateway.TransactionParams
 
 // TransactionResult is the outcome of a [CreateTransaction]. The transaction is
-// as the gateway returned it then: usually pending.
+// as the create returned it, which is usually pending.
 type TransactionResult = Result[CreateTransaction, gateway.Transaction]
 
 // Validate implements [Operation].
@@ -87,11 +87,11 @@ func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, i
 // Refund refunds a transaction in full or in part: PUT
 // /v2/transactions/{id}/refund. Exactly one of Amount, UpTo and Full is set.
 //
-// UpTo and Full name a target, so they are safer than Amount: earlier refunds
+// UpTo and Full set a target, so they are safer than Amount: earlier refunds
 // count towards it, and the outcome can always be determined. Full is the
-// safest: the gateway itself rejects refunding more. UpTo is sent as its
-// difference from the amount just read, so a simultaneous manual refund is
-// added to it.
+// safest: the gateway itself rejects refunding more than was paid. UpTo is sent
+// as the difference from the amount just read, so a simultaneous manual refund
+// comes on top of it.
 type Refund struct {
 	Key           string `json:"key"`
 	TransactionID string `json:"transaction_id"`
@@ -140,8 +140,8 @@ func (r Refund) identity() identity {
 func (Refund) repeat() repeatability   { return byIdempotencyKey }
 func (Refund) result() *gateway.Refund { return new(gateway.Refund) }
 
-// fresh reads the transaction. refunded_amount never decreases, so a lower value
-// than the known one is stale.
+// fresh reads the transaction. refunded_amount never decreases, so a read with
+// a lower value than the known one is stale.
 func (r Refund) fresh(ctx context.Context, s *session, atLeast int64) (*gateway.Transaction, error) {
 	t, err := s.client.Transactions.Get(ctx, r.TransactionID, s.read()...)
 	if err == nil && t.RefundedAmount < atLeast {
@@ -171,7 +171,7 @@ func (r Refund) begin(ctx context.Context, s *session) (snapshot, any, error) {
 	return before, nil, nil
 }
 
-// refund returns the response that the gateway would have sent.
+// refund returns the refund as the gateway's response would have shown it.
 func (*snapshot) refund(t *gateway.Transaction, amount int64) *gateway.Refund {
 	left := t.PaidAmount - t.RefundedAmount
 	return &gateway.Refund{AmountRefunded: amount, RemainingBalance: left, IsFullRefund: left == 0}

@@ -73,7 +73,7 @@ func (CreateTransfer) decided(ctx context.Context, s *session, _ *snapshot, id s
 	return s.client.Transfers.Get(ctx, id, s.read()...)
 }
 
-// CancelTransfer stops a transfer that no bank has yet: POST
+// CancelTransfer cancels a transfer that has not been sent to a bank yet: POST
 // /v2/transfers/{id}/cancel. If it is already cancelled, the operation
 // succeeds.
 type CancelTransfer struct {

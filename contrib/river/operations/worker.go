@@ -59,7 +59,7 @@ func (o *Outbox) work(ctx context.Context, id int64) (time.Duration, error) {
 	return wait, err
 }
 
-// sweepArgs looks for operations whose worker died.
+// sweepArgs is the job that looks for operations whose worker died.
 type sweepArgs struct{}
 
 // Kind implements river.JobArgs.
