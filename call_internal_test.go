@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
@@ -253,4 +254,10 @@ func TestABodyFieldPrecedesTheOtherFields(t *testing.T) {
 	assert.Equal(t, `{"b":2,"a":1}`, string(r.body))
 	r.o.body = []bodyField{{"c", []byte("3")}, {"c", []byte("4")}}
 	require.ErrorContains(t, r.encodeBody(nil), "c", "a duplicate is rejected even without a rule")
+}
+
+// If the JSON package decoded list items, a list would take twice the time.
+func TestListItemsAreDecodedByAPlan(t *testing.T) {
+	t.Parallel()
+	assert.True(t, jsonread.HasPlan[summaryItem]())
 }

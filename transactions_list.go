@@ -89,7 +89,7 @@ type plainSummary TransactionSummary
 
 // summaryItem is a list item on the wire, in either shape.
 type summaryItem struct {
-	Summary  *plainSummary    `json:",embed"`
+	Summary  plainSummary     `json:",embed"`
 	Payment  *summaryPayment  `json:"payment,omitzero"`
 	Products []summaryProduct `json:"products"` // replaces the one of Summary
 }
@@ -128,13 +128,10 @@ type summaryProduct struct {
 // UnmarshalJSON reads either shape.
 func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
 	var item summaryItem
-	err := wire.DecodeFresh(b, &item, func() {
-		*t = TransactionSummary{}
-		item = summaryItem{Summary: (*plainSummary)(t)}
-	})
-	if err != nil {
+	if err := wire.Decode(b, &item); err != nil {
 		return err
 	}
+	*t = TransactionSummary(item.Summary)
 	if item.Products != nil {
 		t.Products = make([]ProductLine, len(item.Products))
 	}
@@ -173,7 +170,7 @@ func (t TransactionSummary) MarshalJSON() ([]byte, error) {
 	if t.payment != nil {
 		t.unflatten(t.payment)
 	}
-	item := summaryItem{Summary: (*plainSummary)(&t), Payment: t.payment}
+	item := summaryItem{Summary: plainSummary(t), Payment: t.payment}
 	if t.Products != nil {
 		item.Products = make([]summaryProduct, 0, len(t.Products))
 	}

@@ -80,6 +80,10 @@ type fieldPlan struct {
 	read   readFunc
 }
 
+// HasPlan reports whether [Decode] reads the struct T itself, without the JSON
+// package.
+func HasPlan[T any]() bool { return planStruct(reflect.TypeFor[T]()) != nil }
+
 // planStruct returns nil for a struct that is not read fast.
 func planStruct(t reflect.Type) *structPlan {
 	p := &structPlan{}

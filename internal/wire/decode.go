@@ -23,15 +23,10 @@ var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.U
 // converts what can be converted without loss: numbers, booleans and strings into
 // each other, empty strings, arrays and objects into null.
 func Decode[T any](body []byte, v *T) error {
-	return DecodeFresh(body, v, func() {
+	fresh := func() {
 		var zero T
 		*v = zero
-	})
-}
-
-// DecodeFresh is Decode for a v that is not zero at first: fresh resets it
-// before each decoding.
-func DecodeFresh(body []byte, v any, fresh func()) error {
+	}
 	fresh()
 	if jsonread.Decode(body, v) {
 		return nil
