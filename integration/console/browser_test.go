@@ -26,8 +26,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a page may take to show what a test waits for.
-const patience = 30 * time.Second
+// waitLimit is how long a test waits for a page to change.
+const waitLimit = 30 * time.Second
 
 // chromium is the browser that all tests share; each page has its own profile.
 var chromium context.Context //nolint:gochecknoglobals // one process for the package
@@ -67,7 +67,7 @@ func serve(t *testing.T, opts ...mockserver.Option) (*mockserver.Server, string)
 	return gw, base
 }
 
-// page is a browser window with a profile of its own. The test fails if the
+// page is a browser window with its own profile. The test fails if the
 // page logs an error to the console or requests anything from another host.
 type page struct {
 	t    *testing.T
@@ -75,7 +75,7 @@ type page struct {
 	base string
 
 	mu     sync.Mutex
-	errors []string        // of the console
+	errors []string        // logged to the browser's console
 	hosts  map[string]bool // that received a request
 }
 
@@ -108,7 +108,7 @@ func (p *page) tab(d device) *page {
 
 func show(window context.Context, t *testing.T, base string, d device) *page {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(window, 4*patience)
+	ctx, cancel := context.WithTimeout(window, 4*waitLimit)
 	t.Cleanup(cancel)
 	p := &page{t: t, ctx: ctx, base: base, hosts: map[string]bool{}}
 	require.NoError(t, chromedp.Listen(ctx, p.listen))
@@ -184,7 +184,7 @@ func (p *page) check() {
 // do runs actions of chromedp.
 func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	require.NoError(p.t, chromedp.Do(ctx, actions...))
 }
@@ -192,7 +192,7 @@ func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
 // call runs a command of the browser's protocol.
 func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	result, err := chromedp.Call(ctx, command, params)
 	require.NoError(p.t, err)
@@ -209,7 +209,7 @@ func (p *page) visit(path string) {
 // scripts are switched off.
 func eval[T any](p *page, expression string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	require.NoError(p.t, err, expression[:min(len(expression), 200)])
@@ -232,7 +232,7 @@ func (p *page) count(selector string) int {
 // waitFor returns when a JavaScript expression is true.
 func (p *page) waitFor(expression string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	for {
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
@@ -265,7 +265,7 @@ func (p *page) shown() string {
 // follows has loaded.
 func (p *page) submit(selector string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
 	require.NoError(p.t, err, "click on %s", selector)
@@ -284,7 +284,7 @@ func (p *page) shot(name string) {
 	if folder == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	require.NoError(p.t, err)
@@ -327,7 +327,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// A page that breaks the checks of this package fails.
+// The checks of this package detect a faulty page.
 func TestTheBrowserReportsErrorsAndThirdPartyRequests(t *testing.T) {
 	t.Parallel()
 	_, base := serve(t)

@@ -33,8 +33,8 @@ const mugs = `{"title":"Order 17","description":"Two mugs for the office","produ
 	{"external_id":"BOX","name":"Gift box","price":1250}],
 	"success_url":"https://shop.example/thanks","cancel_url":"https://shop.example/cart"}`
 
-// sells starts a gateway with a link of the given members.
-func sells(t *testing.T, link string, opts ...mockserver.Option) *seller {
+// newSeller starts a gateway with a checkout link that has the given fields.
+func newSeller(t *testing.T, link string, opts ...mockserver.Option) *seller {
 	t.Helper()
 	gw, base := serve(t, opts...)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v2/checkout-links", strings.NewReader(link))
@@ -72,17 +72,17 @@ func (s *seller) transactions() (list []gateway.TransactionSummary) {
 	return list
 }
 
-// good takes a screenshot of a page and fails the test if the page scrolls
+// inspect takes a screenshot of a page and fails the test if the page scrolls
 // horizontally or is not accessible.
-func (p *page) good(name string) {
+func (p *page) inspect(name string) {
 	p.t.Helper()
 	p.fits()
 	p.accessible()
 	p.shot(name)
 }
 
-// ana fills in the form and chooses a method and a test card.
-func (p *page) ana(method, outcome string) {
+// fillForm fills in the buyer's form and chooses a method and a test card.
+func (p *page) fillForm(method, outcome string) {
 	p.t.Helper()
 	p.fill("#name", "Ana Souza")
 	p.fill("#email", "ana@example.com")
@@ -97,7 +97,7 @@ func (p *page) submitOrder() {
 	p.submit(`button[value=submit]`)
 }
 
-// state is that of the page's main element.
+// state returns the state that the page's main element has as its class.
 func (p *page) state() string {
 	p.t.Helper()
 	return eval[string](p, "document.querySelector('main').className")
@@ -118,8 +118,8 @@ func (p *page) read(selector string, reader gozxing.Reader) string {
 	return result.GetText()
 }
 
-// looks lists the devices on which every page is checked.
-func looks() map[string]device {
+// devices lists the devices on which every page is checked.
+func devices() map[string]device {
 	return map[string]device{
 		"wide-light": {width: 1280}, "wide-dark": {width: 1280, dark: true},
 		"narrow-light": {width: 360}, "narrow-dark": {width: 360, dark: true},
@@ -130,18 +130,18 @@ func looks() map[string]device {
 // Every page that a buyer sees while paying, on every device.
 func TestCheckoutPages(t *testing.T) {
 	t.Parallel()
-	for name, d := range looks() {
+	for name, d := range devices() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sells(t, mugs)
-			shot := func(p *page, state string) { p.good("checkout-" + state + "-" + name) }
+			s := newSeller(t, mugs)
+			shot := func(p *page, state string) { p.inspect("checkout-" + state + "-" + name) }
 			p := s.visit(d)
 			shot(p, "form")
 			p.submitOrder()
 			p.expectErrors() // the browser reports the 422
 			assert.Equal(t, 2, p.count(".error"))
 			shot(p, "errors")
-			p.ana("pix", "")
+			p.fillForm("pix", "")
 			p.submitOrder()
 			require.Equal(t, "pix", p.state())
 			shot(p, "pix")
@@ -190,9 +190,9 @@ func TestCheckoutPages(t *testing.T) {
 
 func TestAPixIsScannedAndThePageTurnsToPaid(t *testing.T) {
 	t.Parallel()
-	s := sells(t, mugs)
+	s := newSeller(t, mugs)
 	p := s.visit(device{width: 360})
-	p.ana("pix", "")
+	p.fillForm("pix", "")
 	p.submitOrder()
 	tx, err := s.client.Transactions.Get(t.Context(), s.transactions()[0].ID)
 	require.NoError(t, err)
@@ -210,9 +210,9 @@ func TestAPixIsScannedAndThePageTurnsToPaid(t *testing.T) {
 
 func TestAVoucherIsScanned(t *testing.T) {
 	t.Parallel()
-	s := sells(t, mugs)
+	s := newSeller(t, mugs)
 	p := s.visit(device{})
-	p.ana("voucher", "")
+	p.fillForm("voucher", "")
 	p.fill("#street", "Rua A")
 	p.fill("#city", "São Paulo")
 	p.fill("#zip", "01310100")
@@ -228,9 +228,9 @@ func TestAVoucherIsScanned(t *testing.T) {
 
 func TestThreeDSecureInABrowser(t *testing.T) {
 	t.Parallel()
-	s := sells(t, mugs, mockserver.WithDialect(mockserver.Live))
+	s := newSeller(t, mugs, mockserver.WithDialect(mockserver.Live))
 	p := s.visit(device{width: 360})
-	p.ana("credit_card", "3ds")
+	p.fillForm("credit_card", "3ds")
 	p.submitOrder()
 	p.submit(`button[value=fail]`)
 	assert.Contains(t, p.text("main"), "3-D Secure failed")
@@ -246,12 +246,12 @@ func TestThreeDSecureInABrowser(t *testing.T) {
 func TestADoubleClickAndASecondTab(t *testing.T) {
 	t.Parallel()
 	for _, noScript := range []bool{false, true} {
-		s := sells(t, mugs)
+		s := newSeller(t, mugs)
 		p := s.visit(device{noScript: noScript})
 		other := p.tab(device{noScript: noScript})
 		other.visit(s.path)
-		p.ana("credit_card", "paid")
-		other.ana("credit_card", "paid")
+		p.fillForm("credit_card", "paid")
+		other.fillForm("credit_card", "paid")
 		p.do(chromedp.DoubleClick(chromedp.CSS(`button[value=submit]`)))
 		p.waitForText("Your payment has arrived")
 		if noScript {
@@ -265,12 +265,12 @@ func TestADoubleClickAndASecondTab(t *testing.T) {
 // Two tabs pay at the same time.
 func TestTwoTabsAtOnce(t *testing.T) {
 	t.Parallel()
-	s := sells(t, mugs)
+	s := newSeller(t, mugs)
 	p := s.visit(device{noScript: true})
 	other := p.tab(device{noScript: true})
 	other.visit(s.path)
-	p.ana("credit_card", "paid")
-	other.ana("credit_card", "paid")
+	p.fillForm("credit_card", "paid")
+	other.fillForm("credit_card", "paid")
 	send := "document.querySelector('button[value=submit]').click(), true"
 	eval[bool](p, send)
 	eval[bool](other, send)
@@ -283,13 +283,13 @@ func TestTwoTabsAtOnce(t *testing.T) {
 // page to see changes.
 func TestWithoutScript(t *testing.T) {
 	t.Parallel()
-	s := sells(t, mugs)
+	s := newSeller(t, mugs)
 	p := s.visit(device{noScript: true, width: 360})
 	assert.False(t, eval[bool](p, "document.querySelector('.only-voucher').checkVisibility()"), "shown by CSS alone")
 	p.submitOrder()
 	p.expectErrors()
 	assert.Equal(t, 2, p.count(".error"))
-	p.ana("pix", "")
+	p.fillForm("pix", "")
 	p.submitOrder()
 	p.fits()
 	p.shot("checkout-no-script")
@@ -302,9 +302,9 @@ func TestWithoutScript(t *testing.T) {
 
 func TestExpiredAndDeactivatedWhileTheBuyerTypes(t *testing.T) {
 	t.Parallel()
-	s := sells(t, mugs)
+	s := newSeller(t, mugs)
 	p := s.visit(device{})
-	p.ana("pix", "")
+	p.fillForm("pix", "")
 	require.NoError(t, s.gw.Clock.Advance(31*60e9))
 	p.submitOrder()
 	p.expectErrors() // the 410
@@ -324,11 +324,11 @@ func TestHostileInput(t *testing.T) {
 	t.Parallel()
 	const hostile = `"'><script>window.broken=1</script><img src=x onerror=window.broken=1>{{.}}`
 	quoted := strings.ReplaceAll(hostile, `"`, `\"`)
-	s := sells(t, `{"title":"`+quoted+`","description":"`+quoted+`","success_url":"javascript:window.broken=1","cancel_url":"javascript:window.broken=1",
+	s := newSeller(t, `{"title":"`+quoted+`","description":"`+quoted+`","success_url":"javascript:window.broken=1","cancel_url":"javascript:window.broken=1",
 		"products":[{"name":"`+quoted+strings.Repeat("W", 100)+`","description":"`+strings.Repeat("W", 500)+`","price":100000000,"image_url":"https://elsewhere.example/pixel.png"}]}`)
 	p := s.visit(device{width: 360})
 	broken := func() bool { return eval[bool](p, "Boolean(window.broken)") }
-	p.good("checkout-hostile")
+	p.inspect("checkout-hostile")
 	assert.False(t, broken())
 	for _, field := range []string{"name", "phone", "document", "street", "city"} {
 		p.fill("#"+field, hostile)
@@ -349,7 +349,7 @@ func TestHostileInput(t *testing.T) {
 // must act.
 func TestTheKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
-	s := sells(t, `{"amount":4990,"payment_methods":["pix"]}`)
+	s := newSeller(t, `{"amount":4990,"payment_methods":["pix"]}`)
 	p := s.visit(device{})
 	p.do(chromedp.Focus(chromedp.CSS("#name")), chromedp.KeyEvent("\r"))
 	p.waitFor("document.querySelectorAll('.error').length == 2")

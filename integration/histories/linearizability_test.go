@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Eight callers work on the same two charges and two payouts. Whatever was
-// lost, there must be an order of the operations, each between its call and
-// its response, in which the model gives the same responses.
+// Eight callers work on the same two charges and two payouts. Whichever
+// responses are lost, there must be an order of the operations, each between
+// its call and its response, in which the model gives the same responses.
 //
 //	HISTORIES=1000 integration/run -run TestHistoriesAreLinearizable -v ./histories
 func TestHistoriesAreLinearizable(t *testing.T) {
@@ -124,7 +124,7 @@ func record(t *testing.T, s setup, seed uint64, callers, each int) []porcupine.O
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(caller)))
 			for range each {
-				in := anOperation(random)
+				in := randomOperation(random)
 				if in.Do != "create" && sh.id(in.Ref) == "" {
 					in.Do, in.Amount = "create", 0
 				}
@@ -140,8 +140,7 @@ func record(t *testing.T, s setup, seed uint64, callers, each int) []porcupine.O
 }
 
 // ended lets operations with an unknown outcome take effect until the end.
-// Each becomes a caller of its own, since a caller has one operation at a
-// time.
+// Each gets its own caller, since a caller has one operation at a time.
 func ended(history []porcupine.Operation, end int64, callers int) []porcupine.Operation {
 	for i := range history {
 		if op := &history[i]; op.Output.(output).Unknown {
@@ -158,7 +157,7 @@ var operationsOf = map[bool][]string{
 	true:  {"create", "read", "read", "analyse", "process", "settle", "fail", "cancel"},
 }
 
-func anOperation(random *rand.Rand) input {
+func randomOperation(random *rand.Rand) input {
 	ref := [...]string{"charge 1", "charge 2", "payout 1", "payout 2"}[random.IntN(4)]
 	dos := operationsOf[isPayout(ref)]
 	in := input{Ref: ref, Do: dos[random.IntN(len(dos))]}
@@ -168,7 +167,7 @@ func anOperation(random *rand.Rand) input {
 	return in
 }
 
-// The check can fail: no order explains a gateway that applies a refund twice,
+// The check must be able to fail: no order explains a gateway that applies a refund twice,
 // loses one, or accepts a reference twice.
 func TestAWrongGatewayHasNoOrder(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type output struct {
 	Left     int64  // of a refund: the amount that can still be refunded
 }
 
-// rejected is a 409 or 422, or a control that the state does not allow.
+// rejected is a 400, 409 or 422, or a control that the state does not allow.
 var rejected = output{}
 
 const amount = 1990 // of every charge and payout
@@ -43,7 +43,7 @@ type state struct {
 // dialect holds the differences between the two dialects.
 type dialect struct{ payoutsRepeat bool }
 
-// step returns what the gateway has to do.
+// step returns the state and the response that the gateway must produce.
 func (d dialect) step(payout bool, s state, in input) (state, output) {
 	if payout {
 		return d.stepPayout(s, in)

@@ -76,7 +76,7 @@ func (sh *shop) id(ref string) string {
 	return sh.ids[ref]
 }
 
-func (sh *shop) known(ref, id string) {
+func (sh *shop) remember(ref, id string) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if was := sh.ids[ref]; was != "" && id != "" && was != id {
@@ -87,7 +87,7 @@ func (sh *shop) known(ref, id string) {
 	}
 }
 
-// response has every member that the tests read from any response.
+// response has every field that the tests read from any response.
 type response struct {
 	Data struct {
 		ID       string `json:"id"`
@@ -119,9 +119,9 @@ func (sh *shop) doCharge(ctx context.Context, in input, id string) output {
 	case "read":
 		return sh.read(ctx, "/v2/transactions/"+id)
 	case "pay":
-		return controlled(sh.gw.Transactions.Pay(id))
+		return controlOutcome(sh.gw.Transactions.Pay(id))
 	case "cancel":
-		return controlled(sh.gw.Transactions.Cancel(id))
+		return controlOutcome(sh.gw.Transactions.Cancel(id))
 	case "refund":
 		var got response
 		out := outcome(sh.client.Do(ctx, http.MethodPut, "/v2/transactions/"+id+"/refund", gateway.RefundParams{Amount: in.Amount}, &got, gateway.NoRetry()))
@@ -150,13 +150,13 @@ func (sh *shop) doPayout(ctx context.Context, in input, id string) output {
 		}
 		return out
 	case "analyse":
-		return controlled(sh.gw.Transfers.Analyse(id))
+		return controlOutcome(sh.gw.Transfers.Analyse(id))
 	case "process":
-		return controlled(sh.gw.Transfers.Process(id))
+		return controlOutcome(sh.gw.Transfers.Process(id))
 	case "settle":
-		return controlled(sh.gw.Transfers.Settle(id))
+		return controlOutcome(sh.gw.Transfers.Settle(id))
 	case "fail":
-		return controlled(sh.gw.Transfers.Fail(id))
+		return controlOutcome(sh.gw.Transfers.Fail(id))
 	default:
 		panic(in.Do)
 	}
@@ -171,11 +171,11 @@ func (sh *shop) create(ctx context.Context, ref, path string, params any) output
 	out := outcome(err)
 	if out.OK {
 		out.Status = got.Data.Status
-		sh.known(ref, got.Data.ID)
+		sh.remember(ref, got.Data.ID)
 	}
 	var e *gateway.Error
 	if errors.As(err, &e) {
-		sh.known(ref, e.ResourceID)
+		sh.remember(ref, e.ResourceID)
 	}
 	return out
 }
@@ -189,8 +189,8 @@ func (sh *shop) read(ctx context.Context, path string) output {
 	return out
 }
 
-// outcome returns the outcome of a failed operation: only a 409 or a 422
-// proves that nothing was done.
+// outcome returns the outcome of an operation: only a 400, a 409 or a 422
+// proves that a failed one was not applied.
 func outcome(err error) output {
 	var e *gateway.Error
 	switch {
@@ -203,12 +203,12 @@ func outcome(err error) output {
 	}
 }
 
-func controlled(err error) output {
-	var refused *mockserver.ControlError
+func controlOutcome(err error) output {
+	var rejection *mockserver.ControlError
 	switch {
 	case err == nil:
 		return output{OK: true}
-	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+	case errors.As(err, &rejection) && rejection.Status == http.StatusConflict:
 		return rejected
 	default:
 		panic(err)

@@ -26,7 +26,7 @@ var perOperation = flag.Int("requests", 300, "generated requests for each operat
 
 // difference is a request on which the document and the mock disagree.
 type difference struct {
-	field   string // the member that one of them rejects; "*" is any
+	field   string // the field that one of them rejects; "*" is any
 	message string // prefix of the rule that the document can't express; "" if only the document rejects
 	reason  string
 }
@@ -36,7 +36,7 @@ type difference struct {
 var differences = []difference{
 	{"*", "card data must never", "card numbers are found by their issuer and check digit, card data by its name"},
 	{"pixWebhookUrl", "", "plain http is accepted if webhookUrl is sent too: the contract has two variants of the body"},
-	{"pix_key_value", "must be", "a key has the form of its type and valid check digits"},
+	{"pix_key_value", "must be", "a key must have the format of its type and valid check digits"},
 	{"expires_at", "must be after", "the gateway's clock"},
 	{"trial_end", "must be after", "the gateway's clock"},
 	{"products[].currency", "must be ", "all products of a link have one currency"},
@@ -75,7 +75,7 @@ func TestTheDocumentAndTheMockAgreeOnGeneratedRequests(t *testing.T) { //nolint:
 	}
 }
 
-// generator makes requests of one operation.
+// generator generates requests for one operation.
 type generator struct {
 	t       *testing.T
 	d       *document
@@ -110,7 +110,7 @@ func newGenerator(t *testing.T, dialect mockserver.Dialect, o operation) *genera
 	return g
 }
 
-// one makes a request and compares the two verdicts.
+// one generates a request and compares the two verdicts.
 func (g *generator) one(found chan<- int) {
 	if g.check == nil {
 		g.query(found)
@@ -140,7 +140,7 @@ func (g *generator) compare(text string, rejects error, fields map[string]string
 				return (d.field == "*" || d.field == field || strings.HasSuffix(field, "."+d.field)) &&
 					d.message != "" && strings.HasPrefix(message, d.message)
 			})
-			if !assert.GreaterOrEqual(g.t, i, 0, "the document allows %s, the gateway: %s %s", text, field, message) {
+			if !assert.GreaterOrEqual(g.t, i, 0, "the document allows %s, but the gateway reports: %s %s", text, field, message) {
 				continue
 			}
 			found <- i
@@ -148,7 +148,7 @@ func (g *generator) compare(text string, rejects error, fields map[string]string
 	default:
 		for _, field := range places(rejects) {
 			i := slices.IndexFunc(differences, func(d difference) bool { return d.field == field && d.message == "" })
-			if !assert.GreaterOrEqual(g.t, i, 0, "the gateway accepts %s, the document: %v", text, rejects) {
+			if !assert.GreaterOrEqual(g.t, i, 0, "the gateway accepts %s, but the document does not: %v", text, rejects) {
 				continue
 			}
 			found <- i
@@ -206,7 +206,7 @@ func (g *generator) verdict(r *http.Request) map[string]string {
 	return fields
 }
 
-// places returns the members that a schema rejects, innermost first.
+// places returns the fields that a schema rejects, innermost first.
 func places(err error) []string {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
@@ -282,7 +282,7 @@ func (g *generator) resolve(v any) map[string]any {
 	}
 }
 
-// fill gives members that are missing a value, one time in four.
+// fill sets each missing field with a probability of one in four.
 func (g *generator) fill(schema, body map[string]any) {
 	schema = g.resolve(schema)
 	properties, _ := schema["properties"].(map[string]any)
@@ -298,7 +298,7 @@ func (g *generator) fill(schema, body map[string]any) {
 	}
 }
 
-// change breaks or bends one member, somewhere in the body.
+// change changes or breaks one field somewhere in the body.
 func (g *generator) change(schema, body map[string]any) {
 	schema = g.resolve(schema)
 	properties, _ := schema["properties"].(map[string]any)
@@ -457,7 +457,7 @@ func (g *generator) arrays(s map[string]any) []any {
 	return append(list, []any{items[g.rand.IntN(len(items))]})
 }
 
-// query makes a query of a list and compares the verdicts on each parameter.
+// query sends a list query and compares the verdicts on each parameter.
 func (g *generator) query(found chan<- int) {
 	parameters, _ := g.d.object("paths", g.o.path, g.o.method)["parameters"].([]any)
 	q := url.Values{}

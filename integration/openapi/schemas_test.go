@@ -21,7 +21,7 @@ type document struct {
 }
 
 // open reads a document. In strict mode every object of a known shape is
-// closed: members that its schema doesn't name are rejected, since responses
+// closed: fields that its schema doesn't name are rejected, since responses
 // must not have any.
 func open(tb testing.TB, content []byte, strict bool) *document {
 	tb.Helper()

@@ -28,7 +28,7 @@ import (
 var unreached = map[string]string{
 	"408 BODY_TIMEOUT":           "needs a slow connection",
 	"507 MEMORY_LIMIT":           "needs a full server",
-	"409 IDEMPOTENCY_KEY_REUSED": "comes before the handler, the same for all: one operation shows it",
+	"409 IDEMPOTENCY_KEY_REUSED": "is checked before the handler, in the same way for every operation: one is enough",
 }
 
 // walker makes requests and checks every response against the document.
@@ -52,7 +52,7 @@ func newWalker(t *testing.T, dialect mockserver.Dialect) *walker {
 		seen: map[string]bool{}, states: map[string]bool{}, kinds: map[string]bool{},
 	}
 	w.gw = mockserver.Run(t, mockserver.WithDialect(dialect),
-		mockserver.WithStart(time.Date(2026, time.July, 1, 12, 0, 0, 0, time.UTC))) // the tokenization has not ended
+		mockserver.WithStart(time.Date(2026, time.July, 1, 12, 0, 0, 0, time.UTC))) // before tokenization was retired
 	w.key = w.gw.Key()
 	w.gw.Webhooks.Send(http.HandlerFunc(w.receive))
 	events := w.gw.Events(t.Context())
@@ -114,7 +114,7 @@ type response struct {
 	body   map[string]any
 }
 
-// text returns the string at a path of members.
+// text returns the string at a path of fields.
 func (r response) text(path string) string {
 	var v any = r.body
 	for name := range strings.SplitSeq(path, ".") {
@@ -197,8 +197,8 @@ func (w *walker) advance(by string) {
 	w.call(http.MethodPost, "/__mock/clock/advance", `{"by":"`+by+`"}`)
 }
 
-// golden returns the request of a golden file, with other members; a reference
-// gets a new value, so that none is used twice.
+// golden returns the request in a golden file, with some fields replaced. Its
+// reference gets a new value, so that none is used twice.
 func (w *walker) golden(file string, members ...any) string {
 	w.t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "testdata", filepath.FromSlash(file)+".request.json"))
@@ -249,7 +249,7 @@ func TestEveryResponseAndWebhookFits(t *testing.T) {
 			w.customersAndTransfers()
 			w.subscriptions()
 			w.checkout()
-			w.call(http.MethodPost, "/v2/payment_token/pk_1", `{}`) // it has ended by then
+			w.call(http.MethodPost, "/v2/payment_token/pk_1", `{}`) // retired by then
 			w.controlPlane()
 			require.NoError(t, w.gw.Wait(t.Context()))
 			require.NoError(t, w.gw.Close())

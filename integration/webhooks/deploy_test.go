@@ -80,7 +80,7 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 					require.Equal(t, 200, deliver(t, rx, webhook.TransactionRefunded, fmt.Sprint(i)))
 				}
 				require.Eventually(t, func() bool {
-					newRelease.Start() // in Sync mode: look again
+					newRelease.Start() // in Sync mode, look for unhandled events again
 					return got.count() == refunds
 				}, 2*time.Minute, 60*time.Millisecond)
 				for id, runs := range got.runs {
@@ -91,7 +91,8 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 	}
 }
 
-// firstSchema is the table as the first release of sqlstore made it.
+// firstSchema returns the statements with which the first release of sqlstore
+// created its table.
 func firstSchema(d database, name string) []string {
 	types := strings.NewReplacer("{seq}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{bytes}", "BLOB", "{int}", "INTEGER")
 	if d.dialect == sqlstore.Postgres {
@@ -117,8 +118,7 @@ func firstSchema(d database, name string) []string {
 	}
 }
 
-// oldPut is the statement with which the first release stores an event, and
-// oldDone the one with which it marks an event as done.
+// oldPut stores an event with the statement of the first release.
 func oldPut(t *testing.T, db *sql.DB, name, id string, state int, at time.Time) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), `INSERT INTO `+name+` (key, event_id, kind, resource, fact, signed, source, late, position, body, confirmed,

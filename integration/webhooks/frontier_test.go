@@ -13,7 +13,7 @@ import (
 // A process remembers the position up to which its inbox is handled. Due
 // events before that position must still be found.
 
-// passed calls Next until the store's position is after its current events.
+// passed calls Next until the store's position is past its current events.
 func passed(t *testing.T, s *sqlstore.Store) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {

@@ -27,8 +27,8 @@ type sqlWorld struct {
 	effects string
 }
 
-// reopen makes the next call of Next look for expired leases: a store does so
-// once a second, and the leases of a schedule do not expire by the clock.
+// reopen makes the next call of Next look for expired leases. A store does so
+// only once a second, but in a schedule leases expire at any step.
 func (w *sqlWorld) reopen() {
 	w.store = sqlstore.New(w.db, w.dialect, sqlstore.WithTable(w.store.Table()))
 }
@@ -81,7 +81,7 @@ func (w *sqlWorld) Effects() (map[string]int, error) {
 // one of them dies or loses its lease at any point.
 func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	t.Parallel()
-	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no store is younger than its events
+	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no event is older than the store
 	scenarios, err := inbox.Scenarios(t.Context(), gw)
 	require.NoError(t, err)
 	limits := inbox.Limits{Turns: 2, Deaths: 1, Expiries: 1}

@@ -79,8 +79,8 @@ func (p *plans) notice(_ *pgconn.PgConn, n *pgconn.Notice) {
 	p.seen = append(p.seen, one)
 }
 
-// take returns the buffers of all statements since the last call, and the one that
-// touched most with its plan.
+// take returns the buffers that all statements since the last call touched, and
+// the statement that touched the most, with its plan.
 func (p *plans) take() (buffers int, worst plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,8 @@ func (p *plans) compiled() (queries []string) {
 	return queries
 }
 
-// explained is a database with one connection whose statements are explained.
+// explained returns a database with one connection, and the plans of its
+// statements.
 func explained(t *testing.T) (*sql.DB, *plans) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(os.Getenv("DATABASE_URL"))
@@ -147,9 +148,9 @@ func (in inboxTable) exec(t *testing.T, query string, args ...any) {
 	require.NoError(t, err)
 }
 
-// add adds n events with bodies of the usual size, each of a resource of its
-// own, which have been due for a given time. The state is that of the table: 1
-// waiting, 3 done.
+// add adds n events with bodies of the usual size, each for its own resource,
+// that have been due for a given time. state is a value of the table's column:
+// 1 is waiting, 3 is done.
 func (in inboxTable) add(t *testing.T, prefix string, n, state int, due time.Duration) {
 	t.Helper()
 	in.exec(t, `INSERT INTO `+in.name+` (key, event_id, kind, resource, fact, signed, source, late, position, body,
@@ -198,9 +199,9 @@ func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 	})
 }
 
-// PostgreSQL counts the empty pages of an index that vacuum has just cleaned
-// when it estimates the cost of a lookup. It must not compile claims because of
-// that, which takes a hundred times as long as running them.
+// When PostgreSQL estimates the cost of a lookup, it counts the empty pages of
+// an index that vacuum has just cleaned. It must not JIT-compile claims because
+// of that: compiling one takes a hundred times as long as running it.
 func TestAClaimIsNotCompiledAfterAVacuum(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
@@ -211,7 +212,7 @@ func TestAClaimIsNotCompiledAfterAVacuum(t *testing.T) {
 		in := newInboxTable(t, d)
 		in.handle(t, 100_000)
 		in.exec(t, "VACUUM ANALYZE "+in.name)
-		// As if the sample of ANALYZE had contained one waiting event of a few.
+		// As if ANALYZE had sampled only one of the few waiting events.
 		in.exec(t, "UPDATE pg_class SET reltuples = 2 WHERE oid = CAST('"+in.name+"_first' AS regclass)")
 		db, p := explained(t)
 		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
@@ -230,7 +231,7 @@ func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
 	ticks := time.NewTicker(150 * time.Millisecond)
 	defer ticks.Stop()
 	sweeps := 0
-	swept := func(buffers int, worst plan) bool { // not measured
+	swept := func(buffers int, worst plan) bool { // reports whether this was a sweep, which is not measured
 		if buffers < maxBuffers {
 			return false
 		}
@@ -298,7 +299,7 @@ func TestAClaimSkipsRowsThatASnapshotKeepsFromVacuum(t *testing.T) {
 	})
 }
 
-// handle adds n events, claims and completes them, each step as the store does it.
+// handle adds n events, and claims and completes them as the store does.
 func (in inboxTable) handle(t *testing.T, n int) {
 	t.Helper()
 	prefix := fmt.Sprintf("handled%d-", n)

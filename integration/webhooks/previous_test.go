@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// previousRelease is the release before the table's version 3, with the statements
-// that it ran.
+// previousRelease runs the statements of the release before version 3 of the
+// table.
 type previousRelease struct {
 	db  *sql.DB
 	sql func(string) string
@@ -34,7 +34,7 @@ func newPreviousRelease(t *testing.T, db *sql.DB, d database, name string) previ
 		"{rest}", "CASE WHEN aside = '' THEN 1 ELSE 5 END").Replace}
 }
 
-// migrate makes the table of version 2.
+// migrate creates version 2 of the table.
 func (p previousRelease) migrate(t *testing.T, d database) {
 	t.Helper()
 	name := p.sql("{t}")
@@ -66,8 +66,8 @@ func (p previousRelease) put(ctx context.Context, r webhook.Record) error {
 		r.Key, r.EventID, string(r.Kind), r.Resource, r.Body)
 }
 
-// exec runs a statement, and retries it as the release did: if SQLite is busy,
-// or PostgreSQL finds two sessions with one resource.
+// exec runs a statement, and retries it while the database is locked, as the
+// release did.
 func (p previousRelease) exec(ctx context.Context, query string, args ...any) error {
 	for range 20 {
 		_, err := p.db.ExecContext(ctx, p.sql(query), args...)
@@ -79,7 +79,7 @@ func (p previousRelease) exec(ctx context.Context, query string, args ...any) er
 }
 
 // work claims, handles and completes events until ctx ends. The first attempt
-// at an event fails if its id says so.
+// at an event fails if the event's id starts with "fails".
 func (p previousRelease) work(ctx context.Context, token string, handle func(id string)) error {
 	failed := map[string]bool{}
 	for ctx.Err() == nil {
@@ -114,7 +114,7 @@ func (p previousRelease) work(ctx context.Context, token string, handle func(id 
 	return nil
 }
 
-// One database, two releases: each stores events that the other handles, before
+// Two releases share a database: each stores events that the other handles, before
 // and after the migration. Nothing is lost or duplicated, and the events of a
 // resource stay in order.
 func TestThePreviousReleaseRunsBesideThisOne(t *testing.T) {

@@ -23,7 +23,7 @@ type processSpec struct {
 	Dialect  sqlstore.Dialect `json:"dialect"`
 	Events   string           `json:"events"`   // the store's table
 	Business string           `json:"business"` // the merchant's table
-	Suicide  float64          `json:"suicide"`  // how often a handler kills its process between claim and completion
+	Deaths   float64          `json:"deaths"`   // how often a handler kills its process between claim and completion
 }
 
 func runReceiver(ctx context.Context, spec processSpec) error {
@@ -42,7 +42,7 @@ func runReceiver(ctx context.Context, spec processSpec) error {
 	}
 	handler := func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+spec.Business+" (event_id) VALUES ($1)", e.ID)
-		if err == nil && rand.Float64() < spec.Suicide {
+		if err == nil && rand.Float64() < spec.Deaths {
 			storm.Die()
 		}
 		return err

@@ -40,7 +40,7 @@ func receivers(t *testing.T, d database, n int) {
 	name, _ := business(t, db)
 	s := &storm.Storm{
 		Fleet: storm.StartFleet(t, processes, processSpec{
-			Driver: d.driver, DSN: dsn, Dialect: d.dialect, Events: store.Table(), Business: name, Suicide: 0.004,
+			Driver: d.driver, DSN: dsn, Dialect: d.dialect, Events: store.Table(), Business: name, Deaths: 0.004,
 		}),
 		Deliveries: n, KillEvery: 400 * time.Millisecond, ForgeEvery: 2 * time.Millisecond,
 		Drained: func() bool {

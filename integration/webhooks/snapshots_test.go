@@ -22,7 +22,7 @@ import (
 //
 //	SNAPSHOTS=120s integration/run -run TestSnapshots -v ./webhooks
 //
-//nolint:paralleltest // it measures
+//nolint:paralleltest // it measures latency
 func TestSnapshots(t *testing.T) {
 	text, dsn := os.Getenv("SNAPSHOTS"), os.Getenv("DATABASE_URL")
 	if text == "" || dsn == "" {
@@ -93,7 +93,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// latencies are how long events took from their delivery to their handler's end.
+// latencies measures how long events take from delivery to the end of their
+// handler.
 type latencies struct {
 	mu    sync.Mutex
 	began map[string]time.Time
