@@ -1,4 +1,4 @@
-// Checkout sells by link: the shop makes a hosted page, a buyer opens it,
+// Checkout sells by link: the shop creates a hosted page, a buyer opens it,
 // leaves, returns, fills it in and pays.
 //
 //	go run ./examples/checkout
@@ -79,7 +79,7 @@ func (c *checkout) open(ctx context.Context) error {
 	c.Say("    %-28s %12s", "to pay", gateway.FormatAmount(session.Link.Amount, session.Link.Currency))
 	c.Say("session token %s, until %s", session.SessionToken, session.ExpiresAt.Format(time.TimeOnly))
 	if session.Resumed || session.Link.Amount != 15_470 {
-		return fmt.Errorf("a new session over 15470 cents was expected, got resumed=%t and %d", session.Resumed, session.Link.Amount)
+		return fmt.Errorf("a new session for 15470 cents was expected, got resumed=%t and %d", session.Resumed, session.Link.Amount)
 	}
 	c.token = session.SessionToken
 	return nil

@@ -23,7 +23,8 @@ import (
 	"github.com/gateway-go/gateway/examples/frameworks"
 )
 
-// mounts are the receiver in each framework, as a handler of net/http.
+// mounts returns, for each framework, a function that mounts the receiver in it
+// and returns the result as an http.Handler.
 func mounts() map[string]func(*webhook.Receiver) http.Handler {
 	return map[string]func(*webhook.Receiver) http.Handler{
 		"net/http": frameworks.NetHTTP,
@@ -97,7 +98,7 @@ func TestFailure(t *testing.T) {
 }
 
 // The tests of package webhooktest pass in every framework.
-func TestBattery(t *testing.T) {
+func TestWebhooktestSuite(t *testing.T) {
 	t.Parallel()
 	for name, mount := range mounts() {
 		t.Run(name, func(t *testing.T) {

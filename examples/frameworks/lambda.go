@@ -16,8 +16,8 @@ type LambdaFunction func(context.Context, events.APIGatewayV2HTTPRequest) (event
 // Lambda returns the receiver as a cloud function, for lambda.Start. Instances
 // share no memory and are frozen between requests. So give the receiver a Store
 // in a database, and let it handle events before it responds: that is Sync
-// mode. Or receive in Inbox mode with Workers -1, and have a process that lives
-// on work from the same store.
+// mode. Or receive in Inbox mode with Workers -1, and have a
+// long-running process handle the events from the same store.
 func Lambda(rx *webhook.Receiver) LambdaFunction {
 	return func(ctx context.Context, r events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		body, ok := bodyOf(r)
@@ -43,10 +43,10 @@ func bodyOf(r events.APIGatewayV2HTTPRequest) (body []byte, ok bool) {
 	return body, err == nil
 }
 
-func respond(a webhook.Response) events.APIGatewayV2HTTPResponse {
+func respond(response webhook.Response) events.APIGatewayV2HTTPResponse {
 	headers := make(map[string]string)
-	for name, values := range a.Header() {
+	for name, values := range response.Header() {
 		headers[name] = values[0]
 	}
-	return events.APIGatewayV2HTTPResponse{StatusCode: a.Status, Headers: headers, Body: string(a.Body)}
+	return events.APIGatewayV2HTTPResponse{StatusCode: response.Status, Headers: headers, Body: string(response.Body)}
 }

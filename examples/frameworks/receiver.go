@@ -25,7 +25,7 @@ type Shop interface {
 	// is retried, and may be called again for the same payment after a crash,
 	// see [webhook.OnTransaction].
 	Paid(ctx context.Context, e *webhook.TransactionEvent) error
-	// Refunded takes the order back, in full or in part.
+	// Refunded cancels the order, in full or in part.
 	Refunded(ctx context.Context, e *webhook.TransactionEvent) error
 }
 

@@ -105,7 +105,7 @@ func (o *old) pay(ctx context.Context) error {
 	return nil
 }
 
-// tokenize is the retired call while it still worked.
+// tokenize makes the retired call while it still works.
 func (o *old) tokenize(ctx context.Context) error {
 	o.Title("Card tokens, an hour before the cutoff")
 	token, err := o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"holder": "Maria Oliveira"}) //nolint:staticcheck // the point of this example
@@ -121,9 +121,9 @@ func (o *old) tokenize(ctx context.Context) error {
 	return nil
 }
 
-// retire is the same call afterwards.
+// retire makes the same call after the cutoff.
 func (o *old) retire(ctx context.Context) error {
-	o.Title("And after it")
+	o.Title("The same call after the cutoff")
 	if err := o.mock.Clock.AdvanceTo(cutoff()); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Operations is a shop whose worker is killed after it sent one refund and
-// before it sent another. It is restarted, and each refund is made once.
+// Operations is a shop whose worker is killed after sending one refund and
+// before sending another. It is restarted, and each refund is made once.
 //
 //	cd examples/operations && ../../integration/with-postgres go run .
 //
@@ -38,7 +38,7 @@ type stage struct {
 	mock   *mockserver.Server
 	base   string
 	shop   *shop
-	lost   string // the transaction whose refund is sent and gets no response
+	lost   string // the transaction whose refund is sent but gets no response
 	unsent string // the one whose refund is never sent
 }
 
@@ -65,7 +65,7 @@ func run(ctx context.Context, t *tale.Teller) (err error) {
 	return tale.Steps(ctx, s.sell, s.kill, s.recover, s.audit)
 }
 
-// sell makes two paid orders whose goods are returned.
+// sell creates two paid orders, half of which is returned.
 func (s *stage) sell(ctx context.Context) error {
 	s.Title("Two orders are paid, and half of each comes back")
 	for i, id := range []*string{&s.lost, &s.unsent} {

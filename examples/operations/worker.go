@@ -18,8 +18,8 @@ const (
 	roleVariable    = "OPERATIONS_EXAMPLE_ROLE"
 	gatewayVariable = "OPERATIONS_EXAMPLE_GATEWAY"
 	keyVariable     = "OPERATIONS_EXAMPLE_KEY"
-	lostVariable    = "OPERATIONS_EXAMPLE_LOST"   // dies after the refund of this transaction was sent
-	unsentVariable  = "OPERATIONS_EXAMPLE_UNSENT" // and before the refund of this one is sent
+	lostVariable    = "OPERATIONS_EXAMPLE_LOST"   // the worker dies after sending the refund of this transaction
+	unsentVariable  = "OPERATIONS_EXAMPLE_UNSENT" // and before sending the refund of this one
 )
 
 func isWorker() bool { return os.Getenv(roleVariable) == "worker" }
@@ -52,7 +52,7 @@ func runWorker(ctx context.Context) error {
 	return s.work(ctx)
 }
 
-// badLine kills its own process at the worst time: one refund was sent and has
+// badLine is a transport that kills its own process at the worst time: one refund was sent and has
 // no response yet, the other one is about to be sent.
 type badLine struct {
 	lost, unsent string
@@ -74,7 +74,7 @@ func (l *badLine) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// die is SIGKILL: nothing is flushed, no handler runs.
+// die kills this process with SIGKILL: nothing is flushed, no handler runs.
 func die() {
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil {

@@ -1,5 +1,5 @@
-// Payouts sends money by Pix: one payout arrives, one is canceled, one the bank
-// refuses, and one loses its response.
+// Payouts sends money by Pix: one payout arrives, one is canceled, the bank
+// rejects one, and the response to one is lost.
 //
 //	go run ./examples/payouts
 package main
@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-const opening = 500_000 // cents: what earlier sales have left in the account
+const opening = 500_000 // cents in the account, from earlier sales
 
 func main() { tale.Main("payouts", run) }
 
@@ -27,7 +27,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	}
 	defer mock.Close() //nolint:errcheck // nothing listens
 	p := &payouts{Teller: t, mock: mock, client: mock.Client()}
-	// In production: the key of the environment, as for gateway.New.
+	// In production: the same key as for gateway.New.
 	if p.account, err = legacy.New(p.client, gateway.NewSecret(mock.Key())); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *payouts) refuse(ctx context.Context) error {
 	return p.balance(ctx, opening)
 }
 
-// send is the payout that succeeds.
+// send makes a payout that succeeds.
 func (p *payouts) send(ctx context.Context) error {
 	p.Title("A payout that arrives")
 	transfer, err := p.create(ctx, gateway.TransferParams{
@@ -116,9 +116,9 @@ func (p *payouts) cancel(ctx context.Context) error {
 	return p.balance(ctx, 380_000) // released
 }
 
-// fail is a payout that the bank refuses.
+// fail makes a payout that the bank rejects.
 func (p *payouts) fail(ctx context.Context) error {
-	p.Title("A payout that the bank refuses")
+	p.Title("A payout that the bank rejects")
 	transfer, err := p.create(ctx, gateway.TransferParams{
 		PixKeyType: gateway.PixKeyEVP, PixKeyValue: "71cdf9ba-c695-4e3c-b010-abb521a3f1be", Amount: 30_000, ExternalRef: "payout-1003",
 	})
@@ -136,7 +136,7 @@ func (p *payouts) fail(ctx context.Context) error {
 	return p.balance(ctx, 380_000) // released
 }
 
-// lose sends a payout over a network that loses the first response.
+// lose makes a payout whose first response is lost.
 func (p *payouts) lose(ctx context.Context) error {
 	p.Title("A payout whose response is lost is made once")
 	if err := p.mock.Faults.Add(mockserver.LoseResponse().On("transfers.create").Times(1)); err != nil {

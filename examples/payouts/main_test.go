@@ -24,5 +24,5 @@ func TestPayouts(t *testing.T) {
 	} {
 		assert.Contains(t, out.String(), want)
 	}
-	assert.NotContains(t, out.String(), "123.456.789-00", "a document is not repeated")
+	assert.NotContains(t, out.String(), "123.456.789-00", "the output must not contain a document number")
 }

@@ -40,7 +40,7 @@ func main() {
 func run(args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(problems)
-	file := flags.String("order", "", "read the order from this `file` instead of the one that is built in")
+	file := flags.String("order", "", "read the order from this `file` instead of using the built-in one")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
@@ -74,7 +74,7 @@ func run(args []string, out, problems io.Writer) int {
 	return 0
 }
 
-// drawing picks colors if the terminal supports them.
+// drawing returns how to draw a QR code: in color if the terminal supports it.
 func drawing(out io.Writer) func(qr.Code) string {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// The tests never talk to a gateway that the environment happens to name.
+// The tests must not use a gateway that the environment configures.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"GATEWAY_BASE_URL", "GATEWAY_API_KEY", "GATEWAY_AUTH"} {
 		_ = os.Unsetenv(name)
@@ -61,7 +61,7 @@ func TestTheRecordedSessionIsWhatItPrints(t *testing.T) {
 	assert.Equal(t, want, got, "run go generate ./examples/quickstart")
 }
 
-func TestOrderOfOneCentIsRefundedWhole(t *testing.T) {
+func TestOrderOfOneCentIsRefundedInFull(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "cent.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"number": "1", "buyer": {"name": "Ana", "email": "ana@example.com"},
@@ -92,8 +92,8 @@ func TestInvalidArguments(t *testing.T) {
 	assert.Contains(t, problems, "-order file")
 }
 
-// The same against a gateway that is reached over the network.
-func TestGatewayOfTheEnvironment(t *testing.T) {
+// The same, against a gateway over the network.
+func TestGatewayFromTheEnvironment(t *testing.T) {
 	mock := mockserver.Run(t)
 	t.Setenv("GATEWAY_BASE_URL", listen(t, mock))
 	t.Setenv("GATEWAY_API_KEY", mock.Key())
@@ -156,7 +156,7 @@ func listen(t *testing.T, mock *mockserver.Server) string {
 
 func quickstart(t *testing.T, args ...string) (out, problems string, code int) {
 	t.Helper()
-	var told, said bytes.Buffer
-	code = run(args, &told, &said)
-	return told.String(), strings.TrimSpace(said.String()), code
+	var stdout, stderr bytes.Buffer
+	code = run(args, &stdout, &stderr)
+	return stdout.String(), strings.TrimSpace(stderr.String()), code
 }

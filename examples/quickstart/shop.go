@@ -16,11 +16,12 @@ import (
 type Shop struct {
 	Client *gateway.Client
 	Where  string             // the gateway, for display
-	Mock   *mockserver.Server // nil with a gateway that is not ours
+	Mock   *mockserver.Server // nil with a real gateway
 	events chan *webhook.TransactionEvent
 }
 
-// OpenShop connects to the gateway of the environment, or to a mock of its own.
+// OpenShop connects to the gateway that the environment configures, or to its
+// own mock.
 func OpenShop() (*Shop, error) {
 	if address := os.Getenv("GATEWAY_BASE_URL"); address != "" {
 		client, err := gateway.NewFromEnv()
@@ -44,7 +45,7 @@ func OpenShop() (*Shop, error) {
 	return shop, nil
 }
 
-// Close ends the mock.
+// Close stops the mock.
 func (s *Shop) Close() {
 	if s.Mock != nil {
 		_ = s.Mock.Close()
@@ -91,7 +92,7 @@ func (s *Shop) Events(ctx context.Context) ([]*webhook.TransactionEvent, error) 
 	}
 }
 
-// Charge creates the charge of an order, and narrates the result.
+// Charge creates the charge for an order.
 func (s *Shop) Charge(ctx context.Context, order *Order, reference string) (*gateway.Transaction, gateway.Response, error) {
 	var response gateway.Response
 	charge, err := s.Client.Transactions.Create(ctx, order.Charge(reference), gateway.ResponseInto(&response))
@@ -101,8 +102,8 @@ func (s *Shop) Charge(ctx context.Context, order *Order, reference string) (*gat
 // errNotPaid means that only a real payer can pay at this gateway.
 var errNotPaid = errors.New("this gateway has no sandbox controls")
 
-// Pay simulates the payer, who takes a while: in the mock's bank, on the mock's
-// clock, or with a sandbox's own control.
+// Pay simulates the payer: with the mock, three minutes later on its clock;
+// otherwise with the sandbox's own control.
 func (s *Shop) Pay(ctx context.Context, id string) error {
 	if s.Mock != nil {
 		if err := s.Mock.Clock.Advance(3 * time.Minute); err != nil {

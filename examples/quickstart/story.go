@@ -28,12 +28,12 @@ type story struct {
 
 // tell runs the story. Its error is the first expectation that failed.
 func tell(ctx context.Context, s *story) error {
-	begun := time.Now()
+	began := time.Now()
 	s.ref = newReference(s.order)
 	if err := tale.Steps(ctx, s.show, s.create, s.pay, s.refund, s.repeat, s.list); err != nil {
 		return err
 	}
-	s.Say("\nEverything went as expected, in %s.", time.Since(begun).Round(time.Millisecond))
+	s.Say("\nEverything went as expected, in %s.", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -165,13 +165,13 @@ func (s *story) repeat(ctx context.Context) error {
 	return s.expectOne(ctx)
 }
 
-// repeatByHand does what a shop does after a crash before it read the
+// repeatByHand does what a shop does after it crashed before reading the
 // response.
 func (s *story) repeatByHand(ctx context.Context) error {
 	s.Title("The same charge again, as after a crash")
 	_, _, err := s.shop.Charge(ctx, s.order, s.ref)
 	if !errors.Is(err, gateway.ErrDuplicate) {
-		return fmt.Errorf("a second create with the same reference should be a duplicate, it is: %w", err)
+		return fmt.Errorf("a second create with the same reference should be a duplicate, got: %w", err)
 	}
 	s.Say("rejected     %v", err)
 	return s.expectOne(ctx)
@@ -214,7 +214,7 @@ func (s *story) reload(ctx context.Context) error {
 }
 
 // expectEvents checks that these webhooks arrived for the charge, in this order,
-// and no others. A gateway that is not ours can't reach this process.
+// and no others. A real gateway can't reach this process.
 func (s *story) expectEvents(ctx context.Context, kinds ...webhook.Kind) error {
 	if s.shop.Mock == nil {
 		return nil

@@ -33,7 +33,7 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	return tale.Steps(ctx, s.sell, s.goOn, s.miss, s.reconcile, s.again)
+	return tale.Steps(ctx, s.sell, s.receive, s.miss, s.reconcile, s.again)
 }
 
 // order is an order in the shop's own books.
@@ -61,7 +61,7 @@ func (s *shop) listen() error {
 	var err error
 	s.receiver, err = webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: s.mock.Secret()}},
-		API:  s.client, // the reconciler reads with it
+		API:  s.client, // used by the reconciler
 	})
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func (s *shop) put(ref string, change func(*order)) {
 	s.orders[ref] = o
 }
 
-// goOn shows the case in which the webhook arrives.
-func (s *shop) goOn(ctx context.Context) error {
+// receive shows the case in which the webhook arrives.
+func (s *shop) receive(ctx context.Context) error {
 	s.Title("One is paid, and the webhook arrives")
 	if err := s.mock.Transactions.Pay(s.find("noticed")); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *shop) goOn(ctx context.Context) error {
 	})
 }
 
-// miss makes the changes that no webhook reports to the shop.
+// miss makes the changes that no webhook reports.
 func (s *shop) miss(ctx context.Context) error {
 	s.Title("One webhook is lost, two events have none")
 	if err := s.mock.Webhooks.Drop(string(webhook.TransactionPaid)); err != nil {
@@ -152,7 +152,7 @@ func (s *shop) miss(ctx context.Context) error {
 	if err := s.mock.Transactions.Refuse(s.find("refused")); err != nil {
 		return err
 	}
-	// A Pix lives for 24 hours.
+	// A Pix charge expires after 24 hours.
 	if err := s.mock.Clock.Advance(25 * time.Hour); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (s *shop) round(ctx context.Context, want webhook.Reconciliation) error {
 	return nil
 }
 
-// open ranges over the orders that wait for something.
+// open yields the orders that are still pending.
 func (s *shop) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
 	return func(yield func(webhook.OpenResource, error) bool) {
 		for _, o := range s.books() {
@@ -215,7 +215,7 @@ func (s *shop) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
 	}
 }
 
-// books returns a copy, sorted by name.
+// books returns a copy of the orders, sorted by name.
 func (s *shop) books() []order {
 	s.mu.Lock()
 	defer s.mu.Unlock()

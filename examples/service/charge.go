@@ -56,7 +56,7 @@ func (s *shop) show(ctx context.Context, o order) (order, error) {
 }
 
 // charge creates the order's transaction, if it does not exist yet: the
-// reference is the order's own, so that no repeat charges twice.
+// reference comes from the order, so that no repeat charges twice.
 func (s *shop) charge(ctx context.Context, o order, token gateway.CardToken) (order, error) {
 	ref := orderPrefix + o.ID
 	tx, err := s.gateway.Transactions.Create(ctx, gateway.TransactionParams{

@@ -18,11 +18,11 @@ type config struct {
 	adminToken    gateway.Secret
 
 	// Tests shorten these.
-	matchAgain     time.Duration // until an event is retried whose record does not exist yet
-	reconcileAfter time.Duration // for which only webhooks update a record
+	matchAgain     time.Duration // the delay before an event whose record does not exist yet is retried
+	reconcileAfter time.Duration // how long to wait for webhooks before reading a resource
 }
 
-// configFromEnv names every variable that is missing.
+// configFromEnv reads the configuration. Its error names every missing variable.
 func configFromEnv(getenv func(string) string) (config, error) {
 	var missing []string
 	required := func(name string) string {

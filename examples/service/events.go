@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
-// receive returns the webhook receiver. Events are stored before they are
+// receive creates the webhook receiver. Events are stored before they are
 // acknowledged, and each effect is committed together with the completion of
 // its event.
 func (s *shop) receive() (err error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// requestTime limits a request, including its calls of the gateway. A create
+// requestTime limits a request, including its calls to the gateway. A create
 // that it interrupts has an unknown outcome, which the reconciler settles.
 const requestTime = 40 * time.Second
 
@@ -119,8 +119,8 @@ func (s *shop) admin(next endpoint) endpoint {
 // idRule keeps ids usable as references.
 var idRule = regexp.MustCompile(`^[A-Za-z0-9-]{8,40}$`)
 
-// read takes the id from the path, which the client chose so that it can repeat
-// the request, and the body.
+// read returns the id from the path and decodes the body. The client chooses the
+// id, so that it can repeat the request.
 func read(r *http.Request, into any) (id string, err error) {
 	id = r.PathValue("id")
 	if !idRule.MatchString(id) {

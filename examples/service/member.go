@@ -42,8 +42,8 @@ func (s *shop) member(ctx context.Context, id string) (m member, err error) {
 	return m, nil
 }
 
-// join creates a member who pays every month by card. Like an order it may be
-// sent again with the same id, even with another token for the card.
+// join creates a member who pays every month by card. Like an order, the request may
+// be repeated with the same id, even with another card token.
 func (s *shop) join(ctx context.Context, wanted member, token gateway.CardToken) (member, error) {
 	_, err := s.db.ExecContext(ctx, `INSERT INTO members (id, name, email) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
 		wanted.ID, wanted.name, wanted.email)
@@ -118,8 +118,8 @@ func (s *shop) customer(ctx context.Context, m *member) error {
 	return changesOne(ctx, s.db, `UPDATE members SET customer_id = $2 WHERE id = $1`, m.ID, customer.ID)
 }
 
-// findSubscription finds a member's subscription. No list shows an idempotency
-// key; the metadata names the member.
+// findSubscription finds a member's subscription. No list includes the
+// idempotency key, but the metadata names the member.
 func (s *shop) findSubscription(ctx context.Context, m member) (*gateway.Subscription, error) {
 	for sub, err := range s.gateway.Subscriptions.All(ctx, gateway.SubscriptionListParams{CustomerEmail: m.email}) {
 		if err != nil {
@@ -144,12 +144,12 @@ func memberIn(metadata gateway.Metadata) string {
 	return names.Member
 }
 
-// renewal is the state of a subscription in an event.
+// renewal is the state of a subscription as an event reports it.
 type renewal struct {
 	member, subscription string
 	state                gateway.SubscriptionStatus
 	late                 bool      // a newer state is known
-	paidUntil            time.Time // zero if the event is about no payment
+	paidUntil            time.Time // zero if the event reports no payment
 	charge               string    // the transaction that paid, "" if it is not known
 	amount               int64
 }

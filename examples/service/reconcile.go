@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// reconcile returns the reconciler, which closes the records that no webhook
+// reconcile creates the reconciler, which closes the records that no webhook
 // closes: lost deliveries, charges that expired, creates whose response was
 // lost.
 func (s *shop) reconcile() (err error) {
@@ -22,8 +22,8 @@ func (s *shop) reconcile() (err error) {
 }
 
 // openQuery lists the open records: by id, or by reference if the create's
-// outcome is unknown. A member without a subscription is not here: no list
-// shows an idempotency key, and the page sends it again.
+// outcome is unknown. Members without a subscription are left out: no list
+// includes the idempotency key, and the page sends the request again.
 const openQuery = `
 	SELECT 'transaction', COALESCE(transaction_id, ''), 'order-' || id,
 		CASE state WHEN 'refunding' THEN 'paid' ELSE 'pending' END, created_at, NULL::timestamptz
@@ -37,8 +37,8 @@ const openQuery = `
 		AND COALESCE(paid_until, created_at) <= now() - make_interval(secs => $1)
 	ORDER BY 5 LIMIT 5000`
 
-// open reads all rows at once, from the primary: a round takes longer than a
-// query should.
+// open reads all rows at once, from the primary: a round takes too long to keep a
+// query open.
 func (s *shop) open(ctx context.Context) iter.Seq2[webhook.OpenResource, error] {
 	return func(yield func(webhook.OpenResource, error) bool) {
 		list, err := s.openResources(ctx)

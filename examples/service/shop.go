@@ -71,7 +71,7 @@ type execer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// errNoRow is an UPDATE that changed nothing: the row does not exist (yet).
+// errNoRow reports that an UPDATE changed nothing: the row does not exist (yet).
 var errNoRow = errors.New("no such row")
 
 // changesOne runs an UPDATE that must change one row. An UPDATE of a row that

@@ -21,7 +21,7 @@ type Order struct {
 	Buyer gateway.BuyerParams
 }
 
-// Shop is a merchant over the gateway.
+// Shop is a merchant that uses the gateway.
 type Shop struct {
 	gateway *gateway.Client
 
@@ -31,8 +31,8 @@ type Shop struct {
 	members map[string]time.Time // by e-mail: paid until
 }
 
-// New returns a shop. Its tests pass the client of a mock, production one of
-// [gateway.New]: the code is the same.
+// New returns a shop. Tests pass the client of a mock, production code one from
+// [gateway.New].
 func New(client *gateway.Client) *Shop {
 	return &Shop{gateway: client, orders: map[string]int64{}, shipped: map[string]int{}, members: map[string]time.Time{}}
 }
@@ -71,7 +71,7 @@ func (s *Shop) Join(ctx context.Context, customerID, cardToken string) (*gateway
 	})
 }
 
-// Receiver returns what the shop mounts at its webhook address.
+// Receiver returns the handler that the shop mounts at its webhook address.
 func (s *Shop) Receiver(secret gateway.Secret) (*webhook.Receiver, error) {
 	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}})
 	if err != nil {
@@ -109,14 +109,15 @@ func (s *Shop) renewed(_ context.Context, e *webhook.SubscriptionEvent) error {
 	return nil
 }
 
-// Shipped returns how many parcels were sent for an order: it must never be 2.
+// Shipped returns how many parcels were sent for an order. It must never be more
+// than one.
 func (s *Shop) Shipped(orderID string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shipped[orderID]
 }
 
-// PaidUntil returns until when a member has paid.
+// PaidUntil returns the end of the period that a member has paid for.
 func (s *Shop) PaidUntil(email string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

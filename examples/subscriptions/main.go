@@ -1,5 +1,5 @@
-// Subscriptions shows a year of two subscriptions, from a merchant's webhooks, in a
-// second: Ana pays by card, Bia by Pix Automatico.
+// Subscriptions runs through a year of two subscriptions in a second, as the
+// webhooks report it: Ana pays by card, Bia by Pix Automatico.
 //
 //	go run ./examples/subscriptions
 package main
@@ -44,7 +44,8 @@ func run(ctx context.Context, t *tale.Teller) error {
 		if err := ch.do(ctx); err != nil {
 			return err
 		}
-		// A year takes milliseconds; all webhooks of it have arrived afterwards.
+		// A year takes milliseconds. When this returns, all its webhooks have
+		// arrived.
 		if err := mock.Clock.AdvanceTo(ch.until); err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (c *club) subscribe(ctx context.Context, name string, params gateway.Subscr
 	params.CustomerID = customer.ID
 	params.Amount = price
 	params.Interval = gateway.IntervalMonth
-	params.IdempotencyKey = "club-" + name // stored with the order, so that a repeat creates no second one
+	params.IdempotencyKey = "club-" + name // stored first, so that a repeat does not create a second subscription
 	subscription, err := c.client.Subscriptions.Create(ctx, params)
 	if err != nil {
 		return "", err
@@ -185,7 +186,7 @@ func (c *club) anchored(ctx context.Context) error {
 		return err
 	}
 	if !read.CurrentPeriodEnd.Equal(day(time.May, 31)) {
-		return fmt.Errorf("the period of Ana should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
+		return fmt.Errorf("Ana's period should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
 	}
 	return nil
 }
@@ -193,7 +194,7 @@ func (c *club) anchored(ctx context.Context) error {
 // refuse makes Ana's bank decline the next charge and the first retry.
 func (c *club) refuse(context.Context) error { return c.mock.Subscriptions.FailNextCharges(c.ana, 2) }
 
-// update changes the members that can be changed.
+// update changes the fields that can be changed.
 func (c *club) update(ctx context.Context) error {
 	_, err := c.client.Subscriptions.Update(ctx, c.ana, gateway.SubscriptionUpdateParams{
 		Metadata:         gateway.Set(map[string]any{"city": "Recife"}),
@@ -242,7 +243,7 @@ func (c *club) settle(ctx context.Context) error {
 		c.Say("%s  %d months, %s, %d attempts", name, charged, gateway.FormatAmount(sum, gateway.BRL), len(read.Transactions))
 	}
 	if c.paid["Ana"] != 11 || c.paid["Bia"] != 7 {
-		return fmt.Errorf("want 11 paid months of Ana and 7 of Bia, got %v", c.paid)
+		return fmt.Errorf("want 11 paid months for Ana and 7 for Bia, got %v", c.paid)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ type findings struct {
 	cents int64
 }
 
-// compare takes the cents by transaction and the amounts that were booked.
+// compare compares the payments, in cents by transaction, with the amounts in
+// the ledger.
 func compare(paid map[string]int64, booked map[string][]int64) (f findings) {
 	for id, cents := range paid {
 		switch amounts := booked[id]; {

@@ -21,7 +21,7 @@ type process struct {
 	command *exec.Cmd
 	stdin   io.Closer
 	address string
-	said    chan string   // its output after its address
+	output  chan string   // the lines it writes
 	ended   chan struct{} // closed when it has exited
 	err     error         // how it ended
 }
@@ -46,10 +46,10 @@ func start(ctx context.Context, environment ...string) (*process, error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{command: command, stdin: stdin, said: make(chan string, 4), ended: make(chan struct{})}
+	p := &process{command: command, stdin: stdin, output: make(chan string, 4), ended: make(chan struct{})}
 	go p.watch(stdout)
 	select {
-	case line := <-p.said:
+	case line := <-p.output:
 		p.address = strings.TrimPrefix(line, "listens ")
 		return p, nil
 	case <-p.ended:
@@ -60,7 +60,7 @@ func start(ctx context.Context, environment ...string) (*process, error) {
 // watch reads the output of the process until it exits.
 func (p *process) watch(stdout io.Reader) {
 	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
-		p.said <- scanner.Text()
+		p.output <- scanner.Text()
 	}
 	p.err = p.command.Wait()
 	close(p.ended)
@@ -83,8 +83,8 @@ func (p *process) stop() error {
 	return errors.Join(err, p.err)
 }
 
-// front is the load balancer of a shop's receivers: its address stays the same
-// for every process.
+// front is a load balancer for the receivers: its address stays the same when a
+// process is replaced.
 type front struct {
 	target atomic.Pointer[url.URL]
 	taken  atomic.Int64 // deliveries that returned 200

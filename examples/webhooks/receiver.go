@@ -48,7 +48,7 @@ func openShop(ctx context.Context, path string) (*sql.DB, *sqlstore.Store, error
 
 // newReceiver returns the shop's receiver: it stores an event, responds, and
 // handles it from the store.
-func newReceiver(store *sqlstore.Store, secret gateway.Secret, died *saboteur) (*webhook.Receiver, error) {
+func newReceiver(store *sqlstore.Store, secret gateway.Secret, saboteur *saboteur) (*webhook.Receiver, error) {
 	rx, err := webhook.New(webhook.Config{
 		Keys:    []webhook.SigningKey{{Key: secret}},
 		Store:   store,
@@ -68,7 +68,7 @@ func newReceiver(store *sqlstore.Store, secret gateway.Secret, died *saboteur) (
 	book := sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO ledger (transaction_id, order_ref, cents) VALUES (?, ?, ?)`,
 			e.ResourceID, e.CorrelationID, e.Data.Amount)
-		died.beforeCommit(e.ResourceID) // where the second process is killed
+		saboteur.beforeCommit(e.ResourceID) // where the second process is killed
 		return err
 	})
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(ctx context.Context, e *webhook.TransactionEvent) error {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	orders   = 120
-	killAt   = 60 // deliveries that the first process acknowledges before it is killed
-	diesAt   = 20 // the payment at which the second process dies
-	forgings = 5
+	orders    = 120
+	killAt    = 60 // deliveries that the first process acknowledges before it is killed
+	diesAt    = 20 // the payment at which the second process dies
+	forgeries = 5
 )
 
 // stage is the environment of the demonstration.
@@ -32,8 +32,8 @@ type stage struct {
 	front   *front
 	running *process
 
-	paid map[string]int64 // cents by transaction: the expected ledger
-	half string           // the transaction that was written and not committed
+	paid        map[string]int64 // cents by transaction: the expected ledger
+	uncommitted string           // the transaction whose payment was written and not committed
 }
 
 func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
@@ -52,7 +52,7 @@ func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
 		Events:  []string{string(webhook.TransactionPaid)},
 	})
 	if err == nil {
-		// A network that sends duplicates, and one that corrupts.
+		// The network duplicates some deliveries and corrupts others.
 		err = mock.Faults.Add(mockserver.DuplicateWebhook().Probability(0.2), mockserver.CorruptSignature().Probability(0.05))
 	}
 	if err == nil {
@@ -151,7 +151,7 @@ func (s *stage) backlog(ctx context.Context) error {
 	}
 	s.Say("the ledger has %d payments; %d events were acknowledged and wait in the inbox", len(booked), counts.Waiting+counts.Claimed)
 	if counts.Waiting+counts.Claimed == 0 {
-		return errors.New("the receiver was killed while it had no events: this proves nothing")
+		return errors.New("the receiver was killed while it had no events, which proves nothing")
 	}
 	return nil
 }
@@ -169,8 +169,8 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 		return ctx.Err()
 	}
 	select {
-	case line := <-s.running.said:
-		s.half = strings.TrimPrefix(line, "dies ")
+	case line := <-s.running.output:
+		s.uncommitted = strings.TrimPrefix(line, "dies ")
 	default:
 		return fmt.Errorf("the receiver ended too early: %w", s.running.err)
 	}
@@ -184,8 +184,8 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Say("the ledger has %d payments; the one of %s was rolled back", len(booked), s.half)
-	if len(booked[s.half]) != 0 {
+	s.Say("the ledger has %d payments; the one of %s was rolled back", len(booked), s.uncommitted)
+	if len(booked[s.uncommitted]) != 0 {
 		return errors.New("a payment that was not committed is in the ledger")
 	}
 	return s.backlog(ctx)
@@ -240,7 +240,7 @@ func (s *stage) undelivered() (n int) {
 // forge sends payments that do not exist at the gateway.
 func (s *stage) forge(ctx context.Context) error {
 	s.Title("An attacker sends forged deliveries")
-	for range forgings {
+	for range forgeries {
 		body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
 		forged := webhooktest.Signed(gateway.NewSecret("a guess"), body).WithContext(ctx) //nolint:contextcheck // it has one now
 		forged.URL.Scheme, forged.URL.Host = "http", s.running.address
@@ -255,7 +255,7 @@ func (s *stage) forge(ctx context.Context) error {
 			return fmt.Errorf("a forged delivery returned %s", response.Status)
 		}
 	}
-	s.Say("%d forged deliveries returned 401", forgings)
+	s.Say("%d forged deliveries returned 401", forgeries)
 	return nil
 }
 

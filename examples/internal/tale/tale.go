@@ -16,8 +16,8 @@ import (
 // that failed.
 type Story func(ctx context.Context, t *Teller) error
 
-// Main runs the story on the standard output and ends the process, with 1 and
-// a line with the reason if an expectation failed.
+// Main runs the story and writes it to standard output. If an expectation
+// failed, it prints which one and exits with 1.
 func Main(name string, story Story) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -59,7 +59,7 @@ func (t *Teller) Title(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, "\n%d. %s\n", t.step, fmt.Sprintf(format, args...))
 }
 
-// Say writes a line, or several.
+// Say writes one or more lines.
 func (t *Teller) Say(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
