@@ -54,7 +54,7 @@ func TestValuesThatCanNotBeStoredExactlyAreRejected(t *testing.T) {
 	for message, metadata := range map[string]map[string]any{
 		"large numbers": {"n": int64(1<<53 + 1)},
 		"U+0000":        {"n": "a\x00b"},
-		"encode":        {"n": make(chan int)},
+		"as JSON":       {"n": make(chan int)},
 	} {
 		require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 			_, err := w.outbox.InsertTx(t.Context(), tx, operations.UpdateSubscription{
@@ -206,7 +206,7 @@ func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, outbox.Configure(config))
 	assert.Contains(t, config.Queues, operations.Queue)
 	assert.Len(t, config.PeriodicJobs, 1)
-	require.Error(t, outbox.Configure(config), "the workers are there already")
+	require.Error(t, outbox.Configure(config), "the workers are already registered")
 }
 
 // River's tables and UI, the logs and the observed events contain no personal
