@@ -358,7 +358,7 @@ func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
 	}
 	for element := range strings.SplitSeq(plain, "/") {
 		if element == "." || element == ".." {
-			return nil, fmt.Errorf("gateway: the path %q must not contain the elements . or ..", path)
+			return nil, fmt.Errorf("gateway: the path %q must not have . or .. as an element", path)
 		}
 	}
 	u := *c.base

@@ -97,8 +97,7 @@ func planStruct(t reflect.Type) *structPlan {
 // structs embedded in it, unless a field has the same name.
 func (p *structPlan) add(t reflect.Type, offset uintptr) bool {
 	var embedded []reflect.StructField
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		tag := f.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
 		switch {
