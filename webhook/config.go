@@ -38,7 +38,7 @@ type Config struct {
 	SecretPath gateway.Secret
 
 	// API reads the resources of unsigned deliveries; see Trust. It also lets
-	// the receiver recognise a signed and an unsigned delivery of the same
+	// the receiver recognize a signed and an unsigned delivery of the same
 	// event, even if their ids differ.
 	API *gateway.Client
 	// ReadBack limits the API calls for unsigned deliveries and, separately,
@@ -75,7 +75,7 @@ type Config struct {
 	// resource wait. Once MaxHung handlers hang, further ones keep their
 	// worker or slot. See [Receiver.Running].
 	MaxHung int
-	// Lease is how long an event stays claimed after its process died; default
+	// Lease is how long an event stays claimed after its process dies; default
 	// 1 min. It is extended while a handler runs.
 	Lease time.Duration
 	// MaxAttempts is the number of failed attempts after which an event
@@ -120,8 +120,8 @@ type Config struct {
 	Begin func(ctx context.Context, c *Claim) context.Context
 	// Trace returns trace data to store with a new event, such as the W3C
 	// traceparent of the delivery. [Record.Trace] has it when the event is
-	// handled, also in another process. Anything but up to 255 printable ASCII
-	// characters is dropped.
+	// handled, even in another process. A value longer than 255 characters, or
+	// with anything but printable ASCII, is dropped.
 	Trace func(ctx context.Context) string
 	// Now is the clock that timestamps are compared with; default [time.Now].
 	Now func() time.Time

@@ -296,8 +296,8 @@ func (e *Event) Transfer() (*TransferEvent, error) {
 }
 
 func readTransferData(o object) TransferData {
-	// Members under "object" take precedence over those beside it: they come
-	// last.
+	// Members under "object" take precedence over those beside it, so they
+	// are read last.
 	if inner, ok := o.object("object"); ok {
 		o.to = inner.to
 	}
@@ -333,7 +333,7 @@ func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
 	invalid := jsonread.Read(bytes.Clone(e.Raw), func(d *jsonread.Document) {
 		for i := range d.Children(0) {
 			if d.Name(i) == "data" {
-				r := &reading{doc: d, members: make([]member, 0, usual)}
+				r := &reading{doc: d, members: make([]member, 0, typicalMembers)}
 				data = read(r.open(i))
 				err = r.fault
 				return
@@ -346,8 +346,8 @@ func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
 	return data, err
 }
 
-// usual is a capacity that is enough for the members of most events.
-const usual = 24
+// typicalMembers is a capacity that is enough for the members of most events.
+const typicalMembers = 24
 
 // timestampOf returns one timestamp of the event's data.
 func timestampOf(e *Event, names ...string) gateway.Timestamp {
@@ -438,10 +438,10 @@ func (o object) text(names ...string) (s string) {
 	return s
 }
 
-// amount reads an integer of cents: a number or a string that has an exact
+// amount reads an integer number of cents: a number or a string that has an exact
 // integer value, such as 1990, "1990" or 1990.00.
 func (o object) amount(names ...string) int64 {
-	return o.integer("is not an integer of cents", names)
+	return o.integer("is not an integer number of cents", names)
 }
 
 func (o object) count(names ...string) int { return int(o.integer("is not an integer", names)) }
@@ -455,7 +455,7 @@ func (o object) integer(rule string, names []string) (n int64) {
 	if ok {
 		n, ok = jsonread.Integer(digits)
 	}
-	o.must(m, ok, rule)
+	o.require(m, ok, rule)
 	return n
 }
 
@@ -466,12 +466,12 @@ func (o object) flag(names ...string) bool {
 	}
 	s := o.doc.Raw(m.node)
 	yes, no := s == "true" || s == `"true"`, s == "false" || s == `"false"`
-	o.must(m, yes || no, "is neither true nor false")
+	o.require(m, yes || no, "is neither true nor false")
 	return yes
 }
 
-// must records that a member could not be read.
-func (o object) must(m *member, ok bool, rule string) {
+// require records that a member could not be read.
+func (o object) require(m *member, ok bool, rule string) {
 	m.taken = ok
 	if !ok && o.fault == nil {
 		o.fault = fmt.Errorf("webhook: %s %s", o.doc.Path(m.node), rule)

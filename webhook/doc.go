@@ -1,5 +1,6 @@
 // Package webhook receives the gateway's webhooks: mount one handler, write one
-// function per kind of event, and no event is lost, handled twice or forged.
+// function per kind of event. Forged events are rejected, every accepted event is
+// handled, and its effects can be made to happen exactly once.
 //
 //	rx, err := webhook.New(webhook.Config{
 //		Keys: []webhook.SigningKey{{Key: gateway.NewSecret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
@@ -9,7 +10,8 @@
 //	}
 //	webhook.OnTransaction(rx, webhook.TransactionPaid,
 //		func(ctx context.Context, e *webhook.TransactionEvent) error {
-//			// An error has the event retried, also if the order is not stored yet.
+//			// If this returns an error, because the order is not stored yet for
+//			// example, the event is retried.
 //			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
 //		})
 //	mux.Handle("POST /webhooks/gateway", rx)
@@ -47,8 +49,8 @@
 // # Catching missed webhooks
 //
 // The gateway sends nothing for transactions that expire or are refused, and
-// gives up a delivery eventually. A [Reconciler] reads the resources that are
-// open in your records and passes what happened to the same handlers. It also
+// eventually stops redelivering. A [Reconciler] reads the resources that are open
+// in your records and passes the missed events to the same handlers. It also
 // looks up creates whose outcome is unknown by their reference, and repairs
 // events that were handled without an effect.
 //

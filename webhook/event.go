@@ -21,8 +21,8 @@ type Event struct {
 	// reports, "fact-…", which is the same for every delivery and
 	// reconciliation of it.
 	ID            string
-	Family        Family // unknown kinds are kept unchanged
-	Kind          Kind   // unknown families too; "" if there is none
+	Family        Family // "" if there is none; unknown families are kept unchanged
+	Kind          Kind   // the same for kinds
 	ResourceID    string // of the transaction, transfer or subscription
 	CorrelationID string // the external_ref, if the event has one
 	Status        string // the resource's state according to the event
@@ -100,7 +100,7 @@ type envelope struct {
 
 	outer  payload // of data
 	inner  payload // of the object inside data
-	nested bool    // it is present
+	nested bool    // data contains an object member
 	extra  map[string]json.RawMessage
 }
 

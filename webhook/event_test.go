@@ -288,7 +288,7 @@ func TestAnUnreadableMemberIsNamedInTheError(t *testing.T) {
 			"data.latest_transaction.paid_amount":   `{"id":"e","event":"subscription","data":{"latest_transaction":{"paid_amount":%s}}}`,
 			"data.latestTransaction.refundedAmount": `{"id":"e","event":"subscription","data":{"latestTransaction":{"refundedAmount":%s}}}`,
 		} {
-			require.EqualError(t, typed(strings.ReplaceAll(body, "%s", text)), "webhook: "+member+" is not an integer of cents", text)
+			require.EqualError(t, typed(strings.ReplaceAll(body, "%s", text)), "webhook: "+member+" is not an integer number of cents", text)
 		}
 	}
 	require.EqualError(t, typed(`{"id":"e","event":"transaction","data":{"products":[{"quantity":0.5}]}}`), "webhook: data.products[0].quantity is not an integer")
@@ -307,7 +307,7 @@ func TestAnUnreadableAmountIsADeadLetterAndNotAZero(t *testing.T) {
 	dead, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 	require.NoError(t, err)
 	require.Len(t, dead, 1)
-	assert.Equal(t, "webhook: data.amount is not an integer of cents", dead[0].Reason)
+	assert.Equal(t, "webhook: data.amount is not an integer number of cents", dead[0].Reason)
 	assert.Equal(t, body, string(dead[0].Body))
 }
 

@@ -34,7 +34,8 @@ func openingSnippet(mux *http.ServeMux, orders orderBook) error {
 	}
 	webhook.OnTransaction(rx, webhook.TransactionPaid,
 		func(ctx context.Context, e *webhook.TransactionEvent) error {
-			// An error has the event retried, also if the order is not stored yet.
+			// If this returns an error, because the order is not stored yet for
+			// example, the event is retried.
 			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
 		})
 	mux.Handle("POST /webhooks/gateway", rx)

@@ -17,11 +17,11 @@ var _ http.Handler = (*Receiver)(nil)
 
 // ServeHTTP responds to a delivery:
 //
-//	200 {"received":true}   handled, stored, a duplicate, or nothing that we know
+//	200 {"received":true}   handled, stored, a duplicate, or an event that needs no handling
 //	400 {"error":"invalid_json"|"missing_event_id"}
 //	401 {"error":"missing_signature"|"invalid_signature"|"stale_timestamp"|"unconfirmed_event"}
-//	404                     Config.SecretPath is missing
-//	405, 408, 413, 415      no POST, a body that is too slow, too large, no JSON
+//	404                     the path does not end in Config.SecretPath
+//	405, 408, 413, 415      not a POST; the body is too slow, too large, or not JSON
 //	500                     a handler failed, in Sync mode
 //	503 with Retry-After    redeliver: busy, shutting down, not confirmed yet, no store
 //
@@ -32,7 +32,7 @@ func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response := rx.serve(w, r)
 	maps.Copy(w.Header(), response.Header())
 	w.WriteHeader(response.Status)
-	_, _ = w.Write(response.Body) // the sender has disconnected and will retry
+	_, _ = w.Write(response.Body) // if this fails, the sender has disconnected and will retry
 }
 
 func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {

@@ -146,7 +146,7 @@ type kindRow struct {
 	// proof decides from the API's resource whether the event happened.
 	proof func(r *resource, now time.Time) verdict
 	// at returns when the event happened; nil means the resource's last
-	// update, which any change moves.
+	// update, which every change sets.
 	at func(r *resource) time.Time
 	// passed reports whether the resource has left the state that the event
 	// announces; nil means never.

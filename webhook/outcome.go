@@ -245,6 +245,6 @@ func RetryAfter(d time.Duration) error { return &retryAfterError{delay: d} }
 
 func (r *retryAfterError) Error() string { return "try again after " + r.delay.String() }
 
-// ErrShutdown is the cause of a handler's context when the receiver is shut
-// down and the shutdown's time is over.
+// ErrShutdown is the cancellation cause of a handler's context when the context of
+// [Receiver.Shutdown] ends before the handler returns.
 var ErrShutdown = errors.New("webhook: the receiver is shutting down")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Delivery is a request of the gateway, for servers that do not use [net/http]:
+// Delivery is a request from the gateway, for servers that do not use [net/http]:
 // cloud functions, fasthttp, queues.
 type Delivery struct {
 	Path   string      // the decoded URL path; needed only for Config.SecretPath
@@ -154,7 +154,7 @@ var errConflict = errors.New("webhook: an event with this id and other content w
 // content.
 func (rx *Receiver) conflict(ctx context.Context, rec Record) result {
 	rec.Key += " " + rec.Digest
-	rec.Resource = "event/" + rec.Key // it waits for no other event
+	rec.Resource = "event/" + rec.Key // it does not wait for other events
 	rec.Fact, rec.Position = "", 0
 	if _, err := rx.cfg.Store.PutDead(ctx, rec, reason(errConflict)); err != nil {
 		return storeError(rec, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // record is the stored form of an event. An event without a resource gets its
-// own, so that it waits for no other.
+// own, so that it does not wait for other events.
 func record(e *Event, fact string, res *resource) (Record, error) {
 	state, err := res.encode()
 	if err != nil {
