@@ -87,14 +87,12 @@ func TestThreeYearsOfASubscription(t *testing.T) {
 	sub, err := client.Subscriptions.Create(t.Context(), params)
 	require.NoError(t, err)
 
-	began := time.Now()
 	for cycle := 2; cycle <= 37; cycle++ {
 		if n := failures[cycle]; n > 0 {
 			require.NoError(t, gw.Subscriptions.FailNextCharges(sub.ID, n))
 		}
 		require.NoError(t, gw.Clock.AdvanceTo(monthsAfter(made, cycle).Add(-time.Second)))
 	}
-	took := time.Since(began)
 	require.NoError(t, gw.Wait(t.Context()))
 
 	want, charges, paid := expected(made, failures)
@@ -110,7 +108,6 @@ func TestThreeYearsOfASubscription(t *testing.T) {
 		assert.Equal(t, c.Status == gateway.TransactionPaid, book.paid[c.ID], "exactly the payments were reported")
 	}
 	assert.Equal(t, int64(paid)*(4990-149), balance(t, gw))
-	assert.Less(t, took, 10*time.Second, "the clock is not the wall clock")
 }
 
 // expected derives the events from the dates alone.

@@ -186,7 +186,7 @@ func (c *club) anchored(ctx context.Context) error {
 		return err
 	}
 	if !read.CurrentPeriodEnd.Equal(day(time.May, 31)) {
-		return fmt.Errorf("Ana's period should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
+		return fmt.Errorf("the period of Ana should end on 31 May, it ends on %s", read.CurrentPeriodEnd)
 	}
 	return nil
 }
