@@ -158,13 +158,17 @@ func (f *Fleet) watch(cmd *exec.Cmd) {
 }
 
 // WasKilled reports whether a process that ended with err was killed by SIGKILL.
-func WasKilled(err error) bool {
+func WasKilled(err error) bool { return EndedBy(err, syscall.SIGKILL) }
+
+// EndedBy reports whether a process that ended with err was ended by a signal that
+// it did not handle.
+func EndedBy(err error, sent syscall.Signal) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return false
 	}
 	status, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+	return ok && status.Signaled() && status.Signal() == sent
 }
 
 // addr returns the address of a serving process. It waits for one, like a load
