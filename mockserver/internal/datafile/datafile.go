@@ -1,6 +1,6 @@
-// Package datafile is an append-only file of values with checksums. It survives
-// the death of its process at any moment, and drops a value that was being
-// written; it does not promise to survive the death of the machine.
+// Package datafile implements an append-only file of values with checksums. The
+// file stays consistent if the process is killed at any point: an incomplete last
+// value is dropped. It gives no such guarantee if the machine crashes.
 package datafile
 
 import (
@@ -14,22 +14,24 @@ import (
 	"sync"
 )
 
-// magic begins every file. There is no 3: a flipped bit would make it a 2.
+// magic is the start of every file. Version 3 is skipped, because a flipped bit
+// turns it into a 2.
 const magic = "mockgateway data file 4\n"
 
-// magicJSON begins a file of an earlier release, whose records are JSON. It is
-// read and has to be compacted.
+// magicJSON is the start of a file of an earlier release, whose records are JSON.
+// Such a file can be read, and must then be compacted.
 const magicJSON = "mockgateway data file 2\n"
 
-// Errors of opening a file. A file that is refused is left as it is.
+// Errors of [Open]. A rejected file is left unchanged.
 var (
-	// ErrForeign is a file of something else.
+	// ErrForeign means that the file is not a data file.
 	ErrForeign = errors.New("this is no data file of the mock gateway")
-	// ErrDamaged is a record that is not what was written.
+	// ErrDamaged means that a record differs from what was written.
 	ErrDamaged = errors.New("the data file is damaged")
-	// ErrNotRegular is a path that names no file: a device, a directory, a pipe.
+	// ErrNotRegular means that the path is not a regular file but a device, a
+	// directory or a pipe.
 	ErrNotRegular = errors.New("this is not a regular file")
-	// ErrInUse is a file that another process has open.
+	// ErrInUse means that another process has the file open.
 	ErrInUse = errors.New("the data file is in use by another process")
 )
 
@@ -49,12 +51,12 @@ type File[T any] struct {
 	closed bool
 }
 
-// Open locks the file at path and hands its values to replay in their order, each
-// with the byte at which it ends. A last record that is cut short is dropped. The
-// file is not changed until [File.Resume] or [File.Compact], one of which has to
-// come before the first append.
+// Open locks the file at path and passes its values to replay in order, each with
+// the offset of its end. An incomplete last record is dropped. The file is not
+// changed until [File.Resume] or [File.Compact] is called; call one of them before
+// the first append.
 //
-// A symbolic link means the file that it points to, and stays one.
+// A symbolic link is followed, and is not replaced by a file.
 func Open[T any](path string, replay func(v T, end int64) error) (*File[T], error) {
 	path, err := target(path)
 	if err != nil {
@@ -72,8 +74,8 @@ func Open[T any](path string, replay func(v T, end int64) error) (*File[T], erro
 	return f, nil
 }
 
-// target returns the path of the regular file that a path means, which may not
-// exist yet.
+// target returns the path with symbolic links followed. It is that of a regular
+// file, which may not exist yet.
 func target(path string) (string, error) {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():
@@ -89,8 +91,8 @@ func target(path string) (string, error) {
 	return path, nil
 }
 
-// Resume goes on with the file that was opened. It reports false if there is none,
-// or one of an earlier release: then [File.Compact] has to begin one.
+// Resume continues the file that was opened. It reports false if there is no file, or
+// only one of an earlier release: then call [File.Compact], which creates one.
 func (f *File[T]) Resume() (ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,13 +104,13 @@ func (f *File[T]) Resume() (ok bool, err error) {
 		return false, err
 	}
 	f.file = file
-	return true, f.undo() // a record that was cut short
+	return true, f.undo() // an incomplete record
 }
 
-// Compact replaces the file by one that holds the values that say the same as those
-// appended before mark was called, and after them those that are appended later, also
-// while it writes. It returns how many bytes the former take. A process that dies
-// meanwhile leaves the old file.
+// Compact replaces the file with one that has the given values instead of those
+// appended before it called mark, followed by those appended since, including those
+// appended while it writes. It returns the size in bytes of the given values. If the
+// process dies meanwhile, the old file remains.
 func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size int64, err error) {
 	f.compacting.Lock()
 	defer f.compacting.Unlock()
@@ -119,7 +121,7 @@ func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size in
 	values, err := state(func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		mark, f.stream = f.size, stream[T]{} // what follows is read without what came before
+		mark, f.stream = f.size, stream[T]{} // what follows can be decoded on its own
 	})
 	if err != nil {
 		return 0, err
@@ -141,7 +143,7 @@ func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size in
 	return size, nil
 }
 
-// write begins a file with values.
+// write starts a file with the given values.
 func (f *File[T]) write(file *os.File, values iter.Seq[T]) (size int64, err error) {
 	w := bufio.NewWriterSize(file, 1<<20)
 	n, err := w.WriteString(magic)
@@ -169,10 +171,10 @@ func (f *File[T]) isClosed() bool {
 	return f.closed
 }
 
-// replace adds to a new file of a size what was appended from mark on, and puts it
-// in the place of the old one.
+// replace appends what was appended to the old file from mark on to a new file of
+// the given size, and renames it over the old one.
 func (f *File[T]) replace(file *os.File, size, mark int64) error {
-	end := f.Size() // most of it while others append
+	end := f.Size() // copies most of it while others append
 	if err := errors.Join(f.copyTo(file, mark, end), file.Sync()); err != nil {
 		return err
 	}
@@ -194,7 +196,7 @@ func (f *File[T]) replace(file *os.File, size, mark int64) error {
 	return nil
 }
 
-// copyTo appends a part of the file to another.
+// copyTo appends a part of the file to another file.
 func (f *File[T]) copyTo(to io.Writer, from, end int64) error {
 	if f.file == nil || from >= end {
 		return nil
@@ -203,7 +205,8 @@ func (f *File[T]) copyTo(to io.Writer, from, end int64) error {
 	return err
 }
 
-// removeLeftover removes the file of a process that died while it compacted.
+// removeLeftover removes the temporary file of a process that died during a
+// compaction.
 // Anything but a regular file was created by another program.
 func removeLeftover(path string) error {
 	switch info, err := os.Lstat(path); {
@@ -217,8 +220,8 @@ func removeLeftover(path string) error {
 	return os.Remove(path)
 }
 
-// Append writes a value in one piece. If that fails, the file is as it was,
-// or takes nothing more.
+// Append writes a value. If that fails, the file is restored; if it can't be
+// restored, all later appends fail.
 func (f *File[T]) Append(v T) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -242,7 +245,7 @@ func (f *File[T]) Append(v T) error {
 	return nil
 }
 
-// undo takes back what a failed append wrote.
+// undo removes what a failed append has written.
 func (f *File[T]) undo() error {
 	f.stream = stream[T]{}
 	err := f.file.Truncate(f.size)
@@ -250,19 +253,19 @@ func (f *File[T]) undo() error {
 	return errors.Join(err, seek)
 }
 
-// Size returns how long the file is, in bytes.
+// Size returns the size of the file in bytes.
 func (f *File[T]) Size() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.size
 }
 
-// Close closes the file and lets others open it.
+// Close closes and unlocks the file.
 func (f *File[T]) Close() error {
 	f.mu.Lock()
 	f.closed = true
 	f.mu.Unlock()
-	f.compacting.Lock() // ends soon
+	f.compacting.Lock() // a running compaction ends soon
 	defer f.compacting.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,8 +4,8 @@ package datafile
 
 import "os"
 
-// lockFile opens the lock's file only, which keeps no second process away: what
-// this system has for a lock that ends with its process is not used here.
+// lockFile opens the lock file without locking it, so it doesn't exclude a second
+// process: locks that end with the process are implemented for Unix only.
 func lockFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the user's own choice of file
 }

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes a lock that ends with the process, however it ends.
+// lockFile takes a lock that the system releases when the process ends, however it
+// ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the user's own choice of file
 	if err != nil {

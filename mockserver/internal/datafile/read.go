@@ -13,9 +13,9 @@ import (
 	"slices"
 )
 
-// read hands the values of a file to replay, each with the byte at which it ends.
-// It returns how long the file is without a torn last record, or 0 if it can't be
-// resumed.
+// read passes the values of a file to replay, each with the offset of its end. It
+// returns the size of the file without an incomplete last record, or 0 if the file
+// can't be resumed.
 func read[T any](path string, replay func(v T, end int64) error) (size int64, err error) {
 	file, err := os.Open(path) //nolint:gosec // the user's own choice of file
 	if errors.Is(err, os.ErrNotExist) {
@@ -41,7 +41,7 @@ func read[T any](path string, replay func(v T, end int64) error) (size int64, er
 	go s.run()
 	err = s.replay(replay)
 	close(s.stop)
-	for b := range s.out { // the reader ends before its file is closed
+	for b := range s.out { // wait for the reader before the file is closed
 		<-b.done
 	}
 	if s.json {
@@ -50,30 +50,30 @@ func read[T any](path string, replay func(v T, end int64) error) (size int64, er
 	return s.at, err
 }
 
-// scan reads a file in batches, which are decoded side by side.
+// scan reads a file in batches, which are decoded in parallel.
 type scan[T any] struct {
 	r       io.Reader
 	at, end int64 // in the file
 	n       int   // records so far
 	json    bool
 	out     chan *batch[T]
-	spare   chan *batch[T] // batches whose values were replayed, to be filled again
+	spare   chan *batch[T] // replayed batches, for reuse
 	stop    chan struct{}
 }
 
-// batch is a segment of the file, or as many bytes of JSON.
+// batch is a segment of the file, or the same number of bytes of JSON records.
 type batch[T any] struct {
 	n       int     // records before it
 	start   int64   // in the file
 	content []byte  // of the records, without their heads
 	ends    []int64 // of the records, in the file
 	values  []T
-	err     error         // of what follows values
+	err     error         // of the record after values
 	done    chan struct{} // closed when values are there
 }
 
-// batch returns an empty batch, in the memory of one that was replayed if there is
-// one. Otherwise the heap is a quarter larger after a restart.
+// batch returns an empty batch. It reuses the memory of a replayed one if it can:
+// without that, the heap is a quarter larger after a restart.
 func (s *scan[T]) batch() *batch[T] {
 	b := &batch[T]{}
 	select {
@@ -116,7 +116,7 @@ func (s *scan[T]) run() {
 	s.send(b)
 }
 
-// send hands out a batch, and reports false if no more are wanted.
+// send passes on a batch, and reports false if the receiver has stopped.
 func (s *scan[T]) send(b *batch[T]) bool {
 	go b.decode(s.json)
 	select {
@@ -173,7 +173,8 @@ func (s *scan[T]) replay(replay func(v T, end int64) error) error {
 	return nil
 }
 
-// place says which record an error is about: the one after n others.
+// place returns err with the number of the record that it is about: n records come
+// before it.
 func place(n int, at int64, err error) error {
 	return fmt.Errorf("record %d at byte %d: %w", n+1, at, err)
 }

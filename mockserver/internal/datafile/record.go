@@ -15,25 +15,25 @@ import (
 // damaged one is not taken for a record that ends beyond the file.
 const headSize = 12
 
-// begins is added to the length of a record that begins a segment.
+// begins is a flag in the length of a record that starts a segment.
 const begins = 1 << 31
 
-// maxRecord is far above what a record can be.
+// maxRecord is far larger than any record.
 const maxRecord = begins - 1
 
-// segment is how many bytes of records make one stream of package gob, which
-// describes its types once. A segment is read without those before it, so that all
-// processors read. It is not a number of records, since those of a snapshot are long.
+// segment is the size in bytes of a gob stream, which describes its types once. Each
+// segment can be decoded on its own, so that all processors take part. The limit is
+// in bytes rather than records because the records of a snapshot are long.
 const segment = 4 << 20
 
-// stream makes records of values. The zero stream begins a segment.
+// stream encodes values as records. The zero stream starts a segment.
 type stream[T any] struct {
 	buf  bytes.Buffer
 	gob  *gob.Encoder
 	left int // bytes until the next segment
 }
 
-// frame returns a value as it is written. The bytes are valid until the next call.
+// frame returns the record of a value. The bytes are valid until the next call.
 func (s *stream[T]) frame(v T) ([]byte, error) {
 	var flag uint32
 	if s.left <= 0 {
@@ -48,7 +48,7 @@ func (s *stream[T]) frame(v T) ([]byte, error) {
 		err = fmt.Errorf("a record of %d bytes can't be written", len(content))
 	}
 	if err != nil {
-		s.left = 0 // the encoder may have sent a type
+		s.left = 0 // the encoder may have written a type description
 		return nil, err
 	}
 	s.left -= len(content)
@@ -60,15 +60,15 @@ func (s *stream[T]) frame(v T) ([]byte, error) {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// head is the head of a record.
+// head is the header of a record.
 type head struct {
 	length   uint32 // of the content
-	first    bool   // the record begins a segment
+	first    bool   // the record starts a segment
 	checksum uint32 // of the content
 }
 
-// readHead reads the head of a record. A record that the rest of the file, so many
-// bytes, cuts short is [io.ErrUnexpectedEOF].
+// readHead reads the header of a record. The error is [io.ErrUnexpectedEOF] if the
+// record is longer than the rest of the file.
 func readHead(r io.Reader, rest int64) (head, error) {
 	if rest < headSize {
 		return head{}, io.ErrUnexpectedEOF
@@ -88,7 +88,7 @@ func readHead(r io.Reader, rest int64) (head, error) {
 	return h, nil
 }
 
-// appendContent reads the content after the head and appends it to b.
+// appendContent reads the content after the header and appends it to b.
 func (h head) appendContent(b []byte, r io.Reader) ([]byte, error) {
 	start := len(b)
 	b = slices.Grow(b, int(h.length))[:start+int(h.length)]

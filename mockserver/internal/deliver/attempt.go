@@ -22,13 +22,13 @@ import (
 
 const (
 	maxResponse  = 64 << 10 // bytes of a response that are read
-	keptResponse = 512      // bytes of it that the log keeps
+	keptResponse = 512      // bytes of it that are recorded
 )
 
-// staleBy is how old a stale signature is: well outside any window.
+// staleBy is the age of a stale signature, well outside any tolerance.
 const staleBy = 2 * webhook.Tolerance
 
-// prepared is an attempt with all data that is guarded by the lock.
+// prepared is an attempt with copies of all data that the lock guards.
 type prepared struct {
 	number  int
 	at      time.Time
@@ -148,7 +148,7 @@ func explain(err error) string {
 	}
 	switch {
 	case errors.Is(err, memory.ErrPanic):
-		return err.Error() // with the stack: it is the test's own handler
+		return err.Error() // with the stack: the handler is the test's own
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no response within %s", Timeout)
 	case errors.Is(err, context.Canceled):
@@ -159,8 +159,8 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// router sends requests for a host in memory to its handler, and the others to
-// the network.
+// router passes requests for an in-memory host to its handler, and sends all others
+// over the network.
 type router struct {
 	sender  *Sender
 	network *http.Transport
@@ -191,19 +191,19 @@ func inMemory(h http.Handler) *http.Client {
 	}
 }
 
-// receiver runs a handler in memory under [deliverTo], so that [Inside] finds it.
+// receiver runs an in-memory handler under [deliverTo], so that [Inside] finds it.
 type receiver struct{ http.Handler }
 
 func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { deliverTo(r.Handler, w, req) }
 
-// deliverTo is the stack frame that marks a handler in memory.
+// deliverTo is the stack frame that marks an in-memory handler.
 //
 //go:noinline
 func deliverTo(h http.Handler, w http.ResponseWriter, req *http.Request) { h.ServeHTTP(w, req) }
 
-// Inside reports whether it is called from within a handler in memory that is being
-// delivered to, which must not wait for deliveries: its own would be among them. A
-// context can't say so, since the clock's methods take none.
+// Inside reports whether it is called from within an in-memory handler during a
+// delivery. Such a handler must not wait for deliveries, because its own is among
+// them. A context can't carry this, since the clock's methods take none.
 func Inside() bool {
 	marker := reflect.ValueOf(deliverTo).Pointer()
 	callers := make([]uintptr, 64)

@@ -23,8 +23,8 @@ func (s *Sender) Redeliver(account, id string) error {
 	return nil
 }
 
-// Hold holds the deliveries that become due from now on, of an account or for
-// "" of all, until they are released.
+// Hold holds the deliveries of an account that become due from now on, until they
+// are released. "" means all accounts.
 func (s *Sender) Hold(account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *Sender) Hold(account string) {
 
 // Release delivers held deliveries in the order of the ids, each when the
 // previous one has finished; the others stay held. Without ids it delivers all,
-// those of one record in order, and ends the hold.
+// those about one resource in order, and ends the hold.
 func (s *Sender) Release(account string, ids ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Timeout is how long an attempt may take, in wall time.
+	// Timeout limits an attempt, in wall time.
 	Timeout = 10 * time.Second
 	// TimerKind is the kind of the timers for attempts.
 	TimerKind = "webhook.attempt"
@@ -32,7 +32,7 @@ const (
 	defaultLog = 10_000 // number of finished deliveries in the log
 )
 
-// Schedule returns when attempts are made, counted from the first.
+// Schedule returns the times of the attempts, relative to the first.
 func Schedule() []time.Duration {
 	return []time.Duration{
 		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute,
@@ -53,21 +53,20 @@ type Config struct {
 	// the receiver compares it with its own clock, and for the duration of an
 	// attempt.
 	Wall func() time.Time
-	// InjectFault returns the fault for the delivery of an event of a kind; nil
-	// injects none.
+	// InjectFault returns the fault for delivering an event of a kind. If it is
+	// nil, there are no faults.
 	InjectFault func(account, kind string) faults.Fault
-	// Persist saves what must outlive the process; nil saves nothing. It is
+	// Persist saves what a restart must restore; nil saves nothing. It is
 	// called with the sender's lock held.
 	Persist func(Changed) error
-	// Paused makes no attempt until [Sender.Resume].
+	// Paused means that no attempt is made before [Sender.Resume].
 	Paused bool
-	// Headers are the names of the signature's headers; "" is the default one.
+	// Headers are the names of the signature headers; "" means the default.
 	Headers webhook.HeaderNames
-	// Log is how many finished deliveries are remembered; 0 is 10,000.
+	// Log is the number of finished deliveries to remember; 0 means 10,000.
 	Log int
-	// Room is the memory that deliveries share with the rest of the server. The
-	// finished ones are remembered as far as they fit in a quarter of it. Nil
-	// is unlimited.
+	// Room is the memory that deliveries share with the rest of the server;
+	// finished ones may use a quarter of it. Nil means unlimited.
 	Room *room.Room
 	// Events gets webhooks and attempts; nil records none.
 	Events *events.Hub
@@ -92,16 +91,16 @@ type Sender struct {
 	made       uint64                  // deliveries so far
 	registered uint64                  // endpoints so far
 	log        []*delivery             // oldest first
-	swept      int                     // the length of the log when finished ones were last dropped
-	bytes      int64                   // about what the log takes
-	sweptBytes int64                   // and what it took then
+	swept      int                     // the length of the log at the last sweep
+	bytes      int64                   // the approximate size of the log
+	sweptBytes int64                   // the same, at the last sweep
 	byID       map[string]*delivery
 	held       map[string][]*delivery // by account; "" holds the deliveries of all accounts
 	queues     map[queueKey]*queue
 	ready      []*queue
 	workers    int
 	released   []*job // released in a chosen order; the first of them is in its queue
-	active     int    // jobs that wait for their turn or run
+	active     int    // jobs that are queued or running
 	idle       []chan struct{}
 }
 
@@ -131,8 +130,8 @@ func New(cfg Config) *Sender {
 	return s
 }
 
-// Posting is the webhooks of one commit, rendered but not yet sent: they are
-// saved together with the commit first.
+// Posting holds the webhooks of one commit, which are saved together with it before
+// they are sent.
 type Posting struct {
 	sender     *Sender
 	deliveries []*delivery
@@ -180,12 +179,12 @@ func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	case faults.DelayWebhook:
 		d.First = d.First.Add(f.Delay)
 		d.Next = d.First
-	default: // the other kinds act on an attempt, or on none
+	default: // the other kinds of fault change an attempt, if anything
 	}
 	return d
 }
 
-// Shorten returns what the events don't say of their deliveries, for
+// Shorten returns the data of the deliveries that the events do not contain, for
 // [Sender.LoadPosting].
 func (p *Posting) Shorten() []SavedDelivery {
 	list := make([]SavedDelivery, len(p.deliveries))
@@ -196,7 +195,7 @@ func (p *Posting) Shorten() []SavedDelivery {
 	return list
 }
 
-// Send queues the deliveries. It returns soon and sends nothing itself.
+// Send queues the deliveries and returns without waiting for them.
 func (p *Posting) Send() {
 	if len(p.deliveries) == 0 {
 		return
@@ -237,7 +236,7 @@ func (s *Sender) Fire(t clock.Timer) {
 	}
 }
 
-// StillApplies reports whether the attempt of a timer is still to be made.
+// StillApplies reports whether the attempt of a timer still has to be made.
 func (s *Sender) StillApplies(t clock.Timer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +306,7 @@ func (s *Sender) Wait(ctx context.Context) error {
 	}
 }
 
-// Close cancels running deliveries, and returns when none is left.
+// Close cancels running deliveries, and returns when they have ended.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -19,7 +19,7 @@ type State string
 const (
 	Pending    State = "pending"     // an attempt is running or planned
 	Delivered  State = "delivered"   // an attempt got a 2xx response
-	Failed     State = "failed"      // no attempt did, and no other is planned
+	Failed     State = "failed"      // every attempt failed, and no other is planned
 	Held       State = "held"        // held until it is released
 	Dropped    State = "dropped"     // dropped by a fault
 	NoEndpoint State = "no_endpoint" // no endpoint matches the event
@@ -82,7 +82,7 @@ func (m *message) bytes() ([]byte, error) {
 		if m.body == nil {
 			m.body, m.err = render(m.event)
 			m.size.Store(int64(len(m.body)))
-			m.event = nil // it refers to a version of a record that may be gone
+			m.event = nil // it refers to a version of a resource that may be gone
 		}
 	})
 	return m.body, m.err
@@ -166,7 +166,7 @@ func (s *Sender) forget(d *delivery) {
 // with the first delivery of its event.
 func (s *Sender) count(d *delivery) {
 	if s.byID[d.ID] != d {
-		return // forgotten meanwhile
+		return // dropped in the meantime
 	}
 	if d.message.paid == nil {
 		d.message.paid = d
@@ -189,8 +189,8 @@ const mapEntry = 64
 // finished reports whether no more attempts of d will be made.
 func (d *delivery) finished() bool { return d.State != Pending && d.State != Held }
 
-// Deliveries lists the deliveries of an account, or for "" all of them, the
-// oldest first.
+// Deliveries lists the deliveries of an account, the oldest first. "" means all
+// accounts.
 func (s *Sender) Deliveries(account string) []Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *Sender) Count() map[State]int {
 	return counts
 }
 
-// Delivery returns one delivery of an account; "" is any account.
+// Delivery returns one delivery of an account; "" means any account.
 func (s *Sender) Delivery(account, id string) (Delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// errForbidden is a delivery to an address that can't be a merchant's server.
+// errForbidden rejects an address that can't be a merchant's server.
 var errForbidden = errors.New("webhooks are not sent there")
 
 // networkTransport returns a transport that checks the address of every connection
-// when it is dialled, after the name was resolved. It uses no proxy, which would
+// when it is dialed, after the name was resolved. It uses no proxy, which would
 // bypass the check.
 func networkTransport() *http.Transport {
 	dialer := &net.Dialer{
@@ -97,8 +97,8 @@ func embedded(ip netip.Addr) []netip.Addr {
 	return found
 }
 
-// checkName rejects names that are reserved for documentation: a test that uses
-// one must not reach the network, and need not wait for it.
+// checkName rejects names that are reserved for documentation, so that a test that
+// uses one neither reaches the network nor waits for it.
 func checkName(host string) error {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, reserved := range [...]string{"example", "invalid", "example.com", "example.net", "example.org"} {

@@ -40,8 +40,8 @@ func CheckHeaders(names webhook.HeaderNames) error {
 	return nil
 }
 
-// isToken reports whether name is a common header name: HTTP would allow more
-// characters.
+// isToken reports whether name has only characters that are common in header names.
+// HTTP allows more.
 func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'

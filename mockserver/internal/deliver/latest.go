@@ -1,7 +1,7 @@
 package deliver
 
 // Latest lists up to n deliveries of an account that match, the newest first,
-// and reports whether there are more. "" is every account. Match gets a delivery
+// and reports whether there are more. "" means every account. Match gets a delivery
 // without its body and must return soon; nil matches all.
 func (s *Sender) Latest(account string, n int, match func(*Delivery) bool) (list []Delivery, more bool) {
 	s.mu.Lock()

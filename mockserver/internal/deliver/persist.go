@@ -60,8 +60,8 @@ func (s *Sender) LoadEndpoints(r Registry) {
 	}
 }
 
-// LoadDelivery restores a delivery, or its later state; nothing if its account
-// was reset meanwhile. A hold ends with its process.
+// LoadDelivery restores a delivery, or its later state; it does
+// nothing if the account has been reset since. A hold ends with its process.
 func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,8 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	}
 }
 
-// LoadPosting takes up what [Posting.Shorten] returned for the events of an account.
+// LoadPosting restores the deliveries from what [Posting.Shorten] returned for the
+// events of an account.
 func (s *Sender) LoadPosting(account string, events []engine.Event, list []SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +106,7 @@ func (s *Sender) loadDelivery(saved SavedDelivery, m *message) {
 		s.load(saved, m)
 		return
 	}
-	saved.Body = nil // the message has it
+	saved.Body = nil // it is in the message
 	d.SavedDelivery = saved
 	s.count(d)
 }

@@ -17,7 +17,7 @@ type queue struct {
 	jobs []*job
 }
 
-// job is one attempt to be made.
+// job is one attempt that has to be made.
 type job struct {
 	d         *delivery
 	scheduled bool // it is an attempt of the schedule
@@ -30,8 +30,8 @@ func (s *Sender) enqueue(j *job) {
 	s.push(j)
 }
 
-// enqueueReleased queues a job after those released before, which run strictly
-// one after the other.
+// enqueueReleased queues a job after those that were released before it. Released
+// jobs run strictly one after the other.
 func (s *Sender) enqueueReleased(j *job) {
 	s.active++
 	s.released = append(s.released, j)

@@ -75,7 +75,7 @@ func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
 	return f, ok, nil
 }
 
-// inject injects one fault.
+// inject carries out one fault.
 func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	if !f.Applied && !wait(r.Context(), f.Latency) {
 		panic(http.ErrAbortHandler) // the client is gone
@@ -95,7 +95,8 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	}
 }
 
-// refuse responds instead of the gateway, which may have executed the request.
+// refuse sends the response in place of the gateway's, which may have executed the
+// request.
 func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
 	if f.Applied {
 		in.Next.ServeHTTP(newRecording(w), r)
@@ -111,7 +112,7 @@ func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
 	f.write(w, r)
 }
 
-// corrupt lets the gateway respond and changes the response.
+// corrupt passes the request to the gateway and changes the response.
 func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 	rec := newRecording(w)
 	in.Next.ServeHTTP(rec, r)
@@ -188,7 +189,7 @@ func (r *recording) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 func (r *recording) NoteChange() { r.changed = true }
 
-// head writes the status and the headers for a body of a length.
+// head writes the status and the headers for a body of the given length.
 func (r *recording) head(length int) {
 	h := r.w.Header()
 	maps.Copy(h, r.header)

@@ -26,10 +26,10 @@ type Set struct {
 	// Seed makes probabilities repeat exactly.
 	Seed uint64
 	// Known reports whether pattern matches an operation or a kind of event;
-	// nil accepts any pattern. It rejects a mistyped fault, which would never
-	// fire.
+	// nil accepts any pattern. It catches mistyped patterns, which would never
+	// match.
 	Known func(webhook bool, pattern string) bool
-	// Events are notified of changes and hits; nil are not.
+	// Events is notified of changes and hits. It may be nil.
 	Events *events.Hub
 
 	armed atomic.Int32 // avoids the lock if there are no faults
@@ -133,7 +133,7 @@ func (s *Set) Reports(account string) []Report {
 	return reports
 }
 
-// Request has the parts of a request that are matched.
+// Request has the parts of a request that patterns are matched against.
 type Request struct{ Account, Operation, Method, Path string }
 
 // ForRequest returns the fault for a request.
@@ -194,8 +194,8 @@ func (w *waiting) fire() bool {
 // ("POST /v2/transactions", "/v2/transactions/{id}").
 func (r Request) Matches(pattern string) bool { return r.matches(pattern, PathMatches) }
 
-// Means reports whether a pattern matches some request of an operation, whose
-// path is a template.
+// Means reports whether a pattern can match a request of an operation, whose path
+// is a template.
 func (r Request) Means(pattern string) bool {
 	return r.matches(pattern, func(path, template string) bool {
 		return PathMatches(path, template) || PathMatches(template, path)

@@ -19,16 +19,16 @@ import (
 
 const (
 	defaultSize = 1000
-	maxBody     = 64 << 10 // bytes of a body that are kept
+	maxBody     = 64 << 10 // recorded bytes of a body
 )
 
 // Config configures a Journal. All fields but Size, Room and Events are
 // required.
 type Config struct {
-	Size      int                        // requests that are remembered; 0 is 1000
-	Room      *room.Room                 // memory shared with the server; the journal may use an eighth of it; nil is unlimited
+	Size      int                        // number of recorded requests; 0 means 1000
+	Room      *room.Room                 // memory shared with the server; the journal may use an eighth of it; nil means unlimited
 	Now       func() time.Time           // the virtual clock
-	Operation func(*http.Request) string // "transactions.create"; "" is none
+	Operation func(*http.Request) string // "transactions.create"; "" means none
 	Account   func(*http.Request) string // the key of the request's account; "" if unknown
 	Events    *events.Hub                // notified of each request, if not nil
 }
@@ -88,7 +88,7 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 		rec.reader = reader{r.Body, &rec.body}
 		rec.writer = writer{ResponseWriter: w, rec: rec}
 		r.Body = &rec.reader
-		defer func() { // a broken connection is a panic
+		defer func() { // a broken connection arrives as a panic
 			rec.duration = time.Since(began)
 			r.Body = rec.reader.ReadCloser
 			rec.reader, rec.writer = reader{}, writer{}
@@ -153,7 +153,7 @@ func (j *Journal) Statuses() map[int]uint64 {
 	return maps.Clone(j.statuses)
 }
 
-// Clear forgets the requests of an account, or for "" all of them.
+// Clear deletes the requests of an account; "" means all accounts.
 func (j *Journal) Clear(account string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// mask hides the secrets of one request: some members and headers by name, and
-// then their values wherever else they occur.
+// mask hides the secrets of one request: the values of certain members and headers,
+// and every other occurrence of these values.
 type mask struct {
 	keys    *regexp.Regexp
 	secrets []string
 }
 
-// shortest is the minimum length of a value to search for elsewhere: "x" is in
-// every text.
+// shortest is the minimum length of a value to search for elsewhere: "x" occurs
+// everywhere.
 const shortest = 6
 
 // maskFor collects the secrets of a request.
@@ -66,8 +66,7 @@ func (m *mask) add(secrets ...string) {
 	}
 }
 
-// credential collects the key in an Authorization header, in clear and in
-// base64.
+// credential collects the key in an Authorization header, plain and in base64.
 func (m *mask) credential(value string) {
 	m.add(value)
 	scheme, text, found := strings.Cut(value, " ")
@@ -91,7 +90,7 @@ func (m *mask) text(s string) string {
 	return m.keys.ReplaceAllString(s, "$1"+masking.Masked)
 }
 
-// path returns a path as it was escaped, unless it contains a card number.
+// path returns a path with its original escaping, unless it contains a card number.
 func (m *mask) path(u *url.URL) string {
 	if spec.HoldsCardNumber(u.Path) {
 		return m.text(spec.MaskCardNumbers(u.Path))

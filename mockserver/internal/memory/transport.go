@@ -18,7 +18,7 @@ import (
 	"syscall"
 )
 
-// RemoteAddr is what handlers see as the peer's address.
+// RemoteAddr is the client's address that handlers see.
 const RemoteAddr = "127.0.0.1:0"
 
 // ErrPanic is in the client's error if the handler panicked; the panic's value
@@ -55,7 +55,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.serve(t.Handler, r)
 	closeBody(req)
 	if err := context.Cause(req.Context()); err != nil {
-		return nil, err // the response came too late
+		return nil, err // the context ended first
 	}
 	return w.response(req)
 }
@@ -93,8 +93,8 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// serverRequest turns a client's request into one as net/http passes it to a
-// handler.
+// serverRequest converts a client's request into one like those that net/http
+// passes to handlers.
 func serverRequest(req *http.Request) (*http.Request, error) {
 	uri := req.URL.RequestURI()
 	u, err := url.ParseRequestURI(uri)
@@ -132,13 +132,13 @@ func serverRequest(req *http.Request) (*http.Request, error) {
 // error. Everything written before is lost, as in a reset.
 type Aborter interface{ Abort(err error) }
 
-// Reset resets the connection of w, as if the peer had died: a client in memory
-// gets an error that is syscall.ECONNRESET, one behind a socket gets the RST
-// itself. It does not return: it ends the handler.
+// Reset resets the connection of w, as if the server had died: an in-memory client
+// gets an error that matches syscall.ECONNRESET, a client with a socket gets the
+// RST. It does not return: it ends the handler.
 func Reset(w http.ResponseWriter) { abort(w, "read", syscall.ECONNRESET) }
 
-// Refuse is Reset for a server that is not there: a client in memory gets an
-// error of dialling that is syscall.ECONNREFUSED, one behind a socket a reset.
+// Refuse is like Reset, for a server that is down: an in-memory client gets a dial
+// error that matches syscall.ECONNREFUSED, a client with a socket gets a reset.
 func Refuse(w http.ResponseWriter) { abort(w, "dial", syscall.ECONNREFUSED) }
 
 func abort(w http.ResponseWriter, op string, errno syscall.Errno) {
@@ -241,7 +241,7 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// Flush implements http.Flusher: the status is written, the rest waits.
+// Flush implements http.Flusher. It writes only the status.
 func (w *responseWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
 func bodyAllowed(status int) bool {
@@ -280,7 +280,7 @@ func (w *responseWriter) response(req *http.Request) (*http.Response, error) {
 
 // body is a response's body. Its memory is reused once it is closed.
 type body struct {
-	mu  sync.Mutex    // a Close may come while it is read
+	mu  sync.Mutex    // Close may be called during a Read
 	buf *bytes.Buffer // nil if there is none
 	cut bool          // the connection broke before its end
 
@@ -313,7 +313,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// buffers are reused for responses; those longer than maxBuffer are not.
+// buffers holds response buffers for reuse, up to maxBuffer long.
 var buffers sync.Pool
 
 const maxBuffer = 64 << 10

@@ -1,5 +1,5 @@
-// Package snapfile is the form of a snapshot outside the server: a JSON object
-// that names its format and version, and has a checksum.
+// Package snapfile defines the file format of a snapshot: a JSON object with the
+// name and version of the format and a checksum.
 package snapfile
 
 import (
@@ -13,27 +13,27 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Format and Version name the form. The version changes when older files can no
-// longer be read.
+// Format and Version identify the format. The version changes when older files can
+// no longer be read.
 const (
 	Format  = "mockgateway-snapshot"
 	Version = 3
 )
 
-// ErrFile is why bytes can't be read as a snapshot.
+// ErrFile means that the bytes can't be read as a snapshot.
 var ErrFile = errors.New("not a snapshot of the mock gateway")
 
-// File is a snapshot as it is saved.
+// File is a saved snapshot.
 type File struct {
 	Format      string         `json:"format"`      // "mockgateway-snapshot"
-	Version     int            `json:"version"`     // of the form
+	Version     int            `json:"version"`     // of the format
 	Dialect     string         `json:"dialect"`     // of the server
 	Environment string         `json:"environment"` // of the server
 	Checksum    string         `json:"sha256"`      // of the state without white space, in hex
-	State       jsontext.Value `json:"state"`       // the gateway's own form
+	State       jsontext.Value `json:"state"`       // in the store's format
 }
 
-// Seal returns the bytes of a file with a state.
+// Seal returns the bytes of a file that contains state.
 func Seal(f File, state any) ([]byte, error) {
 	b, err := json.Marshal(state)
 	if err != nil {
@@ -44,8 +44,8 @@ func Seal(f File, state any) ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// Open reads a file and checks that it is whole. Its error says what is wrong
-// and matches [ErrFile].
+// Open reads a file and verifies its checksum. Its error says what is wrong and
+// matches [ErrFile].
 func Open(b []byte) (File, error) {
 	var f File
 	var broken *json.SyntaxError
@@ -63,7 +63,7 @@ func Open(b []byte) (File, error) {
 	case err != nil:
 		return f, fmt.Errorf("%w: %w", ErrFile, err)
 	}
-	var compact bytes.Buffer // so that a file may be indented
+	var compact bytes.Buffer // the file may have been indented
 	if err := json.Compact(&compact, f.State); err != nil || checksum(compact.Bytes()) != f.Checksum {
 		return f, fmt.Errorf("%w: it is damaged or was changed: its checksum is another", ErrFile)
 	}

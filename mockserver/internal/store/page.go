@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Query selects records of a table and a page of them, newest first.
+// Query selects resources of a table and a page of them, newest first.
 type Query[R any] struct {
 	Limit  int
-	Cursor string // "" is the first page
+	Cursor string // "" means the first page
 	Prev   bool   // the page before the cursor instead of after it
-	Skip   int    // records to leave out, for lists by page number
+	Skip   int    // number of resources to skip, for lists by page number
 
-	Since, Until time.Time       // both inclusive; zero is open
+	Since, Until time.Time       // both inclusive; zero means no limit
 	Match        func(r *R) bool // a filter beyond the indexes; nil accepts all
 
 	facets   []choice[Facet[R]]
@@ -33,7 +33,7 @@ type Facet[R any] int
 // resources share one.
 type Posting[R any] int
 
-// choice is a condition on an index: one of values.
+// choice is a condition on an index: the value is one of values.
 type choice[I any] struct {
 	index  I
 	values []string
@@ -54,10 +54,10 @@ func (q *Query[R]) Is(posting Posting[R], value string) {
 	}
 }
 
-// Page is a part of the selected records, newest first.
+// Page is a part of the selected resources, newest first.
 type Page[R any] struct {
 	Rows  []*R
-	Total int    // selected records on all pages
+	Total int    // number of selected resources on all pages
 	Next  string // cursor of the older page; "" on the last one
 	Prev  string // cursor of the newer page; "" on the first one
 }
@@ -65,7 +65,7 @@ type Page[R any] struct {
 // ErrCursor means that a cursor was not issued for this list.
 var ErrCursor = errors.New("not a cursor of this list")
 
-// Page returns the page that q asks for.
+// Page returns the page that q selects.
 func (t *Table[R]) Page(q Query[R]) (Page[R], error) {
 	s := t.selected(q)
 	start := len(t.rows)
@@ -87,8 +87,8 @@ func (t *Table[R]) Page(q Query[R]) (Page[R], error) {
 		p.Rows[i] = t.rows[pos]
 	}
 	if len(at) == 0 {
-		// The records here are no longer selected, but a page other than the
-		// first needs a cursor back.
+		// The resources here are no longer selected, but a page other than the
+		// first needs a cursor to the previous one.
 		if _, more := s.after(start); more && !q.Prev && start > 0 && start < len(t.rows) {
 			p.Prev = t.cursor(start - 1)
 		}
@@ -103,7 +103,7 @@ func (t *Table[R]) Page(q Query[R]) (Page[R], error) {
 	return p, nil
 }
 
-// All returns the selected records, newest first, without paging.
+// All returns all selected resources, newest first.
 func (t *Table[R]) All(q Query[R]) []*R {
 	s := t.selected(q)
 	var rows []*R
@@ -283,8 +283,8 @@ func (s *selection[R]) count() int {
 	return n
 }
 
-// cursor names a row of this table by its position, with a checksum, so that a
-// made-up or truncated cursor is rejected.
+// cursor returns the cursor of a row: its position and a checksum, so that made-up
+// and truncated cursors are rejected.
 func (t *Table[R]) cursor(at int) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(at)) //nolint:gosec // as in put
 	b = binary.BigEndian.AppendUint32(b, t.checksum(b))

@@ -41,8 +41,8 @@ func sizeOfResponses(list []*engine.Response) (bytes int64) {
 }
 
 // Once runs do for a request with an idempotency key, or returns the response that
-// is stored for it and true. It holds the account's lock meanwhile: of concurrent
-// requests with one key only one is executed.
+// is stored for the key, and true. It holds the account's lock, so of concurrent
+// requests with the same key only one is executed.
 //
 // do applies at most one transition on the handle it gets. Its change and the
 // response are committed together.

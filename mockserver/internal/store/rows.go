@@ -5,7 +5,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/room"
 )
 
-// record is an entry of a table.
+// record is a resource in a table.
 type record[R any] interface {
 	*R
 	Stamp() *engine.Row
@@ -22,7 +22,7 @@ func (d *Data) stamp(c engine.Change) {
 	stampAll(&d.Sessions, c.Sessions)
 }
 
-// growth returns by approximately how many bytes c makes the account grow.
+// growth returns the approximate number of bytes that c adds to the account.
 func (d *Data) growth(c engine.Change) int64 {
 	return growthOf(&d.Transactions, c.Transactions) +
 		growthOf(&d.Customers, c.Customers) +
@@ -42,8 +42,8 @@ func eventsSize(c engine.Change) (bytes int64) {
 	return bytes
 }
 
-// put stores the stamped records of c and its other changes. It returns by
-// approximately how many bytes the account grows, with the replaced versions, which
+// put stores the stamped resources of c and its other changes. It returns the
+// approximate growth of the account in bytes, including the replaced versions, which
 // are kept for a while.
 func (d *Data) put(c engine.Change) (bytes int64) {
 	bytes = putAll(&d.Transactions, c.Transactions) +

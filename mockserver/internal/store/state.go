@@ -19,7 +19,7 @@ type AccountState struct {
 	Key     string
 	IDs     []byte        // the state of its source of ids
 	Records engine.Change // every record, with the balance and the spent tokens
-	Days    []Day         `json:",omitempty"` // what moved the balance
+	Days    []Day         `json:",omitempty"` // the movements of the balance
 }
 
 // State returns a consistent copy of the store.
@@ -35,7 +35,7 @@ func (s *Store) StateAt(then func()) (State, error) {
 }
 
 func (s *Store) copy(then func()) (state State, err error) {
-	s.mu.RLock() // no account is opened; who holds an account's lock never waits for this one
+	s.mu.RLock() // no account is opened meanwhile; a holder of an account's lock never waits for this one
 	defer s.mu.RUnlock()
 	for _, key := range slices.Sorted(maps.Keys(s.accounts)) {
 		a := s.accounts[key]
@@ -69,7 +69,7 @@ func (a *Account) state() (AccountState, error) {
 	}}, err
 }
 
-// Restore puts the store back into a state. Accounts that are not in the state
+// Restore sets the store to a state. Accounts that are not in the state
 // are emptied. An error leaves the store unchanged.
 func (s *Store) Restore(state State) error {
 	sources := make([]IDs, len(state.Accounts))
@@ -108,7 +108,7 @@ func (a *Account) fill(d Data) {
 	a.data = d
 }
 
-// empty drops all records and their timers. The source of ids continues, so
+// empty deletes all resources and their timers. The source of ids continues, so
 // that no id is generated twice.
 func (a *Account) empty() {
 	a.fill(newData(a.store.cfg.Opening))
@@ -126,8 +126,8 @@ func (a *Account) Reset() *engine.Refusal {
 	return refusal
 }
 
-// Split takes the records out of the state and returns them as commits of at most n
-// records each, for [Store.Replay] after [Store.Restore] of the rest.
+// Split removes the resources from the state and returns them as commits of at most
+// n resources each, for [Store.Replay] after [Store.Restore] of the rest.
 func (s *State) Split(n int) iter.Seq[Commit] {
 	whole := slices.Clone(s.Accounts)
 	for i := range s.Accounts {

@@ -35,8 +35,8 @@ type IDs interface {
 	UnmarshalBinary(state []byte) error
 }
 
-// Outbox gets every commit, in order and with the account's lock held. It must
-// return soon and must not call the store.
+// Outbox receives every commit, in order and with the account's lock held. It must
+// not block for long and must not call the store.
 type Outbox interface {
 	// Persist saves a commit together with its webhooks before it becomes
 	// visible: an error prevents the commit. The function that it returns sends
@@ -70,9 +70,9 @@ type Config struct {
 	Fee     int64
 	Opening int64 // the balance of a new account, in cents
 	// Room is the memory that accounts and records share with the rest of the
-	// server; nil is unlimited.
+	// server; nil means unlimited.
 	Room *room.Room
-	// Events gets every change of a status; nil gets none.
+	// Events receives every change of a status. It may be nil.
 	Events *events.Hub
 }
 
@@ -98,7 +98,7 @@ const accountSize = 4 << 10
 // Account returns the account of a key, which is opened on first use regardless
 // of the limit: requests from outside use [Store.Open].
 func (s *Store) Account(key string) *Account {
-	a, _ := s.account(key, true) // never refused
+	a, _ := s.account(key, true) // it can't be rejected
 	return a
 }
 
@@ -144,8 +144,8 @@ func (s *Store) Accounts() []string {
 	return slices.Sorted(maps.Keys(s.accounts))
 }
 
-// StillApplies reports whether a timer still fits its record's state: one that does
-// not changes nothing when it fires.
+// StillApplies reports whether a timer still applies to the state of its resource. A
+// timer that doesn't changes nothing when it fires.
 func (s *Store) StillApplies(t clock.Timer) bool { return s.Account(t.Account).stillApplies(t) }
 
 // Fire runs the transition of a due timer. An outdated timer changes nothing.

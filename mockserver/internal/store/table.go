@@ -10,7 +10,7 @@ import (
 
 // schema defines how a table stores records of type R.
 type schema[R any] struct {
-	name string // for cursors: one of another table is rejected
+	name string // in cursors, so that one of another table is rejected
 	id   func(*R) string
 	size func(*R) int64 // an estimate, for the memory limit
 	// created is for lists by date. Nil: none.
@@ -29,7 +29,7 @@ type Table[R any] struct {
 	byID   map[string]uint32
 	byRef  map[string]uint32
 
-	before   map[string]*R // the latest replaced records, by id
+	before   map[string]*R // the latest replaced versions, by id
 	replaced []string      // their ids, a ring with the oldest at oldest
 	oldest   int
 
@@ -72,7 +72,7 @@ func (t *Table[R]) Counts(facet Facet[R]) map[string]int {
 	return counts
 }
 
-// maxBefore is how many replaced records a table remembers.
+// maxBefore is the number of replaced versions that a table remembers.
 const maxBefore = 1024
 
 // Before returns the resource before its last change: nil if that was its
@@ -88,7 +88,7 @@ func (t *Table[R]) Before(id string) *R {
 	return nil
 }
 
-// remember stores a replaced record, instead of the oldest one.
+// remember stores a replaced version in place of the oldest one.
 func (t *Table[R]) remember(id string, old *R) {
 	if t.before == nil {
 		t.before = map[string]*R{}
@@ -109,7 +109,8 @@ func (t *Table[R]) remember(id string, old *R) {
 	t.before[id] = old
 }
 
-// ByRef returns the resource with a reference, or nil; "" is none.
+// ByRef returns the resource with a reference, or nil. No resource has the
+// reference "".
 func (t *Table[R]) ByRef(ref string) *R {
 	if at, ok := t.byRef[ref]; ok && ref != "" {
 		return t.rows[at]
@@ -117,8 +118,8 @@ func (t *Table[R]) ByRef(ref string) *R {
 	return nil
 }
 
-// put adds the seq-th record of the table or replaces the one with its id. It returns
-// by approximately how many bytes the table grows.
+// put adds the seq-th resource of the table, or replaces the one with the same id.
+// It returns the approximate growth of the table in bytes.
 func (t *Table[R]) put(r *R, seq uint64) (bytes int64) {
 	id := t.schema.id(r)
 	if seq != uint64(len(t.rows))+1 { // otherwise the record is new

@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// Transition is a function of the engine that acts on one record.
+// Transition is a function of the engine that acts on one resource.
 type Transition[R any] func(env engine.Env, r *R) (engine.Change, *engine.Refusal)
 
 // Transaction runs a transition of one transaction, with its effects on its
@@ -78,7 +78,7 @@ func transition[R any](
 	return after, nil
 }
 
-// follow adds to a change of transactions its effects on the records that they
+// follow adds to a change of transactions its effects on the resources that they
 // belong to.
 func (d *Data) follow(c engine.Change) (engine.Change, *engine.Refusal) {
 	for _, t := range c.Transactions {
@@ -119,7 +119,7 @@ func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	if refusal != nil {
 		c = engine.Change{}
 	} else if resourceOf(kind) == "transaction" {
-		c, _ = a.data.follow(c) // empty if it is refused
+		c, _ = a.data.follow(c) // empty if it is rejected
 	}
 	return a.commit(c, &t)
 }
