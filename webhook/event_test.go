@@ -361,8 +361,11 @@ func TestReadingIsLinear(t *testing.T) {
 			require.NoError(t, json.Unmarshal(raw, &v))
 		}
 		const tick = 10 * time.Millisecond // resolution of the kernel's accounting
-		// A quadratic search takes about 80 times as long.
+		// A quadratic search takes about 80 times as long, every time.
 		ours, linear := processorTime(read), processorTime(decode)
+		for tries := 1; tries < 5 && ours >= 25*max(linear, tick); tries++ {
+			ours = processorTime(read)
+		}
 		assert.Less(t, ours, 25*max(linear, tick), "%s: %s, and encoding/json takes %s", name, ours, linear)
 	}
 }
