@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// HasTokenPrefix reports whether s starts like a payment token of the
-// client-side payment element.
+// HasTokenPrefix reports whether s has a prefix of the client-side payment
+// element's tokens.
 func HasTokenPrefix(s string) bool {
 	return IsSingleUse(s) || strings.HasPrefix(s, "pgpm_")
 }
@@ -20,8 +20,8 @@ func HasTokenPrefix(s string) bool {
 // are reusable.
 func IsSingleUse(token string) bool { return strings.HasPrefix(token, "pgct_") }
 
-const noCardData = "card data must never go to the API, which would bring you and the gateway under PCI DSS: " +
-	"send the token that the client-side payment element made"
+const noCardData = "card data must never be sent to the API, because it would bring you and the gateway into PCI DSS scope: " +
+	"send a token from the client-side payment element instead"
 
 // CardData reports whether a member is card data, judged by its name and its
 // value. The client, the mock gateway and the journal share it. text is the
@@ -33,13 +33,13 @@ func CardData(name string, kind jsontext.Kind, text string) bool {
 	case class == cardObject && kind == '{', class == expiryMember && kind == '"' && isExpiry(text):
 		return true
 	default:
-		return HoldsCardNumber(name) || holdsNumber(name, kind, text)
+		return ContainsCardNumber(name) || valueIsCard(name, kind, text)
 	}
 }
 
-// holdsNumber reports whether the value of the member called name contains a
+// valueIsCard reports whether the value of the member called name contains a
 // card number.
-func holdsNumber(name string, kind jsontext.Kind, text string) bool {
+func valueIsCard(name string, kind jsontext.Kind, text string) bool {
 	switch {
 	case len(text) < minDigits || kind != '"' && kind != '0':
 		return false
@@ -51,17 +51,17 @@ func holdsNumber(name string, kind jsontext.Kind, text string) bool {
 			}
 			text = strconv.FormatInt(v, 10)
 		}
-		return HoldsCardNumber(text) && !isAmount(name) && !excused(name, text)
+		return ContainsCardNumber(text) && !isAmount(name) && !exempt(name, text)
 	default:
-		return HoldsCardNumber(text) && !excused(name, text)
+		return ContainsCardNumber(text) && !exempt(name, text)
 	}
 }
 
-// excused reports whether the member's name explains the digits. References,
-// SKUs and ids may be any number. Phone numbers and documents have at most 13
-// digits, or 14 for a CNPJ, which isCardNumber excludes; a longer value may be
-// a card.
-func excused(name, text string) bool {
+// exempt reports whether digits that look like a card number are allowed under
+// this member name. References, SKUs and ids may be any number. Phone numbers
+// and documents have at most 13 digits, or 14 for a CNPJ, which isCardNumber
+// excludes; a longer value may be a card number.
+func exempt(name, text string) bool {
 	if !digits(text) {
 		return false
 	}
@@ -74,7 +74,7 @@ func excused(name, text string) bool {
 	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "_ref") || strings.HasSuffix(name, "Ref")
 }
 
-// isAmount reports whether the member's name marks its number as an amount.
+// isAmount reports whether a member with this name contains an amount.
 func isAmount(name string) bool {
 	switch name {
 	case "amount", "price", "unitPrice", "value", "total", "quantity":
@@ -133,7 +133,7 @@ var cardNames = readNames(map[class]string{
 
 type names struct {
 	class map[string]class
-	begin [26][26]uint32 // indexed by the first two letters: a bit set of the third; few other names match
+	begin [26][26]uint32 // a bit set of third letters, indexed by the first two; few other names match
 }
 
 func readNames(lists map[class]string) *names {
@@ -203,7 +203,7 @@ func (c *checker) isCard(name string, at int) bool {
 	case '"':
 		return CardData(name, kind, c.doc.Text(at))
 	case '[':
-		return HoldsCardNumber(name)
+		return ContainsCardNumber(name)
 	default:
 		return CardData(name, kind, c.doc.Raw(at))
 	}

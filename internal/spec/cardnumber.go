@@ -8,11 +8,11 @@ import (
 // minDigits is the length of the shortest card number.
 const minDigits = 13
 
-// HoldsCardNumber reports whether s contains a card number: 13 to 19 digits,
+// ContainsCardNumber reports whether s contains a card number: 13 to 19 digits,
 // in one run or grouped as on a card, with an issuer's prefix, a length that
-// the issuer uses, and a valid Luhn digit. The Luhn digit alone is not enough:
-// one number in ten passes by chance.
-func HoldsCardNumber(s string) bool {
+// the issuer uses, and a valid Luhn check digit. The check digit alone is not
+// enough: one number in ten passes by chance.
+func ContainsCardNumber(s string) bool {
 	_, end := findCard(s, 0)
 	return end > 0
 }
@@ -45,7 +45,7 @@ func findCard(s string, from int) (start, end int) {
 		}
 		switch n := j - i; {
 		case n >= minDigits:
-			if opens(s, i, n) && closes(s, j) && isCardNumber(s[i:j]) {
+			if mayStart(s, i, n) && mayEnd(s, j) && isCardNumber(s[i:j]) {
 				return i, j
 			}
 		case n == 4 || n == 8:
@@ -61,7 +61,7 @@ func findCard(s string, from int) (start, end int) {
 // findGroups looks for a card number in groups, such as 4-4-4-4 and 4-6-5. The
 // first group is s[i:j].
 func findGroups(s string, i, j int) (end int) {
-	if !opens(s, i, 16) {
+	if !mayStart(s, i, 16) {
 		return 0
 	}
 	var buf [19]byte
@@ -77,16 +77,16 @@ func findGroups(s string, i, j int) (end int) {
 		if j == first || j-first > 8 {
 			return 0
 		}
-		if len(digits) >= minDigits && closes(s, j) && !goesOn(s, j) && isCardNumber(string(digits)) {
+		if len(digits) >= minDigits && mayEnd(s, j) && !continues(s, j) && isCardNumber(string(digits)) {
 			return j
 		}
 	}
 	return 0
 }
 
-// goesOn reports whether the group that ends at i is followed by a hyphen and
-// more characters: the first groups of a UUID may all be digits.
-func goesOn(s string, i int) bool {
+// continues reports whether the group that ends at i is followed by a hyphen
+// and a word character: the first groups of a UUID may be all digits.
+func continues(s string, i int) bool {
 	return i+1 < len(s) && s[i] == '-' && isWord(s[i+1])
 }
 
@@ -96,9 +96,9 @@ func isWord(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// opens reports whether a card number of n digits may begin at i: not inside a
-// word, not after a decimal point, and not after the plus of a phone number.
-func opens(s string, i, n int) bool {
+// mayStart reports whether a card number of n digits may start at i: not inside
+// a word, not after a decimal point, and not after the + of a phone number.
+func mayStart(s string, i, n int) bool {
 	if i == 0 {
 		return true
 	}
@@ -114,8 +114,8 @@ func opens(s string, i, n int) bool {
 	}
 }
 
-// closes reports whether a card number may end at i.
-func closes(s string, i int) bool {
+// mayEnd reports whether a card number may end at i.
+func mayEnd(s string, i int) bool {
 	if i == len(s) {
 		return true
 	}
@@ -139,14 +139,14 @@ func isCardNumber(digits string) bool {
 	}
 }
 
-func luhn(digits string) bool { return endsRight(digits, "0246813579") } // the digit sum of twice each digit
+func luhn(digits string) bool { return sumsToTens(digits, "0246813579") } // for each digit, the digit sum of its double
 
 // isGTIN reports whether the check digit of an EAN-13 is valid.
-func isGTIN(digits string) bool { return endsRight(digits, "0369258147") } // the last digit of three times each digit
+func isGTIN(digits string) bool { return sumsToTens(digits, "0369258147") } // for each digit, the last digit of its triple
 
-// endsRight reports whether the digits sum to a multiple of ten, with every
-// second digit from the right replaced by its weighted value.
-func endsRight(digits, weighted string) bool {
+// sumsToTens reports whether the digits sum to a multiple of ten, with every
+// second digit from the right replaced by its entry in weighted.
+func sumsToTens(digits, weighted string) bool {
 	sum := 0
 	for i := range len(digits) {
 		c := digits[i]

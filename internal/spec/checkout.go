@@ -44,7 +44,7 @@ var HostedCheckout = struct{ Open, Pay Operation }{
 	Pay:  operation("hosted_checkout.pay", "POST /v2/checkout/{slug}/pay", Keyed, HostedPayment),
 }
 
-// CheckoutLink holds the rules of POST /v2/checkout-links: a link has either
+// CheckoutLink checks the body of POST /v2/checkout-links: a link has either
 // products or an amount.
 func CheckoutLink(o *Object) {
 	switch {
@@ -86,12 +86,12 @@ func oneCurrency(o *Object) {
 		case first == "":
 			first = currency
 		case currency != "" && currency != first && BillingCurrencies.Has(currency) && BillingCurrencies.Has(first):
-			p.Fail("currency", CodeInvalid, "must be %s: all products of a checkout link have the link's currency", first)
+			p.Fail("currency", CodeInvalid, "must be %s: a checkout link and all its products must have the same currency", first)
 		}
 	}
 }
 
-// linkProduct holds the document's rules of a link's product. Members that
+// linkProduct checks a link's product by the document's rules. Members that
 // other products have too have the same limits.
 func linkProduct(o *Object) {
 	o.String("external_id", Optional).MinLen(1)
@@ -103,7 +103,7 @@ func linkProduct(o *Object) {
 	linkProductDetails(o)
 }
 
-// liveLinkProduct holds the live dialect's rules of a link's product.
+// liveLinkProduct checks a link's product by the live dialect's rules.
 func liveLinkProduct(o *Object) {
 	o.String("external_id", Required).Len(1, MaxLiveExternalID)
 	o.String("name", Required).Len(1, MaxProductName)
@@ -114,7 +114,7 @@ func liveLinkProduct(o *Object) {
 	linkProductDetails(o)
 }
 
-// linkProductDetails holds the rules that both dialects share.
+// linkProductDetails checks the members with the same rules in both dialects.
 func linkProductDetails(o *Object) {
 	o.String("image_url", Nullable).WebURL()
 	o.Enum("type", Optional, ItemTypes)
@@ -122,13 +122,13 @@ func linkProductDetails(o *Object) {
 	o.Object("metadata", Nullable, nil)
 }
 
-// CheckoutSlug holds the rule of the slug in checkout paths, checked as a
-// parameter called slug.
+// CheckoutSlug checks the slug of a checkout path, passed as a parameter called
+// slug.
 func CheckoutSlug(o *Object) {
 	o.String("slug", Required).Len(MinSlug, MaxSlug)
 }
 
-// CheckoutSession holds the rules of PATCH /v2/checkout/{slug}/session. A
+// CheckoutSession checks the body of PATCH /v2/checkout/{slug}/session. A
 // session is filled in step by step, so every member of the buyer is optional,
 // but a document or an address must be complete if it is sent.
 func CheckoutSession(o *Object) {
@@ -145,10 +145,10 @@ func sessionBuyer(o *Object) {
 	o.Object("address", Nullable, Address)
 }
 
-// HostedSession holds the rules of POST /v2/checkout/{slug}/session.
+// HostedSession checks the body of POST /v2/checkout/{slug}/session.
 func HostedSession(o *Object) { o.String("referrer_url", Nullable) }
 
-// HostedPayment holds the rules of POST /v2/checkout/{slug}/pay. Members that
+// HostedPayment checks the body of POST /v2/checkout/{slug}/pay. Members that
 // the session already has may be omitted.
 func HostedPayment(o *Object) {
 	o.String("session_token", Required).MinLen(1)

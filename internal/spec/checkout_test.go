@@ -118,7 +118,7 @@ func TestCheckoutSessionEdges(t *testing.T) {
 func TestAllProductsOfALinkHaveOneCurrency(t *testing.T) {
 	t.Parallel()
 	mug := func(currency string) string { return `{"name":"Mug","price":1,"currency":` + currency + `}` }
-	const want = "must be BRL: all products of a checkout link have the link's currency"
+	const want = "must be BRL: a checkout link and all its products must have the same currency"
 	for body, field := range map[string]string{
 		`{"currency":"BRL","products":[` + mug(`"BRL"`) + `,` + product + `]}`:                      "",
 		`{"currency":"BRL","products":[` + mug(`"USD"`) + `]}`:                                      "products[0].currency",
@@ -134,7 +134,7 @@ func TestAllProductsOfALinkHaveOneCurrency(t *testing.T) {
 		}
 		assert.Equal(t, []spec.Violation{{Field: field, Message: want, Code: spec.CodeInvalid}}, found, body)
 	}
-	for _, wrong := range []string{ // is reported once, not as a different currency as well
+	for _, wrong := range []string{ // reported once, not also as a different currency
 		`{"currency":"XXX","products":[` + mug(`"BRL"`) + `]}`, `{"currency":"BRL","products":[` + mug(`"XXX"`) + `]}`,
 		`{"currency":"BRL","products":[` + mug(`7`) + `]}`, `{"currency":"BRL","products":{"a":` + mug(`"USD"`) + `}}`,
 		`{"currency":"BRL","products":["USD"]}`, `{"currency":"BRL","products":[["currency","USD"]]}`,

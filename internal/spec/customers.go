@@ -26,14 +26,14 @@ var (
 // livePhoneDigits is the length of a Brazilian area code and mobile number.
 const livePhoneDigits = 11
 
-// Customer holds the rules of POST /v2/customers.
+// Customer checks the body of POST /v2/customers.
 func Customer(o *Object) {
 	o.String("name", Required).MinLen(1)
 	o.String("email", Required).Email()
 	phone := o.String("phone", Nullable)
 	if o.Variant().Dialect.Live(CustomerPhone) {
 		phone.Match(func(s string) bool { return len(s) == livePhoneDigits && digits(s) },
-			"must be an area code and a mobile number, 11 digits")
+			"must be 11 digits: an area code and a mobile number")
 	}
 	o.Object("document", Nullable, customerDocument)
 	o.String("externalRef", Nullable)
@@ -66,8 +66,8 @@ func isTwoLetters(s string) bool {
 	return len(s) == 2 && alphanumeric(s) && !strings.ContainsAny(s, "0123456789")
 }
 
-// CustomerList holds the rules of the query of GET /v2/customers. Its filters
-// are compared verbatim.
+// CustomerList checks the query of GET /v2/customers. Filters may be any
+// string.
 func CustomerList(o *Object) {
 	o.Int("page", Optional).Between(1, MaxCustomerPage)
 	o.Int("limit", Optional).Between(1, MaxCustomerPageSize)

@@ -21,40 +21,40 @@ const customerBase = `{
 func TestCustomer(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Customer, spec.Variant{}, customerBase, slices.Concat([]values{
-		{field: "name", allowed: []string{`"M"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeTooSmall})},
-		{field: "email", allowed: []string{`"a@b"`, `"josé@example.com"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeInvalid}, refusal{`"maria"`, spec.CodeInvalid},
-			refusal{`"Maria <maria@example.com>"`, spec.CodeInvalid})},
-		{field: "phone", allowed: []string{missing, `null`, `""`, `"+54 11 5555-0000"`}, refused: notA("string")},
-		{field: "document", allowed: []string{missing, `null`}, refused: notA("object")},
-		{field: "document.number", allowed: []string{`"1"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeTooSmall})},
-		{field: "document.type", refused: []refusal{gone(), null()}},
+		{field: "name", allowed: []string{`"M"`}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeTooSmall})},
+		{field: "email", allowed: []string{`"a@b"`, `"josé@example.com"`}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeInvalid}, rejection{`"maria"`, spec.CodeInvalid},
+			rejection{`"Maria <maria@example.com>"`, spec.CodeInvalid})},
+		{field: "phone", allowed: []string{missing, `null`, `""`, `"+54 11 5555-0000"`}, rejected: notA("string")},
+		{field: "document", allowed: []string{missing, `null`}, rejected: notA("object")},
+		{field: "document.number", allowed: []string{`"1"`}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeTooSmall})},
+		{field: "document.type", rejected: []rejection{absent(), null()}},
 		enum("document.type", spec.CustomerDocumentTypes),
-		{field: "externalRef", allowed: []string{missing, `null`, `""`}, refused: notA("string")},
+		{field: "externalRef", allowed: []string{missing, `null`, `""`}, rejected: notA("string")},
 		{field: "external_ref", allowed: []string{`7`}}, // not a member of this body
-		{field: "ip_address", allowed: []string{missing, `null`, `"2001:db8::1"`}, refused: notA("string",
-			refusal{`""`, spec.CodeInvalid}, refusal{`"203.0.113"`, spec.CodeInvalid}, refusal{`"fe80::1%eth0"`, spec.CodeInvalid})},
-		{field: "address", allowed: []string{missing, `null`}, refused: notA("object")},
+		{field: "ip_address", allowed: []string{missing, `null`, `"2001:db8::1"`}, rejected: notA("string",
+			rejection{`""`, spec.CodeInvalid}, rejection{`"203.0.113"`, spec.CodeInvalid}, rejection{`"fe80::1%eth0"`, spec.CodeInvalid})},
+		{field: "address", allowed: []string{missing, `null`}, rejected: notA("object")},
 	}, addressValues("address")))
 }
 
 // addressValues are the values of the address at path.
 func addressValues(path string) []values {
 	return []values{
-		{field: path + ".street", allowed: []string{text(1)}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeTooSmall})},
-		{field: path + ".city", allowed: []string{text(1)}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeTooSmall})},
-		{field: path + ".complement", allowed: []string{missing, `null`, `""`}, refused: notA("string")},
-		{field: path + ".number", allowed: []string{missing, `""`}, refused: notA("string", null())},
-		{field: path + ".neighborhood", allowed: []string{missing, `""`}, refused: notA("string", null())},
-		{field: path + ".zipCode", allowed: []string{missing, `""`}, refused: notA("string", null())},
-		{field: path + ".state", allowed: []string{missing, `"SP"`, `"s1p"`}, refused: []refusal{
+		{field: path + ".street", allowed: []string{text(1)}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeTooSmall})},
+		{field: path + ".city", allowed: []string{text(1)}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeTooSmall})},
+		{field: path + ".complement", allowed: []string{missing, `null`, `""`}, rejected: notA("string")},
+		{field: path + ".number", allowed: []string{missing, `""`}, rejected: notA("string", null())},
+		{field: path + ".neighborhood", allowed: []string{missing, `""`}, rejected: notA("string", null())},
+		{field: path + ".zipCode", allowed: []string{missing, `""`}, rejected: notA("string", null())},
+		{field: path + ".state", allowed: []string{missing, `"SP"`, `"s1p"`}, rejected: []rejection{
 			{`"S"`, spec.CodeTooSmall}, {`"SPAU"`, spec.CodeTooBig}, {`"S-"`, spec.CodeInvalid}, {`"S_"`, spec.CodeInvalid}, {`"Sã"`, spec.CodeInvalid}, null(),
 		}},
-		{field: path + ".country", allowed: []string{missing}, refused: []refusal{null()}},
+		{field: path + ".country", allowed: []string{missing}, rejected: []rejection{null()}},
 		enum(path+".country", spec.Countries),
 	}
 }
@@ -62,7 +62,7 @@ func addressValues(path string) []values {
 func TestCustomerLivePhone(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Customer, spec.Variant{Dialect: spec.LiveDialect}, customerBase, []values{
-		{field: "phone", allowed: []string{missing, `null`, `"11987654321"`}, refused: []refusal{
+		{field: "phone", allowed: []string{missing, `null`, `"11987654321"`}, rejected: []rejection{
 			{`"1198765432"`, spec.CodeInvalid},
 			{`"119876543210"`, spec.CodeInvalid},
 			{`"+1198765432"`, spec.CodeInvalid},
@@ -75,7 +75,7 @@ func TestCustomerLivePhone(t *testing.T) {
 func TestACustomersCountryIsTwoLettersInTheLiveDialect(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Customer, spec.Variant{Dialect: spec.LiveDialect}, customerBase, []values{
-		{field: "address.country", allowed: []string{missing, `"US"`, `"br"`}, refused: []refusal{
+		{field: "address.country", allowed: []string{missing, `"US"`, `"br"`}, rejected: []rejection{
 			{`"U"`, spec.CodeInvalid}, {`"USA"`, spec.CodeInvalid}, {`"U1"`, spec.CodeInvalid}, {`"12"`, spec.CodeInvalid}, {`"U-"`, spec.CodeInvalid},
 		}},
 	})
@@ -84,7 +84,7 @@ func TestACustomersCountryIsTwoLettersInTheLiveDialect(t *testing.T) {
 func TestCustomerList(t *testing.T) {
 	t.Parallel()
 	members := []values{
-		{field: "page", allowed: []string{"", "1", "1000000"}, refused: []refusal{
+		{field: "page", allowed: []string{"", "1", "1000000"}, rejected: []rejection{
 			{"0", spec.CodeTooSmall},
 			{"-1", spec.CodeTooSmall},
 			{"1000001", spec.CodeTooBig},
@@ -94,7 +94,7 @@ func TestCustomerList(t *testing.T) {
 			{"1e1", spec.CodeInvalidType},
 			{"0x1p4", spec.CodeInvalidType},
 		}},
-		{field: "limit", allowed: []string{"1", "100"}, refused: []refusal{
+		{field: "limit", allowed: []string{"1", "100"}, rejected: []rejection{
 			{"0", spec.CodeTooSmall}, {"101", spec.CodeTooBig}, {"many", spec.CodeInvalidType},
 		}},
 	}
@@ -104,6 +104,6 @@ func TestCustomerList(t *testing.T) {
 	checkQueryValues(t, spec.CustomerList, members)
 	checkQueryValues(t, spec.CustomerList, []values{
 		{field: "external_ref", allowed: []string{"4111111111111111"}},
-		{field: "search", refused: []refusal{{"4111111111111111", spec.CodeInvalid}}},
+		{field: "search", rejected: []rejection{{"4111111111111111", spec.CodeInvalid}}},
 	})
 }

@@ -23,8 +23,8 @@ func decoded(t *testing.T, body string, rule spec.Rule, v any) {
 	require.NoError(t, d.Decode(v))
 }
 
-// TestValuesInAnyNotationAreDecoded has rules that check the members in a
-// different order than the body, and one of them twice.
+// TestValuesInAnyNotationAreDecoded has a rule that checks the members in a
+// different order than the bodies have them, and one of them twice.
 func TestValuesInAnyNotationAreDecoded(t *testing.T) {
 	t.Parallel()
 	rule := func(o *spec.Object) {

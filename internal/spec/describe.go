@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Shape describes the rules of one value. The OpenAPI document is generated
+// Shape describes the rules for one value. The OpenAPI document is generated
 // from it. [Describe] runs a rule without input, and the rule records its
 // checks in the Shape.
 type Shape struct {
@@ -15,20 +15,20 @@ type Shape struct {
 	Presence Presence      // whether it may be missing or null
 	Kind     jsontext.Kind // of the value; 0 for a member that a rule reads but does not check
 	Integer  bool          // a number without a fraction
-	Joined   bool          // a query parameter that holds several values, joined by commas
+	Joined   bool          // a query parameter with several values, separated by commas
 
 	Min, Max       float64  // of a number; infinite if there is no limit
 	MinLen, MaxLen int      // characters or elements; MaxLen is -1 if there is no limit
-	Enum           []string // the values of a closed list
-	Musts          []string // the messages of further rules
+	Enum           []string // the only values that are allowed
+	Requirements   []string // the messages of other rules, such as "must be an https URL"
 
 	Members []*Shape // of an object, in the order of the rules
 	Element *Shape   // of an array
 }
 
-// Describe returns the checks that rule makes on a body without members, or a
-// query without parameters. Checks that depend on another member are not
-// included: use [Check] on such a body.
+// Describe returns the checks that rule runs on an empty body or query. Checks
+// that depend on another member's value are not included; to see those, run
+// [Check] on a body with that member.
 func Describe(rule Rule, v Variant) *Shape {
 	d, _ := Parse([]byte("{}"))
 	defer d.Release()
@@ -88,9 +88,9 @@ func (s *Shape) length(lo, hi int) {
 	}
 }
 
-func (s *Shape) must(message string) {
+func (s *Shape) require(message string) {
 	if s != nil {
-		s.Musts = append(s.Musts, message)
+		s.Requirements = append(s.Requirements, message)
 	}
 }
 
@@ -100,8 +100,8 @@ func (s *Shape) oneOf(values Set) {
 	}
 }
 
-// list records that the value holds elements of a kind. A string in a query is
-// a comma-joined list.
+// list records the kind of the value's elements. If the value is a string, it
+// is a query parameter with comma-separated elements.
 func (s *Shape) list(kind jsontext.Kind) *Shape {
 	if s == nil {
 		return nil
@@ -112,7 +112,7 @@ func (s *Shape) list(kind jsontext.Kind) *Shape {
 	return s.Element
 }
 
-// members runs the rule of the object called name in o.
+// members records the rule for the object called name in o.
 func (s *Shape) members(o *Object, name string, rule Rule) {
 	if s != nil && rule != nil {
 		member := o.c.doc.object(o, name, 0)

@@ -22,7 +22,7 @@ func TestDescribeListsEveryLimitOfABody(t *testing.T) {
 	assert.InDelta(t, spec.MaxAmount, amount.Max, 0)
 	assert.Equal(t, []string{"pix", "voucher", "credit_card"}, body.Member("method").Enum)
 	assert.Equal(t, spec.MaxNotifyURL, body.Member("notify_url").MaxLen)
-	assert.Equal(t, []string{"must be an https URL"}, body.Member("notify_url").Musts)
+	assert.Equal(t, []string{"must be an https URL"}, body.Member("notify_url").Requirements)
 
 	products := body.Member("products")
 	assert.Equal(t, [2]int{spec.MinProducts, spec.MaxProducts}, [2]int{products.MinLen, products.MaxLen})

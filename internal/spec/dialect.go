@@ -25,7 +25,7 @@ const (
 	D8
 	D10
 	D11
-	D12 // includes D17, which is about a member that only D12's live reading has
+	D12 // includes D17, which is about a member that exists only in D12's live reading
 	D13
 	D14
 	D15

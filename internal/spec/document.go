@@ -29,7 +29,8 @@ type Document struct {
 
 var pool = sync.Pool{New: func() any { return new(Document) }}
 
-// SyntaxError reports where a body is not a JSON object with unique names.
+// SyntaxError reports why a body is not a JSON object with unique member
+// names, and where.
 type SyntaxError struct {
 	Offset  int64  // bytes before the error
 	Pointer string // the member with the error, such as "products[0].name"; may be ""
@@ -45,10 +46,10 @@ func (e *SyntaxError) Error() string {
 	return e.Reason + " " + at
 }
 
-// Parse reads body, which must be one JSON object without duplicate names and
-// stay unchanged until Release.
+// Parse reads body, which must be a single JSON object without duplicate
+// names. The body must not change until Release.
 func Parse(body []byte) (*Document, error) {
-	d := pool.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
+	d := pool.Get().(*Document) //nolint:forcetypeassert // the pool contains only Documents
 	d.body, d.query = body, false
 	err := d.Document.Parse(body)
 	if err == nil {
@@ -85,7 +86,7 @@ func (d *Document) plainBody() []byte {
 	at := 0
 	for _, p := range d.plain {
 		if p.start < at {
-			continue // checked by two rules
+			continue // two rules rewrote the same value
 		}
 		out = append(append(out, d.body[at:p.start]...), p.text...)
 		at = p.end
@@ -93,8 +94,8 @@ func (d *Document) plainBody() []byte {
 	return append(out, d.body[at:]...)
 }
 
-// Decode reads the document into v, which points to a zero value, after
-// [Document.Check]. It converts only notations such as 1e3, never types.
+// Decode decodes the document into v, which must point to a zero value. Call
+// [Document.Check] first. Decode converts notations such as 1e3, but not types.
 func (d *Document) Decode(v any) error {
 	if len(d.plain) == 0 && d.Document.Decode(v) {
 		return nil
@@ -103,8 +104,8 @@ func (d *Document) Decode(v any) error {
 	return json.Unmarshal(d.plainBody(), v)
 }
 
-// Release returns the document to the pool. Neither it nor strings from it may
-// be used afterwards.
+// Release returns the document to the pool. The document and the strings
+// obtained from it must not be used afterwards.
 func (d *Document) Release() {
 	d.Reset()
 	d.body = nil
@@ -146,7 +147,7 @@ func parseQuery(q url.Values) (*Document, error) {
 	for name, values := range q {
 		members[strings.ToValidUTF8(name, "�")] = Joined(values)
 	}
-	body, _ := json.Marshal(members, jsontext.AllowInvalidUTF8(true)) // a map of strings always encodes
+	body, _ := json.Marshal(members, jsontext.AllowInvalidUTF8(true)) // encoding a map of strings can't fail
 	d, err := Parse(body)
 	if err != nil {
 		return nil, err

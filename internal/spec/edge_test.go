@@ -11,14 +11,14 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// edge is one limit: the last value that is allowed and the first that is
-// rejected, as JSON, with the code of the violation. The value missing removes
+// edge is a limit: the last value that is allowed and the first that is
+// rejected, as JSON, and the code of the violation. The value missing removes
 // the member.
 type edge struct {
-	field   string // "products[0].name"
-	allowed string
-	refused string
-	code    string
+	field    string // "products[0].name"
+	allowed  string
+	rejected string
+	code     string
 }
 
 const missing = golden.Missing
@@ -28,11 +28,11 @@ func checkEdges(t *testing.T, rule spec.Rule, base string, edges []edge) {
 	t.Helper()
 	require.Empty(t, check(t, base, rule), "the base body must be valid")
 	for _, e := range edges {
-		t.Run(e.field+" "+e.code+" "+shorten(e.refused), func(t *testing.T) {
+		t.Run(e.field+" "+e.code+" "+shorten(e.rejected), func(t *testing.T) {
 			t.Parallel()
 			assert.Empty(t, check(t, edit(t, base, e.field, e.allowed), rule), "allowed: %s", shorten(e.allowed))
-			found := check(t, edit(t, base, e.field, e.refused), rule)
-			require.Len(t, found, 1, "refused: %s", shorten(e.refused))
+			found := check(t, edit(t, base, e.field, e.rejected), rule)
+			require.Len(t, found, 1, "rejected: %s", shorten(e.rejected))
 			assert.Equal(t, e.field, found[0].Field)
 			assert.Equal(t, e.code, found[0].Code)
 			assert.NotEmpty(t, found[0].Message)

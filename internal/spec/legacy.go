@@ -1,6 +1,7 @@
 package spec
 
-// Legacy are the operations of the v1 surface and of the retired tokenization.
+// Legacy are the operations of the v1 surface and of the retired card
+// tokenization.
 var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentToken, CreatePaymentToken Operation }{
 	ConfigureIntegration: operation("legacy.configure_integration", "POST /v1/business/integration", Unsafe, LegacyIntegration),
 	Balance:              operation("legacy.balance", "GET /v1/account/balance", Safe, nil),
@@ -13,7 +14,7 @@ var Legacy = struct{ ConfigureIntegration, Balance, CreatePixPayment, PaymentTok
 // shared limits are in values.go.
 const (
 	MinLegacyExpiration = 1         // seconds
-	MaxLegacyExpiration = 1<<31 - 1 // seconds, 68 years: fits in a duration of nanoseconds
+	MaxLegacyExpiration = 1<<31 - 1 // seconds: 68 years, which fits in a time.Duration
 	MaxSplitPercent     = 100
 )
 
@@ -26,7 +27,7 @@ var (
 		"REFUND", "REFUND_IN", "REFUND_OUT", "SOFT_REFUND", "ERROR", "PENDING_APPROVAL", "APPROVED", "DECLINED")
 )
 
-// LegacyIntegration holds the rules of POST /v1/business/integration. The
+// LegacyIntegration checks the body of POST /v1/business/integration. The
 // document gives two variants of the body: webhookUrl and pixWebhookUrl, both
 // optional URIs; or pixWebhookUrl alone, which must then be https.
 func LegacyIntegration(o *Object) {
@@ -39,40 +40,40 @@ func LegacyIntegration(o *Object) {
 	}
 }
 
-// LegacyPayment holds the rules of POST /pix/v1/payment.
+// LegacyPayment checks the body of POST /pix/v1/payment.
 func LegacyPayment(o *Object) {
 	o.Enum("type", Required, LegacyPaymentTypes)
 	o.Object("payer", Required, legacyPayer)
 	o.Object("transaction", Required, func(o *Object) {
 		o.Int("value", Required).Between(MinAmount, MaxSafeAmount)
 		o.Int("expirationTime", Optional).Between(MinLegacyExpiration, MaxLegacyExpiration)
-		texts(o, "description", "dueDate", "externalId")
+		optionalStrings(o, "description", "dueDate", "externalId")
 	})
 	o.Array("splits", Optional).Each(legacySplit)
 }
 
 func legacyPayer(o *Object) {
-	texts(o, "fullName", "document")
-	o.Object("contact", Optional, func(o *Object) { texts(o, "mail", "phone") })
+	optionalStrings(o, "fullName", "document")
+	o.Object("contact", Optional, func(o *Object) { optionalStrings(o, "mail", "phone") })
 	o.Object("address", Optional, func(o *Object) {
-		texts(o, "zipCode", "street", "number", "city", "state", "country", "neighboor", "neighborhood")
+		optionalStrings(o, "zipCode", "street", "number", "city", "state", "country", "neighboor", "neighborhood")
 	})
 }
 
 func legacySplit(o *Object) {
-	texts(o, "pixKey", "document", "externalId")
+	optionalStrings(o, "pixKey", "document", "externalId")
 	o.Enum("pixKeyType", Optional, LegacySplitKeyTypes)
 	o.Number("percent", Optional, 0, MaxSplitPercent)
 	o.Int("amount", Optional).Between(0, MaxSafeAmount)
 }
 
-// LegacyToken holds the rules of POST /v2/payment_token/:public_token: any
-// object without card data.
+// LegacyToken checks the body of POST /v2/payment_token/{public_token}, which
+// may be any object without card data.
 func LegacyToken(*Object) {}
 
-// texts checks optional members whose only documented rule is that they are
-// strings.
-func texts(o *Object, names ...string) {
+// optionalStrings checks optional members whose only documented rule is that
+// they are strings.
+func optionalStrings(o *Object, names ...string) {
 	for _, name := range names {
 		o.String(name, Optional)
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestLegacyIntegration(t *testing.T) {
 	t.Parallel()
-	wrongURL := []refusal{
+	rejectedURLs := []rejection{
 		null(),
 		{`7`, spec.CodeInvalidType},
 		{`""`, spec.CodeInvalid},
@@ -21,12 +21,12 @@ func TestLegacyIntegration(t *testing.T) {
 	}
 	both := `{"webhookUrl": "https://shop.example/all", "pixWebhookUrl": "https://shop.example/pix"}`
 	checkValues(t, spec.LegacyIntegration, spec.Variant{}, both, []values{
-		{field: "webhookUrl", allowed: []string{missing, `"http://shop.example/"`}, refused: wrongURL[1:]},
-		{field: "pixWebhookUrl", allowed: []string{missing, `"http://shop.example/"`}, refused: wrongURL},
+		{field: "webhookUrl", allowed: []string{missing, `"http://shop.example/"`}, rejected: rejectedURLs[1:]},
+		{field: "pixWebhookUrl", allowed: []string{missing, `"http://shop.example/"`}, rejected: rejectedURLs},
 	})
 	alone := `{"pixWebhookUrl": "https://shop.example/pix"}`
 	checkValues(t, spec.LegacyIntegration, spec.Variant{}, alone, []values{
-		{field: "pixWebhookUrl", allowed: []string{missing}, refused: append(wrongURL, refusal{`"http://shop.example/"`, spec.CodeInvalid})},
+		{field: "pixWebhookUrl", allowed: []string{missing}, rejected: append(rejectedURLs, rejection{`"http://shop.example/"`, spec.CodeInvalid})},
 	})
 }
 
@@ -49,23 +49,23 @@ func TestLegacyPayment(t *testing.T) {
 	t.Parallel()
 	members := []values{
 		enum("type", spec.LegacyPaymentTypes),
-		{field: "type", refused: []refusal{gone(), null()}},
-		{field: "payer", allowed: []string{`{}`}, refused: notA("object", gone(), null())},
-		{field: "payer.contact", allowed: []string{missing, `{}`}, refused: notA("object", null())},
-		{field: "payer.address", allowed: []string{missing, `{}`}, refused: notA("object", null())},
-		{field: "transaction", refused: notA("object", gone(), null())},
-		{field: "transaction.value", allowed: []string{`1`, `9007199254740991`}, refused: notA("integer", gone(), null(),
-			refusal{`0`, spec.CodeTooSmall}, refusal{`9007199254740992`, spec.CodeTooBig})},
-		{field: "transaction.expirationTime", allowed: []string{missing, `1`, `2147483647`}, refused: notA("integer", null(),
-			refusal{`0`, spec.CodeTooSmall}, refusal{`2147483648`, spec.CodeTooBig})},
-		{field: "splits", allowed: []string{missing, `[]`, list(1000, `{}`)}, refused: notA("array", null())},
-		{field: "splits", reported: "splits[0]", refused: []refusal{{`["x"]`, spec.CodeInvalidType}, {`[null]`, spec.CodeInvalidType}}},
+		{field: "type", rejected: []rejection{absent(), null()}},
+		{field: "payer", allowed: []string{`{}`}, rejected: notA("object", absent(), null())},
+		{field: "payer.contact", allowed: []string{missing, `{}`}, rejected: notA("object", null())},
+		{field: "payer.address", allowed: []string{missing, `{}`}, rejected: notA("object", null())},
+		{field: "transaction", rejected: notA("object", absent(), null())},
+		{field: "transaction.value", allowed: []string{`1`, `9007199254740991`}, rejected: notA("integer", absent(), null(),
+			rejection{`0`, spec.CodeTooSmall}, rejection{`9007199254740992`, spec.CodeTooBig})},
+		{field: "transaction.expirationTime", allowed: []string{missing, `1`, `2147483647`}, rejected: notA("integer", null(),
+			rejection{`0`, spec.CodeTooSmall}, rejection{`2147483648`, spec.CodeTooBig})},
+		{field: "splits", allowed: []string{missing, `[]`, list(1000, `{}`)}, rejected: notA("array", null())},
+		{field: "splits", reported: "splits[0]", rejected: []rejection{{`["x"]`, spec.CodeInvalidType}, {`[null]`, spec.CodeInvalidType}}},
 		enum("splits[0].pixKeyType", spec.LegacySplitKeyTypes),
-		{field: "splits[0].percent", allowed: []string{missing, `0`, `0.01`, `100`}, refused: []refusal{
+		{field: "splits[0].percent", allowed: []string{missing, `0`, `0.01`, `100`}, rejected: []rejection{
 			null(), {`"10"`, spec.CodeInvalidType}, {`-0.01`, spec.CodeTooSmall}, {`100.01`, spec.CodeTooBig}, {`1e999`, spec.CodeTooBig},
 		}},
-		{field: "splits[0].amount", allowed: []string{missing, `0`, `9007199254740991`}, refused: notA("integer", null(),
-			refusal{`-1`, spec.CodeTooSmall}, refusal{`9007199254740992`, spec.CodeTooBig})},
+		{field: "splits[0].amount", allowed: []string{missing, `0`, `9007199254740991`}, rejected: notA("integer", null(),
+			rejection{`-1`, spec.CodeTooSmall}, rejection{`9007199254740992`, spec.CodeTooBig})},
 	}
 	for _, path := range slices.Concat(
 		[]string{"payer.fullName", "payer.document", "payer.contact.mail", "payer.contact.phone"},
@@ -74,7 +74,7 @@ func TestLegacyPayment(t *testing.T) {
 		[]string{"transaction.description", "transaction.dueDate", "transaction.externalId"},
 		[]string{"splits[0].pixKey", "splits[0].document", "splits[0].externalId"},
 	) {
-		members = append(members, values{field: path, allowed: []string{missing, `""`, text(500)}, refused: notA("string", null())})
+		members = append(members, values{field: path, allowed: []string{missing, `""`, text(500)}, rejected: notA("string", null())})
 	}
 	checkValues(t, spec.LegacyPayment, spec.Variant{}, legacyPaymentBase, members)
 }

@@ -21,8 +21,8 @@ func TestMessagesNameTheRule(t *testing.T) {
 		{spec.CheckoutLink, valueLink, "title", text(256), "title", "must have at most 255 characters"},
 		{spec.SubscriptionUpdate, `{}`, "retry_offsets_days", `[]`, "retry_offsets_days", "must have at least 1 element"},
 		{spec.SubscriptionUpdate, `{}`, "retry_offsets_days", list(11, "1"), "retry_offsets_days", "must have at most 10 elements"},
-		{spec.SubscriptionUpdate, `{}`, "failurePolicy", `1`, "failurePolicy", "is the name in responses: send it as failure_policy"},
-		{spec.SubscriptionUpdate, `{}`, "retryOffsetsDays", `1`, "retryOffsetsDays", "is the name in responses: send it as retry_offsets_days"},
+		{spec.SubscriptionUpdate, `{}`, "failurePolicy", `1`, "failurePolicy", "is the name used in responses: send failure_policy instead"},
+		{spec.SubscriptionUpdate, `{}`, "retryOffsetsDays", `1`, "retryOffsetsDays", "is the name used in responses: send retry_offsets_days instead"},
 		{spec.Customer, customerBase, "email", `"maria"`, "email", "must be an e-mail address"},
 	} {
 		found := check(t, edit(t, tc.base, tc.field, tc.value), tc.rule)
@@ -32,7 +32,7 @@ func TestMessagesNameTheRule(t *testing.T) {
 	}
 }
 
-func TestATimeMustBeAfterTheGatewaysClock(t *testing.T) {
+func TestATimeMustBeAfterTheGatewaysCurrentTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, time.January, 4, 9, 0, 0, 0, time.FixedZone("", -3*60*60))
 	for at, past := range map[string]bool{
@@ -46,7 +46,7 @@ func TestATimeMustBeAfterTheGatewaysClock(t *testing.T) {
 			continue
 		}
 		assert.Equal(t, []spec.Violation{{
-			Field: "trial_end", Message: "must be after the gateway's clock, which is at 2027-01-04T12:00:00Z", Code: spec.CodeInvalid,
+			Field: "trial_end", Message: "must be after the gateway's current time, 2027-01-04T12:00:00Z", Code: spec.CodeInvalid,
 		}}, found, at)
 	}
 	for _, wrong := range []string{`"soon"`, `7`} {
@@ -59,9 +59,9 @@ func TestATimeMustBeAfterTheGatewaysClock(t *testing.T) {
 func TestATimeMustFitRFC3339(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Subscription, spec.Variant{}, cardSubscription, []values{{
-		field:   "trial_end",
-		allowed: []string{`"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`, `"2027-01-04t12:00:00z"`},
-		refused: []refusal{{`"0000-01-01T00:00:00+01:00"`, spec.CodeInvalid}, {`"9999-12-31T23:59:59-01:00"`, spec.CodeInvalid}},
+		field:    "trial_end",
+		allowed:  []string{`"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`, `"2027-01-04t12:00:00z"`},
+		rejected: []rejection{{`"0000-01-01T00:00:00+01:00"`, spec.CodeInvalid}, {`"9999-12-31T23:59:59-01:00"`, spec.CodeInvalid}},
 	}})
 }
 
@@ -75,7 +75,7 @@ func TestEmailAddresses(t *testing.T) {
 		"", "@", "a@", "@b", ".a@b", "a.@b", "a..b@c", "a@.b", "a@b.", "a@b..c", "a[@b", "a:b@c", "a,b@c", "a b@c", "a@b c", "a@b@c", "<a@b>", "a@b,c@d",
 		"(@)",
 	} {
-		m.refused = append(m.refused, refusal{`"` + email + `"`, spec.CodeInvalid})
+		m.rejected = append(m.rejected, rejection{`"` + email + `"`, spec.CodeInvalid})
 	}
 	checkValues(t, spec.Customer, spec.Variant{}, customerBase, []values{m})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Presence defines whether a member may be missing or null.
+// Presence says whether a member may be missing or null.
 type Presence uint8
 
 // A Required member must be present and not null, an Optional one may be
@@ -28,8 +28,8 @@ const (
 	Nullable
 )
 
-// optional returns Optional, or Nullable if D19 has the live reading, in which
-// some optional members may be null.
+// optional returns Optional, or Nullable in the live reading of D19, where some
+// optional members may be null.
 func (o *Object) optional() Presence {
 	if o.Variant().Dialect.Live(D19) {
 		return Nullable
@@ -51,7 +51,7 @@ type Object struct {
 	name   string
 	index  int // the index in the array called name; -1 if it is not an element
 	at     int
-	shape  *Shape // records the checks for [Describe]; nil if members are checked
+	shape  *Shape // records the checks for [Describe]; nil while a body is checked
 	hint   int    // where the search for the next member begins
 }
 
@@ -148,12 +148,12 @@ func (o *Object) kind(name string) jsontext.Kind {
 type member struct {
 	o    *Object
 	name string
-	at   int // the node of the value if it has the right type, or 0: further rules do not apply
+	at   int // the node of the value, or 0 if it has the wrong type and further rules are skipped
 }
 
 func (m member) ok() bool { return m.at > 0 }
 
-// shape returns where to record further rules; see [Object].
+// shape returns the Shape that records further rules, or nil; see [Object].
 func (m member) shape() *Shape {
 	if m.o.shape == nil {
 		return nil
@@ -207,8 +207,8 @@ func (o *Object) Int(name string, p Presence) IntRule {
 }
 
 // integer reads the integer at node i. In a body it rewrites notations such as
-// 1200.00 and 1.2e3; in a query it allows only digits, as the readers of the
-// query do.
+// 1200.00 and 1.2e3; in a query it allows only digits, as the code that reads
+// the query does.
 func (d *Document) integer(i int) (int64, bool) {
 	if d.query {
 		v, err := strconv.ParseInt(d.Text(i), 10, 64)
@@ -324,11 +324,11 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Match checks the string with fits; must is the message of a violation.
-func (r StringRule) Match(fits func(string) bool, must string) StringRule {
-	r.shape().must(must)
-	if r.ok() && !fits(r.value()) {
-		r.o.Fail(r.name, CodeInvalid, "%s", must)
+// Match checks the string with valid; requirement is the message if it is not.
+func (r StringRule) Match(valid func(string) bool, requirement string) StringRule {
+	r.shape().require(requirement)
+	if r.ok() && !valid(r.value()) {
+		r.o.Fail(r.name, CodeInvalid, "%s", requirement)
 	}
 	return r
 }
@@ -345,7 +345,7 @@ func (r StringRule) WebURL() StringRule {
 }
 
 // HTTPS checks for an absolute https URL. With [Variant.LoopbackHTTP], plain
-// http is allowed to a loopback host.
+// http to a loopback host is accepted too.
 func (r StringRule) HTTPS() StringRule {
 	return r.Match(func(s string) bool {
 		u, ok := webURL(s)
@@ -377,11 +377,11 @@ func (r StringRule) Future() {
 	}
 }
 
-// MustBeAfter returns the message about a timestamp that is not in the future.
+// MustBeAfter returns the message for a timestamp that is not in the future.
 // It includes the gateway's time, because a test may have advanced the clock
 // by months.
 func MustBeAfter(now time.Time) string {
-	return "must be after the gateway's clock, which is at " + now.UTC().Format(time.RFC3339)
+	return "must be after the gateway's current time, " + now.UTC().Format(time.RFC3339)
 }
 
 // ParseTime parses an RFC 3339 timestamp; T and Z may be lower case.
@@ -398,7 +398,8 @@ func (o *Object) Enum(name string, p Presence, s Set) {
 	}
 }
 
-// EnumList checks a query parameter that holds values of s, joined by commas.
+// EnumList checks a query parameter that is a comma-separated list of values
+// of s.
 func (o *Object) EnumList(name string, s Set) {
 	r := o.String(name, Optional)
 	r.shape().list('"').oneOf(s)
@@ -407,14 +408,14 @@ func (o *Object) EnumList(name string, s Set) {
 	}
 	for v := range strings.SplitSeq(r.value(), ",") {
 		if !s.Has(v) {
-			o.Fail(name, CodeInvalidEnum, "must hold only %s", s)
+			o.Fail(name, CodeInvalidEnum, "must contain only %s", s)
 			return
 		}
 	}
 }
 
-// IntList checks a query parameter that holds integers from lo to hi, joined
-// by commas.
+// IntList checks a query parameter that is a comma-separated list of integers
+// from lo to hi.
 func (o *Object) IntList(name string, lo, hi int64) {
 	r := o.String(name, Optional)
 	r.shape().list('0').between(float64(lo), float64(hi))
@@ -425,11 +426,11 @@ func (o *Object) IntList(name string, lo, hi int64) {
 		v, err := strconv.ParseInt(text, 10, 64)
 		switch {
 		case err != nil:
-			o.Fail(name, CodeInvalidType, "must hold only integers")
+			o.Fail(name, CodeInvalidType, "must contain only integers")
 		case v < lo:
-			o.Fail(name, CodeTooSmall, "must hold only integers of at least %d", lo)
+			o.Fail(name, CodeTooSmall, "must contain only integers of at least %d", lo)
 		case v > hi:
-			o.Fail(name, CodeTooBig, "must hold only integers of at most %d", hi)
+			o.Fail(name, CodeTooBig, "must contain only integers of at most %d", hi)
 		default:
 			continue
 		}
@@ -437,7 +438,7 @@ func (o *Object) IntList(name string, lo, hi int64) {
 	}
 }
 
-// Object checks that a member is an object and runs rule over it.
+// Object checks that a member is an object and runs rule on it.
 func (o *Object) Object(name string, p Presence, rule Rule) {
 	m := o.take(name, p, '{', "an object")
 	m.shape().members(o, name, rule)
@@ -473,7 +474,7 @@ func (r ArrayRule) Len(lo, hi int) ArrayRule {
 	return r
 }
 
-// Each checks that every element is an object and runs rule over it.
+// Each checks that every element is an object and runs rule on it.
 func (r ArrayRule) Each(rule Rule) {
 	r.shape().list('{').members(r.o, r.name, rule)
 	for i, at := range r.elements() {
@@ -557,8 +558,8 @@ func isEmail(s string) bool {
 	return err == nil && a.Address == s
 }
 
-// isPlainEmail recognizes the common addresses, without comments, quotes and
-// the like, and does not allocate.
+// isPlainEmail recognizes common addresses, which have no comments, quotes or
+// unusual characters, without allocating.
 func isPlainEmail(s string) bool {
 	local, domain, found := strings.Cut(s, "@")
 	return found && isDotted(local) && isDotted(domain)
@@ -603,5 +604,6 @@ func isDate(s string) bool {
 	return err == nil
 }
 
-// IsUUID reports whether s is a UUID as the gateway writes ids.
+// IsUUID reports whether s is a UUID in the form of the gateway's ids: 36
+// characters, with hyphens.
 func IsUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }

@@ -13,29 +13,27 @@ type Operation struct {
 	Method string // "PUT"
 	Path   string // the template: "/v2/transactions/{id}/refund"
 	Class  Class
-	Rule   Rule // of the body, or of the query of a GET; nil for none
+	Rule   Rule // for the body, or for the query of a GET; nil if there is none
 
-	Numbered bool // a list by page number
+	Numbered bool // a list paginated by page number
 }
 
-// Class defines whether an operation may be repeated if its outcome is
-// unknown.
+// Class says whether an operation may be repeated if its outcome is unknown.
 type Class uint8
 
 const (
 	// Safe operations may always be repeated: reads, and writes that set a
 	// state rather than add to it.
 	Safe Class = iota
-	// Keyed operations carry a reference by which the gateway rejects a
-	// repeat, or returns the result of the first. They may be repeated with
-	// the same bytes.
+	// Keyed operations carry a reference that lets the gateway reject a repeat
+	// or return the original result. They may be repeated with the same bytes.
 	Keyed
 	// Unsafe operations are repeated only if nothing was sent or the gateway
 	// reported that it did nothing.
 	Unsafe
 )
 
-// String returns the class as docs/interface.md writes it.
+// String returns the class as it is written in docs/interface.md.
 func (c Class) String() string { return [...]string{"safe", "keyed", "unsafe"}[c] }
 
 // operation returns an Operation; route is, for example, "PUT
@@ -50,7 +48,7 @@ func numbered(list Operation) Operation {
 	return list
 }
 
-// Operations iterates over all operations.
+// Operations iterates over all operations except those of [HostedCheckout].
 func Operations() iter.Seq[Operation] {
 	return func(yield func(Operation) bool) {
 		for _, resource := range [...]any{Transactions, Transfers, Customers, Subscriptions, CheckoutLinks, CheckoutSessions, Legacy} {

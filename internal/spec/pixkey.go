@@ -32,9 +32,9 @@ func NormalPixKey(keyType, value string) (normal string, ok bool) {
 	}
 }
 
-// pixKeyForm returns the message about an invalid key of the type, or "" for
-// an unknown type.
-func pixKeyForm(keyType string) string {
+// pixKeyRequirement returns the message for an invalid key of the type, or ""
+// for an unknown type.
+func pixKeyRequirement(keyType string) string {
 	switch keyType {
 	case "CPF":
 		return "must be a CPF: 11 digits with valid check digits"
@@ -68,13 +68,13 @@ func unmask(s, mask string) string {
 	return string(plain)
 }
 
-// isCPF checks the two check digits, each modulo 11 over all digits before it.
-// A repeated single digit passes that check, but is never issued.
+// isCPF verifies the two check digits, each modulo 11 over all digits before
+// it. A CPF that repeats one digit passes that check but is never issued.
 func isCPF(s string) bool {
 	return len(s) == 11 && digits(s) && strings.Trim(s, s[:1]) != "" && checkDigits(s, 11)
 }
 
-// isCNPJ checks like isCPF, with weights that wrap around after 9. Numbers
+// isCNPJ works like isCPF, with weights that wrap around after 9. Numbers
 // issued since July 2026 may have capital letters before the check digits.
 func isCNPJ(s string) bool {
 	return len(s) == 14 && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" &&

@@ -1,10 +1,10 @@
 // Package spec defines the interface's operations, rules, limits and enums
 // once, for the client and the mock gateway. The client checks the body that
 // it is about to send, the mock gateway the body that it received. A rule
-// checks the bytes on the wire, so it distinguishes an absent member, null, a
-// wrong type, and a value, even a zero value.
+// checks the bytes on the wire, so it can tell apart a missing member, null, a
+// value of the wrong type and a zero value.
 //
-// A rule is a function over an [Object], one per request:
+// A rule is a function that checks an [Object]:
 //
 //	func product(o *Object) {
 //		o.String("name", Required).Len(1, MaxProductName)
@@ -31,8 +31,8 @@ type Variant struct {
 	Lenient      bool // products and buyer may be missing
 	LoopbackHTTP bool // notify_url may be plain http to a loopback host
 
-	// Now is the time after which future times must be; the zero time accepts
-	// all.
+	// Now is the gateway's current time. Timestamps that must be in the future
+	// are compared with it; if it is zero, any timestamp is accepted.
 	Now time.Time
 }
 

@@ -43,9 +43,9 @@ var (
 	AuthorizationStatuses = setOf("pending", "approved", "rejected", "expired", "canceled")
 )
 
-// Subscription holds the rules of POST /v2/subscriptions, by card and by Pix
-// Automatico. A Pix Automatico has no token: its payer authorizes it in the
-// bank's app.
+// Subscription checks the body of POST /v2/subscriptions, for cards and for Pix
+// Automatico. A Pix Automatico subscription has no token: the payer authorizes
+// it in the bank's app.
 func Subscription(o *Object) {
 	o.String("customer_id", Required).MinLen(1)
 	o.Int("amount", Required).Between(MinAmount, MaxAmount)
@@ -64,15 +64,16 @@ func Subscription(o *Object) {
 	o.String("comment", Optional).MaxLen(MaxPixComment)
 }
 
-// subscriptionToken requires a single-use token for a card and rejects a token
-// for a Pix Automatico. The check of payment_method reports any other method.
+// subscriptionToken requires a single-use token for a card and rejects any
+// token for Pix Automatico. Other methods are reported by the check of
+// payment_method.
 func subscriptionToken(o *Object) {
 	switch {
 	case !o.Has("payment_method"), o.Text("payment_method") == "credit_card":
 		singleUse(o.String("token", Required))
 	case o.Text("payment_method") == "pix_automatic":
 		if o.locate("token") > 0 {
-			o.Fail("token", CodeInvalid, "must not be sent with pix_automatic: the payer authorizes in the bank's app")
+			o.Fail("token", CodeInvalid, "must not be sent with pix_automatic: the payer authorizes the subscription in their bank's app")
 		}
 	default:
 		singleUse(o.String("token", Optional))
@@ -80,14 +81,15 @@ func subscriptionToken(o *Object) {
 }
 
 func singleUse(r StringRule) {
-	if HoldsCardNumber(r.value()) {
+	if ContainsCardNumber(r.value()) {
 		return // reported as card data
 	}
 	r.MinLen(MinSubscriptionToken).Match(func(s string) bool { return strings.HasPrefix(s, "pgct_") },
-		"must start with pgct_: a subscription takes a single-use token of the client-side payment element")
+		"must start with pgct_: a subscription needs a single-use token from the client-side payment element")
 }
 
-// dunning holds the rules of the members that configure failed renewals.
+// dunning checks the members that configure what happens after a failed
+// renewal.
 func dunning(o *Object) {
 	o.Enum("failure_policy", Optional, FailurePolicies)
 	o.Array("retry_offsets_days", Optional).Len(MinRetryOffsets, MaxRetryOffsets).EachInt(MinRetryOffset, MaxRetryOffset)
@@ -98,9 +100,9 @@ func information(o *Object) {
 	o.String("value", Required)
 }
 
-// SubscriptionUpdate holds the rules of PATCH /v2/subscriptions/{id}, which
+// SubscriptionUpdate checks the body of PATCH /v2/subscriptions/{id}, which
 // changes only three members. Other known members are rejected rather than
-// ignored, so that the caller does not believe that they were changed.
+// ignored, so that callers don't assume that they were changed.
 func SubscriptionUpdate(o *Object) {
 	o.Object("metadata", Nullable, nil)
 	dunning(o)
@@ -111,13 +113,13 @@ func SubscriptionUpdate(o *Object) {
 	}
 	for _, name := range [...][2]string{{"failurePolicy", "failure_policy"}, {"retryOffsetsDays", "retry_offsets_days"}} {
 		if o.locate(name[0]) > 0 {
-			o.Fail(name[0], CodeInvalid, "is the name in responses: send it as %s", name[1])
+			o.Fail(name[0], CodeInvalid, "is the name used in responses: send %s instead", name[1])
 		}
 	}
 }
 
-// fixedSubscriptionMembers are the members of the create request and of the
-// resource, each under its own name.
+// fixedSubscriptionMembers are the other members of the create request and,
+// under their names in responses, those of the resource.
 var fixedSubscriptionMembers = [...]string{
 	"customer_id", "amount", "token", "payment_method", "interval", "interval_count", "currency", "informations",
 	"idempotency_key", "products", "trial_end", "billing_day_of_month", "comment",
@@ -127,7 +129,7 @@ var fixedSubscriptionMembers = [...]string{
 	"cardLast4", "recurringAuthorization", "authorization", "transactions", "createdAt", "updatedAt",
 }
 
-// SubscriptionCancel holds the rules of the optional body of
+// SubscriptionCancel checks the optional body of
 // POST /v2/subscriptions/{id}/cancel.
 func SubscriptionCancel(o *Object) {
 	if o.Variant().Dialect.Live(D21) {
@@ -137,7 +139,7 @@ func SubscriptionCancel(o *Object) {
 	o.String("reason", Optional)
 }
 
-// SubscriptionList holds the rules of the query of GET /v2/subscriptions.
+// SubscriptionList checks the query of GET /v2/subscriptions.
 func SubscriptionList(o *Object) {
 	cursorPage(o)
 	o.Enum("status", Optional, SubscriptionStatuses)

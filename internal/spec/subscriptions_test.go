@@ -106,7 +106,7 @@ func TestATokenIsCheckedForEveryPaymentMethod(t *testing.T) {
 		assert.Equal(t, want, got, token)
 	}
 	first := `{"token":"pgct_tok",` + strings.TrimPrefix(strings.TrimSpace(pixSubscription), "{")
-	assert.Len(t, check(t, first, spec.Subscription), 1, "anywhere in the body")
+	assert.Len(t, check(t, first, spec.Subscription), 1, "a token before payment_method")
 }
 
 func TestSubscriptionAcceptsEveryBillingCurrency(t *testing.T) {
@@ -177,7 +177,7 @@ func TestSubscriptionCancel(t *testing.T) {
 
 func TestSubscriptionList(t *testing.T) {
 	t.Parallel()
-	for _, e := range []struct{ name, allowed, refused, code string }{
+	for _, e := range []struct{ name, allowed, rejected, code string }{
 		{"limit", "1", "0", spec.CodeTooSmall},
 		{"limit", "100", "101", spec.CodeTooBig},
 		{"limit", "20", "many", spec.CodeInvalidType},
@@ -188,8 +188,8 @@ func TestSubscriptionList(t *testing.T) {
 		{"created_before", "2027-01-01T00:00:00Z", "2027-13-01", spec.CodeInvalid},
 	} {
 		assert.Empty(t, spec.CheckQuery(url.Values{e.name: {e.allowed}}, spec.SubscriptionList, spec.Variant{}), e.name)
-		found := spec.CheckQuery(url.Values{e.name: {e.refused}}, spec.SubscriptionList, spec.Variant{})
-		if assert.Len(t, found, 1, "%s=%s", e.name, e.refused) {
+		found := spec.CheckQuery(url.Values{e.name: {e.rejected}}, spec.SubscriptionList, spec.Variant{})
+		if assert.Len(t, found, 1, "%s=%s", e.name, e.rejected) {
 			assert.Equal(t, e.name, found[0].Field)
 			assert.Equal(t, e.code, found[0].Code)
 		}

@@ -45,12 +45,12 @@ var (
 	DeliveryStatuses = setOf("waiting", "in_transit", "delivered")
 )
 
-// Transaction holds the rules of POST /v2/transactions.
+// Transaction checks the body of POST /v2/transactions.
 func Transaction(o *Object) {
 	v := o.Variant()
-	body := Required
+	details := Required
 	if v.Lenient {
-		body = Optional
+		details = Optional
 	}
 	method := Required
 	if v.Dialect.Live(D13) {
@@ -62,8 +62,8 @@ func Transaction(o *Object) {
 	o.Enum("method", method, Methods)
 	o.Int("installments", Nullable).Between(MinInstallments, MaxInstallments)
 	o.Number("interest_rate", Nullable, MinInterestRate, MaxInterestRate)
-	o.Object("buyer", body, buyer)
-	o.Array("products", body).Len(MinProducts, MaxProducts).Each(Product)
+	o.Object("buyer", details, buyer)
+	o.Array("products", details).Len(MinProducts, MaxProducts).Each(Product)
 	token(o)
 	o.String("notify_url", Nullable).MaxLen(MaxNotifyURL).HTTPS()
 	o.String("metadata", Nullable)
@@ -74,7 +74,7 @@ func Transaction(o *Object) {
 	}
 }
 
-// token is required for cards. For other methods it is checked if present.
+// token checks the payment token, which only cards require.
 func token(o *Object) {
 	p := Optional
 	if o.Text("method") == "credit_card" {
@@ -84,12 +84,12 @@ func token(o *Object) {
 }
 
 // cardToken checks that a string is a payment token. A card number is left to
-// the card data check, so that it is reported once.
+// the card data check, so that it is reported only once.
 func cardToken(r StringRule) {
-	if HoldsCardNumber(r.value()) {
+	if ContainsCardNumber(r.value()) {
 		return
 	}
-	r.Match(HasTokenPrefix, "must start with pgct_ or pgpm_: it is made by the client-side payment element")
+	r.Match(HasTokenPrefix, "must start with pgct_ or pgpm_: send a token from the client-side payment element")
 }
 
 func buyer(o *Object) {
@@ -111,15 +111,16 @@ func buyer(o *Object) {
 	}
 	o.String("phone", Nullable)
 	o.String("birth_date", Nullable)
-	papers := Nullable
+	documentPresence := Nullable
 	if method := o.parent.Text("method"); !id && o.Variant().Dialect.Live(D15) && (method == "" || method == "pix") {
-		papers = Required
+		documentPresence = Required
 	}
-	o.Object("document", papers, func(o *Object) { document(o, DocumentTypes) })
+	o.Object("document", documentPresence, func(o *Object) { document(o, DocumentTypes) })
 	o.Object("address", Nullable, Address)
 }
 
-// buyerID checks the only member that may be a number or a string.
+// buyerID checks the buyer's id, the only member that may be a number or a
+// string.
 func buyerID(o *Object) {
 	switch k := o.kind("id"); {
 	case k == 0, k == 'n':
@@ -128,7 +129,7 @@ func buyerID(o *Object) {
 	case k != '0':
 		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", jsonread.KindName(k))
 	case strings.ContainsAny(o.c.doc.Raw(o.locate("id")), ".eE"): // ids are compared as written
-		o.Fail("id", CodeInvalidType, "must be an integer or a string")
+		o.Fail("id", CodeInvalidType, "must be an integer in plain digits, or a string")
 	}
 }
 
@@ -137,20 +138,20 @@ func document(o *Object, types Set) {
 	o.String("number", Required).MinLen(1)
 }
 
-// Address holds the rules of a postal address in one of the gateway's countries.
+// Address checks a postal address in one of the gateway's countries.
 func Address(o *Object) {
 	postal(o)
 	o.Enum("country", Optional, Countries)
 }
 
-// postal holds the rules of an address, except for its country.
+// postal checks an address except for its country.
 func postal(o *Object) {
 	o.String("street", Required).MinLen(1)
 	o.String("number", Optional)
 	o.String("complement", Nullable)
 	o.String("neighborhood", Optional)
 	o.String("city", Required).MinLen(1)
-	o.String("state", Optional).Len(MinState, MaxState).Match(alphanumeric, "must be letters and digits only")
+	o.String("state", Optional).Len(MinState, MaxState).Match(alphanumeric, "must contain only letters and digits")
 	o.String("zipCode", Optional)
 }
 
@@ -171,7 +172,7 @@ func voucherAddress(o *Object) {
 	}
 }
 
-// Product holds the rules of one product of a transaction or a subscription.
+// Product checks one product of a transaction or a subscription.
 func Product(o *Object) {
 	o.String("name", Required).Len(1, MaxProductName)
 	o.Int("price", Required).Between(0, MaxAmount)
@@ -180,13 +181,13 @@ func Product(o *Object) {
 	o.String("sku", Nullable).MaxLen(MaxSKU)
 }
 
-// Refund holds the rules of PUT /v2/transactions/{id}/refund.
+// Refund checks the body of PUT /v2/transactions/{id}/refund.
 func Refund(o *Object) {
 	o.Int("amount", Optional).AtLeast(MinAmount)
 	o.String("reason", Optional).MaxLen(MaxRefundReason)
 }
 
-// Delivery holds the rules of PUT /v2/transactions/{id}/delivery.
+// Delivery checks the body of PUT /v2/transactions/{id}/delivery.
 func Delivery(o *Object) {
 	o.String("tracking_code", Required).Len(1, MaxTrackingCode)
 	o.Enum("delivery_status", Optional, DeliveryStatuses)
@@ -194,7 +195,7 @@ func Delivery(o *Object) {
 	o.String("tracking_company", Nullable).Len(1, MaxTrackingCompany)
 }
 
-// SandboxStatus holds the rules of PUT /v2/transactions/{id}.
+// SandboxStatus checks the body of PUT /v2/transactions/{id}.
 func SandboxStatus(o *Object) {
 	states := TransactionStatuses
 	if o.Variant().Dialect.Live(D2) {
@@ -203,11 +204,11 @@ func SandboxStatus(o *Object) {
 	o.Enum("status", Required, states)
 }
 
-// LiveSandboxStatus is SandboxStatus for a client, which may talk to a gateway
-// of either dialect: the gateway decides which states it accepts.
+// LiveSandboxStatus is SandboxStatus for the client, which may talk to a
+// gateway of either dialect: the gateway decides which states it accepts.
 func LiveSandboxStatus(o *Object) { o.Enum("status", Required, LiveTransactionStatuses) }
 
-// TransactionList holds the rules of the query of GET /v2/transactions.
+// TransactionList checks the query of GET /v2/transactions.
 func TransactionList(o *Object) {
 	cursorPage(o)
 	o.EnumList("paymentMethods", Methods)
@@ -220,7 +221,7 @@ func TransactionList(o *Object) {
 	o.String("dateTo", Optional).Match(isDate, "must be a date or a timestamp with a zone")
 }
 
-// cursorPage holds the rules that all lists with cursors share.
+// cursorPage checks the parameters of every list with cursor pagination.
 func cursorPage(o *Object) {
 	o.Int("limit", Optional).Between(1, MaxPageSize)
 	o.Enum("direction", Optional, Directions)

@@ -33,37 +33,37 @@ const transactionBase = `{
 func TestTransaction(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transaction, spec.Variant{}, transactionBase, append([]values{
-		{field: "external_ref", allowed: []string{missing, `null`, `""`, text(4000)}, refused: notA("string")},
-		{field: "amount", allowed: []string{`1`, `99`, `100`, `100000000`, `1e8`, `5.0`}, refused: notA("integer", gone(), null(),
-			refusal{`0`, spec.CodeTooSmall}, refusal{`-1`, spec.CodeTooSmall}, refusal{`100000001`, spec.CodeTooBig},
-			refusal{`0.5`, spec.CodeInvalidType}, refusal{`1e99`, spec.CodeInvalidType})},
-		{field: "currency", allowed: []string{missing}, refused: notA("string", null(), refusal{`"EUR"`, spec.CodeInvalidEnum})},
+		{field: "external_ref", allowed: []string{missing, `null`, `""`, text(4000)}, rejected: notA("string")},
+		{field: "amount", allowed: []string{`1`, `99`, `100`, `100000000`, `1e8`, `5.0`}, rejected: notA("integer", absent(), null(),
+			rejection{`0`, spec.CodeTooSmall}, rejection{`-1`, spec.CodeTooSmall}, rejection{`100000001`, spec.CodeTooBig},
+			rejection{`0.5`, spec.CodeInvalidType}, rejection{`1e99`, spec.CodeInvalidType})},
+		{field: "currency", allowed: []string{missing}, rejected: notA("string", null(), rejection{`"EUR"`, spec.CodeInvalidEnum})},
 		enum("currency", spec.Currencies),
-		{field: "method", allowed: []string{`"pix"`, `"voucher"`}, refused: []refusal{
-			gone(), null(),
+		{field: "method", allowed: []string{`"pix"`, `"voucher"`}, rejected: []rejection{
+			absent(), null(),
 			{`7`, spec.CodeInvalidType},
 			{`"PIX"`, spec.CodeInvalidEnum},
 			{`"boleto"`, spec.CodeInvalidEnum},
 			{`""`, spec.CodeInvalidEnum},
 		}},
-		{field: "installments", allowed: []string{missing, `null`, `1`, `12`}, refused: notA("integer",
-			refusal{`0`, spec.CodeTooSmall}, refusal{`13`, spec.CodeTooBig})},
-		{field: "interest_rate", allowed: []string{missing, `null`, `0`, `0.01`, `99.99`, `100`}, refused: []refusal{
+		{field: "installments", allowed: []string{missing, `null`, `1`, `12`}, rejected: notA("integer",
+			rejection{`0`, spec.CodeTooSmall}, rejection{`13`, spec.CodeTooBig})},
+		{field: "interest_rate", allowed: []string{missing, `null`, `0`, `0.01`, `99.99`, `100`}, rejected: []rejection{
 			{`-0.01`, spec.CodeTooSmall}, {`100.01`, spec.CodeTooBig}, {`"1"`, spec.CodeInvalidType}, {`true`, spec.CodeInvalidType},
 		}},
-		{field: "notify_url", allowed: []string{missing, `null`, httpsURL(2048)}, refused: notA("string",
-			refusal{httpsURL(2049), spec.CodeTooBig}, refusal{`""`, spec.CodeInvalid}, refusal{`"shop.example"`, spec.CodeInvalid},
-			refusal{`"http://shop.example/"`, spec.CodeInvalid}, refusal{`"http://localhost/"`, spec.CodeInvalid},
-			refusal{`"https://user:secret@shop.example/"`, spec.CodeInvalid}, refusal{`"https:///hook"`, spec.CodeInvalid},
-			refusal{`"https://:443/hook"`, spec.CodeInvalid}, refusal{`"https://shop.example/a hook"`, spec.CodeInvalid})},
-		{field: "metadata", allowed: []string{missing, `null`, `""`, text(4000)}, refused: notA("string")},
-		{field: "traceable", allowed: []string{missing, `true`, `false`}, refused: notA("boolean", null())},
-		{field: "ip_address", allowed: []string{missing, `null`, `"203.0.113.7"`, `"2001:db8::1"`, `"::ffff:1.2.3.4"`}, refused: notA("string",
-			refusal{`""`, spec.CodeInvalid}, refusal{`"203.0.113.256"`, spec.CodeInvalid}, refusal{`"fe80::1%eth0"`, spec.CodeInvalid},
-			refusal{`"203.0.113.7:80"`, spec.CodeInvalid})},
-		{field: "products", refused: notA("array", gone(), null(), refusal{`[]`, spec.CodeTooSmall})},
-		{field: "products", allowed: []string{list(1, product), list(100, product)}, refused: []refusal{{list(101, product), spec.CodeTooBig}}},
-		{field: "buyer", refused: notA("object", gone(), null())[:4]},
+		{field: "notify_url", allowed: []string{missing, `null`, httpsURL(2048)}, rejected: notA("string",
+			rejection{httpsURL(2049), spec.CodeTooBig}, rejection{`""`, spec.CodeInvalid}, rejection{`"shop.example"`, spec.CodeInvalid},
+			rejection{`"http://shop.example/"`, spec.CodeInvalid}, rejection{`"http://localhost/"`, spec.CodeInvalid},
+			rejection{`"https://user:secret@shop.example/"`, spec.CodeInvalid}, rejection{`"https:///hook"`, spec.CodeInvalid},
+			rejection{`"https://:443/hook"`, spec.CodeInvalid}, rejection{`"https://shop.example/a hook"`, spec.CodeInvalid})},
+		{field: "metadata", allowed: []string{missing, `null`, `""`, text(4000)}, rejected: notA("string")},
+		{field: "traceable", allowed: []string{missing, `true`, `false`}, rejected: notA("boolean", null())},
+		{field: "ip_address", allowed: []string{missing, `null`, `"203.0.113.7"`, `"2001:db8::1"`, `"::ffff:1.2.3.4"`}, rejected: notA("string",
+			rejection{`""`, spec.CodeInvalid}, rejection{`"203.0.113.256"`, spec.CodeInvalid}, rejection{`"fe80::1%eth0"`, spec.CodeInvalid},
+			rejection{`"203.0.113.7:80"`, spec.CodeInvalid})},
+		{field: "products", rejected: notA("array", absent(), null(), rejection{`[]`, spec.CodeTooSmall})},
+		{field: "products", allowed: []string{list(1, product), list(100, product)}, rejected: []rejection{{list(101, product), spec.CodeTooBig}}},
+		{field: "buyer", rejected: notA("object", absent(), null())[:4]},
 	}, productValues("products[0]")...))
 }
 
@@ -72,15 +72,15 @@ const product = `{"name":"x","price":0}`
 // productValues are the values of the product at path.
 func productValues(path string) []values {
 	return []values{
-		{field: path + ".name", allowed: []string{text(1), text(255)}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeTooSmall}, refusal{text(256), spec.CodeTooBig})},
-		{field: path + ".price", allowed: []string{`0`, `100000000`}, refused: notA("integer", gone(), null(),
-			refusal{`-1`, spec.CodeTooSmall}, refusal{`100000001`, spec.CodeTooBig})},
-		{field: path + ".quantity", allowed: []string{missing, `1`, `999999`}, refused: notA("integer", null(),
-			refusal{`0`, spec.CodeTooSmall}, refusal{`1000000`, spec.CodeTooBig})},
-		{field: path + ".tangible", allowed: []string{missing, `true`, `false`}, refused: notA("boolean", null())},
-		{field: path + ".sku", allowed: []string{missing, `null`, `""`, text(255)}, refused: notA("string",
-			refusal{text(256), spec.CodeTooBig})},
+		{field: path + ".name", allowed: []string{text(1), text(255)}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeTooSmall}, rejection{text(256), spec.CodeTooBig})},
+		{field: path + ".price", allowed: []string{`0`, `100000000`}, rejected: notA("integer", absent(), null(),
+			rejection{`-1`, spec.CodeTooSmall}, rejection{`100000001`, spec.CodeTooBig})},
+		{field: path + ".quantity", allowed: []string{missing, `1`, `999999`}, rejected: notA("integer", null(),
+			rejection{`0`, spec.CodeTooSmall}, rejection{`1000000`, spec.CodeTooBig})},
+		{field: path + ".tangible", allowed: []string{missing, `true`, `false`}, rejected: notA("boolean", null())},
+		{field: path + ".sku", allowed: []string{missing, `null`, `""`, text(255)}, rejected: notA("string",
+			rejection{text(256), spec.CodeTooBig})},
 	}
 }
 
@@ -98,18 +98,18 @@ func TestProducts(t *testing.T) {
 func TestBuyer(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transaction, spec.Variant{}, transactionBase, append([]values{
-		{field: "buyer.name", allowed: []string{text(1)}, refused: notA("string", gone(), null(), refusal{`""`, spec.CodeTooSmall})},
-		{field: "buyer.email", allowed: []string{`"a@b"`, `"a.b+c@x-y.example"`, `"mar\u00eda@example.com"`, `"o'neil@example.com"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeInvalid}, refusal{`"maria"`, spec.CodeInvalid}, refusal{`"@example.com"`, spec.CodeInvalid},
-			refusal{`"a@"`, spec.CodeInvalid}, refusal{`"a..b@example.com"`, spec.CodeInvalid},
-			refusal{`"Maria <a@b>"`, spec.CodeInvalid}, refusal{`"a@b,c@d"`, spec.CodeInvalid})},
-		{field: "buyer.phone", allowed: []string{missing, `null`, `""`}, refused: notA("string")},
-		{field: "buyer.birth_date", allowed: []string{missing, `null`, `""`}, refused: notA("string")},
-		{field: "buyer.document", allowed: []string{missing, `null`}, refused: notA("object")},
-		{field: "buyer.document.type", refused: notA("string", gone(), null())},
+		{field: "buyer.name", allowed: []string{text(1)}, rejected: notA("string", absent(), null(), rejection{`""`, spec.CodeTooSmall})},
+		{field: "buyer.email", allowed: []string{`"a@b"`, `"a.b+c@x-y.example"`, `"mar\u00eda@example.com"`, `"o'neil@example.com"`}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeInvalid}, rejection{`"maria"`, spec.CodeInvalid}, rejection{`"@example.com"`, spec.CodeInvalid},
+			rejection{`"a@"`, spec.CodeInvalid}, rejection{`"a..b@example.com"`, spec.CodeInvalid},
+			rejection{`"Maria <a@b>"`, spec.CodeInvalid}, rejection{`"a@b,c@d"`, spec.CodeInvalid})},
+		{field: "buyer.phone", allowed: []string{missing, `null`, `""`}, rejected: notA("string")},
+		{field: "buyer.birth_date", allowed: []string{missing, `null`, `""`}, rejected: notA("string")},
+		{field: "buyer.document", allowed: []string{missing, `null`}, rejected: notA("object")},
+		{field: "buyer.document.type", rejected: notA("string", absent(), null())},
 		enum("buyer.document.type", spec.DocumentTypes),
-		{field: "buyer.document.number", allowed: []string{`"1"`}, refused: notA("string", gone(), null(), refusal{`""`, spec.CodeTooSmall})},
-		{field: "buyer.address", allowed: []string{missing, `null`}, refused: notA("object")},
+		{field: "buyer.document.number", allowed: []string{`"1"`}, rejected: notA("string", absent(), null(), rejection{`""`, spec.CodeTooSmall})},
+		{field: "buyer.address", allowed: []string{missing, `null`}, rejected: notA("object")},
 	}, addressValues("buyer.address")...))
 }
 
@@ -117,7 +117,7 @@ func TestBuyerID(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],"buyer":{"id":"01945f2c-1c00-7a10-b3f4-6d2e8c9a0b1f"}}`
 	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{
-		{field: "buyer.id", allowed: []string{`4711`, `"4711"`}, refused: []refusal{
+		{field: "buyer.id", allowed: []string{`4711`, `"4711"`}, rejected: []rejection{
 			{`true`, spec.CodeInvalidType},
 			{`{}`, spec.CodeInvalidType},
 			{`[]`, spec.CodeInvalidType},
@@ -127,10 +127,10 @@ func TestBuyerID(t *testing.T) {
 			{`4.5`, spec.CodeInvalidType},
 		}},
 		{field: "buyer.name", allowed: []string{missing, `null`, `"Maria"`}},
-		{field: "buyer.email", allowed: []string{missing, `null`, `"a@b"`}, refused: []refusal{{`"a"`, spec.CodeInvalid}}},
+		{field: "buyer.email", allowed: []string{missing, `null`, `"a@b"`}, rejected: []rejection{{`"a"`, spec.CodeInvalid}}},
 	})
-	for _, gone := range []string{missing, `null`} {
-		found := check(t, edit(t, base, "buyer.id", gone), spec.Transaction)
+	for _, noID := range []string{missing, `null`} {
+		found := check(t, edit(t, base, "buyer.id", noID), spec.Transaction)
 		require.Len(t, found, 2, "without an id both are required")
 		assert.Equal(t, spec.Violation{Field: "buyer.name", Message: "is required", Code: spec.CodeRequired}, found[0])
 		assert.Equal(t, spec.Violation{Field: "buyer.email", Message: "is required", Code: spec.CodeRequired}, found[1])
@@ -142,7 +142,7 @@ func TestLivePixDocument(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"method":"pix","products":[{"name":"x","price":0}],
 		"buyer":{"name":"x","email":"a@b","document":{"type":"CPF","number":"1"}}}`
-	documents := values{field: "buyer.document", refused: []refusal{gone(), null()}}
+	documents := values{field: "buyer.document", rejected: []rejection{absent(), null()}}
 	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, base, []values{documents})
 	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, edit(t, base, "method", missing), []values{documents})
 	documents = values{field: "buyer.document", allowed: []string{missing, `null`}}
@@ -154,9 +154,9 @@ func TestLiveBuyerID(t *testing.T) {
 	t.Parallel()
 	const base = `{"amount":1,"products":[{"name":"x","price":0}],"buyer":{"id":4711}}`
 	checkValues(t, spec.Transaction, spec.Variant{Dialect: spec.LiveDialect}, base, []values{
-		{field: "buyer.name", allowed: []string{missing, `null`}, refused: []refusal{{`"Maria"`, spec.CodeInvalid}, {`""`, spec.CodeInvalid}, {`7`, spec.CodeInvalid}}},
-		{field: "buyer.email", allowed: []string{missing, `null`}, refused: []refusal{{`"a@b"`, spec.CodeInvalid}, {`"a"`, spec.CodeInvalid}}},
-		{field: "method", allowed: []string{missing, `"voucher"`}, refused: []refusal{null()}},
+		{field: "buyer.name", allowed: []string{missing, `null`}, rejected: []rejection{{`"Maria"`, spec.CodeInvalid}, {`""`, spec.CodeInvalid}, {`7`, spec.CodeInvalid}}},
+		{field: "buyer.email", allowed: []string{missing, `null`}, rejected: []rejection{{`"a@b"`, spec.CodeInvalid}, {`"a"`, spec.CodeInvalid}}},
+		{field: "method", allowed: []string{missing, `"voucher"`}, rejected: []rejection{null()}},
 	})
 }
 
@@ -164,16 +164,16 @@ func TestCard(t *testing.T) {
 	t.Parallel()
 	base := edit(t, edit(t, transactionBase, "method", `"credit_card"`), "token", `"pgct_ok"`)
 	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{
-		{field: "token", allowed: []string{`"pgct_ok"`, `"pgpm_ok"`, `"pgct_"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeInvalid}, refusal{`"tok_1"`, spec.CodeInvalid}, refusal{`"PGCT_ok"`, spec.CodeInvalid},
-			refusal{`"4111111111111111"`, spec.CodeInvalid}, refusal{`"4111 1111 1111 1111"`, spec.CodeInvalid})[1:]},
+		{field: "token", allowed: []string{`"pgct_ok"`, `"pgpm_ok"`, `"pgct_"`}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeInvalid}, rejection{`"tok_1"`, spec.CodeInvalid}, rejection{`"PGCT_ok"`, spec.CodeInvalid},
+			rejection{`"4111111111111111"`, spec.CodeInvalid}, rejection{`"4111 1111 1111 1111"`, spec.CodeInvalid})[1:]},
 	})
 	found := check(t, edit(t, base, "token", `"4111111111111111"`), spec.Transaction)
 	require.Len(t, found, 1)
 	assert.Contains(t, found[0].Message, "client-side payment element")
 	assert.NotContains(t, found[0].Message, "4111")
 
-	pix := []values{{field: "token", allowed: []string{missing, `"pgct_ok"`}, refused: []refusal{{`"tok_1"`, spec.CodeInvalid}, null()}}}
+	pix := []values{{field: "token", allowed: []string{missing, `"pgct_ok"`}, rejected: []rejection{{`"tok_1"`, spec.CodeInvalid}, null()}}}
 	checkValues(t, spec.Transaction, spec.Variant{}, transactionBase, pix)
 }
 
@@ -181,10 +181,10 @@ func TestVoucher(t *testing.T) {
 	t.Parallel()
 	base := edit(t, transactionBase, "method", `"voucher"`)
 	checkValues(t, spec.Transaction, spec.Variant{}, base, []values{
-		{field: "buyer", refused: notA("object", gone(), null())},
-		{field: "buyer.address", refused: []refusal{gone(), {`null`, spec.CodeRequired}}},
-		{field: "buyer.address.zipCode", allowed: []string{`"01001000"`}, refused: []refusal{
-			gone(), {`""`, spec.CodeRequired}, {`"  "`, spec.CodeRequired},
+		{field: "buyer", rejected: notA("object", absent(), null())},
+		{field: "buyer.address", rejected: []rejection{absent(), {`null`, spec.CodeRequired}}},
+		{field: "buyer.address.zipCode", allowed: []string{`"01001000"`}, rejected: []rejection{
+			absent(), {`""`, spec.CodeRequired}, {`"  "`, spec.CodeRequired},
 		}},
 		{field: "buyer.address.country", allowed: []string{missing}},
 	})
@@ -201,16 +201,16 @@ func TestVoucher(t *testing.T) {
 func TestLenientTransaction(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transaction, spec.Variant{Lenient: true}, transactionBase, []values{
-		{field: "buyer", allowed: []string{missing}, refused: []refusal{null()}},
-		{field: "products", allowed: []string{missing}, refused: []refusal{null(), {`[]`, spec.CodeTooSmall}}},
-		{field: "amount", refused: []refusal{gone()}},
+		{field: "buyer", allowed: []string{missing}, rejected: []rejection{null()}},
+		{field: "products", allowed: []string{missing}, rejected: []rejection{null(), {`[]`, spec.CodeTooSmall}}},
+		{field: "amount", rejected: []rejection{absent()}},
 	})
 }
 
 func TestTransactionLoopbackNotifyURL(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transaction, spec.Variant{LoopbackHTTP: true}, transactionBase, []values{
-		{field: "notify_url", allowed: []string{`"http://127.0.0.1:9000/x"`, `"http://localhost"`, `"http://[::1]:9000/"`}, refused: []refusal{
+		{field: "notify_url", allowed: []string{`"http://127.0.0.1:9000/x"`, `"http://localhost"`, `"http://[::1]:9000/"`}, rejected: []rejection{
 			{`"http://192.168.0.1/"`, spec.CodeInvalid}, {`"http://127.0.0.1.example/"`, spec.CodeInvalid}, {`"ftp://localhost/"`, spec.CodeInvalid},
 		}},
 	})
@@ -219,29 +219,29 @@ func TestTransactionLoopbackNotifyURL(t *testing.T) {
 func TestRefund(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Refund, spec.Variant{}, `{"amount":5000,"reason":"returned"}`, []values{
-		{field: "amount", allowed: []string{missing, `1`, `100000001`}, refused: notA("integer", null(),
-			refusal{`0`, spec.CodeTooSmall}, refusal{`-1`, spec.CodeTooSmall})},
-		{field: "reason", allowed: []string{missing, `""`, text(500)}, refused: notA("string", null(), refusal{text(501), spec.CodeTooBig})},
+		{field: "amount", allowed: []string{missing, `1`, `100000001`}, rejected: notA("integer", null(),
+			rejection{`0`, spec.CodeTooSmall}, rejection{`-1`, spec.CodeTooSmall})},
+		{field: "reason", allowed: []string{missing, `""`, text(500)}, rejected: notA("string", null(), rejection{text(501), spec.CodeTooBig})},
 	})
 }
 
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Delivery, spec.Variant{}, `{"tracking_code":"BR1"}`, []values{
-		{field: "tracking_code", allowed: []string{text(1), text(255)}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeTooSmall}, refusal{text(256), spec.CodeTooBig})},
-		{field: "delivery_status", allowed: []string{missing}, refused: []refusal{null()}},
+		{field: "tracking_code", allowed: []string{text(1), text(255)}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeTooSmall}, rejection{text(256), spec.CodeTooBig})},
+		{field: "delivery_status", allowed: []string{missing}, rejected: []rejection{null()}},
 		enum("delivery_status", spec.DeliveryStatuses),
-		{field: "tracking_url", allowed: []string{missing, `null`, httpsURL(255), `"http://track.example/1"`}, refused: notA("string",
-			refusal{httpsURL(256), spec.CodeTooBig}, refusal{`"ftp://track.example/"`, spec.CodeInvalid}, refusal{`""`, spec.CodeInvalid})},
-		{field: "tracking_company", allowed: []string{missing, `null`, text(1), text(64)}, refused: notA("string",
-			refusal{`""`, spec.CodeTooSmall}, refusal{text(65), spec.CodeTooBig})},
+		{field: "tracking_url", allowed: []string{missing, `null`, httpsURL(255), `"http://track.example/1"`}, rejected: notA("string",
+			rejection{httpsURL(256), spec.CodeTooBig}, rejection{`"ftp://track.example/"`, spec.CodeInvalid}, rejection{`""`, spec.CodeInvalid})},
+		{field: "tracking_company", allowed: []string{missing, `null`, text(1), text(64)}, rejected: notA("string",
+			rejection{`""`, spec.CodeTooSmall}, rejection{text(65), spec.CodeTooBig})},
 	})
 }
 
 func TestSandboxStatus(t *testing.T) {
 	t.Parallel()
-	status := []values{{field: "status", refused: notA("string", gone(), null())}}
+	status := []values{{field: "status", rejected: notA("string", absent(), null())}}
 	checkValues(t, spec.SandboxStatus, spec.Variant{}, `{"status":"paid"}`, append(status, enum("status", spec.TransactionStatuses)))
 	checkValues(t, spec.SandboxStatus, spec.Variant{Dialect: spec.LiveDialect}, `{"status":"paid"}`, append(status, enum("status", spec.LiveTransactionStatuses)))
 	checkValues(t, spec.LiveSandboxStatus, spec.Variant{}, `{"status":"paid"}`, append(status, enum("status", spec.LiveTransactionStatuses)))
@@ -249,31 +249,31 @@ func TestSandboxStatus(t *testing.T) {
 
 func TestTransactionList(t *testing.T) {
 	t.Parallel()
-	invalidEnum := []refusal{{"nothing", spec.CodeInvalidEnum}, {"pix,nothing", spec.CodeInvalidEnum}, {",", spec.CodeInvalidEnum}}
+	invalidEnum := []rejection{{"nothing", spec.CodeInvalidEnum}, {"pix,nothing", spec.CodeInvalidEnum}, {",", spec.CodeInvalidEnum}}
 	checkQueryValues(t, spec.TransactionList, []values{
-		{field: "limit", allowed: []string{"", "1", "100"}, refused: []refusal{
+		{field: "limit", allowed: []string{"", "1", "100"}, rejected: []rejection{
 			{"0", spec.CodeTooSmall}, {"101", spec.CodeTooBig}, {"ten", spec.CodeInvalidType}, {"1.5", spec.CodeInvalidType},
 		}},
-		{field: "direction", allowed: []string{"", "next", "prev"}, refused: []refusal{{"up", spec.CodeInvalidEnum}}},
-		{field: "paymentMethods", allowed: []string{"", "pix", "pix,voucher,credit_card"}, refused: invalidEnum},
-		{field: "currency", allowed: []string{"BRL", "BRL,USD"}, refused: invalidEnum},
-		{field: "status", allowed: []string{"paid", "paid,captured,med"}, refused: invalidEnum},
-		{field: "deliveryStatus", allowed: []string{"waiting,delivered"}, refused: invalidEnum},
-		{field: "installments", allowed: []string{"", "1", "1,12"}, refused: []refusal{
+		{field: "direction", allowed: []string{"", "next", "prev"}, rejected: []rejection{{"up", spec.CodeInvalidEnum}}},
+		{field: "paymentMethods", allowed: []string{"", "pix", "pix,voucher,credit_card"}, rejected: invalidEnum},
+		{field: "currency", allowed: []string{"BRL", "BRL,USD"}, rejected: invalidEnum},
+		{field: "status", allowed: []string{"paid", "paid,captured,med"}, rejected: invalidEnum},
+		{field: "deliveryStatus", allowed: []string{"waiting,delivered"}, rejected: invalidEnum},
+		{field: "installments", allowed: []string{"", "1", "1,12"}, rejected: []rejection{
 			{"x", spec.CodeInvalidType},
 			{"1,", spec.CodeInvalidType},
 			{"1.5", spec.CodeInvalidType},
 			{"0", spec.CodeTooSmall},
 			{"1,13", spec.CodeTooBig},
 		}},
-		{field: "traceable", allowed: []string{"true", "false"}, refused: []refusal{{"yes", spec.CodeInvalidType}, {"1", spec.CodeInvalidType}}},
-		{field: "dateFrom", allowed: []string{"", "2027-01-04", "2027-01-04T12:00:00Z", "2027-01-04T12:00:00.5-03:00"}, refused: []refusal{
+		{field: "traceable", allowed: []string{"true", "false"}, rejected: []rejection{{"yes", spec.CodeInvalidType}, {"1", spec.CodeInvalidType}}},
+		{field: "dateFrom", allowed: []string{"", "2027-01-04", "2027-01-04T12:00:00Z", "2027-01-04T12:00:00.5-03:00"}, rejected: []rejection{
 			{"yesterday", spec.CodeInvalid}, {"2027-13-01", spec.CodeInvalid}, {"2027-01-04T12:00:00", spec.CodeInvalid},
 		}},
-		{field: "dateTo", allowed: []string{"2027-01-04"}, refused: []refusal{{"04/01/2027", spec.CodeInvalid}}},
+		{field: "dateTo", allowed: []string{"2027-01-04"}, rejected: []rejection{{"04/01/2027", spec.CodeInvalid}}},
 	})
 	repeated := url.Values{"status": {"paid", "nothing"}}
-	assert.Len(t, spec.CheckQuery(repeated, spec.TransactionList, spec.Variant{}), 1, "a repeated key is one list")
+	assert.Len(t, spec.CheckQuery(repeated, spec.TransactionList, spec.Variant{}), 1, "a repeated parameter is one list")
 	assert.Len(t, spec.CheckQuery(url.Values{"name": {"4111111111111111"}}, spec.TransactionList, spec.Variant{}), 1, "no card number in a URL")
 }
 

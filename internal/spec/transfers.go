@@ -27,31 +27,31 @@ var (
 	LiveTransferStatuses = TransferStatuses.with("scheduled", "rejected", "unknown")
 )
 
-// Transfer holds the rules of POST /v2/transfers.
+// Transfer checks the body of POST /v2/transfers.
 func Transfer(o *Object) {
-	least := int64(MinAmount)
+	minAmount := int64(MinAmount)
 	if o.Variant().Dialect.Live(D7) {
-		least = MinLiveTransferAmount
+		minAmount = MinLiveTransferAmount
 	}
 	o.Enum("pix_key_type", Required, PixKeyTypes)
 	key := o.String("pix_key_value", Required).Len(MinPixKey, MaxPixKey)
-	if must := pixKeyForm(o.Text("pix_key_type")); must != "" && key.value() != "" {
-		_, fits := NormalPixKey(o.Text("pix_key_type"), key.value())
-		key.Match(func(string) bool { return fits }, must)
+	if requirement := pixKeyRequirement(o.Text("pix_key_type")); requirement != "" && key.value() != "" {
+		_, valid := NormalPixKey(o.Text("pix_key_type"), key.value())
+		key.Match(func(string) bool { return valid }, requirement)
 	}
-	o.Int("amount", Required).Between(least, MaxSafeAmount)
+	o.Int("amount", Required).Between(minAmount, MaxSafeAmount)
 	o.String("description", Optional).MaxLen(MaxTransferDescription)
 	o.String("external_ref", Optional).MaxLen(MaxTransferReference)
 	o.String("notify_url", Nullable).MaxLen(MaxNotifyURL).HTTPS()
 	o.String("origin", o.optional()).MaxLen(MaxTransferOrigin)
 }
 
-// TransferCancel holds the rules of POST /v2/transfers/{id}/cancel.
+// TransferCancel checks the body of POST /v2/transfers/{id}/cancel.
 func TransferCancel(o *Object) {
 	o.String("reason", Optional).MaxLen(MaxCancelReason)
 }
 
-// TransferList holds the rules of the query of GET /v2/transfers.
+// TransferList checks the query of GET /v2/transfers.
 func TransferList(o *Object) {
 	cursorPage(o)
 	o.Enum("status", Optional, LiveTransferStatuses)

@@ -22,22 +22,22 @@ const transferBase = `{
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transfer, spec.Variant{}, transferBase, []values{
-		{field: "pix_key_type", allowed: []string{`"EMAIL"`}, refused: notA("string", gone(), null(),
-			refusal{`""`, spec.CodeInvalidEnum}, refusal{`"email"`, spec.CodeInvalidEnum})},
-		{field: "pix_key_value", allowed: []string{`"a@b"`}, refused: []refusal{
-			gone(), null(), {`7`, spec.CodeInvalidType}, {`""`, spec.CodeTooSmall},
+		{field: "pix_key_type", allowed: []string{`"EMAIL"`}, rejected: notA("string", absent(), null(),
+			rejection{`""`, spec.CodeInvalidEnum}, rejection{`"email"`, spec.CodeInvalidEnum})},
+		{field: "pix_key_value", allowed: []string{`"a@b"`}, rejected: []rejection{
+			absent(), null(), {`7`, spec.CodeInvalidType}, {`""`, spec.CodeTooSmall},
 		}},
-		{field: "amount", allowed: []string{`1`, `1e2`, `100000001`, `9007199254740991`}, refused: notA("integer", gone(), null(),
-			refusal{`0`, spec.CodeTooSmall}, refusal{`-1`, spec.CodeTooSmall},
-			refusal{`9007199254740992`, spec.CodeTooBig}, refusal{`9223372036854775807`, spec.CodeTooBig},
-			refusal{`9223372036854775808`, spec.CodeInvalidType}, refusal{`"1500"`, spec.CodeInvalidType})},
-		{field: "description", allowed: []string{missing, `""`, text(140)}, refused: notA("string", null(),
-			refusal{text(141), spec.CodeTooBig})},
-		{field: "external_ref", allowed: []string{missing, `""`, text(100)}, refused: notA("string", null(),
-			refusal{text(101), spec.CodeTooBig})},
-		{field: "origin", allowed: []string{missing, `""`, text(50)}, refused: notA("string", null(),
-			refusal{text(51), spec.CodeTooBig})},
-		{field: "notify_url", allowed: []string{missing, `null`, httpsURL(2048)}, refused: []refusal{
+		{field: "amount", allowed: []string{`1`, `1e2`, `100000001`, `9007199254740991`}, rejected: notA("integer", absent(), null(),
+			rejection{`0`, spec.CodeTooSmall}, rejection{`-1`, spec.CodeTooSmall},
+			rejection{`9007199254740992`, spec.CodeTooBig}, rejection{`9223372036854775807`, spec.CodeTooBig},
+			rejection{`9223372036854775808`, spec.CodeInvalidType}, rejection{`"1500"`, spec.CodeInvalidType})},
+		{field: "description", allowed: []string{missing, `""`, text(140)}, rejected: notA("string", null(),
+			rejection{text(141), spec.CodeTooBig})},
+		{field: "external_ref", allowed: []string{missing, `""`, text(100)}, rejected: notA("string", null(),
+			rejection{text(101), spec.CodeTooBig})},
+		{field: "origin", allowed: []string{missing, `""`, text(50)}, rejected: notA("string", null(),
+			rejection{text(51), spec.CodeTooBig})},
+		{field: "notify_url", allowed: []string{missing, `null`, httpsURL(2048)}, rejected: []rejection{
 			{`7`, spec.CodeInvalidType},
 			{httpsURL(2049), spec.CodeTooBig},
 			{`"http://shop.example/"`, spec.CodeInvalid},
@@ -51,21 +51,21 @@ func TestTransferKeyLength(t *testing.T) {
 	t.Parallel()
 	local := func(n int) string { return `"` + strings.Repeat("a", n-len("@example.com")) + `@example.com"` }
 	checkValues(t, spec.Transfer, spec.Variant{}, transferBase, []values{
-		{field: "pix_key_value", allowed: []string{local(77)}, refused: []refusal{{local(78), spec.CodeTooBig}}},
+		{field: "pix_key_value", allowed: []string{local(77)}, rejected: []rejection{{local(78), spec.CodeTooBig}}},
 	})
 }
 
 func TestTransferLiveMinimum(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transfer, spec.Variant{Dialect: spec.LiveDialect}, transferBase, []values{
-		{field: "amount", allowed: []string{`1000`}, refused: []refusal{{`999`, spec.CodeTooSmall}}},
+		{field: "amount", allowed: []string{`1000`}, rejected: []rejection{{`999`, spec.CodeTooSmall}}},
 	})
 }
 
 func TestTransferLoopbackNotifyURL(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Transfer, spec.Variant{LoopbackHTTP: true}, transferBase, []values{
-		{field: "notify_url", allowed: []string{`"http://127.0.0.1:8080/hook"`, `"http://[::1]/"`, `"http://localhost/"`}, refused: []refusal{
+		{field: "notify_url", allowed: []string{`"http://127.0.0.1:8080/hook"`, `"http://[::1]/"`, `"http://localhost/"`}, rejected: []rejection{
 			{`"http://shop.example/"`, spec.CodeInvalid},
 			{`"http://localhost.shop.example/"`, spec.CodeInvalid},
 		}},
@@ -90,7 +90,7 @@ func TestPixKeys(t *testing.T) {
 			},
 		},
 		{"CPF", "12345604700", []string{"123.456.047-00"}, []string{"12345604710", "12345604701"}}, // a check digit of 10 is 0
-		{"CPF", "02020222000", []string{"020.202.220-00"}, nil},                                    // both check digits
+		{"CPF", "02020222000", []string{"020.202.220-00"}, nil},                                    // both check digits are 10
 		{"CPF", "00000000191", []string{"000.000.001-91"}, []string{"191"}},
 		{
 			"CNPJ", "11222333000181",
@@ -148,7 +148,7 @@ func TestPixKeys(t *testing.T) {
 			_, ok := spec.NormalPixKey(c.keyType, s)
 			assert.False(t, ok, "%s %s", c.keyType, s)
 			if s != "" {
-				m.refused = append(m.refused, refusal{`"` + s + `"`, spec.CodeInvalid})
+				m.rejected = append(m.rejected, rejection{`"` + s + `"`, spec.CodeInvalid})
 			}
 		}
 		checkValues(t, spec.Transfer, spec.Variant{}, base, []values{m})
@@ -179,14 +179,14 @@ func FuzzNormalPixKey(f *testing.F) {
 func TestTransferCancel(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.TransferCancel, spec.Variant{}, `{}`, []values{
-		{field: "reason", allowed: []string{missing, `""`, text(250)}, refused: notA("string", null(),
-			refusal{text(251), spec.CodeTooBig})},
+		{field: "reason", allowed: []string{missing, `""`, text(250)}, rejected: notA("string", null(),
+			rejection{text(251), spec.CodeTooBig})},
 	})
 }
 
 func TestTransferList(t *testing.T) {
 	t.Parallel()
-	status := values{field: "status", allowed: []string{""}, refused: []refusal{
+	status := values{field: "status", allowed: []string{""}, rejected: []rejection{
 		{"canceled", spec.CodeInvalidEnum}, {"paid,error", spec.CodeInvalidEnum}, {",", spec.CodeInvalidEnum},
 	}}
 	for v := range spec.LiveTransferStatuses.All() {
@@ -195,9 +195,9 @@ func TestTransferList(t *testing.T) {
 	checkQueryValues(t, spec.TransferList, []values{
 		status,
 		{field: "cursor", allowed: []string{"", "opaque"}},
-		{field: "limit", allowed: []string{"", "1", "100"}, refused: []refusal{
+		{field: "limit", allowed: []string{"", "1", "100"}, rejected: []rejection{
 			{"0", spec.CodeTooSmall}, {"101", spec.CodeTooBig}, {"x", spec.CodeInvalidType},
 		}},
-		{field: "direction", allowed: []string{"next", "prev"}, refused: []refusal{{"back", spec.CodeInvalidEnum}}},
+		{field: "direction", allowed: []string{"next", "prev"}, rejected: []rejection{{"back", spec.CodeInvalidEnum}}},
 	})
 }

@@ -23,7 +23,7 @@ func (s Set) All() iter.Seq[string] { return slices.Values(s.values) }
 // String lists the values for an error message.
 func (s Set) String() string { return strings.Join(s.values, ", ") }
 
-// Limits that several resources share; the others are in the resource's file.
+// Limits shared by several resources; the others are in each resource's file.
 // Limits are inclusive. Amounts are in cents, lengths in characters.
 const (
 	MinAmount      = 1
@@ -37,11 +37,11 @@ const (
 // Limits that the interface document does not state.
 const (
 	MaxPageSize   = 100       // cursor lists
-	MaxSafeAmount = 1<<53 - 1 // of a payout and of a v1 payment: the largest integer that every JSON parser keeps exact
+	MaxSafeAmount = 1<<53 - 1 // of a payout or a v1 payment: the largest integer that every JSON parser represents exactly
 )
 
-// Enums that several resources share. Values that only the live dialect or
-// another source has are in separate Sets.
+// Enums shared by several resources. Values found only in the live dialect or
+// in another source are in separate Sets.
 var (
 	Methods       = setOf("pix", "voucher", "credit_card")
 	Currencies    = setOf("ARS", "BOB", "BRL", "CLP", "COP", "CRC", "GTQ", "MXN", "PYG", "PEN", "USD", "UYU")

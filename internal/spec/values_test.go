@@ -17,11 +17,11 @@ import (
 type values struct {
 	field    string // "products[0].name"
 	allowed  []string
-	refused  []refusal
+	rejected []rejection
 	reported string // the field of the violation, if it differs from field
 }
 
-type refusal struct{ value, code string }
+type rejection struct{ value, code string }
 
 // checkValues tries each value in an otherwise valid body.
 func checkValues(t *testing.T, rule spec.Rule, v spec.Variant, base string, members []values) {
@@ -36,8 +36,8 @@ func checkValues(t *testing.T, rule spec.Rule, v spec.Variant, base string, memb
 		for _, value := range m.allowed {
 			assert.Empty(t, find(edit(t, base, m.field, value)), "%s allowed: %s", m.field, shorten(value))
 		}
-		for _, r := range m.refused {
-			checkRefused(t, m, r, find(edit(t, base, m.field, r.value)))
+		for _, r := range m.rejected {
+			checkRejected(t, m, r, find(edit(t, base, m.field, r.value)))
 		}
 	}
 }
@@ -51,21 +51,21 @@ func checkQueryValues(t *testing.T, rule spec.Rule, members []values) {
 			found := spec.CheckQuery(url.Values{m.field: {value}}, rule, spec.Variant{})
 			assert.Empty(t, found, "%s allowed: %s", m.field, shorten(value))
 		}
-		for _, r := range m.refused {
-			checkRefused(t, m, r, spec.CheckQuery(url.Values{m.field: {r.value}}, rule, spec.Variant{}))
+		for _, r := range m.rejected {
+			checkRejected(t, m, r, spec.CheckQuery(url.Values{m.field: {r.value}}, rule, spec.Variant{}))
 		}
 	}
 }
 
-func checkRefused(t *testing.T, m values, r refusal, found []spec.Violation) {
+func checkRejected(t *testing.T, m values, r rejection, found []spec.Violation) {
 	t.Helper()
 	field := m.reported
 	if field == "" {
 		field = m.field
 	}
-	if assert.Len(t, found, 1, "%s refused: %s", m.field, shorten(r.value)) {
-		assert.Equal(t, field, found[0].Field, "%s refused: %s", m.field, shorten(r.value))
-		assert.Equal(t, r.code, found[0].Code, "%s refused: %s", m.field, shorten(r.value))
+	if assert.Len(t, found, 1, "%s rejected: %s", m.field, shorten(r.value)) {
+		assert.Equal(t, field, found[0].Field, "%s rejected: %s", m.field, shorten(r.value))
+		assert.Equal(t, r.code, found[0].Code, "%s rejected: %s", m.field, shorten(r.value))
 		assert.NotEmpty(t, found[0].Message)
 	}
 }
@@ -76,10 +76,10 @@ func httpsURL(n int) string {
 	return `"` + start + strings.Repeat("a", n-len(start)) + `"`
 }
 
-// notA returns a rejected value of every other type: a string member rejects
-// numbers, objects and so on.
-func notA(want string, more ...refusal) []refusal {
-	var out []refusal
+// notA returns a rejected value of every type except want: a string member
+// rejects numbers, objects and so on.
+func notA(want string, more ...rejection) []rejection {
+	var out []rejection
 	for _, v := range [...]struct{ kind, value string }{
 		{"string", `"text"`},
 		{"integer", `7`},
@@ -88,31 +88,31 @@ func notA(want string, more ...refusal) []refusal {
 		{"boolean", `true`},
 	} {
 		if v.kind != want {
-			out = append(out, refusal{v.value, spec.CodeInvalidType})
+			out = append(out, rejection{v.value, spec.CodeInvalidType})
 		}
 	}
 	if want == "integer" {
-		out = append(out, refusal{`1.5`, spec.CodeInvalidType})
+		out = append(out, rejection{`1.5`, spec.CodeInvalidType})
 	}
 	return append(out, more...)
 }
 
-// null is a rejected null.
-func null() refusal { return refusal{`null`, spec.CodeInvalidType} }
+// null rejects null.
+func null() rejection { return rejection{`null`, spec.CodeInvalidType} }
 
-// gone is the violation if a required member is missing.
-func gone() refusal { return refusal{missing, spec.CodeRequired} }
+// absent rejects a body without the member.
+func absent() rejection { return rejection{missing, spec.CodeRequired} }
 
 // enum returns the values of a member that accepts only those of s.
 func enum(field string, s spec.Set) values {
-	m := values{field: field, refused: []refusal{
+	m := values{field: field, rejected: []rejection{
 		{`""`, spec.CodeInvalidEnum},
 		{`"no such value"`, spec.CodeInvalidEnum},
 	}}
 	for v := range s.All() {
 		m.allowed = append(m.allowed, `"`+v+`"`)
 		if other := flipCase(v); !s.Has(other) {
-			m.refused = append(m.refused, refusal{`"` + other + `"`, spec.CodeInvalidEnum})
+			m.rejected = append(m.rejected, rejection{`"` + other + `"`, spec.CodeInvalidEnum})
 		}
 	}
 	return m
@@ -125,7 +125,7 @@ func flipCase(s string) string {
 	return strings.ToLower(s)
 }
 
-// A violation must not point into the body, which the caller may reuse.
+// A violation must not refer to the body, which the caller may reuse.
 func TestViolationsOutliveTheBody(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"cvv":1,"made_up":{"card_number":1},"list":[{"pan":1}]}`)

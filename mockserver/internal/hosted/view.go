@@ -259,7 +259,7 @@ func (w inputs) message(name string) string {
 	switch {
 	case !found:
 		return ""
-	case spec.HoldsCardNumber(w.in[name]):
+	case spec.ContainsCardNumber(w.in[name]):
 		return w.Say("error.card")
 	case w.in[name] == "" && name != "outcome":
 		return w.Say("error.required")

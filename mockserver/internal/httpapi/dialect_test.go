@@ -216,7 +216,7 @@ func dialectOfValidation(m *mock, dialect string) {
 	m.subscribe(ana, `"token":"pgct_expired"`).problem(write, "TOKEN_EXPIRED").field("token", "invalid_string")
 	late := m.subscribe(ana, `"token":"pgct_ok","trial_end":"2027-01-04T12:00:00Z"`).problem(write, "VALIDATION_ERROR")
 	late.field("trial_end", "invalid_string")
-	assert.Equal(t, "trial_end must be after the gateway's clock, which is at 2027-01-04T12:00:00Z.", late.at("detail"))
+	assert.Equal(t, "trial_end must be after the gateway's current time, 2027-01-04T12:00:00Z.", late.at("detail"))
 	m.call(http.MethodPut, "/v2/transactions/"+m.create(card("token", `"pgct_paid"`))+"/refund", `{"amount":1001}`).
 		problem(write, "VALIDATION_ERROR").field("amount", "too_big")
 }

@@ -92,7 +92,7 @@ func (m *mask) text(s string) string {
 
 // path returns a path with its original escaping, unless it contains a card number.
 func (m *mask) path(u *url.URL) string {
-	if spec.HoldsCardNumber(u.Path) {
+	if spec.ContainsCardNumber(u.Path) {
 		return m.text(spec.MaskCardNumbers(u.Path))
 	}
 	return m.text(u.EscapedPath())

@@ -74,7 +74,7 @@ func sampleText(s *spec.Shape) string {
 	if len(s.Enum) > 0 {
 		return s.Enum[0]
 	}
-	for _, must := range s.Musts {
+	for _, must := range s.Requirements {
 		switch f := form(must); {
 		case f.Format == "email":
 			return "ana@example.com"

@@ -24,9 +24,9 @@ var forms = map[string]schema{ //nolint:gochecknoglobals // never changes
 	"must be a date or a timestamp with a zone":           {AnyOf: []*schema{{Type: oneOrAll{"string"}, Format: "date-time"}, {Type: oneOrAll{"string"}, Format: "date"}}},
 	"must start with pgct_ or pgpm_":                      {Pattern: "^pg(ct|pm)_"},
 	"must start with pgct_":                               {Pattern: "^pgct_"},
-	"must be letters and digits only":                     {Pattern: "^[A-Za-z0-9]*$"},
+	"must contain only letters and digits":                {Pattern: "^[A-Za-z0-9]*$"},
 	"must be two letters":                                 {Pattern: "^[A-Za-z]{2}$"},
-	"must be an area code and a mobile number, 11 digits": {Pattern: "^[0-9]{11}$"},
+	"must be 11 digits: an area code and a mobile number": {Pattern: "^[0-9]{11}$"},
 }
 
 // form returns the schema of a rule described in words: the longest entry of
@@ -83,7 +83,7 @@ func value(s *spec.Shape) *schema {
 	case '{':
 		out.Type = oneOrAll{"object"}
 	}
-	for _, must := range s.Musts {
+	for _, must := range s.Requirements {
 		f := form(must)
 		out.Format, out.Pattern = f.Format, f.Pattern
 		if out.AnyOf = slices.Clone(f.AnyOf); out.AnyOf != nil {
