@@ -9,13 +9,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads body into v, which points to a zero value, using a plan that is
-// built once per type, in two thirds of the JSON package's time. It reports
-// false if it gave up, for example at a wrong type; the content of v is then
-// undefined, and the caller uses the JSON package. A fuzz test compares the
+// Decode decodes body into v, which must point to a zero value, in two thirds of
+// the JSON package's time. It uses a plan that is built once per type. It
+// returns false if it gives up, for example at a value of the wrong type; v is
+// then undefined, and the caller uses the JSON package. A fuzz test compares the
 // two.
 func Decode(body []byte, v any) bool {
-	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
+	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool contains only Documents
 	defer release(d)
 	return d.Scan(body) && d.Decode(v)
 }
@@ -27,31 +27,33 @@ func release(d *Document) {
 	documents.Put(d)
 }
 
-// Decode fills v, which points to a zero value, as [Decode] does.
+// Decode decodes the document into v as [Decode] does.
 func (d *Document) Decode(v any) bool { return d.DecodeAt(0, v) }
 
-// DecodeAt reads node i into v, which points to a zero value. It reports false
-// if it gave up.
+// DecodeAt decodes node i into v, which must point to a zero value. It returns
+// false if it gives up.
 func (d *Document) DecodeAt(i int, v any) bool {
 	target := reflect.ValueOf(v)
 	return planFor(target.Type().Elem())(d, i, target.UnsafePointer())
 }
 
-// NodeDecoder is a type that reads itself, as [Document.DecodeAt] does.
+// NodeDecoder is a type that decodes itself from a node. DecodeNode returns
+// false if it gives up.
 type NodeDecoder interface{ DecodeNode(d *Document, i int) bool }
 
-// readFunc reads node i into the zero value at p, whose type is the one that
-// the function was made for. It reports false if it gave up.
+// readFunc decodes node i into the zero value at p, which must have the type
+// that the function was made for. It returns false if it gives up.
 type readFunc func(d *Document, i int, p unsafe.Pointer) bool
 
 const (
-	chunkSize  = 1 << 10 // a retained string retains at most this much
+	chunkSize  = 1 << 10 // keeping one string alive keeps at most this much alive
 	longString = chunkSize / 4
 )
 
-// text returns a copy of the string of node i. Short ones share a chunk of
-// memory, so that a response's strings take a few allocations; half of the
-// remaining input is names and punctuation.
+// text returns a copy of the string of node i. Short strings share a chunk of
+// memory, so that the strings of a response take only a few allocations. A new
+// chunk is half as long as the remaining input, because the other half is names
+// and punctuation.
 func (d *Document) text(i int) (string, bool) {
 	n := &d.nodes[i]
 	if n.escapes {
@@ -96,8 +98,8 @@ func readInt[T int | int64](d *Document, i int, p unsafe.Pointer) bool {
 	return ok && int64(T(n)) == n
 }
 
-// readPointer and readSlice make the plan of their element type when they first
-// need it: a type may refer to itself.
+// readPointer and readSlice make the plan of their element type only when they
+// first need it, because a type may refer to itself.
 func readPointer(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t) })
 	return func(d *Document, i int, p unsafe.Pointer) bool {
@@ -134,7 +136,7 @@ func readSlice(t reflect.Type) readFunc {
 }
 
 // more estimates how many elements array i has from e on, after the first n,
-// assuming that all elements have equally many nodes.
+// assuming that all elements have the same number of nodes.
 func (d *Document) more(i, e, n int) int {
 	const few, many = 4, 1 << 10
 	if n == 0 {
@@ -144,7 +146,7 @@ func (d *Document) more(i, e, n int) int {
 	return max(few, min((d.End(i)-e)/size, many, n*32))
 }
 
-// readOwn reads with the type's own DecodeNode.
+// readOwn uses the type's own DecodeNode.
 func readOwn(t reflect.Type) readFunc {
 	return func(d *Document, i int, p unsafe.Pointer) bool {
 		own, _ := reflect.NewAt(t, p).Interface().(NodeDecoder)
@@ -152,7 +154,7 @@ func readOwn(t reflect.Type) readFunc {
 	}
 }
 
-// readMethod reads with the type's own UnmarshalJSON.
+// readMethod uses the type's own UnmarshalJSON.
 func readMethod(t reflect.Type) readFunc {
 	return func(d *Document, i int, p unsafe.Pointer) bool {
 		own, _ := reflect.NewAt(t, p).Interface().(json.Unmarshaler)

@@ -1,7 +1,7 @@
-// Package jsonread contains the project's own JSON parser, and is the only
-// package that uses unsafe to avoid copies. A [Document] is JSON parsed once,
-// into a flat list of nodes: the rules check it, [Decode] fills structs from
-// it, and [Read] reads webhooks.
+// Package jsonread is the project's own JSON parser and the only package that
+// uses unsafe to avoid copies. A [Document] is JSON parsed once into a flat list
+// of nodes: the rules check it, [Decode] fills structs from it, and [Read]
+// parses webhooks into it.
 package jsonread
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Lenient has the options for responses and webhooks: a name in Latin-1 or a
-// duplicate member must not hide a payment.
+// Lenient are the options for responses and webhooks: a buyer's name in Latin-1
+// or a duplicate member must not hide a payment.
 var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// Document is a JSON value, read into a flat list of nodes in the order of the
-// text. A node is named by its index; 0 is the whole value, whose first child is
-// node 1. The zero Document is ready for use, and may be reused.
+// Document is a JSON value, parsed into a flat list of nodes in the order of the
+// text. A node is identified by its index; 0 is the whole value, whose first
+// child is node 1. The zero Document is ready to use, and may be reused.
 type Document struct {
 	body   []byte
 	nodes  []node
-	strict bool   // without duplicate names and invalid UTF-8
-	chunk  []byte // of the strings decoded so far; only appended to
+	strict bool   // without duplicate names or invalid UTF-8
+	chunk  []byte // holds the decoded strings; only appended to
 
 	// The JSON package's decoder and its input.
 	buf bytes.Buffer
@@ -39,16 +39,17 @@ type Document struct {
 // node is a value and its name, as positions in the body. Its first child is
 // the node after it, end is the node after its last descendant.
 type node struct {
-	names         uint64 // of an object: the bits of its members' names, see nameBit
+	names         uint64 // of an object: the bits of its members' names; see nameBit
 	name, nameEnd int32  // the member's name, without its quotes; empty in an array
 	raw, rawEnd   int32  // the value's text
 	end           int32
 	kind          jsontext.Kind
 	escaped       bool // the name has escapes or invalid UTF-8
-	escapes       bool // the value is a string that has them
+	escapes       bool // the value is a string with escapes or invalid UTF-8
 }
 
-// SyntaxError reports where a body is not a JSON object with unique names.
+// SyntaxError reports why a body is not a JSON object with unique member names,
+// and where.
 type SyntaxError struct {
 	Offset  int64            // bytes before the error
 	Pointer jsontext.Pointer // the member with the error; may be ""
@@ -58,8 +59,8 @@ type SyntaxError struct {
 // Error returns the reason, without any part of the body.
 func (e *SyntaxError) Error() string { return e.Reason }
 
-// Parse reads body, which must be one JSON object without duplicate names. The
-// document refers to body until [Document.Reset].
+// Parse reads body, which must be a single JSON object without duplicate names.
+// The document refers to body until [Document.Reset].
 func (d *Document) Parse(body []byte) error {
 	if d.Scan(body) && d.nodes[0].kind == '{' {
 		return nil
@@ -67,12 +68,12 @@ func (d *Document) Parse(body []byte) error {
 	return d.parse()
 }
 
-// Read calls use with the document of body, a JSON object that is read leniently
-// (see [Lenient]). The document is valid only during the call; values that it
-// returns are valid until body changes. An object with more than maxNodes
-// values is an error, which limits the memory that an attacker's body can use.
+// Read parses body, a JSON object, leniently (see [Lenient]) and calls use with
+// the document. The document is valid only during the call; the strings it
+// returns are valid until body changes. A body with more than maxNodes values is
+// an error, which limits the memory that an attacker's body can use.
 func Read(body []byte, use func(d *Document)) error {
-	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool holds nothing else
+	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool contains only Documents
 	defer release(d)
 	err := d.Parse(body)
 	d.strict = err == nil
@@ -88,7 +89,7 @@ func Read(body []byte, use func(d *Document)) error {
 // Strict reports whether [Read] found neither duplicate names nor invalid UTF-8.
 func (d *Document) Strict() bool { return d.strict }
 
-// Reset releases the body, and memory that few bodies need.
+// Reset releases the body, and the nodes if they are unusually many.
 func (d *Document) Reset() {
 	const keep = 1 << 14 // nodes; a page of 100 transactions has half as many
 	if cap(d.nodes) > keep {
@@ -109,7 +110,7 @@ func (d *Document) parse(opts ...jsontext.Options) error {
 		return err
 	}
 	if k := d.nodes[0].kind; k != '{' {
-		return &SyntaxError{Reason: "the body must be a JSON object, it is " + KindName(k)}
+		return &SyntaxError{Reason: "the body must be a JSON object, not " + KindName(k)}
 	}
 	if d.dec.PeekKind() != 0 {
 		return &SyntaxError{Offset: d.dec.InputOffset(), Reason: "unexpected text after the JSON object"}
@@ -121,7 +122,7 @@ func (d *Document) parse(opts ...jsontext.Options) error {
 	return nil
 }
 
-// read appends the next value to the nodes; n has its name.
+// read appends the node of the next value; n has the value's name.
 func (d *Document) read(n node) error {
 	at := len(d.nodes)
 	if at == maxNodes {
@@ -188,9 +189,9 @@ func syntaxError(err error) error {
 	reason := "malformed JSON"
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		reason = "duplicate member"
+		reason = "duplicate field"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		reason = "the JSON ends too early"
+		reason = "unexpected end of JSON"
 	}
 	return &SyntaxError{Offset: at.ByteOffset, Pointer: at.JSONPointer, Reason: reason}
 }
@@ -202,9 +203,9 @@ func (d *Document) Kind(i int) jsontext.Kind { return d.nodes[i].kind }
 // sibling if it has one. The first child of i is i+1.
 func (d *Document) End(i int) int { return int(d.nodes[i].end) }
 
-// Find returns the member of object i with the name, or 0. *hint is the node
-// at which to start, and is set to the node after the one found, because
-// members are mostly read in order.
+// Find returns the node of the member of object i with this name, or 0. The
+// search starts at *hint, which is then set to the node after the one found,
+// because members are mostly read in order.
 func (d *Document) Find(i int, name string, hint *int) int {
 	if d.nodes[i].names&nameBit(name) == 0 {
 		return 0
@@ -254,7 +255,7 @@ func (d *Document) Text(i int) string {
 	return unquote(d.raw(i))
 }
 
-// Scalar returns a string as [Document.Text] does, or a number as its digits.
+// Scalar returns a string as [Document.Text] does, or a number as it is written.
 func (d *Document) Scalar(i int) (s string, ok bool) {
 	switch d.Kind(i) {
 	case '"':
@@ -297,17 +298,17 @@ func (d *Document) Path(i int) string {
 
 // unquote maps invalid UTF-8 to U+FFFD.
 func unquote(raw []byte) string {
-	s, _ := jsontext.AppendUnquote(nil, raw) // the only possible error is invalid UTF-8: raw is valid JSON
+	s, _ := jsontext.AppendUnquote(nil, raw) // raw is valid JSON, so the only possible error is invalid UTF-8
 	return string(s)
 }
 
-// view returns b as a string without a copy: copies took half of the time of
-// rule checks.
+// view returns b as a string without copying it: copies took half the time of
+// the rule checks.
 func view(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // see above
 }
 
-// Place returns the position of node i's JSON in the body.
+// Place returns the position of node i's value in the body.
 func (d *Document) Place(i int) (start, end int) {
 	return int(d.nodes[i].raw), int(d.nodes[i].rawEnd)
 }

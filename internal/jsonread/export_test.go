@@ -2,19 +2,19 @@ package jsonread
 
 import "fmt"
 
-// BothReadings reads body with the fast scan and with the JSON package and
+// BothReadings parses body with the fast scan and with the JSON package and
 // returns both results; scanned is false if the scan gave up.
-func BothReadings(body []byte) (quick []string, scanned bool, whole []string, err error) {
+func BothReadings(body []byte) (fast []string, scanned bool, slow []string, err error) {
 	d := new(Document)
 	scanned = d.Scan(body) && d.Kind(0) == '{'
 	if scanned {
-		quick = d.describe()
+		fast = d.describe()
 	}
 	d = &Document{body: body}
 	if err = d.parse(); err == nil {
-		whole = d.describe()
+		slow = d.describe()
 	}
-	return quick, scanned, whole, err
+	return fast, scanned, slow, err
 }
 
 func (d *Document) describe() []string {

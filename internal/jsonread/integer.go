@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Integer reads an exact whole number, which may be written as 1200.00 or
-// 1.2e3. A number that is not whole, such as 12.5, is never rounded. With a
-// fraction or an exponent it must be below 2^53: a larger one was probably a
-// float and has lost its last digits.
+// Integer parses a whole number, which may be written as 1200.00 or 1.2e3. Other
+// numbers, such as 12.5, are rejected rather than rounded. A number with a
+// fraction or an exponent must be below 2^53: a larger one was probably a float
+// and may have lost its last digits.
 func Integer(text string) (int64, bool) {
 	if n, ok := PlainInteger(text); ok {
 		return n, true
@@ -30,11 +30,11 @@ func Integer(text string) (int64, bool) {
 	significant := strings.TrimRight(all, "0")
 	exponent += len(all) - len(significant) - len(fraction)
 	significant = strings.TrimLeft(significant, "0")
-	const most = 16 // digits of 2^53
+	const maxDigits = 16 // of 2^53
 	switch {
 	case significant == "":
 		return 0, true
-	case exponent < 0, exponent > most, len(significant) > most:
+	case exponent < 0, exponent > maxDigits, len(significant) > maxDigits:
 		return 0, false
 	}
 	significant += strings.Repeat("0", exponent)
@@ -45,14 +45,14 @@ func Integer(text string) (int64, bool) {
 	return n, err == nil && -1<<53 < n && n < 1<<53
 }
 
-// PlainInteger reads a number that is written as an integer. The loop takes a third
-// of the time of strconv, which reads longer and negative ones.
+// PlainInteger parses an integer without a fraction or an exponent. The loop
+// takes a third of the time of strconv, which parses long and negative numbers.
 func PlainInteger(text string) (int64, bool) {
-	const most = 18 // digits that fit int64
+	const maxDigits = 18 // that always fit in an int64
 	var n int64
 	for i := range len(text) {
 		c := text[i]
-		if c < '0' || c > '9' || i == most {
+		if c < '0' || c > '9' || i == maxDigits {
 			n, err := strconv.ParseInt(text, 10, 64)
 			return n, err == nil
 		}

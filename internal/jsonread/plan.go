@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// plans has the reading functions of the types read so far. They depend only
+// plans are the functions that decode the types seen so far. They depend only
 // on the types, so sharing them is safe.
 var plans sync.Map // reflect.Type to readFunc
 
-// planFor returns the reading function for values of type t.
+// planFor returns the function that decodes values of type t.
 func planFor(t reflect.Type) readFunc {
 	if read, ok := plans.Load(t); ok {
 		return read.(readFunc) //nolint:forcetypeassert // nothing else is stored
@@ -42,7 +42,7 @@ func makePlan(t reflect.Type) readFunc {
 	case pointer.Implements(unmarshaler):
 		return readMethod(t)
 	}
-	switch t.Kind() { //nolint:exhaustive // all others are read as they are
+	switch t.Kind() { //nolint:exhaustive // the JSON package decodes all others
 	case reflect.String:
 		return readString
 	case reflect.Bool:
@@ -67,7 +67,7 @@ func makePlan(t reflect.Type) readFunc {
 	return readOther(t)
 }
 
-// structPlan is the plan of a struct.
+// structPlan says how to decode a struct.
 type structPlan struct {
 	fields     []fieldPlan // in the order of the struct, which is that of the responses
 	extra      uintptr     // the offset of the map for unknown members
@@ -80,11 +80,11 @@ type fieldPlan struct {
 	read   readFunc
 }
 
-// HasPlan reports whether [Decode] reads the struct T itself, without the JSON
+// HasPlan reports whether [Decode] decodes the struct T itself, without the JSON
 // package.
 func HasPlan[T any]() bool { return planStruct(reflect.TypeFor[T]()) != nil }
 
-// planStruct returns nil for a struct that is not read fast.
+// planStruct returns nil for a struct that is left to the JSON package.
 func planStruct(t reflect.Type) *structPlan {
 	p := &structPlan{}
 	if !p.add(t, 0) {
@@ -93,8 +93,8 @@ func planStruct(t reflect.Type) *structPlan {
 	return p
 }
 
-// add adds the fields of t, which is at the given offset, then those of the
-// structs embedded in it, unless a field has the same name.
+// add adds the fields of t, which is at the given offset, then those of its
+// embedded structs, unless there is already a field with the same name.
 func (p *structPlan) add(t reflect.Type, offset uintptr) bool {
 	var embedded []reflect.StructField
 	for f := range t.Fields() {
@@ -127,7 +127,7 @@ func (p *structPlan) has(name string) bool {
 	return slices.ContainsFunc(p.fields, func(f fieldPlan) bool { return f.name == name })
 }
 
-// read reads an object, whose names are unique, into the struct at v.
+// read decodes an object with unique names into the struct at v.
 func (p *structPlan) read(d *Document, i int, v unsafe.Pointer) bool {
 	if k := d.nodes[i].kind; k != '{' {
 		return k == 'n'
@@ -147,8 +147,8 @@ func (p *structPlan) read(d *Document, i int, v unsafe.Pointer) bool {
 	return true
 }
 
-// field returns the field of a member, or -1. It is usually the one right
-// after the last field, or close to it.
+// field returns the index of the member's field, or -1. The search starts at
+// next, because responses usually have the order of the struct.
 func (p *structPlan) field(name string, next int) int {
 	for i := next; i < len(p.fields); i++ {
 		if p.fields[i].name == name {
@@ -163,7 +163,7 @@ func (p *structPlan) field(name string, next int) int {
 	return -1
 }
 
-// keep stores a member that has no field in the struct at v.
+// keep stores a member without a field in the extra map of the struct at v.
 func (p *structPlan) keep(d *Document, i int, v unsafe.Pointer) {
 	if !p.keepsExtra {
 		return

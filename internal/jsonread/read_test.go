@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// FuzzRead compares the members of a leniently read object with those that the
-// JSON package reads.
+// FuzzRead compares the members of a leniently parsed object with those that the
+// JSON package returns.
 func FuzzRead(f *testing.F) {
 	for _, body := range []string{
 		string(golden.Read(f, "transactions/create.request.json")), `{}`, `{"a":1,"a":2}`, `{ "a" : [ 1 , {"b":"}\"]"} ] , "\u0062" : null }`,
@@ -42,7 +42,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func TestPathNamesAValueByItsPlace(t *testing.T) {
+func TestPathOfANode(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, jsonread.Read([]byte(`{"a":1,"data":{"x":[],"products":[{},{"price":"5","\u0061":2}]}}`), func(d *jsonread.Document) {
 		var paths []string

@@ -10,12 +10,12 @@ import (
 
 // Rewriter copies JSON with changes.
 type Rewriter struct {
-	// Name returns the replacement of a member's name; nil keeps all names.
+	// Name returns the new name of a member; nil keeps all names.
 	Name func(name string) string
 
-	// Value writes the replacement of a token other than a name. The path names
-	// the members that lead to it, the innermost last; the elements of an array
-	// have the array's name.
+	// Value writes the replacement for a token that is not a name. The path has
+	// the names of the members that contain it, the innermost last; the elements
+	// of an array have the array's name.
 	Value func(out *jsontext.Encoder, path []string, t jsontext.Token) error
 }
 

@@ -11,21 +11,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The limits of a scan. The members of an object are compared with each other,
-// and each value takes the memory of a node.
+// The limits of a scan: the names of an object's members are compared with each
+// other, and each value takes the memory of a node.
 const (
 	maxDepth   = 32
 	maxMembers = 64
 	maxNodes   = 1 << 17
 )
 
-// scanner fills the nodes of a document in a third of the JSON package's time and
-// without allocations. It gives up at anything malformed or unusual: a duplicate
-// member, escapes in a name, surrogates, invalid UTF-8. Whatever it accepts is
-// valid JSON; a fuzz test checks that.
+// scanner fills the nodes of a document in a third of the JSON package's time
+// and without allocations. It gives up at anything malformed or unusual: a
+// duplicate name, escapes in a name, surrogates, invalid UTF-8. Everything it
+// accepts is valid JSON; a fuzz test checks that.
 //
-// Its methods read from position i and return the position after what they
-// read, or gaveUp, so that the position stays in a register.
+// Its methods start at position i and return the position after what they have
+// read, or gaveUp. The position is passed rather than stored so that it stays in
+// a register.
 type scanner struct {
 	body  []byte
 	nodes []node
@@ -33,7 +34,8 @@ type scanner struct {
 
 const gaveUp = -1
 
-// Scan reads body, any JSON value, and reports false if it gave up.
+// Scan parses body, which may be any JSON value. It returns false if it gives
+// up.
 func (d *Document) Scan(body []byte) bool {
 	d.body, d.nodes = body, d.nodes[:0]
 	if len(body) > math.MaxInt32 {
@@ -45,7 +47,7 @@ func (d *Document) Scan(body []byte) bool {
 	return end != gaveUp && space(body, end) == len(body)
 }
 
-// space returns the position of the first byte from i on that is not white
+// space returns the position of the first byte at or after i that is not white
 // space.
 func space(b []byte, i int) int {
 	const spaces uint64 = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
@@ -55,7 +57,7 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// value reads a value whose name is at name to nameEnd, and appends its node.
+// value reads a value, whose name is from name to nameEnd, and appends its node.
 //
 //nolint:gosec // Scan bounds the body
 func (s *scanner) value(i, depth, name, nameEnd int) int {
@@ -81,7 +83,7 @@ func (s *scanner) value(i, depth, name, nameEnd int) int {
 	default:
 		end = s.word(i)
 	}
-	n = &s.nodes[at] // which may have moved
+	n = &s.nodes[at] // append may have moved it
 	n.rawEnd, n.end = int32(end), int32(len(s.nodes))
 	return end
 }
@@ -92,7 +94,7 @@ func (s *scanner) children(open byte, parent, i, depth int) int {
 	if depth > maxDepth {
 		return gaveUp
 	}
-	end := open + 2 // '}' and ']' are two after their partners
+	end := open + 2 // in ASCII, '}' is '{' + 2 and ']' is '[' + 2
 	i = space(s.body, i)
 	if i < len(s.body) && s.body[i] == end {
 		return i + 1
@@ -123,8 +125,8 @@ func (s *scanner) children(open byte, parent, i, depth int) int {
 	}
 }
 
-// member reads a member. It gives up at a name that has escapes, or that the object at
-// parent has already.
+// member reads a member. It gives up at a name that has escapes or that the
+// object at parent already has.
 func (s *scanner) member(parent, i, depth int) int {
 	end, escaped := s.quoted(i)
 	if end == gaveUp || escaped {
@@ -143,14 +145,14 @@ func (s *scanner) member(parent, i, depth int) int {
 	return s.value(space(s.body, colon+1), depth, i+1, end-1)
 }
 
-// nameBit returns the bit of a name in an object's names, which several names
-// may share.
+// nameBit returns the bit that stands for a name in an object's names. Several
+// names may share a bit.
 func nameBit[T string | []byte](name T) uint64 {
 	if len(name) == 0 {
 		return 1
 	}
-	// Of the sums tried, this one distinguishes the most members of the
-	// documented objects.
+	// Of the hashes tried, this one has the fewest collisions among the names of
+	// the documented objects.
 	n := len(name)
 	return 1 << (((name[0]+name[n-1])*17 + name[n>>1]*15 + byte(n&63)*38) & 63)
 }
@@ -190,7 +192,7 @@ func (s *scanner) quoted(i int) (end int, escaped bool) {
 	}
 }
 
-// plainPrefix returns the position of the first byte from i on that is a
+// plainPrefix returns the position of the first byte at or after i that is a
 // quote, a backslash, a control character or not ASCII. It looks at eight
 // bytes at a time.
 func plainPrefix(b []byte, i int) int {
@@ -201,8 +203,9 @@ func plainPrefix(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		v := binary.LittleEndian.Uint64(b[i : i+8])
 		quote, slash := v^ones*'"', v^ones*'\\'
-		// A byte's high bit is set if it is below 0x20, or zero after the xor;
-		// one above a match may be set too, never one below: the lowest is right.
+		// A byte's high bit is set if the byte is not ASCII, is below 0x20, or is
+		// zero after the xor. A borrow may also set the bits of bytes above a match
+		// but never below it, so the lowest bit is right.
 		if found := (v | (v - ones*' ') | (quote - ones) | (slash - ones)) & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
@@ -225,7 +228,8 @@ func AppendQuote(b []byte, s string) ([]byte, error) {
 	return jsontext.AppendQuote(b, s)
 }
 
-// character returns the length of the character that b begins with, 0 to give up.
+// character returns the length of the character at the start of b, or 0 to give
+// up.
 func character(b []byte) int {
 	r, n := utf8.DecodeRune(b)
 	if r == utf8.RuneError && n == 1 {
@@ -234,8 +238,8 @@ func character(b []byte) int {
 	return n
 }
 
-// escape returns the length of the escape that b begins with, 0 to give up, as at
-// surrogates.
+// escape returns the length of the escape sequence at the start of b, or 0 to
+// give up, for example at a surrogate.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0

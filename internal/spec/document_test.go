@@ -16,20 +16,20 @@ func TestSyntaxErrors(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		``:                                     "the body is empty at byte 0",
-		`null`:                                 "the body must be a JSON object, it is null at byte 0",
-		`[]`:                                   "the body must be a JSON object, it is an array at byte 0",
-		`"x"`:                                  "the body must be a JSON object, it is a string at byte 0",
-		`true`:                                 "the body must be a JSON object, it is a boolean at byte 0",
-		`7`:                                    "the body must be a JSON object, it is a number at byte 0",
-		`{`:                                    "the JSON ends too early at byte 1",
-		`{"a":1`:                               "the JSON ends too early at byte 6",
+		`null`:                                 "the body must be a JSON object, not null at byte 0",
+		`[]`:                                   "the body must be a JSON object, not an array at byte 0",
+		`"x"`:                                  "the body must be a JSON object, not a string at byte 0",
+		`true`:                                 "the body must be a JSON object, not a boolean at byte 0",
+		`7`:                                    "the body must be a JSON object, not a number at byte 0",
+		`{`:                                    "unexpected end of JSON at byte 1",
+		`{"a":1`:                               "unexpected end of JSON at byte 6",
 		`{"a":1,}`:                             "malformed JSON at byte 6",
 		`{"a":1}x`:                             "malformed JSON at byte 7",
 		`{"a":1}{}`:                            "unexpected text after the JSON object at byte 7",
 		`{"a":01}`:                             "malformed JSON at byte 6",
 		`{a:1}`:                                "malformed JSON at byte 1",
-		`{"products":[{"name":"x","name":1}]}`: "duplicate member at byte 25 in products[0].name",
-		`{"amount":1,"am\u006funt":2}`:         "duplicate member at byte 12 in amount",
+		`{"products":[{"name":"x","name":1}]}`: "duplicate field at byte 25 in products[0].name",
+		`{"amount":1,"am\u006funt":2}`:         "duplicate field at byte 12 in amount",
 	} {
 		_, err := spec.Check([]byte(body), spec.Refund, spec.Variant{})
 		var syntax *spec.SyntaxError

@@ -1,5 +1,6 @@
-// Package wire reads and writes the JSON of the interface: the envelope, both list
-// shapes, every error body, and values of other types than the interface defines.
+// Package wire reads and writes the interface's JSON: the envelope, both list
+// shapes, every kind of error body, and values whose type differs from the
+// documented one.
 package wire
 
 import (
@@ -16,40 +17,40 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// converting also reads values of another type than wanted.
+// converting are options that also accept values of another type.
 var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
 
-// Decode reads a response into v. If a value has another type than v wants, it
-// converts what can be converted without loss: numbers, booleans and strings into
-// each other, empty strings, arrays and objects into null.
+// Decode decodes a response into v. A value of another type than v expects is
+// converted if nothing is lost: numbers, booleans and strings to each other,
+// and empty strings, arrays and objects to null.
 func Decode[T any](body []byte, v *T) error {
-	fresh := func() {
+	reset := func() {
 		var zero T
 		*v = zero
 	}
-	fresh()
+	reset()
 	if jsonread.Decode(body, v) {
 		return nil
 	}
-	return decode(body, v, fresh)
+	return decode(body, v, reset)
 }
 
-// DecodeAny reads a body into the value that out points to, as Decode does.
+// DecodeAny decodes a body into the value that out points to, as Decode does.
 func DecodeAny(body []byte, out any) error { return decode(body, out, func() {}) }
 
-func decode(body []byte, v any, fresh func()) error {
-	fresh()
+func decode(body []byte, v any, reset func()) error {
+	reset()
 	err := json.Unmarshal(body, v, jsonread.Lenient)
 	var wrongType *json.SemanticError
 	if err == nil || !errors.As(err, &wrongType) {
 		return err
 	}
-	fresh()
+	reset()
 	return json.Unmarshal(body, v, converting)
 }
 
-// DescribeError describes the error in a response and its position, without
-// any of its text.
+// DescribeError says what is wrong with a response and where, without quoting
+// the response.
 func DescribeError(err error) error {
 	var wrongType *json.SemanticError
 	var syntax *jsontext.SyntacticError
@@ -59,9 +60,9 @@ func DescribeError(err error) error {
 	case errors.As(err, &wrongType):
 		return fmt.Errorf("%s has an unexpected type (%s)", place(wrongType.JSONPointer, wrongType.ByteOffset), jsonread.KindName(wrongType.JSONKind))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s is not complete JSON", place(syntax.JSONPointer, syntax.ByteOffset))
+		return fmt.Errorf("%s is malformed or truncated JSON", place(syntax.JSONPointer, syntax.ByteOffset))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return errors.New("the response is not complete JSON")
+		return errors.New("the response is truncated JSON")
 	default:
 		return err
 	}
@@ -74,7 +75,7 @@ func place(p jsontext.Pointer, offset int64) string {
 	return fmt.Sprintf("the response at byte %d, %s,", offset, p)
 }
 
-// scalar is called for every value of the second decoding.
+// scalar is called for every value of the second attempt to decode a body.
 func scalar(dec *jsontext.Decoder, v any) error {
 	target := reflect.ValueOf(v).Elem()
 	if !fits(dec.PeekKind(), target) {
@@ -92,8 +93,8 @@ func scalar(dec *jsontext.Decoder, v any) error {
 	return errors.ErrUnsupported
 }
 
-// fits reports whether a value of kind k matches the target, so that the usual
-// decoding works.
+// fits reports whether a value of kind k can be decoded into the target without
+// a conversion.
 func fits(k jsontext.Kind, target reflect.Value) bool {
 	if k == 'n' || k == 0 {
 		return true
@@ -115,7 +116,7 @@ func fits(k jsontext.Kind, target reflect.Value) bool {
 		return k == '0'
 	case reflect.Struct, reflect.Map:
 		return k == '{'
-	case reflect.Pointer: // to a struct with its own methods: those decide
+	case reflect.Pointer: // a type with its own UnmarshalJSON accepts any kind
 		_, own := reflect.New(target.Type().Elem()).Interface().(json.Unmarshaler)
 		return own || target.Type().Elem().Kind() != reflect.Struct || k == '{'
 	case reflect.Slice:

@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// FuzzAnyBody: no body makes the decoder panic, and the memory that it keeps is
-// bounded.
+// FuzzAnyBody checks that no body makes the decoder panic, and that the decoded
+// problem is bounded in size.
 func FuzzAnyBody(f *testing.F) {
 	for _, name := range []string{
 		"errors/validation.400.json", "errors/duplicate.live.409.json", "errors/validation_errors.422.json", "errors/failed.200.json",
@@ -43,12 +43,13 @@ func FuzzAnyBody(f *testing.F) {
 	})
 }
 
-// FuzzListItems: every input is decoded as a page or rejected, in both shapes.
+// FuzzListItems checks that every body is either rejected or decoded as a page
+// whose items survive a round trip.
 func FuzzListItems(f *testing.F) {
 	for _, name := range []string{"transactions/list.response.json", "transactions/list.live.response.json", "customers/list.response.json"} {
 		f.Add(files.Read(f, name))
 	}
-	for _, body := range odd {
+	for _, body := range oddBodies {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -99,7 +100,7 @@ func TestLenientDecode(t *testing.T) {
 	} {
 		var got gateway.Transaction
 		err := wire.Decode([]byte(body), &got)
-		require.Error(t, err, "members that can't be decoded are not dropped: %s", body)
+		require.Error(t, err, "a member that can't be decoded must not be dropped: %s", body)
 		assert.NotContains(t, wire.DescribeError(err).Error(), "Maria")
 	}
 }
@@ -109,8 +110,8 @@ func TestDescribeError(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"buyer":{"name":{}},"amount":[1]}`: "the response at byte 30, /amount, has an unexpected type (an array)",
 		`{"buyer":{"address":{"city":"Sã`:    "the response at byte",
-		`<html>`:                             "the response at byte 0 is not complete JSON",
-		``:                                   "is not complete JSON",
+		`<html>`:                             "the response at byte 0 is malformed or truncated JSON",
+		``:                                   "truncated JSON",
 	} {
 		var got gateway.Transaction
 		err := wire.Decode([]byte(body), &got)
@@ -119,7 +120,7 @@ func TestDescribeError(t *testing.T) {
 	}
 }
 
-func TestInvalidUTF8HidesNoPayment(t *testing.T) {
+func TestInvalidUTF8DoesNotHideAPayment(t *testing.T) {
 	t.Parallel()
 	got, _, err := wire.DecodeEnvelope[gateway.Transaction]([]byte("{\"success\":true,\"data\":{\"id\":\"tx-1\",\"buyer\":{\"name\":\"Jo\xe3o\"},\"status\":\"paid\"}}"))
 	require.NoError(t, err)

@@ -26,9 +26,9 @@ func Append(b []byte, v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Marshal writes a result as the gateway does: empty nullable members are null.
-// The MarshalJSON methods of the results use it, so that encoding/json writes
-// the same.
+// Marshal encodes a result as the gateway does: empty nullable members are
+// null. The results' MarshalJSON methods use it, so that encoding/json gives
+// the same output.
 func Marshal(v any) ([]byte, error) { return json.Marshal(v, asResponse) }
 
 var asResponse = json.JoinOptions(

@@ -12,34 +12,34 @@ import (
 
 // Envelope is the envelope of every v2 response.
 type Envelope[T any] struct {
-	Refused   refused `json:"success"`
-	RequestID string  `json:"requestId"`
-	Data      *T      `json:"data"`
+	Failed    failed `json:"success"`
+	RequestID string `json:"requestId"`
+	Data      *T     `json:"data"`
 }
 
-// refused is a "success" that is false. If it is missing, null or not a boolean
-// it counts as true: the status is more reliable.
-type refused bool
+// failed is true if "success" is false. If "success" is missing, null or not a
+// boolean, it counts as true: the HTTP status is more reliable.
+type failed bool
 
-// UnmarshalJSON reads any value.
-func (r *refused) UnmarshalJSON(b []byte) error {
-	*r = string(b) == "false"
+// UnmarshalJSON accepts any value.
+func (f *failed) UnmarshalJSON(b []byte) error {
+	*f = string(b) == "false"
 	return nil
 }
 
-// ErrFailed is a response with success=false, whatever its status; its body is
-// a problem.
-var ErrFailed = errors.New("the response says success=false")
+// ErrFailed means that a response has success=false, whatever its HTTP status.
+// Its body is a problem.
+var ErrFailed = errors.New("the response has success=false")
 
 // Failed reports whether a response has success=false.
 func Failed(body []byte) bool {
 	var e struct {
-		Refused refused `json:"success"`
+		Failed failed `json:"success"`
 	}
-	return Decode(body, &e) == nil && bool(e.Refused)
+	return Decode(body, &e) == nil && bool(e.Failed)
 }
 
-// ErrNoData is an envelope without data.
+// ErrNoData means that a response has no data.
 var ErrNoData = errors.New("the response has no data")
 
 // DecodeEnvelope reads a response with one resource. A missing "success" counts
@@ -49,7 +49,7 @@ func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, e.RequestID, err
-	case bool(e.Refused):
+	case bool(e.Failed):
 		return nil, e.RequestID, ErrFailed
 	case e.Data == nil:
 		return nil, e.RequestID, ErrNoData
@@ -72,7 +72,7 @@ type List[T any] struct {
 
 // ListEnvelope is the envelope of a page of a list, in either shape.
 type ListEnvelope[T any] struct {
-	Refused   refused      `json:"success"`
+	Failed    failed       `json:"success"`
 	RequestID string       `json:"requestId"`
 	Data      listData[T]  `json:"data"`
 	Metadata  listMetadata `json:"metadata"`
@@ -93,8 +93,8 @@ type listMetadata struct {
 
 // listData is "data" in either shape.
 type listData[T any] struct {
-	there bool
-	Items []T
+	present bool
+	Items   []T
 	cursors
 }
 
@@ -111,15 +111,15 @@ func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	case '{':
 		var o listObject[T]
 		err := json.UnmarshalDecode(dec, &o)
-		d.Items, d.cursors, d.there = o.Data, o.cursors, o.Data != nil
+		d.Items, d.cursors, d.present = o.Data, o.cursors, o.Data != nil
 		return err
 	default:
-		d.there = true
+		d.present = true
 		return json.UnmarshalDecode(dec, &d.Items)
 	}
 }
 
-// DecodeNode does the same as UnmarshalJSONFrom.
+// DecodeNode does the same for [jsonread.Decode].
 func (d *listData[T]) DecodeNode(r *jsonread.Document, at int) bool {
 	switch r.Kind(at) {
 	case 'n':
@@ -127,10 +127,10 @@ func (d *listData[T]) DecodeNode(r *jsonread.Document, at int) bool {
 	case '{':
 		var o listObject[T]
 		ok := r.DecodeAt(at, &o)
-		d.Items, d.cursors, d.there = o.Data, o.cursors, o.Data != nil
+		d.Items, d.cursors, d.present = o.Data, o.cursors, o.Data != nil
 		return ok
 	default:
-		d.there = true
+		d.present = true
 		return r.DecodeAt(at, &d.Items)
 	}
 }
@@ -141,17 +141,17 @@ func DecodeList[T any](body []byte) (*List[T], error) {
 	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, err
-	case bool(e.Refused):
+	case bool(e.Failed):
 		return nil, ErrFailed
-	case !e.Data.there:
+	case !e.Data.present:
 		return nil, ErrNoData
 	}
-	in := e.Data.cursors
+	inner := e.Data.cursors
 	return &List[T]{
 		Items:      e.Data.Items,
-		Total:      max(in.Total, e.Total, e.Metadata.Total),
-		NextCursor: cmp.Or(in.NextCursor, e.NextCursor),
-		PrevCursor: cmp.Or(in.PrevCursor, e.PrevCursor),
+		Total:      max(inner.Total, e.Total, e.Metadata.Total),
+		NextCursor: cmp.Or(inner.NextCursor, e.NextCursor),
+		PrevCursor: cmp.Or(inner.PrevCursor, e.PrevCursor),
 		Page:       e.Metadata.Page,
 		Limit:      e.Metadata.Limit,
 		RequestID:  e.RequestID,

@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
-// responses has a golden response for every resource.
+// responses are golden responses of every resource.
 var responses = []string{
 	"transactions/create.response.json", "transactions/create.live.response.json", "transactions/create_card.response.json",
 	"transactions/create_voucher.response.json", "transactions/get.response.json", "transactions/list.response.json",
@@ -25,8 +25,8 @@ var responses = []string{
 	"errors/failed.200.json",
 }
 
-// odd are strings that must not be mistaken for the values that they resemble.
-var odd = []string{
+// oddBodies are unusual or malformed bodies that resemble valid ones.
+var oddBodies = []string{
 	``, ` `, `null`, `{}`, `[]`, `{"data":null}`, `{"data":{}}`, `{"data":[]}`, `{"data":{"data":[]}}`, `{"data":{"data":null}}`,
 	`{"data":{"id":"a","id":"b"}}`, `{"data":{"id":"a"},"data":{"amount":1}}`, `{"data":{"pix":{"qr_code":"a"},"pix":{"receipt_url":"b"}}}`,
 	`{"data":{"x":1,"x":2}}`, `{"data":{"amount":1.0}}`, `{"data":{"amount":"1"}}`, `{"data":{"amount":1e2}}`, `{"data":{"amount":-0}}`,
@@ -42,8 +42,8 @@ var odd = []string{
 	`{"data":[{"id":"a","payment":{"amount":"5"}}],"total":"7","next_cursor":null}`, `{"data":"x"}`, "{\"data\":{\"id\":\"\x00\"}}", `{"data":{"id":"a"}}` + "\x00",
 }
 
-// sameDecode checks that the fast decoder, if it accepts the input, returns the
-// same as the JSON package.
+// sameDecode checks that the fast decoder, if it accepts the input, returns what
+// the JSON package returns.
 func sameDecode[T any](t *testing.T, body []byte) {
 	t.Helper()
 	var fast, strict T
@@ -80,8 +80,8 @@ func sameExact[T any](t *testing.T, body []byte) {
 	defer doc.Release()
 	var exact, plain T
 	err = doc.Decode(&exact)
-	wanted := json.Unmarshal(body, &plain)
-	require.Equal(t, wanted == nil, err == nil, "%T from %q: %v", plain, body, err)
+	wantErr := json.Unmarshal(body, &plain)
+	require.Equal(t, wantErr == nil, err == nil, "%T from %q: %v", plain, body, err)
 	if err == nil && !reflect.DeepEqual(plain, exact) {
 		assert.Equal(t, plain, exact, "%T from %q", plain, body)
 	}
@@ -92,15 +92,15 @@ func TestFastDecodeMatchesTheJSONPackage(t *testing.T) {
 	for _, name := range responses {
 		sameDecodes(t, files.Read(t, name))
 	}
-	for _, body := range odd {
+	for _, body := range oddBodies {
 		sameDecodes(t, []byte(body))
 	}
 }
 
-// TestFastDecodeIsUsed: a change that leaves common responses to the JSON
-// package would otherwise only show in benchmarks.
+// TestFastDecodeIsUsed fails if common responses are left to the JSON package,
+// which otherwise only benchmarks would show.
 //
-//nolint:paralleltest // it counts allocations
+//nolint:paralleltest // counts allocations
 func TestFastDecodeIsUsed(t *testing.T) {
 	fasterThanJSON[wire.Envelope[gateway.Transaction]](t, "transactions/create.response.json")
 	fasterThanJSON[wire.ListEnvelope[gateway.Customer]](t, "customers/list.response.json")
@@ -116,7 +116,7 @@ func fasterThanJSON[T any](t *testing.T, name string) {
 	assert.Less(t, fast, whole*0.9, "%s is decoded by the JSON package: see makePlan in internal/jsonread", name)
 }
 
-// fieldsOfAllSizes has each kind of field between others of different sizes.
+// fieldsOfAllSizes has fields of every kind next to fields of other sizes.
 type fieldsOfAllSizes struct {
 	Bool    bool    `json:"bool"`
 	String  string  `json:"string"`
@@ -169,7 +169,7 @@ func FuzzFastDecode(f *testing.F) {
 	for _, name := range responses {
 		f.Add(files.Read(f, name))
 	}
-	for _, body := range odd {
+	for _, body := range oddBodies {
 		f.Add([]byte(body))
 	}
 	for _, name := range []string{"transactions/create.request.json", "subscriptions/create.request.json"} {

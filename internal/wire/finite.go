@@ -7,9 +7,9 @@ const (
 	maxValues  = 100_000
 )
 
-// Finite reports whether v has no cycles. The encoder of queries does not
-// detect them: a value that contains itself would overflow its stack and crash
-// the process.
+// Finite reports whether v has no cycles and is not too large or too deeply
+// nested. The query encoder does not detect cycles: a value that contains
+// itself would overflow the stack and crash the process.
 func Finite(v any) bool {
 	left := maxValues
 	return finite(reflect.ValueOf(v), maxNesting, &left)
@@ -19,7 +19,7 @@ func finite(v reflect.Value, depth int, left *int) bool {
 	if *left--; depth == 0 || *left < 0 {
 		return false
 	}
-	switch v.Kind() { //nolint:exhaustive // the others hold no values
+	switch v.Kind() { //nolint:exhaustive // the others contain no values
 	case reflect.Pointer, reflect.Interface:
 		return v.IsNil() || finite(v.Elem(), depth-1, left)
 	case reflect.Struct:
@@ -50,5 +50,5 @@ func finite(v reflect.Value, depth int, left *int) bool {
 	return true
 }
 
-// isLeaf reports whether values of t hold no others.
+// isLeaf reports whether values of type t contain no other values.
 func isLeaf(t reflect.Type) bool { return t.Kind() < reflect.Array || t.Kind() == reflect.String }

@@ -15,7 +15,8 @@ import (
 )
 
 // Every error body is decoded as far as possible, without a panic and in
-// bounded memory, and a truncated body yields no more than the complete one.
+// bounded memory. A truncated body has at most one error more than the complete
+// one.
 func FuzzProblem(f *testing.F) {
 	for _, body := range []string{
 		`{"type":"https://example.com/conflict","title":"Conflict","status":409,"detail":"d","instance":"/v2/x","code":"DUPLICATE_EXTERNAL_REF"}`,
@@ -52,7 +53,7 @@ func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, items, cursor string, total int) {
 		array := jsontext.Value("[" + items + "]")
 		if !array.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) || !utf8.ValidString(cursor) {
-			_, _ = wire.DecodeList[gateway.TransactionSummary]([]byte(items)) // it must only not panic
+			_, _ = wire.DecodeList[gateway.TransactionSummary]([]byte(items)) // must not panic
 			return
 		}
 		quoted, err := jsontext.AppendQuote(nil, cursor)

@@ -8,8 +8,9 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// ExtractIdentity reads the id and the status of a resource from a response that could
-// not be decoded, even a truncated one: from "data", or else from the body. "" is none.
+// ExtractIdentity reads the id and the status of a resource from a response that
+// could not be decoded, even a truncated one. It looks in "data" and at the top
+// level of the body, and returns "" for what it does not find.
 func ExtractIdentity(body []byte) (id, status string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
 	var found identity
@@ -19,7 +20,8 @@ func ExtractIdentity(body []byte) (id, status string) {
 
 type identity struct{ id, status string }
 
-// object reads members until the text ends; the first id and status are kept.
+// object reads members until the input ends or is invalid. The first id and the
+// first status are kept.
 func (found *identity) object(dec *jsontext.Decoder, depth int) {
 	if dec.PeekKind() != '{' {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// ParamsEncoder writes the params of requests as the JSON package does, in a
-// third of the time; bench/README.md shows what that saves in a create. It
+// ParamsEncoder encodes request params as the JSON package does, in a third of
+// the time; bench/README.md shows how much that saves in a create. It
 // encodes this module's structs of strings, numbers and other such structs,
 // and leaves everything else to the JSON package.
 type ParamsEncoder struct {
@@ -35,12 +35,12 @@ func (e *ParamsEncoder) Encode(v any) ([]byte, error) {
 			return b, nil
 		}
 	}
-	return json.Marshal(v, e.Options) // whose error names the place
+	return json.Marshal(v, e.Options) // its error says which field is wrong
 }
 
-// shape is how a type is encoded.
+// shape says how to encode a type.
 type shape struct {
-	kind   reflect.Kind // Invalid: by the JSON package
+	kind   reflect.Kind // Invalid if the JSON package encodes it
 	elem   *shape       // of a pointer or a slice
 	fields []field      // of a struct
 }

@@ -19,7 +19,7 @@ type Problem struct {
 	Fields                        []Field
 }
 
-// Field is one entry of the errors of a Problem.
+// Field is one of the errors that a Problem lists.
 type Field struct{ Field, Message, Code string }
 
 // maxText limits the length of each string, maxFields the number of entries.
@@ -29,8 +29,8 @@ const (
 )
 
 // DecodeProblem reads an error body: problem+json, {error, message, status},
-// validation_errors, success=false, HTML, plain text, nothing, or any of them
-// cut off. It never fails.
+// validation_errors, success=false, HTML, plain text, nothing, or any of these
+// truncated. It never fails.
 func DecodeProblem(body []byte) Problem {
 	var p Problem
 	dec := jsontext.NewDecoder(bytes.NewReader(body), jsonread.Lenient)
@@ -45,8 +45,8 @@ func DecodeProblem(body []byte) Problem {
 	return p
 }
 
-// eachMember calls read with the name of each member of the next value, an
-// object. It reports false if the text ends before the object does.
+// eachMember calls read with the name of each member of the next value, which
+// must be an object. It returns false if the input ends before the object does.
 func eachMember(dec *jsontext.Decoder, read func(name string) bool) bool {
 	if _, err := dec.ReadToken(); err != nil {
 		return false
@@ -61,12 +61,12 @@ func eachMember(dec *jsontext.Decoder, read func(name string) bool) bool {
 	return err == nil
 }
 
-// object reads members until the text ends or stops being JSON.
+// object reads members until the input ends or is no longer valid JSON.
 func (p *Problem) object(dec *jsontext.Decoder, depth int) {
 	eachMember(dec, func(name string) bool { return p.member(dec, name, depth) })
 }
 
-// member reads one member; it reports false if the text ends.
+// member reads one member. It returns false if the input ends or is invalid.
 func (p *Problem) member(dec *jsontext.Decoder, name string, depth int) bool {
 	kind := dec.PeekKind()
 	switch {
@@ -188,7 +188,8 @@ func isCode(s string) bool {
 	}) < 0
 }
 
-// scalarText returns the text of a string, or a value's JSON; null is "".
+// scalarText returns the content of a string, the JSON of any other value, and
+// "" for null.
 func scalarText(value jsontext.Value) string {
 	switch value.Kind() {
 	case 'n':
@@ -201,8 +202,8 @@ func scalarText(value jsontext.Value) string {
 	}
 }
 
-// plainText returns the first words of a body that is not a JSON object, or
-// the title of an HTML page.
+// plainText returns the start of a text that is not a JSON object, or the title
+// of an HTML page.
 func plainText(body []byte) string {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || !strings.HasPrefix(http.DetectContentType(body), "text/") {

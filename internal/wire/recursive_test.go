@@ -39,7 +39,7 @@ func TestATypeThatEmbedsItselfDoesNotLoop(t *testing.T) {
 	assert.NotPanics(t, func() { jsonread.Decode([]byte(`{"name":"a"}`), new(self)) })
 }
 
-func TestAValueThatContainsItselfIsAnError(t *testing.T) {
+func TestEncodingAValueThatContainsItselfFails(t *testing.T) {
 	t.Parallel()
 	v := &tree{Name: "a"}
 	v.Left = v
