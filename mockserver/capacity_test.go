@@ -24,7 +24,7 @@ func TestEndpointsAreLimited(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, status)
 	assert.Equal(t, "TOO_MANY_ENDPOINTS", problem["code"])
 	assert.Contains(t, problem["detail"], "1000 endpoints")
-	assert.PanicsWithError(t, "mockserver: endpoint: the gateway has 1000 endpoints, its limit: remove one or reset an account",
+	assert.PanicsWithError(t, "mockserver: endpoint: the gateway has reached its limit of 1000 endpoints: remove one or reset an account",
 		func() { gw.Webhooks.Send(http.NotFoundHandler()) }, "a receiver that is not registered must not go unnoticed")
 	assert.Len(t, gw.Webhooks.Endpoints(), 1000)
 

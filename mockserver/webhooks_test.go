@@ -108,7 +108,7 @@ func TestEachHandlerGetsItsEventsAtItsPath(t *testing.T) {
 		`not "//shop.test/"`:      {Handler: mux, Path: "//shop.test/"},
 		`not "/a b"`:              {Handler: mux, Path: "/a b"},
 		`not "https://shop.test"`: {Handler: mux, Path: "https://shop.test"},
-		"path is for a handler":   {URL: "https://shop.test/", Path: "/hook"},
+		"path requires a handler": {URL: "https://shop.test/", Path: "/hook"},
 		"can't both be set":       {URL: "https://shop.test/", Handler: mux},
 		"must be an http or":      {},
 	} {

@@ -214,8 +214,8 @@ func deliveryFilter(c *call) (func(deliver.Delivery) bool, error) {
 	switch {
 	case kind != "" && kind.Status() == "":
 		return nil, invalid("kind: there is no event kind %q; openapi.json lists them as webhooks", kind)
-	case status != "" && !slices.Contains(deliver.AllStates(), status):
-		return nil, invalid("status: there is no delivery status %q; use one of %v", status, deliver.AllStates())
+	case status != "" && !slices.Contains(deliver.States(), status):
+		return nil, invalid("status: there is no delivery status %q; use one of %v", status, deliver.States())
 	}
 	return func(d deliver.Delivery) bool {
 		return (kind == "" || string(kind) == d.Kind) && (status == "" || status == d.State) && (resource == "" || resource == d.Resource)

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	maxResponse  = 64 << 10 // bytes of a response that are read
-	keptResponse = 512      // bytes of it that are recorded
+	maxResponse = 64 << 10 // bytes of a response that are read
+	maxRecorded = 512      // bytes of it that are recorded
 )
 
-// staleBy is the age of a stale signature, well outside any tolerance.
+// staleBy is the age of a stale signature, well beyond the tolerance.
 const staleBy = 2 * webhook.Tolerance
 
 // prepared is an attempt with copies of all data that the lock guards.
@@ -38,7 +38,7 @@ type prepared struct {
 	path    string
 	secret  gateway.Secret
 	headers webhook.HeaderNames
-	fault   faults.Kind // of its signature; "" for none
+	fault   faults.Kind // of the signature; "" for none
 	err     error
 }
 
@@ -89,7 +89,7 @@ func (s *Sender) attempt(r prepared) Attempt {
 func (s *Sender) send(r prepared, now time.Time) (status int, response string, err error) {
 	body, err := r.message.bytes()
 	if err != nil {
-		return 0, "", fmt.Errorf("the body can't be made: %w", err)
+		return 0, "", fmt.Errorf("rendering the body: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, Timeout)
 	defer cancel()
@@ -111,9 +111,9 @@ func (s *Sender) send(r prepared, now time.Time) (status int, response string, e
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	if err != nil {
-		err = fmt.Errorf("the response broke off: %w", err)
+		err = fmt.Errorf("the response was cut off: %w", err)
 	}
-	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), keptResponse)]), "\uFFFD"), err
+	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), maxRecorded)]), "\uFFFD"), err
 }
 
 // sign adds the two headers of a signature, if there is a secret.
@@ -132,7 +132,7 @@ func (r prepared) sign(h http.Header, now time.Time, body []byte) {
 	h.Set(r.headers.Signature, signature)
 }
 
-// corrupt changes the last digit.
+// corrupt changes the last digit of a signature.
 func corrupt(signature string) string {
 	last := byte('0')
 	if signature[len(signature)-1] == last {
@@ -148,7 +148,7 @@ func explain(err error) string {
 	}
 	switch {
 	case errors.Is(err, memory.ErrPanic):
-		return err.Error() // with the stack: the handler is the test's own
+		return err.Error() // with the stack, since the handler belongs to the test
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no response within %s", Timeout)
 	case errors.Is(err, context.Canceled):
@@ -191,7 +191,7 @@ func inMemory(h http.Handler) *http.Client {
 	}
 }
 
-// receiver runs an in-memory handler under [deliverTo], so that [Inside] finds it.
+// receiver runs an in-memory handler under [deliverTo], so that [Inside] detects it.
 type receiver struct{ http.Handler }
 
 func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { deliverTo(r.Handler, w, req) }
@@ -203,7 +203,8 @@ func deliverTo(h http.Handler, w http.ResponseWriter, req *http.Request) { h.Ser
 
 // Inside reports whether it is called from within an in-memory handler during a
 // delivery. Such a handler must not wait for deliveries, because its own is among
-// them. A context can't carry this, since the clock's methods take none.
+// them. A context can't carry this information: the exported methods that wait take
+// none.
 func Inside() bool {
 	marker := reflect.ValueOf(deliverTo).Pointer()
 	callers := make([]uintptr, 64)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Redeliver makes one more attempt of a delivery now, whatever its state, with the same
-// id and bytes. The schedule continues unless it succeeds.
+// Redeliver makes an additional attempt of a delivery now, whatever its state, with
+// the same id and bytes. If it fails, the schedule continues.
 func (s *Sender) Redeliver(account, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,9 +33,9 @@ func (s *Sender) Hold(account string) {
 	}
 }
 
-// Release delivers held deliveries in the order of the ids, each when the
-// previous one has finished; the others stay held. Without ids it delivers all,
-// those about one resource in order, and ends the hold.
+// Release releases held deliveries in the order of the ids, each after the attempt
+// of the previous one; the others stay held. Without ids, it releases all of them,
+// in order per resource, and ends the hold.
 func (s *Sender) Release(account string, ids ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +72,8 @@ func (s *Sender) release(account string, ids []string) error {
 	return nil
 }
 
-// Reset drops the deliveries and endpoints of an account, and ends its hold. Endpoints of
-// all accounts stay, and running deliveries finish.
+// Reset removes the deliveries and endpoints of an account, and ends its hold.
+// Endpoints that serve all accounts stay, and running attempts finish.
 func (s *Sender) Reset(account string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package deliver sends webhooks: it renders the events of commits, sends each to
 // every matching target, retries on a schedule, and logs every attempt.
 //
-// First attempts are made at once, in wall time, by workers; later ones are timers
-// of the virtual clock. Deliveries about one resource go to one target in order,
-// one at a time. No lock is held during an attempt: a receiver may call the gateway.
+// Workers make first attempts immediately, in wall time; retries are timers on the
+// virtual clock. Deliveries about one resource to one target are made in order, one
+// at a time. No lock is held during an attempt, so a receiver may call the gateway.
 package deliver
 
 import (
@@ -25,10 +25,10 @@ import (
 const (
 	// Timeout limits an attempt, in wall time.
 	Timeout = 10 * time.Second
-	// TimerKind is the kind of the timers for attempts.
+	// TimerKind is the kind of the timers of attempts.
 	TimerKind = "webhook.attempt"
 
-	maxWorkers = 64     // attempts at one time
+	maxWorkers = 64     // concurrent attempts
 	defaultLog = 10_000 // number of finished deliveries in the log
 )
 
@@ -49,12 +49,11 @@ type Clock interface {
 // Config configures a Sender. Clock and Wall are required.
 type Config struct {
 	Clock Clock
-	// Wall is wall time, which is used only for a signature's timestamp, since
-	// the receiver compares it with its own clock, and for the duration of an
-	// attempt.
+	// Wall returns wall time. It is used only to measure attempts and for the
+	// timestamps of signatures, which receivers compare with their own clocks.
 	Wall func() time.Time
-	// InjectFault returns the fault for delivering an event of a kind. If it is
-	// nil, there are no faults.
+	// InjectFault returns the fault to inject into the delivery of an event of a
+	// kind. Nil injects none.
 	InjectFault func(account, kind string) faults.Fault
 	// Persist saves what a restart must restore; nil saves nothing. It is
 	// called with the sender's lock held.
@@ -68,7 +67,7 @@ type Config struct {
 	// Room is the memory that deliveries share with the rest of the server;
 	// finished ones may use a quarter of it. Nil means unlimited.
 	Room *room.Room
-	// Events gets webhooks and attempts; nil records none.
+	// Events receives webhooks and attempts; nil publishes none.
 	Events *events.Hub
 }
 
@@ -79,7 +78,7 @@ type Sender struct {
 	schedule []time.Duration
 	network  *http.Client
 
-	ctx  context.Context //nolint:containedctx // of every attempt; ended by Close
+	ctx  context.Context //nolint:containedctx // the parent of every attempt's context; canceled by Close
 	stop context.CancelFunc
 	work sync.WaitGroup // the workers
 
@@ -87,19 +86,19 @@ type Sender struct {
 	paused     bool
 	closed     bool
 	endpoints  []*Endpoint
-	hosts      map[string]http.Handler // in memory, by host
+	hosts      map[string]http.Handler // in-memory handlers, by host
 	made       uint64                  // deliveries so far
 	registered uint64                  // endpoints so far
 	log        []*delivery             // oldest first
-	swept      int                     // the length of the log at the last sweep
+	swept      int                     // the length of the log after the last sweep
 	bytes      int64                   // the approximate size of the log
-	sweptBytes int64                   // the same, at the last sweep
+	sweptBytes int64                   // its size after the last sweep
 	byID       map[string]*delivery
 	held       map[string][]*delivery // by account; "" holds the deliveries of all accounts
 	queues     map[queueKey]*queue
 	ready      []*queue
 	workers    int
-	released   []*job // released in a chosen order; the first of them is in its queue
+	released   []*job // jobs released in a chosen order; only the first is in its queue
 	active     int    // jobs that are queued or running
 	idle       []chan struct{}
 }
@@ -130,12 +129,12 @@ func New(cfg Config) *Sender {
 	return s
 }
 
-// Posting holds the webhooks of one commit, which are saved together with it before
-// they are sent.
+// Posting holds the webhooks of one commit. They are saved together with the commit
+// before they are sent.
 type Posting struct {
 	sender     *Sender
 	deliveries []*delivery
-	notes      []note // for the readers of events
+	notes      []note // for the subscribers of the event stream
 }
 
 // Prepare creates the deliveries of a commit's events, which become visible with
@@ -151,7 +150,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 	defer s.mu.Unlock()
 	for i := range events {
 		m := &messages[i]
-		m.hold(&events[i])
+		m.setEvent(&events[i])
 		targets := s.targets(account, m.event, v1)
 		if s.cfg.Events.Listening() {
 			p.notes = append(p.notes, noteOf(account, m.event, len(targets)))
@@ -160,7 +159,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 			p.deliveries = append(p.deliveries, s.prepareTo(t, account, m))
 		}
 		if len(targets) == 0 {
-			d := s.record(account, m, target{})
+			d := s.newDelivery(account, m, target{})
 			d.State = NoEndpoint
 			p.deliveries = append(p.deliveries, d)
 		}
@@ -169,7 +168,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 }
 
 func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
-	d := s.record(account, m, t)
+	d := s.newDelivery(account, m, t)
 	d.First = s.cfg.Clock.Now()
 	f := s.cfg.InjectFault(account, m.event.Kind)
 	d.Fault = f.Kind
@@ -179,13 +178,13 @@ func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	case faults.DelayWebhook:
 		d.First = d.First.Add(f.Delay)
 		d.Next = d.First
-	default: // the other kinds of fault change an attempt, if anything
+	default: // the other kinds of fault apply to attempts
 	}
 	return d
 }
 
-// Shorten returns the data of the deliveries that the events do not contain, for
-// [Sender.LoadPosting].
+// Shorten returns the deliveries without the data that [Sender.LoadPosting] takes
+// from their events.
 func (p *Posting) Shorten() []SavedDelivery {
 	list := make([]SavedDelivery, len(p.deliveries))
 	for i, d := range p.deliveries {
@@ -227,7 +226,7 @@ func (p *Posting) publish() {
 	}
 }
 
-// Fire makes the attempt of a timer.
+// Fire queues the attempt of a timer.
 func (s *Sender) Fire(t clock.Timer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,20 +270,21 @@ func (s *Sender) wait(d *delivery, at time.Time) {
 
 // Errors of the sender's controls.
 var (
-	// ErrInside: a receiver can't wait for its own delivery.
-	ErrInside = errors.New("this is called from inside a webhook handler, whose delivery would wait for itself")
-	// ErrUnknownDelivery: no such delivery, or it was dropped from the log.
+	// ErrInside is returned to a webhook handler that waits for deliveries.
+	ErrInside = errors.New("called from inside a webhook handler: it would wait for its own delivery")
+	// ErrUnknownDelivery is returned for a delivery that does not exist or was
+	// dropped from the log.
 	ErrUnknownDelivery = errors.New("no delivery has this id")
-	// ErrNotHeld: only a held delivery can be released.
+	// ErrNotHeld is returned for the release of a delivery that is not held.
 	ErrNotHeld = errors.New("the delivery is not held")
-	// ErrNoTarget: no endpoint receives it.
+	// ErrNoTarget is returned for the redelivery of an event that no endpoint gets.
 	ErrNoTarget = errors.New("the delivery has no endpoint")
-	// ErrUnknownEndpoint: no such endpoint.
+	// ErrUnknownEndpoint is returned for an endpoint that does not exist.
 	ErrUnknownEndpoint = errors.New("no endpoint has this id")
 )
 
-// Wait returns when nothing is being delivered. It does not wait for held
-// deliveries or later attempts.
+// Wait returns when no attempt is queued or running. It does not wait for held
+// deliveries or for later attempts.
 func (s *Sender) Wait(ctx context.Context) error {
 	s.mu.Lock()
 	if s.active == 0 {
@@ -306,7 +306,7 @@ func (s *Sender) Wait(ctx context.Context) error {
 	}
 }
 
-// Close cancels running deliveries, and returns when they have ended.
+// Close cancels running attempts and waits until they have ended.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true

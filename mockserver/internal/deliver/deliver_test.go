@@ -61,8 +61,8 @@ func (sys *system) advance(t *testing.T, d time.Duration) {
 	require.NoError(t, sys.clock.Advance(t.Context(), d))
 }
 
-// happen posts one event of a transaction.
-func (sys *system) happen(account, kind, id string) {
+// emit posts one event of a paid Pix transaction.
+func (sys *system) emit(account, kind, id string) {
 	sys.post(account, kind, &engine.Transaction{ID: id, Method: "pix", Status: "paid"})
 }
 
@@ -86,7 +86,7 @@ func (sys *system) states() []deliver.State {
 	return states
 }
 
-// receiver is a merchant that records its deliveries.
+// receiver is a merchant's handler that records the webhooks that it receives.
 type receiver struct {
 	mu     sync.Mutex
 	got    []string // event ids
@@ -125,12 +125,12 @@ func (sys *system) endpoint(t *testing.T, e deliver.Endpoint) deliver.Endpoint {
 	return e
 }
 
-func TestTheFirstAttemptIsMadeAtOnce(t *testing.T) {
+func TestFirstAttemptIsImmediate(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
 
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.wait(t)
 
 	assert.Equal(t, []string{"evt_1"}, shop.events())
@@ -149,13 +149,13 @@ func TestTheFirstAttemptIsMadeAtOnce(t *testing.T) {
 	assert.WithinDuration(t, time.Now(), got.Attempts[0].Wall, time.Minute)
 }
 
-func TestTheScheduleOfAttempts(t *testing.T) {
+func TestRetrySchedule(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	shop := &receiver{status: func(string) int { return 500 }}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
 
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.advance(t, 24*time.Hour-time.Millisecond)
 	assert.Len(t, shop.events(), 9)
 	assert.Equal(t, start.Add(24*time.Hour), sys.Deliveries("")[0].Next)
@@ -181,7 +181,7 @@ func TestTheScheduleOfAttempts(t *testing.T) {
 	}
 }
 
-func TestASuccessEndsTheSchedule(t *testing.T) {
+func TestSuccessEndsTheSchedule(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	responses := []int{503, 200}
@@ -189,7 +189,7 @@ func TestASuccessEndsTheSchedule(t *testing.T) {
 	shop.status = func(string) int { return responses[len(shop.got)-1] }
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
 
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.advance(t, 100*time.Hour)
 
 	assert.Len(t, shop.events(), 2)
@@ -210,7 +210,7 @@ func TestOrderPerResource(t *testing.T) {
 		most = max(most, running[e.ResourceID])
 		shop.got = append(shop.got, e.ResourceID+" "+string(e.Kind))
 		mu.Unlock()
-		w.WriteHeader(http.StatusInternalServerError) // a failure does not hold back the next
+		w.WriteHeader(http.StatusInternalServerError) // a failure does not delay the next event
 		mu.Lock()
 		running[e.ResourceID]--
 		mu.Unlock()
@@ -218,7 +218,7 @@ func TestOrderPerResource(t *testing.T) {
 	kinds := []string{"transaction.created", "transaction.pending", "transaction.paid", "transaction.refunded"}
 	for _, kind := range kinds {
 		for i := range 50 {
-			sys.happen("a", kind, fmt.Sprint("tx_", i))
+			sys.emit("a", kind, fmt.Sprint("tx_", i))
 		}
 	}
 	sys.wait(t)
@@ -236,23 +236,23 @@ func TestOrderPerResource(t *testing.T) {
 	}
 }
 
-// A receiver that is slow to handle one resource gets the events of others
-// meanwhile.
-func TestDeliveriesOfOtherResourcesDoNotWait(t *testing.T) {
+// A receiver that is slow to handle the events of one resource gets those of others
+// in the meantime.
+func TestSlowDeliveriesDoNotDelayOtherResources(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys := newSystem(t)
 		sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) })})
 		began := time.Now()
 		for i := range 65 {
-			sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+			sys.emit("a", "transaction.paid", fmt.Sprint("tx_", i))
 		}
 		sys.wait(t)
 		assert.Equal(t, 2*time.Second, time.Since(began), "64 at a time")
-		sys.happen("a", "transaction.paid", "tx_1")
-		sys.happen("a", "transaction.refunded", "tx_1")
+		sys.emit("a", "transaction.paid", "tx_1")
+		sys.emit("a", "transaction.refunded", "tx_1")
 		sys.wait(t)
-		assert.Equal(t, 4*time.Second, time.Since(began), "those of one resource do")
+		assert.Equal(t, 4*time.Second, time.Since(began), "deliveries about one resource are made one at a time")
 	})
 }
 
@@ -266,14 +266,14 @@ func TestAReceiverMayCallTheSender(t *testing.T) {
 		wait = sys.Wait(r.Context())
 		advance = sys.clock.Advance(r.Context(), time.Hour)
 		done := make(chan struct{})
-		go func(ctx context.Context) { // from another goroutine the running advance is noticed
+		go func(ctx context.Context) { // from another goroutine, the clock reports the advance that is running
 			defer close(done)
 			inner = sys.clock.Advance(ctx, time.Hour)
 		}(r.Context())
 		<-done
 	})})
 
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.advance(t, time.Minute)
 
 	require.ErrorIs(t, wait, deliver.ErrInside)
@@ -289,10 +289,10 @@ func TestSignatures(t *testing.T) {
 		signed := sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("first")})
 		sys.endpoint(t, deliver.Endpoint{Handler: open})
 
-		sys.happen("a", "transaction.paid", "tx_1")
+		sys.emit("a", "transaction.paid", "tx_1")
 		sys.wait(t)
 		require.NoError(t, sys.Rotate("", signed.ID, gateway.NewSecret("second")))
-		sys.happen("a", "transaction.paid", "tx_1")
+		sys.emit("a", "transaction.paid", "tx_1")
 		sys.wait(t)
 
 		for i, secret := range []gateway.Secret{gateway.NewSecret("first"), gateway.NewSecret("second")} {
@@ -361,9 +361,9 @@ func TestHoldAndReleaseInAnotherOrder(t *testing.T) {
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
 	sys.Hold("a")
 	for i := range 4 {
-		sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+		sys.emit("a", "transaction.paid", fmt.Sprint("tx_", i))
 	}
-	sys.happen("b", "transaction.paid", "tx_9")
+	sys.emit("b", "transaction.paid", "tx_9")
 	sys.wait(t)
 	assert.Equal(t, []string{"evt_5"}, shop.events(), "another account is not held")
 	assert.Equal(t, []deliver.State{deliver.Held, deliver.Held, deliver.Held, deliver.Held, deliver.Delivered}, sys.states())
@@ -377,19 +377,19 @@ func TestHoldAndReleaseInAnotherOrder(t *testing.T) {
 	require.ErrorIs(t, sys.Release("b", "dlv_1"), deliver.ErrUnknownDelivery)
 	assert.Len(t, shop.events(), 3, "a rejected release releases nothing")
 
-	sys.happen("a", "transaction.paid", "tx_5")
+	sys.emit("a", "transaction.paid", "tx_5")
 	require.NoError(t, sys.Redeliver("a", "dlv_6"), "a held delivery that is redelivered is released")
 	require.NoError(t, sys.Release("a"))
-	sys.happen("a", "transaction.paid", "tx_6")
+	sys.emit("a", "transaction.paid", "tx_6")
 	sys.wait(t)
 	assert.ElementsMatch(t, []string{"evt_6", "evt_1", "evt_3", "evt_7"}, shop.events()[3:])
 }
 
-func TestHoldOfAllAccounts(t *testing.T) {
+func TestHoldAllAccounts(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{status: func(string) int { return 500 }}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.wait(t)
 	sys.Hold("")
 	sys.advance(t, 100*time.Hour)
@@ -406,14 +406,14 @@ func TestRedeliver(t *testing.T) {
 	status := 500
 	shop := &receiver{status: func(string) int { return status }}
 	sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop})
-	sys.happen("a", "transaction.paid", "tx_1")
-	sys.happen("b", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
+	sys.emit("b", "transaction.paid", "tx_1")
 	sys.wait(t)
 
 	require.NoError(t, sys.Redeliver("a", "dlv_1"))
 	sys.wait(t)
 	assert.Equal(t, deliver.Pending, sys.Deliveries("a")[0].State)
-	assert.Equal(t, start.Add(5*time.Second), sys.Deliveries("a")[0].Next, "the schedule is as it was")
+	assert.Equal(t, start.Add(5*time.Second), sys.Deliveries("a")[0].Next, "the schedule is unchanged")
 	status = 200
 	require.NoError(t, sys.Redeliver("a", "dlv_1"))
 	sys.wait(t)
@@ -423,7 +423,7 @@ func TestRedeliver(t *testing.T) {
 	sys.advance(t, 100*time.Hour)
 	d, err := sys.Delivery("a", "dlv_1")
 	require.NoError(t, err)
-	assert.Equal(t, deliver.Delivered, d.State, "it was delivered once")
+	assert.Equal(t, deliver.Delivered, d.State, "a failed redelivery does not undo a delivery")
 	assert.Len(t, d.Attempts, 4)
 	for _, body := range shop.bodies {
 		assert.Equal(t, string(d.Body), string(body))
@@ -433,18 +433,17 @@ func TestRedeliver(t *testing.T) {
 	require.ErrorIs(t, sys.Redeliver("b", "dlv_2"), deliver.ErrNoTarget)
 }
 
-// A delivery without a planned attempt is finished, also after a redelivery
-// that failed.
-func TestAFailedRedeliveryEndsADelivery(t *testing.T) {
+// A delivery that has no scheduled attempt left has failed once a redelivery has.
+func TestFailedRedeliveryWithoutScheduledAttempts(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	shop := &receiver{status: func(string) int { return 500 }}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.advance(t, 24*time.Hour)
 	_, err := sys.faults.Add(faults.Fault{Kind: faults.DropWebhook, Times: 1})
 	require.NoError(t, err)
-	sys.happen("a", "transaction.paid", "tx_2")
+	sys.emit("a", "transaction.paid", "tx_2")
 	require.Equal(t, []deliver.State{deliver.Failed, deliver.Dropped}, sys.states())
 
 	for _, id := range []string{"dlv_1", "dlv_1", "dlv_2", "dlv_2"} {
@@ -456,7 +455,7 @@ func TestAFailedRedeliveryEndsADelivery(t *testing.T) {
 	assert.Empty(t, sys.clock.Timers())
 }
 
-func TestFaultsOfWebhooks(t *testing.T) {
+func TestWebhookFaults(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	shop := &receiver{}
@@ -470,7 +469,7 @@ func TestFaultsOfWebhooks(t *testing.T) {
 	for i, kind := range []faults.Kind{faults.DropWebhook, faults.DuplicateWebhook, faults.CorruptSignature, faults.StaleTimestamp, faults.DelayWebhook} {
 		_, err := sys.faults.Add(faults.Fault{Kind: kind, Times: 1, Delay: time.Hour})
 		require.NoError(t, err)
-		sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+		sys.emit("a", "transaction.paid", fmt.Sprint("tx_", i))
 		sys.wait(t)
 	}
 	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4"}, shop.events())
@@ -492,12 +491,12 @@ func TestFaultsOfWebhooks(t *testing.T) {
 	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4", "evt_3", "evt_4"}, shop.events(), "the second attempts have valid signatures")
 	sys.advance(t, time.Minute)
 	assert.Equal(t, []deliver.State{deliver.Dropped, deliver.Delivered, deliver.Delivered, deliver.Delivered, deliver.Delivered}, sys.states())
-	require.NoError(t, sys.Redeliver("a", "dlv_1"), "a dropped delivery can be made after all")
+	require.NoError(t, sys.Redeliver("a", "dlv_1"), "a dropped delivery can be redelivered")
 	sys.wait(t)
 	assert.Equal(t, deliver.Delivered, sys.states()[0])
 }
 
-func TestReceiversThatFail(t *testing.T) {
+func TestFailingReceivers(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		handler http.HandlerFunc
@@ -519,7 +518,7 @@ func TestReceiversThatFail(t *testing.T) {
 					tc.handler(w, r)
 				})})
 				began := time.Now()
-				sys.happen("a", "transaction.paid", "tx_1")
+				sys.emit("a", "transaction.paid", "tx_1")
 				sys.wait(t)
 
 				d := sys.Deliveries("")[0]
@@ -546,7 +545,7 @@ func TestSuccessStatuses(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
+func TestWaitReturnsWhenItsContextIsCanceled(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	called := make(chan struct{})
@@ -554,7 +553,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		close(called)
 		<-r.Context().Done()
 	})})
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	<-called
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -569,7 +568,7 @@ func TestCloseCancelsRunningDeliveries(t *testing.T) {
 			<-r.Context().Done()
 		})})
 		for i := range 200 {
-			sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
+			sys.emit("a", "transaction.paid", fmt.Sprint("tx_", i))
 		}
 		synctest.Wait()
 		began := time.Now()
@@ -579,9 +578,9 @@ func TestCloseCancelsRunningDeliveries(t *testing.T) {
 		for _, d := range sys.Deliveries("") {
 			attempts += len(d.Attempts)
 		}
-		assert.Equal(t, 64, attempts, "those that were running")
+		assert.Equal(t, 64, attempts, "only those that were running")
 		require.NoError(t, sys.Wait(t.Context()), "Wait does not wait for attempts that will never be made")
-		sys.happen("a", "transaction.paid", "tx_1")
+		sys.emit("a", "transaction.paid", "tx_1")
 		require.NoError(t, sys.Wait(t.Context()))
 		list := sys.Deliveries("")
 		assert.Empty(t, list[len(list)-1].Attempts, "no new attempt is started")
@@ -601,15 +600,15 @@ func TestTheLogDropsOnlyFinishedDeliveries(t *testing.T) {
 	require.NoError(t, err)
 	s.Hold("a")
 	for i := range 5 {
-		sys.happen("a", "transaction.paid", fmt.Sprint("tx_", i))
-		sys.happen("b", "transaction.paid", fmt.Sprint("tx_", i))
+		sys.emit("a", "transaction.paid", fmt.Sprint("tx_", i))
+		sys.emit("b", "transaction.paid", fmt.Sprint("tx_", i))
 	}
 	sys.wait(t)
 	for range 100 {
-		sys.happen("nobody", "transaction.paid", "tx_9")
+		sys.emit("nobody", "transaction.paid", "tx_9")
 	}
 	assert.Len(t, s.Deliveries("a"), 5)
-	assert.Len(t, s.Deliveries("b"), 5, "a delivery that waits for its next attempt stays")
+	assert.Len(t, s.Deliveries("b"), 5, "deliveries that wait for their next attempt stay")
 	assert.Less(t, len(s.Deliveries("nobody")), 20)
 	assert.GreaterOrEqual(t, len(s.Deliveries("nobody")), 10, "pending deliveries don't count")
 	_, err = s.Delivery("", "dlv_110")
@@ -642,7 +641,7 @@ func TestEndpoints(t *testing.T) {
 	require.ErrorIs(t, sys.RemoveEndpoint("a", all.ID), deliver.ErrUnknownEndpoint)
 
 	sys.Hold("a")
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	require.NoError(t, sys.RemoveEndpoint("a", a.ID))
 	require.NoError(t, sys.Release("a"))
 	sys.wait(t)
@@ -655,28 +654,28 @@ func TestReset(t *testing.T) {
 	shop := &receiver{status: func(string) int { return 500 }}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop})
 	sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop})
-	sys.happen("a", "transaction.paid", "tx_1")
-	sys.happen("b", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
+	sys.emit("b", "transaction.paid", "tx_1")
 	sys.wait(t)
 	sys.Hold("a")
 	require.NoError(t, sys.Reset("a"))
 
 	assert.Empty(t, sys.Deliveries("a"))
 	assert.Len(t, sys.Deliveries("b"), 1)
-	assert.Len(t, sys.Endpoints(""), 1, "what belongs to all accounts stays")
+	assert.Len(t, sys.Endpoints(""), 1, "the endpoint for all accounts stays")
 	sys.advance(t, 5*time.Second)
 	assert.Len(t, shop.events(), 4, "only b's delivery is tried again")
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.wait(t)
 	assert.Len(t, shop.events(), 5, "the hold has ended")
 
 	sys.Hold("")
-	sys.happen("a", "transaction.paid", "tx_2")
-	sys.happen("b", "transaction.paid", "tx_2")
+	sys.emit("a", "transaction.paid", "tx_2")
+	sys.emit("b", "transaction.paid", "tx_2")
 	require.NoError(t, sys.Reset("a"))
 	require.NoError(t, sys.Release(""))
 	sys.wait(t)
-	assert.Len(t, shop.events(), 6, "the account's deliveries held for all accounts are gone")
+	assert.Len(t, shop.events(), 6, "the account's deliveries are gone from the hold on all accounts")
 }
 
 func TestSaveAndLoad(t *testing.T) {
@@ -684,18 +683,18 @@ func TestSaveAndLoad(t *testing.T) {
 	sys := newSystem(t)
 	shop := &receiver{status: func(id string) int { return map[bool]int{true: 500, false: 200}[id == "evt_1"] }}
 	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("s"), Events: []string{"transaction.*"}})
-	sys.happen("a", "transaction.paid", "tx_1")
-	sys.happen("b", "transaction.paid", "tx_2")
+	sys.emit("a", "transaction.paid", "tx_1")
+	sys.emit("b", "transaction.paid", "tx_2")
 	sys.wait(t)
 	sys.Hold("b")
-	sys.happen("b", "transaction.paid", "tx_3")
+	sys.emit("b", "transaction.paid", "tx_3")
 	saved, err := sys.Save()
 	require.NoError(t, err)
 	state := sys.clock.State()
 
 	run := func() []deliver.Delivery {
 		require.NoError(t, sys.Release("b"))
-		sys.happen("b", "transaction.paid", "tx_4")
+		sys.emit("b", "transaction.paid", "tx_4")
 		sys.advance(t, 30*time.Hour)
 		list := sys.Deliveries("")
 		for i := range list {
@@ -715,8 +714,8 @@ func TestSaveAndLoad(t *testing.T) {
 	assert.Len(t, second, 4)
 }
 
-// A delivery that was saved before each of its attempts has a timer for each,
-// of which only the last counts.
+// Loading every saved version of a delivery sets a timer for each; only the last one
+// applies.
 func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{status: func(string) int { return 500 }}
@@ -739,19 +738,19 @@ func TestOnlyTheLatestTimerOfADeliveryCounts(t *testing.T) {
 	assert.Empty(t, shop.events())
 	sys.advance(t, time.Millisecond)
 	assert.Equal(t, []string{"evt_x"}, shop.events())
-	assert.False(t, sys.StillApplies(timers[1]), "it has been made")
+	assert.False(t, sys.StillApplies(timers[1]), "its attempt has been made")
 	d, err := sys.Delivery("", "dlv_7")
 	require.NoError(t, err)
 	assert.Equal(t, 3, d.Attempts[2].Number)
 	assert.Equal(t, start.Add(30*time.Minute), d.Next, "the schedule continues")
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.wait(t)
 	_, err = sys.Delivery("", "dlv_8")
-	require.NoError(t, err, "its number is not used again")
+	require.NoError(t, err, "the number of a loaded delivery is not reused")
 }
 
-// A restart restores the endpoints registered by calls, but neither those in
-// memory nor those that are registered at the start.
+// A restart restores the endpoints that accounts have registered, but neither
+// in-memory endpoints nor those that are registered at startup.
 func TestSavedEndpoints(t *testing.T) {
 	t.Parallel()
 	var (
@@ -811,24 +810,24 @@ func TestHeldDeliveriesAreDueAfterARestart(t *testing.T) {
 	later.ID, later.State, later.Next = "dlv_2", deliver.Pending, start.Add(time.Hour)
 	s.LoadDelivery(later)
 	require.NoError(t, s.Wait(t.Context()))
-	assert.Empty(t, shop.events(), "not before the restart is done")
+	assert.Empty(t, shop.events(), "nothing is sent before Resume")
 	s.Resume()
 	require.NoError(t, s.Wait(t.Context()))
-	assert.Equal(t, []string{"evt_x"}, shop.events(), "but for what is due later")
+	assert.Equal(t, []string{"evt_x"}, shop.events(), "the delivery that is due later waits")
 	d, err := s.Delivery("", "dlv_1")
 	require.NoError(t, err)
-	assert.Equal(t, start.Add(5*time.Second), d.Next, "it was the first attempt of the schedule")
+	assert.Equal(t, start.Add(5*time.Second), d.Next, "that was the first scheduled attempt")
 
 	held.State = deliver.Pending
 	require.NoError(t, s.Load(deliver.Saved{Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}}, Deliveries: []deliver.SavedDelivery{held}}))
 	require.NoError(t, s.Wait(t.Context()))
-	assert.Len(t, shop.events(), 2, "and no longer paused")
+	assert.Len(t, shop.events(), 2, "Load does not pause the sender again")
 	d, err = s.Delivery("", "dlv_1")
 	require.NoError(t, err)
-	assert.Equal(t, start.Add(5*time.Second), d.Next, "again the first attempt of the schedule")
+	assert.Equal(t, start.Add(5*time.Second), d.Next, "that was the first scheduled attempt, too")
 }
 
-func TestASavedDeliveryIsWhole(t *testing.T) {
+func TestSaveKeepsTheWholeDelivery(t *testing.T) {
 	t.Parallel()
 	saved := deliver.SavedDelivery{
 		Delivery: deliver.Delivery{
@@ -847,14 +846,14 @@ func TestASavedDeliveryIsWhole(t *testing.T) {
 	assert.Equal(t, uint64(3), all.Made)
 }
 
-func TestNothingIsLoadedWhileWebhooksAreInProgress(t *testing.T) {
+func TestLoadFailsWhileAttemptsAreRunning(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	var err error
 	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		err = sys.Load(deliver.Saved{})
 	})})
-	sys.happen("a", "transaction.paid", "tx_1")
+	sys.emit("a", "transaction.paid", "tx_1")
 	sys.wait(t)
 	require.ErrorIs(t, err, deliver.ErrBusy)
 	assert.Len(t, sys.Deliveries("a"), 1)

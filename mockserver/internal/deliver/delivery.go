@@ -25,22 +25,19 @@ const (
 	NoEndpoint State = "no_endpoint" // no endpoint matches the event
 )
 
-// AllStates lists the states of a delivery.
-func AllStates() []State { return []State{Pending, Delivered, Failed, Held, Dropped, NoEndpoint} }
-
 // Delivery is one event for one target.
 type Delivery struct {
 	ID       string
-	Account  string // its key: a secret
+	Account  string // its API key, which is secret
 	EventID  string
 	Kind     string
 	Resource string
 	Endpoint string // the id of an endpoint, or notify_url, webhookUrl, pixWebhookUrl
-	URL      string // "" of an endpoint in memory
+	URL      string // "" for an in-memory endpoint
 	State    State
 	Body     []byte
-	Created  time.Time // on the virtual clock, like all but Wall
-	Next     time.Time // of the next attempt; zero is none
+	Created  time.Time // on the virtual clock, like all times but Wall
+	Next     time.Time // the time of the next attempt; zero for none
 	Attempts []Attempt
 }
 
@@ -51,9 +48,9 @@ type Attempt struct {
 	Wall     time.Time
 	Status   int    // of the response; 0 without one
 	Response string // the beginning of the response body
-	Error    string // why it failed; "" if it did not
+	Error    string // why it failed; "" if it succeeded
 	Duration time.Duration
-	Signed   bool   // it carried a signature
+	Signed   bool   // the request had a signature
 	Fault    string // the injected fault; "" for none
 }
 
@@ -68,11 +65,13 @@ type message struct {
 	body []byte
 	err  error
 	size atomic.Int64 // its approximate size
-	paid *delivery    // the delivery whose size includes it; guarded by the sender's lock
+	// countedIn is the delivery whose size includes the message. It is guarded by
+	// the sender's lock.
+	countedIn *delivery
 }
 
-// hold gives the message its event.
-func (m *message) hold(e *engine.Event) {
+// setEvent sets the event to render.
+func (m *message) setEvent(e *engine.Event) {
 	m.event = e
 	m.size.Store(room.OfEvent(e))
 }
@@ -82,7 +81,7 @@ func (m *message) bytes() ([]byte, error) {
 		if m.body == nil {
 			m.body, m.err = render(m.event)
 			m.size.Store(int64(len(m.body)))
-			m.event = nil // it refers to a version of a resource that may be gone
+			m.event = nil // don't keep old versions of its resource in memory
 		}
 	})
 	return m.body, m.err
@@ -94,11 +93,11 @@ type delivery struct {
 	SavedDelivery
 
 	message *message
-	counted int64 // bytes that the sender's room counts for it
+	counted int64 // bytes counted for it in the sender's room
 }
 
-// record creates a delivery.
-func (s *Sender) record(account string, m *message, t target) *delivery {
+// newDelivery creates a delivery. It is called with the lock held.
+func (s *Sender) newDelivery(account string, m *message, t target) *delivery {
 	s.made++
 	return &delivery{message: m, SavedDelivery: SavedDelivery{
 		Delivery: Delivery{
@@ -125,7 +124,7 @@ func (s *Sender) remember(d *delivery) {
 }
 
 // sweep drops the oldest finished deliveries when there are twice as many as
-// should be remembered, or when they exceed their share of the memory. Pending
+// configured, or when they exceed their share of the memory. Pending and held
 // deliveries are never dropped.
 func (s *Sender) sweep() {
 	part := s.cfg.Room.Part(4)
@@ -154,8 +153,8 @@ func (s *Sender) sweep() {
 // forget releases the memory of a delivery that leaves the log.
 func (s *Sender) forget(d *delivery) {
 	delete(s.byID, d.ID)
-	if d.message.paid == d {
-		d.message.paid = nil
+	if d.message.countedIn == d {
+		d.message.countedIn = nil
 	}
 	s.bytes -= d.counted
 	s.cfg.Room.Add(-d.counted)
@@ -168,11 +167,11 @@ func (s *Sender) count(d *delivery) {
 	if s.byID[d.ID] != d {
 		return // dropped in the meantime
 	}
-	if d.message.paid == nil {
-		d.message.paid = d
+	if d.message.countedIn == nil {
+		d.message.countedIn = d
 	}
 	size := int64(unsafe.Sizeof(*d)) + int64(2*len(d.ID)+len(d.EventID)+len(d.Resource)+len(d.URL)) + mapEntry
-	if d.message.paid == d {
+	if d.message.countedIn == d {
 		size += int64(unsafe.Sizeof(*d.message)) + d.message.size.Load()
 	}
 	for _, a := range d.Attempts {
@@ -183,14 +182,13 @@ func (s *Sender) count(d *delivery) {
 	d.counted = size
 }
 
-// mapEntry is the approximate size of an entry in byID and in the log.
+// mapEntry is the approximate size of a delivery's entries in byID and in the log.
 const mapEntry = 64
 
-// finished reports whether no more attempts of d will be made.
+// finished reports whether d has no scheduled attempts left.
 func (d *delivery) finished() bool { return d.State != Pending && d.State != Held }
 
-// Deliveries lists the deliveries of an account, the oldest first. "" means all
-// accounts.
+// Deliveries lists the deliveries of an account, oldest first. "" means all accounts.
 func (s *Sender) Deliveries(account string) []Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +201,7 @@ func (s *Sender) Deliveries(account string) []Delivery {
 	return list
 }
 
-// Count counts the remembered deliveries by state.
+// Count counts the deliveries in the log by state.
 func (s *Sender) Count() map[State]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +234,7 @@ func (s *Sender) find(account, id string) (*delivery, error) {
 func (d *delivery) view() Delivery {
 	v := d.Delivery
 	v.Attempts = slices.Clone(d.Attempts)
-	body, _ := d.message.bytes() // an attempt reports the error
+	body, _ := d.message.bytes() // attempts report the error
 	v.Body = slices.Clone(body)
 	return v
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// note is the event of a webhook, published when its commit is visible.
+// note is the event that reports a webhook. It is published once the webhook's commit
+// is visible.
 type note struct {
 	account string
 	webhook events.WebhookEvent
@@ -32,8 +33,8 @@ func noteOf(account string, e *engine.Event, endpoints int) note {
 	return n
 }
 
-// emit publishes an attempt of a delivery, or with the zero Attempt that the
-// delivery is held. The secret is the one that signed it.
+// emit publishes an attempt of a delivery; the zero Attempt means that the delivery
+// is held now. secret is the attempt's signing secret.
 func (s *Sender) emit(d *delivery, a Attempt, secret gateway.Secret) {
 	if !s.cfg.Events.Listening() {
 		return
@@ -57,7 +58,8 @@ func (s *Sender) emit(d *delivery, a Attempt, secret gateway.Secret) {
 	}}, secret.Reveal())
 }
 
-// withoutSecrets returns a URL without user and query, which may hold tokens.
+// withoutSecrets returns a URL without its user, query and fragment, which may contain
+// tokens.
 func withoutSecrets(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

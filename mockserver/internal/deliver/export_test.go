@@ -5,7 +5,7 @@ import "github.com/gateway-go/gateway/mockserver/internal/engine"
 // CheckAddress rejects addresses that no webhook may be sent to.
 func CheckAddress(address string) error { return checkAddress(address) }
 
-// CheckName is CheckAddress for names.
+// CheckName rejects host names that no webhook may be sent to.
 func CheckName(host string) error { return checkName(host) }
 
 // Post sends the events of a commit without a data file.

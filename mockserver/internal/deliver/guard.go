@@ -64,8 +64,8 @@ func isMetadata(ip netip.Addr) bool {
 }
 
 // embedded returns the IPv4 addresses that a translator or a tunnel may extract
-// from an IPv6 address. If the place depends on the length of a prefix that
-// only the network knows, it returns each candidate.
+// from an IPv6 address. If their position depends on a prefix length that only the
+// network knows, it returns every candidate.
 func embedded(ip netip.Addr) []netip.Addr {
 	if ip.Is4() {
 		return nil
@@ -103,13 +103,13 @@ func checkName(host string) error {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, reserved := range [...]string{"example", "invalid", "example.com", "example.net", "example.org"} {
 		if host == reserved || strings.HasSuffix(host, "."+reserved) {
-			return fmt.Errorf("%w: %s is reserved for documentation, and no server has it", errForbidden, host)
+			return fmt.Errorf("%w: %s is reserved for documentation, so no server has this name", errForbidden, host)
 		}
 	}
 	return nil
 }
 
-// CheckURL returns what is wrong with the address of an endpoint, or nil.
+// CheckURL validates the URL of an endpoint.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

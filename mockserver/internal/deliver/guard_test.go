@@ -19,16 +19,16 @@ func TestRejectedAddresses(t *testing.T) {
 		"169.254.169.254:80", "169.254.0.1:443", "[fe80::1]:80", "[fe80::1%eth0]:80", "[::ffff:169.254.169.254]:80",
 		"[64:ff9b::a9fe:a9fe]:80", "[2002:a9fe:a9fe::1]:80", "[fd00:ec2::254]:80", "[fd20:ce::254]:80",
 		"[::ffff:100.100.100.200]:80", "[fd00:ec2::254%eth0]:80",
-		"[64:ff9b:1::a9fe:a9fe]:80",          // local NAT64 with a prefix of 96 bits
-		"[64:ff9b:1:a9fe:a9:fe00::]:80",      // 48
-		"[64:ff9b:1:a9:fe:a9fe::]:80",        // 56: byte 6 is the network's
-		"[64:ff9b:1:abcd:a9:fea9:fe00:0]:80", // 64
+		"[64:ff9b:1::a9fe:a9fe]:80",          // local NAT64 with a prefix of 96 bits,
+		"[64:ff9b:1:a9fe:a9:fe00::]:80",      // of 48 bits,
+		"[64:ff9b:1:a9:fe:a9fe::]:80",        // of 56 bits (byte 6 belongs to the network)
+		"[64:ff9b:1:abcd:a9:fea9:fe00:0]:80", // and of 64 bits
 		"[64:ff9b::6464:64c8]:80", "[64:ff9b:1::a83f:8110]:80",
 		"[::169.254.169.254]:80", "[::ffff:0:169.254.169.254]:80",
 		"[fe80::5efe:a9fe:a9fe]:80", "[2001:db8::5efe:a9fe:a9fe]:80", "[2001:db8::200:5efe:a9fe:a9fe]:80",
 		"[2001:0:a9fe:a9fe::1]:80", "[2001:0:4136:e378:8000:63bf:5601:5601]:80", // Teredo: server, client
 		"[2002:a83f:8110::1]:80", "[2002:e000:1::]:80",
-		"[2002:a9fe:a9fe::5efe:a00:1]:80", // two embeddings: one of them is enough
+		"[2002:a9fe:a9fe::5efe:a00:1]:80", // one of two embedded addresses is forbidden
 		"100.100.100.200:80", "168.63.129.16:80", "192.0.0.192:80",
 		"224.0.0.1:80", "[ff02::1]:80", "255.255.255.255:80", "nonsense",
 	} {
@@ -54,8 +54,8 @@ func TestRejectedNames(t *testing.T) {
 	}
 }
 
-// network posts one event with a notify_url and returns its first attempt.
-func network(t *testing.T, url string) deliver.Attempt {
+// deliverTo posts one event with a notify_url and returns its first attempt.
+func deliverTo(t *testing.T, url string) deliver.Attempt {
 	t.Helper()
 	sys := newSystem(t)
 	sys.post("a", "transaction.paid", &engine.Transaction{ID: "tx_1", NotifyURL: url})
@@ -80,29 +80,29 @@ func TestDeliveriesOverTheNetwork(t *testing.T) {
 	}))
 	t.Cleanup(shop.Close)
 
-	a := network(t, shop.URL+"/ok")
+	a := deliverTo(t, shop.URL+"/ok")
 	assert.True(t, a.OK())
 	assert.True(t, strings.HasPrefix(a.Response, `{"received":true}x`))
 	assert.Len(t, a.Response, 512)
 
-	a = network(t, shop.URL+"/redirect")
+	a = deliverTo(t, shop.URL+"/redirect")
 	assert.Equal(t, http.StatusTemporaryRedirect, a.Status)
 	assert.False(t, a.OK())
 	assert.Zero(t, elsewhere)
 
-	a = network(t, shop.URL+"/close")
+	a = deliverTo(t, shop.URL+"/close")
 	assert.Equal(t, "the connection was closed without a response", a.Error)
 
 	shop.Close()
-	closed := network(t, shop.URL+"/ok").Error
+	closed := deliverTo(t, shop.URL+"/ok").Error
 	assert.Contains(t, closed, "connection refused")
 	assert.NotContains(t, closed, "/ok", "the URL may hold a secret")
-	assert.Contains(t, network(t, "http://169.254.169.254/latest/meta-data").Error, "link-local")
-	assert.Contains(t, network(t, "https://shop.example/hook").Error, "documentation")
-	assert.NotEmpty(t, network(t, "https://[bad").Error)
+	assert.Contains(t, deliverTo(t, "http://169.254.169.254/latest/meta-data").Error, "link-local")
+	assert.Contains(t, deliverTo(t, "https://shop.example/hook").Error, "documentation")
+	assert.NotEmpty(t, deliverTo(t, "https://[bad").Error)
 }
 
-func TestANameInMemoryReachesNoNetwork(t *testing.T) {
+func TestInMemoryHostsDoNotUseTheNetwork(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{}
 	sys.Serve("Shop.Example", shop)

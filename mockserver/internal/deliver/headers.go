@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// headers returns the names of the signature's headers for an endpoint: its
-// own, those of the server, or the default ones.
+// headers returns the names of the signature headers for an endpoint: its own, or
+// the server's, or the default ones.
 func (s *Sender) headers(e Endpoint) webhook.HeaderNames {
 	return webhook.HeaderNames{
 		Timestamp: cmp.Or(e.Headers.Timestamp, s.cfg.Headers.Timestamp, webhook.DefaultTimestampHeader),
@@ -19,8 +19,8 @@ func (s *Sender) headers(e Endpoint) webhook.HeaderNames {
 	}
 }
 
-// CheckHeaders returns what is wrong with the names of a signature's headers,
-// or nil. An empty name is the default one.
+// CheckHeaders validates the names of the signature headers. An empty name means the
+// default one.
 func CheckHeaders(names webhook.HeaderNames) error {
 	timestamp := cmp.Or(names.Timestamp, webhook.DefaultTimestampHeader)
 	signature := cmp.Or(names.Signature, webhook.DefaultSignatureHeader)

@@ -1,8 +1,8 @@
 package deliver
 
-// Latest lists up to n deliveries of an account that match, the newest first,
-// and reports whether there are more. "" means every account. Match gets a delivery
-// without its body and must return soon; nil matches all.
+// Latest lists up to n deliveries of an account that match, newest first, and
+// reports whether there are more. "" means all accounts. match gets deliveries
+// without their bodies and must return quickly; nil matches all.
 func (s *Sender) Latest(account string, n int, match func(*Delivery) bool) (list []Delivery, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

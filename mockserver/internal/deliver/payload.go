@@ -9,11 +9,11 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// apiVersion is the version of the interface's machine-readable description.
+// apiVersion is the version of the API description, as events report it.
 const apiVersion = "2.0.0"
 
-// The families of events, as the top-level member event names them. A
-// transfer's event has none: its kind is in the member type.
+// The event families, as the top-level member event names them. Transfer events have
+// no such member; their kind is in the member type.
 const (
 	familyTransaction  = "transaction"
 	familySubscription = "subscription"
@@ -126,7 +126,7 @@ type transferView struct {
 	Type          string        `json:"type"`
 	Amount        int64         `json:"amount"`
 	Fee           int64         `json:"fee"`
-	NetAmount     int64         `json:"net_amount"` // what arrives
+	NetAmount     int64         `json:"net_amount"` // what the recipient gets
 	TransferredAt respond.Stamp `json:"transferred_at"`
 }
 
@@ -142,7 +142,7 @@ func viewTransfer(t *engine.Transfer) transferView {
 	}
 }
 
-// subscriptionView is in snake_case, unlike the subscription of the API.
+// subscriptionView has names in snake_case, unlike the API's subscription.
 type subscriptionView struct {
 	ID                 string         `json:"id"`
 	EventType          string         `json:"event_type"`

@@ -46,7 +46,7 @@ func TestBodies(t *testing.T) {
 				`"paid_at":"2027-01-04T12:00:00.001Z","customer":{"name":"Ana <&> Souza","email":"ana@shop.test","phone":"11987654321"},` +
 				`"products":[{"title":"Book","unit_price":995,"quantity":2}]}}`,
 		},
-		"transaction with little": {
+		"minimal transaction": {
 			engine.Event{ID: "evt_1", Kind: "transaction.created", Transaction: noted},
 			`{"id":"evt_1","event":"transaction","api_version":"2.0.0","data":{"id":"tx_1","event_type":"transaction.created",` +
 				`"correlation_id":null,"method":"pix","status":"paid","amount":1990,"currency":"BRL","paid_at":null,` +
@@ -90,6 +90,6 @@ func TestBodies(t *testing.T) {
 		e, err := webhook.Parse(body)
 		require.NoError(t, err, name)
 		assert.Equal(t, webhook.Kind(tc.event.Kind), e.Kind, name)
-		assert.NotContains(t, string(body), "12345678909", "no document travels in a webhook")
+		assert.NotContains(t, string(body), "12345678909", "webhooks don't contain document numbers")
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// Changed is a change to save: all endpoints of accounts, or, after an attempt, one
-// delivery. Deliveries of a commit are saved with it: see [Posting].
+// Changed is a change to save: the endpoints of all accounts or, after an attempt, one
+// delivery. New deliveries are saved with their commit: see [Posting].
 type Changed struct {
 	Registry *Registry
 	Delivery *SavedDelivery // without its body, which never changes
 }
 
-// Registry has the endpoints that calls have registered for an account.
+// Registry lists the endpoints that accounts have registered through the API.
 type Registry struct {
 	Registered uint64
 	Endpoints  []SavedEndpoint
 }
 
-// lasting reports whether a restart must restore an endpoint: neither a handler
-// in memory, nor one that is registered at the start.
-func (e *Endpoint) lasting() bool { return e.Handler == nil && e.Account != "" }
+// persistent reports whether an endpoint is restored after a restart. In-memory
+// endpoints and those that are registered at startup are not.
+func (e *Endpoint) persistent() bool { return e.Handler == nil && e.Account != "" }
 
 func (s *Sender) persistEndpoints() error {
 	if s.cfg.Persist == nil {
@@ -32,15 +32,15 @@ func (s *Sender) persistEndpoints() error {
 	}
 	r := Registry{Registered: s.registered}
 	for _, e := range s.endpoints {
-		if e.lasting() {
+		if e.persistent() {
 			r.Endpoints = append(r.Endpoints, e.save())
 		}
 	}
 	return s.cfg.Persist(Changed{Registry: &r})
 }
 
-// persistDelivery saves the state of a delivery. If that fails the next attempt
-// saves it again; at worst a restart repeats one.
+// persistDelivery saves the state of a delivery. If that fails, the next attempt
+// saves it; at worst, a restart repeats an attempt.
 func (s *Sender) persistDelivery(d *delivery) {
 	if s.cfg.Persist == nil {
 		return
@@ -54,14 +54,15 @@ func (s *Sender) LoadEndpoints(r Registry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.registered = max(s.registered, r.Registered)
-	s.endpoints = slices.DeleteFunc(s.endpoints, (*Endpoint).lasting)
+	s.endpoints = slices.DeleteFunc(s.endpoints, (*Endpoint).persistent)
 	for _, e := range r.Endpoints {
 		s.endpoints = append(s.endpoints, e.endpoint())
 	}
 }
 
-// LoadDelivery restores a delivery, or its later state; it does
-// nothing if the account has been reset since. A hold ends with its process.
+// LoadDelivery restores a delivery or updates it to a later state. It does nothing if
+// the account has been reset since. A held delivery becomes pending, since a hold ends
+// with its process.
 func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,14 +73,14 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	}
 }
 
-// LoadPosting restores the deliveries from what [Posting.Shorten] returned for the
-// events of an account.
+// LoadPosting restores the deliveries that [Posting.Shorten] returned for the events
+// of an account.
 func (s *Sender) LoadPosting(account string, events []engine.Event, list []SavedDelivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	messages := make([]message, len(events))
 	for i := range events {
-		messages[i].hold(&events[i])
+		messages[i].setEvent(&events[i])
 	}
 	for _, saved := range list {
 		for i := range messages {

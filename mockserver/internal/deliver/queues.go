@@ -6,22 +6,22 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// queueKey identifies the deliveries that must stay in order: one resource to
+// queueKey identifies deliveries that must stay in order: those about one resource to
 // one target.
 type queueKey struct{ endpoint, url, resource string }
 
-// queue holds the jobs of one key in order. While its first job runs it is not
-// among the ready ones.
+// queue holds the jobs of one key in order. While its first job runs, the queue is not
+// in ready.
 type queue struct {
 	key  queueKey
 	jobs []*job
 }
 
-// job is one attempt that has to be made.
+// job is one attempt to make.
 type job struct {
 	d         *delivery
-	scheduled bool // it is an attempt of the schedule
-	inRelease bool // it is the first of the released ones
+	scheduled bool // it belongs to the retry schedule
+	inRelease bool // it is the first in Sender.released
 }
 
 // enqueue adds a job to its queue and makes sure that a worker runs it.
@@ -48,21 +48,21 @@ func (s *Sender) push(j *job) {
 	}
 	j.d.State = j.d.waitingState()
 	key := queueKey{j.d.Endpoint, j.d.URL, j.d.Resource}
-	l := s.queues[key]
-	if l == nil {
-		l = &queue{key: key}
-		s.queues[key] = l
-		s.ready = append(s.ready, l)
+	q := s.queues[key]
+	if q == nil {
+		q = &queue{key: key}
+		s.queues[key] = q
+		s.ready = append(s.ready, q)
 	}
-	l.jobs = append(l.jobs, j)
+	q.jobs = append(q.jobs, j)
 	if s.workers < maxWorkers && len(s.ready) > 0 {
 		s.workers++
 		s.work.Go(s.worker)
 	}
 }
 
-// waitingState is Pending, but a delivered one stays delivered whatever the
-// result of further attempts.
+// waitingState returns the state of a delivery that has a queued attempt. It is
+// Pending, unless an earlier attempt succeeded: later attempts don't change that.
 func (d *delivery) waitingState() State {
 	if d.State == Delivered {
 		return Delivered
@@ -75,26 +75,26 @@ func (s *Sender) worker() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.ready) > 0 && !s.closed {
-		l := s.ready[0]
+		q := s.ready[0]
 		s.ready = s.ready[1:]
-		j := l.jobs[0]
+		j := q.jobs[0]
 		r := s.prepare(j)
 		s.mu.Unlock()
 		a := s.attempt(r)
 		s.mu.Lock()
-		l.jobs = l.jobs[1:]
+		q.jobs = q.jobs[1:]
 		s.done(j, a)
 		s.emit(j.d, a, r.secret)
-		if len(l.jobs) > 0 {
-			s.ready = append(s.ready, l)
+		if len(q.jobs) > 0 {
+			s.ready = append(s.ready, q)
 		} else {
-			delete(s.queues, l.key)
+			delete(s.queues, q.key)
 		}
 	}
 	s.workers--
 }
 
-// done records an attempt and decides what comes next.
+// done records an attempt and queues or schedules the next one.
 func (s *Sender) done(j *job, a Attempt) {
 	d := j.d
 	d.Attempts = append(d.Attempts, a)
@@ -112,7 +112,7 @@ func (s *Sender) done(j *job, a Attempt) {
 	case d.Tries < len(s.schedule):
 		if at := d.First.Add(s.schedule[d.Tries]); at.After(s.cfg.Clock.Now()) {
 			s.wait(d, at)
-		} else { // it was held for longer than the schedule's next wait
+		} else { // it was held past the time of its next attempt
 			s.due(d)
 		}
 	default:

@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Shape returns a value of the type of the data of a kind's events, for their
-// OpenAPI description.
+// Shape returns the zero value of the type that describes the data of a kind's events
+// in OpenAPI.
 func Shape(k webhook.Kind) any {
 	switch k.Family() {
 	case webhook.FamilyTransaction:
@@ -23,14 +23,14 @@ func Shape(k webhook.Kind) any {
 	}
 }
 
-// Sample returns the body of an event of the kind, about a resource that does
-// not exist: the same bytes every time.
+// Sample returns the body of a sample event of a kind, about a resource that does not
+// exist. The bytes are the same every time.
 func Sample(k webhook.Kind) ([]byte, error) {
 	return render(sample(k, "evt_01945f2c", time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)))
 }
 
-// SendSample sends a sample of a kind, about a resource that does not exist, to
-// the targets of such events of the account. It returns the event's id.
+// SendSample sends a sample event of a kind, about a resource that does not exist, to
+// the account's targets for that kind. It returns the event's id.
 func (s *Sender) SendSample(account string, k webhook.Kind) (eventID string, err error) {
 	if !slices.Contains(webhook.DocumentedKinds(), k) {
 		return "", fmt.Errorf("kind must be one that the gateway sends, such as transaction.paid, not %q", k)

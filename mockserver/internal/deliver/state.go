@@ -11,17 +11,17 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Saved is the state of a Sender in a snapshot. It has the endpoints of
-// handlers in memory, which get their handlers back by id.
+// Saved is the state of a Sender in a snapshot. It includes in-memory endpoints, which
+// get their handlers back by id when it is loaded.
 type Saved struct {
 	Made, Registered uint64
 
 	Endpoints  []SavedEndpoint
 	Deliveries []SavedDelivery
-	Held       map[string][]string // ids, by who holds
+	Held       map[string][]string // ids of held deliveries, by the account whose hold it is
 }
 
-// SavedEndpoint is an Endpoint. Its secret is in clear.
+// SavedEndpoint is an Endpoint with its secret in plain text.
 type SavedEndpoint struct {
 	ID      string
 	Account string
@@ -39,17 +39,17 @@ type SavedDelivery struct {
 
 	Registered bool        // Endpoint is the id of a registered endpoint
 	First      time.Time   // the start of the schedule
-	Tries      int         // attempts of the schedule
-	Fault      faults.Kind // that hits it; "" for none
+	Tries      int         // scheduled attempts so far
+	Fault      faults.Kind // the injected fault; "" for none
 }
 
-// Save returns the state of the sender. A sender that loads it repeats the
-// deliveries that are in progress now: call it after [Sender.Wait].
+// Save returns the state of the sender. Call it after [Sender.Wait]: a sender that
+// loads the state repeats the attempts that were running.
 func (s *Sender) Save() (Saved, error) { return s.Capture(func() {})() }
 
-// Capture copies the state of the sender and calls then before it changes again. It
-// returns [Sender.Save] of that state: rendering the bodies of many deliveries takes
-// long, and needs no lock.
+// Capture copies the state of the sender and calls then before the state can change.
+// The function that it returns completes the copy for [Sender.Save] without holding
+// the lock, since rendering the bodies of many deliveries can take long.
 func (s *Sender) Capture(then func()) (save func() (Saved, error)) {
 	saved, messages := s.copy(then)
 	return func() (Saved, error) {
@@ -96,10 +96,10 @@ func (d *delivery) copy() SavedDelivery {
 	return saved
 }
 
-// ErrBusy is a Load while deliveries are being made.
-var ErrBusy = errors.New("webhooks are being delivered; wait until they are")
+// ErrBusy is returned by [Sender.Load] while attempts are running.
+var ErrBusy = errors.New("webhooks are being delivered; wait for them first")
 
-// Load replaces the state of the sender. The clock must load the timers.
+// Load replaces the state of the sender. The timers are restored with the clock.
 func (s *Sender) Load(saved Saved) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func savedMessage(saved SavedDelivery) *message {
 	return m
 }
 
-// load restores one delivery. One that was due when it was saved is due now.
+// load restores one delivery. If it was due when it was saved, it is due now.
 func (s *Sender) load(saved SavedDelivery, m *message) {
 	d := &delivery{SavedDelivery: saved, message: m}
 	d.Body, d.Attempts = nil, slices.Clone(saved.Attempts)

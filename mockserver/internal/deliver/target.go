@@ -27,31 +27,31 @@ const (
 	maxEndpointSize = 16 << 10
 )
 
-// The error for an endpoint that takes too much memory.
+// Errors for endpoints that exceed a limit.
 var (
-	ErrLimit = fmt.Errorf("the gateway has %d endpoints, its limit: remove one or reset an account", maxEndpoints)
+	ErrLimit = fmt.Errorf("the gateway has reached its limit of %d endpoints: remove one or reset an account", maxEndpoints)
 	ErrLong  = errors.New("the secret, events and header names of an endpoint must not exceed 16 KiB together")
 )
 
-// target is the destination of a delivery: a registered endpoint by its id, or
-// an address from a record or the account's v1 integration.
+// target is the destination of a delivery: a registered endpoint, or a URL from the
+// resource or from the account's v1 integration.
 type target struct {
-	name     string // its display name
-	endpoint bool   // name is the id of an endpoint
+	name     string // the id of an endpoint, or where the URL comes from
+	endpoint bool   // it is a registered endpoint
 	url      string
 }
 
 // Endpoint is a registered receiver of webhooks.
 type Endpoint struct {
 	ID      string
-	Account string              // whose events it gets; "" is every account's
+	Account string              // whose events it gets; "" for those of all accounts
 	URL     string              // "" for a Handler
 	Handler http.Handler        `json:"-"` // in memory; nil for a URL
 	Path    string              // of the requests to Handler; "" is "/"
-	Secret  gateway.Secret      // an empty one sends unsigned
-	Headers webhook.HeaderNames // of the signature; "" is the sender's
-	Events  []string            // kinds ("transaction.paid") or families ("transaction.*"); none is all
-	Paused  bool                // it gets no event
+	Secret  gateway.Secret      // webhooks are unsigned if it is empty
+	Headers webhook.HeaderNames // of the signature; "" for the sender's
+	Events  []string            // kinds ("transaction.paid") or families ("transaction.*"); empty for all
+	Paused  bool                // it gets no new events
 }
 
 // size is the endpoint's approximate memory without its URL.
@@ -100,11 +100,11 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	return e, s.persistEndpoints()
 }
 
-// check returns the error of the endpoint's address, or nil.
+// check validates the endpoint's URL, handler and path.
 func (e *Endpoint) check() error {
 	switch {
 	case e.Handler == nil && e.Path != "":
-		return errors.New("path is for a handler; without one the url has it")
+		return errors.New("path requires a handler; without one, put the path in url")
 	case e.Handler == nil:
 		return CheckURL(e.URL)
 	case e.URL != "":
@@ -113,7 +113,7 @@ func (e *Endpoint) check() error {
 		return nil
 	}
 	if _, err := url.ParseRequestURI(e.Path); err != nil || !strings.HasPrefix(e.Path, "/") || strings.HasPrefix(e.Path, "//") || strings.ContainsAny(e.Path, " #") {
-		return fmt.Errorf("path must be one of a URL, such as /webhooks, not %q", e.Path)
+		return fmt.Errorf("path must be a URL path such as /webhooks, not %q", e.Path)
 	}
 	return nil
 }
@@ -130,8 +130,8 @@ func (s *Sender) RemoveEndpoint(account, id string) error {
 	return s.persistEndpoints()
 }
 
-// Rotate gives an endpoint another secret, with which every attempt from now
-// on is signed, those of earlier events included.
+// Rotate replaces the secret of an endpoint. It signs every later attempt, including
+// those for earlier events.
 func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +146,8 @@ func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
 	return s.persistEndpoints()
 }
 
-// PauseEndpoint stops sending events to an endpoint, or starts again. Events that
-// happen meanwhile are not sent later; earlier deliveries continue.
+// PauseEndpoint pauses or resumes an endpoint. Events that occur while it is paused
+// are never sent to it; deliveries of earlier events continue.
 func (s *Sender) PauseEndpoint(account, id string, paused bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +182,8 @@ func (s *Sender) Endpoints(account string) []Endpoint {
 	return list
 }
 
-// Serve lets a handler serve a host, so that deliveries to its URLs stay
-// in memory. A nil handler ends that.
+// Serve makes h the server of a host, so that deliveries to its URLs stay in memory.
+// If h is nil, they go over the network again.
 func (s *Sender) Serve(host string, h http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +194,8 @@ func (s *Sender) Serve(host string, h http.Handler) {
 	s.hosts[strings.ToLower(host)] = h
 }
 
-// targets returns every target of an event, in a fixed order, and no address of
-// the v1 integration twice.
+// targets returns the targets of an event in a fixed order. If both URLs of the v1
+// integration are the same, it is one target.
 func (s *Sender) targets(account string, e *engine.Event, v1 *engine.Integration) []target {
 	var list []target
 	for _, ep := range s.endpoints {
@@ -209,12 +209,12 @@ func (s *Sender) targets(account string, e *engine.Event, v1 *engine.Integration
 	case e.Transfer != nil && e.Transfer.NotifyURL != "":
 		list = append(list, target{name: notifyURL, url: e.Transfer.NotifyURL})
 	}
-	return append(list, integrated(e, v1)...)
+	return append(list, integrationTargets(e, v1)...)
 }
 
-// integrated returns the targets of a v1 integration: one address for every
-// family, one for Pix transactions and payouts.
-func integrated(e *engine.Event, v1 *engine.Integration) (list []target) {
+// integrationTargets returns the targets of a v1 integration, which has one URL for
+// every family and one for Pix transactions and payouts.
+func integrationTargets(e *engine.Event, v1 *engine.Integration) (list []target) {
 	if v1 == nil {
 		return nil
 	}
