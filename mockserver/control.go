@@ -16,7 +16,7 @@ import (
 func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 	return admin.New(admin.Config{
 		Store:        s.store,
-		Room:         s.room,
+		Memory:       s.memory,
 		Clock:        s.clock,
 		Sender:       s.sender,
 		Faults:       s.faults,

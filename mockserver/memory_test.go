@@ -56,7 +56,7 @@ func TestTheJournalAndTheLogStayWithinTheirLimits(t *testing.T) {
 	assert.Equal(t, all[0].ID, log[len(log)-1].ResourceID, "the latest")
 	do[object](p, http.MethodPost, "/reset", "")
 	_, err = client.Transactions.Create(t.Context(), large(4000))
-	require.NoError(t, err, "a reset frees the room")
+	require.NoError(t, err, "a reset frees memory")
 }
 
 // Pending deliveries are never dropped: they count towards the limit.

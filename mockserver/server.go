@@ -31,8 +31,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -52,7 +52,7 @@ type Server struct {
 	Requests      Requests
 
 	settings *settings // a pointer, because fmt prints only its address if it can't call Format
-	room     *room.Room
+	memory   *memlimit.Limit
 	store    *store.Store
 	clock    *clock.Clock
 	sender   *deliver.Sender
@@ -84,7 +84,7 @@ func New(opts ...Option) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{settings: &cfg, requestIDs: cfg.ids(""), room: room.New(cmp.Or(cfg.memory, defaultMemory))}
+	s := &Server{settings: &cfg, requestIDs: cfg.ids(""), memory: memlimit.New(cmp.Or(cfg.memory, defaultMemory))}
 	s.events = events.New(func() time.Time { return s.clock.Now() }, s.Key())
 	s.clock = clock.New(clock.Config{
 		Start:        cfg.start,
@@ -97,7 +97,7 @@ func New(opts ...Option) (*Server, error) {
 	})
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: s.events} //nolint:gosec // chooses which request fails
 	webhooks := deliver.Config{
-		Clock: s.clock, Wall: time.Now, InjectFault: s.faults.ForWebhook, Headers: cfg.headers, Room: s.room,
+		Clock: s.clock, Wall: time.Now, InjectFault: s.faults.ForWebhook, Headers: cfg.headers, Memory: s.memory,
 		Events: s.events,
 	}
 	if cfg.dataFile != "" {
@@ -114,7 +114,7 @@ func New(opts ...Option) (*Server, error) {
 		AutoPay: cfg.autoPay,
 		Fee:     cfg.fee,
 		Opening: cfg.opening,
-		Room:    s.room,
+		Memory:  s.memory,
 		Events:  s.events,
 	})
 	s.store.Account(s.Key()) // reserves the default account's memory, even if other keys are used first
@@ -182,7 +182,7 @@ func (s *Server) assemble(api *httpapi.API) {
 		return api.Account(r)
 	}
 	s.journal = journal.New(journal.Config{
-		Now: s.clock.Now, Operation: operation, Account: account, Room: s.room, Events: s.events,
+		Now: s.clock.Now, Operation: operation, Account: account, Memory: s.memory, Events: s.events,
 	})
 	s.faults.Known = func(webhook bool, pattern string) bool { return known(api, webhook, pattern) }
 	plane := s.controlPlane(api)

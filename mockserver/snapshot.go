@@ -136,9 +136,9 @@ func (s *Server) replace(snap snapshot, cause string) error {
 	if err != nil {
 		return err
 	}
-	used := s.room.Used()
+	used := s.memory.Used()
 	err = s.load(snap)
-	if err == nil && !s.room.Fits(0) && s.room.Used() > used {
+	if err == nil && !s.memory.Fits(0) && s.memory.Used() > used {
 		err = fmt.Errorf("%w: it does not fit into the memory limit", ErrSnapshot)
 	}
 	if err == nil && s.data.file != nil {

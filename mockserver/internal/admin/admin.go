@@ -22,8 +22,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -34,7 +34,7 @@ const Prefix = "/__mock"
 // Config configures a Plane.
 type Config struct {
 	Store   *store.Store
-	Room    *room.Room
+	Memory  *memlimit.Limit
 	Clock   *clock.Clock
 	Sender  *deliver.Sender
 	Faults  *faults.Set
@@ -191,7 +191,7 @@ func (p *Plane) serve(c *call) (any, error) {
 	}
 	limit := int64(maxBody)
 	if rt.Long {
-		limit = p.cfg.Room.Part(1)
+		limit = p.cfg.Memory.Part(1)
 	}
 	if err := c.read(limit); err != nil {
 		return nil, err

@@ -127,11 +127,11 @@ func (p *Plane) snapshot(*call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.cfg.Room.Fits(int64(len(b))) {
+	if !p.cfg.Memory.Fits(int64(len(b))) {
 		return nil, &RefusedError{http.StatusInsufficientStorage, engine.CodeMemoryLimit, fmt.Sprintf(
 			"the snapshot of %d bytes does not fit into the memory limit; delete another one, or raise the limit", len(b))}
 	}
-	p.cfg.Room.Add(int64(len(b)))
+	p.cfg.Memory.Add(int64(len(b)))
 	p.made++
 	s := saved{"snap_" + strconv.Itoa(p.made), at, b}
 	p.snapshots = append(p.snapshots, s)
@@ -168,7 +168,7 @@ func (p *Plane) forget(c *call) (any, error) {
 	}
 	s := p.snapshots[i]
 	p.snapshots = slices.Delete(p.snapshots, i, i+1)
-	p.cfg.Room.Add(-int64(len(s.bytes)))
+	p.cfg.Memory.Add(-int64(len(s.bytes)))
 	return s.view(), nil
 }
 
@@ -197,7 +197,7 @@ func (p *Plane) metrics(c *call) (any, error) {
 	for i, kind := range [...]string{"transaction", "transfer", "subscription", "customer", "checkout_link"} {
 		fmt.Fprintf(&b, "mockgateway_records{kind=%q} %d\n", kind, counts[i])
 	}
-	one("gauge", "mockgateway_memory_bytes", "About what counts towards the memory limit.", p.cfg.Room.Used())
+	one("gauge", "mockgateway_memory_bytes", "About what counts towards the memory limit.", p.cfg.Memory.Used())
 	head("gauge", "mockgateway_deliveries", "Webhook deliveries that are remembered.")
 	states := p.cfg.Sender.Count()
 	for _, state := range deliver.States() {

@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -64,9 +64,9 @@ type Config struct {
 	Headers webhook.HeaderNames
 	// Log is the number of finished deliveries to remember; 0 means 10,000.
 	Log int
-	// Room is the memory that deliveries share with the rest of the server;
+	// Memory is the limit that deliveries share with the rest of the server;
 	// finished ones may use a quarter of it. Nil means unlimited.
-	Room *room.Room
+	Memory *memlimit.Limit
 	// Events receives webhooks and attempts; nil publishes none.
 	Events *events.Hub
 }
@@ -108,8 +108,8 @@ func New(cfg Config) *Sender {
 	if cfg.Log == 0 {
 		cfg.Log = defaultLog
 	}
-	if cfg.Room == nil {
-		cfg.Room = room.Unlimited()
+	if cfg.Memory == nil {
+		cfg.Memory = memlimit.Unlimited()
 	}
 	if cfg.InjectFault == nil {
 		cfg.InjectFault = func(string, string) faults.Fault { return faults.Fault{} }

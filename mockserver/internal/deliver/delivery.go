@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
 // State is the state of a delivery.
@@ -73,7 +73,7 @@ type message struct {
 // setEvent sets the event to render.
 func (m *message) setEvent(e *engine.Event) {
 	m.event = e
-	m.size.Store(room.OfEvent(e))
+	m.size.Store(memlimit.SizeOfEvent(e))
 }
 
 func (m *message) bytes() ([]byte, error) {
@@ -93,7 +93,7 @@ type delivery struct {
 	SavedDelivery
 
 	message *message
-	counted int64 // bytes counted for it in the sender's room
+	counted int64 // bytes counted for it against the memory limit
 }
 
 // newDelivery creates a delivery. It is called with the lock held.
@@ -127,7 +127,7 @@ func (s *Sender) remember(d *delivery) {
 // configured, or when they exceed their share of the memory. Pending and held
 // deliveries are never dropped.
 func (s *Sender) sweep() {
-	part := s.cfg.Room.Part(4)
+	part := s.cfg.Memory.Part(4)
 	crowded := len(s.log) >= max(2*s.cfg.Log, s.swept+s.cfg.Log)
 	heavy := s.bytes > max(part, s.sweptBytes+part/4)
 	if !crowded && !heavy {
@@ -157,7 +157,7 @@ func (s *Sender) forget(d *delivery) {
 		d.message.countedIn = nil
 	}
 	s.bytes -= d.counted
-	s.cfg.Room.Add(-d.counted)
+	s.cfg.Memory.Add(-d.counted)
 	d.counted = 0
 }
 
@@ -178,7 +178,7 @@ func (s *Sender) count(d *delivery) {
 		size += int64(unsafe.Sizeof(a)) + int64(len(a.Response)+len(a.Error))
 	}
 	s.bytes += size - d.counted
-	s.cfg.Room.Add(size - d.counted)
+	s.cfg.Memory.Add(size - d.counted)
 	d.counted = size
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -28,12 +28,12 @@ const key = "sk_test_mock"
 
 // mock is an API with its store, clock and sender.
 type mock struct {
-	t     *testing.T
-	api   *httpapi.API
-	store *store.Store
-	room  *room.Room
-	clock *clock.Clock
-	live  bool
+	t      *testing.T
+	api    *httpapi.API
+	store  *store.Store
+	memory *memlimit.Limit
+	clock  *clock.Clock
+	live   bool
 }
 
 // option changes the mock that newMock returns.
@@ -49,10 +49,10 @@ func newMock(t *testing.T, change ...option) *mock {
 		c(&hc, &sc)
 	}
 	sc.Dialect, sc.Sandbox = hc.Dialect, !hc.Production
-	if sc.Room == nil {
-		sc.Room = room.Unlimited()
+	if sc.Memory == nil {
+		sc.Memory = memlimit.Unlimited()
 	}
-	m.room, m.store = sc.Room, store.New(sc)
+	m.memory, m.store = sc.Memory, store.New(sc)
 	hc.Store, m.live = m.store, hc.Dialect == spec.LiveDialect
 	m.api = httpapi.New(hc)
 	return m
@@ -62,7 +62,7 @@ func document(*httpapi.Config, *store.Config)        {}
 func live(hc *httpapi.Config, _ *store.Config)       { hc.Dialect = spec.LiveDialect }
 func lenient(hc *httpapi.Config, _ *store.Config)    { hc.Lenient = true }
 func production(hc *httpapi.Config, _ *store.Config) { hc.Production = true }
-func limited(_ *httpapi.Config, sc *store.Config)    { sc.Room = room.New(4000) }
+func limited(_ *httpapi.Config, sc *store.Config)    { sc.Memory = memlimit.New(4000) }
 
 // response is the response to a call.
 type response struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -120,11 +120,11 @@ func TestAnIdempotencyKeyIsStoredFor24Hours(t *testing.T) {
 	require.NoError(t, m.clock.Advance(t.Context(), 24*time.Hour-1))
 	assert.Equal(t, string(first.Body), string(pay().Body), "unchanged, although the charge has expired since")
 	require.NoError(t, m.clock.Advance(t.Context(), 1))
-	used := m.room.Used()
+	used := m.memory.Used()
 	second := pay()
 	assert.Empty(t, second.Header.Get("Idempotent-Replayed"))
 	assert.NotEqual(t, first.text("data.id"), second.text("data.id"))
-	assert.Less(t, m.room.Used()-used, used/2, "the expired response was dropped")
+	assert.Less(t, m.memory.Used()-used, used/2, "the expired response was dropped")
 	assert.Len(t, m.state().Accounts[0].Records.Responses, 1)
 }
 
@@ -148,10 +148,10 @@ func TestConcurrentRequestsWithOneIdempotencyKeyAreExecutedOnce(t *testing.T) {
 	assert.InDelta(t, 10, m.get("/v2/transactions/"+id).at("data.refunded_amount"), 0)
 }
 
-// A create without room changes nothing and leaves its key unused.
+// A create that exceeds the memory limit changes nothing and leaves its key unused.
 func TestAnIdempotencyKeyWithoutRoom(t *testing.T) {
 	t.Parallel()
-	m := newMock(t, live, func(_ *httpapi.Config, sc *store.Config) { sc.Room = room.New(6000) })
+	m := newMock(t, live, func(_ *httpapi.Config, sc *store.Config) { sc.Memory = memlimit.New(6000) })
 	var last response
 	for i := 0; last.Status != http.StatusInsufficientStorage; i++ {
 		require.Less(t, i, 10)

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/gateway-go/gateway/mockserver/internal/events"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
 const (
@@ -22,11 +22,11 @@ const (
 	maxBody     = 64 << 10 // recorded bytes of a body
 )
 
-// Config configures a Journal. All fields but Size, Room and Events are
+// Config configures a Journal. All fields but Size, Memory and Events are
 // required.
 type Config struct {
 	Size      int                        // number of recorded requests; 0 means 1000
-	Room      *room.Room                 // memory shared with the server; the journal may use an eighth of it; nil means unlimited
+	Memory    *memlimit.Limit            // memory shared with the server; the journal may use an eighth of it; nil means unlimited
 	Now       func() time.Time           // the virtual clock
 	Operation func(*http.Request) string // "transactions.create"; "" means none
 	Account   func(*http.Request) string // the key of the request's account; "" if unknown
@@ -51,8 +51,8 @@ func New(cfg Config) *Journal {
 	if cfg.Size <= 0 {
 		cfg.Size = defaultSize
 	}
-	if cfg.Room == nil {
-		cfg.Room = room.Unlimited()
+	if cfg.Memory == nil {
+		cfg.Memory = memlimit.Unlimited()
 	}
 	return &Journal{cfg: cfg, keys: events.Keys(), statuses: map[int]uint64{}}
 }
@@ -112,7 +112,7 @@ func (j *Journal) add(rec *record) {
 	rec.size = rec.bytes()
 	j.list = append(j.list, rec)
 	j.take(rec.size)
-	part, n := j.cfg.Room.Part(8), 0
+	part, n := j.cfg.Memory.Part(8), 0
 	for ; n < len(j.list)-1 && (len(j.list)-n > j.cfg.Size || j.bytes > part); n++ {
 		j.take(-j.list[n].size)
 		j.list[n] = nil
@@ -123,7 +123,7 @@ func (j *Journal) add(rec *record) {
 // take updates the counted memory.
 func (j *Journal) take(n int64) {
 	j.bytes += n
-	j.cfg.Room.Add(n)
+	j.cfg.Memory.Add(n)
 }
 
 // bytes returns the approximate size of a record.

@@ -160,8 +160,8 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	}
 	a.data.stamp(c)
 	grown := a.data.growth(c)
-	a.store.cfg.Room.Add(-a.data.responses.forget(a.data.Env.Now))
-	if grown > 0 && !a.store.cfg.Room.Fits(grown+eventsSize(c)) {
+	a.store.cfg.Memory.Add(-a.data.responses.forget(a.data.Env.Now))
+	if grown > 0 && !a.store.cfg.Memory.Fits(grown+eventsSize(c)) {
 		return full()
 	}
 	integration := a.data.Integration
@@ -173,7 +173,7 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 		return refusal
 	}
 	moves := a.moves(c)
-	a.store.cfg.Room.Add(a.data.put(c))
+	a.store.cfg.Memory.Add(a.data.put(c))
 	a.emit(moves, fired)
 	if a.changed != nil && !c.Empty() {
 		a.changed()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -97,12 +97,12 @@ func TestARejectionChangesNothing(t *testing.T) {
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
 	made := mustCreate(t, a, pixPayment("one"))
-	sent, used := len(w.sent), w.room.Used()
+	sent, used := len(w.sent), w.memory.Used()
 	_, refusal := a.Transaction(made.ID, engine.PassChallenge)
 	require.NotNil(t, refusal)
 	a.View(func(d *store.Data) { assert.Same(t, made, d.Transactions.Get(made.ID)) })
 	assert.Len(t, w.sent, sent)
-	assert.Equal(t, used, w.room.Used())
+	assert.Equal(t, used, w.memory.Used())
 }
 
 func TestTimersFire(t *testing.T) {
@@ -146,7 +146,7 @@ func TestCardTimersFire(t *testing.T) {
 
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(func(c *store.Config) { c.Room = room.New(64 << 10) })
+	w := newWorld(func(c *store.Config) { c.Memory = memlimit.New(64 << 10) })
 	a := w.Account("sk_test_1")
 	var refusal *engine.Refusal
 	n := 0
@@ -155,7 +155,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	assert.Equal(t, engine.CodeMemoryLimit, refusal.Code)
 	assert.Greater(t, n, 20)
-	assert.LessOrEqual(t, w.room.Used(), int64(64<<10))
+	assert.LessOrEqual(t, w.memory.Used(), int64(64<<10))
 	var first string
 	a.View(func(d *store.Data) {
 		assert.Equal(t, n-1, d.Transactions.Len(), "nothing is lost")
@@ -169,7 +169,7 @@ func TestMemoryLimit(t *testing.T) {
 // Any key opens an account: empty accounts count towards the limit too.
 func TestMemoryLimitOfAccounts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(func(c *store.Config) { c.Room = room.New(64 << 10) })
+	w := newWorld(func(c *store.Config) { c.Memory = memlimit.New(64 << 10) })
 	first, refusal := w.Open("sk_test_0")
 	require.Nil(t, refusal)
 	n := 1
@@ -180,7 +180,7 @@ func TestMemoryLimitOfAccounts(t *testing.T) {
 	assert.Equal(t, engine.CodeMemoryLimit, refusal.Code)
 	assert.Greater(t, n, 10)
 	assert.Len(t, w.Accounts(), n-1)
-	assert.LessOrEqual(t, w.room.Used(), int64(64<<10))
+	assert.LessOrEqual(t, w.memory.Used(), int64(64<<10))
 	again, refusal := w.Open("sk_test_0")
 	require.Nil(t, refusal, "an open account stays open")
 	assert.Same(t, first, again)
@@ -268,6 +268,6 @@ func TestTwoVersionsInOneChange(t *testing.T) {
 	})))
 	_, refusal := apart.Account("sk_test_1").Transaction(mustCreate(t, apart.Account("sk_test_1"), pixPayment("one")).ID, engine.Pay)
 	require.Nil(t, refusal)
-	assert.Equal(t, apart.room.Used(), w.room.Used())
+	assert.Equal(t, apart.memory.Used(), w.memory.Used())
 	w.Account("sk_test_1").View(func(d *store.Data) { assert.Equal(t, uint64(2), d.Transactions.ByRef("one").Rev) })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -20,9 +20,9 @@ var noon = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 type world struct {
 	*store.Store
 
-	room  *room.Room
-	clock *clock.Clock
-	sent  []engine.Event
+	memory *memlimit.Limit
+	clock  *clock.Clock
+	sent   []engine.Event
 
 	kept  []store.Commit
 	fails error // of whatever is to be kept from now on
@@ -49,10 +49,10 @@ func newWorld(change func(*store.Config)) *world {
 	if change != nil {
 		change(&cfg)
 	}
-	if cfg.Room == nil {
-		cfg.Room = room.Unlimited()
+	if cfg.Memory == nil {
+		cfg.Memory = memlimit.Unlimited()
 	}
-	w.room = cfg.Room
+	w.memory = cfg.Memory
 	w.Store = store.New(cfg)
 	return w
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
 // responses are the stored responses of an account, by idempotency key.
@@ -28,14 +28,14 @@ func (r *responses) forget(now time.Time) (bytes int64) {
 		if r.byKey[oldest.Key] == oldest { // the data file may hold a later request with the key
 			delete(r.byKey, oldest.Key)
 		}
-		bytes += room.OfResponse(oldest)
+		bytes += memlimit.SizeOfResponse(oldest)
 	}
 	return bytes
 }
 
 func sizeOfResponses(list []*engine.Response) (bytes int64) {
 	for _, r := range list {
-		bytes += room.OfResponse(r)
+		bytes += memlimit.SizeOfResponse(r)
 	}
 	return bytes
 }

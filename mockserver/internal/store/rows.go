@@ -2,7 +2,7 @@ package store
 
 import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
 // record is a resource in a table.
@@ -37,7 +37,7 @@ func (d *Data) growth(c engine.Change) int64 {
 // eventsSize returns the approximate size of the webhooks of c.
 func eventsSize(c engine.Change) (bytes int64) {
 	for i := range c.Events {
-		bytes += room.OfEvent(&c.Events[i])
+		bytes += memlimit.SizeOfEvent(&c.Events[i])
 	}
 	return bytes
 }

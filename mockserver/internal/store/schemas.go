@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
 // The facets and postings of transactions.
@@ -25,7 +25,7 @@ func transactions() schema[engine.Transaction] {
 	return schema[engine.Transaction]{
 		name:    "transactions",
 		id:      func(t *engine.Transaction) string { return t.ID },
-		size:    room.OfTransaction,
+		size:    memlimit.SizeOfTransaction,
 		created: func(t *engine.Transaction) time.Time { return t.CreatedAt },
 		ref:     func(t *engine.Transaction) string { return t.ExternalRef },
 		facets: []func(*engine.Transaction) string{
@@ -61,7 +61,7 @@ func customers() schema[engine.Customer] {
 	return schema[engine.Customer]{
 		name:    "customers",
 		id:      func(c *engine.Customer) string { return c.ID },
-		size:    room.OfCustomer,
+		size:    memlimit.SizeOfCustomer,
 		created: func(c *engine.Customer) time.Time { return c.CreatedAt },
 		ref:     func(c *engine.Customer) string { return c.ExternalRef },
 		facets: []func(*engine.Customer) string{
@@ -88,7 +88,7 @@ func transfers() schema[engine.Transfer] {
 	return schema[engine.Transfer]{
 		name: "transfers",
 		id:   func(t *engine.Transfer) string { return t.ID },
-		size: room.OfTransfer,
+		size: memlimit.SizeOfTransfer,
 		ref:  func(t *engine.Transfer) string { return t.ExternalRef },
 		facets: []func(*engine.Transfer) string{
 			TransferStatus: func(t *engine.Transfer) string { return t.Status },
@@ -107,7 +107,7 @@ func subscriptions() schema[engine.Subscription] {
 	return schema[engine.Subscription]{
 		name:    "subscriptions",
 		id:      func(s *engine.Subscription) string { return s.ID },
-		size:    room.OfSubscription,
+		size:    memlimit.SizeOfSubscription,
 		created: func(s *engine.Subscription) time.Time { return s.CreatedAt },
 		ref:     func(s *engine.Subscription) string { return s.IdempotencyKey },
 		facets: []func(*engine.Subscription) string{
@@ -129,7 +129,7 @@ func links() schema[engine.Link] {
 	return schema[engine.Link]{
 		name: "links",
 		id:   func(l *engine.Link) string { return l.Slug },
-		size: room.OfLink,
+		size: memlimit.SizeOfLink,
 	}
 }
 
@@ -138,7 +138,7 @@ func products() schema[engine.CatalogProduct] {
 	return schema[engine.CatalogProduct]{
 		name: "products",
 		id:   func(p *engine.CatalogProduct) string { return strconv.FormatInt(p.ID, 10) },
-		size: room.OfProduct,
+		size: memlimit.SizeOfProduct,
 		ref:  func(p *engine.CatalogProduct) string { return p.ExternalID },
 	}
 }
@@ -151,7 +151,7 @@ func sessions() schema[engine.Session] {
 	return schema[engine.Session]{
 		name: "sessions",
 		id:   func(s *engine.Session) string { return s.ID },
-		size: room.OfSession,
+		size: memlimit.SizeOfSession,
 		ref:  func(s *engine.Session) string { return s.Token },
 		postings: []func(*engine.Session) string{
 			SessionSlug: func(s *engine.Session) string { return s.Slug },

@@ -104,7 +104,7 @@ func (a *Account) restore(saved AccountState, ids IDs) {
 
 // fill replaces the content of the account.
 func (a *Account) fill(d Data) {
-	a.store.cfg.Room.Add(d.size() - a.data.size())
+	a.store.cfg.Memory.Add(d.size() - a.data.size())
 	a.data = d
 }
 
@@ -159,7 +159,7 @@ func (s *Store) Replay(c Commit) error {
 		a.empty()
 		return nil
 	}
-	s.cfg.Room.Add(a.data.put(c.Change))
+	s.cfg.Memory.Add(a.data.put(c.Change))
 	a.schedule(c.Change.Timers)
 	return nil
 }

@@ -88,7 +88,7 @@ func TestRestore(t *testing.T) {
 	busy(t, w)
 	saved, err := w.State()
 	require.NoError(t, err)
-	saved, before, used := again(t, saved), stateOf(t, w), w.room.Used()-w.Remembered() // replaced versions are not saved
+	saved, before, used := again(t, saved), stateOf(t, w), w.memory.Used()-w.Remembered() // replaced versions are not saved
 	next := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
 
 	busy2 := mustCreate(t, w.Account("sk_test_3"), pixPayment("other"))
@@ -96,7 +96,7 @@ func TestRestore(t *testing.T) {
 	w.Account("sk_test_3").View(func(d *store.Data) { assert.Nil(t, d.Transactions.Get(busy2.ID)) })
 	emptied := newWorld(nil)
 	emptied.Account("sk_test_3")
-	assert.Equal(t, used+emptied.room.Used(), w.room.Used())
+	assert.Equal(t, used+emptied.memory.Used(), w.memory.Used())
 	repeated := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
 	assert.Equal(t, next, repeated, "the same calls return the same responses and ids")
 
@@ -154,7 +154,7 @@ func TestReplay(t *testing.T) {
 		return fired[timer] >= 0
 	})
 	assert.Equal(t, stateOf(t, w), stateOf(t, replayed))
-	assert.Equal(t, w.room.Used(), replayed.room.Used())
+	assert.Equal(t, w.memory.Used(), replayed.memory.Used())
 	assert.Empty(t, replayed.sent, "no event is emitted twice")
 	assert.Equal(t, w.clock.Timers(), replayed.clock.Timers())
 	require.NoError(t, replayed.clock.AdvanceTo(t.Context(), w.clock.Now()))
@@ -169,10 +169,10 @@ func TestReset(t *testing.T) {
 	w := newWorld(nil)
 	a, other := w.Account("sk_test_1"), w.Account("sk_test_2")
 	first := mustCreate(t, a, pixPayment("one"))
-	used := w.room.Used()
+	used := w.memory.Used()
 	kept := mustCreate(t, other, pixPayment("one"))
 	require.Nil(t, a.Reset())
-	assert.Equal(t, used, w.room.Used())
+	assert.Equal(t, used, w.memory.Used())
 	again := mustCreate(t, a, pixPayment("one"))
 	assert.Equal(t, uint64(1), again.Seq)
 	assert.NotEqual(t, first.ID, again.ID)

@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
-	"github.com/gateway-go/gateway/mockserver/internal/room"
+	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
 // Clock is the part of the virtual clock that the store uses.
@@ -69,9 +69,9 @@ type Config struct {
 	AutoPay time.Duration
 	Fee     int64
 	Opening int64 // the balance of a new account, in cents
-	// Room is the memory that accounts and records share with the rest of the
+	// Memory is the limit that accounts and resources share with the rest of the
 	// server; nil means unlimited.
-	Room *room.Room
+	Memory *memlimit.Limit
 	// Events receives every change of a status. It may be nil.
 	Events *events.Hub
 }
@@ -86,8 +86,8 @@ type Store struct {
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	if cfg.Room == nil {
-		cfg.Room = room.Unlimited()
+	if cfg.Memory == nil {
+		cfg.Memory = memlimit.Unlimited()
 	}
 	return &Store{cfg: cfg, accounts: map[string]*Account{}}
 }
@@ -119,10 +119,10 @@ func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
 		return a, nil
 	}
 	size := accountSize + int64(len(key))
-	if !always && !s.cfg.Room.Fits(size) {
+	if !always && !s.cfg.Memory.Fits(size) {
 		return nil, full()
 	}
-	s.cfg.Room.Add(size)
+	s.cfg.Memory.Add(size)
 	a = &Account{core: &core{store: s, key: key, ids: s.cfg.IDs(key), data: newData(s.cfg.Opening)}}
 	s.accounts[key] = a
 	return a, nil
