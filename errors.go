@@ -352,7 +352,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 		Type: p.Type, Title: p.Title, Detail: p.Detail, Instance: p.Instance, Code: p.Code,
 		RequestID: cmp.Or(res.RequestID(), p.RequestID), Reference: r.reference,
 		RetryAfter: res.RetryAfter, Attempts: res.Attempts,
-		Header: allowedHeader(res.Header), Err: res.Err, permanent: res.Hopeless,
+		Header: allowedHeader(res.Header), Err: res.Err, permanent: res.Permanent,
 		notSent: res.Status == 0 && !res.MayHaveApplied,
 	}
 	if isSuccess(res.Status) {

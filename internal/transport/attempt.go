@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// maxBody is the longest response that is read. A list page of 100
-// transactions is about 200 KiB.
+// maxBody is the maximum length of a response. A list page of 100 transactions
+// is about 200 KiB.
 const maxBody = 64 << 20
 
 var (
@@ -42,7 +42,7 @@ type attempts struct{ base http.RoundTripper }
 // RoundTrip makes one attempt and stores its outcome in the call's state.
 func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, _ := req.Context().Value(contextKey{}).(*call)
-	caller := c.request.Context() // req's may end sooner, by the http.Client's timeout
+	caller := c.request.Context() // the http.Client's timeout may end req's context sooner
 	if caller.Err() != nil {
 		c.outcome = unsent
 		return nil, caller.Err()
@@ -52,7 +52,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer cancel()
 	out := req.WithContext(timed)
 	if err := c.prepare(timed, out); err != nil {
-		c.outcome, c.result.Err = refused, err
+		c.outcome, c.result.Err = permanent, err
 		return nil, err
 	}
 	resp, err := a.base.RoundTrip(out)
@@ -64,7 +64,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	} else {
 		c.outcome = outcomeOfStatus(c.result.Status)
 	}
-	c.result.MayHaveApplied = c.result.MayHaveApplied || c.outcome == unsure || c.replayed()
+	c.result.MayHaveApplied = c.result.MayHaveApplied || c.outcome == unknown || c.replayed()
 	if c.result.Status == 0 {
 		return nil, c.result.Err
 	}
@@ -81,8 +81,8 @@ func (c *call) begin() {
 	r.Attempts++
 }
 
-// prepare sets the attempt's body, credential and its own copy of the headers,
-// since the connection of an earlier attempt may still read the others.
+// prepare sets the attempt's body, its credential and a copy of the headers; the
+// connection of an earlier attempt may still be reading its own copy.
 func (c *call) prepare(ctx context.Context, out *http.Request) error {
 	header := make(http.Header, len(c.req.Header)+2)
 	maps.Copy(header, c.req.Header)
@@ -137,7 +137,7 @@ func (c *call) read(resp *http.Response) error {
 const maxBuffer = 1 << 20
 
 func readAll(body io.Reader, length int64) ([]byte, error) {
-	// One byte more than the response, so that the read that finds its end fits.
+	// One byte more than the response, so that the read that returns EOF has room.
 	buf := make([]byte, 0, min(max(length, 511), maxBuffer)+1)
 	for {
 		n, err := body.Read(buf[len(buf):cap(buf)])
@@ -173,14 +173,14 @@ func (c *call) fail(caller, timed context.Context, err error) {
 	}
 }
 
-// TimeoutError is an attempt that exceeded its timeout. It is not
-// [context.DeadlineExceeded]: the caller's context has not ended.
+// TimeoutError means that an attempt exceeded its timeout. It is not
+// [context.DeadlineExceeded], because the caller's context has not ended.
 type TimeoutError struct{ After time.Duration }
 
-// Error names the timeout.
+// Error returns a message with the timeout.
 func (e *TimeoutError) Error() string { return fmt.Sprintf("no response within %s", e.After) }
 
-// Timeout reports true, as for the timeouts of package net.
+// Timeout returns true, as the timeout errors of package net do.
 func (*TimeoutError) Timeout() bool { return true }
 
 // ended returns the context's error together with its cause.

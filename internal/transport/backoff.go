@@ -12,20 +12,21 @@ import (
 // maxRetryAfter is the longest wait that the gateway can impose within a call.
 const maxRetryAfter = time.Minute
 
-// nextWait returns how long to wait before the next attempt; false if a Retry-After
-// is too long or past the caller's deadline, so that the caller decides.
+// nextWait returns how long to wait before the next attempt. It returns false if
+// Retry-After is too long or past the caller's deadline; the caller then decides
+// whether to repeat the call.
 func (c *call) nextWait(ctx context.Context) (time.Duration, bool) {
 	if !c.hasRetryAfter {
 		return c.exponential(), true
 	}
-	asked := c.result.RetryAfter
+	requested := c.result.RetryAfter
 	deadline, bounded := ctx.Deadline()
-	stillApplies := asked <= maxRetryAfter && (!bounded || time.Until(deadline) > asked)
-	return asked, stillApplies
+	return requested, requested <= maxRetryAfter && (!bounded || time.Until(deadline) > requested)
 }
 
-// exponential doubles from the first wait to the longest and takes up to a half
-// off at random, so that callers that failed together don't retry together.
+// exponential returns a wait that doubles with every attempt up to the longest
+// wait. It is reduced by up to a half at random, so that callers that failed
+// together don't retry together.
 func (c *call) exponential() time.Duration {
 	wait := c.engine.LongestWait
 	if n := c.result.Attempts - 1; n < 32 && c.engine.FirstWait<<n < wait && c.engine.FirstWait<<n > 0 {
@@ -35,8 +36,8 @@ func (c *call) exponential() time.Duration {
 	return time.Duration(half + half*c.engine.Jitter())
 }
 
-// retryAfter reads seconds, which may have a fraction, or a date; ok is false
-// if the header is missing or invalid.
+// retryAfter parses a Retry-After header: seconds, which may have a fraction, or
+// a date. ok is false if the header is missing or invalid.
 func retryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
 	header = strings.TrimSpace(header)
 	if seconds, err := strconv.ParseFloat(header, 64); err == nil {

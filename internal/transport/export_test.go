@@ -2,5 +2,5 @@ package transport
 
 import "time"
 
-// RetryAfter reads the header of that name.
+// RetryAfter parses a Retry-After header.
 func RetryAfter(header string, now time.Time) (time.Duration, bool) { return retryAfter(header, now) }

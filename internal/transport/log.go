@@ -12,7 +12,7 @@ func (c *call) log(ctx context.Context, retry bool) {
 	level, message := slog.LevelDebug, "gateway: request"
 	switch {
 	case retry:
-		level, message = slog.LevelWarn, "gateway: request failed, trying again"
+		level, message = slog.LevelWarn, "gateway: request failed, retrying"
 	case c.outcome != responded:
 		level, message = slog.LevelError, "gateway: request failed"
 	}
@@ -37,11 +37,11 @@ func (c *call) log(ctx context.Context, retry bool) {
 	if retry {
 		attrs = append(attrs, slog.Duration("wait", c.wait))
 	}
-	logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // one of the three texts above
+	logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // one of the three messages above
 }
 
-// RequestID returns the trace id of the last response, bounded, or "". An id
-// that contains the request's credential is masked.
+// RequestID returns the trace id of the last response, at most 128 bytes of it,
+// or "". A credential in the id is redacted.
 func (r *Result) RequestID() string {
 	if r.requestID == "" {
 		id := r.Secrets.Hide(r.Header.Get("X-Request-Id"))

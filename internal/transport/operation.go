@@ -12,8 +12,8 @@ type Operation struct {
 
 type contextKey struct{}
 
-// OperationFromContext returns the operation that a request belongs to, for a
-// RoundTripper below the client.
+// OperationFromContext returns the operation that a request belongs to, for use
+// in the RoundTripper of the caller's http.Client.
 func OperationFromContext(ctx context.Context) (Operation, bool) {
 	if c, ok := ctx.Value(contextKey{}).(*call); ok {
 		return c.req.Operation, true

@@ -16,26 +16,26 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// attemptOutcome classifies the end of an attempt for the retry policy.
+// attemptOutcome says how an attempt ended, for the retry policy.
 type attemptOutcome uint8
 
 const (
-	none      attemptOutcome = iota // not yet
-	responded                       // with a final response
-	unsent                          // nothing was sent, and the next attempt may work: dial, name lookup
-	limited                         // 429: the gateway did nothing
-	unsure                          // it may have been applied: reset, timeout, cut body, 5xx
-	refused                         // nothing was sent, and the next attempt would fail too: certificate, proxy, credential
+	none        attemptOutcome = iota // the attempt has not ended
+	responded                         // there is a final response
+	unsent                            // nothing was sent, and the next attempt may succeed: dial, name lookup
+	rateLimited                       // 429: the gateway did nothing
+	unknown                           // the request may have been applied: reset, timeout, truncated body, 5xx
+	permanent                         // nothing was sent, and the next attempt would fail too: certificate, proxy, credential
 )
 
-// retryable is the retry table.
+// retryable reports whether an operation of class c is retried after e.
 func (e attemptOutcome) retryable(c spec.Class) bool {
 	switch e {
-	case unsent, limited:
+	case unsent, rateLimited:
 		return true
-	case unsure:
+	case unknown:
 		return c != spec.Unsafe
-	case none, responded, refused:
+	case none, responded, permanent:
 		return false
 	default:
 		return false
@@ -45,36 +45,37 @@ func (e attemptOutcome) retryable(c spec.Class) bool {
 func outcomeOfStatus(status int) attemptOutcome {
 	switch {
 	case status == http.StatusTooManyRequests:
-		return limited
+		return rateLimited
 	case status == http.StatusRequestTimeout, status >= 500:
-		return unsure
+		return unknown
 	default:
 		return responded
 	}
 }
 
-// outcomeOfError classifies an attempt without a complete response. The trace of
-// its connections takes precedence over the error, which is misleading if a proxy
-// rejects a CONNECT or net/http failed to dial for a replay of a sent request.
+// outcomeOfError classifies an attempt without a complete response. What the
+// connection trace shows takes precedence over the error, which is misleading if
+// a proxy rejects a CONNECT, or if net/http fails to dial when it replays a
+// request that was sent before.
 func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	switch {
 	case errors.Is(err, errTooLong):
 		return responded
 	case c.connections.got.Load() > 0 && replayable(c.req.Header):
-		return unsure
+		return unknown
 	case isCertificate(err):
-		return refused
-	case isUnsent(err), c.connections.none() && (timed.Err() != nil || passes(err)):
+		return permanent
+	case isUnsent(err), c.connections.none() && (timed.Err() != nil || transient(err)):
 		return unsent
 	case c.connections.none():
-		return refused
+		return permanent
 	default:
-		return unsure
+		return unknown
 	}
 }
 
-// connections is what net/http reports about an attempt's connections. The
-// caller's own RoundTripper may report nothing.
+// connections records what net/http reports about an attempt's connections. A
+// RoundTripper of the caller's may report nothing.
 type connections struct {
 	wanted atomic.Bool
 	got    atomic.Int32
@@ -91,8 +92,8 @@ func (s *connections) reset() {
 	s.got.Store(0)
 }
 
-// replayed reports whether net/http may have sent the attempt's request twice. The
-// first one may have been applied, whatever the response to the second says.
+// replayed reports whether net/http may have sent the attempt's request twice.
+// The first may have been applied, whatever the response to the second is.
 func (c *call) replayed() bool { return c.connections.got.Load() > 1 && replayable(c.req.Header) }
 
 // replayable reports whether net/http may replay a write with these headers on
@@ -108,9 +109,10 @@ func isUnsent(err error) bool {
 		strings.Contains(err.Error(), "TLS handshake timeout") // an unexported type of net/http
 }
 
-// passes reports whether a handshake that failed with err may succeed later: it
-// timed out or was cut off. TLS alerts and rejections by a proxy are permanent.
-func passes(err error) bool {
+// transient reports whether a handshake that failed with err may succeed later,
+// because it timed out or was cut off. TLS alerts and rejections by a proxy are
+// permanent.
+func transient(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Op != "remote error" && op.Op != "local error" // alerts
 	}

@@ -30,31 +30,31 @@ func TestOutcomesOfFailedAttempts(t *testing.T) {
 		prepare func(*call)
 		want    attemptOutcome
 	}{
-		"a response that is too long":  {errTooLong, nil, responded},
-		"a reset":                      {io.ErrUnexpectedEOF, nil, unsure},
-		"an unknown authority":         {x509.UnknownAuthorityError{}, nil, refused},
-		"an unverified certificate":    {&tls.CertificateVerificationError{Err: io.EOF}, nil, refused},
-		"another host's certificate":   {x509.HostnameError{Certificate: &x509.Certificate{}}, nil, refused},
-		"an expired certificate":       {x509.CertificateInvalidError{}, nil, refused},
-		"no TLS":                       {tls.RecordHeaderError{}, nil, refused},
-		"no name":                      {&net.DNSError{}, nil, unsent},
-		"no dial":                      {&net.OpError{Op: "dial", Err: io.EOF}, nil, unsent},
-		"no proxy":                     {&net.OpError{Op: "proxyconnect", Err: io.EOF}, nil, unsent},
-		"a read":                       {&net.OpError{Op: "read", Err: io.EOF}, nil, unsure},
-		"a handshake that was cut off": {io.EOF, unconnected, unsent},
-		"a handshake that timed out":   {os.ErrDeadlineExceeded, unconnected, unsent},
-		"a handshake that was reset":   {&net.OpError{Op: "read", Err: io.EOF}, unconnected, unsent},
-		"an alert from the peer":       {&net.OpError{Op: "remote error", Err: io.EOF}, unconnected, refused},
-		"a local alert":                {&net.OpError{Op: "local error", Err: io.EOF}, unconnected, refused},
-		"a rejection by a proxy":       {errors.New("Forbidden"), unconnected, refused},
-		"an error whose Timeout method returns false": {&net.AddrError{}, unconnected, refused},
+		"a response that is too long":                 {errTooLong, nil, responded},
+		"a reset":                                     {io.ErrUnexpectedEOF, nil, unknown},
+		"an unknown authority":                        {x509.UnknownAuthorityError{}, nil, permanent},
+		"an unverified certificate":                   {&tls.CertificateVerificationError{Err: io.EOF}, nil, permanent},
+		"another host's certificate":                  {x509.HostnameError{Certificate: &x509.Certificate{}}, nil, permanent},
+		"an expired certificate":                      {x509.CertificateInvalidError{}, nil, permanent},
+		"a peer without TLS":                          {tls.RecordHeaderError{}, nil, permanent},
+		"a failed name lookup":                        {&net.DNSError{}, nil, unsent},
+		"a failed dial":                               {&net.OpError{Op: "dial", Err: io.EOF}, nil, unsent},
+		"a failed dial to the proxy":                  {&net.OpError{Op: "proxyconnect", Err: io.EOF}, nil, unsent},
+		"a failed read":                               {&net.OpError{Op: "read", Err: io.EOF}, nil, unknown},
+		"a handshake that was cut off":                {io.EOF, unconnected, unsent},
+		"a handshake that timed out":                  {os.ErrDeadlineExceeded, unconnected, unsent},
+		"a handshake that was reset":                  {&net.OpError{Op: "read", Err: io.EOF}, unconnected, unsent},
+		"an alert from the peer":                      {&net.OpError{Op: "remote error", Err: io.EOF}, unconnected, permanent},
+		"a local alert":                               {&net.OpError{Op: "local error", Err: io.EOF}, unconnected, permanent},
+		"a rejection by a proxy":                      {errors.New("Forbidden"), unconnected, permanent},
+		"an error whose Timeout method returns false": {&net.AddrError{}, unconnected, permanent},
 		"a replay of a sent request that finds no connection": {
 			&net.OpError{Op: "dial", Err: io.EOF},
 			func(c *call) {
 				c.connections.got.Store(1)
 				c.req.Header = http.Header{"Idempotency-Key": {"k"}}
 			},
-			unsure,
+			unknown,
 		},
 	} {
 		c := &call{req: &Request{}}
@@ -80,18 +80,18 @@ func TestEachAttemptHasItsOwnConnectionTrace(t *testing.T) {
 func TestRetryableOutcomes(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[attemptOutcome][3]bool{ // safe, keyed, unsafe
-		none: {}, responded: {}, refused: {}, unsent: {true, true, true}, limited: {true, true, true}, unsure: {true, true, false},
+		none: {}, responded: {}, permanent: {}, unsent: {true, true, true}, rateLimited: {true, true, true}, unknown: {true, true, false},
 	} {
-		for class, again := range want {
-			assert.Equal(t, again, outcome.retryable(spec.Class(class)), "%d %d", outcome, class)
+		for class, retry := range want {
+			assert.Equal(t, retry, outcome.retryable(spec.Class(class)), "%d %d", outcome, class)
 		}
 	}
 	for attempts, want := range map[int]bool{1: true, 2: true, 3: false} {
 		c := &call{engine: &Engine{Jitter: func() float64 { return 0 }}, req: &Request{MaxAttempts: 3}, outcome: unsent}
 		c.result.Attempts = attempts
-		again, err := c.again(t.Context(), nil, nil)
+		retry, err := c.checkRetry(t.Context(), nil, nil)
 		require.NoError(t, err)
-		assert.Equal(t, want, again, "after %d attempts of 3", attempts)
+		assert.Equal(t, want, retry, "after %d attempts of 3", attempts)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestTheWaitDoublesUpToTheMaximum(t *testing.T) {
 		{1, time.Minute, 32, 1 << 31},
 		{1, time.Minute, 33, time.Minute},
 		{1 << 62, time.Minute, 2, time.Minute}, // overflows to a negative wait
-		{1 << 62, time.Minute, 3, time.Minute}, // overflows to none
+		{1 << 62, time.Minute, 3, time.Minute}, // overflows to zero
 		{0, time.Minute, 1, time.Minute},
 	} {
 		c := &call{engine: &Engine{FirstWait: tc.first, LongestWait: tc.longest, Jitter: func() float64 { return 1 }}}
@@ -129,8 +129,8 @@ func TestTheLogLevelShowsWhetherAnAttemptFailed(t *testing.T) {
 	}{
 		{responded, false, 200, "level=DEBUG msg=\"gateway: request\" op=x method=\"\" path=\"\" attempt=0 status=200\n"},
 		{responded, false, 1, "level=DEBUG msg=\"gateway: request\" op=x method=\"\" path=\"\" attempt=0 status=1\n"},
-		{refused, false, 0, "level=ERROR msg=\"gateway: request failed\" op=x method=\"\" path=\"\" attempt=0\n"},
-		{unsure, true, 0, "level=WARN msg=\"gateway: request failed, trying again\" op=x method=\"\" path=\"\" attempt=0 wait=1s\n"},
+		{permanent, false, 0, "level=ERROR msg=\"gateway: request failed\" op=x method=\"\" path=\"\" attempt=0\n"},
+		{unknown, true, 0, "level=WARN msg=\"gateway: request failed, retrying\" op=x method=\"\" path=\"\" attempt=0 wait=1s\n"},
 	} {
 		var out bytes.Buffer
 		without := func(_ []string, a slog.Attr) slog.Attr {
@@ -176,15 +176,15 @@ func TestNoVerbPrintsTheSecretsOfARedactedError(t *testing.T) {
 	assert.Equal(t, io.EOF, withoutURL(io.EOF))
 }
 
-func TestARequestThatNetHTTPRejectsIsNotRepeated(t *testing.T) {
+func TestARequestThatNetHTTPRejectsIsNotRetried(t *testing.T) {
 	t.Parallel()
 	c := &call{engine: &Engine{}, req: &Request{MaxAttempts: 3}}
-	again, err := c.again(t.Context(), nil, io.EOF)
+	retry, err := c.checkRetry(t.Context(), nil, io.EOF)
 	require.NoError(t, err)
-	assert.False(t, again)
+	assert.False(t, retry)
 	res := c.finish(t.Context(), io.ErrUnexpectedEOF)
 	assert.Equal(t, io.EOF, res.Err)
-	assert.True(t, res.Hopeless)
+	assert.True(t, res.Permanent)
 	assert.False(t, res.Final)
 
 	c = &call{engine: &Engine{}, req: &Request{MaxAttempts: 3}, outcome: unsent}
@@ -198,7 +198,7 @@ func TestAnEndedContextDoesNotChangeAFinalOutcome(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for outcome, want := range map[attemptOutcome]error{
-		none: context.Canceled, unsent: context.Canceled, limited: context.Canceled, unsure: context.Canceled, responded: nil, refused: nil,
+		none: context.Canceled, unsent: context.Canceled, rateLimited: context.Canceled, unknown: context.Canceled, responded: nil, permanent: nil,
 	} {
 		c := &call{engine: &Engine{}, req: &Request{}, outcome: outcome}
 		require.NoError(t, c.finish(t.Context(), nil).Ended, outcome)
@@ -264,13 +264,13 @@ func TestTheErrorOfAnEndedContextHasItsCause(t *testing.T) {
 func TestARejectionWithATruncatedBodyIsStillARejection(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]attemptOutcome{
-		0: unsure, 199: responded, 200: unsure, 299: unsure, 300: responded, 404: responded, 429: limited, 503: unsure,
+		0: unknown, 199: responded, 200: unknown, 299: unknown, 300: responded, 404: responded, 429: rateLimited, 503: unknown,
 	} {
 		c := &call{req: &Request{}}
 		c.result.Status = status
 		c.fail(t.Context(), t.Context(), io.ErrUnexpectedEOF)
 		assert.Equal(t, want, c.outcome, status)
-		assert.Equal(t, want == unsure && status != 503, c.result.Err != nil, status)
+		assert.Equal(t, want == unknown && status != 503, c.result.Err != nil, status)
 	}
 	c := &call{req: &Request{}}
 	ctx, cancel := context.WithCancel(t.Context())

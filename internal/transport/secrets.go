@@ -11,15 +11,17 @@ import (
 // removed from errors and logs.
 type Secrets [4][]string
 
-// hidden stands for a credential, or a part of one.
+// hidden replaces a credential or a part of one.
 const hidden = "[redacted]"
 
-// learn remembers the credentials in h. It copies nothing: most calls succeed.
+// learn remembers the credentials in h. It does not copy them, because most
+// calls succeed and never need them.
 func (s *Secrets) learn(h http.Header) {
 	*s = Secrets{h["Authorization"], h["Apikey"], h["X-Checkout-Session-Token"], h["Proxy-Authorization"]}
 }
 
-// Hide replaces every credential in text, whole, in base64 and in its parts.
+// Hide replaces every credential in text, and every part of one, plain or in
+// base64.
 func (s *Secrets) Hide(text string) string {
 	if text == "" {
 		return ""
@@ -57,8 +59,8 @@ func hide(text, value string) string {
 	return text
 }
 
-// HideErr returns err or, if its text contains a credential or a URL with a path or
-// query, an error with a redacted text and the same tree of errors.
+// HideErr returns err or, if its text contains a credential or a URL with a path
+// or query, an error with a redacted text that wraps err.
 func (s *Secrets) HideErr(err error) error {
 	if err == nil {
 		return nil

@@ -1,9 +1,10 @@
 // Package transport sends one call of the interface in as many attempts as its
 // class allows. It is the only package that uses go-retryablehttp.
 //
-// An attempt is a request and its complete response: a truncated body is a failed
-// attempt like a reset, and the attempt's timeout covers it. The state of a call's
-// attempts lives in one value per call; the [Engine] is never changed.
+// An attempt is a request and its complete response: a truncated body is a
+// failed attempt, like a connection reset, and the attempt's timeout covers
+// reading the body. Each call keeps its state in its own value; the [Engine] is
+// never changed.
 package transport
 
 import (
@@ -21,7 +22,7 @@ import (
 
 // Engine is shared by all calls of a client.
 type Engine struct {
-	HTTP        *http.Client // made by [WrapClient]
+	HTTP        *http.Client // from [WrapClient]
 	Logger      *slog.Logger // nil logs nothing
 	FirstWait   time.Duration
 	LongestWait time.Duration
@@ -58,11 +59,11 @@ type Result struct {
 	Attempts       int
 	MayHaveApplied bool          // the outcome is unknown: an attempt may have been applied
 	Final          bool          // the last attempt ended with a response that is not retried
-	Hopeless       bool          // another call would fail too: a certificate, a credential
+	Permanent      bool          // another call would fail too, for example because of a certificate or a credential
 	RetryAfter     time.Duration // the wait that the last response requested
 	Started        time.Time
 	Secrets        Secrets // of the last attempt
-	requestID      string  // once RequestID has returned it
+	requestID      string  // cached by RequestID
 }
 
 var noHeader = http.Header{} // nothing writes to it
@@ -78,12 +79,12 @@ func (e *Engine) Do(ctx context.Context, req *Request) *Result {
 	c.client = retryablehttp.Client{
 		HTTPClient:   e.HTTP,
 		RetryMax:     req.MaxAttempts - 1,
-		CheckRetry:   c.again,
+		CheckRetry:   c.checkRetry,
 		Backoff:      c.backoff,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
-	// The headers are set for each attempt; http.Client sees only those of its
-	// cookie jar.
+	// Each attempt sets its own headers; http.Client adds only the cookies of its
+	// jar here.
 	r := http.Request{
 		Method: req.Method, URL: req.URL, Host: req.URL.Host, Header: noHeader,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -110,17 +111,17 @@ type call struct {
 	began         time.Time
 	hasRetryAfter bool // the last response says when to retry
 	wait          time.Duration
-	ended         func(AttemptResult) // the observer's, while an attempt runs; or nil
+	ended         func(AttemptResult) // the observer's function for the end of the current attempt; or nil
 
 	connections connections // of the last attempt
 	trace       httptrace.ClientTrace
 }
 
-// again decides, after an attempt, whether to make another one.
-func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, error) {
+// checkRetry decides after an attempt whether to make another one.
+func (c *call) checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	if c.outcome == none {
 		// net/http rejected the request before it reached a RoundTripper.
-		c.result.Err, c.outcome = err, refused
+		c.result.Err, c.outcome = err, permanent
 	}
 	c.wait = 0
 	retry := ctx.Err() == nil && c.outcome.retryable(c.req.Class) && c.result.Attempts < c.req.MaxAttempts
@@ -135,19 +136,19 @@ func (c *call) again(ctx context.Context, _ *http.Response, err error) (bool, er
 func (c *call) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	c.outcome = none
 	if c.engine.HTTP.Jar != nil {
-		c.request.Header = http.Header{} // otherwise the next attempt would send this one's cookies too
+		c.request.Header = http.Header{} // otherwise the next attempt would also send this attempt's cookies
 	}
 	return c.wait
 }
 
-// finish completes the result of the last attempt with the outcome of the call.
+// finish adds the outcome of the call to the result of the last attempt.
 func (c *call) finish(ctx context.Context, err error) *Result {
 	r := &c.result
 	if r.Status == 0 && r.Err == nil {
 		r.Err = err
 	}
-	r.Hopeless, r.Final = c.outcome == refused, c.outcome == responded
-	if ctx.Err() != nil && c.outcome != responded && c.outcome != refused {
+	r.Permanent, r.Final = c.outcome == permanent, c.outcome == responded
+	if ctx.Err() != nil && c.outcome != responded && c.outcome != permanent {
 		r.Ended = ended(ctx)
 	}
 	return r

@@ -44,9 +44,9 @@ type noCredential struct{}
 
 func (noCredential) Authorize(context.Context, http.Header) error { return nil }
 
-// TestNoGoroutineIsLeft makes calls that succeed, fail, time out and are
+// TestCallsLeakNoGoroutines makes calls that succeed, fail, time out or are
 // canceled, over real connections.
-func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
+func TestCallsLeakNoGoroutines(t *testing.T) { //nolint:paralleltest // counts the goroutines of the process
 	block := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -121,27 +121,27 @@ func request(class spec.Class, header http.Header, body []byte) *transport.Reque
 	}
 }
 
-// TestRequestsThatNetHTTPMayReplay: net/http replays a request with a GetBody
-// that was not written, and one with an Idempotency-Key even if it was
-// written.
+// TestRequestsThatNetHTTPMayReplay checks which requests have a GetBody. net/http
+// replays such a request if it was not written, or, with an Idempotency-Key, even
+// if it was.
 func TestRequestsThatNetHTTPMayReplay(t *testing.T) {
 	t.Parallel()
 	key := http.Header{"Idempotency-Key": {"k"}}
 	for name, tc := range map[string]struct {
-		req   *transport.Request
-		body  bool
-		again bool
+		req     *transport.Request
+		body    bool
+		getBody bool
 	}{
-		"no body":                     {request(spec.Safe, nil, nil), false, false},
-		"a keyed write":               {request(spec.Keyed, nil, []byte("{}")), true, true},
-		"a keyed write with a key":    {request(spec.Keyed, key, []byte("{}")), true, true},
-		"an unsafe write":             {request(spec.Unsafe, nil, []byte("{}")), true, true},
-		"an unsafe write with a key":  {request(spec.Unsafe, key, []byte("{}")), true, false},
-		"an unsafe write without one": {request(spec.Unsafe, http.Header{"Accept": {"*/*"}}, []byte("{}")), true, true},
+		"no body":                       {request(spec.Safe, nil, nil), false, false},
+		"a keyed write":                 {request(spec.Keyed, nil, []byte("{}")), true, true},
+		"a keyed write with a key":      {request(spec.Keyed, key, []byte("{}")), true, true},
+		"an unsafe write":               {request(spec.Unsafe, nil, []byte("{}")), true, true},
+		"an unsafe write with a key":    {request(spec.Unsafe, key, []byte("{}")), true, false},
+		"an unsafe write without a key": {request(spec.Unsafe, http.Header{"Accept": {"*/*"}}, []byte("{}")), true, true},
 	} {
 		base := roundTrip(func(r *http.Request) (*http.Response, error) {
 			assert.Equal(t, tc.body, r.Body != nil, name)
-			assert.Equal(t, tc.again, r.GetBody != nil, name)
+			assert.Equal(t, tc.getBody, r.GetBody != nil, name)
 			assert.EqualValues(t, len(tc.req.Body), r.ContentLength, name)
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
 		})
@@ -188,7 +188,7 @@ func TestAMissingCredentialIsAPermanentError(t *testing.T) {
 	res := (&transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: base})}).Do(t.Context(), req)
 	require.ErrorIs(t, res.Err, errNoToken)
 	assert.Equal(t, 1, res.Attempts)
-	assert.True(t, res.Hopeless)
+	assert.True(t, res.Permanent)
 	assert.False(t, res.MayHaveApplied)
 }
 
@@ -198,7 +198,7 @@ type noToken struct{}
 
 func (noToken) Authorize(context.Context, http.Header) error { return errNoToken }
 
-// TestAResponseWithoutABody: the caller's RoundTripper may leave Body nil.
+// The caller's RoundTripper may leave Body nil.
 func TestAResponseWithoutABody(t *testing.T) {
 	t.Parallel()
 	bare := roundTrip(func(*http.Request) (*http.Response, error) {
@@ -211,11 +211,11 @@ func TestAResponseWithoutABody(t *testing.T) {
 	assert.Empty(t, res.Body)
 }
 
-// TestARoundTripperThatReturnsNothing: such a RoundTripper may have sent the
+// A RoundTripper that returns neither a response nor an error may have sent the
 // request.
 func TestARoundTripperThatReturnsNothing(t *testing.T) {
 	t.Parallel()
-	nothing := roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil }) //nolint:nilnil // against its contract
+	nothing := roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil }) //nolint:nilnil // violates the contract of RoundTrip
 	engine := &transport.Engine{HTTP: transport.WrapClient(&http.Client{Transport: nothing})}
 	res := engine.Do(t.Context(), request(spec.Unsafe, nil, nil))
 	require.EqualError(t, res.Err, "the RoundTripper returned neither a response nor an error")
@@ -236,7 +236,7 @@ func TestEveryBodyIsClosed(t *testing.T) {
 	}
 }
 
-// TestAHEADResponseIsNotTruncated: its length is that of the GET's body.
+// The Content-Length of a HEAD response is that of the body a GET would return.
 func TestAHEADResponseIsNotTruncated(t *testing.T) {
 	t.Parallel()
 	base := roundTrip(func(*http.Request) (*http.Response, error) {
@@ -276,8 +276,7 @@ func (j jar) SetCookies(_ *url.URL, cookies []*http.Cookie) {
 
 func (jar) Cookies(*url.URL) []*http.Cookie { return []*http.Cookie{{Name: "lb", Value: "7"}} }
 
-// TestASmallRequestIsOneWrite: net/http writes the headers separately unless
-// it recognizes the body's type.
+// net/http writes the headers separately unless it recognizes the body's type.
 func TestASmallRequestIsOneWrite(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
