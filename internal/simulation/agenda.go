@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// kind decides whether an item waits while a month is being closed.
+// kind says whether an item is postponed while a month is being closed.
 type kind uint8
 
 const (
-	life kind = iota // decisions of people
-	wire             // what is already in flight, and restarts of processes
+	decision kind = iota // of people; postponed
+	inFlight             // messages already sent, and restarts of processes; not postponed
 )
 
-// agenda holds the future items, the latest first. Of two items with the same time, the
-// one that was added first runs first.
+// agenda contains the future items, the latest first. Of two items with the same
+// time, the one added first runs first.
 type agenda struct{ items []item }
 
 type item struct {
@@ -43,7 +43,7 @@ func (a *agenda) next() (at time.Time, ok bool) {
 
 // due removes and returns the first due item.
 func (a *agenda) due(now time.Time) (it item, ok bool) {
-	if at, some := a.next(); !some || at.After(now) {
+	if at, ok := a.next(); !ok || at.After(now) {
 		return item{}, false
 	}
 	last := len(a.items) - 1

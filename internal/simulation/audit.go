@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/legacy"
 )
 
-// DifferenceError reports a month in which the books of a merchant differ from the
-// gateway's.
+// DifferenceError means that after a month the books of a merchant differed from
+// the gateway's.
 type DifferenceError struct {
 	Seed     uint64
 	Month    int
@@ -25,8 +25,8 @@ type DifferenceError struct {
 // Row is one difference between the two sides.
 type Row struct{ What, Books, Gateway string }
 
-// Error shows the two sides in a table, and the last events of the first resource
-// that differs.
+// Error returns a table of the two sides and the last events of the first
+// resource that differs.
 func (e *DifferenceError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, month %d: the books of %s and the gateway's differ:\n\n", e.Seed, e.Month, e.Merchant)
@@ -49,7 +49,7 @@ type account struct {
 
 type entry struct {
 	id       string
-	kind     article
+	kind     orderKind
 	status   string
 	amount   int64
 	paid     int64
@@ -87,11 +87,11 @@ func (w *World) audit(ctx context.Context, month int) error {
 	return nil
 }
 
-// inBooks returns the merchant's side.
+// inBooks returns the account according to the merchant's books.
 func (m *merchant) inBooks() account {
 	a := account{resources: map[string]entry{}}
 	for _, o := range m.db.orders {
-		a.balance += o.worth()
+		a.balance += o.net()
 		if o.id == "" {
 			continue
 		}
@@ -101,7 +101,7 @@ func (m *merchant) inBooks() account {
 	return a
 }
 
-// atGateway reads the gateway's side.
+// atGateway returns the account according to the gateway's API.
 func (m *merchant) atGateway(ctx context.Context) (account, error) {
 	a := account{resources: map[string]entry{}}
 	v1, err := legacy.New(m.sound, m.key())
@@ -113,25 +113,25 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 		return a, err
 	}
 	a.balance = balance.Balance
-	checks := map[string]bool{} // charges that only check the card of a trial
+	validations := map[string]bool{} // charges that only validate the card of a trial
 	for sub, err := range m.sound.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}) {
 		if err != nil {
 			return a, err
 		}
-		whole, err := m.sound.Subscriptions.Get(ctx, sub.ID)
+		full, err := m.sound.Subscriptions.Get(ctx, sub.ID)
 		if err != nil {
 			return a, err
 		}
-		for _, tx := range whole.Transactions {
-			checks[tx.ID] = tx.Amount != sub.Amount
+		for _, tx := range full.Transactions {
+			validations[tx.ID] = tx.Amount != sub.Amount
 		}
-		var named struct {
+		var metadata struct {
 			Order string `json:"order"`
 		}
-		if err := sub.Metadata.Decode(&named); err != nil {
+		if err := sub.Metadata.Decode(&metadata); err != nil {
 			return a, err
 		}
-		a.resources[named.Order] = entry{
+		a.resources[metadata.Order] = entry{
 			id: sub.ID, kind: subscription, status: string(sub.Status), amount: sub.Amount, period: sub.CurrentPeriodEnd.Time,
 		}
 	}
@@ -145,24 +145,25 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 		if err != nil {
 			return a, err
 		}
-		if checks[tx.ID] {
+		if validations[tx.ID] {
 			continue
 		}
 		e := entry{id: tx.ID, status: string(tx.Status), amount: tx.Amount, paid: tx.PaidAmount, refunded: tx.RefundedAmount}
-		if m.w.live() && (&order{}).rank(e.status) >= settledRank { // its list has no amounts
-			whole, err := m.sound.Transactions.Get(ctx, tx.ID)
+		if m.w.live() && (&order{}).rank(e.status) >= settledRank { // the live dialect's list has no amounts
+			full, err := m.sound.Transactions.Get(ctx, tx.ID)
 			if err != nil {
 				return a, err
 			}
-			e.paid, e.refunded = whole.PaidAmount, whole.RefundedAmount
+			e.paid, e.refunded = full.PaidAmount, full.RefundedAmount
 		}
 		a.resources[cmp.Or(tx.ExternalRef, tx.ID)] = e
 	}
 	return a, nil
 }
 
-// differences compares the two sides, and the books with the merchant's decisions.
-// names are those of the first resource that differs.
+// differences compares the two sides, and the gateway's side with the merchant's
+// decisions. names are the reference and the ids of the first resource that
+// differs.
 func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row, names []string) {
 	ours := m.inBooks()
 	differ := func(ref, books, gateway string) {
@@ -172,12 +173,12 @@ func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row,
 		rows = append(rows, Row{ref, books, gateway})
 	}
 	for _, ref := range sortedKeys(ours.resources, theirs.resources) {
-		mine, his := ours.resources[ref], theirs.resources[ref]
-		if mine.id == "" && his.id == ref && his.paid == 0 {
-			continue // a charge of a subscription that failed: only its webhook reports it, and may be lost
+		booked, actual := ours.resources[ref], theirs.resources[ref]
+		if booked.id == "" && actual.id == ref && actual.paid == 0 {
+			continue // a failed charge of a subscription: only its webhook reports it, and that may be lost
 		}
-		if mine.id != his.id || mine.String() != his.String() {
-			differ(ref, mine.String(), his.String())
+		if booked.id != actual.id || booked.String() != actual.String() {
+			differ(ref, booked.String(), actual.String())
 		}
 	}
 	for _, o := range m.db.orders {
@@ -189,25 +190,25 @@ func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row,
 	if ours.balance != theirs.balance {
 		rows = append(rows, Row{"balance", fmt.Sprint(ours.balance), fmt.Sprint(theirs.balance)})
 	}
-	const enough = 12
-	return rows[:min(len(rows), enough)], names
+	const maxRows = 12
+	return rows[:min(len(rows), maxRows)], names
 }
 
 // checkOrder checks the invariants of an order that do not depend on the books.
-func (m *merchant) checkOrder(o *order, there entry, differ func(ref, books, gateway string)) {
+func (m *merchant) checkOrder(o *order, actual entry, differ func(ref, books, gateway string)) {
 	switch {
 	case o.pending():
-		differ(o.ref, "a call is still to be made", there.String())
-	case o.asked != there.refunded && o.kind != charge:
-		differ(o.ref, fmt.Sprintf("%d was to be refunded", o.asked), there.String())
-	case o.kind == subscription && there.overdue():
-		differ(o.ref, "the period has ended, and nothing was charged", there.String())
-	case o.kind == subscription && o.begun > m.paidCharges(o):
-		differ(o.ref, fmt.Sprintf("%d paid periods", o.begun), fmt.Sprintf("%d paid charges", m.paidCharges(o)))
+		differ(o.ref, "a call is pending", actual.String())
+	case o.toRefund != actual.refunded && o.kind != charge:
+		differ(o.ref, fmt.Sprintf("%d should have been refunded", o.toRefund), actual.String())
+	case o.kind == subscription && actual.overdue():
+		differ(o.ref, "the period has ended, and nothing was charged", actual.String())
+	case o.kind == subscription && o.paidPeriods > m.paidCharges(o):
+		differ(o.ref, fmt.Sprintf("%d paid periods", o.paidPeriods), fmt.Sprintf("%d paid charges", m.paidCharges(o)))
 	}
 }
 
-// overdue reports whether a subscription should have been renewed, or have ended.
+// overdue reports whether a subscription should have been renewed or ended by now.
 func (e entry) overdue() bool {
 	switch gateway.SubscriptionStatus(e.status) {
 	case gateway.SubscriptionActive, gateway.SubscriptionTrialing, gateway.SubscriptionCancelScheduled:
@@ -217,8 +218,8 @@ func (e entry) overdue() bool {
 	}
 }
 
-// paidCharges counts the periods of a subscription that were paid, even if they were
-// refunded later.
+// paidCharges counts the charges of a subscription that were paid, even if they
+// were refunded later.
 func (m *merchant) paidCharges(o *order) (n int) {
 	for _, c := range m.db.orders {
 		if c.sub == o.ref && c.paid > 0 {

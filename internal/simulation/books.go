@@ -6,31 +6,31 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// books is a merchant's database. It survives the processes, and only calls of the
-// client and handlers of webhooks write to it.
+// books is a merchant's database. It survives crashes, and only client calls and
+// webhook handlers write to it.
 type books struct {
 	orders []*order
 	byRef  map[string]*order
 	byID   map[string]*order
-	todo   []*order // those with a call to be made, the oldest first
+	todo   []*order // those with a pending call, the oldest first
 }
 
-// article is the kind of resource of an order.
-type article string
+// orderKind is the type of an order.
+type orderKind string
 
 const (
-	pix          article = "pix"
-	voucher      article = "voucher"
-	card         article = "card"
-	subscription article = "subscription"
-	charge       article = "charge" // of a subscription
-	payout       article = "payout"
+	pix          orderKind = "pix"
+	voucher      orderKind = "voucher"
+	card         orderKind = "card"
+	subscription orderKind = "subscription"
+	charge       orderKind = "charge" // of a subscription
+	payout       orderKind = "payout"
 )
 
 // order is a resource as the merchant stores it, starting before its create.
 type order struct {
 	ref    string
-	kind   article
+	kind   orderKind
 	amount int64
 	token  gateway.CardToken
 	sub    string // the reference of a charge's subscription
@@ -40,18 +40,18 @@ type order struct {
 	since    time.Time // when the first create was sent
 	failed   bool      // rejected by the gateway: it does not exist
 	status   string
-	booked   time.Time // when status was last set
+	statusAt time.Time // when status was last set
 	paid     int64     // the sum of the reported payments
 	refunded int64
 
-	periodEnd time.Time // of a subscription
-	begun     int       // periods of a subscription that were reported as paid
+	periodEnd   time.Time // of a subscription
+	paidPeriods int       // periods of a subscription that webhooks reported as paid
 
-	asked     int64 // to be refunded, in all
+	toRefund  int64 // the total that the merchant has decided to refund
 	refund    *refund
 	cancel    bool
-	notBefore time.Time // of the next call
-	calls     int       // consecutive failures
+	notBefore time.Time // the earliest time of the next call
+	failures  int       // consecutive failed calls
 }
 
 // plan has the other properties of a subscription or a payout.
@@ -63,10 +63,10 @@ type plan struct {
 	receiver gateway.PixKey
 }
 
-// refund is a refund that the merchant has decided and not yet completed.
+// refund is a refund that the merchant has decided to make and not yet completed.
 type refund struct {
 	amount int64
-	upTo   int64 // the total refund afterwards
+	upTo   int64 // the order's total refund afterwards
 	key    string
 	sent   time.Time // zero before the first request
 }
@@ -81,14 +81,14 @@ func (b *books) add(o *order) {
 	}
 }
 
-// queue records that a call must be made for an order.
+// queue records that an order has a pending call.
 func (b *books) queue(o *order) { b.todo = append(b.todo, o) }
 
-// pending reports whether a call must be made.
+// pending reports whether the order has a pending call.
 func (o *order) pending() bool { return !o.failed && (o.id == "" || o.refund != nil || o.cancel) }
 
-// rank orders the states of resources that only move forward. Subscriptions go back and
-// forth: their state is always read.
+// rank orders the states of resources whose state only moves forward.
+// Subscriptions can go back, so their state is always read from the API.
 func (o *order) rank(status string) int {
 	if o.kind == payout {
 		switch gateway.TransferStatus(status) {
@@ -122,14 +122,14 @@ func (o *order) rank(status string) int {
 	}
 }
 
-// reach stores a state, unless the order has passed it.
+// reach stores a state, unless the order is already past it.
 func (o *order) reach(status string) {
 	if o.rank(status) >= max(o.rank(o.status), 1) {
-		o.status, o.booked = status, time.Now()
+		o.status, o.statusAt = status, time.Now()
 	}
 }
 
-// settledRank is the rank of a payment.
+// settledRank is the rank of a paid transaction.
 const settledRank = 3
 
 // refundable reports whether the order can be refunded.
@@ -150,8 +150,8 @@ func (o *order) refundedTo(sum int64) {
 	}
 }
 
-// worth is an order's contribution to the balance.
-func (o *order) worth() int64 {
+// net is an order's contribution to the balance.
+func (o *order) net() int64 {
 	switch {
 	case o.kind == subscription, o.id == "":
 		return 0
@@ -167,12 +167,12 @@ func (o *order) worth() int64 {
 	}
 }
 
-// sync stores a subscription as the API returned it, and its charges.
+// sync stores a subscription and its charges as the API returned them.
 func (b *books) sync(o *order, sub *gateway.Subscription) {
-	o.status, o.booked, o.periodEnd = string(sub.Status), time.Now(), sub.CurrentPeriodEnd.Time
+	o.status, o.statusAt, o.periodEnd = string(sub.Status), time.Now(), sub.CurrentPeriodEnd.Time
 	for _, tx := range sub.Transactions {
 		if tx.Amount != o.amount {
-			continue // validates the card of a trial, and is refunded at once
+			continue // validates the card of a trial and is refunded immediately
 		}
 		c := b.byID[tx.ID]
 		if c == nil {

@@ -15,24 +15,25 @@ import (
 	"time"
 )
 
-// Defect is a bug injected into a world, for the comparison to find.
+// Defect is a bug injected into a world, which the comparison of the books must
+// find.
 type Defect string
 
 // The defects.
 const (
 	None                    Defect = ""
-	ForgetsDuplicates       Defect = "the inbox forgets which events it has stored"
-	WritesEffectApart       Defect = "an effect and the completion of its event are committed separately"
+	StoresDuplicates        Defect = "the inbox stores duplicate events again"
+	CommitsEffectSeparately Defect = "an effect and the completion of its event are committed separately"
 	BooksRefundTwice        Defect = "a refund is booked both when it is made and when its webhook arrives"
 	NeverReconciles         Defect = "the merchant never reconciles"
 	RepeatsRefundBlindly    Defect = "a refund is sent again without reading the transaction first"
 	NewReferenceForRepeats  Defect = "a create is repeated with a new reference"
 	NewReferenceEachAttempt Defect = "the client generates a new reference for each attempt"
 	IgnoresIdempotencyKeys  Defect = "the gateway ignores idempotency keys"
-	LosesRenewals           Defect = "the gateway loses a renewal"
+	LosesRenewal            Defect = "the gateway loses a renewal"
 )
 
-// client adds the client's defects, between the client and its network.
+// client adds the client's defects between the client and the network.
 func (d Defect) client(next http.RoundTripper) http.RoundTripper {
 	if d != NewReferenceEachAttempt {
 		return next
@@ -60,7 +61,7 @@ func (d Defect) client(next http.RoundTripper) http.RoundTripper {
 
 var externalRef = regexp.MustCompile(`"external_ref":"[^"]*"`)
 
-// gateway adds the gateway's defects, in front of the gateway.
+// gateway adds the gateway's defects in front of the gateway.
 func (d Defect) gateway(next http.RoundTripper) http.RoundTripper {
 	if d != IgnoresIdempotencyKeys {
 		return next
@@ -77,20 +78,20 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// loseRenewal drops a subscription's renewal from the gateway. If there is
-// none, it tries again the next day.
+// loseRenewal removes a subscription's scheduled renewal from the gateway. If
+// there is none, it tries again the next day.
 func (w *World) loseRenewal() {
-	lost, err := w.dropTimer("subscription.period_end")
+	removed, err := w.dropTimer("subscription.period_end")
 	switch {
 	case err != nil:
-		w.note("gateway", "the snapshot: %v", err)
-	case !lost:
-		w.agenda.add(time.Now().Add(day), life, func(context.Context) { w.loseRenewal() }) //nolint:contextcheck // Snapshot takes none
+		w.note("gateway", "editing the snapshot: %v", err)
+	case !removed:
+		w.agenda.add(time.Now().Add(day), decision, func(context.Context) { w.loseRenewal() }) //nolint:contextcheck // Snapshot takes none
 	}
 }
 
-// dropTimer removes the first timer of a kind from a snapshot of the gateway, and
-// restores the rest.
+// dropTimer removes the first timer of a kind from a snapshot of the gateway and
+// restores the snapshot.
 func (w *World) dropTimer(kind string) (found bool, err error) {
 	before, err := w.gw.Snapshot()
 	if err != nil {
@@ -116,7 +117,7 @@ func (w *World) dropTimer(kind string) (found bool, err error) {
 		if t.Kind != kind {
 			continue
 		}
-		w.note("gateway", "%s: forgets %s", t.ID, kind)
+		w.note("gateway", "%s: loses its timer %s", t.ID, kind)
 		timers = slices.Delete(timers, i, i+1)
 		found = true
 		break

@@ -10,41 +10,41 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// inbox is a durable store as one process sees it. Its calls fail once the process has died,
-// and it may die at each of them.
+// inbox is the merchant's durable store, as used by one process. The process may
+// crash at any call, and after a crash every call fails.
 type inbox struct {
 	webhook.Store
 
-	p   *process
-	put int
+	p    *process
+	puts int
 }
 
-// Durable reports true: the store outlives the processes.
+// Durable returns true, because the store survives crashes.
 func (s *inbox) Durable() bool { return true }
 
-// Purge does nothing: reconcile purges, at times that the seed decides.
+// Purge does nothing: reconcile purges, at times that depend on the seed.
 func (s *inbox) Purge(context.Context) (webhook.Purged, error) { return webhook.Purged{}, nil }
 
 // Put stores a delivery's event.
 func (s *inbox) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
-	if s.p.mayDie("before storing " + string(rec.Kind) + " of " + rec.Resource) {
-		return webhook.Entry{}, errDied
+	if s.p.mayCrash("before storing " + string(rec.Kind) + " of " + rec.Resource) {
+		return webhook.Entry{}, errCrashed
 	}
-	if s.p.m.w.cfg.Defect == ForgetsDuplicates {
-		s.put++
-		rec.Key, rec.Fact = rec.Key+" "+s.p.name()+"."+strconv.Itoa(s.put), ""
+	if s.p.m.w.cfg.Defect == StoresDuplicates {
+		s.puts++
+		rec.Key, rec.Fact = rec.Key+" "+s.p.name()+"."+strconv.Itoa(s.puts), ""
 	}
 	entry, err := s.Store.Put(ctx, rec)
-	if s.p.mayDie("after storing " + string(rec.Kind) + " of " + rec.Resource) {
-		return webhook.Entry{}, errDied
+	if s.p.mayCrash("after storing " + string(rec.Kind) + " of " + rec.Resource) {
+		return webhook.Entry{}, errCrashed
 	}
 	return entry, err
 }
 
 // Claim claims the next due event.
 func (s *inbox) Claim(ctx context.Context, _ string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
-	if s.p.dead {
-		return nil, webhook.Entry{}, errDied
+	if s.p.crashed {
+		return nil, webhook.Entry{}, errCrashed
 	}
 	claims, err := s.Next(ctx, 1, lease)
 	if err != nil || len(claims) == 0 {
@@ -55,16 +55,16 @@ func (s *inbox) Claim(ctx context.Context, _ string, lease time.Duration) (*webh
 
 // Complete marks an event as done.
 func (s *inbox) Complete(ctx context.Context, c *webhook.Claim) error {
-	if s.p.mayDie("before completing " + string(c.Kind) + " of " + c.Resource) {
-		return errDied
+	if s.p.mayCrash("before completing " + string(c.Kind) + " of " + c.Resource) {
+		return errCrashed
 	}
 	return s.Store.Complete(ctx, c)
 }
 
-// Retry schedules an event again.
+// Retry schedules an event for another attempt.
 func (s *inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
-	if s.p.dead {
-		return errDied
+	if s.p.crashed {
+		return errCrashed
 	}
 	s.p.m.w.note(s.p.name(), "%s of %s fails: %s", c.Kind, c.Resource, reason)
 	return s.Store.Retry(ctx, c, delay, reason)
@@ -72,8 +72,8 @@ func (s *inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration
 
 // MarkDead makes an event a dead letter.
 func (s *inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
-	if s.p.dead {
-		return errDied
+	if s.p.crashed {
+		return errCrashed
 	}
 	s.p.m.w.note(s.p.name(), "%s of %s is a dead letter: %s", c.Kind, c.Resource, reason)
 	return s.Store.MarkDead(ctx, c, reason)
@@ -81,8 +81,8 @@ func (s *inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) e
 
 // Release releases the claim of an event.
 func (s *inbox) Release(ctx context.Context, c *webhook.Claim) error {
-	if s.p.dead {
-		return errDied
+	if s.p.crashed {
+		return errCrashed
 	}
 	return s.Store.Release(ctx, c)
 }
@@ -92,13 +92,13 @@ func (s *inbox) Release(ctx context.Context, c *webhook.Claim) error {
 func (p *process) effect(ctx context.Context, o *order, what string, change func(*books)) error {
 	claim, ok := webhook.ClaimFromContext(ctx)
 	if !ok {
-		return errors.New("this is not a handler's context")
+		return errors.New("the context is not a handler's")
 	}
-	if p.m.w.cfg.Defect == WritesEffectApart {
+	if p.m.w.cfg.Defect == CommitsEffectSeparately {
 		return p.commit(o, what, change)
 	}
-	if p.mayDie("before " + o.ref + ": " + what) {
-		return errDied
+	if p.mayCrash("before " + o.ref + ": " + what) {
+		return errCrashed
 	}
 	if err := p.m.store.Complete(ctx, claim); err != nil {
 		return err
@@ -106,14 +106,14 @@ func (p *process) effect(ctx context.Context, o *order, what string, change func
 	change(p.m.db)
 	claim.Completed = true
 	p.m.w.note(p.name(), "%s %s: %s", o.ref, o.id, what)
-	if p.mayDie("after " + o.ref + ": " + what) {
-		return errDied
+	if p.mayCrash("after " + o.ref + ": " + what) {
+		return errCrashed
 	}
 	return nil
 }
 
-// onTransaction books an event of a charge. Charges of subscriptions are booked with
-// their subscription, unless the money is refunded or charged back.
+// onTransaction books a transaction event. Charges of subscriptions are booked
+// with their subscription, except refunds and chargebacks.
 func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent) error {
 	o := p.m.db.byID[e.ResourceID]
 	if o == nil {
@@ -124,15 +124,15 @@ func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent
 		return nil
 	case e.Kind != webhook.TransactionRefunded && e.Kind != webhook.TransactionChargedback:
 	case o.kind != charge && o.paid == 0:
-		// The payment's own webhook is late or lost. While the books have the order as unpaid,
-		// the reconciler finds the payment; once they have it as refunded,
-		// nothing would.
+		// The webhook of the payment is late or lost. As long as the order is
+		// unpaid in the books, the reconciler finds the payment; once it was
+		// booked as refunded, nothing would.
 		return fmt.Errorf("the payment is not booked yet: %w", webhook.RetryAfter(12*time.Hour))
 	default:
-		return p.moneyBack(ctx, o, e)
+		return p.bookRefund(ctx, o, e)
 	}
 	return p.effect(ctx, o, string(e.Kind), func(b *books) {
-		p.m.know(b, o, e.ResourceID)
+		p.m.storeID(b, o, e.ResourceID)
 		if e.Kind == webhook.TransactionPaid {
 			o.paid += e.Data.Amount
 		}
@@ -140,8 +140,8 @@ func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent
 	})
 }
 
-// stateOf returns the state that an event reports. A captured card payment
-// counts as paid.
+// stateOf returns the state that an event reports, which for a paid event is paid
+// or captured.
 func (o *order) stateOf(e *webhook.TransactionEvent) string {
 	if state := string(e.State()); e.Kind == webhook.TransactionPaid && o.rank(state) == settledRank {
 		return state
@@ -149,14 +149,15 @@ func (o *order) stateOf(e *webhook.TransactionEvent) string {
 	return e.Kind.Status()
 }
 
-// moneyBack reads how much was refunded, which the event does not contain.
-func (p *process) moneyBack(ctx context.Context, o *order, e *webhook.TransactionEvent) error {
+// bookRefund books a refund or a chargeback. It reads the refunded amount, which
+// the event does not contain.
+func (p *process) bookRefund(ctx context.Context, o *order, e *webhook.TransactionEvent) error {
 	tx, err := p.client.Transactions.Get(ctx, e.ResourceID)
 	if err != nil {
 		return err
 	}
 	return p.effect(ctx, o, fmt.Sprintf("%s, %d refunded", e.Kind, tx.RefundedAmount), func(b *books) {
-		p.m.know(b, o, e.ResourceID)
+		p.m.storeID(b, o, e.ResourceID)
 		if p.m.w.cfg.Defect == BooksRefundTwice {
 			o.refunded += tx.RefundedAmount
 		}
@@ -165,34 +166,34 @@ func (p *process) moneyBack(ctx context.Context, o *order, e *webhook.Transactio
 	})
 }
 
-// onSubscription books a subscription as the API returns it: events arrive out of
-// order.
+// onSubscription books a subscription as the API returns it, because events
+// arrive out of order.
 func (p *process) onSubscription(ctx context.Context, e *webhook.SubscriptionEvent) error {
 	sub, err := p.client.Subscriptions.Get(ctx, e.ResourceID)
 	if err != nil {
 		return err
 	}
-	var named struct {
+	var metadata struct {
 		Order string `json:"order"`
 	}
-	if err := sub.Metadata.Decode(&named); err != nil {
+	if err := sub.Metadata.Decode(&metadata); err != nil {
 		return err
 	}
-	o := p.m.db.byRef[named.Order]
+	o := p.m.db.byRef[metadata.Order]
 	if o == nil {
-		return webhook.Permanent(fmt.Errorf("subscription %s has no owner", sub.ID))
+		return webhook.Permanent(fmt.Errorf("subscription %s has no order", sub.ID))
 	}
 	return p.effect(ctx, o, fmt.Sprintf("%s, %s until %s", e.Kind, sub.Status, sub.CurrentPeriodEnd), func(b *books) {
-		p.m.know(b, o, sub.ID)
+		p.m.storeID(b, o, sub.ID)
 		if e.Kind == webhook.SubscriptionStarted || e.Kind == webhook.SubscriptionRenewed {
-			o.begun++
+			o.paidPeriods++
 		}
 		b.sync(o, sub)
-		p.m.w.awaitCharges(p.m, o)
+		p.m.w.scheduleChargeback(p.m, o)
 	})
 }
 
-// onTransfer books an event of a payout. Its webhook has no reference.
+// onTransfer books a payout event. Payout webhooks have no reference.
 func (p *process) onTransfer(ctx context.Context, e *webhook.TransferEvent) error {
 	o := p.m.db.byID[e.ResourceID]
 	if o == nil {
@@ -201,11 +202,11 @@ func (p *process) onTransfer(ctx context.Context, e *webhook.TransferEvent) erro
 			return err
 		}
 		if o = p.m.db.byRef[tr.ExternalRef]; o == nil {
-			return webhook.Permanent(fmt.Errorf("payout %s has no owner", e.ResourceID))
+			return webhook.Permanent(fmt.Errorf("payout %s has no order", e.ResourceID))
 		}
 	}
 	return p.effect(ctx, o, string(e.Kind), func(b *books) {
-		p.m.know(b, o, e.ResourceID)
+		p.m.storeID(b, o, e.ResourceID)
 		o.reach(e.Kind.Status())
 	})
 }

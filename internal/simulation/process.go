@@ -20,10 +20,10 @@ type merchant struct {
 	w        *World
 	name     string
 	account  *mockserver.Account
-	sound    *gateway.Client // used by people and by the comparison, not by the merchant's processes
+	sound    *gateway.Client // has no network faults; for people and the comparison, not for the merchant's processes
 	customer string
-	keyed    bool // its gateway honours idempotency keys: the live dialect does
-	unsigned bool // its webhooks have no signature: the API confirms them
+	keyed    bool // sends idempotency keys, which only the live dialect honors
+	unsigned bool // its webhooks are not signed and are confirmed through the API
 	shop     *rand.Rand
 
 	db      *books
@@ -37,8 +37,8 @@ type merchant struct {
 type process struct {
 	m          *merchant
 	number     int
-	dead       bool
-	failed     bool // its last request
+	crashed    bool
+	failed     bool // whether its last request failed
 	client     *gateway.Client
 	rx         *webhook.Receiver
 	inbox      *inbox
@@ -72,7 +72,8 @@ func newMerchant(ctx context.Context, w *World, i int) (*merchant, error) {
 	return m, nil
 }
 
-// noBackoff sets the shortest possible wait: its unseeded jitter rounds to zero.
+// noBackoff sets the shortest possible wait, so that its unseeded jitter rounds to
+// zero.
 func noBackoff() gateway.Option { return gateway.WithBackoff(1, 1) }
 
 func (m *merchant) key() gateway.Secret { return gateway.NewSecret("sk_test_" + m.name) }
@@ -88,8 +89,9 @@ func (m *merchant) start() error {
 	transport := http.RoundTripper(route{p, m.w.cfg.Defect.gateway(m.w.gw.Transport())})
 	options := []gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: m.w.cfg.Defect.client(transport)}),
-		noBackoff(), // the network waits instead
-		// Two timeouts with the same deadline would end in random order.
+		noBackoff(), // latency waits instead
+		// An odd value: two timeouts with the same deadline would fire in random
+		// order.
 		gateway.WithAttemptTimeout(17 * time.Second),
 	}
 	if m.keyed {
@@ -123,30 +125,30 @@ func (m *merchant) start() error {
 
 func (p *process) name() string { return fmt.Sprintf("%s.%d", p.m.name, p.number) }
 
-// mayDie kills the process once in a few hundred calls, and reports whether it
-// did.
-func (p *process) mayDie(where string) bool {
+// mayCrash crashes the process with probability 1/400, and reports whether it has
+// crashed.
+func (p *process) mayCrash(where string) bool {
 	w := p.m.w
-	if p.dead || !w.chance(w.deaths, 400) {
-		return p.dead
+	if p.crashed || !w.chance(w.crashes, 400) {
+		return p.crashed
 	}
-	w.note(p.name(), "dies %s", where)
-	w.counts.Deaths++
-	p.dead = true
-	downtime := between(w.deaths, time.Second, 2*time.Minute)
-	switch w.deaths.IntN(20) {
+	w.note(p.name(), "crashes %s", where)
+	w.counts.Crashes++
+	p.crashed = true
+	downtime := between(w.crashes, time.Second, 2*time.Minute)
+	switch w.crashes.IntN(20) {
 	case 0:
-		downtime = between(w.deaths, 26*time.Hour, 40*time.Hour) // longer than the gateway's schedule of redeliveries
+		downtime = between(w.crashes, 26*time.Hour, 40*time.Hour) // longer than the gateway keeps redelivering
 	case 1, 2, 3, 4:
-		downtime = between(w.deaths, time.Minute, 5*time.Hour)
+		downtime = between(w.crashes, time.Minute, 5*time.Hour)
 	}
-	w.agenda.add(time.Now().Add(downtime), wire, p.m.restart)
+	w.agenda.add(time.Now().Add(downtime), inFlight, p.m.restart)
 	return true
 }
 
-// restart starts the next process after one has died.
+// restart starts the next process if the last one has crashed.
 func (m *merchant) restart(ctx context.Context) {
-	if !m.process.dead {
+	if !m.process.crashed {
 		return
 	}
 	if err := m.start(); err != nil { //nolint:contextcheck // webhook.New takes none
@@ -154,49 +156,50 @@ func (m *merchant) restart(ctx context.Context) {
 		return
 	}
 	m.w.note(m.process.name(), "starts")
-	m.process.tend(ctx)
+	m.process.makeCalls(ctx)
 }
 
-// commit writes to the books, all or nothing. The process may die before and after.
+// commit writes to the books in one transaction. The process may crash before or
+// after it.
 func (p *process) commit(o *order, what string, change func(*books)) error {
-	if p.mayDie("before " + o.ref + ": " + what) {
-		return errDied
+	if p.mayCrash("before " + o.ref + ": " + what) {
+		return errCrashed
 	}
 	change(p.m.db)
 	p.m.w.note(p.name(), "%s %s: %s", o.ref, o.id, what)
-	if p.mayDie("after " + o.ref + ": " + what) {
-		return errDied
+	if p.mayCrash("after " + o.ref + ": " + what) {
+		return errCrashed
 	}
 	return nil
 }
 
-// work handles every event of the inbox that is due, and reports whether there was one.
-func (p *process) work(ctx context.Context) (some bool, err error) {
-	for !p.dead {
+// work handles every due event of the inbox and reports whether there were any.
+func (p *process) work(ctx context.Context) (worked bool, err error) {
+	for !p.crashed {
 		claim, _, err := p.rx.Work(ctx, "")
-		if p.dead || err == nil && claim == nil {
-			return some, nil
+		if p.crashed || err == nil && claim == nil {
+			return worked, nil
 		}
 		if err != nil {
-			return some, err
+			return worked, err
 		}
-		some = true
+		worked = true
 	}
-	return some, nil
+	return worked, nil
 }
 
-// reconcile makes one round, and reports whether it found nothing.
+// reconcile makes one round and reports whether it found nothing to do.
 func (p *process) reconcile(ctx context.Context) (quiet bool, err error) {
-	if p.dead || p.m.w.cfg.Defect == NeverReconciles {
+	if p.crashed || p.m.w.cfg.Defect == NeverReconciles {
 		return true, nil
 	}
 	_, _ = p.m.store.Purge(ctx)
 	sum, err := p.reconciler.Once(ctx)
-	if p.dead {
+	if p.crashed {
 		return false, nil
 	}
 	if err == nil && sum.Unapplied > 0 {
-		err = fmt.Errorf("%s: an event has no effect: %+v", p.name(), sum)
+		err = fmt.Errorf("%s: an event had no effect: %+v", p.name(), sum)
 	}
 	counts, _ := p.m.store.Counts(ctx)
 	if counts.Dead > 0 {
@@ -215,8 +218,9 @@ func (p *process) requeue(ctx context.Context) {
 	}
 }
 
-// watched is how long a payment is monitored: it may be refunded or charged back.
-const watched = 60 * day
+// watchPeriod is how long a payment is reconciled, because it may be refunded or
+// charged back.
+const watchPeriod = 60 * day
 
 // open iterates over the open orders in the books.
 func (p *process) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
@@ -250,7 +254,7 @@ func (p *process) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
 	}
 }
 
-// mayChange reports whether more can happen to the order.
+// mayChange reports whether the order's state may still change.
 func (o *order) mayChange() bool {
 	switch o.kind {
 	case subscription:
@@ -260,22 +264,22 @@ func (o *order) mayChange() bool {
 	default:
 		s := gateway.TransactionStatus(o.status)
 		late := o.kind == voucher && s == gateway.TransactionExpired
-		return s == gateway.TransactionPending || s == gateway.TransactionThreeDSRequired || (late || !s.Final()) && time.Since(o.booked) < watched
+		return s == gateway.TransactionPending || s == gateway.TransactionThreeDSRequired || (late || !s.Final()) && time.Since(o.statusAt) < watchPeriod
 	}
 }
 
 func (p *process) identified(_ context.Context, open webhook.OpenResource) error {
 	o := p.m.db.byRef[open.ExternalRef]
-	return p.commit(o, "is found", func(b *books) { p.m.know(b, o, open.ID) })
+	return p.commit(o, "found by the reconciler", func(b *books) { p.m.storeID(b, o, open.ID) })
 }
 
 func (p *process) absent(_ context.Context, open webhook.OpenResource) error {
 	o := p.m.db.byRef[open.ExternalRef]
-	return p.commit(o, "is absent", func(*books) { o.notBefore = time.Time{} })
+	return p.commit(o, "does not exist", func(*books) { o.notBefore = time.Time{} })
 }
 
-// know stores the id of an order; from then on its buyer can act.
-func (m *merchant) know(b *books, o *order, id string) {
+// storeID stores the id of an order. From then on, its buyer can act.
+func (m *merchant) storeID(b *books, o *order, id string) {
 	if o.id != "" {
 		return
 	}
@@ -284,19 +288,19 @@ func (m *merchant) know(b *books, o *order, id string) {
 	case subscription:
 		o.status = string(gateway.SubscriptionIncomplete)
 	default:
-		o.status = "pending" // webhooks report what follows
+		o.status = "pending" // webhooks report later states
 	}
-	o.booked = time.Now()
-	m.w.await(m, o)
+	o.statusAt = time.Now()
+	m.w.scheduleActions(m, o)
 }
 
-// later plans the next call for an order after one that failed.
-func (o *order) later() {
-	o.calls++
-	o.notBefore = time.Now().Add(min(time.Minute<<min(o.calls, 10), 4*time.Hour))
+// retryLater schedules the next call for an order after a failed one.
+func (o *order) retryLater() {
+	o.failures++
+	o.notBefore = time.Now().Add(min(time.Minute<<min(o.failures, 10), 4*time.Hour))
 }
 
-// transient reports whether an error is not about the order itself.
+// transient reports whether the call may succeed later.
 func transient(err error) bool {
 	return errors.Is(err, gateway.ErrOutcomeUnknown) || errors.Is(err, gateway.ErrNotSent) || errors.Is(err, gateway.ErrRateLimited) ||
 		errors.Is(err, gateway.ErrServer)

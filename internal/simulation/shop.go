@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// open schedules the merchant's own actions: it sells, pays out and reconciles.
+// open schedules the merchant's own actions: sales, payouts and reconciliations.
 func (m *merchant) open() {
 	m.every(12*time.Hour, 60*time.Hour, m.sell)
 	m.every(12*day, 40*day, m.subscribe)
@@ -21,13 +21,13 @@ func (m *merchant) open() {
 	})
 }
 
-// every repeats an action of the merchant while its process lives.
-func (m *merchant) every(least, most time.Duration, do func(context.Context, *process)) {
-	m.w.agenda.add(time.Now().Add(between(m.shop, least, most)), life, func(ctx context.Context) {
-		if !m.process.dead {
+// every repeats an action of the merchant, skipping it while its process is down.
+func (m *merchant) every(lo, hi time.Duration, do func(context.Context, *process)) {
+	m.w.agenda.add(time.Now().Add(between(m.shop, lo, hi)), decision, func(ctx context.Context) {
+		if !m.process.crashed {
 			do(ctx, m.process)
 		}
-		m.every(least, most, do)
+		m.every(lo, hi, do)
 	})
 }
 
@@ -44,11 +44,11 @@ func (p *process) place(ctx context.Context, o *order) {
 		b.queue(o)
 	})
 	if err == nil {
-		p.attend(ctx, o)
+		p.makeCall(ctx, o)
 	}
 }
 
-// pick returns one of the values, by their weights.
+// pick returns the value whose range of weights contains n.
 func pick[T any](n int, weighted ...weight[T]) T {
 	for _, c := range weighted {
 		if n -= c.weight; n < 0 {
@@ -65,7 +65,7 @@ type weight[T any] struct {
 
 func (m *merchant) sell(ctx context.Context, p *process) {
 	o := &order{amount: 500 + m.shop.Int64N(50_000)}
-	o.kind = pick(m.shop.IntN(100), weight[article]{40, pix}, weight[article]{20, voucher}, weight[article]{40, card})
+	o.kind = pick(m.shop.IntN(100), weight[orderKind]{40, pix}, weight[orderKind]{20, voucher}, weight[orderKind]{40, card})
 	if o.kind == card {
 		o.token = pick(m.shop.IntN(100), weight[gateway.CardToken]{40, "pgct_paid"}, weight[gateway.CardToken]{15, "pgct_captured"},
 			weight[gateway.CardToken]{10, "pgct_refused"}, weight[gateway.CardToken]{15, "pgct_ok"}, weight[gateway.CardToken]{10, "pgct_3ds"},
@@ -80,7 +80,7 @@ func (m *merchant) subscribe(ctx context.Context, p *process) {
 	o.plan.interval = pick(m.shop.IntN(100), weight[gateway.Interval]{70, gateway.IntervalMonth}, weight[gateway.Interval]{30, gateway.IntervalWeek})
 	o.plan.policy = pick(m.shop.IntN(100), weight[gateway.FailurePolicy]{75, gateway.RetryThenCancel}, weight[gateway.FailurePolicy]{25, gateway.ImmediateCancel})
 	if m.shop.IntN(4) == 0 {
-		// Longer than any outage: once the trial is over, the create can't be repeated.
+		// Longer than any outage, because the create can't be repeated once the trial is over.
 		o.plan.trial = time.Now().Add(between(m.shop, 8*day, 20*day)).Truncate(time.Second)
 	}
 	if m.shop.IntN(4) == 0 {
@@ -100,12 +100,12 @@ func (m *merchant) payOut(ctx context.Context, p *process) {
 	p.place(ctx, o)
 }
 
-// tend makes the calls that are due, including those of earlier processes.
-func (p *process) tend(ctx context.Context) {
+// makeCalls makes the calls that are due, including those of earlier processes.
+func (p *process) makeCalls(ctx context.Context) {
 	todo := p.m.db.todo
 	for _, o := range todo {
-		if !p.dead {
-			p.attend(ctx, o)
+		if !p.crashed {
+			p.makeCall(ctx, o)
 		}
 	}
 	var rest []*order
@@ -117,8 +117,8 @@ func (p *process) tend(ctx context.Context) {
 	p.m.db.todo = rest
 }
 
-// attend makes the next call for an order.
-func (p *process) attend(ctx context.Context, o *order) {
+// makeCall makes the next call for an order, if one is due.
+func (p *process) makeCall(ctx context.Context, o *order) {
 	if !o.pending() || time.Now().Before(o.notBefore) {
 		return
 	}
@@ -126,9 +126,9 @@ func (p *process) attend(ctx context.Context, o *order) {
 	case o.id == "":
 		p.create(ctx, o)
 	case o.refund != nil:
-		p.giveBack(ctx, o)
+		p.sendRefund(ctx, o)
 	default:
-		p.stop(ctx, o)
+		p.sendCancel(ctx, o)
 	}
 }
 
@@ -142,23 +142,23 @@ func (p *process) create(ctx context.Context, o *order) {
 	}
 	id, status, err := p.send(ctx, o, options...)
 	switch {
-	case p.dead:
+	case p.crashed:
 	case err == nil:
-		_ = p.commit(o, "exists as "+id, func(b *books) {
-			p.m.know(b, o, id)
-			o.calls = 0
+		_ = p.commit(o, "created as "+id, func(b *books) {
+			p.m.storeID(b, o, id)
+			o.failures = 0
 			if status == string(gateway.TransactionRefused) {
 				o.reach(status) // no webhook will report it
 			}
 		})
 	case transient(err):
-		_ = p.commit(o, "create again later: "+err.Error(), func(*books) { o.later() })
+		_ = p.commit(o, "will repeat the create: "+err.Error(), func(*books) { o.retryLater() })
 	default:
 		_ = p.commit(o, "rejected: "+err.Error(), func(*books) { o.failed = true })
 	}
 }
 
-// send makes the call of a create.
+// send makes the create call.
 func (p *process) send(ctx context.Context, o *order, options ...gateway.RequestOption) (id, status string, err error) {
 	ref := o.ref
 	if p.m.w.cfg.Defect == NewReferenceForRepeats && len(options) > 0 {
@@ -194,7 +194,7 @@ func (p *process) send(ctx context.Context, o *order, options ...gateway.Request
 
 func (o *order) sale(ref string) gateway.TransactionParams {
 	return gateway.TransactionParams{
-		ExternalRef: ref, Amount: o.amount, Method: map[article]gateway.Method{pix: gateway.Pix, voucher: gateway.Voucher, card: gateway.CreditCard}[o.kind],
+		ExternalRef: ref, Amount: o.amount, Method: map[orderKind]gateway.Method{pix: gateway.Pix, voucher: gateway.Voucher, card: gateway.CreditCard}[o.kind],
 		Token: o.token,
 		Buyer: gateway.BuyerParams{
 			Name: "Ana", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
@@ -204,45 +204,46 @@ func (o *order) sale(ref string) gateway.TransactionParams {
 	}
 }
 
-// decideRefund stores a partial or full refund, and sends it.
-func (p *process) decideRefund(ctx context.Context, o *order, whole bool) {
+// decideRefund stores the decision to refund an order, partially or in full, and
+// sends the refund.
+func (p *process) decideRefund(ctx context.Context, o *order, full bool) {
 	left := o.paid - o.refunded
 	if !o.refundable() || o.refund != nil || o.kind == charge {
 		return
 	}
 	amount := left
-	if !whole && o.kind != voucher {
+	if !full && o.kind != voucher {
 		amount = 1 + p.m.shop.Int64N(left)
 	}
 	r := &refund{amount: amount, upTo: o.refunded + amount, key: fmt.Sprintf("%s refund to %d", o.ref, o.refunded+amount)}
 	err := p.commit(o, fmt.Sprintf("refund of %d", amount), func(b *books) {
-		o.asked += amount
-		o.refund, o.calls, o.notBefore = r, 0, time.Time{}
+		o.toRefund += amount
+		o.refund, o.failures, o.notBefore = r, 0, time.Time{}
 		b.queue(o)
 	})
 	if err == nil {
-		p.attend(ctx, o)
+		p.makeCall(ctx, o)
 	}
 }
 
-// onItsWay is longer than a request can be in flight. After that a read shows whether a
-// refund without an idempotency key was applied.
-const onItsWay = time.Hour
+// maxFlight is longer than a request can be in flight. After that, a read shows
+// whether a refund without an idempotency key was applied.
+const maxFlight = time.Hour
 
-// giveBack sends a refund, or determines the outcome of one already sent.
-func (p *process) giveBack(ctx context.Context, o *order) {
+// sendRefund sends a refund, or determines the outcome of one already sent.
+func (p *process) sendRefund(ctx context.Context, o *order) {
 	r := o.refund
 	var options []gateway.RequestOption
 	if !r.sent.IsZero() && p.m.w.cfg.Defect != RepeatsRefundBlindly {
-		if !p.m.keyed && time.Since(r.sent) < onItsWay {
+		if !p.m.keyed && time.Since(r.sent) < maxFlight {
 			return
 		}
 		tx, err := p.client.Transactions.Get(ctx, o.id)
-		if err != nil || p.dead {
+		if err != nil || p.crashed {
 			return
 		}
 		if tx.RefundedAmount >= r.upTo || tx.Status.Final() {
-			p.seenThrough(o, r, tx.RefundedAmount, "was made")
+			p.finishRefund(o, r, tx.RefundedAmount, "was made before")
 			return
 		}
 		options = append(options, gateway.RepeatOf(r.sent))
@@ -257,42 +258,42 @@ func (p *process) giveBack(ctx context.Context, o *order) {
 	}
 	done, err := p.client.Transactions.Refund(ctx, o.id, gateway.RefundParams{Amount: r.amount}, options...)
 	switch {
-	case p.dead:
+	case p.crashed:
 	case err == nil:
-		p.seenThrough(o, r, o.amount-done.RemainingBalance, "is made")
+		p.finishRefund(o, r, o.amount-done.RemainingBalance, "was made")
 	case transient(err):
-		_ = p.commit(o, "refund again later: "+err.Error(), func(*books) { o.later() })
+		_ = p.commit(o, "will repeat the refund: "+err.Error(), func(*books) { o.retryLater() })
 	default:
-		p.seenThrough(o, r, r.upTo-r.amount, "is rejected: "+err.Error())
+		p.finishRefund(o, r, r.upTo-r.amount, "was rejected: "+err.Error())
 	}
 }
 
-// seenThrough stores the outcome of a refund: sum is the total amount refunded.
-func (p *process) seenThrough(o *order, r *refund, sum int64, how string) {
-	_ = p.commit(o, "refund "+how, func(*books) {
-		o.refund, o.calls = nil, 0
+// finishRefund stores the outcome of a refund: sum is the total amount refunded.
+func (p *process) finishRefund(o *order, r *refund, sum int64, outcome string) {
+	_ = p.commit(o, "refund "+outcome, func(*books) {
+		o.refund, o.failures = nil, 0
 		if sum < r.upTo {
-			o.asked -= r.amount
+			o.toRefund -= r.amount
 			return
 		}
 		o.refundedTo(sum)
 	})
 }
 
-// decideCancel stores the decision to cancel a subscription or a payout, and cancels
-// it.
+// decideCancel stores the decision to cancel a subscription or a payout, and sends
+// the cancellation.
 func (p *process) decideCancel(ctx context.Context, o *order) {
 	if p.commit(o, "cancel", func(b *books) {
-		o.cancel, o.calls, o.notBefore = true, 0, time.Time{}
+		o.cancel, o.failures, o.notBefore = true, 0, time.Time{}
 		b.queue(o)
 	}) == nil {
-		p.attend(ctx, o)
+		p.makeCall(ctx, o)
 	}
 }
 
-// stop cancels a subscription or a payout. A conflict means that it is already
-// canceled or that it is too late: webhooks report which.
-func (p *process) stop(ctx context.Context, o *order) {
+// sendCancel cancels a subscription or a payout. A conflict means that it is
+// already canceled or that it is too late; webhooks report which.
+func (p *process) sendCancel(ctx context.Context, o *order) {
 	var options []gateway.RequestOption
 	if p.m.keyed {
 		options = append(options, gateway.IdempotencyKey(o.ref+" cancel"))
@@ -304,12 +305,12 @@ func (p *process) stop(ctx context.Context, o *order) {
 		_, err = p.client.Subscriptions.Cancel(ctx, o.id, gateway.SubscriptionCancelParams{}, options...)
 	}
 	switch {
-	case p.dead:
+	case p.crashed:
 	case err == nil, errors.Is(err, gateway.ErrConflict):
-		_ = p.commit(o, "is cancelled", func(*books) { o.cancel = false })
+		_ = p.commit(o, "was canceled", func(*books) { o.cancel = false })
 	case transient(err):
-		_ = p.commit(o, "cancel again later: "+err.Error(), func(*books) { o.later() })
+		_ = p.commit(o, "will repeat the cancellation: "+err.Error(), func(*books) { o.retryLater() })
 	default:
-		_ = p.commit(o, "can't be cancelled: "+err.Error(), func(*books) { o.cancel = false })
+		_ = p.commit(o, "can't be canceled: "+err.Error(), func(*books) { o.cancel = false })
 	}
 }

@@ -1,11 +1,11 @@
 // Package simulation simulates merchants and their gateway from a seed, in
-// virtual time, with the real client, the real webhook receiver (inbox and
-// reconciler included) and the mock gateway. Buyers pay, pay late or never
+// virtual time, with the real client, the real webhook receiver (including its
+// inbox and reconciler) and the mock gateway. Buyers pay, pay late or never
 // pay; the network loses, duplicates and delays messages; the merchants'
 // processes crash at any point and restart. After each month the books of
 // every merchant must equal those of the gateway.
 //
-// All decisions are made by one goroutine, and all random numbers derive from
+// A single goroutine makes all decisions, and all random numbers derive from
 // the seed, so a seed always yields the same log, byte for byte. Only tests
 // import the package: [Run] must be called in a synctest bubble.
 package simulation
@@ -40,34 +40,34 @@ type World struct {
 	log       bytes.Buffer
 
 	network *rand.Rand // latency and faults of requests
-	deaths  *rand.Rand // of processes
+	crashes *rand.Rand // of processes
 	people  *rand.Rand // buyers and banks
 
-	calm      bool // a month is being closed: no faults and no sales
-	calmUntil time.Time
-	inside    int // webhooks in progress: the gateway's clock does not move
+	closing      bool // a month is being closed: no faults and no sales
+	closingUntil time.Time
+	receiving    int // webhooks in progress; meanwhile the gateway's clock does not move
 
-	offered  int       // deliveries of the gateway so far
-	underway []waiting // those that were not acknowledged yet
-	acked    bool      // the last delivery was
+	delivered int               // deliveries that the gateway has created so far
+	unacked   []unackedDelivery // those that were not acknowledged yet
+	acked     bool              // whether the last delivery was acknowledged
 
 	counts Counts
 }
 
-// Counts has the numbers of resources, requests, webhooks and crashes.
+// Counts are the numbers of resources, requests, webhooks and crashes.
 type Counts struct {
 	Resources  int // orders, charges, subscriptions and payouts
 	Requests   int
 	Deliveries int
-	Deaths     int
+	Crashes    int
 }
 
-// Add sums up two worlds.
+// Add adds the counts of another world.
 func (c *Counts) Add(other Counts) {
 	c.Resources += other.Resources
 	c.Requests += other.Requests
 	c.Deliveries += other.Deliveries
-	c.Deaths += other.Deaths
+	c.Crashes += other.Crashes
 }
 
 // Run runs a world and returns its log. The error is a [*DifferenceError] if
@@ -87,20 +87,20 @@ func Run(ctx context.Context, cfg Config) (log []byte, counts Counts, err error)
 }
 
 func newWorld(ctx context.Context, cfg Config) (*World, error) {
-	w := &World{cfg: cfg, calmUntil: time.Now()}
-	w.network, w.deaths, w.people = w.stream("network"), w.stream("deaths"), w.stream("people")
+	w := &World{cfg: cfg, closingUntil: time.Now()}
+	w.network, w.crashes, w.people = w.stream("network"), w.stream("deaths"), w.stream("people")
 	dialect := mockserver.Document
 	if w.live() {
 		dialect = mockserver.Live
 	}
 	var err error
-	w.gw, err = mockserver.New( //nolint:contextcheck // it takes none
+	w.gw, err = mockserver.New( //nolint:contextcheck // New takes none
 		mockserver.WithSeed(cfg.Seed), mockserver.WithStart(time.Now()), mockserver.WithDialect(dialect), mockserver.WithConsole(false),
 	)
 	if err != nil {
 		return nil, err
 	}
-	w.gw.Webhooks.Hold() // the world schedules the deliveries
+	w.gw.Webhooks.Hold() // deliver releases them
 	for i := range cfg.Merchants {
 		m, err := newMerchant(ctx, w, i)
 		if err != nil {
@@ -108,8 +108,8 @@ func newWorld(ctx context.Context, cfg Config) (*World, error) {
 		}
 		w.merchants = append(w.merchants, m)
 	}
-	if cfg.Defect == LosesRenewals {
-		w.agenda.add(time.Now().Add(10*day), life, func(context.Context) { w.loseRenewal() }) //nolint:contextcheck // Snapshot takes none
+	if cfg.Defect == LosesRenewal {
+		w.agenda.add(time.Now().Add(10*day), decision, func(context.Context) { w.loseRenewal() }) //nolint:contextcheck // Snapshot takes none
 	}
 	return w, nil
 }
@@ -127,7 +127,7 @@ func (w *World) stream(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(w.cfg.Seed, h.Sum64())) //nolint:gosec // repeats on purpose
 }
 
-// note writes a line of the log.
+// note writes a line to the log.
 func (w *World) note(who, format string, args ...any) {
 	w.log.WriteString(time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z "))
 	w.log.WriteString(who)
@@ -136,7 +136,7 @@ func (w *World) note(who, format string, args ...any) {
 	w.log.WriteByte('\n')
 }
 
-// history returns the last lines of the log that have one of the names in them.
+// history returns the last n lines of the log that contain one of the names.
 func (w *World) history(n int, names ...string) []string {
 	var list []string
 	for line := range strings.Lines(w.log.String()) {
@@ -151,7 +151,7 @@ func (w *World) history(n int, names ...string) []string {
 }
 
 func (w *World) playMonth(ctx context.Context, month int) error {
-	if err := w.storm(); err != nil {
+	if err := w.planFaults(); err != nil {
 		return err
 	}
 	first := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -161,7 +161,7 @@ func (w *World) playMonth(ctx context.Context, month int) error {
 	return w.closeMonth(ctx, month)
 }
 
-// tick is how often processes check for due work, if nothing else happens.
+// tick is how often processes look for due work if nothing else happens.
 const tick = time.Hour
 
 // until runs the world until t.
@@ -189,8 +189,8 @@ func (w *World) turn(ctx context.Context, ticks bool) error {
 		return err
 	}
 	for it, ok := w.agenda.due(time.Now()); ok; it, ok = w.agenda.due(time.Now()) {
-		if w.calm && it.kind == life {
-			w.agenda.add(w.calmUntil, life, it.do)
+		if w.closing && it.kind == decision {
+			w.agenda.add(w.closingUntil, decision, it.do)
 			continue
 		}
 		it.do(ctx)
@@ -200,16 +200,16 @@ func (w *World) turn(ctx context.Context, ticks bool) error {
 	}
 	if ticks {
 		for _, m := range w.merchants {
-			m.process.tend(ctx)
+			m.process.makeCalls(ctx)
 		}
 	}
 	return w.pump(ctx)
 }
 
-// catchUp advances the gateway's clock to now. It can't while a webhook is being
-// delivered.
+// catchUp advances the gateway's clock to now. That is impossible while a webhook
+// is being delivered.
 func (w *World) catchUp() error {
-	if w.inside > 0 {
+	if w.receiving > 0 {
 		return nil
 	}
 	return w.gw.Clock.AdvanceTo(time.Now())
@@ -244,10 +244,10 @@ func (w *World) pump(ctx context.Context) error {
 	return nil
 }
 
-// closeMonth lets everything settle without faults, and compares the books.
+// closeMonth lets everything settle without faults and then compares the books.
 func (w *World) closeMonth(ctx context.Context, month int) error {
 	const rounds, length = 16, 2 * time.Hour
-	w.calm, w.calmUntil = true, time.Now().Add((rounds+1)*length)
+	w.closing, w.closingUntil = true, time.Now().Add((rounds+1)*length)
 	w.gw.Up()
 	w.gw.Faults.Clear()
 	w.gw.Webhooks.ClearFaults()
@@ -267,12 +267,12 @@ func (w *World) closeMonth(ctx context.Context, month int) error {
 	if err := w.audit(ctx, month); err != nil {
 		return err
 	}
-	w.calm = false
+	w.closing = false
 	return nil
 }
 
-// reconcile runs every merchant's reconciliation, and reports whether nothing
-// was left to do.
+// reconcile runs every merchant's reconciliation and reports whether there was
+// nothing left to do.
 func (w *World) reconcile(ctx context.Context) (settled bool, err error) {
 	settled = true
 	for _, m := range w.merchants {

@@ -18,24 +18,24 @@ import (
 	"github.com/gateway-go/gateway/internal/simulation"
 )
 
-// merchants is how many merchants share a gateway: a world of twelve months is
-// as many merchant-years.
+// merchants is the number of merchants that share a gateway. A world of twelve
+// months is as many merchant-years.
 const merchants = 3
 
-// number reads a number from an environment variable.
-func number(t *testing.T, variable string, otherwise uint64) uint64 {
+// envUint reads a number from an environment variable.
+func envUint(t *testing.T, variable string, fallback uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	require.NoError(t, err, variable)
 	return n
 }
 
-// year runs a world in a synctest bubble.
-func year(t *testing.T, cfg simulation.Config) (log []byte, counts simulation.Counts, err error) {
+// run runs a world in a synctest bubble.
+func run(t *testing.T, cfg simulation.Config) (log []byte, counts simulation.Counts, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		log, counts, err = simulation.Run(t.Context(), cfg)
@@ -43,26 +43,26 @@ func year(t *testing.T, cfg simulation.Config) (log []byte, counts simulation.Co
 	return log, counts, err
 }
 
-// size returns the number of merchant-years to run, and of months in a world.
+// size returns the number of merchant-years to run and of months in a world.
 func size(t *testing.T) (years uint64, months int) {
 	t.Helper()
 	switch {
 	case os.Getenv("YEARS") != "":
-		return number(t, "YEARS", 0), 12
+		return envUint(t, "YEARS", 0), 12
 	case os.Getenv("FULL_SIZE") != "":
 		return 120, 12
-	default: // on every change
+	default: // in every test run
 		return merchants, 4
 	}
 }
 
-// TestMerchantsBooksEqualTheGateways runs worlds with the seeds from SEED on,
-// and compares the books of every merchant with the gateway's after every
-// month.
+// TestMerchantsBooksEqualTheGateways runs worlds with consecutive seeds, from
+// SEED on, and compares the books of every merchant with the gateway's after
+// every month.
 func TestMerchantsBooksEqualTheGateways(t *testing.T) {
 	t.Parallel()
 	years, months := size(t)
-	first := number(t, "SEED", 1)
+	first := envUint(t, "SEED", 1)
 	var (
 		mu     sync.Mutex
 		played int
@@ -71,8 +71,8 @@ func TestMerchantsBooksEqualTheGateways(t *testing.T) {
 	)
 	t.Cleanup(func() {
 		n, took := float64(played*merchants*months)/12, time.Since(began)
-		fmt.Printf("%.0f merchant-years from seed %d: %d resources, %d requests, %d webhooks, %d crashes; %.1f years a second\n",
-			n, first, total.Resources, total.Requests, total.Deliveries, total.Deaths, n/took.Seconds())
+		fmt.Printf("%.0f merchant-years from seed %d: %d resources, %d requests, %d webhooks, %d crashes; %.1f years per second\n",
+			n, first, total.Resources, total.Requests, total.Deliveries, total.Crashes, n/took.Seconds())
 	})
 	seeds := make(chan uint64, years)
 	for seed := first; seed < first+(years+merchants-1)/merchants; seed++ {
@@ -83,9 +83,9 @@ func TestMerchantsBooksEqualTheGateways(t *testing.T) {
 		t.Run(fmt.Sprintf("worker %d", worker+1), func(t *testing.T) {
 			t.Parallel()
 			for seed := range seeds {
-				_, counts, err := year(t, simulation.Config{Seed: seed, Merchants: merchants, Months: months})
+				_, counts, err := run(t, simulation.Config{Seed: seed, Merchants: merchants, Months: months})
 				if err != nil {
-					t.Fatalf("%v\n\nTo replay it:\n  %s", err, command(seed))
+					t.Fatalf("%v\n\nTo replay this world:\n  %s", err, command(seed))
 				}
 				mu.Lock()
 				played++
@@ -113,7 +113,7 @@ func TestASeedAlwaysGivesTheSameLog(t *testing.T) {
 		var first []byte
 		for _, processors := range []int{2, 1} {
 			before := runtime.GOMAXPROCS(processors)
-			log, _, err := year(t, simulation.Config{Seed: seed, Merchants: merchants, Months: months})
+			log, _, err := run(t, simulation.Config{Seed: seed, Merchants: merchants, Months: months})
 			runtime.GOMAXPROCS(before)
 			require.NoError(t, err)
 			if first == nil {
@@ -124,7 +124,7 @@ func TestASeedAlwaysGivesTheSameLog(t *testing.T) {
 	}
 }
 
-// difference returns the first lines that are not equal.
+// difference returns the first lines that differ.
 func difference(a, b []byte) string {
 	left, right := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
 	for i := range min(len(left), len(right)) {
@@ -139,24 +139,24 @@ func difference(a, b []byte) string {
 // worlds of each dialect.
 const findIn = 4 * merchants
 
-// TestEverySeededDefectIsFound gives each world one defect, which must show as a
-// difference in the books for every first seed.
+// TestEverySeededDefectIsFound injects one defect at a time. Starting from any
+// seed, it must soon cause a difference in the books.
 func TestEverySeededDefectIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		defect simulation.Defect
-		says   string // the table
-		seed   uint64 // finds the defect quickly, for the short run
+		want   string // in the table
+		seed   uint64 // a seed that finds the defect quickly, for the short run
 	}{
-		{simulation.ForgetsDuplicates, " paid", 2},
-		{simulation.WritesEffectApart, " paid", 2},
+		{simulation.StoresDuplicates, " paid", 2},
+		{simulation.CommitsEffectSeparately, " paid", 2},
 		{simulation.BooksRefundTwice, " refunded", 2},
 		{simulation.NeverReconciles, "pending", 2},
-		{simulation.RepeatsRefundBlindly, "was to be refunded", 2},
+		{simulation.RepeatsRefundBlindly, "should have been refunded", 2},
 		{simulation.NewReferenceForRepeats, "does not exist", 2},
 		{simulation.NewReferenceEachAttempt, "does not exist", 2},
-		{simulation.IgnoresIdempotencyKeys, "was to be refunded", 1},
-		{simulation.LosesRenewals, "nothing was charged", 7},
+		{simulation.IgnoresIdempotencyKeys, "should have been refunded", 1},
+		{simulation.LosesRenewal, "nothing was charged", 7},
 	} {
 		t.Run(string(test.defect), func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +167,7 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 			for _, first := range from {
 				found, years := search(t, test.defect, first)
 				require.NotNil(t, found, "not found in %d merchant-years from seed %d", years, first)
-				assert.Contains(t, found.Error(), test.says)
+				assert.Contains(t, found.Error(), test.want)
 				assert.NotEmpty(t, found.Events)
 				if full {
 					t.Logf("from seed %d: found in merchant-year %d", first, years)
@@ -183,7 +183,7 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 func search(t *testing.T, defect simulation.Defect, first uint64) (found *simulation.DifferenceError, years int) {
 	t.Helper()
 	for seed := first; found == nil && years < findIn; seed++ {
-		_, _, err := year(t, simulation.Config{Seed: seed, Merchants: merchants, Months: 12, Defect: defect})
+		_, _, err := run(t, simulation.Config{Seed: seed, Merchants: merchants, Months: 12, Defect: defect})
 		years += merchants
 		if err != nil {
 			require.ErrorAs(t, err, &found)
@@ -192,7 +192,7 @@ func search(t *testing.T, defect simulation.Defect, first uint64) (found *simula
 	return found, years
 }
 
-func TestAWorldEndsWithItsContext(t *testing.T) {
+func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 40*24*time.Hour)

@@ -150,8 +150,8 @@ func TestRequestsThatNetHTTPMayReplay(t *testing.T) {
 	}
 }
 
-// TestAConnectionOfAnEarlierAttemptIsForgotten: the first attempt is rate
-// limited and the second can't connect, so nothing was applied.
+// TestAConnectionOfAnEarlierAttemptIsForgotten makes a call whose first attempt
+// is rate limited and whose second can't connect, so nothing was applied.
 func TestAConnectionOfAnEarlierAttemptIsForgotten(t *testing.T) {
 	t.Parallel()
 	base := roundTrip(func(r *http.Request) (*http.Response, error) {
