@@ -84,7 +84,7 @@ func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no event is older than the store
 	scenarios, err := inbox.Scenarios(t.Context(), gw)
 	require.NoError(t, err)
-	limits := inbox.Limits{Turns: 2, Deaths: 1, Expiries: 1}
+	limits := inbox.Limits{Turns: 2, Crashes: 1, Expiries: 1}
 	if n, err := strconv.Atoi(os.Getenv("SCHEDULES")); err == nil {
 		limits.Turns = n
 	}

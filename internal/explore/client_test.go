@@ -14,10 +14,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// size returns the maximum number of faults in a schedule of an operation. With
-// three, each attempt of a call fails in every possible way, and each pair of
+// maxFaults returns the maximum number of faults in a schedule of an operation.
+// With three, each attempt of a call fails in every possible way, and each pair of
 // failures is combined with everything that can happen around it.
-func size(op *operation) int {
+func maxFaults(op *operation) int {
 	n, err := strconv.Atoi(os.Getenv("SCHEDULES"))
 	switch {
 	case err == nil:
@@ -42,9 +42,9 @@ func TestEveryFaultSchedule(t *testing.T) {
 	for _, op := range operations() {
 		t.Run(op.name, func(t *testing.T) {
 			t.Parallel()
-			found, runs := explored(t, &op, defect{}, size(&op))
+			found, runs := exploreOperation(t, &op, defect{}, maxFaults(&op))
 			total.Add(int64(runs))
-			t.Logf("%s: %d schedules, up to %d failures in each", op.name, runs, size(&op))
+			t.Logf("%s: %d schedules, with up to %d faults each", op.name, runs, maxFaults(&op))
 			if found != nil {
 				t.Fatalf("schedule %d:\n%v", runs, found)
 			}
@@ -52,17 +52,19 @@ func TestEveryFaultSchedule(t *testing.T) {
 	}
 }
 
-// explored runs the schedules of an operation until one breaks a property (the
-// defect's property, if it names one), and returns that schedule, minimised.
-func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample *schedule, runs int) {
+// exploreOperation runs the schedules of an operation until one violates a
+// property, or the defect's property if it names one. It returns that schedule,
+// minimized.
+func exploreOperation(t *testing.T, op *operation, d defect, faults int) (counterExample *schedule, runs int) {
 	t.Helper()
 	fails := func(s *schedule) bool {
-		return slices.ContainsFunc(s.wrong, func(text string) bool { return strings.Contains(text, d.finds) })
+		return slices.ContainsFunc(s.violations, func(text string) bool { return strings.Contains(text, d.finds) })
 	}
 	var tree explore.Tree
 	var picks []int
 	for more := true; more && picks == nil; {
-		// Each mock has its own bubble, and must not accumulate too much data.
+		// Each mock gateway runs in its own bubble, and only 1000 schedules, so
+		// that it does not accumulate too much data.
 		synctest.Test(t, func(t *testing.T) {
 			server := mockserver.Run(t, mockserver.WithDialect(op.dialect), mockserver.WithConsole(false), mockserver.WithOpeningBalance(1e9))
 			for range 1000 {
@@ -71,7 +73,7 @@ func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample 
 					more = false
 					return
 				}
-				if fails(played(t, server, op, d, wrong, run, tree.Runs())) {
+				if fails(play(t, server, op, d, faults, run, tree.Runs())) {
 					picks = run.Picks()
 					return
 				}
@@ -84,25 +86,25 @@ func explored(t *testing.T, op *operation, d defect, wrong int) (counterExample 
 	synctest.Test(t, func(t *testing.T) {
 		server := mockserver.Run(t, mockserver.WithDialect(op.dialect))
 		n := 0
-		again := func(run *explore.Run) *schedule {
+		replay := func(run *explore.Run) *schedule {
 			n++
-			return played(t, server, op, d, wrong, run, n)
+			return play(t, server, op, d, faults, run, n)
 		}
-		picks = explore.Minimise(picks, func(run *explore.Run) bool { return fails(again(run)) })
-		counterExample = again(explore.Replay(picks))
+		picks = explore.Minimize(picks, func(run *explore.Run) bool { return fails(replay(run)) })
+		counterExample = replay(explore.Replay(picks))
 	})
 	return counterExample, tree.Runs()
 }
 
-// played runs one schedule in account number n.
-func played(t *testing.T, server *mockserver.Server, op *operation, d defect, wrong int, run *explore.Run, n int) *schedule {
+// play runs one schedule in account number n.
+func play(t *testing.T, server *mockserver.Server, op *operation, d defect, faults int, run *explore.Run, n int) *schedule {
 	t.Helper()
 	s := &schedule{
-		t: t, run: run, operation: op, left: wrong, defect: d,
-		server: server, key: fmt.Sprintf("sk_test_%d", n), mock: server.Transport(), makers: map[string]int{},
+		t: t, run: run, operation: op, faultsLeft: faults, defect: d,
+		server: server, key: fmt.Sprintf("sk_test_%d", n), mock: server.Transport(), creators: map[string]int{},
 	}
 	s.order = order{amount: op.amount, reference: "order-1"}
-	if op.name == "charge with a reference of the client" || op.again != nil {
+	if op.name == "charge with a generated reference" || op.again != nil {
 		s.order.reference = ""
 	}
 	if d.gateway != nil {

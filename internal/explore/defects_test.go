@@ -18,8 +18,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// defect is a bug injected around the client for the explorer to find: between the
-// client and its network, in the gateway, or in the merchant's error handling.
+// defect is a bug that the exploration must find. It is injected between the client
+// and its network, in the gateway, or in the merchant's error handling.
 type defect struct {
 	name      string
 	operation string
@@ -46,7 +46,7 @@ func defects() []defect {
 		},
 		{
 			name: "a 5xx is treated as a rejection", operation: "payout, live", finds: denied,
-			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+			client: replacing(func(resp *http.Response, err error) (*http.Response, error) {
 				if err == nil && resp.StatusCode >= 500 {
 					resp.StatusCode = http.StatusUnprocessableEntity
 				}
@@ -55,7 +55,7 @@ func defects() []defect {
 		},
 		{
 			name: "a 408 is treated as a rejection", operation: "subscription, live", finds: denied,
-			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+			client: replacing(func(resp *http.Response, err error) (*http.Response, error) {
 				if err == nil && resp.StatusCode == http.StatusRequestTimeout {
 					resp.StatusCode = http.StatusBadRequest
 				}
@@ -64,7 +64,7 @@ func defects() []defect {
 		},
 		{
 			name: "a reset is treated as a request that was not sent", operation: "refund", finds: twice,
-			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+			client: replacing(func(resp *http.Response, err error) (*http.Response, error) {
 				if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF) {
 					err = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 				}
@@ -72,7 +72,7 @@ func defects() []defect {
 			}),
 		},
 		{
-			name: "a search that finds nothing is believed", operation: "charge, live", finds: denied,
+			name: "an empty search result is taken to mean that nothing was done", operation: "charge, live", finds: denied,
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if !errors.Is(err, gateway.ErrOutcomeUnknown) {
@@ -80,20 +80,20 @@ func defects() []defect {
 				}
 				t, err := s.client.Transactions.FindByExternalRef(ctx, o.reference, gateway.FindOptions{})
 				if err != nil {
-					return "", err // also ErrNotFound, from a list that lags behind
+					return "", err // including ErrNotFound, from a list that lags behind
 				}
 				return t.ID, nil
 			},
 		},
 		{
-			name: "a call gives up at the first failure", operation: "charge of a card", finds: "another attempt would have helped",
+			name: "a call gives up after the first failure", operation: "charge of a card", finds: "another attempt would have helped",
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				return s.operation.call(ctx, s.client, o, append(opts, gateway.NoRetry())...)
 			},
 		},
 		{
 			name: "Retry-After is ignored", operation: "payout, live", finds: "before Retry-After had passed",
-			client: seeing(func(resp *http.Response, err error) (*http.Response, error) {
+			client: replacing(func(resp *http.Response, err error) (*http.Response, error) {
 				if err == nil {
 					resp.Header = resp.Header.Clone()
 					resp.Header.Del("Retry-After")
@@ -127,7 +127,7 @@ func defects() []defect {
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if e, ok := errors.AsType[*gateway.Error](err); ok && e.StatusCode == http.StatusOK {
-					return "", nil // includes a proxy's page; a create is 201
+					return "", nil // even for a proxy's page; a create returns 201
 				}
 				return id, err
 			},
@@ -171,7 +171,7 @@ func defects() []defect {
 	}
 }
 
-// rewriting changes the bodies of requests.
+// rewriting changes the bodies of writes.
 func rewriting(next http.RoundTripper, rewrite func(string) string) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		if !isWrite(r) {
@@ -188,21 +188,21 @@ func rewriting(next http.RoundTripper, rewrite func(string) string) http.RoundTr
 	})
 }
 
-// seeing changes the response to a write that the client sees.
-func seeing(see func(*http.Response, error) (*http.Response, error)) func(http.RoundTripper) http.RoundTripper {
+// replacing changes the responses to writes.
+func replacing(replace func(*http.Response, error) (*http.Response, error)) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			resp, err := next.RoundTrip(r)
 			if !isWrite(r) {
 				return resp, err
 			}
-			return see(resp, err)
+			return replace(resp, err)
 		})
 	}
 }
 
-// TestEverySeededDefectIsFound proves that the properties can fail: each defect has a
-// short counter-example, which names what is wrong.
+// TestEverySeededDefectIsFound shows that the properties can fail: each defect has
+// a short counter-example that says what is wrong.
 func TestEverySeededDefectIsFound(t *testing.T) {
 	t.Parallel()
 	byName := map[string]operation{}
@@ -214,14 +214,14 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 			t.Parallel()
 			op, ok := byName[d.operation]
 			require.True(t, ok)
-			found, runs := explored(t, &op, d, 1) // schedules with one fault first
+			found, runs := exploreOperation(t, &op, d, 1) // schedules with one fault first
 			if found == nil {
-				found, runs = explored(t, &op, d, 2)
+				found, runs = exploreOperation(t, &op, d, 2)
 			}
 			require.NotNil(t, found, "%d schedules", runs)
 			t.Logf("schedule %d:\n%v", runs, found)
-			assert.Contains(t, strings.Join(found.wrong, "; "), d.finds)
-			assert.LessOrEqual(t, len(found.rows), 5, "the counter-example is minimal")
+			assert.Contains(t, strings.Join(found.violations, "; "), d.finds)
+			assert.LessOrEqual(t, len(found.rows), 5, "the counter-example is not minimal")
 		})
 	}
 }

@@ -1,10 +1,11 @@
 // Package explore runs a test once for every sequence of choices that the test can
-// make, and reduces a sequence that fails to a small one. It enumerates; nothing is
-// sampled.
+// make, and reduces a failing sequence to a small one. It enumerates all sequences
+// instead of sampling them.
 //
-// A test asks its [Run] for every choice: which fault a request gets, which of two
-// workers runs next. It must be deterministic: the same choices lead to the same
-// next choice. Option 0 is the default, in which nothing fails.
+// A test asks its [Run] for every choice, such as which fault a request gets or
+// which of two workers runs next. The test must be deterministic: the same choices
+// must lead to the same next choice. Option 0 is the default, in which nothing
+// fails.
 //
 //	for tree := (explore.Tree{}); ; {
 //		run := tree.Next()
@@ -22,27 +23,27 @@ import (
 
 // Run is one execution of a test: the choices that it has made so far.
 type Run struct {
-	picks   []int // first those of the tree or a replay, then those made in this run
+	picks   []int // first those of the tree or the replay, then those made in this run
 	options []int // the number of options of each choice
-	at      int   // number of choices made
-	lenient bool  // a replay, whose picks may no longer fit
+	at      int   // the number of choices made
+	lenient bool  // for a replay, whose picks may be out of range
 }
 
-// Choose returns which of n options this run takes, 0 to n-1.
+// Choose returns which of n options this run takes, from 0 to n-1.
 func (r *Run) Choose(n int) int {
 	i := r.at
 	r.at++
 	if i == len(r.options) {
 		r.options = append(r.options, n)
 	} else if r.options[i] != n {
-		panic(fmt.Sprintf("explore: the test is not repeatable: choice %d had %d options, now %d", i+1, r.options[i], n))
+		panic(fmt.Sprintf("explore: the test is not deterministic: choice %d had %d options and now has %d", i+1, r.options[i], n))
 	}
 	if i == len(r.picks) {
 		r.picks = append(r.picks, 0)
 	}
 	if r.picks[i] >= n {
 		if !r.lenient {
-			panic(fmt.Sprintf("explore: choice %d of %d options can't be %d", i+1, n, r.picks[i]))
+			panic(fmt.Sprintf("explore: choice %d has %d options and can't be %d", i+1, n, r.picks[i]))
 		}
 		r.picks[i] = 0
 	}
@@ -52,11 +53,10 @@ func (r *Run) Choose(n int) int {
 // Picks returns the choices that the run has made, for [Replay].
 func (r *Run) Picks() []int { return slices.Clone(r.picks[:r.at]) }
 
-// Replay returns a run that makes the given choices, and default ones after
-// them.
+// Replay returns a run that makes the given choices and then only default ones.
 func Replay(picks []int) *Run { return &Run{picks: slices.Clone(picks), lenient: true} }
 
-// Tree is every run of a test, in depth-first order. The zero value starts with the
+// Tree enumerates the runs of a test, depth first. The zero value starts with the
 // run that makes only default choices.
 type Tree struct {
 	last *Run
@@ -86,10 +86,10 @@ func (t *Tree) Next() *Run {
 // Runs returns the number of runs so far.
 func (t *Tree) Runs() int { return t.runs }
 
-// Minimise reduces the choices of a failing run, as long as it still fails: it
-// removes choices or replaces them by the default. fails executes the run.
-func Minimise(picks []int, fails func(*Run) bool) []int {
-	picks = plainEnd(picks)
+// Minimize reduces the choices of a failing run as far as it still fails: it
+// removes choices or replaces them with the default. fails executes a run.
+func Minimize(picks []int, fails func(*Run) bool) []int {
+	picks = trimDefaults(picks)
 	for {
 		smaller := smallerFailing(picks, fails)
 		if smaller == nil {
@@ -99,8 +99,8 @@ func Minimise(picks []int, fails func(*Run) bool) []int {
 	}
 }
 
-// longestCut is the maximum number of choices removed at a time. It must cover
-// the choices of one request.
+// longestCut is the maximum number of choices removed at once. It must be at least
+// the number of choices of a request.
 const longestCut = 8
 
 func smallerFailing(picks []int, fails func(*Run) bool) []int {
@@ -109,7 +109,7 @@ func smallerFailing(picks []int, fails func(*Run) bool) []int {
 		if !fails(run) {
 			return nil
 		}
-		made := plainEnd(run.Picks())
+		made := trimDefaults(run.Picks())
 		if len(made) < len(picks) || len(made) == len(picks) && slices.Compare(made, picks) < 0 {
 			return made
 		}
@@ -135,8 +135,8 @@ func smallerFailing(picks []int, fails func(*Run) bool) []int {
 	return nil
 }
 
-// plainEnd drops trailing default choices, which every run makes anyway.
-func plainEnd(picks []int) []int {
+// trimDefaults drops the default choices at the end, which every run makes anyway.
+func trimDefaults(picks []int) []int {
 	for len(picks) > 0 && picks[len(picks)-1] == 0 {
 		picks = picks[:len(picks)-1]
 	}

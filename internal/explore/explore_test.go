@@ -8,9 +8,9 @@ import (
 	"github.com/gateway-go/gateway/internal/explore"
 )
 
-// TestEverySequenceOfChoicesIsPlayedOnce, even if the first choice determines
-// which others exist.
-func TestEverySequenceOfChoicesIsPlayedOnce(t *testing.T) {
+// TestEverySequenceOfChoicesIsRunOnce has a first choice that determines which
+// other choices exist.
+func TestEverySequenceOfChoicesIsRunOnce(t *testing.T) {
 	t.Parallel()
 	var tree explore.Tree
 	var seen [][]int
@@ -28,8 +28,7 @@ func TestEverySequenceOfChoicesIsPlayedOnce(t *testing.T) {
 	assert.Nil(t, plain.Next())
 }
 
-// TestACounterExampleIsMinimized: choices that the failure does not need are
-// reset to the default.
+// Choices that the failure does not need are reset to the default.
 func TestACounterExampleIsMinimized(t *testing.T) {
 	t.Parallel()
 	fails := func(r *explore.Run) bool {
@@ -39,15 +38,14 @@ func TestACounterExampleIsMinimized(t *testing.T) {
 		}
 		return r.Choose(9) >= 5 && first >= 0
 	}
-	assert.Equal(t, []int{0, 2, 7}, explore.Minimise([]int{3, 2, 7}, fails))
+	assert.Equal(t, []int{0, 2, 7}, explore.Minimize([]int{3, 2, 7}, fails))
 }
 
-// TestATestThatIsNotDeterministicIsReported instead of being explored
-// partially.
+// A test that is not deterministic is reported rather than explored in part.
 func TestATestThatIsNotDeterministicIsReported(t *testing.T) {
 	t.Parallel()
 	var tree explore.Tree
 	tree.Next().Choose(2)
 	run := tree.Next()
-	assert.PanicsWithValue(t, "explore: the test is not repeatable: choice 1 had 2 options, now 3", func() { run.Choose(3) })
+	assert.PanicsWithValue(t, "explore: the test is not deterministic: choice 1 had 2 options and now has 3", func() { run.Choose(3) })
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// fault is the fate of one request.
+// fault says what happens to one request.
 type fault struct {
 	name    string
 	applied bool // the gateway executes the request
-	final   bool // another attempt would be wrong or is not made
-	late    late // the gateway executes it later
-	see     sight
+	final   bool // there is no further attempt, or it would be wrong
+	late    late // when the gateway executes the request
+	see     view
 }
 
-// sight returns what the client sees of a request, given the gateway's
-// response if the request was executed in time.
-type sight func(r *http.Request, real *http.Response) (*http.Response, error)
+// view returns what the client sees, given the gateway's response if the request
+// was executed in time.
+type view func(r *http.Request, real *http.Response) (*http.Response, error)
 
-// late is when a request arrives after its sender has given up.
+// late says when a request arrives.
 type late int
 
 const (
@@ -49,7 +49,7 @@ func writeFaults() []fault {
 	closed := func(*http.Request, *http.Response) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
 	return []fault{
 		{name: "", applied: true, see: pass},
-		{name: "refused connection", see: func(*http.Request, *http.Response) (*http.Response, error) {
+		{name: "connection refused", see: func(*http.Request, *http.Response) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 		}},
 		{name: "lost request", see: closed},
@@ -62,12 +62,12 @@ func writeFaults() []fault {
 		{name: "429, Retry-After: 3600", final: true, see: reply(429, longRetryAfter)},
 		{name: "408, not applied", see: reply(408, "")},
 		{name: "408, applied", applied: true, see: reply(408, "")},
-		{name: "cut body", applied: true, see: cut},
+		{name: "truncated body", applied: true, see: truncated},
 		{name: "bad JSON", applied: true, final: true, see: badJSON},
 		{name: "empty body", applied: true, final: true, see: emptyBody},
 		{name: "HTML page with 502", see: page(502)},
 		{name: "HTML page with 200", final: true, see: page(200)},
-		{name: "403 of a proxy", final: true, see: reply(403, "")},
+		{name: "403 from a proxy", final: true, see: reply(403, "")},
 		{name: "redirect", final: true, see: reply(302, "")},
 		{name: "hang", see: hang},
 		{name: "hang, applied", applied: true, see: hang},
@@ -83,12 +83,12 @@ func readFaults() []fault {
 		{name: "reset", see: func(*http.Request, *http.Response) (*http.Response, error) { return nil, syscall.ECONNRESET }},
 		{name: "503", see: reply(503, "")},
 		{name: "429", see: reply(429, "")},
-		{name: "403 of a proxy", see: reply(403, "")},
-		{name: "cut body", applied: true, see: cut},
+		{name: "403 from a proxy", see: reply(403, "")},
+		{name: "truncated body", applied: true, see: truncated},
 		{name: "bad JSON", applied: true, see: badJSON},
 		{name: "HTML page with 200", see: page(200)},
 		{name: "hang", see: hang},
-		{name: staleRead, applied: true, see: pass}, // the last: see schedule.fault
+		{name: staleRead, applied: true, see: pass}, // must be the last one: see schedule.fault
 	}
 }
 
@@ -103,7 +103,7 @@ func respond(r *http.Request, status int, header http.Header, body io.Reader, le
 	}
 }
 
-func reply(status int, retryAfter string) sight {
+func reply(status int, retryAfter string) view {
 	return func(r *http.Request, _ *http.Response) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"application/problem+json"}}
 		if retryAfter != "" {
@@ -113,22 +113,23 @@ func reply(status int, retryAfter string) sight {
 	}
 }
 
-func page(status int) sight {
+func page(status int) view {
 	const text = "<html><body>nginx</body></html>"
 	return func(r *http.Request, _ *http.Response) (*http.Response, error) {
 		return respond(r, status, http.Header{"Content-Type": {"text/html"}}, strings.NewReader(text), len(text)), nil
 	}
 }
 
-// half returns the first half of the real response's body.
-func half(real *http.Response) (body []byte, whole int) {
+// half returns the first half of the real response's body, and the length of the
+// whole body.
+func half(real *http.Response) (body []byte, length int) {
 	b, _ := io.ReadAll(real.Body)
 	return b[:len(b)/2], len(b)
 }
 
-func cut(r *http.Request, real *http.Response) (*http.Response, error) {
-	body, whole := half(real)
-	return respond(r, real.StatusCode, real.Header, io.MultiReader(bytes.NewReader(body), broken{}), whole), nil
+func truncated(r *http.Request, real *http.Response) (*http.Response, error) {
+	body, length := half(real)
+	return respond(r, real.StatusCode, real.Header, io.MultiReader(bytes.NewReader(body), broken{}), length), nil
 }
 
 type broken struct{}
@@ -152,16 +153,16 @@ func hang(r *http.Request, _ *http.Response) (*http.Response, error) {
 // Events that can happen around a request, besides its fault.
 const (
 	nothing = iota
-	aRival
-	anOtherRival
+	rivalSendsSame
+	rivalSendsOther
 	contextEnds
-	processDies
+	processCrashes
 	contextEndsInWait
 )
 
 var eventNames = [...]string{
-	"", "a rival sends the same", "a rival sends another with the reference", "the context ends", "the process dies",
-	"the context ends in the wait after it",
+	"", "a rival sends the same", "a rival sends another with the reference", "the context ends", "the process crashes",
+	"the context ends during the wait after it",
 }
 
 // network sends the requests of a call to the mock and applies the schedule's
@@ -193,8 +194,8 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func isWrite(r *http.Request) bool { return r.Method != http.MethodGet }
 
-// copyOf returns the request as the gateway gets it, independent of the
-// client's context.
+// copyOf returns a copy of the request for the gateway, independent of the client's
+// context.
 func copyOf(r *http.Request) (*http.Request, error) {
 	out := r.Clone(context.WithoutCancel(r.Context()))
 	if r.Body == nil {
@@ -208,16 +209,16 @@ func copyOf(r *http.Request) (*http.Request, error) {
 }
 
 // event makes an event happen around a request. It returns the error of a
-// canceled context; if the process dies, it does not return.
+// canceled context. If the process crashes, it does not return.
 func (n network) event(row *row, when string, event int) error {
 	s := n.s
 	if event != nothing {
 		row.events = append(row.events, when+eventNames[event])
 	}
 	switch event {
-	case aRival:
+	case rivalSendsSame:
 		s.rival(s.operation.amount)
-	case anOtherRival:
+	case rivalSendsOther:
 		s.rival(otherAmount)
 	case contextEnds:
 		s.cancel()
@@ -225,8 +226,8 @@ func (n network) event(row *row, when string, event int) error {
 		return context.Canceled
 	case contextEndsInWait:
 		s.timers = append(s.timers, time.AfterFunc(time.Millisecond, s.cancel))
-	case processDies:
-		row.seen = "no one"
+	case processCrashes:
+		row.seen = "(no client)"
 		runtime.Goexit()
 	}
 	return nil
@@ -236,7 +237,7 @@ func (n network) event(row *row, when string, event int) error {
 func (n network) execute(f fault, out *http.Request) *http.Response {
 	s := n.s
 	if f.late != inTime {
-		s.underway = append(s.underway, delayed{f.late, s.process, out})
+		s.inFlight = append(s.inFlight, delayed{f.late, s.process, out})
 		return nil
 	}
 	if !f.applied {
@@ -265,53 +266,53 @@ type delayed struct {
 	request *http.Request
 }
 
-// deliver has the gateway execute a request of a process, and records what it
-// created.
+// deliver lets the gateway execute a request of a process, and records what the
+// request created.
 func (s *schedule) deliver(process int, r *http.Request) *http.Response {
 	resp, err := s.mock.RoundTrip(r)
 	if err != nil {
-		s.broken("the mock failed: " + err.Error())
+		s.violated("the mock failed: " + err.Error())
 		return respond(r, http.StatusInternalServerError, http.Header{}, http.NoBody, 0)
 	}
 	body, _ := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if isWrite(r) && resp.StatusCode < 300 {
-		s.made(process, body)
+		s.recordCreated(process, body)
 	}
 	return resp
 }
 
-// made records which process created a resource: the first whose request returned
-// it.
-func (s *schedule) made(process int, body []byte) {
-	var made struct {
+// recordCreated records which process created a resource: the first one whose
+// request returned it.
+func (s *schedule) recordCreated(process int, body []byte) {
+	var created struct {
 		Data struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if json.Unmarshal(body, &made) != nil || made.Data.ID == "" {
+	if json.Unmarshal(body, &created) != nil || created.Data.ID == "" {
 		return
 	}
-	if _, known := s.makers[made.Data.ID]; !known {
-		s.makers[made.Data.ID] = process
+	if _, known := s.creators[created.Data.ID]; !known {
+		s.creators[created.Data.ID] = process
 	}
 }
 
 // arrive delivers the requests that were delayed until now.
 func (s *schedule) arrive(until late) {
 	var rest []delayed
-	for _, d := range s.underway {
+	for _, d := range s.inFlight {
 		if d.until != until {
 			rest = append(rest, d)
 			continue
 		}
 		_ = s.deliver(d.process, d.request).Body.Close()
 	}
-	s.underway = rest
+	s.inFlight = rest
 }
 
-// saw records what the client sees, and when it may retry.
+// saw records what the client sees and when it may retry.
 func (s *schedule) saw(row *row, resp *http.Response, err error) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -332,16 +333,16 @@ func (s *schedule) saw(row *row, resp *http.Response, err error) {
 	}
 }
 
-// newRow records a request, and whether it was sent too early.
+// newRow records a request and checks that it was not sent too early or too often.
 func (s *schedule) newRow(r *http.Request) *row {
 	op, _ := gateway.OperationFromContext(r.Context())
 	row := &row{process: s.process, operation: op.Name}
 	s.rows = append(s.rows, row)
 	if time.Now().Before(s.notBefore) {
-		s.broken("a request was sent before Retry-After had passed")
+		s.violated("a request was sent before Retry-After had passed")
 	}
 	if s.sent[op.Name]++; s.sent[op.Name] > maxAttempts && op.Name == s.operation.op {
-		s.broken("more attempts than allowed")
+		s.violated("more attempts than allowed")
 	}
 	return row
 }

@@ -9,15 +9,14 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// operation is a call that moves money, and how to read from the store what it
-// did.
+// operation is a call that moves money, and how to read what it has done.
 type operation struct {
 	name    string
 	op      string // the client's name of the operation
 	dialect mockserver.Dialect
 	options []gateway.Option
 	amount  int64
-	variant bool // similar to the previous one, so the short run plays fewer of its schedules
+	variant bool // similar to another operation, so the short run plays fewer of its schedules
 
 	prepare func(*schedule) error // creates what must exist before the call
 	call    func(context.Context, *gateway.Client, order, ...gateway.RequestOption) (id string, err error)
@@ -26,8 +25,8 @@ type operation struct {
 
 	// events are those that can happen around a request.
 	events []int
-	// settled reports whether the call can be repeated after an unknown outcome.
-	settled bool
+	// repeatable says whether the call can be repeated after an unknown outcome.
+	repeatable bool
 }
 
 // order is a merchant's request.
@@ -41,38 +40,38 @@ type order struct {
 
 // stored is an order as the gateway stores it.
 type stored struct {
-	id     string
-	amount int64
-	maker  int // the process that created it, or aRivalProcess
+	id      string
+	amount  int64
+	creator int // the process that created it, or rivalProcess
 }
 
 const (
-	aRivalProcess = -1
-	maxAttempts   = 3
-	otherAmount   = 1500
+	rivalProcess = -1
+	maxAttempts  = 3
+	otherAmount  = 1500
 )
 
 func operations() []operation {
-	everything := []int{aRival, anOtherRival, contextEnds, processDies}
+	everything := []int{rivalSendsSame, rivalSendsOther, contextEnds, processCrashes}
 	charges := operation{
-		op: "transactions.create", amount: 2000, call: createCharge, stored: storedCharges, events: everything, settled: true,
+		op: "transactions.create", amount: 2000, call: createCharge, stored: storedCharges, events: everything, repeatable: true,
 	}
 	payouts := operation{
-		op: "transfers.create", amount: 2000, call: createPayout, stored: storedPayouts, events: everything, settled: true,
+		op: "transfers.create", amount: 2000, call: createPayout, stored: storedPayouts, events: everything, repeatable: true,
 	}
 	subscriptions := operation{
 		op: "subscriptions.create", amount: 2000, prepare: prepareCustomer, call: createSubscription, stored: storedSubscriptions,
-		events: everything, settled: true,
+		events: everything, repeatable: true,
 	}
 	refunds := operation{
 		op: "transactions.refund", amount: 500, prepare: preparePaid, call: createRefund, stored: storedRefunds,
-		again: refundAgain, events: []int{anOtherRival, contextEnds, processDies},
+		again: refundAgain, events: []int{rivalSendsOther, contextEnds, processCrashes},
 	}
 	of := func(o operation, name string, dialect mockserver.Dialect, options ...gateway.Option) operation {
 		o.name, o.dialect, o.options = name, dialect, options
 		return o
 	}
-	unnamed := of(charges, "charge with a reference of the client", mockserver.Live)
+	unnamed := of(charges, "charge with a generated reference", mockserver.Live)
 	unnamed.events, unnamed.variant = []int{contextEnds}, true
 	card := of(charges, "charge of a card", mockserver.Live)
 	card.variant = true
@@ -81,7 +80,7 @@ func operations() []operation {
 		return nil
 	}
 	keyed := of(refunds, "refund with an idempotency key", mockserver.Live, gateway.WithIdempotencyKeys())
-	keyed.again, keyed.settled = nil, true
+	keyed.again, keyed.repeatable = nil, true
 	list := []operation{
 		of(charges, "charge, live", mockserver.Live), of(payouts, "payout, live", mockserver.Live),
 		of(subscriptions, "subscription, live", mockserver.Live), of(refunds, "refund", mockserver.Document), keyed, card, unnamed,
@@ -116,7 +115,7 @@ func createCharge(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 func storedCharges(ctx context.Context, s *schedule) ([]stored, error) {
 	page, err := s.sound.Transactions.List(ctx, gateway.TransactionListParams{Limit: 100})
-	return all(page, err, func(t *gateway.TransactionSummary) stored { return stored{t.ID, t.Amount, s.makers[t.ID]} })
+	return all(page, err, func(t *gateway.TransactionSummary) stored { return stored{t.ID, t.Amount, s.creators[t.ID]} })
 }
 
 // all converts the items of the only page.
@@ -143,7 +142,7 @@ func createPayout(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 func storedPayouts(ctx context.Context, s *schedule) ([]stored, error) {
 	page, err := s.sound.Transfers.List(ctx, gateway.TransferListParams{Limit: 100})
-	return all(page, err, func(t *gateway.Transfer) stored { return stored{t.ID, t.Amount, s.makers[t.ID]} })
+	return all(page, err, func(t *gateway.Transfer) stored { return stored{t.ID, t.Amount, s.creators[t.ID]} })
 }
 
 func prepareCustomer(s *schedule) error {
@@ -174,7 +173,7 @@ func storedSubscriptions(ctx context.Context, s *schedule) ([]stored, error) {
 	}
 	var list []stored
 	for _, sub := range page.Items {
-		list = append(list, stored{sub.ID, sub.Amount, s.makers[sub.ID]})
+		list = append(list, stored{sub.ID, sub.Amount, s.creators[sub.ID]})
 	}
 	charges, err := s.sound.Transactions.List(ctx, gateway.TransactionListParams{Limit: 100})
 	if err == nil && len(charges.Items) != len(list) {
@@ -194,7 +193,7 @@ func preparePaid(s *schedule) error {
 	return s.server.Account(s.key).Transactions.Pay(id)
 }
 
-// createRefund has an idempotency key if the client uses them.
+// createRefund sends an idempotency key if the order has one.
 func createRefund(ctx context.Context, c *gateway.Client, o order, opts ...gateway.RequestOption) (string, error) {
 	if o.reference != "" {
 		opts = append(opts, gateway.IdempotencyKey(o.reference))
@@ -205,8 +204,8 @@ func createRefund(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 const rivalRefund = 300
 
-// storedRefunds splits the refunded amount into the refunds of the order and the
-// rival's.
+// storedRefunds returns the refunds of the order, computed from the refunded amount
+// without the rival's refund.
 func storedRefunds(ctx context.Context, s *schedule) ([]stored, error) {
 	t, err := s.sound.Transactions.Get(ctx, s.order.transaction)
 	if err != nil {
@@ -228,9 +227,9 @@ func storedRefunds(ctx context.Context, s *schedule) ([]stored, error) {
 
 var errReadFailed = errors.New("the transaction could not be read")
 
-// refundAgain is the restarted process without an idempotency key: it waits
-// until no request can be in flight, and reads the transaction before it sends
-// a refund.
+// refundAgain is what a restarted process does without an idempotency key: it waits
+// until no request can be in flight, and reads the transaction before it sends a
+// refund.
 func refundAgain(ctx context.Context, s *schedule) (string, error) {
 	time.Sleep(time.Hour)
 	s.arrive(afterTheCall)

@@ -17,28 +17,28 @@ import (
 
 // schedule is one call of an operation, with its faults and events.
 type schedule struct {
-	t         *testing.T
-	run       *explore.Run
-	operation *operation
-	left      int // the number of faults that are still allowed
-	transient int // attempts whose failure another attempt can fix
-	serious   int // number of other faults
-	defect    defect
-	order     order
-	wrong     []string // violated properties
+	t          *testing.T
+	run        *explore.Run
+	operation  *operation
+	faultsLeft int // the number of faults that are still allowed
+	transient  int // faults after which another attempt can succeed
+	serious    int // other faults and events
+	defect     defect
+	order      order
+	violations []string // of the properties
 
 	server *mockserver.Server
-	key    string            // with its own account
-	mock   http.RoundTripper // the transport to the mock that never fails
+	key    string            // of an account of its own
+	mock   http.RoundTripper // to the mock, without faults
 	sound  *gateway.Client   // uses mock
-	client *gateway.Client   // uses a network
+	client *gateway.Client   // uses network
 
-	process  int // 1, and 2 after the first one died
+	process  int // 1, or 2 after the first has crashed
 	sent     map[string]int
 	cancel   context.CancelFunc
 	timers   []*time.Timer
-	underway []delayed
-	makers   map[string]int // the processes that created the resources, by id
+	inFlight []delayed
+	creators map[string]int // the processes that created the resources, by id
 	rivals   int
 
 	notBefore time.Time
@@ -53,23 +53,22 @@ type row struct {
 	events                 []string
 }
 
-// receipt is the result of a call.
-type receipt struct {
-	id    string
-	err   error
-	died  bool
-	about []int // the processes whose requests it is about
+// result is what a call returned.
+type result struct {
+	id      string
+	err     error
+	crashed bool
+	about   []int // the processes whose requests it reports on
 }
 
-// choose picks one of n options, or the default when the budget of faults is
-// used up.
+// choose picks one of n options, or the default if no more faults are allowed.
 func (s *schedule) choose(n int) int {
-	if s.left == 0 {
+	if s.faultsLeft == 0 {
 		return 0
 	}
 	pick := s.run.Choose(n)
 	if pick > 0 {
-		s.left--
+		s.faultsLeft--
 	}
 	return pick
 }
@@ -115,7 +114,7 @@ func (s *schedule) after(f fault) int {
 
 func (s *schedule) happens(possible []int) int {
 	possible = slices.DeleteFunc(slices.Clone(possible), func(event int) bool {
-		return event == processDies && s.process == 2 || s.rivals > 0 && (event == aRival || event == anOtherRival)
+		return event == processCrashes && s.process == 2 || s.rivals > 0 && (event == rivalSendsSame || event == rivalSendsOther)
 	})
 	if pick := s.choose(1 + len(possible)); pick > 0 {
 		s.serious++
@@ -140,10 +139,10 @@ func (s *schedule) rival(amount int64) {
 		if err != nil {
 			return nil, err
 		}
-		return s.deliver(aRivalProcess, out), nil
+		return s.deliver(rivalProcess, out), nil
 	}))
 	if _, err := s.operation.call(s.t.Context(), rival, o); err != nil && !errors.Is(err, gateway.ErrDuplicate) {
-		s.broken("the rival failed: " + err.Error())
+		s.violated("the rival failed: " + err.Error())
 	}
 }
 
@@ -160,7 +159,7 @@ func (s *schedule) newClient(transport http.RoundTripper) *gateway.Client {
 	return client
 }
 
-// play makes the call, repeats it if the process died, and checks what the call
+// play makes the call, repeats it if the process crashes, and checks what the call
 // returned.
 func (s *schedule) play() {
 	s.sound = s.newClient(s.mock)
@@ -170,16 +169,16 @@ func (s *schedule) play() {
 		}
 	}
 	started := time.Now()
-	said := s.start(1, func(ctx context.Context) (string, error) { return s.merchant(ctx, s.order) })
-	said.about = []int{1}
-	if said.died {
-		said = s.restart(started)
+	res := s.start(1, func(ctx context.Context) (string, error) { return s.merchant(ctx, s.order) })
+	res.about = []int{1}
+	if res.crashed {
+		res = s.restart(started)
 	}
 	s.arrive(beforeNext)
 	s.arrive(afterTheCall)
 	found := s.read()
-	s.judge(said, found)
-	s.settle(said, started)
+	s.check(res, found)
+	s.resolve(res, started)
 }
 
 // merchant makes the call as a merchant's code would.
@@ -190,9 +189,9 @@ func (s *schedule) merchant(ctx context.Context, o order, opts ...gateway.Reques
 	return s.operation.call(ctx, s.client, o, opts...)
 }
 
-// start runs a call in a separate process, which may die. The context of the
-// first process may have a deadline, or have ended before the call.
-func (s *schedule) start(process int, call func(context.Context) (string, error)) (said receipt) {
+// start runs a call in a separate process, which may crash. The context of the
+// first process may have a deadline, or may have ended before the call.
+func (s *schedule) start(process int, call func(context.Context) (string, error)) (res result) {
 	s.process, s.sent, s.notBefore = process, map[string]int{}, time.Time{}
 	var transport http.RoundTripper = network{s}
 	if s.defect.client != nil {
@@ -205,36 +204,36 @@ func (s *schedule) start(process int, call func(context.Context) (string, error)
 		case 1:
 			s.serious++
 			cancel()
-			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context has ended before"})
+			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context had ended before"})
 		case 2:
 			s.serious++
 			ctx, cancel = context.WithTimeout(s.t.Context(), 1900*time.Millisecond) // longer than all waits together
-			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context has a deadline in 1.9 s"})
+			s.rows = append(s.rows, &row{process: process, operation: "-", seen: "the context's deadline is in 1.9 s"})
 		}
 	}
 	s.cancel = cancel
-	said.died = true
+	res.crashed = true
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		said.id, said.err = call(ctx)
-		said.died = false
+		res.id, res.err = call(ctx)
+		res.crashed = false
 	}()
 	<-done
 	for _, timer := range s.timers {
 		timer.Stop()
 	}
 	cancel()
-	return said
+	return res
 }
 
-// restart is the second process. It has the order and the time when it was
-// sent, or only the order.
-func (s *schedule) restart(started time.Time) receipt {
+// restart runs the second process, which knows the order and, in some runs, when
+// it was first sent.
+func (s *schedule) restart(started time.Time) result {
 	if s.operation.again != nil {
-		said := s.start(2, func(ctx context.Context) (string, error) { return s.operation.again(ctx, s) })
-		said.about = []int{1, 2}
-		return said
+		res := s.start(2, func(ctx context.Context) (string, error) { return s.operation.again(ctx, s) })
+		res.about = []int{1, 2}
+		return res
 	}
 	var opts []gateway.RequestOption
 	about := []int{1, 2}
@@ -243,83 +242,83 @@ func (s *schedule) restart(started time.Time) receipt {
 	} else {
 		opts = append(opts, gateway.RepeatOf(started))
 	}
-	said := s.start(2, func(ctx context.Context) (string, error) { return s.merchant(ctx, s.order, opts...) })
-	said.about = about
-	return said
+	res := s.start(2, func(ctx context.Context) (string, error) { return s.merchant(ctx, s.order, opts...) })
+	res.about = about
+	return res
 }
 
 func (s *schedule) isRefund() bool { return s.operation.op == "transactions.refund" }
 
-// read reads the resources that are stored for the order. There must be at
-// most one.
+// read returns the resources that are stored for the order, of which there must be
+// at most one.
 func (s *schedule) read() []stored {
 	found, err := s.operation.stored(s.t.Context(), s)
 	if err != nil {
-		s.broken("the store: " + err.Error())
+		s.violated("reading the stored resources failed: " + err.Error())
 	}
 	if len(found) > 1 {
-		s.broken(fmt.Sprintf("the order was carried out %d times", len(found)))
+		s.violated(fmt.Sprintf("the order was carried out %d times", len(found)))
 	}
 	return found
 }
 
-// judge compares what the call returned with the store.
-func (s *schedule) judge(said receipt, found []stored) {
-	outcome, unknown := errors.AsType[*gateway.OutcomeError](said.err)
-	if said.err != nil && s.serious == 0 && (s.transient == 0 || s.operation.settled && s.transient < maxAttempts) {
-		s.broken("another attempt would have helped: " + said.err.Error())
+// check compares what the call returned with what is stored.
+func (s *schedule) check(res result, found []stored) {
+	outcome, unknown := errors.AsType[*gateway.OutcomeError](res.err)
+	if res.err != nil && s.serious == 0 && (s.transient == 0 || s.operation.repeatable && s.transient < maxAttempts) {
+		s.violated("another attempt would have helped: " + res.err.Error())
 	}
 	switch {
-	case said.died || errors.Is(said.err, errReadFailed):
-	case said.err == nil:
-		s.judgeSuccess(said.id, found)
+	case res.crashed || errors.Is(res.err, errReadFailed):
+	case res.err == nil:
+		s.checkSuccess(res.id, found)
 	case unknown:
-		if outcome.Reference+outcome.IdempotencyKey == "" && s.operation.settled {
-			s.broken("the error of an unknown outcome does not name the reference")
+		if outcome.Reference+outcome.IdempotencyKey == "" && s.operation.repeatable {
+			s.violated("the error of an unknown outcome does not name the reference")
 		}
-	case errors.Is(said.err, gateway.ErrDuplicate):
-		s.judgeDuplicate(said, found)
+	case errors.Is(res.err, gateway.ErrDuplicate):
+		s.checkDuplicate(res, found)
 	default:
-		if slices.ContainsFunc(found, said.speaksAbout) {
-			s.broken("an error says that nothing was done, but it was: " + said.err.Error())
+		if slices.ContainsFunc(found, res.isAbout) {
+			s.violated("an error says that nothing was done, but it was: " + res.err.Error())
 		}
 	}
 }
 
-// speaksAbout reports whether a receipt is about the resource. Refunds have no
-// ids, so all refunds of the order count.
-func (r receipt) speaksAbout(found stored) bool {
-	return found.id == "" || slices.Contains(r.about, found.maker)
+// isAbout reports whether the result is about the resource. Refunds have no ids, so
+// it is about every refund of the order.
+func (r result) isAbout(found stored) bool {
+	return found.id == "" || slices.Contains(r.about, found.creator)
 }
 
-func (s *schedule) judgeSuccess(id string, found []stored) {
+func (s *schedule) checkSuccess(id string, found []stored) {
 	switch {
 	case len(found) == 0:
-		s.broken("success was reported, but nothing was done")
+		s.violated("success was reported, but nothing was done")
 	case found[0].id != id:
-		s.broken("success was reported with the id of another resource")
+		s.violated("success was reported with the id of another resource")
 	case found[0].amount != s.order.amount:
-		s.broken("success was reported for an order that differs")
+		s.violated("success was reported for an order that differs")
 	}
 }
 
-func (s *schedule) judgeDuplicate(said receipt, found []stored) {
-	e, _ := errors.AsType[*gateway.Error](said.err)
+func (s *schedule) checkDuplicate(res result, found []stored) {
+	e, _ := errors.AsType[*gateway.Error](res.err)
 	switch {
 	case len(found) == 0:
-		s.broken("ErrDuplicate, but no resource has the reference")
-	case said.speaksAbout(found[0]):
-		s.broken("ErrDuplicate, but the call itself created the resource")
+		s.violated("ErrDuplicate, but no resource has the reference")
+	case res.isAbout(found[0]):
+		s.violated("ErrDuplicate, but the call itself created the resource")
 	case e != nil && e.ResourceID != "" && e.ResourceID != found[0].id:
-		s.broken("ErrDuplicate names another resource")
+		s.violated("ErrDuplicate names another resource")
 	}
 }
 
-// settle resolves an unknown outcome as documented, by repeating the call with
-// its reference. After that the order must have been carried out once.
-func (s *schedule) settle(said receipt, started time.Time) {
-	outcome, unknown := errors.AsType[*gateway.OutcomeError](said.err)
-	if !unknown || !s.operation.settled || len(s.wrong) > 0 {
+// resolve resolves an unknown outcome as documented, by repeating the call with its
+// reference. After that, the order must have been carried out exactly once.
+func (s *schedule) resolve(res result, started time.Time) {
+	outcome, unknown := errors.AsType[*gateway.OutcomeError](res.err)
+	if !unknown || !s.operation.repeatable || len(s.violations) > 0 {
 		return
 	}
 	o := s.order
@@ -329,16 +328,16 @@ func (s *schedule) settle(said receipt, started time.Time) {
 	}
 	_, err := s.operation.call(s.t.Context(), s.sound, o, gateway.RepeatOf(started))
 	if err != nil && s.rivals == 0 && s.operation.op != "subscriptions.create" {
-		s.broken("the order can't be repeated after an unknown outcome: " + err.Error())
+		s.violated("the order can't be repeated after an unknown outcome: " + err.Error())
 	}
 	if len(s.read()) != 1 {
-		s.broken("the order was not carried out after it was repeated")
+		s.violated("the order was not carried out exactly once after it was repeated")
 	}
 }
 
-func (s *schedule) broken(text string) { s.wrong = append(s.wrong, text) }
+func (s *schedule) violated(text string) { s.violations = append(s.violations, text) }
 
-// String formats the table of a counter-example.
+// String returns the counter-example as a table.
 func (s *schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  process  request               what happens                                       the client sees\n", s.operation.name)
@@ -350,7 +349,7 @@ func (s *schedule) String() string {
 		what := strings.Join(append([]string{r.fault}, r.events...), "; ")
 		fmt.Fprintf(&b, "  %-7d  %-20s  %-49s  %s\n", r.process, r.operation, strings.Trim(what, "; "), seen)
 	}
-	for _, text := range s.wrong {
+	for _, text := range s.violations {
 		fmt.Fprintf(&b, "  => %s\n", text)
 	}
 	return b.String()

@@ -1,6 +1,5 @@
-// Command mutate tests the tests of code that handles money: it makes one
-// small change to the code at a time, and reports the changes that no test
-// detects.
+// Command mutate tests the tests of the code that handles money: it makes one
+// small change to the code at a time and reports the changes that no test detects.
 //
 //	go run ./internal/mutate                          # every mutant
 //	go run ./internal/mutate -sample 200 -seed x      # some, chosen by the seed
@@ -9,7 +8,7 @@
 // All mutants of a file are compiled into one binary, and the environment
 // variable MUTANT selects one, so each test binary is built once and not once
 // per mutant. A mutant is run with the tests that reach its function, starting
-// with those of its own package. A test kills a mutant if it fails with it,
+// with those of its own package. A test kills a mutant if it fails with the mutant,
 // passes without it and fails with it again, so flaky tests kill no mutants.
 //
 // survivors.txt lists the mutants that may survive, each with a reason. The
@@ -77,7 +76,7 @@ func parseSurvivors(text string) (survivors, error) {
 		lines := strings.Split(block, "\n")
 		reason := lines[len(lines)-1]
 		if len(lines) != 4 || !isEquivalent(reason) && !strings.HasPrefix(reason, "accepted: ") {
-			return nil, fmt.Errorf("survivors.txt: want a mutant of three lines, and a reason that begins with equivalent or accepted:\n%s", block)
+			return nil, fmt.Errorf("survivors.txt: want the three lines of a mutant, and a reason that starts with \"equivalent: \" or \"accepted: \":\n%s", block)
 		}
 		known[strings.Join(lines[:3], "\n")] = reason
 	}
@@ -92,7 +91,7 @@ func isEquivalent(reason string) bool { return strings.HasPrefix(reason, "equiva
 type options struct {
 	area, match, seed string // "" for all
 	sample, workers   int
-	patience          time.Duration // added to four times a test's usual time to get its timeout
+	patience          time.Duration // the timeout of tests is this plus four times their usual time
 }
 
 //go:embed survivors.txt
@@ -100,11 +99,11 @@ var survivorsFile string
 
 func main() {
 	o := options{patience: 5 * time.Second}
-	flag.StringVar(&o.area, "area", "", "the `names` of areas, joined by commas: rules, engine, retry, signature")
-	flag.StringVar(&o.match, "match", "", "run only the mutants whose description matches this `pattern`")
-	flag.IntVar(&o.sample, "sample", 0, "run only this `number` of mutants of each area, of those that survivors.txt does not list")
-	flag.StringVar(&o.seed, "seed", "", "chooses the sample")
-	flag.IntVar(&o.workers, "workers", 2, "the `number` of mutants that are tried at once")
+	flag.StringVar(&o.area, "area", "", "comma-separated `names` of the areas to mutate: rules, engine, retry, signature (default all)")
+	flag.StringVar(&o.match, "match", "", "run only the mutants whose description matches this regular `expression`")
+	flag.IntVar(&o.sample, "sample", 0, "run only this `number` of mutants per area, chosen from those that survivors.txt does not list")
+	flag.StringVar(&o.seed, "seed", "", "the `seed` that chooses the sample")
+	flag.IntVar(&o.workers, "workers", 2, "the `number` of mutants to run at the same time")
 	flag.Parse()
 	known, err := parseSurvivors(survivorsFile)
 	if err == nil {
@@ -116,7 +115,7 @@ func main() {
 	}
 }
 
-// run tries the mutants of the areas and prints the survivors.
+// run runs the mutants of the areas and prints the survivors.
 func run(out io.Writer, areas []area, known survivors, o options) error {
 	m, err := load(areas)
 	if err != nil {
@@ -153,13 +152,13 @@ func run(out io.Writer, areas []area, known survivors, o options) error {
 		problems += report(out, a.name, chosen[a.name], survived, known)
 	}
 	if problems > 0 {
-		return fmt.Errorf("%d mutants need a test, or a line in internal/mutate/survivors.txt", problems)
+		return fmt.Errorf("%d mutants need a test or an entry in internal/mutate/survivors.txt", problems)
 	}
 	return nil
 }
 
-// choose returns the mutants of an area that are run. The same seed always
-// selects the same mutants.
+// choose returns the mutants of an area to run. The same seed always selects the
+// same mutants.
 func (o options) choose(mutants []*mutant, known survivors) []*mutant {
 	match := regexp.MustCompile(o.match)
 	chosen := slices.DeleteFunc(mutants, func(m *mutant) bool {
@@ -176,8 +175,8 @@ func (o options) choose(mutants []*mutant, known survivors) []*mutant {
 	return chosen[:min(len(chosen), o.sample)]
 }
 
-// try returns the mutants that survive. It reports each one immediately, since
-// a run may take long.
+// try runs mutants and returns those that survive. It reports each one immediately,
+// because a run may take long.
 func (r *runner) try(a area, mutants []*mutant, reported func(*mutant)) ([]*mutant, error) {
 	var (
 		mu       sync.Mutex
@@ -215,7 +214,7 @@ func report(out io.Writer, name string, tried, survived []*mutant, known survivo
 			problems++
 		case reason != "":
 			problems++
-			_, _ = fmt.Fprintf(out, "is in survivors.txt, but a test finds it:\n%s\n\n", m.id)
+			_, _ = fmt.Fprintf(out, "in survivors.txt, but killed by a test:\n%s\n\n", m.id)
 		}
 	}
 	killed, counted := len(tried)-len(survived), len(tried)-equivalent
@@ -224,16 +223,16 @@ func report(out io.Writer, name string, tried, survived []*mutant, known survivo
 	return problems
 }
 
-// stale reports listed mutants that do not exist.
+// stale prints the listed mutants that do not exist and returns their number.
 func stale(out io.Writer, m *module, known survivors) (n int) {
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, m := range m.mutants {
-		there[m.id] = true
+		exists[m.id] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		if !there[id] {
+		if !exists[id] {
 			n++
-			_, _ = fmt.Fprintf(out, "is in survivors.txt, but does not exist:\n%s\n\n", id)
+			_, _ = fmt.Fprintf(out, "in survivors.txt, but does not exist:\n%s\n\n", id)
 		}
 	}
 	return n

@@ -16,7 +16,7 @@ func sample() []area {
 	return []area{{"sample", []string{"testdata/sample/*.go"}, []string{"testdata/sample"}}}
 }
 
-func TestTheMutantsOfTheSample(t *testing.T) {
+func TestMutantsOfTheSample(t *testing.T) {
 	t.Parallel()
 	m, err := load(sample())
 	require.NoError(t, err)
@@ -29,22 +29,22 @@ func TestTheMutantsOfTheSample(t *testing.T) {
 	assert.Equal(t, string(want), strings.Join(got, "\n\n")+"\n")
 }
 
-func TestAMutantIsKilledOrListedOrReported(t *testing.T) {
+func TestAMutantIsKilledListedOrReported(t *testing.T) {
 	t.Parallel()
 	known := survivors{
-		boundary: "equivalent: of two equal numbers either is the greater one",
+		boundary: "equivalent: if the numbers are equal, either is the maximum",
 		"testdata/sample/sample.go Max\n- return a\n+ return b":      "equivalent: it does not exist",
 		"testdata/sample/sample.go Max\n- if a > b {\n+ if a <= b {": "accepted: it is killed",
 	}
 	var out strings.Builder
 	require.EqualError(t, run(&out, sample(), known, options{match: "Max", workers: 2, patience: time.Minute}),
-		"2 mutants need a test, or a line in internal/mutate/survivors.txt")
-	assert.Equal(t, `is in survivors.txt, but does not exist:
+		"2 mutants need a test or an entry in internal/mutate/survivors.txt")
+	assert.Equal(t, `in survivors.txt, but does not exist:
 testdata/sample/sample.go Max
 - return a
 + return b
 
-is in survivors.txt, but a test finds it:
+in survivors.txt, but killed by a test:
 testdata/sample/sample.go Max
 - if a > b {
 + if a <= b {
@@ -58,8 +58,8 @@ sample        3 mutants tried,    2 killed,   0 survived,   1 equivalent: 100.0 
 	assert.Contains(t, out.String(), "   0 killed")
 }
 
-// TestAFlakyTestKillsNoMutant: one test fails with a mutant only once, one
-// also fails without a mutant, and one times out only once.
+// TestAFlakyTestKillsNoMutant has a test that fails with a mutant only once, one
+// that also fails without a mutant, and one that times out only once.
 func TestAFlakyTestKillsNoMutant(t *testing.T) {
 	t.Parallel()
 	flaky := []area{{"flaky", []string{"testdata/flaky/*.go"}, []string{"testdata/flaky"}}}

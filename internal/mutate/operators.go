@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// unit is a function, or the initial value of a package-level variable. All its mutants
-// are compiled into it, and a switch selects one.
+// unit is a function or the initial value of a package-level variable. All its
+// mutants are compiled into it, and a switch selects one.
 type unit struct {
 	file    *file
 	number  int
@@ -20,7 +20,7 @@ type unit struct {
 	early   bool   // may return without result values
 	body    ast.Node
 	mutants []*mutant
-	unread  map[ast.Expr]bool // number of results other than an error
+	unread  map[ast.Expr]bool // results that are not read because the last one is an error or false
 }
 
 // mutant is one change of a unit.
@@ -30,7 +30,7 @@ type mutant struct {
 	start, end int // the bytes of the file that are replaced
 	text       string
 	id         string // see [file.identify]
-	broken     bool   // it does not compile
+	broken     bool   // does not compile
 }
 
 // negated and bounded are the replacements of comparisons, swapped those of
@@ -83,7 +83,7 @@ func (u *unit) mutate() {
 		case *ast.CallExpr:
 			return !u.isSizeHint(n)
 		case *ast.BasicLit, *ast.Ident:
-			u.constant(n.(ast.Expr)) //nolint:forcetypeassert // both are
+			u.constant(n.(ast.Expr)) //nolint:forcetypeassert // both are expressions
 		case *ast.SelectorExpr:
 			u.constant(n)
 			return !u.isConstant(n)
@@ -99,7 +99,7 @@ func (u *unit) isSizeHint(n *ast.CallExpr) bool {
 	return ok && name.Name == "make"
 }
 
-// removals removes each statement that a block does not need syntactically.
+// removals removes each statement that the syntax does not require.
 func (u *unit) removals(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -117,7 +117,7 @@ func (u *unit) removals(list []ast.Stmt) {
 	}
 }
 
-// clause removes a case, and each value of one that has several.
+// clause removes a case and, if it has several values, each of them.
 func (u *unit) clause(n *ast.CaseClause) {
 	u.replace(n.Pos(), n.End(), "")
 	for i, value := range n.List {
@@ -168,8 +168,8 @@ func (u *unit) binary(n *ast.BinaryExpr) {
 	}
 }
 
-func (u *unit) operator(at token.Pos, op token.Token, become map[token.Token]string) {
-	if other := become[op]; other != "" {
+func (u *unit) operator(at token.Pos, op token.Token, replacements map[token.Token]string) {
+	if other := replacements[op]; other != "" {
 		u.replace(at, at+token.Pos(len(op.String())), other)
 	}
 }
@@ -201,15 +201,15 @@ func (u *unit) returned(n *ast.ReturnStmt) {
 // the other results are not read.
 func (u *unit) isFailure(x ast.Expr) bool {
 	t, value := u.file.info.TypeOf(x), u.file.info.Types[x]
-	isError := types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface)) //nolint:forcetypeassert // it is one
+	isError := types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface)) //nolint:forcetypeassert // error is an interface
 	isRefusal := strings.HasSuffix(t.String(), ".Refusal")
 	return (isError || isRefusal) && !value.IsNil() || value.Value != nil && value.Value.String() == "false"
 }
 
 func (u *unit) isConstant(n ast.Expr) bool { return u.file.info.Types[n].Value != nil }
 
-// constant changes a literal or a named constant. It skips text with spaces:
-// tests need not check messages.
+// constant changes a literal or a named constant. It skips strings with spaces,
+// because tests need not check messages.
 func (u *unit) constant(n ast.Expr) {
 	value := u.file.info.Types[n].Value
 	if value == nil || u.unread[n] {

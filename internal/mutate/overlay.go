@@ -41,8 +41,8 @@ type module struct {
 	other   map[string][]*file // directory to its files without mutants
 }
 
-// load finds the mutants of the files that match the patterns of areas and drops those
-// that do not compile.
+// load finds the mutants of the files of the areas and drops those that do not
+// compile.
 func load(areas []area) (*module, error) {
 	m := &module{exports: map[string]string{}, other: map[string][]*file{}}
 	dirs := map[string][]string{}
@@ -125,8 +125,8 @@ func (m *module) parse(dir string, patterns []string) error {
 // check type-checks a package. It passes errors to report or, if that is nil,
 // returns the first one.
 func (m *module) check(fset *token.FileSet, syntax []*ast.File, info *types.Info, report func(error)) error {
-	lookUp := func(path string) (io.ReadCloser, error) { return os.Open(m.exports[path]) }
-	config := types.Config{Importer: importer.ForCompiler(fset, "gc", lookUp), Error: report}
+	lookup := func(path string) (io.ReadCloser, error) { return os.Open(m.exports[path]) }
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", lookup), Error: report}
 	_, err := config.Check("p", fset, syntax, info)
 	if report != nil {
 		return nil
@@ -173,7 +173,7 @@ func (f *file) findFunction(d *ast.FuncDecl) {
 	f.units = append(f.units, u)
 }
 
-// mutated returns the source of f with all mutants, and the position of each.
+// mutated returns the source of f with all mutants, and the position of each in it.
 func (f *file) mutated() (source []byte, places map[*mutant][2]int) {
 	var b bytes.Buffer
 	places = map[*mutant][2]int{}
@@ -251,7 +251,7 @@ func (m *module) dropBroken(dir string) error {
 			u.mutants = slices.DeleteFunc(u.mutants, func(m *mutant) bool { return m.broken })
 		}
 	}
-	return fmt.Errorf("%s: there are always more mutants that do not compile", dir)
+	return fmt.Errorf("%s: after 10 passes some mutants still do not compile", dir)
 }
 
 // markBroken marks the mutants in which the compiler found errors.
@@ -289,8 +289,8 @@ func (m *module) count() {
 	}
 }
 
-// identify names a mutant by its file, its function and its line before and
-// after the change, so the name remains valid if other code changes.
+// identify sets the id of a mutant: its file, its function, and its line before and
+// after the change. It remains valid if other code changes.
 func (m *mutant) identify(seen map[string]int) {
 	src := m.unit.file.src
 	from := bytes.LastIndexByte(src[:m.start], '\n') + 1
@@ -311,7 +311,7 @@ func (m *mutant) identify(seen map[string]int) {
 	}
 }
 
-// switchSource is a file that is added to each package with mutants.
+// switchSource returns the file that is added to each package with mutants.
 func switchSource(name string, units int) string {
 	return fmt.Sprintf(`package %s
 
@@ -377,7 +377,7 @@ func (m *module) writeOverlay(dir string, chosen []*mutant) (string, error) {
 }
 
 func command(name string, args ...string) ([]byte, error) {
-	cmd := exec.Command(name, args...) //nolint:gosec,noctx // the program's own
+	cmd := exec.Command(name, args...) //nolint:gosec,noctx // runs only go
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

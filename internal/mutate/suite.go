@@ -25,15 +25,15 @@ type suite struct {
 type test struct {
 	name    string
 	took    time.Duration
-	reaches map[int]bool // units
+	reaches map[int]bool // the numbers of the units that it executes
 }
 
-// slowest is the limit beyond which a test is not used. It is much longer than
-// any test takes on an idle machine, so that a busy machine does not exclude
-// tests and let mutants survive.
+// slowest is the maximum duration of a test that is used. It is much longer than any
+// test takes on an idle machine, so that no test is excluded, and no mutant survives,
+// because the machine is busy.
 const slowest = time.Minute
 
-// fast is the limit below which a test is run before the others.
+// fast tests, which take less than this, are run before the others.
 const fast = 100 * time.Millisecond
 
 // runner runs suites. It builds a suite when a mutant first needs it.
@@ -49,9 +49,9 @@ func (r *runner) binary(dir string) string {
 	return filepath.Join(r.dir, strings.ReplaceAll(dir, "/", "_")+".test")
 }
 
-// suite builds the test binary of a package and determines which units each of
-// its tests reaches. A test that fails, for example because it measures
-// allocations, is not used.
+// suite builds the test binary of a package and determines which units each of its
+// tests reaches. Tests that fail in this binary, for example because they count
+// allocations, are not used.
 func (r *runner) suite(dir string) (*suite, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *runner) suite(dir string) (*suite, error) {
 		}
 	}
 	parallel(r.workers, len(s.tests), func(i int) { s.record(r, &s.tests[i]) })
-	fmt.Fprintf(os.Stderr, "%s: built in %.0f s, %d tests recorded in %.0f s\n", dir, built.Seconds(), len(s.tests), (time.Since(began) - built).Seconds())
+	fmt.Fprintf(os.Stderr, "%s: built in %.0f s, ran %d tests without mutants in %.0f s\n", dir, built.Seconds(), len(s.tests), (time.Since(began) - built).Seconds())
 	return s, nil
 }
 
@@ -95,7 +95,7 @@ func (s *suite) record(r *runner, t *test) {
 		return
 	}
 	t.took, t.reaches = time.Since(began), map[int]bool{}
-	units, _ := os.ReadFile(reached) //nolint:gosec // it is not there if none was reached
+	units, _ := os.ReadFile(reached) //nolint:gosec // does not exist if no unit was reached
 	for unit := range strings.FieldsSeq(string(units)) {
 		n, _ := strconv.Atoi(unit)
 		t.reaches[n] = true
@@ -105,7 +105,7 @@ func (s *suite) record(r *runner, t *test) {
 func lastLines(out []byte) []byte { return out[max(0, len(out)-600):] }
 
 // kills reports whether a test of s fails with m. It runs fast tests first,
-// starting with those that have killed another mutant of the function.
+// starting with those that have killed another mutant of the same function.
 func (s *suite) kills(r *runner, m *mutant) bool {
 	var order [4][]*test
 	for i := range s.tests {
@@ -113,14 +113,14 @@ func (s *suite) kills(r *runner, m *mutant) bool {
 		if !t.reaches[m.unit.number] {
 			continue
 		}
-		at := 0
+		group := 0
 		if t.took >= fast {
-			at = 2
+			group = 2
 		}
 		if !s.killers.has(m.unit, t.name) {
-			at++
+			group++
 		}
-		order[at] = append(order[at], t)
+		order[group] = append(order[group], t)
 	}
 	return slices.ContainsFunc(order[:], func(tests []*test) bool { return s.fails(r, m, tests) })
 }
@@ -135,20 +135,20 @@ func (s *suite) fails(r *runner, m *mutant, tests []*test) bool {
 		case len(failed) == 0:
 			return false
 		case len(s.failed(r, 0, failed)) > 0:
-			fmt.Fprintf(os.Stderr, "%s: %s fails without a mutant too\n", s.dir, names(failed))
+			fmt.Fprintf(os.Stderr, "%s: %s also fails without a mutant\n", s.dir, names(failed))
 		case len(s.failed(r, m.number, failed)) > 0:
 			s.killers.add(m.unit, failed)
 			return true
 		default:
-			fmt.Fprintf(os.Stderr, "%s: %s does not fail again with\n%s\n", s.dir, names(failed), m.id)
+			fmt.Fprintf(os.Stderr, "%s: %s fails only sometimes with\n%s\n", s.dir, names(failed), m.id)
 		}
 		tests = slices.DeleteFunc(tests, func(t *test) bool { return slices.Contains(failed, t) })
 	}
 	return false
 }
 
-// failed runs tests with a mutant and returns those that failed, or all if the
-// output names none.
+// failed runs tests with a mutant and returns those that failed. If the run failed
+// but the output names no test, it returns all of them.
 func (s *suite) failed(r *runner, mutant int, tests []*test) []*test {
 	took := r.patience
 	for _, t := range tests {
@@ -207,12 +207,12 @@ func (k *killers) add(u *unit, tests []*test) {
 	}
 }
 
-// command runs the tests of s with a mutant. The memory limit stops mutants
-// that never stop allocating. Files that killed tests leave behind are removed
-// with r.dir.
+// command returns the command that runs tests of s with a mutant. The memory limit
+// stops mutants that allocate without end. Files that killed test processes leave
+// behind are removed with r.dir.
 func (s *suite) command(ctx context.Context, r *runner, mutant int, args ...string) *exec.Cmd {
 	args = append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, r.binary(s.dir)}, args...)
-	cmd := exec.CommandContext(ctx, "bash", args...) //nolint:gosec // the program's own
+	cmd := exec.CommandContext(ctx, "bash", args...) //nolint:gosec // runs only test binaries built here
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(mutant), "TMPDIR="+r.dir)
 	cmd.WaitDelay = time.Second

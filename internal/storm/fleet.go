@@ -23,11 +23,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// specVariable holds the configuration of a fleet's process.
+// specVariable is the environment variable with the configuration of a process.
 const specVariable = "GATEWAY_TEST_PROCESS"
 
-// Main is a TestMain for a package whose tests start fleets: their processes run the
-// test's own binary, which then calls run. Its context ends at SIGTERM.
+// Main is the TestMain of a package whose tests start fleets. The processes of a
+// fleet run the test binary again, and Main then calls run instead of the tests.
+// The context ends at SIGTERM.
 func Main[Spec any](m *testing.M, run func(ctx context.Context, spec Spec) error) {
 	text := os.Getenv(specVariable)
 	if text == "" {
@@ -42,12 +43,12 @@ func Main[Spec any](m *testing.M, run func(ctx context.Context, spec Spec) error
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:gocritic // the process ends: nothing is left to stop
+		os.Exit(1) //nolint:gocritic // the process ends, so stop need not be called
 	}
 }
 
-// Serve serves handler on a free port, prints the address for the fleet, and shuts
-// down when ctx ends.
+// Serve serves handler on a free port, prints the address, which the fleet reads,
+// and shuts down when ctx ends.
 func Serve(ctx context.Context, handler http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,7 +66,7 @@ func Serve(ctx context.Context, handler http.Handler) error {
 	}
 }
 
-// Die ends the process like kill -9.
+// Die kills the current process with SIGKILL.
 func Die() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = p.Kill()
@@ -81,8 +82,8 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	ended   bool
-	kills   int                  // by SIGKILL, from any source
-	members map[*exec.Cmd]string // the serving processes and their addresses
+	kills   int                  // processes ended by SIGKILL, including their own
+	members map[*exec.Cmd]string // the processes that serve, and their addresses
 	changed chan struct{}        // closed when a process begins to serve
 }
 
@@ -96,8 +97,8 @@ func StartFleet(t *testing.T, n int, spec any) *Fleet {
 	return f
 }
 
-// StartProcess starts a process, see [Main], configured by spec, and returns its
-// standard output.
+// StartProcess starts a process configured by spec (see [Main]) and also returns
+// its standard output.
 func StartProcess(spec any) (*exec.Cmd, io.Reader, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -113,7 +114,7 @@ func StartProcess(spec any) (*exec.Cmd, io.Reader, error) {
 	return cmd, out, cmd.Start()
 }
 
-// start runs a process until it serves, or was killed before that.
+// start starts a process and waits until it serves or was killed.
 func (f *Fleet) start() error {
 	cmd, out, err := StartProcess(f.spec)
 	if err != nil {
@@ -137,7 +138,7 @@ func (f *Fleet) start() error {
 	return nil
 }
 
-// watch restarts a process that was killed.
+// watch waits until a process ends, and restarts it if it was killed.
 func (f *Fleet) watch(cmd *exec.Cmd) {
 	err := cmd.Wait()
 	killed := WasKilled(err)
@@ -171,8 +172,8 @@ func EndedBy(err error, sent syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == sent
 }
 
-// addr returns the address of a serving process. It waits for one, like a load
-// balancer whose health checks all fail.
+// addr returns the address of a random process that serves. If there is none, it
+// waits for one, like a load balancer whose health checks all fail.
 func (f *Fleet) addr(ctx context.Context) (string, error) {
 	for {
 		f.mu.Lock()
@@ -196,7 +197,7 @@ func (f *Fleet) addr(ctx context.Context) (string, error) {
 	}
 }
 
-// kill kills processes from outside at random intervals, until ctx ends.
+// kill kills a random process at regular intervals until ctx ends.
 func (f *Fleet) kill(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -1,6 +1,6 @@
-// Package storm is shared by the tests of the inboxes: processes of a merchant that are
-// killed and restarted, the load balancer in front of them, a mock gateway that sends
-// them events, and an attacker who forges more. Only tests import it.
+// Package storm load-tests inboxes under faults: a merchant's processes, behind a
+// load balancer, are killed and restarted while a mock gateway sends them events
+// and an attacker sends forged ones. Only tests import it.
 package storm
 
 import (
@@ -26,23 +26,23 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// Number returns a count for a test: the value of the variable, or a small
-// default.
-func Number(t *testing.T, variable string, few int) int {
+// Number returns the number in an environment variable, or fallback if the
+// variable is not set.
+func Number(t *testing.T, variable string, fallback int) int {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
-		return few
+		return fallback
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, variable)
 	return n
 }
 
-// Storm is a load with faults for a fleet.
+// Storm is a load test of a fleet, with faults.
 type Storm struct {
 	Fleet      *Fleet
-	Deliveries int // about how many events the gateway sends
+	Deliveries int // the approximate number of events that the gateway sends
 	KillEvery  time.Duration
 	ForgeEvery time.Duration
 	Drained    func() bool // whether the inbox is empty; called until it is
@@ -52,9 +52,9 @@ type Storm struct {
 	mu       sync.Mutex
 	sent     map[string]bool // the events that the gateway sent
 	acked    map[string]int  // how often each was acknowledged
-	statuses map[int]int     // of the responses; 502 is a process that died
+	statuses map[int]int     // how often each status was returned; 502 means that processes were killed
 	forged   int
-	believed int // forgeries that were acknowledged
+	accepted int // forgeries that were acknowledged
 	took     time.Duration
 }
 
@@ -66,23 +66,23 @@ func (s *Storm) Run(t *testing.T) {
 	s.sent, s.acked, s.statuses = make(map[string]bool), make(map[string]int), make(map[int]int)
 	gw := newGateway(t, s)
 	began := time.Now()
-	ctx, calm := context.WithCancel(t.Context())
-	var trouble sync.WaitGroup
-	trouble.Go(func() { s.Fleet.kill(ctx, s.KillEvery) })
-	trouble.Go(func() { s.forge(ctx) })
+	ctx, stopFaults := context.WithCancel(t.Context())
+	var faults sync.WaitGroup
+	faults.Go(func() { s.Fleet.kill(ctx, s.KillEvery) })
+	faults.Go(func() { s.forge(ctx) })
 	sell(t, gw, s.Deliveries)
 	require.NoError(t, gw.Wait(t.Context()))
-	require.NoError(t, gw.Clock.Advance(10*time.Minute)) // the delayed ones, and the first attempts that are repeated
+	require.NoError(t, gw.Clock.Advance(10*time.Minute)) // for delayed deliveries and the first redeliveries
 	require.NoError(t, gw.Wait(t.Context()))
-	calm()
-	trouble.Wait()
-	// The rest of the schedule takes a day, which on this clock would pass while the
-	// fleet is failing.
+	stopFaults()
+	faults.Wait()
+	// The rest of the redelivery schedule takes a day. With faults, the virtual clock
+	// could reach its end before the fleet has acknowledged every event.
 	for range 12 {
 		require.NoError(t, gw.Clock.Advance(8*time.Hour))
 	}
 	require.NoError(t, gw.Wait(t.Context()))
-	drained := assert.Eventually(t, s.Drained, 15*time.Minute, 50*time.Millisecond, "events are left in the inbox")
+	drained := assert.Eventually(t, s.Drained, 15*time.Minute, 50*time.Millisecond, "the inbox still has events")
 	s.took = time.Since(began)
 	s.Fleet.Stop()
 	if !drained {
@@ -91,7 +91,8 @@ func (s *Storm) Run(t *testing.T) {
 }
 
 // Check compares the sent events with the merchant's effects, counted by event.
-// The store's own report is printed too.
+// It also prints the store's remaining events and the number of those that took
+// more than one attempt.
 func (s *Storm) Check(t *testing.T, effects map[string]int, left webhook.Counts, repeated int) {
 	t.Helper()
 	var lost, double, foreign int
@@ -116,9 +117,9 @@ func (s *Storm) Check(t *testing.T, effects map[string]int, left webhook.Counts,
 	assert.Zero(t, double, "events with two effects")
 	assert.Zero(t, foreign, "effects of events that the gateway did not send")
 	assert.Len(t, s.acked, len(s.sent), "some events were never acknowledged")
-	assert.Zero(t, s.believed, "forgeries were acknowledged")
+	assert.Zero(t, s.accepted, "forgeries were acknowledged")
 	assert.Equal(t, webhook.Counts{}, left)
-	// The faults must have happened.
+	// Without faults, the test would prove nothing.
 	assert.Positive(t, repeated)
 	assert.Positive(t, s.forged)
 	assert.Positive(t, s.statuses[http.StatusUnauthorized])
@@ -140,8 +141,8 @@ func newGateway(t *testing.T, receiver http.Handler) *mockserver.Server {
 	return gw
 }
 
-// sell creates transactions until about n events are sent: created, pending, paid
-// and refunded.
+// sell creates transactions until about n events were sent: created, pending,
+// paid and refunded.
 func sell(t *testing.T, gw *mockserver.Server, n int) {
 	t.Helper()
 	client := gw.Client()
@@ -165,7 +166,8 @@ func sell(t *testing.T, gw *mockserver.Server, n int) {
 	all.Wait()
 }
 
-// ServeHTTP forwards a delivery to a process, like a load balancer, and counts.
+// ServeHTTP forwards a delivery to a process, like a load balancer, and counts the
+// events and responses.
 func (s *Storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -187,7 +189,7 @@ func (s *Storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (status int) {
-	for range 3 { // another process, if one dies
+	for range 3 { // tries another process if one is killed
 		addr, err := s.Fleet.addr(ctx)
 		if err != nil {
 			break
@@ -209,7 +211,8 @@ func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (s
 }
 
 // forge sends forged deliveries until ctx ends: unsigned, signed with a guessed
-// key, signed for another body, too old, and with the ids of real events.
+// key, signed for another body, or too old. Half of them have the ids of real
+// events.
 func (s *Storm) forge(ctx context.Context) {
 	tick := time.NewTicker(s.ForgeEvery)
 	defer tick.Stop()
@@ -234,7 +237,7 @@ func (s *Storm) forge(ctx context.Context) {
 		s.mu.Lock()
 		s.forged++
 		if status/100 == 2 {
-			s.believed++
+			s.accepted++
 		}
 		s.mu.Unlock()
 	}

@@ -1,6 +1,6 @@
 // Package inbox explores the interleavings of a webhook inbox: deliveries are
-// stored while two processes claim, handle and complete events, processes die,
-// and leases expire. It uses real receivers, which stop at every call of the
+// stored while two processes claim, handle and complete events, processes crash,
+// and leases expire. It uses real receivers, which stop before every call of the
 // store and in every handler; a run of package explore chooses which one
 // continues.
 package inbox
@@ -25,14 +25,14 @@ import (
 type World interface {
 	// Store opens the store as a new process would.
 	Store() webhook.Store
-	// Expire makes the lease of every claim expire.
+	// Expire makes the leases of all claims expire.
 	Expire() error
-	// Handler returns a handler that writes the effect of an event, under its name.
+	// Handler returns a handler that writes the effect of an event under its name.
 	Handler(name func(*webhook.TransactionEvent) string) func(context.Context, *webhook.TransactionEvent) error
 	// Effects returns the number of times that each effect was written.
 	Effects() (map[string]int, error)
-	// Exact reports whether effects and the completion of their events are written
-	// together.
+	// Exact reports whether an effect and the completion of its event are written in
+	// one transaction.
 	Exact() bool
 }
 
@@ -46,24 +46,25 @@ type Scenario struct {
 // Delivery is one request to the receiver.
 type Delivery struct {
 	Name   string // its name in the table
-	Event  string // its required effect; "" if it is forged
+	Event  string // the effect that it must have; "" if it is forged
 	Signed bool
 	Body   []byte
 }
 
-// EventName names the event of a transaction: its effect.
+// EventName returns the name of a transaction event, which is also that of its
+// effect.
 func EventName(e *webhook.TransactionEvent) string { return string(e.Kind) + " " + e.ResourceID }
 
 // Limits bound the runs of a scenario.
 type Limits struct {
 	Turns    int // switches between actors; -1 for no limit
-	Deaths   int // processes that die while they hold a claim
-	Expiries int // times that all leases expire while their processes are alive
+	Crashes  int // processes that crash while they hold a claim
+	Expiries int // times that all leases expire while their processes still run
 }
 
-// Explore plays every run of a scenario within the limits, each in its own
-// world. If a property is violated it returns a table of the steps that lead
-// to it, minimised.
+// Explore makes every run of a scenario within the limits, each in its own world.
+// If a property is violated, it returns a table of the steps that lead to the
+// violation, minimized.
 func Explore(ctx context.Context, scenario Scenario, limits Limits, open func() World) (runs int, counterExample string) {
 	play := func(run *explore.Run) *play {
 		p := &play{run: run, world: open(), scenario: scenario, limits: limits, held: map[string]*actor{}}
@@ -72,8 +73,8 @@ func Explore(ctx context.Context, scenario Scenario, limits Limits, open func() 
 	}
 	var tree explore.Tree
 	for run := tree.Next(); run != nil; run = tree.Next() {
-		if p := play(run); len(p.wrong) > 0 {
-			picks := explore.Minimise(run.Picks(), func(run *explore.Run) bool { return slices.Contains(play(run).wrong, p.wrong[0]) })
+		if p := play(run); len(p.violations) > 0 {
+			picks := explore.Minimize(run.Picks(), func(run *explore.Run) bool { return slices.Contains(play(run).violations, p.violations[0]) })
 			return tree.Runs(), play(explore.Replay(picks)).String()
 		}
 	}
@@ -99,7 +100,7 @@ func (p *play) play(ctx context.Context) {
 
 // String returns the table of a run.
 func (p *play) String() string {
-	return fmt.Sprintf("%s\n%s  => %s\n", p.scenario.Name, p.table.String(), strings.Join(p.wrong, "\n  => "))
+	return fmt.Sprintf("%s\n%s  => %s\n", p.scenario.Name, p.table.String(), strings.Join(p.violations, "\n  => "))
 }
 
 type play struct {
@@ -108,27 +109,27 @@ type play struct {
 	scenario Scenario
 	limits   Limits
 
-	actors  []*actor
-	last    *actor
-	version int               // version of the store's contents
-	held    map[string]*actor // the actor that has claimed a resource
-	spoiled int               // claims that were lost: each may repeat an effect
-	stored  []string          // events that were acknowledged
-	wrong   []string
-	table   strings.Builder
+	actors     []*actor
+	last       *actor
+	version    int               // version of the store's contents
+	held       map[string]*actor // the actor that has claimed a resource
+	lost       int               // claims that were lost, each of which may repeat an effect
+	stored     []string          // events that were acknowledged
+	violations []string
+	table      strings.Builder
 }
 
 // actor is a delivery or a worker process. It runs only while the scheduler
 // waits for it.
 type actor struct {
-	name   string
-	resume chan bool   // false: the process dies
-	at     chan string // receives the place where it has stopped; closed at its end
-	place  string      // the place; "" after its end
-	dead   bool
-	idleAt int // the version of the store at which it found nothing to do, or -1
+	name    string
+	resume  chan bool   // false means that the process crashes
+	at      chan string // the places where it stops; closed at its end
+	place   string      // where it has stopped; "" after its end
+	crashed bool
+	idleAt  int // the version of the store in which it found nothing to do, or -1
 
-	observed error // status of its last delivery
+	observed error // of its last delivery
 }
 
 // The places where actors stop.
@@ -139,30 +140,30 @@ const (
 	atSettle = "complete"
 )
 
-var errDied = fmt.Errorf("the process has died: %w", webhook.ErrClaimLost)
+var errCrashed = fmt.Errorf("the process has crashed: %w", webhook.ErrClaimLost)
 
-// stopAt waits until the actor may continue. Other goroutines of a process that has
-// died get the error at once.
+// stopAt waits until the actor may continue. In a process that has crashed, its
+// goroutines get the error immediately.
 func (a *actor) stopAt(place string) error {
-	if a.dead {
-		return errDied
+	if a.crashed {
+		return errCrashed
 	}
 	a.at <- place
 	if !<-a.resume {
-		a.dead = true
-		return errDied
+		a.crashed = true
+		return errCrashed
 	}
 	return nil
 }
 
 func (a *actor) stop() {
 	if a.place != "" {
-		a.goOn(false)
+		a.proceed(false)
 	}
 }
 
-// goOn lets the actor run to its next stop.
-func (a *actor) goOn(alive bool) {
+// proceed lets the actor run to its next stop, or crash.
+func (a *actor) proceed(alive bool) {
 	a.resume <- alive
 	a.place = <-a.at
 }
@@ -216,7 +217,7 @@ func (p *play) deliver(ctx context.Context, a *actor, d *Delivery) {
 	}
 	response := p.receiver(a).Receive(ctx, sent) //nolint:contextcheck // webhook.New takes none
 	switch {
-	case a.dead:
+	case a.crashed:
 	case d.Event == "" && response.Status == http.StatusOK:
 		p.fail("a forged delivery was accepted: " + d.Name)
 	case d.Event != "" && response.Status != http.StatusOK:
@@ -226,14 +227,14 @@ func (p *play) deliver(ctx context.Context, a *actor, d *Delivery) {
 	}
 }
 
-// work handles the due events one by one. A process that has died restarts.
+// work handles the due events one by one. A process that has crashed restarts.
 func (p *play) work(ctx context.Context, a *actor) {
 	for a.place != atClaim { // or the run is over
-		a.dead = false
+		a.crashed = false
 		rx := p.receiver(a) //nolint:contextcheck // webhook.New takes none
-		for !a.dead {
-			if _, _, err := rx.Work(ctx, "next"); err != nil && !a.dead {
-				p.fail("a worker: " + err.Error())
+		for !a.crashed {
+			if _, _, err := rx.Work(ctx, "next"); err != nil && !a.crashed {
+				p.fail("a worker failed: " + err.Error())
 				return
 			}
 		}
@@ -258,8 +259,8 @@ func (p *play) step() bool {
 	return true
 }
 
-// moves returns the possible next steps; the first is that the last actor
-// continues.
+// moves returns the possible next steps. In the first one, the last actor continues
+// if it can.
 func (p *play) moves() (moves []func()) {
 	actors := slices.Clone(p.actors)
 	if i := slices.Index(actors, p.last); i > 0 {
@@ -267,12 +268,12 @@ func (p *play) moves() (moves []func()) {
 	}
 	for _, a := range actors {
 		if a.place != "" && (a.place != atClaim || a.idleAt != p.version) {
-			moves = append(moves, func() { p.goOn(a) })
+			moves = append(moves, func() { p.proceed(a) })
 		}
 	}
 	for _, a := range actors {
-		if (a.place == atEffect || a.place == atSettle) && p.limits.Deaths > 0 {
-			moves = append(moves, func() { p.die(a) })
+		if (a.place == atEffect || a.place == atSettle) && p.limits.Crashes > 0 {
+			moves = append(moves, func() { p.crash(a) })
 		}
 	}
 	if len(p.held) > 0 && p.limits.Expiries > 0 {
@@ -281,37 +282,37 @@ func (p *play) moves() (moves []func()) {
 			p.expire()
 		})
 	}
-	if len(moves) == 0 && len(p.held) > 0 { // includes the claims of dead processes
+	if len(moves) == 0 && len(p.held) > 0 { // including the claims of crashed processes
 		moves = append(moves, p.expire)
 	}
 	return moves
 }
 
-func (p *play) goOn(a *actor) {
+func (p *play) proceed(a *actor) {
 	p.last = a
 	fmt.Fprintf(&p.table, "  %-22s %s\n", a.name, a.place)
 	if a.place != atClaim {
 		p.version++
 	}
-	a.goOn(true)
+	a.proceed(true)
 }
 
-func (p *play) die(a *actor) {
-	p.limits.Deaths--
-	fmt.Fprintf(&p.table, "  %-22s dies before: %s\n", a.name, a.place)
+func (p *play) crash(a *actor) {
+	p.limits.Crashes--
+	fmt.Fprintf(&p.table, "  %-22s crashes before: %s\n", a.name, a.place)
 	p.version++
-	a.goOn(false)
+	a.proceed(false)
 }
 
 func (p *play) expire() {
-	fmt.Fprintf(&p.table, "  %-22s\n", "every lease runs out")
+	fmt.Fprintf(&p.table, "  %-22s\n", "all leases expire")
 	if err := p.world.Expire(); err != nil {
 		p.fail(err.Error())
 	}
-	p.spoiled += len(p.held)
+	p.lost += len(p.held)
 	clear(p.held)
 	p.version++
-	for _, a := range p.actors { // the process that takes over continues
+	for _, a := range p.actors { // an idle process continues and takes over
 		if a.place == atClaim {
 			p.last = a
 			break
@@ -326,11 +327,11 @@ func (p *play) release(a *actor, c *webhook.Claim) {
 		delete(p.held, c.Resource)
 	case nil: // its lease expired, and no process has claimed the event since
 	default:
-		p.fail(a.name + " has completed an event that another one has claimed")
+		p.fail(a.name + " completed an event that another process has claimed")
 	}
 }
 
-func (p *play) fail(text string) { p.wrong = append(p.wrong, text) }
+func (p *play) fail(text string) { p.violations = append(p.violations, text) }
 
 // check compares the effects with the deliveries.
 func (p *play) check(ctx context.Context) {
@@ -338,16 +339,16 @@ func (p *play) check(ctx context.Context) {
 	if err != nil {
 		p.fail(err.Error())
 	}
-	most := 1
+	maxWrites := 1
 	if !p.world.Exact() {
-		most += p.spoiled
+		maxWrites += p.lost
 	}
 	for name, n := range effects {
 		if !slices.ContainsFunc(p.scenario.Deliveries, func(d Delivery) bool { return d.Event == name }) {
 			p.fail("an effect without an event: " + name)
 		}
-		if n > most {
-			p.fail(fmt.Sprintf("%s happened %d times", name, n))
+		if n > maxWrites {
+			p.fail(fmt.Sprintf("the effect %s was written %d times", name, n))
 		}
 	}
 	for _, event := range p.stored {
@@ -362,8 +363,8 @@ func (p *play) check(ctx context.Context) {
 	}
 }
 
-// steppedStore is the store of one process. It stops the process before calls
-// that change the store.
+// steppedStore is the store of one process. It stops the process before every call
+// that changes the store.
 type steppedStore struct {
 	webhook.Store
 
@@ -371,11 +372,11 @@ type steppedStore struct {
 	a *actor
 }
 
-// Durable reports true: Inbox mode requires it, and the store outlives its
-// processes.
+// Durable returns true, because Inbox mode requires it and the store survives
+// crashes.
 func (s *steppedStore) Durable() bool { return true }
 
-// Purge does nothing: it is not part of the interleavings.
+// Purge does nothing, because it is not part of the interleavings.
 func (s *steppedStore) Purge(context.Context) (webhook.Purged, error) { return webhook.Purged{}, nil }
 
 // Put stores a delivery's event.
@@ -386,7 +387,7 @@ func (s *steppedStore) Put(ctx context.Context, rec webhook.Record) (webhook.Ent
 	return s.Store.Put(ctx, rec)
 }
 
-// Claim takes the next event, whatever the key.
+// Claim claims the next event, whatever its key.
 func (s *steppedStore) Claim(ctx context.Context, _ string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	if err := s.a.stopAt(atClaim); err != nil {
 		return nil, webhook.Entry{}, err
@@ -399,7 +400,7 @@ func (s *steppedStore) Claim(ctx context.Context, _ string, lease time.Duration)
 	c := claims[0]
 	s.p.version++
 	if other := s.p.held[c.Resource]; other != nil {
-		s.p.fail(s.a.name + " and " + other.name + " have events of one resource")
+		s.p.fail(s.a.name + " and " + other.name + " have claimed events of the same resource")
 	}
 	s.p.held[c.Resource] = s.a
 	return c, webhook.Entry{}, nil
@@ -417,10 +418,10 @@ func (s *steppedStore) Complete(ctx context.Context, c *webhook.Claim) error {
 	return err
 }
 
-// Retry schedules an event again.
+// Retry schedules an event for another attempt.
 func (s *steppedStore) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
-	if s.a.dead {
-		return errDied
+	if s.a.crashed {
+		return errCrashed
 	}
 	err := s.Store.Retry(ctx, c, delay, reason)
 	if !errors.Is(err, webhook.ErrClaimLost) {

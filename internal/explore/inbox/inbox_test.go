@@ -21,7 +21,7 @@ import (
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
-// memory is an in-memory world with the schedule's clock.
+// memory is an in-memory world with a clock of its own.
 type memory struct {
 	store   webhook.Store
 	now     time.Time
@@ -57,18 +57,18 @@ func (w *memory) Handler(name func(*webhook.TransactionEvent) string) func(conte
 
 func scenarios(t *testing.T) []inbox.Scenario {
 	t.Helper()
-	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // the store is older than its events
+	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // later than the clock of the store
 	list, err := inbox.Scenarios(t.Context(), gw)
 	require.NoError(t, err)
 	return list
 }
 
-// TestEveryInterleavingOfTheInbox: in every interleaving, an acknowledged
-// event is handled, and exactly once if no process died and no lease expired;
-// a forged event is never handled.
+// TestEveryInterleavingOfTheInbox checks that in every interleaving an acknowledged
+// event is handled, exactly once if no process crashes and no lease expires, and
+// that a forged event is never handled.
 func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	t.Parallel()
-	limits := inbox.Limits{Turns: 2, Deaths: 1, Expiries: 1}
+	limits := inbox.Limits{Turns: 2, Crashes: 1, Expiries: 1}
 	if os.Getenv("FULL_SIZE") != "" {
 		limits.Turns = 3
 	}
@@ -124,7 +124,7 @@ func (s endless) Next(ctx context.Context, limit int, _ time.Duration) ([]*webho
 	return s.Store.Next(ctx, limit, 1000*time.Hour)
 }
 
-// TestEverySeededDefectOfAStoreIsFound proves that the properties can fail.
+// TestEverySeededDefectOfAStoreIsFound shows that the properties can fail.
 func TestEverySeededDefectOfAStoreIsFound(t *testing.T) {
 	t.Parallel()
 	list := scenarios(t)
@@ -132,11 +132,11 @@ func TestEverySeededDefectOfAStoreIsFound(t *testing.T) {
 		finds  string
 		around func(webhook.Store) webhook.Store
 	}{
-		{"happened 2 times", func(s webhook.Store) webhook.Store { return forgetful{s} }},
+		{"was written 2 times", func(s webhook.Store) webhook.Store { return forgetful{s} }},
 		{"an acknowledged event was lost", func(s webhook.Store) webhook.Store { return hasty{s} }},
 		{"the inbox is not empty", func(s webhook.Store) webhook.Store { return endless{s} }},
 	} {
-		limits := inbox.Limits{Turns: 1, Deaths: 1}
+		limits := inbox.Limits{Turns: 1, Crashes: 1}
 		_, counterExample := inbox.Explore(t.Context(), list[0], limits, func() inbox.World { return broken{newMemory(), defect.around} })
 		t.Log(counterExample)
 		assert.Contains(t, counterExample, defect.finds)

@@ -15,7 +15,7 @@ import (
 func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
 	client := gw.Client()
 	ids := map[string]string{}
-	for order, happens := range map[string]func(id string) error{
+	for order, change := range map[string]func(id string) error{
 		"order-1": gw.Transactions.Pay, "order-2": gw.Transactions.Pay, "order-3": gw.Transactions.Cancel,
 	} {
 		tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
@@ -23,10 +23,10 @@ func Scenarios(ctx context.Context, gw *mockserver.Server) ([]Scenario, error) {
 			Products: []gateway.Product{{Name: "Mug", Price: 1990}},
 		})
 		if err == nil {
-			err = happens(tx.ID)
+			err = change(tx.ID)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("inbox: the scenarios: %w", err)
+			return nil, fmt.Errorf("inbox: creating the transactions of the scenarios: %w", err)
 		}
 		ids[order] = tx.ID
 	}
