@@ -1,6 +1,6 @@
-// Package journal records the latest requests and responses. Everything that it
-// shows is masked: no key, no session or card token, no document number, no card
-// data.
+// Package journal records the latest requests and responses. The entries that it
+// returns are masked: they contain no keys, session tokens, card tokens, document
+// numbers or card data.
 package journal
 
 import (
@@ -39,9 +39,9 @@ type Journal struct {
 	keys *regexp.Regexp
 
 	mu    sync.Mutex
-	list  []*record // the oldest first
+	list  []*record // oldest first
 	bytes int64     // the approximate size of list
-	count uint64    // requests so far
+	total uint64    // requests so far
 
 	statuses map[int]uint64 // requests by response status
 }
@@ -57,7 +57,7 @@ func New(cfg Config) *Journal {
 	return &Journal{cfg: cfg, keys: events.Keys(), statuses: map[int]uint64{}}
 }
 
-// record is a request as it arrived: not masked, and never shown.
+// record is a request and its response, not masked. It is never shown.
 type record struct {
 	id       uint64
 	at       time.Time
@@ -88,7 +88,7 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 		rec.reader = reader{r.Body, &rec.body}
 		rec.writer = writer{ResponseWriter: w, rec: rec}
 		r.Body = &rec.reader
-		defer func() { // a broken connection arrives as a panic
+		defer func() { // deferred, since a handler breaks a connection by panicking
 			rec.duration = time.Since(began)
 			r.Body = rec.reader.ReadCloser
 			rec.reader, rec.writer = reader{}, writer{}
@@ -106,29 +106,29 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 func (j *Journal) add(rec *record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.count++
-	rec.id = j.count
+	j.total++
+	rec.id = j.total
 	j.statuses[rec.status]++
 	rec.size = rec.bytes()
 	j.list = append(j.list, rec)
-	j.take(rec.size)
+	j.count(rec.size)
 	part, n := j.cfg.Memory.Part(8), 0
 	for ; n < len(j.list)-1 && (len(j.list)-n > j.cfg.Size || j.bytes > part); n++ {
-		j.take(-j.list[n].size)
+		j.count(-j.list[n].size)
 		j.list[n] = nil
 	}
 	j.list = j.list[n:] // append occasionally moves the remaining entries to a new array
 }
 
-// take updates the counted memory.
-func (j *Journal) take(n int64) {
+// count updates the size of the journal by n bytes.
+func (j *Journal) count(n int64) {
 	j.bytes += n
 	j.cfg.Memory.Add(n)
 }
 
-// bytes returns the approximate size of a record.
+// bytes returns the approximate size of the record.
 func (r *record) bytes() int64 {
-	n := int(unsafe.Sizeof(*r)) + cap(r.body.kept) + cap(r.response.kept) + len(r.request.RequestURI) + len(r.fault)
+	n := int(unsafe.Sizeof(*r)) + cap(r.body.head) + cap(r.response.head) + len(r.request.RequestURI) + len(r.fault)
 	if u := r.request.URL; u != nil {
 		n += int(unsafe.Sizeof(*u)) + len(u.Path) + len(u.RawPath) + len(u.RawQuery)
 	}
@@ -143,10 +143,11 @@ func (r *record) bytes() int64 {
 	return int64(n)
 }
 
-// perHeader is the approximate size of a header besides its strings.
+// perHeader is the approximate size of a header without its strings.
 const perHeader = 80
 
-// Statuses counts all requests so far by response status, 0 if none was sent.
+// Statuses counts all requests so far by response status, which is 0 if there was no
+// response.
 func (j *Journal) Statuses() map[int]uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -160,17 +161,17 @@ func (j *Journal) Clear(account string) {
 	j.list = slices.DeleteFunc(j.list, func(rec *record) bool {
 		gone := account == "" || j.cfg.Account(&rec.request) == account
 		if gone {
-			j.take(-rec.size)
+			j.count(-rec.size)
 		}
 		return gone
 	})
 }
 
-// Entry is a request and its response, masked: the fields of mockserver.Request.
+// Entry is a masked request and its response. It has the fields of mockserver.Request.
 type Entry struct {
-	ID             uint64    // counts the server's requests, from 1
+	ID             uint64    // the number of the request, from 1
 	At             time.Time // on the virtual clock
-	Operation      string    // "transactions.create"; "" if the interface has none
+	Operation      string    // "transactions.create"; "" if it is not an operation of the API
 	Method         string
 	Path           string
 	Query          string
@@ -184,8 +185,7 @@ type Entry struct {
 	Broken         bool          // the connection broke before the end of the response
 }
 
-// Entries lists the requests of an account, or for "" all of them, the oldest
-// first, masked.
+// Entries lists the masked requests of an account, oldest first. "" means all accounts.
 func (j *Journal) Entries(account string) []Entry {
 	j.mu.Lock()
 	records := slices.Clone(j.list)
@@ -221,22 +221,22 @@ func (j *Journal) entry(rec *record) Entry {
 
 // capture records the beginning of a body.
 type capture struct {
-	kept []byte
+	head []byte
 	size int
 }
 
 func (c *capture) expect(length int64) {
-	if length = min(length, maxBody); length > int64(cap(c.kept)) {
-		c.kept = make([]byte, 0, length)
+	if length = min(length, maxBody); length > int64(cap(c.head)) {
+		c.head = make([]byte, 0, length)
 	}
 }
 
 func (c *capture) add(b []byte) {
 	c.size += len(b)
-	c.kept = append(c.kept, b[:min(len(b), maxBody-len(c.kept))]...)
+	c.head = append(c.head, b[:min(len(b), maxBody-len(c.head))]...)
 }
 
-func (c *capture) whole() bool { return c.size == len(c.kept) }
+func (c *capture) complete() bool { return c.size == len(c.head) }
 
 type reader struct {
 	io.ReadCloser
@@ -257,10 +257,10 @@ type writer struct {
 	rec *record
 }
 
-// Unwrap is for http.ResponseController and resets.
+// Unwrap gives http.ResponseController and the faults access to the connection.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// NoteFault records which fault hit the request.
+// NoteFault records the fault that was injected.
 func (w *writer) NoteFault(text string) { w.rec.fault = text }
 
 func (w *writer) WriteHeader(status int) {
@@ -268,7 +268,7 @@ func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// note records the head of the response, once.
+// note records the status and header of the response, once.
 func (w *writer) note(status int) {
 	rec := w.rec
 	if rec.status != 0 || status < http.StatusOK {

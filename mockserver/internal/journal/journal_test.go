@@ -82,7 +82,7 @@ func TestEntries(t *testing.T) {
 	assert.Empty(t, j.Entries("sk_test_other"))
 }
 
-// Members whose values are always hidden, by name.
+// The values of these members are always hidden.
 func TestSecretMembers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -122,7 +122,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		"basic":                      {exchange{header: map[string]string{"Authorization": "Basic " + basic}, response: `{"detail":"basickey"}`}, []string{basic, "sk_test_basickey"}},
 		"cookie":                     {exchange{header: map[string]string{"Cookie": "sid=abcdef; b=2"}}, []string{"abcdef"}},
 		"one is a prefix of another": {exchange{body: `{"secret":"secret1","password":"secret1-tail99","note":"secret1-tail99"}`}, []string{"tail99"}},
-		"odd authorization": {
+		"authorization without a scheme": {
 			exchange{header: map[string]string{"Authorization": "sk_test_naked123"}}, []string{"naked123"},
 		},
 		"key in a path":       {exchange{method: "GET", path: "/v2/transactions/sk_live_oops12"}, []string{"oops12"}},
@@ -155,7 +155,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		"escaped value":       {exchange{body: `{"document":{"number":"1234567890\u0039"},"note":"1234567890\u0039"}`}, []string{"12345678909", `1234567890\u0039`}},
 		"html":                {exchange{response: `<p>12345678909</p>`}, []string{"12345678909"}},
 		"long body":           {exchange{body: `{"x":"` + strings.Repeat("y", 1<<17) + `","document":"12345678909"}`}, []string{"12345678909"}},
-		"cut body":            {exchange{body: `{"document":"12345678909","x":"` + strings.Repeat("y", 1<<17) + `"}`}, []string{"12345678909"}},
+		"truncated body":      {exchange{body: `{"document":"12345678909","x":"` + strings.Repeat("y", 1<<17) + `"}`}, []string{"12345678909"}},
 		"secret of a webhook": {exchange{body: `{"url":"https://x.test","secret":"whsec_123456"}`}, []string{"whsec_123456"}},
 		"token twice":         {exchange{body: `{"a":"pgpm_again12 pgpm_again12"}`}, []string{"again12"}},
 	}
@@ -185,7 +185,7 @@ func TestNonSecretValuesAreShown(t *testing.T) {
 	assert.Equal(t, "document_number=***&email=ana%40shop.test&page=1", e.Query)
 	assert.Equal(t, "Bearer ***", e.Header.Get("Authorization"))
 	assert.Empty(t, e.Response)
-	assert.Equal(t, http.StatusOK, e.Status, "if the handler sets none")
+	assert.Equal(t, http.StatusOK, e.Status, "the handler sets none")
 	do(t, j, exchange{body: "x=1", response: "<html>"})
 	e = j.Entries("")[1]
 	assert.Equal(t, "(3 bytes that are not JSON)", e.Body)
@@ -193,14 +193,14 @@ func TestNonSecretValuesAreShown(t *testing.T) {
 	do(t, j, exchange{header: map[string]string{"Authorization": "Basic eDp5"}, body: `{"number":"5","token":null,"secret":true}`})
 	e = j.Entries("")[2]
 	assert.Equal(t, "Basic ***", e.Header.Get("Authorization"))
-	assert.JSONEq(t, `{"number":"5","token":null,"secret":true}`, e.Body, "in a document it is hidden; these are not secret")
+	assert.JSONEq(t, `{"number":"5","token":null,"secret":true}`, e.Body, "a number is hidden in documents only; null and true are not secret")
 	do(t, j, exchange{method: "GET", path: "/v2/x?a=%zz"})
 	assert.Equal(t, "(malformed)", j.Entries("")[3].Query)
 	do(t, j, exchange{body: `"` + strings.Repeat("y", 1<<17) + `"`})
 	assert.Equal(t, "(131074 bytes, too long to be shown)", j.Entries("")[4].Body)
 }
 
-func TestTheRingForgetsTheOldest(t *testing.T) {
+func TestOldestEntriesAreDropped(t *testing.T) {
 	t.Parallel()
 	j := newJournal(3)
 	for i := range 7 {
@@ -223,17 +223,17 @@ func TestTheRingForgetsTheOldest(t *testing.T) {
 	assert.Len(t, j.Entries(""), 1)
 }
 
-// TestReusedEntriesKeepNothingOfOldRequests fills a ring of size one with large
+// TestEntriesContainNothingOfOlderRequests fills a ring of size one with large
 // requests and then with an empty one.
-func TestReusedEntriesKeepNothingOfOldRequests(t *testing.T) {
+func TestEntriesContainNothingOfOlderRequests(t *testing.T) {
 	t.Parallel()
 	j := newJournal(1)
-	rich := exchange{
+	large := exchange{
 		method: "POST", path: "/v2/transactions?a=b", header: map[string]string{"apiKey": "sk_test_mine", "X-Request-Id": "req_1"},
 		body: `{"amount":1}`, status: 500, response: `{"title":"x"}`,
 	}
-	loud := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Loud", "1")
+	faulty := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Faulty", "1")
 		w.Header().Set("Retry-After", "7")
 		if n, ok := w.(interface{ NoteFault(text string) }); ok {
 			n.NoteFault("reset-before")
@@ -241,9 +241,9 @@ func TestReusedEntriesKeepNothingOfOldRequests(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	for range 50 {
-		do(t, j, rich)
+		do(t, j, large)
 		assert.Panics(t, func() {
-			loud.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPut, "/loud", strings.NewReader("1234567890")))
+			faulty.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPut, "/faulty", strings.NewReader("1234567890")))
 		})
 	}
 	j.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).
@@ -255,15 +255,15 @@ func TestReusedEntriesKeepNothingOfOldRequests(t *testing.T) {
 	}, e)
 }
 
-// TestListedEntriesDoNotChange overwrites the ring while it is listed.
+// TestListedEntriesDoNotChange overwrites the ring while its entries are listed.
 func TestListedEntriesDoNotChange(t *testing.T) {
 	t.Parallel()
-	var turn func()
+	var overwrite func()
 	j := journal.New(journal.Config{
 		Size: 4,
 		Now:  func() time.Time { return start },
 		Operation: func(*http.Request) string {
-			turn()
+			overwrite()
 			return ""
 		},
 		Account: func(*http.Request) string { return "" },
@@ -272,7 +272,7 @@ func TestListedEntriesDoNotChange(t *testing.T) {
 		text := `{"path":"` + path + `"}`
 		do(t, j, exchange{method: "GET", path: path, body: text, response: text})
 	}
-	turn = func() {
+	overwrite = func() {
 		for range 20 {
 			record("/later")
 		}
@@ -289,9 +289,9 @@ func TestListedEntriesDoNotChange(t *testing.T) {
 	}
 }
 
-// TestTheBodyStaysReadable reads what the handler has not read, as a middleware
-// outside the journal may.
-func TestTheBodyStaysReadable(t *testing.T) {
+// TestTheRestOfTheBodyStaysReadable reads what the handler has not read, as middleware
+// around the journal may.
+func TestTheRestOfTheBodyStaysReadable(t *testing.T) {
 	t.Parallel()
 	j := newJournal(1)
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("left"))
@@ -314,7 +314,7 @@ func TestDurationIsWallTime(t *testing.T) {
 	})
 }
 
-func TestBrokenConnectionsAreSeen(t *testing.T) {
+func TestBrokenConnectionsAreRecorded(t *testing.T) {
 	t.Parallel()
 	j := newJournal(0)
 	h := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -354,12 +354,12 @@ func TestFindAndNearMisses(t *testing.T) {
 	assert.Equal(t, []string{"POST /v2/transaction"}, paths(j.NearMisses("", "POST /v2/transactions")))
 	assert.Equal(t, []string{"PUT /v2/transactions/1/refund"}, paths(j.NearMisses("", "POST /v2/transactions/{id}/refund"))[:1])
 	assert.Equal(t, []string{"POST /v2/transactions"}, paths(j.NearMisses("", "transaction.create")))
-	assert.Equal(t, []string{"POST /v2/transaction", "POST /v2/transactions"}, paths(j.NearMisses("", "/v2/transactio")), "the nearest first")
+	assert.Equal(t, []string{"POST /v2/transaction", "POST /v2/transactions"}, paths(j.NearMisses("", "/v2/transactio")), "closest first")
 	assert.Equal(t, "PUT /v2/transactions/1/refund", paths(j.NearMisses("", "/v2/transactions/*/refunds"))[0], "a path parameter is not a difference")
 	require.Empty(t, j.NearMisses("", "GET /v1/account/balance"))
 	for range 4 {
 		do(t, j, exchange{method: "GET", path: "/a/b"})
 	}
-	assert.Len(t, j.NearMisses("", "/a/bcde"), 3, "at most three, at most three letters away")
+	assert.Len(t, j.NearMisses("", "/a/bcde"), 3, "at most three entries, at an edit distance of at most three")
 	assert.Empty(t, j.NearMisses("", "/a/bcdef"))
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/gateway-go/gateway/internal/masking"
 )
 
-// Latest lists up to n requests of an account, the newest first, masked, and
-// reports whether there are more. "" is every account. Match gets a masked
-// entry; nil matches all.
+// Latest lists up to n masked requests of an account, newest first, and reports
+// whether there are more. "" means all accounts. match gets masked entries; nil
+// matches all.
 func (j *Journal) Latest(account string, n int, match func(*Entry) bool) (list []Entry, more bool) {
 	return j.latest(account, n, func(*record) bool { return true }, match)
 }
 
-// Mentioning is [Journal.Latest] for requests whose path, body or response
-// contains a string, such as the id of a resource.
+// Mentioning is like [Journal.Latest], for the requests whose path, body or response
+// contains a string such as the id of a resource.
 func (j *Journal) Mentioning(account string, n int, text string) (list []Entry, more bool) {
 	return j.latest(account, n, func(rec *record) bool {
-		return strings.Contains(rec.request.URL.Path, text) || bytes.Contains(rec.body.kept, []byte(text)) ||
-			bytes.Contains(rec.response.kept, []byte(text))
+		return strings.Contains(rec.request.URL.Path, text) || bytes.Contains(rec.body.head, []byte(text)) ||
+			bytes.Contains(rec.response.head, []byte(text))
 	}, nil)
 }
 
@@ -47,7 +47,7 @@ func (j *Journal) latest(account string, n int, has func(*record) bool, match fu
 	return list, false
 }
 
-// Entry returns one request of an account, masked; "" is any account.
+// Entry returns one masked request of an account; "" means any account.
 func (j *Journal) Entry(account string, id uint64) (Entry, bool) {
 	j.mu.Lock()
 	i := slices.IndexFunc(j.list, func(rec *record) bool { return rec.id == id })

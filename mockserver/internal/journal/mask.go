@@ -15,16 +15,16 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// mask hides the secrets of one request: the values of certain members and headers,
-// and every other occurrence of these values.
+// mask hides the secrets of one request and its response: the values of certain
+// members and headers, and all other occurrences of these values.
 type mask struct {
 	keys    *regexp.Regexp
 	secrets []string
 }
 
-// shortest is the minimum length of a value to search for elsewhere: "x" occurs
-// everywhere.
-const shortest = 6
+// minLength is the minimum length of a secret to search for elsewhere. Shorter ones,
+// such as "x", occur in too many other texts.
+const minLength = 6
 
 // maskFor collects the secrets of a request.
 func maskFor(rec *record, keys *regexp.Regexp) *mask {
@@ -42,7 +42,7 @@ func maskFor(rec *record, keys *regexp.Regexp) *mask {
 		}
 	}
 	for _, c := range []*capture{&rec.body, &rec.response} {
-		_, _ = masking.Rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
+		_, _ = masking.Rewrite(c.head, func(path []string, t jsontext.Token) jsontext.Token {
 			if masking.Member(path, t) {
 				m.add(t.String())
 			}
@@ -56,11 +56,11 @@ func maskFor(rec *record, keys *regexp.Regexp) *mask {
 
 func (m *mask) add(secrets ...string) {
 	for _, s := range secrets {
-		if len(s) < shortest {
+		if len(s) < minLength {
 			continue
 		}
 		m.secrets = append(m.secrets, s, url.QueryEscape(s), url.PathEscape(s))
-		if digits := spec.OnlyDigits(s); digits != s && len(digits) >= shortest {
+		if digits := spec.OnlyDigits(s); digits != s && len(digits) >= minLength {
 			m.secrets = append(m.secrets, digits)
 		}
 	}
@@ -126,7 +126,7 @@ func (m *mask) header(h http.Header) http.Header {
 	return shown
 }
 
-// value returns a header's value; of a credential only its scheme.
+// value returns the masked value of a header. A credential keeps only its scheme.
 func (m *mask) value(name, v string) string {
 	if !masking.Header(name) {
 		return m.text(spec.MaskCardNumbers(v))
@@ -142,14 +142,14 @@ func (m *mask) body(c *capture) string {
 	if c.size == 0 {
 		return ""
 	}
-	shown, err := masking.Rewrite(c.kept, func(path []string, t jsontext.Token) jsontext.Token {
+	shown, err := masking.Rewrite(c.head, func(path []string, t jsontext.Token) jsontext.Token {
 		if masking.Member(path, t) {
 			return jsontext.String(masking.Masked)
 		}
 		return t
 	})
 	switch {
-	case !c.whole():
+	case !c.complete():
 		return fmt.Sprintf("(%d bytes, too long to be shown)", c.size)
 	case err != nil:
 		return fmt.Sprintf("(%d bytes that are not JSON)", c.size)

@@ -7,8 +7,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
-// Find lists the requests that match a pattern, the oldest first; see
-// [Request.Matches] of package faults. "" matches all.
+// Find lists the requests that match a pattern, oldest first; see
+// [faults.Request.Matches]. "" matches all.
 func (j *Journal) Find(account, pattern string) []Entry {
 	return slices.DeleteFunc(j.Entries(account), func(e Entry) bool { return !e.Matches(pattern) })
 }
@@ -21,8 +21,8 @@ func (e *Entry) Matches(pattern string) bool {
 // maxNear is the maximum number of near misses.
 const maxNear = 3
 
-// NearMisses lists the requests that a pattern almost matches, the nearest
-// first: another method, a mistyped path, a similar operation.
+// NearMisses lists the requests that a pattern almost matches, closest first: those
+// with another method, a mistyped path or a similar operation.
 func (j *Journal) NearMisses(account, pattern string) []Entry {
 	type miss struct {
 		Entry
@@ -46,8 +46,8 @@ func (j *Journal) NearMisses(account, pattern string) []Entry {
 	return near
 }
 
-// distance is the edit distance between a pattern and a request in the
-// pattern's form.
+// distance returns the edit distance between a pattern and the part of the request
+// that the pattern describes.
 func (e *Entry) distance(pattern string) int {
 	method, path, found := strings.Cut(pattern, " ")
 	switch {
@@ -60,7 +60,8 @@ func (e *Entry) distance(pattern string) int {
 	}
 }
 
-// likeTemplate replaces a path's elements by the parameters of the template.
+// likeTemplate replaces the elements of a path that are parameters in the template
+// with these parameters.
 func likeTemplate(template, path string) string {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	for i := range min(len(want), len(got)) {
@@ -71,7 +72,7 @@ func likeTemplate(template, path string) string {
 	return strings.Join(got, "/")
 }
 
-// editDistance is Levenshtein's.
+// editDistance returns the Levenshtein distance of two strings.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for i := range row {

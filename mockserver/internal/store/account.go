@@ -8,22 +8,23 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// Account is the account of one key.
+// Account is a handle on the account of one API key.
 type Account struct {
 	*core
 
 	changed func() // called under the lock when a commit changed something
 	cause   Cause  // of the commits
 
-	// draft collects the changes of a handle that [Account.Once] has given out,
-	// which holds the lock. Nil: every change is committed at once.
+	// draft is the change so far if this is the handle of a call of [Account.Once],
+	// which holds the lock and commits it at the end. If it is nil, every change is
+	// committed immediately.
 	draft *engine.Change
 
 	dry bool // nothing is committed
 }
 
-// Observed returns the same account, which calls changed for each commit made
-// through it.
+// Observed returns a handle on the same account that calls changed for each commit
+// made through it.
 func (a *Account) Observed(changed func()) *Account {
 	return &Account{core: a.core, changed: changed, cause: a.cause}
 }
@@ -34,14 +35,14 @@ type Cause struct {
 	RequestID string // "" if it is not a request
 }
 
-// CausedBy returns the same account, with a cause for the commits that are made
+// CausedBy returns a handle on the same account with a cause for the commits made
 // through it.
 func (a *Account) CausedBy(c Cause) *Account {
 	return &Account{core: a.core, changed: a.changed, cause: c, dry: a.dry}
 }
 
-// DryRun returns the same account for testing a transition: [Account.Apply]
-// runs it and discards the change.
+// DryRun returns a handle on the same account for testing transitions:
+// [Account.Apply] runs them and discards their changes.
 func (a *Account) DryRun() *Account { return &Account{core: a.core, dry: true} }
 
 // core is an account, shared by all of its handles.
@@ -52,7 +53,7 @@ type core struct {
 	mu   sync.RWMutex
 	data Data
 	ids  IDs
-	due  bool // a commit has set a timer that is due at once
+	due  bool // a commit has set a timer that is already due
 }
 
 // Data is the content of an account. It may be used only within [Account.View]
@@ -68,9 +69,9 @@ type Data struct {
 	Products      Table[engine.CatalogProduct]
 	Sessions      Table[engine.Session]
 
-	Integration *engine.Integration // nil before it is configured
+	Integration *engine.Integration // nil until it is configured
 	Balance     int64               // cents
-	Days        []Day               // movements of the balance, the latest day last
+	Days        []Day               // movements of the balance, latest day last
 	spent       map[string]struct{}
 	responses   responses
 }
@@ -96,8 +97,8 @@ func newData(opening int64) Data {
 	}
 }
 
-// unlock ends a change. Timers that it made due fire now, and not only when a
-// manual clock is advanced.
+// unlock releases the lock after a change. Timers that the change has set and that
+// are already due fire now rather than at the next advance of a manual clock.
 func (a *core) unlock() {
 	due := a.due
 	a.due = false
@@ -107,8 +108,8 @@ func (a *core) unlock() {
 	}
 }
 
-// View calls read with a consistent view of the account. Records may be kept
-// after the call, tables may not.
+// View calls read with a consistent view of the account. Resources may be used after
+// the call, tables may not.
 func (a *Account) View(read func(d *Data)) {
 	if a.draft == nil {
 		a.mu.RLock()
@@ -172,9 +173,9 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	if refusal != nil {
 		return refusal
 	}
-	moves := a.moves(c)
+	changes := a.statusChanges(c)
 	a.store.cfg.Memory.Add(a.data.put(c))
-	a.emit(moves, fired)
+	a.emit(changes, fired)
 	if a.changed != nil && !c.Empty() {
 		a.changed()
 	}
@@ -183,7 +184,8 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	return nil
 }
 
-// persist gives a commit to the outbox and returns what sends its webhooks.
+// persist saves a commit in the outbox and returns the function that sends its
+// webhooks.
 func (a *Account) persist(c Commit) (send func(), refusal *engine.Refusal) {
 	out := a.store.cfg.Outbox
 	if out == nil {

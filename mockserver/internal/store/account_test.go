@@ -17,9 +17,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// X7 under load: of 50 creates with one reference exactly one wins, and all
-// others get its id.
-func TestOneWinner(t *testing.T) {
+// Row X7 under load: of 50 creates with the same reference, exactly one succeeds, and
+// all others get its id.
+func TestConcurrentCreatesWithOneReference(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
 	var (
@@ -31,24 +31,24 @@ func TestOneWinner(t *testing.T) {
 	for i := range 50 {
 		wg.Go(func() {
 			<-start
-			made, refusal := create(a, pixPayment("one"))
+			created, refusal := create(a, pixPayment("one"))
 			if lost[i] = refusal; refusal == nil {
-				assert.True(t, won.CompareAndSwap(nil, made), "two winners")
+				assert.True(t, won.CompareAndSwap(nil, created), "two winners")
 			}
 		})
 	}
 	close(start)
 	wg.Wait()
 	require.NotNil(t, won.Load())
-	refused := 0
+	rejected := 0
 	for _, refusal := range lost {
 		if refusal != nil {
-			refused++
+			rejected++
 			assert.Equal(t, engine.CodeDuplicateReference, refusal.Code)
 			assert.Equal(t, "/v2/transactions/"+won.Load().ID, refusal.Instance)
 		}
 	}
-	assert.Equal(t, 49, refused)
+	assert.Equal(t, 49, rejected)
 	a.View(func(d *store.Data) { assert.Equal(t, 1, d.Transactions.Len()) })
 }
 
@@ -68,15 +68,15 @@ func TestCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(func(c *store.Config) { c.Opening = 500 })
 	a := w.Account("sk_test_1")
-	made := mustCreate(t, a, pixPayment("one"))
-	assert.Equal(t, engine.Row{Seq: 1, Rev: 1}, made.Row)
-	paid, refusal := a.Transaction(made.ID, engine.Pay)
+	created := mustCreate(t, a, pixPayment("one"))
+	assert.Equal(t, engine.Row{Seq: 1, Rev: 1}, created.Row)
+	paid, refusal := a.Transaction(created.ID, engine.Pay)
 	require.Nil(t, refusal)
 	assert.Equal(t, engine.Row{Seq: 1, Rev: 2}, paid.Row)
-	assert.Equal(t, "pending", made.Status, "a reader's record stays as it was")
+	assert.Equal(t, "pending", created.Status, "a version that was read before does not change")
 
 	a.View(func(d *store.Data) {
-		assert.Same(t, paid, d.Transactions.Get(made.ID))
+		assert.Same(t, paid, d.Transactions.Get(created.ID))
 		assert.Same(t, paid, d.Transactions.ByRef("one"))
 		assert.Nil(t, d.Transactions.ByRef(""))
 		assert.Equal(t, int64(1500), d.Balance)
@@ -96,11 +96,11 @@ func TestARejectionChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
-	made := mustCreate(t, a, pixPayment("one"))
+	created := mustCreate(t, a, pixPayment("one"))
 	sent, used := len(w.sent), w.memory.Used()
-	_, refusal := a.Transaction(made.ID, engine.PassChallenge)
+	_, refusal := a.Transaction(created.ID, engine.PassChallenge)
 	require.NotNil(t, refusal)
-	a.View(func(d *store.Data) { assert.Same(t, made, d.Transactions.Get(made.ID)) })
+	a.View(func(d *store.Data) { assert.Same(t, created, d.Transactions.Get(created.ID)) })
 	assert.Len(t, w.sent, sent)
 	assert.Equal(t, used, w.memory.Used())
 }
@@ -128,17 +128,17 @@ func TestCardTimersFire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(func(c *store.Config) { c.AutoPay = time.Minute })
 	a := w.Account("sk_test_1")
-	made := map[string]*engine.Transaction{}
+	created := map[string]*engine.Transaction{}
 	for _, token := range []string{"pgct_ok", "pgct_3ds", "pgct_chargeback"} {
 		in := pixPayment(token)
 		in.Method, in.Token = "credit_card", token
-		made[token] = mustCreate(t, a, in)
+		created[token] = mustCreate(t, a, in)
 	}
 	require.NoError(t, w.clock.Advance(t.Context(), 24*time.Hour))
 	a.View(func(d *store.Data) {
-		assert.Equal(t, "paid", d.Transactions.Get(made["pgct_ok"].ID).Status)
-		assert.Equal(t, "canceled", d.Transactions.Get(made["pgct_3ds"].ID).Status)
-		assert.Equal(t, "chargedback", d.Transactions.Get(made["pgct_chargeback"].ID).Status)
+		assert.Equal(t, "paid", d.Transactions.Get(created["pgct_ok"].ID).Status)
+		assert.Equal(t, "canceled", d.Transactions.Get(created["pgct_3ds"].ID).Status)
+		assert.Equal(t, "chargedback", d.Transactions.Get(created["pgct_chargeback"].ID).Status)
 		assert.True(t, d.Spent("pgct_ok"))
 		assert.Equal(t, int64(1000), d.Balance)
 	})
@@ -162,12 +162,12 @@ func TestMemoryLimit(t *testing.T) {
 		first = d.Transactions.ByRef("order-0").ID
 	})
 	after, refusal := a.Transaction(first, engine.Cancel)
-	require.Nil(t, refusal, "operations that need no more memory still work")
+	require.Nil(t, refusal, "operations that don't need more memory still work")
 	assert.Equal(t, "canceled", after.Status)
 }
 
-// Any key opens an account: empty accounts count towards the limit too.
-func TestMemoryLimitOfAccounts(t *testing.T) {
+// Any key opens an account, so empty accounts count towards the limit too.
+func TestAccountsCountTowardsTheMemoryLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(func(c *store.Config) { c.Memory = memlimit.New(64 << 10) })
 	first, refusal := w.Open("sk_test_0")
@@ -187,22 +187,21 @@ func TestMemoryLimitOfAccounts(t *testing.T) {
 	assert.NotNil(t, w.Account("sk_test_own"), "internal access is not rejected")
 }
 
-// A change that can't be saved is not applied.
 func TestAChangeThatCannotBeSavedIsNotApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
-	made := mustCreate(t, a, pixPayment("one"))
-	require.Len(t, w.kept, 1)
-	assert.Equal(t, uint64(1), w.kept[0].Change.Transactions[0].Seq, "the outbox sees the place")
-	assert.NotEmpty(t, w.kept[0].Change.Events[0].ID, "and the event's id")
+	created := mustCreate(t, a, pixPayment("one"))
+	require.Len(t, w.commits, 1)
+	assert.Equal(t, uint64(1), w.commits[0].Change.Transactions[0].Seq, "the outbox gets the position")
+	assert.NotEmpty(t, w.commits[0].Change.Events[0].ID, "and the event's id")
 
-	w.fails = errors.New("disk full")
-	_, refusal := a.Transaction(made.ID, engine.Pay)
+	w.fail = errors.New("disk full")
+	_, refusal := a.Transaction(created.ID, engine.Pay)
 	require.NotNil(t, refusal)
 	assert.Equal(t, engine.CodeLogFailed, refusal.Code)
 	a.View(func(d *store.Data) {
-		assert.Equal(t, "pending", d.Transactions.Get(made.ID).Status)
+		assert.Equal(t, "pending", d.Transactions.Get(created.ID).Status)
 		assert.Zero(t, d.Balance)
 	})
 	assert.Len(t, w.sent, 2)
@@ -210,25 +209,25 @@ func TestAChangeThatCannotBeSavedIsNotApplied(t *testing.T) {
 
 // If the commit of a due timer fails, nothing changes and the timer is still
 // due.
-func TestATimerWhoseCommitFailsIsFiredAgain(t *testing.T) {
+func TestATimerFiresAgainAfterAFailedCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	a := w.Account("a")
-	made := mustCreate(t, a, pixPayment("one"))
-	w.fails = errors.New("disk full")
+	created := mustCreate(t, a, pixPayment("one"))
+	w.fail = errors.New("disk full")
 	err := w.clock.Advance(t.Context(), 25*time.Hour)
 	require.ErrorIs(t, err, clock.ErrFire)
 	require.ErrorContains(t, err, "disk full")
-	a.View(func(d *store.Data) { assert.Equal(t, "pending", d.Transactions.Get(made.ID).Status) })
+	a.View(func(d *store.Data) { assert.Equal(t, "pending", d.Transactions.Get(created.ID).Status) })
 	require.Len(t, w.clock.Timers(), 1)
 
-	w.fails = nil
+	w.fail = nil
 	require.NoError(t, w.clock.Advance(t.Context(), 0))
-	a.View(func(d *store.Data) { assert.Equal(t, "expired", d.Transactions.Get(made.ID).Status) })
+	a.View(func(d *store.Data) { assert.Equal(t, "expired", d.Transactions.Get(created.ID).Status) })
 }
 
-// A read that is stale on purpose shows the record before its last change, of
-// the latest 1024 that were changed.
+// Stale reads, which are a fault, return the version before the last change of the
+// 1024 resources that changed last.
 func TestBeforeTheLastChange(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
@@ -256,7 +255,7 @@ func TestBeforeTheLastChange(t *testing.T) {
 	}
 }
 
-// A record that one change creates and replaces counts once.
+// A resource that one change creates and replaces is counted once.
 func TestTwoVersionsInOneChange(t *testing.T) {
 	t.Parallel()
 	w, apart := newWorld(nil), newWorld(nil)

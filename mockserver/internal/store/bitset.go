@@ -2,8 +2,8 @@ package store
 
 import "math/bits"
 
-// bitset is a set of row positions. A word holds 64 of them, so that even a
-// search through a million rows reads 16 thousand words.
+// bitset is a set of row positions. A word holds 64 of them, so even a search
+// through a million rows reads only 16 thousand words.
 type bitset struct {
 	words []uint64
 	count int

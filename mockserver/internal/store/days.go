@@ -10,15 +10,15 @@ import (
 // Day is the movement of an account's balance on one day of the virtual clock,
 // in UTC.
 type Day struct {
-	At  time.Time // its beginning
+	At  time.Time // the beginning of the day
 	In  int64     // incoming cents
 	Out int64     // outgoing cents
 }
 
-// maxDays is how many days with movements an account remembers.
+// maxDays is how many days with movements an account stores.
 const maxDays = 400
 
-// book adds a change's effect on the balance to its day.
+// book adds the effect of a change on the balance to the day of the change.
 func (d *Data) book(c engine.Change) {
 	at := movedAt(c).UTC().Truncate(24 * time.Hour)
 	if len(d.Days) == 0 || d.Days[len(d.Days)-1].At.Before(at) {
@@ -35,8 +35,8 @@ func (d *Data) book(c engine.Change) {
 	}
 }
 
-// movedAt returns when a change of the balance was made: only transactions and
-// transfers move money.
+// movedAt returns the time of a change that moves money. Only transactions and
+// transfers do.
 func movedAt(c engine.Change) (at time.Time) {
 	for _, t := range c.Transactions {
 		if t.UpdatedAt.After(at) {

@@ -1,6 +1,6 @@
 package store
 
-// Remembered returns how many bytes the replaced versions of records take.
+// Remembered returns how many bytes the replaced versions of resources take.
 func (s *Store) Remembered() (bytes int64) {
 	for _, key := range s.Accounts() {
 		s.Account(key).View(func(d *Data) {

@@ -24,16 +24,16 @@ type world struct {
 	clock  *clock.Clock
 	sent   []engine.Event
 
-	kept  []store.Commit
-	fails error // of whatever is to be kept from now on
+	commits []store.Commit
+	fail    error // what Persist returns; nil to succeed
 }
 
-// Keep implements store.Outbox.
+// Persist implements store.Outbox.
 func (w *world) Persist(c store.Commit) (func(), error) {
-	if w.fails != nil {
-		return nil, w.fails
+	if w.fail != nil {
+		return nil, w.fail
 	}
-	w.kept = append(w.kept, c)
+	w.commits = append(w.commits, c)
 	return func() { w.sent = append(w.sent, c.Change.Events...) }, nil
 }
 
@@ -65,23 +65,23 @@ func pixPayment(ref string) engine.NewTransaction {
 	}}
 }
 
-// create makes a transaction as the HTTP interface does.
-func create(a *store.Account, in engine.NewTransaction) (made *engine.Transaction, refusal *engine.Refusal) {
+// create creates a transaction as the HTTP API does.
+func create(a *store.Account, in engine.NewTransaction) (created *engine.Transaction, refusal *engine.Refusal) {
 	_, refusal = a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		c, refusal := engine.CreateTransaction(d.Env, in, engine.Existing{Reference: d.Transactions.ByRef(in.ExternalRef)})
 		if refusal == nil {
-			made = c.Transactions[0]
+			created = c.Transactions[0]
 		}
 		return c, refusal
 	})
-	return made, refusal
+	return created, refusal
 }
 
 func mustCreate(tb testing.TB, a *store.Account, in engine.NewTransaction) *engine.Transaction {
 	tb.Helper()
-	made, refusal := create(a, in)
+	created, refusal := create(a, in)
 	require.Nil(tb, refusal)
-	return made
+	return created
 }
 
 func fill(tb testing.TB, a *store.Account, n int) {
@@ -91,5 +91,5 @@ func fill(tb testing.TB, a *store.Account, n int) {
 	}
 }
 
-// refusalOf returns only the error of [store.Account.Apply].
+// refusalOf returns the refusal that [store.Account.Apply] returned.
 func refusalOf(_ engine.Change, refusal *engine.Refusal) *engine.Refusal { return refusal }

@@ -25,12 +25,12 @@ type Query[R any] struct {
 	postings []choice[Posting[R]]
 }
 
-// Facet is an index of a table over strings with few values, which many
-// resources share.
+// Facet is an index of a table on a string with few distinct values, each shared by
+// many resources.
 type Facet[R any] int
 
-// Posting is an index of a table over strings with many values, of which few
-// resources share one.
+// Posting is an index of a table on a string with many distinct values, each shared by
+// few resources.
 type Posting[R any] int
 
 // choice is a condition on an index: the value is one of values.
@@ -39,8 +39,8 @@ type choice[I any] struct {
 	values []string
 }
 
-// In selects the resources whose facet has one of the values; no value selects
-// all.
+// In selects the resources whose facet has one of the values. Without values, it
+// selects all.
 func (q *Query[R]) In(facet Facet[R], values ...string) {
 	if len(values) > 0 {
 		q.facets = append(q.facets, choice[Facet[R]]{facet, values})
@@ -117,8 +117,8 @@ func (t *Table[R]) All(q Query[R]) []*R {
 type selection[R any] struct {
 	rows   []*R
 	lo, hi int         // positions from lo to below hi
-	sets   [][]*bitset // of each facet one must have the position
-	lists  [][]uint32  // each must have the position
+	sets   [][]*bitset // for each facet, at least one must contain the position
+	lists  [][]uint32  // each must contain the position
 	match  func(*R) bool
 }
 
@@ -145,7 +145,7 @@ func (t *Table[R]) selected(q Query[R]) selection[R] {
 	return s
 }
 
-// older returns up to n positions below start, descending, after skipping some.
+// older skips positions below start and returns up to n further ones, descending.
 func (s *selection[R]) older(start, skip, n int) []int {
 	at := make([]int, 0, min(n, 128))
 	if s.everything() {
@@ -252,8 +252,8 @@ func (s *selection[R]) word(w int) uint64 {
 	return word
 }
 
-// count returns how many positions are selected. If only one facet selects,
-// which is the usual filter, nothing is read.
+// count returns how many positions are selected. The usual filter, on a single facet,
+// needs no search.
 func (s *selection[R]) count() int {
 	whole := s.lo == 0 && s.hi == len(s.rows)
 	switch {

@@ -50,7 +50,7 @@ func TestPages(t *testing.T) {
 	assert.Empty(t, last.Next)
 
 	back := pageOf(t, a, store.Query[engine.Transaction]{Limit: 2, Cursor: last.Prev, Prev: true})
-	assert.Equal(t, second, back, "the page before, in the same order, with the same cursors")
+	assert.Equal(t, second, back, "the previous page has the same order and cursors")
 	back = pageOf(t, a, store.Query[engine.Transaction]{Limit: 2, Cursor: back.Prev, Prev: true})
 	assert.Equal(t, first, back)
 	for _, p := range []page{first, second, last} {
@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestPagesBeforeNothing(t *testing.T) {
+func TestPreviousPageEdgeCases(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
@@ -66,11 +66,11 @@ func TestPagesBeforeNothing(t *testing.T) {
 	require.NoError(t, w.clock.Advance(t.Context(), time.Second))
 	mustCreate(t, a, pixPayment("late"))
 	first := pageOf(t, a, store.Query[engine.Transaction]{Limit: 2})
-	assert.Equal(t, first, pageOf(t, a, store.Query[engine.Transaction]{Limit: 2, Prev: true}), "without a cursor it is the first")
+	assert.Equal(t, first, pageOf(t, a, store.Query[engine.Transaction]{Limit: 2, Prev: true}), "without a cursor, it is the first page")
 	old := pageOf(t, a, store.Query[engine.Transaction]{Limit: 2, Cursor: first.Next}).Prev
 	assert.Equal(t, []string{"late"}, refs(pageOf(t, a, store.Query[engine.Transaction]{
 		Limit: 2, Cursor: old, Prev: true, Since: noon.Add(time.Second),
-	})), "a cursor older than the dates asked for")
+	})), "the cursor is older than the first selected row")
 }
 
 func TestFullLastPageHasNoNext(t *testing.T) {
@@ -83,9 +83,9 @@ func TestFullLastPageHasNoNext(t *testing.T) {
 	assert.Empty(t, pageOf(t, a, store.Query[engine.Transaction]{Limit: 4}).Next)
 }
 
-// A page whose records no longer match the filter is empty, but it is not the
-// first page.
-func TestEmptyPageHasAWayBack(t *testing.T) {
+// A page whose resources no longer match the filter is empty, but it is not the first
+// page.
+func TestEmptyPageHasAPrevCursor(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
 	fill(t, a, 3)
@@ -107,7 +107,7 @@ func TestEmptyPageHasAWayBack(t *testing.T) {
 	assert.Equal(t, refs(first), refs(pageOf(t, a, q)))
 }
 
-// Records created during paging are neither seen twice nor shift a page.
+// Resources that are created during pagination don't appear and don't shift the pages.
 func TestPagesAreStable(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
@@ -142,24 +142,24 @@ func TestBadCursor(t *testing.T) {
 			_, err := d.Transactions.Page(store.Query[engine.Transaction]{Limit: 1, Cursor: cursor})
 			require.ErrorIs(t, err, store.ErrCursor, "%q", cursor)
 			_, err = d.Transfers.Page(store.Query[engine.Transfer]{Limit: 1, Cursor: good})
-			require.ErrorIs(t, err, store.ErrCursor, "of another list")
+			require.ErrorIs(t, err, store.ErrCursor, "a cursor of another list")
 		})
 	}
 }
 
-// Every combination of filters returns the same as a linear search, page by
-// page and backwards.
-func TestPagesAgainstAPlainSearch(t *testing.T) {
+// Every combination of filters returns the same as a linear search, forwards and
+// backwards.
+func TestPagesMatchALinearSearch(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
 	all := population(t, w, a, r)
 	for range 400 {
-		q, keeps := randomQuery(r, all)
+		q, matches := randomQuery(r, all)
 		want := []string{}
 		for _, tx := range slices.Backward(all) {
-			if keeps(tx) {
+			if matches(tx) {
 				want = append(want, tx.ExternalRef)
 			}
 		}
@@ -168,8 +168,9 @@ func TestPagesAgainstAPlainSearch(t *testing.T) {
 	}
 }
 
-// Totals by several facets are counted in blocks of 16,384 records.
-func TestTotalsOfManyRecords(t *testing.T) {
+// Totals by several facets are counted in words of 64 rows, the first and last of
+// which may be partly out of range.
+func TestTotalsByFacetsAndDates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	a := w.Account("sk_test_1")
@@ -196,7 +197,7 @@ func TestTotalsOfManyRecords(t *testing.T) {
 	}
 }
 
-// population makes records in all states, some moved between states later.
+// population creates transactions and moves them between all states.
 func population(t *testing.T, w *world, a *store.Account, r *rand.Rand) []*engine.Transaction {
 	t.Helper()
 	states := []string{"pending", "paid", "canceled", "refunded", "expired"}
@@ -207,8 +208,8 @@ func population(t *testing.T, w *world, a *store.Account, r *rand.Rand) []*engin
 		in.Token = "pgpm_ok"
 		in.Buyer = &engine.Buyer{Email: fmt.Sprintf("buyer-%d@example.com", r.IntN(30))}
 		in.Installments = 1 + r.IntN(3)
-		made := mustCreate(t, a, in)
-		all = append(all, made)
+		created := mustCreate(t, a, in)
+		all = append(all, created)
 		if r.IntN(4) == 0 {
 			require.NoError(t, w.clock.Advance(t.Context(), time.Second))
 		}
@@ -224,7 +225,7 @@ func population(t *testing.T, w *world, a *store.Account, r *rand.Rand) []*engin
 	return all
 }
 
-func randomQuery(r *rand.Rand, all []*engine.Transaction) (q store.Query[engine.Transaction], keeps func(*engine.Transaction) bool) {
+func randomQuery(r *rand.Rand, all []*engine.Transaction) (q store.Query[engine.Transaction], matches func(*engine.Transaction) bool) {
 	var tests []func(*engine.Transaction) bool
 	if r.IntN(2) == 0 {
 		values := []string{"paid", "pending", "expired", "never"}[:1+r.IntN(4)]
@@ -264,7 +265,7 @@ func randomQuery(r *rand.Rand, all []*engine.Transaction) (q store.Query[engine.
 	}
 }
 
-// checkWalk walks to the last page and back.
+// checkWalk goes to the last page and back.
 func checkWalk(t *testing.T, a *store.Account, q store.Query[engine.Transaction], want []string) {
 	t.Helper()
 	var pages []page
@@ -290,8 +291,8 @@ func checkWalk(t *testing.T, a *store.Account, q store.Query[engine.Transaction]
 	a.View(func(d *store.Data) { require.Len(t, d.Transactions.All(q), len(want)) })
 }
 
-// A record is no longer found by the values of its earlier versions.
-func TestARecordIsFoundByItsLatestVersion(t *testing.T) {
+// A resource can't be found by the values of its earlier versions.
+func TestIndexesFollowTheLatestVersion(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")
 	put := func(c *engine.Customer) {
@@ -320,7 +321,7 @@ func TestARecordIsFoundByItsLatestVersion(t *testing.T) {
 	put(customer("2", "ana@shop.test", ""))
 	put(customer("3", "ana@shop.test", "22"))
 	assert.Equal(t, []string{"3", "2", "1"}, found("ana@shop.test", ""))
-	assert.Equal(t, []string{"1"}, found("ana@shop.test", "11"), "by both")
+	assert.Equal(t, []string{"1"}, found("ana@shop.test", "11"), "with both values")
 
 	put(customer("1", "bia@shop.test", "11"))
 	put(customer("2", "ana@shop.test", "33"))
@@ -328,6 +329,6 @@ func TestARecordIsFoundByItsLatestVersion(t *testing.T) {
 	assert.Equal(t, []string{"1"}, found("bia@shop.test", "11"))
 	assert.Equal(t, []string{"2"}, found("", "33"))
 	put(customer("1", "", "11"))
-	assert.Empty(t, found("bia@shop.test", ""), "the last one of its value")
+	assert.Empty(t, found("bia@shop.test", ""), "no resource has this value any more")
 	assert.Equal(t, []string{"1"}, found("", "11"))
 }

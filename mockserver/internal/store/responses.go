@@ -10,7 +10,7 @@ import (
 // responses are the stored responses of an account, by idempotency key.
 type responses struct {
 	byKey map[string]*engine.Response
-	order []*engine.Response // the oldest first
+	order []*engine.Response // oldest first
 }
 
 func (r *responses) put(list []*engine.Response) {
@@ -25,7 +25,7 @@ func (r *responses) forget(now time.Time) (bytes int64) {
 	for len(r.order) > 0 && r.order[0].Expired(now) {
 		oldest := r.order[0]
 		r.order = r.order[1:]
-		if r.byKey[oldest.Key] == oldest { // the data file may hold a later request with the key
+		if r.byKey[oldest.Key] == oldest { // a data file may contain a later response for the same key
 			delete(r.byKey, oldest.Key)
 		}
 		bytes += memlimit.SizeOfResponse(oldest)
@@ -41,13 +41,13 @@ func sizeOfResponses(list []*engine.Response) (bytes int64) {
 }
 
 // Once runs do for a request with an idempotency key, or returns the response that
-// is stored for the key, and true. It holds the account's lock, so of concurrent
-// requests with the same key only one is executed.
+// is stored for the key, and true. It holds the account's lock, so only one of several
+// concurrent requests with the same key is executed.
 //
-// do applies at most one transition on the handle it gets. Its change and the
-// response are committed together.
+// do applies at most one transition, through the handle that it gets. The change and
+// the response are committed together.
 func (a *Account) Once(
-	key, fingerprint string, do func(held *Account) (*engine.Response, *engine.Refusal),
+	key, fingerprint string, do func(locked *Account) (*engine.Response, *engine.Refusal),
 ) (response *engine.Response, replayed bool, refusal *engine.Refusal) {
 	a.mu.Lock()
 	defer a.unlock()

@@ -5,13 +5,13 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
-// record is a resource in a table.
-type record[R any] interface {
+// resource is a pointer to a resource in a table.
+type resource[R any] interface {
 	*R
 	Stamp() *engine.Row
 }
 
-// stamp sets the position and version of every record of c.
+// stamp sets the position and version of every resource of c.
 func (d *Data) stamp(c engine.Change) {
 	stampAll(&d.Transactions, c.Transactions)
 	stampAll(&d.Customers, c.Customers)
@@ -43,8 +43,8 @@ func eventsSize(c engine.Change) (bytes int64) {
 }
 
 // put stores the stamped resources of c and its other changes. It returns the
-// approximate growth of the account in bytes, including the replaced versions, which
-// are kept for a while.
+// approximate growth of the account in bytes, including the replaced versions that
+// are still stored: see [Table.Before].
 func (d *Data) put(c engine.Change) (bytes int64) {
 	bytes = putAll(&d.Transactions, c.Transactions) +
 		putAll(&d.Customers, c.Customers) +
@@ -68,20 +68,20 @@ func (d *Data) put(c engine.Change) (bytes int64) {
 	return bytes
 }
 
-func growthOf[R any](t *Table[R], records []*R) (bytes int64) {
-	for i, r := range records {
+func growthOf[R any](t *Table[R], resources []*R) (bytes int64) {
+	for i, r := range resources {
 		bytes += t.schema.size(r)
-		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
+		if old := previous(t, resources[:i], t.schema.id(r)); old != nil {
 			bytes -= t.schema.size(old)
 		}
 	}
 	return bytes
 }
 
-func stampAll[R any, P record[R]](t *Table[R], records []*R) {
+func stampAll[R any, P resource[R]](t *Table[R], resources []*R) {
 	next := uint64(len(t.rows)) + 1
-	for i, r := range records {
-		if old := previous(t, records[:i], t.schema.id(r)); old != nil {
+	for i, r := range resources {
+		if old := previous(t, resources[:i], t.schema.id(r)); old != nil {
 			last := P(old).Stamp()
 			*P(r).Stamp() = engine.Row{Seq: last.Seq, Rev: last.Rev + 1}
 			continue
@@ -91,8 +91,8 @@ func stampAll[R any, P record[R]](t *Table[R], records []*R) {
 	}
 }
 
-// previous returns the version that a record with an id replaces: one earlier
-// in the same change, or the stored one.
+// previous returns the version that a resource with an id replaces: an earlier one in
+// the same change, or the stored one.
 func previous[R any](t *Table[R], earlier []*R, id string) *R {
 	for i := len(earlier) - 1; i >= 0; i-- {
 		if t.schema.id(earlier[i]) == id {
@@ -102,8 +102,8 @@ func previous[R any](t *Table[R], earlier []*R, id string) *R {
 	return t.Get(id)
 }
 
-func putAll[R any, P record[R]](t *Table[R], records []*R) (bytes int64) {
-	for _, r := range records {
+func putAll[R any, P resource[R]](t *Table[R], resources []*R) (bytes int64) {
+	for _, r := range resources {
 		bytes += t.put(r, P(r).Stamp().Seq)
 	}
 	return bytes

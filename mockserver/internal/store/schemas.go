@@ -14,7 +14,7 @@ const (
 	TransactionStatus Facet[engine.Transaction] = iota
 	TransactionMethod
 	TransactionCurrency
-	TransactionDelivery // "" without one
+	TransactionDelivery // "" without a delivery
 	TransactionInstallments
 	TransactionTraceable // "true" or "false"
 
@@ -124,7 +124,7 @@ func subscriptions() schema[engine.Subscription] {
 	}
 }
 
-// Links are kept by slug.
+// A link's id in its table is its slug.
 func links() schema[engine.Link] {
 	return schema[engine.Link]{
 		name: "links",
@@ -133,7 +133,7 @@ func links() schema[engine.Link] {
 	}
 }
 
-// Products are kept by number; their reference is the external id.
+// A product's id is a number, and its reference the external id.
 func products() schema[engine.CatalogProduct] {
 	return schema[engine.CatalogProduct]{
 		name: "products",

@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// State is a store in a snapshot. The clock has the timers.
+// State is the state of a store in a snapshot. Timers are saved with the clock.
 type State struct {
 	Accounts []AccountState // sorted by key
 }
@@ -17,15 +17,15 @@ type State struct {
 // AccountState is the content of an account.
 type AccountState struct {
 	Key     string
-	IDs     []byte        // the state of its source of ids
-	Records engine.Change // every record, with the balance and the spent tokens
+	IDs     []byte        // the state of its id generator
+	Records engine.Change // every resource, with the balance and the spent tokens
 	Days    []Day         `json:",omitempty"` // the movements of the balance
 }
 
 // State returns a consistent copy of the store.
 func (s *Store) State() (State, error) { return s.StateAt(func() {}) }
 
-// StateAt is State, and calls then before anything else is committed.
+// StateAt is like State, and calls then before anything else can be committed.
 func (s *Store) StateAt(then func()) (State, error) {
 	state, err := s.copy(then)
 	for _, a := range state.Accounts {
@@ -35,7 +35,9 @@ func (s *Store) StateAt(then func()) (State, error) {
 }
 
 func (s *Store) copy(then func()) (state State, err error) {
-	s.mu.RLock() // no account is opened meanwhile; a holder of an account's lock never waits for this one
+	// No account is opened in the meantime. This can't deadlock: a goroutine that holds
+	// an account's lock never waits for this one.
+	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, key := range slices.Sorted(maps.Keys(s.accounts)) {
 		a := s.accounts[key]
@@ -69,8 +71,8 @@ func (a *Account) state() (AccountState, error) {
 	}}, err
 }
 
-// Restore sets the store to a state. Accounts that are not in the state
-// are emptied. An error leaves the store unchanged.
+// Restore sets the store to a state. Accounts that are not in the state are emptied.
+// If it fails, the store is unchanged.
 func (s *Store) Restore(state State) error {
 	sources := make([]IDs, len(state.Accounts))
 	for i, saved := range state.Accounts {
@@ -97,7 +99,7 @@ func (a *Account) restore(saved AccountState, ids IDs) {
 	defer a.mu.Unlock()
 	d := newData(0)
 	d.put(saved.Records)
-	d.Days = slices.Clone(saved.Days) // not as one movement of the whole balance
+	d.Days = slices.Clone(saved.Days) // put has recorded the balance as one movement
 	a.fill(d)
 	a.ids = ids
 }
@@ -108,8 +110,8 @@ func (a *Account) fill(d Data) {
 	a.data = d
 }
 
-// empty deletes all resources and their timers. The source of ids continues, so
-// that no id is generated twice.
+// empty deletes all resources and their timers. The id generator is not reset, so no
+// id is generated twice.
 func (a *Account) empty() {
 	a.fill(newData(a.store.cfg.Opening))
 	a.store.cfg.Clock.Drop(func(t clock.Timer) bool { return t.Account == a.key })
@@ -119,7 +121,7 @@ func (a *Account) empty() {
 func (a *Account) Reset() *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, refusal := a.persist(Commit{Reset: true}) // sends nothing
+	_, refusal := a.persist(Commit{Reset: true}) // there are no webhooks to send
 	if refusal == nil {
 		a.empty()
 	}
@@ -145,9 +147,8 @@ func (s *State) Split(n int) iter.Seq[Commit] {
 	}
 }
 
-// Replay repeats a commit that an outbox saved: it restores the records and
-// timers, and sends no event. The caller must drop the timers that have fired
-// since.
+// Replay applies a commit that an outbox saved: it restores the resources and timers,
+// and sends no webhooks. The caller must drop the timers that have fired since.
 func (s *Store) Replay(c Commit) error {
 	a := s.Account(c.Account)
 	a.mu.Lock()
@@ -164,7 +165,7 @@ func (s *Store) Replay(c Commit) error {
 	return nil
 }
 
-// size returns the approximate size of the records.
+// size returns the approximate size of the resources.
 func (d *Data) size() int64 {
 	return sizeOf(&d.Transactions) + sizeOf(&d.Customers) + sizeOf(&d.Transfers) + sizeOf(&d.Subscriptions) +
 		sizeOf(&d.Links) + sizeOf(&d.Products) + sizeOf(&d.Sessions) + sizeOfResponses(d.responses.order)

@@ -13,8 +13,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// busy makes records of all kinds, in several states and accounts.
-func busy(t *testing.T, w *world) {
+// createEverything creates resources of all kinds, in several states and accounts.
+func createEverything(t *testing.T, w *world) {
 	t.Helper()
 	a := w.Account("sk_test_1")
 	fill(t, a, 5)
@@ -64,8 +64,8 @@ func busy(t *testing.T, w *world) {
 	require.NoError(t, w.clock.Advance(t.Context(), time.Hour))
 }
 
-// again returns v after a round trip through a file.
-func again[T any](t *testing.T, v T) (out T) {
+// roundTrip encodes and decodes v, as a file does.
+func roundTrip[T any](t *testing.T, v T) (out T) {
 	t.Helper()
 	b, err := json.Marshal(v)
 	require.NoError(t, err)
@@ -85,15 +85,15 @@ func stateOf(t *testing.T, w *world) string {
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
-	busy(t, w)
+	createEverything(t, w)
 	saved, err := w.State()
 	require.NoError(t, err)
-	saved, before, used := again(t, saved), stateOf(t, w), w.memory.Used()-w.Remembered() // replaced versions are not saved
+	saved, before, used := roundTrip(t, saved), stateOf(t, w), w.memory.Used()-w.Remembered() // replaced versions are not saved
 	next := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
 
-	busy2 := mustCreate(t, w.Account("sk_test_3"), pixPayment("other"))
+	other := mustCreate(t, w.Account("sk_test_3"), pixPayment("other"))
 	require.NoError(t, w.Restore(saved))
-	w.Account("sk_test_3").View(func(d *store.Data) { assert.Nil(t, d.Transactions.Get(busy2.ID)) })
+	w.Account("sk_test_3").View(func(d *store.Data) { assert.Nil(t, d.Transactions.Get(other.ID)) })
 	emptied := newWorld(nil)
 	emptied.Account("sk_test_3")
 	assert.Equal(t, used+emptied.memory.Used(), w.memory.Used())
@@ -103,7 +103,7 @@ func TestRestore(t *testing.T) {
 	opened := newWorld(func(c *store.Config) { c.Opening = 500 })
 	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance) })
 	require.NoError(t, opened.Restore(saved))
-	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance, "as a new one has") })
+	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance, "the balance of a new account") })
 
 	fresh := newWorld(nil)
 	require.NoError(t, fresh.Restore(saved))
@@ -113,7 +113,7 @@ func TestRestore(t *testing.T) {
 		assert.Equal(t, "partially_refunded", d.Transactions.ByRef("order-2").Status)
 		p, err := d.Transactions.Page(query("partially_refunded"))
 		require.NoError(t, err)
-		assert.Equal(t, 1, p.Total, "the indexes are back too")
+		assert.Equal(t, 1, p.Total, "the indexes are restored too")
 	})
 }
 
@@ -123,27 +123,27 @@ func query(status string) store.Query[engine.Transaction] {
 	return q
 }
 
-func TestRestoreRefusesDamage(t *testing.T) {
+func TestRestoreRejectsCorruptState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
-	busy(t, w)
+	createEverything(t, w)
 	before := stateOf(t, w)
 	require.Error(t, w.Restore(store.State{Accounts: []store.AccountState{{Key: "sk_test_1", IDs: []byte("x")}}}))
 	assert.Equal(t, before, stateOf(t, w))
 }
 
-// A store that replays the saved changes equals the original, timers included.
+// A store that has replayed the saved commits equals the original, timers included.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(nil)
 	fill(t, w.Account("sk_test_1"), 3)
 	require.Nil(t, w.Account("sk_test_1").Reset())
-	busy(t, w)
+	createEverything(t, w)
 
 	replayed := newWorld(nil)
 	fired := map[clock.Timer]int{}
-	for _, c := range w.kept {
-		c = again(t, c)
+	for _, c := range w.commits {
+		c = roundTrip(t, c)
 		require.NoError(t, replayed.Replay(c))
 		if c.Fired != nil {
 			fired[*c.Fired]++
@@ -155,7 +155,7 @@ func TestReplay(t *testing.T) {
 	})
 	assert.Equal(t, stateOf(t, w), stateOf(t, replayed))
 	assert.Equal(t, w.memory.Used(), replayed.memory.Used())
-	assert.Empty(t, replayed.sent, "no event is emitted twice")
+	assert.Empty(t, replayed.sent, "no webhook is sent twice")
 	assert.Equal(t, w.clock.Timers(), replayed.clock.Timers())
 	require.NoError(t, replayed.clock.AdvanceTo(t.Context(), w.clock.Now()))
 	assert.Equal(t, w.clock.Timers(), replayed.clock.Timers())

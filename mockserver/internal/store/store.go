@@ -1,9 +1,9 @@
-// Package store holds the accounts of a mock gateway: their resources, the indexes
-// over them, and the one way to change anything, [Account.Apply].
+// Package store holds the accounts of a mock gateway: their resources and the indexes
+// over them. Every change goes through [Account.Apply] or a timer.
 //
-// One lock guards an account. A transition runs under it as a pure function of the
-// engine and is committed whole or not at all. Resources are immutable: a reader
-// takes pointers under the lock and reads them without it.
+// Each account has one lock. Transitions are pure functions of package engine that run
+// under the lock; their changes are committed as a whole or not at all. Resources are
+// immutable: readers get pointers to them under the lock and read them without it.
 package store
 
 import (
@@ -28,7 +28,7 @@ type Clock interface {
 	RunDue() // fires the due timers
 }
 
-// IDs is a source of ids that a snapshot can keep.
+// IDs is an id generator whose state can be saved in a snapshot.
 type IDs interface {
 	engine.IDs
 	MarshalBinary() ([]byte, error)
@@ -40,29 +40,29 @@ type IDs interface {
 type Outbox interface {
 	// Persist saves a commit together with its webhooks before it becomes
 	// visible: an error prevents the commit. The function that it returns sends
-	// the webhooks, and is called when the commit is visible.
+	// the webhooks. It is called once the commit is visible.
 	Persist(c Commit) (send func(), err error)
 }
 
-// Commit is the change of an account by one transition, for [Store.Replay].
+// Commit is the change of an account by one transition. [Store.Replay] applies it again.
 type Commit struct {
 	Account string
-	Change  engine.Change // with places, versions and event ids
-	IDs     []byte        // the state of the account's source of ids afterwards
+	Change  engine.Change // with positions, versions and event ids
+	IDs     []byte        // the state of the account's id generator afterwards
 	Reset   bool          // the account was emptied
 
-	// Fired is the timer that caused the transition; nil is a call. A timer
-	// without an effect has its own commit, so that it fires only once.
+	// Fired is the timer that caused the transition; nil if a call did. A timer
+	// that had no effect is committed too, so that a replay does not fire it again.
 	Fired *clock.Timer `json:",omitempty"`
-	// Integration is the account's v1 integration afterwards, which names
-	// targets of webhooks; nil if it has none.
+	// Integration is the account's v1 integration afterwards, to whose URLs webhooks
+	// are sent; nil if it has none.
 	Integration *engine.Integration `json:"-"`
 }
 
 // Config configures a Store. Clock and IDs are required.
 type Config struct {
 	Clock   Clock
-	IDs     func(account string) IDs // the source of an account's ids
+	IDs     func(account string) IDs // returns the id generator of an account
 	Outbox  Outbox                   // nil saves and sends nothing
 	Dialect spec.Dialect
 	Sandbox bool
@@ -95,15 +95,15 @@ func New(cfg Config) *Store {
 // accountSize is the approximate size of an empty account, in bytes.
 const accountSize = 4 << 10
 
-// Account returns the account of a key, which is opened on first use regardless
-// of the limit: requests from outside use [Store.Open].
+// Account returns the account of a key. It is opened on first use, regardless of the
+// memory limit; external requests use [Store.Open].
 func (s *Store) Account(key string) *Account {
 	a, _ := s.account(key, true) // it can't be rejected
 	return a
 }
 
-// Open is Account within the memory limit: any key opens an account, and each
-// uses memory.
+// Open is like Account but enforces the memory limit: any key opens an account, and
+// every account uses memory.
 func (s *Store) Open(key string) (*Account, *engine.Refusal) { return s.account(key, false) }
 
 func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
@@ -128,11 +128,11 @@ func (s *Store) account(key string, always bool) (*Account, *engine.Refusal) {
 	return a, nil
 }
 
-// full returns the rejection if the memory limit is exceeded.
+// full returns the error for exceeding the memory limit.
 func full() *engine.Refusal {
 	return &engine.Refusal{
 		Code: engine.CodeMemoryLimit,
-		Detail: "The mock gateway is full: accounts, resources, deliveries and the journal are held in memory up to a limit. " +
+		Detail: "The mock gateway has reached its memory limit, which covers accounts, resources, deliveries and the journal. " +
 			"Raise the limit (-memory, WithMemoryLimit), reset an account, or use a new server.",
 	}
 }
@@ -144,12 +144,12 @@ func (s *Store) Accounts() []string {
 	return slices.Sorted(maps.Keys(s.accounts))
 }
 
-// StillApplies reports whether a timer still applies to the state of its resource. A
-// timer that doesn't changes nothing when it fires.
+// StillApplies reports whether a timer still applies to the state of its resource.
+// Otherwise it is outdated: it changes nothing when it fires.
 func (s *Store) StillApplies(t clock.Timer) bool { return s.Account(t.Account).stillApplies(t) }
 
-// Fire runs the transition of a due timer. An outdated timer changes nothing.
-// After an error nothing has changed, and the timer must be fired again.
+// Fire runs the transition of a due timer. An outdated timer changes nothing. If Fire
+// fails, nothing has changed, and the timer must be fired again.
 func (s *Store) Fire(t clock.Timer) error {
 	if refusal := s.Account(t.Account).fire(t); refusal != nil {
 		return errors.New(refusal.Detail)

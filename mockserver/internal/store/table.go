@@ -8,21 +8,23 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// schema defines how a table stores records of type R.
+// schema defines how a table stores resources of type R.
 type schema[R any] struct {
-	name string // in cursors, so that one of another table is rejected
+	name string // part of a cursor's checksum, so that cursors of other tables are rejected
 	id   func(*R) string
 	size func(*R) int64 // an estimate, for the memory limit
-	// created is for lists by date. Nil: none.
+	// created returns the creation time, for filters by date. It may be nil.
 	created func(*R) time.Time
-	// ref is the caller's own reference, unique if it is not "". Nil: none.
+	// ref returns the caller's own reference, which is unique unless it is "". It may
+	// be nil.
 	ref      func(*R) string
 	postings []func(*R) string // see [Posting]
 	facets   []func(*R) string // see [Facet]
 }
 
-// Table holds the resources of one kind of one account in the order of their creation. The
-// account's lock guards it; the resources are immutable and may be read without.
+// Table holds an account's resources of one kind in the order of their creation. The
+// account's lock guards the table; the resources are immutable and may be read without
+// it.
 type Table[R any] struct {
 	schema schema[R]
 	rows   []*R // a row's position is its Seq-1
@@ -30,8 +32,8 @@ type Table[R any] struct {
 	byRef  map[string]uint32
 
 	before   map[string]*R // the latest replaced versions, by id
-	replaced []string      // their ids, a ring with the oldest at oldest
-	oldest   int
+	replaced []string      // their ids, as a ring buffer
+	oldest   int           // the index of the oldest id in replaced
 
 	remembered int64 // the approximate size of before
 
@@ -50,7 +52,7 @@ func newTable[R any](s schema[R]) Table[R] {
 	return t
 }
 
-// Len returns the number of records.
+// Len returns the number of resources.
 func (t *Table[R]) Len() int { return len(t.rows) }
 
 // Get returns the resource with an id, or nil.
@@ -72,11 +74,11 @@ func (t *Table[R]) Counts(facet Facet[R]) map[string]int {
 	return counts
 }
 
-// maxBefore is the number of replaced versions that a table remembers.
+// maxBefore is the number of replaced versions that a table stores.
 const maxBefore = 1024
 
-// Before returns the resource before its last change: nil if that was its
-// creation, and the current version if the change was too long ago.
+// Before returns a resource as it was before its last change. It returns nil if the
+// last change created it, and the current version if the change was too long ago.
 func (t *Table[R]) Before(id string) *R {
 	if old, ok := t.before[id]; ok {
 		return old
@@ -88,7 +90,7 @@ func (t *Table[R]) Before(id string) *R {
 	return nil
 }
 
-// remember stores a replaced version in place of the oldest one.
+// remember stores a replaced version. If there are too many, it drops the oldest.
 func (t *Table[R]) remember(id string, old *R) {
 	if t.before == nil {
 		t.before = map[string]*R{}
@@ -122,7 +124,7 @@ func (t *Table[R]) ByRef(ref string) *R {
 // It returns the approximate growth of the table in bytes.
 func (t *Table[R]) put(r *R, seq uint64) (bytes int64) {
 	id := t.schema.id(r)
-	if seq != uint64(len(t.rows))+1 { // otherwise the record is new
+	if seq != uint64(len(t.rows))+1 { // otherwise the resource is new
 		if pos, ok := t.byID[id]; ok {
 			old, before := t.rows[pos], t.remembered
 			t.rows[pos] = r
@@ -133,7 +135,7 @@ func (t *Table[R]) put(r *R, seq uint64) (bytes int64) {
 	}
 	at := len(t.rows)
 	t.rows = append(t.rows, r)
-	t.byID[id] = uint32(at) //nolint:gosec // the memory limit is far below 2^32 rows
+	t.byID[id] = uint32(at) //nolint:gosec // the memory limit keeps tables far below 2^32 rows
 	t.reindex(at, nil, r)
 	return t.schema.size(r)
 }

@@ -13,8 +13,7 @@ import (
 type Transition[R any] func(env engine.Env, r *R) (engine.Change, *engine.Refusal)
 
 // Transaction runs a transition of one transaction, with its effects on its
-// subscription or checkout session, and returns the resource after it. HTTP,
-// controls and timers all use it.
+// subscription or checkout session, and returns the transaction after it.
 func (a *Account) Transaction(id string, do Transition[engine.Transaction]) (*engine.Transaction, *engine.Refusal) {
 	return transition(a, "transaction", id, transactionsOf, func(d *Data, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		c, refusal := do(d.Env, t)
@@ -25,14 +24,14 @@ func (a *Account) Transaction(id string, do Transition[engine.Transaction]) (*en
 	})
 }
 
-// Transfer runs a transition of one transfer and returns the resource after it.
+// Transfer runs a transition of one transfer and returns the transfer after it.
 func (a *Account) Transfer(id string, do Transition[engine.Transfer]) (*engine.Transfer, *engine.Refusal) {
 	return transition(a, "transfer", id, transfersOf, func(d *Data, t *engine.Transfer) (engine.Change, *engine.Refusal) {
 		return do(d.Env, t)
 	})
 }
 
-// Subscription runs a transition of one subscription and returns the resource
+// Subscription runs a transition of one subscription and returns the subscription
 // after it.
 func (a *Account) Subscription(id string, do Transition[engine.Subscription]) (*engine.Subscription, *engine.Refusal) {
 	return transition(a, "subscription", id, subscriptionsOf, func(d *Data, s *engine.Subscription) (engine.Change, *engine.Refusal) {
@@ -40,7 +39,7 @@ func (a *Account) Subscription(id string, do Transition[engine.Subscription]) (*
 	})
 }
 
-// The rows of a kind: those that are stored and those of a change.
+// These functions return the table of a kind of resource and its rows in a change.
 
 func transactionsOf(d *Data, c engine.Change) (*Table[engine.Transaction], []*engine.Transaction) {
 	return &d.Transactions, c.Transactions
@@ -107,9 +106,9 @@ func (d *Data) Exhaust(c engine.Change) engine.Change {
 	return c
 }
 
-// fire runs a due timer. If the engine rejects the transition, the resource has moved
-// on and nothing changes. The refusal that fire returns is the commit's, which had no
-// memory or could not be saved: the timer must fire again.
+// fire runs a due timer. If the engine rejects the transition, the resource has changed
+// since the timer was set, and nothing happens. fire returns a refusal only if the
+// commit exceeds the memory limit or can't be saved: the timer must then fire again.
 func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,13 +118,13 @@ func (a *Account) fire(t clock.Timer) *engine.Refusal {
 	if refusal != nil {
 		c = engine.Change{}
 	} else if resourceOf(kind) == "transaction" {
-		c, _ = a.data.follow(c) // empty if it is rejected
+		c, _ = a.data.follow(c) // an empty change if it is rejected
 	}
 	return a.commit(c, &t)
 }
 
-// stillApplies reports whether a timer would change anything, if nothing else happened
-// before it.
+// stillApplies reports whether a timer would change anything if nothing else happens
+// before it fires.
 func (a *Account) stillApplies(t clock.Timer) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -138,8 +137,8 @@ func (a *Account) stillApplies(t clock.Timer) bool {
 	return refusal == nil && !c.Empty()
 }
 
-// noIDs is for a transition whose change is discarded: it does not use the
-// account's source of ids.
+// noIDs is the id generator for transitions whose change is discarded: they must not
+// advance the account's own generator.
 type noIDs struct{}
 
 func (noIDs) UUID(time.Time) string { return "" }
@@ -153,7 +152,7 @@ func resourceOf(kind engine.TimerKind) string {
 	return resource
 }
 
-// due returns the transition of a timer, without its effects on other records.
+// due returns the change of a timer, without its effects on other resources.
 func (d *Data) due(env engine.Env, kind engine.TimerKind, id string) (engine.Change, *engine.Refusal) {
 	switch resourceOf(kind) {
 	case "transaction":
@@ -192,7 +191,7 @@ func (d *Data) SessionsOf(l *engine.Link) []*engine.Session {
 	return d.Sessions.All(q)
 }
 
-// Catalog returns the current products.
+// Catalog returns a lookup of the current products by id.
 func (d *Data) Catalog() engine.Catalog {
 	return func(id int64) *engine.CatalogProduct { return d.Products.Get(strconv.FormatInt(id, 10)) }
 }

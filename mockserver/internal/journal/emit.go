@@ -38,10 +38,9 @@ func (j *Journal) emit(rec *record) {
 }
 
 // explain adds why a request was rejected, as far as the recorded part of the
-// response contains it. A long list of fields comes last in it and may be
-// truncated.
+// response says so. The list of fields is its last member and may be truncated.
 func (m *mask) explain(to *events.RequestEvent, rec *record) {
-	dec := jsontext.NewDecoder(bytes.NewReader(rec.response.kept))
+	dec := jsontext.NewDecoder(bytes.NewReader(rec.response.head))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return
 	}
@@ -51,7 +50,7 @@ func (m *mask) explain(to *events.RequestEvent, rec *record) {
 			return
 		}
 		switch name.String() {
-		case "code", "error": // the second is the other form of errors
+		case "code", "error": // "error" is the other format of errors
 			err = json.UnmarshalDecode(dec, &to.Code)
 			to.Code = m.text(to.Code)
 		case "detail", "message":
@@ -68,7 +67,7 @@ func (m *mask) explain(to *events.RequestEvent, rec *record) {
 	}
 }
 
-// fields adds the first fields that broke a rule.
+// fields adds the first errors in the list of invalid fields.
 func (m *mask) fields(to *events.RequestEvent, dec *jsontext.Decoder) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return err
@@ -80,5 +79,5 @@ func (m *mask) fields(to *events.RequestEvent, dec *jsontext.Decoder) error {
 		}
 		to.Errors = append(to.Errors, gateway.FieldError{Field: m.text(e.Field), Message: m.text(e.Message), Code: m.text(e.Code)})
 	}
-	return io.EOF // it is the last member, and may be long
+	return io.EOF // the rest of the list may be long, and no member follows it
 }
