@@ -103,7 +103,7 @@ func TestTheGuideHasEveryFault(t *testing.T) {
 	gw := mockserver.Run(t)
 	_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.Header("X-Mock-Fault", "none"))
 	require.ErrorIs(t, err, gateway.ErrValidation)
-	_, list, found := strings.Cut(err.Error(), "there are ")
+	_, list, found := strings.Cut(err.Error(), "use one of ")
 	require.True(t, found, err.Error())
 	var shown []string
 	for _, row := range guideRows(t, "testing.md", "| fault | `X-Mock-Fault` |") {

@@ -524,7 +524,7 @@ func TestSnapshotFilesByCall(t *testing.T) {
 	for body, want := range map[string]string{
 		"":            "it is empty",
 		`{"a":1}`:     `it has no \"format\"`,
-		file[:100000]: "it is cut off after 100000 bytes",
+		file[:100000]: "it is truncated after 100000 bytes",
 		strings.Replace(file, `"sandbox"`, `"production"`, 1): `its environment is \"production\", and this server's is \"sandbox\"`,
 	} {
 		status, v := p.call(http.MethodPut, "/snapshot", body)

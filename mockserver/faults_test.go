@@ -295,7 +295,7 @@ func TestInvalidFaults(t *testing.T) {
 		"is unknown":           {},
 		"capital letters":      mockserver.Status(409).Code("no funds"),
 		"only status has":      mockserver.HTMLPage().Code("NO_FUNDS"),
-		"has no code":          mockserver.Status(409).NoBody().Code("NO_FUNDS"),
+		"have a code":          mockserver.Status(409).NoBody().Code("NO_FUNDS"),
 	} {
 		require.ErrorContains(t, gw.Faults.Add(fault), want)
 	}

@@ -133,7 +133,7 @@ func TestARenewalOnAFullServerIsNotLost(t *testing.T) {
 
 	err = gw.Clock.Advance(32 * 24 * time.Hour)
 	require.ErrorContains(t, err, "subscription.period_end")
-	require.ErrorContains(t, err, "full")
+	require.ErrorContains(t, err, "memory limit")
 	resp := plane{t: t, gw: gw}.raw(http.MethodGet, "/metrics", "") //nolint:bodyclose // closed by its Cleanup
 	metrics, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)

@@ -235,7 +235,7 @@ func known(api *httpapi.API, webhooks bool, pattern string) bool {
 		})
 	}
 	return slices.ContainsFunc(append(api.Operations(), hosted.Operations()...), func(o spec.Operation) bool {
-		return faults.Request{Operation: o.Name, Method: o.Method, Path: o.Path}.Means(pattern)
+		return faults.Request{Operation: o.Name, Method: o.Method, Path: o.Path}.CanMatch(pattern)
 	})
 }
 

@@ -1,6 +1,6 @@
 // Package datafile implements an append-only file of values with checksums. The
 // file stays consistent if the process is killed at any point: an incomplete last
-// value is dropped. It gives no such guarantee if the machine crashes.
+// value is dropped. There is no such guarantee if the machine crashes.
 package datafile
 
 import (
@@ -14,18 +14,18 @@ import (
 	"sync"
 )
 
-// magic is the start of every file. Version 3 is skipped, because a flipped bit
-// turns it into a 2.
+// magic is the start of every file. Version 3 was skipped because one flipped bit turns
+// a 3 into a 2.
 const magic = "mockgateway data file 4\n"
 
-// magicJSON is the start of a file of an earlier release, whose records are JSON.
-// Such a file can be read, and must then be compacted.
+// magicJSON is the start of files of an earlier release, whose records are JSON. Such a
+// file can be read, and must then be compacted.
 const magicJSON = "mockgateway data file 2\n"
 
 // Errors of [Open]. A rejected file is left unchanged.
 var (
 	// ErrForeign means that the file is not a data file.
-	ErrForeign = errors.New("this is no data file of the mock gateway")
+	ErrForeign = errors.New("this is not a data file of the mock gateway")
 	// ErrDamaged means that a record differs from what was written.
 	ErrDamaged = errors.New("the data file is damaged")
 	// ErrNotRegular means that the path is not a regular file but a device, a
@@ -56,7 +56,7 @@ type File[T any] struct {
 // changed until [File.Resume] or [File.Compact] is called; call one of them before
 // the first append.
 //
-// A symbolic link is followed, and is not replaced by a file.
+// Open follows symbolic links, and File never replaces them.
 func Open[T any](path string, replay func(v T, end int64) error) (*File[T], error) {
 	path, err := target(path)
 	if err != nil {
@@ -74,8 +74,8 @@ func Open[T any](path string, replay func(v T, end int64) error) (*File[T], erro
 	return f, nil
 }
 
-// target returns the path with symbolic links followed. It is that of a regular
-// file, which may not exist yet.
+// target resolves symbolic links. The result is the path of a regular file, which may
+// not exist yet.
 func target(path string) (string, error) {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():
@@ -86,13 +86,13 @@ func target(path string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return "", fmt.Errorf("%s: %w: the symbolic link leads nowhere", path, ErrNotRegular)
+		return "", fmt.Errorf("%s: %w: the target of the symbolic link does not exist", path, ErrNotRegular)
 	}
 	return path, nil
 }
 
-// Resume continues the file that was opened. It reports false if there is no file, or
-// only one of an earlier release: then call [File.Compact], which creates one.
+// Resume opens the existing file for appending. It reports false if there is no file or
+// if an earlier release wrote it: then call [File.Compact], which creates a new one.
 func (f *File[T]) Resume() (ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,13 +104,13 @@ func (f *File[T]) Resume() (ok bool, err error) {
 		return false, err
 	}
 	f.file = file
-	return true, f.undo() // an incomplete record
+	return true, f.undo() // removes an incomplete record
 }
 
-// Compact replaces the file with one that has the given values instead of those
-// appended before it called mark, followed by those appended since, including those
-// appended while it writes. It returns the size in bytes of the given values. If the
-// process dies meanwhile, the old file remains.
+// Compact replaces the file. The values that state returns take the place of all values
+// that were appended before state called mark. Values appended since then follow them,
+// including those appended during the compaction. Compact returns the size in bytes of
+// the values from state. If the process dies in the meantime, the old file remains.
 func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size int64, err error) {
 	f.compacting.Lock()
 	defer f.compacting.Unlock()
@@ -121,7 +121,7 @@ func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size in
 	values, err := state(func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		mark, f.stream = f.size, stream[T]{} // what follows can be decoded on its own
+		mark, f.stream = f.size, stream[T]{} // later values can be decoded without earlier ones
 	})
 	if err != nil {
 		return 0, err
@@ -130,7 +130,7 @@ func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size in
 	if err := removeLeftover(fresh); err != nil {
 		return 0, err
 	}
-	file, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the user's own choice of file
+	file, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // next to the file that the user chose
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +143,7 @@ func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size in
 	return size, nil
 }
 
-// write starts a file with the given values.
+// write writes the beginning of a file, with the given values.
 func (f *File[T]) write(file *os.File, values iter.Seq[T]) (size int64, err error) {
 	w := bufio.NewWriterSize(file, 1<<20)
 	n, err := w.WriteString(magic)
@@ -171,10 +171,10 @@ func (f *File[T]) isClosed() bool {
 	return f.closed
 }
 
-// replace appends what was appended to the old file from mark on to a new file of
-// the given size, and renames it over the old one.
+// replace copies the values after mark from the old file to the new one, which has the
+// given size, and renames the new file over the old one.
 func (f *File[T]) replace(file *os.File, size, mark int64) error {
-	end := f.Size() // copies most of it while others append
+	end := f.Size() // most of it is copied without the lock, while others append
 	if err := errors.Join(f.copyTo(file, mark, end), file.Sync()); err != nil {
 		return err
 	}
@@ -206,8 +206,7 @@ func (f *File[T]) copyTo(to io.Writer, from, end int64) error {
 }
 
 // removeLeftover removes the temporary file of a process that died during a
-// compaction.
-// Anything but a regular file was created by another program.
+// compaction. Anything but a regular file was created by another program.
 func removeLeftover(path string) error {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, os.ErrNotExist):
@@ -215,7 +214,7 @@ func removeLeftover(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: %w: move it away, the data file is written anew under this name", path, ErrNotRegular)
+		return fmt.Errorf("%s: %w: move it away: compaction needs this name for a temporary file", path, ErrNotRegular)
 	}
 	return os.Remove(path)
 }
@@ -237,7 +236,7 @@ func (f *File[T]) Append(v T) error {
 	}
 	if _, err := f.file.Write(framed); err != nil {
 		if undo := f.undo(); undo != nil {
-			f.broken = fmt.Errorf("an earlier record was left in part: %w", errors.Join(err, undo))
+			f.broken = fmt.Errorf("an earlier record was written only in part: %w", errors.Join(err, undo))
 		}
 		return err
 	}
@@ -265,7 +264,7 @@ func (f *File[T]) Close() error {
 	f.mu.Lock()
 	f.closed = true
 	f.mu.Unlock()
-	f.compacting.Lock() // a running compaction ends soon
+	f.compacting.Lock() // a running compaction stops soon
 	defer f.compacting.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()

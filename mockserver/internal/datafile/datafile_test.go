@@ -33,10 +33,10 @@ func open(t *testing.T, path string) (*datafile.File[string], []string, error) {
 	return f, records, err
 }
 
-// overhead is what package gob adds to a short string.
+// overhead is the number of bytes that package gob adds to a short string.
 const overhead = 4
 
-// compact begins a file, or replaces what it holds.
+// compact creates a file or replaces its content.
 func compact(f *datafile.File[string], state ...string) error {
 	_, err := f.Compact(func(mark func()) (iter.Seq[string], error) {
 		mark()
@@ -45,7 +45,7 @@ func compact(f *datafile.File[string], state ...string) error {
 	return err
 }
 
-// written returns the content of a file of records.
+// written returns the content of a file with the given records.
 func written(t *testing.T, records ...string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data")
@@ -80,20 +80,20 @@ func read(t *testing.T, content []byte) ([]string, error) {
 	return records, err
 }
 
-func TestRecordsComeBackInOrder(t *testing.T) {
+func TestRecordsAreReplayedInOrder(t *testing.T) {
 	t.Parallel()
 	records, err := read(t, written(t, "one", "two", "three"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one", "two", "three"}, records)
 }
 
-func TestAnAbsentOrEmptyFileHasNoRecords(t *testing.T) {
+func TestMissingOrEmptyFileHasNoRecords(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	f, records, err := open(t, path)
 	require.NoError(t, err)
 	assert.Empty(t, records)
-	require.ErrorIs(t, f.Append("x"), os.ErrClosed, "Compact comes first")
+	require.ErrorIs(t, f.Append("x"), os.ErrClosed, "Compact must be called first")
 	require.NoError(t, f.Close())
 	assert.NoFileExists(t, path)
 
@@ -102,9 +102,9 @@ func TestAnAbsentOrEmptyFileHasNoRecords(t *testing.T) {
 	assert.Empty(t, records)
 }
 
-// TestEveryCutAndEveryFlippedBit: a truncated file loses its last record only,
-// and any other change is detected.
-func TestEveryCutAndEveryFlippedBit(t *testing.T) {
+// TestTruncationAndCorruption cuts a file at every byte and flips every bit: only a
+// truncated last record is dropped, and any other change is detected.
+func TestTruncationAndCorruption(t *testing.T) {
 	t.Parallel()
 	content := written(t, "one", "two", "three")
 	complete := map[int][]string{43: {"one"}, 62: {"one", "two"}, 83: {"one", "two", "three"}}
@@ -137,7 +137,7 @@ func TestEveryCutAndEveryFlippedBit(t *testing.T) {
 	require.ErrorIs(t, err, datafile.ErrDamaged, "a tail of zeros")
 }
 
-func TestCompactKeepsOneRecord(t *testing.T) {
+func TestCompactReplacesTheRecords(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	f, _, err := open(t, path)
@@ -157,7 +157,7 @@ func TestCompactKeepsOneRecord(t *testing.T) {
 	assert.NoFileExists(t, path+".new")
 }
 
-func TestOneProcessAtATime(t *testing.T) {
+func TestDataFileIsLocked(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	f, _, err := open(t, path)
@@ -169,7 +169,7 @@ func TestOneProcessAtATime(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAReplayThatFailsNamesThePlace(t *testing.T) {
+func TestReplayErrorsNameTheRecord(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.WriteFile(path, written(t, "one", "two"), 0o600))
@@ -186,8 +186,8 @@ func TestAReplayThatFailsNamesThePlace(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A file is resumed where its last whole record ends.
-func TestAResumedFileGoesOn(t *testing.T) {
+// Resume continues after the last complete record.
+func TestResume(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	f, _, err := open(t, path)
@@ -213,15 +213,16 @@ func TestAResumedFileGoesOn(t *testing.T) {
 	assert.Equal(t, []string{"one", "two", "four", "five"}, records)
 }
 
-// A file of an earlier release is read, and compacted before anything is appended.
-func TestAFileOfTheEarlierFormatIsRead(t *testing.T) {
+// A file of an earlier release can be read, but must be compacted before the first
+// append.
+func TestEarlierFormatIsRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	earlier := []byte("mockgateway data file 2\n")
 	for i := range 10_000 {
 		earlier = append(earlier, earlierRecord(fmt.Sprintf(`"record %d"%500s`, i, ""))...)
 	}
-	require.NoError(t, os.WriteFile(path, append(earlier, 0, 0, 0), 0o600)) // the last is cut short
+	require.NoError(t, os.WriteFile(path, append(earlier, 0, 0, 0), 0o600)) // the last record is incomplete
 	f, records, err := open(t, path)
 	require.NoError(t, err)
 	require.Len(t, records, 10_000)
@@ -251,8 +252,8 @@ func earlierRecord(json string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, sum([]byte(json))), json...)
 }
 
-// More values than a segment holds, from several processes, come back in their order.
-func TestManyRecordsComeBackInOrder(t *testing.T) {
+// A file of several segments, written by several processes, is replayed in order.
+func TestManyRecordsAreReplayedInOrder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	var want []string
@@ -288,9 +289,9 @@ func TestManyRecordsComeBackInOrder(t *testing.T) {
 	assert.Equal(t, 29_999, n)
 }
 
-// What is appended while a file is compacted is after its new beginning, whatever was
-// appended before.
-func TestAppendsWhileAFileIsCompacted(t *testing.T) {
+// Values that are appended during a compaction follow the compacted ones. None is lost
+// or repeated.
+func TestAppendsDuringCompaction(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	f, _, err := open(t, path)
@@ -331,8 +332,8 @@ func TestAppendsWhileAFileIsCompacted(t *testing.T) {
 	assert.Equal(t, all, records)
 }
 
-// A compaction that fails leaves the file as it is, and what follows is appended to it.
-func TestACompactionThatFailsLeavesTheFile(t *testing.T) {
+// A failed compaction leaves the file as it is, and later values are appended to it.
+func TestFailedCompactionKeepsTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	f, _, err := open(t, path)
@@ -354,25 +355,25 @@ func TestACompactionThatFailsLeavesTheFile(t *testing.T) {
 	assert.Equal(t, []string{"one", "two", "four"}, records)
 }
 
-// A device or a pipe must not be replaced by a file, nor a symbolic link.
-func TestOnlyARegularFileIsADataFile(t *testing.T) {
+// Devices, directories and symbolic links without a target must not be replaced.
+func TestOnlyRegularFilesAreAccepted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	loose := filepath.Join(dir, "loose")
-	require.NoError(t, os.Symlink(filepath.Join(dir, "absent"), loose))
+	dangling := filepath.Join(dir, "dangling")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "absent"), dangling))
 	toNull := filepath.Join(dir, "null")
 	require.NoError(t, os.Symlink(os.DevNull, toNull))
-	for _, path := range []string{os.DevNull, dir, loose, toNull} {
+	for _, path := range []string{os.DevNull, dir, dangling, toNull} {
 		_, _, err := open(t, path)
 		require.ErrorIs(t, err, datafile.ErrNotRegular, path)
 		require.ErrorContains(t, err, path)
 	}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, entries, 2, "nothing is left beside them")
+	assert.Len(t, entries, 2, "no other file is created")
 }
 
-func TestASymbolicLinkToADataFileStaysOne(t *testing.T) {
+func TestSymbolicLinkIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "data"), filepath.Join(dir, "link")
@@ -382,7 +383,7 @@ func TestASymbolicLinkToADataFileStaysOne(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, compact(f, "one"))
 	_, _, err = open(t, file)
-	require.ErrorIs(t, err, datafile.ErrInUse, "under its own name too")
+	require.ErrorIs(t, err, datafile.ErrInUse, "the lock applies to the file's own name too")
 	require.NoError(t, f.Close())
 	info, err := os.Lstat(link)
 	require.NoError(t, err)
@@ -392,22 +393,21 @@ func TestASymbolicLinkToADataFileStaysOne(t *testing.T) {
 	assert.Equal(t, []string{"one"}, records)
 }
 
-// Compact replaces the temporary file of a process that died, and no other file
-// beside the data file.
-func TestCompactRemovesOnlyARegularLeftover(t *testing.T) {
+// Compact replaces the temporary file of a process that died, and no other file.
+func TestCompactReplacesOnlyItsOwnLeftover(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data")
-	precious := filepath.Join(dir, "precious")
-	require.NoError(t, os.WriteFile(precious, []byte("keep me"), 0o600))
-	require.NoError(t, os.Symlink(precious, path+".new"))
+	other := filepath.Join(dir, "other")
+	require.NoError(t, os.WriteFile(other, []byte("keep me"), 0o600))
+	require.NoError(t, os.Symlink(other, path+".new"))
 	f, _, err := open(t, path)
 	require.NoError(t, err)
 	err = compact(f, "one")
 	require.ErrorIs(t, err, datafile.ErrNotRegular)
 	require.ErrorContains(t, err, path+".new")
 	_, err = os.Lstat(path + ".new")
-	require.NoError(t, err, "the link must still be there")
+	require.NoError(t, err, "the link must still exist")
 
 	require.NoError(t, os.Remove(path+".new"))
 	require.NoError(t, os.WriteFile(path+".new", []byte("half"), 0o600))

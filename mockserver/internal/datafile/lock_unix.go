@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// lockFile takes a lock that the system releases when the process ends, however it
-// ends.
+// lockFile takes a lock that the operating system releases when the process ends, even
+// if it is killed.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the user's own choice of file
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the user chose the file
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // returns the size of the file without an incomplete last record, or 0 if the file
 // can't be resumed.
 func read[T any](path string, replay func(v T, end int64) error) (size int64, err error) {
-	file, err := os.Open(path) //nolint:gosec // the user's own choice of file
+	file, err := os.Open(path) //nolint:gosec // the user chose the file
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
@@ -61,19 +61,19 @@ type scan[T any] struct {
 	stop    chan struct{}
 }
 
-// batch is a segment of the file, or the same number of bytes of JSON records.
+// batch is a segment of the file, or JSON records of about the same size.
 type batch[T any] struct {
 	n       int     // records before it
 	start   int64   // in the file
-	content []byte  // of the records, without their heads
+	content []byte  // of the records, without their headers
 	ends    []int64 // of the records, in the file
 	values  []T
 	err     error         // of the record after values
 	done    chan struct{} // closed when values are there
 }
 
-// batch returns an empty batch. It reuses the memory of a replayed one if it can:
-// without that, the heap is a quarter larger after a restart.
+// batch returns an empty batch. If possible, it reuses the memory of a replayed one:
+// otherwise the heap is a quarter larger after a restart.
 func (s *scan[T]) batch() *batch[T] {
 	b := &batch[T]{}
 	select {
@@ -89,7 +89,7 @@ func (s *scan[T]) run() {
 	defer close(s.out)
 	b := s.batch()
 	for s.at < s.end {
-		h, err := readHead(s.r, s.end-s.at)
+		h, err := readHeader(s.r, s.end-s.at)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			break
 		}
@@ -106,17 +106,17 @@ func (s *scan[T]) run() {
 			b.content, err = h.appendContent(b.content, s.r)
 		}
 		if err != nil {
-			b.err = place(s.n, s.at, err)
+			b.err = withPosition(s.n, s.at, err)
 			break
 		}
 		s.n++
-		s.at += headSize + int64(h.length)
+		s.at += headerSize + int64(h.length)
 		b.ends = append(b.ends, s.at)
 	}
 	s.send(b)
 }
 
-// send passes on a batch, and reports false if the receiver has stopped.
+// send passes a batch to replay, and reports false if replay has stopped.
 func (s *scan[T]) send(b *batch[T]) bool {
 	go b.decode(s.json)
 	select {
@@ -135,7 +135,7 @@ func (b *batch[T]) decode(isJSON bool) {
 	b.values = slices.Grow(b.values, len(b.ends))[:len(b.ends)]
 	rest, at := b.content, b.start
 	for i, end := range b.ends {
-		length := end - at - headSize
+		length := end - at - headerSize
 		record := rest[:length]
 		var err error
 		if isJSON {
@@ -145,7 +145,7 @@ func (b *batch[T]) decode(isJSON bool) {
 			err = d.Decode(&b.values[i])
 		}
 		if err != nil {
-			b.values, b.err = b.values[:i], place(b.n+i, at, fmt.Errorf("%w: %w", ErrDamaged, err))
+			b.values, b.err = b.values[:i], withPosition(b.n+i, at, fmt.Errorf("%w: %w", ErrDamaged, err))
 			return
 		}
 		rest, at = rest[length:], end
@@ -158,7 +158,7 @@ func (s *scan[T]) replay(replay func(v T, end int64) error) error {
 		at := b.start
 		for i, v := range b.values {
 			if err := replay(v, b.ends[i]); err != nil {
-				return place(b.n+i, at, err)
+				return withPosition(b.n+i, at, err)
 			}
 			at = b.ends[i]
 		}
@@ -173,8 +173,7 @@ func (s *scan[T]) replay(replay func(v T, end int64) error) error {
 	return nil
 }
 
-// place returns err with the number of the record that it is about: n records come
-// before it.
-func place(n int, at int64, err error) error {
+// withPosition adds the position of a record to its error. n records come before it.
+func withPosition(n int, at int64, err error) error {
 	return fmt.Errorf("record %d at byte %d: %w", n+1, at, err)
 }

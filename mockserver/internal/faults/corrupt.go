@@ -8,7 +8,7 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// UnknownStatus is the state that an unknown-enum fault returns.
+// UnknownStatus is the status that an unknown-enum fault returns.
 const UnknownStatus = "mock_unknown_status"
 
 // ExtraName and ExtraValue are the member that an extra-field fault adds.
@@ -17,7 +17,7 @@ const (
 	ExtraValue = "a member that no client expects"
 )
 
-// unknownEnums replaces every state in a JSON text by an unknown value.
+// unknownEnums replaces every status in a JSON text with an unknown value.
 func unknownEnums(body []byte) []byte {
 	return rewrite(body, func(out *jsontext.Encoder, name string, t jsontext.Token) error {
 		if name == "status" && t.Kind() == '"' {
@@ -27,8 +27,8 @@ func unknownEnums(body []byte) []byte {
 	})
 }
 
-// extraFields adds a member to every object of a JSON text, except to those
-// whose members are the caller's own.
+// extraFields adds a member to every object of a JSON text, except to metadata, whose
+// members are the caller's.
 func extraFields(body []byte) []byte {
 	return rewrite(body, func(out *jsontext.Encoder, name string, t jsontext.Token) error {
 		if err := out.WriteToken(t); err != nil || t.Kind() != '{' || name == "metadata" {
@@ -41,8 +41,8 @@ func extraFields(body []byte) []byte {
 	})
 }
 
-// rewrite applies write to the values of body, each with the name of its
-// member. It returns body unchanged if that is not JSON.
+// rewrite calls write for every token of body, with the name of the member that the
+// token belongs to. It returns body unchanged if it is not JSON.
 func rewrite(body []byte, write func(out *jsontext.Encoder, name string, t jsontext.Token) error) []byte {
 	r := jsonread.Rewriter{Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
 		if len(path) == 0 {

@@ -2,8 +2,8 @@ package faults
 
 import "github.com/gateway-go/gateway/mockserver/internal/events"
 
-// emit reports a change of the faults.
-func (s *Set) emit(action string, w *waiting) {
+// emit reports that a fault was added or removed.
+func (s *Set) emit(action string, w *entry) {
 	if s.Events.Listening() {
 		s.publish(w.Account, events.FaultEvent{
 			Action: action, ID: w.id, Fault: w.String(), On: w.On, Fired: w.fired, Times: w.Times,
@@ -12,7 +12,7 @@ func (s *Set) emit(action string, w *waiting) {
 }
 
 // hit reports that a fault hit an operation, or a kind of event, of an account.
-func (s *Set) hit(account, target string, w *waiting) {
+func (s *Set) hit(account, target string, w *entry) {
 	if s.Events.Listening() {
 		s.publish(account, events.FaultEvent{
 			Action: "hit", ID: w.id, Fault: w.String(), On: w.On, Target: target, Fired: w.fired, Times: w.Times,
@@ -20,7 +20,7 @@ func (s *Set) hit(account, target string, w *waiting) {
 	}
 }
 
-// hitByHeader reports that a request hit the fault in its own header.
+// hitByHeader reports that the fault in a request's header hit the request.
 func (s *Set) hitByHeader(account, target string, f Fault) {
 	s.publish(account, events.FaultEvent{Action: "hit", Fault: f.String(), Target: target})
 }

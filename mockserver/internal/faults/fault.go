@@ -23,7 +23,7 @@ const (
 	Status       Kind = "status"             // an error is returned
 	ResetBefore  Kind = "reset-before"       // the connection is reset, the request is not executed
 	LoseResponse Kind = "lose-response"      // executed, then the connection is reset
-	Truncate     Kind = "truncate"           // executed, the response is cut
+	Truncate     Kind = "truncate"           // executed, the response is truncated
 	EmptyBody    Kind = "empty-body"         // executed, the response has no body
 	HTMLPage     Kind = "html-page"          // a proxy's error page is returned
 	BadJSON      Kind = "bad-json"           // executed, the body is not JSON
@@ -35,11 +35,11 @@ const (
 
 // The faults of webhooks.
 const (
-	DropWebhook      Kind = "drop-webhook"      // the delivery is not made
-	DuplicateWebhook Kind = "duplicate-webhook" // the delivery is made twice
+	DropWebhook      Kind = "drop-webhook"      // the webhook is not delivered
+	DuplicateWebhook Kind = "duplicate-webhook" // the webhook is delivered twice
 	DelayWebhook     Kind = "delay-webhook"     // the first attempt comes later, on the virtual clock
 	CorruptSignature Kind = "corrupt-signature" // the first attempt's signature is wrong
-	StaleTimestamp   Kind = "stale-timestamp"   // the first attempt was signed too long ago
+	StaleTimestamp   Kind = "stale-timestamp"   // the first attempt's timestamp is too old
 )
 
 // The bodies of a Status.
@@ -61,21 +61,21 @@ type Fault struct {
 	Kind       Kind
 	Status     int           // of Status and HTMLPage
 	Body       string        // of Status
-	Code       string        // of Status, in its body; "" is DefaultCode
-	RetryAfter time.Duration // a header of Status and HTMLPage; 0 is none
-	Latency    time.Duration // wall time; of any fault of requests
+	Code       string        // of Status, in its body; "" means DefaultCode
+	RetryAfter time.Duration // the header of Status and HTMLPage; 0 for none
+	Latency    time.Duration // wall time; of any fault for requests
 	Delay      time.Duration // of DelayWebhook, on the virtual clock
 	Applied    bool          // the request is executed before a Status, HTMLPage or Hang
 
-	Account     string  // whose requests; "" is all accounts
-	On          string  // the operation or kind of event; "" is any
-	Times       int     // the maximum number of hits; 0 is unlimited
-	Nth         int     // only the nth that matches, from 1; 0 is each
-	Probability float64 // 0 and 1 are always
+	Account     string  // whose requests or webhooks; "" for all accounts
+	On          string  // the operation or kind of event; "" for any
+	Times       int     // the maximum number of hits; 0 for no limit
+	Nth         int     // hit only the nth match, from 1; 0 for every match
+	Probability float64 // 0 and 1 mean always
 	Never       bool    // a probability of 0
 }
 
-// Webhook reports whether the fault is one of webhooks.
+// Webhook reports whether the fault is for webhooks.
 func (k Kind) Webhook() bool {
 	return slices.Contains([]Kind{DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp}, k)
 }
@@ -88,19 +88,19 @@ func kinds() []Kind {
 	}
 }
 
-// Validate returns the error of an invalid fault, or nil.
+// Validate checks the fault.
 func (f Fault) Validate() error {
 	switch {
 	case !slices.Contains(kinds(), f.Kind):
-		return fmt.Errorf("fault %q is unknown; there are %s", f.Kind, names())
+		return fmt.Errorf("fault %q is unknown; use one of %s", f.Kind, names())
 	case (f.Kind == Status || f.Kind == HTMLPage) && (f.Status < 200 || f.Status > 599):
 		return fmt.Errorf("fault %s: the status must be 200 to 599, not %d", f.Kind, f.Status)
 	case f.Kind == Slow && f.Latency <= 0, f.Kind == DelayWebhook && f.Delay <= 0:
-		return fmt.Errorf("fault %s: it needs a duration above zero, such as %s=800ms", f.Kind, f.Kind)
+		return fmt.Errorf("fault %s: the duration must be above zero, such as %s=800ms", f.Kind, f.Kind)
 	case f.Latency < 0 || f.Delay < 0 || f.RetryAfter < 0:
 		return errors.New("a duration of a fault must not be negative")
 	case f.Kind.Webhook() && f.Latency > 0:
-		return fmt.Errorf("fault %s: latency is for requests; delay-webhook makes webhooks late", f.Kind)
+		return fmt.Errorf("fault %s: latency applies to requests only; use delay-webhook to delay webhooks", f.Kind)
 	case f.Body != "" && !slices.Contains([]string{BodyProblem, BodyCoded, BodyHTML, BodyEmpty}, f.Body):
 		return fmt.Errorf("fault %s: the body must be problem, coded, html or empty, not %q", f.Kind, f.Body)
 	case f.Body != "" && f.Kind != Status, f.Code != "" && f.Kind != Status:
@@ -108,7 +108,7 @@ func (f Fault) Validate() error {
 	case f.RetryAfter > 0 && f.Kind != Status && f.Kind != HTMLPage:
 		return fmt.Errorf("fault %s: only status and html-page have a Retry-After header", f.Kind)
 	case f.Code != "" && f.Body != "" && f.Body != BodyProblem && f.Body != BodyCoded:
-		return fmt.Errorf("fault status: a body that is %s has no code", f.Body)
+		return fmt.Errorf("fault status: only the bodies problem and coded have a code, not %s", f.Body)
 	case !validCode(f.Code):
 		return fmt.Errorf("fault status: the code must be 1 to %d capital letters, digits and underscores, "+
 			"such as INSUFFICIENT_FUNDS, not %q", maxCode, f.Code)
@@ -120,7 +120,7 @@ func (f Fault) Validate() error {
 	return nil
 }
 
-// validCode reports whether a code has the form of the interface's codes.
+// validCode reports whether a code has the form of the API's codes.
 func validCode(code string) bool {
 	return len(code) <= maxCode && !strings.ContainsFunc(code, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z')
@@ -155,7 +155,7 @@ func Parse(text string) (Fault, error) {
 		}
 	}
 	if f.Kind == "" {
-		return Fault{}, fmt.Errorf("a fault must be named: one of %s", names())
+		return Fault{}, fmt.Errorf("the fault must be named: use one of %s", names())
 	}
 	return f, f.Validate()
 }
@@ -194,7 +194,7 @@ func setKind(f *Fault, k Kind, value string) error {
 		return setStatus(f, value)
 	}
 	if f.Kind != "" && f.Kind != Slow {
-		return fmt.Errorf("%s was named before; one at a time", f.Kind)
+		return fmt.Errorf("only one fault is allowed, and %s was named before", f.Kind)
 	}
 	f.Kind = k
 	var err error
@@ -256,5 +256,5 @@ func (f Fault) String() string {
 	return text
 }
 
-// retryAfter writes a duration as the header Retry-After does, in seconds.
+// retryAfter formats a duration in seconds, as in the header Retry-After.
 func retryAfter(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

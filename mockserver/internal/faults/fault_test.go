@@ -60,7 +60,7 @@ func TestParseAndString(t *testing.T) {
 	}
 }
 
-func TestParseNamesWhatIsWrong(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                              "lose-response", // the list of faults
@@ -71,7 +71,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		"html-page; status=99":          "200 to 599",
 		"status=abc":                    "abc",
 		"status=500; body=xml":          `not "xml"`,
-		"status=500; lose-response":     "one at a time",
+		"status=500; lose-response":     "only one fault",
 		"latency":                       "latency",
 		"latency=fast":                  "fast",
 		"latency=-1s":                   "above zero",
@@ -83,7 +83,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		"lose-response; code=A":         "only status has",
 		"html-page; code=A":             "only status has",
 		"truncate; body=coded":          "only status has",
-		"status=409; body=html; code=A": "a body that is html has no code",
+		"status=409; body=html; code=A": "have a code, not html",
 		"reset-before; retry-after=1":   "only status and html-page",
 		"delay-webhook=0s":              "above zero",
 		"drop-webhook; latency=1s":      "delay-webhook",
@@ -123,7 +123,7 @@ func TestFaultsMatchOperations(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnAccountLeavesOthersAlone(t *testing.T) {
+func TestFaultsOfAnAccountDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	var set faults.Set
 	id, err := set.Add(faults.Fault{Kind: faults.ResetBefore, Account: "a"})
@@ -143,7 +143,7 @@ func TestAFaultOfAnAccountLeavesOthersAlone(t *testing.T) {
 	_, err = set.Add(faults.Fault{Kind: faults.ResetBefore, Account: "a"})
 	require.NoError(t, err)
 	set.Clear("", false)
-	assert.Empty(t, set.Reports(""), "all of them")
+	assert.Empty(t, set.Reports(""), "all accounts")
 }
 
 func TestTimesAndNth(t *testing.T) {
@@ -190,7 +190,7 @@ func TestProbabilityRepeatsExactly(t *testing.T) {
 	assert.InDelta(t, 250, count, 50)
 }
 
-func TestFaultsOfWebhooksAndOfRequestsAreSeparate(t *testing.T) {
+func TestWebhookAndRequestFaultsAreSeparate(t *testing.T) {
 	t.Parallel()
 	var set faults.Set
 	for _, f := range []faults.Fault{

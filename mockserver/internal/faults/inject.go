@@ -43,7 +43,7 @@ func (in *Injector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Noter is a response writer that is notified of the fault of its response.
+// Noter is a response writer that is notified of the fault injected into its response.
 type Noter interface{ NoteFault(text string) }
 
 func note(w http.ResponseWriter, f Fault) {
@@ -56,7 +56,7 @@ func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
 	if text := r.Header.Get(Header); text != "" {
 		f, err := Parse(text)
 		if err == nil && f.Kind.Webhook() {
-			err = fmt.Errorf("fault %s: it is one of webhooks, which no request can ask for; add it instead", f.Kind)
+			err = fmt.Errorf("fault %s: a request header can't inject faults into webhooks; add the fault instead", f.Kind)
 		}
 		if err == nil && in.Set.Events.Listening() {
 			in.Set.hitByHeader(in.Account(r), in.Operation(r), f)
@@ -82,7 +82,7 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	}
 	switch f.Kind {
 	case Status, HTMLPage, Hang:
-		in.refuse(w, r, f)
+		in.replaceResponse(w, r, f)
 	case ResetBefore:
 		drain(r)
 		memory.Reset(w)
@@ -95,9 +95,9 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 	}
 }
 
-// refuse sends the response in place of the gateway's, which may have executed the
-// request.
-func (in *Injector) refuse(w http.ResponseWriter, r *http.Request, f Fault) {
+// replaceResponse sends the fault's response instead of the gateway's. If the fault is
+// applied, the gateway executes the request first.
+func (in *Injector) replaceResponse(w http.ResponseWriter, r *http.Request, f Fault) {
 	if f.Applied {
 		in.Next.ServeHTTP(newRecording(w), r)
 		if !wait(r.Context(), f.Latency) {
@@ -140,8 +140,8 @@ func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 	}
 }
 
-// drain reads the rest of a request, so that a client that is still sending
-// gets the response, and a socket notices when the client leaves.
+// drain reads the rest of the request, so that a client that is still sending gets the
+// response, and the server notices when the client disconnects.
 func drain(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, 2<<20) }
 
 // wait waits in wall time. It reports false if the request ended first.
@@ -189,8 +189,8 @@ func (r *recording) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 func (r *recording) NoteChange() { r.changed = true }
 
-// head writes the status and the headers for a body of the given length.
-func (r *recording) head(length int) {
+// writeHead writes the status and the headers for a body of the given length.
+func (r *recording) writeHead(length int) {
 	h := r.w.Header()
 	maps.Copy(h, r.header)
 	h.Set("Content-Length", strconv.Itoa(length))
@@ -198,7 +198,7 @@ func (r *recording) head(length int) {
 }
 
 func (r *recording) send(body []byte) {
-	r.head(len(body))
+	r.writeHead(len(body))
 	_, _ = r.w.Write(body)
 }
 
@@ -206,7 +206,7 @@ func (r *recording) send(body []byte) {
 // closes the connection.
 func (r *recording) truncate() {
 	body := r.body.Bytes()
-	r.head(max(len(body), 1))
+	r.writeHead(max(len(body), 1))
 	_, _ = r.w.Write(body[:len(body)/2]) //nolint:gosec // as in send
 	_ = http.NewResponseController(r.w).Flush()
 	panic(http.ErrAbortHandler)
@@ -214,7 +214,7 @@ func (r *recording) truncate() {
 
 const page = `<!DOCTYPE html>
 <html><head><title>%s</title></head>
-<body><h1>%s</h1><p>The proxy in front of the gateway responded.</p></body></html>
+<body><h1>%s</h1><p>This page was sent by a proxy in front of the gateway.</p></body></html>
 `
 
 // write writes the error of a Status or an HTMLPage.
@@ -226,7 +226,7 @@ func (f Fault) write(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("X-Request-Id"); id != "" && f.Kind == Status {
 		h.Set("X-Request-Id", id)
 	}
-	const detail = "An injected fault of the mock gateway."
+	const detail = "The mock gateway has injected this error."
 	code := cmp.Or(f.Code, DefaultCode)
 	switch {
 	case f.Kind == HTMLPage, f.Body == BodyHTML:

@@ -76,9 +76,9 @@ func send(ctx context.Context, client *http.Client, url, fault string) result {
 	return result{resp.StatusCode, resp.Header, string(body), err}
 }
 
-// TestFaultsOverMemoryAndSocket shows each fault to a plain client, in memory
-// and behind a real socket.
-func TestFaultsOverMemoryAndSocket(t *testing.T) {
+// TestFaultsInMemoryAndOverASocket runs each fault with a plain client, in memory and
+// over a real socket.
+func TestFaultsInMemoryAndOverASocket(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		status  int
@@ -104,7 +104,7 @@ func TestFaultsOverMemoryAndSocket(t *testing.T) {
 		"unknown-enum":                          {status: 201, body: `"list":[{"status":"mock_unknown_status"},"status"]`, created: 1},
 		"extra-field":                           {status: 201, body: `{"mock_extra_field":"a member that no client expects","success":true,"data":{"mock_extra_field"`, created: 1},
 		"latency=1ms":                           {status: 201, body: created, created: 1},
-		"drop-webhook":                          {status: 400, body: "one of webhooks"},
+		"drop-webhook":                          {status: 400, body: "into webhooks"},
 		"explode":                               {status: 400, body: `is unknown`},
 		"status=503; latency=1ms; applied":      {status: 503, body: "MOCK_FAULT", created: 1},
 	}
@@ -154,8 +154,8 @@ func TestHeadersOfFaults(t *testing.T) {
 	assert.Equal(t, "0", got.header.Get("Content-Length"))
 }
 
-// TestALostResponseIsNotLostAgain: a retry that has the header again changes
-// nothing, and so gets its response.
+// TestALostResponseIsNotLostAgain: a retry with the same header changes nothing, so it
+// gets its response.
 func TestALostResponseIsNotLostAgain(t *testing.T) {
 	t.Parallel()
 	g := &gateway{}
@@ -170,7 +170,7 @@ func TestALostResponseIsNotLostAgain(t *testing.T) {
 	assert.Equal(t, int64(1), g.created.Load())
 }
 
-func TestHangLastsUntilTheClientGivesUp(t *testing.T) {
+func TestHangLastsUntilTheClientTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, fault := range []string{"hang-until-timeout", "hang-until-timeout; applied"} {
@@ -203,11 +203,11 @@ func TestLatencyIsWallTime(t *testing.T) {
 		g.created.Store(0)
 		require.Error(t, send(t.Context(), client, "http://gateway.test", "latency=2s").err)
 		synctest.Wait()
-		assert.Zero(t, g.created.Load(), "a client that disconnected in time is not served")
+		assert.Zero(t, g.created.Load(), "the request of a client that has disconnected is not executed")
 	})
 }
 
-func TestHangOverASocketEndsWithTheClient(t *testing.T) {
+func TestHangOverASocketEndsWhenTheClientDisconnects(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -225,7 +225,7 @@ func TestHangOverASocketEndsWithTheClient(t *testing.T) {
 	<-ended
 }
 
-func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
+func TestSetFaultsHitTheirOperation(t *testing.T) {
 	t.Parallel()
 	g := &gateway{}
 	in := &faults.Injector{
@@ -245,7 +245,7 @@ func TestAFaultOfTheSetHitsItsOperation(t *testing.T) {
 	assert.True(t, g.stale.Load())
 }
 
-// A body that is not JSON, such as a page, is not corrupted.
+// A body that is not JSON, such as an HTML page, is not changed.
 func TestBodiesThatAreNotJSONAreNotCorrupted(t *testing.T) {
 	t.Parallel()
 	const page = `<p>{"status":"paid"}</p>`
@@ -265,7 +265,7 @@ func TestBodiesThatAreNotJSONAreNotCorrupted(t *testing.T) {
 	}
 }
 
-func TestDistortedMetadataStaysTheCallers(t *testing.T) {
+func TestExtraFieldsAreNotAddedToMetadata(t *testing.T) {
 	t.Parallel()
 	client := &http.Client{Transport: &memory.Transport{Handler: injector(&gateway{})}}
 	got := send(t.Context(), client, "http://gateway.test", "extra-field")

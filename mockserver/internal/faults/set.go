@@ -18,12 +18,12 @@ const (
 )
 
 // ErrLimit means that the set is full.
-var ErrLimit = fmt.Errorf("%d faults are waiting, the gateway's limit: clear some", maxFaults)
+var ErrLimit = fmt.Errorf("the gateway has reached its limit of %d waiting faults: clear some", maxFaults)
 
 // Set holds the faults for requests and webhooks. The zero Set is empty and
 // ready.
 type Set struct {
-	// Seed makes probabilities repeat exactly.
+	// Seed makes the outcomes of probabilities reproducible.
 	Seed uint64
 	// Known reports whether pattern matches an operation or a kind of event;
 	// nil accepts any pattern. It catches mistyped patterns, which would never
@@ -32,15 +32,15 @@ type Set struct {
 	// Events is notified of changes and hits. It may be nil.
 	Events *events.Hub
 
-	armed atomic.Int32 // avoids the lock if there are no faults
+	armed atomic.Int32 // the length of list; avoids the lock if there are no faults
 
 	mu    sync.Mutex
-	list  []*waiting
+	list  []*entry
 	count int // faults so far
 }
 
-// waiting is a fault with its counters.
-type waiting struct {
+// entry is a fault with its counters.
+type entry struct {
 	Fault
 
 	id     string
@@ -54,11 +54,11 @@ type Report struct {
 	ID    string
 	Fault Fault
 	Seen  int // requests or webhooks that matched
-	Fired int // those that it hit
+	Fired int // those that the fault hit
 }
 
-// Add appends a fault, and returns its id. If several match, the first that
-// fires wins.
+// Add appends a fault and returns its id. If several faults match, the first that
+// fires applies.
 func (s *Set) Add(f Fault) (id string, err error) {
 	if err := f.Validate(); err != nil {
 		return "", err
@@ -67,23 +67,23 @@ func (s *Set) Add(f Fault) (id string, err error) {
 		return "", fmt.Errorf("fault %s: on must have at most %d characters", f.Kind, maxPattern)
 	}
 	if f.On != "" && s.Known != nil && !s.Known(f.Kind.Webhook(), f.On) {
-		return "", fmt.Errorf("fault %s: nothing is called %q; for requests say transactions.create, transactions.* "+
-			"or POST /v2/transactions, for webhooks transaction.paid or transaction.*", f.Kind, f.On)
+		return "", fmt.Errorf("fault %s: no operation or event is called %q; use transactions.create, transactions.* "+
+			"or POST /v2/transactions for requests, and transaction.paid or transaction.* for webhooks", f.Kind, f.On)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.list) >= maxFaults {
-		done := slices.IndexFunc(s.list, (*waiting).done)
+		done := slices.IndexFunc(s.list, (*entry).done)
 		if done < 0 {
 			return "", ErrLimit
 		}
 		s.list = slices.Delete(s.list, done, done+1)
 	}
 	s.count++
-	w := &waiting{
+	w := &entry{
 		Fault:  f,
 		id:     "fault_" + strconv.Itoa(s.count),
-		random: rand.New(rand.NewPCG(s.Seed, uint64(s.count))), //nolint:gosec // repeats on purpose
+		random: rand.New(rand.NewPCG(s.Seed, uint64(s.count))), //nolint:gosec // reproducible on purpose
 	}
 	s.list = append(s.list, w)
 	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
@@ -91,24 +91,25 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	return w.id, nil
 }
 
-// Clear removes the faults of requests, or those of webhooks, of an account, or
-// for "" of all.
+// Clear removes an account's faults for requests, or those for webhooks. "" means all
+// accounts.
 func (s *Set) Clear(account string, webhooks bool) {
-	s.remove(func(w *waiting) bool {
+	s.remove(func(w *entry) bool {
 		return w.Kind.Webhook() == webhooks && (account == "" || w.Account == account)
 	})
 }
 
-// Remove removes one fault and reports whether an account has it; "" is any.
+// Remove removes a fault of an account and reports whether there was one. "" means any
+// account.
 func (s *Set) Remove(account, id string) bool {
-	return s.remove(func(w *waiting) bool { return w.id == id && (account == "" || w.Account == account) })
+	return s.remove(func(w *entry) bool { return w.id == id && (account == "" || w.Account == account) })
 }
 
-func (s *Set) remove(match func(*waiting) bool) bool {
+func (s *Set) remove(match func(*entry) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.list)
-	s.list = slices.DeleteFunc(s.list, func(w *waiting) bool {
+	s.list = slices.DeleteFunc(s.list, func(w *entry) bool {
 		gone := match(w)
 		if gone {
 			s.emit("removed", w)
@@ -119,8 +120,8 @@ func (s *Set) remove(match func(*waiting) bool) bool {
 	return len(s.list) < before
 }
 
-// Reports lists the faults of an account, or for "" all of them, in the order
-// in which they were added. They include those that can't fire again.
+// Reports lists the faults of an account in the order in which they were added,
+// including those that can't fire again. "" means all accounts.
 func (s *Set) Reports(account string) []Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,12 +167,12 @@ func (s *Set) next(account, target string, webhook bool, matches func(pattern st
 }
 
 // done reports whether a fault can't fire again.
-func (w *waiting) done() bool {
+func (w *entry) done() bool {
 	return w.Times > 0 && w.fired >= w.Times || w.Nth > 0 && w.seen >= w.Nth
 }
 
 // fire counts a match and decides whether the fault hits it.
-func (w *waiting) fire() bool {
+func (w *entry) fire() bool {
 	if w.Times > 0 && w.fired >= w.Times {
 		return false
 	}
@@ -194,9 +195,9 @@ func (w *waiting) fire() bool {
 // ("POST /v2/transactions", "/v2/transactions/{id}").
 func (r Request) Matches(pattern string) bool { return r.matches(pattern, PathMatches) }
 
-// Means reports whether a pattern can match a request of an operation, whose path
-// is a template.
-func (r Request) Means(pattern string) bool {
+// CanMatch reports whether a pattern can match any request of an operation. The path of
+// r is the operation's path template.
+func (r Request) CanMatch(pattern string) bool {
 	return r.matches(pattern, func(path, template string) bool {
 		return PathMatches(path, template) || PathMatches(template, path)
 	})
@@ -213,7 +214,7 @@ func (r Request) matches(pattern string, samePath func(pattern, path string) boo
 	return (method == "" || strings.EqualFold(method, r.Method)) && samePath(strings.TrimSpace(path), r.Path)
 }
 
-// Glob compares a name with a pattern that may end in "*".
+// Glob reports whether a name matches a pattern, which may end in "*".
 func Glob(pattern, name string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(name, prefix)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxDrain is how much of an unread body is read after the response. A
-	// client that sends its whole body before it reads then gets the response
-	// instead of a connection reset.
+	// maxDrain is how much of an unread body is read after the response, so that a
+	// client that sends its whole body before it reads gets the response instead of
+	// a connection reset.
 	maxDrain = 8 << 20
 	// drainTime is how long draining an unread body may take.
 	drainTime = 5 * time.Second
@@ -49,16 +49,16 @@ func (b *body) Read(to []byte) (int, error) {
 	n, err := b.ReadCloser.Read(to)
 	if err != nil && !b.ended {
 		b.ended = true
-		if errors.Is(err, io.EOF) { // after other errors the deadline stays, so that net/http does not wait for the rest
+		if errors.Is(err, io.EOF) { // after other errors, the deadline stays so that net/http does not wait for the rest
 			b.deadline(0)
 		}
 	}
 	return n, err
 }
 
-// deadline sets how long reads may take from now on; 0 means no limit. A
-// ResponseWriter that does not support deadlines, such as a recorder, has no slow
-// client.
+// deadline sets how long reads may take from now on; 0 means no limit. It does nothing
+// if the ResponseWriter does not support deadlines: such a writer, for example a
+// recorder, has no slow client.
 func (b *body) deadline(d time.Duration) {
 	var at time.Time
 	if d > 0 {

@@ -1,6 +1,6 @@
 // Package gate checks every request before the gateway handles it. It rejects
-// requests of web pages that reach this machine under their own host name (DNS
-// rebinding), and those of clients that never finish sending a body.
+// requests from web pages that reach this machine under a host name of their own (DNS
+// rebinding), and requests from clients that never finish sending their body.
 package gate
 
 import (
@@ -58,7 +58,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func foreign(w http.ResponseWriter, r *http.Request) {
 	respond.Write(w, http.StatusMisdirectedRequest, respond.ProblemJSON, respond.NewProblem(r, http.StatusMisdirectedRequest, "FOREIGN_HOST",
-		"The mock gateway rejects the host name "+r.Host+", as a protection against DNS rebinding. "+
+		"The mock gateway rejects the host name "+r.Host+" to protect against DNS rebinding. "+
 			"Call it by IP address or as localhost, or allow the name with -allow-host (in Go, WithAllowedHosts)."))
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Source generates ids and codes. With a seed, the same calls return the same
-// ids; without one, the source is seeded by the operating system and can't be
-// predicted. It is safe for concurrent use.
+// Source generates ids and codes. With a seed, the same calls return the same ids.
+// Without one, the source is seeded by the operating system and can't be predicted. It
+// is safe for concurrent use.
 type Source struct {
 	mu     sync.Mutex
 	random *rand.ChaCha8
@@ -86,8 +86,8 @@ func (s *Source) MarshalBinary() ([]byte, error) {
 	return s.random.MarshalBinary()
 }
 
-// UnmarshalBinary restores the state that MarshalBinary returned. An error
-// leaves the source unchanged.
+// UnmarshalBinary restores the state that MarshalBinary returned. If it fails, the
+// source is unchanged.
 func (s *Source) UnmarshalBinary(state []byte) error {
 	s.mu.Lock()
 	same := !s.seeded && len(state) == 0

@@ -57,7 +57,7 @@ func TestARestoredSourceContinuesItsSequence(t *testing.T) {
 	assert.Equal(t, want, draw(again))
 
 	require.NoError(t, source.UnmarshalBinary(state))
-	assert.Equal(t, want, draw(source), "the same source, set back")
+	assert.Equal(t, want, draw(source), "the original source, restored")
 
 	require.ErrorContains(t, source.UnmarshalBinary([]byte("damaged")), "damaged state")
 	assert.Len(t, draw(source), len(want))

@@ -21,14 +21,14 @@ import (
 // RemoteAddr is the client's address that handlers see.
 const RemoteAddr = "127.0.0.1:0"
 
-// ErrPanic is in the client's error if the handler panicked; the panic's value
-// and stack follow.
+// ErrPanic is wrapped in the client's error if the handler panicked. The panic's value
+// and stack follow it.
 var ErrPanic = errors.New("the handler panicked")
 
 // Transport is an http.RoundTripper that calls a handler on its own goroutine. When
-// the request's context ends, it returns at once, and so does the handler's
-// context. The response is returned when the handler has returned, so handlers must
-// not stream without end.
+// the request's context ends, RoundTrip returns immediately and the handler's context is
+// canceled. The response is returned once the handler has returned, so handlers must not
+// stream forever.
 type Transport struct {
 	Handler http.Handler
 
@@ -50,7 +50,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	w := &responseWriter{header: make(http.Header), head: req.Method == http.MethodHead}
 	if !t.inline(req) {
-		return w.aside(t.Handler, r, req)
+		return w.serveOnGoroutine(t.Handler, r, req)
 	}
 	w.serve(t.Handler, r)
 	closeBody(req)
@@ -67,8 +67,8 @@ func (t *Transport) inline(req *http.Request) bool {
 	return inMemory && t.Inline != nil && t.Inline(req)
 }
 
-// aside runs the handler on a separate goroutine.
-func (w *responseWriter) aside(h http.Handler, r, req *http.Request) (*http.Response, error) {
+// serveOnGoroutine runs the handler on a separate goroutine.
+func (w *responseWriter) serveOnGoroutine(h http.Handler, r, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	r = r.WithContext(ctx)
 	done := make(chan struct{})
@@ -119,7 +119,7 @@ func serverRequest(req *http.Request) (*http.Request, error) {
 		r.Header = make(http.Header)
 	}
 	if r.Body != http.NoBody && r.ContentLength == 0 {
-		r.ContentLength = -1 // a client's "unknown"
+		r.ContentLength = -1 // for a client, 0 with a body means unknown
 	}
 	if user := req.URL.User; user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
@@ -133,12 +133,12 @@ func serverRequest(req *http.Request) (*http.Request, error) {
 type Aborter interface{ Abort(err error) }
 
 // Reset resets the connection of w, as if the server had died: an in-memory client
-// gets an error that matches syscall.ECONNRESET, a client with a socket gets the
-// RST. It does not return: it ends the handler.
+// gets an error that matches syscall.ECONNRESET, and a client on a socket gets a TCP
+// reset. Reset does not return: it ends the handler.
 func Reset(w http.ResponseWriter) { abort(w, "read", syscall.ECONNRESET) }
 
 // Refuse is like Reset, for a server that is down: an in-memory client gets a dial
-// error that matches syscall.ECONNREFUSED, a client with a socket gets a reset.
+// error that matches syscall.ECONNREFUSED, and a client on a socket gets a reset.
 func Refuse(w http.ResponseWriter) { abort(w, "dial", syscall.ECONNREFUSED) }
 
 func abort(w http.ResponseWriter, op string, errno syscall.Errno) {
@@ -177,11 +177,11 @@ func (a addr) String() string { return string(a) }
 // responseWriter is the response writer of one request.
 type responseWriter struct {
 	header http.Header
-	sent   http.Header // as it was when the status was written
+	sent   http.Header // the header when the status was written
 	status int
 	body   *bytes.Buffer // nil before the first byte
-	head   bool          // of HEAD: no body is sent
-	failed error         // instead of a response
+	head   bool          // the method is HEAD: no body is sent
+	failed error         // the client's error instead of a response
 	cut    bool          // the body is truncated
 }
 
@@ -191,7 +191,7 @@ func (w *responseWriter) serve(h http.Handler, r *http.Request) {
 	defer func() {
 		switch p := recover(); {
 		case p == nil || w.failed != nil:
-		case p == http.ErrAbortHandler: //nolint:errorlint // a panic's value: net/http compares it the same way
+		case p == http.ErrAbortHandler: //nolint:errorlint // net/http compares the panic's value in the same way
 			w.abandon()
 		default:
 			w.failed = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
@@ -200,7 +200,7 @@ func (w *responseWriter) serve(h http.Handler, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-// abandon simulates a closed connection: before the response or in its body.
+// abandon simulates a connection that is closed before the response or in its body.
 func (w *responseWriter) abandon() {
 	if w.status == 0 {
 		w.failed = io.EOF
@@ -281,8 +281,8 @@ func (w *responseWriter) response(req *http.Request) (*http.Response, error) {
 // body is a response's body. Its memory is reused once it is closed.
 type body struct {
 	mu  sync.Mutex    // Close may be called during a Read
-	buf *bytes.Buffer // nil if there is none
-	cut bool          // the connection broke before its end
+	buf *bytes.Buffer // nil if the body is empty
+	cut bool          // the connection broke before the end of the body
 
 	closed bool
 }

@@ -33,7 +33,7 @@ func request(t *testing.T, method, url, body string) *http.Request {
 	return req
 }
 
-func TestTheHandlerGetsTheRequestOfAServer(t *testing.T) {
+func TestHandlerGetsAServerRequest(t *testing.T) {
 	t.Parallel()
 	var seen *http.Request
 	var body []byte
@@ -66,12 +66,12 @@ func TestTheHandlerGetsTheRequestOfAServer(t *testing.T) {
 	assert.Equal(t, int64(len(response)), resp.ContentLength)
 	assert.Equal(t, "req_1", resp.Header.Get("X-Request-Id"))
 	assert.Empty(t, resp.Header.Get("X-Too-Late"))
-	assert.Empty(t, req.RequestURI, "the caller's request is left alone")
+	assert.Empty(t, req.RequestURI, "the caller's request is not modified")
 }
 
-// TestAClosedBodyIsNotReused closes responses twice while others are read: two
-// responses must never share memory.
-func TestAClosedBodyIsNotReused(t *testing.T) {
+// TestClosedBodiesDoNotShareMemory closes responses twice while others are being read:
+// two responses must never share memory.
+func TestClosedBodiesDoNotShareMemory(t *testing.T) {
 	t.Parallel()
 	client := clientOf(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, strings.Repeat(r.URL.Path, 100))
@@ -123,8 +123,8 @@ func TestResponsesWithoutABody(t *testing.T) {
 	}
 }
 
-// TestBrokenConnections compares the errors of a client in memory with those
-// over a socket.
+// TestBrokenConnections compares the errors of an in-memory client with those of a
+// client on a socket.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -208,9 +208,9 @@ func TestAPanicIsReportedAsAnError(t *testing.T) {
 	assert.ErrorContains(t, err, "boom")
 }
 
-func TestTheContextEndsTheRequestAndTheHandler(t *testing.T) {
+func TestContextEndsTheRequestAndTheHandler(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // fails if the handler's goroutine stays
+	synctest.Test(t, func(t *testing.T) { // fails if the handler's goroutine leaks
 		ended := false
 		client := clientOf(func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
@@ -230,7 +230,7 @@ func TestTheContextEndsTheRequestAndTheHandler(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextReachesNoHandler(t *testing.T) {
+func TestHandlerIsNotCalledAfterTheContextHasEnded(t *testing.T) {
 	t.Parallel()
 	client := clientOf(func(http.ResponseWriter, *http.Request) { t.Error("called") })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -245,7 +245,7 @@ func TestAnEndedContextReachesNoHandler(t *testing.T) {
 	assert.True(t, body.closed)
 }
 
-func TestTheBodyIsClosed(t *testing.T) {
+func TestRequestBodyIsClosed(t *testing.T) {
 	t.Parallel()
 	body := &closer{Reader: strings.NewReader("x")}
 	req := request(t, http.MethodPost, "http://gateway.test/", "")
@@ -273,8 +273,8 @@ func (c *closer) Close() error {
 	return nil
 }
 
-// onCaller runs a request through a transport whose handler is prompt, and
-// reports whether the handler ran on the caller's goroutine.
+// onCaller sends a request through a transport that serves all paths but /slow inline,
+// and reports whether the handler ran on the caller's goroutine.
 func onCaller(t *testing.T, req *http.Request) (same bool) {
 	t.Helper()
 	const name = "memory_test.onCaller("
@@ -292,16 +292,16 @@ func onCaller(t *testing.T, req *http.Request) (same bool) {
 	return same
 }
 
-func TestAPromptHandlerRunsOnTheCallersGoroutine(t *testing.T) {
+func TestInlineHandlersRunOnTheCallersGoroutine(t *testing.T) {
 	t.Parallel()
 	piped := request(t, http.MethodPost, "http://gateway.test/quick", "body")
-	piped.GetBody = nil // such as a body from another source, which may block
+	piped.GetBody = nil // like a body that is streamed, which may block
 	assert.False(t, onCaller(t, piped))
 	assert.False(t, onCaller(t, request(t, http.MethodPost, "http://gateway.test/slow", "body")))
 	assert.True(t, onCaller(t, request(t, http.MethodPost, "http://gateway.test/quick", "body")))
 }
 
-func TestAPromptHandlerEndsWithTheRequestsContext(t *testing.T) {
+func TestInlineHandlersGetTheRequestsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Bars returns the barcode of a boleto as an SVG image of no fixed size:
-// Interleaved 2 of 5, black on white. A wide element is three units wide, a
-// narrow one is one.
+// Bars returns the barcode of a boleto as a scalable SVG image: Interleaved 2 of 5,
+// black on white. Wide elements are three units wide, and narrow ones are one.
 func Bars(barcode string) string {
 	const quiet, wide, height = 10, 3, 50
 	// The narrow (n) and wide (w) elements of each digit. The bars encode the

@@ -18,8 +18,8 @@ func Barcode(due time.Time, cents int64, free string) string {
 	return head + string(mod11(head+tail)) + tail
 }
 
-// Line returns the digitable line, the 47 digits that a payer types: those of the
-// barcode in another order, plus a check digit for each of the first three fields.
+// Line returns the digitable line, the 47 digits that a payer types: the digits of the
+// barcode in another order, with a check digit for each of the first three fields.
 func Line(barcode string) string {
 	one, two, three := barcode[0:4]+barcode[19:24], barcode[24:34], barcode[34:44]
 	return one + string(mod10(one)) + two + string(mod10(two)) + three + string(mod10(three)) +

@@ -44,8 +44,7 @@ func Seal(f File, state any) ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// Open reads a file and verifies its checksum. Its error says what is wrong and
-// matches [ErrFile].
+// Open reads a file and verifies its checksum. Its errors match [ErrFile].
 func Open(b []byte) (File, error) {
 	var f File
 	var broken *json.SyntaxError
@@ -53,9 +52,9 @@ func Open(b []byte) (File, error) {
 	case len(bytes.TrimSpace(b)) == 0:
 		return f, fmt.Errorf("%w: it is empty", ErrFile)
 	case errors.As(err, &broken) && broken.Error() == "unexpected end of JSON input":
-		return f, fmt.Errorf("%w: it is cut off after %d bytes", ErrFile, len(b))
+		return f, fmt.Errorf("%w: it is truncated after %d bytes", ErrFile, len(b))
 	case errors.As(err, &broken):
-		return f, fmt.Errorf("%w: it is no JSON: %w at byte %d", ErrFile, err, broken.Offset)
+		return f, fmt.Errorf("%w: it is not JSON: %w at byte %d", ErrFile, err, broken.Offset)
 	case f.Format != Format:
 		return f, fmt.Errorf(`%w: it has no "format":%q`, ErrFile, Format)
 	case f.Version != Version:
@@ -63,9 +62,9 @@ func Open(b []byte) (File, error) {
 	case err != nil:
 		return f, fmt.Errorf("%w: %w", ErrFile, err)
 	}
-	var compact bytes.Buffer // the file may have been indented
+	var compact bytes.Buffer // the file may have been reformatted
 	if err := json.Compact(&compact, f.State); err != nil || checksum(compact.Bytes()) != f.Checksum {
-		return f, fmt.Errorf("%w: it is damaged or was changed: its checksum is another", ErrFile)
+		return f, fmt.Errorf("%w: it is damaged or was changed: its checksum does not match", ErrFile)
 	}
 	return f, nil
 }
